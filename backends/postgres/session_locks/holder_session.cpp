@@ -135,6 +135,7 @@ void HolderSession::settle() {
 void HolderSession::session_ready() {
   const ServerInfo& server = session_.server();
   refusal_ = unfit_for_locks(server);
+  proven_ = false;
   news_.connected();
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
     host_.warn({.name = "",

@@ -156,6 +156,8 @@ struct AdvisoryStatements {
   Statement lock_slice;
   // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
   Statement try_many;
+  // Behind a try that is a session's first: answers backend pid, and true if pg_locks shows any such lock of it.
+  Statement proof;
   Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
   Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
   // As try_lock and lock_slice, to be held until the end of the transaction. lock_in_transaction: and $5 what

@@ -144,8 +144,10 @@ void FakeConnection::send(Query query) {
   FakeQuery asked{
       .commands = std::move(query.commands), .purpose = purpose_, .connection = number_, .sent = server_.engine_.now()};
   if (is_heartbeat(asked)) ++server_.heartbeats;
-  if (!is_heartbeat(asked) || server_.replies_to_heartbeats) server_.queries.push_back(asked);
-  FakeReply reply = server_.decide(asked);
+  std::optional<FakeReply> aside = server_.aside ? server_.aside(asked) : std::nullopt;
+  const bool counts = !aside && (!is_heartbeat(asked) || server_.replies_to_heartbeats);
+  if (counts) server_.queries.push_back(asked);
+  FakeReply reply = aside ? *std::move(aside) : server_.decide(asked);
   in_flight_.push_back({std::move(asked), std::move(query.done), std::move(reply)});
   post([this] { deliver(); });
 }

@@ -73,6 +73,8 @@ class FakeServer {
   // What becomes of the next attempts to connect.
   enum class Dialling { accept, silence, fail, refuse_password };
   Dialling dialling = Dialling::accept;
+  // Queries that are answered and not counted.
+  std::function<std::optional<FakeReply>(const FakeQuery&)> aside;
   // How many connections it has; it refuses more. nullopt: any number.
   std::optional<std::size_t> room;
   // What the next connections are told; backend_pid and endpoint are the fake's.

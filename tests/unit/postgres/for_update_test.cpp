@@ -22,8 +22,7 @@ TEST_F(ForUpdateTest, TakesAFreeLockInOneRoundTrip) {
   ASSERT_TRUE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 1U);
   EXPECT_EQ(words(server.queries[0]), (Words{"begin", "try_lock", "heartbeat"}));
-  EXPECT_EQ(server.queries[0].param(0), "a");
-  EXPECT_EQ(server.queries[0].param(1), "host:1:test");
+  EXPECT_EQ(server.queries[0].commands[1].params, (std::vector<Parameter>{"a", "host:1:test"}));
   EXPECT_EQ(server.queries[0].purpose.session_lease, lease);
   EXPECT_EQ(attempt->grant->name, "a");
   EXPECT_EQ(attempt->grant->owner, attempt->request.owner);
