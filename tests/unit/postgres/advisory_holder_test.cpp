@@ -66,6 +66,7 @@ TEST_F(PostgresAdvisoryHolder, AGrantOfWhichTheServerKnowsNothingIsRefused) {
 TEST_F(PostgresAdvisoryHolder, AProofThatDoesNotComeIsNoGrant) {
   table.proof = FakeReply::lost();
   ASSERT_TRUE(failed(try_now("a"), errc::ambiguous));
+  table.forget(1);
   table.proof = FakeReply::refused("57014");
   engine.advance(1s);
   const auto& a = contend("a", true);
