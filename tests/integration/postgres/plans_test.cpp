@@ -136,7 +136,7 @@ TEST_F(PlansTest, OfAdvisoryAreGoodForAnyNumberOfRows) {
   prepare("try_many", use.try_many, "'{7,8}', '{7,8}', '{me,me}'");
   prepare("inspect", use.inspect, "'7', '7'");
   const auto readers = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint,
-                                                    Space::read_write, Mode::shared);
+                                                     Space::read_write, Mode::shared);
   prepare("try_shared", readers.try_lock, "'7', '7', 'me', '2'");
   prepare("join_shared", readers.join, "'7', '7', 'me', '2'");
   prepare("inspect_shared", readers.inspect, "'7', '7'");

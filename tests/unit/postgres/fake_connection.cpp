@@ -19,7 +19,9 @@ const std::string& FakeQuery::sql() const {
 }
 
 std::string FakeQuery::param(std::size_t index) const {
-  return commands.back().params.at(index).value_or("");
+  const auto last =
+      std::find_if(commands.rbegin(), commands.rend(), [](const Command& each) { return !each.params.empty(); });
+  return last == commands.rend() ? std::string() : last->params.at(index).value_or("");
 }
 
 bool is_heartbeat(const FakeQuery& query) {

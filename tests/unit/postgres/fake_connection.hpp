@@ -34,7 +34,7 @@ struct FakeQuery {
   [[nodiscard]] bool uses(const Statement& statement) const;
   // Of its first command.
   [[nodiscard]] const std::string& sql() const;
-  // Of its last command; empty for NULL.
+  // Of its last command that has any; empty for NULL.
   [[nodiscard]] std::string param(std::size_t index) const;
 };
 

@@ -81,7 +81,7 @@ TEST_F(ForUpdateTest, ATokenThatIsNoneIsAnErrorAndLeavesNothing) {
   for (const char* const token : {"0", "-5", "x", ""}) {
     server.reply = [&](const FakeQuery& query) {
       FakeReply reply = rows.reply(query);
-      if (query.uses(locks->statements().try_lock)) reply.results.back().rows[0][0] = token;
+      if (query.uses(locks->statements().try_lock)) reply.results.at(1).rows[0][0] = token;
       return reply;
     };
     const auto attempt = try_lock("a");
