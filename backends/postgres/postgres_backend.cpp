@@ -19,6 +19,7 @@ bool is_of_rows(Strategy strategy) {
 template <class Locks>
 std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection& inspection) {
   auto locks = std::make_unique<Locks>(services);
+  locks->watch_snapshots();
   inspection.count_also(
       [made = locks.get()](Space space, const std::string& name) { return made->waiting_here(space, name); });
   return locks;

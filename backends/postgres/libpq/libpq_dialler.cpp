@@ -68,6 +68,26 @@ Parameters parameters_for(const Options& options, const Purpose& purpose, const 
   return parameters;
 }
 
+// Before libpq goes on, and reads what has come.
+LoginState state_of(PGconn* connection) {
+  LoginState state;
+  switch (PQstatus(connection)) {
+    case CONNECTION_SSL_STARTUP:
+      state.stage = PQsslInUse(connection) == 1 ? LoginState::Stage::tls_handshake : LoginState::Stage::offering_tls;
+      break;
+    case CONNECTION_AWAITING_RESPONSE:
+      state.stage = LoginState::Stage::login;
+      state.encrypted = PQsslInUse(connection) == 1;
+      break;
+    default:
+      return state;
+  }
+  // In this order, so that an end that comes between the two is seen.
+  state.unread = unread_bytes(PQsocket(connection));
+  state.hung_up = has_hung_up(PQsocket(connection));
+  return state;
+}
+
 bool is_final(const Failure& why) {
   return why.code != errc::unavailable;
 }
@@ -168,6 +188,7 @@ void Dialler::poll() {
     return failed(
         {errc::unavailable, endpoint() + ": the server sends data without end, and does not complete the login"});
   }
+  LoginState state = state_of(connection_.get());
   switch (PQconnectPoll(connection_.get())) {
     case PGRES_POLLING_READING:
       return wait(Descriptor::Interest::readable);
@@ -182,7 +203,8 @@ void Dialler::poll() {
     case PGRES_POLLING_ACTIVE:
       break;
   }
-  failed(connect_failure(endpoint(), PQerrorMessage(connection_.get())));
+  state.needs_password = PQconnectionNeedsPassword(connection_.get()) == 1;
+  failed(connect_failure(endpoint(), PQerrorMessage(connection_.get()), state));
 }
 
 void Dialler::refuse(Failure why) {

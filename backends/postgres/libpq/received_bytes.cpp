@@ -2,8 +2,10 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstddef>
 
 namespace dlock::postgres {
@@ -15,6 +17,17 @@ std::uint64_t received_bytes(int socket) noexcept {
   // Linux before 4.1 says less.
   return size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received ? info.tcpi_bytes_received
                                                                                            : 0;
+}
+
+std::string unread_bytes(int socket) {
+  std::array<char, 4096> bytes{};
+  const ssize_t count = ::recv(socket, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  return count > 0 ? std::string(bytes.data(), static_cast<std::size_t>(count)) : std::string();
+}
+
+bool has_hung_up(int socket) noexcept {
+  pollfd about{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&about, 1, 0) != 0;
 }
 
 }  // namespace dlock::postgres

@@ -238,12 +238,9 @@ void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answere
     return;
   }
   if (outcome.problem == Problem::refused) {
-    const Meaning meaning = meaning_of(outcome);
-    const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
     // Another client inserts the same row, or has locked more than rows. Says nothing about any lock of ours.
-    if (meaning.remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
-    const bool ones_fault = meaning.remedy == Remedy::busy || (meaning.remedy == Remedy::final && !concerns_all);
-    if (ones_fault && load->size() > 1) return search(load, outcome);
+    if (meaning_of(outcome).remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
+    if (may_be_ones_fault(outcome) && load->size() > 1) return search(load, outcome);
   }
   const RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
   const Lifetime::Watch life = lifetime_.watch();

@@ -35,6 +35,10 @@ AdvisoryLocks::AdvisoryLocks(BackendHost& host, const Options& options, const Di
 
 AdvisoryLocks::~AdvisoryLocks() = default;
 
+void AdvisoryLocks::watch_snapshots() {
+  snapshot_watch_.emplace(common_.executor, room_.turns(), [this](Query query) { holders_.ask(std::move(query)); });
+}
+
 Capabilities AdvisoryLocks::capabilities() const noexcept {
   return {
       .backend = "postgresql",

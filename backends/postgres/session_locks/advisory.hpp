@@ -13,6 +13,7 @@
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/advisory_contention.hpp"
 #include "backends/postgres/session_locks/holders.hpp"
+#include "backends/postgres/session_locks/snapshot_watch.hpp"
 #include "backends/postgres/session_locks/waiting_room.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 
@@ -39,6 +40,8 @@ class AdvisoryLocks final : public Backend {
   void close(std::function<void()> done) override;
 
   [[nodiscard]] const AdvisorySql& sql() const noexcept { return sql_; }
+  // Waits in the server end where a transaction waits for the end of their snapshots.
+  void watch_snapshots();
   // How many acquires of that name wait in this client, and not in the server.
   [[nodiscard]] std::size_t waiting_here(Space space, const std::string& name) const;
 
@@ -52,6 +55,7 @@ class AdvisoryLocks final : public Backend {
   const std::size_t most_locks_;  // in the holders
   Holders holders_;
   const AdvisoryContention::Common common_;
+  std::optional<SnapshotWatch> snapshot_watch_;
   std::function<void()> closed_;
 };
 

@@ -79,6 +79,12 @@ ForUpdateLocks::ForUpdateLocks(const Services& services)
 
 ForUpdateLocks::~ForUpdateLocks() = default;
 
+void ForUpdateLocks::watch_snapshots() {
+  snapshot_watch_.emplace(executor(), turns_, [&commands = services_.commands](Query query) {
+    commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
+  });
+}
+
 Capabilities ForUpdateLocks::capabilities() const noexcept {
   return {
       .backend = "postgresql",

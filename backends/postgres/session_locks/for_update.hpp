@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -11,6 +12,7 @@
 
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/for_update_transactions.hpp"
+#include "backends/postgres/session_locks/snapshot_watch.hpp"
 #include "backends/postgres/session_locks/turns.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
@@ -25,6 +27,9 @@ class ForUpdateLocks final : public Backend {
   [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void release(const Grant& grant, ReleaseHandler done) override;
+
+  // Waits in the server end where a transaction waits for the end of their snapshots.
+  void watch_snapshots();
 
   // How many acquires of that name wait in this client, and not in the server.
   [[nodiscard]] std::size_t waiting_here(Space /*space*/, const std::string& name) const {
@@ -54,6 +59,7 @@ class ForUpdateLocks final : public Backend {
   const ForUpdateStatements statements_;
   Transactions transactions_;
   Turns turns_;
+  std::optional<SnapshotWatch> snapshot_watch_;
   std::unordered_map<OwnerId, std::unique_ptr<Hold>> holds_;
 };
 

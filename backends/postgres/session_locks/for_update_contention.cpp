@@ -167,9 +167,9 @@ void RowContention::ask() {
   std::vector<Command> commands;
   if (inside_) {
     slice_ = locks_.turns().slice(*this);
-    commands = anew({{.statement = &use.begin}, set_patience(slice_), asking(use.lock)});
+    commands = anew({{.statement = &use.begin}, set_patience(slice_), asking(use.lock), {.statement = &use.heartbeat}});
   } else {
-    commands = anew({{.statement = &use.begin}, asking(use.try_lock)});
+    commands = anew({{.statement = &use.begin}, asking(use.try_lock), {.statement = &use.heartbeat}});
   }
   open_ = true;
   send(std::move(commands), inside_, &RowContention::answered);
@@ -194,7 +194,7 @@ void RowContention::inserted(const Outcome& outcome, const Results& /*results*/)
 
 void RowContention::answered(const Outcome& outcome, const Results& results) {
   if (outcome.problem != Problem::none) return problem(outcome);
-  const Rows& rows = results.back();
+  const Rows& rows = results.at(results.size() - 2);  // the heartbeat is the last
   if (rows.empty()) return insert_row();
   const auto token = rows.number(0, 0);
   if (!token || *token <= 0) {

@@ -54,6 +54,11 @@ HolderSession::TryId HolderSession::ask(const LockRequest& request, const LockKe
   return id;
 }
 
+void HolderSession::ask(Query query) {
+  (void)session_.request(
+      {.query = std::move(query), .deadline = saturating_add(executor_.now(), response_timeout_), .patient = true});
+}
+
 bool HolderSession::excludes(const LockKey& key) const {
   const auto found = held_.find(key);
   if (found == held_.end()) return false;
@@ -130,6 +135,7 @@ void HolderSession::settle() {
 void HolderSession::session_ready() {
   const ServerInfo& server = session_.server();
   refusal_ = unfit_for_locks(server);
+  proven_ = false;
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
     host_.warn({.name = "",
                 .reason = {errc::unsupported,

@@ -64,6 +64,10 @@ class HolderSession final : private Session::User {
   // It is held here, and not to be shared: tries for it are useless.
   [[nodiscard]] bool excludes(const LockKey& key) const;
   [[nodiscard]] TryId ask(const LockRequest& request, const LockKey& key, Asker& asker);
+  // A question that is about no lock, and waits for none. Answered as by Session::request(), within the response
+  // timeout.
+  void ask(Query query);
+  [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
   // The asker is not told any more. What it is granted later is given back.
   void withdraw(TryId id);
 
@@ -107,6 +111,8 @@ class HolderSession final : private Session::User {
     TimePoint since;
     std::vector<Group> groups = {};
     std::vector<Unlock> unlocks = {};
+    Outcome outcome = {};  // of the tries, until the proof is there
+    Results results = {};
   };
   struct Answer {
     enum class Kind { granted, busy, failed } kind;
@@ -122,6 +128,7 @@ class HolderSession final : private Session::User {
   void send_shared(Group group);
   void send_flight(Flight flight, Command command);
   void send_tries(const AdvisoryStatements& statements, std::vector<Group> groups);
+  void prove(FlightId id, const Outcome& outcome, const Results& results);
   void tries_answered(FlightId id, const Outcome& outcome, const Results& results);
   void take_rows(const Flight& flight, TimePoint sent, const Results& results);
   void take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column, TimePoint sent);
@@ -181,8 +188,10 @@ class HolderSession final : private Session::User {
   // What the session has, without what is to be unlocked, and how many share it: the session has it once.
   std::map<LockKey, std::size_t> held_;
   std::optional<Failure> refusal_;  // why no lock can live here
+  bool proven_ = false;             // a lock that was granted in this session is one
   common::ConnectionNews::Source news_;
   bool warned_ = false;
+  bool warned_of_proof_ = false;
   bool delivering_ = false;
   Timer timer_;
   Lifetime lifetime_;

@@ -105,11 +105,49 @@ void HolderSession::send_flight(Flight flight, Command command) {
   tried_ += flight.groups.size();
   flights_.emplace(id, std::move(flight));
   ++try_flights_;
+  const bool with_proof = !proven_;
   // Without a deadline: whatever the answer, and however late, it has to be known what the session has.
+  (void)session_.request({.commands = {std::move(command)},
+                          .done =
+                              [this, id, with_proof](const Outcome& outcome, const Results& results) {
+                                if (!with_proof) return tries_answered(id, outcome, results);
+                                Flight& tried = flights_.at(id);
+                                tried.outcome = outcome;
+                                tried.results = results;
+                              }},
+                         TimePoint::max());
+  if (!with_proof) return;
+  // In the same round trip, and a query of its own, so that an error of it undoes nothing.
   (void)session_.request(
-      {.commands = {std::move(command)},
-       .done = [this, id](const Outcome& outcome, const Results& results) { tries_answered(id, outcome, results); }},
+      {.commands = {{.statement = &sql_.of(KeySpace::bigint).proof}},
+       .done = [this, id](const Outcome& outcome, const Results& results) { prove(id, outcome, results); }},
       TimePoint::max());
+}
+
+// A server that is none of PostgreSQL's may have functions of that name which lock nothing.
+void HolderSession::prove(FlightId id, const Outcome& outcome, const Results& results) {
+  const Flight& flight = flights_.at(id);
+  const Outcome tried = flight.outcome;
+  const Results rows = flight.results;
+  const bool granted_any = tried.problem == Problem::none && !rows.empty() && !rows.front().empty();
+  if (!granted_any || proven_) return tries_answered(id, tried, rows);
+  const bool forbidden = outcome.problem == Problem::refused && meaning_of(outcome).code == errc::access_denied;
+  if (outcome.problem != Problem::none && !forbidden) return tries_answered(id, outcome, {});
+  if (forbidden && !std::exchange(warned_of_proof_, true)) {
+    host_.warn({.name = "",
+                .reason = {errc::access_denied, outcome.failure.detail +
+                                                    "; so it cannot be checked that this server's advisory locks "
+                                                    "exclude other clients"}});
+  }
+  const Rows none;
+  const Rows& proof = results.empty() ? none : results.front();
+  if (!forbidden && proof.number(0, 0) != session_.server().backend_pid) {
+    refusal_ = other_session(session_.server());
+  } else if (!forbidden && !proof.flag(0, 1)) {
+    refusal_ = locks_nothing(session_.server());
+  }
+  proven_ = !refusal_;
+  tries_answered(id, tried, rows);
 }
 
 void HolderSession::tries_answered(FlightId id, const Outcome& outcome, const Results& results) {
@@ -158,11 +196,12 @@ void HolderSession::take_row(const Group& group, const Rows& rows, std::size_t r
     return give_answers(group, {.kind = Answer::Kind::busy});
   }
   const auto token = rows.number(row, column);
-  if (!token || *token <= 0 || rows.number(row, column + 1) != session_.server().backend_pid) {
+  const bool ours = token && *token > 0 && rows.number(row, column + 1) == session_.server().backend_pid;
+  if (!ours || refusal_) {
     // Whichever session got the lock: perhaps the unlock comes to the same one.
     (void)held_.erase(group.key);
     unlocks_.push_back({.key = group.key});
-    refusal_ = other_session(session_.server());
+    if (!ours) refusal_ = other_session(session_.server());
     return give_answers(group, {.kind = Answer::Kind::failed, .remedy = Remedy::final, .why = *refusal_});
   }
   const FencingToken last(static_cast<std::uint64_t>(*token));

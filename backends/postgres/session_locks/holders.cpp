@@ -20,6 +20,12 @@ HolderSession& Holders::of(const LockKey& key) {
   return *sessions_[std::hash<std::string>{}(key.parameter) % sessions_.size()];
 }
 
+// Where there is a connection already, if there is one.
+void Holders::ask(Query query) {
+  const auto ready = std::find_if(sessions_.begin(), sessions_.end(), [](const auto& each) { return each->ready(); });
+  (ready == sessions_.end() ? sessions_.front() : *ready)->ask(std::move(query));
+}
+
 bool Holders::release(const OwnerId& owner, const Backend::ReleaseHandler& done) {
   return std::any_of(sessions_.begin(), sessions_.end(),
                      [&](const auto& session) { return session->release(owner, done); });

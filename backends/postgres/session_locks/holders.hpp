@@ -25,6 +25,8 @@ class Holders {
 
   // Always the same for a key.
   [[nodiscard]] HolderSession& of(const LockKey& key);
+  // A question that is about no lock, and waits for none. Answered as by HolderSession::ask().
+  void ask(Query query);
   // False: that lock is not, or no longer, in one of them. As HolderSession::release().
   [[nodiscard]] bool release(const OwnerId& owner, const Backend::ReleaseHandler& done);
   [[nodiscard]] bool holds_any() const noexcept { return sum(&HolderSession::held) > 0; }

@@ -99,7 +99,7 @@ void MemberLock::refused(const Outcome& outcome) {
 
 void MemberLock::confirm() {
   state_ = State::confirming;
-  Query query{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
+  Query query{.commands = {{.text = heartbeat_sql}}, .done = [this](const Outcome& outcome, const Results&) {
                 if (state_ != State::confirming) return;
                 if (outcome.problem == Problem::none) return granted(outcome.sent);
                 fail(Remedy::reconnect, outcome.failure);

@@ -61,6 +61,7 @@ void Turns::let_in(Line& line, Waiter& waiter) {
   standing.inside = true;
   standing.since = executor_.now();
   ++inside_;
+  if (let_in_told_) let_in_told_();
 }
 
 void Turns::put_outside(Line& line, Waiter& waiter, bool in_front) {
@@ -223,6 +224,18 @@ bool Turns::make_room() {
   send_out(*waiter);
   waiter->give_way();
   return true;
+}
+
+// The last one first, because each goes to the front of those outside.
+void Turns::end_waits() {
+  std::vector<Waiter*> waiters;
+  for (const auto& [lock, line] : lines_) waiters.insert(waiters.end(), line.inside.rbegin(), line.inside.rend());
+  for (Waiter* const waiter : waiters) {
+    if (!waiter->has_connection()) continue;
+    send_out(*waiter);
+    waiter->give_way();
+  }
+  room();
 }
 
 // --- Those outside ---------------------------------------------------------------------------------------------------

@@ -76,6 +76,11 @@ class Turns {
   // It waits no longer. An unknown one is ignored.
   void leave(Waiter& waiter);
 
+  // Of all inside that the server keeps waiting: they give their connections up, and begin anew in their order.
+  void end_waits();
+  // Called when one is let in.
+  void when_let_in(std::function<void()> told) { let_in_told_ = std::move(told); }
+
   // This client has let go of the lock.
   void freed(const std::string& lock);
   // There may be more connections free than there were.
@@ -121,6 +126,7 @@ class Turns {
   const Spare spare_;
   const WaitSlices slices_;
   const std::function<std::int64_t()> free_;
+  std::function<void()> let_in_told_;
 
   std::map<std::string, Line> lines_;
   std::unordered_map<Waiter*, Standing> standings_;

@@ -56,6 +56,8 @@ class WaitingRoom final {
   void freed(const LockKey& key) { turns_.freed(place_of(key)); }
   [[nodiscard]] bool holds_any() const;
 
+  [[nodiscard]] Turns& turns() noexcept { return turns_; }
+
   [[nodiscard]] bool quiet() const noexcept { return locks_.empty() && over_.empty(); }
 
  private:

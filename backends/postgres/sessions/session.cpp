@@ -178,7 +178,7 @@ void Session::beat() {
 }
 
 void Session::send_heartbeat() {
-  Query question{.commands = {{.text = "SELECT 1"}}, .done = [this](const Outcome& outcome, const Results&) {
+  Query question{.commands = {{.text = heartbeat_sql}}, .done = [this](const Outcome& outcome, const Results&) {
                    // A transaction that has failed, for example: nothing more can be done with this session.
                    if (outcome.problem != Problem::refused) return;
                    const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};

@@ -21,6 +21,13 @@ std::optional<Failure> unfit_for_locks(const ServerInfo& server) {
           what_to_do};
 }
 
+Failure locks_nothing(const ServerInfo& server) {
+  return {errc::unsupported,
+          server.endpoint +
+              ": the server granted an advisory lock, but pg_locks does not show it, so its advisory "
+              "locks exclude no client; use strategy=table"};
+}
+
 Failure other_session(const ServerInfo& server) {
   return {errc::unsupported, server.endpoint +
                                  ": a different session answered, so a pooler shares the server's sessions among its "

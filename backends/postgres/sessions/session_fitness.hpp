@@ -16,4 +16,7 @@ namespace dlock::postgres {
 // looked like a pooler, or the user said that it would keep a session for each client.
 [[nodiscard]] Failure other_session(const ServerInfo& server);
 
+// It granted an advisory lock that it does not have: the functions are there so that programs run, and lock nothing.
+[[nodiscard]] Failure locks_nothing(const ServerInfo& server);
+
 }  // namespace dlock::postgres

@@ -64,6 +64,12 @@ constexpr std::string_view try_many = R"sql(
   RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){commit}
 )sql";
 
+constexpr std::string_view proof = R"sql(
+  SELECT pg_catalog.pg_backend_pid(), EXISTS (
+    SELECT FROM pg_catalog.pg_locks AS p
+    WHERE p.locktype {=} 'advisory' AND p.granted AND p.pid {=} pg_catalog.pg_backend_pid())
+)sql";
+
 constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock{shared}({arguments})";
 
 constexpr std::string_view unlock_many = R"sql(
@@ -244,6 +250,7 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .join = build.joined(build.commit()),
       .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit()),
       .try_many = build.statement(try_many, "q.key"),
+      .proof = build.statement(proof),
       .unlock = build.statement(unlock),
       .unlock_many = build.statement(unlock_many, "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.

@@ -1,7 +1,7 @@
 #include "backends/postgres/sql/connect_failure.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 
 #include "backends/postgres/sql/sqlstate.hpp"
 
@@ -34,25 +34,75 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(from, line.find_last_not_of(" \t\r") - from + 1);
 }
 
-// Where in the server's source, and guesses.
+// "LOCATION:  ProcSleep, proc.c:1", in whatever language: a place in the server's source.
+bool is_location(std::string_view line) {
+  const auto number = line.find_last_not_of("0123456789");
+  return number != std::string_view::npos && number + 1 < line.size() && line.substr(0, number + 1).ends_with(".c:");
+}
+
+// The client library indents its guesses.
 bool is_noise(std::string_view line) {
-  return line.empty() || line.starts_with("LOCATION:") || line.starts_with("This probably means") ||
-         line.starts_with("before or while processing");
+  return trimmed(line).empty() || line.front() == '\t' || is_location(trimmed(line));
 }
 
-bool mentions(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
+// Records of TLS, each with its type and length in front. The types and lengths are not encrypted.
+constexpr std::size_t record_header = 5;
+constexpr char alert_record = 0x15;
+constexpr char application_record = 0x17;
+// TLS 1.3 hides the type: two bytes of alert, one for the type, 16 of the cipher's. No message of the server's is as
+// short.
+constexpr std::size_t longest_hidden_alert = 19;
+
+bool is_tls(std::string_view records) {
+  constexpr char first_type = 0x14;  // change_cipher_spec; alert, handshake and application data follow
+  return records.size() >= record_header && records[0] >= first_type && records[0] <= application_record &&
+         records[1] == 3;
 }
 
-// The client library's own complaints have no SQLSTATE.
-bool is_about_trust(std::string_view text) {
-  constexpr std::array phrases = {"no password supplied", "certificate", "does not support SSL",
-                                  "channel binding",      "private key", "authentication method"};
-  return std::any_of(phrases.begin(), phrases.end(), [&](const char* phrase) { return mentions(text, phrase); });
+// The end of the connection is such a record, too.
+bool has_alert(std::string_view records) {
+  while (is_tls(records)) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(records[at]); };
+    const std::size_t length = std::size_t{byte(3)} << 8U | byte(4);
+    if (records[0] == alert_record) return true;
+    if (records[0] == application_record && length <= longest_hidden_alert) return true;
+    records.remove_prefix(std::min(records.size(), record_header + length));
+  }
+  return false;
 }
 
-errc code_of(std::string_view sqlstate, std::string_view text) {
-  if (sqlstate.empty()) return is_about_trust(text) ? errc::access_denied : errc::unavailable;
+// "I will not", not "I cannot just now".
+bool is_refusing_alert(std::string_view records) {
+  constexpr char fatal = 2;
+  constexpr char internal_error = 80;
+  return is_tls(records) && records[0] == alert_record && records.size() > record_header + 1 &&
+         records[record_header] == fatal && records[record_header + 1] != internal_error;
+}
+
+// Another attempt would end the same way. Where the server's side is still there, and has said something, it was the
+// client library that would not go on: for a certificate, a way to authenticate, or because there is no TLS.
+bool is_about_trust(const LoginState& state) {
+  if (state.needs_password) return true;
+  if (state.unread.empty()) return false;
+  switch (state.stage) {
+    case LoginState::Stage::connecting:
+      return false;
+    case LoginState::Stage::offering_tls:
+      // It has no TLS; or it has, and our files are no good for it.
+      return state.unread.front() == 'N' || state.unread.front() == 'S';
+    case LoginState::Stage::tls_handshake:
+      if (state.unread.front() == alert_record) return is_refusing_alert(state.unread);
+      return !state.hung_up && is_tls(state.unread);
+    case LoginState::Stage::login:
+      if (state.hung_up) return false;
+      return state.encrypted ? is_tls(state.unread) && !has_alert(state.unread)
+                             : state.unread.front() == 'R';  // AuthenticationRequest
+  }
+  return false;
+}
+
+errc code_of(std::string_view sqlstate, const LoginState& state) {
+  if (sqlstate.empty()) return is_about_trust(state) ? errc::access_denied : errc::unavailable;
   const Meaning meaning = meaning_of(sqlstate);
   return meaning.remedy == Remedy::final ? meaning.code : errc::unavailable;
 }
@@ -63,9 +113,10 @@ std::string in_one_line(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view whole = text.substr(0, end);
+    const std::string_view line = trimmed(whole);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (is_noise(line)) continue;
+    if (is_noise(whole)) continue;
     if (!out.empty()) out += "; ";
     if (out.size() + line.size() > longest_text) {
       out += line.substr(0, longest_text - std::min(out.size(), longest_text));
@@ -78,14 +129,14 @@ std::string in_one_line(std::string_view text) {
 
 // Where a failure comes from several servers, only its text has the SQLSTATE.
 bool is_about_a_full_server(const Failure& why) noexcept {
-  return why.code == errc::unavailable && mentions(why.detail, "53300: ");
+  return why.code == errc::unavailable && why.detail.find("53300: ") != std::string::npos;
 }
 
-Failure connect_failure(const std::string& endpoint, std::string_view text) {
+Failure connect_failure(const std::string& endpoint, std::string_view text, const LoginState& state) {
   const std::string_view sqlstate = find_sqlstate(text);
   std::string words = in_one_line(text);
   if (words.empty()) words = "no connection";
-  return {code_of(sqlstate, text), endpoint + ": " + words};
+  return {code_of(sqlstate, state), endpoint + ": " + words};
 }
 
 }  // namespace dlock::postgres

@@ -31,6 +31,10 @@ struct Statement {
 // As text. No value: NULL. A text with a zero byte in it is refused without being sent.
 using Parameter = std::optional<std::string>;
 
+// Asks nothing, and takes no snapshot. A SELECT in an open transaction keeps its own until the next statement, and
+// CREATE INDEX CONCURRENTLY, which may well run under the lock, would wait for the end of that.
+inline constexpr const char* heartbeat_sql = "SHOW transaction_isolation";
+
 struct Command {
   const Statement* statement = nullptr;  // or
   std::string text = {};                 // one statement, used once: BEGIN, LISTEN, a question of a diagnosis

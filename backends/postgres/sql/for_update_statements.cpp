@@ -56,6 +56,14 @@ constexpr std::string_view limit_in_transaction = R"sql(
   FROM b
 )sql";
 
+constexpr std::string_view waits_for_others = R"sql(
+  WITH l AS MATERIALIZED (
+    SELECT p.virtualtransaction, p.granted FROM pg_catalog.pg_locks AS p WHERE p.locktype {=} 'virtualxid')
+  SELECT c.open, w.virtualtransaction
+  FROM (SELECT pg_catalog.count(*) AS open FROM l) AS c
+    LEFT JOIN (SELECT l.virtualtransaction FROM l WHERE NOT l.granted) AS w ON true
+)sql";
+
 constexpr std::string_view ensure_in_transaction = R"sql(
   WITH {with_timeout}, i AS (
     INSERT INTO {row_lock} (name) SELECT $1::{text} FROM s WHERE s.ours IS NOT NULL
@@ -134,6 +142,10 @@ Statement limit_of_wait() {
   return {fill(limit_in_transaction, {})};
 }
 
+Statement waits_for_snapshots() {
+  return {fill(waits_for_others, {})};
+}
+
 ForUpdateStatements for_update_statements(std::string_view schema, Durability durability) {
   const Fillings common = common_fillings(schema, durability);
   const auto statement = [&](std::string_view text) { return Statement{fill(text, common)}; };
@@ -156,7 +168,7 @@ ForUpdateStatements for_update_statements(std::string_view schema, Durability du
       .set_patience = statement(set_patience),
       .try_lock = locking(" NOWAIT"),
       .lock = locking(""),
-      .heartbeat = {"SELECT 1"},
+      .heartbeat = {heartbeat_sql},
       .commit = {"COMMIT"},
       .rollback = {"ROLLBACK"},
       .try_in_transaction = callers(try_in_transaction, ""),

@@ -26,6 +26,9 @@ constexpr Meaning denied = {Remedy::final, Execution::no, errc::access_denied};
 constexpr Meaning wrong = {Remedy::final, Execution::no, errc::invalid_argument};
 constexpr Meaning not_here = {Remedy::final, Execution::no, errc::unsupported};
 constexpr Meaning nonsense = {Remedy::final, Execution::no, errc::protocol};
+// An operator may make it go away: internal errors, damaged data and indexes, what triggers and extensions raise, codes
+// of servers to come. It ends a try, but no wait.
+constexpr Meaning unknown = later;
 
 // Appendix A of PostgreSQL's manual. A code goes before its class.
 constexpr std::array known = {
@@ -76,7 +79,22 @@ constexpr std::array known = {
     Known{"22P05", wrong},     // untranslatable_character: the database's encoding has none for it
     Known{"0A", not_here},     // feature_not_supported
     Known{"42883", not_here},  // undefined_function: a server that is too old
+
+    // The same statement fails in the same way.
+    Known{"22", nonsense},  // data_exception
+    Known{"23", nonsense},  // integrity_constraint_violation
+    Known{"42", nonsense},  // syntax_error_or_access_rule_violation
 };
+
+const Known* find(std::string_view sqlstate) noexcept {
+  for (const std::size_t length : {std::size_t{5}, std::size_t{2}}) {
+    if (sqlstate.size() != 5) break;
+    const auto* const found = std::find_if(
+        known.begin(), known.end(), [&](const Known& entry) { return entry.state == sqlstate.substr(0, length); });
+    if (found != known.end()) return found;
+  }
+  return nullptr;
+}
 
 errc code_of(const Failure& failure) noexcept {
   for (const errc code :
@@ -111,13 +129,8 @@ std::string advice(std::string_view sqlstate, std::string_view schema) {
 }  // namespace
 
 Meaning meaning_of(std::string_view sqlstate) noexcept {
-  for (const std::size_t length : {std::size_t{5}, std::size_t{2}}) {
-    if (sqlstate.size() != 5) break;
-    const auto* const found = std::find_if(
-        known.begin(), known.end(), [&](const Known& entry) { return entry.state == sqlstate.substr(0, length); });
-    if (found != known.end()) return found->meaning;
-  }
-  return nonsense;
+  const Known* const found = find(sqlstate);
+  return found == nullptr ? unknown : found->meaning;
 }
 
 Meaning meaning_of(const Outcome& outcome) noexcept {
@@ -137,6 +150,14 @@ Meaning meaning_of(const Outcome& outcome) noexcept {
 Failure failure_of(const Outcome& outcome, std::string_view schema) {
   if (outcome.problem != Problem::refused) return outcome.failure;
   return {meaning_of(outcome.sqlstate).code, outcome.failure.detail + advice(outcome.sqlstate, schema)};
+}
+
+bool may_be_ones_fault(const Outcome& outcome) noexcept {
+  if (outcome.problem != Problem::refused) return false;
+  if (find(outcome.sqlstate) == nullptr) return true;
+  const Meaning meaning = meaning_of(outcome.sqlstate);
+  const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
+  return meaning.remedy == Remedy::busy || (meaning.remedy == Remedy::final && !concerns_all);
 }
 
 bool is_end_of_patience(const Outcome& outcome) noexcept {

@@ -17,7 +17,8 @@ enum class Remedy {
   // Was rolled back and may succeed when it is tried again, within the deadline: a deadlock, a serialization failure, a
   // cancelled query.
   retry,
-  // The server lacks something just now: memory, disk, connections. Try again, but later.
+  // The server lacks something just now: memory, disk, connections; or it is unknown what is wrong with it. Try again,
+  // but later.
   retry_later,
   // This connection, or this server, is of no use (any longer): a standby, a shutdown, a pooler that forgot what was
   // prepared. Set up another and try again.
@@ -48,6 +49,9 @@ struct Meaning {
 // For the caller: the connection's words and, for a missing permission, what to grant; for a missing schema, how to get
 // one. Never contains a password.
 [[nodiscard]] Failure failure_of(const Outcome& outcome, std::string_view schema);
+
+// One of several requests in the query may be the reason, and the others succeed without it.
+[[nodiscard]] bool may_be_ones_fault(const Outcome& outcome) noexcept;
 
 // A statement_timeout ended it, or another session cancelled it.
 [[nodiscard]] bool is_end_of_patience(const Outcome& outcome) noexcept;

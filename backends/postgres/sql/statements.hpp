@@ -100,6 +100,10 @@ struct RowStatements {
 // would count for each wait of that statement. Answers the statement_timeout as it was, to be put back.
 [[nodiscard]] Statement limit_of_wait();
 
+// Which transactions wait for the end of others, as CREATE INDEX CONCURRENTLY does for those with an older snapshot.
+// Every role may know. Answers rows of how many transactions are open, and one that waits so, or NULL.
+[[nodiscard]] Statement waits_for_snapshots();
+
 // strategy=for-update. Between begin and COMMIT or ROLLBACK, which release; any error releases, too. The token is
 // undone with the transaction when that does not commit: then only the clock keeps the next one greater. While it
 // lasts, the session's application_name is "dlock#<token>:<holder>", which is how inspect and list know.
@@ -115,6 +119,7 @@ struct ForUpdateStatements {
   // when it is still locked in the end (lock), and then the transaction wants its ROLLBACK.
   Statement try_lock;
   Statement lock;
+  // Behind try_lock or lock in the same query, too: the transaction keeps no snapshot from then on.
   Statement heartbeat;
   Statement commit;
   Statement rollback;
@@ -151,6 +156,8 @@ struct AdvisoryStatements {
   Statement lock_slice;
   // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
   Statement try_many;
+  // Behind a try that is a session's first: answers backend pid, and true if pg_locks shows any such lock of it.
+  Statement proof;
   Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
   Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
   // As try_lock and lock_slice, to be held until the end of the transaction. lock_in_transaction: and $5 what

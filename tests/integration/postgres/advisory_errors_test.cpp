@@ -10,6 +10,22 @@ namespace {
 
 using AdvisoryErrorsTest = AdvisoryTest;
 
+// Other products speak PostgreSQL's protocol, and have the functions so that programs run.
+TEST_F(AdvisoryErrorsTest, AServerWhoseFunctionsLockNothingIsRefused) {
+  make_schema();
+  server.run("SET allow_system_table_mods = on");
+  server.run("ALTER FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RENAME TO pg_try_real_advisory_lock");
+  server.run(
+      "CREATE FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true'");
+  for (const AcquireOptions& how : {AcquireOptions{.wait = 0s}, AcquireOptions{}}) {
+    const Client ours = client();
+    DistributedLock lock = ours.lock("x");
+    std::error_code error;
+    (void)lock.acquire(how, error);
+    EXPECT_EQ(error, errc::unsupported);
+  }
+}
+
 TEST_F(AdvisoryErrorsTest, AnErrorAfterTheGrantLeavesNothingAndHarmsNobodyElse) {
   make_schema();
   server.run(

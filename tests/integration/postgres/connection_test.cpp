@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <clocale>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -24,6 +27,37 @@ using postgres::Statement;
 class PostgresConnectionTest : public OnSharedServer<> {
  protected:
 };
+
+// The client library speaks German. With C.UTF-8 gettext goes by LANGUAGE, and no locale needs to be installed.
+class German {
+ public:
+  German() {
+    (void)::setenv("LANGUAGE", "de", 1);
+    (void)std::setlocale(LC_ALL, "C.UTF-8");
+  }
+  German(const German&) = delete;
+  German& operator=(const German&) = delete;
+  ~German() {
+    (void)std::setlocale(LC_ALL, "C");
+    (void)::unsetenv("LANGUAGE");
+  }
+  // Images of containers often leave the catalogues out.
+  static bool is_installed() { return std::filesystem::exists("/usr/share/locale/de/LC_MESSAGES/libpq5-15.mo"); }
+  // A server that was started meanwhile does so, too.
+  static void teach(PostgresServer& server) {
+    server.run("ALTER SYSTEM SET lc_messages = 'C.UTF-8'");
+    server.run("SELECT pg_reload_conf()");
+    server.await("current_setting('lc_messages') = 'C.UTF-8'");
+  }
+};
+
+// A failure whose code is derived from no word of the library's or of the server's.
+void expect_failure(const std::string& url, errc code, const std::string& in_german) {
+  LiveConnection connection(url);
+  EXPECT_FALSE(connection.open()) << url;
+  EXPECT_EQ(connection.lost().code, code) << url << ": " << connection.lost().detail;
+  EXPECT_NE(connection.lost().detail.find(in_german), std::string::npos) << url << ": " << connection.lost().detail;
+}
 
 TEST_F(PostgresConnectionTest, KnowsWhatItIsConnectedTo) {
   LiveConnection connection(server.url());
@@ -240,6 +274,17 @@ TEST_F(PostgresConnectionTest, AWrongPasswordIsRefusedAndNotShown) {
   EXPECT_EQ(connection.lost().detail.find("hunter2"), std::string::npos);
 }
 
+TEST_F(PostgresConnectionTest, WhatIsAboutTrustIsFinalInEveryLanguage) {
+  if (!German::is_installed()) GTEST_SKIP() << "libpq's messages in German are not installed";
+  const German german;
+  expect_failure(server.url("sslmode=require"), errc::access_denied, "unterstützt kein SSL");
+  expect_failure(server.url("channel_binding=require"), errc::access_denied, "Channel-Binding");
+  expect_failure("postgresql://locker@127.0.0.1:" + std::to_string(server.port()) + "/locks?passfile=/nowhere",
+                 errc::access_denied, "Verbindung zum Server");
+  const rig::TcpProxy closed(rig::Endpoint::loopback(1));  // hangs up
+  expect_failure(server.url_at(closed.port()), errc::unavailable, "beendete die Verbindung");
+}
+
 TEST_F(PostgresConnectionTest, ADatabaseThatDoesNotExistIsNamed) {
   LiveConnection connection("postgresql://locker:locker-secret@127.0.0.1:" + std::to_string(server.port()) +
                             "/nowhere");
@@ -373,6 +418,23 @@ TEST(PostgresConnectionToOthers, TlsIsUsedAndTheServerIsVerified) {
   LiveConnection plain(to + "?sslmode=disable");
   EXPECT_FALSE(plain.open());
   EXPECT_EQ(plain.lost().code, errc::access_denied) << plain.lost().detail;
+}
+
+TEST(PostgresConnectionToOthers, WhatIsWrongAboutTlsIsFinalInEveryLanguage) {
+  if (!German::is_installed()) GTEST_SKIP() << "libpq's messages in German are not installed";
+  const German german;
+  PostgresServer server({.tls = true, .tls_names = "DNS:db.example"});
+  German::teach(server);
+  const ThrowawayCertificate other;
+  const std::string to = "postgresql://locker:locker-secret@127.0.0.1:" + std::to_string(server.port()) + "/locks?";
+  expect_failure(to + "sslrootcert=" + other.authority(), errc::access_denied, "SSL-Fehler");
+  expect_failure(to + "sslrootcert=" + server.certificate().authority(), errc::access_denied, "Verbindung zum Server");
+  expect_failure(to + "sslrootcert=/nowhere", errc::access_denied, "existiert nicht");
+  expect_failure(to + "sslmode=require&sslcert=" + other.certificate() + "&sslkey=/nowhere", errc::access_denied,
+                 "keine private");
+  expect_failure(to + "sslmode=disable", errc::access_denied, "kein pg_hba.conf-Eintrag");
+  expect_failure(std::string(to).replace(to.find("locker-secret"), 13, "hunter2") + "sslmode=require",
+                 errc::access_denied, "28P01: Passwort-Authentifizierung");
 }
 
 TEST(PostgresConnectionToOthers, AServerThatIsFullIsUnavailable) {

@@ -281,10 +281,10 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       for (const Statement* each : {&rw.try_lock, &rw.join}) {
         EXPECT_GT(once(*each, {parameter, name, other_of(name), "2"}).number(0, 0).value_or(0), 0) << name;
       }
-      const Rows shared = once(rw.inspect, {parameter, name});
-      ASSERT_EQ(shared.size(), 1U);
-      EXPECT_EQ(shared.text(0, 2), other_of(name));
-      EXPECT_EQ(shared.number(0, 7), 1);
+      const Rows readers = once(rw.inspect, {parameter, name});
+      ASSERT_EQ(readers.size(), 1U);
+      EXPECT_EQ(readers.text(0, 2), other_of(name));
+      EXPECT_EQ(readers.number(0, 7), 1);
       EXPECT_TRUE(once(rw.unlock, {parameter}).flag(0, 0)) << name;
     }
     const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::KeySpace::bigint);

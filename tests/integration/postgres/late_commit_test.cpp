@@ -57,9 +57,9 @@ INSTANTIATE_TEST_SUITE_P(Rows, PostgresLateCommitTest,
                          testing::Values(std::pair(Strategy::table, Space::lock),
                                          std::pair(Strategy::optimistic, Space::lock),
                                          std::pair(Strategy::table, Space::semaphore)),
-                         [](const auto& info) {
-                           return std::string(postgres::to_string(info.param.first)) +
-                                  (info.param.second == Space::semaphore ? "_semaphore" : "");
+                         [](const auto& row) {
+                           return std::string(postgres::to_string(row.param.first)) +
+                                  (row.param.second == Space::semaphore ? "_semaphore" : "");
                          });
 
 TEST_P(PostgresLateCommitTest, LeavesNothingOfAnOwnerThatGaveUp) {

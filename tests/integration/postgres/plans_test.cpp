@@ -135,11 +135,11 @@ TEST_F(PlansTest, OfAdvisoryAreGoodForAnyNumberOfRows) {
   prepare("try_lock", use.try_lock, "'7', '7', 'me'");
   prepare("try_many", use.try_many, "'{7,8}', '{7,8}', '{me,me}'");
   prepare("inspect", use.inspect, "'7', '7'");
-  const auto shared = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint,
-                                                    Space::read_write, Mode::shared);
-  prepare("try_shared", shared.try_lock, "'7', '7', 'me', '2'");
-  prepare("join_shared", shared.join, "'7', '7', 'me', '2'");
-  prepare("inspect_shared", shared.inspect, "'7', '7'");
+  const auto readers = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint,
+                                                     Space::read_write, Mode::shared);
+  prepare("try_shared", readers.try_lock, "'7', '7', 'me', '2'");
+  prepare("join_shared", readers.join, "'7', '7', 'me', '2'");
+  prepare("inspect_shared", readers.inspect, "'7', '7'");
   fill("fence_rw", "name, key, space, pid, holder, token", "i, i, 1, 0, '', 1");
   fill("fence", "name, key, space, pid, holder, token", "i, i, 1, 0, '', 1");
   expect_few_rows_looked_at();

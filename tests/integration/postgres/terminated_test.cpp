@@ -1,10 +1,14 @@
 // pg_terminate_backend() of every connection of a client.
+#include <sys/stat.h>
+
 #include <atomic>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include "postgres/postgres_test.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -130,6 +134,32 @@ TEST_P(TerminatedTest, InTheMiddleOfEverythingNoTokenIsGivenTwiceAndNothingIsLef
 }
 
 INSTANTIATE_TEST_SUITE_P(, TerminatedTest, testing::ValuesIn(tested()), strategy_name);
+
+class PostgresPasswordFileTest : public PostgresTest {
+ protected:
+  void write(const std::string& password) const {
+    std::ofstream(path(), std::ios::trunc) << "*:*:*:doomed:" << password << "\n";
+    rig::require(::chmod(path().c_str(), S_IRUSR | S_IWUSR), "chmod");
+  }
+  [[nodiscard]] std::string path() const { return directory_.path() + "/passwords"; }
+
+ private:
+  rig::ScratchDirectory directory_;
+};
+
+TEST_F(PostgresPasswordFileTest, ConnectionsThatAreMadeLaterUseTheNewPassword) {
+  make_role("doomed");
+  write("doomed");
+  const Client client = connect_patiently(
+      "postgresql://doomed@127.0.0.1:" + std::to_string(server.port()) + "/locks?passfile=" + path(), {.lease = 9s});
+  DistributedLock lock = client.lock("held");
+  const Lease lease = take(lock);
+  server.run("ALTER ROLE doomed PASSWORD 'new'");
+  write("new");
+  EXPECT_GE(terminate("doomed"), 1);
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+}
 
 }  // namespace
 

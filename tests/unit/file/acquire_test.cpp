@@ -260,7 +260,7 @@ TEST_F(FileBackendTest, ClosingTheClientFreesItsLocks) {
   EXPECT_TRUE(next.lock("a").try_acquire().has_value());
 }
 
-TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainRenewsAndReleases) {
+TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
   OpenBackend open(scratch_.url());
   const LockRequest request{.name = "a", .owner = OwnerId(1, 2), .holder = "h:1:l", .lease = 1s, .wait = false};
   std::vector<TryOutcome> outcomes;
@@ -277,19 +277,9 @@ TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainRenewsAndReleases) {
     open.backend->release(grant, [&](const ReleaseOutcome& outcome) { status = outcome.status; });
     return status;
   };
-  const auto renewal_by = [&](OwnerId owner) {
-    RenewOutcome::Status status{};
-    Grant grant = outcomes[0].grant;
-    grant.owner = owner;
-    open.backend->renew(grant, [&](const RenewOutcome& outcome) { status = outcome.status; });
-    return status;
-  };
   EXPECT_EQ(release_by(OwnerId(1, 3)), ReleaseOutcome::Status::not_owner);
-  EXPECT_EQ(renewal_by(OwnerId(1, 3)), RenewOutcome::Status::lost);
-  EXPECT_EQ(renewal_by(OwnerId(1, 2)), RenewOutcome::Status::renewed);
   EXPECT_FALSE(open.client.lock("a").try_acquire().has_value());
   EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::released);
-  EXPECT_EQ(renewal_by(OwnerId(1, 2)), RenewOutcome::Status::lost);
   EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::not_owner);
 }
 

@@ -28,6 +28,11 @@ class FakeLocks {
  public:
   FakeLocks(test::ManualEngine& engine, FakeServer& server) : engine_(engine), server_(server) {
     server.reply = [this](const FakeQuery& query) { return reply(query); };
+    server.aside = [this](const FakeQuery& query) -> std::optional<FakeReply> {
+      if (sql == nullptr || !query.uses(statements().proof)) return std::nullopt;
+      ++proofs;
+      return proof ? *proof : FakeReply::of({{std::to_string(1000 + query.connection), "t"}});
+    };
   }
 
   // What is answered instead, if anything is.
@@ -37,6 +42,9 @@ class FakeLocks {
   bool holds_unlocks = false;
   // A wait in the server ends when its time is over, once the server looks.
   bool ends_slices = false;
+  // What is answered to a session that proves that its first lock is one, and how often that was asked.
+  std::optional<FakeReply> proof;
+  int proofs = 0;
   // By key, somebody who is no connection of ours has it.
   void seize(const std::string& key) { holders_[key] = {.connection = 0, .times = 1}; }
   void give_back(const std::string& key) {

@@ -1,6 +1,7 @@
 // Tries, the locks that they get, and their release, all over one session.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include "advisory_fixture.hpp"
@@ -32,6 +33,59 @@ TEST_F(PostgresAdvisoryHolder, TakesAFreeLockInOneRoundTrip) {
   EXPECT_EQ(release(a), Released::released);
   EXPECT_EQ(server.queries.size(), 2U);
   EXPECT_FALSE(table.held(key("a")));
+}
+
+// --- Whether the server's locks are any ------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryHolder, TheFirstGrantOfASessionIsProvenInTheSameRoundTrip) {
+  table.seize(key("b"));
+  EXPECT_EQ(try_now("b").busy_reports, 1);
+  EXPECT_TRUE(try_now("a").grant);
+  EXPECT_EQ(table.proofs, 2) << "a lock that is busy proves nothing";
+  EXPECT_TRUE(try_now("c").grant);
+  EXPECT_EQ(table.proofs, 2);
+  server.break_connections();
+  engine.advance(1s);
+  EXPECT_TRUE(try_now("d").grant);
+  EXPECT_EQ(table.proofs, 3);
+}
+
+TEST_F(PostgresAdvisoryHolder, AGrantOfWhichTheServerKnowsNothingIsRefused) {
+  table.proof = FakeReply::of({{"1001", "f"}});
+  for (const bool wait : {false, true}) {
+    auto& a = contend("a", wait);
+    engine.run();
+    ASSERT_TRUE(failed(a, errc::unsupported, "pg_locks does not show it"));
+    table.proof = FakeReply::of({{"1002", "f"}});
+    engine.advance(1s);
+    EXPECT_FALSE(table.held(key("a")));
+  }
+  EXPECT_EQ(try_now("b").failure->code, errc::unsupported) << "each session is asked";
+}
+
+TEST_F(PostgresAdvisoryHolder, AProofThatDoesNotComeIsNoGrant) {
+  table.proof = FakeReply::lost();
+  ASSERT_TRUE(failed(try_now("a"), errc::ambiguous));
+  table.forget(1);
+  table.proof = FakeReply::refused("57014");
+  engine.advance(1s);
+  const auto& a = contend("a", true);
+  engine.advance(1s);
+  EXPECT_FALSE(a.grant);
+  table.proof.reset();
+  engine.advance(5s);
+  EXPECT_TRUE(a.grant);
+}
+
+TEST_F(PostgresAdvisoryHolder, WhereItMayNotBeProvenItIsSaidOnce) {
+  table.proof = FakeReply::refused("42501");
+  EXPECT_TRUE(try_now("a").grant);
+  EXPECT_TRUE(try_now("b").grant);
+  EXPECT_EQ(std::count_if(host.warnings.begin(), host.warnings.end(),
+                          [](const auto& warning) {
+                            return warning.reason.detail.find("cannot be checked") != std::string::npos;
+                          }),
+            1);
 }
 
 TEST_F(PostgresAdvisoryHolder, ALeaseCountsFromWhenItsRequestWasSent) {

@@ -66,12 +66,15 @@ TEST_F(PostgresAdvisoryTrouble, ATryIsTriedAgainOnlyWithinItsTime) {
 }
 
 TEST_F(PostgresAdvisoryTrouble, AWaitGoesOnAfterAnError) {
-  refuse(sql().try_lock, "53200", 3);
-  const auto& a = wait_for("a");
-  EXPECT_FALSE(a.unreachable_reports.empty());
-  engine.advance(1s);
-  EXPECT_TRUE(a.grant);
-  EXPECT_FALSE(table.entered_twice);
+  for (const std::string sqlstate : {"53200", "55000", "58030", "XX002", "QQ123"}) {
+    refuse(sql().try_lock, sqlstate, 3);
+    const auto& a = wait_for("a");
+    EXPECT_FALSE(a.unreachable_reports.empty()) << sqlstate;
+    engine.advance(1s);
+    ASSERT_TRUE(a.grant) << sqlstate;
+    EXPECT_FALSE(table.entered_twice) << sqlstate;
+    EXPECT_EQ(release(a), Released::released) << sqlstate;
+  }
 }
 
 TEST_F(PostgresAdvisoryTrouble, AnErrorOfABatchUnlocksAllOfItAndAsksEachAlone) {

@@ -68,6 +68,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add("sharing.forget", s.forget);
   }
   add("limit_of_wait", limit_of_wait());
+  add("waits_for_snapshots", waits_for_snapshots());
   const auto f = for_update_statements(schema, durability);
   add("for_update.ensure", f.ensure);
   add("for_update.begin", f.begin);
@@ -107,6 +108,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add("advisory.shared.try_lock", a.try_lock);
     add("advisory.shared.join", a.join);
     add("advisory.lock_slice", a.lock_slice);
+    add("advisory.proof", a.proof);
     add("advisory.unlock", a.unlock);
     add("advisory.unlock_many", a.unlock_many);
     add("advisory.inspect", a.inspect);

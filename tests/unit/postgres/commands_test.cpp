@@ -133,7 +133,7 @@ TEST_F(PostgresCommands, WhatIsRolledBackAgainAndAgainEndsInTime) {
 TEST_F(PostgresCommands, WhatIsRefusedForGoodIsNotTriedAgain) {
   const std::pair<const char*, errc> cases[] = {
       {"42501", errc::access_denied}, {"0A000", errc::unsupported}, {"53200", errc::unavailable},
-      {"55P03", errc::timed_out},     {"XX000", errc::protocol},
+      {"55P03", errc::timed_out},     {"XX000", errc::unavailable}, {"42601", errc::protocol},
   };
   for (const auto& [sqlstate, code] : cases) {
     answers.clear();

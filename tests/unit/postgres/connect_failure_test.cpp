@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace dlock::postgres {
 
 namespace {
@@ -15,9 +18,57 @@ TEST(PostgresConnectFailure, TellsWhatAnotherAttemptMayChange) {
             errc::access_denied);
   EXPECT_EQ(code("connection failed: FATAL:  28000: no pg_hba.conf entry for host\n"), errc::access_denied);
   EXPECT_EQ(code("connection failed: FATAL:  3D000: database \"db\" does not exist\n"), errc::invalid_argument);
-  EXPECT_EQ(code("connection failed: fe_sendauth: no password supplied\n"), errc::access_denied);
-  EXPECT_EQ(code("connection failed: SSL error: certificate verify failed\n"), errc::access_denied);
   EXPECT_EQ(code(""), errc::unavailable);
+}
+
+std::string record(char type, std::size_t length, const std::string& content = {}) {
+  const std::string header{type, 3, 3, static_cast<char>(length >> 8U), static_cast<char>(length & 0xffU)};
+  return header + (content.empty() ? std::string(length, 'x') : content);
+}
+
+// The client library's words are those of the user's language.
+TEST(PostgresConnectFailure, TheLibrarysOwnComplaintsAreJudgedByTheStateOfTheLogin) {
+  using Stage = LoginState::Stage;
+  struct Situation {
+    const char* what;
+    LoginState state;
+    errc code;
+  };
+  const std::string handshake = record(0x16, 90);
+  const std::string alert = record(0x15, 2, {2, 40});
+  const std::string message = record(0x17, 60);
+  const std::string hidden_alert = record(0x17, 19);
+  const std::string to_authenticate = {'R', 0, 0, 0, 8, 0, 0, 0, 7};
+  const std::vector<Situation> situations = {
+      {"no state is known", {}, errc::unavailable},
+      {"the server wants a password, and there is none", {.needs_password = true}, errc::access_denied},
+      {"a socket that was not accepted", {.hung_up = true, .unread = "R"}, errc::unavailable},
+      {"the server has no TLS", {.stage = Stage::offering_tls, .unread = "N"}, errc::access_denied},
+      {"it has, and a file of ours cannot be read", {.stage = Stage::offering_tls, .unread = "S"}, errc::access_denied},
+      {"an error of the server's", {.stage = Stage::offering_tls, .unread = "E"}, errc::unavailable},
+      {"another service", {.stage = Stage::offering_tls, .unread = "HTTP/1.1 400"}, errc::unavailable},
+      {"the server hangs up", {.stage = Stage::offering_tls, .hung_up = true}, errc::unavailable},
+      {"a certificate", {.stage = Stage::tls_handshake, .unread = handshake}, errc::access_denied},
+      {"half a handshake", {.stage = Stage::tls_handshake, .hung_up = true, .unread = handshake}, errc::unavailable},
+      {"the server hangs up in it", {.stage = Stage::tls_handshake, .hung_up = true}, errc::unavailable},
+      {"the server refuses", {.stage = Stage::tls_handshake, .hung_up = true, .unread = alert}, errc::access_denied},
+      {"it cannot just now", {.stage = Stage::tls_handshake, .unread = record(0x15, 2, {2, 80})}, errc::unavailable},
+      {"it ends", {.stage = Stage::tls_handshake, .unread = record(0x15, 2, {1, 0})}, errc::unavailable},
+      {"half an alert", {.stage = Stage::tls_handshake, .unread = alert.substr(0, 5)}, errc::unavailable},
+      {"no TLS after all", {.stage = Stage::tls_handshake, .unread = "what?"}, errc::unavailable},
+      {"a way to authenticate", {.stage = Stage::login, .unread = to_authenticate}, errc::access_denied},
+      {"the same, and the end", {.stage = Stage::login, .hung_up = true, .unread = "R"}, errc::unavailable},
+      {"an error without a code", {.stage = Stage::login, .unread = "Ecould not fork"}, errc::unavailable},
+      {"the server hangs up at the login", {.stage = Stage::login, .hung_up = true}, errc::unavailable},
+      {"a hidden message", {.stage = Stage::login, .encrypted = true, .unread = message}, errc::access_denied},
+      {"a hidden end", {.stage = Stage::login, .encrypted = true, .unread = hidden_alert}, errc::unavailable},
+      {"both", {.stage = Stage::login, .encrypted = true, .unread = message + hidden_alert}, errc::unavailable},
+      {"an end", {.stage = Stage::login, .encrypted = true, .unread = alert}, errc::unavailable},
+  };
+  for (const Situation& each : situations) {
+    EXPECT_EQ(connect_failure("h", "irgendein Fehler\n", each.state).code, each.code) << each.what;
+    EXPECT_EQ(connect_failure("h", "FATAL:  57P03: fährt hoch\n", each.state).code, errc::unavailable) << each.what;
+  }
 }
 
 TEST(PostgresConnectFailure, TheLastOfSeveralAttemptsCounts) {
@@ -28,6 +79,8 @@ TEST(PostgresConnectFailure, TheLastOfSeveralAttemptsCounts) {
 TEST(PostgresConnectFailure, SaysItInOneLine) {
   EXPECT_EQ(connect_failure("h:1/db", "FATAL:  57P03: starting\nDETAIL:  recovery\nLOCATION:  main, a.c:3\n").detail,
             "h:1/db: FATAL:  57P03: starting; DETAIL:  recovery");
+  EXPECT_EQ(in_one_line("FATAL:  57P03: fährt hoch\nORT:  ProcessStartupPacket, postmaster.c:2401\n"),
+            "FATAL:  57P03: fährt hoch");
   EXPECT_EQ(in_one_line("server closed the connection unexpectedly\n\tThis probably means the server terminated "
                         "abnormally\n\tbefore or while processing the request.\n"),
             "server closed the connection unexpectedly");

@@ -19,11 +19,13 @@ const std::string& FakeQuery::sql() const {
 }
 
 std::string FakeQuery::param(std::size_t index) const {
-  return commands.back().params.at(index).value_or("");
+  const auto last =
+      std::find_if(commands.rbegin(), commands.rend(), [](const Command& each) { return !each.params.empty(); });
+  return last == commands.rend() ? std::string() : last->params.at(index).value_or("");
 }
 
 bool is_heartbeat(const FakeQuery& query) {
-  return query.commands.size() == 1 && query.sql() == "SELECT 1";
+  return query.commands.size() == 1 && query.sql() == heartbeat_sql;
 }
 
 FakeReply FakeReply::of(std::vector<Rows::Row> rows) {
@@ -144,8 +146,10 @@ void FakeConnection::send(Query query) {
   FakeQuery asked{
       .commands = std::move(query.commands), .purpose = purpose_, .connection = number_, .sent = server_.engine_.now()};
   if (is_heartbeat(asked)) ++server_.heartbeats;
-  if (!is_heartbeat(asked) || server_.replies_to_heartbeats) server_.queries.push_back(asked);
-  FakeReply reply = server_.decide(asked);
+  std::optional<FakeReply> aside = server_.aside ? server_.aside(asked) : std::nullopt;
+  const bool counts = !aside && (!is_heartbeat(asked) || server_.replies_to_heartbeats);
+  if (counts) server_.queries.push_back(asked);
+  FakeReply reply = aside ? *std::move(aside) : server_.decide(asked);
   in_flight_.push_back({std::move(asked), std::move(query.done), std::move(reply)});
   post([this] { deliver(); });
 }

@@ -34,7 +34,7 @@ struct FakeQuery {
   [[nodiscard]] bool uses(const Statement& statement) const;
   // Of its first command.
   [[nodiscard]] const std::string& sql() const;
-  // Of its last command; empty for NULL.
+  // Of its last command that has any; empty for NULL.
   [[nodiscard]] std::string param(std::size_t index) const;
 };
 
@@ -73,6 +73,8 @@ class FakeServer {
   // What becomes of the next attempts to connect.
   enum class Dialling { accept, silence, fail, refuse_password };
   Dialling dialling = Dialling::accept;
+  // Queries that are answered and not counted.
+  std::function<std::optional<FakeReply>(const FakeQuery&)> aside;
   // How many connections it has; it refuses more. nullopt: any number.
   std::optional<std::size_t> room;
   // What the next connections are told; backend_pid and endpoint are the fake's.

@@ -22,7 +22,7 @@ TEST_F(ForUpdateTest, AWaiterStandsInTheServersQueue) {
   EXPECT_EQ(attempt->busy_reports, 1);
   EXPECT_FALSE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 2U);
-  EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "begin", "set_patience", "lock"}));
+  EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "begin", "set_patience", "lock", "heartbeat"}));
   EXPECT_EQ(server.queries[1].connection, server.queries[0].connection);
   engine.advance(2s);
   free_elsewhere("a");
@@ -56,7 +56,7 @@ TEST_F(ForUpdateTest, AfterASliceTheNextOneBegins) {
     server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
     engine.run();
     ASSERT_EQ(server.queries.size(), slice);
-    EXPECT_EQ(words(server.queries.back()), (Words{"rollback", "begin", "set_patience", "lock"}));
+    EXPECT_EQ(words(server.queries.back()), (Words{"rollback", "begin", "set_patience", "lock", "heartbeat"}));
   }
   EXPECT_EQ(server.dialled, 1);
   EXPECT_FALSE(attempt->failure);
@@ -154,7 +154,7 @@ TEST_F(ForUpdateTest, AConnectionThatBreaksIsReplacedAndTheWaitGoesOn) {
   EXPECT_GE(attempt->unreachable_reports.size(), 2U);
   server.dialling = FakeServer::Dialling::accept;
   engine.advance(2s);
-  EXPECT_EQ(words(server.queries.back()), (Words{"begin", "set_patience", "lock"}));
+  EXPECT_EQ(words(server.queries.back()), (Words{"begin", "set_patience", "lock", "heartbeat"}));
   free_elsewhere("a");
   EXPECT_TRUE(attempt->grant);
   using State = ConnectionEvent::State;

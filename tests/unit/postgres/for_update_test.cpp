@@ -21,9 +21,8 @@ TEST_F(ForUpdateTest, TakesAFreeLockInOneRoundTrip) {
   const auto attempt = try_lock("a");
   ASSERT_TRUE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 1U);
-  EXPECT_EQ(words(server.queries[0]), (Words{"begin", "try_lock"}));
-  EXPECT_EQ(server.queries[0].param(0), "a");
-  EXPECT_EQ(server.queries[0].param(1), "host:1:test");
+  EXPECT_EQ(words(server.queries[0]), (Words{"begin", "try_lock", "heartbeat"}));
+  EXPECT_EQ(server.queries[0].commands[1].params, (std::vector<Parameter>{"a", "host:1:test"}));
   EXPECT_EQ(server.queries[0].purpose.session_lease, lease);
   EXPECT_EQ(attempt->grant->name, "a");
   EXPECT_EQ(attempt->grant->owner, attempt->request.owner);
@@ -61,7 +60,7 @@ TEST_F(ForUpdateTest, ANameThatWasNeverUsedGetsItsRowInATransactionOfItsOwn) {
   ASSERT_TRUE(attempt->grant);
   ASSERT_EQ(server.queries.size(), 3U);
   EXPECT_EQ(words(server.queries[1]), (Words{"rollback", "set_patience", "ensure"}));
-  EXPECT_EQ(words(server.queries[2]), (Words{"begin", "try_lock"}));
+  EXPECT_EQ(words(server.queries[2]), (Words{"begin", "try_lock", "heartbeat"}));
   EXPECT_EQ(rows.rows.count("new"), 1U);
 }
 
@@ -82,7 +81,7 @@ TEST_F(ForUpdateTest, ATokenThatIsNoneIsAnErrorAndLeavesNothing) {
   for (const char* const token : {"0", "-5", "x", ""}) {
     server.reply = [&](const FakeQuery& query) {
       FakeReply reply = rows.reply(query);
-      if (query.uses(locks->statements().try_lock)) reply.results.back().rows[0][0] = token;
+      if (query.uses(locks->statements().try_lock)) reply.results.at(1).rows[0][0] = token;
       return reply;
     };
     const auto attempt = try_lock("a");

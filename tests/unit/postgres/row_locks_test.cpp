@@ -188,7 +188,7 @@ TEST_P(PostgresRowLocks, ARowThatIsBeingChangedIsLookedAtAgainSoon) {
 }
 
 TEST_P(PostgresRowLocks, AnErrorThatPassesIsWaitedFor) {
-  for (const char* const sqlstate : {"40001", "55P03", "53300", "57P01", "25006", "26000"}) {
+  for (const char* const sqlstate : {"40001", "55P03", "53300", "57P01", "25006", "26000", "XX002", "P0001"}) {
     reply_to("acquire", FakeReply::refused(sqlstate));
     const auto waiting = client->contend("x");
     engine.advance(20s);
@@ -204,7 +204,7 @@ TEST_P(PostgresRowLocks, AnErrorThatPassesIsWaitedFor) {
 
 TEST_P(PostgresRowLocks, AnErrorThatStaysIsFinal) {
   const std::pair<const char*, errc> cases[] = {
-      {"42501", errc::access_denied}, {"22P05", errc::invalid_argument}, {"XX000", errc::protocol}};
+      {"42501", errc::access_denied}, {"22P05", errc::invalid_argument}, {"22003", errc::protocol}};
   for (const auto& [sqlstate, code] : cases) {
     reply_to("acquire", FakeReply::refused(sqlstate));
     auto waiting = client->contend("x");

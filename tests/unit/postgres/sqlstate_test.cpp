@@ -30,7 +30,9 @@ TEST(PostgresSqlstate, SaysWhatToDo) {
       {"53300", Remedy::retry_later, Execution::no, errc::unavailable},
       {"53100", Remedy::retry_later, Execution::no, errc::unavailable},
       {"54000", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"54001", Remedy::final, Execution::no, errc::protocol},
+      {"54001", Remedy::retry_later, Execution::no, errc::unavailable},
+      {"55000", Remedy::retry_later, Execution::no, errc::unavailable},
+      {"57000", Remedy::retry, Execution::no, errc::unavailable},
       {"58030", Remedy::retry_later, Execution::no, errc::unavailable},
       {"25006", Remedy::reconnect, Execution::no, errc::unavailable},
       {"25P02", Remedy::reconnect, Execution::no, errc::unavailable},
@@ -58,7 +60,11 @@ TEST(PostgresSqlstate, SaysWhatToDo) {
       {"22P05", Remedy::final, Execution::no, errc::invalid_argument},
       {"22003", Remedy::final, Execution::no, errc::protocol},
       {"23514", Remedy::final, Execution::no, errc::protocol},
-      {"XX000", Remedy::final, Execution::no, errc::protocol},
+      {"42601", Remedy::final, Execution::no, errc::protocol},
+      {"XX000", Remedy::retry_later, Execution::no, errc::unavailable},
+      {"XX002", Remedy::retry_later, Execution::no, errc::unavailable},
+      {"P0001", Remedy::retry_later, Execution::no, errc::unavailable},
+      {"QQ123", Remedy::retry_later, Execution::no, errc::unavailable},
   };
   for (const Case& expected : cases) {
     const Meaning meaning = meaning_of(expected.sqlstate);
@@ -69,11 +75,21 @@ TEST(PostgresSqlstate, SaysWhatToDo) {
   }
 }
 
-TEST(PostgresSqlstate, OfAnotherShapeIsNonsense) {
+TEST(PostgresSqlstate, OfAnotherShapeIsUnknown) {
   for (const char* text : {"", "40", "4000", "400011", "08", "?????"}) {
-    EXPECT_EQ(meaning_of(text).remedy, Remedy::final) << text;
-    EXPECT_EQ(meaning_of(text).code, errc::protocol) << text;
+    EXPECT_EQ(meaning_of(text).remedy, Remedy::retry_later) << text;
+    EXPECT_EQ(meaning_of(text).code, errc::unavailable) << text;
   }
+}
+
+TEST(PostgresSqlstate, OneOfSeveralRequestsMayBeTheReason) {
+  for (const char* each : {"55P03", "22021", "23514", "54001", "XX001", "P0001"}) {
+    EXPECT_TRUE(may_be_ones_fault(refusal(each))) << each;
+  }
+  for (const char* each : {"40001", "42501", "0A000", "53100", "54000", "25006", "42P01"}) {
+    EXPECT_FALSE(may_be_ones_fault(refusal(each))) << each;
+  }
+  EXPECT_FALSE(may_be_ones_fault({.problem = Problem::unknown_outcome, .sqlstate = "57P01"}));
 }
 
 TEST(PostgresSqlstate, WhatWasNotAnsweredMayHaveHappened) {

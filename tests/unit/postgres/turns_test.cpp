@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/session_locks/snapshot_watch.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {
@@ -265,6 +267,57 @@ TEST_F(PostgresTurns, WhereSomebodyIsInsideTheServerWakesThat) {
   EXPECT_TRUE(tries.empty());
   engine.advance(10s);
   EXPECT_TRUE(tries.empty());
+}
+
+// --- Snapshots -------------------------------------------------------------------------------------------------------
+
+class PostgresSnapshotWatch : public PostgresTurns {
+ protected:
+  PostgresSnapshotWatch() { start(4, 0); }
+
+  int asked = 0;
+  Rows answer{.rows = {{"3", std::nullopt}}};
+  std::optional<SnapshotWatch> watch;
+  void begin() {
+    watch.emplace(engine, *turns, [this](const Query& query) {
+      ++asked;
+      engine.post([done = query.done, rows = answer] { done({}, {rows}); });
+    });
+  }
+};
+
+TEST_F(PostgresSnapshotWatch, WhereATransactionWaitsForThemWaitsBeginAnewOnce) {
+  begin();
+  const auto first = wait_for("a", "first");
+  const auto second = wait_for("a", "second");
+  const auto other = wait_for("b", "other");
+  engine.advance(4s);
+  EXPECT_GE(asked, 2);
+  EXPECT_LE(asked, 4);
+  EXPECT_EQ(take(sent_out), Names{});
+  answer = {.rows = {{"4", "7/21"}}};
+  engine.advance(2s);
+  EXPECT_EQ(take(sent_out), (Names{"second", "first", "other"}));
+  EXPECT_EQ(take(let_in), (Names{"first", "other"})) << "the others of a lock follow when its first waiter has left";
+  engine.advance(20s);
+  EXPECT_EQ(take(sent_out), Names{}) << "it does not wait for what began later";
+  answer.rows = {{"4", "7/22"}};
+  engine.advance(2s);
+  EXPECT_EQ(take(sent_out), (Names{"first", "other"}));
+}
+
+TEST_F(PostgresSnapshotWatch, AsksOnlyWhileTheServerKeepsWaitersAndLessOftenWhereThereAreMany) {
+  begin();
+  engine.advance(1min);
+  EXPECT_EQ(asked, 0);
+  answer.rows = {{"500", std::nullopt}};
+  auto waiting = wait_for("a", "a");
+  engine.advance(1min);
+  EXPECT_GE(asked, 5);
+  EXPECT_LE(asked, 7);
+  waiting.reset();
+  engine.advance(1min);
+  EXPECT_LE(asked, 7);
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+// A migration under a lock that others wait for.
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include <dlock/dlock.hpp>
+
+#include "postgres_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class PostgresSnapshotsTest : public PostgresStrategyTest {};
+
+INSTANTIATE_TEST_SUITE_P(Sessions, PostgresSnapshotsTest, testing::Values(Strategy::for_update, Strategy::advisory),
+                         [](const auto& row) {
+                           return row.param == Strategy::advisory ? std::string("advisory") : std::string("for_update");
+                         });
+
+// It waits for the snapshots of those who wait for the lock, and they wait for it.
+TEST_P(PostgresSnapshotsTest, AnIndexIsMadeConcurrentlyUnderTheLock) {
+  server.run("CREATE TABLE public.data (x int)");
+  const Client holder = steady(patient());
+  Lease lease = holder.lock("x").acquire();
+  server.run("SET statement_timeout = '20s'");  // a slice lasts longer
+  server.run("CREATE INDEX CONCURRENTLY ON public.data (x)");
+  const Client other = steady(patient());
+  auto waiting = std::async(std::launch::async, [&] { return other.lock("x").acquire(); });
+  await_waiter("x");
+  server.run("CREATE INDEX CONCURRENTLY ON public.data (x)");
+  EXPECT_TRUE(lease.held());
+  lease.release();
+  EXPECT_TRUE(waiting.get().held());
+}
+
+}  // namespace
+
+}  // namespace dlock::test
