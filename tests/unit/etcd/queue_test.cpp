@@ -56,8 +56,7 @@ TEST_F(EtcdQueueTest, WhatWaitsSinceASessionThatIsOverDoesNotHarmTheNextOne) {
 TEST_F(EtcdQueueTest, MarksOfRequestsThatWereGivenUpDoNotAddUp) {
   (void)contend(*backend, "first");
   for (int i = 0; i < 100; ++i) {
-    bool lost = false;
-    etcd.fate = [&](std::string_view method) {
+    etcd.fate = [lost = false](std::string_view method) mutable {
       return method == method_transaction && !std::exchange(lost, true) ? Fate::late : Fate::answered;
     };
     const auto attempt = contend(*backend, "a", false);
