@@ -261,7 +261,8 @@ TEST_F(EtcdQueueTest, AReleaseThatTheEndOfItsSessionOvertakesIsNotClaimed) {
   ASSERT_FALSE(outcome);
   etcd.break_connections();
   ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, ReleaseOutcome::Status::not_owner);
+  EXPECT_EQ(outcome->status, ReleaseOutcome::Status::failed);
+  EXPECT_EQ(outcome->failure.code, errc::ambiguous) << "released, or ended with the session";
 }
 
 TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed) {
