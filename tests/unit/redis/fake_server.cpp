@@ -103,6 +103,7 @@ void FakeWire::flush() {
 }
 
 void FakeWire::reply(const std::string& bytes) {
+  if (hung_up_) return;
   arrived_ += bytes;
   if (std::exchange(receives_, true)) return;
   later([this] {
@@ -123,6 +124,7 @@ void FakeWire::receive() {
 }
 
 void FakeWire::close(Failure why) {
+  hung_up_ = true;
   later([this, why = std::move(why)] { events_.closed(why); });
 }
 

@@ -88,6 +88,7 @@ class FakeWire final : public Wire {
   ReplyReader replies_;
   bool subscribed_ = false;
   bool receives_ = false;  // soon
+  bool hung_up_ = false;   // the server: it sends nothing more
   std::string unsent_;
   std::string arrived_;
   std::uint64_t sent_ = 0;
