@@ -202,21 +202,7 @@ void Client::answered(Requests::Entry entry, std::optional<std::string> message,
   // A grant of a lease says nothing about transactions, which a proxy may refuse by hanging up.
   const bool about_locks = request.method == method_transaction;
   if (about_locks && trouble != Trouble::unavailable) reconnect_.answered();
-  if (trouble == Trouble::none) {
-    if (message && !is_ours(read_header_of(*message), request)) {
-      Failure why{errc::unavailable, here() + ": this member is of a different cluster than those before it"};
-      leave_later(why);
-      if (request.done) request.done(std::move(why), entry.sent);
-      return;
-    }
-    if (about_locks) {
-      reconnect_.proven();
-      user_.client_answered();
-    }
-    if (!request.done) return;
-    if (message) return request.done(*std::move(message), entry.sent);
-    return request.done(Failure{errc::protocol, here() + ": an answer without a message"}, entry.sent);
-  }
+  if (trouble == Trouble::none) return succeeded(entry, std::move(message), about_locks);
   const bool unauthorized = trouble == Trouble::unauthorized && !options_.user.empty();
   if ((unauthorized || status.not_carried_out) && !std::exchange(request.repeated, true)) {
     if (!request.done) return;
@@ -228,6 +214,23 @@ void Client::answered(Requests::Entry entry, std::optional<std::string> message,
   if (trouble == Trouble::no_lease && !is_verified_) why.code = errc::unavailable;
   if (trouble == Trouble::unavailable) leave_later({errc::unavailable, why.detail});
   if (request.done) request.done(std::move(why), entry.sent);
+}
+
+void Client::succeeded(Requests::Entry& entry, std::optional<std::string> message, bool about_locks) {
+  CallRequest& request = entry.payload;
+  if (message && !is_ours(read_header_of(*message), request)) {
+    Failure why{errc::unavailable, here() + ": this member is of a different cluster than those before it"};
+    leave_later(why);
+    if (request.done) request.done(std::move(why), entry.sent);
+    return;
+  }
+  if (about_locks) {
+    reconnect_.proven();
+    user_.client_answered();
+  }
+  if (!request.done) return;
+  if (message) return request.done(*std::move(message), entry.sent);
+  request.done(Failure{errc::protocol, here() + ": an answer without a message"}, entry.sent);
 }
 
 // --- Streams ---------------------------------------------------------------------------------------------------------

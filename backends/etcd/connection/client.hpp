@@ -137,6 +137,7 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   void send(Requests::Entry entry);
   void schedule_flush();
   void answered(Requests::Entry entry, std::optional<std::string> message, const GrpcStatus& status);
+  void succeeded(Requests::Entry& entry, std::optional<std::string> message, bool about_locks);
   // Whether an answer is of the cluster that earlier ones were of. If not, another member is tried.
   [[nodiscard]] bool is_ours(const Header& header, const CallRequest& request);
   void leave_later(Failure why);

@@ -37,15 +37,16 @@ bool let_another_user_write(const std::string& path) {
   return ::setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof list, 0) == 0;
 }
 
+Finding finding_of(const std::string& check, const Client& client) {
+  const auto findings = client.diagnose();
+  const auto found =
+      std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.check == check; });
+  return found != findings.end() ? *found : Finding{Severity::error, check, "there is no such check"};
+}
+
 class FileDiagnosisTest : public testing::Test {
  protected:
-  [[nodiscard]] Finding finding(const std::string& check) const { return finding(check, client_); }
-  [[nodiscard]] static Finding finding(const std::string& check, const Client& client) {
-    const auto findings = client.diagnose();
-    const auto found =
-        std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.check == check; });
-    return found != findings.end() ? *found : Finding{Severity::error, check, "there is no such check"};
-  }
+  [[nodiscard]] Finding finding(const std::string& check) const { return finding_of(check, client_); }
 
   ScratchDirectory scratch_;
   Client client_ = connect(scratch_.url());
@@ -160,16 +161,22 @@ TEST_F(FileDiagnosisTest, WarnsOfFilesThatAreNotLocks) {
   EXPECT_NE(finding("lock files").message.find("1 of them"), std::string::npos) << finding("lock files").message;
 }
 
+// Without a client, whose thread its children would lack.
+class FileReachTest : public ::testing::Test {
+ protected:
+  ScratchDirectory scratch_;
+};
+
 // As PrivateTmp= of systemd makes one, and as it makes one whose content is that of the host (BindPaths=).
-TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
+TEST_F(FileReachTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
   const std::string below = scratch_.path() + "/a b\\c";
   std::filesystem::create_directory(below);
-  EXPECT_EQ(finding("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")).message.find("private"),
+  EXPECT_EQ(finding_of("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")).message.find("private"),
             std::string::npos);
   EXPECT_WELL(in_child([&] {
     const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
     require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
-    const auto reach = [&] { return finding("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")); };
+    const auto reach = [&] { return finding_of("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")); };
     require(reach().message.starts_with("process 1 finds the same") || reach().severity == Severity::note,
             "only unshared: " + reach().message);
     require(::mount(below.c_str(), below.c_str(), nullptr, MS_BIND, nullptr) == 0, "bind");
@@ -181,12 +188,12 @@ TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
   }));
 }
 
-TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatEndsWithALogin) {
+TEST_F(FileReachTest, WarnsOfADirectoryThatEndsWithALogin) {
   EXPECT_WELL(in_child([] {
     const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
     require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
     require_permitted(::mount("tmpfs", "/run/user", "tmpfs", 0, "size=1m") == 0, "a tmpfs at /run/user");
-    const Finding reach = finding("reach", connect("file:///run/user/1000/dlock"));
+    const Finding reach = finding_of("reach", connect("file:///run/user/1000/dlock"));
     require(reach.severity == Severity::warning && reach.message.find("last session of its user") != std::string::npos,
             reach.message);
   }));
