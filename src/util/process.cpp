@@ -14,6 +14,8 @@
 
 #include <dlock/error.hpp>
 
+#include "util/splitmix.hpp"
+
 namespace dlock::util {
 
 namespace {
@@ -82,13 +84,6 @@ std::optional<std::uint64_t> draw() noexcept {
   return pool.bits[pool.used++];
 }
 
-// The output function of splitmix64 (S. Vigna).
-constexpr std::uint64_t mixed(std::uint64_t z) noexcept {
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
 }  // namespace
 
 std::uint64_t kernel_random() {
@@ -97,10 +92,11 @@ std::uint64_t kernel_random() {
 }
 
 std::function<std::uint64_t()> kernel_random_or_derived() {
-  return [first = kernel_random(), second = kernel_random(),
-          count = std::make_shared<std::atomic<std::uint64_t>>(0)]() -> std::uint64_t {
+  return [steps = std::make_shared<std::atomic<std::uint64_t>>(kernel_random()), key = kernel_random()]() {
     if (const auto bits = draw()) return *bits;
-    return mixed(mixed(first + 0x9e3779b97f4a7c15U * ++*count) ^ second);
+    std::uint64_t state = steps->fetch_add(splitmix_step);
+    state = splitmix(state) ^ key;
+    return splitmix(state);
   };
 }
 

@@ -5,6 +5,8 @@
 #include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
 
+#include "util/splitmix.hpp"
+
 namespace dlock::detail {
 
 using std::chrono::milliseconds;
@@ -73,7 +75,7 @@ LeaseKeeper::Step LeaseKeeper::reconnected(TimePoint now) noexcept {
   if (terms_.renew && !renewing_) {
     // Not all the leases of all the clients at once.
     const nanoseconds spread = terms_.lease / 50;
-    const auto pause = nanoseconds(next_random() % (static_cast<std::uint64_t>(spread.count()) + 1));
+    const auto pause = nanoseconds(util::splitmix(random_) % (static_cast<std::uint64_t>(spread.count()) + 1));
     next_renewal_ = std::min(next_renewal_, saturating_add(now, pause));
   }
   return wake_at_next(now);
@@ -99,18 +101,9 @@ void LeaseKeeper::plan_renewal(TimePoint from) noexcept {
   next_renewal_ = saturating_add(from, jittered(pause));
 }
 
-// splitmix64 (S. Vigna), good enough to keep clients apart.
-std::uint64_t LeaseKeeper::next_random() noexcept {
-  random_ += 0x9e3779b97f4a7c15U;
-  std::uint64_t z = random_;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
 // 0.9 .. 1.1 of it.
 nanoseconds LeaseKeeper::jittered(nanoseconds d) noexcept {
-  const auto permille = static_cast<nanoseconds::rep>(900 + next_random() % 201);
+  const auto permille = static_cast<nanoseconds::rep>(900 + util::splitmix(random_) % 201);
   return d / 1000 * permille;
 }
 

@@ -49,7 +49,6 @@ class LeaseKeeper {
   [[nodiscard]] TimePoint loss_time() const noexcept;
   [[nodiscard]] Step wake_at_next(TimePoint now) noexcept;
   void plan_renewal(TimePoint from) noexcept;
-  [[nodiscard]] std::uint64_t next_random() noexcept;
   [[nodiscard]] std::chrono::nanoseconds jittered(std::chrono::nanoseconds d) noexcept;
 
   Terms terms_;
