@@ -57,8 +57,12 @@ void PasswordFile::check() const {
   if (const auto password = read(); !password.ok()) throw Error(errc::invalid_argument, password.failure().detail);
 }
 
-Failure PasswordFile::refused(Failure why) const {
-  if (*accepted && why.code == errc::access_denied) why.code = errc::unavailable;
+void login_accepted(const std::optional<PasswordFile>& file) {
+  if (file) *file->accepted = true;
+}
+
+Failure login_failed(const std::optional<PasswordFile>& file, Failure why) {
+  if (file && *file->accepted && why.code == errc::access_denied) why.code = errc::unavailable;
   return why;
 }
 

@@ -24,9 +24,13 @@ struct PasswordFile {
   [[nodiscard]] Result<std::string> read() const;
   // Throws Error(invalid_argument) if that is impossible now.
   void check() const;
-  // After an earlier password was accepted, a refused one is errc::unavailable: the file may be replaced soon.
-  [[nodiscard]] Failure refused(Failure why) const;
 };
+
+// A login succeeded, with a password of the file if there is one.
+void login_accepted(const std::optional<PasswordFile>& file);
+// Why a login failed. After an earlier password of the file was accepted, a refused one is errc::unavailable: the file
+// may be replaced soon.
+[[nodiscard]] Failure login_failed(const std::optional<PasswordFile>& file, Failure why);
 
 // Takes the parameter. Throws Error(invalid_argument) where the URL has the password itself, too, or names no file.
 [[nodiscard]] std::optional<PasswordFile> take_password_file(Url& url, std::string_view parameter, bool has_password);

@@ -7,7 +7,7 @@
 
 namespace dlock::common {
 
-// What an empty buffer keeps for the next time. One that had to be larger gives its memory back.
+// An empty buffer keeps this much for the next time. One that had to be larger gives its memory back.
 inline constexpr std::size_t most_kept_bytes = std::size_t{64} << 10;
 
 inline void empty_buffer(std::string& buffer) {

@@ -33,7 +33,7 @@ void set_options(int socket) noexcept {
   (void)setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-// Of names whose addresses change.
+// Bounds the list where the addresses of a name change.
 constexpr std::size_t most_refused = 16;
 
 }  // namespace

@@ -38,7 +38,7 @@ bool is_address(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 || inet_pton(AF_INET6, host.c_str(), bytes.data()) == 1;
 }
 
-// What the connections of a context have in common.
+// Shared by the connections of a context.
 struct Experience {
   bool trusted = false;      // a server's certificate was good
   bool failed = false;       // a connection has failed since the files were read
@@ -195,10 +195,10 @@ class OpenSslFiles {
   std::unique_ptr<SSL_CTX, FreeContext> context_;
 };
 
-// What changes when a file is written or replaced.
+// Differs from the earlier one after a file was written or replaced.
 struct Version {
   explicit Version(const std::string& path) { exists = ::stat(path.c_str(), &status) == 0; }
-  // Of others, such as the pipes of a shell's <(command), the content may be there only once.
+  // Other files, such as the pipes of a shell's <(command), may have their content only once.
   [[nodiscard]] bool is_regular() const noexcept { return !exists || S_ISREG(status.st_mode); }
   friend bool operator==(const Version& a, const Version& b) noexcept {
     const auto same = [](const timespec& s, const timespec& t) {
@@ -252,7 +252,7 @@ class OpenSslContext final : public TlsContext {
 
   const TlsOptions options_;
   const TlsWarning warn_;
-  // What a connection begins with.
+  // A new connection uses these.
   mutable std::vector<Version> versions_;  // taken before the files were read
   mutable OpenSslFiles files_;
   const std::shared_ptr<Experience> experience_ = std::make_shared<Experience>();

@@ -92,7 +92,7 @@ void Client::logged_in(GrpcStatus status) {
       auto token = read_authenticate(token_);
       if (!token.ok()) return down(token.failure());
       metadata_.emplace_back(token_name, std::move(token.value()));
-      if (options_.password_file) *options_.password_file->accepted = true;
+      common::login_accepted(options_.password_file);
     }
     if (!ready()) return become_ready();
     connect_timer_.disarm();
@@ -101,7 +101,7 @@ void Client::logged_in(GrpcStatus status) {
     return life.over() ? void() : send_waiting();
   }
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
-  down(options_.password_file ? options_.password_file->refused(std::move(why)) : std::move(why));
+  down(common::login_failed(options_.password_file, std::move(why)));
 }
 
 void Client::login_again() {

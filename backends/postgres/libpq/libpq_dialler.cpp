@@ -197,7 +197,7 @@ void Dialler::poll() {
     case PGRES_POLLING_OK:
       timer_.disarm();
       (void)PQsetErrorVerbosity(connection_.get(), PQERRORS_DEFAULT);
-      if (options_.password_file) *options_.password_file->accepted = true;
+      common::login_accepted(options_.password_file);
       return events_.dialled(std::move(connection_));
     case PGRES_POLLING_FAILED:
     case PGRES_POLLING_ACTIVE:
@@ -220,7 +220,7 @@ void Dialler::stop() {
 
 void Dialler::failed(Failure why) {
   stop();
-  failures_.push_back(options_.password_file ? options_.password_file->refused(std::move(why)) : std::move(why));
+  failures_.push_back(common::login_failed(options_.password_file, std::move(why)));
   const bool in_time = executor_.now() < deadline_;
   if (in_time && next_address_ < addresses_.size()) return try_next_address();
   if (in_time && next_host_ < options_.hosts.size()) return try_next_host();

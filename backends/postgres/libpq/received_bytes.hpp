@@ -16,7 +16,7 @@ inline constexpr std::uint64_t longest_greeting = std::uint64_t{1} << 20U;
 // Bytes that have come over a TCP connection; 0 for any other socket, at whose other end there is only this machine.
 [[nodiscard]] std::uint64_t received_bytes(int socket) noexcept;
 
-// What has come and was not read yet, or the beginning of it. It can still be read.
+// The received bytes that were not read yet, or the first of them. They can still be read.
 [[nodiscard]] std::string unread_bytes(int socket);
 // The other end has closed its side of the connection, or it is broken.
 [[nodiscard]] bool has_hung_up(int socket) noexcept;

@@ -67,9 +67,9 @@ void Link::received(Reply reply) {
       return open();
     }
     Failure why{verdict->code, options_.endpoint() + ": " + verdict->detail};
-    return down(options_.password_file ? options_.password_file->refused(std::move(why)) : std::move(why));
+    return down(common::login_failed(options_.password_file, std::move(why)));
   }
-  if (options_.password_file) *options_.password_file->accepted = true;
+  common::login_accepted(options_.password_file);
   role_question_ = handshake_->role_question();
   handshake_.reset();
   connect_timer_.disarm();

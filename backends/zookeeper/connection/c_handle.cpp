@@ -217,7 +217,7 @@ const ACL_vector* CHandle::rights() const noexcept {
 }
 
 void CHandle::create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) {
-  // The same for all attempts: what a node of a queue is called is new for each.
+  // Without the name of the node, which is new for each attempt, so that the message stays the same.
   const std::string shown = kind == NodeKind::ephemeral_sequential ? path.substr(0, path.rfind('/')) : path;
   LibraryOperation& operation = begin(shown, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
     done(outcome, {std::move(came.text), came.stat});

@@ -63,10 +63,10 @@ TEST_F(PasswordFileTest, WhatIsNoFile_IsRefusedWithoutBlocking) {
 TEST_F(PasswordFileTest, OnceAPasswordWasAccepted_ARefusedOneIsTemporary) {
   const PasswordFile file = holding("secret");
   const PasswordFile copy = file;
-  EXPECT_EQ(copy.refused({errc::access_denied, "wrong"}).code, errc::access_denied);
-  *file.accepted = true;
-  EXPECT_EQ(copy.refused({errc::access_denied, "wrong"}).code, errc::unavailable);
-  EXPECT_EQ(copy.refused({errc::protocol, "odd"}).code, errc::protocol);
+  EXPECT_EQ(login_failed(copy, {errc::access_denied, "wrong"}).code, errc::access_denied);
+  login_accepted(file);
+  EXPECT_EQ(login_failed(copy, {errc::access_denied, "wrong"}).code, errc::unavailable);
+  EXPECT_EQ(login_failed(copy, {errc::protocol, "odd"}).code, errc::protocol);
 }
 
 }  // namespace
