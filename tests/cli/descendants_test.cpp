@@ -49,8 +49,9 @@ class Descendants : public CliTest {
   static std::vector<std::string> command_with(const std::string& script, const std::string& last = "wait") {
     return {"bash", "-c", script + "exec \"$0\" " + last, probe_path()};
   }
-  [[nodiscard]] std::vector<std::string> run_with(const std::string& script, const std::string& last = "wait") const {
-    std::vector<std::string> words{"--kill-after", "50ms", "job", "--"};
+  [[nodiscard]] std::vector<std::string> run_with(const std::string& script, const std::string& last = "wait",
+                                                  const std::string& kill_after = "50ms") const {
+    std::vector<std::string> words{"--kill-after", kill_after, "job", "--"};
     for (const std::string& word : command_with(script, last)) words.push_back(word);
     return dlock("run", words);
   }
@@ -113,7 +114,8 @@ INSTANTIATE_TEST_SUITE_P(By, Escaped, testing::ValuesIn(escapes),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 TEST_F(Descendants, AreToldToEndByTermAndByNothingElse) {
-  Process run(run_with("setsid \"$0\" listen & ", "listen"));
+  // Both end by themselves, however long a busy machine takes to run them.
+  Process run(run_with("setsid \"$0\" listen & ", "listen", "1h"));
   (void)read_ready(run, 2);
   run.signal(SIGINT);
   EXPECT_EQ(run.line(), std::to_string(SIGINT));
