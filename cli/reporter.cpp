@@ -106,6 +106,7 @@ void Reporter::connection(const ConnectionEvent& event) {
   const bool refuses = !out_of_reach(event.reason) && !std::exchange(refused_, true);
   if (refuses || !refused_) last_failure_ = text;
   if (std::exchange(cut_off_, true) && !refuses) return;
+  if (refuses && !reached_) return;  // it ends the command, which says it
   // Some services report the wait that fails first, and then the connection.
   const bool known = std::any_of(said_.begin(), said_.end(), [&](const auto& said) { return said.second == text; });
   if (!known) say_out_of_reach("no connection to the lock service, trying again: ", text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <fstream>
 
 namespace dlock::bench {
 
@@ -57,6 +58,20 @@ std::string UrlText::text() const {
 std::optional<std::string> UrlText::parameter(std::string_view key) const {
   Url now = Url::parse(text());
   return now.take(key);
+}
+
+std::optional<std::string> UrlText::secret(const std::string& key) const {
+  const auto file = parameter(key + "_file");
+  if (!file) return parameter(key);
+  std::ifstream content(*file);
+  std::string line;
+  std::getline(content, line);
+  if (line.ends_with('\r')) line.pop_back();
+  return line;
+}
+
+std::optional<std::string> UrlText::password() const {
+  return original_.password() ? original_.password() : secret("password");
 }
 
 void UrlText::set(std::string_view key, std::string_view value) {

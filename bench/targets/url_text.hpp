@@ -35,6 +35,9 @@ class UrlText {
 
   // Its value, decoded.
   [[nodiscard]] std::optional<std::string> parameter(std::string_view key) const;
+  // Its value, or the first line of the file that the parameter with "_file" behind its name gives.
+  [[nodiscard]] std::optional<std::string> secret(const std::string& key) const;
+  [[nodiscard]] std::optional<std::string> password() const;
   void set(std::string_view key, std::string_view value);
   // What is not there needs no removing.
   void remove(std::string_view key);

@@ -69,6 +69,7 @@ TEST_F(ReporterTest, SaysOfAnOutageItsBeginningAndItsEnd) {
 }
 
 TEST_F(ReporterTest, SaysAlsoDuringAnOutageThatTheServiceRefusesAndKeepsThatAsTheReason) {
+  connect();
   break_connection(refused);
   EXPECT_EQ(said([&] { break_connection(read_only), break_connection(refused), warn(refused); }),
             "dlock: no connection to the lock service, trying again: h:1: no permission\n");
@@ -76,6 +77,11 @@ TEST_F(ReporterTest, SaysAlsoDuringAnOutageThatTheServiceRefusesAndKeepsThatAsTh
   connect();
   break_connection(refused);
   EXPECT_EQ(reporter.last_failure(), "h:1: Connection refused");
+}
+
+TEST_F(ReporterTest, LeavesARefusalByAServiceThatWasNeverReachedToTheEndOfTheCommand) {
+  EXPECT_EQ(said([&] { break_connection(read_only); }), "");
+  EXPECT_EQ(reporter.last_failure(), "h:1: no permission");
 }
 
 TEST_F(ReporterTest, SaysOtherTroubleAlsoDuringAnOutage) {

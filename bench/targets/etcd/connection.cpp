@@ -63,7 +63,7 @@ EtcdConnection::EtcdConnection(const UrlText& url) {
   metadata_ = {{"hasleader", "true"}};
   const auto& user = url.original().user();
   if (!user || user->empty()) return;
-  const std::string request = MessageWriter().bytes(1, *user).bytes(2, url.original().password().value_or("")).take();
+  const std::string request = MessageWriter().bytes(1, *user).bytes(2, url.password().value_or("")).take();
   metadata_.emplace_back("token", token_in(call("/etcdserverpb.Auth/Authenticate", request)));
 }
 

@@ -36,7 +36,7 @@ RedisConnection::RedisConnection(const HostPort& host) {
 RedisConnection::RedisConnection(const UrlText& url)
     : RedisConnection(url.hosts({.name = "localhost", .port = 6379}).front()) {
   const Url parsed = Url::parse(url.text());
-  if (parsed.password()) log_in(parsed.user().value_or(""), *parsed.password());
+  if (const auto password = url.password()) log_in(parsed.user().value_or(""), *password);
   if (parsed.path().size() > 1) (void)call({"SELECT", std::string_view(parsed.path()).substr(1)});
 }
 

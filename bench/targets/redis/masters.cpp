@@ -47,7 +47,7 @@ Answer first_answer(const UrlText& url, std::uint16_t usual_port, Answer (*ask)(
 
 std::string master_by_sentinel(const UrlText& url, const HostPort& sentinel) {
   RedisConnection connection(sentinel);
-  if (const auto password = url.parameter("sentinel_password")) {
+  if (const auto password = url.secret("sentinel_password")) {
     connection.log_in(url.parameter("sentinel_user").value_or(""), *password);
   }
   const std::string name = url.parameter("service_name").value_or("mymaster");

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
 #include <dlock/error.hpp>
 
 namespace dlock::bench {
@@ -30,6 +35,17 @@ TEST(BenchUrlText, AParameterIsReplacedInItsPlace) {
   UrlText url("redis://db1?strategy=queue&lease=10s");
   url.set("strategy", "poll");
   EXPECT_EQ(url.text(), "redis://db1?strategy=poll&lease=10s");
+}
+
+TEST(BenchUrlText, APasswordIsInTheUrlOrInItsFile) {
+  const std::string file = testing::TempDir() + "password_of_url_text";
+  std::ofstream(file) << "from the file\r\n";
+  EXPECT_EQ(UrlText("redis://:secret@db1").password(), "secret");
+  EXPECT_EQ(UrlText("redis://db1?password_file=" + file).password(), "from the file");
+  EXPECT_EQ(UrlText("redis://db1?sentinel_password_file=" + file).secret("sentinel_password"), "from the file");
+  EXPECT_EQ(UrlText("redis://db1?sentinel_password=s").secret("sentinel_password"), "s");
+  EXPECT_EQ(UrlText("redis://db1").password(), std::nullopt);
+  std::filesystem::remove(file);
 }
 
 TEST(BenchUrlText, AParameterIsReadAsItWasSet) {
