@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr seconds longest_pause(1);
+constexpr seconds longest_backoff(1);
 // Another client inserts the same row just now. Mostly that takes a moment; but it may be a transaction of a program's
 // own that takes the lock for the first time, and keeps it.
 constexpr milliseconds insertion_patience(200);
@@ -32,7 +32,7 @@ RowContention::RowContention(ForUpdateLocks& locks, const LockRequest& request, 
       request_(request),
       sink_(sink),
       patience_(locks.executor(), locks.services().dialling.response_timeout),
-      backoff_(longest_pause),
+      backoff_(longest_backoff),
       timer_(locks.executor()) {}
 
 RowContention::~RowContention() {
