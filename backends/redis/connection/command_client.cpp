@@ -175,7 +175,6 @@ void CommandClient::link_down(const Failure& why, bool was_ready) {
 
 void CommandClient::link_silent() {
   if (!requests_.under_way().empty()) return;  // their answers are as good
-  if (knows_role()) return check_role();
   (void)request({"PING"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {});
 }
 

@@ -328,7 +328,6 @@ TEST_P(NarrowTest, LocksAreKeptAndHandedOn) {
   EXPECT_TRUE(waiting.event().wait_for(at_once));
   Lease next = waiting.lease();
   const LossEvent loss(next);
-  EXPECT_FALSE(loss.event().wait_for(300ms));  // by now it is watched
   keys.remove(keys.queue("narrow").at(0));
   EXPECT_TRUE(loss.event().wait_for(at_once));
   EXPECT_EQ(log->reconnecting.count(), 0U);

@@ -1,8 +1,6 @@
 // A migration under a lock that others wait for.
 #include <gtest/gtest.h>
 
-#include <future>
-
 #include <dlock/dlock.hpp>
 
 #include "postgres_test.hpp"
@@ -26,12 +24,13 @@ TEST_P(PostgresSnapshotsTest, AnIndexIsMadeConcurrentlyUnderTheLock) {
   server.run("SET statement_timeout = '20s'");  // a slice lasts longer
   server.run("CREATE INDEX CONCURRENTLY ON public.data (x)");
   const Client other = steady(patient());
-  auto waiting = std::async(std::launch::async, [&] { return other.lock("x").acquire(); });
+  DistributedLock lock = other.lock("x");
+  Pending waiting(lock, {});
   await_waiter("x");
   server.run("CREATE INDEX CONCURRENTLY ON public.data (x)");
   EXPECT_TRUE(lease.held());
   lease.release();
-  EXPECT_TRUE(waiting.get().held());
+  EXPECT_TRUE(waiting.lease().held());
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Passwords and permissions.
+#include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
+#include <system_error>
 
 #include "redis/redis_test.hpp"
 
@@ -207,6 +210,36 @@ TEST_F(AccessTest, RightsTakenAwayWhileHoldingLoseTheLockInTime) {
   (void)server.command({"ACL", "DELUSER", "locker"});
   loss.event().wait("the loss is not signalled");
   EXPECT_FALSE(lease.held());
+}
+
+// While certificates are renewed, a server may have its own before its clients have its authority's.
+TEST(RenewedCertificateTest, AServerWhoseNewAuthorityIsNotKnownYet_IsUnavailable) {
+  RedisServer server({.tls = true});
+  const rig::ScratchDirectory directory;
+  const std::string known = directory.path() + "/ca.crt";
+  const auto make_known = [&] {
+    std::filesystem::copy_file(server.certificate().authority(), known,
+                               std::filesystem::copy_options::overwrite_existing);
+  };
+  make_known();
+  const Client client = connect_patiently("rediss://127.0.0.1:" + std::to_string(server.port()) + "?tls_ca=" + known);
+  DistributedLock lock = client.lock("renewed");
+  EXPECT_TRUE(take(lock).release());
+  server.stop();
+  server.certificate().renew();
+  server.start();
+  std::error_code code;
+  await("the certificate is not refused", [&] {
+    try {
+      return lock.try_acquire().has_value();
+    } catch (const Error& error) {
+      code = error.code();
+      return std::string(error.what()).find("certificate") != std::string::npos;
+    }
+  });
+  EXPECT_EQ(code, errc::unavailable);
+  make_known();
+  EXPECT_TRUE(take(lock).release());
 }
 
 }  // namespace

@@ -166,7 +166,9 @@ TEST_F(TcpDialTest, AddressesOfWrongServersComeLastInTheOrderInWhichTheyWereRefu
   EXPECT_EQ(connect(all, 10s), 2U);
   hint_.refuse(third.address());
   EXPECT_EQ(connect(all, 10s), 1U) << "it was refused first";
-  EXPECT_EQ(hint_.refused.size(), 3U);
+  hint_.refuse(second.address());
+  EXPECT_EQ(connect(all, 10s), 0U);
+  EXPECT_EQ(hint_.refused.size(), 3U) << "each once";
 }
 
 }  // namespace

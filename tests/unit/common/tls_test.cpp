@@ -1,16 +1,21 @@
 // Files of certificates that change while a client lives. tests/integration/network/tls_test.cpp has the connections.
 #include "backends/common/tls.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/throwaway_certificate.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::common {
 
@@ -36,6 +41,9 @@ TEST_F(RenewedFilesTest, HalfWritten_TheEarlierOnesRemainInUseAndTheReasonIsRepo
   EXPECT_TRUE(warnings().empty());
   const std::string earlier = files_.authority() + ".earlier";
   std::filesystem::rename(files_.authority(), earlier);
+  std::filesystem::create_symlink(earlier, files_.authority());
+  EXPECT_TRUE(warnings().empty());
+  std::filesystem::remove(files_.authority());
   write(files_.authority(), "-----BEGIN CERTIFICATE-----\nMIIB");
   const auto said = warnings();
   ASSERT_EQ(said.size(), 1U);
@@ -44,7 +52,7 @@ TEST_F(RenewedFilesTest, HalfWritten_TheEarlierOnesRemainInUseAndTheReasonIsRepo
   EXPECT_TRUE(warnings().empty()) << "the same reason";
   std::filesystem::remove(files_.authority());
   EXPECT_EQ(warnings().size(), 1U) << "another reason";
-  std::filesystem::rename(earlier, files_.authority());
+  std::filesystem::create_symlink(earlier, files_.authority());
   EXPECT_TRUE(warnings().empty());
   std::filesystem::remove(files_.authority());
   EXPECT_EQ(warnings().size(), 1U) << "the same reason, but it was good meanwhile";
@@ -60,6 +68,29 @@ TEST_F(RenewedFilesTest, ACertificateWithoutItsKey_WaitsForTheKey) {
   ASSERT_EQ(said.size(), 1U);
   EXPECT_TRUE(said.front().starts_with("tls_key: \"" + files_.key() + "\": ")) << said.front();
   replace(next.key(), files_.key());
+  EXPECT_TRUE(warnings().empty());
+}
+
+// A shell's <(command), which has its content only once.
+TEST_F(RenewedFilesTest, APipe_IsNotReadAgain) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const util::UniqueFd reading(pipe[0]);
+  {
+    const util::UniqueFd writing(pipe[1]);
+    std::ostringstream content;
+    content << std::ifstream(files_.authority()).rdbuf();
+    ASSERT_EQ(::write(writing.get(), content.str().data(), content.str().size()),
+              static_cast<ssize_t>(content.str().size()));
+  }
+  context_ = make_tls_context(
+      {.ca_file = "/dev/fd/" + std::to_string(reading.get()), .cert_file = {}, .key_file = {}, .protocol = {}},
+      [this](const Failure& why) { warnings_.push_back(why.detail); });
+  const auto failing = context_->filter("localhost");
+  std::string plain;
+  (void)failing->decrypt("HTTP/1.1 400 Bad Request\r\n", plain);
+  ASSERT_FALSE(failing->handshake());
+  ASSERT_TRUE(failing->failure().code);
   EXPECT_TRUE(warnings().empty());
 }
 

@@ -286,6 +286,17 @@ TEST_F(EtcdBackendTest, ABrokenConnectionCostsNothing) {
   EXPECT_TRUE(waiter->grant);
 }
 
+TEST_F(EtcdBackendTest, AConnectionThatLastedAndIsClosedInOrderIsNoNews) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  engine.advance(5s);
+  etcd.close_connections();
+  engine.advance(100ms);
+  EXPECT_EQ(etcd.dialled, 2);
+  EXPECT_EQ(host.connections, std::vector{ConnectionEvent::State::connected});
+  EXPECT_TRUE(waiter->unreachable_reports.empty());
+}
+
 TEST_F(EtcdBackendTest, AMemberThatTakesNoMoreCallsIsLeft) {
   const auto held = contend(*backend);
   etcd.leave();  // before there is a stream of keep-alives

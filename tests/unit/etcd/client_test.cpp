@@ -121,8 +121,19 @@ TEST_F(EtcdClientTest, MembersThatServeNothingAreNotConnectedToWithoutAPause) {
   EXPECT_LT(etcd.dialled, 140);
 }
 
-// --- Other clusters
-// ---------------------------------------------------------------------------------------------------
+TEST_F(EtcdClientTest, OnlyAnAnswerAboutLocksMakesAConnectionGood) {
+  for (const bool about_locks : {false, true}) {
+    connect();
+    client->call(method_lease_keep_alive, lease_request(1), client->answer_by(), {});
+    if (about_locks) (void)call();
+    engine.run();
+    etcd.break_connections();
+    EXPECT_EQ(downs.back().detail.ends_with(common::nothing_answered), !about_locks) << downs.back().detail;
+    engine.advance(1s);
+  }
+}
+
+// --- Other clusters --------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdClientTest, AMemberOfADifferentClusterIsLeftAndWhatItSaysIsNotBelieved) {
   connect();
@@ -166,6 +177,9 @@ TEST_F(EtcdClientTest, AClusterThatWentBackIsWarnedOf) {
   engine.run();
   EXPECT_EQ(cluster_changes, 0);
   etcd.restore(2);
+  client->call(method_lease_keep_alive, lease_request(1), client->answer_by(), {});
+  engine.run();
+  EXPECT_EQ(cluster_changes, 0) << "a member that is behind answers keep-alives";
   (void)call();
   (void)call();
   engine.run();
@@ -263,8 +277,7 @@ TEST_F(EtcdClientTest, AMemberThatClosesAnswersWhatItHasTakenAndIsLeftThen) {
   EXPECT_EQ(etcd.dialled, 2);
 }
 
-// --- Connections that are closed in order
-// ------------------------------------------------------------------------------
+// --- Connections that are closed in order ----------------------------------------------------------------------------
 
 TEST_F(EtcdClientTest, AConnectionThatLastedAndIsClosedInOrderIsNoNews) {
   connect();

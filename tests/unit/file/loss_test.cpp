@@ -1,6 +1,7 @@
 // A lease is lost when other processes would no longer find its file.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -16,6 +17,7 @@
 #include "member.hpp"
 #include "poll_executor.hpp"
 #include "support.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::file::test {
 namespace {
@@ -165,6 +167,26 @@ TEST_F(FileLossTest, SystemdTmpfilesSkipsTheDirectoryOfAHeldLock) {
   }
   ASSERT_EQ(std::system(clean.c_str()), 0);
   EXPECT_FALSE(fs::exists(scratch_.locks())) << "these settings clean nothing";
+}
+
+TEST_F(FileLossTest, TheDirectoryMayBeCleanedOnlyWhileNoLockInItIsHeld) {
+  Member holder(scratch_.locks(), Space::lock, 1);
+  const auto may_be_cleaned = [&] {
+    const util::UniqueFd directory(::open(scratch_.locks().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0;
+  };
+  ASSERT_TRUE(holder.enter());
+  EXPECT_FALSE(may_be_cleaned());
+  ASSERT_TRUE(holder.leave());
+  holder.executor.advance(2s);
+  EXPECT_TRUE(may_be_cleaned());
+  ASSERT_TRUE(holder.enter());
+  fs::remove_all(scratch_.locks());
+  LockRequest another = holder.request();
+  another.name = "another";
+  ASSERT_EQ(holder.ask(another).status, TryOutcome::Status::granted);
+  holder.executor.advance(2s);
+  EXPECT_FALSE(may_be_cleaned()) << "the new directory";
 }
 
 TEST_F(FileLossTest, HeldFilesAreTouchedOnceADay) {

@@ -63,6 +63,11 @@ TEST_F(PostgresAdvisoryHolder, AGrantOfWhichTheServerKnowsNothingIsRefused) {
   EXPECT_EQ(try_now("b").failure->code, errc::unsupported) << "each session is asked";
 }
 
+TEST_F(PostgresAdvisoryHolder, AProofByADifferentSessionIsRefused) {
+  table.proof = FakeReply::of({{"9", "t"}});
+  EXPECT_TRUE(failed(try_now("a"), errc::unsupported, "a different session answered"));
+}
+
 TEST_F(PostgresAdvisoryHolder, AProofThatDoesNotComeIsNoGrant) {
   table.proof = FakeReply::lost();
   ASSERT_TRUE(failed(try_now("a"), errc::ambiguous));
@@ -81,6 +86,9 @@ TEST_F(PostgresAdvisoryHolder, WhereItMayNotBeProvenItIsSaidOnce) {
   table.proof = FakeReply::refused("42501");
   EXPECT_TRUE(try_now("a").grant);
   EXPECT_TRUE(try_now("b").grant);
+  server.break_connections();
+  engine.advance(1s);
+  EXPECT_TRUE(try_now("c").grant);
   EXPECT_EQ(std::count_if(host.warnings.begin(), host.warnings.end(),
                           [](const auto& warning) {
                             return warning.reason.detail.find("cannot be checked") != std::string::npos;

@@ -306,6 +306,16 @@ TEST_F(PostgresSnapshotWatch, WhereATransactionWaitsForThemWaitsBeginAnewOnce) {
   EXPECT_EQ(take(sent_out), (Names{"first", "other"}));
 }
 
+TEST_F(PostgresSnapshotWatch, AWaiterThatDoesNotWaitInTheServerYetHasNoSnapshotToGiveUp) {
+  begin();
+  const auto waiter = wait_for("a", "a");
+  waiter->connected = false;
+  answer = {.rows = {{"1", "7/21"}}};
+  engine.advance(4s);
+  EXPECT_GE(asked, 1);
+  EXPECT_EQ(take(sent_out), Names{});
+}
+
 TEST_F(PostgresSnapshotWatch, AsksOnlyWhileTheServerKeepsWaitersAndLessOftenWhereThereAreMany) {
   begin();
   engine.advance(1min);

@@ -229,7 +229,7 @@ TEST_F(ConnectionTest, AReplicaIsLeftForAnotherLookAtTheName) {
   set({.acquire = "-READONLY You can't write against a read only replica.\r\n"});
   const auto attempt = contend(false);
   ASSERT_TRUE(failed(*attempt, errc::unavailable));
-  EXPECT_EQ(host.connections.back(), State::reconnecting);
+  EXPECT_EQ(host.connections, std::vector{State::reconnecting});
 }
 
 // A replica that takes writes grants what its master grants.
@@ -316,6 +316,7 @@ TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
     };
     backend = make();
     ASSERT_TRUE(contend(false)->grant);
+    engine.advance(3s);  // its role was asked for once, and is asked for again
     name = "active-replica";
     for (int i = 0; i < 50; ++i) {
       engine.advance(50ms);
@@ -331,6 +332,11 @@ TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
 TEST_F(ConnectionTest, AnUnknownErrorEndsATryAndNotAWait) {
   set({.acquire = "-ERR something new\r\n"});
   ASSERT_TRUE(failed(*contend(false), errc::ambiguous, "something new"));
+  server.answer = [](FakeWire&, const Words& command) {
+    return command.front() == "SELECT" ? "-ERR something new\r\n" : "";
+  };
+  backend = make("redis://localhost/1");
+  ASSERT_TRUE(failed(*contend(false), errc::unavailable, "something new")) << "nothing about a lock was sent";
   for (const std::string strategy : {"queue", "broadcast", "poll"}) {
     set({.acquire = "-ERR something new\r\n"});
     backend = make("redis://localhost?strategy=" + strategy);

@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* silent = "silent.example";  // its name server does not answer until told to
-constexpr const char* broken = "broken.example";  // fails at once
+constexpr const char* broken = "broken.example";  // fails at once, until it is mended
 
 class ResolverTest : public testing::Test {
  protected:
@@ -59,6 +59,7 @@ class ResolverTest : public testing::Test {
   static bool is_answered(Request& request) { return request.answered.wait(rig::hang_guard); }
   int look_ups() const { return look_ups_; }
 
+  std::atomic<bool> mended_ = false;
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
   Event let_answer_;
 
@@ -74,8 +75,8 @@ class ResolverTest : public testing::Test {
   }
   Result<Addresses> look_up(const std::string& host) {
     ++look_ups_;
-    if (host == broken) return Failure{errc::unavailable, "no such name"};
-    EXPECT_TRUE(let_answer_.wait(rig::hang_guard));
+    if (host == broken && !mended_) return Failure{errc::unavailable, "no such name"};
+    EXPECT_TRUE(host != silent || let_answer_.wait(rig::hang_guard));
     Address address;
     address.storage.ss_family = AF_INET;
     address.length = sizeof(sockaddr_in);
@@ -129,6 +130,14 @@ TEST_F(ResolverTest, AfterFailures_PausesGrowAndEachRequestGetsTheReason) {
   const int before = look_ups();
   ASSERT_TRUE(is_answered(request(broken)));
   EXPECT_EQ(look_ups(), before + 1) << "a pause of more than two seconds";
+  mended_ = true;
+  clock_->advance(2s);
+  ASSERT_TRUE(is_answered(request(broken)));
+  mended_ = false;
+  ASSERT_TRUE(is_answered(request(broken)));
+  clock_->advance(100ms);
+  ASSERT_TRUE(is_answered(request(broken)));
+  EXPECT_EQ(look_ups(), before + 4) << "the pauses after a success are short again";
 }
 
 TEST_F(ResolverTest, AfterFailures_OtherNamesAreLookedUpAtOnce) {
