@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <dlock/error.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "bench/environment.hpp"
 #include "bench/report/figures.hpp"

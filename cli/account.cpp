@@ -38,9 +38,9 @@ std::string_view to_string(Account::Result result) noexcept {
   return "failed";
 }
 
-Json to_json(const Account& account, const std::vector<std::string>& names, Space space) {
+Json to_json(const Account& account, const std::vector<std::string>& names, LockKind kind) {
   Json json = names_and_tokens(names, account.tokens);
-  json["kind"] = kind_word(space);
+  json["kind"] = kind_word(kind);
   json["result"] = to_string(account.result);
   json["reason"] = account.reason.empty() ? Json() : Json(account.reason);
   json["status"] = account.status;

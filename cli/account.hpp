@@ -2,7 +2,7 @@
 #pragma once
 
 #include <dlock/clock.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -55,6 +55,6 @@ class Stopwatch {
 [[nodiscard]] std::string_view to_string(Account::Result result) noexcept;
 
 // For --json of "dlock run".
-[[nodiscard]] Json to_json(const Account& account, const std::vector<std::string>& names, Space space);
+[[nodiscard]] Json to_json(const Account& account, const std::vector<std::string>& names, LockKind kind);
 
 }  // namespace dlock::cli

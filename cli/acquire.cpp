@@ -35,18 +35,18 @@ std::optional<Held> as_held(std::optional<L> lease) {
 // Blocks. nullopt: somebody else held it. Throws Error.
 std::optional<Held> take(const Client& client, const Arguments& arguments, const AcquireOptions& options) {
   const std::string& name = arguments.names.front();
-  switch (arguments.space) {
-    case Space::lock:
+  switch (arguments.kind) {
+    case LockKind::lock:
       if (arguments.names.size() == 1) return as_held(client.lock(name).try_acquire_for(options.wait, options));
       return as_held(client.multi_lock(arguments.names).try_acquire_for(options.wait, options));
-    case Space::read_write: {
+    case LockKind::read_write: {
       ReadWriteLock lock = client.read_write_lock(name);
       if (arguments.mode == Mode::exclusive) return as_held(lock.try_acquire_for(options.wait, options));
       return as_held(lock.try_acquire_shared_for(options.wait, options));
     }
-    case Space::semaphore:
+    case LockKind::semaphore:
       return as_held(client.semaphore(name, arguments.permits).try_acquire_for(options.wait, options));
-    case Space::election:
+    case LockKind::election:
       break;
   }
   return as_held(client.election(name).try_campaign_for(
@@ -55,10 +55,10 @@ std::optional<Held> take(const Client& client, const Arguments& arguments, const
 
 // Why it was not to be had; `them` are the names.
 std::string obstacle(const Arguments& arguments, const std::string& them) {
-  if (arguments.space == Space::semaphore) {
+  if (arguments.kind == LockKind::semaphore) {
     return fmt::format("all {} permits of {} are taken, or others wait for one", arguments.permits, them);
   }
-  if (arguments.space == Space::election) return fmt::format("another client leads {}", them);
+  if (arguments.kind == LockKind::election) return fmt::format("another client leads {}", them);
   if (arguments.mode == Mode::shared) return fmt::format("another client holds {} exclusively, or waits to", them);
   return fmt::format("another client holds {}{}", arguments.names.size() > 1 ? "one of " : "", them);
 }
@@ -131,7 +131,7 @@ NotHeld unreached(const Client& client, const Arguments& arguments, Reporter& re
 }
 
 void say_how_long(const Arguments& arguments, std::chrono::nanoseconds waited) {
-  const char* const verb = arguments.space == Space::election ? "leads" : "holds";
+  const char* const verb = arguments.kind == LockKind::election ? "leads" : "holds";
   say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names), for_people(waited)), Level::info);
 }
 
@@ -207,7 +207,7 @@ std::variant<Held, NotHeld> acquire(const Client& client, const Arguments& argum
     if (ready == 0) {
       explain = false;
       explained = true;
-      explainer.explain(arguments.names, arguments.space);
+      explainer.explain(arguments.names, arguments.kind);
     }
   }
   explainer.wait_is_over();

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "cli/command_line.hpp"
 #include "cli/secret_arguments.hpp"
@@ -85,7 +85,7 @@ std::int64_t to_number(const TextOption& option, std::int64_t least, std::int64_
 constexpr std::int64_t highest_status = 255;
 constexpr std::int64_t highest_number = std::numeric_limits<std::int32_t>::max();
 
-Space to_space(const TextOption& option) {
+LockKind to_space(const TextOption& option) {
   const auto* const found = std::ranges::find(every_kind, option.text, kind_word);
   if (found != every_kind.end()) return *found;
   throw UsageError(
@@ -120,15 +120,15 @@ void Parser::take_kind() {
   if (!line_.permits.text.empty()) kinds.emplace_back(line_.permits.name);
   if (kinds.size() > 1) throw UsageError(fmt::format("{} and {} exclude each other", kinds[0], kinds[1]));
   if (!line_.permits.text.empty()) {
-    result_.space = Space::semaphore;
+    result_.kind = LockKind::semaphore;
     result_.permits = to_number(line_.permits, 1, highest_number);
   } else if (!kinds.empty()) {
-    result_.space = Space::read_write;
+    result_.kind = LockKind::read_write;
     result_.mode = line_.shared ? Mode::shared : Mode::exclusive;
   } else if (!line_.kind.text.empty()) {
-    result_.space = to_space(line_.kind);
+    result_.kind = to_space(line_.kind);
   }
-  if (result_.verb == Verb::elect || result_.verb == Verb::leader) result_.space = Space::election;
+  if (result_.verb == Verb::elect || result_.verb == Verb::leader) result_.kind = LockKind::election;
   if (!kinds.empty() && result_.names.size() > 1) {
     throw UsageError(
         fmt::format("{} takes one name, not {}; several names are plain locks", kinds.front(), result_.names.size()));

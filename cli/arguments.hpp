@@ -2,7 +2,7 @@
 #pragma once
 
 #include <dlock/duration.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include <sys/types.h>
 
@@ -53,7 +53,7 @@ struct Arguments {
   Verb verb = Verb::run;
   std::optional<std::string> url;
   std::vector<std::string> names;  // one; run, hold: several are taken as one; forget: these, or none with `idle`
-  Space space = Space::lock;
+  LockKind kind = LockKind::lock;
   Mode mode = Mode::exclusive;
   std::string value;                                 // elect: what others see of this candidate
   bool once = false;                                 // elect: one term

@@ -17,14 +17,14 @@ Bookkeeping::Bookkeeping(const Arguments& arguments) : arguments_(arguments) {
 
 void Bookkeeping::enter(const Account& account) {
   try {
-    if (metrics_) metrics_->add(account, arguments_.names, arguments_.space);
+    if (metrics_) metrics_->add(account, arguments_.names, arguments_.kind);
   } catch (const std::exception& error) {
     say(std::string("warning: the metrics were not written: ") + error.what());
   }
   if (!json_) return;
   flush_messages();  // it is the last that dlock writes, also where it goes to standard error
   try {
-    json_->write(json_line(to_json(account, arguments_.names, arguments_.space)));
+    json_->write(json_line(to_json(account, arguments_.names, arguments_.kind)));
   } catch (const std::exception& error) {
     say(std::string("warning: the account was not written: ") + error.what());
   }

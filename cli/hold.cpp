@@ -31,7 +31,7 @@ namespace {
 
 Json to_json(const Held& held, const Arguments& arguments, const Client& client) {
   Json json = names_and_tokens(arguments.names, held.tokens());
-  json["kind"] = kind_word(arguments.space);
+  json["kind"] = kind_word(arguments.kind);
   json["holder"] = client.holder();
   json["url"] = client.url();
   return json;

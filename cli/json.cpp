@@ -55,15 +55,15 @@ Json names_and_tokens(const std::vector<std::string>& names, const std::vector<s
 }
 
 Json to_json(const LockInfo& info) {
-  Json json = {{"name", info.name}, {"kind", kind_word(info.space)}, {"held", info.held}};
+  Json json = {{"name", info.name}, {"kind", kind_word(info.kind)}, {"held", info.held}};
   json["holder"] = text_or_null(info.holder);
   json["token"] = token_or_null(info.token);
   json["remaining_ms"] = milliseconds_or_null(info.remaining);
   json["waiters"] = info.waiters ? Json(*info.waiters) : Json();
   json["holders"] = Json::array();
   for (const HolderInfo& holder : all_holders(info)) json["holders"].push_back(to_json(holder));
-  if (info.space == Space::semaphore) json["permits"] = info.permits == 0 ? Json() : Json(info.permits);
-  if (info.space == Space::election) json["value"] = info.held ? Json(info.value) : Json();
+  if (info.kind == LockKind::semaphore) json["permits"] = info.permits == 0 ? Json() : Json(info.permits);
+  if (info.kind == LockKind::election) json["value"] = info.held ? Json(info.value) : Json();
   return json;
 }
 

@@ -16,8 +16,8 @@ namespace dlock::cli {
 
 namespace {
 
-bool many_may_hold(Space space) {
-  return space == Space::read_write || space == Space::semaphore;
+bool many_may_hold(LockKind kind) {
+  return kind == LockKind::read_write || kind == LockKind::semaphore;
 }
 
 std::string or_else(const std::string& text, std::string_view otherwise) {
@@ -50,7 +50,7 @@ std::string particulars(const HolderInfo& holder) {
 }
 
 void add_holders(Table& table, const LockInfo& info) {
-  if (!many_may_hold(info.space)) {
+  if (!many_may_hold(info.kind)) {
     table.add({{"holder"}, {or_else(info.holder, "unknown")}});
     return;
   }
@@ -73,14 +73,14 @@ std::string utc_text(WallTime at) {
 }
 
 std::vector<HolderInfo> all_holders(const LockInfo& info) {
-  if (!info.holders.empty() || !info.held || many_may_hold(info.space)) return info.holders;
+  if (!info.holders.empty() || !info.held || many_may_hold(info.kind)) return info.holders;
   return {{.holder = info.holder, .token = info.token, .remaining = info.remaining}};
 }
 
 std::optional<WallTime> taken_at(const LockInfo& info, const Capabilities& capabilities) {
   const std::uint64_t token = info.token.value();
   // Of several holders, each has a token of its own.
-  const bool known = info.held && !many_may_hold(info.space) && token != 0 &&
+  const bool known = info.held && !many_may_hold(info.kind) && token != 0 &&
                      capabilities.fencing == FencingDurability::wall_clock &&
                      token <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!known) return std::nullopt;
@@ -88,13 +88,13 @@ std::optional<WallTime> taken_at(const LockInfo& info, const Capabilities& capab
 }
 
 std::string status_text(const LockInfo& info, std::optional<WallTime> taken) {
-  const bool many = many_may_hold(info.space);
+  const bool many = many_may_hold(info.kind);
   Table table;
   table.add({{"name"}, {info.name}});
-  if (info.space != Space::lock) table.add({{"kind"}, {std::string(kind_word(info.space))}});
+  if (info.kind != LockKind::lock) table.add({{"kind"}, {std::string(kind_word(info.kind))}});
   table.add({{"state"}, state(info)});
   if (info.permits != 0) table.add({{"permits"}, {permits_text(info) + " are taken"}});
-  if (info.held && info.space == Space::election) table.add({{"value"}, {or_else(info.value, "-")}});
+  if (info.held && info.kind == LockKind::election) table.add({{"value"}, {or_else(info.value, "-")}});
   if (info.held) add_holders(table, info);
   if (info.token.value() != 0 && !(many && info.held)) {
     table.add({{info.held ? "token" : "last token"}, {token_text(info.token)}});
@@ -105,21 +105,21 @@ std::string status_text(const LockInfo& info, std::optional<WallTime> taken) {
   return table.to_string();
 }
 
-std::string list_text(const std::vector<LockInfo>& locks, Space space) {
+std::string list_text(const std::vector<LockInfo>& locks, LockKind kind) {
   if (locks.empty()) return {};
-  const auto row = [space](Table::Cell name, Table::Cell state, Table::Cell permits, Table::Cell token,
-                           Table::Cell holders, Table::Cell value) {
+  const auto row = [kind](Table::Cell name, Table::Cell state, Table::Cell permits, Table::Cell token,
+                          Table::Cell holders, Table::Cell value) {
     std::vector<Table::Cell> cells{std::move(name), std::move(state)};
-    if (space == Space::semaphore) cells.push_back(std::move(permits));
+    if (kind == LockKind::semaphore) cells.push_back(std::move(permits));
     cells.push_back(std::move(token));
     cells.push_back(std::move(holders));
-    if (space == Space::election) cells.push_back(std::move(value));
+    if (kind == LockKind::election) cells.push_back(std::move(value));
     return cells;
   };
   const auto title = [](const char* text) { return Table::Cell{text, Style::bold}; };
   Table table;
   table.add(row(title("NAME"), title("STATE"), title("PERMITS"), title("TOKEN"),
-                title(many_may_hold(space) ? "HOLDERS" : "HOLDER"), title("VALUE")));
+                title(many_may_hold(kind) ? "HOLDERS" : "HOLDER"), title("VALUE")));
   for (const LockInfo& info : locks) {
     std::string holders;
     for (const HolderInfo& holder : all_holders(info)) {

@@ -3,7 +3,7 @@
 
 #include <dlock/capabilities.hpp>
 #include <dlock/info.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include <chrono>
 #include <optional>
@@ -18,7 +18,7 @@ using WallTime = std::chrono::sys_time<std::chrono::microseconds>;
 [[nodiscard]] std::string status_text(const LockInfo& info, std::optional<WallTime> taken = std::nullopt);
 
 // Locks of one kind, one a line below a line of titles. Empty: there are none.
-[[nodiscard]] std::string list_text(const std::vector<LockInfo>& locks, Space space);
+[[nodiscard]] std::string list_text(const std::vector<LockInfo>& locks, LockKind kind);
 
 // All who hold it, also where a kind has one holder at most.
 [[nodiscard]] std::vector<HolderInfo> all_holders(const LockInfo& info);

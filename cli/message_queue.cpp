@@ -38,7 +38,7 @@ struct MessageQueue::State {
   bool writing = false;
   bool over = false;
 
-  State(std::function<void(std::string_view)> how, std::size_t space) : write(std::move(how)), room(space) {}
+  State(std::function<void(std::string_view)> how, std::size_t kind) : write(std::move(how)), room(kind) {}
 
   // With the mutex held:
   [[nodiscard]] bool has_work() const noexcept { return !waiting.empty() || dropped > 0; }

@@ -77,8 +77,8 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-std::string labels(const std::string& name, Space space) {
-  return fmt::format(R"(name="{}",kind="{}")", escaped(name), kind_word(space));
+std::string labels(const std::string& name, LockKind kind) {
+  return fmt::format(R"(name="{}",kind="{}")", escaped(name), kind_word(kind));
 }
 
 // Removes the text from the front; false: it is not there.
@@ -141,14 +141,14 @@ bool Metrics::read(std::string_view text) {
   return understood;
 }
 
-void Metrics::add(const Account& account, const std::vector<std::string>& names, Space space,
+void Metrics::add(const Account& account, const std::vector<std::string>& names, LockKind kind,
                   std::chrono::system_clock::time_point now) {
   using Result = Account::Result;
   const bool started = account.command_status.has_value() || account.result == Result::ran;
   // A lock may also be lost when the command had ended (--hold-at-least).
   const bool success = started && account.status == 0;
   for (const std::string& name : names) {
-    const std::string of = labels(name, space);
+    const std::string of = labels(name, kind);
     const auto count = [&](std::string_view metric, double by) {
       double& value = values_[std::string(metric)][of];
       value = rounded(value + by);
@@ -256,7 +256,7 @@ MetricsFile::MetricsFile(std::string path) : path_(std::move(path)) {
   }
 }
 
-void MetricsFile::add(const Account& account, const std::vector<std::string>& names, Space space) const {
+void MetricsFile::add(const Account& account, const std::vector<std::string>& names, LockKind kind) const {
   const Turn turn(path_);
   Metrics metrics;
   const auto earlier = contents(path_);
@@ -264,7 +264,7 @@ void MetricsFile::add(const Account& account, const std::vector<std::string>& na
     say(fmt::format("warning: {} has lines that are not dlock's; they are left out, and counters may start anew",
                     path_));
   }
-  metrics.add(account, names, space, std::chrono::system_clock::now());
+  metrics.add(account, names, kind, std::chrono::system_clock::now());
   ReportFile("--metrics", path_).write(metrics.text());
 }
 

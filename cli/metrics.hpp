@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "cli/account.hpp"
 
@@ -21,7 +21,7 @@ class Metrics {
   bool read(std::string_view text);
 
   // Each of the names was waited for and held.
-  void add(const Account& account, const std::vector<std::string>& names, Space space,
+  void add(const Account& account, const std::vector<std::string>& names, LockKind kind,
            std::chrono::system_clock::time_point now);
 
   [[nodiscard]] std::string text() const;
@@ -43,7 +43,7 @@ class MetricsFile {
 
   // Throws std::exception; then nothing was changed. Does not wait for longer than a few seconds for other updates.
   // What the earlier file says and is not understood is lost, which is said.
-  void add(const Account& account, const std::vector<std::string>& names, Space space) const;
+  void add(const Account& account, const std::vector<std::string>& names, LockKind kind) const;
 
  private:
   std::string path_;

@@ -33,7 +33,7 @@ Client connect_to(const Arguments& arguments) {
 int status(const Arguments& arguments) {
   const Client client = connect_to(arguments);
   (void)client.lock(arguments.name());  // says what is wrong with a name before anything is asked
-  const LockInfo info = client.inspect(arguments.name(), arguments.space);
+  const LockInfo info = client.inspect(arguments.name(), arguments.kind);
   const auto taken = taken_at(info, client.capabilities());
   if (arguments.json) {
     Json json = to_json(info);
@@ -46,7 +46,7 @@ int status(const Arguments& arguments) {
 }
 
 int list(const Arguments& arguments) {
-  std::vector<LockInfo> locks = connect_to(arguments).list(arguments.space);
+  std::vector<LockInfo> locks = connect_to(arguments).list(arguments.kind);
   if (arguments.held_only) std::erase_if(locks, [](const LockInfo& info) { return !info.held; });
   if (arguments.json) {
     Json json = Json::array();
@@ -57,17 +57,17 @@ int list(const Arguments& arguments) {
     for (const LockInfo& info : locks) names += printable(info.name) + "\n";
     print(names);
   } else {
-    print(list_text(locks, arguments.space));
+    print(list_text(locks, arguments.kind));
   }
   return done;
 }
 
 namespace {
 
-[[noreturn]] void cannot_break(const Client& client, const std::string& name, Space space) {
+[[noreturn]] void cannot_break(const Client& client, const std::string& name, LockKind kind) {
   std::string holders;
   if (client.capabilities().can_inspect) {
-    for (const HolderInfo& each : all_holders(client.inspect(name, space))) {
+    for (const HolderInfo& each : all_holders(client.inspect(name, kind))) {
       if (!each.holder.empty()) holders += (holders.empty() ? "" : ", ") + each.holder;
     }
   }
@@ -87,8 +87,8 @@ int break_lock(const Arguments& arguments) {
   const Client client = connect_to(arguments);
   const std::string& name = arguments.name();
   (void)client.lock(name);  // says what is wrong with a name before anything is asked
-  if (!client.capabilities().can_break) cannot_break(client, name, arguments.space);
-  const bool broken = client.break_lock(name, arguments.space);
+  if (!client.capabilities().can_break) cannot_break(client, name, arguments.kind);
+  const bool broken = client.break_lock(name, arguments.kind);
   if (arguments.json) {
     print_json({{"name", name}, {"broken", broken}});
   } else {
@@ -100,9 +100,9 @@ int break_lock(const Arguments& arguments) {
 namespace {
 
 // Whether there was something to forget; nothing where the lock is in use, which is said.
-std::optional<bool> forget_one(const Client& client, const std::string& name, Space space) {
+std::optional<bool> forget_one(const Client& client, const std::string& name, LockKind kind) {
   try {
-    return client.forget(name, space);
+    return client.forget(name, kind);
   } catch (const Error& error) {
     if (error.code() != errc::timed_out) throw;
     say(error.detail());
@@ -123,13 +123,13 @@ int forget(const Arguments& arguments) {
     print(fmt::format("\"{}\" {}\n", printable(name), forgotten ? "was forgotten" : "was not known"));
   };
   for (const std::string& name : arguments.names) {
-    const std::optional<bool> forgotten = forget_one(client, name, arguments.space);
+    const std::optional<bool> forgotten = forget_one(client, name, arguments.kind);
     if (forgotten || arguments.json) tell(name, forgotten.value_or(false));
     if (!forgotten) status = ExitCode::busy;
   }
   // Each call removes a part.
   for (bool more = arguments.idle.has_value(); more;) {
-    const std::vector<std::string> removed = client.forget_idle(*arguments.idle, arguments.space);
+    const std::vector<std::string> removed = client.forget_idle(*arguments.idle, arguments.kind);
     for (const std::string& name : removed) tell(name, true);
     more = !removed.empty();
   }
@@ -164,8 +164,8 @@ Json capabilities_json(const Capabilities& c) {
 
 std::string kinds(const Capabilities& c) {
   std::string words;
-  for (const Space space : every_kind) {
-    if (c.has(space)) words += (words.empty() ? "" : ", ") + std::string(kind_word(space));
+  for (const LockKind kind : every_kind) {
+    if (c.has(kind)) words += (words.empty() ? "" : ", ") + std::string(kind_word(kind));
   }
   return words;
 }

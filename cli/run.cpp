@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "cli/account.hpp"
 #include "cli/acquire.hpp"
@@ -44,7 +44,7 @@ decltype(Command::variables) variables(const Arguments& arguments, const Held& h
           {"DLOCK_TOKEN", one ? std::optional(std::to_string(tokens.front())) : std::nullopt},
           {"DLOCK_NAMES", fmt::format("{}", fmt::join(arguments.names, "\n"))},
           {"DLOCK_TOKENS", fmt::format("{}", fmt::join(tokens, "\n"))},
-          {"DLOCK_KIND", std::string(kind_word(arguments.space))},
+          {"DLOCK_KIND", std::string(kind_word(arguments.kind))},
           {"DLOCK_URL", Url::parse(url).without_secrets()}};
 }
 

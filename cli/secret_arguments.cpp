@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 namespace dlock::cli {
 

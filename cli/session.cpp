@@ -10,7 +10,7 @@
 
 #include <dlock/info.hpp>
 #include <dlock/options.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "bench/targets/url_text.hpp"
 #include "cli/output.hpp"

@@ -72,8 +72,8 @@ std::string most_like(std::string_view word, const std::vector<std::string>& wor
   return far(*nearest) <= tolerance ? *nearest : std::string();
 }
 
-std::string_view kind_word(Space space) noexcept {
-  return space == Space::read_write ? "read-write" : to_string(space);
+std::string_view kind_word(LockKind kind) noexcept {
+  return kind == LockKind::read_write ? "read-write" : to_string(kind);
 }
 
 std::string_view explain(Scope scope) noexcept {

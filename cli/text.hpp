@@ -3,7 +3,7 @@
 
 #include <dlock/capabilities.hpp>
 #include <dlock/info.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include <array>
 #include <chrono>
@@ -25,8 +25,8 @@ namespace dlock::cli {
 [[nodiscard]] std::string most_like(std::string_view word, const std::vector<std::string>& words);
 
 // The kind of a lock in one word, as in --kind and DLOCK_KIND.
-[[nodiscard]] std::string_view kind_word(Space space) noexcept;
-inline constexpr std::array every_kind{Space::lock, Space::read_write, Space::semaphore, Space::election};
+[[nodiscard]] std::string_view kind_word(LockKind kind) noexcept;
+inline constexpr std::array every_kind{LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
 // What a capability means to somebody who relies on it, in one sentence without a full stop.
 [[nodiscard]] std::string_view explain(Scope scope) noexcept;

@@ -65,21 +65,21 @@ nanoseconds time_in(const bench::UrlText& url, const char* parameter) {
 }
 
 struct KindOfLock {
-  Space space;
+  LockKind kind;
   std::uint32_t permits;
 };
 
 KindOfLock parse_kind(const std::string& text) {
   constexpr std::string_view with_number = "semaphore=";
-  if (text == "lock") return {Space::lock, 1};
-  if (text == "read-write") return {Space::read_write, 1};
-  if (text == "semaphore") return {Space::semaphore, 2};
+  if (text == "lock") return {LockKind::lock, 1};
+  if (text == "read-write") return {LockKind::read_write, 1};
+  if (text == "semaphore") return {LockKind::semaphore, 2};
   if (text.starts_with(with_number)) {
     std::uint32_t permits = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data() + with_number.size(), end, permits);
     if (error == std::errc() && stop == end && permits > 0 && permits <= most_permits) {
-      return {Space::semaphore, permits};
+      return {LockKind::semaphore, permits};
     }
     throw UsageError(fmt::format("--kind: a semaphore has 1 to {} permits", most_permits));
   }
@@ -92,7 +92,7 @@ struct Service {
 };
 
 // Takes a lock, so that a service that cannot be used is known at once.
-Service look_at(const bench::UrlText& url, const std::string& lock, Space space) {
+Service look_at(const bench::UrlText& url, const std::string& lock, LockKind kind) {
   const Client client = connect(url.text(), {.label = "torture"});
   // Where a lock is kept for as long as its process lives, nothing takes longer for a long lease.
   Service service{.capabilities = client.capabilities(), .lease = std::min<nanoseconds>(time_in(url, "lease"), 2s)};
@@ -100,9 +100,9 @@ Service look_at(const bench::UrlText& url, const std::string& lock, Space space)
     throw UsageError(fmt::format("--url: locks of {}:// are within one process, and torture kills processes",
                                  service.capabilities.backend));
   }
-  if (!service.capabilities.has(space)) {
+  if (!service.capabilities.has(kind)) {
     throw UsageError(
-        fmt::format("--kind: {}:// has no {} in this strategy", service.capabilities.backend, to_string(space)));
+        fmt::format("--kind: {}:// has no {} in this strategy", service.capabilities.backend, to_string(kind)));
   }
   const nanoseconds patience = 5 * std::min<nanoseconds>(time_in(url, "connect_timeout"), 2s);
   const Lease held = client.lock(lock).acquire({.wait = patience});
@@ -161,9 +161,9 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
   const bench::UrlText url = with_short_times(service_url(arguments.url));
   setup.direct_url = url.text();
   const KindOfLock kind = parse_kind(wanted.kind);
-  setup.space = kind.space;
+  setup.lock_kind = kind.kind;
   setup.permits = kind.permits;
-  const Service service = look_at(url, setup.locks.front(), kind.space);
+  const Service service = look_at(url, setup.locks.front(), kind.kind);
   std::optional<bench::Detour> detour;
   setup.url = setup.direct_url;
   if (const auto hosts = bench::hosts_for_proxies(url); !hosts.empty()) {

@@ -27,19 +27,19 @@ bool WaitExplainer::worth_asking() const {
   return capabilities.can_inspect && (capabilities.scope != Scope::network || reporter_.connected());
 }
 
-void WaitExplainer::explain(const std::vector<std::string>& names, Space space) {
+void WaitExplainer::explain(const std::vector<std::string>& names, LockKind kind) {
   if (worth_asking()) {
-    thread_ = std::jthread([this, names, space] { ask(names, space); });
+    thread_ = std::jthread([this, names, kind] { ask(names, kind); });
   } else {
     tell("waiting for " + quoted(names));
   }
 }
 
-void WaitExplainer::ask(const std::vector<std::string>& names, Space space) {
+void WaitExplainer::ask(const std::vector<std::string>& names, LockKind kind) {
   std::string text = "waiting for " + quoted(names);
   try {
     for (const std::string& name : names) {
-      const LockInfo info = client_.inspect(name, space);
+      const LockInfo info = client_.inspect(name, kind);
       if (info.holder.empty() || info.holder == client_.holder()) {  // of several, the first ones are ours
         if (is_over()) return;
         continue;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <dlock/client.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include <functional>
 #include <mutex>
@@ -31,13 +31,13 @@ class WaitExplainer {
   ~WaitExplainer() { wait_is_over(); }
 
   // Says for what dlock waits, and for whom as soon as the service has said it. Does not block; call at most once.
-  void explain(const std::vector<std::string>& names, Space space = Space::lock);
+  void explain(const std::vector<std::string>& names, LockKind kind = LockKind::lock);
   // Nothing is said from here on. Does not block.
   void wait_is_over();
 
  private:
   [[nodiscard]] bool worth_asking() const;
-  void ask(const std::vector<std::string>& names, Space space);
+  void ask(const std::vector<std::string>& names, LockKind kind);
   void tell(const std::string& text);
   [[nodiscard]] bool is_over();
 

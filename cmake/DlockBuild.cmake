@@ -78,7 +78,7 @@ function(dlock_precompile_test target)
     dlock_target(dlock_test_headers)
     target_link_libraries(dlock_test_headers PRIVATE dlock::dlock GTest::gtest)
     target_precompile_headers(dlock_test_headers PRIVATE ${dlock_standard_headers} <gtest/gtest.h>
-      <dlock/backend.hpp> <dlock/dlock.hpp> <dlock/executor.hpp>)
+      <dlock/spi/backend.hpp> <dlock/dlock.hpp> <dlock/spi/executor.hpp>)
     dlock_steady_precompiled(dlock_test_headers)
   endif()
   target_precompile_headers(${target} REUSE_FROM dlock_test_headers)

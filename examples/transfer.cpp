@@ -57,7 +57,8 @@ int main(int argc, char** argv) {
     const dlock::Lease audit = client.lock("accounts/bob").acquire();
     dlock::MultiLock both = client.multi_lock({"accounts/alice", "accounts/bob"});
     std::cout << (both.try_acquire() ? "unexpected: got both" : "bob is being looked at") << '\n';
-    std::cout << (client.lock("accounts/alice").try_acquire() ? "alice is free" : "unexpected: alice is kept") << '\n';
+    std::cout << (client.lock("accounts/alice").try_acquire() ? "alice is free" : "unexpected: alice is kept")
+              << '\n';
   } catch (const dlock::Error& e) {
     std::cerr << "transfer: " << e.what() << '\n';
     return 1;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock::common {
 

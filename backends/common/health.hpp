@@ -7,7 +7,7 @@
 #include <optional>
 
 #include <dlock/duration.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 namespace dlock::common {
 

@@ -8,23 +8,23 @@
 #include <utility>
 
 #include <dlock/error.hpp>
-#include <dlock/space.hpp>
-#include <dlock/url.hpp>
+#include <dlock/lock_kind.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "util/names.hpp"
 
 namespace dlock::common {
 
 // "", ".rw", ".sem", ".elect"
-[[nodiscard]] constexpr std::string_view kind_suffix(Space space) noexcept {
-  switch (space) {
-    case Space::lock:
+[[nodiscard]] constexpr std::string_view kind_suffix(LockKind kind) noexcept {
+  switch (kind) {
+    case LockKind::lock:
       return "";
-    case Space::read_write:
+    case LockKind::read_write:
       return ".rw";
-    case Space::semaphore:
+    case LockKind::semaphore:
       return ".sem";
-    case Space::election:
+    case LockKind::election:
       return ".elect";
   }
   return "";
@@ -32,14 +32,14 @@ namespace dlock::common {
 
 // The prefix of a kind: "dlock:" becomes "dlock.rw:", "dlock/" becomes "dlock.rw/", "x" becomes "x.rw". An empty one
 // stays empty: then all kinds are in one place, and the user keeps their names apart.
-[[nodiscard]] inline std::string kind_prefix(std::string_view prefix, Space space, std::string_view behind = {}) {
+[[nodiscard]] inline std::string kind_prefix(std::string_view prefix, LockKind kind, std::string_view behind = {}) {
   const bool ends = prefix.ends_with(':') || prefix.ends_with('/');
   const std::size_t at = prefix.size() - (ends ? 1 : 0);
-  const std::string_view kind = prefix.empty() ? "" : kind_suffix(space);
+  const std::string_view suffix = prefix.empty() ? "" : kind_suffix(kind);
   std::string text;
-  text.reserve(prefix.size() + kind.size() + behind.size());
+  text.reserve(prefix.size() + suffix.size() + behind.size());
   text += prefix.substr(0, at);
-  text += kind;
+  text += suffix;
   text += prefix.substr(at);
   text += behind;
   return text;

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include <dlock/error.hpp>
-#include <dlock/result.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/result.hpp>
+#include <dlock/spi/url.hpp>
 
 namespace dlock::common {
 

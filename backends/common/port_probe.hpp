@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include <dlock/executor.hpp>
-#include <dlock/result.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/result.hpp>
 
 #include "backends/common/tcp_dial.hpp"
 #include "util/resolver.hpp"

@@ -17,9 +17,9 @@
 #include <functional>
 #include <string_view>
 
-#include <dlock/backoff.hpp>
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
 
 namespace dlock::common {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock::common {
 

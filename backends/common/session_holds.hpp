@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/common/for_each_still_in.hpp"
 #include "util/names.hpp"
@@ -76,7 +76,7 @@ class SessionHolds {
   virtual void remove(const OwnerId& owner, Own own) = 0;
 
   [[nodiscard]] static std::string called(const Hold& hold) {
-    return std::string(to_string(hold.grant.space)) + " " + util::quoted(hold.grant.name);
+    return std::string(to_string(hold.grant.kind)) + " " + util::quoted(hold.grant.name);
   }
   [[nodiscard]] Hold* find(const OwnerId& owner) {
     const auto found = holds_.find(owner);

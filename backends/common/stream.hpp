@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/port_probe.hpp"
 #include "backends/common/send_buffer.hpp"

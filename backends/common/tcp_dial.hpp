@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/result.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/result.hpp>
 
 #include "util/resolver.hpp"
 #include "util/unique_fd.hpp"

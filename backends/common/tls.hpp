@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include <dlock/backend.hpp>
 #include <dlock/error.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/url.hpp>
 
 namespace dlock::common {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <unordered_map>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 namespace dlock::common {
 

@@ -73,7 +73,7 @@ std::optional<Failure> EtcdBackend::problem_with(const LockRequest& request) con
 
 std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, GrantSink& sink) {
   if (auto problem = problem_with(request)) return common::refuse(sink, *std::move(problem));
-  if (request.space != Space::election) return queue_.contend(request, sink);
+  if (request.kind != LockKind::election) return queue_.contend(request, sink);
   LockRequest with_value = request;
   with_value.holder = holder_text(request);
   return queue_.contend(with_value, sink);
@@ -110,26 +110,26 @@ class EtcdBackend::KeyWatch final : public Watch {
   std::unique_ptr<Watches::Interest> interest_;
 };
 
-std::unique_ptr<Watch> EtcdBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> EtcdBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   session_.want();  // which tells the observer whether the cluster answers
-  return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, space, name)),
-                                    space == Space::election, std::move(changed));
+  return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, kind, name)),
+                                    kind == LockKind::election, std::move(changed));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void EtcdBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
+void EtcdBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
-  etcd::inspect(client_, space, name, std::move(done));
+  etcd::inspect(client_, kind, name, std::move(done));
 }
 
-void EtcdBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
-  etcd::list(client_, space, std::move(done));
+void EtcdBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  etcd::list(client_, kind, std::move(done));
 }
 
-void EtcdBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
+void EtcdBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
-  etcd::break_lock(client_, space, name, std::move(done));
+  etcd::break_lock(client_, kind, name, std::move(done));
 }
 
 void EtcdBackend::diagnose(Handler<std::vector<Finding>> done) {

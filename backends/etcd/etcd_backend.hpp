@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/etcd/connection/client.hpp"
@@ -35,11 +35,11 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
                                                             GrantSink& sink) override;
   // The session does it.
   void release(const Grant& grant, ReleaseHandler done) override { queue_.release(grant, std::move(done)); }
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space space, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
 

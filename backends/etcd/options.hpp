@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/common/host.hpp"
 #include "backends/common/password_file.hpp"

@@ -280,7 +280,7 @@ Finding LockSpace::check_lock_files() {
     const std::string path = directory_.path_of(file);
     std::optional<Failure> problem;
     if (existing.ok()) {
-      auto content = read_content(existing.value()->get(), path, space_);
+      auto content = read_content(existing.value()->get(), path, kind_);
       const bool bad = content.ok() && std::holds_alternative<BadRecord>(content.value().record);
       if (bad) problem = problem_with(content.value().record, {}, path);
     } else {

@@ -12,7 +12,7 @@ namespace dlock::file {
 
 std::optional<TryOutcome> LockSpace::refused_here(const NameState& state, const LockRequest& request) const {
   const HeldLocks& leases = state.leases;
-  if (space_ == Space::semaphore) {
+  if (kind_ == LockKind::semaphore) {
     if ((state.permits_shared || !leases.empty()) && state.permits != request.permits) {
       return failed(other_permits(request, state.permits));
     }
@@ -33,13 +33,13 @@ bool LockSpace::full_a_moment_ago(const NameState& state, const LockRequest& req
 }
 
 bool LockSpace::closed(const NameState& state) const noexcept {
-  switch (space_) {
-    case Space::lock:
-    case Space::election:
+  switch (kind_) {
+    case LockKind::lock:
+    case LockKind::election:
       return !state.leases.empty();
-    case Space::read_write:
+    case LockKind::read_write:
       return !state.leases.empty() && state.leases.first().mode == Mode::exclusive;
-    case Space::semaphore:
+    case LockKind::semaphore:
       return !state.leases.empty() && state.leases.size() >= state.permits;
   }
   return false;
@@ -47,7 +47,7 @@ bool LockSpace::closed(const NameState& state) const noexcept {
 
 Result<LockState> LockSpace::enter(NameState& state, const LockRequest& request) {
   if (!several()) return take_lock(state.fd.get(), state.path);
-  if (space_ == Space::read_write && request.mode == Mode::exclusive) return enter_to_write(state, request);
+  if (kind_ == LockKind::read_write && request.mode == Mode::exclusive) return enter_to_write(state, request);
   return enter_beside_others(state, request);
 }
 
@@ -70,7 +70,7 @@ Result<LockState> LockSpace::enter_to_write(NameState& state, const LockRequest&
 
 Result<LockState> LockSpace::enter_beside_others(NameState& state, const LockRequest& request) {
   const int fd = state.fd.get();
-  if (space_ == Space::read_write) {
+  if (kind_ == LockKind::read_write) {
     auto seen = look_at_lock(fd, state.path, LockType::read, whole_and_gate);
     if (!seen.ok() || seen.value() == LockState::busy) return seen;
   } else if (state.permits_shared) {
@@ -95,7 +95,7 @@ Result<LockState> LockSpace::enter_beside_others(NameState& state, const LockReq
 std::optional<TryOutcome> LockSpace::enter_by_record(NameState& state, const LockRequest& request,
                                                      const ReadRecord* stored, std::uint32_t& slot) {
   const int fd = state.fd.get();
-  if (space_ == Space::semaphore && stored != nullptr && stored->record.permits != request.permits) {
+  if (kind_ == LockKind::semaphore && stored != nullptr && stored->record.permits != request.permits) {
     // An owner that is alone with the byte may change the number; no other enters meanwhile, as the entry byte is
     // taken.
     auto alone = take_lock(fd, state.path, LockType::write, whole_byte);
@@ -104,14 +104,14 @@ std::optional<TryOutcome> LockSpace::enter_by_record(NameState& state, const Loc
     auto shared = take_lock(fd, state.path, LockType::read, whole_byte);
     if (!shared.ok()) return failed(shared.failure());
   }
-  const std::uint32_t slots = space_ == Space::semaphore ? request.permits : reader_slots;
+  const std::uint32_t slots = kind_ == LockKind::semaphore ? request.permits : reader_slots;
   auto taken = take_slot(fd, state.path, slots, [this] { return host().executor().random(); });
   if (!taken.ok()) return failed(taken.failure());
   if (taken.value()) {
     slot = *taken.value();
     return std::nullopt;
   }
-  if (space_ == Space::semaphore) return busy();
+  if (kind_ == LockKind::semaphore) return busy();
   return failed({errc::unavailable, state.path + " has the maximum number of readers"});
 }
 
@@ -119,7 +119,7 @@ void LockSpace::leave(NameState& state, const LockRequest& request, TryOutcome::
   const int fd = state.fd.get();
   if (!several()) return drop_lock(fd);
   drop_lock(fd, entry_and_slots);
-  if (space_ == Space::semaphore && request.wait && status == TryOutcome::Status::busy) {
+  if (kind_ == LockKind::semaphore && request.wait && status == TryOutcome::Status::busy) {
     state.permits_shared = true;
     state.permits = request.permits;
   }
@@ -137,11 +137,11 @@ void LockSpace::settle_in(NameState& state, const LockRequest& request) noexcept
 
 Result<LockState> LockSpace::look_for(int fd, const std::string& path, const LockRequest& request) {
   if (!several()) return look_at_lock(fd, path);
-  if (space_ == Space::read_write) {
+  if (kind_ == LockKind::read_write) {
     if (request.mode == Mode::shared) return look_at_lock(fd, path, LockType::read, whole_and_gate);
     return look_at_lock(fd, path, LockType::write, whole_byte);
   }
-  const auto content = parse_record(read_text(fd, 0, record_block), space_);
+  const auto content = parse_record(read_text(fd, 0, record_block), kind_);
   const auto* const read = std::get_if<ReadRecord>(&content);
   if (read == nullptr || read->record.permits != request.permits) return LockState::free;  // it takes a real try
   return look_for_slot(fd, path, request.permits);
@@ -150,7 +150,7 @@ Result<LockState> LockSpace::look_for(int fd, const std::string& path, const Loc
 Result<LockState> LockSpace::look_for_waiters(const NameState& state) {
   const int fd = state.fd.get();
   if (!several()) return look_at_lock(fd, state.path);
-  if (space_ == Space::semaphore) {
+  if (kind_ == LockKind::semaphore) {
     return state.permits == 0 ? LockState::free : look_for_slot(fd, state.path, state.permits);
   }
   auto whole = find_lock(fd, state.path, LockType::write, whole_byte);

@@ -16,15 +16,15 @@ Failure failure_of(const std::exception& problem) {
 
 }  // namespace
 
-std::string subdirectory(Space space) {
-  switch (space) {
-    case Space::lock:
+std::string subdirectory(LockKind kind) {
+  switch (kind) {
+    case LockKind::lock:
       return "";
-    case Space::read_write:
+    case LockKind::read_write:
       return "/.rw";
-    case Space::semaphore:
+    case LockKind::semaphore:
       return "/.sem";
-    case Space::election:
+    case LockKind::election:
       return "/.elect";
   }
   return "";
@@ -36,7 +36,7 @@ std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfi
 
 FileBackend::FileBackend(BackendHost& backend_host, Location location, std::shared_ptr<SharedState> shared)
     : TryBackend(backend_host), location_(std::move(location)), shared_(std::move(shared)) {
-  (void)open(Space::lock);
+  (void)open(LockKind::lock);
 }
 
 FileBackend::~FileBackend() = default;
@@ -67,43 +67,43 @@ std::unique_ptr<Backend> FileBackend::another(BackendHost& backend_host) const {
   return std::make_unique<FileBackend>(backend_host, location_, shared_);
 }
 
-LockSpace& FileBackend::open(Space space) {
-  auto& locks = spaces_[static_cast<std::size_t>(space)];
+LockSpace& FileBackend::open(LockKind kind) {
+  auto& locks = spaces_[static_cast<std::size_t>(kind)];
   if (!locks) {
-    LockDirectory directory(location_.path + subdirectory(space), location_.mode, space != Space::lock);
-    locks = std::make_unique<LockSpace>(host(), space, std::move(directory), shared_);
+    LockDirectory directory(location_.path + subdirectory(kind), location_.mode, kind != LockKind::lock);
+    locks = std::make_unique<LockSpace>(host(), kind, std::move(directory), shared_);
   }
   return *locks;
 }
 
-LockSpace* FileBackend::find(Space space) {
-  const auto& locks = spaces_[static_cast<std::size_t>(space)];
+LockSpace* FileBackend::find(LockKind kind) {
+  const auto& locks = spaces_[static_cast<std::size_t>(kind)];
   if (locks) return locks.get();
-  auto found = find_file(location_.path + subdirectory(space));
+  auto found = find_file(location_.path + subdirectory(kind));
   if (!found.ok()) throw Error(found.failure());
-  return found.value() ? &open(space) : nullptr;
+  return found.value() ? &open(kind) : nullptr;
 }
 
 void FileBackend::try_acquire(const LockRequest& request, TryHandler done) {
   TryOutcome outcome{.status = TryOutcome::Status::busy};
   try {
-    outcome = open(request.space).try_acquire(request);
+    outcome = open(request.kind).try_acquire(request);
   } catch (const std::exception& e) {
     outcome = {.status = TryOutcome::Status::failed, .failure = failure_of(e)};
   }
   done(std::move(outcome));
 }
 
-std::unique_ptr<Watch> FileBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> FileBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   try {
-    return open(space).watch(name, std::move(changed));
+    return open(kind).watch(name, std::move(changed));
   } catch (const Error&) {
     return nullptr;  // the next try reports it
   }
 }
 
 void FileBackend::release(const Grant& grant, ReleaseHandler done) {
-  const auto& locks = spaces_[static_cast<std::size_t>(grant.space)];
+  const auto& locks = spaces_[static_cast<std::size_t>(grant.kind)];
   const bool ours = locks && locks->release(grant);
   done({.status = ours ? ReleaseOutcome::Status::released : ReleaseOutcome::Status::not_owner});
 }
@@ -111,10 +111,10 @@ void FileBackend::release(const Grant& grant, ReleaseHandler done) {
 // --- Questions and removal ---
 
 template <class T, class Ask>
-void FileBackend::ask(Space space, const Handler<T>& done, T nothing, Ask&& ask) {
+void FileBackend::ask(LockKind kind, const Handler<T>& done, T nothing, Ask&& ask) {
   std::optional<Result<T>> answer;
   try {
-    LockSpace* const locks = find(space);
+    LockSpace* const locks = find(kind);
     answer = locks != nullptr ? ask(*locks) : Result<T>(std::move(nothing));
   } catch (const std::exception& e) {
     answer = failure_of(e);
@@ -122,18 +122,18 @@ void FileBackend::ask(Space space, const Handler<T>& done, T nothing, Ask&& ask)
   done(std::move(*answer));
 }
 
-void FileBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
-  ask(space, done, LockInfo{.name = name, .space = space}, [&](LockSpace& locks) { return locks.inspect(name); });
+void FileBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
+  ask(kind, done, LockInfo{.name = name, .kind = kind}, [&](LockSpace& locks) { return locks.inspect(name); });
 }
 
-void FileBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
-  ask(space, done, std::vector<LockInfo>(), [](LockSpace& locks) { return locks.list(); });
+void FileBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  ask(kind, done, std::vector<LockInfo>(), [](LockSpace& locks) { return locks.list(); });
 }
 
-void FileBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
+void FileBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
   Failure refusal{errc::unsupported, "only the holder of a kernel lock can release it"};
   try {
-    if (LockSpace* const locks = find(space)) refusal.detail += locks->who_holds(name);
+    if (LockSpace* const locks = find(kind)) refusal.detail += locks->who_holds(name);
   } catch (const std::exception&) {
     // Out of memory for the details, or they cannot be read: the refusal stands without them.
   }
@@ -141,14 +141,14 @@ void FileBackend::break_lock(Space space, const std::string& name, Handler<bool>
 }
 
 void FileBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  ask(what.space, done, std::vector<std::string>(), [&](LockSpace& locks) { return locks.forget(what); });
+  ask(what.kind, done, std::vector<std::string>(), [&](LockSpace& locks) { return locks.forget(what); });
 }
 
 void FileBackend::diagnose(Handler<std::vector<Finding>> done) {
-  ask(Space::lock, done, std::vector<Finding>(), [&](LockSpace& plain) -> Result<std::vector<Finding>> {
+  ask(LockKind::lock, done, std::vector<Finding>(), [&](LockSpace& plain) -> Result<std::vector<Finding>> {
     std::vector<Finding> findings = plain.diagnose();
-    for (const Space space : {Space::read_write, Space::semaphore, Space::election}) {
-      LockSpace* const locks = find(space);
+    for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+      LockSpace* const locks = find(kind);
       if (locks == nullptr) continue;
       // What is well there needs no line of its own.
       for (Finding& each : locks->diagnose_directory()) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/space.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/lock_kind.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/file/location.hpp"
 #include "backends/file/lock_space.hpp"
@@ -22,7 +22,7 @@ namespace dlock::file {
 
 // "/.rw", "/.sem", "/.elect": what the path of a kind's directory has behind the location's; "" for plain locks, whose
 // files never begin with a dot.
-[[nodiscard]] std::string subdirectory(Space space);
+[[nodiscard]] std::string subdirectory(LockKind kind);
 
 // Each kind of locks has a directory: plain ones that of the location, the others one below it, which is made when it
 // is first needed.
@@ -35,12 +35,12 @@ class FileBackend final : public TryBackend {
   [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Backend> another(BackendHost& host) const override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
   void release(const Grant& grant, ReleaseHandler done) override;
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space space, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
 
@@ -52,12 +52,12 @@ class FileBackend final : public TryBackend {
 
  private:
   // Makes its directory if need be. Throws Error.
-  [[nodiscard]] LockSpace& open(Space space);
+  [[nodiscard]] LockSpace& open(LockKind kind);
   // nullptr: its directory is not there, so nothing is held. Throws Error.
-  [[nodiscard]] LockSpace* find(Space space);
+  [[nodiscard]] LockSpace* find(LockKind kind);
   // Answers with what `ask` answers, or with `nothing` where the space is not there.
   template <class T, class Ask>
-  void ask(Space space, const Handler<T>& done, T nothing, Ask&& ask);
+  void ask(LockKind kind, const Handler<T>& done, T nothing, Ask&& ask);
 
   const Location location_;
   const std::shared_ptr<SharedState> shared_;

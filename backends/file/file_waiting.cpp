@@ -106,7 +106,7 @@ void LockSpace::subscribe(NameState& state) {
   // A second subscription to the same file is the first one, so replacing it misses nothing.
   Inotify::Subscription fresh;
   const int error = shared_->inotify->subscribe(
-      host().executor(), state.fd.get(), space_ == Space::election ? election_events : file_events, state, fresh);
+      host().executor(), state.fd.get(), kind_ == LockKind::election ? election_events : file_events, state, fresh);
   state.subscription = std::move(fresh);
   if (error == 0) {
     state.poll.disarm();
@@ -162,7 +162,7 @@ void LockSpace::wake_first(NameState& state) {
 void LockSpace::deliver_wake(NameState& state) {
   state.wake_posted = false;
   if (state.waiters.empty()) return;
-  if (space_ == Space::election) return wake_all(state);
+  if (kind_ == LockKind::election) return wake_all(state);
   if (closed(state)) return;
   ++shared_->wake_ups;
   // Where a writer keeps readers out, no other can enter.
@@ -200,7 +200,7 @@ void LockSpace::poll(NameState& state) {
   revalidate(state);
   state.recheck_step = recheck_delays.size();  // the next poll is soon enough
   look(state);
-  if (space_ == Space::election) wake_first(state);  // a new leader shows in no look
+  if (kind_ == LockKind::election) wake_first(state);  // a new leader shows in no look
   settle(state);
 }
 
@@ -248,7 +248,7 @@ void LockSpace::revalidate(NameState& state) {
 
 void LockSpace::lose(NameState& state, bool replaced) {
   if (state.leases.empty()) return;
-  const Failure why{errc::lost, "the file of " + std::string(to_string(space_)) + " \"" + state.name + "\", " +
+  const Failure why{errc::lost, "the file of " + std::string(to_string(kind_)) + " \"" + state.name + "\", " +
                                     state.path + (replaced ? ", was replaced" : ", was removed")};
   std::vector<OwnerId> owners;
   owners.reserve(state.leases.size());

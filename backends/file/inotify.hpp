@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/file/fork_guard.hpp"
 #include "util/mutex.hpp"

@@ -36,12 +36,12 @@ Result<LockSpace::Glimpse> LockSpace::glimpse(int fd, const std::string& path) {
   Glimpse seen;
   for (int i = 0; i < attempts; ++i) {
     if (auto problem = look_at_holders(fd, path, seen)) return *problem;
-    auto content = read_content(fd, path, space_);
+    auto content = read_content(fd, path, kind_);
     if (!content.ok()) return content.failure();
     seen.record = std::move(content.value().record);
     if (std::holds_alternative<BadRecord>(seen.record)) continue;
     const auto* const read = std::get_if<ReadRecord>(&seen.record);
-    if (space_ != Space::election || !seen.held || read == nullptr) break;
+    if (kind_ != LockKind::election || !seen.held || read == nullptr) break;
     auto value = parse_value(read_text(fd, record_end, max_value_text), read->record.owner);
     if (!value) continue;
     seen.value = std::move(value);
@@ -52,11 +52,11 @@ Result<LockSpace::Glimpse> LockSpace::glimpse(int fd, const std::string& path) {
 
 std::optional<Failure> LockSpace::look_at_holders(int fd, const std::string& path, Glimpse& seen) const {
   if (several()) {
-    auto holders = holders_in_slots(fd, path, space_);
+    auto holders = holders_in_slots(fd, path, kind_);
     if (!holders.ok()) return holders.failure();
     seen.holders = std::move(holders.value());
     seen.held = !seen.holders.empty();
-    if (space_ != Space::semaphore) return std::nullopt;
+    if (kind_ != LockKind::semaphore) return std::nullopt;
     auto use = look_at_lock(fd, path, LockType::write, whole_byte);
     if (!use.ok()) return use.failure();
     seen.permits_in_use = use.value() == LockState::busy;
@@ -70,8 +70,8 @@ std::optional<Failure> LockSpace::look_at_holders(int fd, const std::string& pat
 
 LockInfo LockSpace::describe(std::string name, const Glimpse& seen) const {
   // A holder that has not written its record yet does not know of its lead, either.
-  const bool held = seen.held && (space_ != Space::election || seen.value);
-  LockInfo info{.name = std::move(name), .held = held, .space = space_};
+  const bool held = seen.held && (kind_ != LockKind::election || seen.value);
+  LockInfo info{.name = std::move(name), .held = held, .kind = kind_};
   for (const SlotHolder& each : seen.holders) info.holders.push_back(each.info);
   if (const auto* read = std::get_if<ReadRecord>(&seen.record)) {
     info.token = FencingToken(read->record.token);
@@ -90,7 +90,7 @@ Result<LockInfo> LockSpace::inspect(const std::string& name) {
   if (auto problem = follow_directory()) return *problem;
   auto existing = directory_.open_existing(file);
   if (!existing.ok()) return existing.failure();
-  if (!existing.value()) return LockInfo{.name = name, .space = space_};
+  if (!existing.value()) return LockInfo{.name = name, .kind = kind_};
   const std::string path = directory_.path_of(file);
   auto seen = glimpse(existing.value()->get(), path);
   if (!seen.ok()) return seen.failure();
@@ -144,7 +144,7 @@ std::string LockSpace::who_holds(const std::string& name) {
   if (read == nullptr || !read->belongs_to(name)) return {};
   std::vector<SlotHolder>& holders = seen.value().holders;
   if (!several()) holders.push_back({.info = {.holder = read->record.holder}, .pid = read->record.pid});
-  std::string text = "; " + std::string(to_string(space_)) + " \"" + name + "\" is held by ";
+  std::string text = "; " + std::string(to_string(kind_)) + " \"" + name + "\" is held by ";
   for (const SlotHolder& each : holders) {
     if (&each != holders.data()) text += ", ";
     text += "process " + std::to_string(each.pid) + " (" + each.info.holder + ")";
@@ -200,7 +200,7 @@ Result<std::optional<std::string>> LockSpace::forget_file(const std::string& fil
   auto found = find_file(path);
   if (!found.ok()) return found.failure();
   if (lock.value() == LockState::busy || found.value() != opened.value().identity) return nothing;
-  auto content = read_content(opened.value().fd.get(), path, space_);
+  auto content = read_content(opened.value().fd.get(), path, kind_);
   if (!content.ok()) return content.failure();
   auto name = name_in(content.value().record);
   if (!name) return nothing;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 namespace dlock::file {
 

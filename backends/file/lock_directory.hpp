@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/file/fork_guard.hpp"
 #include "backends/file/lock_file.hpp"

@@ -69,7 +69,7 @@ void drop_lock(int fd, ByteRange range) noexcept {
   (void)::fcntl(fd, F_OFD_SETLK, &lock);  // giving back what there is cannot fail; closing would do it anyway
 }
 
-Result<FileContent> read_content(int fd, const std::string& path, Space space) {
+Result<FileContent> read_content(int fd, const std::string& path, LockKind kind) {
   FileContent content;
   content.bytes.resize(max_record + 1);
   ssize_t got = 0;
@@ -78,7 +78,7 @@ Result<FileContent> read_content(int fd, const std::string& path, Space space) {
   } while (got < 0 && errno == EINTR);
   if (got < 0) return system_failure("cannot read", path, errno);
   content.bytes.resize(static_cast<std::size_t>(got));
-  content.record = parse_record(content.bytes, space);
+  content.record = parse_record(content.bytes, kind);
   return content;
 }
 
@@ -102,10 +102,10 @@ std::optional<Failure> problem_with(const RecordContent& content, std::string_vi
 }
 
 std::optional<Failure> write_record(int fd, const std::string& path, const FileContent& before,
-                                    const LockRecord& record, std::string_view lock_name, Space space,
+                                    const LockRecord& record, std::string_view lock_name, LockKind kind,
                                     const BesideRecord& beside) {
   const auto* old = std::get_if<ReadRecord>(&before.record);
-  std::string text = format_block(record, lock_name, space);
+  std::string text = format_block(record, lock_name, kind);
   if (old == nullptr || !old->name) text += format_name_line(lock_name);
   const util::NoFileSizeSignal no_signal;
   int error = write_all(fd, beside.text, beside.begin);

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/backend.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/file/lock_record.hpp"
 
@@ -56,7 +56,7 @@ struct FileContent {
   RecordContent record;
 };
 
-[[nodiscard]] Result<FileContent> read_content(int fd, const std::string& path, Space space = Space::lock);
+[[nodiscard]] Result<FileContent> read_content(int fd, const std::string& path, LockKind kind = LockKind::lock);
 // What stands at that place, as far as there is so much; empty if it cannot be read.
 [[nodiscard]] std::string read_text(int fd, off_t begin, std::size_t most);
 
@@ -74,6 +74,6 @@ struct BesideRecord {
 // Writes the record over `before`, which must be a record of this lock or none. On failure the old content is put back.
 [[nodiscard]] std::optional<Failure> write_record(int fd, const std::string& path, const FileContent& before,
                                                   const LockRecord& record, std::string_view lock_name,
-                                                  Space space = Space::lock, const BesideRecord& beside = {});
+                                                  LockKind kind = LockKind::lock, const BesideRecord& beside = {});
 
 }  // namespace dlock::file

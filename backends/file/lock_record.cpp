@@ -18,15 +18,15 @@ namespace {
 constexpr std::size_t max_holder = 200;  // bytes, encoded
 constexpr auto max_token = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
-constexpr std::string_view first_line(Space space) noexcept {
-  switch (space) {
-    case Space::lock:
+constexpr std::string_view first_line(LockKind kind) noexcept {
+  switch (kind) {
+    case LockKind::lock:
       return "dlock lock file, version 1";
-    case Space::read_write:
+    case LockKind::read_write:
       return "dlock read-write lock file, version 1";
-    case Space::semaphore:
+    case LockKind::semaphore:
       return "dlock semaphore file, version 1";
-    case Space::election:
+    case LockKind::election:
       return "dlock election file, version 1";
   }
   return {};
@@ -118,16 +118,16 @@ bool ReadRecord::belongs_to(std::string_view lock_name) const {
   return name ? *name == lock_name : name_hash == hash128(lock_name);
 }
 
-std::string format_block(const LockRecord& record, std::string_view lock_name, Space space) {
+std::string format_block(const LockRecord& record, std::string_view lock_name, LockKind kind) {
   std::string block;
   block.reserve(record_block);
-  block.append(first_line(space)).append("\n");
+  block.append(first_line(kind)).append("\n");
   add_line(block, "token", record.token);
   add_line(block, "owner", record.owner.to_string());
   add_line(block, "holder", encode_holder(record.holder));
   add_line(block, "pid", record.pid);
   add_line(block, "since", record.since);
-  if (space == Space::semaphore) add_line(block, "permits", record.permits);
+  if (kind == LockKind::semaphore) add_line(block, "permits", record.permits);
   add_line(block, "name-hash", to_hex(hash128(lock_name)));
   add_line(block, "checksum", to_hex(hash128(block)));
   block.resize(record_block - 1, ' ');
@@ -141,22 +141,22 @@ std::string format_name_line(std::string_view lock_name) {
   return line;
 }
 
-RecordContent parse_record(std::string_view content, Space space) {
+RecordContent parse_record(std::string_view content, LockKind kind) {
   if (all_zero(content)) return NoRecord{};
   if (content.size() < record_block) return BadRecord{"it is shorter than a record"};
   const std::string_view block = content.substr(0, record_block);
   Lines lines(block);
   ReadRecord read;
   LockRecord& record = read.record;
-  if (lines.next() != first_line(space)) {
-    return BadRecord{"it does not begin with \"" + std::string(first_line(space)) + "\""};
+  if (lines.next() != first_line(kind)) {
+    return BadRecord{"it does not begin with \"" + std::string(first_line(kind)) + "\""};
   }
   const bool token = parse_number(lines.value("token"), record.token);
   const auto owner = OwnerId::parse(lines.value("owner").value_or(""));
   const auto holder = lines.value("holder");
   const bool pid = parse_number(lines.value("pid"), record.pid);
   const bool since = parse_number(lines.value("since"), record.since);
-  const bool permits = space != Space::semaphore || parse_number(lines.value("permits"), record.permits);
+  const bool permits = kind != LockKind::semaphore || parse_number(lines.value("permits"), record.permits);
   const auto name_hash = parse_hash(lines.value("name-hash").value_or(""));
   const auto checked = block.substr(0, block.size() - lines.rest().size());
   if (parse_hash(lines.value("checksum").value_or("")) != hash128(checked)) return BadRecord{"its checksum is wrong"};

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <variant>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/file/hash.hpp"
@@ -55,10 +55,11 @@ struct ReadRecord {
 using RecordContent = std::variant<NoRecord, ReadRecord, BadRecord>;
 
 // Exactly record_block bytes. A holder too long for the block is cut at a whole character.
-[[nodiscard]] std::string format_block(const LockRecord& record, std::string_view lock_name, Space space = Space::lock);
+[[nodiscard]] std::string format_block(const LockRecord& record, std::string_view lock_name,
+                                       LockKind kind = LockKind::lock);
 [[nodiscard]] std::string format_name_line(std::string_view lock_name);
 
-[[nodiscard]] RecordContent parse_record(std::string_view content, Space space = Space::lock);
+[[nodiscard]] RecordContent parse_record(std::string_view content, LockKind kind = LockKind::lock);
 
 // What a leader says of itself, beside the record with the same owner.
 [[nodiscard]] std::string format_value(const OwnerId& owner, std::string_view value);

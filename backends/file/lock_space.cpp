@@ -19,7 +19,7 @@ TryOutcome granted(const LockRequest& request, FencingToken token) {
                     .token = token,
                     .valid_until = TimePoint::max(),
                     .lease = request.lease,
-                    .space = request.space,
+                    .kind = request.kind,
                     .mode = request.mode}};
 }
 
@@ -29,9 +29,9 @@ Failure clash(const std::string& path, const std::string& holder, const std::str
 
 }  // namespace
 
-LockSpace::LockSpace(BackendHost& host, Space space, LockDirectory directory, std::shared_ptr<SharedState> shared)
+LockSpace::LockSpace(BackendHost& host, LockKind kind, LockDirectory directory, std::shared_ptr<SharedState> shared)
     : host_(host),
-      space_(space),
+      kind_(kind),
       directory_(std::move(directory)),
       known_generation_(directory_.generation()),
       shared_(std::move(shared)),
@@ -97,7 +97,7 @@ std::optional<TryOutcome> LockSpace::answer_busy(NameState& state) {
   auto found = find_file(state.path);
   if (found.ok() && found.value() != state.identity) return retry_elsewhere(state);
   state.found_at = now();
-  auto content = read_content(state.fd.get(), state.path, space_);
+  auto content = read_content(state.fd.get(), state.path, kind_);
   // A record that cannot be read now may be just being written; whose file it is will be seen later.
   if (content.ok() && std::holds_alternative<ReadRecord>(content.value().record)) {
     if (auto problem = problem_with(content.value().record, state.name, state.path)) {
@@ -110,7 +110,7 @@ std::optional<TryOutcome> LockSpace::answer_busy(NameState& state) {
 TryOutcome LockSpace::grant(NameState& state, const LockRequest& request) {
   arm_loss_check();  // first, because it needs memory
   state.leases.make_room();
-  auto content = read_content(state.fd.get(), state.path, space_);
+  auto content = read_content(state.fd.get(), state.path, kind_);
   if (!content.ok()) return failed(content.failure());
   if (auto problem = problem_with(content.value().record, state.name, state.path)) return failed(std::move(*problem));
   const auto* stored = std::get_if<ReadRecord>(&content.value().record);
@@ -131,9 +131,9 @@ TryOutcome LockSpace::grant(NameState& state, const LockRequest& request) {
                           .since = microseconds(wall),
                           .permits = request.permits};
   BesideRecord beside;
-  if (several()) beside = {slot_byte(slot).begin, format_block(record, state.name, space_)};
-  if (space_ == Space::election) beside = {record_end, format_value(request.owner, request.value)};
-  if (auto problem = write_record(state.fd.get(), state.path, content.value(), record, state.name, space_, beside)) {
+  if (several()) beside = {slot_byte(slot).begin, format_block(record, state.name, kind_)};
+  if (kind_ == LockKind::election) beside = {record_end, format_value(request.owner, request.value)};
+  if (auto problem = write_record(state.fd.get(), state.path, content.value(), record, state.name, kind_, beside)) {
     return failed(std::move(*problem));
   }
   settle_in(state, request);
@@ -148,7 +148,7 @@ std::optional<TryOutcome> LockSpace::glance(const std::string& file, const LockR
   const std::string path = directory_.path_of(file);
   auto lock = look_for(fd, path, request);
   if (!lock.ok() || lock.value() == LockState::free || !directory_.is_current()) return std::nullopt;
-  auto content = read_content(fd, path, space_);
+  auto content = read_content(fd, path, kind_);
   if (content.ok() && std::holds_alternative<ReadRecord>(content.value().record)) {
     if (auto problem = problem_with(content.value().record, request.name, path)) return failed(std::move(*problem));
   }

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/lifetime.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/file/inotify.hpp"
 #include "backends/file/lock_directory.hpp"
@@ -40,7 +40,7 @@ constexpr auto trust_path = std::chrono::milliseconds(250);
 
 class LockSpace {
  public:
-  LockSpace(BackendHost& host, Space space, LockDirectory directory, std::shared_ptr<SharedState> shared);
+  LockSpace(BackendHost& host, LockKind kind, LockDirectory directory, std::shared_ptr<SharedState> shared);
   LockSpace(const LockSpace&) = delete;
   LockSpace& operator=(const LockSpace&) = delete;
   ~LockSpace();
@@ -84,7 +84,7 @@ class LockSpace {
   [[nodiscard]] BackendHost& host() const noexcept { return host_; }
   [[nodiscard]] TimePoint now() const noexcept { return host_.executor().now(); }
   // Whether several can hold a lock: then each lease has a descriptor of its own.
-  [[nodiscard]] bool several() const noexcept { return space_ == Space::read_write || space_ == Space::semaphore; }
+  [[nodiscard]] bool several() const noexcept { return kind_ == LockKind::read_write || kind_ == LockKind::semaphore; }
 
   [[nodiscard]] static TryOutcome busy() { return {.status = TryOutcome::Status::busy}; }
   [[nodiscard]] static TryOutcome failed(Failure failure) {
@@ -180,7 +180,7 @@ class LockSpace {
   [[nodiscard]] Finding check_permissions();
 
   BackendHost& host_;
-  const Space space_;
+  const LockKind kind_;
   LockDirectory directory_;
   std::uint64_t known_generation_;  // of directory_, that watches and names were adapted to
   bool directory_suspect_ = false;  // it was moved or removed: look before using it

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/try_backend.hpp>
 #include <dlock/token.hpp>
-#include <dlock/try_backend.hpp>
 
 #include "backends/file/fork_guard.hpp"
 #include "backends/file/inotify.hpp"

@@ -52,10 +52,10 @@ Result<LockState> look_for_slot(int fd, const std::string& path, std::uint32_t s
   return LockState::busy;
 }
 
-Result<std::vector<SlotHolder>> holders_in_slots(int fd, const std::string& path, Space space) {
+Result<std::vector<SlotHolder>> holders_in_slots(int fd, const std::string& path, LockKind kind) {
   auto whole = find_lock(fd, path, LockType::write, whole_byte);
   if (!whole.ok()) return whole.failure();
-  const bool writing = space == Space::read_write && whole.value() && whole.value()->type == LockType::write;
+  const bool writing = kind == LockKind::read_write && whole.value() && whole.value()->type == LockType::write;
   std::vector<SlotHolder> holders;
   // The kernel names one lock of a range at a time, in no order: what lies before it and behind it is asked about next.
   constexpr off_t end = std::numeric_limits<off_t>::max();
@@ -72,8 +72,8 @@ Result<std::vector<SlotHolder>> holders_in_slots(int fd, const std::string& path
     if (at.length != 0) ranges.emplace_back(at.begin + at.length, to);
     if (at.length != 1) continue;  // no slot: a lock on the whole file
     SlotHolder holder;
-    holder.info.mode = space != Space::read_write || writing ? Mode::exclusive : Mode::shared;
-    auto content = parse_record(read_text(fd, at.begin, record_block), space);
+    holder.info.mode = kind != LockKind::read_write || writing ? Mode::exclusive : Mode::shared;
+    auto content = parse_record(read_text(fd, at.begin, record_block), kind);
     if (auto* const read = std::get_if<ReadRecord>(&content)) {
       holder.info.holder = std::move(read->record.holder);
       holder.info.token = FencingToken(read->record.token);

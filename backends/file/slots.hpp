@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/info.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/file/lock_file.hpp"
 
@@ -57,6 +57,6 @@ struct SlotHolder {
   HolderInfo info;
   std::int64_t pid = 0;  // 0: the record is just being written
 };
-[[nodiscard]] Result<std::vector<SlotHolder>> holders_in_slots(int fd, const std::string& path, Space space);
+[[nodiscard]] Result<std::vector<SlotHolder>> holders_in_slots(int fd, const std::string& path, LockKind kind);
 
 }  // namespace dlock::file

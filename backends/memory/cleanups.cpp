@@ -6,17 +6,17 @@
 
 namespace dlock::memory {
 
-void Cleanups::start(Space space, const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease,
+void Cleanups::start(LockKind kind, const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease,
                      Stake stake) {
   const TimePoint now = connection_.executor().now();
-  start_until(space, name, owner, stake == Stake::place ? TimePoint::max() : saturating_add(now, lease));
+  start_until(kind, name, owner, stake == Stake::place ? TimePoint::max() : saturating_add(now, lease));
 }
 
-void Cleanups::heard_of(Space space, const std::string& name, const OwnerId& owner) {
-  if (!kept_.contains(owner)) start_until(space, name, owner, TimePoint::max());
+void Cleanups::heard_of(LockKind kind, const std::string& name, const OwnerId& owner) {
+  if (!kept_.contains(owner)) start_until(kind, name, owner, TimePoint::max());
 }
 
-void Cleanups::start_until(Space space, const std::string& name, const OwnerId& owner, TimePoint moot) {
+void Cleanups::start_until(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint moot) {
   if (connection_.dead()) return;  // the store has forgotten everything of this client
   const auto [found, fresh] = entries_.try_emplace(owner, connection_.executor());
   Entry& entry = found->second;
@@ -25,7 +25,7 @@ void Cleanups::start_until(Space space, const std::string& name, const OwnerId& 
     entry.again = true;  // one that is still to be sent will do
     return;
   }
-  entry.space = space;
+  entry.kind = kind;
   entry.name = name;
   entry.moot = moot;
   release(owner);
@@ -41,9 +41,9 @@ void Cleanups::release(const OwnerId& owner) {
   Entry& entry = entries_.at(owner);
   entry.again = false;
   connection_.request(
-      Operation::release, owner, std::tuple(entry.space, entry.name, owner),
+      Operation::release, owner, std::tuple(entry.kind, entry.name, owner),
       [&clock](MemoryStore& store, const auto& what) {
-        return store.release(std::get<Space>(what), std::get<std::string>(what), std::get<OwnerId>(what), clock);
+        return store.release(std::get<LockKind>(what), std::get<std::string>(what), std::get<OwnerId>(what), clock);
       },
       [this](const auto& what, const Result<bool>& released) {
         if (released.ok()) {

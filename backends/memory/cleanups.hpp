@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <dlock/backoff.hpp>
 #include <dlock/clock.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/memory/connection.hpp"
@@ -25,14 +25,14 @@ class Cleanups {
 
   // What the owner may have in the store: a lease, which ends by itself, or also a place in the queue, which does not.
   enum class Stake { lease, place };
-  void start(Space space, const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, Stake stake);
+  void start(LockKind kind, const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, Stake stake);
 
   // The owner has been granted the lock, so messages about it are no sign of anything left behind, until it releases
   // the lock or has lost it. Needed only for owners about which messages may yet arrive.
   void keep(const OwnerId& owner) { kept_.insert(owner); }
   void drop(const OwnerId& owner) { kept_.erase(owner); }
   // The store sent something for this owner, which waits for nothing.
-  void heard_of(Space space, const std::string& name, const OwnerId& owner);
+  void heard_of(LockKind kind, const std::string& name, const OwnerId& owner);
 
   // Calls done once nothing is left to be confirmed.
   void finish(std::function<void()> done);
@@ -40,7 +40,7 @@ class Cleanups {
  private:
   struct Entry {
     explicit Entry(Executor& executor) : timer(executor) {}
-    Space space = Space::lock;
+    LockKind kind = LockKind::lock;
     std::string name;
     TimePoint moot;      // when there can be nothing left of the owner
     bool again = false;  // a message about the owner came since the last release was sent
@@ -48,7 +48,7 @@ class Cleanups {
     Timer timer;
   };
 
-  void start_until(Space space, const std::string& name, const OwnerId& owner, TimePoint moot);
+  void start_until(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint moot);
   void release(const OwnerId& owner);
   void confirmed(const OwnerId& owner);
   void failed(const OwnerId& owner);

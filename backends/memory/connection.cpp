@@ -59,13 +59,13 @@ void Connection::arrive(const std::shared_ptr<Exchange>& exchange) {
 
 // --- News from the store ---------------------------------------------------------------------------------------------
 
-void Connection::granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+void Connection::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                          TimePoint since) {
-  receive(owner, [this, space, name, owner, token, since] { inbox_.granted(space, name, owner, token, since); });
+  receive(owner, [this, kind, name, owner, token, since] { inbox_.granted(kind, name, owner, token, since); });
 }
 
-void Connection::first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
-  receive(owner, [this, space, name, owner, lease_ends] { inbox_.first_in_line(space, name, owner, lease_ends); });
+void Connection::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
+  receive(owner, [this, kind, name, owner, lease_ends] { inbox_.first_in_line(kind, name, owner, lease_ends); });
 }
 
 void Connection::freed(std::uint64_t watch) {

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include <dlock/backend.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/memory/memory_store.hpp"
 
@@ -27,9 +27,9 @@ class Connection final : private Session {
     Inbox() = default;
     Inbox(const Inbox&) = delete;
     Inbox& operator=(const Inbox&) = delete;
-    virtual void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+    virtual void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                          TimePoint since) = 0;
-    virtual void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
+    virtual void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
     virtual void freed(std::uint64_t watch) = 0;
 
    protected:
@@ -90,9 +90,9 @@ class Connection final : private Session {
   std::list<Timer>::iterator schedule(TimePoint at, Executor::Task task);
   [[nodiscard]] Executor::Task while_alive(Executor::Task task) const;
 
-  void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                TimePoint since) override;
-  void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
+  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
   void freed(std::uint64_t watch) override;
   void killed() override { killed_.store(true, std::memory_order_relaxed); }
 

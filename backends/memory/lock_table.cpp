@@ -58,7 +58,7 @@ LockTable::Answer LockTable::try_acquire(const LockRequest& request, std::chrono
   const util::MutexLock guard(mutex_);
   Lock& lock = open(request.name, clock);
   const Answer answer = acquire(lock, request, session, clock);
-  if (!answer.granted && request.wait && space_ == Space::read_write) mark(lock, request, mark_length, clock);
+  if (!answer.granted && request.wait && space_ == LockKind::read_write) mark(lock, request, mark_length, clock);
   return answer;
 }
 
@@ -121,7 +121,7 @@ bool LockTable::release(const std::string& name, const OwnerId& owner, const Clo
 LockInfo LockTable::inspect(const std::string& name, const Clock& clock) {
   const util::MutexLock guard(mutex_);
   const Lock* lock = find(name, clock);
-  return lock == nullptr ? LockInfo{.name = name, .waiters = 0, .space = space_} : describe(name, *lock, clock);
+  return lock == nullptr ? LockInfo{.name = name, .waiters = 0, .kind = space_} : describe(name, *lock, clock);
 }
 
 void LockTable::list(std::vector<LockInfo>& all, const Clock& clock) {
@@ -195,7 +195,7 @@ LockTable::Holder* LockTable::Lock::find(const OwnerId& owner) noexcept {
 
 bool LockTable::fits(const Lock& lock, Mode mode) const noexcept {
   if (lock.holders.empty()) return true;
-  if (space_ == Space::semaphore) return lock.holders.size() < lock.permits;
+  if (space_ == LockKind::semaphore) return lock.holders.size() < lock.permits;
   return mode == Mode::shared && lock.holders.front().mode == Mode::shared;
 }
 
@@ -204,7 +204,7 @@ const LockTable::Holder& LockTable::grant(Lock& lock, Waiter who, const Clock& c
   if (lock.writer == who.owner) lock.marked_until = {};
   lock.holders.push_back(
       {who.owner, std::move(who.holder), who.session, saturating_add(clock.now(), who.lease), lock.token, who.mode});
-  if (space_ == Space::election) {
+  if (space_ == LockKind::election) {
     for (const auto& [number, session] : lock.watches) session->freed(number);
   }
   return lock.holders.back();
@@ -305,7 +305,7 @@ LockTable::Locks::iterator LockTable::forget(Locks::iterator entry) {
 
 LockInfo LockTable::describe(const std::string& name, const Lock& lock, const Clock& clock) const {
   LockInfo info{
-      .name = name, .held = !lock.holders.empty(), .token = lock.token, .waiters = lock.queue.size(), .space = space_};
+      .name = name, .held = !lock.holders.empty(), .token = lock.token, .waiters = lock.queue.size(), .kind = space_};
   const TimePoint now = clock.now();
   for (const Holder& holder : lock.holders) {
     const std::chrono::nanoseconds remaining = holder.lease_ends - now;
@@ -313,11 +313,11 @@ LockInfo LockTable::describe(const std::string& name, const Lock& lock, const Cl
       set_holder(info, holder.holder);
       info.remaining = remaining;
     }
-    if (space_ == Space::read_write || space_ == Space::semaphore) {
+    if (space_ == LockKind::read_write || space_ == LockKind::semaphore) {
       info.holders.push_back({holder.holder, holder.mode, holder.token, remaining});
     }
   }
-  if (space_ == Space::semaphore && lock.used()) info.permits = lock.permits;
+  if (space_ == LockKind::semaphore && lock.used()) info.permits = lock.permits;
   return info;
 }
 

@@ -13,10 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/info.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
+#include <dlock/spi/backend.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/memory/session.hpp"
@@ -37,7 +37,7 @@ class LockTable {
     std::optional<std::uint32_t> other_permits = std::nullopt;  // refused: others use this number
   };
 
-  explicit LockTable(Space space) noexcept : space_(space) {}
+  explicit LockTable(LockKind kind) noexcept : space_(kind) {}
 
   void detach(Session& session) noexcept;
   void kill(Session& session, const Clock& clock);
@@ -106,7 +106,7 @@ class LockTable {
   Locks::iterator forget(Locks::iterator entry) DLOCK_REQUIRES(mutex_);
   [[nodiscard]] LockInfo describe(const std::string& name, const Lock& lock, const Clock& clock) const;
 
-  const Space space_;
+  const LockKind space_;
   mutable util::Mutex mutex_;
   Locks locks_ DLOCK_GUARDED_BY(mutex_);
   FencingToken floor_ DLOCK_GUARDED_BY(mutex_);  // no smaller than the token of any forgotten name

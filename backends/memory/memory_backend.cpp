@@ -104,24 +104,24 @@ void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
         if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);
         const TimePoint valid_until = lease_valid_until(sent, asked.lease);
         done({.status = Status::granted,
-              .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease, asked.space, asked.mode}});
+              .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease, asked.kind, asked.mode}});
       },
       [this](const LockRequest& asked, const MemoryStore::Answer& answer) {
-        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.space, asked.name, asked.owner);
+        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.kind, asked.name, asked.owner);
       });
 }
 
 void MemoryBackend::abandon(const LockRequest& request) {
-  cleanups_.start(request.space, request.name, request.owner, request.lease, Cleanups::Stake::lease);
+  cleanups_.start(request.kind, request.name, request.owner, request.lease, Cleanups::Stake::lease);
 }
 
 class MemoryBackend::StoreWatch final : public Watch {
  public:
-  StoreWatch(MemoryBackend& backend, Space space, std::string name, std::function<void()> changed)
+  StoreWatch(MemoryBackend& backend, LockKind kind, std::string name, std::function<void()> changed)
       : backend_(backend),
-        space_(space),
+        space_(kind),
         name_(std::move(name)),
-        number_(backend.connection_.store().watch(space, name_, backend.connection_.session())) {
+        number_(backend.connection_.store().watch(kind, name_, backend.connection_.session())) {
     backend_.watches_.emplace(number_, std::move(changed));
   }
   ~StoreWatch() override {
@@ -131,14 +131,14 @@ class MemoryBackend::StoreWatch final : public Watch {
 
  private:
   MemoryBackend& backend_;
-  const Space space_;
+  const LockKind space_;
   const std::string name_;
   const std::uint64_t number_;
 };
 
-std::unique_ptr<Watch> MemoryBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> MemoryBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   if (strategy_ == Strategy::poll) return nullptr;
-  return std::make_unique<StoreWatch>(*this, space, name, std::move(changed));
+  return std::make_unique<StoreWatch>(*this, kind, name, std::move(changed));
 }
 
 // --- While held ------------------------------------------------------------------------------------------------------
@@ -166,12 +166,12 @@ void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
   connection_.request(
       Operation::release, grant.owner, grant,
       [&clock](MemoryStore& store, const Grant& held) {
-        return store.release(held.space, held.name, held.owner, clock);
+        return store.release(held.kind, held.name, held.owner, clock);
       },
       [this, done = std::move(done)](const Grant& held, Result<bool> released) {
         using Status = ReleaseOutcome::Status;
         if (!released.ok()) {
-          cleanups_.start(held.space, held.name, held.owner, held.lease, Cleanups::Stake::lease);
+          cleanups_.start(held.kind, held.name, held.owner, held.lease, Cleanups::Stake::lease);
           return done({.status = Status::failed, .failure = released.failure()});
         }
         done({.status = released.value() ? Status::released : Status::not_owner});
@@ -180,11 +180,11 @@ void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void MemoryBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
+void MemoryBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   const Clock& clock = connection_.clock();
   connection_.request(
       Operation::inspect, OwnerId(), name,
-      [&clock, space](MemoryStore& store, const std::string& asked) { return store.inspect(space, asked, clock); },
+      [&clock, kind](MemoryStore& store, const std::string& asked) { return store.inspect(kind, asked, clock); },
       [strategy = strategy_, done = std::move(done)](const std::string&, Result<LockInfo> info) {
         if (!info.ok()) return done(unanswered_question(info.failure()));
         if (strategy != Strategy::queue) info.value().waiters.reset();  // ours do not stand in the queue
@@ -192,11 +192,12 @@ void MemoryBackend::inspect(Space space, const std::string& name, Handler<LockIn
       });
 }
 
-void MemoryBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
+void MemoryBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
   const Clock& clock = connection_.clock();
   connection_.request(
-      Operation::list, OwnerId(), space, [&clock](MemoryStore& store, Space asked) { return store.list(asked, clock); },
-      [strategy = strategy_, done = std::move(done)](Space, Result<std::vector<LockInfo>> all) {
+      Operation::list, OwnerId(), kind,
+      [&clock](MemoryStore& store, LockKind asked) { return store.list(asked, clock); },
+      [strategy = strategy_, done = std::move(done)](LockKind, Result<std::vector<LockInfo>> all) {
         if (!all.ok()) return done(unanswered_question(all.failure()));
         for (auto& info : all.value()) {
           if (strategy != Strategy::queue) info.waiters.reset();
@@ -205,11 +206,11 @@ void MemoryBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
       });
 }
 
-void MemoryBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
+void MemoryBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
   const Clock& clock = connection_.clock();
   connection_.request(
       Operation::break_lock, OwnerId(), name,
-      [&clock, space](MemoryStore& store, const std::string& asked) { return store.break_lock(space, asked, clock); },
+      [&clock, kind](MemoryStore& store, const std::string& asked) { return store.break_lock(kind, asked, clock); },
       [done = std::move(done)](const std::string&, Result<bool> broken) { done(std::move(broken)); });
 }
 
@@ -224,7 +225,7 @@ void MemoryBackend::forget(const Forgetting& what, Handler<std::vector<std::stri
 }
 
 void MemoryBackend::diagnose(Handler<std::vector<Finding>> done) {
-  list(Space::lock, [done = std::move(done)](Result<std::vector<LockInfo>> all) {
+  list(LockKind::lock, [done = std::move(done)](Result<std::vector<LockInfo>> all) {
     using enum Finding::Severity;
     if (!all.ok()) return done(std::vector<Finding>{{error, "store", all.failure().detail}});
     done(std::vector<Finding>{
@@ -239,13 +240,13 @@ void MemoryBackend::close(std::function<void()> done) {
 
 // --- News from the store ---------------------------------------------------------------------------------------------
 
-void MemoryBackend::granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+void MemoryBackend::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                             TimePoint since) {
-  queue_.granted(space, name, owner, token, since);
+  queue_.granted(kind, name, owner, token, since);
 }
 
-void MemoryBackend::first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
-  queue_.first_in_line(space, name, owner, lease_ends);
+void MemoryBackend::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
+  queue_.first_in_line(kind, name, owner, lease_ends);
 }
 
 void MemoryBackend::freed(std::uint64_t watch) {

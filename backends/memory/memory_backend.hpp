@@ -14,8 +14,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/memory/cleanups.hpp"
 #include "backends/memory/connection.hpp"
@@ -35,15 +35,15 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space space, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
@@ -52,9 +52,9 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
   class StoreWatch;
   class Trying;
 
-  void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                TimePoint since) override;
-  void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
+  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
   void freed(std::uint64_t watch) override;
 
   const BackendConfig config_;

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 #include <dlock/token.hpp>
 
 #include "util/mutex.hpp"

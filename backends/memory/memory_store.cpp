@@ -9,8 +9,8 @@
 namespace dlock::memory {
 
 MemoryStore::MemoryStore() {
-  for (const Space space : {Space::lock, Space::read_write, Space::semaphore, Space::election}) {
-    for (std::size_t i = 0; i < tables; ++i) tables_.emplace_back(space);
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+    for (std::size_t i = 0; i < tables; ++i) tables_.emplace_back(kind);
   }
 }
 
@@ -34,22 +34,22 @@ void MemoryStore::kill_sessions(const std::string& holder, const Clock& clock) {
   }
 }
 
-std::vector<LockInfo> MemoryStore::list(Space space, const Clock& clock) {
+std::vector<LockInfo> MemoryStore::list(LockKind kind, const Clock& clock) {
   std::vector<LockInfo> all;
-  for_each_table_of(space, [&](LockTable& table) { table.list(all, clock); });
+  for_each_table_of(kind, [&](LockTable& table) { table.list(all, clock); });
   std::sort(all.begin(), all.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
   return all;
 }
 
 std::vector<std::string> MemoryStore::forget(const Forgetting& what, const Clock& clock) {
   std::vector<std::string> removed;
-  for_each_table_of(what.space, [&](LockTable& table) { table.forget(what, removed, clock); });
+  for_each_table_of(what.kind, [&](LockTable& table) { table.forget(what, removed, clock); });
   return removed;
 }
 
-std::uint64_t MemoryStore::watch(Space space, const std::string& name, Session& session) {
+std::uint64_t MemoryStore::watch(LockKind kind, const std::string& name, Session& session) {
   const std::uint64_t watch = ++last_watch_;
-  table(space, name).watch(name, watch, session);
+  table(kind, name).watch(name, watch, session);
   return watch;
 }
 

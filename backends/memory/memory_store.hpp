@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/info.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/memory/lock_table.hpp"
 #include "backends/memory/memory_faults.hpp"
@@ -49,34 +49,34 @@ class MemoryStore {
   // The owner of the lock is granted again: same token, a new lease. A waiting writer that does not get the lock leaves
   // a mark for so long, which keeps readers out.
   Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session, const Clock& clock) {
-    return table(request.space, request.name).try_acquire(request, mark, session, clock);
+    return table(request.kind, request.name).try_acquire(request, mark, session, clock);
   }
   // The same, but waits in line if another owner holds the lock.
   Answer enqueue(const LockRequest& request, Session& session, const Clock& clock) {
-    return table(request.space, request.name).enqueue(request, session, clock);
+    return table(request.kind, request.name).enqueue(request, session, clock);
   }
   // A new lease from now, if the owner's current one is not over. Answers whether that was so.
   bool renew(const Grant& grant, const Clock& clock) {
-    return table(grant.space, grant.name).renew(grant.name, grant.owner, grant.lease, clock);
+    return table(grant.kind, grant.name).renew(grant.name, grant.owner, grant.lease, clock);
   }
   // Afterwards this owner neither holds the lock nor waits for it. Answers whether it held it.
-  bool release(Space space, const std::string& name, const OwnerId& owner, const Clock& clock) {
-    return table(space, name).release(name, owner, clock);
+  bool release(LockKind kind, const std::string& name, const OwnerId& owner, const Clock& clock) {
+    return table(kind, name).release(name, owner, clock);
   }
 
-  [[nodiscard]] LockInfo inspect(Space space, const std::string& name, const Clock& clock) {
-    return table(space, name).inspect(name, clock);
+  [[nodiscard]] LockInfo inspect(LockKind kind, const std::string& name, const Clock& clock) {
+    return table(kind, name).inspect(name, clock);
   }
-  [[nodiscard]] std::vector<LockInfo> list(Space space, const Clock& clock);  // sorted by name
-  bool break_lock(Space space, const std::string& name, const Clock& clock) {
-    return table(space, name).break_lock(name, clock);
+  [[nodiscard]] std::vector<LockInfo> list(LockKind kind, const Clock& clock);  // sorted by name
+  bool break_lock(LockKind kind, const std::string& name, const Clock& clock) {
+    return table(kind, name).break_lock(name, clock);
   }
   [[nodiscard]] std::vector<std::string> forget(const Forgetting& what, const Clock& clock);
 
   // Session::freed(the number) is called whenever the lock becomes free by release or break, and when an election has a
   // new leader; the end of a lease goes unnoticed until the next request.
-  [[nodiscard]] std::uint64_t watch(Space space, const std::string& name, Session& session);
-  void unwatch(Space space, const std::string& name, std::uint64_t watch) { table(space, name).unwatch(name, watch); }
+  [[nodiscard]] std::uint64_t watch(LockKind kind, const std::string& name, Session& session);
+  void unwatch(LockKind kind, const std::string& name, std::uint64_t watch) { table(kind, name).unwatch(name, watch); }
 
   // --- For tests ----------------------------------------------------------------------------------------------------
 
@@ -85,8 +85,8 @@ class MemoryStore {
   // watch is gone, and nothing that they send arrives any more.
   void kill_sessions(const std::string& holder, const Clock& clock);
   // How many owners hold this lock or wait for it.
-  [[nodiscard]] std::size_t residue(const std::string& name, const Clock& clock, Space space = Space::lock) {
-    return table(space, name).residue(name, clock);
+  [[nodiscard]] std::size_t residue(const std::string& name, const Clock& clock, LockKind kind = LockKind::lock) {
+    return table(kind, name).residue(name, clock);
   }
   // How many names are remembered.
   [[nodiscard]] std::size_t size() const;
@@ -94,12 +94,12 @@ class MemoryStore {
  private:
   // So many for each kind, so that threads with locks of different names seldom wait for each other.
   static constexpr std::size_t tables = 16;
-  [[nodiscard]] LockTable& table(Space space, std::string_view name) noexcept {
-    return tables_[static_cast<std::size_t>(space) * tables + std::hash<std::string_view>()(name) % tables];
+  [[nodiscard]] LockTable& table(LockKind kind, std::string_view name) noexcept {
+    return tables_[static_cast<std::size_t>(kind) * tables + std::hash<std::string_view>()(name) % tables];
   }
   template <class F>
-  void for_each_table_of(Space space, F f) {
-    for (std::size_t i = 0; i < tables; ++i) f(tables_[static_cast<std::size_t>(space) * tables + i]);
+  void for_each_table_of(LockKind kind, F f) {
+    for (std::size_t i = 0; i < tables; ++i) f(tables_[static_cast<std::size_t>(kind) * tables + i]);
   }
 
   Faults faults_;

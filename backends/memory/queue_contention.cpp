@@ -13,15 +13,15 @@ std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, Gra
   return contention;
 }
 
-void QueueClient::granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+void QueueClient::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                           TimePoint since) {
   if (auto* contention = find(owner)) return contention->granted(token, since);
-  cleanups_.heard_of(space, name, owner);
+  cleanups_.heard_of(kind, name, owner);
 }
 
-void QueueClient::first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
+void QueueClient::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
   if (auto* contention = find(owner)) return contention->first_in_line(lease_ends);
-  cleanups_.heard_of(space, name, owner);
+  cleanups_.heard_of(kind, name, owner);
 }
 
 QueueContention* QueueClient::find(const OwnerId& owner) const {
@@ -40,10 +40,10 @@ QueueContention::~QueueContention() {
   if (!queued_ && under_way_ == 0) return;
   Connection& connection = client_.connection_;
   if (connection.direct() && under_way_ == 0 && !unanswered_) {
-    (void)connection.store().release(request_.space, request_.name, request_.owner,
+    (void)connection.store().release(request_.kind, request_.name, request_.owner,
                                      connection.clock());  // whether held or queued
   } else {
-    client_.cleanups_.start(request_.space, request_.name, request_.owner, request_.lease, Cleanups::Stake::place);
+    client_.cleanups_.start(request_.kind, request_.name, request_.owner, request_.lease, Cleanups::Stake::place);
   }
 }
 
@@ -64,11 +64,10 @@ void QueueContention::ask() {
       },
       [&client = client_, sent](const LockRequest& request, const Result<MemoryStore::Answer>& answer) {
         if (auto* contention = client.find(request.owner)) return contention->answered(sent, answer);
-        if (answer.ok()) client.cleanups_.heard_of(request.space, request.name, request.owner);
+        if (answer.ok()) client.cleanups_.heard_of(request.kind, request.name, request.owner);
       },
       [&client = client_](const LockRequest& request, const MemoryStore::Answer&) {
-        if (client.find(request.owner) == nullptr)
-          client.cleanups_.heard_of(request.space, request.name, request.owner);
+        if (client.find(request.owner) == nullptr) client.cleanups_.heard_of(request.kind, request.name, request.owner);
       });
 }
 
@@ -103,7 +102,7 @@ void QueueContention::granted(FencingToken token, TimePoint since) {
   timer_.disarm();
   client_.waiting_.erase(request_.owner);
   if (expects_) client_.cleanups_.keep(request_.owner);
-  sink_.granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.space, request_.mode});
+  sink_.granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.kind, request_.mode});
 }
 
 void QueueContention::first_in_line(TimePoint lease_ends) {

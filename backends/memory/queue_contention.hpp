@@ -6,9 +6,9 @@
 #include <string>
 #include <unordered_map>
 
-#include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/memory/cleanups.hpp"
 #include "backends/memory/connection.hpp"
@@ -24,8 +24,8 @@ class QueueClient {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
-  void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
-  void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends);
+  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
+  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends);
 
  private:
   friend class QueueContention;

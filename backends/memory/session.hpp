@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <dlock/clock.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock::memory {
@@ -21,10 +21,10 @@ class Session {
   [[nodiscard]] const std::string& holder() const noexcept { return holder_; }
 
   // A queued owner got the lock; its lease counts from `since`.
-  virtual void granted(Space space, const std::string& name, const OwnerId& owner, FencingToken token,
+  virtual void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                        TimePoint since) = 0;
   // A queued owner has become the first in line, and so the one to ask again when the first of the current leases ends.
-  virtual void first_in_line(Space space, const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
+  virtual void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
   // The lock that is watched under this number became free.
   virtual void freed(std::uint64_t watch) = 0;
   // The session was killed: nothing that this client sends counts any more.

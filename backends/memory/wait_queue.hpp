@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock::memory {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/common/host.hpp"
 #include "backends/common/password_file.hpp"

@@ -21,7 +21,7 @@ std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection
   auto locks = std::make_unique<Locks>(services);
   locks->watch_snapshots();
   inspection.count_also(
-      [made = locks.get()](Space space, const std::string& name) { return made->waiting_here(space, name); });
+      [made = locks.get()](LockKind kind, const std::string& name) { return made->waiting_here(kind, name); });
   return locks;
 }
 
@@ -54,10 +54,10 @@ PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionF
 
 PostgresBackend::~PostgresBackend() = default;
 
-Backend& PostgresBackend::locks(Space space) {
-  if (space == Space::lock || !is_of_rows(options_.strategy)) return *locks_;
-  std::unique_ptr<Backend>& rows = rows_[space];
-  if (!rows) rows = std::make_unique<RowLocks>(services_, space);
+Backend& PostgresBackend::locks(LockKind kind) {
+  if (kind == LockKind::lock || !is_of_rows(options_.strategy)) return *locks_;
+  std::unique_ptr<Backend>& rows = rows_[kind];
+  if (!rows) rows = std::make_unique<RowLocks>(services_, kind);
   return *rows;
 }
 
@@ -66,22 +66,22 @@ void PostgresBackend::close(std::function<void()> done) {
   const auto closed = [open, done = std::move(done)] {
     if (--*open == 0) done();
   };
-  for (const auto& [space, rows] : rows_) rows->close(closed);
+  for (const auto& [kind, rows] : rows_) rows->close(closed);
   locks_->close(closed);
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void PostgresBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
-  inspection_.inspect(space, name, std::move(done));
+void PostgresBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
+  inspection_.inspect(kind, name, std::move(done));
 }
 
-void PostgresBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
-  inspection_.list(space, std::move(done));
+void PostgresBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  inspection_.list(kind, std::move(done));
 }
 
-void PostgresBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
-  inspection_.break_lock(space, name, std::move(done));
+void PostgresBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
+  inspection_.break_lock(kind, name, std::move(done));
 }
 
 void PostgresBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {

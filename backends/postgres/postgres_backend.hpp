@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/postgres/administration/inspection.hpp"
@@ -33,25 +33,25 @@ class PostgresBackend final : public Backend {
   [[nodiscard]] Capabilities capabilities() const noexcept override { return locks_->capabilities(); }
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override {
-    return locks(request.space).contend(request, sink);
+    return locks(request.kind).contend(request, sink);
   }
-  void renew(const Grant& grant, RenewHandler done) override { locks(grant.space).renew(grant, std::move(done)); }
-  void release(const Grant& grant, ReleaseHandler done) override { locks(grant.space).release(grant, std::move(done)); }
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  void renew(const Grant& grant, RenewHandler done) override { locks(grant.kind).renew(grant, std::move(done)); }
+  void release(const Grant& grant, ReleaseHandler done) override { locks(grant.kind).release(grant, std::move(done)); }
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override {
-    return locks(space).watch(space, name, std::move(changed));
+    return locks(kind).watch(kind, name, std::move(changed));
   }
   void close(std::function<void()> done) override;
 
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space space, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void initialize(Handler<std::vector<std::string>> done) override;
 
  private:
-  [[nodiscard]] Backend& locks(Space space);
+  [[nodiscard]] Backend& locks(LockKind kind);
 
   const Options options_;
   FullServer full_;
@@ -62,8 +62,8 @@ class PostgresBackend final : public Backend {
   Commands commands_;
   Inspection inspection_;
   const Services services_;
-  const std::unique_ptr<Backend> locks_;            // plain ones; all kinds where they share sessions
-  std::map<Space, std::unique_ptr<Backend>> rows_;  // of other kinds, once they are asked for
+  const std::unique_ptr<Backend> locks_;               // plain ones; all kinds where they share sessions
+  std::map<LockKind, std::unique_ptr<Backend>> rows_;  // of other kinds, once they are asked for
 };
 
 // postgresql://[user[:password]@]host[:5432][,host...][/database][?strategy=table|optimistic|for-update|advisory]

@@ -1,7 +1,7 @@
 // What a strategy works with.
 #pragma once
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/postgres/options.hpp"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/common/host.hpp"
 #include "backends/common/password_file.hpp"

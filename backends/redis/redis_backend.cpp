@@ -53,7 +53,7 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       renewals_(servers_, client_),
       releases_(
           host.executor(), options_.response_timeout, alive_for,
-          [&](Space space) { return release_requests(servers_, space, client_, [this] { publish_forbidden(); }); }),
+          [&](LockKind kind) { return release_requests(servers_, kind, client_, [this] { publish_forbidden(); }); }),
       queue_(servers_, acquirer_, releases_,
              cluster_ ? static_cast<Subscriptions&>(sharded_.emplace(*cluster_, wires, wake_ups_))
                       : subscriber_.emplace(host.executor(), options_, wires, wake_ups_),
@@ -63,8 +63,8 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
 
 // A server that hangs, and goes on after this client has gone, then frees what was never confirmed.
 RedisBackend::~RedisBackend() {
-  releases_.for_each_unconfirmed([this](Space space, const std::string& name, const OwnerId& owner) {
-    release_at_the_end(servers_, space, lock_key(options_, name, space), value_of(client_, owner));
+  releases_.for_each_unconfirmed([this](LockKind kind, const std::string& name, const OwnerId& owner) {
+    release_at_the_end(servers_, kind, lock_key(options_, name, kind), value_of(client_, owner));
   });
   cluster_ ? cluster_->stop() : only_->stop();
 }
@@ -101,14 +101,14 @@ Capabilities RedisBackend::capabilities() const noexcept {
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
-std::optional<Failure> RedisBackend::problem_with(Space space, const std::string& name) const {
-  if (!is_reserved(prefix_of(options_.prefix, space), name)) return std::nullopt;
+std::optional<Failure> RedisBackend::problem_with(LockKind kind, const std::string& name) const {
+  if (!is_reserved(prefix_of(options_.prefix, kind), name)) return std::nullopt;
   return Failure{errc::invalid_argument, "lock name " + util::quoted(name) +
                                              ": with this prefix, its key would clash with a key of another lock"};
 }
 
 std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request.space, request.name)) return common::refuse(sink, *std::move(problem));
+  if (auto problem = problem_with(request.kind, request.name)) return common::refuse(sink, *std::move(problem));
   if (options_.strategy == Strategy::queue && request.wait) return queue_.contend(request, sink);
   return TryBackend::contend(request, sink);
 }
@@ -118,7 +118,7 @@ void RedisBackend::try_acquire(const LockRequest& request, TryHandler done) {
 }
 
 void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, TryHandler done) {
-  const bool marks = request.wait && request.space == Space::read_write && request.mode == Mode::exclusive;
+  const bool marks = request.wait && request.kind == LockKind::read_write && request.mode == Mode::exclusive;
   (void)acquirer_.start(
       request, {.mode = marks ? AcquireMode::mark : AcquireMode::try_once}, deadline,
       [this, deadline, request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
@@ -133,14 +133,14 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
         if (!said.granted) return done({.status = Status::busy, .retry_after = said.free_in});
         const TimePoint valid_until = lease_valid_until(sent, request.lease);
         done({.status = Status::granted,
-              .grant = {request.name, request.owner, said.token, valid_until, request.lease, request.space,
+              .grant = {request.name, request.owner, said.token, valid_until, request.lease, request.kind,
                         request.mode}});
       });
 }
 
-std::unique_ptr<Watch> RedisBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> RedisBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   if (options_.strategy == Strategy::poll || subscriptions().is_forbidden()) return nullptr;
-  return wake_ups_.watch(lock_channel(options_, lock_key(options_, name, space)), std::move(changed));
+  return wake_ups_.watch(lock_channel(options_, lock_key(options_, name, kind)), std::move(changed));
 }
 
 void RedisBackend::abandon(const LockRequest& request) {
@@ -153,27 +153,27 @@ void RedisBackend::renew(const Grant& grant, RenewHandler done) {
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
   servers_.done_with(grant.owner);
-  releases_.of(grant.space).release(grant, std::move(done));
+  releases_.of(grant.kind).release(grant, std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void RedisBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
-  if (auto problem = problem_with(space, name)) return done(*std::move(problem));
-  redis::inspect(servers_, space, name, std::move(done));
+void RedisBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
+  if (auto problem = problem_with(kind, name)) return done(*std::move(problem));
+  redis::inspect(servers_, kind, name, std::move(done));
 }
 
-void RedisBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
-  redis::list(servers_, space, std::move(done));
+void RedisBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  redis::list(servers_, kind, std::move(done));
 }
 
-void RedisBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
-  if (auto problem = problem_with(space, name)) return done(*std::move(problem));
-  redis::break_lock(servers_, space, name, std::move(done));
+void RedisBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
+  if (auto problem = problem_with(kind, name)) return done(*std::move(problem));
+  redis::break_lock(servers_, kind, name, std::move(done));
 }
 
 void RedisBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  if (auto problem = problem_with(what.space, what.name)) return done(*std::move(problem));
+  if (auto problem = problem_with(what.kind, what.name)) return done(*std::move(problem));
   redis::forget(servers_, what, std::move(done));
 }
 

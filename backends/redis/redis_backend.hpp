@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/redis/cluster/cluster.hpp"
@@ -42,15 +42,15 @@ class RedisBackend final : public TryBackend, private Cluster::User {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space space, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;
@@ -68,7 +68,7 @@ class RedisBackend final : public TryBackend, private Cluster::User {
   void warn_of_unknown_role(Server& server);
   void publish_forbidden();
   void subscribe_forbidden(const Failure& why);
-  [[nodiscard]] std::optional<Failure> problem_with(Space space, const std::string& name) const;
+  [[nodiscard]] std::optional<Failure> problem_with(LockKind kind, const std::string& name) const;
   [[nodiscard]] Subscriptions& subscriptions() noexcept;
 
   const Options options_;

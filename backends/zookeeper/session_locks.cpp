@@ -78,7 +78,7 @@ std::optional<Failure> SessionLocks::problem_with(const LockRequest& request) co
 
 std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, GrantSink& sink) {
   if (auto problem = problem_with(request)) return common::refuse(sink, *std::move(problem));
-  if (request.space != Space::election) return begin(request, sink);
+  if (request.kind != LockKind::election) return begin(request, sink);
   LockRequest with_value = request;
   with_value.holder = holder_text(request);
   return begin(with_value, sink);
@@ -93,11 +93,11 @@ void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   ephemeral_.try_acquire(request, std::move(done));
 }
 
-std::unique_ptr<Watch> SessionLocks::watch(Space space, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> SessionLocks::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   using What = LockWatches::What;
   const bool queue = options_.strategy != Strategy::ephemeral;
-  const What what = queue ? What::queue : space == Space::election ? What::presence : What::node;
-  return lock_watches_.watch(what, lock_path(options_.prefix, name, space), std::move(changed));
+  const What what = queue ? What::queue : kind == LockKind::election ? What::presence : What::node;
+  return lock_watches_.watch(what, lock_path(options_.prefix, name, kind), std::move(changed));
 }
 
 void SessionLocks::abandon(const LockRequest& request) {
@@ -122,18 +122,18 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-void SessionLocks::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
+void SessionLocks::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.inspect(space, name, std::move(done));
+  inspection_.inspect(kind, name, std::move(done));
 }
 
-void SessionLocks::list(Space space, Handler<std::vector<LockInfo>> done) {
-  inspection_.list(space, std::move(done));
+void SessionLocks::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  inspection_.list(kind, std::move(done));
 }
 
-void SessionLocks::break_lock(Space space, const std::string& name, Handler<bool> done) {
+void SessionLocks::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.break_lock(space, name, std::move(done));
+  inspection_.break_lock(kind, name, std::move(done));
 }
 
 void SessionLocks::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {

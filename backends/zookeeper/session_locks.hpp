@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/zookeeper/administration/diagnosis.hpp"
 #include "backends/zookeeper/administration/inspection.hpp"
@@ -43,14 +43,14 @@ class SessionLocks final : public TryBackend, private Session::User {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override;
-  void list(Space space, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(Space space, const std::string& name, Handler<bool> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
   void close(std::function<void()> done) override;

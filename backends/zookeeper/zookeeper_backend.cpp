@@ -142,20 +142,20 @@ void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
 // --- Questions and administration ------------------------------------------------------------------------------------
 
 // Through the first one, as the questions that follow it.
-std::unique_ptr<Watch> ZookeeperBackend::watch(Space space, const std::string& name, std::function<void()> changed) {
-  return first_.watch(space, name, std::move(changed));
+std::unique_ptr<Watch> ZookeeperBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
+  return first_.watch(kind, name, std::move(changed));
 }
 
-void ZookeeperBackend::inspect(Space space, const std::string& name, Handler<LockInfo> done) {
-  first_.inspect(space, name, std::move(done));
+void ZookeeperBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
+  first_.inspect(kind, name, std::move(done));
 }
 
-void ZookeeperBackend::list(Space space, Handler<std::vector<LockInfo>> done) {
-  first_.list(space, std::move(done));
+void ZookeeperBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  first_.list(kind, std::move(done));
 }
 
-void ZookeeperBackend::break_lock(Space space, const std::string& name, Handler<bool> done) {
-  first_.break_lock(space, name, std::move(done));
+void ZookeeperBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
+  first_.break_lock(kind, name, std::move(done));
 }
 
 void ZookeeperBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {

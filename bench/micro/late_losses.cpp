@@ -95,9 +95,10 @@ void late_losses(benchmark::State& state) {
     }
     std::vector<std::jthread> callers;
     for (std::size_t i = 0; i < busy_callers; ++i) {
-      callers.emplace_back([lock = client.lock("late/busy/" + std::to_string(i))](const std::stop_token& stop) mutable {
-        while (!stop.stop_requested()) (void)lock.acquire().release();
-      });
+      callers.emplace_back(
+          [lock = client.lock("late/busy/" + std::to_string(i))](const std::stop_token& stop) mutable {
+            while (!stop.stop_requested()) (void)lock.acquire().release();
+          });
     }
     const dlock::Stats before = client.stats();
     const auto begin = std::chrono::steady_clock::now();

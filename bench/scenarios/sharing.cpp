@@ -130,7 +130,7 @@ std::string callers_text(std::size_t callers) {
 std::vector<Step> sharing_steps(Target& target, const Plan& plan) {
   const Capabilities able = target.connect(1).capabilities();
   Steps steps(target, plan);
-  if (able.has(Space::read_write)) {
+  if (able.has(LockKind::read_write)) {
     for (const int percentage : percentages) {
       for (const std::size_t callers : crowds) {
         steps.add(
@@ -142,7 +142,7 @@ std::vector<Step> sharing_steps(Target& target, const Plan& plan) {
     steps.add("a writer among " + std::to_string(readers) + " readers",
               {{parameter::readers, static_cast<double>(readers)}}, readers + 1, writer_and_readers, add_waits);
   }
-  if (able.has(Space::semaphore)) {
+  if (able.has(LockKind::semaphore)) {
     steps.add(
         std::to_string(permits) + " permits, " + callers_text(permit_callers),
         {{parameter::callers, static_cast<double>(permit_callers)}, {parameter::permits, permits}}, permit_callers,

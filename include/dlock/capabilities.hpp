@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 namespace dlock {
 
@@ -66,15 +66,15 @@ struct Capabilities {
   std::chrono::nanoseconds max_lease = std::chrono::hours(24);
 
   // Whether it has this kind of locks.
-  [[nodiscard]] constexpr bool has(Space space) const noexcept {
-    switch (space) {
-      case Space::lock:
+  [[nodiscard]] constexpr bool has(LockKind kind) const noexcept {
+    switch (kind) {
+      case LockKind::lock:
         return true;
-      case Space::read_write:
+      case LockKind::read_write:
         return read_write_locks;
-      case Space::semaphore:
+      case LockKind::semaphore:
         return semaphores;
-      case Space::election:
+      case LockKind::election:
         return elections;
     }
     return false;

@@ -20,12 +20,12 @@
 #include <dlock/election.hpp>
 #include <dlock/info.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/multi_lock.hpp>
 #include <dlock/observer.hpp>
 #include <dlock/options.hpp>
 #include <dlock/read_write_lock.hpp>
 #include <dlock/semaphore.hpp>
-#include <dlock/space.hpp>
 
 namespace dlock {
 
@@ -34,7 +34,7 @@ class BackendHost;
 struct BackendConfig;
 
 // Makes the backend of one client. Runs once, inside connect(); must not wait for a remote service. Throws Error for an
-// invalid URL. See backend.hpp.
+// invalid URL. See spi/backend.hpp.
 using BackendFactory = std::function<std::unique_ptr<Backend>(BackendHost&, const BackendConfig&)>;
 
 class Client {
@@ -81,24 +81,24 @@ class Client {
   // The following functions query the service, block for at most ClientOptions::response_timeout, and throw Error
   // (unsupported if Capabilities says so). They concern locks of one kind, by default plain locks.
 
-  [[nodiscard]] LockInfo inspect(std::string_view name, Space space = Space::lock) const;
+  [[nodiscard]] LockInfo inspect(std::string_view name, LockKind kind = LockKind::lock) const;
   // All names that the service knows, sorted: held locks, and names with a remembered token.
-  [[nodiscard]] std::vector<LockInfo> list(Space space = Space::lock) const;
+  [[nodiscard]] std::vector<LockInfo> list(LockKind kind = LockKind::lock) const;
   // Takes the lock away from all holders. They learn of it through their loss signals. True: the lock was held. For
   // operators: two programs may work at the same time until the old holder notices.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
-  bool break_lock(std::string_view name, Space space = Space::lock) const;
+  bool break_lock(std::string_view name, LockKind kind = LockKind::lock) const;
   // Removes what the service remembers of a name that is no longer used. Later leases of that name still get greater
   // tokens. True: something was removed. False: the service remembers nothing of it. Safe while locks are in use: if
   // the lock is held or has waiters, or if its last token is less than a minute old by the service's clock, it removes
   // nothing and throws Error(timed_out) with the reason.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
-  bool forget(std::string_view name, Space space = Space::lock) const;
+  bool forget(std::string_view name, LockKind kind = LockKind::lock) const;
   // The same for all names that were last acquired at least `idle` ago. Names in use stay. Returns the removed names,
   // sorted. A call removes as many as it can in its time: repeat it until it returns none. If it throws, it may have
   // removed some. Throws Error(invalid_argument) if `idle` is less than a minute.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
-  std::vector<std::string> forget_idle(Duration idle, Space space = Space::lock) const;
+  std::vector<std::string> forget_idle(Duration idle, LockKind kind = LockKind::lock) const;
   // Connects to the service and checks for settings that endanger locks. Reports an unreachable service as a finding.
   [[nodiscard]] std::vector<Finding> diagnose() const;
   // Creates missing tables and other prerequisites in the service. Safe while locks are in use, and when several
@@ -109,7 +109,7 @@ class Client {
   std::vector<std::string> initialize() const;
 
  private:
-  void require(Space space) const;
+  void require(LockKind kind) const;
   friend Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);
   explicit Client(std::shared_ptr<detail::ClientCore> core) noexcept;
 

@@ -20,6 +20,7 @@
 #include <dlock/info.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/multi_lease.hpp>
 #include <dlock/multi_lock.hpp>
 #include <dlock/observer.hpp>
@@ -27,5 +28,4 @@
 #include <dlock/read_write_lock.hpp>
 #include <dlock/recursive_lock.hpp>
 #include <dlock/semaphore.hpp>
-#include <dlock/space.hpp>
 #include <dlock/token.hpp>

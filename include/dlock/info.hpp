@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock {
@@ -32,7 +32,7 @@ struct LockInfo {
   std::optional<std::chrono::nanoseconds> remaining = std::nullopt;  // until the service frees it by itself
   // If Capabilities::counts_waiters: the waiters that the service knows, plus those of this client.
   std::optional<std::uint64_t> waiters = std::nullopt;
-  Space space = Space::lock;
+  LockKind kind = LockKind::lock;
   // Of a read-write lock or a semaphore: all holders. `holder` and `remaining` are then those of the lease that expires
   // last.
   std::vector<HolderInfo> holders = {};

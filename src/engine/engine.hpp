@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "engine/user_code.hpp"
 #include "util/event.hpp"

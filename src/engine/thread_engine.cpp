@@ -11,7 +11,7 @@
 
 #include <dlock/duration.hpp>
 #include <dlock/error.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "engine/hand_over.hpp"
 #include "util/signals_blocked.hpp"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 namespace dlock::engine {
 

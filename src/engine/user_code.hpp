@@ -13,7 +13,7 @@
 #include <deque>
 #include <utility>
 
-#include <dlock/task.hpp>
+#include <dlock/spi/task.hpp>
 
 namespace dlock::engine {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 namespace dlock {
 

@@ -1,4 +1,4 @@
-// Durations for people. parse_duration(), the inverse, is public: dlock/url.hpp.
+// Durations for people. parse_duration(), the inverse, is public: dlock/spi/url.hpp.
 #pragma once
 
 #include <chrono>

@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "util/mutex.hpp"
 #include "util/per_process.hpp"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <dlock/clock.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/result.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/result.hpp>
 
 namespace dlock::util {
 

@@ -24,7 +24,7 @@ const LockInfo readers{
     .holder = "b:2:y",
     .token = FencingToken(9),
     .remaining = 20s,
-    .space = Space::read_write,
+    .kind = LockKind::read_write,
     .holders = {{.holder = "a:1:x", .mode = Mode::shared, .token = FencingToken(8)},
                 {.holder = "b:2:y", .mode = Mode::shared, .token = FencingToken(9), .remaining = 20s}}};
 
@@ -32,7 +32,7 @@ const LockInfo permits{.name = "uploads",
                        .held = true,
                        .holder = "a:1:x",
                        .token = FencingToken(5),
-                       .space = Space::semaphore,
+                       .kind = LockKind::semaphore,
                        .holders = {{.holder = "a:1:x", .token = FencingToken(5)}},
                        .permits = 3};
 
@@ -40,7 +40,7 @@ const LockInfo leader{.name = "scheduler",
                       .held = true,
                       .holder = "a:1:x",
                       .token = FencingToken(4),
-                      .space = Space::election,
+                      .kind = LockKind::election,
                       .value = "10.0.0.7:80"};
 
 TEST(StatusText, OfALockHasOneHolder) {
@@ -60,7 +60,7 @@ TEST(StatusText, OfAReadWriteLockHasAllHolders) {
             "state    shared\n"
             "held by  a:1:x       token 8\n"
             "         b:2:y       token 9, 20.0 s\n");
-  EXPECT_EQ(status_text({.name = "prices", .token = FencingToken(9), .space = Space::read_write}),
+  EXPECT_EQ(status_text({.name = "prices", .token = FencingToken(9), .kind = LockKind::read_write}),
             "name        prices\n"
             "kind        read-write\n"
             "state       free\n"
@@ -93,20 +93,20 @@ TEST(StatusText, ShowsNoControlCharacters) {
 }
 
 TEST(ListText, HasColumnsForItsKind) {
-  EXPECT_EQ(list_text({held_lock}, Space::lock),
+  EXPECT_EQ(list_text({held_lock}, LockKind::lock),
             "NAME  STATE  TOKEN  HOLDER\n"
             "job   held   7      a:1:x\n");
-  EXPECT_EQ(list_text({readers, {.name = "rates", .space = Space::read_write}}, Space::read_write),
+  EXPECT_EQ(list_text({readers, {.name = "rates", .kind = LockKind::read_write}}, LockKind::read_write),
             "NAME    STATE   TOKEN  HOLDERS\n"
             "prices  shared  9      a:1:x, b:2:y\n"
             "rates   free    -      -\n");
-  EXPECT_EQ(list_text({permits}, Space::semaphore),
+  EXPECT_EQ(list_text({permits}, LockKind::semaphore),
             "NAME     STATE  PERMITS  TOKEN  HOLDERS\n"
             "uploads  held   1 of 3   5      a:1:x\n");
-  EXPECT_EQ(list_text({leader}, Space::election),
+  EXPECT_EQ(list_text({leader}, LockKind::election),
             "NAME       STATE  TOKEN  HOLDER  VALUE\n"
             "scheduler  held   4      a:1:x   10.0.0.7:80\n");
-  EXPECT_EQ(list_text({}, Space::lock), "");
+  EXPECT_EQ(list_text({}, LockKind::lock), "");
 }
 
 TEST(LockJson, HasTheHoldersOfEachKind) {
@@ -124,7 +124,7 @@ TEST(LockJson, HasTheHoldersOfEachKind) {
             (Json{{"holder", "a:1:x"}, {"mode", "shared"}, {"token", 8}, {"remaining_ms", nullptr}}));
   EXPECT_EQ(to_json(permits)["permits"], 3);
   EXPECT_EQ(to_json(leader)["value"], "10.0.0.7:80");
-  EXPECT_EQ(to_json(LockInfo{.name = "free", .space = Space::election})["value"], nullptr);
+  EXPECT_EQ(to_json(LockInfo{.name = "free", .kind = LockKind::election})["value"], nullptr);
   EXPECT_EQ(to_json(LockInfo{.name = "free"})["holders"], Json::array());
 }
 

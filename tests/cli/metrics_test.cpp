@@ -36,7 +36,7 @@ Account ran(int status) {
 
 std::string text_of(const std::vector<Account>& accounts, const std::string& name = "job") {
   Metrics metrics;
-  for (const Account& account : accounts) metrics.add(account, {name}, Space::lock, noon);
+  for (const Account& account : accounts) metrics.add(account, {name}, LockKind::lock, noon);
   return metrics.text();
 }
 
@@ -92,7 +92,7 @@ TEST(Metrics, CountWhatBecameOfEachAttempt) {
 TEST(Metrics, GoOnFromWhatIsThere) {
   Metrics metrics;
   EXPECT_TRUE(metrics.read(text_of({ran(0), ran(1)})));
-  metrics.add({.result = Ended::conflict, .status = 75, .waited = 100ms}, {"job"}, Space::lock, noon + 1h);
+  metrics.add({.result = Ended::conflict, .status = 75, .waited = 100ms}, {"job"}, LockKind::lock, noon + 1h);
   const std::string text = metrics.text();
   EXPECT_EQ(value(text, "runs_total"), "2");
   EXPECT_EQ(value(text, "waits_total"), "3");
@@ -105,7 +105,7 @@ TEST(Metrics, GoOnFromWhatIsThere) {
 TEST(Metrics, OfOtherLocksStay) {
   Metrics metrics;
   EXPECT_TRUE(metrics.read(text_of({ran(0)}, "other")));
-  metrics.add(ran(0), {"a", "b"}, Space::read_write, noon);
+  metrics.add(ran(0), {"a", "b"}, LockKind::read_write, noon);
   EXPECT_THAT(metrics.text(), AllOf(HasSubstr("dlock_runs_total{name=\"other\",kind=\"lock\"} 1\n"),
                                     HasSubstr("dlock_runs_total{name=\"a\",kind=\"read-write\"} 1\n"),
                                     HasSubstr("dlock_runs_total{name=\"b\",kind=\"read-write\"} 1\n")));
@@ -117,7 +117,7 @@ TEST(Metrics, EscapeNames) {
   EXPECT_THAT(text, HasSubstr(R"(dlock_runs_total{name="a\"b\\c\nd}e{f",kind="lock"} 1)"));
   Metrics metrics;
   EXPECT_TRUE(metrics.read(text));
-  metrics.add(ran(0), {name}, Space::lock, noon);
+  metrics.add(ran(0), {name}, LockKind::lock, noon);
   EXPECT_THAT(metrics.text(), HasSubstr(R"(dlock_runs_total{name="a\"b\\c\nd}e{f",kind="lock"} 2)"));
 }
 
@@ -163,7 +163,7 @@ TEST_F(MetricsFileTest, LosesNoCountWhereManyUpdateIt) {
   constexpr int updates = 50;
   const MetricsFile file(path_);
   const auto update = [&] {
-    for (int i = 0; i < updates; ++i) file.add(ran(0), {"job"}, Space::lock);
+    for (int i = 0; i < updates; ++i) file.add(ran(0), {"job"}, LockKind::lock);
   };
   {
     const std::jthread one(update);
@@ -177,7 +177,7 @@ TEST_F(MetricsFileTest, LosesNoCountWhereManyUpdateIt) {
 TEST_F(MetricsFileTest, MayBeInADirectoryThatIsLocked) {
   const UniqueFd directory(::open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(::flock(directory.get(), LOCK_SH), 0);
-  MetricsFile(path_).add(ran(0), {"job"}, Space::lock);
+  MetricsFile(path_).add(ran(0), {"job"}, LockKind::lock);
   EXPECT_EQ(value(text(), "runs_total"), "1");
 }
 
@@ -185,7 +185,7 @@ TEST_F(MetricsFileTest, GoesOnWhereAnEarlierOneIsBroken) {
   std::ofstream(path_) << "rubbish\n";
   flush_messages();  // of earlier tests
   testing::internal::CaptureStderr();
-  MetricsFile(path_).add(ran(0), {"job"}, Space::lock);
+  MetricsFile(path_).add(ran(0), {"job"}, LockKind::lock);
   flush_messages();
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("has lines that are not dlock's"));
   EXPECT_EQ(value(text(), "runs_total"), "1");

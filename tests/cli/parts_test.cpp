@@ -60,21 +60,21 @@ TEST(Arguments, ALimitForReachingTheServiceHoldsWhereItIsGiven) {
 }
 
 TEST(Arguments, NameTheKindOfLock) {
-  EXPECT_EQ(parsed({"run", "job", "--", "cmd"}).space, Space::lock);
+  EXPECT_EQ(parsed({"run", "job", "--", "cmd"}).kind, LockKind::lock);
   const Arguments shared = parsed({"run", "--shared", "job", "--", "cmd"});
-  EXPECT_EQ(shared.space, Space::read_write);
+  EXPECT_EQ(shared.kind, LockKind::read_write);
   EXPECT_EQ(shared.mode, Mode::shared);
   const Arguments exclusive = parsed({"hold", "job", "--exclusive"});
-  EXPECT_EQ(exclusive.space, Space::read_write);
+  EXPECT_EQ(exclusive.kind, LockKind::read_write);
   EXPECT_EQ(exclusive.mode, Mode::exclusive);
   const Arguments permits = parsed({"hold", "--permits", "2147483647", "job"});
-  EXPECT_EQ(permits.space, Space::semaphore);
+  EXPECT_EQ(permits.kind, LockKind::semaphore);
   EXPECT_EQ(permits.permits, 2147483647);
-  EXPECT_EQ(parsed({"status", "job"}).space, Space::lock);
-  EXPECT_EQ(parsed({"status", "--kind", "lock", "job"}).space, Space::lock);
-  EXPECT_EQ(parsed({"list", "--kind=read-write"}).space, Space::read_write);
-  EXPECT_EQ(parsed({"break", "--kind", "semaphore", "job"}).space, Space::semaphore);
-  EXPECT_EQ(parsed({"forget", "--kind", "election", "job"}).space, Space::election);
+  EXPECT_EQ(parsed({"status", "job"}).kind, LockKind::lock);
+  EXPECT_EQ(parsed({"status", "--kind", "lock", "job"}).kind, LockKind::lock);
+  EXPECT_EQ(parsed({"list", "--kind=read-write"}).kind, LockKind::read_write);
+  EXPECT_EQ(parsed({"break", "--kind", "semaphore", "job"}).kind, LockKind::semaphore);
+  EXPECT_EQ(parsed({"forget", "--kind", "election", "job"}).kind, LockKind::election);
 }
 
 TEST(Arguments, OfRunAndHoldMayNameSeveralLocks) {

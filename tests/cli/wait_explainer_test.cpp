@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "torture/rig/hang_guard.hpp"
 
@@ -30,9 +30,9 @@ class AskedBackend final : public Backend {
   AskedBackend(const Capabilities& capabilities, std::promise<Question>& asked, std::string client)
       : capabilities_(capabilities), asked_(asked), client_(std::move(client)) {}
   [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_; }
-  void inspect(Space space, const std::string& name, Question done) override {
+  void inspect(LockKind kind, const std::string& name, Question done) override {
     if (name == "ours") {
-      done(LockInfo{.name = name, .held = true, .holder = client_, .space = space});
+      done(LockInfo{.name = name, .held = true, .holder = client_, .kind = kind});
     } else {
       asked_.set_value(std::move(done));
     }
@@ -118,7 +118,7 @@ TEST_F(WaitExplainerTest, SaysForHowLongItIsHeldWhereTheTokenTells) {
 TEST_F(WaitExplainerTest, SaysHowManyMoreHoldIt) {
   const Client asking = client(Scope::machine);
   WaitExplainer explainer(asking, reporter, person);
-  explainer.explain({"job"}, Space::semaphore);
+  explainer.explain({"job"}, LockKind::semaphore);
   answer(LockInfo{.name = "job", .held = true, .holder = "host:1:label", .holders = std::vector<HolderInfo>(3)});
   EXPECT_EQ(said(), "waiting for \"job\", held by host:1:label and 2 more");
 }

@@ -1,5 +1,5 @@
 // Arbitrary text as a duration: refused, or one that is not negative and is read again as it is printed.
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "tests/fuzz/checks.hpp"
 #include "util/duration_text.hpp"

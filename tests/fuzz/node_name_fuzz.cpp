@@ -9,7 +9,7 @@
 
 namespace {
 
-using dlock::Space;
+using dlock::LockKind;
 using dlock::fuzz::require;
 using dlock::zookeeper::Layout;
 using dlock::zookeeper::QueueNode;
@@ -23,10 +23,10 @@ void check_encoding(std::string_view name) {
   require(dlock::zookeeper::last_component(path) == component);
 }
 
-void check_member(std::string_view node, Space space) {
-  const QueueNode curator = dlock::zookeeper::parse_queue_node(Layout::curator, node, space);
-  const QueueNode kazoo = dlock::zookeeper::parse_queue_node(Layout::kazoo, node, space);
-  const bool one_layout = space == Space::semaphore;  // which is the same in both
+void check_member(std::string_view node, LockKind kind) {
+  const QueueNode curator = dlock::zookeeper::parse_queue_node(Layout::curator, node, kind);
+  const QueueNode kazoo = dlock::zookeeper::parse_queue_node(Layout::kazoo, node, kind);
+  const bool one_layout = kind == LockKind::semaphore;  // which is the same in both
   require(one_layout || curator.kind != QueueNode::Kind::member || kazoo.kind == QueueNode::Kind::foreign);
   require(one_layout || kazoo.kind != QueueNode::Kind::member || curator.kind == QueueNode::Kind::foreign);
   require(!one_layout || curator.kind == kazoo.kind);
@@ -42,6 +42,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!dlock::util::problem_with_name(text)) check_encoding(text);
   const auto name = dlock::zookeeper::decode_name(text);
   if (name) require(dlock::zookeeper::encode_name(*name) == text);
-  for (const Space space : {Space::lock, Space::read_write, Space::semaphore}) check_member(text, space);
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) check_member(text, kind);
   return 0;
 }

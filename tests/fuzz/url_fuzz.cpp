@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include <dlock/error.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "tests/fuzz/checks.hpp"
 

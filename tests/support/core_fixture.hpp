@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
 #include "core/shard/lease_state.hpp"

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/client.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock::test {
 
@@ -188,9 +188,9 @@ class FakeBackend final : public Backend {
     }
   }
 
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override {
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
     service_->require_task();
-    if (!service_->capabilities.can_inspect) return Backend::inspect(space, name, std::move(done));
+    if (!service_->capabilities.can_inspect) return Backend::inspect(kind, name, std::move(done));
     ++service_->asked;
     if (service_->on_inspect) {
       done(service_->on_inspect(name));
@@ -199,7 +199,7 @@ class FakeBackend final : public Backend {
     }
   }
 
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space /*space*/, const std::string& /*name*/,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*space*/, const std::string& /*name*/,
                                              std::function<void()> changed) override {
     service_->require_task();
     return std::make_unique<FakeWatch>(service_, std::move(changed));

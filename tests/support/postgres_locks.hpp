@@ -13,8 +13,8 @@ namespace dlock::test {
 
 class PostgresLock {
  public:
-  PostgresLock(postgres::Strategy strategy, const std::string& name, Space space = Space::lock)
-      : strategy_(strategy), space_(space), name_(name), is_it_("name = " + literal(name)) {}
+  PostgresLock(postgres::Strategy strategy, const std::string& name, LockKind kind = LockKind::lock)
+      : strategy_(strategy), space_(kind), name_(name), is_it_("name = " + literal(name)) {}
 
   // Its holder lives and dies with a session.
   [[nodiscard]] static bool is_of_sessions(postgres::Strategy strategy) noexcept {
@@ -92,7 +92,7 @@ class PostgresLock {
 
  private:
   [[nodiscard]] bool may_be_shared() const noexcept {
-    return space_ == Space::read_write || space_ == Space::semaphore;
+    return space_ == LockKind::read_write || space_ == LockKind::semaphore;
   }
   [[nodiscard]] std::string table(std::string_view of_locks) const {
     return "dlock." + postgres::table_of(of_locks, space_);
@@ -114,7 +114,7 @@ class PostgresLock {
   }
 
   postgres::Strategy strategy_;
-  Space space_;
+  LockKind space_;
   std::string name_;
   std::string is_it_;
 };

@@ -47,7 +47,7 @@ void Attempts::take(std::size_t place) {
       if (!by_number_.try_emplace({e.process, e.attempt}, attempts_.size()).second) {
         throw std::invalid_argument(fmt::format("process {} asks acquire {} twice", e.process, e.attempt));
       }
-      locks_[{e.space, e.lock}].attempts.push_back(attempts_.size());
+      locks_[{e.lock_kind, e.lock}].attempts.push_back(attempts_.size());
       attempts_.push_back(
           {.process = e.process, .number = e.attempt, .mode = e.mode, .permits = e.permits, .asked = place});
       break;
@@ -75,7 +75,7 @@ void Attempts::take(std::size_t place) {
       if (e.word == everything) healed_ = e.at;
       break;
     case Kind::served:
-      locks_[{e.space, e.lock}].served.push_back(place);
+      locks_[{e.lock_kind, e.lock}].served.push_back(place);
       break;
     case Kind::struck:
     case Kind::probed:
@@ -141,7 +141,7 @@ void Attempts::take_attempt(std::size_t place) {
     case Kind::granted:
       if (!attempt.granted) {
         const Event& asked = history_[attempt.asked];
-        locks_[{asked.space, asked.lock}].grants.push_back(by_number_[{e.process, e.attempt}]);
+        locks_[{asked.lock_kind, asked.lock}].grants.push_back(by_number_[{e.process, e.attempt}]);
       }
       once(attempt.granted, place, attempt);
       break;
@@ -175,7 +175,7 @@ const Process& Attempts::process(int number) const {
 
 std::string Attempts::lock_of(const Attempt& attempt) const {
   const Event& asked = history_[attempt.asked];
-  return fmt::format("{} {}", to_string(asked.space), asked.lock);
+  return fmt::format("{} {}", to_string(asked.lock_kind), asked.lock);
 }
 
 TimePoint Attempts::end() const {

@@ -66,7 +66,7 @@ struct Process {
 
 // Kinds of locks have their names to themselves.
 struct LockId {
-  Space space = Space::lock;
+  LockKind lock_kind = LockKind::lock;
   std::string name{};
 
   friend auto operator<=>(const LockId&, const LockId&) = default;

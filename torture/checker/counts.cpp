@@ -56,8 +56,8 @@ void count_turns(const Attempts& attempts, const LockHistory& lock, Counts& coun
   }
 }
 
-void count_stalls(const Attempts& attempts, Space space, const LockHistory& lock, Counts& counts) {
-  for (const Stall& stall : stalls(attempts, space, lock)) {
+void count_stalls(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock, Counts& counts) {
+  for (const Stall& stall : stalls(attempts, lock_kind, lock)) {
     counts.longest_stall = std::max(counts.longest_stall, stall.to - stall.from);
     if (const auto healed = attempts.healed()) {
       counts.longest_stall_after = std::max(counts.longest_stall_after, stall.to - std::max(stall.from, *healed));
@@ -73,7 +73,7 @@ Counts count(const Attempts& attempts) {
   count_events(attempts, counts);
   for (const auto& [id, lock] : attempts.locks()) {
     count_turns(attempts, lock, counts);
-    count_stalls(attempts, id.space, lock, counts);
+    count_stalls(attempts, id.lock_kind, lock, counts);
   }
   return counts;
 }

@@ -39,7 +39,7 @@ struct Stall {
 };
 // In the order of time. A read-write lock is free for readers while others read and no writer waits, a semaphore while
 // permits are left.
-[[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, Space space, const LockHistory& lock);
+[[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock);
 // The times in which a read-write lock was held only by readers who came later than a waiting writer: later by
 // more than `grace` than it, than any writer before it, and than the time at which times are sound.
 [[nodiscard]] std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock, TimePoint sound,

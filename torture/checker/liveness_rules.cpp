@@ -136,10 +136,10 @@ void check_deadlines(const Attempts& attempts, const Rules& rules, Findings& fin
 void check_progress(const Attempts& attempts, const Rules& rules, Findings& findings) {
   if (attempts.healed()) {
     for (const auto& [id, lock] : attempts.locks()) {
-      for (const Stall& stall : stalls(attempts, id.space, lock)) {
+      for (const Stall& stall : stalls(attempts, id.lock_kind, lock)) {
         if (stall.to > *attempts.healed()) check_stall(attempts, stall, rules, findings);
       }
-      if (id.space != Space::read_write) continue;
+      if (id.lock_kind != LockKind::read_write) continue;
       const TimePoint sound = *attempts.healed() + rules.settled;
       for (const Stall& stall : overtakings(attempts, lock, sound, rules.hand_over)) {
         check_stall(attempts, stall, rules, findings);
@@ -149,8 +149,8 @@ void check_progress(const Attempts& attempts, const Rules& rules, Findings& find
   for (std::size_t place = 0; place < attempts.history().size(); ++place) {
     const Event& event = attempts.event(place);
     if (event.kind == Kind::probed && !event.yes) {
-      findings.add(Rule::progress, fmt::format("a new process did not get {} {}", to_string(event.space), event.lock),
-                   {place});
+      findings.add(Rule::progress,
+                   fmt::format("a new process did not get {} {}", to_string(event.lock_kind), event.lock), {place});
     }
   }
 }

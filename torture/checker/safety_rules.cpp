@@ -124,7 +124,7 @@ void check_growth(const Attempts& attempts, const Attempt& attempt, const Attemp
 // A grant that is held when the news of it comes has been held since the service gave it. So a grant of which the news
 // came earlier was given earlier, though it had expired by then; unless both may hold the lock together, as readers
 // may. A permit's token tells it from the others, and no more.
-void check_tokens_of(const Attempts& attempts, Space space, const LockHistory& lock, const HoleTimes& hole,
+void check_tokens_of(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock, const HoleTimes& hole,
                      Findings& findings) {
   std::map<FencingToken, std::size_t> seen;
   Newest newest(attempts);
@@ -143,7 +143,7 @@ void check_tokens_of(const Attempts& attempts, Space space, const LockHistory& l
     }
     const auto greatest = newest.against(attempt);
     newest.add(index);
-    if (space == Space::semaphore || !greatest || token_of(attempts, attempts[*greatest]) < token) continue;
+    if (lock_kind == LockKind::semaphore || !greatest || token_of(attempts, attempts[*greatest]) < token) continue;
     if (attempts.surely_held(attempt)) check_growth(attempts, attempt, attempts[*greatest], hole, findings);
   }
 }
@@ -316,7 +316,7 @@ void check_exclusion(const Attempts& attempts, const HoleTimes& hole, Findings& 
 }
 
 void check_tokens(const Attempts& attempts, const HoleTimes& hole, Findings& findings) {
-  for (const auto& [id, lock] : attempts.locks()) check_tokens_of(attempts, id.space, lock, hole, findings);
+  for (const auto& [id, lock] : attempts.locks()) check_tokens_of(attempts, id.lock_kind, lock, hole, findings);
 }
 
 void check_fencing(const Attempts& attempts, Findings& findings) {
@@ -325,7 +325,7 @@ void check_fencing(const Attempts& attempts, Findings& findings) {
 
 void check_releases(const Attempts& attempts, const HoleTimes& hole, Findings& findings) {
   for (const auto& [id, lock] : attempts.locks()) {
-    if (id.space == Space::semaphore) {
+    if (id.lock_kind == LockKind::semaphore) {
       check_permits_of(attempts, lock, findings);
     } else {
       check_releases_of(attempts, lock, hole, findings);

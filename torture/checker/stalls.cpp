@@ -23,9 +23,9 @@ struct Change {
 
 // A lock that another process surely holds is free of those who were granted it before and may not hold it together
 // with that one, though they have not noticed. Of permits nothing is known.
-std::vector<TimePoint> superseded(const Attempts& attempts, Space space, const LockHistory& lock) {
+std::vector<TimePoint> superseded(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock) {
   std::vector<TimePoint> times(lock.grants.size(), TimePoint::max());
-  if (space == Space::semaphore) return times;
+  if (lock_kind == LockKind::semaphore) return times;
   TimePoint next = TimePoint::max();
   TimePoint next_alone = TimePoint::max();
   for (std::size_t i = lock.grants.size(); i-- > 0;) {
@@ -38,7 +38,7 @@ std::vector<TimePoint> superseded(const Attempts& attempts, Space space, const L
   return times;
 }
 
-std::vector<Change> changes(const Attempts& attempts, Space space, const LockHistory& lock) {
+std::vector<Change> changes(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock) {
   std::vector<Change> all;
   all.reserve(2 * (lock.attempts.size() + lock.grants.size()));
   for (const std::size_t index : lock.attempts) {
@@ -48,7 +48,7 @@ std::vector<Change> changes(const Attempts& attempts, Space space, const LockHis
       all.push_back({.at = end, .holders = 0, .waiters = -1, .attempt = index});
     }
   }
-  const std::vector<TimePoint> no_longer = superseded(attempts, space, lock);
+  const std::vector<TimePoint> no_longer = superseded(attempts, lock_kind, lock);
   for (std::size_t i = 0; i < lock.grants.size(); ++i) {
     const Attempt& attempt = attempts[lock.grants[i]];
     const TimePoint granted = attempts.event(*attempt.granted).at;
@@ -66,7 +66,7 @@ std::vector<Change> changes(const Attempts& attempts, Space space, const LockHis
 // The holders of a lock and its waiters at one instant.
 class Standing {
  public:
-  Standing(const Attempts& attempts, Space space) : attempts_(attempts), space_(space) {}
+  Standing(const Attempts& attempts, LockKind lock_kind) : attempts_(attempts), lock_kind_(lock_kind) {}
 
   void apply(const Change& change) {
     const Attempt& attempt = attempts_[change.attempt];
@@ -79,7 +79,7 @@ class Standing {
 
   // Whether there is room for a waiter. A waiting writer keeps readers out.
   [[nodiscard]] bool free_though_wanted() const {
-    if (space_ == Space::semaphore) return !waiting_.empty() && holders() < attempts_[*waiting_.begin()].permits;
+    if (lock_kind_ == LockKind::semaphore) return !waiting_.empty() && holders() < attempts_[*waiting_.begin()].permits;
     if (holders_.empty() && readers_.empty()) return !waiting_.empty() || !waiting_readers_.empty();
     return holders_.empty() && waiting_.empty() && !waiting_readers_.empty();
   }
@@ -107,7 +107,7 @@ class Standing {
     const bool reads = attempt.mode == Mode::shared;
     (reads ? readers_ : holders_).insert(index);
     if (!attempts_.surely_held(attempt)) return;
-    if (space_ == Space::semaphore) {
+    if (lock_kind_ == LockKind::semaphore) {
       const auto sure = std::count_if(holders_.begin(), holders_.end(),
                                       [&](std::size_t each) { return attempts_.surely_held(attempts_[each]); });
       if (static_cast<std::size_t>(sure) >= attempt.permits) doubts_ = {};
@@ -125,7 +125,7 @@ class Standing {
   std::optional<TimePoint>& doubt_of(Mode mode) { return doubts_[static_cast<std::size_t>(mode)]; }
 
   const Attempts& attempts_;
-  const Space space_;
+  const LockKind lock_kind_;
   // Acquires, by their numbers: in the order in which they asked. Readers are apart.
   std::set<std::size_t> holders_;
   std::set<std::size_t> readers_;
@@ -139,11 +139,11 @@ class Standing {
 
 }  // namespace
 
-std::vector<Stall> stalls(const Attempts& attempts, Space space, const LockHistory& lock) {
+std::vector<Stall> stalls(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock) {
   std::vector<Stall> found;
   std::optional<TimePoint> since;
-  Standing standing(attempts, space);
-  for (const Change& change : changes(attempts, space, lock)) {
+  Standing standing(attempts, lock_kind);
+  for (const Change& change : changes(attempts, lock_kind, lock)) {
     const std::optional<Stall> stall =
         since ? std::optional(standing.stall(*since, change.at, standing.first_waiter())) : std::nullopt;
     standing.apply(change);
@@ -162,7 +162,7 @@ std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock
   std::vector<Stall> found;
   std::optional<Stall> open;
   TimePoint turn = sound;  // since when writers wait for readers only: the last one has left, or gave up
-  Standing standing(attempts, Space::read_write);
+  Standing standing(attempts, LockKind::read_write);
   const auto close = [&](TimePoint at) {
     if (open && open->overtaker) {
       Stall stall = standing.stall(open->from, at, open->waiter);
@@ -171,7 +171,7 @@ std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock
     }
     open.reset();
   };
-  for (const Change& change : changes(attempts, Space::read_write, lock)) {
+  for (const Change& change : changes(attempts, LockKind::read_write, lock)) {
     const Attempt& who = attempts[change.attempt];
     const bool writer = who.mode == Mode::exclusive;
     const bool waited = attempts.event(who.asked).until > attempts.event(who.asked).at;

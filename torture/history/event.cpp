@@ -40,10 +40,10 @@ bool answers(Kind kind) {
          kind == Kind::probed;
 }
 
-constexpr std::array<std::pair<Space, std::string_view>, 4> spaces{{{Space::lock, "lock"},
-                                                                    {Space::read_write, "read-write"},
-                                                                    {Space::semaphore, "semaphore"},
-                                                                    {Space::election, "election"}}};
+constexpr std::array<std::pair<LockKind, std::string_view>, 4> spaces{{{LockKind::lock, "lock"},
+                                                                       {LockKind::read_write, "read-write"},
+                                                                       {LockKind::semaphore, "semaphore"},
+                                                                       {LockKind::election, "election"}}};
 constexpr std::string_view shared = "shared";
 
 bool has_limit(Kind kind) {
@@ -93,21 +93,21 @@ void take_lock(const Json& line, Event& event) {
   event.lock = line.value("lock", std::string());
   if (line.contains("kind")) {
     const auto name = line["kind"].get<std::string>();
-    const auto space = space_named(name);
-    if (!space) throw std::invalid_argument(fmt::format("unknown kind \"{}\"", name));
-    event.space = *space;
+    const auto lock_kind = lock_kind_named(name);
+    if (!lock_kind) throw std::invalid_argument(fmt::format("unknown kind \"{}\"", name));
+    event.lock_kind = *lock_kind;
   }
   if (line.contains("mode")) {
     const auto mode = line["mode"].get<std::string>();
-    if (mode != shared || event.space != Space::read_write) {
-      throw std::invalid_argument(fmt::format("\"mode\" is \"{}\" of a {}", mode, to_string(event.space)));
+    if (mode != shared || event.lock_kind != LockKind::read_write) {
+      throw std::invalid_argument(fmt::format("\"mode\" is \"{}\" of a {}", mode, to_string(event.lock_kind)));
     }
     event.mode = Mode::shared;
   }
   if (line.contains("permits")) {
     event.permits = number<std::uint32_t>(line, "permits");
-    if (event.permits == 0 || event.space != Space::semaphore) {
-      throw std::invalid_argument(fmt::format("\"permits\" is {} of a {}", event.permits, to_string(event.space)));
+    if (event.permits == 0 || event.lock_kind != LockKind::semaphore) {
+      throw std::invalid_argument(fmt::format("\"permits\" is {} of a {}", event.permits, to_string(event.lock_kind)));
     }
   }
 }
@@ -115,7 +115,7 @@ void take_lock(const Json& line, Event& event) {
 // "read-write lock a, acquire 17".
 std::string about(const Event& e) {
   if (e.lock.empty()) return {};
-  return fmt::format("  [{} {}{}{}]", to_string(e.space), e.lock, e.mode == Mode::shared ? " to read" : "",
+  return fmt::format("  [{} {}{}{}]", to_string(e.lock_kind), e.lock, e.mode == Mode::shared ? " to read" : "",
                      e.attempt == 0 ? "" : fmt::format(", acquire {}", e.attempt));
 }
 
@@ -180,12 +180,13 @@ std::string_view name_of(Kind kind) noexcept {
   return found == names.end() ? std::string_view{} : found->second;
 }
 
-std::string_view name_of(Space space) noexcept {
-  const auto* const found = std::find_if(spaces.begin(), spaces.end(), [&](const auto& s) { return s.first == space; });
+std::string_view name_of(LockKind lock_kind) noexcept {
+  const auto* const found =
+      std::find_if(spaces.begin(), spaces.end(), [&](const auto& s) { return s.first == lock_kind; });
   return found == spaces.end() ? std::string_view{} : found->second;
 }
 
-std::optional<Space> space_named(std::string_view name) noexcept {
+std::optional<LockKind> lock_kind_named(std::string_view name) noexcept {
   const auto* const found = std::find_if(spaces.begin(), spaces.end(), [&](const auto& s) { return s.second == name; });
   return found == spaces.end() ? std::nullopt : std::optional(found->first);
 }
@@ -194,7 +195,7 @@ std::string to_line(const Event& event) {
   Json line{{"time", event.at.time_since_epoch().count()}, {"process", event.process}, {"event", name_of(event.kind)}};
   if (event.attempt != 0) line["acquire"] = event.attempt;
   if (!event.lock.empty()) line["lock"] = event.lock;
-  if (event.space != Space::lock) line["kind"] = name_of(event.space);
+  if (event.lock_kind != LockKind::lock) line["kind"] = name_of(event.lock_kind);
   if (event.mode != Mode::exclusive) line["mode"] = shared;
   if (event.permits != 1) line["permits"] = event.permits;
   if (event.token != FencingToken()) line["token"] = event.token.value();

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include <dlock/clock.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 namespace dlock::torture {
@@ -57,9 +57,9 @@ struct Event {
   int process = 0;            // whose event this is; 0 for who runs the others
   std::uint64_t attempt = 0;  // which acquire of that process, from 1; 0 where it is about none
   std::string lock{};
-  Space space = Space::lock;    // which kind of lock; kinds have their names to themselves
-  Mode mode = Mode::exclusive;  // of what is asked and served, and what follows from it
-  std::uint32_t permits = 1;    // of a semaphore that is asked for
+  LockKind lock_kind = LockKind::lock;  // which kind of lock; kinds have their names to themselves
+  Mode mode = Mode::exclusive;          // of what is asked and served, and what follows from it
+  std::uint32_t permits = 1;            // of a semaphore that is asked for
   FencingToken token{};
   TimePoint until{};  // TimePoint::max() is "without a limit"
   bool yes = false;
@@ -77,8 +77,8 @@ inline constexpr std::string_view denied_as_cancelled = "cancelled";
 
 [[nodiscard]] std::string_view name_of(Kind kind) noexcept;
 // "lock", "read-write", "semaphore", "election", as histories have it.
-[[nodiscard]] std::string_view name_of(Space space) noexcept;
-[[nodiscard]] std::optional<Space> space_named(std::string_view name) noexcept;
+[[nodiscard]] std::string_view name_of(LockKind lock_kind) noexcept;
+[[nodiscard]] std::optional<LockKind> lock_kind_named(std::string_view name) noexcept;
 
 // One line, a JSON object, without the line's end. docs/histories.md describes it.
 [[nodiscard]] std::string to_line(const Event& event);

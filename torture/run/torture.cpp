@@ -46,8 +46,8 @@ std::vector<std::string> shortfall(const Counts& counts, const std::map<std::str
 
 // Where a lock ends with its process, a stopped holder keeps it, and no write of its is ever stale. Holders of permits
 // write nothing.
-Demands possible(Demands demands, const Capabilities& capabilities, Space space) {
-  if (space == Space::semaphore) demands.stale_writes = 0;
+Demands possible(Demands demands, const Capabilities& capabilities, LockKind lock_kind) {
+  if (lock_kind == LockKind::semaphore) demands.stale_writes = 0;
   if (capabilities.lease_kind == LeaseKind::process) {
     demands.losses = 0;
     demands.stale_writes = 0;
@@ -63,14 +63,14 @@ class Run {
         stop_(stop),
         notes_(setup.directory / run_file),
         board_(scratch_file("board"), setup.workers * setup.threads),
-        resource_(scratch_file("resource"), setup.directory / resource_file, setup.locks, setup.space),
+        resource_(scratch_file("resource"), setup.directory / resource_file, setup.locks, setup.lock_kind),
         crew_(crew_config(), notes_),
         nemesis_(all_faults(), setup.lease, setup.seed, crew_, notes_) {}
 
   Outcome operator()() {
     Outcome outcome{.seed = setup_.seed, .directory = setup_.directory};
     const Capabilities capabilities = connect(setup_.direct_url).capabilities();
-    demands_ = possible(setup_.demands, capabilities, setup_.space);
+    demands_ = possible(setup_.demands, capabilities, setup_.lock_kind);
     outcome.known_hole = setup_.known_hole;
     if (outcome.known_hole.rules.empty()) outcome.known_hole = known_hole(capabilities);
     rules_.hole = hole_under(outcome.known_hole, all_faults(), setup_.lease);
@@ -105,7 +105,7 @@ class Run {
                      .seats = setup_.workers * setup_.threads,
                      .threads = setup_.threads,
                      .locks = setup_.locks,
-                     .space = setup_.space,
+                     .lock_kind = setup_.lock_kind,
                      .permits = setup_.permits,
                      .lease = setup_.lease,
                      .fixed_leases = setup_.fixed_leases}};
@@ -187,11 +187,11 @@ class Run {
       std::error_code ec;
       const AcquireOptions options{.wait = setup_.rules.recovery};
       Lease lease;
-      switch (setup_.space) {
-        case Space::read_write:
+      switch (setup_.lock_kind) {
+        case LockKind::read_write:
           lease = client.read_write_lock(lock).acquire(options, ec);
           break;
-        case Space::semaphore:
+        case LockKind::semaphore:
           lease = client.semaphore(lock, setup_.permits).acquire(options, ec);
           break;
         default:
@@ -199,7 +199,7 @@ class Run {
       }
       note({.kind = Kind::probed,
             .lock = lock,
-            .space = setup_.space,
+            .lock_kind = setup_.lock_kind,
             .yes = !ec,
             .word = ec ? ec.message() : std::string()});
     }
@@ -210,7 +210,7 @@ class Run {
     const auto until = std::chrono::steady_clock::now() + setup_.rules.recovery;
     for (;;) {
       try {
-        return client.list(setup_.space);
+        return client.list(setup_.lock_kind);
       } catch (const Error& e) {
         if (e.code() != errc::unavailable || std::chrono::steady_clock::now() >= until) throw;
       }
@@ -225,7 +225,7 @@ class Run {
       for (const LockInfo& info : list(client)) {
         if (std::find(setup_.locks.begin(), setup_.locks.end(), info.name) == setup_.locks.end()) continue;
         const auto residue = [&](std::string what) {
-          note({.kind = Kind::residue, .lock = info.name, .space = info.space, .word = std::move(what)});
+          note({.kind = Kind::residue, .lock = info.name, .lock_kind = info.kind, .word = std::move(what)});
         };
         if (info.held) residue("held by " + info.holder);
         if (info.waiters.value_or(0) > 0) residue(std::to_string(*info.waiters) + " waiters");

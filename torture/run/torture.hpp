@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "torture/checker/checker.hpp"
 #include "torture/nemesis/nemesis.hpp"
@@ -51,8 +51,8 @@ struct Setup {
   std::size_t workers = 4;
   std::size_t threads = 2;  // of each
   std::vector<std::string> locks{"torture/a", "torture/b"};
-  Space space = Space::lock;  // of which kind they are; one that the backend has, and no election
-  std::uint32_t permits = 1;  // of each, where they are semaphores
+  LockKind lock_kind = LockKind::lock;  // of which kind they are; one that the backend has, and no election
+  std::uint32_t permits = 1;            // of each, where they are semaphores
   std::chrono::nanoseconds lease = std::chrono::seconds(2);
   bool fixed_leases = true;
   // For how long the workers go on in sound times, after the rules' `settled`.

@@ -31,10 +31,10 @@ class SimulatedBackend::Translator final : public GrantSink {
       const FencingToken token(backend_.service_.last_token[request_.name].value() + 1);
       const TimePoint valid_until = lease_valid_until(backend_.clock_.now(), request_.lease);
       return std::exchange(sink_, nullptr)
-          ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.space, request_.mode});
+          ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.kind, request_.mode});
     }
     if (request_.mode == Mode::exclusive && backend_.goes_wrong(Mutation::writer_out_of_line, 1)) {
-      (void)backend_.service_.store->release(request_.space, request_.name, request_.owner, backend_.service_.clock);
+      (void)backend_.service_.store->release(request_.kind, request_.name, request_.owner, backend_.service_.clock);
     }
     sink_->busy();
   }
@@ -53,7 +53,7 @@ class SimulatedBackend::Translator final : public GrantSink {
     const TimePoint valid_until = lease_valid_until(backend_.clock_.now(), request_.lease);
     const FencingToken token = backend_.take_over(request_);
     std::exchange(sink_, nullptr)
-        ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.space, request_.mode});
+        ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.kind, request_.mode});
   }
   // Granted, or of no interest any more.
   [[nodiscard]] bool done() const { return sink_ == nullptr; }
@@ -72,8 +72,8 @@ class SimulatedBackend::Attempt final : public Contention {
     LockRequest asked = request;
     asked.lease = backend.kept_for(request.lease);
     if (backend.goes_wrong(Mutation::stale_count, 1) && backend.seems_free(request)) translator_->mistake();
-    if (request.space == Space::election && backend.goes_wrong(Mutation::two_step_election, 1) &&
-        !backend.service_.store->inspect(request.space, request.name, backend.service_.clock).held) {
+    if (request.kind == LockKind::election && backend.goes_wrong(Mutation::two_step_election, 1) &&
+        !backend.service_.store->inspect(request.kind, request.name, backend.service_.clock).held) {
       later_ = std::make_unique<Timer>(backend.executor_);
       later_->arm(backend.executor_.now() + two_steps, [this] { translator_->take_over(); });
       return;
@@ -139,13 +139,13 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   if (goes_wrong(Mutation::release_waits_for_lease, 1)) return done({.status = Status::released});
   if (goes_wrong(Mutation::blind_release, 1)) {
-    const bool freed = service_.store->break_lock(grant.space, grant.name, service_.clock);
+    const bool freed = service_.store->break_lock(grant.kind, grant.name, service_.clock);
     return done({.status = freed ? Status::released : Status::not_owner});
   }
-  if (grant.space == Space::semaphore && goes_wrong(Mutation::permit_of_another, 1)) {
+  if (grant.kind == LockKind::semaphore && goes_wrong(Mutation::permit_of_another, 1)) {
     auto& owners = service_.owners[grant.name];
     std::erase_if(owners, [&](const OwnerId& owner) {
-      return owner != grant.owner && service_.store->release(grant.space, grant.name, owner, service_.clock);
+      return owner != grant.owner && service_.store->release(grant.kind, grant.name, owner, service_.clock);
     });
   }
   memory_.release(for_service(grant), std::move(done));
@@ -153,24 +153,24 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // By what was so at the last request.
 bool SimulatedBackend::seems_free(const LockRequest& request) {
-  if (request.space != Space::semaphore) return false;
-  const std::size_t holders = service_.store->inspect(request.space, request.name, service_.clock).holders.size();
+  if (request.kind != LockKind::semaphore) return false;
+  const std::size_t holders = service_.store->inspect(request.kind, request.name, service_.clock).holders.size();
   return std::exchange(service_.counted[request.name], holders) < request.permits;
 }
 
 // Takes the lock back without telling its holder.
 void SimulatedBackend::revive(const Grant& grant) {
-  if (grant.space == Space::semaphore) return;
+  if (grant.kind == LockKind::semaphore) return;
   (void)take_over({.name = grant.name,
                    .owner = grant.owner,
                    .holder = {},
                    .lease = grant.lease,
-                   .space = grant.space,
+                   .kind = grant.kind,
                    .mode = grant.mode});
 }
 
 FencingToken SimulatedBackend::take_over(const LockRequest& request) {
-  while (service_.store->break_lock(request.space, request.name, service_.clock)) {
+  while (service_.store->break_lock(request.kind, request.name, service_.clock)) {
     // Those who wait are granted it in between.
   }
   return service_.store->try_acquire(request, {}, service_.nobody, service_.clock).token;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/memory/memory_backend.hpp"
 #include "torture/simulation/clocks.hpp"

@@ -124,7 +124,7 @@ void Nemesis::heal() {
 
 SimulatedProcess* Nemesis::holder() {
   const SimulatedLock& lock = plan_.locks[world_.dice.below(plan_.locks.size())];
-  const LockInfo info = service_.store->inspect(lock.space, lock.name, service_.clock);
+  const LockInfo info = service_.store->inspect(lock.lock_kind, lock.name, service_.clock);
   if (!info.held) return nullptr;
   const int number = process_of(info.holder);
   const auto found =

@@ -16,8 +16,11 @@ std::vector<SimulatedLock> make_locks(std::uint64_t count, std::uint64_t seed, K
     SimulatedLock& lock = locks.emplace_back(SimulatedLock{.name = std::string(1, static_cast<char>('a' + i))});
     if (kinds == Kinds::plain) continue;
     const auto kind = dice.below(10);
-    lock.space = kind < 3 ? Space::lock : kind < 6 ? Space::read_write : kind < 9 ? Space::semaphore : Space::election;
-    if (lock.space == Space::semaphore) lock.permits = 1 + static_cast<std::uint32_t>(dice.below(most_permits));
+    lock.lock_kind = kind < 3   ? LockKind::lock
+                     : kind < 6 ? LockKind::read_write
+                     : kind < 9 ? LockKind::semaphore
+                                : LockKind::election;
+    if (lock.lock_kind == LockKind::semaphore) lock.permits = 1 + static_cast<std::uint32_t>(dice.below(most_permits));
   }
   return locks;
 }

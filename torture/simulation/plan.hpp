@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "backends/memory/memory_backend.hpp"
 #include "torture/dice.hpp"
@@ -20,7 +20,7 @@ inline constexpr std::chrono::nanoseconds longest_lease = std::chrono::seconds(3
 // Names are unlike each other, whatever kinds they are of.
 struct SimulatedLock {
   std::string name;
-  Space space = Space::lock;
+  LockKind lock_kind = LockKind::lock;
   std::uint32_t permits = 1;
 };
 

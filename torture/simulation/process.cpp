@@ -1,6 +1,6 @@
 #include "torture/simulation/process.hpp"
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "core/shard/lease_state.hpp"
 #include "torture/simulation/backend.hpp"
@@ -142,7 +142,7 @@ void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void(
 
 void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const AcquireOptions& options,
                                std::function<void(std::error_code, Lease)> handler) {
-  const detail::Target target{.name = lock.name, .space = lock.space, .mode = mode, .permits = lock.permits};
+  const detail::Target target{.name = lock.name, .kind = lock.lock_kind, .mode = mode, .permits = lock.permits};
   (void)core_->acquire(target, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
     core->context().notifier->complete([handler, result = std::move(result)] {
       handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());

@@ -22,8 +22,12 @@ class Resource {
     const bool takes = blind_ || token >= (reads ? newest_write : newest);
     if (takes) newest = std::max(newest, token);
     if (takes && !reads) newest_write = std::max(newest_write, token);
-    world_.note(
-        {.kind = Kind::served, .lock = lock.name, .space = lock.space, .mode = mode, .token = token, .yes = takes});
+    world_.note({.kind = Kind::served,
+                 .lock = lock.name,
+                 .lock_kind = lock.lock_kind,
+                 .mode = mode,
+                 .token = token,
+                 .yes = takes});
   }
 
  private:

@@ -22,8 +22,8 @@ namespace dlock::torture::simulation {
 class Nobody final : public memory::Session {
  public:
   Nobody() : Session("nobody") {}
-  void granted(Space, const std::string&, const OwnerId&, FencingToken, TimePoint) override {}
-  void first_in_line(Space, const std::string&, const OwnerId&, TimePoint) override {}
+  void granted(LockKind, const std::string&, const OwnerId&, FencingToken, TimePoint) override {}
+  void first_in_line(LockKind, const std::string&, const OwnerId&, TimePoint) override {}
   void freed(std::uint64_t) override {}
   void killed() override {}
 };

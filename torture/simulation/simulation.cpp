@@ -120,7 +120,7 @@ void Simulation::probe() {
     run_until(world_.now() + 2s);
     world_.note({.kind = Kind::probed,
                  .lock = lock.name,
-                 .space = lock.space,
+                 .lock_kind = lock.lock_kind,
                  .yes = granted,
                  .word = granted ? "" : "timed out"});
   }
@@ -138,11 +138,11 @@ void Simulation::watch_for_residue(TimePoint end) {
       for (const auto& process : processes_) {
         if (process->alive()) claims += process->claims().count(lock.name, world_.now());
       }
-      const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.space);
+      const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.lock_kind);
       if (owners <= claims) continue;
       world_.note({.kind = Kind::residue,
                    .lock = lock.name,
-                   .space = lock.space,
+                   .lock_kind = lock.lock_kind,
                    .word = fmt::format("{} owners, though {} want it", owners, claims)});
     }
     run_until(std::min(end, world_.now() + 500ms));
@@ -151,11 +151,11 @@ void Simulation::watch_for_residue(TimePoint end) {
 
 void Simulation::look_for_residue() {
   for (const SimulatedLock& lock : plan_.locks) {
-    const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.space);
+    const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.lock_kind);
     if (owners == 0) continue;
     world_.note({.kind = Kind::residue,
                  .lock = lock.name,
-                 .space = lock.space,
+                 .lock_kind = lock.lock_kind,
                  .word = fmt::format("{} owners are left", owners)});
   }
   for (const auto& process : processes_) {

@@ -35,14 +35,14 @@ AcquireOptions random_options(Dice& dice) {
 }  // namespace
 
 Event Worker::of_acquire(std::uint64_t attempt) const {
-  return {.attempt = attempt, .lock = lock_->name, .space = lock_->space, .mode = mode_};
+  return {.attempt = attempt, .lock = lock_->name, .lock_kind = lock_->lock_kind, .mode = mode_};
 }
 
 void Worker::note(Kind kind, std::uint64_t attempt, Event event) {
   event.kind = kind;
   event.attempt = attempt;
   event.lock = lock_->name;
-  event.space = lock_->space;
+  event.lock_kind = lock_->lock_kind;
   event.mode = mode_;
   process_.note(std::move(event));
 }
@@ -62,7 +62,7 @@ void Worker::ask() {
   on_lost_.reset();
   lease_ = Lease();
   lock_ = &plan_.locks[world_.dice.below(plan_.locks.size())];
-  const bool reads = lock_->space == Space::read_write && world_.dice.chance(60);
+  const bool reads = lock_->lock_kind == LockKind::read_write && world_.dice.chance(60);
   mode_ = reads ? Mode::shared : Mode::exclusive;
   attempt_ = process_.next_attempt();
   process_.claims().begin(lock_->name);
@@ -109,7 +109,7 @@ void Worker::work() {
   if (steps_left_ == 0) return let_go();
   --steps_left_;
   process_.later(world_.dice.up_to(longest_step_), [this] {
-    if (world_.dice.chance(40) && lock_->space != Space::semaphore) {  // permits protect nothing from each other
+    if (world_.dice.chance(40) && lock_->lock_kind != LockKind::semaphore) {  // permits protect nothing from each other
       write();
     } else {
       look();

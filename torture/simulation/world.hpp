@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <dlock/clock.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "engine/timer_queue.hpp"
 #include "torture/dice.hpp"

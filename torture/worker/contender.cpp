@@ -78,7 +78,7 @@ void Contender::note(const Turn& turn, Kind kind, Event event) {
   event.process = plan_.process;
   event.attempt = turn.attempt;
   event.lock = plan_.locks[turn.lock];
-  event.space = plan_.space;
+  event.lock_kind = plan_.lock_kind;
   event.mode = turn.mode;
   history_.note(event);
 }
@@ -89,7 +89,7 @@ void Contender::rest(nanoseconds least, nanoseconds most) {
 
 Contender::Turn Contender::plan_turn() {
   Turn turn{.lock = dice_.below(plan_.locks.size()),
-            .mode = plan_.space == Space::read_write && dice_.chance(readers) ? Mode::shared : Mode::exclusive,
+            .mode = plan_.lock_kind == LockKind::read_write && dice_.chance(readers) ? Mode::shared : Mode::exclusive,
             .attempt = ++attempts_,
             .options = {},
             .cancel_after = {}};
@@ -125,8 +125,8 @@ void Contender::turn() {
 
 Lease Contender::acquire(const Turn& turn, const AcquireOptions& options, std::error_code& ec) {
   const std::string& name = plan_.locks[turn.lock];
-  if (plan_.space == Space::semaphore) return client_.semaphore(name, plan_.permits).acquire(options, ec);
-  if (plan_.space != Space::read_write) return client_.lock(name).acquire(options, ec);
+  if (plan_.lock_kind == LockKind::semaphore) return client_.semaphore(name, plan_.permits).acquire(options, ec);
+  if (plan_.lock_kind != LockKind::read_write) return client_.lock(name).acquire(options, ec);
   ReadWriteLock lock = client_.read_write_lock(name);
   return turn.mode == Mode::shared ? lock.acquire_shared(options, ec) : lock.acquire(options, ec);
 }
@@ -195,7 +195,7 @@ bool Contender::step_under(const Turn& turn, const Lease& lease) {
   note(turn, Kind::looked, {.at = held ? before : LeaseClock::now(), .yes = held});
   if (!held) return false;
   board_.reach(seat_, Step::looked);
-  if (plan_.space == Space::semaphore) return true;  // permits protect nothing from each other
+  if (plan_.lock_kind == LockKind::semaphore) return true;  // permits protect nothing from each other
   note(turn, Kind::writing, {.token = lease.token()});
   const bool taken = resource_.access(turn.lock, turn.mode, lease.token());
   note(turn, Kind::wrote, {.yes = taken});

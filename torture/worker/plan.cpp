@@ -20,7 +20,7 @@ void save(const Plan& plan, const std::filesystem::path& file) {
                   {"first_seat", plan.first_seat},
                   {"threads", plan.threads},
                   {"locks", plan.locks},
-                  {"kind", name_of(plan.space)},
+                  {"kind", name_of(plan.lock_kind)},
                   {"permits", plan.permits},
                   {"lease_ns", plan.lease.count()},
                   {"fixed_leases", plan.fixed_leases}};
@@ -43,7 +43,7 @@ Plan load_plan(const std::filesystem::path& file) {
     plan.first_seat = json.at("first_seat").get<std::size_t>();
     plan.threads = json.at("threads").get<std::size_t>();
     plan.locks = json.at("locks").get<std::vector<std::string>>();
-    plan.space = space_named(json.at("kind").get<std::string>()).value();
+    plan.lock_kind = lock_kind_named(json.at("kind").get<std::string>()).value();
     plan.permits = json.at("permits").get<std::uint32_t>();
     plan.lease = std::chrono::nanoseconds(json.at("lease_ns").get<std::int64_t>());
     plan.fixed_leases = json.at("fixed_leases").get<bool>();

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 namespace dlock::torture {
 
@@ -25,8 +25,8 @@ struct Plan {
   std::size_t first_seat = 0;        // this process has so many, one for each thread
   std::size_t threads = 2;
   std::vector<std::string> locks{};
-  Space space = Space::lock;  // of which kind they are
-  std::uint32_t permits = 1;  // of each, where they are semaphores
+  LockKind lock_kind = LockKind::lock;  // of which kind they are
+  std::uint32_t permits = 1;            // of each, where they are semaphores
   std::chrono::nanoseconds lease{};
   bool fixed_leases = false;  // also leases that are not renewed
 };

@@ -44,9 +44,9 @@ const sockaddr* generic(const sockaddr_un& address) {
 }  // namespace
 
 Resource::Resource(const std::filesystem::path& socket, const std::filesystem::path& history,
-                   std::vector<std::string> locks, Space space)
+                   std::vector<std::string> locks, LockKind lock_kind)
     : locks_(std::move(locks)),
-      space_(space),
+      lock_kind_(lock_kind),
       newest_(locks_.size()),
       newest_write_(locks_.size()),
       history_(history),
@@ -98,7 +98,7 @@ bool Resource::answer(int client) {
   history_.note({.at = LeaseClock::now(),
                  .kind = Kind::served,
                  .lock = locks_[request.lock],
-                 .space = space_,
+                 .lock_kind = lock_kind_,
                  .mode = request.mode,
                  .token = token,
                  .yes = taken});

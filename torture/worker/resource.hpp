@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 #include "torture/history/history_file.hpp"
@@ -34,7 +34,7 @@ class Resource {
  public:
   // Throws std::system_error. The socket's path must be short (some hundred bytes).
   Resource(const std::filesystem::path& socket, const std::filesystem::path& history, std::vector<std::string> locks,
-           Space space = Space::lock);
+           LockKind lock_kind = LockKind::lock);
   Resource(const Resource&) = delete;
   Resource& operator=(const Resource&) = delete;
   ~Resource();
@@ -45,7 +45,7 @@ class Resource {
   [[nodiscard]] bool answer(int client);
 
   std::vector<std::string> locks_;
-  Space space_;
+  LockKind lock_kind_;
   std::vector<FencingToken> newest_;        // taken
   std::vector<FencingToken> newest_write_;  // taken
   HistoryFile history_;

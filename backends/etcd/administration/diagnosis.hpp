@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"

@@ -39,13 +39,13 @@ struct Sight {
   std::uint32_t permits = 0;
 };
 
-Sight look_at(const Options& options, Space space, const Keys& keys) {
+Sight look_at(const Options& options, LockKind kind, const Keys& keys) {
   Sight sight;
-  const std::size_t prefix = kind_prefix(options, space).size();
+  const std::size_t prefix = kind_prefix(options, kind).size();
   std::size_t capacity = 1;
   bool readers = false;
   for (const KeyValue& each : keys) {
-    const auto parts = parse_key(options, space, std::string_view(each.key).substr(prefix));
+    const auto parts = parse_key(options, kind, std::string_view(each.key).substr(prefix));
     if (!parts) continue;
     const bool first = sight.members++ == 0;
     const bool shared = parts->mode == Mode::shared;
@@ -60,35 +60,35 @@ Sight look_at(const Options& options, Space space, const Keys& keys) {
   return sight;
 }
 
-LockInfo info_of(const Options& options, Space space, const std::string& name, const Keys& keys) {
-  const Sight sight = look_at(options, space, keys);
-  LockInfo info{.name = name, .held = !sight.holders.empty(), .space = space};
+LockInfo info_of(const Options& options, LockKind kind, const std::string& name, const Keys& keys) {
+  const Sight sight = look_at(options, kind, keys);
+  LockInfo info{.name = name, .held = !sight.holders.empty(), .kind = kind};
   for (const Sight::Holder& each : sight.holders) {
     const FencingToken token(static_cast<std::uint64_t>(each.key->created));
-    if (space == Space::election) {
+    if (kind == LockKind::election) {
       set_holder(info, each.key->value);
     } else if (&each == &sight.holders.front()) {
       info.holder = each.key->value;
     }
     info.token = std::max(info.token, token);
-    if (space == Space::read_write || space == Space::semaphore) {
+    if (kind == LockKind::read_write || kind == LockKind::semaphore) {
       info.holders.push_back({.holder = each.key->value, .mode = each.mode, .token = token});
     }
   }
-  if (space == Space::semaphore) info.permits = sight.permits;
+  if (kind == LockKind::semaphore) info.permits = sight.permits;
   info.waiters = sight.members - sight.holders.size();
   return info;
 }
 
-Read all_of(const Options& options, Space space, const std::string& name) {
-  return {.range = beginning_with(lock_prefix(options, space, name)), .order = Order::oldest_first};
+Read all_of(const Options& options, LockKind kind, const std::string& name) {
+  return {.range = beginning_with(lock_prefix(options, kind, name)), .order = Order::oldest_first};
 }
 
 // --- All locks -------------------------------------------------------------------------------------------------------
 
 struct Listing {
   Client& client;
-  Space space;
+  LockKind kind;
   TimePoint deadline;
   KeyRange rest;
   std::map<std::string, Keys> locks;
@@ -99,7 +99,7 @@ void finish(Listing& listing) {
   std::vector<LockInfo> all;
   for (auto& [name, keys] : listing.locks) {
     std::ranges::sort(keys, {}, &KeyValue::created);
-    all.push_back(info_of(listing.client.options(), listing.space, name, keys));
+    all.push_back(info_of(listing.client.options(), listing.kind, name, keys));
   }
   listing.done(std::move(all));
 }
@@ -110,10 +110,10 @@ void list_on(const std::shared_ptr<Listing>& listing) {
              if (!answer.ok()) return listing->done(answer.failure());
              StepAnswer& step = answer.value().steps.front();
              const Options& options = listing->client.options();
-             const std::size_t prefix = kind_prefix(options, listing->space).size();
+             const std::size_t prefix = kind_prefix(options, listing->kind).size();
              for (KeyValue& each : step.keys) {
                listing->rest.key = each.key + std::string(1, '\0');
-               const auto parts = parse_key(options, listing->space, std::string_view(each.key).substr(prefix));
+               const auto parts = parse_key(options, listing->kind, std::string_view(each.key).substr(prefix));
                if (parts && !util::problem_with_name(parts->name))
                  listing->locks[parts->name].push_back(std::move(each));
              }
@@ -146,26 +146,26 @@ void remove(Client& client, TimePoint deadline, Keys keys, std::size_t at_once, 
 
 }  // namespace
 
-void inspect(Client& client, Space space, const std::string& name, Backend::Handler<LockInfo> done) {
-  question(client, Transaction().read(all_of(client.options(), space, name)), client.answer_by(),
-           [&client, space, name, done = std::move(done)](Result<TransactionAnswer> answer) {
+void inspect(Client& client, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
+  question(client, Transaction().read(all_of(client.options(), kind, name)), client.answer_by(),
+           [&client, kind, name, done = std::move(done)](Result<TransactionAnswer> answer) {
              if (!answer.ok()) return done(answer.failure());
-             done(info_of(client.options(), space, name, answer.value().steps.front().keys));
+             done(info_of(client.options(), kind, name, answer.value().steps.front().keys));
            });
 }
 
-void list(Client& client, Space space, Backend::Handler<std::vector<LockInfo>> done) {
+void list(Client& client, LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
   list_on(std::make_shared<Listing>(Listing{
-      client, space, client.answer_by(), beginning_with(kind_prefix(client.options(), space)), {}, std::move(done)}));
+      client, kind, client.answer_by(), beginning_with(kind_prefix(client.options(), kind)), {}, std::move(done)}));
 }
 
-void break_lock(Client& client, Space space, const std::string& name, Backend::Handler<bool> done) {
+void break_lock(Client& client, LockKind kind, const std::string& name, Backend::Handler<bool> done) {
   const TimePoint deadline = client.answer_by();
-  question(client, Transaction().read(all_of(client.options(), space, name)), deadline,
-           [&client, space, deadline, done = std::move(done)](Result<TransactionAnswer> answer) {
+  question(client, Transaction().read(all_of(client.options(), kind, name)), deadline,
+           [&client, kind, deadline, done = std::move(done)](Result<TransactionAnswer> answer) {
              if (!answer.ok()) return done(answer.failure());
              Keys keys;
-             for (const auto& each : look_at(client.options(), space, answer.value().steps.front().keys).holders) {
+             for (const auto& each : look_at(client.options(), kind, answer.value().steps.front().keys).holders) {
                keys.push_back(*each.key);
              }
              remove(client, deadline, std::move(keys), removed_at_once, false, done);

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/etcd/connection/client.hpp"
 
 namespace dlock::etcd {
 
 // Each answers within the response timeout. In tasks only.
-void inspect(Client& client, Space space, const std::string& name, Backend::Handler<LockInfo> done);
-void list(Client& client, Space space, Backend::Handler<std::vector<LockInfo>> done);
+void inspect(Client& client, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done);
+void list(Client& client, LockKind kind, Backend::Handler<std::vector<LockInfo>> done);
 // Removes the keys of those who hold it.
-void break_lock(Client& client, Space space, const std::string& name, Backend::Handler<bool> done);
+void break_lock(Client& client, LockKind kind, const std::string& name, Backend::Handler<bool> done);
 
 }  // namespace dlock::etcd

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/result.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/result.hpp>
+#include <dlock/spi/task.hpp>
 
 #include "backends/common/reconnect.hpp"
 #include "backends/common/request_table.hpp"

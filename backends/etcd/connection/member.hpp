@@ -10,7 +10,7 @@
 
 #include <dlock/clock.hpp>
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/common/host.hpp"
 #include "backends/etcd/wire/grpc.hpp"

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backoff.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/wire/messages.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/stream.hpp"
 #include "backends/common/tls.hpp"

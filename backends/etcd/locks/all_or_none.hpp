@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/etcd/locks/queue.hpp"
 #include "backends/etcd/wire/messages.hpp"

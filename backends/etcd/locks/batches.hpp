@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/result.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/result.hpp>
+#include <dlock/spi/task.hpp>
 
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/wire/messages.hpp"

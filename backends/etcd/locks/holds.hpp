@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/session_holds.hpp"
 #include "backends/etcd/connection/client.hpp"

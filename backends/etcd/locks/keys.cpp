@@ -33,8 +33,8 @@ std::string name_in(const Options& options, std::string_view component) {
 }
 
 // Of two components behind the name.
-bool parse_part(Space space, std::string_view part, KeyParts& parts) {
-  if (space == Space::read_write) {
+bool parse_part(LockKind kind, std::string_view part, KeyParts& parts) {
+  if (kind == LockKind::read_write) {
     parts.mode = part == read_part ? Mode::shared : Mode::exclusive;
     return part == read_part || part == write_part;
   }
@@ -62,26 +62,26 @@ std::string encode_name(std::string_view name) {
   return out;
 }
 
-std::string kind_prefix(const Options& options, Space space) {
-  return common::kind_prefix(options.prefix, space);
+std::string kind_prefix(const Options& options, LockKind kind) {
+  return common::kind_prefix(options.prefix, kind);
 }
 
-std::string lock_prefix(const Options& options, Space space, std::string_view name) {
-  return common::kind_prefix(options.prefix, space, options.verbatim ? std::string(name) : encode_name(name)) + '/';
+std::string lock_prefix(const Options& options, LockKind kind, std::string_view name) {
+  return common::kind_prefix(options.prefix, kind, options.verbatim ? std::string(name) : encode_name(name)) + '/';
 }
 
 Place place_of(const Options& options, const LockRequest& request) {
   Place place;
-  place.lock = lock_prefix(options, request.space, request.name);
+  place.lock = lock_prefix(options, request.kind, request.name);
   place.own = place.lock;
   place.before = beginning_with(place.lock);
-  if (request.space == Space::read_write) {
+  if (request.kind == LockKind::read_write) {
     const bool shared = request.mode == Mode::shared;
     place.own += shared ? read_part : write_part;
     if (shared) place.before = beginning_with(place.lock + std::string(write_part));
     place.own_are_before = !shared;
   }
-  if (request.space == Space::semaphore) {
+  if (request.kind == LockKind::semaphore) {
     place.own += std::to_string(request.permits) + '/';
     place.before = beginning_with(place.own);
     place.capacity = request.permits;
@@ -115,15 +115,15 @@ KeyRange gone_since(const Options& options, std::int64_t lease, std::uint64_t re
   return {gone_key(options, lease, request), options.prefix + ".gone/" + hex(lease) + '0'};  // behind '/'
 }
 
-std::optional<KeyParts> parse_key(const Options& options, Space space, std::string_view behind_prefix) {
+std::optional<KeyParts> parse_key(const Options& options, LockKind kind, std::string_view behind_prefix) {
   KeyParts parts;
   std::size_t slash = behind_prefix.rfind('/');
   if (slash == std::string_view::npos || slash + 1 == behind_prefix.size()) return std::nullopt;
   std::string_view before = behind_prefix.substr(0, slash);
-  if (space == Space::read_write || space == Space::semaphore) {
+  if (kind == LockKind::read_write || kind == LockKind::semaphore) {
     const std::size_t part = before.rfind('/');
     if (part == std::string_view::npos) return std::nullopt;
-    if (!parse_part(space, behind_prefix.substr(part + 1, slash - part), parts)) return std::nullopt;
+    if (!parse_part(kind, behind_prefix.substr(part + 1, slash - part), parts)) return std::nullopt;
     before = before.substr(0, part);
   }
   parts.name = name_in(options, before);

@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/etcd/options.hpp"
 #include "backends/etcd/wire/messages.hpp"
@@ -38,8 +38,8 @@ struct Place {
 [[nodiscard]] Place place_of(const Options& options, const LockRequest& request);
 
 // What all keys of a lock begin with; of all locks of a kind, without a name.
-[[nodiscard]] std::string lock_prefix(const Options& options, Space space, std::string_view name);
-[[nodiscard]] std::string kind_prefix(const Options& options, Space space);
+[[nodiscard]] std::string lock_prefix(const Options& options, LockKind kind, std::string_view name);
+[[nodiscard]] std::string kind_prefix(const Options& options, LockKind kind);
 // The key of an acquire.
 [[nodiscard]] std::string key_of(const Place& place, std::int64_t lease, std::uint32_t number);
 [[nodiscard]] std::uint32_t key_number(std::string_view key);
@@ -57,7 +57,7 @@ struct KeyParts {
   std::uint32_t permits = 1;
 };
 // nullopt: it is none of a lock of that kind.
-[[nodiscard]] std::optional<KeyParts> parse_key(const Options& options, Space space, std::string_view behind_prefix);
+[[nodiscard]] std::optional<KeyParts> parse_key(const Options& options, LockKind kind, std::string_view behind_prefix);
 
 // One component of a key that says the name and nothing else: '%', '/' and a '.' at the start are percent-encoded.
 [[nodiscard]] std::string encode_name(std::string_view name);

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/releases.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/releases.hpp>
 
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"

@@ -149,12 +149,12 @@ void QueueContention::not_enqueued(const TransactionAnswer& answer) {
   state_ = Key::none;
   if (!answer.steps[1].keys.empty()) return resume();  // a later request was given up, but not this one
   const auto& options = queue_.client_.options();
-  const std::size_t prefix = kind_prefix(options, request_.space).size();
+  const std::size_t prefix = kind_prefix(options, request_.kind).size();
   for (std::size_t i = 2; i < answer.steps.size(); ++i) {
     if (answer.steps[i].keys.empty()) continue;
     const std::string& other = answer.steps[i].keys.front().key;
     const auto parts =
-        parse_key(options, request_.space, std::string_view(other).substr(std::min(prefix, other.size())));
+        parse_key(options, request_.kind, std::string_view(other).substr(std::min(prefix, other.size())));
     if (parts) return fail(other_permits(request_, parts->permits));
     return fail({errc::protocol, "key " + util::quoted(other) + " does not belong to a semaphore"});
   }
@@ -240,7 +240,7 @@ void QueueContention::grant() {
                     .token = FencingToken(static_cast<std::uint64_t>(created_)),
                     .valid_until = session.valid_until(),
                     .lease = session.ttl(),
-                    .space = request_.space,
+                    .kind = request_.kind,
                     .mode = request_.mode};
   if (doubt_) queue_.doubtful_[request_.owner] = asked_as_;
   queue_.holds_.add(grant, std::exchange(key_, {}));

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/etcd/locks/keys.hpp"
 #include "backends/etcd/locks/queue.hpp"

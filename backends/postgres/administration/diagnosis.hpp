@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/sessions/commands.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backoff.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
@@ -33,8 +33,8 @@ bool never_set_up(const Outcome& outcome) {
   return outcome.problem == Problem::refused && (outcome.sqlstate == "42P01" || outcome.sqlstate == "3F000");
 }
 
-LockInfo read_info(Space space, const Rows& rows, std::size_t row) {
-  LockInfo info{.name = rows.text(row, 0), .held = rows.flag(row, 1), .space = space};
+LockInfo read_info(LockKind kind, const Rows& rows, std::size_t row) {
+  LockInfo info{.name = rows.text(row, 0), .held = rows.flag(row, 1), .kind = kind};
   set_holder(info, rows.text(row, 2));
   info.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 3).value_or(0)));
   if (const auto ms = rows.number(row, 4)) info.remaining = std::chrono::milliseconds(*ms);
@@ -44,19 +44,19 @@ LockInfo read_info(Space space, const Rows& rows, std::size_t row) {
 
 // One for each name. Where several may hold a lock, its rows are those of its holders, with
 //   permits in all, how many this one has, its token
-std::vector<LockInfo> read_infos(Space space, const Rows& rows) {
+std::vector<LockInfo> read_infos(LockKind kind, const Rows& rows) {
   std::vector<LockInfo> infos;
   infos.reserve(rows.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    LockInfo info = read_info(space, rows, row);
+    LockInfo info = read_info(kind, rows, row);
     const auto permits = rows.number(row, 6);
     if (info.held && permits) {
       const std::int64_t weight = rows.number(row, 7).value_or(0);
-      const bool shared = space == Space::read_write && weight != *permits;
+      const bool shared = kind == LockKind::read_write && weight != *permits;
       const auto token = static_cast<std::uint64_t>(rows.number(row, 8).value_or(0));
       info.holders.push_back(
           {info.holder, shared ? Mode::shared : Mode::exclusive, FencingToken(token), info.remaining});
-      if (space == Space::semaphore) info.permits = static_cast<std::uint32_t>(*permits);
+      if (kind == LockKind::semaphore) info.permits = static_cast<std::uint32_t>(*permits);
     }
     if (infos.empty() || infos.back().name != info.name || info.holders.empty()) {
       infos.push_back(std::move(info));
@@ -94,17 +94,17 @@ Failure may_not_delete(const Outcome& outcome, const Options& options) {
   return {errc::access_denied, outcome.failure.detail + "; and to forget names: " + grant_to_forget(options.schema)};
 }
 
-AdvisoryKey key_of(const Options& options, const std::string& name, Space space) {
-  return advisory_key(options.key, options.schema, name, space);
+AdvisoryKey key_of(const Options& options, const std::string& name, LockKind kind) {
+  return advisory_key(options.key, options.schema, name, kind);
 }
 
 }  // namespace
 
 struct Inspection::Breaking {
-  Breaking(Executor& executor, Space kind, std::string lock, Backend::Handler<bool> then, TimePoint at_the_latest)
-      : space(kind), name(std::move(lock)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
+  Breaking(Executor& executor, LockKind of, std::string lock, Backend::Handler<bool> then, TimePoint at_the_latest)
+      : kind(of), name(std::move(lock)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
 
-  const Space space;
+  const LockKind kind;
   const std::string name;
   const Backend::Handler<bool> done;
   const TimePoint deadline;
@@ -116,8 +116,8 @@ struct Inspection::Breaking {
 
 Inspection::Inspection(Commands& commands) : commands_(commands) {}
 
-Inspection::AllQuestions Inspection::questions_for(const Options& options, Space kind) {
-  const Queue queue = kind == Space::lock ? Queue::in_the_row : Queue::none;
+Inspection::AllQuestions Inspection::questions_for(const Options& options, LockKind kind) {
+  const Queue queue = kind == LockKind::lock ? Queue::in_the_row : Queue::none;
   const auto ask = [](auto statements) {
     return Questions{std::move(statements.inspect),
                      std::move(statements.list),
@@ -134,7 +134,7 @@ Inspection::AllQuestions Inspection::questions_for(const Options& options, Space
   };
   switch (options.strategy) {
     case Strategy::table:
-      if (kind == Space::read_write || kind == Space::semaphore) {
+      if (kind == LockKind::read_write || kind == LockKind::semaphore) {
         return {ask(sharing_statements(options.schema, options.durability, kind)), {}, {}};
       }
       return {ask(table_statements(options.schema, options.durability, queue, kind)), {}, {}};
@@ -149,45 +149,45 @@ Inspection::AllQuestions Inspection::questions_for(const Options& options, Space
   return {advisory(KeySpace::bigint), advisory(KeySpace::pair), advisory(KeySpace::server)};
 }
 
-const Inspection::Questions& Inspection::questions_about(Space space, const std::string& name) {
+const Inspection::Questions& Inspection::questions_about(LockKind kind, const std::string& name) {
   const Options& options = commands_.options();
-  auto found = questions_.find(space);
-  if (found == questions_.end()) found = questions_.emplace(space, questions_for(options, space)).first;
+  auto found = questions_.find(kind);
+  if (found == questions_.end()) found = questions_.emplace(kind, questions_for(options, kind)).first;
   if (options.strategy != Strategy::advisory || name.empty()) return found->second.front();
-  return found->second.at(static_cast<std::size_t>(key_of(options, name, space).space));
+  return found->second.at(static_cast<std::size_t>(key_of(options, name, kind).space));
 }
 
-void Inspection::inspect(Space space, const std::string& name, Backend::Handler<LockInfo> done) {
-  ask(questions_about(space, name).inspect, space, name, std::move(done));
+void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
+  ask(questions_about(kind, name).inspect, kind, name, std::move(done));
 }
 
-void Inspection::ask(const Statement& question, Space space, const std::string& name, Backend::Handler<LockInfo> done) {
+void Inspection::ask(const Statement& question, LockKind kind, const std::string& name,
+                     Backend::Handler<LockInfo> done) {
   const Options& options = commands_.options();
   std::vector<Parameter> params = {name};
   if (options.strategy == Strategy::advisory)
-    params = {key_parameter(key_of(options, name, space), name), token_row(options, name)};
+    params = {key_parameter(key_of(options, name, kind), name), token_row(options, name)};
   Query query{
       .commands = {{.statement = &question, .params = std::move(params)}},
-      .done = [this, &question, space, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
-        const Statement& without_tables = questions_about(space, name).inspect_without_tables;
+      .done = [this, &question, kind, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
+        const Statement& without_tables = questions_about(kind, name).inspect_without_tables;
         if (never_set_up(outcome)) {
-          if (!without_tables.sql.empty() && &question != &without_tables)
-            return ask(without_tables, space, name, done);
-          return done(LockInfo{.name = name, .space = space});
+          if (!without_tables.sql.empty() && &question != &without_tables) return ask(without_tables, kind, name, done);
+          return done(LockInfo{.name = name, .kind = kind});
         }
         if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-        auto infos = read_infos(space, results[0]);
-        LockInfo info = infos.empty() ? LockInfo{.name = name, .space = space} : std::move(infos.front());
+        auto infos = read_infos(kind, results[0]);
+        LockInfo info = infos.empty() ? LockInfo{.name = name, .kind = kind} : std::move(infos.front());
         info.name = name;
-        if (info.waiters && waiting_) *info.waiters += waiting_(space, name);
+        if (info.waiters && waiting_) *info.waiters += waiting_(kind, name);
         done(std::move(info));
       }};
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
 }
 
-void Inspection::list(Space space, Backend::Handler<std::vector<LockInfo>> done) {
-  Query query{.commands = {{.statement = &questions_about(space).list, .params = {std::to_string(most_names + 1)}}},
-              .done = [space, done = std::move(done)](const Outcome& outcome, const Results& results) {
+void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
+  Query query{.commands = {{.statement = &questions_about(kind).list, .params = {std::to_string(most_names + 1)}}},
+              .done = [kind, done = std::move(done)](const Outcome& outcome, const Results& results) {
                 std::vector<LockInfo> infos;
                 if (never_set_up(outcome)) return done(std::move(infos));
                 if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
@@ -195,27 +195,27 @@ void Inspection::list(Space space, Backend::Handler<std::vector<LockInfo>> done)
                   return done(Failure{errc::unavailable,
                                       "more than " + std::to_string(most_names) + " locks; too many to list"});
                 }
-                done(read_infos(space, results[0]));
+                done(read_infos(kind, results[0]));
               }};
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
 }
 
-void Inspection::break_lock(Space space, const std::string& name, Backend::Handler<bool> done) {
-  try_to_break(std::make_shared<Breaking>(commands_.executor(), space, name, std::move(done), commands_.answer_by()));
+void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done) {
+  try_to_break(std::make_shared<Breaking>(commands_.executor(), kind, name, std::move(done), commands_.answer_by()));
 }
 
 void Inspection::try_to_break(const std::shared_ptr<Breaking>& breaking) {
   const Options& options = commands_.options();
   const std::string& name = breaking->name;
   std::vector<Parameter> params = {name};
-  if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name, breaking->space), name)};
+  if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name, breaking->kind), name)};
   if (by_session(options.strategy)) {
     params.emplace_back(bigint_array(breaking->ended));
   } else {
-    params.emplace_back(breaking->quiet ? "" : channel_of(options.schema, breaking->space));
+    params.emplace_back(breaking->quiet ? "" : channel_of(options.schema, breaking->kind));
   }
   Query query{
-      .commands = {{.statement = &questions_about(breaking->space, name).break_lock, .params = std::move(params)}},
+      .commands = {{.statement = &questions_about(breaking->kind, name).break_lock, .params = std::move(params)}},
       .done = [this, breaking](const Outcome& outcome, const Results& results) {
         tried_to_break(breaking, outcome, results);
       }};
@@ -271,7 +271,7 @@ void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std
   const bool advisory = options.strategy == Strategy::advisory;
   const bool one = !what.name.empty();
   const auto age = std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
-  Query query{.commands = {{.statement = &questions_about(what.space).forget,
+  Query query{.commands = {{.statement = &questions_about(what.kind).forget,
                             .params = {one && advisory ? token_row(options, what.name) : what.name, std::to_string(age),
                                        std::to_string(advisory ? most_advisory_forgotten : most_forgotten)}}},
               .done = [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {

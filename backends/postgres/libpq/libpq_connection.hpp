@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/libpq/libpq_dialler.hpp"
 #include "backends/postgres/libpq/libpq_pipeline.hpp"

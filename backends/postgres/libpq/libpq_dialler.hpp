@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/options.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 namespace dlock::postgres {
 

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/sql/connection.hpp"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/rows/batch_window.hpp"
 #include "backends/postgres/rows/row_commands.hpp"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "backends/postgres/sql/identifier.hpp"
 
@@ -41,16 +41,16 @@ TryPolicy policy_of(const Options& options) {
   return policy;
 }
 
-RowSql sql_for(const Options& options, Space space) {
-  if (space == Space::read_write || space == Space::semaphore) {
-    return RowSql(sharing_statements(options.schema, options.durability, space));
+RowSql sql_for(const Options& options, LockKind kind) {
+  if (kind == LockKind::read_write || kind == LockKind::semaphore) {
+    return RowSql(sharing_statements(options.schema, options.durability, kind));
   }
   const auto of = [&](Queue queue) {
     return options.strategy == Strategy::optimistic
-               ? optimistic_statements(options.schema, options.durability, queue, space)
-               : table_statements(options.schema, options.durability, queue, space);
+               ? optimistic_statements(options.schema, options.durability, queue, kind)
+               : table_statements(options.schema, options.durability, queue, kind);
   };
-  if (space != Space::lock) return RowSql(of(Queue::none));
+  if (kind != LockKind::lock) return RowSql(of(Queue::none));
   return {of(Queue::in_the_row), of(Queue::none)};
 }
 
@@ -62,15 +62,15 @@ nanoseconds patience_of(const Options& options) {
 
 }  // namespace
 
-RowLocks::RowLocks(const Services& services, Space space)
+RowLocks::RowLocks(const Services& services, LockKind kind)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
-      space_(space),
-      sql_(sql_for(services.options, space)),
-      channel_(channel_of(services.options.schema, space)),
+      space_(kind),
+      sql_(sql_for(services.options, kind)),
+      channel_(channel_of(services.options.schema, kind)),
       batch_(services.commands, sql_,
-             {.optimistic = optimistic(), .announces = space == Space::election, .sharing = sharing()}, channel_),
-      wake_ups_(services.commands, services.dialling, sql_, space, channel_,
+             {.optimistic = optimistic(), .announces = kind == LockKind::election, .sharing = sharing()}, channel_),
+      wake_ups_(services.commands, services.dialling, sql_, kind, channel_,
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
                   host().warn({.name = "", .reason = std::move(why)});
@@ -119,7 +119,7 @@ Capabilities RowLocks::capabilities() const noexcept {
 // --- Acquiring -------------------------------------------------------------------------------------------------------
 
 nanoseconds RowLocks::mark_of(const LockRequest& request) const {
-  if (space_ != Space::read_write || request.mode == Mode::shared || !request.wait) return {};
+  if (space_ != LockKind::read_write || request.mode == Mode::shared || !request.wait) return {};
   return std::min<nanoseconds>(looks_per_mark * policy_of(services_.options).poll_max, request.lease);
 }
 
@@ -139,8 +139,8 @@ void RowLocks::try_acquire(const LockRequest& request, int changing, TimePoint d
                  .patient = request.wait};
   if (optimistic()) row.stood_still = observed_.over(request.name, now);
   if (sharing()) {
-    row.permits = space_ == Space::semaphore ? request.permits : all_permits;
-    row.weight = space_ == Space::semaphore || request.mode == Mode::shared ? 1 : all_permits;
+    row.permits = space_ == LockKind::semaphore ? request.permits : all_permits;
+    row.weight = space_ == LockKind::semaphore || request.mode == Mode::shared ? 1 : all_permits;
     row.mark = mark_of(request);
   }
   batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
@@ -184,7 +184,7 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   return {.status = Status::busy, .retry_after = observed_.note(request.name, answer.seen, *answer.lease, now)};
 }
 
-std::unique_ptr<Watch> RowLocks::watch(Space /*space*/, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> RowLocks::watch(LockKind /*space*/, const std::string& name, std::function<void()> changed) {
   if (services_.options.pooler == Pooler::transaction) return nullptr;
   return wake_ups_.watch(name, std::move(changed));
 }

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <dlock/backend.hpp>
-#include <dlock/releases.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/releases.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/postgres/rows/observed_versions.hpp"
 #include "backends/postgres/rows/row_batch.hpp"
@@ -23,13 +23,13 @@ namespace dlock::postgres {
 
 class RowLocks final : public TryBackend {
  public:
-  explicit RowLocks(const Services& services, Space space = Space::lock);
+  explicit RowLocks(const Services& services, LockKind kind = LockKind::lock);
   ~RowLocks() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
 
   void try_acquire(const LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
@@ -42,7 +42,9 @@ class RowLocks final : public TryBackend {
 
   [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
   // Whether several may hold a lock.
-  [[nodiscard]] bool sharing() const noexcept { return space_ == Space::read_write || space_ == Space::semaphore; }
+  [[nodiscard]] bool sharing() const noexcept {
+    return space_ == LockKind::read_write || space_ == LockKind::semaphore;
+  }
   [[nodiscard]] std::chrono::nanoseconds mark_of(const LockRequest& request) const;
   void try_acquire(const LockRequest& request, int changing, TimePoint deadline, TryHandler done);
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
@@ -54,7 +56,7 @@ class RowLocks final : public TryBackend {
   void ask_release(const RowRequest& row, int changing, Releases::Answer done);
 
   const Services services_;
-  const Space space_;
+  const LockKind space_;
   RowSql sql_;
   const std::string channel_;
   RowBatch batch_;

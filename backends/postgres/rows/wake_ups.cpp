@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <utility>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
@@ -49,12 +49,12 @@ std::string new_id(std::uint64_t random) {
 
 }  // namespace
 
-WakeUps::WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, Space space, std::string channel,
+WakeUps::WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, LockKind kind, std::string channel,
                  std::function<void(Failure)> deaf)
     : commands_(commands),
       dialling_(dialling),
       sql_(sql),
-      space_(space),
+      space_(kind),
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
@@ -97,7 +97,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
 }
 
 void WakeUps::tell(const std::string& name) {
-  if (space_ == Space::lock) return watchers_.tell_first(name);
+  if (space_ == LockKind::lock) return watchers_.tell_first(name);
   watchers_.tell_all(name);
 }
 
@@ -286,7 +286,7 @@ void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, con
       mark->second.missed = 0;
       mark->second.queues = with_queue;
       // Others may have entered it, or a client got it, since they looked.
-      if (!std::exchange(mark->second.good, true) && space_ != Space::lock) to_look.push_back(name);
+      if (!std::exchange(mark->second.good, true) && space_ != LockKind::lock) to_look.push_back(name);
       mark_at(name, saturating_add(outcome.sent, mark_again));
       continue;
     }

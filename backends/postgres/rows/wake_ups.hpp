@@ -21,8 +21,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/lifetime.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/common/watchers.hpp"
 #include "backends/postgres/rows/row_sql.hpp"
@@ -35,7 +35,7 @@ namespace dlock::postgres {
 class WakeUps final : private Session::User {
  public:
   // All outlive it. deaf: called once, when it turns out that waiters cannot be woken here.
-  WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, Space space, std::string channel,
+  WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, LockKind kind, std::string channel,
           std::function<void(Failure)> deaf);
   ~WakeUps();
 
@@ -82,7 +82,7 @@ class WakeUps final : private Session::User {
   Commands& commands_;
   const Dialling& dialling_;
   RowSql& sql_;
-  const Space space_;
+  const LockKind space_;
   const std::string channel_;
   const std::function<void(Failure)> deaf_;
 

@@ -77,22 +77,22 @@ std::unique_ptr<Contention> AdvisoryLocks::contend(const LockRequest& request, G
     return std::make_unique<Contention>();
   }
   auto contention = std::make_unique<AdvisoryContention>(
-      common_, request, lock_key(options_, request.name, request.space, request.mode), sink);
+      common_, request, lock_key(options_, request.name, request.kind, request.mode), sink);
   contention->start();
   return contention;
 }
 
 void AdvisoryLocks::release(const Grant& grant, ReleaseHandler done) {
   if (holders_.release(grant.owner, done)) {
-    if (room_.has_queue()) room_.freed(lock_key(options_, grant.name, grant.space));
+    if (room_.has_queue()) room_.freed(lock_key(options_, grant.name, grant.kind));
     return;
   }
   if (room_.release(grant.owner, done)) return;
   done({.status = ReleaseOutcome::Status::not_owner});
 }
 
-std::size_t AdvisoryLocks::waiting_here(Space space, const std::string& name) const {
-  return room_.queueing(lock_key(options_, name, space));
+std::size_t AdvisoryLocks::waiting_here(LockKind kind, const std::string& name) const {
+  return room_.queueing(lock_key(options_, name, kind));
 }
 
 void AdvisoryLocks::close(std::function<void()> done) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/advisory_contention.hpp"
@@ -43,7 +43,7 @@ class AdvisoryLocks final : public Backend {
   // Waits in the server end where a transaction waits for the end of their snapshots.
   void watch_snapshots();
   // How many acquires of that name wait in this client, and not in the server.
-  [[nodiscard]] std::size_t waiting_here(Space space, const std::string& name) const;
+  [[nodiscard]] std::size_t waiting_here(LockKind kind, const std::string& name) const;
 
  private:
   [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;

@@ -12,9 +12,9 @@
 #include <memory>
 #include <optional>
 
-#include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/session_locks/holders.hpp"
 #include "backends/postgres/session_locks/try_patience.hpp"

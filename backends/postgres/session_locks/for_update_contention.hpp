@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/session_locks/for_update_transactions.hpp"
 #include "backends/postgres/session_locks/try_patience.hpp"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/sessions/pool.hpp"

@@ -18,8 +18,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/postgres/session_locks/kept_locks.hpp"

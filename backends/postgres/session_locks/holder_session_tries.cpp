@@ -56,7 +56,7 @@ std::vector<HolderSession::Group> HolderSession::next_groups() {
 }
 
 void HolderSession::send_tries(std::vector<Group> groups) {
-  std::map<std::pair<KeySpace, Space>, std::vector<Group>> together;
+  std::map<std::pair<KeySpace, LockKind>, std::vector<Group>> together;
   for (Group& group : groups) {
     if (group.key.mode == Mode::shared) {
       send_shared(std::move(group));
@@ -242,7 +242,7 @@ void HolderSession::granted(const Try& wanted, TryId id, FencingToken token, Tim
               .token = token,
               .valid_until = lease_valid_until(sent, options_.lease),
               .lease = request.lease,
-              .space = request.space,
+              .kind = request.kind,
               .mode = request.mode};
   kept_.add(grant, wanted.key);
   answers_.push_back({.kind = Answer::Kind::granted, .id = id, .grant = std::move(grant)});

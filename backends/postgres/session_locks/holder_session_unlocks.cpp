@@ -45,7 +45,7 @@ void HolderSession::send_unlocks() {
   }
   for (auto& [which, unlocks] : together) {
     // To unlock is the same for all kinds.
-    send_unlocks(sql_.of(which.first, Space::lock, which.second), std::move(unlocks));
+    send_unlocks(sql_.of(which.first, LockKind::lock, which.second), std::move(unlocks));
   }
 }
 

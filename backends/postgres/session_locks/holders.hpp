@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/postgres/session_locks/holder_session.hpp"

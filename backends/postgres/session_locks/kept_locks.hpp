@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/sql/lock_key.hpp"
 

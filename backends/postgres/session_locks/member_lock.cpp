@@ -116,7 +116,7 @@ void MemberLock::granted(TimePoint sent) {
                     .token = token_,
                     .valid_until = lease_valid_until(sent, common_.options.lease),
                     .lease = request_.lease,
-                    .space = request_.space,
+                    .kind = request_.kind,
                     .mode = request_.mode};
   kept_.add(grant, key_);
   std::exchange(waiter_, nullptr)->member_granted(grant);

@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/session_locks/kept_locks.hpp"
 #include "backends/postgres/sessions/pool.hpp"

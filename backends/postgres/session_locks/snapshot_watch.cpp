@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "backends/postgres/sql/statements.hpp"
 

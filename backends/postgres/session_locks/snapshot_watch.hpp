@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/session_locks/turns.hpp"
 #include "backends/postgres/sql/connection.hpp"

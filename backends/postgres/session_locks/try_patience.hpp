@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock::postgres {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 namespace dlock::postgres {
 

@@ -18,8 +18,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 namespace dlock::postgres {
 

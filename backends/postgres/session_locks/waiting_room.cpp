@@ -35,7 +35,7 @@ bool WaitingRoom::makes_room() const {
 // --- Coming and going ------------------------------------------------------------------------------------------------
 
 std::string WaitingRoom::place_of(const LockKey& key) {
-  return std::to_string(static_cast<int>(key.space)) + ":" + key.parameter;
+  return std::to_string(static_cast<int>(key.kind)) + ":" + key.parameter;
 }
 
 Failure WaitingRoom::why_no_connection() const {

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/session_locks/member_lock.hpp"
 #include "backends/postgres/session_locks/turns.hpp"

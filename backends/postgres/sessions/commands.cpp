@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "backends/postgres/sql/sqlstate.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <unordered_set>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/postgres/options.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 namespace dlock::postgres {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 namespace dlock::postgres {
 

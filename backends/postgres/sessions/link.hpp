@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include <dlock/backoff.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/common/reconnect.hpp"
 #include "backends/postgres/sessions/full_server.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/postgres/sessions/session.hpp"
 

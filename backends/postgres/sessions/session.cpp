@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/sql/sqlstate.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/request_table.hpp"
 #include "backends/postgres/sessions/link.hpp"

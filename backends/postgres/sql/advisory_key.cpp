@@ -17,10 +17,10 @@ constexpr std::uint32_t low_31_bits = 0x7fffffff;
 
 using util::parse_number;
 
-AdvisoryKey by_sha256(std::string_view schema, std::string_view name, Space kind) {
+AdvisoryKey by_sha256(std::string_view schema, std::string_view name, LockKind kind) {
   std::string text("dlock");
-  if (kind == Space::read_write) text += ".rw";
-  if (kind == Space::election) text += ".elect";
+  if (kind == LockKind::read_write) text += ".rw";
+  if (kind == LockKind::election) text += ".elect";
   text += '\0';
   text += schema;
   text += '\0';
@@ -113,7 +113,7 @@ AdvisoryKey AdvisoryKey::of(std::int32_t first, std::int32_t second) noexcept {
   return {KeySpace::pair, static_cast<std::int64_t>(upper | static_cast<std::uint32_t>(second))};
 }
 
-AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name, Space kind) {
+AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name, LockKind kind) {
   switch (scheme.kind) {
     case Kind::sha256:
       return by_sha256(schema, name, kind);

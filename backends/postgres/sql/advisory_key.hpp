@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 namespace dlock::postgres {
 
@@ -56,7 +56,7 @@ struct AdvisoryKey {
 };
 
 [[nodiscard]] AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name,
-                                       Space kind = Space::lock);
+                                       LockKind kind = LockKind::lock);
 
 // The space of all keys of the scheme, where they are all in one; medallion has keys in both.
 [[nodiscard]] std::optional<AdvisoryKey::KeySpace> space_of(const KeyScheme& scheme) noexcept;

@@ -183,11 +183,11 @@ Fillings key_fillings(KeySpace space, const std::string& parameter) {
 
 class Builder {
  public:
-  Builder(std::string_view schema, Durability durability, KeySpace space, Space kind, Mode mode)
+  Builder(std::string_view schema, Durability durability, KeySpace space, LockKind kind, Mode mode)
       : fillings_{{"fence", qualified(schema, table_of("fence", kind))}}, space_(space) {
     const Fillings common = common_fillings(schema, durability);
     fillings_.insert(fillings_.end(), common.begin(), common.end());
-    const bool may_be_shared = kind == Space::read_write;
+    const bool may_be_shared = kind == LockKind::read_write;
     fillings_.emplace_back("shared", mode == Mode::shared ? "_shared" : "");
     fillings_.emplace_back("mode", may_be_shared ? fill(", p.mode {=} 'ShareLock' AS shared", {}) : "");
     fillings_.emplace_back("is_shared", may_be_shared ? ", shared" : "");
@@ -241,7 +241,7 @@ class Builder {
 
 }  // namespace
 
-AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space, Space kind,
+AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space, LockKind kind,
                                        Mode mode) {
   const Builder build(schema, durability, space, kind, mode);
   const std::string ending = mode == Mode::shared ? "_shared" : "";

@@ -16,7 +16,7 @@
 
 #include <dlock/clock.hpp>
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 namespace dlock::postgres {
 

@@ -37,9 +37,9 @@ std::string qualified(std::string_view schema, std::string_view table) {
   return quote_identifier(schema) + "." + quote_identifier(table);
 }
 
-std::string channel_of(std::string_view schema, Space space) {
+std::string channel_of(std::string_view schema, LockKind kind) {
   constexpr std::array<std::string_view, 4> ends = {"", ".rw", ".sem", ".elect"};
-  std::string out = "dlock" + std::string(ends.at(static_cast<std::size_t>(space)));
+  std::string out = "dlock" + std::string(ends.at(static_cast<std::size_t>(kind)));
   if (out.size() + 1 + schema.size() <= max_identifier_bytes) return out + ":" + std::string(schema);
   // '#' instead of ':', so that no schema's own name can be what this comes to.
   constexpr std::string_view digits = "0123456789abcdef";

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 namespace dlock::postgres {
 
@@ -26,6 +26,6 @@ inline constexpr std::size_t max_identifier_bytes = 63;
 
 // The channel that releases of locks of that kind in that schema are told on. An identifier for LISTEN, a plain text
 // for pg_notify.
-[[nodiscard]] std::string channel_of(std::string_view schema, Space space = Space::lock);
+[[nodiscard]] std::string channel_of(std::string_view schema, LockKind kind = LockKind::lock);
 
 }  // namespace dlock::postgres

@@ -2,7 +2,7 @@
 
 namespace dlock::postgres {
 
-LockKey lock_key(const Options& options, std::string_view name, Space kind, Mode mode) {
+LockKey lock_key(const Options& options, std::string_view name, LockKind kind, Mode mode) {
   const AdvisoryKey key = advisory_key(options.key, options.schema, name, kind);
   return {key.space, key_parameter(key, name), mode, kind};
 }
@@ -12,7 +12,7 @@ std::string token_row(const Options& options, std::string_view name) {
   return token_row(options.key, needs_key ? advisory_key(options.key, options.schema, name) : AdvisoryKey(), name);
 }
 
-const AdvisoryStatements& AdvisorySql::of(AdvisoryKey::KeySpace space, Space kind, Mode mode) const {
+const AdvisoryStatements& AdvisorySql::of(AdvisoryKey::KeySpace space, LockKind kind, Mode mode) const {
   const std::tuple which(space, kind, mode);
   const auto found = made_.find(which);
   if (found != made_.end()) return found->second;

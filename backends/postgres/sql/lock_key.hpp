@@ -23,7 +23,7 @@ struct LockKey {
   std::string parameter = {};  // key_parameter()
   // How it is wanted or had, and where its token is; says nothing about which lock of the server's it is.
   Mode mode = Mode::exclusive;
-  Space kind = Space::lock;
+  LockKind kind = LockKind::lock;
 
   friend auto operator<=>(const LockKey& a, const LockKey& b) {
     return std::tie(a.space, a.parameter) <=> std::tie(b.space, b.parameter);
@@ -33,7 +33,7 @@ struct LockKey {
   }
 };
 
-[[nodiscard]] LockKey lock_key(const Options& options, std::string_view name, Space kind = Space::lock,
+[[nodiscard]] LockKey lock_key(const Options& options, std::string_view name, LockKind kind = LockKind::lock,
                                Mode mode = Mode::exclusive);
 // token_row() of that lock.
 [[nodiscard]] std::string token_row(const Options& options, std::string_view name);
@@ -42,13 +42,13 @@ struct LockKey {
 class AdvisorySql {
  public:
   explicit AdvisorySql(const Options& options) : options_(options) {}
-  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::KeySpace space, Space kind = Space::lock,
+  [[nodiscard]] const AdvisoryStatements& of(AdvisoryKey::KeySpace space, LockKind kind = LockKind::lock,
                                              Mode mode = Mode::exclusive) const;
   [[nodiscard]] const AdvisoryStatements& of(const LockKey& key) const { return of(key.space, key.kind, key.mode); }
 
  private:
   const Options& options_;
-  mutable std::map<std::tuple<AdvisoryKey::KeySpace, Space, Mode>, AdvisoryStatements>
+  mutable std::map<std::tuple<AdvisoryKey::KeySpace, LockKind, Mode>, AdvisoryStatements>
       made_;  // those that were asked for
 };
 

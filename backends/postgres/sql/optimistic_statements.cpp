@@ -148,7 +148,7 @@ constexpr std::string_view forget = R"sql(
 
 }  // namespace
 
-RowStatements optimistic_statements(std::string_view schema, Durability durability, Queue queue, Space space) {
+RowStatements optimistic_statements(std::string_view schema, Durability durability, Queue queue, LockKind kind) {
   return row_statements({.table = "optimistic",
                          .held = "l.owner IS NOT NULL",
                          .acquire = acquire,
@@ -160,7 +160,7 @@ RowStatements optimistic_statements(std::string_view schema, Durability durabili
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},
-                        schema, durability, queue, space);
+                        schema, durability, queue, kind);
 }
 
 }  // namespace dlock::postgres

@@ -68,8 +68,8 @@ constexpr std::string_view leave_many = R"sql(
 }  // namespace
 
 RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability, Queue queue,
-                             Space space) {
-  Fillings fillings = {{texts.table, qualified(schema, table_of(texts.table, space))}};
+                             LockKind kind) {
+  Fillings fillings = {{texts.table, qualified(schema, table_of(texts.table, kind))}};
   const Fillings common = common_fillings(schema, durability);
   fillings.insert(fillings.end(), common.begin(), common.end());
   const bool is_there = queue == Queue::in_the_row;
@@ -81,12 +81,12 @@ RowStatements row_statements(const RowTexts& texts, std::string_view schema, Dur
   fillings.emplace_back("each", fill(each, fillings));
   fillings.emplace_back("used", fill(texts.used, fillings));
   // Others than those who want a lock look at it, too, and want to hear of a grant: so it is marked even while free.
-  fillings.emplace_back("held", space == Space::lock ? fill(texts.held, fillings) : "true");
+  fillings.emplace_back("held", kind == LockKind::lock ? fill(texts.held, fillings) : "true");
   const auto announced = [&](const std::string& l) {
     Fillings all = fillings;
     all.emplace_back("channel", texts.channel);
     all.emplace_back("l", l);
-    return space == Space::election ? fill(announce, all) : std::string();
+    return kind == LockKind::election ? fill(announce, all) : std::string();
   };
   const std::string announcement = announced("");
   const std::string announcement_l = announced("l.");

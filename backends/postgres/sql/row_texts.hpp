@@ -31,6 +31,6 @@ struct RowTexts {
 };
 
 [[nodiscard]] RowStatements row_statements(const RowTexts& texts, std::string_view schema, Durability durability,
-                                           Queue queue, Space space);
+                                           Queue queue, LockKind kind);
 
 }  // namespace dlock::postgres

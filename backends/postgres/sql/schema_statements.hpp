@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/connection.hpp"
@@ -30,7 +30,7 @@ struct TableDefinition {
 };
 
 // Where a table of plain locks is "lease", that of elections is "lease_elect".
-[[nodiscard]] std::string table_of(std::string_view table, Space space);
+[[nodiscard]] std::string table_of(std::string_view table, LockKind kind);
 
 [[nodiscard]] std::span<const TableDefinition> layout();
 

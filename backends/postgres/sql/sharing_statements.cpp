@@ -165,10 +165,10 @@ constexpr std::string_view forget = R"sql(
 
 }  // namespace
 
-RowStatements sharing_statements(std::string_view schema, Durability durability, Space space) {
+RowStatements sharing_statements(std::string_view schema, Durability durability, LockKind kind) {
   return row_statements(
       {.table = "lease", .change = change, .used = used, .look = look, .break_lock = break_lock, .forget = forget},
-      schema, durability, Queue::none, space);
+      schema, durability, Queue::none, kind);
 }
 
 }  // namespace dlock::postgres

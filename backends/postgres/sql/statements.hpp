@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
@@ -179,15 +179,15 @@ struct AdvisoryStatements {
 enum class Queue { in_the_row, none };
 
 [[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability,
-                                             Queue queue = Queue::in_the_row, Space space = Space::lock);
+                                             Queue queue = Queue::in_the_row, LockKind kind = LockKind::lock);
 [[nodiscard]] RowStatements optimistic_statements(std::string_view schema, Durability durability,
-                                                  Queue queue = Queue::in_the_row, Space space = Space::lock);
+                                                  Queue queue = Queue::in_the_row, LockKind kind = LockKind::lock);
 // With strategy=table, for what several may hold: inspect and list answer a row for each of them, and the columns
 //   permits in all, how many this one has, its token
-[[nodiscard]] RowStatements sharing_statements(std::string_view schema, Durability durability, Space space);
+[[nodiscard]] RowStatements sharing_statements(std::string_view schema, Durability durability, LockKind space);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
-                                                     AdvisoryKey::KeySpace space, Space kind = Space::lock,
+                                                     AdvisoryKey::KeySpace space, LockKind kind = LockKind::lock,
                                                      Mode mode = Mode::exclusive);
 
 }  // namespace dlock::postgres

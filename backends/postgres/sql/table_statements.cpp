@@ -157,7 +157,7 @@ constexpr std::string_view forget = R"sql(
 
 }  // namespace
 
-RowStatements table_statements(std::string_view schema, Durability durability, Queue queue, Space space) {
+RowStatements table_statements(std::string_view schema, Durability durability, Queue queue, LockKind kind) {
   return row_statements({.table = "lease",
                          .held = "l.expires_at {>} {now}",
                          .acquire = acquire,
@@ -169,7 +169,7 @@ RowStatements table_statements(std::string_view schema, Durability durability, Q
                          .look = look,
                          .break_lock = break_lock,
                          .forget = forget},
-                        schema, durability, queue, space);
+                        schema, durability, queue, kind);
 }
 
 }  // namespace dlock::postgres

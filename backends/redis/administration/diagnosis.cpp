@@ -189,7 +189,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
         {"DEL", keys.lock, keys.queue},
     };
     for (const auto& command : commands) ask(command, &Diagnosis::tried);
-    const Keys shared = keys_of(commands_.options().prefix, name, Space::semaphore);
+    const Keys shared = keys_of(commands_.options().prefix, name, LockKind::semaphore);
     for (const auto& command : {Command{"ZRANGE", shared.lock, "0", "0"}, Command{"HSET", shared.fence, "x", "1"},
                                 Command{"HGET", shared.fence, "x"}, Command{"HDEL", shared.fence, "x"}}) {
       ask(command, &Diagnosis::tried_for_sharing);

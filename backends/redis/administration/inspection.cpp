@@ -21,14 +21,14 @@ using Type = Reply::Type;
 
 namespace {
 
-void inspect_by(Servers& servers, Space space, const std::string& name, TimePoint deadline,
+void inspect_by(Servers& servers, LockKind kind, const std::string& name, TimePoint deadline,
                 Backend::Handler<LockInfo> done) {
-  const std::string key = lock_key(servers.options(), name, space);
-  (void)servers.run(Line::common, key, inspect_script(space), with_keys(key, {Key::lock, Key::queue, Key::fence}),
+  const std::string key = lock_key(servers.options(), name, kind);
+  (void)servers.run(Line::common, key, inspect_script(kind), with_keys(key, {Key::lock, Key::queue, Key::fence}),
                     deadline,
-                    [space, name, done = std::move(done)](Server* server, const Result<Reply>& reply, TimePoint) {
+                    [kind, name, done = std::move(done)](Server* server, const Result<Reply>& reply, TimePoint) {
                       if (!reply.ok()) return done(unanswered_question(reply.failure()));
-                      auto info = read_inspect(reply.value(), name, space);
+                      auto info = read_inspect(reply.value(), name, kind);
                       // Ours do not stand in the queue.
                       if (info.ok() && server->options().strategy != Strategy::queue) info.value().waiters.reset();
                       done(std::move(info));
@@ -36,12 +36,12 @@ void inspect_by(Servers& servers, Space space, const std::string& name, TimePoin
 }
 
 // Answers with the name if it was removed.
-void forget_by(Servers& servers, Space space, const std::string& name, std::chrono::nanoseconds idle,
+void forget_by(Servers& servers, LockKind kind, const std::string& name, std::chrono::nanoseconds idle,
                TimePoint deadline, Backend::Handler<std::optional<LockInfo>> done) {
-  const std::string key = lock_key(servers.options(), name, space);
+  const std::string key = lock_key(servers.options(), name, kind);
   Command words = with_keys(key, {Key::lock, Key::queue, Key::fence});
   words.add(std::to_string(std::chrono::ceil<std::chrono::microseconds>(idle).count()));
-  (void)servers.run(Line::common, key, forget_script(space), std::move(words), deadline,
+  (void)servers.run(Line::common, key, forget_script(kind), std::move(words), deadline,
                     [name, done = std::move(done)](Server*, const Result<Reply>& reply, TimePoint) {
                       if (!reply.ok()) return done(reply.failure());
                       const auto removed = read_forget(reply.value());
@@ -66,11 +66,11 @@ std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
   // idle: names are forgotten that were last taken so long ago.
-  Listing(Servers& servers, Space space, std::optional<std::chrono::nanoseconds> idle,
+  Listing(Servers& servers, LockKind kind, std::optional<std::chrono::nanoseconds> idle,
           Backend::Handler<std::vector<LockInfo>> done)
       : servers_(servers),
-        space_(space),
-        prefix_(prefix_of(servers.options().prefix, space)),
+        space_(kind),
+        prefix_(prefix_of(servers.options().prefix, kind)),
         idle_(idle),
         done_(std::move(done)),
         deadline_(servers.answer_by()),
@@ -193,7 +193,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
   }
 
   Servers& servers_;
-  const Space space_;
+  const LockKind space_;
   const std::string prefix_;
   const std::optional<std::chrono::nanoseconds> idle_;
   const Backend::Handler<std::vector<LockInfo>> done_;
@@ -209,10 +209,10 @@ class Listing : public std::enable_shared_from_this<Listing> {
 // Compares with the values just read, so that a repeated attempt never breaks a lock that was taken in between.
 class Breaking : public std::enable_shared_from_this<Breaking> {
  public:
-  Breaking(Servers& servers, Space space, const std::string& name, Backend::Handler<bool> done)
+  Breaking(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<bool> done)
       : servers_(servers),
-        space_(space),
-        lock_key_(lock_key(servers.options(), name, space)),
+        space_(kind),
+        lock_key_(lock_key(servers.options(), name, kind)),
         done_(std::move(done)),
         deadline_(servers.answer_by()) {}
 
@@ -269,7 +269,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   }
 
   Servers& servers_;
-  const Space space_;
+  const LockKind space_;
   const std::string lock_key_;
   const Backend::Handler<bool> done_;
   const TimePoint deadline_;
@@ -282,21 +282,21 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
 
 }  // namespace
 
-void inspect(Servers& servers, Space space, const std::string& name, Backend::Handler<LockInfo> done) {
-  inspect_by(servers, space, name, servers.answer_by(), std::move(done));
+void inspect(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
+  inspect_by(servers, kind, name, servers.answer_by(), std::move(done));
 }
 
-void list(Servers& servers, Space space, Backend::Handler<std::vector<LockInfo>> done) {
-  std::make_shared<Listing>(servers, space, std::nullopt, std::move(done))->start();
+void list(Servers& servers, LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
+  std::make_shared<Listing>(servers, kind, std::nullopt, std::move(done))->start();
 }
 
-void break_lock(Servers& servers, Space space, const std::string& name, Backend::Handler<bool> done) {
-  std::make_shared<Breaking>(servers, space, name, std::move(done))->start();
+void break_lock(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<bool> done) {
+  std::make_shared<Breaking>(servers, kind, name, std::move(done))->start();
 }
 
 void forget(Servers& servers, const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
   if (what.name.empty()) {
-    std::make_shared<Listing>(servers, what.space, what.idle,
+    std::make_shared<Listing>(servers, what.kind, what.idle,
                               [done = std::move(done)](Result<std::vector<LockInfo>> removed) {
                                 if (!removed.ok()) return done(removed.failure());
                                 done(names_of(removed.value()));
@@ -304,7 +304,7 @@ void forget(Servers& servers, const Forgetting& what, Backend::Handler<std::vect
         ->start();
     return;
   }
-  forget_by(servers, what.space, what.name, what.idle, servers.answer_by(),
+  forget_by(servers, what.kind, what.name, what.idle, servers.answer_by(),
             [done = std::move(done)](Result<std::optional<LockInfo>> removed) {
               if (!removed.ok()) return done(removed.failure());
               std::vector<std::string> names;

@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/connection/servers.hpp"
 
 namespace dlock::redis {
 
 // Each answers within the response timeout. In tasks only.
-void inspect(Servers& servers, Space space, const std::string& name, Backend::Handler<LockInfo> done);
-void list(Servers& servers, Space space, Backend::Handler<std::vector<LockInfo>> done);
-void break_lock(Servers& servers, Space space, const std::string& name, Backend::Handler<bool> done);
+void inspect(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done);
+void list(Servers& servers, LockKind kind, Backend::Handler<std::vector<LockInfo>> done);
+void break_lock(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<bool> done);
 void forget(Servers& servers, const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
 }  // namespace dlock::redis

@@ -18,11 +18,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backoff.hpp>
 #include <dlock/duration.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/task.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/redis/cluster/slot_map.hpp"

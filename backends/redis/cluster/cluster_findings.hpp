@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/info.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/cluster/cluster.hpp"
 #include "backends/redis/cluster/slot_map.hpp"

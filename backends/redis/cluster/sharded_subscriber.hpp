@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/redis/cluster/cluster.hpp"
 #include "backends/redis/connection/subscriber.hpp"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/task.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/request_table.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include <dlock/result.hpp>
+#include <dlock/spi/result.hpp>
 
 #include "backends/common/tls.hpp"
 #include "backends/redis/timing.hpp"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/common/health.hpp"
 #include "backends/common/reconnect.hpp"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include <dlock/backoff.hpp>
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/redis/timing.hpp"
 

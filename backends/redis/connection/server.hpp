@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/redis/connection/command_client.hpp"

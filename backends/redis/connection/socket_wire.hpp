@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/stream.hpp"
 #include "backends/redis/connection/reply.hpp"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/redis/connection/link.hpp"
 #include "backends/redis/connection/subscriptions.hpp"

@@ -10,7 +10,7 @@
 
 #include <dlock/clock.hpp>
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/options.hpp"

@@ -45,7 +45,7 @@ std::string in_milliseconds(nanoseconds d) {
 
 // A grant that the replicas have not confirmed yet.
 struct Acquirer::Granted {
-  Space space;
+  LockKind kind;
   std::string lock_key;
   std::string value;
   nanoseconds lease;
@@ -57,7 +57,7 @@ struct Acquirer::Granted {
 
 std::uint64_t Acquirer::start(const LockRequest& request, Place place, TimePoint deadline, Handler done) {
   const Options& options = servers_.options();
-  std::string key = lock_key(options, request.name, request.space);
+  std::string key = lock_key(options, request.name, request.kind);
   if (request.wait) {
     Server& server = servers_.of(key);
     if (!server.outage().may_ask()) {
@@ -66,15 +66,15 @@ std::uint64_t Acquirer::start(const LockRequest& request, Place place, TimePoint
     }
   }
   servers_.in_use(request.owner, std::max<nanoseconds>(request.lease, alive_for));
-  const std::string elected = request.space == Space::election ? holder_text(request) : std::string();
+  const std::string elected = request.kind == LockKind::election ? holder_text(request) : std::string();
   Command words = with_keys(key, {Key::lock, Key::queue, Key::alive, Key::fence});
   add_value(words, client_, request.owner);
   words.add({in_milliseconds(request.lease), name_of(place.mode),
              in_milliseconds(place.mode == AcquireMode::mark ? mark_for : alive_for), in_milliseconds(grant_for),
              elected.empty() ? std::string_view(request.holder) : elected, std::to_string(place.ticket)});
-  const Script& script = acquire_script(request.space, servers_.are_a_cluster());
-  if (request.space == Space::read_write) words.add({"0", request.mode == Mode::shared ? "1" : "0"});
-  if (request.space == Space::semaphore) {
+  const Script& script = acquire_script(request.kind, servers_.are_a_cluster());
+  if (request.kind == LockKind::read_write) words.add({"0", request.mode == Mode::shared ? "1" : "0"});
+  if (request.kind == LockKind::semaphore) {
     words.add({std::to_string(request.permits), "1"});
     done = refusing_other_permits(request, std::move(done));
   }
@@ -85,7 +85,7 @@ std::uint64_t Acquirer::start(const LockRequest& request, Place place, TimePoint
                         });
   }
   const auto later = std::make_shared<Granted>(
-      Granted{request.space, key, value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
+      Granted{request.kind, key, value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
   return servers_.run(Line::acquires, key, script, std::move(words), deadline,
                       [this, later](Server* server, const Result<Reply>& reply, TimePoint sent) {
                         auto answer = read(server, reply);
@@ -131,7 +131,7 @@ void Acquirer::wait_for_replicas(Server& server, std::shared_ptr<Granted> grante
 
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
-  request_release(servers_, Line::acquires, granted->space, granted->lock_key, granted->value, true, granted->deadline,
+  request_release(servers_, Line::acquires, granted->kind, granted->lock_key, granted->value, true, granted->deadline,
                   [granted, why = std::move(why)](Server*, const Result<ReleaseAnswer>& answer) {
                     Failure failure = why;
                     if (!answer.ok()) {

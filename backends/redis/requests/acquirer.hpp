@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/connection/servers.hpp"
 #include "backends/redis/requests/answers.hpp"

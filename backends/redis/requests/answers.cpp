@@ -117,7 +117,7 @@ Result<ReleaseAnswer> read_release(const Reply& reply) {
 namespace {
 
 // The holders of a read-write lock or semaphore: remaining ms, whether it shares, "token holder", each.
-Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space space) {
+Result<LockInfo> read_shared(const Reply& reply, const std::string& name, LockKind kind) {
   const auto refuse = [&] { return unexpected("the inspect script", reply); };
   if (!is_array_of(reply, 4)) return refuse();
   const Reply& permits = reply.elements[0];
@@ -128,7 +128,7 @@ Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space 
       !holders.is(Type::array) || holders.elements.size() % 3 != 0) {
     return refuse();
   }
-  LockInfo info{.name = name, .held = !holders.elements.empty(), .space = space};
+  LockInfo info{.name = name, .held = !holders.elements.empty(), .kind = kind};
   info.waiters = static_cast<std::uint64_t>(waiters.integer);
   if (last.is(Type::string)) {
     const auto token = parse_token(last.text);
@@ -144,7 +144,7 @@ Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space 
     if (!remaining.is(Type::integer) || remaining.integer <= 0 || !is_flag(shares) || !record.is(Type::string)) {
       return refuse();
     }
-    const bool reads = space == Space::read_write && shares.integer == 1;
+    const bool reads = kind == LockKind::read_write && shares.integer == 1;
     HolderInfo holder{.mode = reads ? Mode::shared : Mode::exclusive, .remaining = saturate(remaining.integer)};
     if (const std::size_t end = record.text.find(' '); end != std::string::npos) {
       holder.token = parse_token(record.text.substr(0, end)).value_or(FencingToken());
@@ -157,7 +157,7 @@ Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space 
     info.holders.push_back(std::move(holder));
   }
   if (!info.held && waiters.integer == 0) return info;
-  if ((permits.integer > 0) != (space == Space::semaphore)) {
+  if ((permits.integer > 0) != (kind == LockKind::semaphore)) {
     return Failure{errc::protocol, "another kind of lock has the name " + util::quoted(name)};
   }
   info.permits = static_cast<std::uint32_t>(permits.integer);
@@ -166,8 +166,8 @@ Result<LockInfo> read_shared(const Reply& reply, const std::string& name, Space 
 
 }  // namespace
 
-Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space space) {
-  if (several_hold(space)) return read_shared(reply, name, space);
+Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, LockKind kind) {
+  if (several_hold(kind)) return read_shared(reply, name, kind);
   const auto refuse = [&] { return unexpected("the inspect script", reply); };
   if (!is_array_of(reply, 4)) return refuse();
   const Reply& value = reply.elements[0];
@@ -179,7 +179,7 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space
     return refuse();
   }
   if (remaining.integer < -2 || waiters.integer < 0) return refuse();
-  LockInfo info{.name = name, .held = value.is(Type::string), .space = space};
+  LockInfo info{.name = name, .held = value.is(Type::string), .kind = kind};
   if (info.held && remaining.integer >= 0) info.remaining = saturate(remaining.integer);
   info.waiters = static_cast<std::uint64_t>(waiters.integer);
   if (fence.is(Type::string)) {
@@ -189,7 +189,7 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space
     const bool confirmed = record->value == value.text;
     if (info.held && confirmed) set_holder(info, record->holder);
     // Who was granted the lead does not know it yet.
-    if (space == Space::election && !confirmed) {
+    if (kind == LockKind::election && !confirmed) {
       info.held = false;
       info.remaining.reset();
     }

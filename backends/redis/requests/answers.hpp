@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/connection/reply.hpp"
 
@@ -38,7 +38,8 @@ struct ReleaseAnswer {
 [[nodiscard]] Result<bool> read_forget(const Reply& reply);
 [[nodiscard]] Result<ReleaseAnswer> read_release(const Reply& reply);
 // waiters is left out unless we can count them.
-[[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, Space space = Space::lock);
+[[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name,
+                                            LockKind kind = LockKind::lock);
 
 // A non-negative number in reply to a command that answers one.
 [[nodiscard]] Result<std::uint64_t> read_number(const Reply& reply);

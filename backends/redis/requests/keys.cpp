@@ -79,8 +79,8 @@ bool has_hash_tag(std::string_view key) noexcept {
   return hashed_part(key).size() < key.size();
 }
 
-std::string lock_key(std::string_view prefix, std::string_view name, Space space) {
-  return common::kind_prefix(prefix, space, name);
+std::string lock_key(std::string_view prefix, std::string_view name, LockKind kind) {
+  return common::kind_prefix(prefix, kind, name);
 }
 
 namespace {
@@ -113,11 +113,11 @@ std::string encoded(std::string_view name, bool braces) {
 
 }  // namespace
 
-std::string lock_key(const Options& options, std::string_view name, Space space) {
-  std::string key = lock_key(options.prefix, name, space);
+std::string lock_key(const Options& options, std::string_view name, LockKind kind) {
+  std::string key = lock_key(options.prefix, name, kind);
   if (!options.cluster) return key;
   const bool usable = has_usable_braces(key);
-  return usable && !looks_encoded(name) ? key : lock_key(options.prefix, encoded(name, !usable), space);
+  return usable && !looks_encoded(name) ? key : lock_key(options.prefix, encoded(name, !usable), kind);
 }
 
 std::string name_in(const Options& options, std::string_view behind_prefix) {
@@ -148,8 +148,8 @@ Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys) {
   return words;
 }
 
-Keys keys_of(std::string_view prefix, std::string_view name, Space space) {
-  std::string key = lock_key(prefix, name, space);
+Keys keys_of(std::string_view prefix, std::string_view name, LockKind kind) {
+  std::string key = lock_key(prefix, name, kind);
   std::string queue = derived(key, queue_suffix);
   std::string alive = derived(key, alive_suffix);
   std::string fence = derived(key, fence_suffix);
@@ -214,11 +214,11 @@ std::string client_channel(std::string_view client) {
 }
 
 std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client) {
-  const std::size_t space = text.find(' ');
-  const auto owner = owner_in(text.substr(0, space), client);
+  const std::size_t kind = text.find(' ');
+  const auto owner = owner_in(text.substr(0, kind), client);
   if (!owner) return std::nullopt;
-  if (space == std::string_view::npos) return WakeUp{*owner, std::nullopt};
-  const auto ms = util::parse_number<std::uint32_t>(text.substr(space + 1));  // leases are a day at most
+  if (kind == std::string_view::npos) return WakeUp{*owner, std::nullopt};
+  const auto ms = util::parse_number<std::uint32_t>(text.substr(kind + 1));  // leases are a day at most
   if (!ms) return std::nullopt;
   return WakeUp{*owner, std::chrono::milliseconds(*ms)};
 }

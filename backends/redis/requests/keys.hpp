@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/redis/connection/command.hpp"
@@ -23,19 +23,19 @@ struct Keys {
   std::string fence;  // the last fencing token and whose it is
 };
 
-[[nodiscard]] Keys keys_of(std::string_view prefix, std::string_view name, Space space = Space::lock);
+[[nodiscard]] Keys keys_of(std::string_view prefix, std::string_view name, LockKind kind = LockKind::lock);
 
 enum class Key { lock, queue, alive, fence };
 // Each kind of locks has a prefix of its own: "dlock:", "dlock.rw:", "dlock.sem:", "dlock.elect:"; or "x", "x.rw", ...
 // Without a prefix the key is the name, whatever kind it is of.
-[[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name, Space space = Space::lock);
+[[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name, LockKind kind = LockKind::lock);
 // On a cluster, a name whose braces would put the keys beside the lock's into other slots is percent-encoded, and so is
 // one that looks as if it were.
-[[nodiscard]] std::string lock_key(const Options& options, std::string_view name, Space space);
+[[nodiscard]] std::string lock_key(const Options& options, std::string_view name, LockKind kind);
 // The name, of what is behind the prefix in a lock's key.
 [[nodiscard]] std::string name_in(const Options& options, std::string_view behind_prefix);
-[[nodiscard]] inline std::string prefix_of(std::string_view prefix, Space space) {
-  return lock_key(prefix, "", space);
+[[nodiscard]] inline std::string prefix_of(std::string_view prefix, LockKind kind) {
+  return lock_key(prefix, "", kind);
 }
 // What a script is given first: how many keys, and these keys of a lock.
 [[nodiscard]] Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys);

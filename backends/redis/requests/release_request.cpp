@@ -12,20 +12,20 @@ namespace dlock::redis {
 
 namespace {
 
-Command release_words(Space space, const std::string& lock_key, const std::string& value, bool leave) {
-  Command words = several_hold(space) ? with_keys(lock_key, {Key::lock, Key::queue, Key::alive, Key::fence})
-                                      : with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
+Command release_words(LockKind kind, const std::string& lock_key, const std::string& value, bool leave) {
+  Command words = several_hold(kind) ? with_keys(lock_key, {Key::lock, Key::queue, Key::alive, Key::fence})
+                                     : with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
   words.add({value, in_milliseconds(grant_for), leave ? "leave" : "stay"});
   return words;
 }
 
 class Release : public std::enable_shared_from_this<Release> {
  public:
-  Release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
+  Release(Servers& servers, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
           TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done)
       : servers_(servers),
         line_(line),
-        space_(space),
+        space_(kind),
         lock_key_(std::move(lock_key)),
         value_(std::move(value)),
         leave_(leave),
@@ -53,7 +53,7 @@ class Release : public std::enable_shared_from_this<Release> {
 
   Servers& servers_;
   const Line line_;
-  const Space space_;
+  const LockKind space_;
   const std::string lock_key_;
   const std::string value_;
   const bool leave_;
@@ -64,33 +64,33 @@ class Release : public std::enable_shared_from_this<Release> {
 
 }  // namespace
 
-void request_release(Servers& servers, Line line, Space space, std::string lock_key, std::string value, bool leave,
+void request_release(Servers& servers, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
                      TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done) {
-  std::make_shared<Release>(servers, line, space, std::move(lock_key), std::move(value), leave, deadline,
+  std::make_shared<Release>(servers, line, kind, std::move(lock_key), std::move(value), leave, deadline,
                             std::move(done))
       ->ask();
 }
 
-void release_at_the_end(Servers& servers, Space space, const std::string& lock_key, const std::string& value) {
+void release_at_the_end(Servers& servers, LockKind kind, const std::string& lock_key, const std::string& value) {
   servers.of(lock_key)
       .line(Line::acquires)
-      .last_word(release_script(space, servers.are_a_cluster()), release_words(space, lock_key, value, true));
+      .last_word(release_script(kind, servers.are_a_cluster()), release_words(kind, lock_key, value, true));
 }
 
-Releases::Ask release_requests(Servers& servers, Space space, std::string client,
+Releases::Ask release_requests(Servers& servers, LockKind kind, std::string client,
                                std::function<void()> publish_forbidden) {
   using Reason = Releases::Reason;
-  return [&servers, space, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
+  return [&servers, kind, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
              const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline, Releases::Answer done) {
     const bool leave = reason == Reason::give_up;
-    std::string key = lock_key(servers.options(), name, space);
+    std::string key = lock_key(servers.options(), name, kind);
     // Who gave up asks again and again, as waiters do.
     Server& first = servers.of(key);
     if (leave && !first.outage().may_ask()) {
       return first.commands().answer_later([done = std::move(done), why = first.outage().why()] { done(why); });
     }
     request_release(
-        servers, leave ? Line::acquires : Line::common, space, std::move(key), value_of(client, owner), leave, deadline,
+        servers, leave ? Line::acquires : Line::common, kind, std::move(key), value_of(client, owner), leave, deadline,
         [leave, publish_forbidden, done = std::move(done)](Server* server, const Result<ReleaseAnswer>& answer) {
           if (!answer.ok()) {
             if (server != nullptr) server->outage().failed(answer.failure());

@@ -24,7 +24,7 @@ Command words_of(const std::string& key, const std::string& client, const Grant&
 }
 
 std::string what(const Grant& grant) {
-  return std::string(to_string(grant.space)) + " \"" + grant.name + '"';
+  return std::string(to_string(grant.kind)) + " \"" + grant.name + '"';
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ void Renewals::fail(Renewal& renewal, Failure why) {
 }
 
 std::string Renewals::key_of(const Grant& grant) const {
-  return lock_key(servers_.options(), grant.name, grant.space);
+  return lock_key(servers_.options(), grant.name, grant.kind);
 }
 
 void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
@@ -49,7 +49,7 @@ void Renewals::renew(const Grant& grant, Backend::RenewHandler done) {
     enqueue(server, renewal);
     return start_if_idle(server);
   }
-  (void)servers_.run(Line::renewals, key, renew_script(grant.space), words_of(key, client_, grant), renewal->deadline,
+  (void)servers_.run(Line::renewals, key, renew_script(grant.kind), words_of(key, client_, grant), renewal->deadline,
                      [renewal](Server* server, const Result<Reply>& reply, TimePoint sent) {
                        if (!reply.ok()) return fail(*renewal, reply.failure());
                        answered(*server, *renewal, reply, sent);
@@ -96,7 +96,7 @@ void Renewals::start_if_idle(Server& server) {
     }
     const Grant& grant = renewal->grant;
     (void)commands.run(
-        renew_script(grant.space), words_of(key_of(grant), client_, grant), renewal->deadline,
+        renew_script(grant.kind), words_of(key_of(grant), client_, grant), renewal->deadline,
         [this, &server, renewal](const Result<Reply>& reply, TimePoint sent) { replied(server, renewal, reply, sent); },
         AtTheEnd::dropped, renewal->asking);
   }

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/connection/servers.hpp"
 

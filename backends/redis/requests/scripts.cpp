@@ -251,26 +251,26 @@ constexpr Script elect_definition = {"acquire", text_of(elect_whole), "7a3f15831
 
 }  // namespace
 
-const Script& acquire_script(Space space, bool sharded) noexcept {
+const Script& acquire_script(LockKind kind, bool sharded) noexcept {
   static const Sharded lock(acquire_definition, "7b74d05d700013346a38f29a163c221a8d5e7281");
   static const Sharded shared(sharing_acquire_script(), "2889635763db966078dd1d7d995df7b873fb4635");
   static const Sharded election(elect_definition, "e6c0003c020067b7f2228e6011a08cf31589a38d");
-  if (space == Space::election) return election.script(sharded);
-  return (several_hold(space) ? shared : lock).script(sharded);
+  if (kind == LockKind::election) return election.script(sharded);
+  return (several_hold(kind) ? shared : lock).script(sharded);
 }
-const Script& renew_script(Space space) noexcept {
-  return several_hold(space) ? sharing_renew_script() : renew_definition;
+const Script& renew_script(LockKind kind) noexcept {
+  return several_hold(kind) ? sharing_renew_script() : renew_definition;
 }
-const Script& release_script(Space space, bool sharded) noexcept {
+const Script& release_script(LockKind kind, bool sharded) noexcept {
   static const Sharded lock(release_definition, "ef9bac054cb0b41eb49ae7b6c32426a92a74b3af");
   static const Sharded shared(sharing_release_script(), "a78971be4142fb72c80820ba346b331796c800cd");
-  return (several_hold(space) ? shared : lock).script(sharded);
+  return (several_hold(kind) ? shared : lock).script(sharded);
 }
-const Script& inspect_script(Space space) noexcept {
-  return several_hold(space) ? sharing_inspect_script() : inspect_definition;
+const Script& inspect_script(LockKind kind) noexcept {
+  return several_hold(kind) ? sharing_inspect_script() : inspect_definition;
 }
-const Script& forget_script(Space space) noexcept {
-  return several_hold(space) ? sharing_forget_script() : forget_definition;
+const Script& forget_script(LockKind kind) noexcept {
+  return several_hold(kind) ? sharing_forget_script() : forget_definition;
 }
 
 }  // namespace dlock::redis

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/info.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/connection/command_client.hpp"
 #include "backends/redis/options.hpp"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string_view>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"

@@ -20,9 +20,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
-#include <dlock/result.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/result.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/redis/connection/command_client.hpp"

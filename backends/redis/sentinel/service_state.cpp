@@ -59,10 +59,10 @@ std::vector<SentinelId> read_sentinels(const Reply& reply) {
 std::optional<common::Host> switched_to(std::string_view message, std::string_view service) {
   std::array<std::string_view, 5> words;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t space = message.find(' ');
-    if ((space == std::string_view::npos) != (i + 1 == words.size())) return std::nullopt;
-    words.at(i) = message.substr(0, space);
-    message.remove_prefix(space == std::string_view::npos ? message.size() : space + 1);
+    const std::size_t kind = message.find(' ');
+    if ((kind == std::string_view::npos) != (i + 1 == words.size())) return std::nullopt;
+    words.at(i) = message.substr(0, kind);
+    message.remove_prefix(kind == std::string_view::npos ? message.size() : kind + 1);
   }
   if (words[0] != service) return std::nullopt;
   return host_of(words[3], words[4]);

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/result.hpp>
+#include <dlock/spi/result.hpp>
 
 #include "backends/common/host.hpp"
 #include "backends/redis/connection/reply.hpp"

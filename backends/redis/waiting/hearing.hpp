@@ -7,9 +7,9 @@
 #include <functional>
 #include <string>
 
-#include <dlock/backoff.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/redis/connection/servers.hpp"
 #include "backends/redis/connection/subscriptions.hpp"

@@ -116,11 +116,11 @@ void QueueClient::unsubscribed() {
 QueueContention::QueueContention(QueueClient& client, const LockRequest& request, GrantSink& sink)
     : client_(client),
       request_(request),
-      lock_key_(redis::lock_key(client.servers_.options(), request.name, request.space)),
+      lock_key_(redis::lock_key(client.servers_.options(), request.name, request.kind)),
       hearing_(client.join(lock_key_)),
       sink_(sink),
       machine_([&executor = client.executor_] { return executor.random(); },
-               client.servers_.options().prefix.empty() && !several_hold(request.space)),
+               client.servers_.options().prefix.empty() && !several_hold(request.kind)),
       timer_(client.executor_) {}
 
 QueueContention::~QueueContention() {
@@ -153,7 +153,7 @@ void QueueContention::follow(QueueMachine::Step step, const Failure& why, const 
     case Report::granted: {
       const TimePoint valid_until = lease_valid_until(sent, request_.lease);
       return sink_.granted(
-          {request_.name, request_.owner, answer.token, valid_until, request_.lease, request_.space, request_.mode});
+          {request_.name, request_.owner, answer.token, valid_until, request_.lease, request_.kind, request_.mode});
     }
     case Report::busy:
       return sink_.busy();

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <dlock/backend.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/redis/connection/subscriptions.hpp"
 #include "backends/redis/requests/acquirer.hpp"

@@ -10,7 +10,7 @@
 #include <functional>
 #include <optional>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/requests/answers.hpp"
 

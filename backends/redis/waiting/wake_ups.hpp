@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/common/watchers.hpp"
 #include "backends/redis/connection/subscriptions.hpp"

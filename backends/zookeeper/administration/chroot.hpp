@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/zookeeper/connection/session.hpp"
 #include "backends/zookeeper/options.hpp"

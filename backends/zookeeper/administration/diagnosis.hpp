@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/zookeeper/administration/four_letter.hpp"
 #include "backends/zookeeper/connection/session.hpp"

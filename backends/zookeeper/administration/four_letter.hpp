@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/backend.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/common/stream.hpp"
 #include "backends/zookeeper/options.hpp"

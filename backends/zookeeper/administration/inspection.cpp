@@ -104,8 +104,8 @@ void Inspection::session_refused(const Failure& why) {
 
 // --- One lock --------------------------------------------------------------------------------------------------------
 
-Inspection::Subject Inspection::subject(Space space, const std::string& name) const {
-  return {space, name, lock_path(options_.prefix, name, space)};
+Inspection::Subject Inspection::subject(LockKind kind, const std::string& name) const {
+  return {kind, name, lock_path(options_.prefix, name, kind)};
 }
 
 void Inspection::look(const Subject& lock, int attempts_left, Age age, SightHandler done) {
@@ -139,7 +139,7 @@ void Inspection::look(const Subject& lock, int attempts_left, Age age, SightHand
 
 void Inspection::look_at_queue(const Subject& lock, Sight sight, const std::vector<std::string>& children,
                                int attempts_left, SightHandler done) {
-  const Queue queue = judge_queue(options_.layout, lock.path, children, lock.space);
+  const Queue queue = judge_queue(options_.layout, lock.path, children, lock.kind);
   if (queue.problem) return done(*queue.problem);
   sight.members = queue.members.size();
   for (const Queue::Member& member : queue.holders()) {
@@ -196,8 +196,8 @@ void Inspection::looked_at_holders(const Subject& lock, Sight sight, int attempt
 namespace {
 
 // What the data of a node says of its owner; foreign programs put anything there.
-std::string_view holder_in(std::string_view data, Space space) {
-  const bool more = space == Space::election || space == Space::semaphore;  // behind a line feed
+std::string_view holder_in(std::string_view data, LockKind kind) {
+  const bool more = kind == LockKind::election || kind == LockKind::semaphore;  // behind a line feed
   const std::string_view holder = data.substr(0, more ? data.find('\n') : std::string_view::npos);
   return util::problem_with_name(holder) || holder == request_to_let_go ? std::string_view() : holder;
 }
@@ -205,30 +205,30 @@ std::string_view holder_in(std::string_view data, Space space) {
 }  // namespace
 
 LockInfo Inspection::info_of(const Subject& lock, const Sight& sight) const {
-  LockInfo info{.name = lock.name, .held = sight.held(), .space = lock.space};
+  LockInfo info{.name = lock.name, .held = sight.held(), .kind = lock.kind};
   for (const Holder& each : sight.holders) {
-    const std::string_view holder = holder_in(each.node.data, lock.space);
+    const std::string_view holder = holder_in(each.node.data, lock.kind);
     const FencingToken token(static_cast<std::uint64_t>(each.node.stat.created));
-    if (lock.space == Space::election && !holder.empty()) {
+    if (lock.kind == LockKind::election && !holder.empty()) {
       set_holder(info, each.node.data);
     } else if (&each == &sight.holders.front()) {
       info.holder = holder;
     }
     info.token = std::max(info.token, token);
-    if (lock.space == Space::read_write || lock.space == Space::semaphore) {
+    if (lock.kind == LockKind::read_write || lock.kind == LockKind::semaphore) {
       info.holders.push_back({.holder = std::string(holder), .mode = each.mode, .token = token});
     }
   }
-  if (lock.space == Space::semaphore) info.permits = sight.permits;
+  if (lock.kind == LockKind::semaphore) info.permits = sight.permits;
   if (options_.strategy != Strategy::ephemeral) {
     info.waiters = sight.members - std::min(sight.members, sight.holders.size());
   }
   return info;
 }
 
-void Inspection::inspect(Space space, const std::string& name, Backend::Handler<LockInfo> done) {
+void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
   const auto question = Question<LockInfo>::start(*this, std::move(done));
-  when_ready(*question, [this, lock = subject(space, name), question] {
+  when_ready(*question, [this, lock = subject(kind, name), question] {
     look(lock, max_attempts, Age::of_question, [this, lock, question](Result<Sight> sight) {
       if (!sight.ok()) return question->answer(sight.failure());
       question->answer(info_of(lock, sight.value()));
@@ -250,11 +250,11 @@ std::vector<std::string> Inspection::names_among(const std::vector<std::string>&
   return names;
 }
 
-void Inspection::list(Space space, Backend::Handler<std::vector<LockInfo>> done) {
+void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
   const auto question = Question<std::vector<LockInfo>>::start(*this, std::move(done));
-  const auto look_at = [this, space, question](const std::string& name, const common::Survey::Answer& answer) {
+  const auto look_at = [this, kind, question](const std::string& name, const common::Survey::Answer& answer) {
     if (question->answered()) return answer(Failure{errc::unavailable, "too late"});
-    const Subject lock = subject(space, name);
+    const Subject lock = subject(kind, name);
     look(lock, max_attempts, Age::of_session, [this, lock, answer](Result<Sight> sight) {
       if (!sight.ok() && sight.failure().code != errc::protocol) return answer(sight.failure());
       if (!sight.ok()) return answer(std::optional<LockInfo>());  // of another layout, or no lock: not one of ours
@@ -263,9 +263,9 @@ void Inspection::list(Space space, Backend::Handler<std::vector<LockInfo>> done)
       answer(there ? std::optional(info_of(lock, what)) : std::nullopt);
     });
   };
-  when_ready(*question, [this, space, question, look_at] {
+  when_ready(*question, [this, kind, question, look_at] {
     requests_.children_latest(
-        options_.prefix.empty() ? "/" : space_path(options_.prefix, space),
+        options_.prefix.empty() ? "/" : space_path(options_.prefix, kind),
         [this, question, look_at](const Outcome& outcome, const std::vector<std::string>& children) {
           if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
             return question->answer(unanswered_question(outcome.failure));
@@ -278,9 +278,9 @@ void Inspection::list(Space space, Backend::Handler<std::vector<LockInfo>> done)
 
 // --- Breaking --------------------------------------------------------------------------------------------------------
 
-void Inspection::break_lock(Space space, const std::string& name, Backend::Handler<bool> done) {
+void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done) {
   const auto question = Question<bool>::start(*this, std::move(done));
-  when_ready(*question, [this, lock = subject(space, name), question] { break_one(lock, max_attempts, question); });
+  when_ready(*question, [this, lock = subject(kind, name), question] { break_one(lock, max_attempts, question); });
 }
 
 void Inspection::break_one(const Subject& lock, int attempts_left, const std::shared_ptr<Question<bool>>& question) {
@@ -323,7 +323,7 @@ void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std
   }
   const auto question = Question<std::vector<std::string>>::start(*this, std::move(done));
   when_ready(*question,
-             [this, lock = subject(what.space, what.name), question] { forget_one(lock, max_attempts, question); });
+             [this, lock = subject(what.kind, what.name), question] { forget_one(lock, max_attempts, question); });
 }
 
 void Inspection::forget_one(const Subject& lock, int attempts_left,

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/options.hpp"
@@ -23,10 +23,10 @@ class Inspection {
   Inspection(Executor& executor, const Options& options, Requests& requests);
   ~Inspection();
 
-  void inspect(Space space, const std::string& name, Backend::Handler<LockInfo> done);
-  void list(Space space, Backend::Handler<std::vector<LockInfo>> done);
+  void inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done);
+  void list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done);
   // Removes the nodes of those who hold it.
-  void break_lock(Space space, const std::string& name, Backend::Handler<bool> done);
+  void break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done);
   // Removes the node of the lock, at any time: tokens are the ensemble's.
   void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
 
@@ -40,7 +40,7 @@ class Inspection {
   class Question;
   // A lock that is asked about.
   struct Subject {
-    Space space;
+    LockKind kind;
     std::string name;
     std::string path;
   };
@@ -64,7 +64,7 @@ class Inspection {
   enum class Age { of_question, of_session };
   using SightHandler = std::function<void(Result<Sight>)>;
 
-  [[nodiscard]] Subject subject(Space space, const std::string& name) const;
+  [[nodiscard]] Subject subject(LockKind kind, const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names_among(const std::vector<std::string>& children) const;
   void when_ready(const AnyQuestion& question, std::function<void()> ask);
   void look(const Subject& lock, int attempts_left, Age age, SightHandler done);

@@ -41,9 +41,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backoff.hpp>
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/reconnect.hpp"
 #include "backends/zookeeper/connection/handle.hpp"

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/zookeeper/connection/session.hpp"
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backoff.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 namespace dlock::zookeeper {
 

@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include <dlock/backend.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"

@@ -65,10 +65,10 @@ std::optional<std::int64_t> sequence_after(std::string_view marker, std::string_
   return parse_sequence(name.substr(found + marker.size()));
 }
 
-constexpr unsigned bit(Space space) {
-  return 1U << static_cast<unsigned>(space);
+constexpr unsigned bit(LockKind kind) {
+  return 1U << static_cast<unsigned>(kind);
 }
-constexpr unsigned locks = bit(Space::lock) | bit(Space::election);
+constexpr unsigned locks = bit(LockKind::lock) | bit(LockKind::election);
 
 struct Marker {
   std::string_view text;
@@ -85,11 +85,12 @@ constexpr std::string_view permit_marker = "-permit-of-";
 // and its WriteLock are the same, so its readers are of both.
 constexpr std::array markers = {
     Marker{"-lock-", false, "Curator's and go-zk's (layout=curator)", locks, Layout::curator},
-    Marker{"__lock__", false, "kazoo's (layout=kazoo)", locks | bit(Space::read_write), Layout::kazoo},
-    Marker{"__rlock__", false, "kazoo's (layout=kazoo)", locks | bit(Space::read_write), Layout::kazoo, Mode::shared},
-    Marker{"__READ__", false, "Curator's read-write lock", bit(Space::read_write), Layout::curator, Mode::shared},
-    Marker{"__WRIT__", false, "Curator's read-write lock", bit(Space::read_write), Layout::curator},
-    Marker{permit_marker, false, "dlock's semaphore", bit(Space::semaphore)},
+    Marker{"__lock__", false, "kazoo's (layout=kazoo)", locks | bit(LockKind::read_write), Layout::kazoo},
+    Marker{"__rlock__", false, "kazoo's (layout=kazoo)", locks | bit(LockKind::read_write), Layout::kazoo,
+           Mode::shared},
+    Marker{"__READ__", false, "Curator's read-write lock", bit(LockKind::read_write), Layout::curator, Mode::shared},
+    Marker{"__WRIT__", false, "Curator's read-write lock", bit(LockKind::read_write), Layout::curator},
+    Marker{permit_marker, false, "dlock's semaphore", bit(LockKind::semaphore)},
     Marker{"-latch-", false, "Curator's leader latch"},
     Marker{"-lease-", false, "Curator's semaphore"},
     Marker{"lock-", true, "of nodes called lock-<number>"},
@@ -169,14 +170,14 @@ std::optional<std::string> decode_name(std::string_view component) {
   return name;
 }
 
-std::string space_path(std::string_view prefix, Space space) {
+std::string space_path(std::string_view prefix, LockKind kind) {
   std::string path(prefix);
-  if (!path.empty()) path += common::kind_suffix(space);
+  if (!path.empty()) path += common::kind_suffix(kind);
   return path;
 }
 
-std::string lock_path(std::string_view prefix, std::string_view name, Space space) {
-  std::string path = space_path(prefix, space);
+std::string lock_path(std::string_view prefix, std::string_view name, LockKind kind) {
+  std::string path = space_path(prefix, kind);
   path += '/';
   path += encode_name(name);
   return path;
@@ -203,20 +204,20 @@ std::string guid_text(Layout layout, const OwnerId& random) {
 std::string queue_node_prefix(Layout layout, std::string_view guid, const Claim& claim) {
   std::string name(guid);
   const bool shared = claim.mode == Mode::shared;
-  if (claim.space == Space::semaphore) {
+  if (claim.kind == LockKind::semaphore) {
     return "_c_" + name + std::string(permit_marker) + std::to_string(claim.permits) + "-";
   }
   if (layout == Layout::kazoo) return name + (shared ? "__rlock__" : "__lock__");
-  if (claim.space != Space::read_write) return "_c_" + name + "-lock-";
+  if (claim.kind != LockKind::read_write) return "_c_" + name + "-lock-";
   return "_c_" + name + (shared ? "-__READ__" : "-__WRIT__");
 }
 
-QueueNode parse_queue_node(Layout layout, std::string_view name, Space space) noexcept {
+QueueNode parse_queue_node(Layout layout, std::string_view name, LockKind kind) noexcept {
   for (const Marker& marker : markers) {
     QueueNode node{.kind = QueueNode::Kind::member};
     if (!fits(marker, name, node)) continue;
-    if ((marker.ours & bit(space)) != 0 && marker.of.value_or(layout) == layout) {
-      if (space == Space::read_write) node.mode = marker.mode;
+    if ((marker.ours & bit(kind)) != 0 && marker.of.value_or(layout) == layout) {
+      if (kind == LockKind::read_write) node.mode = marker.mode;
       return node;
     }
     return {.kind = QueueNode::Kind::foreign, .layout = marker.layout};

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
 #include "backends/zookeeper/options.hpp"
@@ -31,9 +31,9 @@ namespace dlock::zookeeper {
 
 // The node below which the locks of a kind are: each has its own, beside the prefix, which is "" or "/a/b". Below the
 // root all kinds are in one place, and the user keeps their names apart.
-[[nodiscard]] std::string space_path(std::string_view prefix, Space space);
+[[nodiscard]] std::string space_path(std::string_view prefix, LockKind kind);
 // The lock's node.
-[[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name, Space space = Space::lock);
+[[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name, LockKind kind = LockKind::lock);
 [[nodiscard]] std::string_view last_component(std::string_view path) noexcept;
 
 // --- Children of a lock's node ---------------------------------------------------------------------------------------
@@ -43,8 +43,8 @@ namespace dlock::zookeeper {
 
 // What a node in a queue is there for, as its name says.
 struct Claim {
-  Space space = Space::lock;
-  Mode mode = Mode::exclusive;  // `shared` with Space::read_write only
+  LockKind kind = LockKind::lock;
+  Mode mode = Mode::exclusive;  // `shared` with LockKind::read_write only
   std::uint32_t permits = 1;    // of a semaphore: how many hold it at most
 };
 
@@ -67,7 +67,7 @@ struct QueueNode {
 };
 
 // A node in the queue of a lock of that kind.
-[[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name, Space space = Space::lock) noexcept;
+[[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name, LockKind kind = LockKind::lock) noexcept;
 
 // A client that wants a lease of Curator's semaphore has a node below the first, then below both, then below the
 // second.

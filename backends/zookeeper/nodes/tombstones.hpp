@@ -12,8 +12,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <dlock/backoff.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/zookeeper/nodes/requests.hpp"
 

@@ -48,7 +48,7 @@ Ephemeral::Attempt* Ephemeral::find(AttemptId id) const {
 void Ephemeral::try_acquire(const LockRequest& request, TryHandler done) {
   const AttemptId id = ++next_id_;
   auto attempt = std::make_unique<Attempt>(host_.executor(), request, std::move(done));
-  attempt->path = lock_path(options_.prefix, request.name, request.space);
+  attempt->path = lock_path(options_.prefix, request.name, request.kind);
   // A little before the core stops waiting, so that it hears the reason.
   attempt->timer.arm(saturating_add(host_.executor().now(), options_.response_timeout / 4 * 3), [this, id] {
     Failure why = requests_.session().problem();
@@ -184,7 +184,7 @@ void Ephemeral::grant(AttemptId id, const Stat& stat) {
                     .token = FencingToken(static_cast<std::uint64_t>(stat.created)),
                     .valid_until = session.valid_until(),
                     .lease = session.granted_timeout(),
-                    .space = attempt.request.space};
+                    .kind = attempt.request.kind};
   const auto is_this = [created = stat.created](const Stat& found) { return found.created == created; };
   holds_.add(grant,
              {.lock_path = attempt.path,
@@ -227,7 +227,7 @@ bool Ephemeral::unclaimed(const std::string& path, std::int64_t created) const {
 
 void Ephemeral::abandon(const LockRequest& request) {
   if (unresolved_.erase(request.owner) == 0) return;
-  const std::string path = lock_path(options_.prefix, request.name, request.space);
+  const std::string path = lock_path(options_.prefix, request.name, request.kind);
   Session& session = requests_.session();
   const auto is_this = [this, path, session_id = session.id(), mine = std::int64_t{0}](const Stat& found) mutable {
     if (found.owner != session_id) return false;

@@ -13,7 +13,7 @@
 #include <string>
 #include <unordered_map>
 
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"

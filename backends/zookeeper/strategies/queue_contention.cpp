@@ -19,7 +19,7 @@ constexpr std::chrono::nanoseconds poll_min = seconds(1);
 constexpr std::chrono::nanoseconds poll_max = seconds(2);
 
 Claim claim_of(const LockRequest& request) {
-  return {.space = request.space, .mode = request.mode, .permits = request.permits};
+  return {.kind = request.kind, .mode = request.mode, .permits = request.permits};
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ QueueContention::QueueContention(Sequential& client, std::uint64_t id, const Loc
       id_(id),
       request_(request),
       sink_(sink),
-      lock_path_(lock_path(client.options_.prefix, request.name, request.space)),
+      lock_path_(lock_path(client.options_.prefix, request.name, request.kind)),
       herd_(request.wait && client.options_.strategy == Strategy::sequential_herd),
       walk_(claim_of(request), herd_),
       place_(client.requests_, client.parents_, client.tombstones_, client.options_.layout, claim_of(request),
@@ -287,7 +287,7 @@ void QueueContention::keep_watching() {
 }
 
 std::optional<Queue> QueueContention::judge(const std::vector<std::string>& children) {
-  Queue queue = judge_queue(client_.options_.layout, lock_path_, children, request_.space);
+  Queue queue = judge_queue(client_.options_.layout, lock_path_, children, request_.kind);
   if (queue.problem) {
     refuse(*queue.problem);
     return std::nullopt;
@@ -313,7 +313,7 @@ void QueueContention::grant() {
                     .token = FencingToken(static_cast<std::uint64_t>(walk_.created())),
                     .valid_until = session.valid_until(),
                     .lease = session.granted_timeout(),
-                    .space = request_.space,
+                    .kind = request_.kind,
                     .mode = request_.mode};
   client_.holds_.add(grant, place_.hand_over(), false);
   client_.busy_.remove(lock_path_);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/zookeeper/strategies/queue_place.hpp"
 #include "backends/zookeeper/strategies/sequential.hpp"

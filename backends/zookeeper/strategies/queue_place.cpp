@@ -72,7 +72,7 @@ void QueuePlace::created(const Outcome& outcome, const Handle::Created& node, co
 void QueuePlace::place(const std::string& node, const Stat& stat, const Handler& done) {
   state_ = State::there;
   node_ = node;
-  position_ = {parse_queue_node(layout_, node, claim_.space).sequence, stat.created};
+  position_ = {parse_queue_node(layout_, node, claim_.kind).sequence, stat.created};
   if (stat.owner == requests_.session().id()) return done({.kind = Answer::Kind::there});
   // Not of this session, so it goes when that one does, whatever becomes of ours.
   give_up();

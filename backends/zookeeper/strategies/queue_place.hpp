@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <dlock/error.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/zookeeper/nodes/node_name.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"

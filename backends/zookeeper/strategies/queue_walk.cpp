@@ -18,11 +18,12 @@ Failure foreign_child(const std::string& lock_path, std::string_view child, std:
                               " has another layout, whose locks do not exclude ours: " + std::string(layout)};
 }
 
-Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children, Space space) {
+Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children,
+                  LockKind kind) {
   Queue queue;
   queue.members.reserve(children.size());
   for (const std::string& child : children) {
-    const QueueNode parsed = parse_queue_node(layout, child, space);
+    const QueueNode parsed = parse_queue_node(layout, child, kind);
     switch (parsed.kind) {
       case QueueNode::Kind::member:
         queue.members.push_back({parsed.sequence, child, parsed.mode, parsed.permits});
@@ -154,7 +155,7 @@ QueueWalk::Step QueueWalk::gone() const {
 }
 
 QueueWalk::Step QueueWalk::seen(std::string_view data) const {
-  if (claim_.space == Space::semaphore && data.ends_with(entered_mark)) return list_again(capacity());
+  if (claim_.kind == LockKind::semaphore && data.ends_with(entered_mark)) return list_again(capacity());
   return {.next = Next::wait};
 }
 
@@ -163,14 +164,14 @@ std::string QueueWalk::entered(std::string_view data) {
 }
 
 bool QueueWalk::only_one_before() const noexcept {
-  const bool others_may_come = herd_ || claim_.space == Space::semaphore ||
-                               (claim_.space == Space::read_write && claim_.mode == Mode::exclusive);
+  const bool others_may_come = herd_ || claim_.kind == LockKind::semaphore ||
+                               (claim_.kind == LockKind::read_write && claim_.mode == Mode::exclusive);
   return !others_may_come && count_before_ == 1;
 }
 
 // before: so many will be before us at the most.
 QueueWalk::Step QueueWalk::list_again(std::size_t before) const {
-  const bool watches_all = herd_ || (claim_.space == Space::semaphore && before <= capacity());
+  const bool watches_all = herd_ || (claim_.kind == LockKind::semaphore && before <= capacity());
   return {.next = watches_all ? Next::watch_list : Next::list};
 }
 
@@ -183,10 +184,10 @@ QueueWalk::Step QueueWalk::decide() {
   if (!rivals_.empty()) return {.next = Next::weigh, .node = rivals_.back()};
   if (!stray_.empty()) return {.next = watched_ ? Next::wait : Next::watch, .node = stray_};
   if (count_before_ < capacity()) {
-    return {.next = claim_.space == Space::semaphore && others_behind_ ? Next::announce : Next::grant};
+    return {.next = claim_.kind == LockKind::semaphore && others_behind_ ? Next::announce : Next::grant};
   }
   if (watched_) return {.next = Next::wait};
-  if (claim_.space == Space::semaphore && count_before_ == capacity()) return {.next = Next::watch_list};
+  if (claim_.kind == LockKind::semaphore && count_before_ == capacity()) return {.next = Next::watch_list};
   return {.next = Next::watch, .node = before_};
 }
 

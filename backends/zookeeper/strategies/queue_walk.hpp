@@ -38,7 +38,7 @@ struct Queue {
 [[nodiscard]] Failure foreign_child(const std::string& lock_path, std::string_view child, std::string_view layout);
 
 [[nodiscard]] Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector<std::string>& children,
-                                Space space = Space::lock);
+                                LockKind kind = LockKind::lock);
 
 // Whose turn it is:
 //
@@ -116,7 +116,9 @@ class QueueWalk {
  private:
   // Whether we wait for it, if it comes before us.
   [[nodiscard]] bool blocks(Mode mode) const noexcept;
-  [[nodiscard]] std::size_t capacity() const noexcept { return claim_.space == Space::semaphore ? claim_.permits : 1; }
+  [[nodiscard]] std::size_t capacity() const noexcept {
+    return claim_.kind == LockKind::semaphore ? claim_.permits : 1;
+  }
   // That the node before us is all that we wait for, and that no other can come before us.
   [[nodiscard]] bool only_one_before() const noexcept;
   [[nodiscard]] Step list_again(std::size_t before) const;

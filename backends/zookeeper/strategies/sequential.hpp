@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"

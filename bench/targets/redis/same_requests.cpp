@@ -30,8 +30,8 @@ RedisSameRequests::RedisSameRequests(const UrlText& url, const redis::Keys& keys
     : connection_(url),
       keys_(keys),
       owner_(own_name()),
-      acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script(Space::lock, sharded).text})),
-      release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script(Space::lock, sharded).text})) {}
+      acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script(LockKind::lock, sharded).text})),
+      release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script(LockKind::lock, sharded).text})) {}
 
 void RedisSameRequests::acquire() {
   const RedisReply reply =

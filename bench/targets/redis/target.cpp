@@ -154,7 +154,7 @@ std::optional<Operations> RedisTarget::operations() {
 // Where the user has a prefix, what is below it need not be ours, except the names that scenarios lock, and floors.
 void RedisTarget::clean_up() {
   std::vector<std::string> starts = {floors_};
-  for (const Space each : {Space::lock, Space::read_write, Space::semaphore}) {
+  for (const LockKind each : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) {
     starts.push_back(redis::lock_key(prefix_, own_prefix_ ? "" : lock_names, each));
   }
   for (const UrlText& master : redis_masters(given())) {

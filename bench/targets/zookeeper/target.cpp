@@ -127,7 +127,7 @@ void ZooKeeperTarget::clean_up() {
     remove_tree(session.get(), floors_);
     return;
   }
-  for (const Space each : {Space::lock, Space::read_write, Space::semaphore}) {
+  for (const LockKind each : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) {
     remove_tree(session.get(), zookeeper::space_path(prefix_, each));
   }
 }

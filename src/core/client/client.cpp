@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "core/client/client_core.hpp"
 #include "core/client/election_impl.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 // Why the service still remembers a name; nothing if it does not.
 std::optional<Failure> why_kept(const LockInfo& info) {
-  const std::string lock = std::string(to_string(info.space)) + " " + util::quoted(info.name);
+  const std::string lock = std::string(to_string(info.kind)) + " " + util::quoted(info.name);
   if (info.held)
     return Failure{errc::timed_out, lock + " is held by " + (info.holder.empty() ? "an unknown client" : info.holder)};
   if (info.waiters.value_or(0) > 0) return Failure{errc::timed_out, lock + " has waiters"};
@@ -60,37 +60,37 @@ DistributedLock Client::lock(std::string name) const& {
 
 ReadWriteLock Client::read_write_lock(std::string name) const& {
   require_good_name(name);
-  require(Space::read_write);
+  require(LockKind::read_write);
   const auto& shard = core_->shard_of(name);
   return ReadWriteLock(
-      std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name), Space::read_write}));
+      std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name), LockKind::read_write}));
 }
 
 Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {
   require_good_name(name);
-  require(Space::semaphore);
+  require(LockKind::semaphore);
   if (permits < 1 || permits > std::numeric_limits<std::int32_t>::max()) {
     throw Error(errc::invalid_argument,
                 "permits: " + std::to_string(permits) + " is not a number from 1 to 2147483647");
   }
   const auto& shard = core_->shard_of(name);
   return Semaphore(std::make_unique<detail::LockImpl>(
-      detail::LockPlace{shard, std::move(name), Space::semaphore, static_cast<std::uint32_t>(permits)}));
+      detail::LockPlace{shard, std::move(name), LockKind::semaphore, static_cast<std::uint32_t>(permits)}));
 }
 
 Election Client::election(std::string name) const& {
   require_good_name(name);
-  require(Space::election);
+  require(LockKind::election);
   const auto& shard = core_->shard_of(name);
   return Election(std::make_unique<detail::ElectionImpl>(detail::ElectionImpl{core_->main(), shard, std::move(name)}));
 }
 
-void Client::require(Space space) const {
+void Client::require(LockKind kind) const {
   const Capabilities& can = core_->context().capabilities;
-  if (can.has(space)) return;
+  if (can.has(kind)) return;
   std::string what = "backend \"" + std::string(can.backend) + "\"";
   if (!can.strategy.empty()) what += " with strategy \"" + std::string(can.strategy) + "\"";
-  throw Error(errc::unsupported, what + " has no " + std::string(to_string(space)) + "s");
+  throw Error(errc::unsupported, what + " has no " + std::string(to_string(kind)) + "s");
 }
 
 MultiLock Client::multi_lock(std::vector<std::string> names) const& {
@@ -116,45 +116,45 @@ const std::string& Client::holder() const noexcept {
   return core_->context().holder;
 }
 
-LockInfo Client::inspect(std::string_view name, Space space) const {
+LockInfo Client::inspect(std::string_view name, LockKind kind) const {
   require_good_name(name);
-  require(space);
-  return detail::ask_or_throw<LockInfo>(core_->main(), [space, name = std::string(name)](Backend& backend, auto done) {
-    backend.inspect(space, name, std::move(done));
+  require(kind);
+  return detail::ask_or_throw<LockInfo>(core_->main(), [kind, name = std::string(name)](Backend& backend, auto done) {
+    backend.inspect(kind, name, std::move(done));
   });
 }
 
-std::vector<LockInfo> Client::list(Space space) const {
-  require(space);
+std::vector<LockInfo> Client::list(LockKind kind) const {
+  require(kind);
   auto locks = detail::ask_or_throw<std::vector<LockInfo>>(
-      core_->main(), [space](Backend& backend, auto done) { backend.list(space, std::move(done)); });
+      core_->main(), [kind](Backend& backend, auto done) { backend.list(kind, std::move(done)); });
   std::sort(locks.begin(), locks.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
   return locks;
 }
 
-bool Client::break_lock(std::string_view name, Space space) const {
+bool Client::break_lock(std::string_view name, LockKind kind) const {
   require_good_name(name);
-  require(space);
-  return detail::ask_or_throw<bool>(core_->main(), [space, name = std::string(name)](Backend& backend, auto done) {
-    backend.break_lock(space, name, std::move(done));
+  require(kind);
+  return detail::ask_or_throw<bool>(core_->main(), [kind, name = std::string(name)](Backend& backend, auto done) {
+    backend.break_lock(kind, name, std::move(done));
   });
 }
 
-bool Client::forget(std::string_view name, Space space) const {
+bool Client::forget(std::string_view name, LockKind kind) const {
   require_good_name(name);
-  require(space);
-  const Forgetting what{.name = std::string(name), .idle = least_idle, .space = space};
+  require(kind);
+  const Forgetting what{.name = std::string(name), .idle = least_idle, .kind = kind};
   const auto removed = detail::ask_or_throw<std::vector<std::string>>(
       core_->main(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
   if (!removed.empty()) return true;
   if (!capabilities().can_inspect) return false;
-  if (const auto reason = why_kept(inspect(name, space))) throw Error(*reason);
+  if (const auto reason = why_kept(inspect(name, kind))) throw Error(*reason);
   return false;
 }
 
-std::vector<std::string> Client::forget_idle(Duration idle, Space space) const {
-  require(space);
-  const Forgetting what{.name = {}, .idle = idle.value(), .space = space};
+std::vector<std::string> Client::forget_idle(Duration idle, LockKind kind) const {
+  require(kind);
+  const Forgetting what{.name = {}, .idle = idle.value(), .kind = kind};
   if (what.idle < least_idle) {
     throw Error(errc::invalid_argument, "idle: must be at least one minute");
   }

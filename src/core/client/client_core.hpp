@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/client.hpp>
 #include <dlock/options.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "core/shard/acquisition.hpp"
 #include "core/shard/client_context.hpp"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <dlock/client.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
 #include "core/spi/registry.hpp"

@@ -15,8 +15,11 @@ namespace {
 
 // A campaign is an acquire of a lock with this candidate's value.
 detail::LockImpl candidate(const detail::ElectionImpl& election, const CampaignOptions& options) {
-  return detail::LockImpl(
-      {.shard = election.shard, .name = election.name, .space = Space::election, .permits = 1, .value = options.value});
+  return detail::LockImpl({.shard = election.shard,
+                           .name = election.name,
+                           .kind = LockKind::election,
+                           .permits = 1,
+                           .value = options.value});
 }
 
 AcquireOptions acquire_options(const CampaignOptions& options) {
@@ -25,7 +28,7 @@ AcquireOptions acquire_options(const CampaignOptions& options) {
 
 Result<LockInfo> ask_who_leads(const detail::ElectionImpl& election) {
   return detail::ask<LockInfo>(election.main, [name = election.name](Backend& backend, const auto& done) {
-    backend.inspect(Space::election, name, done);
+    backend.inspect(LockKind::election, name, done);
   });
 }
 

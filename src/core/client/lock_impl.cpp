@@ -51,7 +51,7 @@ void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completio
 void LockImpl::lock(Mode mode) {
   if (mine().held()) {
     throw Error(Failure{std::make_error_code(std::errc::resource_deadlock_would_occur),
-                        "this thread already holds " + described(space, name)});
+                        "this thread already holds " + described(kind, name)});
   }
   auto options = defaults.get();
   options.wait = forever;

@@ -9,8 +9,8 @@
 
 #include <dlock/detail/completion.hpp>
 #include <dlock/lease.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/options.hpp>
-#include <dlock/space.hpp>
 
 #include "core/client/default_options.hpp"
 #include "core/client/lock_place.hpp"

@@ -7,8 +7,8 @@
 
 #include <dlock/error.hpp>
 #include <dlock/lease.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/options.hpp>
-#include <dlock/space.hpp>
 
 #include "core/shard/acquisition.hpp"
 #include "core/shard/shard.hpp"
@@ -18,13 +18,11 @@ namespace dlock::detail {
 struct LockPlace {
   // Waits for the end of an acquire. An empty lease means that `failure` has a code.
   [[nodiscard]] Lease acquire(Mode mode, const AcquireOptions& options, Failure& failure) const;
-  [[nodiscard]] Target target(Mode mode = Mode::exclusive) const noexcept {
-    return {name, space, mode, permits, value};
-  }
+  [[nodiscard]] Target target(Mode mode = Mode::exclusive) const noexcept { return {name, kind, mode, permits, value}; }
 
   const std::shared_ptr<Shard> shard;
   const std::string name;
-  const Space space = Space::lock;
+  const LockKind kind = LockKind::lock;
   const std::uint32_t permits = 1;
   const std::string value = {};
 };

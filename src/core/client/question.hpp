@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "core/shard/blocking.hpp"
 #include "core/shard/failures.hpp"

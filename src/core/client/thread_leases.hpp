@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <dlock/lease.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "core/client/livelock_backoff.hpp"
 #include "util/immortal.hpp"

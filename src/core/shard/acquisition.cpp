@@ -33,7 +33,7 @@ LockRequest Acquisition::request(const Target& target) const {
           .holder = shard_->context().holder,
           .lease = options_.lease ? options_.lease->value() : shard_->context().lease,
           .wait = options_.wait > Duration(),
-          .space = target.space,
+          .kind = target.kind,
           .mode = target.mode,
           .permits = target.permits,
           .value = std::string(target.value)};
@@ -81,7 +81,7 @@ void Acquisition::start() {
   add(shard_->counters().waiting);
   if (options_.cancel.stop_requested()) {
     return finish(
-        {nullptr, {errc::cancelled, "the wait for " + described(request_.space, request_.name) + " was cancelled"}});
+        {nullptr, {errc::cancelled, "the wait for " + described(request_.kind, request_.name) + " was cancelled"}});
   }
   contend();
   if (finished_) return end_contention();
@@ -150,7 +150,7 @@ void Acquisition::granted(Grant grant) {
     shard_->leases().release_unwanted(grant);
     if (!request_.wait) {
       return abort({errc::unavailable,
-                    "the grant of " + described(request_.space, request_.name) + " came after its lease had expired"});
+                    "the grant of " + described(request_.kind, request_.name) + " came after its lease had expired"});
     }
     shard_->executor().post([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->restart();
@@ -179,7 +179,7 @@ void Acquisition::busy() {
   if (finished_) return;
   deadline_.busy();
   if (!request_.wait) {
-    finish({nullptr, deadline_.verdict(described(request_.space, request_.name))});
+    finish({nullptr, deadline_.verdict(described(request_.kind, request_.name))});
     return;
   }
   check_deadline();
@@ -203,7 +203,7 @@ void Acquisition::failed(Failure why) {
 void Acquisition::check_deadline() {
   if (contending_ || finished_) return;  // start() looks once the contention exists
   if (deadline_.over(shard_->executor().now())) {
-    finish({nullptr, deadline_.verdict(described(request_.space, request_.name))});
+    finish({nullptr, deadline_.verdict(described(request_.kind, request_.name))});
   } else {
     arm_deadline();
   }

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/options.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/task.hpp>
 
 #include "core/shard/acquire_deadline.hpp"
 #include "engine/engine.hpp"
@@ -35,7 +35,7 @@ using AcquireCompletion = Callback<AcquireResult>;
 // What is to be acquired.
 struct Target {
   const std::string& name;
-  Space space = Space::lock;
+  LockKind kind = LockKind::lock;
   Mode mode = Mode::exclusive;
   std::uint32_t permits = 1;
   std::string_view value = {};

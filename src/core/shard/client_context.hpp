@@ -11,7 +11,7 @@
 #include <dlock/clock.hpp>
 #include <dlock/error.hpp>
 #include <dlock/options.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "core/shard/notifier.hpp"
 #include "engine/engine.hpp"

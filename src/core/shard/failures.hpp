@@ -6,13 +6,13 @@
 #include <system_error>
 
 #include <dlock/error.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 namespace dlock::detail {
 
 // As messages name it: lock "a".
-[[nodiscard]] inline std::string described(Space space, const std::string& name) {
-  return std::string(to_string(space)) + " \"" + name + "\"";
+[[nodiscard]] inline std::string described(LockKind kind, const std::string& name) {
+  return std::string(to_string(kind)) + " \"" + name + "\"";
 }
 
 namespace failures {

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "core/shard/lease_keeper.hpp"
 

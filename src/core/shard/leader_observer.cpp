@@ -85,7 +85,7 @@ void LeaderObserver::returned() noexcept {
 void LeaderObserver::start() {
   if (ended_ || shard_->closing()) return;
   shard_->keep(shared_from_this());
-  watch_ = shard_->backend().watch(Space::election, name_, [weak = weak_from_this()] {
+  watch_ = shard_->backend().watch(LockKind::election, name_, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->ask();
   });
   ask();
@@ -106,7 +106,7 @@ void LeaderObserver::ask() {
   }
   asking_ = true;
   timer_.disarm();
-  shard_->backend().inspect(Space::election, name_, [weak = weak_from_this()](const Result<LockInfo>& answer) {
+  shard_->backend().inspect(LockKind::election, name_, [weak = weak_from_this()](const Result<LockInfo>& answer) {
     if (const auto self = weak.lock()) self->answered(answer);
   });
 }

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
-#include <dlock/backend.hpp>
 #include <dlock/election.hpp>
-#include <dlock/executor.hpp>
 #include <dlock/info.hpp>
-#include <dlock/result.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/result.hpp>
 
 #include "util/event.hpp"
 #include "util/mutex.hpp"

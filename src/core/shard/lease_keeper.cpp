@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "util/splitmix.hpp"
 

@@ -8,9 +8,9 @@
 #include <stop_token>
 #include <string>
 
-#include <dlock/backend.hpp>
 #include <dlock/lease.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/task.hpp>
 
 #include "core/shard/failures.hpp"
 #include "core/shard/held_lease.hpp"
@@ -78,7 +78,7 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   void end_release(Failure failure, bool was_ours) noexcept;
 
   [[nodiscard]] const std::string& name() const noexcept { return grant_.name; }
-  [[nodiscard]] std::string described() const { return detail::described(grant_.space, grant_.name); }
+  [[nodiscard]] std::string described() const { return detail::described(grant_.kind, grant_.name); }
   [[nodiscard]] const OwnerId& owner() const noexcept { return grant_.owner; }
   [[nodiscard]] FencingToken token() const noexcept { return grant_.token; }
   [[nodiscard]] TimePoint granted_at() const noexcept { return granted_at_; }

@@ -6,8 +6,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include <dlock/backend.hpp>
 #include <dlock/options.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "core/shard/lease_state.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include <dlock/observer.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/task.hpp>
 
 #include "core/shard/counters.hpp"
 #include "engine/engine.hpp"

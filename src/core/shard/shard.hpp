@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "core/shard/acquisition.hpp"
 #include "core/shard/client_context.hpp"

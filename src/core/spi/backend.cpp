@@ -1,4 +1,4 @@
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include <string>
 
@@ -14,7 +14,8 @@ Failure unsupported(const Backend& backend, const char* what) {
 
 }  // namespace
 
-std::unique_ptr<Watch> Backend::watch(Space /*space*/, const std::string& /*name*/, std::function<void()> /*changed*/) {
+std::unique_ptr<Watch> Backend::watch(LockKind /*space*/, const std::string& /*name*/,
+                                      std::function<void()> /*changed*/) {
   return nullptr;
 }
 
@@ -38,12 +39,12 @@ Failure other_permits(const LockRequest& request, std::uint32_t theirs) {
 }
 
 std::string holder_text(const LockRequest& request) {
-  if (request.space != Space::election) return request.holder;
+  if (request.kind != LockKind::election) return request.holder;
   return request.holder + '\n' + request.value;
 }
 
 void set_holder(LockInfo& info, std::string_view text) {
-  const std::size_t end = info.space == Space::election ? text.find('\n') : std::string_view::npos;
+  const std::size_t end = info.kind == LockKind::election ? text.find('\n') : std::string_view::npos;
   info.holder = text.substr(0, end);
   if (end != std::string_view::npos) info.value = text.substr(end + 1);
 }
@@ -53,15 +54,15 @@ Failure unanswered_question(Failure why) {
   return why;
 }
 
-void Backend::inspect(Space /*space*/, const std::string& /*name*/, Handler<LockInfo> done) {
+void Backend::inspect(LockKind /*space*/, const std::string& /*name*/, Handler<LockInfo> done) {
   done(unsupported(*this, "inspect a lock"));
 }
 
-void Backend::list(Space /*space*/, Handler<std::vector<LockInfo>> done) {
+void Backend::list(LockKind /*space*/, Handler<std::vector<LockInfo>> done) {
   done(unsupported(*this, "list its locks"));
 }
 
-void Backend::break_lock(Space /*space*/, const std::string& /*name*/, Handler<bool> done) {
+void Backend::break_lock(LockKind /*space*/, const std::string& /*name*/, Handler<bool> done) {
   done(unsupported(*this, "break a lock"));
 }
 

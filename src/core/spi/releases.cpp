@@ -1,4 +1,4 @@
-#include <dlock/releases.hpp>
+#include <dlock/spi/releases.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include <utility>
 
@@ -78,12 +78,12 @@ class Driver : public std::enable_shared_from_this<Driver> {
 
   // A waiting writer that found the lock busy has left a mark that keeps readers out.
   [[nodiscard]] bool may_have_left_something() const {
-    const bool marks = request_.wait && request_.space == Space::read_write && request_.mode == Mode::exclusive;
+    const bool marks = request_.wait && request_.kind == LockKind::read_write && request_.mode == Mode::exclusive;
     return machine_.outcome_unknown() || (marks && found_busy_ && !granted_);
   }
 
   void start_watch() {
-    watch_ = backend_.watch(request_.space, request_.name, [weak = weak_from_this()] {
+    watch_ = backend_.watch(request_.kind, request_.name, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self && !self->given_up_) self->carry_out(self->machine_.changed());
     });
@@ -146,7 +146,7 @@ void TryBackend::abandon(const LockRequest& request) {
                     .token = {},
                     .valid_until = {},
                     .lease = request.lease,
-                    .space = request.space,
+                    .kind = request.kind,
                     .mode = request.mode};
   release(grant, [](const ReleaseOutcome&) {});  // a release goes on by itself until it is certain
 }

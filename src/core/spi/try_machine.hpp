@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 namespace dlock::detail {
 

@@ -58,16 +58,16 @@ test::EtcdCluster& servers_of(EtcdSetup setup) {
   throw std::logic_error("no such setup");
 }
 
-// "dlock.rw/" for Space::read_write.
-std::string prefix_of(Space space) {
-  switch (space) {
-    case Space::lock:
+// "dlock.rw/" for LockKind::read_write.
+std::string prefix_of(LockKind kind) {
+  switch (kind) {
+    case LockKind::lock:
       break;
-    case Space::read_write:
+    case LockKind::read_write:
       return "dlock.rw/";
-    case Space::semaphore:
+    case LockKind::semaphore:
       return "dlock.sem/";
-    case Space::election:
+    case LockKind::election:
       return "dlock.elect/";
   }
   return "dlock/";
@@ -117,9 +117,9 @@ std::optional<Missing> EtcdFixture::missing(Feature feature) const {
   return std::nullopt;
 }
 
-void EtcdFixture::kill_hold(Space space, const std::string& name) {
+void EtcdFixture::kill_hold(LockKind kind, const std::string& name) {
   if (!admin_) admin_ = connect(url(), {.label = "conformance-admin"});
-  (void)admin_->break_lock(name, space);
+  (void)admin_->break_lock(name, kind);
 }
 
 void EtcdFixture::kill_session(Client& client) {
@@ -131,7 +131,7 @@ void EtcdFixture::kill_session(Client& client) {
   constexpr const char* mark = "dlock-conformance/doomed";
   const Lease lease = client.lock(mark).acquire({.wait = guard()});
   // While it is sure to be there: once cut off, the session ends by itself, too.
-  const std::vector<std::string> own = keys(Space::lock, mark);
+  const std::vector<std::string> own = keys(LockKind::lock, mark);
   if (own.empty()) throw std::runtime_error("the session to be ended has no key");
   const std::string node = own.front().substr(own.front().rfind('/') + 1);
   cut(*way);
@@ -201,14 +201,14 @@ double EtcdFixture::transactions() const {
   return sum;
 }
 
-std::vector<std::string> EtcdFixture::keys(Space space, const std::string& name) const {
-  std::string prefix = prefix_of(space);
+std::vector<std::string> EtcdFixture::keys(LockKind kind, const std::string& name) const {
+  std::string prefix = prefix_of(kind);
   for (const char c : name) prefix += c == '/' ? std::string("%2F") : c == '%' ? std::string("%25") : std::string(1, c);
   return servers_.server(0).keys(prefix + "/");
 }
 
-std::size_t EtcdFixture::residue(Space space, const std::string& name) {
-  return keys(space, name).size();
+std::size_t EtcdFixture::residue(LockKind kind, const std::string& name) {
+  return keys(kind, name).size();
 }
 
 std::uint64_t EtcdFixture::requests() {

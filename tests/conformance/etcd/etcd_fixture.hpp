@@ -29,7 +29,7 @@ class EtcdFixture final : public Fixture {
   [[nodiscard]] std::string url() const override;
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
-  void kill_hold(Space space, const std::string& name) override;
+  void kill_hold(LockKind kind, const std::string& name) override;
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
@@ -38,7 +38,7 @@ class EtcdFixture final : public Fixture {
   void cut() override;
   void heal() override;
   void lose_next_answer() override;
-  [[nodiscard]] std::size_t residue(Space space, const std::string& name) override;
+  [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override;
   [[nodiscard]] std::uint64_t requests() override;
   void restart() override;
 
@@ -49,7 +49,7 @@ class EtcdFixture final : public Fixture {
   static void cut(const Proxies& way);
   [[nodiscard]] std::string url_of(const std::string& addresses, std::chrono::milliseconds session) const;
   // Of one of these names, as many as there are in the service.
-  [[nodiscard]] std::vector<std::string> keys(Space space, const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> keys(LockKind kind, const std::string& name) const;
   [[nodiscard]] double transactions() const;
   void end_once_carried_out(rig::TcpProxy& proxy, double before);
 

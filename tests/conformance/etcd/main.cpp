@@ -3,14 +3,14 @@
 #include <utility>
 
 #include <dlock/conformance/suite.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "etcd/etcd_fixture.hpp"
 #include "untested.hpp"
 
 int main(int argc, char** argv) {
   using namespace dlock::conformance;
-  using dlock::Space;
+  using dlock::LockKind;
   const auto add = [](const std::string& name, EtcdSetup setup) {
     auto untested = untested_without_stepped_clock();
     if (setup == EtcdSetup::tls) {
@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     add_subject({.name = "etcd_" + name,
                  .make = [=] { return std::make_unique<EtcdFixture>(setup); },
                  .client_tests = false,
-                 .spaces = {Space::lock, Space::election, Space::read_write, Space::semaphore},
+                 .kinds = {LockKind::lock, LockKind::election, LockKind::read_write, LockKind::semaphore},
                  .untested = std::move(untested)});
   };
   add("single", EtcdSetup::single);

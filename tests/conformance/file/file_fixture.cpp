@@ -42,9 +42,9 @@ std::shared_ptr<ManualClock> FileFixture::clock() {
   return clock_;
 }
 
-void FileFixture::kill_hold(Space space, const std::string& name) {
+void FileFixture::kill_hold(LockKind kind, const std::string& name) {
   const std::string copy = directory.path() + "/copy";
-  const std::string lock_file = locks_ + file::subdirectory(space) + "/" + file::encode_file_name(name);
+  const std::string lock_file = locks_ + file::subdirectory(kind) + "/" + file::encode_file_name(name);
   std::filesystem::copy_file(lock_file, copy, std::filesystem::copy_options::overwrite_existing);
   std::filesystem::rename(copy, lock_file);
 }

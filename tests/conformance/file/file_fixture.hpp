@@ -23,7 +23,7 @@ class FileFixture final : private FileFixtureDirectory, public UrlFixture {
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
   [[nodiscard]] std::shared_ptr<ManualClock> clock() override;
   // Puts a copy in the place of the lock file, as an editor or a restored backup would.
-  void kill_hold(Space space, const std::string& name) override;
+  void kill_hold(LockKind kind, const std::string& name) override;
 
  private:
   std::string locks_;

@@ -8,11 +8,11 @@
 
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
-  conformance::add_subject(
-      {.name = "file",
-       .make = [] { return std::make_unique<conformance::FileFixture>(); },
-       .client_tests = false,
-       .spaces = {dlock::Space::lock, dlock::Space::read_write, dlock::Space::semaphore, dlock::Space::election},
-       .untested = std::vector<std::string>()});
+  conformance::add_subject({.name = "file",
+                            .make = [] { return std::make_unique<conformance::FileFixture>(); },
+                            .client_tests = false,
+                            .kinds = {dlock::LockKind::lock, dlock::LockKind::read_write, dlock::LockKind::semaphore,
+                                       dlock::LockKind::election},
+                            .untested = std::vector<std::string>()});
   return conformance::run(argc, argv);
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view disturbed_label = "disturbed-";
 
-std::string unique_space() {
+std::string unique_place() {
   static std::atomic<int> count{0};
   return "conformance-" + std::to_string(count.fetch_add(1));
 }
@@ -61,10 +61,10 @@ class MemoryFixture::Disturbance final : public memory::FaultInjector {
 };
 
 MemoryFixture::MemoryFixture(std::string_view strategy, BackendFactory backend)
-    : space_(unique_space()),
-      url_("memory://" + space_ + "?strategy=" + std::string(strategy)),
+    : place_(unique_place()),
+      url_("memory://" + place_ + "?strategy=" + std::string(strategy)),
       backend_(std::move(backend)),
-      store_(memory::MemoryStore::named(space_)),
+      store_(memory::MemoryStore::named(place_)),
       disturbance_(std::make_shared<Disturbance>()) {}
 
 MemoryFixture::~MemoryFixture() = default;
@@ -101,8 +101,8 @@ const Clock& MemoryFixture::service_clock() const {
   return *real_clock_;
 }
 
-void MemoryFixture::kill_hold(Space space, const std::string& name) {
-  (void)store_->break_lock(space, name, service_clock());
+void MemoryFixture::kill_hold(LockKind kind, const std::string& name) {
+  (void)store_->break_lock(kind, name, service_clock());
 }
 void MemoryFixture::kill_session(Client& client) {
   store_->kill_sessions(client.holder(), service_clock());
@@ -139,8 +139,8 @@ void MemoryFixture::lose_next_answer() {
   store_->faults().inject(disturbance_);
 }
 
-std::size_t MemoryFixture::residue(Space space, const std::string& name) {
-  return store_->residue(name, service_clock(), space);
+std::size_t MemoryFixture::residue(LockKind kind, const std::string& name) {
+  return store_->residue(name, service_clock(), kind);
 }
 
 std::uint64_t MemoryFixture::requests() {

@@ -23,7 +23,7 @@ class MemoryFixture final : public Fixture {
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
   [[nodiscard]] std::shared_ptr<ManualClock> clock() override;
-  void kill_hold(Space space, const std::string& name) override;
+  void kill_hold(LockKind kind, const std::string& name) override;
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
@@ -31,14 +31,14 @@ class MemoryFixture final : public Fixture {
   void cut() override;
   void heal() override;
   void lose_next_answer() override;
-  [[nodiscard]] std::size_t residue(Space space, const std::string& name) override;
+  [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override;
   [[nodiscard]] std::uint64_t requests() override;
 
  private:
   class Disturbance;
   [[nodiscard]] const Clock& service_clock() const;
 
-  std::string space_;
+  std::string place_;
   std::string url_;
   BackendFactory backend_;
   std::shared_ptr<memory::MemoryStore> store_;

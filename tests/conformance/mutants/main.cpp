@@ -43,10 +43,10 @@ int main(int argc, char** argv) {
     return conformance::run(argc - 1, argv + 1);
   }
   auto mutation = conformance::Mutation::none;
-  std::vector<dlock::Space> spaces{dlock::Space::lock};
+  std::vector<dlock::LockKind> kinds{dlock::LockKind::lock};
   const std::string_view first = argc > 1 ? argv[1] : "";
   const bool sharing = first.starts_with(sharing_option);
-  if (sharing) spaces = {dlock::Space::read_write, dlock::Space::semaphore};
+  if (sharing) kinds = {dlock::LockKind::read_write, dlock::LockKind::semaphore};
   if (sharing || first.starts_with(option)) {
     const auto wanted = conformance::parse_mutation(first.substr(first.find('=') + 1));
     if (!wanted) {
@@ -64,6 +64,6 @@ int main(int argc, char** argv) {
                                   return std::make_unique<conformance::MemoryFixture>(
                                       "queue", conformance::mutant_backend(mutation));
                                 },
-                            .spaces = std::move(spaces)});
+                            .kinds = std::move(kinds)});
   return conformance::run(argc, argv);
 }

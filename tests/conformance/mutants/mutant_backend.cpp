@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/memory/memory_backend.hpp"
 #include "backends/memory/memory_store.hpp"
@@ -25,8 +25,8 @@ namespace {
 class Nobody final : public memory::Session {
  public:
   Nobody() : Session("nobody") {}
-  void granted(Space, const std::string&, const OwnerId&, FencingToken, TimePoint) override {}
-  void first_in_line(Space, const std::string&, const OwnerId&, TimePoint) override {}
+  void granted(LockKind, const std::string&, const OwnerId&, FencingToken, TimePoint) override {}
+  void first_in_line(LockKind, const std::string&, const OwnerId&, TimePoint) override {}
   void freed(std::uint64_t) override {}
   void killed() override {}
 };
@@ -53,15 +53,15 @@ class MutantBackend final : public Backend {
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
-  void inspect(Space space, const std::string& name, Handler<LockInfo> done) override {
-    correct_->inspect(space, key(name), done);
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
+    correct_->inspect(kind, key(name), done);
   }
-  void list(Space space, Handler<std::vector<LockInfo>> done) override { correct_->list(space, std::move(done)); }
-  void break_lock(Space space, const std::string& name, Handler<bool> done) override {
-    correct_->break_lock(space, key(name), done);
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override { correct_->list(kind, std::move(done)); }
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override {
+    correct_->break_lock(kind, key(name), done);
   }
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
-    correct_->forget({.name = what.name.empty() ? "" : key(what.name), .idle = what.idle, .space = what.space}, done);
+    correct_->forget({.name = what.name.empty() ? "" : key(what.name), .idle = what.idle, .kind = what.kind}, done);
   }
   void close(std::function<void()> done) override { correct_->close(std::move(done)); }
 
@@ -76,7 +76,7 @@ class MutantBackend final : public Backend {
 
   // For mutations of locks that several may hold.
   [[nodiscard]] std::vector<HolderInfo> holders(const LockRequest& request) const {
-    return store_->inspect(request.space, request.name, host_.executor().clock()).holders;
+    return store_->inspect(request.kind, request.name, host_.executor().clock()).holders;
   }
   [[nodiscard]] bool seems_free(const LockRequest& request);
   void keep_with_others(const Grant& grant);
@@ -143,7 +143,7 @@ class MutantBackend::Request final : public GrantSink {
              .owner = asked.owner,
              .token = FencingToken(1),
              .valid_until = lease_valid_until(backend_.host_.executor().now(), asked.lease),
-             .space = asked.space,
+             .kind = asked.kind,
              .mode = asked.mode});
   }
 
@@ -222,7 +222,7 @@ void MutantBackend::send(Request& request) {
 
 // By what was so when somebody asked last.
 bool MutantBackend::seems_free(const LockRequest& request) {
-  if (request.space != Space::semaphore) return false;
+  if (request.kind != LockKind::semaphore) return false;
   const std::size_t out = holders(request).size();
   const std::scoped_lock guard(service_->mutex);
   return std::exchange(service_->counted[request.name], out) < request.permits;
@@ -237,7 +237,7 @@ void MutantBackend::keep_with_others(const Grant& grant) {
                              .owner = kept.owner,
                              .holder = "kept",
                              .lease = kept.lease,
-                             .space = kept.space,
+                             .kind = kept.kind,
                              .mode = kept.mode},
                             {}, nobody_, host_.executor().clock());
   const std::scoped_lock guard(service_->mutex);
@@ -281,14 +281,14 @@ void MutantBackend::release(const Grant& grant, ReleaseHandler done) {
   if (is(Mutation::release_waits_for_lease)) return done({Status::released, {}});
   if (is(Mutation::some_kept) && denied_) return done({Status::released, {}});
   if (is(Mutation::blind_release)) {
-    return correct_->break_lock(grant.space, grant.name, [done = std::move(done)](const Result<bool>&) {
+    return correct_->break_lock(grant.kind, grant.name, [done = std::move(done)](const Result<bool>&) {
       done({Status::released, {}});
     });
   }
   correct_->release(with_key(grant), [this, grant, done = std::move(done)](ReleaseOutcome outcome) {
     if (outcome.status == Status::not_owner && is(Mutation::permit_of_another)) {
       outcome.status = Status::released;
-      (void)store_->break_lock(grant.space, grant.name, host_.executor().clock());
+      (void)store_->break_lock(grant.kind, grant.name, host_.executor().clock());
     }
     if (outcome.status == Status::not_owner && is(Mutation::release_lies)) outcome.status = Status::released;
     done(std::move(outcome));

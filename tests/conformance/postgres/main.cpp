@@ -9,19 +9,19 @@
 
 namespace {
 
-std::vector<dlock::Space> spaces_of(dlock::postgres::Strategy strategy) {
-  using dlock::Space;
+std::vector<dlock::LockKind> kinds_of(dlock::postgres::Strategy strategy) {
+  using dlock::LockKind;
   switch (strategy) {
     case dlock::postgres::Strategy::table:
-      return {Space::lock, Space::read_write, Space::semaphore, Space::election};
+      return {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
     case dlock::postgres::Strategy::optimistic:
-      return {Space::lock, Space::election};
+      return {LockKind::lock, LockKind::election};
     case dlock::postgres::Strategy::advisory:
-      return {Space::lock, Space::read_write, Space::election};
+      return {LockKind::lock, LockKind::read_write, LockKind::election};
     case dlock::postgres::Strategy::for_update:
       break;
   }
-  return {Space::lock};
+  return {LockKind::lock};
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     add_subject({.name = "postgres_" + name,
                  .make = [=] { return std::make_unique<PostgresFixture>(setup, strategy); },
                  .client_tests = false,
-                 .spaces = spaces_of(strategy),
+                 .kinds = kinds_of(strategy),
                  .untested = untested_without_stepped_clock()});
   };
   add("table", PostgresSetup::direct, Strategy::table);

@@ -74,8 +74,8 @@ std::optional<Missing> PostgresFixture::missing(Feature feature) const {
   }
 }
 
-void PostgresFixture::kill_hold(Space space, const std::string& name) {
-  service_.server().run(PostgresLock(strategy_, name, space).take_away());
+void PostgresFixture::kill_hold(LockKind kind, const std::string& name) {
+  service_.server().run(PostgresLock(strategy_, name, kind).take_away());
 }
 
 void PostgresFixture::kill_session(Client& client) {
@@ -116,8 +116,8 @@ void PostgresFixture::lose_next_answer() {
   disturbed_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
 }
 
-std::size_t PostgresFixture::residue(Space space, const std::string& name) {
-  return std::stoul(service_.server().value(PostgresLock(strategy_, name, space).residue()));
+std::size_t PostgresFixture::residue(LockKind kind, const std::string& name) {
+  return std::stoul(service_.server().value(PostgresLock(strategy_, name, kind).residue()));
 }
 
 std::uint64_t PostgresFixture::requests() {

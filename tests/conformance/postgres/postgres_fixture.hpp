@@ -26,7 +26,7 @@ class PostgresFixture final : public Fixture {
   [[nodiscard]] std::string url() const override;
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
-  void kill_hold(Space space, const std::string& name) override;
+  void kill_hold(LockKind kind, const std::string& name) override;
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
@@ -34,7 +34,7 @@ class PostgresFixture final : public Fixture {
   void cut() override;
   void heal() override;
   void lose_next_answer() override;
-  [[nodiscard]] std::size_t residue(Space space, const std::string& name) override;
+  [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override;
   [[nodiscard]] std::uint64_t requests() override;
   void restart() override;
 

@@ -31,11 +31,11 @@ std::string subject_name(const std::string& url) {
 }
 
 // The kinds of locks that the backend has.
-std::vector<dlock::Space> spaces_of(const dlock::Client& client) {
-  using dlock::Space;
-  std::vector<Space> spaces{Space::lock, Space::read_write, Space::semaphore, Space::election};
-  std::erase_if(spaces, [&](Space space) { return !client.capabilities().has(space); });
-  return spaces;
+std::vector<dlock::LockKind> kinds_of(const dlock::Client& client) {
+  using dlock::LockKind;
+  std::vector<LockKind> kinds{LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
+  std::erase_if(kinds, [&](LockKind kind) { return !client.capabilities().has(kind); });
+  return kinds;
 }
 
 // What the length of a run depends on.
@@ -141,10 +141,10 @@ int main(int argc, char** argv) {
 
   std::vector<std::string> rest = app.remaining();
   const bool only_lists = std::find(rest.begin(), rest.end(), "--gtest_list_tests") != rest.end();
-  std::vector<dlock::Space> spaces;
+  std::vector<dlock::LockKind> kinds;
   try {
     const dlock::Client client = dlock::connect(url);
-    spaces = spaces_of(client);
+    kinds = kinds_of(client);
     if (!only_lists) {
       // GoogleTest owns its listeners, and starts none of them where it only lists tests.
       Pace pace = try_out(url, client.capabilities());
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   }
   conformance::add_subject({.name = subject_name(url),
                             .make = [url] { return std::make_unique<conformance::UrlFixture>(url); },
-                            .spaces = spaces});
+                            .kinds = kinds});
 
   rest.insert(rest.begin(), argv[0]);
   std::vector<char*> arguments;

@@ -9,7 +9,7 @@
 #include "untested.hpp"
 
 int main(int argc, char** argv) {
-  using dlock::Space;
+  using dlock::LockKind;
   using dlock::conformance::RedisFixture;
   using dlock::conformance::RedisSetup;
   const auto add = [](const std::string& name, RedisSetup setup, const std::string& strategy) {
@@ -19,12 +19,12 @@ int main(int argc, char** argv) {
       untested.emplace_back("Contract.C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess");
       untested.emplace_back("Contract.C09_AWaitWhoseAnswerIsLostEndsWithTheLock");
     }
-    std::vector<Space> spaces{Space::lock, Space::election};
-    if (strategy != "broadcast") spaces.insert(spaces.end(), {Space::read_write, Space::semaphore});
+    std::vector<LockKind> kinds{LockKind::lock, LockKind::election};
+    if (strategy != "broadcast") kinds.insert(kinds.end(), {LockKind::read_write, LockKind::semaphore});
     dlock::conformance::add_subject({.name = "redis_" + name,
                                      .make = [=] { return std::make_unique<RedisFixture>(setup, strategy); },
                                      .client_tests = false,
-                                     .spaces = std::move(spaces),
+                                     .kinds = std::move(kinds),
                                      .untested = std::move(untested)});
   };
   for (const std::string strategy : {"queue", "broadcast", "poll"}) add(strategy, RedisSetup::plain, strategy);

@@ -104,8 +104,8 @@ std::optional<Missing> RedisFixture::missing(Feature feature) const {
   }
 }
 
-void RedisFixture::kill_hold(Space space, const std::string& name) {
-  (void)server_.command({"DEL", redis::keys_of(prefix, name, space).lock});
+void RedisFixture::kill_hold(LockKind kind, const std::string& name) {
+  (void)server_.command({"DEL", redis::keys_of(prefix, name, kind).lock});
 }
 
 void RedisFixture::stall() {
@@ -133,9 +133,9 @@ void RedisFixture::lose_next_answer() {
   proxy_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
 }
 
-std::size_t RedisFixture::residue(Space space, const std::string& name) {
-  const redis::Keys keys = redis::keys_of(prefix, name, space);
-  const bool several = redis::several_hold(space);
+std::size_t RedisFixture::residue(LockKind kind, const std::string& name) {
+  const redis::Keys keys = redis::keys_of(prefix, name, kind);
+  const bool several = redis::several_hold(kind);
   const std::string now = several ? server_.command({"TIME"}).elements.at(0).text + "000" : "";
   const auto holders =
       several ? server_.command({"ZCOUNT", keys.lock, now, "+inf"}) : server_.command({"EXISTS", keys.lock});

@@ -32,14 +32,14 @@ class RedisFixture final : public Fixture {
   [[nodiscard]] std::string url() const override;
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
-  void kill_hold(Space space, const std::string& name) override;
+  void kill_hold(LockKind kind, const std::string& name) override;
   void stall() override;
   void resume() override;
   void delay_answers(std::chrono::nanoseconds by) override;
   void cut() override;
   void heal() override;
   void lose_next_answer() override;
-  [[nodiscard]] std::size_t residue(Space space, const std::string& name) override;
+  [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override;
   [[nodiscard]] std::uint64_t requests() override;
   void restart() override;
 

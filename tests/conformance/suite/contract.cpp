@@ -180,24 +180,24 @@ bool ContractBase::is_free(const std::string& name) {
 
 void ContractBase::await_no_residue(const std::string& name) {
   if (lacks(Feature::residue)) return;
-  if (fixture_->residue(kind().space, name) == 0) return;
+  if (fixture_->residue(kind().kind, name) == 0) return;
   // What could not be cleaned up ends with its lease or session, or once its connection is back.
   std::chrono::nanoseconds gone{};
   for (const Client& each : clients_) gone = std::max(gone, kept_for(each, lease()));
   gone += longest_reconnect_pause;
   const std::chrono::nanoseconds patience = stepping() ? guard() : gone + slack(gone);
   const auto give_up = std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(guard(), patience);
-  while (fixture_->residue(kind().space, name) != 0) {
+  while (fixture_->residue(kind().kind, name) != 0) {
     if (std::chrono::steady_clock::now() > give_up) throw Hang("something is left behind of \"" + name + "\"");
     settle();
   }
 }
 
-void ContractBase::await_waiters(Space space, const std::string& name, std::uint64_t count, const Client* asking) {
+void ContractBase::await_waiters(LockKind kind, const std::string& name, std::uint64_t count, const Client* asking) {
   // Not the guard: a service that answers takes no longer, and one that cannot have so many waiters never will.
   const auto give_up = std::chrono::steady_clock::now() + std::min<std::chrono::nanoseconds>(guard(), patient_timeout);
   for (;;) {
-    const std::uint64_t waiters = (asking == nullptr ? probe() : *asking).inspect(name, space).waiters.value_or(0);
+    const std::uint64_t waiters = (asking == nullptr ? probe() : *asking).inspect(name, kind).waiters.value_or(0);
     if (waiters == count) return;
     if (std::chrono::steady_clock::now() > give_up) {
       throw Hang("the service counts " + std::to_string(waiters) + " waiters of \"" + name + "\", not " +

@@ -55,7 +55,7 @@ class ContractBase : public ::testing::Test {
   Lock& lock_of(const Client& client) { return lock_of(client, name()); }
 
   // Takes that lock of the kind that is tested away from its holder; see Fixture.
-  void kill_hold(const std::string& name) { fixture_->kill_hold(kind().space, name); }
+  void kill_hold(const std::string& name) { fixture_->kill_hold(kind().kind, name); }
 
   // A name that nobody else uses; the same tail gives the same name within one test.
   [[nodiscard]] std::string name(std::string_view tail = "") const;
@@ -97,9 +97,9 @@ class ContractBase : public ::testing::Test {
   // Waits until the service counts that many waiters, as a client sees it that waits itself, or another one; only
   // where it can. Throws Hang.
   void await_waiters(const std::string& name, std::uint64_t count, const Client* asking = nullptr) {
-    await_waiters(kind().space, name, count, asking);
+    await_waiters(kind().kind, name, count, asking);
   }
-  void await_waiters(Space space, const std::string& name, std::uint64_t count, const Client* asking = nullptr);
+  void await_waiters(LockKind kind, const std::string& name, std::uint64_t count, const Client* asking = nullptr);
   // Another process on the same service; see worker.hpp.
   [[nodiscard]] Worker worker(const std::string& label = "worker");
 

@@ -18,7 +18,7 @@ std::vector<CrashContract::Doomed> CrashContract::doomed() {
   const auto session = std::clamp<std::chrono::nanoseconds>(short_session(), caps().min_lease, caps().max_lease);
   std::vector<Doomed> all;
   for (const Kind& each : kinds()) {
-    if (std::ranges::find(subject().spaces, each.space) == subject().spaces.end()) continue;
+    if (std::ranges::find(subject().kinds, each.kind) == subject().kinds.end()) continue;
     all.push_back({each, Worker(fixture().url(), "doomed", each, session)});
   }
   return all;
@@ -141,7 +141,7 @@ TEST_P(CrashContract, C07_AKilledWaiterDelaysNobody) {
     each.process.acquire(name("ready"), lease());  // it is up and connected
     allow_for(kept_for(each.process));
     each.process.send("acquire " + name() + " " + milliseconds(lease()));
-    if (caps().counts_waiters) await_waiters(each.kind.get().space, name(), 1);
+    if (caps().counts_waiters) await_waiters(each.kind.get().kind, name(), 1);
     waiters.emplace_back(lock_of(each.kind, behind, name()), AcquireOptions{});
   }
   const TimePoint start = now();

@@ -193,7 +193,7 @@ TEST_P(Contract, C08_AQuestionToAStalledServiceEnds) {
   (void)take(lock_of(asking));  // it is connected
   fixture().stall();
   const TimePoint start = now();
-  EXPECT_THROW((void)asking.inspect(name(), kind().space), Error);
+  EXPECT_THROW((void)asking.inspect(name(), kind().kind), Error);
   expect_within(impatience, start, "a question to a stalled service");
   fixture().resume();
 }

@@ -104,7 +104,7 @@ TEST_P(ElectionContract, C03_WhoLosesTheLeadIsAskedToStopAndCampaignsAgain) {
     });
   });
   led.wait("a candidate does not lead");
-  fixture().kill_hold(Space::election, name());
+  fixture().kill_hold(LockKind::election, name());
   led.wait("a candidate that lost the lead does not lead again", 2);
   stop.request_stop();
 }
@@ -183,8 +183,8 @@ TEST_P(ElectionContract, C14_ValuesAreData) {
   for (const std::string& value :
        {std::string(), std::string("a\\b'\"$1:{x}%;--"), std::string("Ünï 鍵 🔒"), std::string(1024, 'x')}) {
     const Lease leading = lead(election, {.value = value});
-    const LockInfo info = asking.inspect(name(), Space::election);
-    EXPECT_EQ(info.space, Space::election);
+    const LockInfo info = asking.inspect(name(), LockKind::election);
+    EXPECT_EQ(info.kind, LockKind::election);
     EXPECT_EQ(info.value, value);
     EXPECT_EQ(info.holder, asking.holder());
     EXPECT_FALSE(asking.inspect(name()).held) << "kinds do not touch each other";

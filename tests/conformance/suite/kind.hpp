@@ -14,10 +14,10 @@
 #include <dlock/election.hpp>
 #include <dlock/lease.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/options.hpp>
 #include <dlock/read_write_lock.hpp>
 #include <dlock/semaphore.hpp>
-#include <dlock/space.hpp>
 
 namespace dlock::conformance {
 
@@ -99,26 +99,26 @@ class Candidate final {
 
 struct Kind {
   std::string name;  // becomes part of the tests' names; empty: the plain lock
-  Space space = Space::lock;
+  LockKind kind = LockKind::lock;
   std::function<std::unique_ptr<Lock>(const Client&, const std::string& name)> make;
 };
 
 // The plain lock comes first.
 [[nodiscard]] inline const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all{
-      {"", Space::lock,
+      {"", LockKind::lock,
        [](const Client& client, const std::string& name) {
          return std::make_unique<ExclusiveLock<DistributedLock>>(client.lock(name));
        }},
-      {"to_write", Space::read_write,
+      {"to_write", LockKind::read_write,
        [](const Client& client, const std::string& name) {
          return std::make_unique<ExclusiveLock<ReadWriteLock>>(client.read_write_lock(name));
        }},
-      {"one_permit", Space::semaphore,
+      {"one_permit", LockKind::semaphore,
        [](const Client& client, const std::string& name) {
          return std::make_unique<ExclusiveLock<Semaphore>>(client.semaphore(name, 1));
        }},
-      {"to_lead", Space::election, [](const Client& client, const std::string& name) {
+      {"to_lead", LockKind::election, [](const Client& client, const std::string& name) {
          return std::make_unique<ExclusiveLock<Candidate>>(Candidate(client.election(name)));
        }}};
   return all;

@@ -209,7 +209,7 @@ TEST_P(Contract, C14_LookAlikesAreDifferentLocks) {
     std::deque<Lease> leases;
     for (std::size_t i = start; i < end; ++i) leases.push_back(take_one(i, holder));
     for (std::size_t i = end; i < std::size(look_alikes); ++i) EXPECT_TRUE(take_one(i, holder).release());
-    if (caps().can_list) expect_listed(holder.list(kind().space), leases);
+    if (caps().can_list) expect_listed(holder.list(kind().kind), leases);
     expect_each_its_own(leases);
   }
 }
@@ -334,14 +334,14 @@ TEST_P(Contract, C14_InspectTellsWhatIsHeld) {
     const std::string full = name(tail);
     const auto lease = lock_of(holder, full).try_acquire();
     ASSERT_TRUE(lease.has_value());
-    const LockInfo info = asking.inspect(full, kind().space);
+    const LockInfo info = asking.inspect(full, kind().kind);
     EXPECT_EQ(info.name, full);
     EXPECT_TRUE(info.held);
     EXPECT_EQ(info.token, lease->token());
     EXPECT_EQ(info.holder, holder.holder());
   }
-  EXPECT_FALSE(asking.inspect(name("plain"), kind().space).held);
-  EXPECT_FALSE(asking.inspect(name("never"), kind().space).held);
+  EXPECT_FALSE(asking.inspect(name("plain"), kind().kind).held);
+  EXPECT_FALSE(asking.inspect(name("never"), kind().kind).held);
 }
 
 }  // namespace dlock::conformance

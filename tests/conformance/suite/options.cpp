@@ -78,32 +78,32 @@ TEST_P(Contract, C09_WhatTheBackendCannotDoIsUnsupported) {
       EXPECT_EQ(e.code(), errc::unsupported);
     }
   };
-  expect_unsupported(caps().can_inspect, [&] { (void)asked.inspect(name(), kind().space); });
-  expect_unsupported(caps().can_list, [&] { (void)asked.list(kind().space); });
-  expect_unsupported(caps().can_break, [&] { (void)asked.break_lock(name(), kind().space); });
-  expect_unsupported(caps().can_forget, [&] { (void)asked.forget(name(), kind().space); });
-  expect_unsupported(caps().can_forget_idle, [&] { (void)asked.forget_idle(forever, kind().space); });
+  expect_unsupported(caps().can_inspect, [&] { (void)asked.inspect(name(), kind().kind); });
+  expect_unsupported(caps().can_list, [&] { (void)asked.list(kind().kind); });
+  expect_unsupported(caps().can_break, [&] { (void)asked.break_lock(name(), kind().kind); });
+  expect_unsupported(caps().can_forget, [&] { (void)asked.forget(name(), kind().kind); });
+  expect_unsupported(caps().can_forget_idle, [&] { (void)asked.forget_idle(forever, kind().kind); });
   EXPECT_NO_THROW((void)asked.diagnose());
 }
 
 TEST_P(Contract, C09_BreakingALockSaysWhetherItWasHeld) {
   DLOCK_APPLIES_IF(caps().can_break, "the backend cannot break locks");
   Client& breaker = client();
-  EXPECT_FALSE(breaker.break_lock(name(), kind().space));
+  EXPECT_FALSE(breaker.break_lock(name(), kind().kind));
   Lock& lock = lock_of(client());
   const Lease lease = take(lock);
-  EXPECT_TRUE(breaker.break_lock(name(), kind().space));
+  EXPECT_TRUE(breaker.break_lock(name(), kind().kind));
   EXPECT_TRUE(is_free(name()));
 }
 
 TEST_P(Contract, C05_ForgettingANameNeverFreesItsLock) {
   DLOCK_APPLIES_IF(caps().can_forget && caps().can_inspect, "the backend cannot forget names, or not say why");
   Client& other = client();
-  EXPECT_FALSE(other.forget(name(), kind().space));
+  EXPECT_FALSE(other.forget(name(), kind().kind));
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
   try {
-    (void)other.forget(name(), kind().space);
+    (void)other.forget(name(), kind().kind);
     ADD_FAILURE() << "a lock that is held was forgotten";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::timed_out) << e.what();
@@ -114,7 +114,7 @@ TEST_P(Contract, C05_ForgettingANameNeverFreesItsLock) {
   const FencingToken token = lease.token();
   EXPECT_TRUE(lease.release());
   try {
-    (void)other.forget(name(), kind().space);  // what remembers the last token keeps it for a while
+    (void)other.forget(name(), kind().kind);  // what remembers the last token keeps it for a while
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::timed_out) << e.what();
   }

@@ -96,7 +96,7 @@ TEST_P(PlainLock, C03_LossShowsInTheLeaseUnderneath) {
   const auto lock = make(name(), renewed());
   ASSERT_TRUE(lock->try_lock());
   const LossEvent loss(lock->lease());
-  fixture().kill_hold(Space::lock, name());
+  fixture().kill_hold(LockKind::lock, name());
   pass_until(loss.event(), "the loss of a killed hold is not signalled");
   EXPECT_FALSE(lock->lease().held());
   lock->unlock();
@@ -129,7 +129,7 @@ TEST_P(PlainLock, C05_StaleUnlockNeverFreesTheNextHolder) {
   const auto stale = make(name());
   const auto next = make(name());
   ASSERT_TRUE(stale->try_lock());
-  fixture().kill_hold(Space::lock, name());
+  fixture().kill_hold(LockKind::lock, name());
   ASSERT_TRUE(lock_in_time(*next));
   stale->unlock();
   EXPECT_TRUE(next->lease().held());
@@ -230,7 +230,7 @@ TEST_P(PlainLock, C13_UnlockOfALostLockIsQuiet) {
   DLOCK_NEEDS(kill_hold);
   const auto lock = make(name());
   ASSERT_TRUE(lock->try_lock());
-  fixture().kill_hold(Space::lock, name());
+  fixture().kill_hold(LockKind::lock, name());
   lock->unlock();
   EXPECT_FALSE(lock->lease().has_value());
   EXPECT_TRUE(is_free(name()));

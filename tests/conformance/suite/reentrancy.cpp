@@ -11,7 +11,7 @@ namespace dlock::conformance {
 DLOCK_CONFORMANCE_TESTS(reentrancy)
 
 TEST_P(Contract, C16_AHolderDoesNotEnterTwice) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   DistributedLock lock = client().lock(name());
   const Lease lease = lock.acquire({.wait = guard()});
   EXPECT_FALSE(lock.try_acquire().has_value());
@@ -19,7 +19,7 @@ TEST_P(Contract, C16_AHolderDoesNotEnterTwice) {
 }
 
 TEST_P(ClientContract, C16_LockingTwiceOnOneThreadIsRefused) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   DistributedLock lock = client().lock(name());
   ASSERT_TRUE(lock.try_lock());
   EXPECT_FALSE(lock.try_lock());
@@ -34,7 +34,7 @@ TEST_P(ClientContract, C16_LockingTwiceOnOneThreadIsRefused) {
 }
 
 TEST_P(ClientContract, C16_ARecursiveLockCountsForItsThread) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   RecursiveLock lock(client().lock(name()));
   lock.lock();
   const FencingToken token = lock.lease().token();
@@ -55,7 +55,7 @@ TEST_P(ClientContract, C16_ARecursiveLockCountsForItsThread) {
 }
 
 TEST_P(ClientContract, C16_ARecursiveLockKeepsOtherThreadsOut) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   RecursiveLock lock(client().lock(name()));
   const std::scoped_lock guarded(lock);
   bool entered = true;
@@ -72,7 +72,7 @@ TEST_P(ClientContract, C16_ARecursiveLockKeepsOtherThreadsOut) {
 }
 
 TEST_P(ClientContract, C16_ARecursiveLockKeepsTheDefaultsOfTheLockThatItWraps) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   step_time_if_possible();
   const auto half = std::max(lease() / 2, caps().min_lease);
   DistributedLock inner = client().lock(name());
@@ -86,7 +86,7 @@ TEST_P(ClientContract, C16_ARecursiveLockKeepsTheDefaultsOfTheLockThatItWraps) {
 }
 
 TEST_P(ClientContract, C16_ARecursiveLockSaysWhenItsLeaseWasLost) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
   DistributedLock inner = client().lock(name());
@@ -95,7 +95,7 @@ TEST_P(ClientContract, C16_ARecursiveLockSaysWhenItsLeaseWasLost) {
   lock.lock();
   lock.lock();
   const LossEvent loss(lock.lease());
-  fixture().kill_hold(Space::lock, name());
+  fixture().kill_hold(LockKind::lock, name());
   pass_until(loss.event(), "the loss of a killed hold is not signalled");
   try {
     lock.lock();

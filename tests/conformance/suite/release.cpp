@@ -119,7 +119,7 @@ TEST_P(Contract, C13_DestroyingALeaseOfAStalledServiceIsBounded) {
 }
 
 TEST_P(Contract, C13_UnlockingAStalledServiceIsBounded) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "plain locks show it");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "plain locks show it");
   DLOCK_NEEDS(stall);
   DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
   lock.lock();

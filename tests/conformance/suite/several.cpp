@@ -16,7 +16,7 @@ namespace dlock::conformance {
 DLOCK_CONFORMANCE_TESTS(several)
 
 TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   const std::vector<std::string> names{name("c"), name("a"), name("b")};
   MultiLock all = client().multi_lock(names);
   Lock& others = lock_of(client(), name("c"));
@@ -40,7 +40,7 @@ TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
 }
 
 TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   constexpr std::size_t contenders = 4;
   constexpr int times = 10;
   Client& one = client();
@@ -51,7 +51,8 @@ TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
     std::vector<Thread> threads;
     for (std::size_t i = 0; i < contenders; ++i) {
       threads.emplace_back([&, i] {
-        MultiLock both = i % 2 == 0 ? one.multi_lock({name("a"), name("b")}) : two.multi_lock({name("b"), name("a")});
+        MultiLock both =
+            i % 2 == 0 ? one.multi_lock({name("a"), name("b")}) : two.multi_lock({name("b"), name("a")});
         for (int round = 0; round < times; ++round) {
           std::error_code error;
           const MultiLease leases = both.acquire({.wait = guard()}, error);
@@ -68,7 +69,7 @@ TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
 }
 
 TEST_P(Contract, C03_TheLossOfOneOfSeveralLocksIsSignalledAndTheOthersAreGivenBack) {
-  DLOCK_APPLIES_IF(kind().space == Space::lock, "it is said of plain locks");
+  DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
   MultiLock both = client().multi_lock({name("a"), name("b")});
@@ -87,7 +88,7 @@ TEST_P(Contract, C03_TheLossOfOneOfSeveralLocksIsSignalledAndTheOthersAreGivenBa
   ASSERT_TRUE(leases.held());
   const auto lost = std::make_shared<Event>();
   const std::stop_callback on_loss(leases.lost(), [lost] { lost->set(); });
-  fixture().kill_hold(Space::lock, name("a"));
+  fixture().kill_hold(LockKind::lock, name("a"));
   pass_until(*lost, "the loss of one of several locks is not signalled");
   EXPECT_FALSE(leases.held());
   EXPECT_FALSE(leases.release());

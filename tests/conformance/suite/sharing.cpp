@@ -118,7 +118,7 @@ TEST_P(ReadWriteContract, C03_AllReadersHearThatTheirLockWasTakenAway) {
   const Lease two = read(other, renewed());
   const LossEvent loss_of_one(one);
   const LossEvent loss_of_two(two);
-  fixture().kill_hold(Space::read_write, name());
+  fixture().kill_hold(LockKind::read_write, name());
   pass_until(loss_of_one.event(), "the loss of a killed hold is not signalled");
   pass_until(loss_of_two.event(), "the loss of a killed hold is not signalled");
   EXPECT_TRUE(lock.acquire({.wait = guard()}).held());
@@ -172,7 +172,7 @@ TEST_P(ReadWriteContract, C07_ADeadReadersLeaseEndsWhileOthersRenewTheirs) {
   pass_until(observer->renewals(name()), "a lease is not renewed", 6);  // two leases and more
   EXPECT_FALSE(writer.done());
   if (caps().can_inspect) {
-    EXPECT_EQ(client().inspect(name(), Space::read_write).holders.size(), 1U) << "the dead one's lease is over";
+    EXPECT_EQ(client().inspect(name(), LockKind::read_write).holders.size(), 1U) << "the dead one's lease is over";
   }
   reading.reset();
   pass_until(writer.event(), "a writer does not get the lock");
@@ -220,11 +220,11 @@ TEST_P(ReadWriteContract, C12_NobodyEntersBeforeAWriterWhoWaits) {
   ReadWriteLock other = lock_of(client());
   std::optional<Lease> reading = read(lock);
   Pending writer(other, {});
-  await_waiters(Space::read_write, name(), 1);
+  await_waiters(LockKind::read_write, name(), 1);
   EXPECT_FALSE(lock.try_acquire_shared().has_value());
   ToRead later(lock);
   Pending reader(later, {});
-  await_waiters(Space::read_write, name(), 2);
+  await_waiters(LockKind::read_write, name(), 2);
   reading.reset();
   std::optional<Lease> writing = writer.lease();
   EXPECT_FALSE(reader.done());
@@ -249,8 +249,8 @@ TEST_P(ReadWriteContract, C14_AllHoldersAreShown) {
   ReadWriteLock other = lock_of(client({.label = "two"}));
   const Lease one = read(lock);
   const Lease two = read(other);
-  const LockInfo info = asking.inspect(name(), Space::read_write);
-  EXPECT_EQ(info.space, Space::read_write);
+  const LockInfo info = asking.inspect(name(), LockKind::read_write);
+  EXPECT_EQ(info.kind, LockKind::read_write);
   EXPECT_TRUE(info.held);
   ASSERT_EQ(info.holders.size(), 2U);
   for (const HolderInfo& each : info.holders) {
@@ -322,7 +322,7 @@ TEST_P(PermitContract, C05_APermitThatIsLostFreesNothing) {
   DLOCK_NEEDS(kill_hold);
   Semaphore semaphore = client().semaphore(name(), 1);
   Lease lost = take(semaphore);
-  fixture().kill_hold(Space::semaphore, name());
+  fixture().kill_hold(LockKind::semaphore, name());
   Semaphore other = client().semaphore(name(), 1);
   const Lease next = take(other);
   EXPECT_FALSE(lost.release());
@@ -374,7 +374,7 @@ TEST_P(PermitContract, C12_PermitsGoToThoseWhoWaitInTheirOrder) {
   std::deque<Pending> waiters;
   for (std::uint64_t i = 0; i < 4; ++i) {
     waiters.emplace_back(semaphore, AcquireOptions{});
-    await_waiters(Space::semaphore, name(), i + 1);
+    await_waiters(LockKind::semaphore, name(), i + 1);
   }
   EXPECT_FALSE(semaphore.try_acquire().has_value());
   for (Pending& next : waiters) {
@@ -390,8 +390,8 @@ TEST_P(PermitContract, C14_PermitsAndTheirHoldersAreShown) {
   Semaphore semaphore = client().semaphore(name(), 5);
   const Lease one = take(semaphore);
   const Lease two = take(semaphore);
-  const LockInfo info = asking.inspect(name(), Space::semaphore);
-  EXPECT_EQ(info.space, Space::semaphore);
+  const LockInfo info = asking.inspect(name(), LockKind::semaphore);
+  EXPECT_EQ(info.kind, LockKind::semaphore);
   EXPECT_EQ(info.permits, 5U);
   EXPECT_EQ(info.holders.size(), 2U);
 }

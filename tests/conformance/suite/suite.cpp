@@ -105,15 +105,15 @@ std::vector<Contract::ParamType> of_their_kinds(const std::vector<Subject>& some
   std::vector<Contract::ParamType> all;
   for (const Subject& subject : some) {
     for (const Kind& kind : kinds()) {
-      if (std::ranges::find(subject.spaces, kind.space) != subject.spaces.end()) all.emplace_back(subject, kind);
+      if (std::ranges::find(subject.kinds, kind.kind) != subject.kinds.end()) all.emplace_back(subject, kind);
     }
   }
   return all;
 }
 
-std::vector<Subject> subjects_with(Space space) {
+std::vector<Subject> subjects_with(LockKind kind) {
   std::vector<Subject> some = subjects();
-  std::erase_if(some, [&](const Subject& each) { return std::ranges::find(each.spaces, space) == each.spaces.end(); });
+  std::erase_if(some, [&](const Subject& each) { return std::ranges::find(each.kinds, kind) == each.kinds.end(); });
   return some;
 }
 
@@ -145,9 +145,9 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ElectionContract);
 
 using ::testing::ValuesIn;
 
-INSTANTIATE_TEST_SUITE_P(, ReadWriteContract, ValuesIn(subjects_with(Space::read_write)), name_of_subject);
-INSTANTIATE_TEST_SUITE_P(, PermitContract, ValuesIn(subjects_with(Space::semaphore)), name_of_subject);
-INSTANTIATE_TEST_SUITE_P(, ElectionContract, ValuesIn(subjects_with(Space::election)), name_of_subject);
+INSTANTIATE_TEST_SUITE_P(, ReadWriteContract, ValuesIn(subjects_with(LockKind::read_write)), name_of_subject);
+INSTANTIATE_TEST_SUITE_P(, PermitContract, ValuesIn(subjects_with(LockKind::semaphore)), name_of_subject);
+INSTANTIATE_TEST_SUITE_P(, ElectionContract, ValuesIn(subjects_with(LockKind::election)), name_of_subject);
 INSTANTIATE_TEST_SUITE_P(, CrashContract, ValuesIn(subjects()), name_of_subject);
 INSTANTIATE_TEST_SUITE_P(, Contract, ValuesIn(of_their_kinds(subjects())), name_of);
 INSTANTIATE_TEST_SUITE_P(, ClientContract, ValuesIn(of_their_kinds(client_subjects())), name_of);

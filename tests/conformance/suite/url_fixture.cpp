@@ -66,8 +66,8 @@ std::optional<Missing> UrlFixture::missing(Feature feature) const {
   return untested("unknown to this fixture");
 }
 
-void UrlFixture::kill_hold(Space space, const std::string& name) {
-  (void)admin().break_lock(name, space);
+void UrlFixture::kill_hold(LockKind kind, const std::string& name) {
+  (void)admin().break_lock(name, kind);
 }
 
 }  // namespace dlock::conformance

@@ -4,21 +4,21 @@
 #include <vector>
 
 #include <dlock/conformance/suite.hpp>
-#include <dlock/space.hpp>
+#include <dlock/lock_kind.hpp>
 
 #include "untested.hpp"
 #include "zookeeper/zookeeper_fixture.hpp"
 
 int main(int argc, char** argv) {
   using namespace dlock::conformance;
-  using dlock::Space;
+  using dlock::LockKind;
   const auto add = [](const std::string& name, ZooKeeperSetup setup, const std::string& strategy) {
-    std::vector<Space> spaces{Space::lock, Space::election};
-    if (strategy == "sequential") spaces.insert(spaces.end(), {Space::read_write, Space::semaphore});
+    std::vector<LockKind> kinds{LockKind::lock, LockKind::election};
+    if (strategy == "sequential") kinds.insert(kinds.end(), {LockKind::read_write, LockKind::semaphore});
     add_subject({.name = "zookeeper_" + name,
                  .make = [=] { return std::make_unique<ZooKeeperFixture>(setup, strategy); },
                  .client_tests = false,
-                 .spaces = std::move(spaces),
+                 .kinds = std::move(kinds),
                  .untested = untested_without_stepped_clock()});
   };
   add("sequential", ZooKeeperSetup::standalone, "sequential");

@@ -91,21 +91,21 @@ std::optional<Missing> ZooKeeperFixture::missing(Feature feature) const {
 }
 
 // The first of the queue, or as many as hold it together; or the lock's own node.
-std::vector<std::string> ZooKeeperFixture::holder_paths(Space space, const std::string& name) const {
+std::vector<std::string> ZooKeeperFixture::holder_paths(LockKind kind, const std::string& name) const {
   ZooKeeperClient& session = service_.session();
-  const std::string path = zookeeper::lock_path(prefix, name, space);
+  const std::string path = zookeeper::lock_path(prefix, name, kind);
   const auto node = session.get(path);
   if (node && node->owner != 0) return {path};
   const auto children = session.children(path).value_or(std::vector<std::string>());
   std::vector<std::string> paths;
-  for (const auto& each : zookeeper::judge_queue(zookeeper::Layout::curator, path, children, space).holders()) {
+  for (const auto& each : zookeeper::judge_queue(zookeeper::Layout::curator, path, children, kind).holders()) {
     paths.push_back(path + "/" + std::string(each.node));
   }
   return paths;
 }
 
-void ZooKeeperFixture::kill_hold(Space space, const std::string& name) {
-  for (const std::string& path : holder_paths(space, name)) (void)service_.session().remove(path);
+void ZooKeeperFixture::kill_hold(LockKind kind, const std::string& name) {
+  for (const std::string& path : holder_paths(kind, name)) (void)service_.session().remove(path);
 }
 
 void ZooKeeperFixture::kill_session(Client& client) {
@@ -117,7 +117,7 @@ void ZooKeeperFixture::kill_session(Client& client) {
   constexpr const char* mark = "dlock-conformance/doomed";
   const Lease lease = client.lock(mark).acquire({.wait = guard()});
   // While it is sure to be there: once cut off, the session ends by itself, too.
-  const std::vector<std::string> node = holder_paths(Space::lock, mark);
+  const std::vector<std::string> node = holder_paths(LockKind::lock, mark);
   if (node.empty()) throw std::runtime_error("the session to be ended has no node");
   cut(*way);
   test::end_session_of(addresses_of(service_.ports()), node.front());
@@ -157,9 +157,9 @@ void ZooKeeperFixture::lose_next_answer() {
   for (const auto& each : disturbed_) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
 }
 
-std::size_t ZooKeeperFixture::residue(Space space, const std::string& name) {
+std::size_t ZooKeeperFixture::residue(LockKind kind, const std::string& name) {
   ZooKeeperClient& session = service_.session();
-  const std::string path = zookeeper::lock_path(prefix, name, space);
+  const std::string path = zookeeper::lock_path(prefix, name, kind);
   const auto node = session.get(path);
   if (!node) return 0;
   return (node->owner != 0 ? 1 : 0) + session.children(path).value_or(std::vector<std::string>()).size();

@@ -29,7 +29,7 @@ class ZooKeeperFixture final : public Fixture {
   [[nodiscard]] std::string url() const override;
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override;
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override;
-  void kill_hold(Space space, const std::string& name) override;
+  void kill_hold(LockKind kind, const std::string& name) override;
   void kill_session(Client& client) override;
   void stall() override;
   void resume() override;
@@ -38,7 +38,7 @@ class ZooKeeperFixture final : public Fixture {
   void cut() override;
   void heal() override;
   void lose_next_answer() override;
-  [[nodiscard]] std::size_t residue(Space space, const std::string& name) override;
+  [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override;
   [[nodiscard]] std::uint64_t requests() override;
   void restart() override;
 
@@ -46,7 +46,7 @@ class ZooKeeperFixture final : public Fixture {
   // A way to the service: one in front of each server.
   using Proxies = std::vector<std::unique_ptr<rig::TcpProxy>>;
   static void cut(const Proxies& way);
-  [[nodiscard]] std::vector<std::string> holder_paths(Space space, const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> holder_paths(LockKind kind, const std::string& name) const;
   [[nodiscard]] std::string url_of(const std::string& addresses, std::chrono::milliseconds session) const;
 
   ZooKeeperSetup setup_;

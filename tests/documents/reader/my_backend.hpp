@@ -3,6 +3,6 @@
 
 #include <memory>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 dlock::BackendFactory make_my_backend;

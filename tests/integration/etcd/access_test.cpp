@@ -48,7 +48,7 @@ void expect_all_kinds(const Client& client) {
   Lease reading = shared.acquire_shared();
   Lease with_it = shared.acquire_shared();
   EXPECT_FALSE(shared.try_acquire().has_value());
-  EXPECT_EQ(client.inspect("all", Space::read_write).holders.size(), 2U);
+  EXPECT_EQ(client.inspect("all", LockKind::read_write).holders.size(), 2U);
   EXPECT_TRUE(reading.release());
   EXPECT_TRUE(with_it.release());
   EXPECT_TRUE(take(shared).release());
@@ -57,7 +57,7 @@ void expect_all_kinds(const Client& client) {
     Lease one = take(semaphore);
     Lease two = take(semaphore);
     EXPECT_FALSE(semaphore.try_acquire().has_value());
-    EXPECT_EQ(client.list(Space::semaphore).size(), 1U);
+    EXPECT_EQ(client.list(LockKind::semaphore).size(), 1U);
   }
   Election election = client.election("all");
   Lease leading = election.campaign({.value = "here"});

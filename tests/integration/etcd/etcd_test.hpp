@@ -30,13 +30,13 @@ class Keys {
  public:
   explicit Keys(const EtcdServer& server) : server_(server) {}
 
-  [[nodiscard]] static std::string prefix_of(const std::string& name, Space space = Space::lock);
+  [[nodiscard]] static std::string prefix_of(const std::string& name, LockKind kind = LockKind::lock);
   // Of those who hold or wait, the first one first.
-  [[nodiscard]] std::vector<std::string> queue(const std::string& name, Space space = Space::lock) const;
-  [[nodiscard]] std::size_t residue(const std::string& name, Space space = Space::lock) const;
+  [[nodiscard]] std::vector<std::string> queue(const std::string& name, LockKind kind = LockKind::lock) const;
+  [[nodiscard]] std::size_t residue(const std::string& name, LockKind kind = LockKind::lock) const;
   // What is cleaned up in the background is gone at some time.
-  void await_residue(const std::string& name, std::size_t count, Space space = Space::lock) const;
-  void await_no_residue(const std::string& name, Space space = Space::lock) const { await_residue(name, 0, space); }
+  void await_residue(const std::string& name, std::size_t count, LockKind kind = LockKind::lock) const;
+  void await_no_residue(const std::string& name, LockKind kind = LockKind::lock) const { await_residue(name, 0, kind); }
   void remove(const std::string& key) const { (void)server_.ctl({"del", key}); }
   void remove_all() const { (void)server_.ctl({"del", "", "--prefix"}); }
   // The lease that a key has, as etcdctl takes it.

@@ -67,7 +67,7 @@ TEST_F(TornConnectionsTest, LeaveNoKeyOfWhatWasGivenBackAndNoWrongBelief) {
     ASSERT_NE(outcome.error == errc::timed_out, true) << "nobody else wants it";
     if (outcome.lease.held()) {
       ++held;
-      EXPECT_EQ(keys.queue(name, is_lock ? Space::lock : Space::semaphore).size(), 1U) << name;
+      EXPECT_EQ(keys.queue(name, is_lock ? LockKind::lock : LockKind::semaphore).size(), 1U) << name;
     }
     std::error_code ignored;  // a release that is cut as well may not know
     (void)outcome.lease.release(ignored);

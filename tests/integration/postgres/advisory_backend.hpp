@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include <dlock/backend.hpp>
 #include <dlock/client.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/libpq/libpq_connection.hpp"
 #include "backends/postgres/session_locks/advisory.hpp"

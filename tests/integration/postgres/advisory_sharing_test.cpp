@@ -65,14 +65,14 @@ TEST_F(AdvisorySharingTest, ReadersOfManyClientsAreShownWithTheirMode) {
   ReadWriteLock other = two.read_write_lock("x");
   std::optional<Lease> first = lock.acquire_shared({.wait = 1min});
   std::optional<Lease> second = other.acquire_shared({.wait = 1min});
-  const auto all = one.list(Space::read_write);
+  const auto all = one.list(LockKind::read_write);
   ASSERT_EQ(all.size(), 1U);
   ASSERT_EQ(all[0].holders.size(), 2U);
   EXPECT_EQ(all[0].holders[0].mode, Mode::shared);
   first.reset();
   second.reset();
   const Lease writing = lock.acquire({.wait = 1min});
-  const LockInfo info = two.inspect("x", Space::read_write);
+  const LockInfo info = two.inspect("x", LockKind::read_write);
   ASSERT_EQ(info.holders.size(), 1U);
   EXPECT_EQ(info.holders[0].mode, Mode::exclusive);
   EXPECT_EQ(info.holders[0].token, writing.token());
@@ -85,7 +85,7 @@ TEST_F(AdvisorySharingTest, BreakingEndsTheSessionsOfAllReaders) {
   const Client breaker = client();
   Lease first = one.read_write_lock("x").acquire_shared({.wait = 1min});
   Lease second = two.read_write_lock("x").acquire_shared({.wait = 1min});
-  EXPECT_TRUE(breaker.break_lock("x", Space::read_write));
+  EXPECT_TRUE(breaker.break_lock("x", LockKind::read_write));
   EXPECT_TRUE(breaker.read_write_lock("x").acquire({.wait = 1min}).held());
 }
 

@@ -31,36 +31,36 @@ class ElectionBackend final : public Backend {
     if (!changed) return;
     // Not before the client has its backend.
     host.executor().post(
-        [this, changed = std::move(changed)] { watch_ = backend_.watch(Space::election, "x", changed); });
+        [this, changed = std::move(changed)] { watch_ = backend_.watch(LockKind::election, "x", changed); });
   }
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return backend_.capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override {
     LockRequest election = request;
-    election.space = Space::election;
+    election.kind = LockKind::election;
     election.value = "value of " + value_;
     return backend_.contend(election, sink);
   }
   void renew(const Grant& grant, RenewHandler done) override {
-    EXPECT_EQ(grant.space, Space::election);
+    EXPECT_EQ(grant.kind, LockKind::election);
     backend_.renew(grant, std::move(done));
   }
   void release(const Grant& grant, ReleaseHandler done) override {
-    EXPECT_EQ(grant.space, Space::election);
+    EXPECT_EQ(grant.kind, LockKind::election);
     backend_.release(grant, std::move(done));
   }
-  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override {
-    backend_.inspect(Space::election, name, std::move(done));
+  void inspect(LockKind /*space*/, const std::string& name, Handler<LockInfo> done) override {
+    backend_.inspect(LockKind::election, name, std::move(done));
   }
-  void list(Space /*space*/, Handler<std::vector<LockInfo>> done) override {
-    backend_.list(Space::election, std::move(done));
+  void list(LockKind /*space*/, Handler<std::vector<LockInfo>> done) override {
+    backend_.list(LockKind::election, std::move(done));
   }
-  void break_lock(Space /*space*/, const std::string& name, Handler<bool> done) override {
-    backend_.break_lock(Space::election, name, std::move(done));
+  void break_lock(LockKind /*space*/, const std::string& name, Handler<bool> done) override {
+    backend_.break_lock(LockKind::election, name, std::move(done));
   }
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
     Forgetting elections = what;
-    elections.space = Space::election;
+    elections.kind = LockKind::election;
     backend_.forget(elections, std::move(done));
   }
   void close(std::function<void()> done) override {

@@ -180,8 +180,8 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsWithAVersion) {
 
 TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsOfElections) {
   using postgres::Queue;
-  const auto table = postgres::table_statements("dlock", Durability::async, Queue::none, Space::election);
-  const auto optimistic = postgres::optimistic_statements("dlock", Durability::async, Queue::none, Space::election);
+  const auto table = postgres::table_statements("dlock", Durability::async, Queue::none, LockKind::election);
+  const auto optimistic = postgres::optimistic_statements("dlock", Durability::async, Queue::none, LockKind::election);
   for (const postgres::RowStatements* s : {&table, &optimistic}) {
     Params one = {names[0], other_of(names[0]), other_of(names[0]), "60000"};
     Params many = {array(names), array(in_order_of_names()), array(in_order_of_names()), numbers(60000)};
@@ -199,7 +199,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsOfElections) {
 }
 
 TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatSeveralMayHold) {
-  const auto s = postgres::sharing_statements("dlock", Durability::async, Space::semaphore);
+  const auto s = postgres::sharing_statements("dlock", Durability::async, LockKind::semaphore);
   const auto change = [&](std::int64_t what) {
     const Rows rows = ask(s.change, {array(names), array(in_order_of_names()), numbers(what), numbers(60000),
                                      array(in_order_of_names()), numbers(1), numbers(1), numbers(0), "a\"b'c;--"});
@@ -277,7 +277,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0);
       EXPECT_FALSE(once(s.inspect, {parameter, name}).flag(0, 1)) << name;
       const auto rw =
-          postgres::advisory_statements("dlock", Durability::async, key.space, Space::read_write, Mode::shared);
+          postgres::advisory_statements("dlock", Durability::async, key.space, LockKind::read_write, Mode::shared);
       for (const Statement* each : {&rw.try_lock, &rw.join}) {
         EXPECT_GT(once(*each, {parameter, name, other_of(name), "2"}).number(0, 0).value_or(0), 0) << name;
       }

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInterface<std::pair<Strategy, Space>> {
+class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInterface<std::pair<Strategy, LockKind>> {
  protected:
   PostgresLateCommitTest() {
     {
@@ -46,20 +46,20 @@ class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInt
   }
   static std::optional<Lease> try_acquire(Client& client) {
     std::error_code error;
-    return GetParam().second == Space::semaphore ? client.semaphore("x", 2).try_acquire({.lease = 10min}, error)
-                                                 : client.lock("x").try_acquire({.lease = 10min}, error);
+    return GetParam().second == LockKind::semaphore ? client.semaphore("x", 2).try_acquire({.lease = 10min}, error)
+                                                    : client.lock("x").try_acquire({.lease = 10min}, error);
   }
 
   const PostgresLock lock_{GetParam().first, "x", GetParam().second};
 };
 
 INSTANTIATE_TEST_SUITE_P(Rows, PostgresLateCommitTest,
-                         testing::Values(std::pair(Strategy::table, Space::lock),
-                                         std::pair(Strategy::optimistic, Space::lock),
-                                         std::pair(Strategy::table, Space::semaphore)),
+                         testing::Values(std::pair(Strategy::table, LockKind::lock),
+                                         std::pair(Strategy::optimistic, LockKind::lock),
+                                         std::pair(Strategy::table, LockKind::semaphore)),
                          [](const auto& row) {
                            return std::string(postgres::to_string(row.param.first)) +
-                                  (row.param.second == Space::semaphore ? "_semaphore" : "");
+                                  (row.param.second == LockKind::semaphore ? "_semaphore" : "");
                          });
 
 TEST_P(PostgresLateCommitTest, LeavesNothingOfAnOwnerThatGaveUp) {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <dlock/clock.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "backends/postgres/libpq/libpq_connection.hpp"
 #include "backends/postgres/options.hpp"

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/clock.hpp>
-#include <dlock/url.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/administration/inspection.hpp"
@@ -75,14 +75,14 @@ class LiveServices final {
   [[nodiscard]] Result<Made> initialize() {
     return ask<Made>([&](auto done) { schema_->initialize(commands_->answer_by(), std::move(done)); });
   }
-  [[nodiscard]] Result<LockInfo> inspect(const std::string& name, Space space = Space::lock) {
-    return ask<LockInfo>([&](auto done) { inspection_->inspect(space, name, std::move(done)); });
+  [[nodiscard]] Result<LockInfo> inspect(const std::string& name, LockKind kind = LockKind::lock) {
+    return ask<LockInfo>([&](auto done) { inspection_->inspect(kind, name, std::move(done)); });
   }
-  [[nodiscard]] Result<std::vector<LockInfo>> list(Space space = Space::lock) {
-    return ask<std::vector<LockInfo>>([&](auto done) { inspection_->list(space, std::move(done)); });
+  [[nodiscard]] Result<std::vector<LockInfo>> list(LockKind kind = LockKind::lock) {
+    return ask<std::vector<LockInfo>>([&](auto done) { inspection_->list(kind, std::move(done)); });
   }
-  [[nodiscard]] Result<bool> break_lock(const std::string& name, Space space = Space::lock) {
-    return ask<bool>([&](auto done) { inspection_->break_lock(space, name, std::move(done)); });
+  [[nodiscard]] Result<bool> break_lock(const std::string& name, LockKind kind = LockKind::lock) {
+    return ask<bool>([&](auto done) { inspection_->break_lock(kind, name, std::move(done)); });
   }
   [[nodiscard]] std::vector<Finding> diagnose() {
     return ask<std::vector<Finding>>([&](auto done) { postgres::diagnose(*commands_, std::move(done)); }).value();

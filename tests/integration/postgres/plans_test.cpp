@@ -87,7 +87,7 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
 }
 
 TEST_F(PlansTest, OfElectionsAreGoodForAnyNumberOfRows) {
-  const auto use = postgres::table_statements("dlock", Durability::sync, postgres::Queue::none, Space::election);
+  const auto use = postgres::table_statements("dlock", Durability::sync, postgres::Queue::none, LockKind::election);
   prepare("acquire", use.acquire, "'7', 'me', 'me', 1000, ''");
   prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}', ''");
   prepare("release", use.release, "'7', 'o7', '1', ''");
@@ -97,7 +97,7 @@ TEST_F(PlansTest, OfElectionsAreGoodForAnyNumberOfRows) {
 }
 
 TEST_F(PlansTest, OfWhatSeveralMayHoldAreGoodForAnyNumberOfRows) {
-  const auto use = postgres::sharing_statements("dlock", Durability::sync, Space::semaphore);
+  const auto use = postgres::sharing_statements("dlock", Durability::sync, LockKind::semaphore);
   prepare("change", use.change,
           "'{7,8,n}', '{o7,me,me}', '{0,2,2}', '{1,1,1}', '{h,h,h}', '{1,1,1}', '{2,2,2}', '{0,9,0}', ''");
   prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
@@ -136,7 +136,7 @@ TEST_F(PlansTest, OfAdvisoryAreGoodForAnyNumberOfRows) {
   prepare("try_many", use.try_many, "'{7,8}', '{7,8}', '{me,me}'");
   prepare("inspect", use.inspect, "'7', '7'");
   const auto readers = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint,
-                                                     Space::read_write, Mode::shared);
+                                                     LockKind::read_write, Mode::shared);
   prepare("try_shared", readers.try_lock, "'7', '7', 'me', '2'");
   prepare("join_shared", readers.join, "'7', '7', 'me', '2'");
   prepare("inspect_shared", readers.inspect, "'7', '7'");

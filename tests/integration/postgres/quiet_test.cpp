@@ -118,7 +118,7 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
 }
 
 TEST_F(PostgresQuietTest, BusyTriesForWhatSeveralMayHoldWriteNothing) {
-  const auto s = postgres::sharing_statements("dlock", Durability::sync, Space::read_write);
+  const auto s = postgres::sharing_statements("dlock", Durability::sync, LockKind::read_write);
   const auto asked = [](const std::string& what, const std::string& weight, const std::string& mark) {
     return "ARRAY['lock'], ARRAY['me'], ARRAY[" + what + "], ARRAY[30000], ARRAY['holder'], ARRAY[" + weight +
            "], ARRAY[9], ARRAY[" + mark + "], 'channel'";
@@ -162,7 +162,7 @@ TEST_F(PostgresQuietTest, BusyTriesForSessionsLocksWriteNothing) {
   expect_silence("an inspection", a.inspect, "5, 'lock'");
   expect_silence("a list", a.list, "100");
   const auto rw = postgres::advisory_statements("dlock", Durability::sync, postgres::AdvisoryKey::KeySpace::bigint,
-                                                Space::read_write, Mode::shared);
+                                                LockKind::read_write, Mode::shared);
   expect_silence("a reader's try", rw.try_lock, "5, 'lock', 'holder', 1");
   server.run("SELECT pg_advisory_unlock(5)");
   expect_noise("a grant", a.try_lock.sql, "5, 'lock', 'holder'");

@@ -54,7 +54,7 @@ class PostgresSharingTest : public OnSharedServer<> {
   [[nodiscard]] std::unique_ptr<PostgresConnection> session() const {
     auto sql = std::make_unique<PostgresConnection>(server.admin_conninfo());
     sql->run("PREPARE change AS " +
-             postgres::sharing_statements("dlock", postgres::Durability::async, Space::semaphore).change.sql);
+             postgres::sharing_statements("dlock", postgres::Durability::async, LockKind::semaphore).change.sql);
     return sql;
   }
   // For each: "yes", "no", "again", or with how many permits others use it.
@@ -225,7 +225,7 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
   passer_by.join();
   EXPECT_FALSE(log->losses.happened());
   for (const Lease& each : leases) EXPECT_TRUE(each.held());
-  EXPECT_EQ(all.front().inspect("x", Space::read_write).holders.size(), leases.size());
+  EXPECT_EQ(all.front().inspect("x", LockKind::read_write).holders.size(), leases.size());
 }
 
 // The row of one name is waited for; the others of its client go on.
@@ -265,7 +265,7 @@ TEST_F(PostgresSharingTest, AWriterThatGivesUpLeavesNoMark) {
   std::stop_source stop;
   Event over;
   two.read_write_lock("x").async_acquire({.wait = 1min, .cancel = stop.get_token()},
-                                         [&](std::error_code, const Lease&) { over.set(); });
+                                              [&](std::error_code, const Lease&) { over.set(); });
   server.await("EXISTS (SELECT FROM dlock.lease_rw WHERE marked_until > clock_timestamp())");
   EXPECT_FALSE(lock.try_acquire_shared());
   stop.request_stop();
@@ -281,10 +281,10 @@ TEST_F(PostgresSharingTest, BreakingTakesItFromAllWhoHoldIt) {
   const Lease one = lock.acquire_shared({.wait = 1min, .lease = 3s});
   std::optional<Lease> two;
   std::thread([&] { two = lock.acquire_shared({.wait = 1min, .lease = 3s}); }).join();
-  EXPECT_TRUE(holder.break_lock("x", Space::read_write));
-  EXPECT_FALSE(holder.break_lock("x", Space::read_write));
+  EXPECT_TRUE(holder.break_lock("x", LockKind::read_write));
+  EXPECT_FALSE(holder.break_lock("x", LockKind::read_write));
   log->losses.wait("all of them are told", 2);
-  EXPECT_FALSE(holder.inspect("x", Space::read_write).held);
+  EXPECT_FALSE(holder.inspect("x", LockKind::read_write).held);
 }
 
 TEST_F(PostgresSharingTest, WhatIsThereIsListedByName) {
@@ -293,7 +293,7 @@ TEST_F(PostgresSharingTest, WhatIsThereIsListedByName) {
   const Lease one = semaphore.acquire({.wait = 1min, .lease = 1min});
   const Lease two = semaphore.acquire({.wait = 1min, .lease = 10min});
   (void)asking.semaphore("a", 1).acquire({.wait = 1min}).release();
-  const auto all = asking.list(Space::semaphore);
+  const auto all = asking.list(LockKind::semaphore);
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].name, "a");
   EXPECT_FALSE(all[0].held);
@@ -304,7 +304,7 @@ TEST_F(PostgresSharingTest, WhatIsThereIsListedByName) {
   EXPECT_EQ(all[1].token, two.token());
   ASSERT_EQ(all[1].holders.size(), 2U);
   EXPECT_GT(all[1].remaining, 1min) << "that of who holds it longest";
-  EXPECT_TRUE(asking.list(Space::read_write).empty());
+  EXPECT_TRUE(asking.list(LockKind::read_write).empty());
 }
 
 TEST_F(PostgresSharingTest, NamesThatNobodyUsesAreForgotten) {
@@ -317,7 +317,7 @@ TEST_F(PostgresSharingTest, NamesThatNobodyUsesAreForgotten) {
   server.run("UPDATE dlock.lease_sem SET marked_until = 'infinity' WHERE name = 'marked'");
   server.run("UPDATE dlock.lease_sem SET waiting_until = 'infinity' WHERE name = 'waited'");
   const Client asking = client();
-  EXPECT_EQ(asking.forget_idle(1min, Space::semaphore), Answers{"idle"});
+  EXPECT_EQ(asking.forget_idle(1min, LockKind::semaphore), Answers{"idle"});
   EXPECT_EQ(server.value("SELECT string_agg(name, ',' ORDER BY name) FROM dlock.lease_sem"), "held,marked,waited");
 }
 
@@ -340,7 +340,7 @@ TEST_F(PostgresSharingTest, TablesThatAreMissingAreMadeAtTheFirstUse) {
   const Client old = client();
   EXPECT_TRUE(old.lock("x").try_acquire());
   EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "t") << "plain locks do without";
-  EXPECT_FALSE(old.inspect("x", Space::read_write).held);
+  EXPECT_FALSE(old.inspect("x", LockKind::read_write).held);
   EXPECT_TRUE(old.read_write_lock("x").try_acquire_shared());
   EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "f");
 }

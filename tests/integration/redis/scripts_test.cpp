@@ -8,11 +8,10 @@ namespace {
 constexpr std::int64_t day = 24 * 3600;
 
 TEST_F(ScriptTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
-  for (const Space space : {Space::lock, Space::read_write, Space::semaphore, Space::election}) {
-    for (const Script* script :
-         {&redis::acquire_script(space), &redis::renew_script(space), &redis::release_script(space),
-          &redis::inspect_script(space), &redis::forget_script(space), &redis::acquire_script(space, true),
-          &redis::release_script(space, true)}) {
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+    for (const Script* script : {&redis::acquire_script(kind), &redis::renew_script(kind), &redis::release_script(kind),
+                                 &redis::inspect_script(kind), &redis::forget_script(kind),
+                                 &redis::acquire_script(kind, true), &redis::release_script(kind, true)}) {
       EXPECT_EQ(server.command({"SCRIPT", "LOAD", std::string(script->text)}).text, script->sha1) << script->name;
     }
   }

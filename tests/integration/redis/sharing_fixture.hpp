@@ -21,7 +21,7 @@ struct As {
 class SharingTest : public ScriptTest {
  protected:
   RedisReply enter(const std::string& value, const std::string& permits, bool shares, const As& as) {
-    return run(redis::acquire_script(space), {keys.lock, keys.queue, keys.alive, keys.fence},
+    return run(redis::acquire_script(kind), {keys.lock, keys.queue, keys.alive, keys.fence},
                {value, std::to_string(as.lease_ms), as.mode, std::to_string(as.alive_ms), "1000", "host:1:" + value,
                 std::to_string(as.ticket), permits, shares ? "1" : "0"});
   }
@@ -31,10 +31,10 @@ class SharingTest : public ScriptTest {
     return enter(value, std::to_string(permits), true, as);
   }
   RedisReply leave(const std::string& value, const std::string& how = "stay") {
-    return run(redis::release_script(space), {keys.lock, keys.queue, keys.alive, keys.fence}, {value, "1000", how});
+    return run(redis::release_script(kind), {keys.lock, keys.queue, keys.alive, keys.fence}, {value, "1000", how});
   }
   RedisReply extend(const std::string& value, int lease_ms = 30'000) {
-    return run(redis::renew_script(space), {keys.lock, keys.fence}, {value, std::to_string(lease_ms)});
+    return run(redis::renew_script(kind), {keys.lock, keys.fence}, {value, std::to_string(lease_ms)});
   }
   // Holders by their values, in the order in which their leases end.
   std::vector<std::string> holders() {
@@ -54,7 +54,7 @@ class SharingTest : public ScriptTest {
   static std::int64_t rank_in(const RedisReply& busy) { return busy.elements.at(2).integer; }
 
   using Inside = std::set<std::string>;
-  const Space space = Space::semaphore;  // the scripts are the same for both kinds
+  const LockKind kind = LockKind::semaphore;  // the scripts are the same for both kinds
 };
 
 }  // namespace dlock::test

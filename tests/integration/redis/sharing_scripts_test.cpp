@@ -298,7 +298,7 @@ TEST_F(ScriptTest, WhoWatchesAnElectionIsToldOfTheLeaderAndOfItsEnd) {
   RedisConnection watching = subscribe("dlock:w:lock:" + keys.lock);
   RedisConnection waiting = subscribe("dlock:w:b");
   const auto run_for = [&](const std::string& value, const std::string& mode) {
-    return run(redis::acquire_script(Space::election), {keys.lock, keys.queue, keys.alive, keys.fence},
+    return run(redis::acquire_script(LockKind::election), {keys.lock, keys.queue, keys.alive, keys.fence},
                {value, "30000", mode, "15000", "1000", "host:1:" + value + "\n10.0.0.7:80", "0"});
   };
   const auto messages = [&](int expected) {  // a message of the test's own comes last
@@ -372,7 +372,7 @@ TEST_F(SharingTest, TheRecordIsEmptiedWhenALockIsTakenAnew) {
 
 TEST_F(SharingTest, OnlyWhatIsLongUnusedIsForgotten) {
   const auto forget = [&](const std::string& idle_us) {
-    return run(redis::forget_script(space), {keys.lock, keys.queue, keys.fence}, {idle_us}).integer;
+    return run(redis::forget_script(kind), {keys.lock, keys.queue, keys.fence}, {idle_us}).integer;
   };
   EXPECT_EQ(forget("0"), 0);
   (void)read("a:1");

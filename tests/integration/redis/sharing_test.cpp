@@ -38,13 +38,13 @@ TEST_P(SeveralHoldersTest, TwoReadersAndAWriter) {
   std::optional<Lease> also_reading = two.acquire_shared(patiently());
   Pending writer(two, {});
   EXPECT_FALSE(one.try_acquire().has_value());
-  EXPECT_EQ(server.command({"ZCARD", redis::keys_of("dlock:", "x", Space::read_write).lock}).integer, 2);
+  EXPECT_EQ(server.command({"ZCARD", redis::keys_of("dlock:", "x", LockKind::read_write).lock}).integer, 2);
   reading.reset();
   EXPECT_FALSE(writer.done());
   also_reading.reset();
   const Lease writing = writer.lease();
   EXPECT_FALSE(one.try_acquire_shared().has_value());
-  const LockInfo info = first.inspect("x", Space::read_write);
+  const LockInfo info = first.inspect("x", LockKind::read_write);
   ASSERT_EQ(info.holders.size(), 1U);
   EXPECT_EQ(info.holders[0].mode, Mode::exclusive);
   EXPECT_EQ(info.holder, second.holder());
@@ -94,16 +94,16 @@ TEST_P(SeveralHoldersTest, AreAllListedAndLoseTheLockThatIsBroken) {
   const Lease two = semaphore.acquire(patiently());
   const LossEvent loss_of_one(one);
   const LossEvent loss_of_two(two);
-  const auto all = other.list(Space::semaphore);
+  const auto all = other.list(LockKind::semaphore);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].holders.size(), 2U);
   EXPECT_EQ(all[0].permits, 3U);
   EXPECT_TRUE(other.list().empty());
-  EXPECT_TRUE(other.list(Space::read_write).empty());
-  EXPECT_TRUE(other.break_lock("broken", Space::semaphore));
+  EXPECT_TRUE(other.list(LockKind::read_write).empty());
+  EXPECT_TRUE(other.break_lock("broken", LockKind::semaphore));
   loss_of_one.event().wait("a holder is not told");
   loss_of_two.event().wait("a holder is not told");
-  EXPECT_FALSE(other.break_lock("broken", Space::semaphore));
+  EXPECT_FALSE(other.break_lock("broken", LockKind::semaphore));
   EXPECT_GT(semaphore.acquire(patiently()).token(), two.token());
 }
 
@@ -118,9 +118,9 @@ TEST_P(SeveralHoldersTest, WhatIsOfAnotherTypeIsRefused) {
   EXPECT_EQ(error, errc::protocol);
   EXPECT_FALSE(semaphore.acquire(patiently(), error).held());
   EXPECT_EQ(error, errc::protocol);
-  EXPECT_TRUE(some.list(Space::semaphore).empty()) << "somebody's data";
-  EXPECT_THROW((void)some.inspect("x", Space::semaphore), Error);
-  EXPECT_THROW((void)some.break_lock("x", Space::semaphore), Error);
+  EXPECT_TRUE(some.list(LockKind::semaphore).empty()) << "somebody's data";
+  EXPECT_THROW((void)some.inspect("x", LockKind::semaphore), Error);
+  EXPECT_THROW((void)some.break_lock("x", LockKind::semaphore), Error);
   EXPECT_EQ(server.command({"GET", "dlock.rw:x"}).text, "data");
   EXPECT_EQ(server.command({"ZCARD", "dlock.sem:x"}).integer, 1);
 }
@@ -139,7 +139,7 @@ TEST_F(LineTest, ACrowdOfReadersEntersTogether) {
   std::optional<Lease> writer = lock.acquire({.wait = conformance::guard()});
   std::deque<Pending> crowd;
   for (int i = 0; i < 200; ++i) crowd.emplace_back(to_read, AcquireOptions{});
-  const auto queue = redis::keys_of("dlock:", "x", Space::read_write).queue;
+  const auto queue = redis::keys_of("dlock:", "x", LockKind::read_write).queue;
   await("readers do not arrive", [&] { return server.command({"ZCARD", queue}).integer == 200; });
   writer.reset();
   std::deque<Lease> inside;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/zookeeper/zookeeper_backend.hpp"
 #include "engine/thread_engine.hpp"
@@ -50,7 +50,7 @@ class Candidate final {
                           .holder = "host:1:test",
                           .lease = 30s,
                           .wait = true,
-                          .space = Space::election,
+                          .kind = LockKind::election,
                           .value = value};
       attempt_.contention = backend_->contend(attempt_.request, attempt_);
     });
@@ -69,7 +69,7 @@ class Candidate final {
   }
   // Returns when the watch has come into effect.
   void observe() {
-    on_engine([&] { watch_ = backend_->watch(Space::election, "leader", [this] { look(); }); });
+    on_engine([&] { watch_ = backend_->watch(LockKind::election, "leader", [this] { look(); }); });
     await("whoever looks on is not told that it does", [&] {
       int looks = 0;
       on_engine([&] { looks = looks_; });
@@ -88,7 +88,7 @@ class Candidate final {
 
  private:
   void look() {
-    backend_->inspect(Space::election, "leader", [this](const Result<LockInfo>& info) {
+    backend_->inspect(LockKind::election, "leader", [this](const Result<LockInfo>& info) {
       ++looks_;
       if (info.ok()) seen_ = info.value().held ? std::optional(info.value().value) : std::nullopt;
     });

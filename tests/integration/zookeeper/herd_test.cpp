@@ -19,7 +19,7 @@ class HerdTest : public ZooKeeperTest {
   };
   // Of one hand-over, with so many clients waiting at first; each takes the lock once.
   template <class Make>
-  Cost hand_over(std::size_t waiters, Space space, Make lock_of) {
+  Cost hand_over(std::size_t waiters, LockKind kind, Make lock_of) {
     std::vector<Client> clients;
     std::vector<decltype(lock_of(std::declval<const Client&>()))> locks;
     for (std::size_t i = 0; i < waiters; ++i) {
@@ -36,11 +36,11 @@ class HerdTest : public ZooKeeperTest {
       pending.emplace_back(each, AcquireOptions{},
                            [](Lease& granted) { conformance::release_soon(std::move(granted)); });
     }
-    await_residue("herd", waiters + held, space);
+    await_residue("herd", waiters + held, kind);
     const Cost before = totals();
     leases.clear();
     for (Pending& each : pending) EXPECT_FALSE(each.get().error);
-    await_no_residue("herd", space);
+    await_no_residue("herd", kind);
     const Cost after = totals();
     const auto count = static_cast<double>(waiters);
     return {.events = (after.events - before.events) / count,
@@ -60,8 +60,8 @@ class HerdTest : public ZooKeeperTest {
 
 TEST_F(HerdTest, AHandOverWakesOneWaiterAndCostsTheSameHoweverManyWait) {
   const auto lock_of = [](const Client& client) { return client.lock("herd"); };
-  const Cost few = hand_over(8, Space::lock, lock_of);
-  const Cost many = hand_over(64, Space::lock, lock_of);
+  const Cost few = hand_over(8, LockKind::lock, lock_of);
+  const Cost many = hand_over(64, LockKind::lock, lock_of);
   RecordProperty("events", std::to_string(many.events));
   EXPECT_LE(many.events, 2.2) << "the one who is next, and perhaps those who watch their own node";
   EXPECT_LE(many.received, 8);
@@ -71,8 +71,8 @@ TEST_F(HerdTest, AHandOverWakesOneWaiterAndCostsTheSameHoweverManyWait) {
 
 TEST_F(HerdTest, APermitWakesOneWaiterAndCostsTheSameHoweverManyWait) {
   const auto semaphore_of = [](const Client& client) { return client.semaphore("herd", 3); };
-  const Cost few = hand_over(8, Space::semaphore, semaphore_of);
-  const Cost many = hand_over(64, Space::semaphore, semaphore_of);
+  const Cost few = hand_over(8, LockKind::semaphore, semaphore_of);
+  const Cost many = hand_over(64, LockKind::semaphore, semaphore_of);
   RecordProperty("events", std::to_string(many.events));
   RecordProperty("received", std::to_string(many.received));
   EXPECT_LE(many.events, few.events * 1.5 + 0.5);

@@ -35,11 +35,11 @@ class InteroperationTest : public ZooKeeperTest {
   }
   static void end_clients() { clients().clear(); }
 
-  [[nodiscard]] ForeignLock foreign(const Pair& pair, const std::string& name, Space space = Space::lock) {
+  [[nodiscard]] ForeignLock foreign(const Pair& pair, const std::string& name, LockKind kind = LockKind::lock) {
     auto& client = clients()[{pair.library, server.address()}];
     const auto program = pair.library == Library::curator ? curator : kazoo;
     if (!client) client = std::make_unique<ForeignClient>(program(server.address()));
-    return client->lock(pair.kind, path(name, space));
+    return client->lock(pair.kind, path(name, kind));
   }
   [[nodiscard]] Client client_of(const Pair& pair) const {
     return steady({}, std::string(pair.parameters) + "&" + long_session);

@@ -12,7 +12,7 @@ namespace dlock::test {
 
 namespace {
 
-constexpr Space kind = Space::read_write;
+constexpr LockKind kind = LockKind::read_write;
 
 // A read-write lock of another program, and a client of ours.
 struct Sides {

@@ -35,14 +35,14 @@ std::string Tree::add_foreign(const std::string& name, const std::string& node, 
   return zk.create(path(name) + "/" + node, "elsewhere", kind);
 }
 
-std::size_t Tree::residue(const std::string& name, Space space) {
-  const auto node = zk.get(path(name, space));
+std::size_t Tree::residue(const std::string& name, LockKind kind) {
+  const auto node = zk.get(path(name, kind));
   if (!node) return 0;
-  return (node->owner != 0 ? 1U : 0U) + zk.children(path(name, space)).value_or(std::vector<std::string>()).size();
+  return (node->owner != 0 ? 1U : 0U) + zk.children(path(name, kind)).value_or(std::vector<std::string>()).size();
 }
 
-void Tree::await_residue(const std::string& name, std::size_t count, Space space) {
-  await("not so many are at " + name, [&] { return residue(name, space) == count; });
+void Tree::await_residue(const std::string& name, std::size_t count, LockKind kind) {
+  await("not so many are at " + name, [&] { return residue(name, kind) == count; });
 }
 
 void Tree::remove_all() {

@@ -33,8 +33,8 @@ class Tree {
  public:
   explicit Tree(const std::string& addresses) : zk(addresses) {}
 
-  [[nodiscard]] static std::string path(const std::string& name, Space space = Space::lock) {
-    return zookeeper::lock_path("/dlock", name, space);
+  [[nodiscard]] static std::string path(const std::string& name, LockKind kind = LockKind::lock) {
+    return zookeeper::lock_path("/dlock", name, kind);
   }
   // Those who hold or wait, the first one first.
   [[nodiscard]] std::vector<std::string> queue(const std::string& name);
@@ -46,10 +46,10 @@ class Tree {
                           ZooKeeperClient::Kind kind = ZooKeeperClient::Kind::sequential);
 
   // Holders and waiters.
-  [[nodiscard]] std::size_t residue(const std::string& name, Space space = Space::lock);
+  [[nodiscard]] std::size_t residue(const std::string& name, LockKind kind = LockKind::lock);
   // What is cleaned up in the background is gone at some time.
-  void await_residue(const std::string& name, std::size_t count, Space space = Space::lock);
-  void await_no_residue(const std::string& name, Space space = Space::lock) { await_residue(name, 0, space); }
+  void await_residue(const std::string& name, std::size_t count, LockKind kind = LockKind::lock);
+  void await_no_residue(const std::string& name, LockKind kind = LockKind::lock) { await_residue(name, 0, kind); }
   // All nodes but the servers' own.
   void remove_all();
 

@@ -29,7 +29,8 @@ class Arena {
   [[nodiscard]] virtual std::string url(const std::vector<std::uint16_t>& ports) const = 0;
   [[nodiscard]] virtual std::vector<Fault> faults() { return {}; }
   // In the service, after all have quit: of these locks, which are of one kind.
-  [[nodiscard]] virtual std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) = 0;
+  [[nodiscard]] virtual std::vector<std::string> leftovers(LockKind lock_kind,
+                                                           const std::vector<std::string>& locks) = 0;
   // What is different about this service.
   virtual void adjust(Setup& /*setup*/) const {}
 };
@@ -38,26 +39,26 @@ struct ArenaKind {
   std::string name;
   std::function<std::unique_ptr<Arena>()> make;
   // Of which kind the locks are, and how many permits each has.
-  Space space = Space::lock;
+  LockKind lock_kind = LockKind::lock;
   std::uint32_t permits = 1;
 };
 // The same arena with read-write locks, and with semaphores that have fewer permits than there are workers.
 [[nodiscard]] inline ArenaKind read_write(std::string name, std::function<std::unique_ptr<Arena>()> make) {
-  return {std::move(name), std::move(make), Space::read_write};
+  return {std::move(name), std::move(make), LockKind::read_write};
 }
 [[nodiscard]] inline ArenaKind semaphore(std::string name, std::function<std::unique_ptr<Arena>()> make) {
-  return {std::move(name), std::move(make), Space::semaphore, 2};
+  return {std::move(name), std::move(make), LockKind::semaphore, 2};
 }
 // What each kind adds to a backend's prefix.
-[[nodiscard]] inline std::string prefix_suffix(Space space) {
-  switch (space) {
-    case Space::lock:
+[[nodiscard]] inline std::string prefix_suffix(LockKind lock_kind) {
+  switch (lock_kind) {
+    case LockKind::lock:
       break;
-    case Space::read_write:
+    case LockKind::read_write:
       return ".rw";
-    case Space::semaphore:
+    case LockKind::semaphore:
       return ".sem";
-    case Space::election:
+    case LockKind::election:
       return ".elect";
   }
   return {};

@@ -16,10 +16,10 @@ class EtcdArena : public Arena {
   [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
     return "etcd://" + addresses_of(ports) + "?session_ttl=2s&response_timeout=500ms&connect_timeout=1s";
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
     std::vector<std::string> found;
     for (const std::string& lock : locks) {
-      std::string prefix = "dlock" + prefix_suffix(space) + "/";
+      std::string prefix = "dlock" + prefix_suffix(lock_kind) + "/";
       for (const char c : lock) prefix += c == '/' ? std::string("%2F") : std::string(1, c);
       for (const std::string& key : one_that_serves().keys(prefix + "/")) found.push_back("the key " + key);
     }

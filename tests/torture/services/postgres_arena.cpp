@@ -41,10 +41,10 @@ class PostgresArena final : public Arena {
     }
     return faults;
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
     std::vector<std::string> found;
     for (const std::string& lock : locks) {
-      const PostgresLock there(strategy_, lock, space);
+      const PostgresLock there(strategy_, lock, lock_kind);
       if (server_.value(there.residue()) != "0") found.push_back("lock " + lock + " is held");
     }
     return found;
@@ -81,7 +81,7 @@ class PostgresFailoverArena final : public Arena {
     return {
         {"standby promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space /*space*/,
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*space*/,
                                                    const std::vector<std::string>& /*locks*/) override {
     return {};
   }

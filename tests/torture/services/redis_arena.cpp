@@ -29,11 +29,11 @@ class RedisArena final : public Arena {
     faults.push_back({"clients disconnected", "clients", disconnect, Linger::briefly});
     return faults;
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
     std::vector<std::string> found;
-    const bool several = space == Space::read_write || space == Space::semaphore;
+    const bool several = lock_kind == LockKind::read_write || lock_kind == LockKind::semaphore;
     for (const std::string& lock : locks) {
-      const redis::Keys keys = redis::keys_of("dlock" + prefix_suffix(space) + ":", lock);
+      const redis::Keys keys = redis::keys_of("dlock" + prefix_suffix(lock_kind) + ":", lock);
       // Of several holders those that have died stay until somebody looks, but not for long.
       const auto holders =
           several
@@ -71,7 +71,7 @@ class RedisFailoverArena final : public Arena {
     return {
         {"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space /*space*/,
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*space*/,
                                                    const std::vector<std::string>& /*locks*/) override {
     return {};
   }
@@ -128,10 +128,10 @@ Heal frozen(Server& server, Service& service) {
 
 // master: of a key.
 template <class F>
-std::vector<std::string> left_of(const std::vector<std::string>& locks, Space space, F&& master) {
+std::vector<std::string> left_of(const std::vector<std::string>& locks, LockKind lock_kind, F&& master) {
   std::vector<std::string> found;
   for (const std::string& lock : locks) {
-    const redis::Keys keys = redis::keys_of("dlock:", lock, space);
+    const redis::Keys keys = redis::keys_of("dlock:", lock, lock_kind);
     test::RedisServer& server = master(keys.lock);
     if (server.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
     if (server.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
@@ -170,8 +170,8 @@ class SentinelArena final : public Arena {
             {"sentinel killed", "service", kill_sentinel},
             {"sentinel stopped", "service", freeze_sentinel}};
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
-    return left_of(locks, space, [this](const std::string&) -> test::RedisServer& { return service_.master(); });
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
+    return left_of(locks, lock_kind, [this](const std::string&) -> test::RedisServer& { return service_.master(); });
   }
   void adjust(Setup& setup) const override {
     if (all_replicas_) return;
@@ -242,8 +242,8 @@ class ClusterArena final : public Arena {
             {"clients disconnected", "cluster", disconnect, Linger::briefly},
             {"all nodes restarted", "cluster", restart_all, Linger::briefly}};
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
-    return left_of(locks, space,
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
+    return left_of(locks, lock_kind,
                    [this](const std::string& key) -> test::RedisServer& { return cluster_.master_of(key); });
   }
   void adjust(Setup& setup) const override {

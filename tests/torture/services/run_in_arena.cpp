@@ -91,7 +91,7 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   setup.lease = 1s;
   setup.repetitions = options.repetitions;
   if (!options.locks.empty()) setup.locks = options.locks;
-  setup.space = options.space;
+  setup.lock_kind = options.lock_kind;
   setup.permits = options.permits;
   setup.only = options.only;
   setup.until_found = options.until_found;
@@ -111,7 +111,7 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   setup.service_faults = arena.faults();
   const rig::ScratchDirectory scratch;
   add_machine_faults(setup, scratch.path(), ports, options.network);
-  setup.leftovers = [&] { return arena.leftovers(setup.space, setup.locks); };
+  setup.leftovers = [&] { return arena.leftovers(setup.lock_kind, setup.locks); };
   arena.adjust(setup);
   const auto progress = [&](const std::string& text) {
     std::cout << name << ", seed " << setup.seed << ": " << text << std::endl;

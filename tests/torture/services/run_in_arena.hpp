@@ -26,13 +26,13 @@ struct RunOptions {
   std::string worker = DLOCK_TORTURE_WORKER;  // the program
   std::optional<std::chrono::nanoseconds> length{};
   std::optional<std::uint64_t> seed{};
-  bool keep = true;                  // the history of a run with a violation
-  int repetitions = 5;               // as in Setup
-  std::vector<std::string> locks{};  // as in Setup; empty: those of Setup
-  Space space = Space::lock;         // as in Setup
-  std::uint32_t permits = 1;         // as in Setup
-  std::set<std::string> only{};      // as in Setup
-  std::set<Rule> until_found{};      // as in Setup
+  bool keep = true;                     // the history of a run with a violation
+  int repetitions = 5;                  // as in Setup
+  std::vector<std::string> locks{};     // as in Setup; empty: those of Setup
+  LockKind lock_kind = LockKind::lock;  // as in Setup
+  std::uint32_t permits = 1;            // as in Setup
+  std::set<std::string> only{};         // as in Setup
+  std::set<Rule> until_found{};         // as in Setup
   // As in the rules: a session may take twice its time to end, and a connection one second to be set up.
   std::chrono::nanoseconds recovery = std::chrono::seconds(8);
   OwnNetwork network{};

@@ -18,7 +18,8 @@ class TortureTest : public testing::TestWithParam<ArenaKind> {};
 TEST_P(TortureTest, AllPromisesAreKept) {
   const ArenaKind& kind = GetParam();
   const auto arena = kind.make();
-  const Outcome outcome = run_in(*arena, kind.name, {.space = kind.space, .permits = kind.permits, .network = network});
+  const Outcome outcome =
+      run_in(*arena, kind.name, {.lock_kind = kind.lock_kind, .permits = kind.permits, .network = network});
   EXPECT_FALSE(outcome.violated());
   EXPECT_FALSE(outcome.inconclusive());
 }

@@ -20,11 +20,11 @@ class ZooKeeperArena : public Arena {
     return "zookeeper://" + addresses_of(ports) + "/?strategy=" + strategy_ +
            "&session_timeout=1s&response_timeout=500ms&connect_timeout=1s";
   }
-  [[nodiscard]] std::vector<std::string> leftovers(Space space, const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
     test::ZooKeeperClient client(addresses_of(ports()));
     std::vector<std::string> found;
     for (const std::string& lock : locks) {
-      const std::string path = zookeeper::lock_path("/dlock" + prefix_suffix(space), lock);
+      const std::string path = zookeeper::lock_path("/dlock" + prefix_suffix(lock_kind), lock);
       const auto node = client.get(path);
       if (!node) continue;
       if (node->owner != 0) found.push_back("the node " + path);

@@ -1,4 +1,4 @@
-#include <dlock/backoff.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include <gtest/gtest.h>
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/error.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/recording_observer.hpp"
@@ -200,7 +200,7 @@ class ForgetfulBackend final : public Backend {
   }
   void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
   void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
-  void inspect(Space /*space*/, const std::string& name, Handler<LockInfo> done) override {
+  void inspect(LockKind /*space*/, const std::string& name, Handler<LockInfo> done) override {
     LockInfo info = info_;
     info.name = name;
     done(info);

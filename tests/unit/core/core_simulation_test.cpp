@@ -14,7 +14,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
 #include "core/shard/lease_state.hpp"

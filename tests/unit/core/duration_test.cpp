@@ -7,8 +7,8 @@
 #include <limits>
 #include <ratio>
 
-#include <dlock/backend.hpp>
 #include <dlock/clock.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock {
 namespace {

@@ -118,7 +118,8 @@ TEST_F(ForkTest, StoppingAWaitInTheChildDoesNotReachTheParent) {
   const Lease held = client_->lock("x").acquire();
   std::stop_source source;
   std::atomic<int> ended = 0;
-  client_->lock("x").async_acquire({.cancel = source.get_token()}, [&](std::error_code, const Lease&) { ++ended; });
+  client_->lock("x").async_acquire({.cancel = source.get_token()},
+                                        [&](std::error_code, const Lease&) { ++ended; });
   EXPECT_EQ(Child::run([&](Child& child) {
               source.request_stop();
               child.check(ended == 0);

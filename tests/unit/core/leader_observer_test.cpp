@@ -48,7 +48,7 @@ class LeaderObserverTest : public test::CoreTest {
             .held = !value.empty(),
             .holder = "h",
             .token = FencingToken(token),
-            .space = Space::election,
+            .kind = LockKind::election,
             .value = value};
   }
   void answer(Result<LockInfo> answer) {

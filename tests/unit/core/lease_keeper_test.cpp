@@ -9,8 +9,8 @@
 #include <random>
 #include <utility>
 
-#include <dlock/backend.hpp>
 #include <dlock/duration.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock::detail {
 namespace {

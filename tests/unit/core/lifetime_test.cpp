@@ -1,4 +1,4 @@
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include <gtest/gtest.h>
 

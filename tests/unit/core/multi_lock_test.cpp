@@ -113,7 +113,8 @@ TEST_F(MultiLockTest, OneNameAtTwoPlacesIsTwoLocks) {
   const Client here = make("simple://a-host");
   const Client there = make("simple://b-host", elsewhere);
   for (const bool here_first : {true, false}) {
-    MultiLock lock = here_first ? all_of(here.lock("x"), there.lock("x")) : all_of(there.lock("x"), here.lock("x"));
+    MultiLock lock = here_first ? all_of(here.lock("x"), there.lock("x"))
+                                : all_of(there.lock("x"), here.lock("x"));
     const MultiLease leases = lock.acquire();
     EXPECT_TRUE(leases.held());
     EXPECT_TRUE(service_->held("x"));
@@ -317,12 +318,13 @@ TEST_F(MultiLockTest, DestroyingAClientEndsAnAsynchronousAcquireOnce) {
     const Lease plain = third.lock("b").acquire();
     std::atomic<int> calls = 0;
     util::Event done;
-    all_of(here->lock("a"), there->lock("b")).async_acquire({}, [&](std::error_code ec, const MultiLease& leases) {
-      EXPECT_EQ(ec, errc::closed);
-      EXPECT_FALSE(leases.has_value());
-      ++calls;
-      done.set();
-    });
+    all_of(here->lock("a"), there->lock("b"))
+        .async_acquire({}, [&](std::error_code ec, const MultiLease& leases) {
+          EXPECT_EQ(ec, errc::closed);
+          EXPECT_FALSE(leases.has_value());
+          ++calls;
+          done.set();
+        });
     while (there->stats().waiting == 0) std::this_thread::yield();
     (waits_there ? there : here).reset();
     ASSERT_TRUE(done.wait(rig::hang_guard));

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include <dlock/backend.hpp>
 #include <dlock/client.hpp>
 #include <dlock/error.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock {
 namespace {

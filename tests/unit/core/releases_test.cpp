@@ -1,6 +1,6 @@
 // Giving back, and cleaning up after owners who gave up, over a service that the test plays: every request is answered
 // by hand, or never.
-#include <dlock/releases.hpp>
+#include <dlock/spi/releases.hpp>
 
 #include <gtest/gtest.h>
 

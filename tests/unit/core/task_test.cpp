@@ -1,4 +1,4 @@
-#include <dlock/task.hpp>
+#include <dlock/spi/task.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The ready-made contention, with a service that the test speaks for.
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include <gtest/gtest.h>
 
@@ -123,7 +123,7 @@ TEST_F(TryBackendTest, WithoutAWatchItPolls) {
 // Its mark keeps readers out, and would do so until it is over.
 TEST_F(TryBackendTest, AWriterWhoWaitedAndGivesUpIsAbandoned) {
   LockRequest request{.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = true};
-  request.space = Space::read_write;
+  request.kind = LockKind::read_write;
   for (const bool under_way : {false, true}) {
     contend(request);
     answer(busy());  // and it is tried once more, as the watch stands
@@ -132,7 +132,7 @@ TEST_F(TryBackendTest, AWriterWhoWaitedAndGivesUpIsAbandoned) {
     if (under_way) answer(busy());
     ASSERT_EQ(backend_->released.size(), 1U);
     EXPECT_EQ(backend_->released.front().owner, owner_);
-    EXPECT_EQ(backend_->released.front().space, Space::read_write);
+    EXPECT_EQ(backend_->released.front().kind, LockKind::read_write);
     backend_->released.clear();
   }
   contend(request);

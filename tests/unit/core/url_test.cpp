@@ -1,4 +1,4 @@
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 #include <gtest/gtest.h>
 

@@ -33,20 +33,20 @@ class EtcdFixture : public testing::Test {
   }
 
   std::unique_ptr<Attempt> begin(Backend& whose, const std::string& name = "a", bool wait = true,
-                                 Space space = Space::lock) {
+                                 LockKind kind = LockKind::lock) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {.name = name,
                         .owner = host.new_owner_id(),
                         .holder = "host:1:test",
                         .lease = std::chrono::seconds(10),
                         .wait = wait,
-                        .space = space};
+                        .kind = kind};
     attempt->contention = whose.contend(attempt->request, *attempt);
     return attempt;
   }
   std::unique_ptr<Attempt> contend(Backend& whose, const std::string& name = "a", bool wait = true,
-                                   Space space = Space::lock) {
-    auto attempt = begin(whose, name, wait, space);
+                                   LockKind kind = LockKind::lock) {
+    auto attempt = begin(whose, name, wait, kind);
     engine.run();
     return attempt;
   }
@@ -58,7 +58,7 @@ class EtcdFixture : public testing::Test {
                         .holder = "host:1:test",
                         .lease = std::chrono::seconds(10),
                         .wait = wait,
-                        .space = Space::semaphore,
+                        .kind = LockKind::semaphore,
                         .permits = permits};
     attempt->contention = whose.contend(attempt->request, *attempt);
     return attempt;

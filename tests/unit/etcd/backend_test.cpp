@@ -520,7 +520,7 @@ TEST_F(EtcdBackendTest, ReadersEnterTogetherAndBehindAWriterTheyWait) {
                         .holder = "h",
                         .lease = 10s,
                         .wait = true,
-                        .space = Space::read_write,
+                        .kind = LockKind::read_write,
                         .mode = mode};
     attempt->contention = backend->contend(attempt->request, *attempt);
     engine.run();

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include <dlock/executor.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/etcd/connection/member.hpp"
 #include "backends/etcd/wire/messages.hpp"

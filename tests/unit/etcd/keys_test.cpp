@@ -16,7 +16,7 @@ namespace {
 
 constexpr OwnerId owner(0x0123456789abcdefULL, 0xfedcba9876543210ULL);
 constexpr std::int64_t lease = 0x32698f7b3c1d5e0a;
-constexpr std::array kinds = {Space::lock, Space::read_write, Space::semaphore, Space::election};
+constexpr std::array kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
 const std::vector<std::string> odd_names = {
     "a",      "a/b",      "a%2Fb", "a%252Fb", "%2F",     "%",     "%25",  "/",   "//",   "a/",    "/a",
@@ -35,14 +35,14 @@ Options with(const std::string& prefix, bool verbatim = false) {
   return options;
 }
 
-LockRequest request_of(Space space, const std::string& name, Mode mode = Mode::exclusive, std::uint32_t permits = 1) {
-  return {.name = name, .owner = owner, .holder = "h:1:l", .space = space, .mode = mode, .permits = permits};
+LockRequest request_of(LockKind kind, const std::string& name, Mode mode = Mode::exclusive, std::uint32_t permits = 1) {
+  return {.name = name, .owner = owner, .holder = "h:1:l", .kind = kind, .mode = mode, .permits = permits};
 }
 
 // --- The layout, which is a promise ----------------------------------------------------------------------------------
 
 TEST(EtcdKeys, OfALock) {
-  const Place place = place_of({}, request_of(Space::lock, "orders/42"));
+  const Place place = place_of({}, request_of(LockKind::lock, "orders/42"));
   EXPECT_EQ(place.lock, "dlock/orders%2F42/");
   EXPECT_EQ(place.own, "dlock/orders%2F42/");
   EXPECT_EQ(place.before.key, "dlock/orders%2F42/");
@@ -56,13 +56,13 @@ TEST(EtcdKeys, OfALock) {
 }
 
 TEST(EtcdKeys, OfAReadWriteLock) {
-  const Place writer = place_of({}, request_of(Space::read_write, "config"));
+  const Place writer = place_of({}, request_of(LockKind::read_write, "config"));
   EXPECT_EQ(writer.lock, "dlock.rw/config/");
   EXPECT_EQ(writer.own, "dlock.rw/config/write/");
   EXPECT_EQ(writer.before.key, "dlock.rw/config/") << "a writer waits for all";
   EXPECT_EQ(writer.before.end, "dlock.rw/config0");
   EXPECT_TRUE(writer.own_are_before);
-  const Place reader = place_of({}, request_of(Space::read_write, "config", Mode::shared));
+  const Place reader = place_of({}, request_of(LockKind::read_write, "config", Mode::shared));
   EXPECT_EQ(reader.lock, "dlock.rw/config/");
   EXPECT_EQ(reader.own, "dlock.rw/config/read/");
   EXPECT_EQ(reader.before.key, "dlock.rw/config/write/") << "a reader waits for writers";
@@ -75,7 +75,7 @@ TEST(EtcdKeys, OfAReadWriteLock) {
 }
 
 TEST(EtcdKeys, OfASemaphore) {
-  const Place place = place_of({}, request_of(Space::semaphore, "uploads", Mode::exclusive, 8));
+  const Place place = place_of({}, request_of(LockKind::semaphore, "uploads", Mode::exclusive, 8));
   EXPECT_EQ(place.lock, "dlock.sem/uploads/");
   EXPECT_EQ(place.own, "dlock.sem/uploads/8/");
   EXPECT_EQ(place.before.key, "dlock.sem/uploads/8/");
@@ -85,7 +85,7 @@ TEST(EtcdKeys, OfASemaphore) {
 }
 
 TEST(EtcdKeys, OfAnElection) {
-  const Place place = place_of({}, request_of(Space::election, "leader"));
+  const Place place = place_of({}, request_of(LockKind::election, "leader"));
   EXPECT_EQ(place.lock, "dlock.elect/leader/");
   EXPECT_EQ(place.own, "dlock.elect/leader/");
   EXPECT_EQ(place.before.key, "dlock.elect/leader/");
@@ -107,17 +107,17 @@ TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {
 
 TEST(EtcdKeys, AreWithoutAPrefixAsEtcdctlHasThem) {
   const Options bare = with("", true);
-  EXPECT_EQ(place_of(bare, request_of(Space::lock, "a/b")).own, "a/b/");
-  EXPECT_EQ(place_of(bare, request_of(Space::election, "a")).own, "a/");
-  EXPECT_EQ(place_of(with(""), request_of(Space::lock, "a/b")).own, "a%2Fb/");
+  EXPECT_EQ(place_of(bare, request_of(LockKind::lock, "a/b")).own, "a/b/");
+  EXPECT_EQ(place_of(bare, request_of(LockKind::election, "a")).own, "a/");
+  EXPECT_EQ(place_of(with(""), request_of(LockKind::lock, "a/b")).own, "a%2Fb/");
 }
 
 TEST(EtcdKeys, HaveTheKindInFrontOfThePrefixsLastSign) {
   for (const auto& [prefix, expected] : std::map<std::string, std::string>{
            {"dlock/", "dlock.rw/"}, {"app:", "app.rw:"}, {"app", "app.rw"}, {"", ""}, {"a/b/", "a/b.rw/"}}) {
-    EXPECT_EQ(kind_prefix(with(prefix), Space::read_write), expected);
-    EXPECT_EQ(kind_prefix(with(prefix), Space::lock), prefix);
-    EXPECT_EQ(lock_prefix(with(prefix), Space::read_write, "n"), expected + "n/");
+    EXPECT_EQ(kind_prefix(with(prefix), LockKind::read_write), expected);
+    EXPECT_EQ(kind_prefix(with(prefix), LockKind::lock), prefix);
+    EXPECT_EQ(lock_prefix(with(prefix), LockKind::read_write, "n"), expected + "n/");
   }
 }
 
@@ -142,8 +142,8 @@ TEST(EtcdKeys, SayNamesInOneComponent) {
 TEST(EtcdKeys, OfTwoLocksAreNeverOneBelowTheOther) {
   for (const char* const prefix : {"dlock/", "dlock", "x:", "a/b/"}) {
     std::vector<std::string> starts = {prefix + std::string(".session/"), prefix + std::string(".gone/")};
-    for (const Space space : kinds) {
-      for (const std::string& name : odd_names) starts.push_back(lock_prefix(with(prefix), space, name));
+    for (const LockKind kind : kinds) {
+      for (const std::string& name : odd_names) starts.push_back(lock_prefix(with(prefix), kind, name));
     }
     for (std::size_t i = 0; i < starts.size(); ++i) {
       for (std::size_t j = 0; j < starts.size(); ++j) {
@@ -155,26 +155,26 @@ TEST(EtcdKeys, OfTwoLocksAreNeverOneBelowTheOther) {
 
 TEST(EtcdKeys, SayWhatTheyWereMadeOf) {
   struct Way {
-    Space space;
+    LockKind kind;
     Mode mode;
     std::uint32_t permits;
   };
-  for (const auto& [space, mode, permits] : {Way{Space::lock, Mode::exclusive, 1},
-                                             {Space::read_write, Mode::exclusive, 1},
-                                             {Space::read_write, Mode::shared, 1},
-                                             {Space::semaphore, Mode::exclusive, 1},
-                                             {Space::semaphore, Mode::exclusive, 80},
-                                             {Space::semaphore, Mode::exclusive, 4294967295},
-                                             {Space::election, Mode::exclusive, 1}}) {
+  for (const auto& [kind, mode, permits] : {Way{LockKind::lock, Mode::exclusive, 1},
+                                            {LockKind::read_write, Mode::exclusive, 1},
+                                            {LockKind::read_write, Mode::shared, 1},
+                                            {LockKind::semaphore, Mode::exclusive, 1},
+                                            {LockKind::semaphore, Mode::exclusive, 80},
+                                            {LockKind::semaphore, Mode::exclusive, 4294967295},
+                                            {LockKind::election, Mode::exclusive, 1}}) {
     for (const bool verbatim : {false, true}) {
       for (const std::string& name : odd_names) {
         if (verbatim && name.starts_with('.')) continue;  // dlock's own, and refused as a name
         const Options options = with("app/", verbatim);
-        const Place place = place_of(options, request_of(space, name, mode, permits));
+        const Place place = place_of(options, request_of(kind, name, mode, permits));
         const std::string key = key_of(place, lease, 0);
-        const std::string prefix = kind_prefix(options, space);
+        const std::string prefix = kind_prefix(options, kind);
         ASSERT_TRUE(key.starts_with(prefix));
-        const auto parts = parse_key(options, space, std::string_view(key).substr(prefix.size()));
+        const auto parts = parse_key(options, kind, std::string_view(key).substr(prefix.size()));
         ASSERT_TRUE(parts) << key;
         EXPECT_EQ(parts->name, name);
         EXPECT_EQ(parts->mode, mode);
@@ -186,33 +186,33 @@ TEST(EtcdKeys, SayWhatTheyWereMadeOf) {
 
 TEST(EtcdKeys, MayBeOthersLocksInTheSamePlace) {
   // As etcdctl makes them.
-  const auto parts = parse_key({}, Space::lock, "name/32698f7b3c1d5e0a");
+  const auto parts = parse_key({}, LockKind::lock, "name/32698f7b3c1d5e0a");
   ASSERT_TRUE(parts);
   EXPECT_EQ(parts->name, "name");
 }
 
 TEST(EtcdKeys, ThatAreNoneOfALockAreRefused) {
-  const std::map<Space, std::vector<std::string>> refused = {
-      {Space::lock,
+  const std::map<LockKind, std::vector<std::string>> refused = {
+      {LockKind::lock,
        {"", "/", "name", "name/", "/x", "//x", "a/b/x", "a%2fb/x", "%41/x", "a%/x", "a%2/x", "%zz/x", ".session/x",
         ".gone/x", "..a/x", "a%2Eb/x"}},
-      {Space::election, {"", "name", "name/", "/x", "a/b/x", ".a/x"}},
-      {Space::read_write,
+      {LockKind::election, {"", "name", "name/", "/x", "a/b/x", ".a/x"}},
+      {LockKind::read_write,
        {"", "x", "/x", "name/x", "read/x", "/read/x", "name/read/", "name/read", "name/reads/x", "name/Read/x",
         "name//x", "a/b/read/x", ".a/read/x", "name/write/y/x", "name/8/x"}},
-      {Space::semaphore,
+      {LockKind::semaphore,
        {"", "x", "8/x", "/8/x", "name/8/", "name/0/x", "name/08/x", "name/-1/x", "name/+1/x", "name/4294967296/x",
         "name/8x/x", "name/x8/x", "name/ 8/x", "name//x", "a/b/8/x", ".a/8/x", "name/read/x"}},
   };
-  for (const auto& [space, keys] : refused) {
-    for (const std::string& key : keys) EXPECT_FALSE(parse_key({}, space, key)) << key;
+  for (const auto& [kind, keys] : refused) {
+    for (const std::string& key : keys) EXPECT_FALSE(parse_key({}, kind, key)) << key;
   }
-  for (const auto& [space, key] : {std::pair(Space::lock, "/x"),
-                                   {Space::lock, ".session/x"},
-                                   {Space::lock, ".gone/x"},
-                                   {Space::read_write, "/read/x"},
-                                   {Space::semaphore, "a/b/x"}}) {
-    EXPECT_FALSE(parse_key(with("dlock/", true), space, key)) << key;
+  for (const auto& [kind, key] : {std::pair(LockKind::lock, "/x"),
+                                  {LockKind::lock, ".session/x"},
+                                  {LockKind::lock, ".gone/x"},
+                                  {LockKind::read_write, "/read/x"},
+                                  {LockKind::semaphore, "a/b/x"}}) {
+    EXPECT_FALSE(parse_key(with("dlock/", true), kind, key)) << key;
   }
 }
 
@@ -220,7 +220,7 @@ TEST(EtcdKeys, OfOtherNumbersOfPermitsAreBarred) {
   const std::vector<std::uint32_t> numbers = {
       1, 2, 7, 8, 9, 10, 11, 79, 80, 81, 88, 99, 100, 800, std::numeric_limits<std::uint32_t>::max()};
   const auto of = [](std::uint32_t permits) {
-    return place_of({}, request_of(Space::semaphore, "n", Mode::exclusive, permits));
+    return place_of({}, request_of(LockKind::semaphore, "n", Mode::exclusive, permits));
   };
   for (const std::uint32_t mine : numbers) {
     const Place place = of(mine);
@@ -232,14 +232,14 @@ TEST(EtcdKeys, OfOtherNumbersOfPermitsAreBarred) {
       EXPECT_EQ(contains(place.before, key), mine == others) << mine << ": " << key;
     }
     const std::string elsewhere =
-        key_of(place_of({}, request_of(Space::semaphore, "n0", Mode::exclusive, 3)), lease, 0);
+        key_of(place_of({}, request_of(LockKind::semaphore, "n0", Mode::exclusive, 3)), lease, 0);
     EXPECT_FALSE(contains(place.barred[0], elsewhere) || contains(place.barred[1], elsewhere));
   }
 }
 
 TEST(EtcdKeys, TellWhoseTheyAre) {
   for (const std::int64_t each : {lease, std::int64_t{1}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min()}) {
-    const std::string key = key_of(place_of({}, request_of(Space::lock, "a")), each, 0);
+    const std::string key = key_of(place_of({}, request_of(LockKind::lock, "a")), each, 0);
     EXPECT_TRUE(is_of_lease(key, each)) << key;
     EXPECT_FALSE(is_of_lease(key, 2)) << key;
     EXPECT_FALSE(is_of_lease(key, each ^ 0x10)) << key;

@@ -67,7 +67,7 @@ TEST_F(EtcdSessionTest, LeasesThatAreNotKnownAreNotAskedForWithoutAPause) {
 }
 
 TEST_F(EtcdSessionTest, IsBegunOnAConnectionThatWasMadeForAQuestion) {
-  backend->inspect(Space::lock, "a", [](const Result<LockInfo>&) {});
+  backend->inspect(LockKind::lock, "a", [](const Result<LockInfo>&) {});
   engine.run();
   ASSERT_EQ(etcd.dialled, 1);
   EXPECT_EQ(etcd.grants, 0);

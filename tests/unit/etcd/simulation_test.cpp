@@ -121,9 +121,9 @@ class EtcdSimulation {
     bool over = false;
     std::unique_ptr<Contention> contention;
   };
-  using Lock = std::pair<Space, std::string>;
+  using Lock = std::pair<LockKind, std::string>;
   [[nodiscard]] static Lock lock_of(const Acquire& acquire) {
-    return {acquire.attempt.request.space, acquire.attempt.request.name};
+    return {acquire.attempt.request.kind, acquire.attempt.request.name};
   }
 
   std::uint64_t up_to(std::uint64_t most) { return dice_() % most; }
@@ -204,16 +204,16 @@ class EtcdSimulation {
   void begin() {
     Client& client = *clients_.at(up_to(clients_.size()));
     auto& acquire = all_.emplace_back(std::make_unique<Acquire>(client));
-    constexpr std::array<Space, 3> spaces = {Space::lock, Space::read_write, Space::semaphore};
-    const Space space = spaces.at(up_to(spaces.size()));
-    acquire->attempt.request = {.name = space == Space::lock && up_to(3) == 0 ? "m" : "l",
+    constexpr std::array<LockKind, 3> spaces = {LockKind::lock, LockKind::read_write, LockKind::semaphore};
+    const LockKind kind = spaces.at(up_to(spaces.size()));
+    acquire->attempt.request = {.name = kind == LockKind::lock && up_to(3) == 0 ? "m" : "l",
                                 .owner = client.host.new_owner_id(),
                                 .holder = "h",
                                 .lease = 2s,
                                 .wait = up_to(4) != 0,
-                                .space = space};
-    if (space == Space::semaphore) acquire->attempt.request.permits = 2;
-    if (space == Space::read_write && up_to(2) == 0) acquire->attempt.request.mode = Mode::shared;
+                                .kind = kind};
+    if (kind == LockKind::semaphore) acquire->attempt.request.permits = 2;
+    if (kind == LockKind::read_write && up_to(2) == 0) acquire->attempt.request.mode = Mode::shared;
     acquire->attempt.when_granted = [this, &attempt = acquire->attempt] { granted(*attempt.grant); };
     acquire->attempt.contention = client.backend->contend(acquire->attempt.request, acquire->attempt);
   }
@@ -276,9 +276,9 @@ class EtcdSimulation {
     return std::string(key.substr(0, key.find('/', key.find('/') + 1) + 1));
   }
   [[nodiscard]] bool removed(const Grant& grant) const {
-    const std::string kind = grant.space == Space::lock         ? "dlock/"
-                             : grant.space == Space::read_write ? "dlock.rw/"
-                                                                : "dlock.sem/";
+    const std::string kind = grant.kind == LockKind::lock         ? "dlock/"
+                             : grant.kind == LockKind::read_write ? "dlock.rw/"
+                                                                  : "dlock.sem/";
     return removed_.contains({kind + grant.name + '/', static_cast<std::int64_t>(grant.token.value())});
   }
 
@@ -314,14 +314,14 @@ class EtcdSimulation {
     for (const auto& each : all_) {
       if (over(*each)) continue;
       const LockRequest& request = each->attempt.request;
-      const bool shares = request.space == Space::semaphore || request.mode == Mode::shared;
+      const bool shares = request.kind == LockKind::semaphore || request.mode == Mode::shared;
       ++(shares ? shared : whole)[lock_of(*each)];
     }
     for (const auto& [lock, count] : whole) {
       EXPECT_LE(count, 1);
       EXPECT_FALSE(shared.contains(lock));
     }
-    for (const auto& [lock, count] : shared) EXPECT_TRUE(lock.first != Space::semaphore || count <= 2);
+    for (const auto& [lock, count] : shared) EXPECT_TRUE(lock.first != LockKind::semaphore || count <= 2);
   }
 
   void check(const Acquire& acquire) const {
@@ -338,9 +338,9 @@ class EtcdSimulation {
   // At once: before there is news of others.
   void granted(const Grant& grant) {
     ++grants_;
-    if (grant.space != Space::lock || removed(grant)) return;
+    if (grant.kind != LockKind::lock || removed(grant)) return;
     for (const auto& each : all_) {
-      if (lock_of(*each) != Lock(grant.space, grant.name) || over(*each)) continue;
+      if (lock_of(*each) != Lock(grant.kind, grant.name) || over(*each)) continue;
       EXPECT_EQ(each->attempt.grant->owner, grant.owner);
     }
     EXPECT_GT(grant.token, last_tokens_[grant.name]);

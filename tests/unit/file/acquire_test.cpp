@@ -145,7 +145,8 @@ TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
   for (const std::string content : {"somebody's notes\n", "dlock lock file, version 2\n", "x"}) {
     write_file(path_of("a"), content);
     for (const bool wait : {false, true}) {
-      const Failure failure = failure_of([&] { (void)client.lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
+      const Failure failure =
+          failure_of([&] { (void)client.lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
       EXPECT_EQ(failure.code, errc::protocol);
       EXPECT_NE(failure.detail.find(path_of("a")), std::string::npos) << failure.detail;
       EXPECT_NE(failure.detail.find("remove it"), std::string::npos) << failure.detail;
@@ -178,7 +179,8 @@ TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFile) {
   const std::string before = read_file(path_of("a"));
   const auto expect_refused = [&] {
     for (const bool wait : {false, true}) {
-      const Failure failure = failure_of([&] { (void)client.lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
+      const Failure failure =
+          failure_of([&] { (void)client.lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
       EXPECT_EQ(failure.code, errc::protocol);
       EXPECT_NE(failure.detail.find("belongs to lock \"other\", not to \"a\""), std::string::npos) << failure.detail;
     }

@@ -21,7 +21,7 @@ class FileElectionTest : public testing::Test {
  protected:
   // Somebody who only wants to know who leads.
   [[nodiscard]] std::unique_ptr<Watch> observe(Member& member, int& told) {
-    auto watch = member.backend.watch(Space::election, "a", [&told] { ++told; });
+    auto watch = member.backend.watch(LockKind::election, "a", [&told] { ++told; });
     member.executor.run();
     told = 0;
     return watch;
@@ -29,9 +29,9 @@ class FileElectionTest : public testing::Test {
   [[nodiscard]] std::string file() const { return scratch_.locks() + "/.elect/a.lock"; }
 
   ScratchDirectory scratch_;
-  Member one_{scratch_.locks(), Space::election, 1};
-  Member two_{scratch_.locks(), Space::election, 2};
-  Member three_{scratch_.locks(), Space::election, 3};
+  Member one_{scratch_.locks(), LockKind::election, 1};
+  Member two_{scratch_.locks(), LockKind::election, 2};
+  Member three_{scratch_.locks(), LockKind::election, 3};
 };
 
 TEST_F(FileElectionTest, ShowsTheLeaderAndItsValueAsLongAsItLeads) {
@@ -43,7 +43,7 @@ TEST_F(FileElectionTest, ShowsTheLeaderAndItsValueAsLongAsItLeads) {
     EXPECT_FALSE(two_.enter());
     const LockInfo info = three_.inspect();
     EXPECT_TRUE(info.held);
-    EXPECT_EQ(info.space, Space::election);
+    EXPECT_EQ(info.kind, LockKind::election);
     EXPECT_EQ(info.holder, "host:1:l");
     EXPECT_EQ(info.value, value);
     EXPECT_EQ(info.token, one_.grants[0].token);
@@ -58,7 +58,7 @@ TEST_F(FileElectionTest, AListHasTheValues) {
   one_.value = "v";
   EXPECT_TRUE(one_.enter());
   std::vector<LockInfo> all;
-  two_.backend.list(Space::election, [&](Result<std::vector<LockInfo>> answer) { all = std::move(answer.value()); });
+  two_.backend.list(LockKind::election, [&](Result<std::vector<LockInfo>> answer) { all = std::move(answer.value()); });
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].value, "v");
 }
@@ -127,8 +127,8 @@ TEST_F(FileElectionTest, AWatchMayEndInsideItsCall) {
     first.reset();
     second.reset();
   };
-  first = two_.backend.watch(Space::election, "a", end_both);
-  second = two_.backend.watch(Space::election, "a", end_both);
+  first = two_.backend.watch(LockKind::election, "a", end_both);
+  second = two_.backend.watch(LockKind::election, "a", end_both);
   EXPECT_TRUE(one_.leave());
   two_.executor.run();
   EXPECT_EQ(told, 1);
@@ -142,12 +142,12 @@ TEST_F(FileElectionTest, AWatchThatIsMadeAnewInsideItsCallIsNotCalledForTheSameC
   std::function<void()> again = [&] {
     ++told;
     watch.reset();
-    if (told < 100) watch = two_.backend.watch(Space::election, "a", again);
+    if (told < 100) watch = two_.backend.watch(LockKind::election, "a", again);
   };
-  watch = two_.backend.watch(Space::election, "a", again);
+  watch = two_.backend.watch(LockKind::election, "a", again);
   two_.executor.run();
   const int before = told;
-  Member four(scratch_.locks(), Space::election, 4);
+  Member four(scratch_.locks(), LockKind::election, 4);
   EXPECT_TRUE(one_.leave());
   EXPECT_TRUE(four.enter());
   two_.executor.run();
@@ -165,7 +165,7 @@ TEST_F(FileElectionTest, WithoutInotifyWhoWatchesIsToldToLookNowAndThen) {
 }
 
 TEST_F(FileElectionTest, AFileOfAnotherKindIsRefused) {
-  Member plain(scratch_.locks(), Space::lock, 4);
+  Member plain(scratch_.locks(), LockKind::lock, 4);
   EXPECT_TRUE(plain.enter());
   EXPECT_TRUE(one_.enter() && one_.leave());
   std::filesystem::copy_file(scratch_.locks() + "/a.lock", file(), std::filesystem::copy_options::overwrite_existing);

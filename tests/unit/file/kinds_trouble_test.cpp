@@ -20,18 +20,18 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-class FileKindsTroubleTest : public testing::TestWithParam<Space> {
+class FileKindsTroubleTest : public testing::TestWithParam<LockKind> {
  protected:
   [[nodiscard]] std::string directory() const { return scratch_.locks() + subdirectory(GetParam()); }
   [[nodiscard]] std::string file() const { return directory() + "/a.lock"; }
   // A lock that others may hold, too, where there are such.
-  [[nodiscard]] static Mode mode() { return GetParam() == Space::read_write ? Mode::shared : Mode::exclusive; }
+  [[nodiscard]] static Mode mode() { return GetParam() == LockKind::read_write ? Mode::shared : Mode::exclusive; }
 
   ScratchDirectory scratch_;
 };
 
 INSTANTIATE_TEST_SUITE_P(All, FileKindsTroubleTest,
-                         testing::Values(Space::read_write, Space::semaphore, Space::election),
+                         testing::Values(LockKind::read_write, LockKind::semaphore, LockKind::election),
                          [](const auto& info) { return subdirectory(info.param).substr(2); });
 
 TEST_P(FileKindsTroubleTest, WhatCannotBeWrittenWhollyIsTakenBack) {

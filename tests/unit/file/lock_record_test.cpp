@@ -51,14 +51,14 @@ TEST(LockRecord, ComesBackAsWritten) {
 }
 
 TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
-  const Space all[] = {Space::lock, Space::read_write, Space::semaphore, Space::election};
+  const LockKind all[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
   LockRecord record = kRecord;
   record.permits = 7;
-  for (const Space space : all) {
-    const std::string text = format_block(record, "a", space) + format_name_line("a");
-    for (const Space asked : all) {
+  for (const LockKind kind : all) {
+    const std::string text = format_block(record, "a", kind) + format_name_line("a");
+    for (const LockKind asked : all) {
       const auto content = parse_record(text, asked);
-      if (asked != space) {
+      if (asked != kind) {
         const auto* bad = std::get_if<BadRecord>(&content);
         ASSERT_NE(bad, nullptr);
         EXPECT_TRUE(bad->reason.starts_with("it does not begin with \"dlock ")) << bad->reason;
@@ -66,7 +66,7 @@ TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
       }
       const auto* read = std::get_if<ReadRecord>(&content);
       ASSERT_NE(read, nullptr) << text;
-      EXPECT_EQ(read->record.permits, space == Space::semaphore ? 7U : 0U);
+      EXPECT_EQ(read->record.permits, kind == LockKind::semaphore ? 7U : 0U);
       EXPECT_EQ(read->name, "a");
     }
   }
@@ -75,11 +75,11 @@ TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
 TEST(LockRecord, KeepsTheGoldenFormOfASemaphore) {
   LockRecord record = kRecord;
   record.permits = 8;
-  const std::string block = format_block(record, "orders/42", Space::semaphore);
+  const std::string block = format_block(record, "orders/42", LockKind::semaphore);
   EXPECT_TRUE(block.starts_with("dlock semaphore file, version 1\ntoken 1704067200000000\n")) << block;
   EXPECT_NE(block.find("since 1704067200000000\npermits 8\nname-hash "), std::string::npos) << block;
-  EXPECT_TRUE(format_block(record, "a", Space::read_write).starts_with("dlock read-write lock file, version 1\n"));
-  EXPECT_TRUE(format_block(record, "a", Space::election).starts_with("dlock election file, version 1\n"));
+  EXPECT_TRUE(format_block(record, "a", LockKind::read_write).starts_with("dlock read-write lock file, version 1\n"));
+  EXPECT_TRUE(format_block(record, "a", LockKind::election).starts_with("dlock election file, version 1\n"));
 }
 
 TEST(LockRecord, HasItsNameAlsoBeforeAHole) {

@@ -170,7 +170,7 @@ TEST_F(FileLossTest, SystemdTmpfilesSkipsTheDirectoryOfAHeldLock) {
 }
 
 TEST_F(FileLossTest, TheDirectoryMayBeCleanedOnlyWhileNoLockInItIsHeld) {
-  Member holder(scratch_.locks(), Space::lock, 1);
+  Member holder(scratch_.locks(), LockKind::lock, 1);
   const auto may_be_cleaned = [&] {
     const util::UniqueFd directory(::open(scratch_.locks().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0;
@@ -190,10 +190,10 @@ TEST_F(FileLossTest, TheDirectoryMayBeCleanedOnlyWhileNoLockInItIsHeld) {
 }
 
 TEST_F(FileLossTest, HeldFilesAreTouchedOnceADay) {
-  for (const Space space : {Space::lock, Space::semaphore}) {
-    Member holder(scratch_.locks(), space, 1);
+  for (const LockKind kind : {LockKind::lock, LockKind::semaphore}) {
+    Member holder(scratch_.locks(), kind, 1);
     ASSERT_TRUE(holder.enter());
-    const std::string path = scratch_.locks() + subdirectory(space) + "/a.lock";
+    const std::string path = scratch_.locks() + subdirectory(kind) + "/a.lock";
     const auto is_old = [&] {
       struct stat status {};
       return ::stat(path.c_str(), &status) == 0 && status.st_atime == 0 && status.st_mtime == 0;
@@ -276,12 +276,12 @@ TEST_F(FilePathTest, QuestionsGoWhereItsPathLeads) {
   FileBackend other(host, {.path = locks()});
   (void)acquire(other, "b");
   std::vector<std::string> answered;
-  backend_.inspect(Space::lock, "b", [&](const Result<LockInfo>& info) {
+  backend_.inspect(LockKind::lock, "b", [&](const Result<LockInfo>& info) {
     ASSERT_TRUE(info.ok());
     EXPECT_TRUE(info.value().held);
     answered.emplace_back("inspect");
   });
-  backend_.list(Space::lock, [&](const Result<std::vector<LockInfo>>& locks) {
+  backend_.list(LockKind::lock, [&](const Result<std::vector<LockInfo>>& locks) {
     ASSERT_TRUE(locks.ok());
     ASSERT_EQ(locks.value().size(), 1U);
     EXPECT_EQ(locks.value()[0].name, "b");
@@ -295,11 +295,11 @@ TEST_F(FilePathTest, AQuestionFailsWhereItsPathLeadsToNoDirectory) {
   rename_further_up();
   write_file(scratch_.path() + "/up", "no directory");
   std::vector<Failure> failures;
-  backend_.inspect(Space::lock, "a", [&](const Result<LockInfo>& info) {
+  backend_.inspect(LockKind::lock, "a", [&](const Result<LockInfo>& info) {
     ASSERT_FALSE(info.ok());
     failures.push_back(info.failure());
   });
-  backend_.list(Space::lock, [&](const Result<std::vector<LockInfo>>& locks) {
+  backend_.list(LockKind::lock, [&](const Result<std::vector<LockInfo>>& locks) {
     ASSERT_FALSE(locks.ok());
     failures.push_back(locks.failure());
   });
@@ -338,7 +338,7 @@ TEST_F(FilePathTest, ALossIsSignalledAtOnceInADirectoryThatWasAwayForAMoment) {
 TEST_F(FilePathTest, AWaiterBehindALeaseOfItsOwnClientIsWokenByTheLoss) {
   (void)acquire("a");
   int woken = 0;
-  const auto watch = backend_.watch(Space::lock, "a", [&woken] { ++woken; });
+  const auto watch = backend_.watch(LockKind::lock, "a", [&woken] { ++woken; });
   rename_further_up();
   EXPECT_EQ(woken, 0);
   executor_.advance(1s);

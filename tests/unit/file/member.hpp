@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
-#include <dlock/try_backend.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/file/file_backend.hpp"
 #include "poll_executor.hpp"
@@ -20,8 +20,8 @@ namespace dlock::file::test {
 
 class Member {
  public:
-  Member(const std::string& locks, Space space, std::uint64_t number)
-      : backend(host, {.path = locks}), space_(space), number_(number) {}
+  Member(const std::string& locks, LockKind kind, std::uint64_t number)
+      : backend(host, {.path = locks}), space_(kind), number_(number) {}
 
   [[nodiscard]] LockRequest request(Mode mode = Mode::exclusive, bool wait = false) {
     return {.name = "a",
@@ -29,7 +29,7 @@ class Member {
             .holder = "host:" + std::to_string(number_) + ":l",
             .lease = std::chrono::seconds(1),
             .wait = wait,
-            .space = space_,
+            .kind = space_,
             .mode = mode,
             .permits = permits,
             .value = value};
@@ -71,7 +71,7 @@ class Member {
   }
   [[nodiscard]] std::vector<std::string> forget() {
     std::vector<std::string> names;
-    backend.forget({.name = "a", .idle = {}, .space = space_}, [&](Result<std::vector<std::string>> answer) {
+    backend.forget({.name = "a", .idle = {}, .kind = space_}, [&](Result<std::vector<std::string>> answer) {
       if (answer.ok()) names = std::move(answer.value());
     });
     return names;
@@ -85,7 +85,7 @@ class Member {
   std::vector<Grant> grants;
 
  private:
-  const Space space_;
+  const LockKind space_;
   const std::uint64_t number_;
   std::uint64_t asked_ = 0;
 };
@@ -98,7 +98,7 @@ class Waiting {
       : member_(member), request_(member.request(mode, true)) {
     attempt();
     if (outcome.status != TryOutcome::Status::busy) return;
-    watch_ = member_.backend.watch(request_.space, request_.name, [this] {
+    watch_ = member_.backend.watch(request_.kind, request_.name, [this] {
       ++woken;
       attempt();
     });

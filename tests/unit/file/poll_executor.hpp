@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "engine/timer_queue.hpp"
 

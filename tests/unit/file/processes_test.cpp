@@ -154,14 +154,14 @@ TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLet
   Helper two({"hold", scratch_.url(), "a", "read"});
   EXPECT_NE(token_in(held_line(one)), 0U);
   EXPECT_NE(token_in(held_line(two)), 0U);
-  EXPECT_EQ(client.inspect("a", Space::read_write).holders.size(), 2U);
+  EXPECT_EQ(client.inspect("a", LockKind::read_write).holders.size(), 2U);
   std::promise<bool> granted;
   auto entered = granted.get_future();
   client.read_write_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
   one.kill();
   EXPECT_EQ(one.wait(), -1);
   EXPECT_FALSE(advance_until(*clock, 100ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
-  EXPECT_EQ(client.inspect("a", Space::read_write).holders.size(), 1U);
+  EXPECT_EQ(client.inspect("a", LockKind::read_write).holders.size(), 1U);
   two.kill();
   EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
 }
@@ -187,7 +187,7 @@ TEST_F(FileProcessesTest, APermitOfAKilledHolderComesBackLongBeforeAnyPolling) {
   std::promise<bool> granted;
   auto entered = granted.get_future();
   client.semaphore("a", 1).async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
-  (void)client.inspect("a", Space::semaphore);
+  (void)client.inspect("a", LockKind::semaphore);
   holder.kill();
   EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
 }

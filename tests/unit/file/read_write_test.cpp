@@ -39,9 +39,9 @@ class FileReadWriteTest : public testing::Test {
   }
 
   ScratchDirectory scratch_;
-  Member one_{scratch_.locks(), Space::read_write, 1};
-  Member two_{scratch_.locks(), Space::read_write, 2};
-  Member three_{scratch_.locks(), Space::read_write, 3};
+  Member one_{scratch_.locks(), LockKind::read_write, 1};
+  Member two_{scratch_.locks(), LockKind::read_write, 2};
+  Member three_{scratch_.locks(), LockKind::read_write, 3};
 };
 
 TEST_F(FileReadWriteTest, ReadersOfOneClientAndOfSeveralEnterTogetherAndAWriterAlone) {
@@ -68,7 +68,7 @@ TEST_F(FileReadWriteTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
   const TryOutcome again = one_.ask(asked);
   ASSERT_EQ(again.status, TryOutcome::Status::granted);
   EXPECT_EQ(again.grant.token, first.grant.token);
-  EXPECT_EQ(again.grant.space, Space::read_write);
+  EXPECT_EQ(again.grant.kind, LockKind::read_write);
   EXPECT_EQ(again.grant.mode, Mode::shared);
   EXPECT_TRUE(one_.read());
   EXPECT_NE(one_.grants.back().token, first.grant.token);
@@ -163,7 +163,7 @@ TEST_F(FileReadWriteTest, AWriterBehindAReaderWhoMustWaitForItIsWoken) {
       if (entered) two_.grants.push_back(outcome.grant);
     };
     attempt();
-    auto watch = two_.backend.watch(Space::read_write, "a", attempt);
+    auto watch = two_.backend.watch(LockKind::read_write, "a", attempt);
     EXPECT_TRUE(holder->leave());
     EXPECT_TRUE(three_.read());
     attempt();  // shuts the gate before the reader in front is told that the lock is free
@@ -227,7 +227,7 @@ TEST_F(FileReadWriteTest, AllWhoHoldItAreShown) {
   EXPECT_TRUE(two_.read());
   LockInfo info = three_.inspect();
   EXPECT_TRUE(info.held);
-  EXPECT_EQ(info.space, Space::read_write);
+  EXPECT_EQ(info.kind, LockKind::read_write);
   ASSERT_EQ(info.holders.size(), 3U);
   EXPECT_EQ(info.holders[0].holder, "host:1:l");
   EXPECT_EQ(info.holders[2].holder, "host:2:l");
@@ -252,7 +252,7 @@ TEST_F(FileReadWriteTest, ARefusalToBreakItNamesAllWhoHoldIt) {
   EXPECT_TRUE(one_.read());
   EXPECT_TRUE(two_.read());
   std::string text;
-  three_.backend.break_lock(Space::read_write, "a", [&](const Result<bool>& answer) {
+  three_.backend.break_lock(LockKind::read_write, "a", [&](const Result<bool>& answer) {
     ASSERT_FALSE(answer.ok());
     EXPECT_EQ(answer.failure().code, errc::unsupported);
     text = answer.failure().detail;
@@ -295,7 +295,7 @@ TEST_F(FileReadWriteTest, AReaderOnAFileThatWasReplacedIsLostWhenTheNextOneEnter
 }
 
 TEST_F(FileReadWriteTest, AFileOfAnotherKindIsRefusedAndLeftAlone) {
-  Member plain(scratch_.locks(), Space::lock, 4);
+  Member plain(scratch_.locks(), LockKind::lock, 4);
   EXPECT_TRUE(plain.enter());
   EXPECT_TRUE(one_.read() && one_.leave());
   fs::copy_file(scratch_.locks() + "/a.lock", file(), fs::copy_options::overwrite_existing);
@@ -312,17 +312,17 @@ TEST_F(FileReadWriteTest, AFileOfAnotherKindIsRefusedAndLeftAlone) {
 }
 
 TEST_F(FileReadWriteTest, KindsDoNotTouchEachOther) {
-  Member plain(scratch_.locks(), Space::lock, 4);
+  Member plain(scratch_.locks(), LockKind::lock, 4);
   EXPECT_TRUE(plain.enter());
   EXPECT_TRUE(one_.enter());
   EXPECT_FALSE(plain.enter());
   std::vector<LockInfo> locks;
-  plain.backend.list(Space::lock, [&](Result<std::vector<LockInfo>> answer) { locks = std::move(answer.value()); });
+  plain.backend.list(LockKind::lock, [&](Result<std::vector<LockInfo>> answer) { locks = std::move(answer.value()); });
   EXPECT_EQ(locks.size(), 1U);
-  plain.backend.list(Space::read_write,
+  plain.backend.list(LockKind::read_write,
                      [&](Result<std::vector<LockInfo>> answer) { locks = std::move(answer.value()); });
   ASSERT_EQ(locks.size(), 1U);
-  EXPECT_EQ(locks[0].space, Space::read_write);
+  EXPECT_EQ(locks[0].kind, LockKind::read_write);
 }
 
 TEST_F(FileReadWriteTest, ItsDirectoryIsForThoseWhoUseTheOneAbove) {

@@ -41,9 +41,9 @@ class FileSemaphoreTest : public testing::Test {
   [[nodiscard]] std::string file() const { return scratch_.locks() + "/.sem/a.lock"; }
 
   ScratchDirectory scratch_;
-  Member one_{scratch_.locks(), Space::semaphore, 1};
-  Member two_{scratch_.locks(), Space::semaphore, 2};
-  Member three_{scratch_.locks(), Space::semaphore, 3};
+  Member one_{scratch_.locks(), LockKind::semaphore, 1};
+  Member two_{scratch_.locks(), LockKind::semaphore, 2};
+  Member three_{scratch_.locks(), LockKind::semaphore, 3};
 };
 
 TEST_F(FileSemaphoreTest, HasSoManyPermitsAmongAllClientsAndNoMore) {

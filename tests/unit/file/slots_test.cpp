@@ -67,11 +67,11 @@ TEST_F(SlotsTest, AllHoldersAreFoundWhereverTheirSlotsAre) {
     holders.push_back(open());
     ASSERT_TRUE(take_lock(holders.back().get(), path_, LockType::write, slot_byte(slot)).ok());
     const LockRecord record{.token = slot + 1U, .holder = std::to_string(slot), .pid = 4};
-    const std::string block = format_block(record, "a", Space::semaphore);
+    const std::string block = format_block(record, "a", LockKind::semaphore);
     ASSERT_EQ(::pwrite(holders.back().get(), block.data(), block.size(), slot_byte(slot).begin),
               static_cast<ssize_t>(block.size()));
   }
-  auto found = holders_in_slots(open().get(), path_, Space::semaphore);
+  auto found = holders_in_slots(open().get(), path_, LockKind::semaphore);
   ASSERT_TRUE(found.ok());
   std::vector<std::string> names;
   for (const SlotHolder& each : found.value()) names.push_back(each.info.holder);
@@ -81,7 +81,7 @@ TEST_F(SlotsTest, AllHoldersAreFoundWhereverTheirSlotsAre) {
 TEST_F(SlotsTest, AHolderWhoIsJustWritingIsCountedWithoutAName) {
   const auto holder = open();
   ASSERT_TRUE(take_lock(holder.get(), path_, LockType::write, slot_byte(3)).ok());
-  auto found = holders_in_slots(open().get(), path_, Space::read_write);
+  auto found = holders_in_slots(open().get(), path_, LockKind::read_write);
   ASSERT_TRUE(found.ok());
   ASSERT_EQ(found.value().size(), 1U);
   EXPECT_EQ(found.value()[0].info.holder, "");
@@ -91,7 +91,7 @@ TEST_F(SlotsTest, AHolderWhoIsJustWritingIsCountedWithoutAName) {
 TEST_F(SlotsTest, WhoHasTheWholeFileIsNoHolder) {
   const auto forgetting = open();
   ASSERT_TRUE(take_lock(forgetting.get(), path_).ok());
-  auto found = holders_in_slots(open().get(), path_, Space::semaphore);
+  auto found = holders_in_slots(open().get(), path_, LockKind::semaphore);
   ASSERT_TRUE(found.ok());
   EXPECT_TRUE(found.value().empty());
 }

@@ -57,7 +57,7 @@ class FileWaitingTest : public testing::Test {
   static void drain(const Client& client) {
     const auto done = std::make_shared<std::promise<void>>();
     client.lock("drain").async_acquire({.wait = Duration()},
-                                       [done](std::error_code, const Lease&) { done->set_value(); });
+                                            [done](std::error_code, const Lease&) { done->set_value(); });
     EXPECT_EQ(done->get_future().wait_for(hang_guard), std::future_status::ready);
   }
 

@@ -25,7 +25,7 @@ class FileWakeUpTest : public testing::Test {
 
   // A waiter that counts its wake-ups and does nothing about them.
   [[nodiscard]] std::unique_ptr<Watch> wait(int& woken) {
-    auto watch = backend_.watch(Space::lock, "a", [&woken] { ++woken; });
+    auto watch = backend_.watch(LockKind::lock, "a", [&woken] { ++woken; });
     executor_.run();
     return watch;
   }
@@ -116,7 +116,7 @@ TEST_F(FileWakeUpTest, ComesWithin150MillisecondsWithoutInotify) {
 TEST_F(FileWakeUpTest, IsSavedWhenTheClientHasTakenTheLockMeanwhile) {
   stranger_.reset();
   int woken = 0;
-  const auto watch = backend_.watch(Space::lock, "a", [&woken] { ++woken; });
+  const auto watch = backend_.watch(LockKind::lock, "a", [&woken] { ++woken; });
   EXPECT_EQ(try_lock(false), TryOutcome::Status::granted);
   EXPECT_EQ(woken, 0);
 }
@@ -157,8 +157,8 @@ TEST_F(FileWakeUpTest, NeverComesFromLooksAtABusyLock) {
     TryOutcome::Status status{};
     other.try_acquire(request, [&](const TryOutcome& outcome) { status = outcome.status; });
     EXPECT_EQ(status, TryOutcome::Status::busy);
-    other.inspect(Space::lock, "a", [](const Result<LockInfo>& info) { EXPECT_TRUE(info.ok()); });
-    other.list(Space::lock, [](const Result<std::vector<LockInfo>>& locks) { EXPECT_TRUE(locks.ok()); });
+    other.inspect(LockKind::lock, "a", [](const Result<LockInfo>& info) { EXPECT_TRUE(info.ok()); });
+    other.list(LockKind::lock, [](const Result<std::vector<LockInfo>>& locks) { EXPECT_TRUE(locks.ok()); });
     other.forget({.name = "a", .idle = least_idle},
                  [](const Result<std::vector<std::string>>& forgotten) { EXPECT_TRUE(forgotten.ok()); });
   }

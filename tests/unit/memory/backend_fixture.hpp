@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/memory/memory_backend.hpp"
 #include "tests/support/manual_engine.hpp"

@@ -112,7 +112,7 @@ TEST_F(ElectionTest, AStopEndsTheWaitOfRun) {
   const Lease leading = election_.campaign();
   std::stop_source stop;
   std::jthread candidate([&] { client_.election("a").run(stop.get_token(), [](const Lease&) { FAIL(); }); });
-  while (client_.inspect("a", Space::election).waiters != 1U) std::this_thread::yield();
+  while (client_.inspect("a", LockKind::election).waiters != 1U) std::this_thread::yield();
   stop.request_stop();
   candidate.join();
   EXPECT_TRUE(leading.held());

@@ -93,7 +93,7 @@ TEST_P(KindsTest, StandardGuardsWork) {
     EXPECT_FALSE(other.try_lock_shared());
     EXPECT_FALSE(other.try_lock());
   }
-  EXPECT_FALSE(client_.inspect("a", Space::read_write).held);
+  EXPECT_FALSE(client_.inspect("a", LockKind::read_write).held);
 }
 
 TEST_P(KindsTest, AThreadHoldsOneLeaseOfALock) {
@@ -118,7 +118,7 @@ TEST_P(KindsTest, UnlockingTheWrongSideHasNoEffect) {
   rw.unlock_shared();
   EXPECT_TRUE(rw.lease().held());
   rw.unlock();
-  EXPECT_FALSE(client_.inspect("a", Space::read_write).held);
+  EXPECT_FALSE(client_.inspect("a", LockKind::read_write).held);
 }
 
 TEST_P(KindsTest, ReadersMeetAndWritersAreAlone) {
@@ -129,7 +129,7 @@ TEST_P(KindsTest, ReadersMeetAndWritersAreAlone) {
     // Three are inside together before anybody may leave, or it would show nothing.
     std::vector<Lease> together;
     for (int i = 0; i < 3; ++i) together.push_back(client_.read_write_lock("a").acquire_shared());
-    EXPECT_THAT(client_.inspect("a", Space::read_write).holders, SizeIs(3));
+    EXPECT_THAT(client_.inspect("a", LockKind::read_write).holders, SizeIs(3));
   }
   {
     std::vector<std::jthread> threads;
@@ -154,7 +154,7 @@ TEST_P(KindsTest, ReadersMeetAndWritersAreAlone) {
     }
   }
   EXPECT_EQ(wrong.load(), 0);
-  EXPECT_FALSE(client_.inspect("a", Space::read_write).held);
+  EXPECT_FALSE(client_.inspect("a", LockKind::read_write).held);
 }
 
 TEST_P(KindsTest, NoMoreThanAllPermitsAreOut) {
@@ -175,7 +175,7 @@ TEST_P(KindsTest, NoMoreThanAllPermitsAreOut) {
     }
   }
   EXPECT_EQ(wrong.load(), 0);
-  EXPECT_FALSE(client_.inspect("a", Space::semaphore).held);
+  EXPECT_FALSE(client_.inspect("a", LockKind::semaphore).held);
 }
 
 TEST_P(KindsTest, AWriterGetsInAmongReadersWhoComeAndGo) {
@@ -214,7 +214,7 @@ TEST_P(KindsTest, LossOfAllHolders) {
   const Lease one = client_.read_write_lock("a").acquire_shared({.lease = 200ms});
   const Lease two = client_.read_write_lock("a").acquire_shared({.lease = 200ms});
   const Lease permit = client_.semaphore("a", 1).acquire();
-  EXPECT_TRUE(client_.break_lock("a", Space::read_write));
+  EXPECT_TRUE(client_.break_lock("a", LockKind::read_write));
   while (one.held() || two.held()) std::this_thread::yield();
   EXPECT_TRUE(permit.held());
   EXPECT_TRUE(client_.read_write_lock("a").acquire().held());
@@ -248,10 +248,10 @@ TEST_P(KindsTest, ScopesThatRunAFunction) {
 TEST_P(KindsTest, NamesAreForgottenByKind) {
   (void)client_.read_write_lock("a").acquire();
   (void)client_.lock("a").acquire();
-  EXPECT_EQ(failure_of([&] { (void)client_.forget("a", Space::read_write); }).code, errc::timed_out);
-  EXPECT_FALSE(client_.forget("a", Space::semaphore));
-  EXPECT_THAT(client_.list(Space::read_write), SizeIs(1));
-  EXPECT_THAT(client_.list(Space::semaphore), SizeIs(0));
+  EXPECT_EQ(failure_of([&] { (void)client_.forget("a", LockKind::read_write); }).code, errc::timed_out);
+  EXPECT_FALSE(client_.forget("a", LockKind::semaphore));
+  EXPECT_THAT(client_.list(LockKind::read_write), SizeIs(1));
+  EXPECT_THAT(client_.list(LockKind::semaphore), SizeIs(0));
 }
 
 // --- What is refused -------------------------------------------------------------------------------------------------
@@ -275,17 +275,17 @@ TEST(KindsArgumentsTest, NamesAreCheckedAsThoseOfLocks) {
 TEST(KindsArgumentsTest, AKindThatTheBackendLacksIsUnsupported) {
   const auto service = std::make_shared<test::SimpleService>();
   const Client client = connect("simple://", {}, service->factory());
-  ASSERT_FALSE(client.capabilities().has(Space::read_write));
-  ASSERT_FALSE(client.capabilities().has(Space::semaphore));
+  ASSERT_FALSE(client.capabilities().has(LockKind::read_write));
+  ASSERT_FALSE(client.capabilities().has(LockKind::semaphore));
   const Failure refused = failure_of([&] { (void)client.read_write_lock("a"); });
   EXPECT_EQ(refused.code, errc::unsupported);
   EXPECT_THAT(refused.detail, HasSubstr("has no read-write locks"));
   EXPECT_THAT(failure_of([&] { (void)client.semaphore("a", 1); }).detail, HasSubstr("has no semaphores"));
-  EXPECT_EQ(failure_of([&] { (void)client.inspect("a", Space::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.list(Space::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.break_lock("a", Space::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.forget("a", Space::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.forget_idle(1min, Space::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.inspect("a", LockKind::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.list(LockKind::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.break_lock("a", LockKind::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.forget("a", LockKind::semaphore); }).code, errc::unsupported);
+  EXPECT_EQ(failure_of([&] { (void)client.forget_idle(1min, LockKind::semaphore); }).code, errc::unsupported);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ TEST_F(MemoryBackendTest, AClientThatGoesLeavesNoWaiter) {
 
 TEST_F(MemoryBackendTest, ABrokenLockIsFoundLostByTheRenewal) {
   const auto holder = contend(*a);
-  EXPECT_TRUE(store->break_lock(Space::lock, "lock", engine.clock()));
+  EXPECT_TRUE(store->break_lock(LockKind::lock, "lock", engine.clock()));
   EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::lost);
   EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::not_owner);
 }

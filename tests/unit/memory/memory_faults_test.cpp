@@ -38,7 +38,7 @@ TEST_F(MemoryFaultsTest, ALostReplyIsFoundOutByTheOwnerId) {
   disturb(Operation::enqueue, {.reply_lost = true});
   const auto attempt = contend(*a);
   EXPECT_EQ(residue(), 1U);
-  const auto token = store->inspect(Space::lock, "lock", engine.clock()).token;
+  const auto token = store->inspect(LockKind::lock, "lock", engine.clock()).token;
   heal();
   engine.advance(3s);
   ASSERT_TRUE(attempt->grant);
@@ -135,9 +135,9 @@ TEST_F(MemoryFaultsTest, AnUnansweredReleaseIsReportedAndCarriedOn) {
 TEST_F(MemoryFaultsTest, AQuestionThatIsNotAnsweredIsUnavailable) {
   disturb_everything({.fate = Fate::lost});
   std::vector<std::error_code> answers;
-  a->inspect(Space::lock, "lock", [&](const Result<LockInfo>& r) { answers.push_back(r.failure().code); });
-  a->list(Space::lock, [&](const Result<std::vector<LockInfo>>& r) { answers.push_back(r.failure().code); });
-  a->break_lock(Space::lock, "lock", [&](const Result<bool>& r) { answers.push_back(r.failure().code); });
+  a->inspect(LockKind::lock, "lock", [&](const Result<LockInfo>& r) { answers.push_back(r.failure().code); });
+  a->list(LockKind::lock, [&](const Result<std::vector<LockInfo>>& r) { answers.push_back(r.failure().code); });
+  a->break_lock(LockKind::lock, "lock", [&](const Result<bool>& r) { answers.push_back(r.failure().code); });
   engine.advance(2s);
   EXPECT_THAT(answers, ElementsAre(errc::unavailable, errc::unavailable, errc::ambiguous));
 }
@@ -162,7 +162,7 @@ TEST_F(MemoryFaultsTest, ASlowReplyShortensTheLeaseNotTheSafety) {
   engine.advance(1s);
   ASSERT_TRUE(attempt->grant);
   EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 30s));
-  EXPECT_EQ(store->inspect(Space::lock, "lock", engine.clock()).remaining, 29500ms);
+  EXPECT_EQ(store->inspect(LockKind::lock, "lock", engine.clock()).remaining, 29500ms);
 }
 
 TEST_F(MemoryFaultsTest, AGrantThatArrivesAfterItsLeaseIsAskedForAgain) {

@@ -57,7 +57,7 @@ TEST_F(MemoryStoreQueueTest, AskingAgainKeepsThePlaceInTheQueue) {
   (void)enqueue(2);
   (void)enqueue(3);
   EXPECT_TRUE(enqueue(2).first_in_line);
-  EXPECT_EQ(store.inspect(Space::lock, "lock", clock).waiters, 2U);
+  EXPECT_EQ(store.inspect(LockKind::lock, "lock", clock).waiters, 2U);
 }
 
 TEST_F(MemoryStoreQueueTest, AWaiterWhoGotTheLockIsGrantedWhenItAsksAgain) {
@@ -109,7 +109,7 @@ TEST_F(MemoryStoreQueueTest, AWaiterWhoseLeaseRanOutUnnoticedGivesWayToTheNext) 
 
 TEST_F(MemoryStoreQueueTest, WatchesAreToldWhenTheLockBecomesFree) {
   (void)try_acquire(1);
-  const auto watch = store.watch(Space::lock, "lock", b);
+  const auto watch = store.watch(LockKind::lock, "lock", b);
   EXPECT_THAT(b.news, IsEmpty());
   (void)release(1);
   EXPECT_THAT(b.news, ElementsAre("freed " + std::to_string(watch)));
@@ -117,17 +117,17 @@ TEST_F(MemoryStoreQueueTest, WatchesAreToldWhenTheLockBecomesFree) {
 
 TEST_F(MemoryStoreQueueTest, WatchesAreNotToldWhileTheLockGoesFromHandToHand) {
   (void)try_acquire(1);
-  (void)store.watch(Space::lock, "lock", b);
+  (void)store.watch(LockKind::lock, "lock", b);
   (void)enqueue(2);
   (void)release(1);
   EXPECT_THAT(b.news, IsEmpty());
-  (void)store.break_lock(Space::lock, "lock", clock);
+  (void)store.break_lock(LockKind::lock, "lock", clock);
   EXPECT_EQ(b.news.size(), 1U);
 }
 
 TEST_F(MemoryStoreQueueTest, AnEndedWatchIsToldNothing) {
   (void)try_acquire(1);
-  store.unwatch(Space::lock, "lock", store.watch(Space::lock, "lock", b));
+  store.unwatch(LockKind::lock, "lock", store.watch(LockKind::lock, "lock", b));
   (void)release(1);
   EXPECT_THAT(b.news, IsEmpty());
 }

@@ -19,11 +19,11 @@ using testing::SizeIs;
 
 class SharingTest : public MemoryStoreTest {
  protected:
-  explicit SharingTest(Space space) : space_(space) {}
+  explicit SharingTest(LockKind kind) : space_(kind) {}
 
   [[nodiscard]] LockRequest asked(std::uint64_t owner, Mode mode, std::chrono::nanoseconds lease = 30s) const {
     LockRequest made = request(owner, lease);
-    made.space = space_;
+    made.kind = space_;
     made.mode = mode;
     made.permits = permits;
     return made;
@@ -31,7 +31,7 @@ class SharingTest : public MemoryStoreTest {
   bool leave(std::uint64_t owner) { return store.release(space_, "lock", OwnerId(0, owner), clock); }
   bool extend(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
     return store.renew(
-        {.name = "lock", .owner = OwnerId(0, owner), .token = {}, .valid_until = {}, .lease = lease, .space = space_},
+        {.name = "lock", .owner = OwnerId(0, owner), .token = {}, .valid_until = {}, .lease = lease, .kind = space_},
         clock);
   }
   [[nodiscard]] LockInfo info() { return store.inspect(space_, "lock", clock); }
@@ -39,14 +39,14 @@ class SharingTest : public MemoryStoreTest {
   std::uint32_t permits = 1;
 
  private:
-  const Space space_;
+  const LockKind space_;
 };
 
 // --- Read-write locks ------------------------------------------------------------------------------------------------
 
 class ReadWriteTest : public SharingTest {
  protected:
-  ReadWriteTest() : SharingTest(Space::read_write) {}
+  ReadWriteTest() : SharingTest(LockKind::read_write) {}
 
   MemoryStore::Answer read(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
     return store.enqueue(asked(owner, Mode::shared, lease), a, clock);
@@ -167,7 +167,7 @@ TEST_F(ReadWriteTest, BreakingTakesTheLockFromAllWhoHoldIt) {
   (void)read(1);
   (void)read(2);
   (void)write(3);
-  EXPECT_TRUE(store.break_lock(Space::read_write, "lock", clock));
+  EXPECT_TRUE(store.break_lock(LockKind::read_write, "lock", clock));
   EXPECT_FALSE(extend(1));
   EXPECT_FALSE(extend(2));
   EXPECT_THAT(a.news, ElementsAre("granted 3"));
@@ -178,7 +178,7 @@ TEST_F(ReadWriteTest, AllHoldersAreShown) {
   (void)store.enqueue(asked(2, Mode::shared, 50s), b, clock);
   (void)write(3);
   const LockInfo seen = info();
-  EXPECT_EQ(seen.space, Space::read_write);
+  EXPECT_EQ(seen.kind, LockKind::read_write);
   EXPECT_TRUE(seen.held);
   EXPECT_EQ(seen.remaining, 50s);
   EXPECT_EQ(seen.waiters, 1U);
@@ -194,10 +194,10 @@ TEST_F(ReadWriteTest, KindsDoNotTouchEachOther) {
   ASSERT_TRUE(write(1).granted);
   EXPECT_TRUE(try_acquire(2).granted);
   EXPECT_FALSE(release(1));
-  EXPECT_THAT(store.list(Space::read_write, clock), SizeIs(1));
-  EXPECT_THAT(store.list(Space::semaphore, clock), IsEmpty());
+  EXPECT_THAT(store.list(LockKind::read_write, clock), SizeIs(1));
+  EXPECT_THAT(store.list(LockKind::semaphore, clock), IsEmpty());
   EXPECT_EQ(store.residue("lock", clock), 1U);
-  EXPECT_EQ(store.residue("lock", clock, Space::read_write), 1U);
+  EXPECT_EQ(store.residue("lock", clock, LockKind::read_write), 1U);
 }
 
 // --- Without a line --------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ TEST_F(MarkTest, AMarkThatIsNotRenewedEnds) {
 TEST_F(MarkTest, AWriterWhoGivesUpTakesItsMarkAway) {
   (void)try_for(1, Mode::shared, false);
   (void)try_for(2, Mode::exclusive, true);
-  (void)store.watch(Space::read_write, "lock", b);
+  (void)store.watch(LockKind::read_write, "lock", b);
   (void)leave(2);
   EXPECT_THAT(b.news, SizeIs(1));
   EXPECT_TRUE(try_for(3, Mode::shared, false).granted);
@@ -261,7 +261,7 @@ TEST_F(MarkTest, TheMarkOfOneWriterIsNotAnothers) {
 TEST_F(MarkTest, WatchesAreToldWhileOthersMayEnter) {
   (void)try_for(1, Mode::shared, false);
   (void)try_for(2, Mode::shared, false);
-  (void)store.watch(Space::read_write, "lock", b);
+  (void)store.watch(LockKind::read_write, "lock", b);
   (void)leave(1);
   EXPECT_THAT(b.news, SizeIs(1)) << "a reader could enter";
   (void)leave(2);
@@ -272,7 +272,7 @@ TEST_F(MarkTest, WatchesAreToldWhileOthersMayEnter) {
 
 class PermitTest : public SharingTest {
  protected:
-  PermitTest() : SharingTest(Space::semaphore) { permits = 2; }
+  PermitTest() : SharingTest(LockKind::semaphore) { permits = 2; }
 
   MemoryStore::Answer take(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
     return store.enqueue(asked(owner, Mode::exclusive, lease), a, clock);

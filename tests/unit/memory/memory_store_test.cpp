@@ -48,15 +48,15 @@ TEST_F(MemoryStoreTest, OnlyTheOwnerRenews) {
   (void)try_acquire(1);
   clock.advance(20s);
   EXPECT_FALSE(renew(2));
-  EXPECT_EQ(store.inspect(Space::lock, "lock", clock).remaining, 10s);
+  EXPECT_EQ(store.inspect(LockKind::lock, "lock", clock).remaining, 10s);
   EXPECT_TRUE(renew(1));
-  EXPECT_EQ(store.inspect(Space::lock, "lock", clock).remaining, 30s);
+  EXPECT_EQ(store.inspect(LockKind::lock, "lock", clock).remaining, 30s);
 }
 
 TEST_F(MemoryStoreTest, NeitherRenewsNorReleasesANameThatNobodyUsed) {
   EXPECT_FALSE(renew(1));
   EXPECT_FALSE(release(1));
-  EXPECT_FALSE(store.break_lock(Space::lock, "lock", clock));
+  EXPECT_FALSE(store.break_lock(LockKind::lock, "lock", clock));
   EXPECT_EQ(store.size(), 0U);
 }
 
@@ -74,7 +74,7 @@ TEST_F(MemoryStoreTest, ARenewalNeverRevivesALease) {
   (void)try_acquire(1, 30s);
   clock.advance(30s);
   EXPECT_FALSE(renew(1));
-  EXPECT_FALSE(store.inspect(Space::lock, "lock", clock).held);
+  EXPECT_FALSE(store.inspect(LockKind::lock, "lock", clock).held);
   EXPECT_FALSE(release(1));
 }
 
@@ -131,7 +131,7 @@ TEST_F(MemoryStoreTest, TokensGrowThoughTheNameWasForgotten) {
   for (std::uint64_t i = 0; i < 5000; ++i) {
     const auto name = "other " + std::to_string(i);
     (void)store.try_acquire(request(i, 30s, name), 0s, a, clock);
-    (void)store.release(Space::lock, name, OwnerId(0, i), clock);
+    (void)store.release(LockKind::lock, name, OwnerId(0, i), clock);
   }
   ASSERT_LT(store.size(), 2000U) << "names pile up";
   EXPECT_GT(try_acquire(2).token, before);
@@ -150,7 +150,7 @@ TEST_F(MemoryStoreTest, NamesInUseAreNotForgotten) {
     (void)store.try_acquire(request(i, 30s, "held " + std::to_string(i)), 0s, a, clock);
   }
   for (std::uint64_t i = 0; i < 5000; ++i) {
-    ASSERT_TRUE(store.release(Space::lock, "held " + std::to_string(i), OwnerId(0, i), clock)) << i;
+    ASSERT_TRUE(store.release(LockKind::lock, "held " + std::to_string(i), OwnerId(0, i), clock)) << i;
   }
 }
 
@@ -160,7 +160,7 @@ TEST_F(MemoryStoreTest, InspectDescribesTheHolder) {
   const auto token = try_acquire(1, 30s).token;
   (void)enqueue(2);
   clock.advance(10s);
-  const auto info = store.inspect(Space::lock, "lock", clock);
+  const auto info = store.inspect(LockKind::lock, "lock", clock);
   EXPECT_EQ(info.name, "lock");
   EXPECT_TRUE(info.held);
   EXPECT_EQ(info.holder, "host:1:a");
@@ -172,7 +172,7 @@ TEST_F(MemoryStoreTest, InspectDescribesTheHolder) {
 TEST_F(MemoryStoreTest, InspectRemembersTheLastTokenOfAFreeLock) {
   const auto token = try_acquire(1).token;
   (void)release(1);
-  const auto info = store.inspect(Space::lock, "lock", clock);
+  const auto info = store.inspect(LockKind::lock, "lock", clock);
   EXPECT_FALSE(info.held);
   EXPECT_EQ(info.holder, "");
   EXPECT_EQ(info.token, token);
@@ -181,29 +181,30 @@ TEST_F(MemoryStoreTest, InspectRemembersTheLastTokenOfAFreeLock) {
 }
 
 TEST_F(MemoryStoreTest, InspectOfAnUnknownNameDoesNotCreateIt) {
-  const auto info = store.inspect(Space::lock, "unknown", clock);
+  const auto info = store.inspect(LockKind::lock, "unknown", clock);
   EXPECT_EQ(info.name, "unknown");
   EXPECT_FALSE(info.held);
   EXPECT_EQ(info.waiters, 0U);
-  EXPECT_THAT(store.list(Space::lock, clock), IsEmpty());
+  EXPECT_THAT(store.list(LockKind::lock, clock), IsEmpty());
 }
 
 TEST_F(MemoryStoreTest, ListIsSortedAndCountsAnEndedLeaseAsFree) {
   for (const char* name : {"b", "a", "c"}) (void)store.try_acquire(request(1, 30s, name), 0s, a, clock);
-  (void)store.release(Space::lock, "c", OwnerId(0, 1), clock);
+  (void)store.release(LockKind::lock, "c", OwnerId(0, 1), clock);
   clock.advance(20s);
   (void)store.renew({.name = "a", .owner = OwnerId(0, 1), .token = {}, .valid_until = {}, .lease = 30s}, clock);
   clock.advance(20s);
   std::vector<std::string> names;
-  for (const auto& info : store.list(Space::lock, clock)) names.push_back(info.name + (info.held ? " held" : " free"));
+  for (const auto& info : store.list(LockKind::lock, clock))
+    names.push_back(info.name + (info.held ? " held" : " free"));
   EXPECT_THAT(names, ElementsAre("a held", "b free", "c free"));
 }
 
 TEST_F(MemoryStoreTest, BreakTakesTheLockFromItsHolder) {
   (void)try_acquire(1);
-  EXPECT_TRUE(store.break_lock(Space::lock, "lock", clock));
+  EXPECT_TRUE(store.break_lock(LockKind::lock, "lock", clock));
   EXPECT_FALSE(renew(1));
-  EXPECT_FALSE(store.break_lock(Space::lock, "lock", clock));
+  EXPECT_FALSE(store.break_lock(LockKind::lock, "lock", clock));
 }
 
 // --- Sessions --------------------------------------------------------------------------------------------------------
@@ -212,7 +213,7 @@ TEST_F(MemoryStoreTest, AKilledSessionLeavesNothing) {
   (void)store.try_acquire(request(1), 0s, b, clock);
   (void)store.enqueue(request(2), b, clock);
   (void)enqueue(3);
-  (void)store.watch(Space::lock, "lock", b);
+  (void)store.watch(LockKind::lock, "lock", b);
   store.kill_sessions("host:1:b", clock);
   EXPECT_THAT(b.news, testing::Contains("killed"));
   EXPECT_THAT(a.news, ElementsAre("granted 3"));
@@ -232,18 +233,18 @@ TEST_F(MemoryStoreTest, ADetachedSessionLeavesTheQueueButKeepsItsLease) {
     RecordingSession c(store, "host:1:c");
     (void)store.try_acquire(request(1, 30s), 0s, c, clock);
     (void)store.enqueue(request(2), c, clock);
-    (void)store.watch(Space::lock, "lock", c);
+    (void)store.watch(LockKind::lock, "lock", c);
     (void)enqueue(3);
   }
   EXPECT_THAT(a.news, ElementsAre("first 3"));
-  EXPECT_TRUE(store.inspect(Space::lock, "lock", clock).held);
+  EXPECT_TRUE(store.inspect(LockKind::lock, "lock", clock).held);
   clock.advance(30s);
   EXPECT_TRUE(enqueue(3).granted);
 }
 
 TEST_F(MemoryStoreTest, WhoWatchesIsToldNothingOnceItWasKilledAndTheOthersAre) {
-  (void)store.watch(Space::lock, "lock", b);
-  (void)store.watch(Space::lock, "lock", a);
+  (void)store.watch(LockKind::lock, "lock", b);
+  (void)store.watch(LockKind::lock, "lock", a);
   store.kill_sessions("host:1:b", clock);
   (void)try_acquire(1);
   (void)release(1);
@@ -254,24 +255,24 @@ TEST_F(MemoryStoreTest, WhoWatchesIsToldNothingOnceItWasKilledAndTheOthersAre) {
 TEST_F(MemoryStoreTest, ASessionIsNotTakenForOneThatWasInItsPlace) {
   std::optional<RecordingSession> c(std::in_place, store, "host:1:c");
   (void)store.try_acquire(request(1, 30s, "held"), 0s, *c, clock);
-  (void)store.watch(Space::lock, "lock", *c);
+  (void)store.watch(LockKind::lock, "lock", *c);
   c.emplace(store, "host:1:c");
   (void)try_acquire(2);
   (void)release(2);
   EXPECT_THAT(c->news, IsEmpty());
   store.kill_sessions("host:1:c", clock);
-  EXPECT_TRUE(store.inspect(Space::lock, "held", clock).held) << "it has nothing there";
+  EXPECT_TRUE(store.inspect(LockKind::lock, "held", clock).held) << "it has nothing there";
 }
 
 TEST_F(MemoryStoreTest, ADetachedSessionTakesNothingOfTheOthersAlong) {
   (void)store.try_acquire(request(1, 30s, "held"), 0s, b, clock);
-  (void)store.watch(Space::lock, "lock", b);
+  (void)store.watch(LockKind::lock, "lock", b);
   { const RecordingSession c(store, "host:1:c"); }
   (void)try_acquire(2);
   (void)release(2);
   EXPECT_THAT(b.news, ElementsAre("freed 1"));
   store.kill_sessions("host:1:b", clock);
-  EXPECT_FALSE(store.inspect(Space::lock, "held", clock).held);
+  EXPECT_FALSE(store.inspect(LockKind::lock, "held", clock).held);
 }
 
 TEST_F(MemoryStoreTest, ResidueCountsHolderAndWaiters) {
@@ -326,20 +327,20 @@ TEST_F(MemoryStoreTest, ForgetsNoNameThatIsInUse) {
   EXPECT_TRUE(release(1));
   EXPECT_TRUE(release(2));
   EXPECT_THAT(store.forget({.name = {}, .idle = 1min}, clock), IsEmpty()) << "just taken";
-  const auto watch = store.watch(Space::lock, "lock", a);
+  const auto watch = store.watch(LockKind::lock, "lock", a);
   clock.advance(1h);
   EXPECT_THAT(store.forget({.name = {}, .idle = 1min}, clock), IsEmpty()) << "waited for";
-  store.unwatch(Space::lock, "lock", watch);
+  store.unwatch(LockKind::lock, "lock", watch);
   EXPECT_THAT(store.forget({.name = {}, .idle = 2h}, clock), IsEmpty()) << "not as old";
   EXPECT_THAT(store.forget({.name = {}, .idle = 1h}, clock), ElementsAre("lock"));
 }
 
 TEST_F(MemoryStoreTest, Names_ThatWereOnlyWatched_AreForgottenWithTheirLastWatch) {
-  const auto first = store.watch(Space::election, "seen", a);
-  const auto second = store.watch(Space::election, "seen", b);
-  store.unwatch(Space::election, "seen", first);
+  const auto first = store.watch(LockKind::election, "seen", a);
+  const auto second = store.watch(LockKind::election, "seen", b);
+  store.unwatch(LockKind::election, "seen", first);
   EXPECT_EQ(store.size(), 1U);
-  store.unwatch(Space::election, "seen", second);
+  store.unwatch(LockKind::election, "seen", second);
   EXPECT_EQ(store.size(), 0U);
 }
 

@@ -21,13 +21,13 @@ struct RecordingSession final : Session {
   }
   ~RecordingSession() { store_.detach(*this); }
 
-  void granted(Space /*space*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
+  void granted(LockKind /*space*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
                TimePoint since) override {
     news.push_back("granted " + std::to_string(owner.low()));
     last_token = token;
     last_since = since;
   }
-  void first_in_line(Space /*space*/, const std::string& /*name*/, const OwnerId& owner,
+  void first_in_line(LockKind /*space*/, const std::string& /*name*/, const OwnerId& owner,
                      TimePoint lease_ends) override {
     news.push_back("first " + std::to_string(owner.low()));
     last_lease_ends = lease_ends;
@@ -55,7 +55,7 @@ class MemoryStoreTest : public testing::Test {
   MemoryStore::Answer enqueue(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
     return store.enqueue(request(owner, lease), a, clock);
   }
-  bool release(std::uint64_t owner) { return store.release(Space::lock, "lock", OwnerId(0, owner), clock); }
+  bool release(std::uint64_t owner) { return store.release(LockKind::lock, "lock", OwnerId(0, owner), clock); }
   bool renew(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
     return store.renew({.name = "lock", .owner = OwnerId(0, owner), .token = {}, .valid_until = {}, .lease = lease},
                        clock);

@@ -45,9 +45,9 @@ TEST(PostgresAdvisoryKey, OfDlockIsAsPromised) {
   EXPECT_EQ(advisory_key({}, "dlock", "\u00e9"), AdvisoryKey::of(std::int64_t{6662159948841920287}));
   EXPECT_EQ(advisory_key({}, "other", "orders/42"), AdvisoryKey::of(std::int64_t{-7938638125447620677}));
   EXPECT_EQ(key_parameter(advisory_key({}, "dlock", "orders/42"), "orders/42"), "-1294026372512138444");
-  EXPECT_EQ(advisory_key({}, "dlock", "orders/42", Space::read_write),
+  EXPECT_EQ(advisory_key({}, "dlock", "orders/42", LockKind::read_write),
             AdvisoryKey::of(std::int64_t{6054727371132939974}));
-  EXPECT_EQ(advisory_key({}, "dlock", "orders/42", Space::election),
+  EXPECT_EQ(advisory_key({}, "dlock", "orders/42", LockKind::election),
             AdvisoryKey::of(std::int64_t{6204744850386786817}));
 }
 

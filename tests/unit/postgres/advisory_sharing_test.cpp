@@ -25,7 +25,7 @@ class PostgresAdvisorySharing : public PostgresAdvisory {
                         .owner = host.new_owner_id(),
                         .holder = "me",
                         .lease = options.lease,
-                        .space = Space::read_write,
+                        .kind = LockKind::read_write,
                         .mode = mode};
     attempts.push_back(std::move(attempt));
     Attempt& added = *attempts.back();
@@ -38,10 +38,10 @@ class PostgresAdvisorySharing : public PostgresAdvisory {
     return attempt;
   }
   [[nodiscard]] const AdvisoryStatements& shared() const {
-    return table.sql->of(AdvisoryKey::KeySpace::bigint, Space::read_write, Mode::shared);
+    return table.sql->of(AdvisoryKey::KeySpace::bigint, LockKind::read_write, Mode::shared);
   }
   [[nodiscard]] const Statement& unlock() const {
-    return table.sql->of(AdvisoryKey::KeySpace::bigint, Space::lock, Mode::shared).unlock;
+    return table.sql->of(AdvisoryKey::KeySpace::bigint, LockKind::lock, Mode::shared).unlock;
   }
 
   bool somebody_waits = false;
@@ -73,7 +73,7 @@ TEST_F(PostgresAdvisorySharing, TheSessionHasItOnceAndTheLastOneUnlocksIt) {
   EXPECT_EQ(two.grant->token.value(), 102U);
   EXPECT_EQ(three.grant->token.value(), 103U);
   EXPECT_EQ(three.grant->mode, Mode::shared);
-  EXPECT_EQ(three.grant->space, Space::read_write);
+  EXPECT_EQ(three.grant->kind, LockKind::read_write);
   EXPECT_EQ(release(two), Released::released);
   EXPECT_EQ(release(one), Released::released);
   EXPECT_EQ(count(unlock()), 0U);

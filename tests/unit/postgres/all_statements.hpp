@@ -50,15 +50,15 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add("older.mark_many", older.mark_many);
   }
   for (const auto& [start, of] :
-       {std::pair{"table", table_statements(schema, durability, Queue::none, Space::election)},
-        std::pair{"optimistic", optimistic_statements(schema, durability, Queue::none, Space::election)}}) {
+       {std::pair{"table", table_statements(schema, durability, Queue::none, LockKind::election)},
+        std::pair{"optimistic", optimistic_statements(schema, durability, Queue::none, LockKind::election)}}) {
     const std::string name = "election." + std::string(start) + ".";
     add(name + "acquire", of.acquire);
     add(name + "acquire_many", of.acquire_many);
     add(name + "mark_many", of.mark_many);
     add(name + "release", of.release);
   }
-  for (const Space space : {Space::read_write, Space::semaphore}) {
+  for (const LockKind space : {LockKind::read_write, LockKind::semaphore}) {
     const auto s = sharing_statements(schema, durability, space);
     add("sharing.change", s.change);
     add("sharing.mark_many", s.mark_many);
@@ -104,7 +104,7 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add(start + "forget", a.forget);
   }
   for (const KeySpace space : {KeySpace::bigint, KeySpace::pair, KeySpace::server}) {
-    const auto a = advisory_statements(schema, durability, space, Space::read_write, Mode::shared);
+    const auto a = advisory_statements(schema, durability, space, LockKind::read_write, Mode::shared);
     add("advisory.shared.try_lock", a.try_lock);
     add("advisory.shared.join", a.join);
     add("advisory.lock_slice", a.lock_slice);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <dlock/duration.hpp>
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/sql/connection.hpp"
 #include "tests/support/manual_engine.hpp"

@@ -33,12 +33,12 @@ class FakeLockTable {
     bool locked = false;  // by a transaction of somebody else's
   };
 
-  FakeLockTable(test::ManualEngine& engine, Strategy strategy, Space space = Space::lock)
+  FakeLockTable(test::ManualEngine& engine, Strategy strategy, LockKind kind = LockKind::lock)
       : engine_(engine),
         optimistic_(strategy == Strategy::optimistic),
-        election_(space == Space::election),
-        statements_(optimistic_ ? optimistic_statements("dlock", Durability::sync, queue_of(space), space)
-                                : table_statements("dlock", Durability::sync, queue_of(space), space)) {}
+        election_(kind == LockKind::election),
+        statements_(optimistic_ ? optimistic_statements("dlock", Durability::sync, queue_of(kind), kind)
+                                : table_statements("dlock", Durability::sync, queue_of(kind), kind)) {}
 
   // A transaction. What is not of this table is answered without rows.
   FakeReply carry_out(const FakeQuery& query);
@@ -61,8 +61,8 @@ class FakeLockTable {
   void free(const std::string& name, bool notifies = true);
 
  private:
-  [[nodiscard]] static Queue queue_of(Space space) noexcept {
-    return space == Space::lock ? Queue::in_the_row : Queue::none;
+  [[nodiscard]] static Queue queue_of(LockKind kind) noexcept {
+    return kind == LockKind::lock ? Queue::in_the_row : Queue::none;
   }
   void tell(const Row& row, const std::string& payload);
   [[nodiscard]] bool is_held(const Row& row) const;

@@ -87,7 +87,7 @@ TEST(PostgresIdentifier, IsRefusedWhereTheServerWouldChangeIt) {
 
 TEST(PostgresIdentifier, EachSchemaHasAChannel) {
   EXPECT_EQ(channel_of("dlock"), "dlock:dlock");
-  EXPECT_EQ(channel_of("dlock", Space::election), "dlock.elect:dlock");
+  EXPECT_EQ(channel_of("dlock", LockKind::election), "dlock.elect:dlock");
   EXPECT_EQ(channel_of(std::string(57, 'x')), "dlock:" + std::string(57, 'x'));
   std::set<std::string> channels;
   for (const char c : {'x', 'y', 'z'}) {

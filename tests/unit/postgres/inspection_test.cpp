@@ -49,13 +49,13 @@ class PostgresInspection : public testing::Test {
     return answer;
   }
   Answer<LockInfo> inspect(const std::string& name = "lock") {
-    return answer_to<LockInfo>([&](auto done) { inspection->inspect(Space::lock, name, std::move(done)); });
+    return answer_to<LockInfo>([&](auto done) { inspection->inspect(LockKind::lock, name, std::move(done)); });
   }
   Answer<std::vector<LockInfo>> list() {
-    return answer_to<std::vector<LockInfo>>([&](auto done) { inspection->list(Space::lock, std::move(done)); });
+    return answer_to<std::vector<LockInfo>>([&](auto done) { inspection->list(LockKind::lock, std::move(done)); });
   }
   Answer<bool> break_lock(const std::string& name = "lock") {
-    return answer_to<bool>([&](auto done) { inspection->break_lock(Space::lock, name, std::move(done)); });
+    return answer_to<bool>([&](auto done) { inspection->break_lock(LockKind::lock, name, std::move(done)); });
   }
   using Names = std::vector<std::string>;
   Answer<Names> forget(const std::string& name = "lock") {
@@ -157,7 +157,7 @@ TEST_F(PostgresInspection, AQuestionWithoutAnswerIsNeverAmbiguous) {
 TEST_F(PostgresInspection, AnswersWithinTheResponseTimeout) {
   reply_with(FakeReply::held());
   bool answered = false;
-  inspection->inspect(Space::lock, "lock", [&](const Result<LockInfo>&) { answered = true; });
+  inspection->inspect(LockKind::lock, "lock", [&](const Result<LockInfo>&) { answered = true; });
   engine.advance(4999ms);
   EXPECT_FALSE(answered);
   engine.advance(1ms);
@@ -296,7 +296,7 @@ TEST_F(PostgresInspection, ABreakWithoutAnAnswerIsAmbiguous) {
 
 TEST_F(PostgresInspection, NobodyIsCalledAfterItsDestruction) {
   reply_with(FakeReply::of({{"f"}}));
-  inspection->break_lock(Space::lock, "lock", [](const Result<bool>&) { FAIL(); });
+  inspection->break_lock(LockKind::lock, "lock", [](const Result<bool>&) { FAIL(); });
   engine.run();
   EXPECT_EQ(server.queries.size(), 1U);
   inspection.reset();

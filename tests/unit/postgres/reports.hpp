@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock::postgres {
 

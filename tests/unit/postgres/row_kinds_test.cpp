@@ -80,7 +80,7 @@ struct SharingTable {
 
 class PostgresSharing : public RowsTest {
  protected:
-  explicit PostgresSharing(Space what) : RowsTest(Strategy::table, what) {
+  explicit PostgresSharing(LockKind what) : RowsTest(Strategy::table, what) {
     server.reply = [this](const FakeQuery& query) {
       if (next_reply) {
         if (auto reply = next_reply(query)) return *std::move(reply);
@@ -101,7 +101,7 @@ class PostgresSharing : public RowsTest {
                         .holder = "host:1:test",
                         .lease = 30s,
                         .wait = wait,
-                        .space = space,
+                        .kind = kind,
                         .mode = mode,
                         .permits = permits};
     attempt->contention = client->locks->contend(attempt->request, *attempt);
@@ -118,17 +118,17 @@ class PostgresSharing : public RowsTest {
     return elements_of(*query.commands.at(0).params.at(index));
   }
 
-  const RowStatements statements = sharing_statements("dlock", Durability::sync, space);
+  const RowStatements statements = sharing_statements("dlock", Durability::sync, kind);
   SharingTable table;
 };
 
 class PostgresSemaphores : public PostgresSharing {
  protected:
-  PostgresSemaphores() : PostgresSharing(Space::semaphore) {}
+  PostgresSemaphores() : PostgresSharing(LockKind::semaphore) {}
 };
 class PostgresReadWriteLocks : public PostgresSharing {
  protected:
-  PostgresReadWriteLocks() : PostgresSharing(Space::read_write) {}
+  PostgresReadWriteLocks() : PostgresSharing(LockKind::read_write) {}
 };
 
 using Texts = std::vector<std::string>;
@@ -138,7 +138,7 @@ TEST_F(PostgresSemaphores, AllThatIsAskedInATurnIsOneStatement) {
   const auto second = contend(Mode::exclusive, 2);
   engine.run();
   ASSERT_TRUE(first->grant && second->grant);
-  EXPECT_EQ(second->grant->space, Space::semaphore);
+  EXPECT_EQ(second->grant->kind, LockKind::semaphore);
   EXPECT_GT(second->grant->token, first->grant->token);
   client->release(*first->grant);
   client->renew(*second->grant);
@@ -287,7 +287,7 @@ TEST_F(PostgresReadWriteLocks, AWriterThatGivesUpWhileItLooksTakesItsMarkAway) {
 
 class PostgresElections : public RowsTest, public testing::WithParamInterface<Strategy> {
  protected:
-  PostgresElections() : RowsTest(GetParam(), Space::election) {}
+  PostgresElections() : RowsTest(GetParam(), LockKind::election) {}
 
   std::unique_ptr<Attempt> stand(RowClient& who, const std::string& name, const std::string& value) {
     auto attempt = std::make_unique<Attempt>();
@@ -296,7 +296,7 @@ class PostgresElections : public RowsTest, public testing::WithParamInterface<St
                         .holder = "host:1:test",
                         .lease = 30s,
                         .wait = true,
-                        .space = Space::election,
+                        .kind = LockKind::election,
                         .value = value};
     attempt->contention = who.locks->contend(attempt->request, *attempt);
     return attempt;
@@ -309,7 +309,7 @@ TEST_P(PostgresElections, KeepTheValueWithTheLeader) {
   const auto leading = stand(*client, "x", "10.0.0.7:80");
   engine.run();
   ASSERT_TRUE(leading->grant);
-  EXPECT_EQ(leading->grant->space, Space::election);
+  EXPECT_EQ(leading->grant->kind, LockKind::election);
   EXPECT_EQ(rows.rows.at("x").holder, "host:1:test\n10.0.0.7:80");
 }
 
@@ -317,7 +317,7 @@ TEST_P(PostgresElections, WhoLooksIsToldOfTheGrantAndOfTheEnd) {
   rows.give_to("x", "somebody", 1h);
   rows.free("x");
   int changes = 0;
-  const auto watch = client->locks->watch(Space::election, "x", [&changes] { ++changes; });
+  const auto watch = client->locks->watch(LockKind::election, "x", [&changes] { ++changes; });
   engine.advance(100ms);
   EXPECT_EQ(changes, 1) << "it may have changed before anybody listened";
   engine.advance(1min);
@@ -338,7 +338,7 @@ TEST_P(PostgresElections, OfOneClientAllAreTold) {
   const auto leading = stand(*leader, "x", "first");
   engine.run();
   int changes = 0;
-  const auto watch = client->locks->watch(Space::election, "x", [&changes] { ++changes; });
+  const auto watch = client->locks->watch(LockKind::election, "x", [&changes] { ++changes; });
   const auto next = stand(*client, "x", "second");
   engine.advance(100ms);
   const int before = changes;
@@ -351,7 +351,7 @@ TEST_P(PostgresElections, OfOneClientAllAreTold) {
 TEST_P(PostgresElections, WhereNobodyCanBeToldAGrantIsNotHeldUp) {
   rows.give_to("x", "somebody", 1h);
   rows.free("x");
-  const auto watch = client->locks->watch(Space::election, "x", [] {});
+  const auto watch = client->locks->watch(LockKind::election, "x", [] {});
   engine.advance(100ms);
   next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
     const auto& params = query.commands.front().params;

@@ -59,11 +59,11 @@ struct CommandLine final : common::ConnectionObserver {
 
 // One client.
 struct RowClient {
-  RowClient(Executor& executor, FakeServer& server, Options options, Space space = Space::lock)
+  RowClient(Executor& executor, FakeServer& server, Options options, LockKind kind = LockKind::lock)
       : host(executor),
         line(executor, server, std::move(options)),
         news(host, true),
-        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, news, line.schema}, space) {}
+        locks(std::in_place, Services{host, line.options, line.dialling, *line.commands, news, line.schema}, kind) {}
 
   std::unique_ptr<Attempt> contend(const std::string& name, bool wait = true, std::chrono::nanoseconds lease = 30s) {
     auto attempt = std::make_unique<Attempt>();
@@ -89,8 +89,8 @@ struct RowClient {
 
 class RowsTest : public testing::Test {
  protected:
-  explicit RowsTest(Strategy which, Space what = Space::lock)
-      : strategy(which), space(what), rows(engine, which, what) {
+  explicit RowsTest(Strategy which, LockKind what = LockKind::lock)
+      : strategy(which), kind(what), rows(engine, which, what) {
     rows.channel = channel_of(row_options(which).schema, what);
     rows.notify = [this](const std::string& channel, const std::string& name) { server.notify(channel, name); };
     server.reply = [this](const FakeQuery& query) {
@@ -104,7 +104,7 @@ class RowsTest : public testing::Test {
   ~RowsTest() override { next_reply = nullptr; }  // what a test has put there is gone
 
   [[nodiscard]] std::unique_ptr<RowClient> make(Pooler pooler = Pooler::detect) {
-    return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler), space);
+    return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler), kind);
   }
   // Everything that was asked but on connections for listening, in words: {"acquire", "release_many acquire"}.
   [[nodiscard]] std::vector<std::string> said() const {
@@ -143,7 +143,7 @@ class RowsTest : public testing::Test {
   void heal() { next_reply = nullptr; }
 
   const Strategy strategy;
-  const Space space;
+  const LockKind kind;
   test::ManualEngine engine;
   FakeServer server{engine};
   FakeLockTable rows;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/options.hpp"
 #include "fake_connection.hpp"

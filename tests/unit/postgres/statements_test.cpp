@@ -264,22 +264,22 @@ TEST(PostgresStatements, OfOtherKindsAreAboutOtherTables) {
   const auto expect_only = [&](const auto& statements, const std::string& table) {
     for (const Statement* s : statements) EXPECT_EQ(tables_in(s->sql), std::set<std::string>{table}) << s->sql;
   };
-  const auto t = table_statements("the schema", Durability::sync, Queue::none, Space::election);
-  const auto o = optimistic_statements("the schema", Durability::sync, Queue::none, Space::election);
+  const auto t = table_statements("the schema", Durability::sync, Queue::none, LockKind::election);
+  const auto o = optimistic_statements("the schema", Durability::sync, Queue::none, LockKind::election);
   for (const auto& [s, table] : {std::pair{&t, "lease_elect"}, std::pair{&o, "optimistic_elect"}}) {
     expect_only(std::array{&s->acquire, &s->acquire_many, &s->renew_many, &s->release, &s->release_many, &s->mark_many,
                            &s->inspect, &s->list, &s->break_lock, &s->forget},
                 table);
   }
   for (const auto& [space, table] :
-       {std::pair{Space::read_write, "lease_rw"}, std::pair{Space::semaphore, "lease_sem"}}) {
+       {std::pair{LockKind::read_write, "lease_rw"}, std::pair{LockKind::semaphore, "lease_sem"}}) {
     const auto s = sharing_statements("the schema", Durability::sync, space);
     expect_only(std::array{&s.change, &s.mark_many, &s.inspect, &s.list, &s.break_lock, &s.forget}, table);
   }
-  const auto a = advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, Space::election);
+  const auto a = advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, LockKind::election);
   for (const Mode mode : {Mode::shared, Mode::exclusive}) {
     const auto rw =
-        advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, Space::read_write, mode);
+        advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, LockKind::read_write, mode);
     expect_only(std::array{&rw.try_lock, &rw.join, &rw.lock_slice, &rw.inspect, &rw.list, &rw.forget}, "fence_rw");
   }
   expect_only(std::array{&a.try_lock, &a.lock_slice, &a.try_many, &a.inspect, &a.list, &a.forget}, "fence_elect");

@@ -22,7 +22,7 @@ class WakeUpsTest : public RowsTest {
     start();
   }
   void start() {
-    wake_ups.emplace(*line.commands, line.dialling, sql, Space::lock, rows.channel, [this](const Failure& why) {
+    wake_ups.emplace(*line.commands, line.dialling, sql, LockKind::lock, rows.channel, [this](const Failure& why) {
       deaf.push_back(why);
       if (when_deaf) when_deaf();
     });

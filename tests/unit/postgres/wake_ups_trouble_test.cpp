@@ -106,7 +106,7 @@ TEST_F(PostgresWakeUpsTrouble, AfterAFinalRefusalTheNextWhoWaitsTriesAgain) {
 TEST_F(PostgresWakeUpsTrouble, WhereNoNoticeIsTakenOfFullServersTheyListenAllTheSame) {
   const Dialling dialling{line.options, server.connections(), line.dialling.connect_timeout,
                           line.dialling.response_timeout};
-  wake_ups.emplace(*line.commands, dialling, sql, Space::lock, rows.channel, [](const Failure&) {});
+  wake_ups.emplace(*line.commands, dialling, sql, LockKind::lock, rows.channel, [](const Failure&) {});
   auto waiting = watch("x", "a");
   engine.run();
   EXPECT_EQ(count(listen()), 1U);
@@ -182,8 +182,8 @@ TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldByANotificationMayEndThem) {
 TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldLateMayEndThem) {
   wake_ups.reset();
   alignas(WakeUps) std::array<std::byte, sizeof(WakeUps)> place{};
-  auto* const there =
-      new (place.data()) WakeUps(*line.commands, line.dialling, sql, Space::lock, rows.channel, [](const Failure&) {});
+  auto* const there = new (place.data())
+      WakeUps(*line.commands, line.dialling, sql, LockKind::lock, rows.channel, [](const Failure&) {});
   std::vector<std::unique_ptr<Watch>> waiting;
   for (const char* const name : {"x", "y"}) {
     waiting.push_back(there->watch(name, [&] {

@@ -68,10 +68,10 @@ TEST(AcquireAnswer, OfAnAbsurdLeaseDoesNotOverflow) {
 TEST(InspectAnswer, ShowsAllWhoHoldALockTogether) {
   const auto reply =
       reply_of("*4\r\n:0\r\n$2\r\n12\r\n:3\r\n*6\r\n:100\r\n:1\r\n$8\r\n11 a b:c\r\n:300\r\n:1\r\n$0\r\n\r\n");
-  const auto info = read_inspect(reply, "name", Space::read_write);
+  const auto info = read_inspect(reply, "name", LockKind::read_write);
   ASSERT_TRUE(info.ok());
   EXPECT_TRUE(info.value().held);
-  EXPECT_EQ(info.value().space, Space::read_write);
+  EXPECT_EQ(info.value().kind, LockKind::read_write);
   EXPECT_EQ(info.value().token, FencingToken(12));
   EXPECT_EQ(info.value().waiters, 3U);
   EXPECT_EQ(info.value().remaining, 300ms) << "of who holds it longest";
@@ -81,16 +81,16 @@ TEST(InspectAnswer, ShowsAllWhoHoldALockTogether) {
   EXPECT_EQ(info.value().holders[0].token, FencingToken(11));
   EXPECT_EQ(info.value().holders[0].mode, Mode::shared);
   EXPECT_EQ(info.value().holders[0].remaining, 100ms);
-  EXPECT_EQ(read_inspect(reply, "name", Space::semaphore).failure().code, errc::protocol) << "another kind";
+  EXPECT_EQ(read_inspect(reply, "name", LockKind::semaphore).failure().code, errc::protocol) << "another kind";
 }
 
 TEST(InspectAnswer, ShowsPermitsWhileTheyAreInUse) {
   const auto held = read_inspect(reply_of("*4\r\n:5\r\n$1\r\n7\r\n:0\r\n*3\r\n:100\r\n:1\r\n$3\r\n7 h\r\n"), "name",
-                                 Space::semaphore);
+                                 LockKind::semaphore);
   ASSERT_TRUE(held.ok());
   EXPECT_EQ(held.value().permits, 5U);
   EXPECT_EQ(held.value().holders.at(0).mode, Mode::exclusive);
-  const auto idle = read_inspect(reply_of("*4\r\n:5\r\n$1\r\n7\r\n:0\r\n*0\r\n"), "name", Space::semaphore);
+  const auto idle = read_inspect(reply_of("*4\r\n:5\r\n$1\r\n7\r\n:0\r\n*0\r\n"), "name", LockKind::semaphore);
   ASSERT_TRUE(idle.ok());
   EXPECT_EQ(idle.value().permits, 0U);
   EXPECT_FALSE(idle.value().held);
@@ -99,12 +99,12 @@ TEST(InspectAnswer, ShowsPermitsWhileTheyAreInUse) {
 
 TEST(InspectAnswer, ShowsTheValueOfALeader) {
   const auto info =
-      read_inspect(reply_of("*4\r\n$1\r\nv\r\n:100\r\n$16\r\n7 v h:1:x\n10.0.0\r\n:0\r\n"), "name", Space::election);
+      read_inspect(reply_of("*4\r\n$1\r\nv\r\n:100\r\n$16\r\n7 v h:1:x\n10.0.0\r\n:0\r\n"), "name", LockKind::election);
   ASSERT_TRUE(info.ok());
   EXPECT_EQ(info.value().holder, "h:1:x");
   EXPECT_EQ(info.value().value, "10.0.0");
   const auto handed_on =
-      read_inspect(reply_of("*4\r\n$1\r\nw\r\n:100\r\n$16\r\n7 v h:1:x\n10.0.0\r\n:0\r\n"), "name", Space::election);
+      read_inspect(reply_of("*4\r\n$1\r\nw\r\n:100\r\n$16\r\n7 v h:1:x\n10.0.0\r\n:0\r\n"), "name", LockKind::election);
   ASSERT_TRUE(handed_on.ok());
   EXPECT_FALSE(handed_on.value().held) << "its leader does not know it yet";
 }
@@ -115,7 +115,7 @@ TEST(InspectAnswer, OfSeveralHoldersIsRefusedInAnyOtherShape) {
         "*4\r\n:0\r\n$1\r\nx\r\n:0\r\n*0\r\n", "*4\r\n:0\r\n$-1\r\n:-1\r\n*0\r\n", "*4\r\n:0\r\n$-1\r\n:0\r\n:0\r\n",
         "*4\r\n:0\r\n$-1\r\n:0\r\n*1\r\n:1\r\n", "*4\r\n:0\r\n$-1\r\n:0\r\n*3\r\n:0\r\n:1\r\n$0\r\n\r\n",
         "*4\r\n:0\r\n$-1\r\n:0\r\n*3\r\n:1\r\n:2\r\n$0\r\n\r\n", "*4\r\n:0\r\n$-1\r\n:0\r\n*3\r\n:1\r\n:1\r\n:0\r\n"}) {
-    EXPECT_FALSE(read_inspect(reply_of(bytes), "name", Space::read_write).ok()) << bytes;
+    EXPECT_FALSE(read_inspect(reply_of(bytes), "name", LockKind::read_write).ok()) << bytes;
   }
 }
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/redis/redis_backend.hpp"
 #include "backends/redis/requests/scripts.hpp"

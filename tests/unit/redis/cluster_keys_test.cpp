@@ -25,7 +25,7 @@ const std::vector<std::string> hostile_names = {
     "{a%25}}", "a}%7D",
 };
 const std::vector<std::string> prefixes = {"dlock:", "", "{app}:", "{app}", "a{", "{", "a/", "%7D", "}{t}:"};
-constexpr std::array spaces = {Space::lock, Space::read_write, Space::semaphore, Space::election};
+constexpr std::array spaces = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
 Options on_a_cluster(const std::string& prefix) {
   Options options;
@@ -51,14 +51,14 @@ void for_all(const Check& check) {
     ASSERT_TRUE(has_usable_braces(prefix)) << prefix;
     for (const std::string& name : hostile_names) {
       SCOPED_TRACE("prefix \"" + prefix + "\", name \"" + name + '"');
-      for (const Space space : spaces) check(on_a_cluster(prefix), name, space);
+      for (const LockKind kind : spaces) check(on_a_cluster(prefix), name, kind);
     }
   }
 }
 
 TEST(RedisClusterKeys, OfOneLockAreInOneSlotWithItsChannels) {
-  for_all([](const Options& options, const std::string& name, Space space) {
-    const std::string lock = lock_key(options, name, space);
+  for_all([](const Options& options, const std::string& name, LockKind kind) {
+    const std::string lock = lock_key(options, name, kind);
     const auto keys = keys_in(with_keys(lock, {Key::lock, Key::queue, Key::alive, Key::fence}));
     ASSERT_EQ(keys.size(), 4U);
     EXPECT_EQ(keys.front(), lock);
@@ -70,17 +70,17 @@ TEST(RedisClusterKeys, OfOneLockAreInOneSlotWithItsChannels) {
 }
 
 TEST(RedisClusterKeys, LeadBackToTheName) {
-  for_all([](const Options& options, const std::string& name, Space space) {
-    const std::string lock = lock_key(options, name, space);
-    const std::string prefix = prefix_of(options.prefix, space);
+  for_all([](const Options& options, const std::string& name, LockKind kind) {
+    const std::string lock = lock_key(options, name, kind);
+    const std::string prefix = prefix_of(options.prefix, kind);
     ASSERT_TRUE(lock.starts_with(prefix)) << lock;
     EXPECT_EQ(name_in(options, lock.substr(prefix.size())), name) << lock;
   });
 }
 
 TEST(RedisClusterKeys, LeadBackToTheLock) {
-  for_all([](const Options& options, const std::string& name, Space space) {
-    const std::string lock = lock_key(options, name, space);
+  for_all([](const Options& options, const std::string& name, LockKind kind) {
+    const std::string lock = lock_key(options, name, kind);
     const auto keys = keys_in(with_keys(lock, {Key::fence, Key::queue}));
     EXPECT_EQ(lock_of_fence_key(keys.at(0)), lock);
     EXPECT_EQ(lock_of_fence_key(keys.at(1)), std::nullopt);
@@ -94,7 +94,7 @@ TEST(RedisClusterKeys, OfDifferentNamesAreDifferent) {
     std::map<std::string, std::string> owner_of;
     for (const std::string& name : hostile_names) {
       if (is_reserved(prefix, name)) continue;
-      const std::string lock = lock_key(options, name, Space::lock);
+      const std::string lock = lock_key(options, name, LockKind::lock);
       for (const std::string& key : keys_in(with_keys(lock, {Key::lock, Key::queue, Key::alive, Key::fence}))) {
         const auto [found, fresh] = owner_of.emplace(key, name);
         EXPECT_TRUE(fresh) << "prefix \"" << prefix << "\": " << name << " and " << found->second << " share " << key;
@@ -105,7 +105,7 @@ TEST(RedisClusterKeys, OfDifferentNamesAreDifferent) {
 
 TEST(RedisClusterKeys, OnlyBracesThatAreInTheWayAndWhatLooksEncodedAreEncoded) {
   const auto key_of = [](const std::string& prefix, const std::string& name) {
-    return lock_key(on_a_cluster(prefix), name, Space::lock);
+    return lock_key(on_a_cluster(prefix), name, LockKind::lock);
   };
   EXPECT_EQ(key_of("dlock:", "orders/42"), "dlock:orders/42");
   EXPECT_EQ(key_of("dlock:", "{orders}/42"), "dlock:{orders}/42");
@@ -122,10 +122,10 @@ TEST(RedisClusterKeys, OnlyBracesThatAreInTheWayAndWhatLooksEncodedAreEncoded) {
 TEST(RedisClusterKeys, WithoutAClusterNothingIsEncoded) {
   for (const std::string& name : hostile_names) {
     Options options;
-    EXPECT_EQ(lock_key(options, name, Space::lock), "dlock:" + name);
+    EXPECT_EQ(lock_key(options, name, LockKind::lock), "dlock:" + name);
     EXPECT_EQ(name_in(options, name), name);
     options.prefix = "a{";
-    EXPECT_EQ(lock_key(options, name, Space::lock), "a{" + name);
+    EXPECT_EQ(lock_key(options, name, LockKind::lock), "a{" + name);
     EXPECT_EQ(client_channel(options, "client", "a{" + name), client_channel("client"));
   }
 }

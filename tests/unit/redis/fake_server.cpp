@@ -6,9 +6,9 @@ namespace dlock::redis {
 
 const Script* script_in(const Words& command) {
   if (command.size() < 2) return nullptr;
-  for (const Space space : {Space::lock, Space::read_write, Space::election}) {
-    for (const Script* script : {&acquire_script(space), &renew_script(space), &release_script(space),
-                                 &inspect_script(space), &forget_script(space)}) {
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::election}) {
+    for (const Script* script : {&acquire_script(kind), &renew_script(kind), &release_script(kind),
+                                 &inspect_script(kind), &forget_script(kind)}) {
       if (command[0] == "EVALSHA" && command[1] == script->sha1) return script;
       if (command[0] == "EVAL" && command[1] == script->text) return script;
     }

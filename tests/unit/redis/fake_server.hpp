@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/redis/connection/wire.hpp"
 #include "backends/redis/requests/scripts.hpp"

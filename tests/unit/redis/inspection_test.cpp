@@ -14,7 +14,7 @@ namespace {
 class RedisListTest : public BackendTest {
  protected:
   void list() {
-    backend->list(Space::lock, [this](Result<std::vector<LockInfo>> result) { listed = std::move(result); });
+    backend->list(LockKind::lock, [this](Result<std::vector<LockInfo>> result) { listed = std::move(result); });
     engine.run();
   }
   static std::string scanned(const std::string& cursor, const std::vector<std::string>& keys) {

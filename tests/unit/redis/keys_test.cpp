@@ -36,13 +36,13 @@ TEST(RedisKeys, AreAsPromised) {
 }
 
 TEST(RedisKeys, OfEachKindHaveAPrefixOfTheirOwn) {
-  EXPECT_EQ(lock_key("dlock:", "x", Space::read_write), "dlock.rw:x");
-  EXPECT_EQ(lock_key("a/", "x", Space::semaphore), "a.sem/x");
-  EXPECT_EQ(lock_key("a", "x", Space::election), "a.electx");
-  EXPECT_EQ(lock_key(":", "x", Space::election), ".elect:x");
-  EXPECT_EQ(lock_key("", "x", Space::election), "x") << "the user keeps kinds apart";
-  EXPECT_EQ(prefix_of("dlock:", Space::lock), "dlock:");
-  const Keys keys = keys_of("dlock:", "x", Space::semaphore);
+  EXPECT_EQ(lock_key("dlock:", "x", LockKind::read_write), "dlock.rw:x");
+  EXPECT_EQ(lock_key("a/", "x", LockKind::semaphore), "a.sem/x");
+  EXPECT_EQ(lock_key("a", "x", LockKind::election), "a.electx");
+  EXPECT_EQ(lock_key(":", "x", LockKind::election), ".elect:x");
+  EXPECT_EQ(lock_key("", "x", LockKind::election), "x") << "the user keeps kinds apart";
+  EXPECT_EQ(prefix_of("dlock:", LockKind::lock), "dlock:");
+  const Keys keys = keys_of("dlock:", "x", LockKind::semaphore);
   EXPECT_EQ(keys.lock, "dlock.sem:x");
   EXPECT_EQ(keys.fence, "{dlock.sem:x}:dlf");
 }

@@ -12,7 +12,7 @@ namespace {
 
 struct Asked {
   bool wait = false;
-  Space space = Space::lock;
+  LockKind kind = LockKind::lock;
   Mode mode = Mode::exclusive;
   std::uint32_t permits = 1;
   std::string value = {};
@@ -27,7 +27,7 @@ class RedisKindsTest : public BackendTest {
                         .holder = "host:1:test",
                         .lease = 30s,
                         .wait = asked.wait,
-                        .space = asked.space,
+                        .kind = asked.kind,
                         .mode = asked.mode,
                         .permits = asked.permits,
                         .value = std::move(asked.value)};
@@ -38,14 +38,14 @@ class RedisKindsTest : public BackendTest {
   // EVAL, script, number of keys, keys, arguments.
   static Words keys_in(const Words& call) { return {call.begin() + 3, call.begin() + 3 + std::stoi(call.at(2))}; }
   static Words arguments_in(const Words& call) { return {call.begin() + 3 + std::stoi(call.at(2)), call.end()}; }
-  void answer_by(Space space, const std::string& acquire) {
-    server.answer = [space, acquire](FakeWire&, const Words& command) -> std::string {
+  void answer_by(LockKind kind, const std::string& acquire) {
+    server.answer = [kind, acquire](FakeWire&, const Words& command) -> std::string {
       const Script* script = script_in(command);
       if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-      if (script == &acquire_script(space)) return acquire;
-      return script == &release_script(space) ? "*3\r\n:1\r\n:1\r\n:0\r\n"
-             : script == &renew_script(space) ? number(1)
-                                              : "";
+      if (script == &acquire_script(kind)) return acquire;
+      return script == &release_script(kind) ? "*3\r\n:1\r\n:1\r\n:0\r\n"
+             : script == &renew_script(kind) ? number(1)
+                                             : "";
     };
   }
 };
@@ -58,18 +58,18 @@ TEST(RedisCapabilities, OfEachStrategy) {
     FakeServer server;
     const BackendConfig config{.url = Url::parse(url), .holder = "host:1:test", .lease = 30s, .response_timeout = 2s};
     const Capabilities caps = RedisBackend(host, parse_options(config), server.wires()).capabilities();
-    EXPECT_EQ(caps.has(Space::read_write), shared) << url;
-    EXPECT_EQ(caps.has(Space::semaphore), shared) << url;
-    EXPECT_TRUE(caps.has(Space::election)) << url;
+    EXPECT_EQ(caps.has(LockKind::read_write), shared) << url;
+    EXPECT_EQ(caps.has(LockKind::semaphore), shared) << url;
+    EXPECT_TRUE(caps.has(LockKind::election)) << url;
   }
 }
 
 TEST_F(RedisKindsTest, AReaderAndAWriterSayWhatTheyAre) {
-  answer_by(Space::read_write, granted(7));
+  answer_by(LockKind::read_write, granted(7));
   for (const Mode mode : {Mode::shared, Mode::exclusive}) {
-    const auto attempt = contend_for({.space = Space::read_write, .mode = mode});
+    const auto attempt = contend_for({.kind = LockKind::read_write, .mode = mode});
     ASSERT_TRUE(attempt->grant);
-    EXPECT_EQ(attempt->grant->space, Space::read_write);
+    EXPECT_EQ(attempt->grant->kind, LockKind::read_write);
     EXPECT_EQ(attempt->grant->mode, mode);
     const Words call = server.calls("acquire").back();
     EXPECT_EQ(keys_in(call),
@@ -82,8 +82,8 @@ TEST_F(RedisKindsTest, AReaderAndAWriterSayWhatTheyAre) {
 }
 
 TEST_F(RedisKindsTest, APermitIsAskedForWithTheirNumberAndKeptByTheScriptsOfItsKind) {
-  answer_by(Space::semaphore, granted(7));
-  const auto attempt = contend_for({.wait = true, .space = Space::semaphore, .permits = 5});
+  answer_by(LockKind::semaphore, granted(7));
+  const auto attempt = contend_for({.wait = true, .kind = LockKind::semaphore, .permits = 5});
   ASSERT_TRUE(attempt->grant);
   const Words arguments = arguments_in(server.calls("acquire").back());
   EXPECT_EQ((Words{arguments.end() - 2, arguments.end()}), (Words{"5", "1"}));
@@ -98,9 +98,9 @@ TEST_F(RedisKindsTest, APermitIsAskedForWithTheirNumberAndKeptByTheScriptsOfItsK
 }
 
 TEST_F(RedisKindsTest, AnotherNumberOfPermitsEndsATryAndAWait) {
-  answer_by(Space::semaphore, "*2\r\n:2\r\n:3\r\n");
+  answer_by(LockKind::semaphore, "*2\r\n:2\r\n:3\r\n");
   for (const bool wait : {false, true}) {
-    const auto attempt = contend_for({.wait = wait, .space = Space::semaphore, .permits = 5});
+    const auto attempt = contend_for({.wait = wait, .kind = LockKind::semaphore, .permits = 5});
     ASSERT_TRUE(attempt->failure);
     EXPECT_EQ(attempt->failure->code, errc::invalid_argument);
     EXPECT_NE(attempt->failure->detail.find('3'), std::string::npos) << attempt->failure->detail;
@@ -110,21 +110,21 @@ TEST_F(RedisKindsTest, AnotherNumberOfPermitsEndsATryAndAWait) {
 
 TEST_F(RedisKindsTest, WithoutAQueueAWaitingWriterLeavesAMarkAndNobodyElseDoes) {
   backend = make("redis://localhost?strategy=poll");
-  answer_by(Space::read_write, busy());
+  answer_by(LockKind::read_write, busy());
   const auto mode_of = [&](Asked asked) {
     const auto attempt = contend_for(std::move(asked));
     return mode_in(server.calls("acquire").back());
   };
-  EXPECT_EQ(mode_of({.wait = true, .space = Space::read_write}), "mark");
+  EXPECT_EQ(mode_of({.wait = true, .kind = LockKind::read_write}), "mark");
   EXPECT_EQ(server.calls("acquire").back().at(10), in_milliseconds(mark_for));
-  EXPECT_EQ(mode_of({.wait = false, .space = Space::read_write}), "try");
-  EXPECT_EQ(mode_of({.wait = true, .space = Space::read_write, .mode = Mode::shared}), "try");
-  EXPECT_EQ(mode_of({.wait = true, .space = Space::semaphore, .permits = 2}), "try");
+  EXPECT_EQ(mode_of({.wait = false, .kind = LockKind::read_write}), "try");
+  EXPECT_EQ(mode_of({.wait = true, .kind = LockKind::read_write, .mode = Mode::shared}), "try");
+  EXPECT_EQ(mode_of({.wait = true, .kind = LockKind::semaphore, .permits = 2}), "try");
 }
 
 TEST_F(RedisKindsTest, WhoeverGivesUpLeavesTheQueueOfItsKind) {
-  answer_by(Space::read_write, busy());
-  auto attempt = contend_for({.wait = true, .space = Space::read_write, .mode = Mode::shared});
+  answer_by(LockKind::read_write, busy());
+  auto attempt = contend_for({.wait = true, .kind = LockKind::read_write, .mode = Mode::shared});
   attempt->contention.reset();
   engine.run();
   const auto releases = server.calls("release");
@@ -135,7 +135,7 @@ TEST_F(RedisKindsTest, WhoeverGivesUpLeavesTheQueueOfItsKind) {
 
 TEST_F(RedisKindsTest, CloseWaitsForThoseWhoGiveUpOfEveryKind) {
   server.answer = [](FakeWire&, const Words& command) { return script_in(command) == nullptr ? "" : busy(); };
-  auto attempt = contend_for({.wait = true, .space = Space::semaphore, .permits = 2});
+  auto attempt = contend_for({.wait = true, .kind = LockKind::semaphore, .permits = 2});
   server.answer = nullptr;  // it hangs
   attempt->contention.reset();
   close();
@@ -147,10 +147,10 @@ TEST_F(RedisKindsTest, CloseWaitsForThoseWhoGiveUpOfEveryKind) {
 }
 
 TEST_F(RedisKindsTest, ALeaderIsKnownByItsValueAndTellsWhoWatches) {
-  answer_by(Space::election, granted(7));
-  const auto attempt = contend_for({.wait = true, .space = Space::election, .value = "10.0.0.7:80"});
+  answer_by(LockKind::election, granted(7));
+  const auto attempt = contend_for({.wait = true, .kind = LockKind::election, .value = "10.0.0.7:80"});
   ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->space, Space::election);
+  EXPECT_EQ(attempt->grant->kind, LockKind::election);
   const Words call = server.calls("acquire").back();
   EXPECT_EQ(keys_in(call).front(), "dlock.elect:lock");
   EXPECT_EQ(arguments_in(call).at(5), "host:1:test\n10.0.0.7:80");
@@ -163,12 +163,12 @@ TEST_F(RedisKindsTest, OfABrokenLockEveryHolderIsReleased) {
   std::string holders = "*2\r\n" + bulk(one) + bulk(two);
   server.answer = [&](FakeWire&, const Words& command) -> std::string {
     if (command.front() == "ZRANGE") return holders;
-    return script_in(command) == &release_script(Space::semaphore) ? "*3\r\n:1\r\n:1\r\n:0\r\n" : "";
+    return script_in(command) == &release_script(LockKind::semaphore) ? "*3\r\n:1\r\n:1\r\n:0\r\n" : "";
   };
   std::optional<Result<bool>> broken;
   const auto break_it = [&] {
     broken.reset();
-    backend->break_lock(Space::semaphore, "lock", [&](Result<bool> result) { broken = std::move(result); });
+    backend->break_lock(LockKind::semaphore, "lock", [&](Result<bool> result) { broken = std::move(result); });
     engine.run();
   };
   break_it();
@@ -188,13 +188,13 @@ TEST_F(RedisKindsTest, OfABrokenLockEveryHolderIsReleased) {
 
 TEST_F(RedisKindsTest, ListsUnderThePrefixOfTheKind) {
   server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (script_in(command) == &inspect_script(Space::read_write)) return "*4\r\n:0\r\n$-1\r\n:0\r\n*0\r\n";
+    if (script_in(command) == &inspect_script(LockKind::read_write)) return "*4\r\n:0\r\n$-1\r\n:0\r\n*0\r\n";
     if (command.front() != "SCAN") return "";
     EXPECT_EQ(command.at(3), "*dlock.rw:*");
     return "*2\r\n" + bulk("0") + "*3\r\n" + bulk("dlock.rw:a") + bulk("{dlock.rw:b}:dlf") + bulk("dlock:c");
   };
   std::vector<std::string> names;
-  backend->list(Space::read_write, [&](Result<std::vector<LockInfo>> result) {
+  backend->list(LockKind::read_write, [&](Result<std::vector<LockInfo>> result) {
     ASSERT_TRUE(result.ok());
     for (const LockInfo& info : result.value()) names.push_back(info.name);
   });

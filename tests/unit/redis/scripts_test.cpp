@@ -13,17 +13,17 @@ const Script* const scripts[] = {&acquire_script(),
                                  &release_script(),
                                  &inspect_script(),
                                  &forget_script(),
-                                 &acquire_script(Space::election),
-                                 &acquire_script(Space::semaphore),
-                                 &renew_script(Space::semaphore),
-                                 &release_script(Space::semaphore),
-                                 &inspect_script(Space::semaphore),
-                                 &forget_script(Space::semaphore),
-                                 &acquire_script(Space::lock, true),
-                                 &release_script(Space::lock, true),
-                                 &acquire_script(Space::election, true),
-                                 &acquire_script(Space::semaphore, true),
-                                 &release_script(Space::semaphore, true)};
+                                 &acquire_script(LockKind::election),
+                                 &acquire_script(LockKind::semaphore),
+                                 &renew_script(LockKind::semaphore),
+                                 &release_script(LockKind::semaphore),
+                                 &inspect_script(LockKind::semaphore),
+                                 &forget_script(LockKind::semaphore),
+                                 &acquire_script(LockKind::lock, true),
+                                 &release_script(LockKind::lock, true),
+                                 &acquire_script(LockKind::election, true),
+                                 &acquire_script(LockKind::semaphore, true),
+                                 &release_script(LockKind::semaphore, true)};
 
 // What was found to go wrong, and must not come back.
 TEST(RedisScripts, UseNothingThatEndangersLocks) {

@@ -54,7 +54,7 @@ struct Sum {
   void add(const std::vector<Event>& history) {
     for (const Event& event : history) {
       if (event.kind != Kind::asked) continue;
-      ++kinds[std::string(torture::name_of(event.space)) + (event.mode == Mode::shared ? " to read" : "")];
+      ++kinds[std::string(torture::name_of(event.lock_kind)) + (event.mode == Mode::shared ? " to read" : "")];
     }
   }
   void add(const Counts& counts, const MishapCounts& more) {

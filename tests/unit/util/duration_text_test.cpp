@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <dlock/url.hpp>
+#include <dlock/spi/url.hpp>
 
 namespace dlock {
 namespace {

@@ -15,7 +15,7 @@ namespace dlock::zookeeper {
 
 namespace {
 
-class AnyOrderTest : public BackendTest, public testing::WithParamInterface<Space> {
+class AnyOrderTest : public BackendTest, public testing::WithParamInterface<LockKind> {
  protected:
   static constexpr std::uint32_t permits = 2;
   static constexpr std::size_t sessions = 3;
@@ -29,10 +29,10 @@ class AnyOrderTest : public BackendTest, public testing::WithParamInterface<Spac
 
   void begin() {
     const std::size_t at = below(sessions);
-    const bool shared = GetParam() == Space::read_write && below(2) == 0;
-    acquires_.push_back({at, start(*backends_[at], {.space = GetParam(),
+    const bool shared = GetParam() == LockKind::read_write && below(2) == 0;
+    acquires_.push_back({at, start(*backends_[at], {.kind = GetParam(),
                                                     .mode = shared ? Mode::shared : Mode::exclusive,
-                                                    .permits = GetParam() == Space::semaphore ? permits : 1,
+                                                    .permits = GetParam() == LockKind::semaphore ? permits : 1,
                                                     .wait = below(4) != 0})});
   }
   // It is released, or given up.
@@ -74,7 +74,7 @@ class AnyOrderTest : public BackendTest, public testing::WithParamInterface<Spac
     for (const Acquire& each : acquires_) {
       if (each.attempt->grant) ++(each.attempt->request.mode == Mode::shared ? readers : others);
     }
-    EXPECT_LE(others, GetParam() == Space::semaphore ? permits : 1U);
+    EXPECT_LE(others, GetParam() == LockKind::semaphore ? permits : 1U);
     EXPECT_TRUE(readers == 0 || others == 0);
   }
   void run(unsigned seed) {
@@ -94,7 +94,7 @@ class AnyOrderTest : public BackendTest, public testing::WithParamInterface<Spac
       expect_not_too_many();
       const auto holds = [](const Acquire& each) { return each.attempt->grant.has_value(); };
       const auto holders = std::count_if(acquires_.begin(), acquires_.end(), holds);
-      const std::size_t capacity = GetParam() == Space::semaphore ? permits : 1;
+      const std::size_t capacity = GetParam() == LockKind::semaphore ? permits : 1;
       ASSERT_GE(static_cast<std::size_t>(holders), std::min(capacity, acquires_.size())) << "seed " << seed;
       const auto first = std::find_if(acquires_.begin(), acquires_.end(), holds);
       end(static_cast<std::size_t>(first - acquires_.begin()));
@@ -110,7 +110,8 @@ class AnyOrderTest : public BackendTest, public testing::WithParamInterface<Spac
   std::vector<Acquire> acquires_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, AnyOrderTest, testing::Values(Space::lock, Space::read_write, Space::semaphore),
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyOrderTest,
+                         testing::Values(LockKind::lock, LockKind::read_write, LockKind::semaphore),
                          [](const auto& kind) { return "kind" + std::to_string(static_cast<int>(kind.param)); });
 
 TEST_P(AnyOrderTest, NobodyIsForgottenAndNeverAreTooManyIn) {

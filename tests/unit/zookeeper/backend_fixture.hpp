@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "backends/zookeeper/nodes/node_name.hpp"
 #include "backends/zookeeper/session_locks.hpp"
@@ -67,7 +67,7 @@ class BackendTest : public testing::Test {
 
   // The same of any kind.
   struct Wish {
-    Space space = Space::lock;
+    LockKind kind = LockKind::lock;
     Mode mode = Mode::exclusive;
     std::uint32_t permits = 1;
     std::string value = {};
@@ -85,7 +85,7 @@ class BackendTest : public testing::Test {
                         .holder = "host:1:test",
                         .lease = 10s,
                         .wait = wish.wait,
-                        .space = wish.space,
+                        .kind = wish.kind,
                         .mode = wish.mode,
                         .permits = wish.permits,
                         .value = wish.value};
@@ -114,11 +114,11 @@ class BackendTest : public testing::Test {
     return ensemble.put(lock + "/_c_" + uuid + marker, data, 77, true).path;
   }
   // What our client has in the queue, in order.
-  std::vector<std::string> own_nodes(const std::string& lock = parent, Space space = Space::lock) const {
+  std::vector<std::string> own_nodes(const std::string& lock = parent, LockKind kind = LockKind::lock) const {
     std::vector<std::pair<std::int64_t, std::string>> found;
     for (const std::string& child : ensemble.children(lock)) {
       if (!ensemble.data(lock + "/" + child).starts_with("host:1:test")) continue;
-      found.emplace_back(parse_queue_node(Layout::curator, child, space).sequence, lock + "/" + child);
+      found.emplace_back(parse_queue_node(Layout::curator, child, kind).sequence, lock + "/" + child);
     }
     std::sort(found.begin(), found.end());
     std::vector<std::string> paths;

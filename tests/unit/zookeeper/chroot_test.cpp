@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 #include "zookeeper_backend_fixture.hpp"
 

@@ -18,17 +18,17 @@ class ElectionTest : public BackendTest, public testing::WithParamInterface<cons
   static constexpr auto place = "/dlock.elect/lock";
 
   std::unique_ptr<Attempt> campaign(const std::string& value, bool wait = true) {
-    return contend(*backend, {.space = Space::election, .value = value, .wait = wait});
+    return contend(*backend, {.kind = LockKind::election, .value = value, .wait = wait});
   }
   LockInfo look() {
     std::optional<Result<LockInfo>> info;
-    backend->inspect(Space::election, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
+    backend->inspect(LockKind::election, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
     engine.run();
     return info.value().value();
   }
   // Whoever looks on; how often it was told.
   std::unique_ptr<Watch> observe(int& told) {
-    auto watch = backend->watch(Space::election, "lock", [&told] { ++told; });
+    auto watch = backend->watch(LockKind::election, "lock", [&told] { ++told; });
     engine.run();
     return watch;
   }
@@ -49,9 +49,9 @@ TEST_P(ElectionTest, OneLeadsAndItsValueIsSeen) {
   const auto second = campaign("10.0.0.8:80");
   ASSERT_TRUE(first->grant);
   EXPECT_FALSE(second->grant);
-  EXPECT_EQ(first->grant->space, Space::election);
+  EXPECT_EQ(first->grant->kind, LockKind::election);
   LockInfo info = look();
-  EXPECT_EQ(info.space, Space::election);
+  EXPECT_EQ(info.kind, LockKind::election);
   EXPECT_EQ(info.holder, "host:1:test");
   EXPECT_EQ(info.value, "10.0.0.7:80\nand more");
   EXPECT_EQ(info.token, first->grant->token);
@@ -87,7 +87,7 @@ TEST_P(ElectionTest, BreakingEndsALeadership) {
   const auto second = campaign("two");
   engine.advance(1s);
   std::optional<Result<bool>> broken;
-  backend->break_lock(Space::election, "lock", [&](Result<bool> result) { broken = std::move(result); });
+  backend->break_lock(LockKind::election, "lock", [&](Result<bool> result) { broken = std::move(result); });
   engine.run();
   ASSERT_TRUE(broken && broken->ok());
   EXPECT_TRUE(broken->value());
@@ -124,7 +124,7 @@ TEST_P(ElectionTest, WhoeverLooksOnHearsOfEveryChangeWithoutAskingAgain) {
 TEST_P(ElectionTest, NothingHappensBetweenAnAnswerAndTheNextWatch) {
   const auto leader = campaign("one");
   std::size_t told_at = 0;
-  const auto watch = backend->watch(Space::election, "lock", [&] { told_at = ensemble.requests.size(); });
+  const auto watch = backend->watch(LockKind::election, "lock", [&] { told_at = ensemble.requests.size(); });
   engine.run();
   const std::size_t before = ensemble.requests.size();
   (void)release(*backend, *leader);
@@ -138,7 +138,7 @@ TEST_P(ElectionTest, AnObserverSurvivesBrokenConnectionsAndLostSessions) {
   int told = 0;
   const auto watch = observe(told);
   const auto others = make(std::string("strategy=") + GetParam());
-  const auto lead = [&] { return contend(*others, {.space = Space::election, .value = "x"}); };
+  const auto lead = [&] { return contend(*others, {.kind = LockKind::election, .value = "x"}); };
   ensemble.disconnect();
   engine.run();
   told = 0;

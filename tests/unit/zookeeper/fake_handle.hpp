@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/lifetime.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/zookeeper/connection/handle.hpp"
 #include "backends/zookeeper/connection/session.hpp"

@@ -173,11 +173,11 @@ TEST_F(ForeignLockersTest, QuestionsAboutASemaphoreAreRefusedAndNothingOfItIsBro
   for (const std::string query : queues) {
     backend = make(query);
     std::optional<Result<LockInfo>> info;
-    backend->inspect(Space::lock, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
+    backend->inspect(LockKind::lock, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
     std::optional<Result<bool>> broken;
-    backend->break_lock(Space::lock, "lock", [&](Result<bool> result) { broken = std::move(result); });
+    backend->break_lock(LockKind::lock, "lock", [&](Result<bool> result) { broken = std::move(result); });
     std::optional<Result<std::vector<LockInfo>>> infos;
-    backend->list(Space::lock, [&](Result<std::vector<LockInfo>> result) { infos = std::move(result); });
+    backend->list(LockKind::lock, [&](Result<std::vector<LockInfo>> result) { infos = std::move(result); });
     engine.run();
     expect_refused(info);
     expect_refused(broken);
@@ -191,7 +191,7 @@ TEST_F(ForeignLockersTest, QuestionsAreAnsweredBesideWhatASemaphoreLeavesBehind)
   (void)ensemble.put(std::string(parent) + "/leases");
   const auto ask = [&] {
     std::optional<Result<LockInfo>> info;
-    backend->inspect(Space::lock, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
+    backend->inspect(LockKind::lock, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
     engine.run();
     return info.value().value();
   };

@@ -25,19 +25,19 @@ class InspectionTest : public BackendTest {
     engine.run();
     return answer;
   }
-  Answer<LockInfo> inspect(const std::string& name = "lock", Space space = Space::lock) {
-    return answer_to<LockInfo>([&](auto done) { backend->inspect(space, name, std::move(done)); });
+  Answer<LockInfo> inspect(const std::string& name = "lock", LockKind kind = LockKind::lock) {
+    return answer_to<LockInfo>([&](auto done) { backend->inspect(kind, name, std::move(done)); });
   }
-  Answer<std::vector<LockInfo>> list(Space space = Space::lock) {
-    return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(space, std::move(done)); });
+  Answer<std::vector<LockInfo>> list(LockKind kind = LockKind::lock) {
+    return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(kind, std::move(done)); });
   }
-  Answer<bool> break_lock(const std::string& name = "lock", Space space = Space::lock) {
-    return answer_to<bool>([&](auto done) { backend->break_lock(space, name, std::move(done)); });
+  Answer<bool> break_lock(const std::string& name = "lock", LockKind kind = LockKind::lock) {
+    return answer_to<bool>([&](auto done) { backend->break_lock(kind, name, std::move(done)); });
   }
   using Names = std::vector<std::string>;
-  Answer<Names> forget(const std::string& name = "lock", Space space = Space::lock) {
+  Answer<Names> forget(const std::string& name = "lock", LockKind kind = LockKind::lock) {
     return answer_to<Names>(
-        [&](auto done) { backend->forget({.name = name, .idle = 1min, .space = space}, std::move(done)); });
+        [&](auto done) { backend->forget({.name = name, .idle = 1min, .kind = kind}, std::move(done)); });
   }
 };
 
@@ -142,11 +142,11 @@ TEST_F(InspectionTest, AQueueThatMakesNoSenseIsReported) {
 TEST_F(InspectionTest, QuestionsEndAtTheResponseTimeout) {
   ensemble.dialling = FakeEnsemble::Dialling::silence;
   Answer<LockInfo> info;
-  backend->inspect(Space::lock, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
+  backend->inspect(LockKind::lock, "lock", [&](Result<LockInfo> result) { info = std::move(result); });
   Answer<std::vector<LockInfo>> infos;
-  backend->list(Space::lock, [&](Result<std::vector<LockInfo>> result) { infos = std::move(result); });
+  backend->list(LockKind::lock, [&](Result<std::vector<LockInfo>> result) { infos = std::move(result); });
   Answer<bool> broken;
-  backend->break_lock(Space::lock, "lock", [&](Result<bool> result) { broken = std::move(result); });
+  backend->break_lock(LockKind::lock, "lock", [&](Result<bool> result) { broken = std::move(result); });
   engine.advance(1999ms);
   EXPECT_FALSE(info || infos || broken);
   engine.advance(1ms);
@@ -242,8 +242,8 @@ TEST_F(InspectionTest, AllReadersBeforeTheFirstWriterAreHolders) {
   const std::string second = put_node(read_write_place, "-__READ__", "web-2:2:x");
   (void)put_node(read_write_place, "-__WRIT__");
   (void)put_node(read_write_place, "-__READ__");
-  const LockInfo info = inspect("lock", Space::read_write)->value();
-  EXPECT_EQ(info.space, Space::read_write);
+  const LockInfo info = inspect("lock", LockKind::read_write)->value();
+  EXPECT_EQ(info.kind, LockKind::read_write);
   EXPECT_TRUE(info.held);
   EXPECT_EQ(info.holder, "web-1:1:x");
   ASSERT_EQ(info.holders.size(), 2U);
@@ -255,7 +255,7 @@ TEST_F(InspectionTest, AllReadersBeforeTheFirstWriterAreHolders) {
   EXPECT_FALSE(inspect()->value().held);
   ensemble.remove(first);
   ensemble.remove(second);
-  const LockInfo written = inspect("lock", Space::read_write)->value();
+  const LockInfo written = inspect("lock", LockKind::read_write)->value();
   ASSERT_EQ(written.holders.size(), 1U);
   EXPECT_EQ(written.holders[0].mode, Mode::exclusive);
   EXPECT_EQ(written.waiters, 1U);
@@ -264,13 +264,13 @@ TEST_F(InspectionTest, AllReadersBeforeTheFirstWriterAreHolders) {
 TEST_F(InspectionTest, AsManyAsThereArePermitsAreHolders) {
   (void)put_node(semaphore_place, "-permit-of-2-", "web-1:1:x\nheld");
   for (int i = 0; i < 3; ++i) (void)put_node(semaphore_place, "-permit-of-2-", "web-2:2:x");
-  const LockInfo info = inspect("lock", Space::semaphore)->value();
+  const LockInfo info = inspect("lock", LockKind::semaphore)->value();
   EXPECT_EQ(info.permits, 2U);
   ASSERT_EQ(info.holders.size(), 2U);
   EXPECT_EQ(info.holders[0].holder, "web-1:1:x") << "without what its node says to others";
   EXPECT_EQ(info.waiters, 2U);
   ensemble.remove(semaphore_place);
-  EXPECT_EQ(inspect("lock", Space::semaphore)->value().permits, 0U);
+  EXPECT_EQ(inspect("lock", LockKind::semaphore)->value().permits, 0U);
 }
 
 TEST_F(InspectionTest, AHolderThatGoesWhileItIsLookedAtIsNotCounted) {
@@ -280,7 +280,7 @@ TEST_F(InspectionTest, AHolderThatGoesWhileItIsLookedAtIsNotCounted) {
     if (request.path == first) ensemble.remove(first);
     return Fate::answer;
   };
-  const LockInfo info = inspect("lock", Space::read_write)->value();
+  const LockInfo info = inspect("lock", LockKind::read_write)->value();
   EXPECT_EQ(info.holders.size(), 1U);
   EXPECT_EQ(info.waiters, 0U);
 }
@@ -290,14 +290,16 @@ TEST_F(InspectionTest, AListHasOneKindOnly) {
   (void)put_node("/dlock.rw/shared", "-__READ__");
   (void)put_node("/dlock.sem/counted", "-permit-of-2-");
   (void)put_member("/dlock.elect/led", "web-1:1:x\n10.0.0.7");
-  const std::vector<std::pair<Space, std::string>> rows = {
-      {Space::lock, "plain"}, {Space::read_write, "shared"}, {Space::semaphore, "counted"}, {Space::election, "led"}};
-  for (const auto& [space, name] : rows) {
-    const auto all = list(space)->value();
+  const std::vector<std::pair<LockKind, std::string>> rows = {{LockKind::lock, "plain"},
+                                                              {LockKind::read_write, "shared"},
+                                                              {LockKind::semaphore, "counted"},
+                                                              {LockKind::election, "led"}};
+  for (const auto& [kind, name] : rows) {
+    const auto all = list(kind)->value();
     ASSERT_EQ(all.size(), 1U) << name;
     EXPECT_EQ(all[0].name, name);
-    EXPECT_EQ(all[0].space, space);
-    EXPECT_EQ(all[0].value, space == Space::election ? "10.0.0.7" : "");
+    EXPECT_EQ(all[0].kind, kind);
+    EXPECT_EQ(all[0].value, kind == LockKind::election ? "10.0.0.7" : "");
   }
 }
 
@@ -306,17 +308,17 @@ TEST_F(InspectionTest, BreakingEndsAllWhoHoldItAndNobodyElse) {
   const std::string two = put_node(read_write_place, "-__READ__");
   const std::string writer = put_node(read_write_place, "-__WRIT__");
   const std::string plain = put_member();
-  EXPECT_TRUE(break_lock("lock", Space::read_write)->value());
+  EXPECT_TRUE(break_lock("lock", LockKind::read_write)->value());
   EXPECT_FALSE(ensemble.exists(one) || ensemble.exists(two));
   EXPECT_TRUE(ensemble.exists(writer) && ensemble.exists(plain));
-  EXPECT_FALSE(break_lock("lock", Space::semaphore)->value());
+  EXPECT_FALSE(break_lock("lock", LockKind::semaphore)->value());
 }
 
 TEST_F(InspectionTest, ABreakThatWasNotCarriedOutWhollySaysSo) {
   (void)put_node(read_write_place, "-__READ__");
   (void)put_node(read_write_place, "-__READ__");
   next(Kind::remove, Fate::forbid);
-  const auto broken = break_lock("lock", Space::read_write);
+  const auto broken = break_lock("lock", LockKind::read_write);
   ASSERT_TRUE(broken && !broken->ok());
   EXPECT_EQ(broken->failure().code, errc::access_denied);
 }
@@ -324,11 +326,11 @@ TEST_F(InspectionTest, ABreakThatWasNotCarriedOutWhollySaysSo) {
 TEST_F(InspectionTest, ForgettingIsOfOneKind) {
   (void)ensemble.put(parent);
   (void)ensemble.put(read_write_place);
-  EXPECT_EQ(forget("lock", Space::read_write)->value(), Names{"lock"});
+  EXPECT_EQ(forget("lock", LockKind::read_write)->value(), Names{"lock"});
   EXPECT_FALSE(ensemble.exists(read_write_place));
   EXPECT_TRUE(ensemble.exists(parent));
   (void)put_node(semaphore_place, "-permit-of-2-");
-  EXPECT_TRUE(forget("lock", Space::semaphore)->value().empty());
+  EXPECT_TRUE(forget("lock", LockKind::semaphore)->value().empty());
 }
 
 // --- Forgetting ------------------------------------------------------------------------------------------------------

@@ -31,11 +31,11 @@ TEST(NodeNames, PlainNamesAreKept) {
 }
 
 TEST(NodeNames, EachKindOfLocksHasAPlaceOfItsOwnUnlessThatIsTheRoot) {
-  EXPECT_EQ(lock_path("/a/dlock", "orders", Space::read_write), "/a/dlock.rw/orders");
-  EXPECT_EQ(lock_path("/dlock", "orders", Space::semaphore), "/dlock.sem/orders");
-  EXPECT_EQ(lock_path("/dlock", "orders", Space::election), "/dlock.elect/orders");
-  for (const Space space : {Space::lock, Space::read_write, Space::semaphore, Space::election}) {
-    EXPECT_EQ(lock_path("", "orders", space), "/orders");
+  EXPECT_EQ(lock_path("/a/dlock", "orders", LockKind::read_write), "/a/dlock.rw/orders");
+  EXPECT_EQ(lock_path("/dlock", "orders", LockKind::semaphore), "/dlock.sem/orders");
+  EXPECT_EQ(lock_path("/dlock", "orders", LockKind::election), "/dlock.elect/orders");
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+    EXPECT_EQ(lock_path("", "orders", kind), "/orders");
   }
 }
 
@@ -93,19 +93,19 @@ TEST(NodeNames, OfEveryKindAreReadAsTheyAreWritten) {
     std::string end;
   };
   const std::vector<Row> rows = {
-      {Layout::curator, {.space = Space::election}, "-lock-"},
-      {Layout::curator, {.space = Space::read_write}, "-__WRIT__"},
-      {Layout::curator, {.space = Space::read_write, .mode = Mode::shared}, "-__READ__"},
-      {Layout::kazoo, {.space = Space::election}, "__lock__"},
-      {Layout::kazoo, {.space = Space::read_write}, "__lock__"},
-      {Layout::kazoo, {.space = Space::read_write, .mode = Mode::shared}, "__rlock__"},
-      {Layout::curator, {.space = Space::semaphore, .permits = 1}, "-permit-of-1-"},
-      {Layout::kazoo, {.space = Space::semaphore, .permits = 4294967295}, "-permit-of-4294967295-"},
+      {Layout::curator, {.kind = LockKind::election}, "-lock-"},
+      {Layout::curator, {.kind = LockKind::read_write}, "-__WRIT__"},
+      {Layout::curator, {.kind = LockKind::read_write, .mode = Mode::shared}, "-__READ__"},
+      {Layout::kazoo, {.kind = LockKind::election}, "__lock__"},
+      {Layout::kazoo, {.kind = LockKind::read_write}, "__lock__"},
+      {Layout::kazoo, {.kind = LockKind::read_write, .mode = Mode::shared}, "__rlock__"},
+      {Layout::curator, {.kind = LockKind::semaphore, .permits = 1}, "-permit-of-1-"},
+      {Layout::kazoo, {.kind = LockKind::semaphore, .permits = 4294967295}, "-permit-of-4294967295-"},
   };
   for (const auto& [layout, claim, end] : rows) {
     const std::string prefix = queue_node_prefix(layout, guid_text(layout, OwnerId(1, 2)), claim);
     EXPECT_TRUE(prefix.ends_with(end)) << prefix;
-    const QueueNode node = parse_queue_node(layout, prefix + "0000000017", claim.space);
+    const QueueNode node = parse_queue_node(layout, prefix + "0000000017", claim.kind);
     EXPECT_EQ(node.kind, Kind::member) << prefix;
     EXPECT_EQ(node.sequence, 17);
     EXPECT_EQ(node.mode, claim.mode);
@@ -147,25 +147,25 @@ TEST(QueueNodes, ThoseOfAnotherKindAreForeign) {
   const std::string lock = std::string("_c_") + uuid + "-lock-0000000001";
   const std::string reader = std::string("_c_") + uuid + "-__READ__0000000001";
   const std::string permit = std::string("_c_") + uuid + "-permit-of-8-0000000001";
-  const auto layout_of = [](const std::string& name, Space space) {
-    return parse_queue_node(Layout::curator, name, space).layout;
+  const auto layout_of = [](const std::string& name, LockKind kind) {
+    return parse_queue_node(Layout::curator, name, kind).layout;
   };
-  EXPECT_EQ(layout_of(reader, Space::lock), "Curator's read-write lock");
-  EXPECT_EQ(layout_of(reader, Space::semaphore), "Curator's read-write lock");
-  EXPECT_EQ(layout_of(reader, Space::election), "Curator's read-write lock");
-  EXPECT_EQ(layout_of(lock, Space::read_write), "Curator's and go-zk's (layout=curator)");
-  EXPECT_EQ(layout_of(lock, Space::semaphore), "Curator's and go-zk's (layout=curator)");
-  for (const Space space : {Space::lock, Space::read_write, Space::election}) {
-    EXPECT_EQ(layout_of(permit, space), "dlock's semaphore");
+  EXPECT_EQ(layout_of(reader, LockKind::lock), "Curator's read-write lock");
+  EXPECT_EQ(layout_of(reader, LockKind::semaphore), "Curator's read-write lock");
+  EXPECT_EQ(layout_of(reader, LockKind::election), "Curator's read-write lock");
+  EXPECT_EQ(layout_of(lock, LockKind::read_write), "Curator's and go-zk's (layout=curator)");
+  EXPECT_EQ(layout_of(lock, LockKind::semaphore), "Curator's and go-zk's (layout=curator)");
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::election}) {
+    EXPECT_EQ(layout_of(permit, kind), "dlock's semaphore");
   }
-  EXPECT_EQ(layout_of(std::string(hex) + "__rlock__0000000001", Space::read_write), "kazoo's (layout=kazoo)");
+  EXPECT_EQ(layout_of(std::string(hex) + "__rlock__0000000001", LockKind::read_write), "kazoo's (layout=kazoo)");
 }
 
 TEST(QueueNodes, ASemaphoresNodeSaysHowManyPermitsThereAre) {
   for (const std::string name :
        {"_c_x-permit-of-0000000001", "_c_x-permit-of-0-0000000001", "_c_x-permit-of--0000000001",
         "_c_x-permit-of-x-0000000001", "_c_x-permit-of-4294967296-0000000001"}) {
-    EXPECT_EQ(parse_queue_node(Layout::curator, name, Space::semaphore).kind, Kind::foreign) << name;
+    EXPECT_EQ(parse_queue_node(Layout::curator, name, LockKind::semaphore).kind, Kind::foreign) << name;
   }
 }
 

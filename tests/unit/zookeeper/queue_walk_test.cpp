@@ -163,7 +163,7 @@ std::string writer(const std::string& who, int sequence) {
   return "_c_" + who + "-__WRIT__" + digits(sequence);
 }
 Queue read_write_queue(const std::vector<std::string>& children) {
-  return judge_queue(Layout::curator, "/dlock.rw/lock", children, Space::read_write);
+  return judge_queue(Layout::curator, "/dlock.rw/lock", children, LockKind::read_write);
 }
 QueueWalk walk_to(const Claim& claim, const std::string& own) {
   QueueWalk walk(claim);
@@ -173,7 +173,7 @@ QueueWalk walk_to(const Claim& claim, const std::string& own) {
 
 TEST(ReaderWalkTest, WaitsForTheNearestWriterBeforeIt) {
   const std::string own = reader("own", 7);
-  QueueWalk walk = walk_to({.space = Space::read_write, .mode = Mode::shared}, own);
+  QueueWalk walk = walk_to({.kind = LockKind::read_write, .mode = Mode::shared}, own);
   const std::vector<std::string> with_writers{writer("a", 1), reader("b", 2), writer("c", 3), reader("d", 5), own,
                                               writer("e", 8)};
   auto step = walk.listed(read_write_queue(with_writers));
@@ -185,7 +185,7 @@ TEST(ReaderWalkTest, WaitsForTheNearestWriterBeforeIt) {
 
 TEST(ReaderWalkTest, TheOnlyWriterBeforeItGoneLeavesItsOwnNodeToLookAt) {
   const std::string own = reader("own", 7);
-  QueueWalk walk = walk_to({.space = Space::read_write, .mode = Mode::shared}, own);
+  QueueWalk walk = walk_to({.kind = LockKind::read_write, .mode = Mode::shared}, own);
   (void)walk.listed(read_write_queue({reader("b", 2), writer("c", 3), reader("d", 5), own}));
   EXPECT_EQ(walk.changed().next, Next::verify);
   EXPECT_EQ(walk.verified(false, 700).next, Next::grant);
@@ -194,7 +194,7 @@ TEST(ReaderWalkTest, TheOnlyWriterBeforeItGoneLeavesItsOwnNodeToLookAt) {
 // Curator's holder goes on to read by a node with the old number, which is not in the list that the writer has.
 TEST(WriterWalkTest, ListsAgainWhoeverWasBeforeIt) {
   const std::string own = writer("own", 7);
-  QueueWalk walk = walk_to({.space = Space::read_write}, own);
+  QueueWalk walk = walk_to({.kind = LockKind::read_write}, own);
   auto step = walk.listed(read_write_queue({writer("a", 3), own, reader("b", 9)}));
   EXPECT_EQ(step.next, Next::watch);
   EXPECT_EQ(step.node, writer("a", 3));
@@ -207,7 +207,7 @@ TEST(WriterWalkTest, ListsAgainWhoeverWasBeforeIt) {
 
 TEST(WriterWalkTest, WaitsForTheNearestBeforeIt) {
   const std::string own = writer("own", 7);
-  QueueWalk walk = walk_to({.space = Space::read_write}, own);
+  QueueWalk walk = walk_to({.kind = LockKind::read_write}, own);
   EXPECT_EQ(walk.listed(read_write_queue({reader("a", 3), reader("b", 5), own})).node, reader("b", 5));
 }
 
@@ -231,14 +231,14 @@ std::string permit(const std::string& who, int sequence, int of = 2) {
   return "_c_" + who + "-permit-of-" + std::to_string(of) + "-" + digits(sequence);
 }
 Queue permit_queue(const std::vector<std::string>& children) {
-  return judge_queue(Layout::curator, "/dlock.sem/lock", children, Space::semaphore);
+  return judge_queue(Layout::curator, "/dlock.sem/lock", children, LockKind::semaphore);
 }
 
 class PermitWalkTest : public testing::Test {
  protected:
   PermitWalkTest() { walk.placed(own, {7, 700}); }
 
-  QueueWalk walk{{.space = Space::semaphore, .permits = 2}};
+  QueueWalk walk{{.kind = LockKind::semaphore, .permits = 2}};
   const std::string own = permit("own", 7);
 };
 

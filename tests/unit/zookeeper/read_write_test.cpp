@@ -19,11 +19,11 @@ class ReadWriteTest : public BackendTest {
   static constexpr auto place = "/dlock.rw/lock";
 
   std::unique_ptr<Attempt> ask(Mode mode, bool wait = true) {
-    return contend(*backend, {.space = Space::read_write, .mode = mode, .wait = wait});
+    return contend(*backend, {.kind = LockKind::read_write, .mode = mode, .wait = wait});
   }
   std::unique_ptr<Attempt> read(bool wait = true) { return ask(Mode::shared, wait); }
   std::unique_ptr<Attempt> write(bool wait = true) { return ask(Mode::exclusive, wait); }
-  std::vector<std::string> nodes() const { return own_nodes(place, Space::read_write); }
+  std::vector<std::string> nodes() const { return own_nodes(place, LockKind::read_write); }
   std::string put_reader() { return put_node(place, "-__READ__"); }
   std::string put_writer() { return put_node(place, "-__WRIT__"); }
   std::vector<std::string> watched_since(std::size_t start) const {
@@ -66,7 +66,7 @@ TEST_F(ReadWriteTest, TheNodesAreKazoosWhereItsLayoutIsAskedFor) {
 TEST_F(ReadWriteTest, AGrantSaysWhatItIsOf) {
   const auto reader = read();
   ASSERT_TRUE(reader->grant);
-  EXPECT_EQ(reader->grant->space, Space::read_write);
+  EXPECT_EQ(reader->grant->kind, LockKind::read_write);
   EXPECT_EQ(reader->grant->mode, Mode::shared);
   EXPECT_EQ(reader->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(nodes().at(0)).created));
 }
@@ -184,29 +184,29 @@ TEST_F(ReadWriteTest, AWriterWhoGivesUpLetsReadersIn) {
 TEST_F(ReadWriteTest, OfOneNameTheKindsDoNotTouchEachOther) {
   const auto writer = write();
   const auto plain = contend(*backend);
-  const auto permit = contend(*backend, {.space = Space::semaphore, .permits = 1});
-  const auto leader = contend(*backend, {.space = Space::election});
+  const auto permit = contend(*backend, {.kind = LockKind::semaphore, .permits = 1});
+  const auto leader = contend(*backend, {.kind = LockKind::election});
   EXPECT_TRUE(writer->grant && plain->grant && permit->grant && leader->grant);
   EXPECT_EQ(release(*backend, *plain)->status, ReleaseStatus::released);
   EXPECT_FALSE(read()->grant);
 }
 
 TEST_F(ReadWriteTest, NodesOfAnotherKindAreNeverJoined) {
-  const std::vector<std::pair<Space, std::string>> others = {{Space::lock, "-__READ__"},
-                                                             {Space::read_write, "-lock-"},
-                                                             {Space::read_write, "-permit-of-2-"},
-                                                             {Space::semaphore, "-__WRIT__"},
-                                                             {Space::election, "-permit-of-2-"}};
-  for (const auto& [space, marker] : others) {
-    const std::string path = lock_path("/dlock", "lock", space);
+  const std::vector<std::pair<LockKind, std::string>> others = {{LockKind::lock, "-__READ__"},
+                                                                {LockKind::read_write, "-lock-"},
+                                                                {LockKind::read_write, "-permit-of-2-"},
+                                                                {LockKind::semaphore, "-__WRIT__"},
+                                                                {LockKind::election, "-permit-of-2-"}};
+  for (const auto& [kind, marker] : others) {
+    const std::string path = lock_path("/dlock", "lock", kind);
     const std::string theirs = put_node(path, marker);
     for (const bool wait : {true, false}) {
-      const auto attempt = contend(*backend, {.space = space, .wait = wait});
+      const auto attempt = contend(*backend, {.kind = kind, .wait = wait});
       EXPECT_TRUE(failed(*attempt, errc::protocol, path)) << marker;
     }
-    EXPECT_TRUE(own_nodes(path, space).empty());
+    EXPECT_TRUE(own_nodes(path, kind).empty());
     std::optional<Result<bool>> broken;
-    backend->break_lock(space, "lock", [&](Result<bool> result) { broken = std::move(result); });
+    backend->break_lock(kind, "lock", [&](Result<bool> result) { broken = std::move(result); });
     engine.run();
     ASSERT_TRUE(broken && !broken->ok());
     EXPECT_TRUE(ensemble.exists(theirs));

@@ -93,7 +93,7 @@ TEST_P(RefusalsTest, AServerThatRequiresAuthentication_EndsWaitsTriesAndQuestion
     EXPECT_TRUE(failed(*attempt, errc::access_denied));
   }
   std::optional<errc> question;
-  backend->inspect(Space::lock, "lock", [&](const Result<LockInfo>& answer) {
+  backend->inspect(LockKind::lock, "lock", [&](const Result<LockInfo>& answer) {
     question = answer.ok() ? errc::protocol : static_cast<errc>(answer.failure().code.value());
   });
   std::vector<Finding> findings;

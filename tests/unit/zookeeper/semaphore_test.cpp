@@ -20,9 +20,9 @@ class SemaphoreTest : public BackendTest {
     return contend(*backend, asked(permits, wait));
   }
   static Wish asked(std::uint32_t permits, bool wait = true) {
-    return {.space = Space::semaphore, .permits = permits, .wait = wait};
+    return {.kind = LockKind::semaphore, .permits = permits, .wait = wait};
   }
-  std::vector<std::string> nodes() const { return own_nodes(place, Space::semaphore); }
+  std::vector<std::string> nodes() const { return own_nodes(place, LockKind::semaphore); }
   std::string put_permit(std::uint32_t of) { return put_node(place, "-permit-of-" + std::to_string(of) + "-"); }
 };
 

@@ -367,8 +367,8 @@ TEST_F(SessionLocksTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
       held->contention.reset();
       auto attempt = start(*backend, moment % 2 == 0, "other");
       auto waiting = start(*backend, true, "held");
-      backend->inspect(Space::lock, "held", [](const Result<LockInfo>&) {});
-      backend->list(Space::lock, [](const Result<std::vector<LockInfo>>&) {});
+      backend->inspect(LockKind::lock, "held", [](const Result<LockInfo>&) {});
+      backend->list(LockKind::lock, [](const Result<std::vector<LockInfo>>&) {});
       backend->release(*held->grant, [](const ReleaseOutcome&) {});
       for (int i = 0; i < moment; ++i) (void)engine.run_one();
       attempt.reset();

@@ -32,11 +32,11 @@ TEST_F(ZookeeperBackendTest, AClientThatIsNotBusyHasOneSession) {
 TEST_F(ZookeeperBackendTest, WhoeverLooksOnIsToldThroughTheFirstSession) {
   const auto group = make_connected();
   int told = 0;
-  const auto watch = group->watch(Space::election, "lock", [&told] { ++told; });
+  const auto watch = group->watch(LockKind::election, "lock", [&told] { ++told; });
   ASSERT_NE(watch, nullptr);
   engine.run();
   told = 0;
-  EXPECT_TRUE(contend(*group, {.space = Space::election})->grant);
+  EXPECT_TRUE(contend(*group, {.kind = LockKind::election})->grant);
   EXPECT_GT(told, 0);
   EXPECT_EQ(ensemble.dialled, 1);
 }

@@ -36,8 +36,8 @@ class Datagrams {
  public:
   Datagrams() : socket_(rig::require(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket")) {
     // Enough for all that a test sends.
-    const int space = 4 * 1024 * 1024;
-    rig::require(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &space, sizeof(space)), "setsockopt");
+    const int lock_kind = 4 * 1024 * 1024;
+    rig::require(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &lock_kind, sizeof(lock_kind)), "setsockopt");
     sockaddr_in address = loopback(0);
     rig::require(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), "bind");
     socklen_t size = sizeof(address);

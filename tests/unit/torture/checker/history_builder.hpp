@@ -78,7 +78,7 @@ class History {
       event.process = process_;
       event.attempt = attempt_;
       event.lock = lock_.lock;
-      event.space = lock_.space;
+      event.lock_kind = lock_.lock_kind;
       event.mode = lock_.mode;
       history_.note(std::move(event));
       return *this;
@@ -150,10 +150,10 @@ inline History sound_times() {
 }
 
 // What is asked for of locks that several may hold; all of one name.
-inline const Event to_read{.lock = "a", .space = Space::read_write, .mode = Mode::shared};
-inline const Event to_write{.lock = "a", .space = Space::read_write};
+inline const Event to_read{.lock = "a", .lock_kind = LockKind::read_write, .mode = Mode::shared};
+inline const Event to_write{.lock = "a", .lock_kind = LockKind::read_write};
 inline Event one_of(std::uint32_t permits) {
-  return {.lock = "a", .space = Space::semaphore, .permits = permits};
+  return {.lock = "a", .lock_kind = LockKind::semaphore, .permits = permits};
 }
 
 // The rules that a history breaks.

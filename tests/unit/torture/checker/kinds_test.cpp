@@ -73,7 +73,8 @@ TEST(ExclusionOfKinds, AllWhoHoldPermitsHaveTheSameNumberOfThem) {
 TEST(ExclusionOfKinds, KindsHaveTheirNamesToThemselves) {
   History h;
   int process = 0;
-  for (const Event& lock : {Event{.lock = "a"}, to_write, one_of(1), Event{.lock = "a", .space = Space::election}}) {
+  for (const Event& lock :
+       {Event{.lock = "a"}, to_write, one_of(1), Event{.lock = "a", .lock_kind = LockKind::election}}) {
     h.process(++process).asks(lock).is_granted(7).looks(true);
     h.serves(lock, 7, true);
   }
@@ -82,7 +83,7 @@ TEST(ExclusionOfKinds, KindsHaveTheirNamesToThemselves) {
 }
 
 TEST(ExclusionOfKinds, AnElectionIsALock) {
-  const Event election{.lock = "a", .space = Space::election};
+  const Event election{.lock = "a", .lock_kind = LockKind::election};
   History h;
   h.process(1).asks(election).is_granted(2);
   h.process(2).asks(election).is_granted(1).looks(true);

@@ -119,18 +119,18 @@ TEST(Event, SaysWhichKindOfLockItIsAboutAndHowItIsAskedFor) {
     return to_line(event);
   };
   EXPECT_EQ(line([](Event&) {}), start + R"(,"until":9})");
-  EXPECT_EQ(line([](Event& e) { e.space = Space::read_write; }), start + R"(,"kind":"read-write","until":9})");
+  EXPECT_EQ(line([](Event& e) { e.lock_kind = LockKind::read_write; }), start + R"(,"kind":"read-write","until":9})");
   EXPECT_EQ(line([](Event& e) {
-              e.space = Space::read_write;
+              e.lock_kind = LockKind::read_write;
               e.mode = Mode::shared;
             }),
             start + R"(,"kind":"read-write","mode":"shared","until":9})");
   EXPECT_EQ(line([](Event& e) {
-              e.space = Space::semaphore;
+              e.lock_kind = LockKind::semaphore;
               e.permits = 3;
             }),
             start + R"(,"kind":"semaphore","permits":3,"until":9})");
-  EXPECT_EQ(line([](Event& e) { e.space = Space::election; }), start + R"(,"kind":"election","until":9})");
+  EXPECT_EQ(line([](Event& e) { e.lock_kind = LockKind::election; }), start + R"(,"kind":"election","until":9})");
 }
 
 TEST(Event, AKindThatMakesNoSenseIsRefused) {
@@ -201,7 +201,7 @@ TEST(Event, IsDescribedToPeople) {
             "    +1.500000 s  process 3: asks, for at most 2.000000 s  [lock a, acquire 17]");
   Event write = acquire;
   write.kind = Kind::writing;
-  write.space = Space::read_write;
+  write.lock_kind = LockKind::read_write;
   write.token = FencingToken(5);
   EXPECT_EQ(describe(write, origin),
             "    +1.500000 s  process 3: writes with token 5  [read-write lock a, acquire 17]");

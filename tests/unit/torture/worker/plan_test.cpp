@@ -21,7 +21,7 @@ TEST(PlanTest, ComesBackAsItWasSaved) {
                   .first_seat = 4,
                   .threads = 2,
                   .locks = {"a", "b/\"c\""},
-                  .space = Space::semaphore,
+                  .lock_kind = LockKind::semaphore,
                   .permits = 3,
                   .lease = std::chrono::milliseconds(1500),
                   .fixed_leases = true};
@@ -36,7 +36,7 @@ TEST(PlanTest, ComesBackAsItWasSaved) {
   EXPECT_EQ(loaded.first_seat, 4U);
   EXPECT_EQ(loaded.threads, 2U);
   EXPECT_THAT(loaded.locks, testing::ElementsAre("a", "b/\"c\""));
-  EXPECT_EQ(loaded.space, Space::semaphore);
+  EXPECT_EQ(loaded.lock_kind, LockKind::semaphore);
   EXPECT_EQ(loaded.permits, 3U);
   EXPECT_EQ(loaded.lease, std::chrono::milliseconds(1500));
   EXPECT_TRUE(loaded.fixed_leases);

@@ -44,7 +44,7 @@ TEST_F(ResourceTest, RefusesWhatIsOlderThanTheNewestOfThatLock) {
 // A writer of long ago must not write under a reader who has come since.
 TEST_F(ResourceTest, RefusesAReadThatIsOlderThanAWriteAndAWriteThatIsOlderThanARead) {
   {
-    const Resource resource(socket, history, {"a"}, Space::read_write);
+    const Resource resource(socket, history, {"a"}, LockKind::read_write);
     ResourceClient client(socket);
     EXPECT_TRUE(client.access(0, Mode::exclusive, FencingToken(5)));
     EXPECT_FALSE(client.access(0, Mode::shared, FencingToken(4)));
@@ -55,7 +55,7 @@ TEST_F(ResourceTest, RefusesAReadThatIsOlderThanAWriteAndAWriteThatIsOlderThanAR
   }
   const auto events = read_history(history);
   ASSERT_EQ(events.size(), 6U);
-  EXPECT_EQ(events[1].space, Space::read_write);
+  EXPECT_EQ(events[1].lock_kind, LockKind::read_write);
   EXPECT_EQ(events[1].mode, Mode::shared);
 }
 

@@ -29,7 +29,7 @@ struct Subject {
   // Also those tests whose outcome is the client's alone, whatever the backend. One subject of many is enough.
   bool client_tests = true;
   // The kinds of locks to test; the backend must have them.
-  std::vector<Space> spaces = {Space::lock};
+  std::vector<LockKind> kinds = {LockKind::lock};
   // What this subject leaves untested, each as the report names it but for the subject, e.g.
   // "Contract.C09_AWaitWhoseAnswerIsLostEndsWithTheLock". Then run() fails where that is not so: when a test was left
   // out that is not listed, when one was run that is, and when there is no such test. Of the tests that exist, only

@@ -7,21 +7,21 @@
 namespace dlock {
 
 // A kind of locks.
-enum class Space { lock, read_write, semaphore, election };
+enum class LockKind { lock, read_write, semaphore, election };
 
 // How an owner holds a read-write lock: alone, or shared with others. All other kinds are exclusive.
 enum class Mode { exclusive, shared };
 
 // "lock", "read-write lock", "semaphore", "election".
-[[nodiscard]] constexpr std::string_view to_string(Space space) noexcept {
-  switch (space) {
-    case Space::lock:
+[[nodiscard]] constexpr std::string_view to_string(LockKind kind) noexcept {
+  switch (kind) {
+    case LockKind::lock:
       return "lock";
-    case Space::read_write:
+    case LockKind::read_write:
       return "read-write lock";
-    case Space::semaphore:
+    case LockKind::semaphore:
       return "semaphore";
-    case Space::election:
+    case LockKind::election:
       return "election";
   }
   return "";

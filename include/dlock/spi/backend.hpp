@@ -21,13 +21,13 @@
 #include <dlock/capabilities.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/error.hpp>
-#include <dlock/executor.hpp>
 #include <dlock/info.hpp>
+#include <dlock/lock_kind.hpp>
 #include <dlock/observer.hpp>
-#include <dlock/result.hpp>
-#include <dlock/space.hpp>
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/result.hpp>
+#include <dlock/spi/url.hpp>
 #include <dlock/token.hpp>
-#include <dlock/url.hpp>
 
 namespace dlock {
 
@@ -38,13 +38,13 @@ struct LockRequest {
   std::string holder;                // for people: "host:pid:label"
   std::chrono::nanoseconds lease{};  // within the backend's bounds
   bool wait = false;                 // false: answer busy instead of queueing
-  Space space = Space::lock;         // one that capabilities() has
-  Mode mode = Mode::exclusive;       // `shared` with Space::read_write only
-  // With Space::semaphore: the number of permits. If other owners hold it or wait for it with another number, the
+  LockKind kind = LockKind::lock;    // one that capabilities() has
+  Mode mode = Mode::exclusive;       // `shared` with LockKind::read_write only
+  // With LockKind::semaphore: the number of permits. If other owners hold it or wait for it with another number, the
   // backend refuses the request with errc::invalid_argument. The text names both numbers.
   std::uint32_t permits = 1;
-  // With Space::election, which is otherwise an exclusive lock: the LockInfo::value while this owner holds it; at most
-  // 1 KiB of UTF-8.
+  // With LockKind::election, which is otherwise an exclusive lock: the LockInfo::value while this owner holds it; at
+  // most 1 KiB of UTF-8.
   std::string value = {};
 };
 
@@ -57,7 +57,7 @@ struct Grant {
   // the lease does not expire. renew() and release() get the end of the last renewal.
   TimePoint valid_until;
   std::chrono::nanoseconds lease{};
-  Space space = Space::lock;  // this and the mode as in the request
+  LockKind kind = LockKind::lock;  // this and the mode as in the request
   Mode mode = Mode::exclusive;
 };
 
@@ -134,7 +134,7 @@ struct ReleaseOutcome {
 struct Forgetting {
   std::string name;                 // empty: all names
   std::chrono::nanoseconds idle{};  // least_idle or more
-  Space space = Space::lock;
+  LockKind kind = LockKind::lock;
 };
 
 // A token from a clock is greater than one that is this much older, even if the clock was set back a little in between.
@@ -180,7 +180,7 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) = 0;
 
   // Starts an acquire of several locks in one step, all or none, that does not wait. The core calls it if
-  // capabilities().most_at_once allows it, with requests of Space::lock, each with its own owner. The backend calls
+  // capabilities().most_at_once allows it, with requests of LockKind::lock, each with its own owner. The backend calls
   // granted() for each of them, in their order, one right after the other; only the last call is final. If one of them
   // is busy or fails, it leaves nothing of any. errc::unsupported, the default: not now, or not these; the core then
   // requests them one by one. May return nullptr after a call to the sink.
@@ -198,16 +198,16 @@ class Backend {
   virtual void release(const Grant& grant, ReleaseHandler done) = 0;
 
   // Calls `changed` (as a task, any number of times) when the lock may have become free, until the Watch is destroyed,
-  // and once when the watch takes effect, if that takes time. With Space::election also when a new leader is elected,
-  // if the service reports that. nullptr, the default: the service cannot report changes.
-  [[nodiscard]] virtual std::unique_ptr<Watch> watch(Space space, const std::string& name,
+  // and once when the watch takes effect, if that takes time. With LockKind::election also when a new leader is
+  // elected, if the service reports that. nullptr, the default: the service cannot report changes.
+  [[nodiscard]] virtual std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                                      std::function<void()> changed);
 
   // Queries and administration. They must answer within BackendConfig::response_timeout. Default: errc::unsupported
-  // (diagnose: no findings). The core calls them only for spaces that capabilities() has.
-  virtual void inspect(Space space, const std::string& name, Handler<LockInfo> done);
-  virtual void list(Space space, Handler<std::vector<LockInfo>> done);
-  virtual void break_lock(Space space, const std::string& name, Handler<bool> done);
+  // (diagnose: no findings). The core calls them only for kinds that capabilities() has.
+  virtual void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done);
+  virtual void list(LockKind kind, Handler<std::vector<LockInfo>> done);
+  virtual void break_lock(LockKind kind, const std::string& name, Handler<bool> done);
   // Removes what the service remembers of names. In the same step it must check that no owner holds the lock, is about
   // to get it, or waits for it, and that its last token is old enough; it skips all other names. Later tokens of the
   // name must still be greater than the earlier ones. An acquire at the same time must end as if the name had never
@@ -229,9 +229,9 @@ class Backend {
 // The failure of an acquire of a semaphore that others use with another number of permits. Any thread.
 [[nodiscard]] Failure other_permits(const LockRequest& request, std::uint32_t theirs);
 
-// For services that keep one text for each owner: the holder, which has no control characters, and with Space::election
-// a line feed and the value. set_holder() reads it into what inspect() and list() answer, whose `space` is set. Any
-// thread.
+// For services that keep one text for each owner: the holder, which has no control characters, and with
+// LockKind::election a line feed and the value. set_holder() reads it into what inspect() and list() answer, whose
+// `space` is set. Any thread.
 [[nodiscard]] std::string holder_text(const LockRequest& request);
 void set_holder(LockInfo& info, std::string_view text);
 

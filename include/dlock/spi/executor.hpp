@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <dlock/clock.hpp>
-#include <dlock/task.hpp>
+#include <dlock/spi/task.hpp>
 
 namespace dlock {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <unordered_map>
 
-#include <dlock/backend.hpp>
-#include <dlock/backoff.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
 
 namespace dlock {
 

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include <dlock/executor.hpp>
+#include <dlock/spi/executor.hpp>
 
 namespace dlock {
 

@@ -4,7 +4,7 @@
 //
 //   class MyBackend : public dlock::TryBackend {
 //     void try_acquire(const dlock::LockRequest& request, TryHandler done) override;
-//     std::unique_ptr<dlock::Watch> watch(dlock::Space, const std::string& name, std::function<void()> changed)
+//     std::unique_ptr<dlock::Watch> watch(dlock::LockKind, const std::string& name, std::function<void()> changed)
 //     override;
 //     ...
 //   };
@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include <dlock/backend.hpp>
+#include <dlock/spi/backend.hpp>
 
 namespace dlock {
 
