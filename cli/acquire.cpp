@@ -37,19 +37,19 @@ std::optional<Held> take(const Client& client, const Arguments& arguments, const
   const std::string& name = arguments.names.front();
   switch (arguments.kind) {
     case LockKind::lock:
-      if (arguments.names.size() == 1) return as_held(client.lock(name).try_acquire_for(options.wait, options));
-      return as_held(client.multi_lock(arguments.names).try_acquire_for(options.wait, options));
+      if (arguments.names.size() == 1) return as_held(client.make_lock(name).try_acquire_for(options.wait, options));
+      return as_held(client.make_multi_lock(arguments.names).try_acquire_for(options.wait, options));
     case LockKind::read_write: {
-      ReadWriteLock lock = client.read_write_lock(name);
+      ReadWriteLock lock = client.make_read_write_lock(name);
       if (arguments.mode == Mode::exclusive) return as_held(lock.try_acquire_for(options.wait, options));
       return as_held(lock.try_acquire_shared_for(options.wait, options));
     }
     case LockKind::semaphore:
-      return as_held(client.semaphore(name, arguments.permits).try_acquire_for(options.wait, options));
+      return as_held(client.make_semaphore(name, arguments.permits).try_acquire_for(options.wait, options));
     case LockKind::election:
       break;
   }
-  return as_held(client.election(name).try_campaign_for(
+  return as_held(client.make_election(name).try_campaign_for(
       options.wait, {.value = arguments.value, .lease = options.lease, .cancel = options.cancel}));
 }
 

@@ -97,7 +97,7 @@ int leader(const Arguments& arguments, Inherited& inherited) {
   }
   const Client client = connect(service_url(arguments.url),
                                 {.label = "dlock", .observer = arguments.follow ? reporter_for(arguments) : nullptr});
-  const Election election = client.election(arguments.name());
+  const Election election = client.make_election(arguments.name());
   if (arguments.follow) {
     follow(election, arguments, inherited);
     return static_cast<int>(ExitCode::ok);

@@ -32,7 +32,7 @@ Client connect_to(const Arguments& arguments) {
 
 int status(const Arguments& arguments) {
   const Client client = connect_to(arguments);
-  (void)client.lock(arguments.name());  // says what is wrong with a name before anything is asked
+  (void)client.make_lock(arguments.name());  // says what is wrong with a name before anything is asked
   const LockInfo info = client.inspect(arguments.name(), arguments.kind);
   const auto taken = taken_at(info, client.capabilities());
   if (arguments.json) {
@@ -86,7 +86,7 @@ int break_lock(const Arguments& arguments) {
   }
   const Client client = connect_to(arguments);
   const std::string& name = arguments.name();
-  (void)client.lock(name);  // says what is wrong with a name before anything is asked
+  (void)client.make_lock(name);  // says what is wrong with a name before anything is asked
   if (!client.capabilities().can_break) cannot_break(client, name, arguments.kind);
   const bool broken = client.break_lock(name, arguments.kind);
   if (arguments.json) {
@@ -114,7 +114,7 @@ std::optional<bool> forget_one(const Client& client, const std::string& name, Lo
 
 int forget(const Arguments& arguments) {
   const Client client = connect_to(arguments);
-  for (const std::string& name : arguments.names) (void)client.lock(name);  // before anything is removed
+  for (const std::string& name : arguments.names) (void)client.make_lock(name);  // before anything is removed
   Json json = Json::array();
   ExitCode status = ExitCode::ok;
   const auto tell = [&](const std::string& name, bool forgotten) {

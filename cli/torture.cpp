@@ -105,7 +105,7 @@ Service look_at(const bench::UrlText& url, const std::string& lock, LockKind kin
         fmt::format("--kind: {}:// has no {} in this strategy", service.capabilities.backend, to_string(kind)));
   }
   const nanoseconds patience = 5 * std::min<nanoseconds>(time_in(url, "connect_timeout"), 2s);
-  const Lease held = client.lock(lock).acquire({.wait = patience});
+  const Lease held = client.make_lock(lock).acquire({.wait = patience});
   const TimePoint until = held.valid_until();
   if (until != TimePoint::max()) service.lease = until - LeaseClock::now();
   return service;

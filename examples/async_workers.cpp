@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   const std::string url = argc > 1 ? argv[1] : "memory://";
   try {
     const dlock::Client client = dlock::connect(url);
-    dlock::DistributedLock lock = client.lock("printer");
+    dlock::DistributedLock lock = client.make_lock("printer");
     take_turns(lock);
     lose_patience(lock);
     lose_the_lock(client, lock);

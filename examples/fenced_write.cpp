@@ -53,14 +53,14 @@ int main(int argc, char** argv) {
       return 0;
     }
 
-    dlock::DistributedLock lock = one.lock("accounts/42");
+    dlock::DistributedLock lock = one.make_lock("accounts/42");
     const dlock::Lease first = lock.acquire();
     write(accounts, "the first holder", 100, first);
 
     // Now the first holder is paused for a minute: swapped out, suspended, cut off. Its lease runs out, or an operator
     // breaks the lock, which comes to the same and needs no minute here.
     (void)two.break_lock("accounts/42");
-    dlock::DistributedLock same_lock = two.lock("accounts/42");
+    dlock::DistributedLock same_lock = two.make_lock("accounts/42");
     const dlock::Lease second = same_lock.acquire();
     write(accounts, "the second holder", 250, second);
 

@@ -37,7 +37,7 @@ class Follower {
 // Does a leader's work while it leads, and campaigns again when it does not, until it is stopped.
 void candidate(const std::stop_token& stop, const std::string& url, const std::string& address) {
   const dlock::Client client = dlock::connect(url, {.label = address});
-  client.election("scheduler").run(stop, {.value = address}, [&](const dlock::Lease& lease) {
+  client.make_election("scheduler").run(stop, {.value = address}, [&](const dlock::Lease& lease) {
     std::cout << address + " leads\n";
     while (lease.held() && !stop.stop_requested()) {
       // One step of the work, with lease.token() for what it writes to: see fenced_write.cpp.
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   try {
     Follower follower;
     const dlock::Client client = dlock::connect(url);
-    const dlock::Election election = client.election("scheduler");
+    const dlock::Election election = client.make_election("scheduler");
     const dlock::Observation observation =
         election.observe([&](const std::optional<dlock::Leader>& leader) { follower.see(leader); });
 

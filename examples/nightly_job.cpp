@@ -29,7 +29,7 @@ void wait_until(std::chrono::steady_clock::time_point time, const std::stop_toke
 
 void run_once(const dlock::Client& client, const std::string& host, const std::function<void()>& job) {
   const auto started = std::chrono::steady_clock::now();
-  dlock::DistributedLock lock = client.lock("nightly-report");
+  dlock::DistributedLock lock = client.make_lock("nightly-report");
   auto lease = lock.try_acquire();
   if (!lease) {
     std::cout << host << ": somebody else is on it\n";

@@ -43,7 +43,7 @@ class Cache {
 
 // The newest version there is, refreshed if what is in the cache is older. Answers whether this call refreshed it.
 bool use(const dlock::Client& client, Cache& cache, int newest) {
-  dlock::ReadWriteLock lock = client.read_write_lock("prices");
+  dlock::ReadWriteLock lock = client.make_read_write_lock("prices");
   int version = 0;
   {
     const std::shared_lock reading(lock);

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
       for (int host = 0; host < 8; ++host) {
         hosts.emplace_back([&, host] {
           const dlock::Client client = dlock::connect(url, {.label = "host" + std::to_string(host)});
-          dlock::Semaphore uploads = client.semaphore("uploads", permits);  // everybody gives the same number
+          dlock::Semaphore uploads = client.make_semaphore("uploads", permits);  // everybody gives the same number
           for (int i = 0; i < 5; ++i) {
             dlock::with_lock(uploads, {.wait = 30s}, [&](const dlock::Lease&) {
               const int now = ++under_way;
@@ -43,9 +43,9 @@ int main(int argc, char** argv) {
               << '\n';
 
     const dlock::Client client = dlock::connect(url);
-    const dlock::Lease one = client.semaphore("uploads", permits).acquire();
+    const dlock::Lease one = client.make_semaphore("uploads", permits).acquire();
     try {
-      (void)client.semaphore("uploads", permits + 1).acquire();
+      (void)client.make_semaphore("uploads", permits + 1).acquire();
     } catch (const dlock::Error& e) {
       std::cout << e.what() << '\n';
     }

@@ -23,7 +23,7 @@ struct Account {
 using Accounts = std::map<std::string, Account>;
 
 void move(const dlock::Client& client, Accounts& accounts, const std::string& from, const std::string& to, int amount) {
-  dlock::MultiLock both = client.multi_lock({"accounts/" + from, "accounts/" + to});
+  dlock::MultiLock both = client.make_multi_lock({"accounts/" + from, "accounts/" + to});
   dlock::with_lock(both, {.wait = 30s}, [&](const dlock::MultiLease& leases) {
     // Leases and tokens have the order in which the locks were named.
     const std::uint64_t from_token = leases.token(0).value();
@@ -54,10 +54,10 @@ int main(int argc, char** argv) {
 
     // All or nothing: where one account is taken, the other is not kept.
     const dlock::Client client = dlock::connect(url);
-    const dlock::Lease audit = client.lock("accounts/bob").acquire();
-    dlock::MultiLock both = client.multi_lock({"accounts/alice", "accounts/bob"});
+    const dlock::Lease audit = client.make_lock("accounts/bob").acquire();
+    dlock::MultiLock both = client.make_multi_lock({"accounts/alice", "accounts/bob"});
     std::cout << (both.try_acquire() ? "unexpected: got both" : "bob is being looked at") << '\n';
-    std::cout << (client.lock("accounts/alice").try_acquire() ? "alice is free" : "unexpected: alice is kept")
+    std::cout << (client.make_lock("accounts/alice").try_acquire() ? "alice is free" : "unexpected: alice is kept")
               << '\n';
   } catch (const dlock::Error& e) {
     std::cerr << "transfer: " << e.what() << '\n';

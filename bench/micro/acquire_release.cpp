@@ -51,17 +51,17 @@ void acquire_and_release(benchmark::State& state, dlock::DistributedLock& lock) 
 }
 
 void distinct_names(benchmark::State& state, const dlock::Client& client) {
-  dlock::DistributedLock lock = client.lock("distinct/" + std::to_string(state.thread_index()));
+  dlock::DistributedLock lock = client.make_lock("distinct/" + std::to_string(state.thread_index()));
   acquire_and_release(state, lock);
 }
 
 void one_name(benchmark::State& state, const dlock::Client& client) {
-  dlock::DistributedLock lock = client.lock("contended");
+  dlock::DistributedLock lock = client.make_lock("contended");
   acquire_and_release(state, lock);
 }
 
 void try_while_busy(benchmark::State& state, const dlock::Client& client) {
-  dlock::DistributedLock lock = client.lock("busy");
+  dlock::DistributedLock lock = client.make_lock("busy");
   const dlock::Lease holder = lock.acquire();
   for (auto _ : state) {
     if (lock.try_acquire()) state.SkipWithError("two holders of one lock");
@@ -73,7 +73,7 @@ void try_while_busy(benchmark::State& state, const dlock::Client& client) {
 void asynchronous(benchmark::State& state, const dlock::Client& client) {
   const auto at_once = static_cast<std::size_t>(state.range(0));
   std::vector<dlock::DistributedLock> locks;
-  for (std::size_t i = 0; i < at_once; ++i) locks.push_back(client.lock("asynchronous/" + std::to_string(i)));
+  for (std::size_t i = 0; i < at_once; ++i) locks.push_back(client.make_lock("asynchronous/" + std::to_string(i)));
   const UsedUp used_up(state);
   for (auto _ : state) {
     std::latch released(static_cast<std::ptrdiff_t>(at_once));

@@ -26,7 +26,7 @@ void held_leases(benchmark::State& state) {
     leases.reserve(count);
     const double before = allocated_bytes();
     for (std::size_t i = 0; i < count; ++i) {
-      leases.push_back(client.lock("footprint/held/" + std::to_string(i)).acquire());
+      leases.push_back(client.make_lock("footprint/held/" + std::to_string(i)).acquire());
     }
     state.counters["bytes_per_lease"] = (allocated_bytes() - before) / static_cast<double>(count);
   }
@@ -35,7 +35,7 @@ void held_leases(benchmark::State& state) {
 void waiting_acquires(benchmark::State& state) {
   for (auto _ : state) {
     const dlock::Client client = dlock::connect("memory://");
-    dlock::DistributedLock lock = client.lock("footprint/waiting");
+    dlock::DistributedLock lock = client.make_lock("footprint/waiting");
     const dlock::Lease holder = lock.acquire();
     const double before = allocated_bytes();
     for (std::size_t i = 0; i < count; ++i) lock.async_acquire({}, [](std::error_code, dlock::Lease) {});

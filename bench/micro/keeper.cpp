@@ -28,7 +28,7 @@ void renew_10000_leases(benchmark::State& state) {
     std::vector<dlock::Lease> leases;
     leases.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-      leases.push_back(client.lock("keeper/" + std::to_string(i)).acquire());
+      leases.push_back(client.make_lock("keeper/" + std::to_string(i)).acquire());
     }
     const auto wall_before = std::chrono::steady_clock::now();
     const auto before = processor_time();

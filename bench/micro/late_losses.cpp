@@ -91,12 +91,12 @@ void late_losses(benchmark::State& state) {
     // Goes first: what it makes lost then is counted no more.
     const dlock::Client client = dlock::connect("memory://", {.observer = std::make_shared<SlowObserver>()});
     for (std::size_t i = 0; i < count; ++i) {
-      kept.emplace_back(client.lock("late/kept/" + std::to_string(i)).acquire({.lease = lease}));
+      kept.emplace_back(client.make_lock("late/kept/" + std::to_string(i)).acquire({.lease = lease}));
     }
     std::vector<std::jthread> callers;
     for (std::size_t i = 0; i < busy_callers; ++i) {
       callers.emplace_back(
-          [lock = client.lock("late/busy/" + std::to_string(i))](const std::stop_token& stop) mutable {
+          [lock = client.make_lock("late/busy/" + std::to_string(i))](const std::stop_token& stop) mutable {
             while (!stop.stop_requested()) (void)lock.acquire().release();
           });
     }
@@ -104,7 +104,7 @@ void late_losses(benchmark::State& state) {
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() < begin + observed) {
       const std::string name = "late/fixed/" + std::to_string(fixed.size());
-      fixed.emplace_back(client.lock(name).acquire({.lease = lease, .renew = false}));
+      fixed.emplace_back(client.make_lock(name).acquire({.lease = lease, .renew = false}));
       std::this_thread::sleep_for(1ms);
     }
     const dlock::Stats after = client.stats();

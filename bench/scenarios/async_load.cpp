@@ -23,7 +23,7 @@ AsyncLoad::AsyncLoad(const Target& target, std::size_t count)
     : started_(count), client_(target.connect(count, {.response_timeout = response_timeout})) {
   locks_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    locks_.push_back(client_->lock(lock_name("outstanding/" + std::to_string(i))));
+    locks_.push_back(client_->make_lock(lock_name("outstanding/" + std::to_string(i))));
   }
 }
 

@@ -22,7 +22,7 @@ constexpr std::chrono::seconds longest_warm_up{3};
 // of what a program that calls acquire() waits for, and a thread can simply sleep while it holds the lock. The threads
 // do not disturb each other, since all but one or two of them are asleep.
 Crowd::Work contender(Relay& relay, const Client& client, std::size_t index) {
-  const auto lock = std::make_shared<DistributedLock>(client.lock(lock_name("contention")));
+  const auto lock = std::make_shared<DistributedLock>(client.make_lock(lock_name("contention")));
   return [&relay, lock, index](const std::stop_token& stop) {
     relay.ask(index, Clock::now());
     Lease lease = lock->acquire({.cancel = stop});

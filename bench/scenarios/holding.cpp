@@ -71,7 +71,7 @@ class Bundle {
   // False: a stop was requested before all were taken.
   bool acquire() {
     for (std::size_t i = 0; i < leases_.size() && answers_.begin(stop_); ++i) {
-      client_.lock(lock_name("holding/" + std::to_string(i)))
+      client_.make_lock(lock_name("holding/" + std::to_string(i)))
           .async_acquire({.cancel = stop_}, [this, i](std::error_code ec, Lease lease) {
             leases_[i] = std::move(lease);
             const bool failed = ec && !(ec == errc::cancelled && stop_.stop_requested());

@@ -22,7 +22,7 @@ constexpr std::chrono::microseconds mean_hold{1000};
 Crowd::Work caller(const Client& client, const Zipf& names, std::size_t index) {
   const auto random = std::make_shared<Random>(index);
   return [&client, &names, random](const std::stop_token& stop) {
-    DistributedLock lock = client.lock(lock_name("mix/" + std::to_string(names(*random))));
+    DistributedLock lock = client.make_lock(lock_name("mix/" + std::to_string(names(*random))));
     const auto start = Clock::now();
     Lease lease = lock.acquire({.cancel = stop});
     const Clock::duration waited = Clock::now() - start;

@@ -19,7 +19,7 @@ void release(Lease& lease) {
 
 std::chrono::milliseconds granted_lease(const Client& client, const std::string& name, const AcquireOptions& options) {
   std::chrono::duration<double> safe{0};
-  DistributedLock lock = client.lock(name);
+  DistributedLock lock = client.make_lock(name);
   for (int i = 0; i < 3; ++i) {
     Lease lease = lock.acquire(options);
     const TimePoint now = boottime_clock()->now();
@@ -33,7 +33,7 @@ std::chrono::milliseconds granted_lease(const Client& client, const std::string&
 }
 
 Crowd::Work dlock_pairs(const Client& client, const std::string& name, const std::stop_token& stop) {
-  const auto lock = std::make_shared<DistributedLock>(client.lock(name));
+  const auto lock = std::make_shared<DistributedLock>(client.make_lock(name));
   Crowd::Work work = [lock](const std::stop_token& cancel) {
     const auto start = Clock::now();
     Lease lease = lock->acquire({.cancel = cancel});

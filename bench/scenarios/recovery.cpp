@@ -54,7 +54,7 @@ Terms terms_for(const Target& target) {
 // An acquire that another thread waits for.
 class Waiter {
  public:
-  explicit Waiter(const Client& client, const std::string& name) : lock_(client.lock(name)) {
+  explicit Waiter(const Client& client, const std::string& name) : lock_(client.make_lock(name)) {
     lock_.async_acquire({.cancel = cancel_.get_token()}, [shared = shared_](std::error_code ec, Lease lease) {
       const auto now = Clock::now();
       const std::scoped_lock lock(shared->mutex);

@@ -37,7 +37,7 @@ void add_waits(Collector& collector, const Window& window) {
 // Whether a call reads is thrown with dice that fall alike in each run.
 MakeWork readers_and_writers(int percentage) {
   return [percentage](const Client& client, std::size_t caller) -> Crowd::Work {
-    const auto lock = std::make_shared<ReadWriteLock>(client.read_write_lock(lock_name("sharing/all")));
+    const auto lock = std::make_shared<ReadWriteLock>(client.make_read_write_lock(lock_name("sharing/all")));
     const auto random = std::make_shared<Random>(caller);
     return [lock, random, percentage](const std::stop_token& stop) {
       const bool reads = uniform(*random) * 100 < percentage;
@@ -54,7 +54,7 @@ MakeWork readers_and_writers(int percentage) {
 MakeWork writer_and_readers() {
   const auto reads = std::make_shared<std::atomic<std::uint64_t>>(0);
   return [reads](const Client& client, std::size_t caller) -> Crowd::Work {
-    const auto lock = std::make_shared<ReadWriteLock>(client.read_write_lock(lock_name("sharing/writer")));
+    const auto lock = std::make_shared<ReadWriteLock>(client.make_read_write_lock(lock_name("sharing/writer")));
     if (caller > 0) {
       return [lock, reads](const std::stop_token& stop) -> std::optional<Clock::duration> {
         Lease lease = lock->acquire_shared({.cancel = stop});
@@ -76,7 +76,7 @@ MakeWork writer_and_readers() {
 }
 
 Crowd::Work permit_pairs(const Client& client, std::size_t /*caller*/) {
-  const auto semaphore = std::make_shared<Semaphore>(client.semaphore(lock_name("sharing/permits"), permits));
+  const auto semaphore = std::make_shared<Semaphore>(client.make_semaphore(lock_name("sharing/permits"), permits));
   return [semaphore](const std::stop_token& stop) {
     const auto start = Clock::now();
     Lease permit = semaphore->acquire({.cancel = stop});

@@ -76,7 +76,7 @@ void try_a_lock(const Target& target, std::chrono::seconds limit) {
   const std::string share = std::to_string(std::chrono::milliseconds(limit).count() / waits) + "ms";
   for (const char* each : {"connect_timeout", "response_timeout", "close_timeout"}) url.set(each, share);
   const Client client = dlock::connect(url.text());
-  DistributedLock lock = client.lock(std::string(lock_names) + "reachable");
+  DistributedLock lock = client.make_lock(std::string(lock_names) + "reachable");
   auto lease = lock.try_acquire();
   if (!lease) throw Error(errc::protocol, client.url() + ": a lock with a new name is already held");
   (void)lease->release();  // a lease that was lost meanwhile shows in the measurements

@@ -10,7 +10,7 @@ int main() {
     dlock::register_backend("table", example::make_table_backend(std::make_shared<example::LockTable>()));
 
     const dlock::Client client = dlock::connect("table://");
-    dlock::DistributedLock lock = client.lock("orders/42");
+    dlock::DistributedLock lock = client.make_lock("orders/42");
     const dlock::Lease lease = lock.acquire();
     std::cout << "held: " << std::boolalpha << lease.held() << '\n';
     std::cout << "another try: " << (lock.try_acquire() ? "granted" : "busy") << '\n';

@@ -1,7 +1,7 @@
 // Client: a connection to one lock service, shared by all locks made from it.
 //
 //   dlock::Client client = dlock::connect("file:///run/lock/myapp");
-//   dlock::DistributedLock lock = client.lock("nightly-report");
+//   dlock::DistributedLock lock = client.make_lock("nightly-report");
 //
 // A process normally has one client per service. Each has one engine thread, which renews leases, watches for loss and
 // runs handlers. All functions may be called from any thread, except move and destruction. On a moved-from client only
@@ -48,28 +48,28 @@ class Client {
 
   // A lock of that name. Sends nothing. Throws Error(invalid_argument) unless the name is UTF-8 of 1..512 bytes without
   // control characters. dlock compares names byte by byte and never interprets them. A lock works only during the
-  // lifetime of its client, so connect(url).lock(name) does not compile: keep the client.
-  [[nodiscard]] DistributedLock lock(std::string name) const&;
+  // lifetime of its client, so connect(url).make_lock(name) does not compile: keep the client.
+  [[nodiscard]] DistributedLock make_lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
-  DistributedLock lock(std::string name) const&& = delete;
+  DistributedLock make_lock(std::string name) const&& = delete;
   // Several locks as one; see multi_lock.hpp. Sends nothing. Throws Error(invalid_argument) for an invalid name, the
   // same name twice, or no name.
-  [[nodiscard]] MultiLock multi_lock(std::vector<std::string> names) const&;
+  [[nodiscard]] MultiLock make_multi_lock(std::vector<std::string> names) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
-  MultiLock multi_lock(std::vector<std::string> names) const&& = delete;
+  MultiLock make_multi_lock(std::vector<std::string> names) const&& = delete;
 
   // The same for the other kinds of locks; see read_write_lock.hpp, semaphore.hpp and election.hpp. Each kind has its
   // own names. Also throws Error(unsupported) if the backend has no such locks (see Capabilities).
-  [[nodiscard]] ReadWriteLock read_write_lock(std::string name) const&;
+  [[nodiscard]] ReadWriteLock make_read_write_lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
-  ReadWriteLock read_write_lock(std::string name) const&& = delete;
+  ReadWriteLock make_read_write_lock(std::string name) const&& = delete;
   // Also throws Error(invalid_argument) unless permits is 1..2^31-1.
-  [[nodiscard]] Semaphore semaphore(std::string name, std::int64_t permits) const&;
+  [[nodiscard]] Semaphore make_semaphore(std::string name, std::int64_t permits) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
-  Semaphore semaphore(std::string name, std::int64_t permits) const&& = delete;
-  [[nodiscard]] Election election(std::string name) const&;
+  Semaphore make_semaphore(std::string name, std::int64_t permits) const&& = delete;
+  [[nodiscard]] Election make_election(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
-  Election election(std::string name) const&& = delete;
+  Election make_election(std::string name) const&& = delete;
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
   [[nodiscard]] Stats stats() const noexcept;

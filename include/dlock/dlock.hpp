@@ -4,7 +4,7 @@
 //
 //   int main() {
 //     dlock::Client client = dlock::connect("file:///tmp/myapp");
-//     dlock::DistributedLock lock = client.lock("orders/42");
+//     dlock::DistributedLock lock = client.make_lock("orders/42");
 //     if (auto lease = lock.try_acquire_for(std::chrono::seconds(2))) {
 //       // ... work while lease->held(), passing lease->token() to whatever the lock protects
 //     }

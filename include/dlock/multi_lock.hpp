@@ -1,6 +1,6 @@
 // MultiLock: several locks as one, of one client or of several.
 //
-//   dlock::MultiLock both = client.multi_lock({"accounts/1", "accounts/2"});  // nothing is sent yet
+//   dlock::MultiLock both = client.make_multi_lock({"accounts/1", "accounts/2"});  // nothing is sent yet
 //   dlock::MultiLease leases = both.acquire({.wait = 5s});                     // both, or none; throws dlock::Error
 //   transfer(leases.token(0), leases.token(1));                                // in the order of the names
 //   std::scoped_lock guard(both);                                              // it is a Cpp17TimedLockable, too
@@ -52,7 +52,7 @@ class MultiLockImpl;
 
 class MultiLock {
  public:
-  // Locks of one or several clients, of any backends. Client::multi_lock() does the same for names of one client.
+  // Locks of one or several clients, of any backends. Client::make_multi_lock() does the same for names of one client.
   // Throws Error(invalid_argument) if there are no locks, or if two are the same lock: one name, and clients of the
   // same service. It ignores parameters of the URL, so the same name under two prefixes of one server counts as the
   // same lock. Releases the leases that lock() left in the locks, and ignores their defaults.

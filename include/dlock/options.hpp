@@ -1,7 +1,7 @@
 // Options of a client and of one acquire. Aggregates, made for designated initialisers:
 //
 //   auto client = dlock::connect(url, {.label = "billing", .lease = 10s});
-//   auto lease = client.lock("orders/42").acquire({.wait = 5s, .cancel = stop_token});
+//   auto lease = client.make_lock("orders/42").acquire({.wait = 5s, .cancel = stop_token});
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // RecursiveLock: a lock that its holding thread may acquire again, over any backend.
 //
-//   dlock::RecursiveLock lock(client.lock("orders/42"));
+//   dlock::RecursiveLock lock(client.make_lock("orders/42"));
 //   std::lock_guard outer(lock);
 //   { std::lock_guard inner(lock); }      // same thread: only the count moves, nothing is sent
 //

@@ -1,7 +1,7 @@
 // Semaphore: a name that a limited number of owners may hold at the same time. A permit is a Lease: it has an owner,
 // dlock renews it, and it becomes free when its holder dies.
 //
-//   dlock::Semaphore uploads = client.semaphore("uploads", 8);  // nothing is sent yet
+//   dlock::Semaphore uploads = client.make_semaphore("uploads", 8);  // nothing is sent yet
 //   dlock::Lease permit = uploads.acquire();                     // waits while all 8 are taken
 //
 //   permits taken      | acquire()                         | release() of a permit

@@ -156,7 +156,7 @@ TEST_F(Query, RunWarnsOfABackendThatKeepsNobodyElseOut) {
 // Locked in 2024, by their tokens.
 void use_long_ago(const std::string& url, const std::vector<std::string>& names) {
   const Client client = connect(url, {.clock = std::make_shared<ManualClock>()});
-  for (const std::string& name : names) EXPECT_TRUE(client.lock(name).acquire().release());
+  for (const std::string& name : names) EXPECT_TRUE(client.make_lock(name).acquire().release());
 }
 
 TEST_F(Query, ForgetRemovesNames) {

@@ -67,7 +67,7 @@ void warm_up(const std::string& url) {
   const Client client = connect(url);
   std::vector<std::jthread> threads;
   for (int i = 0; i < callers; ++i) {
-    threads.emplace_back([&, lock = client.lock("warm-up/" + std::to_string(i))]() mutable {
+    threads.emplace_back([&, lock = client.make_lock("warm-up/" + std::to_string(i))]() mutable {
       std::error_code error;
       while (!error && std::chrono::steady_clock::now() < end) (void)lock.acquire({}, error);
     });

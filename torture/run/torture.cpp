@@ -189,13 +189,13 @@ class Run {
       Lease lease;
       switch (setup_.lock_kind) {
         case LockKind::read_write:
-          lease = client.read_write_lock(lock).acquire(options, ec);
+          lease = client.make_read_write_lock(lock).acquire(options, ec);
           break;
         case LockKind::semaphore:
-          lease = client.semaphore(lock, setup_.permits).acquire(options, ec);
+          lease = client.make_semaphore(lock, setup_.permits).acquire(options, ec);
           break;
         default:
-          lease = client.lock(lock).acquire(options, ec);
+          lease = client.make_lock(lock).acquire(options, ec);
       }
       note({.kind = Kind::probed,
             .lock = lock,

@@ -125,9 +125,9 @@ void Contender::turn() {
 
 Lease Contender::acquire(const Turn& turn, const AcquireOptions& options, std::error_code& ec) {
   const std::string& name = plan_.locks[turn.lock];
-  if (plan_.lock_kind == LockKind::semaphore) return client_.semaphore(name, plan_.permits).acquire(options, ec);
-  if (plan_.lock_kind != LockKind::read_write) return client_.lock(name).acquire(options, ec);
-  ReadWriteLock lock = client_.read_write_lock(name);
+  if (plan_.lock_kind == LockKind::semaphore) return client_.make_semaphore(name, plan_.permits).acquire(options, ec);
+  if (plan_.lock_kind != LockKind::read_write) return client_.make_lock(name).acquire(options, ec);
+  ReadWriteLock lock = client_.make_read_write_lock(name);
   return turn.mode == Mode::shared ? lock.acquire_shared(options, ec) : lock.acquire(options, ec);
 }
 

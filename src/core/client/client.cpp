@@ -52,13 +52,13 @@ Client::~Client() {
   if (core_) core_->close();
 }
 
-DistributedLock Client::lock(std::string name) const& {
+DistributedLock Client::make_lock(std::string name) const& {
   require_good_name(name);
   const auto& shard = core_->shard_of(name);
   return DistributedLock(std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name)}));
 }
 
-ReadWriteLock Client::read_write_lock(std::string name) const& {
+ReadWriteLock Client::make_read_write_lock(std::string name) const& {
   require_good_name(name);
   require(LockKind::read_write);
   const auto& shard = core_->shard_of(name);
@@ -66,7 +66,7 @@ ReadWriteLock Client::read_write_lock(std::string name) const& {
       std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name), LockKind::read_write}));
 }
 
-Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {
+Semaphore Client::make_semaphore(std::string name, std::int64_t permits) const& {
   require_good_name(name);
   require(LockKind::semaphore);
   if (permits < 1 || permits > std::numeric_limits<std::int32_t>::max()) {
@@ -78,7 +78,7 @@ Semaphore Client::semaphore(std::string name, std::int64_t permits) const& {
       detail::LockPlace{shard, std::move(name), LockKind::semaphore, static_cast<std::uint32_t>(permits)}));
 }
 
-Election Client::election(std::string name) const& {
+Election Client::make_election(std::string name) const& {
   require_good_name(name);
   require(LockKind::election);
   const auto& shard = core_->shard_of(name);
@@ -93,10 +93,10 @@ void Client::require(LockKind kind) const {
   throw Error(errc::unsupported, what + " has no " + std::string(to_string(kind)) + "s");
 }
 
-MultiLock Client::multi_lock(std::vector<std::string> names) const& {
+MultiLock Client::make_multi_lock(std::vector<std::string> names) const& {
   std::vector<DistributedLock> locks;
   locks.reserve(names.size());
-  for (std::string& name : names) locks.push_back(lock(std::move(name)));
+  for (std::string& name : names) locks.push_back(make_lock(std::move(name)));
   return MultiLock(std::move(locks));
 }
 

@@ -129,7 +129,7 @@ void EtcdFixture::kill_session(Client& client) {
   if (way == mortal_.end()) throw std::logic_error("this client was not made to die");
   // Which session it has shows by a key that it makes: <prefix><name>/<lease>.<owner>.
   constexpr const char* mark = "dlock-conformance/doomed";
-  const Lease lease = client.lock(mark).acquire({.wait = guard()});
+  const Lease lease = client.make_lock(mark).acquire({.wait = guard()});
   // While it is sure to be there: once cut off, the session ends by itself, too.
   const std::vector<std::string> own = keys(LockKind::lock, mark);
   if (own.empty()) throw std::runtime_error("the session to be ended has no key");

@@ -54,7 +54,7 @@ Pace try_out(const std::string& url, const dlock::Capabilities& its) {
       url, {.lease = std::clamp<std::chrono::nanoseconds>(conformance::short_session(), its.min_lease, its.max_lease)});
   Pace pace;
   const auto take_one = [&] {
-    if (auto lease = client.lock("dlock-conformance/try-out").try_acquire()) {
+    if (auto lease = client.make_lock("dlock-conformance/try-out").try_acquire()) {
       if (its.lease_kind == LeaseKind::session) pace.kept = lease->valid_until() - LeaseClock::now();
       (void)lease->release();
     }

@@ -39,7 +39,7 @@ constexpr int turns_to_settle = 2;
 void engine_turn(Client& client) {
   std::stop_source cancelled;
   cancelled.request_stop();
-  DistributedLock nothing = client.lock("dlock-conformance/engine-turn");
+  DistributedLock nothing = client.make_lock("dlock-conformance/engine-turn");
   const auto turned = std::make_shared<Event>();
   nothing.async_acquire({.cancel = cancelled.get_token()},
                         [turned](std::error_code /*ec*/, const Lease& /*lease*/) { turned->set(); });

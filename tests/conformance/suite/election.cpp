@@ -44,8 +44,8 @@ Lease lead(Election& election, CampaignOptions options) {
 }  // namespace
 
 TEST_P(ElectionContract, C01_OneLeadsAndAllSeeItsValue) {
-  Election one = client({.label = "one"}).election(name());
-  Election two = client({.label = "two"}).election(name());
+  Election one = client({.label = "one"}).make_election(name());
+  Election two = client({.label = "two"}).make_election(name());
   EXPECT_EQ(two.leader(), std::nullopt);
   Lease leading = lead(one, {.value = "10.0.0.7:80"});
   EXPECT_FALSE(two.try_campaign({.value = "10.0.0.8:80"}).has_value());
@@ -72,7 +72,7 @@ TEST_P(ElectionContract, C01_RunNeverOverlapsAndEndsWhenItIsStopped) {
     std::vector<Thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&, i] {
-        Election election = (i % 2 == 0 ? first : second).election(name());
+        Election election = (i % 2 == 0 ? first : second).make_election(name());
         election.run(stop.get_token(), [&](const Lease& lease) {
           if (inside.fetch_add(1) != 0 || !lease.held()) wrong.fetch_add(1);
           std::this_thread::yield();
@@ -87,12 +87,12 @@ TEST_P(ElectionContract, C01_RunNeverOverlapsAndEndsWhenItIsStopped) {
   EXPECT_EQ(wrong.load(), 0);
   await_no_residue(name());
   // An attempt that was under way may have come to lead, and gives that back.
-  while (first.election(name()).leader()) std::this_thread::yield();
+  while (first.make_election(name()).leader()) std::this_thread::yield();
 }
 
 TEST_P(ElectionContract, C03_WhoLosesTheLeadIsAskedToStopAndCampaignsAgain) {
   DLOCK_NEEDS(kill_hold);
-  Election election = client().election(name());
+  Election election = client().make_election(name());
   Event led;
   std::stop_source stop;
   const Thread candidate([&] {
@@ -112,10 +112,10 @@ TEST_P(ElectionContract, C03_WhoLosesTheLeadIsAskedToStopAndCampaignsAgain) {
 TEST_P(ElectionContract, C07_WhenALeaderDiesTheNextOneLeadsAndIsSeen) {
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
-  Election dying = client().election(name());
-  Election living = client().election(name());
+  Election dying = client().make_election(name());
+  Election living = client().make_election(name());
   Seen seen;
-  const Observation observation = seen.observe(client().election(name()));
+  const Observation observation = seen.observe(client().make_election(name()));
   {  // observers that have to ask may miss who leads for a moment
     const Lease leading = lead(dying, {.value = "dying", .lease = lease()});
     pass_until(seen.leader("dying"), "a leader is not seen");
@@ -135,10 +135,10 @@ TEST_P(ElectionContract, C07_WhenALeaderDiesTheNextOneLeadsAndIsSeen) {
 
 TEST_P(ElectionContract, C12_ObserversSeeWhoComesAndGoes) {
   Client& candidates = client();
-  Election one = candidates.election(name());
-  Election two = candidates.election(name());
+  Election one = candidates.make_election(name());
+  Election two = candidates.make_election(name());
   Seen seen;
-  const Observation observation = seen.observe(client().election(name()));
+  const Observation observation = seen.observe(client().make_election(name()));
   seen.nobody().wait("an observer is not told that nobody leads");
   for (int round = 0; round < 3; ++round) {
     Election& election = round % 2 == 0 ? one : two;
@@ -151,9 +151,9 @@ TEST_P(ElectionContract, C12_ObserversSeeWhoComesAndGoes) {
 
 TEST_P(ElectionContract, C12_AnObserverThatWasCutOffSeesTheNewest) {
   DLOCK_NEEDS(cut);
-  Election election = client().election(name());
+  Election election = client().make_election(name());
   Seen seen;
-  const Observation observation = seen.observe(client(impatient(), Link::disturbed).election(name()));
+  const Observation observation = seen.observe(client(impatient(), Link::disturbed).make_election(name()));
   std::optional<Lease> leading = lead(election, {.value = "before"});
   seen.leader("before").wait("a leader is not seen");
   fixture().cut();
@@ -164,7 +164,7 @@ TEST_P(ElectionContract, C12_AnObserverThatWasCutOffSeesTheNewest) {
 }
 
 TEST_P(ElectionContract, C12_AnObserverIsToldNothingAfterItsEnd) {
-  Election election = client().election(name());
+  Election election = client().make_election(name());
   Seen ended;
   Seen other;
   std::optional<Observation> observation(ended.observe(election));
@@ -179,7 +179,7 @@ TEST_P(ElectionContract, C12_AnObserverIsToldNothingAfterItsEnd) {
 TEST_P(ElectionContract, C14_ValuesAreData) {
   DLOCK_APPLIES_IF(caps().can_inspect, "locks cannot be inspected");
   Client& asking = client();
-  Election election = asking.election(name());
+  Election election = asking.make_election(name());
   for (const std::string& value :
        {std::string(), std::string("a\\b'\"$1:{x}%;--"), std::string("Ünï 鍵 🔒"), std::string(1024, 'x')}) {
     const Lease leading = lead(election, {.value = value});
@@ -192,7 +192,7 @@ TEST_P(ElectionContract, C14_ValuesAreData) {
 }
 
 TEST_P(ElectionContract, C14_ValuesThatAreNoGoodLeaveNothing) {
-  Election election = client().election(name());
+  Election election = client().make_election(name());
   for (const std::string& value : {std::string(1025, 'x'), std::string("a\nb"), std::string("\xff")}) {
     std::error_code error;
     EXPECT_FALSE(election.campaign({.value = value}, error).has_value());

@@ -108,18 +108,18 @@ struct Kind {
   static const std::vector<Kind> all{
       {"", LockKind::lock,
        [](const Client& client, const std::string& name) {
-         return std::make_unique<ExclusiveLock<DistributedLock>>(client.lock(name));
+         return std::make_unique<ExclusiveLock<DistributedLock>>(client.make_lock(name));
        }},
       {"to_write", LockKind::read_write,
        [](const Client& client, const std::string& name) {
-         return std::make_unique<ExclusiveLock<ReadWriteLock>>(client.read_write_lock(name));
+         return std::make_unique<ExclusiveLock<ReadWriteLock>>(client.make_read_write_lock(name));
        }},
       {"one_permit", LockKind::semaphore,
        [](const Client& client, const std::string& name) {
-         return std::make_unique<ExclusiveLock<Semaphore>>(client.semaphore(name, 1));
+         return std::make_unique<ExclusiveLock<Semaphore>>(client.make_semaphore(name, 1));
        }},
       {"to_lead", LockKind::election, [](const Client& client, const std::string& name) {
-         return std::make_unique<ExclusiveLock<Candidate>>(Candidate(client.election(name)));
+         return std::make_unique<ExclusiveLock<Candidate>>(Candidate(client.make_election(name)));
        }}};
   return all;
 }

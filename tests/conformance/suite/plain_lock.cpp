@@ -51,7 +51,7 @@ void PrintTo(const Adapter& adapter, std::ostream* out) {
 
 std::unique_ptr<AnyLock> PlainLock::make(const std::string& name, const AcquireOptions& options,
                                          ClientOptions client_options, Link link) {
-  DistributedLock lock = client(std::move(client_options), link).lock(name);
+  DistributedLock lock = client(std::move(client_options), link).make_lock(name);
   lock.set_defaults(options);
   return std::get<1>(GetParam()).make(std::move(lock));
 }

@@ -12,7 +12,7 @@ DLOCK_CONFORMANCE_TESTS(reentrancy)
 
 TEST_P(Contract, C16_AHolderDoesNotEnterTwice) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
-  DistributedLock lock = client().lock(name());
+  DistributedLock lock = client().make_lock(name());
   const Lease lease = lock.acquire({.wait = guard()});
   EXPECT_FALSE(lock.try_acquire().has_value());
   EXPECT_FALSE(lock.try_lock());
@@ -20,7 +20,7 @@ TEST_P(Contract, C16_AHolderDoesNotEnterTwice) {
 
 TEST_P(ClientContract, C16_LockingTwiceOnOneThreadIsRefused) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
-  DistributedLock lock = client().lock(name());
+  DistributedLock lock = client().make_lock(name());
   ASSERT_TRUE(lock.try_lock());
   EXPECT_FALSE(lock.try_lock());
   try {
@@ -35,7 +35,7 @@ TEST_P(ClientContract, C16_LockingTwiceOnOneThreadIsRefused) {
 
 TEST_P(ClientContract, C16_ARecursiveLockCountsForItsThread) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
-  RecursiveLock lock(client().lock(name()));
+  RecursiveLock lock(client().make_lock(name()));
   lock.lock();
   const FencingToken token = lock.lease().token();
   lock.lock();
@@ -56,7 +56,7 @@ TEST_P(ClientContract, C16_ARecursiveLockCountsForItsThread) {
 
 TEST_P(ClientContract, C16_ARecursiveLockKeepsOtherThreadsOut) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
-  RecursiveLock lock(client().lock(name()));
+  RecursiveLock lock(client().make_lock(name()));
   const std::scoped_lock guarded(lock);
   bool entered = true;
   std::size_t count = 1;
@@ -75,7 +75,7 @@ TEST_P(ClientContract, C16_ARecursiveLockKeepsTheDefaultsOfTheLockThatItWraps) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   step_time_if_possible();
   const auto half = std::max(lease() / 2, caps().min_lease);
-  DistributedLock inner = client().lock(name());
+  DistributedLock inner = client().make_lock(name());
   inner.set_defaults({.lease = half, .renew = false});
   RecursiveLock lock(std::move(inner));
   lock.lock();
@@ -89,7 +89,7 @@ TEST_P(ClientContract, C16_ARecursiveLockSaysWhenItsLeaseWasLost) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
-  DistributedLock inner = client().lock(name());
+  DistributedLock inner = client().make_lock(name());
   inner.set_defaults(renewed());
   RecursiveLock lock(std::move(inner));
   lock.lock();

@@ -121,7 +121,7 @@ TEST_P(Contract, C13_DestroyingALeaseOfAStalledServiceIsBounded) {
 TEST_P(Contract, C13_UnlockingAStalledServiceIsBounded) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "plain locks show it");
   DLOCK_NEEDS(stall);
-  DistributedLock lock = client(impatient(), Link::disturbed).lock(name());
+  DistributedLock lock = client(impatient(), Link::disturbed).make_lock(name());
   lock.lock();
   fixture().stall();
   const TimePoint start = now();

@@ -18,7 +18,7 @@ DLOCK_CONFORMANCE_TESTS(several)
 TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   const std::vector<std::string> names{name("c"), name("a"), name("b")};
-  MultiLock all = client().multi_lock(names);
+  MultiLock all = client().make_multi_lock(names);
   Lock& others = lock_of(client(), name("c"));
   {
     const Lease last = take(others);
@@ -52,7 +52,7 @@ TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
     for (std::size_t i = 0; i < contenders; ++i) {
       threads.emplace_back([&, i] {
         MultiLock both =
-            i % 2 == 0 ? one.multi_lock({name("a"), name("b")}) : two.multi_lock({name("b"), name("a")});
+            i % 2 == 0 ? one.make_multi_lock({name("a"), name("b")}) : two.make_multi_lock({name("b"), name("a")});
         for (int round = 0; round < times; ++round) {
           std::error_code error;
           const MultiLease leases = both.acquire({.wait = guard()}, error);
@@ -72,7 +72,7 @@ TEST_P(Contract, C03_TheLossOfOneOfSeveralLocksIsSignalledAndTheOthersAreGivenBa
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
-  MultiLock both = client().multi_lock({name("a"), name("b")});
+  MultiLock both = client().make_multi_lock({name("a"), name("b")});
   struct Ended {
     MultiLease leases;
     Event event;

@@ -73,7 +73,7 @@ TEST_P(ReadWriteContract, C01_NobodyReadsWhatIsBeingWritten) {
     std::vector<Thread> threads;
     for (int i = 0; i < 6; ++i) {
       threads.emplace_back([&, i] {
-        ReadWriteLock lock = (i % 2 == 0 ? first : second).read_write_lock(name());
+        ReadWriteLock lock = (i % 2 == 0 ? first : second).make_read_write_lock(name());
         for (int round = 0; round < 8; ++round) {
           if (i % 3 == 0) {
             const Lease writing = lock.acquire({.wait = guard()});
@@ -186,7 +186,7 @@ TEST_P(ReadWriteContract, C11_AWriterIsNotKeptOutByReadersWhoComeAndGo) {
   std::vector<Thread> readers;
   for (int i = 0; i < 3; ++i) {
     readers.emplace_back([&] {
-      ReadWriteLock lock = shared.read_write_lock(name());
+      ReadWriteLock lock = shared.make_read_write_lock(name());
       while (!done) {
         const Lease reading = read(lock);
         reads.fetch_add(1);
@@ -289,7 +289,7 @@ TEST_P(PermitContract, C01_NoMoreThanAllPermitsAreOut) {
     std::vector<Thread> threads;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&, i] {
-        Semaphore semaphore = (i % 2 == 0 ? first : second).semaphore(name(), permits);
+        Semaphore semaphore = (i % 2 == 0 ? first : second).make_semaphore(name(), permits);
         for (int round = 0; round < 8; ++round) {
           const Lease permit = take(semaphore);
           if (inside.fetch_add(1) >= permits || !permit.held()) wrong.fetch_add(1);
@@ -301,7 +301,7 @@ TEST_P(PermitContract, C01_NoMoreThanAllPermitsAreOut) {
   }
   EXPECT_EQ(wrong.load(), 0);
   // Nothing is left behind: all of them can be had at once.
-  Semaphore semaphore = first.semaphore(name(), permits);
+  Semaphore semaphore = first.make_semaphore(name(), permits);
   std::deque<Lease> all;
   for (int i = 0; i < permits; ++i) {
     auto permit = semaphore.try_acquire();
@@ -312,7 +312,7 @@ TEST_P(PermitContract, C01_NoMoreThanAllPermitsAreOut) {
 }
 
 TEST_P(PermitContract, C04_TokensTellPermitsApart) {
-  Semaphore semaphore = client().semaphore(name(), 2);
+  Semaphore semaphore = client().make_semaphore(name(), 2);
   const Lease one = take(semaphore);
   const Lease two = take(semaphore);
   EXPECT_NE(one.token(), two.token());
@@ -320,10 +320,10 @@ TEST_P(PermitContract, C04_TokensTellPermitsApart) {
 
 TEST_P(PermitContract, C05_APermitThatIsLostFreesNothing) {
   DLOCK_NEEDS(kill_hold);
-  Semaphore semaphore = client().semaphore(name(), 1);
+  Semaphore semaphore = client().make_semaphore(name(), 1);
   Lease lost = take(semaphore);
   fixture().kill_hold(LockKind::semaphore, name());
-  Semaphore other = client().semaphore(name(), 1);
+  Semaphore other = client().make_semaphore(name(), 1);
   const Lease next = take(other);
   EXPECT_FALSE(lost.release());
   EXPECT_TRUE(next.held());
@@ -333,8 +333,8 @@ TEST_P(PermitContract, C05_APermitThatIsLostFreesNothing) {
 TEST_P(PermitContract, C07_ThePermitOfADeadHolderComesBack) {
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
-  Semaphore semaphore = client().semaphore(name(), 2);
-  Semaphore other = client().semaphore(name(), 2);
+  Semaphore semaphore = client().make_semaphore(name(), 2);
+  Semaphore other = client().make_semaphore(name(), 2);
   const Lease dying = take(semaphore, fixed());
   const LossEvent loss(dying);
   const Lease living = take(other);
@@ -347,8 +347,8 @@ TEST_P(PermitContract, C07_ThePermitOfADeadHolderComesBack) {
 }
 
 TEST_P(PermitContract, C09_AnotherNumberOfPermitsIsRefusedWhileTheyAreInUse) {
-  Semaphore two = client().semaphore(name(), 2);
-  Semaphore three = client().semaphore(name(), 3);
+  Semaphore two = client().make_semaphore(name(), 2);
+  Semaphore three = client().make_semaphore(name(), 3);
   std::optional<Lease> permit = take(two);
   std::error_code error;
   EXPECT_FALSE(three.try_acquire({}, error).has_value());
@@ -368,7 +368,7 @@ TEST_P(PermitContract, C09_AnotherNumberOfPermitsIsRefusedWhileTheyAreInUse) {
 
 TEST_P(PermitContract, C12_PermitsGoToThoseWhoWaitInTheirOrder) {
   DLOCK_APPLIES_IF(caps().fair && caps().counts_waiters, "waiters are not served in their order");
-  Semaphore semaphore = client().semaphore(name(), 2);
+  Semaphore semaphore = client().make_semaphore(name(), 2);
   std::deque<Lease> held;
   for (int i = 0; i < 2; ++i) held.push_back(take(semaphore));
   std::deque<Pending> waiters;
@@ -387,7 +387,7 @@ TEST_P(PermitContract, C12_PermitsGoToThoseWhoWaitInTheirOrder) {
 TEST_P(PermitContract, C14_PermitsAndTheirHoldersAreShown) {
   DLOCK_APPLIES_IF(caps().can_inspect, "locks cannot be inspected");
   Client& asking = client();
-  Semaphore semaphore = client().semaphore(name(), 5);
+  Semaphore semaphore = client().make_semaphore(name(), 5);
   const Lease one = take(semaphore);
   const Lease two = take(semaphore);
   const LockInfo info = asking.inspect(name(), LockKind::semaphore);

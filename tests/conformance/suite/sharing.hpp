@@ -13,7 +13,7 @@ namespace dlock::conformance {
 
 class ReadWriteContract : public ContractBase, public ::testing::WithParamInterface<Subject> {
  protected:
-  [[nodiscard]] ReadWriteLock lock_of(const Client& client) const { return client.read_write_lock(name()); }
+  [[nodiscard]] ReadWriteLock lock_of(const Client& client) const { return client.make_read_write_lock(name()); }
 
  private:
   [[nodiscard]] const Subject& subject() const override { return GetParam(); }

@@ -115,7 +115,7 @@ void ZooKeeperFixture::kill_session(Client& client) {
   if (way == mortal_.end()) throw std::logic_error("this client was not made to die");
   // Which session it has shows by a node that it makes.
   constexpr const char* mark = "dlock-conformance/doomed";
-  const Lease lease = client.lock(mark).acquire({.wait = guard()});
+  const Lease lease = client.make_lock(mark).acquire({.wait = guard()});
   // While it is sure to be there: once cut off, the session ends by itself, too.
   const std::vector<std::string> node = holder_paths(LockKind::lock, mark);
   if (node.empty()) throw std::runtime_error("the session to be ended has no node");

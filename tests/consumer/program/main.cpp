@@ -44,7 +44,7 @@ class ScratchDirectory {
 
 void use(const std::string& url) {
   const dlock::Client client = dlock::connect(url);
-  dlock::DistributedLock lock = client.lock("orders/42");
+  dlock::DistributedLock lock = client.make_lock("orders/42");
 
   dlock::Lease lease = lock.acquire({.wait = 10s});
   require(lease.held(), "a granted lease is held");

@@ -31,8 +31,8 @@ TEST_F(EtcdTargetTest, CountsEventsThatWake) {
   const auto watched = target();
   const Client one = watched->connect(1);
   const Client other = watched->connect(1);
-  DistributedLock held = one.lock(test_name);
-  DistributedLock wanted = other.lock(test_name);
+  DistributedLock held = one.make_lock(test_name);
+  DistributedLock wanted = other.make_lock(test_name);
   Lease lease = held.acquire();
   const double before = watched->operations()->wake_ups.value();
   std::jthread waiter([&] { (void)wanted.acquire(); });

@@ -52,7 +52,7 @@ TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
   const std::string url = server_->url("schema=app");
   {
     const Client user = connect(url);
-    ASSERT_TRUE(user.lock("orders").acquire().release());
+    ASSERT_TRUE(user.make_lock("orders").acquire().release());
   }
   const Targets targets = targets_of(url);
   for (const auto& each : targets) {
@@ -108,7 +108,7 @@ TEST_F(PostgresTargetTest, AllLocksOfAClientCanBeHeldAtOnce) {
   const Client client = target->connect(count);
   std::vector<Lease> leases;
   for (std::size_t i = 0; i < count; ++i) {
-    auto lease = client.lock(test_name + std::to_string(i)).try_acquire();
+    auto lease = client.make_lock(test_name + std::to_string(i)).try_acquire();
     ASSERT_TRUE(lease) << i;
     leases.push_back(std::move(*lease));
   }

@@ -77,8 +77,8 @@ TEST_F(RedisTargetTest, BelowTheUsersPrefixOnlyOurLocksAreRemoved) {
   {
     const Client client = connect(url);
     for (const char* name : {"orders", "dlock-bench"}) {
-      ASSERT_TRUE(client.lock(name).acquire().release());
-      ASSERT_TRUE(client.read_write_lock(name).acquire().release());
+      ASSERT_TRUE(client.make_lock(name).acquire().release());
+      ASSERT_TRUE(client.make_read_write_lock(name).acquire().release());
     }
   }
   const std::size_t before = keys();
@@ -124,7 +124,7 @@ void expect_that_it_can_be_measured(const std::string& url, const std::vector<te
     expect_that_operations_are_counted(*each, 2);
     use_other_kinds(*each);
     const Client client = each->connect(1);
-    for (const char* name : {"a", "b", "c", "d", "e"}) (void)client.lock(std::string(lock_names) + name).acquire();
+    for (const char* name : {"a", "b", "c", "d", "e"}) (void)client.make_lock(std::string(lock_names) + name).acquire();
     EXPECT_EQ(setting(*each, "masters"), std::to_string(masters.size()));
     EXPECT_EQ(setting(*each, "version"), masters.front()->info("server", "redis_version"));
   }

@@ -36,7 +36,7 @@ inline std::string setting(const Target& target, std::string_view name) {
 
 inline void acquire_and_release(Target& target, int times) {
   const Client client = target.connect(1);
-  DistributedLock lock = client.lock(test_name);
+  DistributedLock lock = client.make_lock(test_name);
   for (int i = 0; i < times; ++i) ASSERT_TRUE(lock.acquire().release());
 }
 
@@ -44,10 +44,10 @@ inline void acquire_and_release(Target& target, int times) {
 inline void use_other_kinds(Target& target) {
   const Client client = target.connect(1);
   if (client.capabilities().read_write_locks) {
-    ASSERT_TRUE(client.read_write_lock(test_name + "/rw").acquire_shared().release());
+    ASSERT_TRUE(client.make_read_write_lock(test_name + "/rw").acquire_shared().release());
   }
   if (client.capabilities().semaphores) {
-    ASSERT_TRUE(client.semaphore(test_name + "/sem", 2).acquire().release());
+    ASSERT_TRUE(client.make_semaphore(test_name + "/sem", 2).acquire().release());
   }
 }
 
@@ -103,7 +103,7 @@ inline void expect_that_distance_takes_time(Target& target) {
   ASSERT_TRUE(far);
   EXPECT_EQ(far->label(), target.label());
   const Client client = far->connect(1);
-  DistributedLock lock = client.lock(test_name);
+  DistributedLock lock = client.make_lock(test_name);
   Lease lease = lock.acquire();  // connects
   auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(lease.release());

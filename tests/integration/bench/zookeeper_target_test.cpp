@@ -34,8 +34,8 @@ TEST_F(ZooKeeperTargetTest, CountsWatchesThatFire) {
   const auto target = std::move(targets_of(server_->url("strategy=sequential")).front());
   const Client one = target->connect(1);
   const Client other = target->connect(1);
-  DistributedLock held = one.lock(test_name);
-  DistributedLock wanted = other.lock(test_name);
+  DistributedLock held = one.make_lock(test_name);
+  DistributedLock wanted = other.make_lock(test_name);
   Lease lease = held.acquire();
   const double before = target->operations()->wake_ups.value();
   const auto watches = server_->figure("zk_watch_count");

@@ -16,7 +16,7 @@ EtcdConfig with_user(EtcdUser user = {}, std::vector<std::string> options = {}) 
 
 // How a try, and an acquire that may wait for long, are refused.
 std::string refusal(const Client& client, const std::string& name = "refused") {
-  DistributedLock lock = client.lock(name);
+  DistributedLock lock = client.make_lock(name);
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -35,7 +35,7 @@ std::string refusal(const Client& client, const std::string& name = "refused") {
 
 // The rights that the documents name do for everything.
 void expect_all_kinds(const Client& client) {
-  DistributedLock lock = client.lock("all");
+  DistributedLock lock = client.make_lock("all");
   Lease lease = take(lock);
   EXPECT_EQ(client.inspect("all").token, lease.token());
   EXPECT_EQ(client.list().size(), 1U);
@@ -44,7 +44,7 @@ void expect_all_kinds(const Client& client) {
   loss.event().wait("a broken lock is not told");
   EXPECT_TRUE(take(lock).release());
 
-  ReadWriteLock shared = client.read_write_lock("all");
+  ReadWriteLock shared = client.make_read_write_lock("all");
   Lease reading = shared.acquire_shared();
   Lease with_it = shared.acquire_shared();
   EXPECT_FALSE(shared.try_acquire().has_value());
@@ -52,14 +52,14 @@ void expect_all_kinds(const Client& client) {
   EXPECT_TRUE(reading.release());
   EXPECT_TRUE(with_it.release());
   EXPECT_TRUE(take(shared).release());
-  Semaphore semaphore = client.semaphore("all", 2);
+  Semaphore semaphore = client.make_semaphore("all", 2);
   {
     Lease one = take(semaphore);
     Lease two = take(semaphore);
     EXPECT_FALSE(semaphore.try_acquire().has_value());
     EXPECT_EQ(client.list(LockKind::semaphore).size(), 1U);
   }
-  Election election = client.election("all");
+  Election election = client.make_election("all");
   Lease leading = election.campaign({.value = "here"});
   EXPECT_EQ(election.leader()->value, "here");
   EXPECT_TRUE(leading.release());
@@ -116,7 +116,7 @@ TEST_F(AccessTest, RightsThatAreGivenLaterCount) {
   const Client client = as("guest:guest-secret@");
   (void)refusal(client);
   (void)server.ctl({"user", "grant-role", "guest", "locker"});
-  DistributedLock lock = client.lock("refused");
+  DistributedLock lock = client.make_lock("refused");
   EXPECT_TRUE(take(lock).release());
 }
 
@@ -127,11 +127,11 @@ class LocksOnlyTest : public AccessTest {
 
 TEST_F(LocksOnlyTest, ThePlaceOfLocksAloneDoesForLocks) {
   const Client client = steady();
-  DistributedLock lock = client.lock("x");
+  DistributedLock lock = client.make_lock("x");
   Lease lease = take(lock);
   EXPECT_EQ(client.inspect("x").token, lease.token());
   std::error_code error;
-  EXPECT_FALSE(client.semaphore("x", 2).try_acquire({}, error).has_value());
+  EXPECT_FALSE(client.make_semaphore("x", 2).try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::access_denied) << error.message();
   EXPECT_TRUE(lease.held()) << "others' refusals are none of its business";
   EXPECT_TRUE(lease.release());
@@ -158,9 +158,9 @@ class ForgottenLoginTest : public EtcdTest {
     const Client holder = steady({.observer = log});
     const Client waiter = steady({.observer = log});
     const Client idle = steady({.observer = log});
-    DistributedLock held = holder.lock("held");
-    DistributedLock waited_for = waiter.lock("held");
-    DistributedLock other = idle.lock("other");
+    DistributedLock held = holder.make_lock("held");
+    DistributedLock waited_for = waiter.make_lock("held");
+    DistributedLock other = idle.make_lock("other");
     EXPECT_TRUE(take(other).release());
     Lease lease = take(held);
     const LossEvent loss(lease);
@@ -175,7 +175,7 @@ class ForgottenLoginTest : public EtcdTest {
     EXPECT_TRUE(lease.release());
     Lease next = waiting.lease();
     const LossEvent next_loss(next);
-    DistributedLock again = waiter.lock("again");
+    DistributedLock again = waiter.make_lock("again");
     EXPECT_TRUE(take(again).release());
     // Its key is looked after as before.
     keys.remove(keys.queue("held").at(0));
@@ -201,8 +201,8 @@ TEST_F(ForgottenLoginTest, AllAtOnceNobodyNotices) {
 TEST_F(ForgottenLoginTest, WhereAuthenticationIsSwitchedOffAndOnAgainAHolderIsNotDisturbed) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
-  DistributedLock lock = client.lock("held");
-  DistributedLock other = client.lock("other");
+  DistributedLock lock = client.make_lock("held");
+  DistributedLock other = client.make_lock("other");
   Lease lease = take(lock);
   (void)server.ctl({"auth", "disable"});
   server.kill();
@@ -219,8 +219,8 @@ TEST_F(ForgottenLoginTest, WhereAuthenticationIsSwitchedOffAndOnAgainAHolderIsNo
 TEST_F(ForgottenLoginTest, ASlowLoginCostsNoSession) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, short_session);
-  DistributedLock lock = client.lock("slow");
-  DistributedLock other = client.lock("other");
+  DistributedLock lock = client.make_lock("slow");
+  DistributedLock other = client.make_lock("other");
   const Lease lease = take(lock);
   forget_logins();
   Event asked;
@@ -280,7 +280,7 @@ class CertificateTest : public EtcdTest {
   }
   // The server says no, and that may change: it is asked again until the deadline.
   static void expect_complaint(const Client& client) {
-    DistributedLock lock = client.lock("refused");
+    DistributedLock lock = client.make_lock("refused");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
     EXPECT_TRUE(error == errc::unavailable || error == errc::access_denied) << error.message();
@@ -318,8 +318,8 @@ TEST_F(EtcdPasswordFileTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
   std::ofstream(file) << "locker-secret\n";
   const Client client =
       connect_patiently("etcd://locker@" + server.address() + "?password_file=" + file + "&" + long_session);
-  DistributedLock lock = client.lock("held");
-  DistributedLock next = client.lock("next");
+  DistributedLock lock = client.make_lock("held");
+  DistributedLock next = client.make_lock("next");
   Lease lease = take(lock);
   // The server forgets the user's logins.
   (void)rig::run_command({"sh", "-c",

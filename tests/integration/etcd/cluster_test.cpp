@@ -51,8 +51,8 @@ class LeaderChangeTest : public EtcdClusterTest, public ::testing::WithParamInte
 TEST_P(LeaderChangeTest, CostsAHolderNothing) {
   const Client client = this->client();
   const Client other = this->client();
-  DistributedLock lock = client.lock("held");
-  DistributedLock others = other.lock("held");
+  DistributedLock lock = client.make_lock("held");
+  DistributedLock others = other.make_lock("held");
   Lease lease = take(lock);
   const LossEvent loss(lease);
   change_leader();
@@ -72,8 +72,8 @@ TEST_P(LeaderChangeTest, CostsAWaiterNothing) {
   // Whoever waits at a member that stands still finds out by the next keep-alive.
   const Client client = this->client("session_ttl=12s");
   const Client other = this->client("session_ttl=12s");
-  DistributedLock lock = client.lock("waited-for");
-  DistributedLock others = other.lock("waited-for");
+  DistributedLock lock = client.make_lock("waited-for");
+  DistributedLock others = other.make_lock("waited-for");
   Lease lease = take(lock);
   Pending waiting(others, {});
   Keys(cluster.server(0)).await_residue("waited-for", 2);
@@ -88,7 +88,7 @@ TEST_P(LeaderChangeTest, CostsAWaiterNothing) {
 
 TEST_P(LeaderChangeTest, MakesNoTokenSmaller) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("tokens");
+  DistributedLock lock = client.make_lock("tokens");
   FencingToken last;
   for (int i = 0; i < 2; ++i) {
     const FencingToken token = take(lock).token();
@@ -125,7 +125,7 @@ TEST_F(EtcdLeaderDeathTest, DuringAHundredAcquiresBreaksNone) {
     for (int i = 0; i < clients; ++i) {
       threads.emplace_back([&] {
         const Client own = client();
-        DistributedLock lock = own.lock("hundred");
+        DistributedLock lock = own.make_lock("hundred");
         for (int n = 0; n < acquires_each; ++n) {
           Lease lease = take(lock);
           if (inside.fetch_add(1) != 0) overlaps.fetch_add(1);
@@ -153,8 +153,8 @@ class MajorityTest : public EtcdClusterTest {};
 
 TEST_F(MajorityTest, WithoutItAnAcquireIsUnavailableByItsDeadline) {
   const Client client = this->client();
-  DistributedLock held = client.lock("held");
-  DistributedLock lock = client.lock("another");
+  DistributedLock held = client.make_lock("held");
+  DistributedLock lock = client.make_lock("another");
   Lease lease = take(held);
   freeze_all_but(cluster.follower());
   std::error_code error;
@@ -182,8 +182,8 @@ TEST_F(MajorityTest, AMemberWithoutItKeepsNoLockAlive) {
     const std::size_t survivor = leads ? cluster.leader() : cluster.follower();
     const Client one = client_of(survivor, short_session);
     const Client two = client(short_session);
-    DistributedLock lock = one.lock("alone");
-    DistributedLock others = two.lock("alone");
+    DistributedLock lock = one.make_lock("alone");
+    DistributedLock others = two.make_lock("alone");
     const Lease lease = take(lock);
     const LossEvent loss(lease);
     std::atomic<bool> overlap = false;
@@ -205,8 +205,8 @@ TEST_F(MajorityTest, AMemberWithoutItKeepsNoLockAlive) {
 TEST_F(MajorityTest, WhoeverIsAtAMemberThatIsCutOffMovesToAnother) {
   const Client client = this->client("session_ttl=6s");
   const Client other = this->client();
-  DistributedLock lock = client.lock("moved");
-  DistributedLock others = other.lock("moved");
+  DistributedLock lock = client.make_lock("moved");
+  DistributedLock others = other.make_lock("moved");
   Lease lease = take(lock);
   const LossEvent loss(lease);
   Pending waiting(others, {});
@@ -228,7 +228,7 @@ TEST_F(MajorityTest, WhoeverIsAtAMemberThatIsCutOffMovesToAnother) {
 // Two stand still, and then the one that was left.
 TEST_F(MajorityTest, WhoeverIsAtTheLastMemberLeavesItForTheOthersWhenTheyAreBack) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("left");
+  DistributedLock lock = client.make_lock("left");
   Lease lease = take(lock);
   const std::size_t survivor = cluster.follower();
   freeze_all_but(survivor);
@@ -236,7 +236,7 @@ TEST_F(MajorityTest, WhoeverIsAtTheLastMemberLeavesItForTheOthersWhenTheyAreBack
   thaw_all();
   cluster.await_settled();
   cluster.server(survivor).freeze();
-  DistributedLock another = client.lock("another");
+  DistributedLock another = client.make_lock("another");
   EXPECT_TRUE(take(another).release());
   EXPECT_TRUE(lease.held());
   EXPECT_TRUE(lease.release());

@@ -36,7 +36,7 @@ class EtcdctlTest : public EtcdTest {
 
 TEST_F(EtcdctlTest, HoldsALockThatWeWaitFor) {
   const Client client = in_their_place();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   const Etcdctl theirs = lock_by_ctl("shared");
   await_grant(theirs, "shared");
   EXPECT_FALSE(lock.try_acquire().has_value());
@@ -53,7 +53,7 @@ TEST_F(EtcdctlTest, HoldsALockThatWeWaitFor) {
 
 TEST_F(EtcdctlTest, WaitsForALockThatWeHold) {
   const Client client = in_their_place();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   Lease lease = take(lock);
   const Etcdctl theirs = lock_by_ctl("shared");
   await_queue("shared", 2);
@@ -68,8 +68,8 @@ TEST_F(EtcdctlTest, WaitsForALockThatWeHold) {
 TEST_F(EtcdctlTest, IsServedInTheOrderOfComing) {
   const Client one = in_their_place();
   const Client two = in_their_place();
-  DistributedLock lock = one.lock("line");
-  DistributedLock others = two.lock("line");
+  DistributedLock lock = one.make_lock("line");
+  DistributedLock others = two.make_lock("line");
   Lease first = take(lock);
   const Etcdctl second = lock_by_ctl("line");
   await_queue("line", 2);
@@ -92,7 +92,7 @@ TEST_F(EtcdctlTest, IsServedInTheOrderOfComing) {
 
 TEST_F(EtcdctlTest, ThatIsKilledDelaysAWaiterForItsSession) {
   const Client client = in_their_place();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   const Etcdctl theirs = server.ctl_process({"lock", "shared", "--ttl=1"});
   await_grant(theirs, "shared");
   Pending waiting(lock, {});
@@ -103,7 +103,7 @@ TEST_F(EtcdctlTest, ThatIsKilledDelaysAWaiterForItsSession) {
 
 TEST_F(EtcdctlTest, IsSeenToLeadAnElection) {
   const Client client = in_their_place();
-  Election election = client.election("leader");
+  Election election = client.make_election("leader");
   EXPECT_FALSE(election.leader().has_value());
   const Etcdctl theirs = elect_by_ctl("leader", "their-address");
   await_grant(theirs, "leader");
@@ -125,7 +125,7 @@ TEST_F(EtcdctlTest, IsSeenToLeadAnElection) {
 
 TEST_F(EtcdctlTest, SeesWhoLeadsAnElection) {
   const Client client = in_their_place();
-  Election election = client.election("leader");
+  Election election = client.make_election("leader");
   Lease lease = election.campaign({.value = "our-address"});
   const Etcdctl listening = server.ctl_process({"elect", "--listen", "leader"});
   EXPECT_TRUE(listening->wait_for_output(client.holder() + "\nour-address")) << listening->output();

@@ -26,8 +26,8 @@ class AbsenceTest : public EtcdTest, public ::testing::WithParamInterface<Absenc
 TEST_P(AbsenceTest, ForLongerThanTheSessionIsALossBeforeAnybodyElseHasTheLock) {
   const Client client = steady({}, short_session);
   const Client other = steady({.response_timeout = 500ms}, short_session);
-  DistributedLock lock = client.lock("absent");
-  DistributedLock others = other.lock("absent");
+  DistributedLock lock = client.make_lock("absent");
+  DistributedLock others = other.make_lock("absent");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   std::atomic<bool> overlap = false;
@@ -51,8 +51,8 @@ TEST_P(AbsenceTest, ForLongerThanTheSessionIsALossBeforeAnybodyElseHasTheLock) {
 TEST_P(AbsenceTest, ForAMomentCostsNobodyTheLock) {
   const Client client = steady({}, "session_ttl=6s");
   const Client other = steady({}, "session_ttl=6s");
-  DistributedLock lock = client.lock("absent");
-  DistributedLock others = other.lock("absent");
+  DistributedLock lock = client.make_lock("absent");
+  DistributedLock others = other.make_lock("absent");
   Lease lease = take(lock);
   const LossEvent loss(lease);
   Pending waiting(others, {});
@@ -71,8 +71,8 @@ TEST_P(AbsenceTest, ForAMomentCostsNobodyTheLock) {
 TEST_P(AbsenceTest, DelaysNoDeadline) {
   const Client client = steady({.response_timeout = 500ms});
   const Client other = steady();
-  DistributedLock lock = other.lock("absent");
-  DistributedLock others = client.lock("absent");
+  DistributedLock lock = other.make_lock("absent");
+  DistributedLock others = client.make_lock("absent");
   const Lease lease = take(lock);
   Pending waiting(others, {.wait = 2s});
   keys.await_residue("absent", 2);
@@ -108,8 +108,8 @@ class InterferenceTest : public EtcdTest {
 
 TEST_F(InterferenceTest, AHolderWhoseKeyIsDeletedIsToldAtOnce) {
   const Client client = steady();
-  DistributedLock lock = client.lock("deleted");
-  DistributedLock kept = client.lock("kept");
+  DistributedLock lock = client.make_lock("deleted");
+  DistributedLock kept = client.make_lock("kept");
   Lease lease = take(lock);
   const Lease other = take(kept);
   const LossEvent loss(lease);
@@ -123,8 +123,8 @@ TEST_F(InterferenceTest, AHolderWhoseKeyIsDeletedIsToldAtOnce) {
 
 TEST_F(InterferenceTest, AHolderWhoseSessionIsRevokedIsToldAtOnce) {
   const Client client = steady();
-  DistributedLock lock = client.lock("revoked");
-  DistributedLock idle = client.lock("another");
+  DistributedLock lock = client.make_lock("revoked");
+  DistributedLock idle = client.make_lock("another");
   const Lease lease = take(lock);
   const Lease another = take(idle);
   const LossEvent loss(lease);
@@ -142,9 +142,9 @@ TEST_F(InterferenceTest, AWaiterWhoseSessionIsRevokedGoesToTheEndOfTheQueue) {
   const Client first = steady();
   const Client second = steady({}, short_session);
   const Client third = steady();
-  DistributedLock held = first.lock("revoked");
-  DistributedLock lock = second.lock("revoked");
-  DistributedLock others = third.lock("revoked");
+  DistributedLock held = first.make_lock("revoked");
+  DistributedLock lock = second.make_lock("revoked");
+  DistributedLock others = third.make_lock("revoked");
   Lease lease = take(held);
   Pending revoked(lock, {});
   keys.await_residue("revoked", 2);
@@ -168,12 +168,12 @@ TEST_F(InterferenceTest, AWaiterWhoseSessionIsRevokedGoesToTheEndOfTheQueue) {
 TEST_F(InterferenceTest, AWaiterWhoseKeyIsDeletedIsServed) {
   const Client client = steady();
   const Client other = steady();
-  DistributedLock held = client.lock("deleted");
-  DistributedLock lock = other.lock("deleted");
+  DistributedLock held = client.make_lock("deleted");
+  DistributedLock lock = other.make_lock("deleted");
   Lease lease = take(held);
   Pending deleted(lock, {});
   keys.await_residue("deleted", 2);
-  DistributedLock third = client.lock("deleted");
+  DistributedLock third = client.make_lock("deleted");
   Pending behind(third, {});
   keys.await_residue("deleted", 3);
   keys.remove(keys.queue("deleted").at(1));
@@ -189,8 +189,8 @@ TEST_F(InterferenceTest, AWaiterWhoseKeyIsDeletedIsServed) {
 TEST_F(InterferenceTest, ALockWhoseKeysAreAllDeletedIsLostAndThenTakenByAWaiter) {
   const Client client = steady();
   const Client other = steady({}, short_session);
-  DistributedLock held = client.lock("razed");
-  DistributedLock lock = other.lock("razed");
+  DistributedLock held = client.make_lock("razed");
+  DistributedLock lock = other.make_lock("razed");
   const Lease lease = take(held);
   const LossEvent loss(lease);
   Pending waiting(lock, {});
@@ -205,9 +205,9 @@ TEST_F(InterferenceTest, ALockWhoseKeysAreAllDeletedIsLostAndThenTakenByAWaiter)
 TEST_F(InterferenceTest, CompactionCostsNobodyAnything) {
   const Client client = steady();
   const Client other = steady();
-  DistributedLock held = client.lock("compacted");
-  DistributedLock lock = other.lock("compacted");
-  DistributedLock third = client.lock("compacted");
+  DistributedLock held = client.make_lock("compacted");
+  DistributedLock lock = other.make_lock("compacted");
+  DistributedLock third = client.make_lock("compacted");
   Lease lease = take(held);
   const LossEvent loss(lease);
   Pending waiting(lock, {});
@@ -231,9 +231,9 @@ TEST_F(InterferenceTest, CompactionCostsNobodyAnything) {
 TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAWaiterIsNoTrouble) {
   const Client client = steady();
   const Client other = disturbed();
-  DistributedLock held = client.lock("compacted");
-  DistributedLock lock = other.lock("compacted");
-  DistributedLock warm = other.lock("warm");
+  DistributedLock held = client.make_lock("compacted");
+  DistributedLock lock = other.make_lock("compacted");
+  DistributedLock warm = other.make_lock("warm");
   EXPECT_TRUE(take(warm).release());
   Lease lease = take(held);
   proxy.set(rig::Direction::to_client, {.mode = rig::Traffic::Mode::hold});
@@ -249,7 +249,7 @@ TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAWaiterIsNoTrouble) {
 
 TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAHolderIsNoTrouble) {
   const Client client = disturbed();
-  DistributedLock lock = client.lock("compacted");
+  DistributedLock lock = client.make_lock("compacted");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   proxy.set(rig::Direction::to_server, {.mode = rig::Traffic::Mode::hold});
@@ -266,9 +266,9 @@ TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAHolderIsNoTrouble) {
 TEST_F(InterferenceTest, WhatIsCompactedDuringAnOutageIsSeenAfterIt) {
   const Client client = steady();
   const Client other = disturbed();
-  DistributedLock held = client.lock("waited-for");
-  DistributedLock lock = other.lock("waited-for");
-  DistributedLock own = other.lock("held");
+  DistributedLock held = client.make_lock("waited-for");
+  DistributedLock lock = other.make_lock("waited-for");
+  DistributedLock own = other.make_lock("held");
   Lease lease = take(held);
   const Lease doomed = take(own);
   const LossEvent loss(doomed);
@@ -289,7 +289,7 @@ TEST_F(InterferenceTest, NamesInsideOneAnotherDoNotBlockEachOther) {
   const std::vector<std::string> names = {"il", "il/sub", "il%2Fsub", "il/", "a/b", "a", ".session", ".gone/x", "/"};
   std::vector<Lease> leases;
   for (const std::string& name : names) {
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     std::error_code error;
     auto lease = lock.try_acquire({}, error);
     ASSERT_TRUE(lease.has_value()) << name << ": " << error.message();
@@ -318,8 +318,8 @@ TEST_P(NarrowTest, LocksAreKeptAndHandedOn) {
   const auto log = std::make_shared<EventLog>();
   const Client first = steady({.observer = log}, short_session);
   const Client second = steady({.observer = log}, short_session);
-  DistributedLock held = first.lock("narrow");
-  DistributedLock lock = second.lock("narrow");
+  DistributedLock held = first.make_lock("narrow");
+  DistributedLock lock = second.make_lock("narrow");
   Lease lease = take(held);
   Pending waiting(lock, {});
   keys.await_residue("narrow", 2);
@@ -355,13 +355,13 @@ class FullTest : public EtcdTest {
 TEST_F(FullTest, AWaitGoesOnUntilThereIsRoomAndATryFails) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
-  DistributedLock held = client.lock("held");
-  DistributedLock lock = client.lock("full");
+  DistributedLock held = client.make_lock("held");
+  DistributedLock lock = client.make_lock("full");
   Lease lease = take(held);
   fill();
   Pending waiting(lock, {});
   std::error_code error;
-  EXPECT_FALSE(client.lock("tried").try_acquire({}, error).has_value());
+  EXPECT_FALSE(client.make_lock("tried").try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
   EXPECT_FALSE(waiting.done());
   EXPECT_TRUE(lease.held());
@@ -374,7 +374,7 @@ TEST_F(FullTest, AWaitGoesOnUntilThereIsRoomAndATryFails) {
 TEST_F(InterferenceTest, AConnectionThatIsClosedInOrderIsReplacedWithoutNews) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, short_session);
-  DistributedLock lock = client.lock("idle");
+  DistributedLock lock = client.make_lock("idle");
   Lease lease = take(lock);
   await_renewal(lease);
   await_renewal(lease);  // it has lasted

@@ -74,8 +74,8 @@ TEST(StalledDiskTest, AHolderAtADeposedLeaderIsToldBeforeAnybodyElseHasTheLock) 
   const Client holder = connect_patiently(stalled.url(short_session));
   const Client other = connect_patiently(
       cluster.server(1).url_of(cluster.server(1).address() + "," + cluster.server(2).address(), short_session));
-  DistributedLock lock = holder.lock("stalled");
-  DistributedLock others = other.lock("stalled");
+  DistributedLock lock = holder.make_lock("stalled");
+  DistributedLock others = other.make_lock("stalled");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   std::atomic<bool> overlap = false;

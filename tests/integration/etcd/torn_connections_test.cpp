@@ -45,7 +45,7 @@ class TornConnectionsTest : public EtcdTest {
 
 TEST_F(TornConnectionsTest, LeaveNoKeyOfWhatWasGivenBackAndNoWrongBelief) {
   std::optional<Client> client = disturbed({.response_timeout = 1s});
-  DistributedLock warm = client->lock("warm");
+  DistributedLock warm = client->make_lock("warm");
   EXPECT_TRUE(take(warm).release());
   const auto before = proxy.counters();
   EXPECT_TRUE(take(warm).release());
@@ -58,10 +58,10 @@ TEST_F(TornConnectionsTest, LeaveNoKeyOfWhatWasGivenBackAndNoWrongBelief) {
                     pick(asking ? cycle.to_server.passed : cycle.to_client.passed),
                     pick(1) == 0 ? rig::Ending::reset : rig::Ending::close);
     const std::string name = "round-" + std::to_string(rounds);
-    DistributedLock lock = client->lock(name);
+    DistributedLock lock = client->make_lock(name);
     std::optional<Semaphore> semaphore;
     const bool is_lock = pick(3) != 0;
-    if (!is_lock) semaphore.emplace(client->semaphore(name, 2));
+    if (!is_lock) semaphore.emplace(client->make_semaphore(name, 2));
     const AcquireOptions options{.wait = pick(1) == 0 ? 0ms : 1s};
     Outcome outcome = is_lock ? Pending(lock, options).get() : Pending(*semaphore, options).get();
     ASSERT_NE(outcome.error == errc::timed_out, true) << "nobody else wants it";

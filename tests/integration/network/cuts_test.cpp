@@ -74,10 +74,10 @@ class CutTest : public Room {
   }
 
   const Client witness = steady();
-  DistributedLock others = witness.lock("cut");
+  DistributedLock others = witness.make_lock("cut");
   // Not so long that a client library which goes by it takes long to try again.
   const Client client = disturbed({.lease = 6s, .response_timeout = 1s});
-  DistributedLock lock = client.lock("cut");
+  DistributedLock lock = client.make_lock("cut");
   std::size_t grants = 0;
 
  private:
@@ -133,7 +133,7 @@ TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
     warm_up(cut_client);
     const auto cuts = proxy.counters().cuts;
     proxy.cut_after(rig::Direction::to_client, length, rig::Ending::close);
-    DistributedLock cut_lock = cut_client.lock("cut");
+    DistributedLock cut_lock = cut_client.make_lock("cut");
     Outcome outcome = Pending(cut_lock, {.wait = 0ns}).get();
     expect_truth(outcome);
     const bool was_cut = proxy.counters().cuts > cuts;

@@ -12,7 +12,7 @@ namespace {
 class ForgettingTest : public Room {
  protected:
   static void use(const Client& client, const std::string& name) {
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     EXPECT_TRUE(take(lock).release());
   }
   // Why the name stays.
@@ -38,7 +38,7 @@ class ForgettingTest : public Room {
 
 TEST_P(ForgettingTest, NothingIsLeftOfANameThatIsForgotten) {
   const Client client = steady();
-  DistributedLock lock = client.lock("a/b");
+  DistributedLock lock = client.make_lock("a/b");
   Lease lease = take(lock);
   const FencingToken before = lease.token();
   EXPECT_TRUE(lease.release());
@@ -66,8 +66,8 @@ TEST_P(ForgettingTest, ALockThatIsHeldOrWaitedForStays) {
   const Client other = steady();
   use(holding, "x");
   service.age(48h);
-  DistributedLock lock = holding.lock("x");
-  DistributedLock others = waiting.lock("x");
+  DistributedLock lock = holding.make_lock("x");
+  DistributedLock others = waiting.make_lock("x");
   Lease lease = take(lock);
   const FencingToken before = lease.token();
   service.age(48h);
@@ -81,7 +81,7 @@ TEST_P(ForgettingTest, ALockThatIsHeldOrWaitedForStays) {
     EXPECT_TRUE(forget_idle(holding, 1h).empty());
   }
   EXPECT_TRUE(lease.held());
-  EXPECT_FALSE(other.lock("x").try_acquire().has_value());
+  EXPECT_FALSE(other.make_lock("x").try_acquire().has_value());
   EXPECT_TRUE(lease.release());
   EXPECT_GT(pending.lease().token(), before);
 }
@@ -155,7 +155,7 @@ TEST_P(ForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
     const Client client = steady();
     for (std::size_t step = 1 + at; !stop; at += step) {
       Guarded& resource = resources[at % resources.size()];
-      DistributedLock lock = client.lock(resource.name);
+      DistributedLock lock = client.make_lock(resource.name);
       Lease lease = take(lock);
       EXPECT_EQ(resource.inside.fetch_add(1), 0) << resource.name << " is held twice";
       EXPECT_GT(lease.token().value(), resource.last_token) << resource.name;

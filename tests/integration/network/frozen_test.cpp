@@ -11,7 +11,7 @@ class FrozenTest : public Room {
   void expect_end_in_time_and_nothing_left(Ask ask) {
     const Client client = steady(impatient());
     warm_up(client);
-    DistributedLock lock = client.lock("frozen");
+    DistributedLock lock = client.make_lock("frozen");
     service.freeze();
     const auto start = std::chrono::steady_clock::now();
     std::error_code error;
@@ -30,7 +30,7 @@ TEST_P(FrozenTest, ATryEndsInTimeAndLeavesNothing) {
 
 TEST_P(FrozenTest, OneWhoIsNotConnectedYetEndsInTime) {
   const Client client = steady(impatient());
-  DistributedLock lock = client.lock("frozen");
+  DistributedLock lock = client.make_lock("frozen");
   service.freeze();
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
@@ -49,8 +49,8 @@ TEST_P(FrozenTest, AWaitEndsAtItsDeadlineAndLeavesNothing) {
 TEST_P(FrozenTest, AWaiterInTheMiddleOfItEndsAtItsDeadlineAndLeavesNothing) {
   const Client holder = steady();
   const Client client = steady(impatient());
-  DistributedLock held = holder.lock("frozen");
-  DistributedLock lock = client.lock("frozen");
+  DistributedLock held = holder.make_lock("frozen");
+  DistributedLock lock = client.make_lock("frozen");
   Lease lease = take(held);
   Pending waiting(lock, {.wait = 3s});
   await_waiter("frozen");
@@ -67,8 +67,8 @@ TEST_P(FrozenTest, AWaiterInTheMiddleOfItEndsAtItsDeadlineAndLeavesNothing) {
 TEST_P(FrozenTest, AWaitEndsWithTheLockOnceTheServerGoesOn) {
   const Client client = steady(impatient());
   warm_up(client);
-  DistributedLock lock = client.lock("frozen");
-  DistributedLock another = client.lock("warm");
+  DistributedLock lock = client.make_lock("frozen");
+  DistributedLock another = client.make_lock("warm");
   service.freeze();
   Pending waiting(lock, {});
   std::error_code error;
@@ -84,7 +84,7 @@ TEST_P(FrozenTest, AWaitEndsWithTheLockOnceTheServerGoesOn) {
 
 TEST_P(FrozenTest, AReleaseEndsInTimeAndIsCarriedOutLater) {
   const Client client = steady(impatient());
-  DistributedLock lock = client.lock("frozen");
+  DistributedLock lock = client.make_lock("frozen");
   Lease lease = take(lock);
   service.freeze();
   const auto start = std::chrono::steady_clock::now();
@@ -98,7 +98,7 @@ TEST_P(FrozenTest, AReleaseEndsInTimeAndIsCarriedOutLater) {
 
 TEST_P(FrozenTest, AHolderIsToldOfTheLossWithoutTheServer) {
   const Client client = steady({.lease = service_kind().short_lease});
-  DistributedLock lock = client.lock("frozen");
+  DistributedLock lock = client.make_lock("frozen");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   service.freeze();
@@ -106,7 +106,7 @@ TEST_P(FrozenTest, AHolderIsToldOfTheLossWithoutTheServer) {
   EXPECT_FALSE(lease.held());
   service.thaw();
   const Client other = steady();
-  DistributedLock others = other.lock("frozen");
+  DistributedLock others = other.make_lock("frozen");
   EXPECT_GT(take(others).token(), lease.token());
   EXPECT_FALSE(lease.held());
 }
@@ -116,8 +116,8 @@ TEST_P(FrozenTest, AShortFreezeCostsNobodyTheLock) {
   const Client client = steady({.lease = 9s, .observer = log});
   const Client other = steady(impatient());
   warm_up(other);
-  DistributedLock lock = client.lock("frozen");
-  DistributedLock others = other.lock("frozen");
+  DistributedLock lock = client.make_lock("frozen");
+  DistributedLock others = other.make_lock("frozen");
   Lease lease = take(lock);
   service.freeze();
   std::error_code error;

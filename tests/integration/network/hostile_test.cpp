@@ -14,7 +14,7 @@ class HostileServerTest : public ::testing::TestWithParam<Hostility> {
       const Client client =
           connect_patiently(service_kind().hostile_url(server.port()) + service_kind().parameters(strategy),
                             {.response_timeout = 300ms, .connect_timeout = 300ms, .close_timeout = 300ms});
-      DistributedLock lock = client.lock("hostile");
+      DistributedLock lock = client.make_lock("hostile");
       std::error_code error;
       EXPECT_FALSE(lock.try_acquire({}, error).has_value());
       EXPECT_TRUE(is_error_of_hostile_server(error)) << "try: " << error.message();

@@ -31,7 +31,7 @@ TEST_P(HungUpTest, AWaiter_BeforeTheFirstAnswer_IsToldOnceAndNotConnected) {
   ClientOptions options = impatient();
   options.observer = log;
   const Client client = disturbed(options);
-  DistributedLock lock = client.lock("refused");
+  DistributedLock lock = client.make_lock("refused");
   Pending waiting(lock, {});
   await_attempts(6);
   EXPECT_EQ(log->connected.count(), 0U);
@@ -45,13 +45,13 @@ TEST_P(HungUpTest, AWaiter_BeforeTheFirstAnswer_IsToldOnceAndNotConnected) {
 TEST_P(HungUpTest, AHolder_OfAServiceThatBeginsToRefuse_IsToldOnceUntilItIsAnsweredAgain) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.lease = 9s, .observer = log});
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock);
   log->connected.wait("a grant is no answer");
   hang_up();
   proxy.drop();
   log->reconnecting.wait("a cut is not told");
-  DistributedLock other = client.lock("other");
+  DistributedLock other = client.make_lock("other");
   Pending waiting(other, {});
   await_attempts(6);
   EXPECT_EQ(log->connected.count(), 1U);

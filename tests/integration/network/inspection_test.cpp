@@ -12,8 +12,8 @@ TEST_P(InspectionTest, SaysWhoHoldsAndHowManyWait) {
   const Client waiting = steady();
   const Client asking = steady();
   EXPECT_FALSE(asking.inspect("x").held);
-  DistributedLock lock = holding.lock("x");
-  DistributedLock others = waiting.lock("x");
+  DistributedLock lock = holding.make_lock("x");
+  DistributedLock others = waiting.make_lock("x");
   const Lease lease = take(lock);
   const Pending pending(others, {});
   await_waiter("x");
@@ -33,7 +33,7 @@ TEST_P(InspectionTest, ListsTheLocksThatAreHeld) {
   const std::vector<std::string> names = {"%", "..", "a", "a/b", "\xc3\xa9"};
   std::vector<Lease> leases;
   for (const std::string& name : names) {
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     leases.push_back(take(lock));
   }
   std::vector<std::string> listed;
@@ -47,7 +47,7 @@ TEST_P(InspectionTest, ListsTheLocksThatAreHeld) {
 TEST_P(InspectionTest, BreaksALock) {
   const Client client = steady({.lease = 6s});
   const Client other = steady();
-  DistributedLock lock = client.lock("broken");
+  DistributedLock lock = client.make_lock("broken");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   EXPECT_TRUE(other.break_lock("broken"));

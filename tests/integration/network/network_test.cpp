@@ -16,8 +16,8 @@ class NetworkTest : public Room {
   void expect_told_before_anybody_enters(Disturbance disturb) {
     const Client holder = disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms});
     const Client other = steady();
-    DistributedLock lock = holder.lock("held");
-    DistributedLock others = other.lock("held");
+    DistributedLock lock = holder.make_lock("held");
+    DistributedLock others = other.make_lock("held");
     const Lease lease = take(lock);
     const LossEvent loss(lease);
     std::atomic<bool> told = false;
@@ -33,7 +33,7 @@ class NetworkTest : public Room {
     // What arrives late does the next holder no harm.
     proxy.pass();
     EXPECT_TRUE(next.held());
-    DistributedLock again = holder.lock("again");
+    DistributedLock again = holder.make_lock("again");
     EXPECT_TRUE(take(again).release());
     EXPECT_TRUE(next.release());
     await_no_residue("held");
@@ -56,9 +56,9 @@ TEST_P(NetworkTest, AWaiterInABlackHoleDelaysNobodyForLong) {
   const Client holder = steady();
   const Client lost = disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms});
   const Client other = steady();
-  DistributedLock lock = holder.lock("waited-for");
-  DistributedLock first = lost.lock("waited-for");
-  DistributedLock second = other.lock("waited-for");
+  DistributedLock lock = holder.make_lock("waited-for");
+  DistributedLock first = lost.make_lock("waited-for");
+  DistributedLock second = other.make_lock("waited-for");
   Lease lease = take(lock);
   Pending before(first, {});
   await_waiter("waited-for");
@@ -76,8 +76,8 @@ TEST_P(NetworkTest, AWaiterInABlackHoleDelaysNobodyForLong) {
 TEST_P(NetworkTest, AWaiterInABlackHoleEndsAtItsDeadline) {
   const Client holder = steady();
   const Client lost = disturbed(impatient(service_kind().short_lease));
-  DistributedLock lock = holder.lock("waited-for");
-  DistributedLock others = lost.lock("waited-for");
+  DistributedLock lock = holder.make_lock("waited-for");
+  DistributedLock others = lost.make_lock("waited-for");
   Lease lease = take(lock);
   Pending waiting(others, {.wait = 3s});
   await_waiter("waited-for");
@@ -94,7 +94,7 @@ TEST_P(NetworkTest, AWaiterInABlackHoleEndsAtItsDeadline) {
 TEST_P(NetworkTest, ATryIntoABlackHoleEndsInTimeAndLeavesNothing) {
   const Client lost = disturbed(impatient(service_kind().short_lease));
   warm_up(lost);
-  DistributedLock lock = lost.lock("tried");
+  DistributedLock lock = lost.make_lock("tried");
   proxy.set(rig::Direction::to_client, black_hole);  // it is carried out, but not answered
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
@@ -102,7 +102,7 @@ TEST_P(NetworkTest, ATryIntoABlackHoleEndsInTimeAndLeavesNothing) {
   expect_unanswered(error);
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   const Client other = steady();
-  DistributedLock others = other.lock("tried");
+  DistributedLock others = other.make_lock("tried");
   EXPECT_TRUE(take(others).release());
   proxy.pass();
   EXPECT_TRUE(take(lock).release());
@@ -113,7 +113,7 @@ TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
   proxy.set({.delay = 50ms, .drip_bytes = 70, .drip_interval = 1ms});
   const auto log = std::make_shared<EventLog>();
   const Client slow = disturbed({.lease = 12s, .connect_timeout = 30s, .observer = log});
-  DistributedLock lock = slow.lock("held");
+  DistributedLock lock = slow.make_lock("held");
   Lease lease = take(lock);
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
@@ -124,7 +124,7 @@ TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
 TEST_P(NetworkTest, AHolderWhoseConnectionsBreakIsToldOrKeepsTheLock) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.lease = 9s, .observer = log});
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock);
   for (const rig::Ending ending : {rig::Ending::close, rig::Ending::reset}) {
     const auto connected = log->connected.count();
@@ -144,8 +144,8 @@ TEST_P(NetworkTest, AHolderWhoseConnectionsBreakIsToldOrKeepsTheLock) {
 TEST_P(NetworkTest, AWaiterMissesNothingWhileItIsCutOff) {
   const Client holding = steady();
   const Client client = disturbed();
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock others = client.lock("waited-for");
+  DistributedLock lock = holding.make_lock("waited-for");
+  DistributedLock others = client.make_lock("waited-for");
   Lease lease = take(lock);
   Pending waiting(others, {});
   await_waiter("waited-for");
@@ -160,8 +160,8 @@ TEST_P(NetworkTest, AWaiterMissesNothingWhileItIsCutOff) {
 TEST_P(NetworkTest, AWaiterCancelledWhileCutOffBlocksNobody) {
   const Client client = disturbed(impatient());
   const Client other = steady();
-  DistributedLock lock = client.lock("orphan");
-  DistributedLock others = other.lock("orphan");
+  DistributedLock lock = client.make_lock("orphan");
+  DistributedLock others = other.make_lock("orphan");
   Lease lease = take(others);
   Pending orphan(lock, {});
   await_waiter("orphan");
@@ -178,7 +178,7 @@ TEST_P(NetworkTest, AWaiterCancelledWhileCutOffBlocksNobody) {
 TEST_P(NetworkTest, AClientThatWasThereBeforeTheServerConnectsLater) {
   proxy.refuse(true);
   const Client client = disturbed(impatient());
-  DistributedLock lock = client.lock("late");
+  DistributedLock lock = client.make_lock("late");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
@@ -190,8 +190,8 @@ TEST_P(NetworkTest, AClientThatWasThereBeforeTheServerConnectsLater) {
 TEST_P(NetworkTest, AReleaseWhileCutOffIsCarriedOutLater) {
   const Client client = disturbed(impatient());
   const Client other = steady();
-  DistributedLock lock = client.lock("release");
-  DistributedLock others = other.lock("release");
+  DistributedLock lock = client.make_lock("release");
+  DistributedLock others = other.make_lock("release");
   Lease lease = take(lock);
   cut();
   std::error_code error;
@@ -208,8 +208,8 @@ TEST_P(NetworkTest, AReleaseWhileCutOffIsCarriedOutLater) {
 TEST_P(NetworkTest, AReleaseWhoseAnswerIsLostFreesTheLock) {
   const Client client = disturbed(impatient());
   const Client other = steady();
-  DistributedLock lock = client.lock("release");
-  DistributedLock others = other.lock("release");
+  DistributedLock lock = client.make_lock("release");
+  DistributedLock others = other.make_lock("release");
   Lease lease = take(lock);
   Pending waiting(others, {});
   await_waiter("release");
@@ -223,7 +223,7 @@ TEST_P(NetworkTest, AReleaseWhoseAnswerIsLostFreesTheLock) {
 
 TEST_P(NetworkTest, ARelease_WhoseAnswerIsLostAfterTheFirstLeasePeriod_NeverSaysThatTheLockWasLost) {
   const Client client = disturbed({.lease = service_kind().short_lease});
-  DistributedLock lock = client.lock("release");
+  DistributedLock lock = client.make_lock("release");
   Lease lease = take(lock);
   const TimePoint first_end = lease.valid_until();
   await("the first lease period does not end", [&] { return LeaseClock::now() >= first_end; });
@@ -239,10 +239,10 @@ TEST_P(NetworkTest, ARelease_WhoseAnswerIsLostAfterTheFirstLeasePeriod_NeverSays
 TEST_P(NetworkTest, AClientThatIsClosedFreesAllAtOnce) {
   const Client other = steady();
   std::optional<Client> client = disturbed();
-  DistributedLock one = client->lock("one");
-  DistributedLock two = client->lock("two");
+  DistributedLock one = client->make_lock("one");
+  DistributedLock two = client->make_lock("two");
   const Lease held = take(one);
-  DistributedLock others = other.lock("two");
+  DistributedLock others = other.make_lock("two");
   Lease elsewhere = take(others);
   Pending waiting(two, {});
   await_waiter("two");
@@ -257,14 +257,14 @@ TEST_P(NetworkTest, AClientThatIsClosedFreesAllAtOnce) {
 TEST_P(NetworkTest, AClientThatIsClosedWhileCutOffLeavesItsLockForTheLease) {
   const Client other = steady();
   std::optional<Client> client = disturbed(impatient(service_kind().short_lease));
-  DistributedLock lock = client->lock("closed");
+  DistributedLock lock = client->make_lock("closed");
   const Lease lease = take(lock);
   cut();
   const auto start = std::chrono::steady_clock::now();
   client.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   EXPECT_FALSE(lease.held());
-  DistributedLock others = other.lock("closed");
+  DistributedLock others = other.make_lock("closed");
   EXPECT_GT(take(others).token(), lease.token());
 }
 

@@ -14,7 +14,7 @@ TEST_P(PasswordTest, AWrongOneIsDeniedAtOnceAndNeverShown) {
   options.observer = log;
   const Client client = connect_patiently(service.url_of_stranger(password, strategy()), options);
   EXPECT_EQ(client.url().find(password), std::string::npos) << client.url();
-  DistributedLock lock = client.lock("secret");
+  DistributedLock lock = client.make_lock("secret");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::access_denied) << error.message();

@@ -25,8 +25,8 @@ class RestartTest : public Room {
     const bool renews = steady().capabilities().lease_kind == LeaseKind::per_lock;
     const Client client = disturbed({.lease = renews ? outlasting : patient().lease});
     const Client other = disturbed();
-    DistributedLock lock = client.lock("held");
-    DistributedLock others = other.lock("held");
+    DistributedLock lock = client.make_lock("held");
+    DistributedLock others = other.make_lock("held");
     Lease lease = take(lock);
     const LossEvent loss(lease);
     end(how);
@@ -55,8 +55,8 @@ class RestartTest : public Room {
   void expect_waiter_served(End how) {
     const Client holder = disturbed();
     const Client other = disturbed();
-    DistributedLock lock = holder.lock("waited-for");
-    DistributedLock others = other.lock("waited-for");
+    DistributedLock lock = holder.make_lock("waited-for");
+    DistributedLock others = other.make_lock("waited-for");
     Lease lease = take(lock);
     Pending waiting(others, {});
     await_waiter("waited-for");
@@ -94,7 +94,7 @@ TEST_P(RestartTest, AWaiterIsServedAfterAShutdown) {
 TEST_P(RestartTest, AWaitOutlastsAServerThatIsDown) {
   end(&Service::stop);
   const Client client = disturbed(impatient());
-  DistributedLock lock = client.lock("patient");
+  DistributedLock lock = client.make_lock("patient");
   Pending waiting(lock, {});
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -107,7 +107,7 @@ TEST_P(RestartTest, AWaitOutlastsAServerThatIsDown) {
 
 TEST_P(RestartTest, TokensGrow) {
   const Client client = disturbed();
-  DistributedLock lock = client.lock("tokens");
+  DistributedLock lock = client.make_lock("tokens");
   FencingToken last;
   for (const End how : {End(&Service::kill), End(&Service::stop)}) {
     const FencingToken token = take(lock).token();
@@ -122,7 +122,7 @@ TEST_P(RestartTest, TokensGrow) {
 // The client hears of nothing but silence, and of nothing at all while no server is there.
 TEST_P(RestartTest, AServerThatIsAwayForLongerThanTheLeaseIsALoss) {
   const Client client = disturbed({.lease = service_kind().short_lease});
-  DistributedLock lock = client.lock("long");
+  DistributedLock lock = client.make_lock("long");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   end(&Service::kill);

@@ -153,13 +153,13 @@ class Room : public ::testing::TestWithParam<std::string> {
   // For whoever comes next.
   void expect_free_and_clean(const std::string& name) {
     const Client other = steady();
-    DistributedLock others = other.lock(name);
+    DistributedLock others = other.make_lock(name);
     EXPECT_TRUE(take(others).release());
     await_no_residue(name);
   }
   // Its connections stand, and all that it needs of the service is there.
   static void warm_up(const Client& client) {
-    DistributedLock lock = client.lock("warm");
+    DistributedLock lock = client.make_lock("warm");
     std::error_code late;  // of an impatient client on a busy machine; the lock is freed all the same
     (void)take(lock).release(late);
   }

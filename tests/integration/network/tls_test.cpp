@@ -16,7 +16,7 @@ class TlsTest : public Room {
     try {
       const Client client =
           connect_patiently(url + (url.find('?') == std::string::npos ? "?" : "&") + strategy(), impatient());
-      DistributedLock lock = client.lock("refused");
+      DistributedLock lock = client.make_lock("refused");
       std::error_code error;
       EXPECT_FALSE(lock.try_acquire({}, error).has_value());
       EXPECT_TRUE(is_error_of_hostile_server(error)) << error.message();
@@ -34,8 +34,8 @@ class TlsTest : public Room {
 TEST_P(TlsTest, LocksAndWaiters) {
   const Client client = steady();
   const Client other = steady();
-  DistributedLock lock = client.lock("encrypted");
-  DistributedLock others = other.lock("encrypted");
+  DistributedLock lock = client.make_lock("encrypted");
+  DistributedLock others = other.make_lock("encrypted");
   Lease lease = take(lock);
   Pending waiting(others, {});
   await_waiter("encrypted");
@@ -89,7 +89,7 @@ TEST_P(TlsTest, AHandshakeCutAnywhereEndsInTime) {
   for (std::uint64_t length = 0; length < 2000; length += 97) {
     proxy.cut_after(rig::Direction::to_client, length, length % 2 == 0 ? rig::Ending::reset : rig::Ending::close);
     const Client client = disturbed(impatient());
-    DistributedLock lock = client.lock("cut");
+    DistributedLock lock = client.make_lock("cut");
     std::error_code error;
     const auto lease = lock.try_acquire({}, error);
     EXPECT_NE(lease.has_value(), static_cast<bool>(error)) << error.message();
@@ -101,8 +101,8 @@ TEST_P(TlsTest, AHandshakeCutAnywhereEndsInTime) {
 TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
   const Client client = steady();
   const Client other = disturbed();
-  DistributedLock lock = client.lock("encrypted");
-  DistributedLock others = other.lock("encrypted");
+  DistributedLock lock = client.make_lock("encrypted");
+  DistributedLock others = other.make_lock("encrypted");
   Lease lease = take(lock);
   Pending waiting(others, {});
   await_waiter("encrypted");
@@ -113,13 +113,13 @@ TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
 
 TEST_P(TlsTest, CertificatesRenewedOnDisk_ALivingClientUsesThem) {
   const Client client = steady();
-  DistributedLock lock = client.lock("renewed");
+  DistributedLock lock = client.make_lock("renewed");
   Lease lease = take(lock);
   service.stop();
   service.renew_certificate();
   service.start();
   // A wait lasts until the client is connected again. A release is not repeated for so long.
-  DistributedLock later = client.lock("later");
+  DistributedLock later = client.make_lock("later");
   EXPECT_TRUE(take(later).release());
   EXPECT_TRUE(ends_with_connection() || lease.release());
 }

@@ -17,7 +17,7 @@ class AdvisoryBlockedTest : public AdvisoryTest {
   AdvisoryBlockedTest() {
     make_schema();
     ours.emplace(connect_patiently(server.url(advisory), {.lease = lease_time}));
-    DistributedLock lock = ours->lock("b");
+    DistributedLock lock = ours->make_lock("b");
     EXPECT_TRUE(take(lock).release());
   }
 
@@ -26,10 +26,10 @@ class AdvisoryBlockedTest : public AdvisoryTest {
     // On each of the client's sessions.
     std::vector<Lease> leases;
     for (const char* const name : {"a/1", "a/2", "a/3", "a/4", "a/5", "a/6"}) {
-      DistributedLock lock = ours->lock(name);
+      DistributedLock lock = ours->make_lock(name);
       leases.push_back(take(lock));
     }
-    DistributedLock blocked = ours->lock("b");
+    DistributedLock blocked = ours->make_lock("b");
     PostgresConnection sql(server.admin_conninfo());
     sql.run("BEGIN");
     sql.run(blocker);
@@ -66,7 +66,7 @@ TEST_F(AdvisoryBlockedTest, LocksOfOneNameWithDifferentKeysHaveDifferentRows) {
   sql.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'b' FOR UPDATE");
   for (const std::string key : {"int64:42", "pair:0,42", "hashtextextended", "crc32pair", "medallion"}) {
     const Client other = client("key=" + key);
-    DistributedLock lock = other.lock("b");
+    DistributedLock lock = other.make_lock("b");
     Lease lease = take(lock);
     const LockInfo info = other.inspect("b");
     EXPECT_EQ(info.name, "b") << key;

@@ -19,7 +19,7 @@ TEST_F(AdvisoryErrorsTest, AServerWhoseFunctionsLockNothingIsRefused) {
       "CREATE FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true'");
   for (const AcquireOptions& how : {AcquireOptions{.wait = 0s}, AcquireOptions{}}) {
     const Client ours = client();
-    DistributedLock lock = ours.lock("x");
+    DistributedLock lock = ours.make_lock("x");
     std::error_code error;
     (void)lock.acquire(how, error);
     EXPECT_EQ(error, errc::unsupported);
@@ -38,7 +38,7 @@ TEST_F(AdvisoryErrorsTest, AnErrorAfterTheGrantLeavesNothingAndHarmsNobodyElse) 
   locks.reserve(20);
   all.reserve(20);
   for (int i = 0; i < 20; ++i) {
-    locks.push_back(ours.lock((i % 4 == 1 ? "bad/" : "good/") + std::to_string(i)));
+    locks.push_back(ours.make_lock((i % 4 == 1 ? "bad/" : "good/") + std::to_string(i)));
     all.emplace_back(locks.back(), AcquireOptions{.wait = 0s});  // most of them in one statement
   }
   std::vector<Lease> leases;
@@ -61,7 +61,7 @@ TEST_F(AdvisoryErrorsTest, AnErrorAfterTheGrantLeavesNothingAndHarmsNobodyElse) 
 TEST_F(AdvisoryErrorsTest, ATimeoutInTheMomentOfTheGrantLeavesNothing) {
   make_schema();
   const Client ours = client_with({.slices = {1ms, 3ms}});
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   PostgresConnection sql(server.admin_conninfo());
   // The lock gets free again and again, about when a slice ends.
   for (int i = 0; i < 100; ++i) {
@@ -78,8 +78,8 @@ TEST_F(AdvisoryErrorsTest, ATimeoutInTheMomentOfTheGrantLeavesNothing) {
 TEST_F(AdvisoryErrorsTest, ATimeoutAfterTheGrantLeavesNothing) {
   make_schema();
   const Client ours = client_with({.slices = {20ms, 40ms}});
-  DistributedLock lock = ours.lock("a");
-  DistributedLock free = ours.lock("free");
+  DistributedLock lock = ours.make_lock("a");
+  DistributedLock free = ours.make_lock("free");
   EXPECT_TRUE(take(lock).release());
   PostgresConnection sql(server.admin_conninfo());
   PostgresConnection other(server.admin_conninfo());
@@ -105,7 +105,7 @@ TEST_F(AdvisoryErrorsTest, ADeadlocksVictimLetsTheOtherGoOnAndGetsTheLockInTheEn
   make_schema();
   server.run("ALTER ROLE locker SET deadlock_timeout = '1s'");  // so that the victim is ours
   const Client ours = client();
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   EXPECT_TRUE(take(lock).release());
   PostgresConnection sql(server.admin_conninfo());
   sql.run("SET deadlock_timeout = '1h'");
@@ -129,8 +129,8 @@ TEST_F(AdvisoryErrorsTest, ADeadlocksVictimLetsTheOtherGoOnAndGetsTheLockInTheEn
 TEST_F(AdvisoryErrorsTest, AWaitThatIsCancelledInTheServerGoesOn) {
   const Client ours = client();
   const Client other = client();
-  DistributedLock lock = ours.lock("a");
-  DistributedLock others = other.lock("a");
+  DistributedLock lock = ours.make_lock("a");
+  DistributedLock others = other.make_lock("a");
   Lease lease = take(others);
   Pending waiting(lock, {});
   for (int i = 0; i < 3; ++i) {
@@ -146,7 +146,7 @@ TEST_F(AdvisoryErrorsTest, AWaitThatIsCancelledInTheServerGoesOn) {
 TEST_F(AdvisoryErrorsTest, TheServersTableOfLocksIsFullForAWhile) {
   make_schema();
   const Client ours = client();
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   PostgresConnection sql(server.admin_conninfo());
   // The server is made to say so; a table that is really full would keep everybody else out, too.
   server.run(

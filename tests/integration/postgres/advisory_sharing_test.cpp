@@ -33,7 +33,7 @@ class AdvisorySharingTest : public OnSharedServer<> {
 TEST_F(AdvisorySharingTest, NobodyJoinsReadersWhileAWriterWaits) {
   const Client readers = client();
   const Client writers = client();
-  ReadWriteLock lock = readers.read_write_lock("x");
+  ReadWriteLock lock = readers.make_read_write_lock("x");
   Lease one = lock.acquire_shared({.wait = 1min});
   std::optional<Lease> two = lock.try_acquire_shared();
   ASSERT_TRUE(two);
@@ -41,7 +41,7 @@ TEST_F(AdvisorySharingTest, NobodyJoinsReadersWhileAWriterWaits) {
       << "they share the lock of one session";
   EXPECT_NE(one.token(), two->token());
   auto writing = std::make_shared<Pending>();
-  ReadWriteLock writer = writers.read_write_lock("x");
+  ReadWriteLock writer = writers.make_read_write_lock("x");
   writer.async_acquire({.wait = 1min}, [writing](std::error_code, Lease lease) {
     writing->lease = std::move(lease);
     writing->event.set();
@@ -61,8 +61,8 @@ TEST_F(AdvisorySharingTest, NobodyJoinsReadersWhileAWriterWaits) {
 TEST_F(AdvisorySharingTest, ReadersOfManyClientsAreShownWithTheirMode) {
   const Client one = client();
   const Client two = client();
-  ReadWriteLock lock = one.read_write_lock("x");
-  ReadWriteLock other = two.read_write_lock("x");
+  ReadWriteLock lock = one.make_read_write_lock("x");
+  ReadWriteLock other = two.make_read_write_lock("x");
   std::optional<Lease> first = lock.acquire_shared({.wait = 1min});
   std::optional<Lease> second = other.acquire_shared({.wait = 1min});
   const auto all = one.list(LockKind::read_write);
@@ -83,10 +83,10 @@ TEST_F(AdvisorySharingTest, BreakingEndsTheSessionsOfAllReaders) {
   const Client one = client();
   const Client two = client();
   const Client breaker = client();
-  Lease first = one.read_write_lock("x").acquire_shared({.wait = 1min});
-  Lease second = two.read_write_lock("x").acquire_shared({.wait = 1min});
+  Lease first = one.make_read_write_lock("x").acquire_shared({.wait = 1min});
+  Lease second = two.make_read_write_lock("x").acquire_shared({.wait = 1min});
   EXPECT_TRUE(breaker.break_lock("x", LockKind::read_write));
-  EXPECT_TRUE(breaker.read_write_lock("x").acquire({.wait = 1min}).held());
+  EXPECT_TRUE(breaker.make_read_write_lock("x").acquire({.wait = 1min}).held());
 }
 
 // Semaphores are none of what a session can lock.
@@ -94,7 +94,7 @@ TEST_F(AdvisorySharingTest, SemaphoresAreUnsupported) {
   const Client one = client();
   EXPECT_FALSE(one.capabilities().semaphores);
   try {
-    (void)one.semaphore("x", 2);
+    (void)one.make_semaphore("x", 2);
     FAIL() << "there is none";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), errc::unsupported);

@@ -49,7 +49,7 @@ class AdvisoryStressTest : public PostgresTest {
   void work(const Client& client, std::size_t seed) {
     Random random(seed);
     std::vector<DistributedLock> locks;
-    for (std::size_t i = 0; i < names; ++i) locks.push_back(client.lock("shared/" + std::to_string(i)));
+    for (std::size_t i = 0; i < names; ++i) locks.push_back(client.make_lock("shared/" + std::to_string(i)));
     while (goes_on()) {
       const std::size_t which = random() % names;
       std::stop_source cancel;
@@ -118,7 +118,7 @@ class AdvisoryStressTest : public PostgresTest {
     await_in_server("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
     for (std::size_t i = 0; i < names; ++i) {
       for (const Client& client : all) {
-        DistributedLock lock = client.lock("shared/" + std::to_string(i));
+        DistributedLock lock = client.make_lock("shared/" + std::to_string(i));
         EXPECT_TRUE(take(lock).release());
       }
     }

@@ -14,7 +14,7 @@ namespace {
 
 TEST_F(AdvisoryTest, IsTheLockOfPlainSql) {
   const Client ours = client("key=int64:42");
-  DistributedLock lock = ours.lock("any name");
+  DistributedLock lock = ours.make_lock("any name");
   PostgresConnection sql(server.admin_conninfo());
   Lease lease = take(lock);
   EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock(42)"), "f");
@@ -36,7 +36,7 @@ TEST_F(AdvisoryTest, LocksOfPsqlAndOursExcludeEachOther) {
     return psql.send([&](int number) { return "SELECT '<" + std::to_string(number) + "> ' || " + function + "(42);"; });
   };
   const Client ours = client("key=int64:42");
-  DistributedLock lock = ours.lock("any name");
+  DistributedLock lock = ours.make_lock("any name");
   Lease lease = take(lock);
   EXPECT_EQ(ask("pg_try_advisory_lock").get(), "false");
   EXPECT_TRUE(lease.release());
@@ -51,8 +51,8 @@ TEST_F(AdvisoryTest, LocksOfPsqlAndOursExcludeEachOther) {
 TEST_F(AdvisoryTest, KeysOfASpaceOfPairsAreOthersThanThoseOfOneNumber) {
   const Client pairs = client("key=pair:0,42");
   const Client numbers = client("key=int64:42");
-  DistributedLock of_pairs = pairs.lock("any name");
-  DistributedLock of_numbers = numbers.lock("any other name");
+  DistributedLock of_pairs = pairs.make_lock("any name");
+  DistributedLock of_numbers = numbers.make_lock("any other name");
   PostgresConnection sql(server.admin_conninfo());
   const Lease one = take(of_pairs);
   const Lease other = take(of_numbers);
@@ -62,8 +62,8 @@ TEST_F(AdvisoryTest, KeysOfASpaceOfPairsAreOthersThanThoseOfOneNumber) {
 
 TEST_F(AdvisoryTest, ANameWhoseKeyTheServerComputesIsTheLockOfThatHash) {
   const Client ours = client("key=hashtextextended");
-  DistributedLock one = ours.lock("one");
-  DistributedLock other = ours.lock("other");
+  DistributedLock one = ours.make_lock("one");
+  DistributedLock other = ours.make_lock("other");
   PostgresConnection sql(server.admin_conninfo());
   Lease lease = take(one);
   Lease second = take(other);
@@ -76,8 +76,8 @@ TEST_F(AdvisoryTest, ANameWhoseKeyTheServerComputesIsTheLockOfThatHash) {
 
 TEST_F(AdvisoryTest, TwoNamesWithOneKeyAreOneLock) {
   const Client ours = client("key=int64:42");
-  DistributedLock one = ours.lock("one");
-  DistributedLock other = ours.lock("other");
+  DistributedLock one = ours.make_lock("one");
+  DistributedLock other = ours.make_lock("other");
   Lease lease = take(one);
   EXPECT_FALSE(other.try_acquire());
   Pending waiting(other, {});
@@ -88,7 +88,7 @@ TEST_F(AdvisoryTest, TwoNamesWithOneKeyAreOneLock) {
 
 TEST_F(AdvisoryTest, ASessionNeverHasALockTwice) {
   const Client ours = client();
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   Lease lease = take(lock);
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(lock.try_acquire());
   EXPECT_TRUE(lease.release());
@@ -97,7 +97,7 @@ TEST_F(AdvisoryTest, ASessionNeverHasALockTwice) {
 
 TEST_F(AdvisoryTest, AHolderDoesNotKeepTheServerFromCleaningUp) {
   const Client ours = client();
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   const Lease lease = take(lock);
   EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'locker' AND "
                          "(backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)"),
@@ -106,7 +106,7 @@ TEST_F(AdvisoryTest, AHolderDoesNotKeepTheServerFromCleaningUp) {
 
 TEST_F(AdvisoryTest, WaitersOfSeveralClientsAreServedInTheOrderInWhichTheyCame) {
   const Client ours = client();
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   Lease lease = take(lock);
   std::vector<Client> clients;
   std::vector<DistributedLock> locks;
@@ -117,7 +117,7 @@ TEST_F(AdvisoryTest, WaitersOfSeveralClientsAreServedInTheOrderInWhichTheyCame) 
   waiting.reserve(waiters);
   for (int i = 0; i < waiters; ++i) {
     clients.push_back(client());
-    locks.push_back(clients.back().lock("a"));
+    locks.push_back(clients.back().make_lock("a"));
     waiting.emplace_back(locks.back(), AcquireOptions{});
     await_count(false, i + 1);
   }
@@ -138,8 +138,8 @@ TEST_F(AdvisoryTest, WaitersOfSeveralClientsAreServedInTheOrderInWhichTheyCame) 
 TEST_F(AdvisoryTest, WhoGivesUpLeavesTheServersQueue) {
   const Client ours = client();
   const Client other = client();
-  DistributedLock lock = ours.lock("a");
-  DistributedLock others = other.lock("a");
+  DistributedLock lock = ours.make_lock("a");
+  DistributedLock others = other.make_lock("a");
   Lease lease = take(others);
   Pending waiting(lock, {});
   await_count(false, 1);
@@ -154,8 +154,8 @@ TEST_F(AdvisoryTest, WhoGivesUpLeavesTheServersQueue) {
 TEST_F(AdvisoryTest, OneThatIsGrantedAfterAWaitLongerThanItsLeaseIsSafe) {
   const Client ours = connect_patiently(server.url(advisory), {.lease = 3s});
   const Client other = client();
-  DistributedLock lock = ours.lock("a");
-  DistributedLock others = other.lock("a");
+  DistributedLock lock = ours.make_lock("a");
+  DistributedLock others = other.make_lock("a");
   Lease lease = take(others);
   Pending waiting(lock, {});
   await_count(false, 1);
@@ -173,9 +173,9 @@ TEST_F(AdvisoryTest, MoreMayWaitThanThereAreConnections) {
   const Client ours = client("max_connections=2");
   const Client other = client();
   constexpr int waiters = 8;
-  DistributedLock others = other.lock("a");
+  DistributedLock others = other.make_lock("a");
   Lease lease = take(others);
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   std::vector<Pending> waiting;
   waiting.reserve(waiters);
   for (int i = 0; i < waiters; ++i) {
@@ -190,12 +190,12 @@ TEST_F(AdvisoryTest, MoreMayWaitThanThereAreConnections) {
 TEST_F(AdvisoryTest, WhoWaitsBeyondTheConnectionsIsNotLeftOutWhenItsLockIsFree) {
   const Client ours = client("max_connections=1");
   const Client other = client();
-  DistributedLock a = other.lock("a");
-  DistributedLock b = other.lock("b");
+  DistributedLock a = other.make_lock("a");
+  DistributedLock b = other.make_lock("b");
   Lease lease_a = take(a);
   Lease lease_b = take(b);
-  DistributedLock our_a = ours.lock("a");
-  DistributedLock our_b = ours.lock("b");
+  DistributedLock our_a = ours.make_lock("a");
+  DistributedLock our_b = ours.make_lock("b");
   Pending waits_for_a(our_a, {});
   await_count(false, 1);
   Pending waits_for_b(our_b, {});
@@ -209,9 +209,9 @@ TEST_F(AdvisoryTest, WhoWaitsBeyondTheConnectionsIsNotLeftOutWhenItsLockIsFree) 
 TEST_F(AdvisoryTest, AWaitInVainBeyondTheConnectionsIsTimedOutForTheLockIsHeld) {
   const Client ours = client("max_connections=1");
   const Client other = client();
-  DistributedLock others = other.lock("a");
+  DistributedLock others = other.make_lock("a");
   const Lease lease = take(others);
-  DistributedLock lock = ours.lock("a");
+  DistributedLock lock = ours.make_lock("a");
   Pending first(lock, {});
   await_count(false, 1);
   std::error_code error;
@@ -225,10 +225,10 @@ TEST_F(AdvisoryTest, TheServerFreesWhatIsHeldByAClientThatItDoesNotHearOf) {
   const Client silent = connect_patiently(server.url_at(proxy.port(), advisory),
                                           {.lease = short_lease, .response_timeout = 300ms, .close_timeout = 100ms});
   const Client other = client();
-  DistributedLock tried = silent.lock("tried");
-  DistributedLock waited = silent.lock("waited");
-  DistributedLock others_tried = other.lock("tried");
-  DistributedLock others_waited = other.lock("waited");
+  DistributedLock tried = silent.make_lock("tried");
+  DistributedLock waited = silent.make_lock("waited");
+  DistributedLock others_tried = other.make_lock("tried");
+  DistributedLock others_waited = other.make_lock("waited");
   Lease before = take(others_waited);
   Pending waiting(waited, {});
   await_count(false, 1);
@@ -250,9 +250,9 @@ TEST_F(AdvisoryTest, TheServerFreesWhatIsHeldByAClientThatItDoesNotHearOf) {
 TEST_F(AdvisoryTest, ALockIsLostWithItsConnectionAndNoOther) {
   const Client ours = client();
   const Client other = client();
-  DistributedLock tried = ours.lock("tried");
-  DistributedLock waited = ours.lock("waited");
-  DistributedLock others = other.lock("waited");
+  DistributedLock tried = ours.make_lock("tried");
+  DistributedLock waited = ours.make_lock("waited");
+  DistributedLock others = other.make_lock("waited");
   Lease before = take(others);
   Pending waiting(waited, {});
   await_count(false, 1);
@@ -269,7 +269,7 @@ TEST_F(AdvisoryTest, AClientHoldsOnlySoManyLocks) {
   const Client ours = client_with({.locks = 15});  // ten of which may be on connections of their own
   std::vector<DistributedLock> locks;
   std::vector<Lease> leases;
-  for (int i = 0; i < 6; ++i) locks.push_back(ours.lock(std::to_string(i)));
+  for (int i = 0; i < 6; ++i) locks.push_back(ours.make_lock(std::to_string(i)));
   for (std::size_t i = 0; i < 5; ++i) leases.push_back(take(locks[i]));
   std::error_code ec;
   EXPECT_FALSE(locks[5].try_acquire({}, ec));

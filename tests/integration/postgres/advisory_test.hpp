@@ -36,7 +36,7 @@ class AdvisoryTest : public PostgresTest {
   // The tables are there from then on.
   void make_schema() {
     const Client first = client();
-    DistributedLock lock = first.lock("first");
+    DistributedLock lock = first.make_lock("first");
     EXPECT_TRUE(take(lock).release());
   }
 };

@@ -14,7 +14,7 @@ class SessionCrashTest : public PostgresStrategyTest {};
 // One process of the server that is killed makes it end all sessions and recover; it stays the same server.
 TEST_P(SessionCrashTest, ACrashOfOneSessionIsOneOfAllSessions) {
   const Client client = steady({.lease = in_session() ? Duration(10min) : Duration(18s)});
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock);
   const LossEvent loss(lease);
   PostgresConnection victim(server.url());
@@ -25,7 +25,7 @@ TEST_P(SessionCrashTest, ACrashOfOneSessionIsOneOfAllSessions) {
   std::error_code error;
   (void)lease.release(error);
   const Client other = steady(patient());
-  DistributedLock others = other.lock("held");
+  DistributedLock others = other.make_lock("held");
   EXPECT_GT(take(others).token(), lease.token());
 }
 
@@ -41,10 +41,10 @@ class LazyServerTest : public PostgresStrategyTest {
 
 TEST_P(LazyServerTest, ACrashForgetsNoGrant) {
   const Client client = steady({.lease = 10min});
-  DistributedLock first = client.lock("first");
+  DistributedLock first = client.make_lock("first");
   EXPECT_TRUE(take(first).release());
   server.run("CHECKPOINT");  // what went before is on disk
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   const Lease lease = take(lock);
   server.kill();
   server.start();

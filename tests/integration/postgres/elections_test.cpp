@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Strategies, ElectionsTest,
 TEST_P(ElectionsTest, HaveOneLeaderWhoSaysWhoItIs) {
   const Client one = candidate("one");
   const Client two = candidate("two");
-  DistributedLock first = one.lock("x");
-  DistributedLock second = two.lock("x");
+  DistributedLock first = one.make_lock("x");
+  DistributedLock second = two.make_lock("x");
   Lease leading = first.acquire({.wait = 1min});
   EXPECT_FALSE(second.try_acquire());
   const LockInfo info = two.inspect("x");
@@ -123,8 +123,8 @@ TEST_P(ElectionsTest, HaveOneLeaderWhoSaysWhoItIs) {
 TEST_P(ElectionsTest, AreNoLocksOfThatName) {
   const Client plain = connect(url());
   const Client candidate_ = candidate("one");
-  DistributedLock lock = plain.lock("x");
-  DistributedLock election = candidate_.lock("x");
+  DistributedLock lock = plain.make_lock("x");
+  DistributedLock election = candidate_.make_lock("x");
   const Lease locked = lock.acquire({.wait = 1min});
   const Lease leading = election.acquire({.wait = 1min});
   EXPECT_TRUE(locked.held());
@@ -136,7 +136,7 @@ TEST_P(ElectionsTest, AreNoLocksOfThatName) {
 TEST_P(ElectionsTest, WhoObservesIsToldOfEachChange) {
   if (!of_rows()) return;  // the service cannot tell
   const Client leader = candidate("leader");
-  DistributedLock election = leader.lock("x");
+  DistributedLock election = leader.make_lock("x");
   (void)election.acquire({.wait = 1min}).release();
   struct Changes {
     std::array<util::Event, 3> each;

@@ -17,7 +17,7 @@ class FallingBackTest : public PostgresTest {
   // What an acquire that is to be refused says at once.
   [[nodiscard]] static std::string refusal(const std::string& url) {
     const Client client = connect_patiently(url, impatient());
-    DistributedLock lock = client.lock("secret");
+    DistributedLock lock = client.make_lock("secret");
     const auto start = std::chrono::steady_clock::now();
     std::string said;
     try {
@@ -46,7 +46,7 @@ TEST_F(FallingBackTest, ACertificateOfAnotherHostIsRefused) {
   }
   // Whoever wants less says so.
   const Client client = connect_patiently(to(authority + "&sslmode=verify-ca"), patient());
-  DistributedLock lock = client.lock("secret");
+  DistributedLock lock = client.make_lock("secret");
   EXPECT_TRUE(take(lock).release());
 }
 

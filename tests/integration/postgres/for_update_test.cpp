@@ -46,7 +46,7 @@ class PostgresForUpdateTest : public OnSharedServer<> {
   // The first acquire does it.
   void make_schema() const {
     const Client first = client();
-    (void)first.lock("name").acquire();
+    (void)first.make_lock("name").acquire();
   }
   // Whoever waits gets a guard instead of forever.
   [[nodiscard]] static std::future<Lease> acquire_later(DistributedLock lock) {
@@ -83,7 +83,7 @@ TEST_F(PostgresForUpdateTest, ANameThatManyUseForTheFirstTimeAtOnceIsHeldByOneAt
       threads.emplace_back([&] {
         const Client own = client();
         for (int n = 0; n < names; ++n) {
-          DistributedLock lock = own.lock("new/" + std::to_string(n));
+          DistributedLock lock = own.make_lock("new/" + std::to_string(n));
           const Lease lease = lock.acquire({.wait = rig::hang_guard});
           const auto at = static_cast<std::size_t>(n);
           if (++inside[at] != 1) two_inside = true;
@@ -108,8 +108,8 @@ TEST_F(PostgresForUpdateTest, SettingsOfTheRoleDoNotMatter) {
   {
     const Client one = client();
     const Client two = client();
-    const Lease lease = one.lock("name").acquire({.wait = rig::hang_guard});
-    auto waiting = acquire_later(two.lock("name"));
+    const Lease lease = one.make_lock("name").acquire({.wait = rig::hang_guard});
+    auto waiting = acquire_later(two.make_lock("name"));
     await_waiters("name", 1);
     server.run("SELECT pg_sleep(0.3)");  // longer than any of them
     EXPECT_TRUE(lease.held());
@@ -129,9 +129,9 @@ TEST_F(PostgresForUpdateTest, AnErrorInTheHoldersTransactionFreesTheRowAtOnce) {
       holder.ask({.commands = {{.statement = &use.begin}, {.statement = &use.try_lock, .params = {"name", "holder"}}}});
   ASSERT_FALSE(taken->results().empty());
   const Client other = client();
-  EXPECT_FALSE(other.lock("name").try_acquire());
+  EXPECT_FALSE(other.make_lock("name").try_acquire());
   EXPECT_EQ(holder.ask("SELECT 1 / 0")->outcome().sqlstate, "22012");
-  EXPECT_TRUE(other.lock("name").try_acquire()) << "before any ROLLBACK";
+  EXPECT_TRUE(other.make_lock("name").try_acquire()) << "before any ROLLBACK";
 }
 
 // --- Tokens ----------------------------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ TEST_F(PostgresForUpdateTest, AnErrorInTheHoldersTransactionFreesTheRowAtOnce) {
 TEST_F(PostgresForUpdateTest, TheTokenIsDrawnAfterTheWait) {
   const Client one = client();
   const Client two = client();
-  Lease lease = one.lock("name").acquire();
-  auto waiting = acquire_later(two.lock("name"));
+  Lease lease = one.make_lock("name").acquire();
+  auto waiting = acquire_later(two.make_lock("name"));
   await_waiters("name", 1);
   const std::uint64_t before = microseconds_of_the_server();
   EXPECT_TRUE(lease.release());
@@ -151,23 +151,23 @@ TEST_F(PostgresForUpdateTest, TheTokenIsDrawnAfterTheWait) {
 
 TEST_F(PostgresForUpdateTest, ATokenThatWasUndoneIsNotHandedOutAgain) {
   const Client one = client();
-  Lease committed = one.lock("name").acquire();
+  Lease committed = one.make_lock("name").acquire();
   EXPECT_TRUE(committed.release());
-  const Lease undone = one.lock("name").acquire();
+  const Lease undone = one.make_lock("name").acquire();
   end_holder("name");
   EXPECT_EQ(server.value("SELECT token FROM dlock.row_token WHERE name = 'name'"),
             std::to_string(committed.token().value()))
       << "the transaction of the second one is gone, and its token with it";
   const Client two = client();
-  EXPECT_GT(two.lock("name").acquire({.wait = rig::hang_guard}).token(), undone.token());
+  EXPECT_GT(two.make_lock("name").acquire({.wait = rig::hang_guard}).token(), undone.token());
 }
 
 TEST_F(PostgresForUpdateTest, TokensGrowWhenTheTablesWereEmptied) {
   const Client one = client();
-  Lease lease = one.lock("name").acquire();
+  Lease lease = one.make_lock("name").acquire();
   EXPECT_TRUE(lease.release());
   server.run("TRUNCATE dlock.row_lock, dlock.row_token");
-  EXPECT_GT(one.lock("name").acquire().token(), lease.token());
+  EXPECT_GT(one.make_lock("name").acquire().token(), lease.token());
 }
 
 // --- Waiting ---------------------------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ TEST_F(PostgresForUpdateTest, WaitersThatOnlyLockTheRowAreServedInTheirOrder) {
 TEST_F(PostgresForUpdateTest, AWaiterThatGaveUpDoesNotStayInTheServersQueue) {
   const Client one = client();
   const Client two = client();
-  Lease lease = one.lock("name").acquire();
+  Lease lease = one.make_lock("name").acquire();
   std::stop_source cancel;
   auto waiting = std::async(std::launch::async, [&] {
     std::error_code error;
-    (void)two.lock("name").acquire({.wait = rig::hang_guard, .cancel = cancel.get_token()}, error);
+    (void)two.make_lock("name").acquire({.wait = rig::hang_guard, .cancel = cancel.get_token()}, error);
     return error;
   });
   await_waiters("name", 1);
@@ -215,21 +215,21 @@ TEST_F(PostgresForUpdateTest, AWaiterThatGaveUpDoesNotStayInTheServersQueue) {
   EXPECT_EQ(waiting.get(), errc::cancelled);
   await_waiters("name", 0);
   EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(two.lock("name").try_acquire());
+  EXPECT_TRUE(two.make_lock("name").try_acquire());
 }
 
 TEST_F(PostgresForUpdateTest, ConnectionsAreLimitedAndWaitersGetTheNextOneThatIsFree) {
   const Client one = client("max_connections=2");
-  Lease a = one.lock("a").acquire();
-  const Lease b = one.lock("b").acquire();
+  Lease a = one.make_lock("a").acquire();
+  const Lease b = one.make_lock("b").acquire();
   try {
-    (void)one.lock("c").try_acquire();
+    (void)one.make_lock("c").try_acquire();
     ADD_FAILURE() << "a third connection";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::unavailable);
     EXPECT_NE(e.detail().find("max_connections=2"), std::string::npos) << e.detail();
   }
-  auto waiting = acquire_later(one.lock("c"));
+  auto waiting = acquire_later(one.make_lock("c"));
   EXPECT_TRUE(a.release());
   EXPECT_TRUE(waiting.get().held());
   EXPECT_TRUE(b.held());
@@ -241,9 +241,9 @@ TEST_F(PostgresForUpdateTest, AHolderThatIsNotHeardOfLosesItsLockBeforeTheServer
   rig::TcpProxy proxy(rig::Endpoint::loopback(server.port()));
   const Client silent = connect_patiently(server.url_at(proxy.port(), with("lease=2s")));
   const Client other = client();
-  const Lease lease = silent.lock("name").acquire();
+  const Lease lease = silent.make_lock("name").acquire();
   auto waiting = std::async(std::launch::async, [&] {
-    const Lease next = other.lock("name").acquire({.wait = rig::hang_guard});
+    const Lease next = other.make_lock("name").acquire({.wait = rig::hang_guard});
     return lease.held();
   });
   await_waiters("name", 1);
@@ -253,20 +253,20 @@ TEST_F(PostgresForUpdateTest, AHolderThatIsNotHeardOfLosesItsLockBeforeTheServer
 
 TEST_F(PostgresForUpdateTest, AHolderWhoseSessionIsEndedIsToldAtOnce) {
   const Client one = client("lease=1h");
-  const Lease lease = one.lock("name").acquire();
+  const Lease lease = one.make_lock("name").acquire();
   std::promise<void> lost;
   const std::stop_callback told(lease.lost(), [&] { lost.set_value(); });
   end_holder("name");
   ASSERT_EQ(lost.get_future().wait_for(rig::hang_guard), std::future_status::ready);
   EXPECT_FALSE(lease.held());
-  EXPECT_TRUE(one.lock("name").try_acquire());
+  EXPECT_TRUE(one.make_lock("name").try_acquire());
 }
 
 // --- Who holds -------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresForUpdateTest, AHolderWithALongNameIsShownShortened) {
   const Client one = connect_patiently(server.url(with("")), {.label = std::string(64, 'x')});
-  const Lease lease = one.lock("name").acquire();
+  const Lease lease = one.make_lock("name").acquire();
   const Client other = client();
   const LockInfo info = other.inspect("name");
   EXPECT_TRUE(info.held);
@@ -293,7 +293,7 @@ TEST_F(PostgresForUpdateTest, APoolerIsRefusedUnlessTheUserVouchesForIt) {
   const PgBouncer transactions(server);
   try {
     const Client unvouched = connect_patiently(server.url_at(transactions.port(), with("")));
-    (void)unvouched.lock("name").acquire({.wait = rig::hang_guard});
+    (void)unvouched.make_lock("name").acquire({.wait = rig::hang_guard});
     ADD_FAILURE() << "a lock through a pooler";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::unsupported);
@@ -302,10 +302,10 @@ TEST_F(PostgresForUpdateTest, APoolerIsRefusedUnlessTheUserVouchesForIt) {
   const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 5});
   const Client one = connect_patiently(server.url_at(sessions.port(), with("pooler=session")));
   const Client two = connect_patiently(server.url_at(sessions.port(), with("pooler=session")));
-  Lease lease = one.lock("name").acquire({.wait = rig::hang_guard});
-  EXPECT_FALSE(two.lock("name").try_acquire());
+  Lease lease = one.make_lock("name").acquire({.wait = rig::hang_guard});
+  EXPECT_FALSE(two.make_lock("name").try_acquire());
   EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(two.lock("name").try_acquire());
+  EXPECT_TRUE(two.make_lock("name").try_acquire());
 }
 
 }  // namespace

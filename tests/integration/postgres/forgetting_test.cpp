@@ -94,7 +94,7 @@ TEST_F(PostgresForgettingOneTest, ARowWithoutATokenGoesByItsNameOnly) {
 TEST_F(PostgresForgettingOneTest, AnAdvisoryLockStaysWhileAnotherProgramHasIt) {
   for (const auto& [key, lock] : {std::pair{"int64:4711", "4711"}, std::pair{"pair:-1,2", "-1, 2"}}) {
     const Client client = steady(patient(), std::string("strategy=advisory&key=") + key);
-    DistributedLock mine = client.lock("mine");
+    DistributedLock mine = client.make_lock("mine");
     EXPECT_TRUE(take(mine).release());
     server.run("UPDATE dlock.fence SET token = 1");
     PostgresConnection other(server.admin_conninfo());

@@ -10,7 +10,7 @@ class GrantsTest : public PostgresStrategyTest {
   GrantsTest() {
     // The owner makes the schema by taking a lock.
     const Client owner = steady(patient());
-    DistributedLock lock = owner.lock("first");
+    DistributedLock lock = owner.make_lock("first");
     EXPECT_TRUE(take(lock).release());
     server.run("CREATE ROLE runtime LOGIN PASSWORD 'runtime'");
     server.run("GRANT USAGE ON SCHEMA dlock TO runtime");
@@ -19,7 +19,7 @@ class GrantsTest : public PostgresStrategyTest {
   // What an acquire that waits for its turn, as long as it takes, says at once.
   [[nodiscard]] Failure refusal(const std::string& name) const {
     const Client client = as("runtime", patient());
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     const auto start = std::chrono::steady_clock::now();
     Failure failure;
     try {
@@ -36,8 +36,8 @@ TEST_P(GrantsTest, TheDocumentedOnesSuffice) {
   const auto log = std::make_shared<EventLog>();
   const Client holder = as("runtime", {.lease = 12s, .observer = log});
   const Client other = as("runtime", {.lease = 12s, .observer = log});
-  DistributedLock lock = holder.lock("held");
-  DistributedLock others = other.lock("held");
+  DistributedLock lock = holder.make_lock("held");
+  DistributedLock others = other.make_lock("held");
   Lease lease = take(lock);
   EXPECT_FALSE(others.try_acquire().has_value());
   Pending waiting(others, {});
@@ -77,7 +77,7 @@ TEST_P(GrantsTest, AMissingOneIsNamedAndNotTriedAgain) {
     server.run(std::string("GRANT ") + right + " dlock TO runtime");
   }
   const Client client = as("runtime", patient());
-  DistributedLock lock = client.lock("refused");
+  DistributedLock lock = client.make_lock("refused");
   EXPECT_TRUE(take(lock).release());
 }
 
@@ -105,12 +105,12 @@ TEST_P(GrantsTest, ARoleThatMayNotCreateTheSchemaIsToldHowToGetOne) {
   EXPECT_NE(failure.detail.find("dlock init"), std::string::npos) << failure.detail;
   // Once somebody has made it, it is found without more ado.
   const Client owner = steady(patient());
-  DistributedLock first = owner.lock("first");
+  DistributedLock first = owner.make_lock("first");
   EXPECT_TRUE(take(first).release());
   server.run("GRANT USAGE ON SCHEMA dlock TO runtime");
   server.run("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA dlock TO runtime");
   const Client client = as("runtime", patient());
-  DistributedLock lock = client.lock("nowhere");
+  DistributedLock lock = client.make_lock("nowhere");
   EXPECT_TRUE(take(lock).release());
 }
 

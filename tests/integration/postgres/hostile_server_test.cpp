@@ -22,7 +22,7 @@ std::string error_of(const ScriptedServer& server, const ClientOptions& options,
   try {
     const Client client =
         connect("postgresql://u@127.0.0.1:" + std::to_string(server.port()) + "/db?sslmode=disable", options);
-    (void)client.lock("hostile").try_acquire();
+    (void)client.make_lock("hostile").try_acquire();
     ADD_FAILURE() << "an answer that makes no sense is no answer";
   } catch (const Error& error) {
     EXPECT_TRUE(is_error_of_hostile_server(error.code())) << error.what();

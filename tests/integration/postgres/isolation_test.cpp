@@ -21,7 +21,7 @@ void expect_no_error_under_contention(const std::string& url) {
     std::vector<std::jthread> threads;
     for (int i = 0; i < clients * threads_each; ++i) {
       threads.emplace_back([&, i] {
-        DistributedLock lock = all[static_cast<std::size_t>(i % clients)].lock("contended");
+        DistributedLock lock = all[static_cast<std::size_t>(i % clients)].make_lock("contended");
         for (int round = 0; round < rounds; ++round) {
           std::error_code error;
           Lease lease = lock.acquire({}, error);
@@ -66,8 +66,8 @@ TEST_P(IsolationTest, OtherSettingsOfTheRoleDoNotMatter) {
   }
   const Client holder = steady(patient());
   const Client other = steady(patient());
-  DistributedLock lock = holder.lock("held");
-  DistributedLock others = other.lock("held");
+  DistributedLock lock = holder.make_lock("held");
+  DistributedLock others = other.make_lock("held");
   Lease lease = take(lock);
   Pending waiting(others, {});
   await_waiter("held");

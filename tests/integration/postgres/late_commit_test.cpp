@@ -46,8 +46,8 @@ class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInt
   }
   static std::optional<Lease> try_acquire(Client& client) {
     std::error_code error;
-    return GetParam().second == LockKind::semaphore ? client.semaphore("x", 2).try_acquire({.lease = 10min}, error)
-                                                    : client.lock("x").try_acquire({.lease = 10min}, error);
+    return GetParam().second == LockKind::semaphore ? client.make_semaphore("x", 2).try_acquire({.lease = 10min}, error)
+                                                    : client.make_lock("x").try_acquire({.lease = 10min}, error);
   }
 
   const PostgresLock lock_{GetParam().first, "x", GetParam().second};

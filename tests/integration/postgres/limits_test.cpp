@@ -27,7 +27,7 @@ class FullServerTest : public PostgresStrategyTest {
 TEST_P(FullServerTest, ATryIsUnavailableAndSaysWhy) {
   fill();
   const Client client = steady(impatient());
-  DistributedLock lock = client.lock("full");
+  DistributedLock lock = client.make_lock("full");
   try {
     (void)lock.try_acquire();
     ADD_FAILURE() << "there is no connection to be had";
@@ -40,7 +40,7 @@ TEST_P(FullServerTest, ATryIsUnavailableAndSaysWhy) {
 TEST_P(FullServerTest, AWaitOutlastsIt) {
   fill();
   const Client client = steady(impatient());
-  DistributedLock lock = client.lock("full");
+  DistributedLock lock = client.make_lock("full");
   Pending waiting(lock, {});
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -52,7 +52,7 @@ TEST_P(FullServerTest, AWaitOutlastsIt) {
 
 TEST_P(FullServerTest, WhoHoldsAlreadyIsNotDisturbed) {
   const Client client = steady({.lease = 12s});
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock);
   std::vector<std::unique_ptr<PostgresConnection>> rest;
   while (rest.size() < 5) {
@@ -76,7 +76,7 @@ class CrowdedServerTest : public PostgresTest {
   std::shared_ptr<EventLog> add_waiter() {
     auto log = std::make_shared<EventLog>();
     clients_.push_back(disturbed({.close_timeout = 300ms, .observer = log}));
-    locks_.push_back(clients_.back().lock(name));
+    locks_.push_back(clients_.back().make_lock(name));
     waiting_.emplace_back(locks_.back(), AcquireOptions{});
     return log;
   }
@@ -108,7 +108,7 @@ class CrowdedServerTest : public PostgresTest {
 
 TEST_F(CrowdedServerTest, AHolderComesBackAndThoseThatWaitDoNotStormIt) {
   const Client holder = as("holder", {.lease = 6s});
-  DistributedLock lock = holder.lock(name);
+  DistributedLock lock = holder.make_lock(name);
   Lease lease = take(lock);
   const auto begin = std::chrono::steady_clock::now();
   fill();

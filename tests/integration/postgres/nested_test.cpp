@@ -23,7 +23,7 @@ class NestedTest : public PostgresStrategyTest {
           std::vector<Lease> leases;
           for (const std::string& name : names) {
             std::error_code error;
-            leases.push_back(client.lock(name).acquire({.wait = conformance::guard()}, error));
+            leases.push_back(client.make_lock(name).acquire({.wait = conformance::guard()}, error));
             EXPECT_FALSE(error) << name << ": " << error.message();
             if (error) return;
           }
@@ -55,21 +55,21 @@ TEST_P(NestedTest, WhoeverWaitsForManyLocksStillGetsTheOneThatIsFree) {
   std::vector<Lease> held;
   std::vector<DistributedLock> locks;
   for (int i = 0; i < 14; ++i) {
-    locks.push_back(holder.lock("held/" + std::to_string(i)));
+    locks.push_back(holder.make_lock("held/" + std::to_string(i)));
     held.push_back(take(locks.back()));
   }
   std::deque<Pending> waiting;
   std::deque<DistributedLock> others;
   for (int i = 0; i < 13; ++i) {
-    others.push_back(client.lock("held/" + std::to_string(i)));
+    others.push_back(client.make_lock("held/" + std::to_string(i)));
     waiting.emplace_back(others.back(), AcquireOptions{}, [](Lease& granted) {
       granted.async_release([](std::error_code /*ec*/, bool /*was_ours*/) {});
     });
   }
-  EXPECT_TRUE(client.lock("free").acquire({.wait = conformance::guard()}).release());
-  EXPECT_TRUE(client.lock("free").try_acquire().has_value());
-  EXPECT_FALSE(client.lock("held/13").try_acquire().has_value());
-  EXPECT_FALSE(client.lock("held/13").try_acquire_for(50ms).has_value()) << "busy, whatever the connections do";
+  EXPECT_TRUE(client.make_lock("free").acquire({.wait = conformance::guard()}).release());
+  EXPECT_TRUE(client.make_lock("free").try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("held/13").try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("held/13").try_acquire_for(50ms).has_value()) << "busy, whatever the connections do";
   for (Lease& lease : held) EXPECT_TRUE(lease.release());
   for (Pending& each : waiting) EXPECT_FALSE(each.get().error);
 }

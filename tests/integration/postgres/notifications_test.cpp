@@ -41,8 +41,8 @@ TEST_P(FullOfNotificationsTest, LocksAreReleasedAllTheSame) {
   std::vector<std::unique_ptr<Pending>> waiting;
   for (int i = 0; i < 5; ++i) {
     const std::string name = "lock/" + std::to_string(i);
-    locks.push_back(holder.lock(name));
-    others.push_back(other.lock(name));
+    locks.push_back(holder.make_lock(name));
+    others.push_back(other.make_lock(name));
     leases.push_back(take(locks.back()));
   }
   for (DistributedLock& lock : others) waiting.push_back(std::make_unique<Pending>(lock, AcquireOptions{}));
@@ -59,8 +59,8 @@ TEST_P(FullOfNotificationsTest, LocksAreReleasedAllTheSame) {
 TEST_P(FullOfNotificationsTest, ALockIsBrokenAllTheSame) {
   const Client holder = steady(patient());
   const Client other = steady(patient());
-  DistributedLock lock = holder.lock("broken");
-  DistributedLock others = other.lock("broken");
+  DistributedLock lock = holder.make_lock("broken");
+  DistributedLock others = other.make_lock("broken");
   const Lease lease = take(lock);
   Pending waiting(others, {});
   await_waiter("broken");

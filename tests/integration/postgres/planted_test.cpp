@@ -122,8 +122,8 @@ class PlantedTest : public PostgresTest {
   // All that a client does with a lock.
   void use(const Client& one, const Client& two) {
     (void)one.initialize();
-    DistributedLock lock = one.lock("planted");
-    DistributedLock others = two.lock("planted");
+    DistributedLock lock = one.make_lock("planted");
+    DistributedLock others = two.make_lock("planted");
     Lease lease = take(lock);
     EXPECT_FALSE(others.try_acquire().has_value());
     EXPECT_TRUE(two.inspect("planted").held);
@@ -146,7 +146,7 @@ class PlantedTest : public PostgresTest {
     locks.reserve(20);
     all.reserve(20);
     for (int i = 0; i < 20; ++i) {
-      locks.push_back(client.lock("planted/" + std::to_string(i)));
+      locks.push_back(client.make_lock("planted/" + std::to_string(i)));
       all.emplace_back(locks.back(), AcquireOptions{});
     }
     for (Pending& each : all) EXPECT_TRUE(each.lease().release());

@@ -31,8 +31,8 @@ class PoolerTest : public PostgresStrategyTest {
 class RowsBehindAPoolerTest : public PoolerTest {
  protected:
   void expect_exclusion(const Client& one, const Client& two) {
-    DistributedLock lock = one.lock("shared");
-    DistributedLock others = two.lock("shared");
+    DistributedLock lock = one.make_lock("shared");
+    DistributedLock others = two.make_lock("shared");
     FencingToken last;
     for (int round = 0; round < 3; ++round) {
       Lease lease = take(lock);
@@ -75,7 +75,7 @@ TEST_P(RowsBehindAPoolerTest, WaitersPollAndSaySo) {
 TEST_P(RowsBehindAPoolerTest, NothingStaysBehindInTheServersSessions) {
   {
     const Client client = pooled("pooler=transaction");
-    DistributedLock lock = client.lock("shared");
+    DistributedLock lock = client.make_lock("shared");
     EXPECT_TRUE(take(lock).release());
   }
   PostgresConnection stranger(server.url_at(pooler.port()));
@@ -87,7 +87,7 @@ TEST_P(RowsBehindAPoolerTest, NothingStaysBehindInTheServersSessions) {
 
 TEST_P(RowsBehindAPoolerTest, AServerThatIsRestartedBehindItIsFoundAgain) {
   const Client client = pooled("pooler=transaction");
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   Lease lease = take(lock);
   server.kill();
   server.start();
@@ -100,11 +100,11 @@ TEST_P(RowsBehindAPoolerTest, TransactionsThatAreReadOnlyByDefaultAreNoStandby) 
   server.run("ALTER ROLE locker SET default_transaction_read_only = on");
   {
     const Client direct = steady(patient());
-    DistributedLock lock = direct.lock("shared");
+    DistributedLock lock = direct.make_lock("shared");
     EXPECT_TRUE(take(lock).release()) << "switched off in sessions of its own";
   }
   const Client client = pooled("pooler=transaction");
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   try {
     (void)lock.acquire({.wait = 1min});
     ADD_FAILURE() << "nothing can be written";
@@ -138,7 +138,7 @@ TEST_P(SessionsBehindAPoolerTest, AreRefusedWhenTheUserSaysThatThereIsOne) {
 
 TEST_P(SessionsBehindAPoolerTest, AreRefusedWhenOneIsNoticed) {
   const Client client = pooled();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   for (const auto wait : {Duration(0s), Duration(1min)}) {
     const auto start = std::chrono::steady_clock::now();
     try {
@@ -158,8 +158,8 @@ TEST_P(SessionsBehindAPoolerTest, AreFineWhereThePoolerKeepsSessions) {
   const std::string url = server.url_at(sessions.port(), strategy("pooler=session"));
   const Client one = connect_patiently(url, patient());
   const Client two = connect_patiently(url, patient());
-  DistributedLock lock = one.lock("shared");
-  DistributedLock others = two.lock("shared");
+  DistributedLock lock = one.make_lock("shared");
+  DistributedLock others = two.make_lock("shared");
   Lease lease = take(lock);
   EXPECT_FALSE(others.try_acquire().has_value());
   Pending waiting(others, {});

@@ -22,9 +22,9 @@ class PreparedTransactionTest : public PostgresStrategyTest {
 
 TEST_P(PreparedTransactionTest, Holds) {
   const Client client = steady(patient());
-  DistributedLock lock = client.lock("lock");
+  DistributedLock lock = client.make_lock("lock");
   EXPECT_TRUE(take(lock).release());
-  DistributedLock other = client.lock("another");
+  DistributedLock other = client.make_lock("another");
   EXPECT_TRUE(take(other).release());
   EXPECT_FALSE(client.inspect("lock").held);
   prepare("daily", "another");
@@ -50,7 +50,7 @@ TEST_P(PreparedTransactionTest, Holds) {
   server.start();
   const Client later = steady(patient());  // the other may have met a server that is not ready
   EXPECT_EQ(later.inspect("lock").holder, "prepared transaction nightly");
-  EXPECT_FALSE(later.lock("lock").try_acquire());
+  EXPECT_FALSE(later.make_lock("lock").try_acquire());
   server.run("ROLLBACK PREPARED 'nightly'");
   EXPECT_FALSE(later.inspect("lock").held);
   EXPECT_FALSE(later.break_lock("lock"));

@@ -133,7 +133,7 @@ class Crowd {
  private:
   void want(int thread, std::mt19937& random) {
     const std::string name = names_[random() % names_.size()];
-    DistributedLock lock = clients_[static_cast<std::size_t>(thread) % clients_.size()].lock(name);
+    DistributedLock lock = clients_[static_cast<std::size_t>(thread) % clients_.size()].make_lock(name);
     const AcquireOptions options{.wait = random() % 4 == 0 ? std::chrono::milliseconds(random() % 20) : rig::hang_guard,
                                  .lease = 2s};
     Pending pending(lock, options);
@@ -214,7 +214,7 @@ TEST_P(PostgresRowsTest, AHandOverNeedsNoPolling) {
   const auto clock = std::make_shared<ManualClock>();
   const Client one = client({.clock = clock});
   const Client other = client({.clock = clock});
-  DistributedLock locks[] = {one.lock("x"), other.lock("x")};
+  DistributedLock locks[] = {one.make_lock("x"), other.make_lock("x")};
   std::optional<Lease> lease = take(locks[0], {.lease = long_lease});
   for (std::size_t turn = 1; turn <= 20; ++turn) {
     Pending next(locks[turn % 2], {.lease = long_lease});
@@ -230,7 +230,7 @@ TEST_P(PostgresRowsTest, AHandOverNeedsNoPolling) {
 
 TEST_P(PostgresRowsTest, AReleaseThatNobodyWaitsForNotifiesNobody) {
   const Client locker = client();
-  DistributedLock lock = locker.lock("x");
+  DistributedLock lock = locker.make_lock("x");
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(take(lock).release());
   EXPECT_EQ(server.value("SELECT waiting_until = '-infinity' FROM " + table() + " WHERE name = 'x'"), "t");
   EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '% listen'"), "0");
@@ -316,8 +316,8 @@ class Renewals final : public Observer {
 TEST_P(PostgresRowsTest, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
   const auto renewals = std::make_shared<Renewals>("other");
   const Client locker = client({.response_timeout = 3s, .observer = renewals});
-  DistributedLock stuck = locker.lock("stuck");
-  DistributedLock other = locker.lock("other");
+  DistributedLock stuck = locker.make_lock("stuck");
+  DistributedLock other = locker.make_lock("other");
   std::optional<Lease> stuck_lease = take(stuck, {.lease = long_lease});
   PostgresConnection foreign(server.admin_conninfo());
   foreign.run("BEGIN");
@@ -325,13 +325,13 @@ TEST_P(PostgresRowsTest, ARowThatSomebodyHasLockedDelaysNoOtherLock) {
 
   const Lease other_lease = take(other, {.lease = 6s});
   const Client second = client();
-  DistributedLock same = second.lock("stuck");
+  DistributedLock same = second.make_lock("stuck");
   EXPECT_FALSE(same.try_acquire().has_value()) << "busy, and nobody waits for the row";
   Pending waiting(same, {});
   renewals->happened.wait("renewals go on", 3);
   EXPECT_TRUE(other_lease.held());
   for (const char* const name : {"new", "stuck too", "other too"}) {
-    DistributedLock lock = locker.lock(name);
+    DistributedLock lock = locker.make_lock(name);
     EXPECT_TRUE(lock.try_acquire().has_value()) << name;
   }
   stuck_lease.reset();  // cannot be released just now; goes on in the background
@@ -348,14 +348,14 @@ TEST_P(PostgresRowsTest, ARowThatSomebodyIsInsertingDelaysNoOtherLockForLong) {
   // On each of the client's connections.
   std::vector<Lease> leases;
   for (const char* const name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
-    DistributedLock lock = locker.lock(std::string("held/") + name);
+    DistributedLock lock = locker.make_lock(std::string("held/") + name);
     leases.push_back(take(lock, {.lease = 6s}));
   }
   PostgresConnection foreign(server.admin_conninfo());
   foreign.run("BEGIN; INSERT INTO " + table() + " (name, owner, holder, token, " +
               (optimistic() ? "version, lease_ms) VALUES ('stuck', 'foreign', '', 1, 1, 1000)"
                             : "expires_at) VALUES ('stuck', 'foreign', '', 1, 'infinity')"));
-  DistributedLock stuck = locker.lock("stuck");
+  DistributedLock stuck = locker.make_lock("stuck");
   Pending waiting(stuck, {});
   await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
   renewals->happened.wait("renewals go on", 3);
@@ -373,8 +373,8 @@ TEST_P(PostgresRowsTest, ReleasesDoNotFailBecauseWaitersArrive) {
   std::vector<DistributedLock> held;
   std::vector<DistributedLock> wanted;
   for (int i = 0; i < names; ++i) {
-    held.push_back(holder.lock(std::to_string(i)));
-    wanted.push_back(waiter.lock(std::to_string(i)));
+    held.push_back(holder.make_lock(std::to_string(i)));
+    wanted.push_back(waiter.make_lock(std::to_string(i)));
   }
   (void)take(wanted[0], {.lease = long_lease}).release();
   for (int round = 0; round < 3; ++round) {
@@ -413,15 +413,15 @@ TEST_P(PostgresRowsTest, ANameThatTheDatabaseHasNoCharactersForFailsAlone) {
   url.replace(url.find("/locks"), std::string("/locks").size(), "/" + database);
   const Client locker = connect_patiently(url);
   ASSERT_FALSE(locker.initialize().empty());
-  DistributedLock first = locker.lock("caf\xc3\xa9");
+  DistributedLock first = locker.make_lock("caf\xc3\xa9");
   take(first).release();
 
   // All of them are asked for together, when the answer to the first one comes.
   std::vector<DistributedLock> locks;
   std::vector<Pending> all;
-  for (int i = 0; i < 64; ++i) locks.push_back(locker.lock("\xc3\xa9" + std::to_string(i)));
-  locks.push_back(locker.lock("\xe6\x97\xa5\xe6\x9c\xac"));
-  for (int i = 64; i < 100; ++i) locks.push_back(locker.lock("\xc3\xa9" + std::to_string(i)));
+  for (int i = 0; i < 64; ++i) locks.push_back(locker.make_lock("\xc3\xa9" + std::to_string(i)));
+  locks.push_back(locker.make_lock("\xe6\x97\xa5\xe6\x9c\xac"));
+  for (int i = 64; i < 100; ++i) locks.push_back(locker.make_lock("\xc3\xa9" + std::to_string(i)));
   server.freeze();
   for (DistributedLock& lock : locks) all.emplace_back(lock, AcquireOptions{});
   server.thaw();
@@ -439,7 +439,7 @@ TEST_P(PostgresRowsTest, ANameThatTheDatabaseHasNoCharactersForFailsAlone) {
 
   // Who waits for such a name is woken, too.
   const Client waiter = connect_patiently(url, {.clock = std::make_shared<ManualClock>()});
-  DistributedLock same = waiter.lock(locks[5].name());
+  DistributedLock same = waiter.make_lock(locks[5].name());
   Pending waiting(same, {.lease = long_lease});
   await_in(server.admin_conninfo(database), marked(locks[5].name()));
   ASSERT_FALSE(waiting.done());

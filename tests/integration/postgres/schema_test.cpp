@@ -304,8 +304,8 @@ TEST_F(OlderSchemaTest, LocksAreTakenWaitedForAndReleasedWithout) {
     const std::string url = server.url_as("worker", "secret", "strategy=" + std::string(strategy));
     const Client one = connect_patiently(url, ClientOptions{.lease = 10min});
     const Client two = connect_patiently(url, ClientOptions{.lease = 10min});
-    DistributedLock lock = one.lock("lock");
-    DistributedLock other = two.lock("lock");
+    DistributedLock lock = one.make_lock("lock");
+    DistributedLock other = two.make_lock("lock");
     for (int i = 0; i < 3; ++i) {
       Lease lease = conformance::take(lock);
       conformance::Pending waiting(other, {});

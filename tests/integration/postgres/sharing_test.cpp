@@ -208,13 +208,13 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
   for (int i = 0; i < clients; ++i) {
     all.push_back(client({.observer = log}));
     for (int k = 0; k < readers; ++k) {
-      leases.push_back(all.back().read_write_lock("x").acquire_shared({.wait = 1min, .lease = 3s}));
+      leases.push_back(all.back().make_read_write_lock("x").acquire_shared({.wait = 1min, .lease = 3s}));
     }
   }
   // Others want the row as well, all the time.
   std::atomic<bool> done{false};
   std::thread passer_by([&, other = client()] {
-    ReadWriteLock lock = other.read_write_lock("x");
+    ReadWriteLock lock = other.make_read_write_lock("x");
     while (!done) {
       const auto reading = lock.try_acquire_shared();
       EXPECT_TRUE(reading);
@@ -232,8 +232,8 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
 TEST_F(PostgresSharingTest, ARowThatSomebodyHasLockedIsWaitedForAndDelaysNoOtherForLong) {
   const auto log = std::make_shared<EventLog>();
   const Client locker = client({.response_timeout = 10s, .observer = log});
-  Semaphore stuck = locker.semaphore("stuck", 2);
-  Semaphore other = locker.semaphore("other", 2);
+  Semaphore stuck = locker.make_semaphore("stuck", 2);
+  Semaphore other = locker.make_semaphore("other", 2);
   const Lease held = stuck.acquire({.wait = 1min, .lease = 10min});
   const Lease renewed = other.acquire({.wait = 1min, .lease = 6s});
   PostgresConnection foreign(server.admin_conninfo());
@@ -260,11 +260,11 @@ TEST_F(PostgresSharingTest, ARowThatSomebodyHasLockedIsWaitedForAndDelaysNoOther
 TEST_F(PostgresSharingTest, AWriterThatGivesUpLeavesNoMark) {
   const Client one = client();
   const Client two = client();
-  ReadWriteLock lock = one.read_write_lock("x");
+  ReadWriteLock lock = one.make_read_write_lock("x");
   const Lease reading = lock.acquire_shared({.wait = 1min});
   std::stop_source stop;
   Event over;
-  two.read_write_lock("x").async_acquire({.wait = 1min, .cancel = stop.get_token()},
+  two.make_read_write_lock("x").async_acquire({.wait = 1min, .cancel = stop.get_token()},
                                               [&](std::error_code, const Lease&) { over.set(); });
   server.await("EXISTS (SELECT FROM dlock.lease_rw WHERE marked_until > clock_timestamp())");
   EXPECT_FALSE(lock.try_acquire_shared());
@@ -277,7 +277,7 @@ TEST_F(PostgresSharingTest, AWriterThatGivesUpLeavesNoMark) {
 TEST_F(PostgresSharingTest, BreakingTakesItFromAllWhoHoldIt) {
   const auto log = std::make_shared<EventLog>();
   const Client holder = client({.observer = log});
-  ReadWriteLock lock = holder.read_write_lock("x");
+  ReadWriteLock lock = holder.make_read_write_lock("x");
   const Lease one = lock.acquire_shared({.wait = 1min, .lease = 3s});
   std::optional<Lease> two;
   std::thread([&] { two = lock.acquire_shared({.wait = 1min, .lease = 3s}); }).join();
@@ -289,10 +289,10 @@ TEST_F(PostgresSharingTest, BreakingTakesItFromAllWhoHoldIt) {
 
 TEST_F(PostgresSharingTest, WhatIsThereIsListedByName) {
   const Client asking = client();
-  Semaphore semaphore = asking.semaphore("b", 5);
+  Semaphore semaphore = asking.make_semaphore("b", 5);
   const Lease one = semaphore.acquire({.wait = 1min, .lease = 1min});
   const Lease two = semaphore.acquire({.wait = 1min, .lease = 10min});
-  (void)asking.semaphore("a", 1).acquire({.wait = 1min}).release();
+  (void)asking.make_semaphore("a", 1).acquire({.wait = 1min}).release();
   const auto all = asking.list(LockKind::semaphore);
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].name, "a");
@@ -326,10 +326,10 @@ TEST_F(PostgresSharingTest, WhatIsNotOursIsRefused) {
   const Client asking = client();
   server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 1, 1, '{\"a\": \"b\"}')");
   std::error_code error;
-  EXPECT_FALSE(asking.semaphore("x", 1).try_acquire({}, error));
+  EXPECT_FALSE(asking.make_semaphore("x", 1).try_acquire({}, error));
   EXPECT_EQ(error, errc::protocol);
   server.run("DROP TABLE dlock.lease_rw; CREATE TABLE dlock.lease_rw (LIKE dlock.lease)");
-  EXPECT_FALSE(asking.read_write_lock("x").try_acquire({}, error));
+  EXPECT_FALSE(asking.make_read_write_lock("x").try_acquire({}, error));
   EXPECT_EQ(error, errc::invalid_argument);
 }
 
@@ -338,10 +338,10 @@ TEST_F(PostgresSharingTest, TablesThatAreMissingAreMadeAtTheFirstUse) {
   server.run(
       "DROP TABLE dlock.lease_rw, dlock.lease_sem, dlock.lease_elect, dlock.optimistic_elect, dlock.fence_elect");
   const Client old = client();
-  EXPECT_TRUE(old.lock("x").try_acquire());
+  EXPECT_TRUE(old.make_lock("x").try_acquire());
   EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "t") << "plain locks do without";
   EXPECT_FALSE(old.inspect("x", LockKind::read_write).held);
-  EXPECT_TRUE(old.read_write_lock("x").try_acquire_shared());
+  EXPECT_TRUE(old.make_read_write_lock("x").try_acquire_shared());
   EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "f");
 }
 

@@ -20,11 +20,11 @@ INSTANTIATE_TEST_SUITE_P(Sessions, PostgresSnapshotsTest, testing::Values(Strate
 TEST_P(PostgresSnapshotsTest, AnIndexIsMadeConcurrentlyUnderTheLock) {
   server.run("CREATE TABLE public.data (x int)");
   const Client holder = steady(patient());
-  Lease lease = holder.lock("x").acquire();
+  Lease lease = holder.make_lock("x").acquire();
   server.run("SET statement_timeout = '20s'");  // a slice lasts longer
   server.run("CREATE INDEX CONCURRENTLY ON public.data (x)");
   const Client other = steady(patient());
-  DistributedLock lock = other.lock("x");
+  DistributedLock lock = other.make_lock("x");
   Pending waiting(lock, {});
   await_waiter("x");
   server.run("CREATE INDEX CONCURRENTLY ON public.data (x)");

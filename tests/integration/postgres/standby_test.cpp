@@ -35,25 +35,25 @@ class StandbyTest : public PostgresStrategyTest {
 
 TEST_P(StandbyTest, AStandbyAloneIsUnavailableAndSaysWhy) {
   const Client primary = steady(patient());
-  DistributedLock lock = primary.lock("replicated");
+  DistributedLock lock = primary.make_lock("replicated");
   EXPECT_TRUE(take(lock).release());
   server.await_standby();
   for (const char* hosts : {"", "target_session_attrs=any"}) {
     const Client client = connect_patiently(standby.url(strategy(hosts)), {.response_timeout = 3s});
-    DistributedLock others = client.lock("replicated");
+    DistributedLock others = client.make_lock("replicated");
     EXPECT_THAT(refusal(others), testing::HasSubstr("standby"));
   }
 }
 
 TEST_P(StandbyTest, AWaitAtAStandbyEndsWithItsPromotion) {
   const Client primary = steady(impatient());
-  DistributedLock lock = primary.lock("replicated");
+  DistributedLock lock = primary.make_lock("replicated");
   const FencingToken before = take(lock).token();
   server.await_standby();
   const Client first = connect_patiently(standby.url(strategy()), impatient());
   const Client second = connect_patiently(standby.url(strategy("target_session_attrs=any")), impatient());
-  DistributedLock one = first.lock("replicated");
-  DistributedLock two = second.lock("replicated/too");
+  DistributedLock one = first.make_lock("replicated");
+  DistributedLock two = second.make_lock("replicated/too");
   Pending waiting(one, {});
   Pending waiting_too(two, {});
   (void)refusal(one);
@@ -67,7 +67,7 @@ TEST_P(StandbyTest, AWaitAtAStandbyEndsWithItsPromotion) {
 
 TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
   const Client client = connect_patiently(either(), {.lease = 18s});
-  DistributedLock lock = client.lock("replicated");
+  DistributedLock lock = client.make_lock("replicated");
   Lease lease = take(lock);
   server.await_standby();
   const LossEvent loss(lease);
@@ -88,7 +88,7 @@ TEST_P(StandbyTest, OfTwoServersThePrimaryIsFoundAgainAfterAPromotion) {
 
 TEST_P(StandbyTest, TokensGrowWhereThePromotedServerHasNotHeardOfTheLastOnes) {
   const Client client = connect_patiently(either(), impatient(short_lease));
-  DistributedLock lock = client.lock("replicated");
+  DistributedLock lock = client.make_lock("replicated");
   EXPECT_TRUE(take(lock).release());
   server.await_standby();
   standby.stop();

@@ -24,8 +24,8 @@ class TerminatedTest : public PostgresStrategyTest {
 TEST_P(TerminatedTest, AHolderIsToldOrKeepsTheLock) {
   const Client holder = as("doomed", {.lease = in_session() ? Duration(10min) : Duration(9s)});
   const Client other = steady(patient());
-  DistributedLock lock = holder.lock("held");
-  DistributedLock others = other.lock("held");
+  DistributedLock lock = holder.make_lock("held");
+  DistributedLock others = other.make_lock("held");
   Lease lease = take(lock);
   const LossEvent loss(lease);
   Pending waiting(others, {});
@@ -53,10 +53,10 @@ TEST_P(TerminatedTest, ASessionTakesAllItsLocksWithItAndNoMore) {
   std::vector<DistributedLock> locks;
   std::vector<Lease> leases;
   for (int i = 0; i < 5; ++i) {
-    locks.push_back(holder.lock("held/" + std::to_string(i)));
+    locks.push_back(holder.make_lock("held/" + std::to_string(i)));
     leases.push_back(take(locks.back()));
   }
-  DistributedLock unrelated = other.lock("unrelated");
+  DistributedLock unrelated = other.make_lock("unrelated");
   const Lease kept = take(unrelated);
   EXPECT_GE(terminate("doomed"), 1);
   for (std::size_t i = 0; i < leases.size(); ++i) {
@@ -69,8 +69,8 @@ TEST_P(TerminatedTest, ASessionTakesAllItsLocksWithItAndNoMore) {
 TEST_P(TerminatedTest, AWaiterGoesOnWaiting) {
   const Client holder = steady(patient());
   const Client other = as("doomed", patient());
-  DistributedLock lock = holder.lock("waited-for");
-  DistributedLock others = other.lock("waited-for");
+  DistributedLock lock = holder.make_lock("waited-for");
+  DistributedLock others = other.make_lock("waited-for");
   Lease lease = take(lock);
   Pending waiting(others, {});
   for (int i = 0; i < 3; ++i) {
@@ -88,7 +88,7 @@ TEST_P(TerminatedTest, AWaiterGoesOnWaiting) {
 
 TEST_P(TerminatedTest, WhoHoldsNothingDoesNotNotice) {
   const Client client = as("doomed", patient());
-  DistributedLock lock = client.lock("free");
+  DistributedLock lock = client.make_lock("free");
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(take(lock).release());
     EXPECT_GE(terminate("doomed"), 1);
@@ -107,7 +107,7 @@ TEST_P(TerminatedTest, InTheMiddleOfEverythingNoTokenIsGivenTwiceAndNothingIsLef
   for (int i = 0; i < clients; ++i) {
     threads.emplace_back([&] {
       const Client client = as("doomed", patient());
-      DistributedLock lock = client.lock("contended");
+      DistributedLock lock = client.make_lock("contended");
       for (int round = 0; round < rounds; ++round) {
         std::error_code error;
         Lease lease = lock.acquire({}, error);
@@ -128,7 +128,7 @@ TEST_P(TerminatedTest, InTheMiddleOfEverythingNoTokenIsGivenTwiceAndNothingIsLef
   }
   threads.clear();
   const Client other = steady(patient());
-  DistributedLock others = other.lock("contended");
+  DistributedLock others = other.make_lock("contended");
   EXPECT_TRUE(take(others).release());
   await_no_residue("contended");
 }
@@ -152,7 +152,7 @@ TEST_F(PostgresPasswordFileTest, ConnectionsThatAreMadeLaterUseTheNewPassword) {
   write("doomed");
   const Client client = connect_patiently(
       "postgresql://doomed@127.0.0.1:" + std::to_string(server.port()) + "/locks?passfile=" + path(), {.lease = 9s});
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   const Lease lease = take(lock);
   server.run("ALTER ROLE doomed PASSWORD 'new'");
   write("new");

@@ -36,7 +36,7 @@ class TokensTest : public PostgresStrategyTest {
 
 TEST_P(TokensTest, GrowWhenRowsAreDeleted) {
   const Client client = steady(patient());
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   FencingToken last = take(lock).token();
   await_no_residue("counted");
   server.run("DELETE FROM " + table());
@@ -45,7 +45,7 @@ TEST_P(TokensTest, GrowWhenRowsAreDeleted) {
 
 TEST_P(TokensTest, GrowWhenTablesAreEmptied) {
   const Client client = steady(patient());
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   FencingToken last = take(lock).token();
   for (int i = 0; i < 3; ++i) {
     await_no_residue("counted");
@@ -58,7 +58,7 @@ TEST_P(TokensTest, GrowWhenTablesAreEmptied) {
 
 TEST_P(TokensTest, GrowWhenTheSchemaIsMadeAnew) {
   const Client client = steady(patient());
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   const FencingToken last = take(lock).token();
   await_no_residue("counted");
   server.run("DROP SCHEMA dlock CASCADE");
@@ -67,7 +67,7 @@ TEST_P(TokensTest, GrowWhenTheSchemaIsMadeAnew) {
 
 TEST_P(TokensTest, GrowAlthoughTheClockStandsBack) {
   const Client client = steady(patient());
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   (void)take(lock).release();
   await_no_residue("counted");
   server.run("UPDATE " + table() + " SET token = 9000000000000000000");
@@ -76,7 +76,7 @@ TEST_P(TokensTest, GrowAlthoughTheClockStandsBack) {
 
 TEST_P(TokensTest, GrowAcrossACrash) {
   const Client client = steady(impatient(short_lease));
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   FencingToken last;
   for (int i = 0; i < 20; ++i) last = take(lock).token();
   crash();
@@ -85,7 +85,7 @@ TEST_P(TokensTest, GrowAcrossACrash) {
 
 TEST_P(TokensTest, GrowAcrossACrashThatForgetsThem) {
   const Client client = steady(impatient(short_lease), "durability=async");
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   FencingToken last = take(lock).token();
   server.run("CREATE TABLE flushed()");  // what went before is on disk with it
   for (int i = 0; i < 20; ++i) last = take(lock).token();
@@ -95,7 +95,7 @@ TEST_P(TokensTest, GrowAcrossACrashThatForgetsThem) {
 
 TEST_P(TokensTest, GrowAcrossACrashThatEmptiesTheTables) {
   const Client client = steady(impatient(short_lease), "durability=unlogged");
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   FencingToken last;
   for (int i = 0; i < 20; ++i) last = take(lock).token();
   await_no_residue("counted");
@@ -111,8 +111,8 @@ TEST_P(TokensTest, GrowAcrossACrashThatEmptiesTheTables) {
 TEST_P(TokensTest, GrowWhereAHolderWasForgotten) {
   const Client holder = steady(impatient(short_lease), "durability=unlogged");
   const Client other = steady(patient(), "durability=unlogged");
-  DistributedLock lock = holder.lock("counted");
-  DistributedLock others = other.lock("counted");
+  DistributedLock lock = holder.make_lock("counted");
+  DistributedLock others = other.make_lock("counted");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   crash();

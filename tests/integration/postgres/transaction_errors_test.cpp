@@ -23,7 +23,7 @@ namespace {
 
 TEST_P(PostgresTransactionLockTest, TheEndOfTheWaitIsAnErrorThatASavepointContains) {
   const Client other = client();
-  const Lease lease = other.lock(name).acquire();
+  const Lease lease = other.make_lock(name).acquire();
   Program program(server.url());
   program.begin();
   program.run("SET LOCAL lock_timeout = '1234ms'");
@@ -99,7 +99,7 @@ TEST_P(PostgresTransactionLockTest, TheCallersStatementTimeoutGoesOnApplyingAndS
 // To the server, 0 means for ever.
 TEST_P(PostgresTransactionLockTest, AWaitOfLessThanAMillisecondEnds) {
   const Client other = client();
-  const Lease lease = other.lock(name).acquire();
+  const Lease lease = other.make_lock(name).acquire();
   Program program(server.url());
   for (const auto wait : {1ns, 999'999ns}) {
     program.begin();
@@ -215,11 +215,11 @@ TEST_P(PostgresTransactionLockTest, ALockThatSomebodyHadSinceTheSnapshotIsASeria
   for (const char* const isolation : {"REPEATABLE READ", "SERIALIZABLE"}) {
     for (const bool known : {false, true}) {
       const std::string own = name + isolation;
-      if (known) (void)other.lock(own).acquire();
+      if (known) (void)other.make_lock(own).acquire();
       Program program(server.url());
       program.begin(std::string("ISOLATION LEVEL ") + isolation);
       (void)program.value("SELECT count(*) FROM dlock.meta");  // takes the snapshot
-      ASSERT_TRUE(other.lock(own).acquire().release());
+      ASSERT_TRUE(other.make_lock(own).acquire().release());
       expect_error(errc::unavailable, "40001",
                    [&] { (void)lock_in_transaction(program.connection(), own, options()); });
       program.rollback();

@@ -66,7 +66,7 @@ class PostgresTransactionLockTest : public testing::TestWithParam<Kind> {
   [[nodiscard]] bool is_free() const { return is_free(name); }
   [[nodiscard]] bool is_free(const std::string& other_name) const {
     const Client other = client();
-    return other.lock(other_name).try_acquire().has_value();
+    return other.make_lock(other_name).try_acquire().has_value();
   }
   void await_waiter() const {
     const auto strategy = GetParam() == Kind::row ? Strategy::for_update : Strategy::advisory;

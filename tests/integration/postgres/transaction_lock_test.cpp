@@ -26,7 +26,7 @@ namespace {
 
 TEST_P(PostgresTransactionLockTest, TheClientsLockIsTheTransactionsAndTheOtherWayRound) {
   const Client other = client();
-  Lease lease = other.lock(name).acquire();
+  Lease lease = other.make_lock(name).acquire();
   Program program(server.url());
   program.begin();
   EXPECT_FALSE(try_lock_in_transaction(program.connection(), name, options()));
@@ -35,17 +35,17 @@ TEST_P(PostgresTransactionLockTest, TheClientsLockIsTheTransactionsAndTheOtherWa
   const auto token = try_lock_in_transaction(program.connection(), name, options());
   ASSERT_TRUE(token);
   EXPECT_GT(*token, lease.token());
-  EXPECT_FALSE(other.lock(name).try_acquire());
+  EXPECT_FALSE(other.make_lock(name).try_acquire());
   EXPECT_TRUE(other.inspect(name).held);
   program.commit();
-  const auto next = other.lock(name).try_acquire();
+  const auto next = other.make_lock(name).try_acquire();
   ASSERT_TRUE(next);
   EXPECT_GT(next->token(), *token);
 }
 
 TEST_P(PostgresTransactionLockTest, ItWaitsForTheClientAndTheClientForIt) {
   const Client other = client();
-  Lease lease = other.lock(name).acquire();
+  Lease lease = other.make_lock(name).acquire();
   Program program(server.url());
   program.begin();
   auto waiting =
@@ -57,7 +57,7 @@ TEST_P(PostgresTransactionLockTest, ItWaitsForTheClientAndTheClientForIt) {
   const FencingToken token = waiting.get();
   EXPECT_GT(token.value(), before) << "drawn after the wait";
   auto client_waiting =
-      std::async(std::launch::async, [&] { return other.lock(name).acquire({.wait = rig::hang_guard}).token(); });
+      std::async(std::launch::async, [&] { return other.make_lock(name).acquire({.wait = rig::hang_guard}).token(); });
   await_waiter();
   program.commit();
   EXPECT_GT(client_waiting.get(), token);
@@ -89,7 +89,7 @@ TEST_P(PostgresTransactionLockTest, TheEndOfTheConnectionReleasesItAndUndoesTheW
     } else {
       program = Program(server.url());
     }
-    EXPECT_TRUE(other.lock(name).acquire({.wait = rig::hang_guard}).release());
+    EXPECT_TRUE(other.make_lock(name).acquire({.wait = rig::hang_guard}).release());
     if (broken_by_an_operator) {
       EXPECT_THROW(program.commit(), std::runtime_error);
     }

@@ -33,8 +33,8 @@ class AccessTest : public RedisTest {
   }
   // Acquire, a waiter that is served, release; what the first of them says that fails.
   static std::error_code use(const Client& client, const Client& other_client) {
-    DistributedLock lock = client.lock("used");
-    DistributedLock others = other_client.lock("used");
+    DistributedLock lock = client.make_lock("used");
+    DistributedLock others = other_client.make_lock("used");
     Outcome first = Pending(lock, {.wait = 5s}).get();
     if (first.error) return first.error;
     Pending waiting(others, {.wait = 10s});
@@ -54,7 +54,7 @@ class AccessTest : public RedisTest {
 TEST_F(AccessTest, AWrongPasswordIsDenied) {
   for (const char* who : {"locker:wrong@", ":wrong@", "stranger:locker-secret@", ""}) {
     const Client client = connect_patiently(url_as(who), unwaiting());
-    DistributedLock lock = client.lock("secret");
+    DistributedLock lock = client.make_lock("secret");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
     EXPECT_EQ(error, errc::access_denied) << who;
@@ -67,11 +67,11 @@ TEST_F(AccessTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
   std::ofstream(file) << "locker-secret\n";
   const Client client = connect_patiently(
       "redis://locker@127.0.0.1:" + std::to_string(proxy.port()) + "?password_file=" + file, {.lease = long_lease});
-  DistributedLock lock = client.lock("held");
-  DistributedLock wanted = client.lock("wanted");
+  DistributedLock lock = client.make_lock("held");
+  DistributedLock wanted = client.make_lock("wanted");
   Lease lease = take(lock);
   const Client other = steady({.lease = long_lease});
-  DistributedLock others = other.lock("wanted");
+  DistributedLock others = other.make_lock("wanted");
   Lease in_the_way = take(others);
   Pending waiting(wanted, {});
   await_waiters("wanted", 1);
@@ -87,7 +87,7 @@ TEST_F(AccessTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
 TEST_F(AccessTest, APasswordForAServerThatHasNoneIsDenied) {
   const RedisServer open;
   const Client client = connect_patiently("redis://:password@127.0.0.1:" + std::to_string(open.port()), unwaiting());
-  DistributedLock lock = client.lock("secret");
+  DistributedLock lock = client.make_lock("secret");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::access_denied) << error.message();
@@ -95,7 +95,7 @@ TEST_F(AccessTest, APasswordForAServerThatHasNoneIsDenied) {
 
 TEST_F(AccessTest, TheDefaultUserNeedsOnlyThePassword) {
   const Client client = connect_patiently(url_as(":administrator@"));
-  DistributedLock lock = client.lock("secret");
+  DistributedLock lock = client.make_lock("secret");
   EXPECT_TRUE(take(lock).release());
 }
 
@@ -141,7 +141,7 @@ TEST_F(AccessTest, LocksThatSeveralHoldNeedTheRightsOfHashesToo) {
     set_user(user);
     (void)server.command({"FLUSHALL"});
     const Client client = steady(unwaiting());
-    Semaphore semaphore = client.semaphore("x", 2);
+    Semaphore semaphore = client.make_semaphore("x", 2);
     std::error_code error;
     Lease lease = semaphore.acquire({.wait = conformance::guard()}, error);
     if (!error) (void)lease.release(error);
@@ -164,7 +164,7 @@ TEST_F(AccessTest, WithoutTheRightToAcquireTheErrorNamesTheCommand) {
     std::erase(user.rights, missing);
     set_user(user);
     const Client client = steady(unwaiting());
-    DistributedLock lock = client.lock("forbidden");
+    DistributedLock lock = client.make_lock("forbidden");
     try {
       (void)lock.try_acquire();
       ADD_FAILURE() << missing << " is not needed";
@@ -196,7 +196,7 @@ TEST_F(AccessTest, WithoutPublishAndSubscribeItPollsAndSaysSoOnce) {
 
 TEST_F(AccessTest, KeysOutsideThePatternAreDenied) {
   const Client client = steady(unwaiting(), "prefix=elsewhere:");
-  DistributedLock lock = client.lock("forbidden");
+  DistributedLock lock = client.make_lock("forbidden");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::access_denied) << error.message();
@@ -204,7 +204,7 @@ TEST_F(AccessTest, KeysOutsideThePatternAreDenied) {
 
 TEST_F(AccessTest, RightsTakenAwayWhileHoldingLoseTheLockInTime) {
   const Client client = steady();
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   const Lease lease = take(lock, {.lease = 500ms});
   const LossEvent loss(lease);
   (void)server.command({"ACL", "DELUSER", "locker"});
@@ -223,7 +223,7 @@ TEST(RenewedCertificateTest, AServerWhoseNewAuthorityIsNotKnownYet_IsUnavailable
   };
   make_known();
   const Client client = connect_patiently("rediss://127.0.0.1:" + std::to_string(server.port()) + "?tls_ca=" + known);
-  DistributedLock lock = client.lock("renewed");
+  DistributedLock lock = client.make_lock("renewed");
   EXPECT_TRUE(take(lock).release());
   server.stop();
   server.certificate().renew();

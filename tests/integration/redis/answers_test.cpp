@@ -22,7 +22,7 @@ TEST_P(SenselessAnswerTest, IsAProtocolErrorAndNeverAGrant) {
   for (const char* strategy : {"queue", "broadcast", "poll"}) {
     const ScriptedServer server(polite_until_asked(GetParam().answer));
     const Client client = connect_patiently(url_of(server, std::string("strategy=") + strategy), unwaiting());
-    DistributedLock lock = client.lock("hostile");
+    DistributedLock lock = client.make_lock("hostile");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
     EXPECT_EQ(error, errc::protocol) << error.message();
@@ -72,7 +72,7 @@ class ServerErrorTest : public ::testing::TestWithParam<ErrorCase> {};
 TEST_P(ServerErrorTest, IsClassified) {
   const ScriptedServer server(polite_until_asked({.bytes = std::string(GetParam().reply) + "\r\n"}));
   const Client client = connect_patiently(url_of(server), impatient());
-  DistributedLock lock = client.lock("erroneous");
+  DistributedLock lock = client.make_lock("erroneous");
   try {
     (void)lock.try_acquire();
     ADD_FAILURE() << "an error reply is an error";

@@ -37,8 +37,8 @@ class ClusterTest : public ::testing::Test {
     const auto log = std::make_shared<EventLog>();
     const Client holding = client(parameters, {.lease = 12s, .observer = log});
     const Client waiting = client(parameters);
-    DistributedLock held = holding.lock("held");
-    DistributedLock wanted = waiting.lock("held");
+    DistributedLock held = holding.make_lock("held");
+    DistributedLock wanted = waiting.make_lock("held");
     Lease lease = take(held);
     Pending next(wanted, {});
     await_waiters(master_of("held"), "held", 1);
@@ -63,7 +63,7 @@ TEST_F(ClusterTest, EachLockIsWhereItsSlotIs) {
   std::deque<Lease> leases;
   for (int i = 0; i < 30; ++i) {
     const std::string name = "lock" + std::to_string(i);
-    DistributedLock lock = one.lock(name);
+    DistributedLock lock = one.make_lock(name);
     leases.push_back(take(lock));
     RedisServer& master = master_of(name);
     used.insert(&master);
@@ -106,8 +106,8 @@ TEST_F(ClusterTest, APlannedFailoverIsFollowedByHoldersAndWaiters) {
 TEST_F(ClusterTest, AWaiterListensAtTheNewMasterSoon) {
   const Client holding = client({}, {.lease = long_lease});
   const Client waiting = client();
-  DistributedLock held = holding.lock("held");
-  DistributedLock wanted = waiting.lock("held");
+  DistributedLock held = holding.make_lock("held");
+  DistributedLock wanted = waiting.make_lock("held");
   Lease lease = take(held);
   Pending next(wanted, {});
   const auto listeners = [](RedisServer& server) {
@@ -125,12 +125,12 @@ TEST_F(ClusterTest, AMasterThatWasStoppedAndReplacedGrantsNothingWhenItComesBack
   RedisServer& old = master_of("x");
   old.freeze();
   await("no replica takes its place", [&] { return &master_of("x") != &old; });
-  DistributedLock lock = one.lock("x");
+  DistributedLock lock = one.make_lock("x");
   const Lease lease = take(lock, {.lease = long_lease});
   old.thaw();
   cluster.await_settled();
   const Client other = client();
-  DistributedLock same = other.lock("x");
+  DistributedLock same = other.make_lock("x");
   std::error_code error;
   EXPECT_FALSE(same.try_acquire({}, error));
   EXPECT_EQ(error, std::error_code());
@@ -147,7 +147,7 @@ TEST_F(ClusterTest, ANodeThatIsCutOffFromTheOthersGrantsNothing) {
   await("it does not notice", [&] {
     return master.command({"CLUSTER", "INFO"}).text.find("cluster_state:fail") != std::string::npos;
   });
-  DistributedLock lock = one.lock("x");
+  DistributedLock lock = one.make_lock("x");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error));
   EXPECT_EQ(error, errc::unavailable) << error.message();
@@ -169,8 +169,8 @@ TEST_F(ClusterTest, WhileASlotMovesAcquiresPauseAndRenewalsFollow) {
   for (const std::string parameters : {"", "replicas_ack=1"}) {
     const auto log = std::make_shared<EventLog>();
     const Client one = client(parameters, {.lease = 6s, .response_timeout = 10s, .observer = log});
-    DistributedLock held = one.lock("{tag}held");
-    DistributedLock free = one.lock("{tag}free");
+    DistributedLock held = one.make_lock("{tag}held");
+    DistributedLock free = one.make_lock("{tag}free");
     const Lease lease = take(held);
     RedisServer& from = master_of("{tag}");
     RedisServer& to = other_master("{tag}");
@@ -195,7 +195,7 @@ TEST_F(ClusterTest, ASlotThatNobodyHadIsUsedWhenSomebodyHasIt) {
   RedisServer& master = master_of("x");
   const std::string slot = std::to_string(slot_of("x"));
   for (const auto& node : cluster.nodes()) (void)node->command({"CLUSTER", "DELSLOTS", slot});
-  DistributedLock lock = one.lock("x");
+  DistributedLock lock = one.make_lock("x");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error));
   EXPECT_EQ(error, errc::unavailable) << error.message();
@@ -212,7 +212,7 @@ TEST_F(ClusterTest, EightClientsContendWhileTheirSlotMoves) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&, own = client()] {
-      DistributedLock lock = own.lock("contended");
+      DistributedLock lock = own.make_lock("contended");
       std::uint64_t last = 0;
       while (!over) {
         const Lease lease = lock.acquire({.wait = rig::hang_guard, .lease = long_lease});
@@ -250,9 +250,9 @@ TEST_F(ClusterTest, EveryValidNameIsALock) {
                                           "%7D", "a%7Db", "{tag}%7B", "{tag}x", "50%"};
   std::deque<Lease> leases;
   for (const std::string& name : names) {
-    DistributedLock lock = one.lock(name);
+    DistributedLock lock = one.make_lock(name);
     leases.push_back(take(lock));
-    EXPECT_FALSE(other.lock(name).try_acquire()) << name;
+    EXPECT_FALSE(other.make_lock(name).try_acquire()) << name;
     EXPECT_EQ(other.inspect(name).token, leases.back().token()) << name;
   }
   std::set<std::string> listed;
@@ -281,7 +281,7 @@ TEST_F(ClusterTest, ANodeOfItIsNoServerByItselfAndAServerNoCluster) {
     std::string said;
     for (int i = 0; i < 20 && said.empty(); ++i) {  // some of the slots are that node's
       try {
-        (void)client->lock("lock" + std::to_string(i)).try_acquire();
+        (void)client->make_lock("lock" + std::to_string(i)).try_acquire();
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), errc::unsupported);
         said = error.detail();
@@ -299,7 +299,7 @@ class TwoReplicasTest : public ClusterTest {
 TEST_F(TwoReplicasTest, WhoOnlyRenewsFindsTheNewMasterThoughTheOldOneIsGone) {
   const auto log = std::make_shared<EventLog>();
   const Client holding = client("replicas_ack=1", {.lease = 12s, .observer = log});
-  DistributedLock held = holding.lock("held");
+  DistributedLock held = holding.make_lock("held");
   const Lease lease = take(held);
   RedisServer& master = master_of("held");
   master.kill();
@@ -313,13 +313,13 @@ TEST_F(TwoReplicasTest, OfManyLeasesNoneIsForgottenWhenTheirMasterIsLeft) {
   const auto log = std::make_shared<EventLog>();
   const Client other = client();
   const Client one = client("replicas_ack=1", {.observer = log});
-  DistributedLock theirs = other.lock("other");
+  DistributedLock theirs = other.make_lock("other");
   const Lease their = take(theirs, {.lease = long_lease});
-  DistributedLock wanted = one.lock("other");
+  DistributedLock wanted = one.make_lock("other");
   const Pending next(wanted, {});  // so that the client listens, and looks at the map
   std::deque<Lease> leases;
   for (int i = 0; i < 40; ++i) {  // renewed at different times
-    DistributedLock lock = one.lock("{tag}" + std::to_string(i));
+    DistributedLock lock = one.make_lock("{tag}" + std::to_string(i));
     leases.push_back(take(lock, {.lease = 15s + i * 100ms}));
   }
   RedisServer& master = master_of("{tag}");
@@ -348,8 +348,8 @@ TEST_F(LockedUpClusterTest, TlsAndAUserWithFewRightsAreEnough) {
   const Client waiting = client();
   EXPECT_EQ(holding.capabilities().backend, "rediss-cluster");
   for (int i = 0; i < 6; ++i) {
-    DistributedLock held = holding.lock("lock" + std::to_string(i));
-    DistributedLock wanted = waiting.lock("lock" + std::to_string(i));
+    DistributedLock held = holding.make_lock("lock" + std::to_string(i));
+    DistributedLock wanted = waiting.make_lock("lock" + std::to_string(i));
     Lease lease = take(held);
     Pending next(wanted, {});
     await_waiters(master_of("lock" + std::to_string(i)), "lock" + std::to_string(i), 1);
@@ -373,8 +373,8 @@ TEST_F(OldClusterTest, WithoutShardedChannelsWaitersAskAndThatIsSaidOnce) {
   const Client holding = client();
   const Client waiting = client({}, {.observer = log});
   for (const std::string name : {"one", "two", "three"}) {
-    DistributedLock held = holding.lock(name);
-    DistributedLock wanted = waiting.lock(name);
+    DistributedLock held = holding.make_lock(name);
+    DistributedLock wanted = waiting.make_lock(name);
     Lease lease = take(held);
     Pending next(wanted, {});
     await_waiters(master_of(name), name, 1);

@@ -16,7 +16,7 @@ class CrowdTest : public RedisStrategyTest {
   // Waiters behind the proxy, in the queue, and known to hear.
   void gather(const std::string& name, int count) {
     crowd_client_.emplace(disturbed({.response_timeout = 30s, .close_timeout = 300ms}));
-    crowd_lock_.emplace(crowd_client_->lock(name));
+    crowd_lock_.emplace(crowd_client_->make_lock(name));
     for (int i = 0; i < count; ++i) crowd_.emplace_back(*crowd_lock_, AcquireOptions{.lease = long_lease});
     await_waiters(name, count);
     await("the crowd is not known", [&] {
@@ -48,8 +48,8 @@ class CrowdTest : public RedisStrategyTest {
 TEST_P(CrowdTest, ALivingWaiterBehindTenThousandKilledOnesGetsTheLockWithTheRelease) {
   const Client holding = steady({}, strategy());
   const Client living = steady({}, strategy());
-  DistributedLock lock = holding.lock("crowded");
-  DistributedLock others = living.lock("crowded");
+  DistributedLock lock = holding.make_lock("crowded");
+  DistributedLock others = living.make_lock("crowded");
   Lease lease = take(lock, {.lease = long_lease});
   gather("crowded", rig::sanitized ? 2'000 : 10'000);
   subscribe_living();
@@ -70,7 +70,7 @@ TEST_P(CrowdTest, ALivingWaiterBehindTenThousandKilledOnesGetsTheLockWithTheRele
 
 TEST_P(CrowdTest, ATryOfALockThatOnlyKilledWaitersWantSucceeds) {
   const Client client = steady({}, strategy());
-  DistributedLock lock = client.lock("crowded");
+  DistributedLock lock = client.make_lock("crowded");
   const Lease lease = take(lock, {.lease = long_lease, .renew = false});
   gather("crowded", rig::sanitized ? 600 : 3'000);
   kill_crowd();
@@ -81,8 +81,8 @@ TEST_P(CrowdTest, ATryOfALockThatOnlyKilledWaitersWantSucceeds) {
 TEST_P(CrowdTest, WaitersOfAClientThatStandsStillAreNotGrantedTheLockOneByOne) {
   const Client holding = steady({}, strategy());
   const Client living = steady({}, strategy());
-  DistributedLock lock = holding.lock("crowded");
-  DistributedLock others = living.lock("crowded");
+  DistributedLock lock = holding.make_lock("crowded");
+  DistributedLock others = living.make_lock("crowded");
   Lease lease = take(lock, {.lease = long_lease});
   gather("crowded", 40);
   stop_crowd();
@@ -118,11 +118,11 @@ class SilentCrowdTest : public RedisTest {
 TEST_F(SilentCrowdTest, KilledWaitersAreNotGrantedTheLockOneByOne) {
   const Client holding = steady();
   const Client living = steady();
-  DistributedLock lock = holding.lock("crowded");
-  DistributedLock others = living.lock("crowded");
+  DistributedLock lock = holding.make_lock("crowded");
+  DistributedLock others = living.make_lock("crowded");
   Lease lease = take(lock, {.lease = long_lease});
   std::optional<Client> dying = disturbed({.close_timeout = 300ms});
-  DistributedLock theirs = dying->lock("crowded");
+  DistributedLock theirs = dying->make_lock("crowded");
   std::deque<Pending> crowd;
   for (int i = 0; i < 40; ++i) crowd.emplace_back(theirs, AcquireOptions{.lease = long_lease});
   await_waiters("crowded", 40);
@@ -150,8 +150,8 @@ TEST_F(IdleTest, WaitersThatAreWokenAskRarely) {
   std::deque<Pending> pending;
   const auto name = [](std::size_t i) { return "idle/" + std::to_string(i); };
   for (std::size_t i = 0; i < count; ++i) {
-    leases.push_back(take(locks.emplace_back(holding.lock(name(i)))));
-    pending.emplace_back(locks.emplace_back(waiting.lock(name(i))), AcquireOptions{});
+    leases.push_back(take(locks.emplace_back(holding.make_lock(name(i)))));
+    pending.emplace_back(locks.emplace_back(waiting.make_lock(name(i))), AcquireOptions{});
   }
   for (std::size_t i = 0; i < count; ++i) {
     await("a waiter is not heard", [&] {
@@ -173,18 +173,18 @@ TEST_F(WatchTest, WhoeverBecameTheFirstInLineLooksWhenTheKilledHoldersLeaseEnds)
   const Client holding = steady();
   const Client passing = steady();
   const Client living = steady();
-  DistributedLock lock = holding.lock("watched");
+  DistributedLock lock = holding.make_lock("watched");
   Lease lease = take(lock, {.lease = long_lease});
-  DistributedLock quick = passing.lock("watched");
+  DistributedLock quick = passing.make_lock("watched");
   std::deque<Pending> before;
   for (int i = 0; i < 24; ++i) before.emplace_back(quick, AcquireOptions{.lease = long_lease});
   await_waiters("watched", 24);
   const Client dying = disturbed({.close_timeout = 300ms});
-  DistributedLock theirs = dying.lock("watched");
+  DistributedLock theirs = dying.make_lock("watched");
   Pending doomed(theirs, {.lease = 1s});
   await_waiters("watched", 25);
   const auto start = std::chrono::steady_clock::now();
-  DistributedLock others = living.lock("watched");
+  DistributedLock others = living.make_lock("watched");
   Pending waiting(others, {.lease = long_lease});
   await_waiters("watched", 26);
   await("a waiter is not heard", [&] {

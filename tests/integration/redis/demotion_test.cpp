@@ -35,8 +35,8 @@ class DemotionTest : public RedisTest {
 TEST_F(DemotionTest, WaitersAreHeardWhereTheirCommandsGo) {
   const Client holding = disturbed();
   const Client client = disturbed();
-  DistributedLock lock = holding.lock("handed");
-  DistributedLock others = client.lock("handed");
+  DistributedLock lock = holding.make_lock("handed");
+  DistributedLock others = client.make_lock("handed");
   const Lease lease = take(lock, {.lease = long_lease, .renew = false});
   Pending waiting(others, {});
   await("the waiter does not subscribe", [&] { return subscriptions_at(server) == 1; });
@@ -47,7 +47,7 @@ TEST_F(DemotionTest, WaitersAreHeardWhereTheirCommandsGo) {
 
 TEST_F(DemotionTest, WaitersAreServedInTheirTurnByTheNewMaster) {
   const Client moved = disturbed();
-  DistributedLock moved_lock = moved.lock("handed");
+  DistributedLock moved_lock = moved.make_lock("handed");
   {
     const Lease lease = take(moved_lock);
     Pending waiting(moved_lock, {});
@@ -55,7 +55,7 @@ TEST_F(DemotionTest, WaitersAreServedInTheirTurnByTheNewMaster) {
   }
   fail_over(server, promoted, proxy);
   const Client settled = connect_patiently(promoted.url());
-  DistributedLock settled_lock = settled.lock("handed");
+  DistributedLock settled_lock = settled.make_lock("handed");
   for (int i = 0; i < 10; ++i) {
     Lease lease = take(settled_lock);
     Pending first(moved_lock, {});
@@ -76,15 +76,15 @@ TEST_P(DemotedMasterTest, AHolderAndAWaiterGoOnAtTheNewOne) {
   RedisServer promoted({.primary = server.port()});
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, strategy());
-  DistributedLock held = client.lock("held");
+  DistributedLock held = client.make_lock("held");
   const Lease kept = take(held, {.lease = 15s});
-  DistributedLock waited_for = client.lock("waited-for");
+  DistributedLock waited_for = client.make_lock("waited-for");
   (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
   Pending waiting(waited_for, {});
   EXPECT_FALSE(waited_for.try_acquire().has_value());
   fail_over(server, promoted, proxy);
   // Whoever writes finds out first.
-  DistributedLock another = client.lock("another");
+  DistributedLock another = client.make_lock("another");
   std::error_code error;
   await("nobody finds the new master", [&] { return another.try_acquire({}, error).has_value(); });
   await_renewals(*log, 1);
@@ -102,7 +102,7 @@ TEST_P(DemotedMasterTest, IsNotStormedByACrowdOfWaiters) {
   for (int i = 0; i < crowd; ++i) {
     const std::string name = "stormed/" + std::to_string(i);
     (void)server.command({"SET", keys(name).lock, "somebody's"});
-    waiting.emplace_back(locks.emplace_back(client.lock(name)), AcquireOptions{.lease = long_lease});
+    waiting.emplace_back(locks.emplace_back(client.make_lock(name)), AcquireOptions{.lease = long_lease});
   }
   EXPECT_FALSE(locks.back().try_acquire().has_value());
   server.reset_counts();

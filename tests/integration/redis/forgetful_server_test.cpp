@@ -10,7 +10,7 @@ class ForgetfulServerTest : public RedisStrategyTest {};
 TEST_P(ForgetfulServerTest, AHolderIsToldThatTheServerForgotTheLock) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log}, strategy());
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock, {.lease = 6s});
   const LossEvent loss(lease);
   server.kill();
@@ -25,8 +25,8 @@ TEST_P(ForgetfulServerTest, AHolderIsToldThatTheServerForgotTheLock) {
 TEST_P(ForgetfulServerTest, AWaiterIsServedByTheServerThatForgotTheHolder) {
   const Client holding = steady({.close_timeout = 100ms}, strategy());
   const Client waiting_client = steady({}, strategy());
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock others = waiting_client.lock("waited-for");
+  DistributedLock lock = holding.make_lock("waited-for");
+  DistributedLock others = waiting_client.make_lock("waited-for");
   const Lease lease = take(lock, {.lease = long_lease, .renew = false});
   Pending waiting(others, {});
   EXPECT_FALSE(others.try_acquire().has_value());
@@ -39,7 +39,7 @@ TEST_P(ForgetfulServerTest, AWaiterIsServedByTheServerThatForgotTheHolder) {
 
 TEST_P(ForgetfulServerTest, TokensGrowAcrossARestartAndFlushAll) {
   const Client client = steady({}, strategy());
-  DistributedLock lock = client.lock("counted");
+  DistributedLock lock = client.make_lock("counted");
   FencingToken last = take(lock).token();
   const auto expect_growth = [&](const std::string& after) {
     const FencingToken token = take(lock).token();
@@ -59,7 +59,7 @@ TEST_P(ForgetfulServerTest, TokensGrowAcrossARestartAndFlushAll) {
 
 TEST_P(ForgetfulServerTest, AScriptFlushIsNotNoticedByAnybody) {
   const Client client = steady({}, strategy());
-  DistributedLock lock = client.lock("scripted");
+  DistributedLock lock = client.make_lock("scripted");
   for (int i = 0; i < 5; ++i) {
     Lease lease = take(lock);
     (void)server.command({"SCRIPT", "FLUSH"});

@@ -25,7 +25,7 @@ TEST_P(GivingUpTest, ThreadsThatAreStoppedWhileTheyTakeTurnsLeaveNothing) {
       for (Client& client : clients) {
         for (int i = 0; i < waiters_of_each; ++i) {
           threads.emplace_back([&](const std::stop_token& stop) {
-            DistributedLock lock = client.lock("storm");
+            DistributedLock lock = client.make_lock("storm");
             std::error_code error;
             while (!error) {
               Lease lease = lock.acquire({.cancel = stop}, error);
@@ -43,7 +43,7 @@ TEST_P(GivingUpTest, ThreadsThatAreStoppedWhileTheyTakeTurnsLeaveNothing) {
 
 TEST_P(GivingUpTest, WaitersThatAreCancelledAsTheLockIsReleasedLeaveNothing) {
   const Client holding = steady({}, strategy());
-  DistributedLock lock = holding.lock("storm");
+  DistributedLock lock = holding.make_lock("storm");
   for (int round = 0; round < (rig::sanitized ? 4 : 20); ++round) {
     std::optional<Lease> lease = take(lock, {.lease = long_lease});
     {
@@ -52,7 +52,7 @@ TEST_P(GivingUpTest, WaitersThatAreCancelledAsTheLockIsReleasedLeaveNothing) {
       std::deque<Pending> waiting;
       for (int i = 0; i < client_count; ++i) {
         clients.push_back(steady({.lease = long_lease}, strategy()));
-        locks.push_back(clients.back().lock("storm"));
+        locks.push_back(clients.back().make_lock("storm"));
         for (int j = 0; j < waiters_of_each; ++j) waiting.emplace_back(locks.back(), AcquireOptions{});
         EXPECT_FALSE(locks.back().try_acquire().has_value());
       }
@@ -75,7 +75,7 @@ TEST_P(HangingServerTest, AClientThatEndsMeanwhileLeavesNoLockBehind) {
     options.observer = log;
     {
       const Client client = steady(std::move(options));
-      DistributedLock lock = client.lock("orphan");
+      DistributedLock lock = client.make_lock("orphan");
       const Lease lease = take(lock, {.lease = long_lease});
       server.freeze();
       if (GetParam()) log->reconnecting.wait("the client does not notice");

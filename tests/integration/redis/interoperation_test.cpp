@@ -14,7 +14,7 @@ namespace {
 constexpr const char* redis_py_locks = R"py(
 import redis
 server = redis.Redis(port=int(address))
-kinds = {"Lock": lambda path: server.lock(path, timeout=600, sleep=0.01)}
+kinds = {"Lock": lambda path: server.make_lock(path, timeout=600, sleep=0.01)}
 
 def nobody_else_is_at(node):
   if not server.set(node, "x", nx=True):
@@ -49,7 +49,7 @@ class InteroperationTest : public RedisStrategyTest {
 
 TEST_P(InteroperationTest, AForeignLockIsBusyUntilItIsReleased) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   ASSERT_TRUE(foreign_acquire("shared", "foreign-token", "600000"));
   EXPECT_FALSE(lock.try_acquire().has_value());
   Pending waiting(lock, {});
@@ -61,7 +61,7 @@ TEST_P(InteroperationTest, AForeignLockIsBusyUntilItIsReleased) {
 
 TEST_P(InteroperationTest, LocksOfRedisPyAndOursExcludeEachOther) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   ForeignClient redis_py(this->redis_py());
   const ForeignLock theirs = redis_py.lock("Lock", "shared");
   ASSERT_EQ(theirs.ask("acquire"), "held");
@@ -89,7 +89,7 @@ TEST_P(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
   const ForeignAnswer one = redis_py.lock("Lock", "shared").begin(request);
   const ForeignAnswer other = redis_py.lock("Lock", "shared").begin(request);
   std::future<int> ours = std::async(std::launch::async, [&] {
-    DistributedLock lock = client.lock("shared");
+    DistributedLock lock = client.make_lock("shared");
     RedisConnection witness(rig::Endpoint::loopback(server.port()));
     int alone = 0;
     for (int round = 0; round < rounds; ++round) {
@@ -107,7 +107,7 @@ TEST_P(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
 
 TEST_P(InteroperationTest, AForeignLockIsBusyUntilItExpires) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   ASSERT_TRUE(foreign_acquire("shared", "foreign-token", "200"));
   Lease lease = take(lock);
   EXPECT_TRUE(lease.held());
@@ -116,7 +116,7 @@ TEST_P(InteroperationTest, AForeignLockIsBusyUntilItExpires) {
 
 TEST_P(InteroperationTest, OurLockIsBusyForOthers) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   Lease lease = take(lock);
   EXPECT_FALSE(foreign_acquire("shared", "foreign-token", "600000"));
   EXPECT_EQ(foreign_release("shared", "foreign-token"), 0);
@@ -129,7 +129,7 @@ TEST_P(InteroperationTest, OurLockIsBusyForOthers) {
 
 TEST_P(InteroperationTest, AForeignLockWithoutAnEndIsNeverStolen) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("eternal");
+  DistributedLock lock = client.make_lock("eternal");
   ASSERT_EQ(foreign({"SET", "eternal", "foreign-token", "NX"}).text, "OK");
   EXPECT_FALSE(lock.try_acquire().has_value());
   Pending waiting(lock, {});
@@ -144,7 +144,7 @@ TEST_P(InteroperationTest, AForeignLockWithoutAnEndIsNeverStolen) {
 TEST_P(InteroperationTest, ALockThatSomebodyDeletedAndTookIsLost) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log}, strategy() + "&prefix=");
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   Lease lease = take(lock, {.lease = 1s});
   const LossEvent loss(lease);
   (void)foreign({"DEL", "shared"});
@@ -157,7 +157,7 @@ TEST_P(InteroperationTest, ALockThatSomebodyDeletedAndTookIsLost) {
 
 TEST_P(InteroperationTest, BothSidesTakeTurnsAndNeverOverlap) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   for (int i = 0; i < 20; ++i) {
     Lease lease = take(lock);
     EXPECT_FALSE(foreign_acquire("shared", "foreign-token", "600000"));
@@ -170,7 +170,7 @@ TEST_P(InteroperationTest, BothSidesTakeTurnsAndNeverOverlap) {
 
 TEST_P(InteroperationTest, AKeyOfAnotherTypeIsAnErrorAndIsNotTouched) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("hash");
+  DistributedLock lock = client.make_lock("hash");
   (void)foreign({"HSET", "hash", "uuid:1", "1"});
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
@@ -182,7 +182,7 @@ TEST_P(InteroperationTest, AKeyOfAnotherTypeIsAnErrorAndIsNotTouched) {
 
 TEST_P(InteroperationTest, TheCommandLineOfRedisSeesTheLock) {
   const Client client = this->client();
-  DistributedLock lock = client.lock("seen by redis-cli");
+  DistributedLock lock = client.make_lock("seen by redis-cli");
   Lease lease = take(lock);
   const std::string port = std::to_string(server.port());
   const std::string seen = rig::run_command({"redis-cli", "-p", port, "GET", "seen by redis-cli"});

@@ -27,10 +27,10 @@ class ReconnectionTest : public RedisStrategyTest {
 
 TEST_P(ReconnectionTest, AHolderAuthenticatesAgain) {
   const Client client = steady({}, strategy());
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock);
   EXPECT_GE(kill_connections({"USER", "locker"}), 1);
-  DistributedLock another = client.lock("another");
+  DistributedLock another = client.make_lock("another");
   EXPECT_TRUE(take(another).release());
   EXPECT_TRUE(lease.release());
 }
@@ -38,8 +38,8 @@ TEST_P(ReconnectionTest, AHolderAuthenticatesAgain) {
 TEST_P(ReconnectionTest, AWaiterMissesNothingWhileItsSubscriberIsAway) {
   const Client holding = steady({}, strategy());
   const Client waiting_client = disturbed({}, strategy());
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock others = waiting_client.lock("waited-for");
+  DistributedLock lock = holding.make_lock("waited-for");
+  DistributedLock others = waiting_client.make_lock("waited-for");
   for (int i = 0; i < 5; ++i) {
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
@@ -53,8 +53,8 @@ TEST_P(ReconnectionTest, AWaiterMissesNothingWhileItsSubscriberIsAway) {
 TEST_P(ReconnectionTest, AWaiterWhoseSubscriberIsDeafStillGetsTheLock) {
   const Client holding = steady({}, strategy());
   const Client waiting_client = disturbed({.response_timeout = 500ms}, strategy());
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock others = waiting_client.lock("waited-for");
+  DistributedLock lock = holding.make_lock("waited-for");
+  DistributedLock others = waiting_client.make_lock("waited-for");
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(others.try_acquire().has_value());
@@ -79,8 +79,8 @@ class RefusedTest : public RedisTest {
 TEST_F(RefusedTest, ASubscriberWhosePasswordWasRefusedForAWhileListensAgain) {
   const Client holding = steady();
   const Client waiting_client = steady();
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock others = waiting_client.lock("waited-for");
+  DistributedLock lock = holding.make_lock("waited-for");
+  DistributedLock others = waiting_client.make_lock("waited-for");
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {});
   await("nobody listens", [&] { return listeners() == 1; });
@@ -100,8 +100,8 @@ class CutWaiterTest : public RedisTest {};
 TEST_F(CutWaiterTest, GetsItsPlaceBack) {
   const Client holding = steady();
   const Client cut = disturbed();
-  DistributedLock lock = holding.lock("waited-for");
-  DistributedLock theirs = cut.lock("waited-for");
+  DistributedLock lock = holding.make_lock("waited-for");
+  DistributedLock theirs = cut.make_lock("waited-for");
   Lease lease = take(lock, {.lease = long_lease});
   Pending first(theirs, {.lease = long_lease});
   await_waiters("waited-for", 1);

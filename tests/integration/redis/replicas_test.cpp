@@ -14,7 +14,7 @@ class ReplicasTest : public RedisTest {
     return true;
   }
   void expect_failure_without_residue(const Client& client, errc expected) {
-    DistributedLock lock = client.lock("replicated");
+    DistributedLock lock = client.make_lock("replicated");
     try {
       (void)lock.try_acquire({.lease = long_lease});
       ADD_FAILURE() << "too few replicas have the lock";
@@ -30,7 +30,7 @@ TEST_F(ReplicasTest, AnAcknowledgedLockIsGranted) {
   const RedisServer replica({.primary = server.port()});
   ASSERT_TRUE(attached(replica));
   const Client client = steady({}, "replicas_ack=1");
-  DistributedLock lock = client.lock("replicated");
+  DistributedLock lock = client.make_lock("replicated");
   Lease lease = take(lock);
   EXPECT_EQ(replica.connect().command({"GET", keys("replicated").lock}).text, value("replicated"));
   EXPECT_TRUE(lease.release());
@@ -56,8 +56,8 @@ TEST_F(ReplicasTest, FewerAcknowledgementsThanAskedForAreTooFew) {
 TEST_F(ReplicasTest, AWaiterThatIsNotAcknowledgedLeavesTheLockToOthers) {
   const Client strict = steady(impatient(), "replicas_ack=1");
   const Client easy = steady();
-  DistributedLock lock = easy.lock("replicated");
-  DistributedLock others = strict.lock("replicated");
+  DistributedLock lock = easy.make_lock("replicated");
+  DistributedLock others = strict.make_lock("replicated");
   std::optional<Lease> lease = take(lock, {.lease = long_lease});
   Pending waiting(others, {.wait = 500ms, .lease = long_lease});
   lease.reset();
@@ -70,7 +70,7 @@ TEST_F(ReplicasTest, ALeaseThatNoReplicaRenewsIsLostInItsTime) {
   const RedisServer replica({.primary = server.port()});
   ASSERT_TRUE(attached(replica));
   const Client client = steady({}, "replicas_ack=1");
-  DistributedLock lock = client.lock("replicated");
+  DistributedLock lock = client.make_lock("replicated");
   Lease lease = take(lock, {.lease = 2s});
   await_renewal(lease);
   replica.freeze();
@@ -88,7 +88,7 @@ TEST_F(ReplicasTest, ManyLeasesAreRenewedWithAcknowledgement) {
   const Client client = steady({}, "replicas_ack=1");
   std::vector<Lease> leases;
   for (int i = 0; i < 50; ++i) {
-    DistributedLock lock = client.lock("replicated " + std::to_string(i));
+    DistributedLock lock = client.make_lock("replicated " + std::to_string(i));
     leases.push_back(take(lock, {.lease = 2s}));
   }
   std::vector<TimePoint> first;
@@ -103,7 +103,7 @@ TEST_F(ReplicasTest, AReplicaIsNoPlaceForLocks) {
   const RedisServer replica({.primary = server.port()});
   ASSERT_TRUE(attached(replica));
   const Client client = connect_patiently(replica.url(), impatient());
-  DistributedLock lock = client.lock("replicated");
+  DistributedLock lock = client.make_lock("replicated");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
@@ -113,13 +113,13 @@ TEST_F(ReplicasTest, AReplicaThatTakesWritesGrantsNothingUnlessTheUrlAllowsIt) {
   const RedisServer replica({.primary = server.port(), .lines = {"replica-read-only no"}});
   for (const char* strategy : {"strategy=queue", "strategy=broadcast", "strategy=poll", "replicas_ack=1"}) {
     const Client client = connect_patiently(replica.url(strategy), impatient());
-    DistributedLock lock = client.lock("replicated");
+    DistributedLock lock = client.make_lock("replicated");
     std::error_code error;
     EXPECT_FALSE(lock.acquire({.wait = 200ms}, error).has_value()) << strategy;
     EXPECT_EQ(error, errc::unavailable) << error.message();
   }
   const Client allowed = connect_patiently(replica.url("allow_replica=1"), impatient());
-  DistributedLock lock = allowed.lock("replicated");
+  DistributedLock lock = allowed.make_lock("replicated");
   EXPECT_TRUE(take(lock).release());
   EXPECT_TRUE(mentions(allowed.diagnose(), Finding::Severity::warning, "not a master"));
 }
@@ -130,10 +130,10 @@ TEST_F(ReplicasTest, AMasterThatIsDemotedAndTakesWritesIsLeftByAnIdleClientAndAB
   const auto log = std::make_shared<EventLog>();
   const Client idle = steady({.observer = log});
   const Client busy = steady(impatient());
-  DistributedLock held = idle.lock("held");
+  DistributedLock held = idle.make_lock("held");
   const Lease lease = take(held, {.lease = 1s});
   const LossEvent loss(lease);
-  DistributedLock lock = busy.lock("asked-for");
+  DistributedLock lock = busy.make_lock("asked-for");
   EXPECT_TRUE(take(lock).release());
   (void)server.command({"REPLICAOF", "127.0.0.1", "1"});
   std::error_code error;
@@ -157,7 +157,7 @@ TEST_F(ReplicasTest, AReplicaCountsAsAttachedOnceItGetsWhatIsWritten) {
 TEST_F(ReplicasTest, AServerThatWantsMoreReplicasIsUnavailable) {
   (void)server.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
   const Client client = steady(impatient());
-  DistributedLock lock = client.lock("replicated");
+  DistributedLock lock = client.make_lock("replicated");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();

@@ -25,7 +25,7 @@ class SentinelTest : public ::testing::Test {
   }
   // It has a lock there.
   static bool locks_at(const Client& client, RedisServer& server, const std::string& name) {
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     std::error_code error;
     const auto lease = lock.try_acquire({.lease = long_lease}, error);
     return lease && value(server, name).find(lease->owner().to_string()) != std::string::npos;
@@ -37,8 +37,8 @@ class SentinelTest : public ::testing::Test {
     const auto log = std::make_shared<EventLog>();
     const Client holding = client(parameters, {.lease = lease_time, .observer = log});
     const Client waiting = client(parameters);
-    DistributedLock held = holding.lock("held");
-    DistributedLock wanted = waiting.lock("held");
+    DistributedLock held = holding.make_lock("held");
+    DistributedLock wanted = waiting.make_lock("held");
     Lease lease = take(held);
     Pending next(wanted, {});
     await_waiters(*service.servers().front(), "held", 1);
@@ -90,8 +90,8 @@ TEST_F(SentinelTest, AMasterThatWasStoppedAndGoesOnIsNotGoneBackTo) {
 TEST_F(SentinelTest, PollingWaitersFollow) {
   const Client holding = client();
   const Client waiting = client("strategy=poll");
-  DistributedLock held = holding.lock("held");
-  DistributedLock wanted = waiting.lock("held");
+  DistributedLock held = holding.make_lock("held");
+  DistributedLock wanted = waiting.make_lock("held");
   Lease lease = take(held, {.lease = long_lease});
   Pending next(wanted, {});
   service.fail_over();
@@ -105,7 +105,7 @@ TEST_F(SentinelTest, PollingWaitersFollow) {
 
 TEST_F(SentinelTest, AWaiterKeepsItsDeadlineWhileThereIsNoMaster) {
   const Client waiting = client();
-  DistributedLock lock = waiting.lock("held");
+  DistributedLock lock = waiting.make_lock("held");
   EXPECT_TRUE(take(lock).release());
   for (const auto& server : service.servers()) server->kill();
   const auto start = std::chrono::steady_clock::now();
@@ -148,7 +148,7 @@ TEST_F(SentinelTest, ASentinelThatIsResetDoesNotMakeFewerReplicasEnough) {
   (void)service.sentinel(0).command({"SENTINEL", "RESET", "mymaster"});
   const Client other = client("replicas_ack=all", impatient());
   for (const Client* each : {&one, &other}) {
-    DistributedLock lock = each->lock("kept");
+    DistributedLock lock = each->make_lock("kept");
     std::error_code error;
     EXPECT_FALSE(lock.try_acquire({}, error).has_value());
     EXPECT_EQ(error, errc::unavailable) << error.message();
@@ -168,7 +168,7 @@ TEST_F(SentinelTest, SentinelsThatTheUrlDoesNotNameAreLearnt) {
 TEST_F(SentinelTest, AHolderHearsOfANewMasterThatTheOldOneDoesNotKnowOf) {
   const auto log = std::make_shared<EventLog>();
   const Client holding = client({}, {.lease = long_lease, .observer = log});
-  DistributedLock lock = holding.lock("held");
+  DistributedLock lock = holding.make_lock("held");
   const Lease lease = take(lock);
   const auto connected = log->connected.count();
   // Nothing is asked of the master before a third of the lease has gone.
@@ -193,7 +193,7 @@ TEST_F(SentinelTest, DoctorSaysWhatAFailoverWouldCost) {
 
 TEST_F(SentinelTest, AllReplicasAcknowledgeAGrantOrThereIsNone) {
   const Client one = client("replicas_ack=all", impatient());
-  DistributedLock lock = one.lock("kept");
+  DistributedLock lock = one.make_lock("kept");
   Lease lease = take(lock, {.lease = long_lease});
   for (std::size_t i = 1; i <= 2; ++i) EXPECT_EQ(value(service.server(i), "kept"), value(service.server(0), "kept"));
   EXPECT_TRUE(lease.release());
@@ -209,12 +209,12 @@ TEST_F(SentinelTest, AReplicaThatIsDownCountsAllTheSame) {
   service.server(2).kill();
   await("the master does not notice", [&] { return service.server(0).info("replication", "connected_slaves") == "1"; });
   const Client one = client("replicas_ack=all", impatient());
-  DistributedLock lock = one.lock("kept");
+  DistributedLock lock = one.make_lock("kept");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
   const Client easy = client("replicas_ack=1");
-  DistributedLock easily = easy.lock("kept");
+  DistributedLock easily = easy.make_lock("kept");
   EXPECT_TRUE(take(easily).release());
 }
 
@@ -235,7 +235,7 @@ class LoneServerTest : public SentinelTest {
 
 TEST_F(LoneServerTest, NoReplicaIsTooFewForAll) {
   const Client one = client("replicas_ack=all", impatient());
-  DistributedLock lock = one.lock("kept");
+  DistributedLock lock = one.make_lock("kept");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
@@ -244,7 +244,7 @@ TEST_F(LoneServerTest, NoReplicaIsTooFewForAll) {
 TEST_F(LoneServerTest, AServiceThatNoSentinelKnowsIsNamed) {
   const Client one = connect_patiently("redis-sentinel://127.0.0.1:" + std::to_string(service.sentinel(0).port()) +
                                        "?service_name=yourmaster");
-  DistributedLock lock = one.lock("any");
+  DistributedLock lock = one.make_lock("any");
   try {
     (void)lock.try_acquire();
     ADD_FAILURE() << "there is no such service";
@@ -257,13 +257,13 @@ TEST_F(LoneServerTest, AServiceThatNoSentinelKnowsIsNamed) {
 TEST_F(LoneServerTest, ASentinelIsNoServerAndAServerNoSentinel) {
   const Client one = connect_patiently(
       "redis-sentinel://127.0.0.1:" + std::to_string(service.server(0).port()) + "?service_name=mymaster", impatient());
-  DistributedLock lock = one.lock("any");
+  DistributedLock lock = one.make_lock("any");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_NE(error, std::error_code());
   const Client other =
       connect_patiently("redis://127.0.0.1:" + std::to_string(service.sentinel(0).port()), impatient());
-  DistributedLock others = other.lock("any");
+  DistributedLock others = other.make_lock("any");
   EXPECT_FALSE(others.try_acquire({}, error).has_value());
   EXPECT_NE(error, std::error_code());
 }
@@ -283,7 +283,7 @@ class LockedUpTest : public SentinelTest {
 
 TEST_F(LockedUpTest, ServersAndSentinelsHavePasswordsOfTheirOwn) {
   const Client one = connect_patiently(url("the-servers", "the-sentinels"));
-  DistributedLock lock = one.lock("any");
+  DistributedLock lock = one.make_lock("any");
   EXPECT_TRUE(take(lock).release());
 }
 
@@ -291,7 +291,7 @@ TEST_F(LockedUpTest, AWrongPasswordIsDeniedAndNotShown) {
   for (const auto& [password, sentinel_password] : std::vector<std::pair<std::string, std::string>>{
            {"the-servers", "wrong-one"}, {"wrong-one", "the-sentinels"}, {"the-servers", ""}}) {
     const Client one = connect_patiently(url(password, sentinel_password));
-    DistributedLock lock = one.lock("any");
+    DistributedLock lock = one.make_lock("any");
     try {
       (void)lock.try_acquire();
       ADD_FAILURE() << "it was let in";

@@ -14,8 +14,8 @@ class ServerStateTest : public RedisTest {
 
 TEST_F(ServerStateTest, WithoutMemoryNothingIsAcquiredButEverythingIsReleased) {
   const Client client = steady(impatient());
-  DistributedLock lock = client.lock("held");
-  DistributedLock another = client.lock("another");
+  DistributedLock lock = client.make_lock("held");
+  DistributedLock another = client.make_lock("another");
   Lease lease = take(lock, {.lease = long_lease});
   set("maxmemory", "1");
   std::error_code error;
@@ -31,7 +31,7 @@ TEST_F(ServerStateTest, WithoutMemoryNothingIsAcquiredButEverythingIsReleased) {
 TEST_F(ServerStateTest, AHolderRenewsWithoutMemory) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
-  DistributedLock lock = client.lock("held");
+  DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock, {.lease = 6s});
   set("maxmemory", "1");
   await_renewals(*log, 1);
@@ -44,7 +44,7 @@ TEST_F(ServerStateTest, EvictionIsWarnedOf) {
   set("maxmemory", "1gb");
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
-  DistributedLock lock = client.lock("evictable");
+  DistributedLock lock = client.make_lock("evictable");
   EXPECT_TRUE(take(lock).release());
   log->warned.wait("eviction of locks is not warned of");
   EXPECT_EQ(log->warnings_with("volatile-lru"), 1U);
@@ -54,7 +54,7 @@ TEST_F(ServerStateTest, EvictionIsWarnedOf) {
 TEST_F(ServerStateTest, AServerThatKeepsLocksIsNotWarnedOf) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
-  DistributedLock lock = client.lock("safe");
+  DistributedLock lock = client.make_lock("safe");
   EXPECT_TRUE(take(lock).release());
   const auto findings = client.diagnose();
   EXPECT_FALSE(findings.empty());
@@ -65,7 +65,7 @@ TEST_F(ServerStateTest, AServerThatKeepsLocksIsNotWarnedOf) {
 TEST_F(ServerStateTest, ABusyScriptIsWaitedFor) {
   set("busy-reply-threshold", "1");
   const Client client = steady();
-  DistributedLock lock = client.lock("patient");
+  DistributedLock lock = client.make_lock("patient");
   RedisConnection culprit = server.connect();
   culprit.send({"EVAL", "while true do end", "0"});
   // The server says that it is busy as soon as the script has run for the threshold.
@@ -82,7 +82,7 @@ TEST_F(ServerStateTest, ABusyScriptIsWaitedFor) {
 
 TEST_F(ServerStateTest, APausedServerGrantsLate) {
   const Client client = steady();
-  DistributedLock lock = client.lock("paused");
+  DistributedLock lock = client.make_lock("paused");
   (void)server.command({"CLIENT", "PAUSE", "300", "WRITE"});
   Lease lease = take(lock, {.lease = 10s});
   EXPECT_TRUE(lease.held());
@@ -92,7 +92,7 @@ TEST_F(ServerStateTest, APausedServerGrantsLate) {
 
 TEST_F(ServerStateTest, ADeletedLockIsLostAtTheNextRenewal) {
   const Client client = steady();
-  DistributedLock lock = client.lock("deleted");
+  DistributedLock lock = client.make_lock("deleted");
   Lease lease = take(lock, {.lease = 1s});
   const LossEvent loss(lease);
   (void)server.command({"DEL", keys("deleted").lock});
@@ -110,9 +110,9 @@ TEST_F(ServerStateTest, WaitersCostOneSubscriptionAProcess) {
   std::vector<Pending> waiting;
   for (int i = 0; i < 50; ++i) {
     const std::string name = "many/" + std::to_string(i);
-    locks.push_back(holding.lock(name));
+    locks.push_back(holding.make_lock(name));
     leases.push_back(take(locks.back()));
-    waited_for.push_back(client.lock(name));
+    waited_for.push_back(client.make_lock(name));
     waiting.emplace_back(waited_for.back(), AcquireOptions{});
   }
   for (int i = 0; i < 50; ++i) await_waiters("many/" + std::to_string(i), 1);
@@ -126,8 +126,8 @@ TEST_F(ServerStateTest, NothingIsSentThatBlocksTheConnectionOrWalksAllKeys) {
   {
     const Client client = steady();
     const Client other_client = steady();
-    DistributedLock lock = client.lock("watched");
-    DistributedLock others = other_client.lock("watched");
+    DistributedLock lock = client.make_lock("watched");
+    DistributedLock others = other_client.make_lock("watched");
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
     await_waiters("watched", 1);

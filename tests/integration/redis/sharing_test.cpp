@@ -32,8 +32,8 @@ class SeveralHoldersTest : public RedisStrategyTest {
 TEST_P(SeveralHoldersTest, TwoReadersAndAWriter) {
   const Client first = client({.label = "first"});
   const Client second = client({.label = "second"});
-  ReadWriteLock one = first.read_write_lock("x");
-  ReadWriteLock two = second.read_write_lock("x");
+  ReadWriteLock one = first.make_read_write_lock("x");
+  ReadWriteLock two = second.make_read_write_lock("x");
   std::optional<Lease> reading = one.acquire_shared(patiently());
   std::optional<Lease> also_reading = two.acquire_shared(patiently());
   Pending writer(two, {});
@@ -54,8 +54,8 @@ TEST_P(SeveralHoldersTest, TwoReadersAndAWriter) {
 TEST_P(SeveralHoldersTest, ThreeWhoWantTwoPermits) {
   const Client first = client();
   const Client second = client();
-  Semaphore one = first.semaphore("x", 2);
-  Semaphore two = second.semaphore("x", 2);
+  Semaphore one = first.make_semaphore("x", 2);
+  Semaphore two = second.make_semaphore("x", 2);
   std::optional<Lease> a = one.acquire(patiently());
   std::optional<Lease> b = two.acquire(patiently());
   Pending third(two, {});
@@ -70,8 +70,8 @@ TEST_P(SeveralHoldersTest, ThreeWhoWantTwoPermits) {
 TEST_P(SeveralHoldersTest, AReaderThatIsCutOffIsOutWhenItsLeaseEnds) {
   const Client living = client({.lease = 1s});
   const Client cut_off = disturbed({.lease = 1s, .response_timeout = 200ms, .close_timeout = 100ms}, strategy());
-  ReadWriteLock mine = living.read_write_lock("x");
-  ReadWriteLock its = cut_off.read_write_lock("x");
+  ReadWriteLock mine = living.make_read_write_lock("x");
+  ReadWriteLock its = cut_off.make_read_write_lock("x");
   std::optional<Lease> reading = mine.acquire_shared(patiently());
   const Lease lost = its.acquire_shared(patiently());
   const LossEvent loss(lost);
@@ -89,7 +89,7 @@ TEST_P(SeveralHoldersTest, AReaderThatIsCutOffIsOutWhenItsLeaseEnds) {
 TEST_P(SeveralHoldersTest, AreAllListedAndLoseTheLockThatIsBroken) {
   const Client holding = client({.lease = 3s});
   const Client other = client();
-  Semaphore semaphore = holding.semaphore("broken", 3);
+  Semaphore semaphore = holding.make_semaphore("broken", 3);
   const Lease one = semaphore.acquire(patiently());
   const Lease two = semaphore.acquire(patiently());
   const LossEvent loss_of_one(one);
@@ -111,8 +111,8 @@ TEST_P(SeveralHoldersTest, WhatIsOfAnotherTypeIsRefused) {
   const Client some = client();
   (void)server.command({"SET", "dlock.rw:x", "data"});
   (void)server.command({"ZADD", "dlock.sem:x", "1", "data"});
-  ReadWriteLock lock = some.read_write_lock("x");
-  Semaphore semaphore = some.semaphore("x", 2);
+  ReadWriteLock lock = some.make_read_write_lock("x");
+  Semaphore semaphore = some.make_semaphore("x", 2);
   std::error_code error;
   EXPECT_FALSE(lock.acquire(patiently(), error).held());
   EXPECT_EQ(error, errc::protocol);
@@ -133,8 +133,8 @@ class LineTest : public RedisTest {};
 TEST_F(LineTest, ACrowdOfReadersEntersTogether) {
   const Client writing = steady();
   const Client reading = steady();
-  ReadWriteLock lock = writing.read_write_lock("x");
-  ReadWriteLock others = reading.read_write_lock("x");
+  ReadWriteLock lock = writing.make_read_write_lock("x");
+  ReadWriteLock others = reading.make_read_write_lock("x");
   ToRead to_read(others);
   std::optional<Lease> writer = lock.acquire({.wait = conformance::guard()});
   std::deque<Pending> crowd;
@@ -149,7 +149,7 @@ TEST_F(LineTest, ACrowdOfReadersEntersTogether) {
 
 TEST_F(LineTest, ReplicasHaveToKnowOfAPermit) {
   const Client client = steady({}, "replicas_ack=1");
-  Semaphore semaphore = client.semaphore("x", 2);
+  Semaphore semaphore = client.make_semaphore("x", 2);
   std::error_code error;
   EXPECT_FALSE(semaphore.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable);

@@ -20,8 +20,8 @@ constexpr const char* mallory = "auth=digest:mallory:mall0ry-secret";
 TEST_F(AccessTest, ALockOfOneIdentityIsRefusedToOthers) {
   const Client owner = steady({}, alice);
   const Client again = steady({}, alice);
-  DistributedLock lock = owner.lock("private");
-  DistributedLock same = again.lock("private");
+  DistributedLock lock = owner.make_lock("private");
+  DistributedLock same = again.make_lock("private");
   {
     const Lease lease = take(lock);
     EXPECT_FALSE(same.try_acquire().has_value());
@@ -30,7 +30,7 @@ TEST_F(AccessTest, ALockOfOneIdentityIsRefusedToOthers) {
   EXPECT_TRUE(take(same).release());
   for (const std::string parameters : {mallory, long_session}) {
     const Client stranger = steady({}, parameters);
-    DistributedLock refused = stranger.lock("private");
+    DistributedLock refused = stranger.make_lock("private");
     try {
       (void)refused.acquire({.wait = conformance::guard()});
       ADD_FAILURE() << "a stranger gets the lock";
@@ -47,7 +47,7 @@ TEST_F(AccessTest, ALockOfOneIdentityIsRefusedToOthers) {
 
 TEST_F(AccessTest, TheIdentityIsKeptAcrossConnectionsAndSessions) {
   const Client client = disturbed({}, std::string(alice) + "&" + short_session);
-  DistributedLock lock = client.lock("private");
+  DistributedLock lock = client.make_lock("private");
   EXPECT_TRUE(take(lock).release());
   proxy.drop();
   EXPECT_TRUE(take(lock).release());
@@ -64,7 +64,7 @@ TEST_F(AccessTest, APrefixThatIsNotOursIsRefused) {
   ZooKeeperClient owner(server.address(), "owner:secret");
   owner.create("/theirs", {}, ZooKeeperClient::Kind::persistent, ZooKeeperClient::Access::creator);
   const Client client = steady({}, "prefix=/theirs");
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   std::error_code error;
   (void)lock.acquire({.wait = conformance::guard()}, error);
   EXPECT_EQ(error, errc::access_denied) << error.message();
@@ -76,7 +76,7 @@ TEST_F(AccessTest, ARootThatIsNotOursIsNoTrouble) {
   zk.create_all("/app");
   zk.forbid_changes("/");
   const Client client = steady({}, short_session);
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   const Lease lease = take(lock);
   await_renewal(lease);
   await_renewal(lease);
@@ -88,7 +88,7 @@ TEST_F(AccessTest, ARootThatIsNotOursIsNoTrouble) {
 
 TEST_F(AccessTest, AChrootThatIsMissingIsNamed) {
   const Client client = steady({}, "/not/there?" + std::string(long_session));
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   try {
     (void)lock.acquire({.wait = conformance::guard()});
     ADD_FAILURE() << "the lock was taken";
@@ -104,7 +104,7 @@ TEST_F(AccessTest, AChrootThatIsMissingIsMadeWhenAskedFor) {
   const Client client = steady({}, "/not/there?" + std::string(long_session));
   EXPECT_EQ(client.initialize(), (std::vector<std::string>{"node /not", "node /not/there"}));
   EXPECT_TRUE(client.initialize().empty());
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   const Lease lease = take(lock);
   EXPECT_EQ(zk.children("/not/there/dlock/a").value().size(), 1U);
 }
@@ -112,7 +112,7 @@ TEST_F(AccessTest, AChrootThatIsMissingIsMadeWhenAskedFor) {
 TEST_F(AccessTest, AChrootIsWhereAllNodesAre) {
   zk.create_all("/some/where");
   const Client client = steady({}, "/some/where?" + std::string(long_session));
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   const Lease lease = take(lock);
   EXPECT_EQ(zk.children("/some/where/dlock/a").value().size(), 1U);
   EXPECT_FALSE(zk.get("/dlock").has_value());
@@ -122,7 +122,7 @@ TEST_F(AccessTest, ALockWhoseNodeIsAnEphemeralOneOfSomebodyElseIsRefused) {
   zk.create_all("/dlock");
   zk.create(path("taken"), {}, ZooKeeperClient::Kind::ephemeral);
   const Client client = steady();
-  DistributedLock lock = client.lock("taken");
+  DistributedLock lock = client.make_lock("taken");
   std::error_code error;
   (void)lock.acquire({.wait = conformance::guard()}, error);
   EXPECT_EQ(error, errc::protocol) << error.message();
@@ -139,7 +139,7 @@ TEST_F(IdentityTest, AClientWithoutIdentity_IsRefusedWithTheReasonAndNeverReport
   for (const std::string& strategy : tested_strategies()) {
     const auto observer = std::make_shared<RecordingObserver>();
     const Client client = steady({.observer = observer}, "strategy=" + strategy);
-    DistributedLock lock = client.lock("a");
+    DistributedLock lock = client.make_lock("a");
     const std::vector<std::function<void()>> calls = {
         [&] { (void)lock.acquire({.wait = 0s}); },
         [&] { (void)lock.acquire({.wait = conformance::guard()}); },
@@ -158,7 +158,7 @@ TEST_F(IdentityTest, AClientWithoutIdentity_IsRefusedWithTheReasonAndNeverReport
     EXPECT_EQ(observer->count("connected") + observer->count("reconnecting"), 0U);
   }
   const Client known = steady({}, alice);
-  DistributedLock lock = known.lock("a");
+  DistributedLock lock = known.make_lock("a");
   EXPECT_TRUE(take(lock).release());
 }
 
@@ -177,9 +177,9 @@ class QuotaTest : public AccessTest {
 TEST_F(QuotaTest, AWaiterWhileTheQuotaIsUsedUp_WaitsUntilItIsNot) {
   const auto observer = std::make_shared<RecordingObserver>();
   const Client client = steady({.observer = observer});
-  DistributedLock other = client.lock("other");
+  DistributedLock other = client.make_lock("other");
   Lease lease = take(other);
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   EXPECT_TRUE(take(lock).release());
   allow_nodes(4);  // those of the two locks, and of the holder
   std::error_code error;
@@ -200,7 +200,7 @@ class ShortSessionsTest : public AccessTest {
 
 TEST_F(ShortSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerGrants) {
   const Client client = steady({}, "session_timeout=60s");
-  DistributedLock lock = client.lock("granted");
+  DistributedLock lock = client.make_lock("granted");
   const Lease lease = take(lock);
   EXPECT_LE(lease.valid_until() - LeaseClock::now(), 1s);
   EXPECT_TRUE(lease.held());
@@ -215,7 +215,7 @@ class LongSessionsTest : public AccessTest {
 
 TEST_F(LongSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerInsistsOn) {
   const Client client = steady({}, "session_timeout=1s");
-  DistributedLock lock = client.lock("granted");
+  DistributedLock lock = client.make_lock("granted");
   const Lease lease = take(lock);
   EXPECT_GT(lease.valid_until() - LeaseClock::now(), 1s);
   EXPECT_LE(lease.valid_until() - LeaseClock::now(), 8s);
@@ -225,7 +225,7 @@ TEST(ReadOnlyTest, AServerWithoutAQuorumThatAnswersReadsLocksNothing) {
   ZooKeeperEnsemble ensemble({.tick = 200ms, .properties = {"readonlymode.enabled=true"}});
   const std::size_t survivor = ensemble.follower();
   const Client client = connect_patiently(ensemble.server(survivor).url(long_session), impatient());
-  DistributedLock lock = client.lock("read-only");
+  DistributedLock lock = client.make_lock("read-only");
   EXPECT_TRUE(take(lock).release());
   for (std::size_t i = 0; i < ensemble.size(); ++i) {
     if (i != survivor) ensemble.server(i).kill();

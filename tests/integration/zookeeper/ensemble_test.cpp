@@ -38,8 +38,8 @@ class EnsembleTest : public ::testing::Test {
 TEST_F(EnsembleTest, TheDeathOfTheLeaderCostsAHolderNothing) {
   const Client one = client();
   const Client two = client();
-  DistributedLock lock = one.lock("held");
-  DistributedLock others = two.lock("held");
+  DistributedLock lock = one.make_lock("held");
+  DistributedLock others = two.make_lock("held");
   Lease lease = take(lock);
   const std::size_t dead = ensemble.leader();
   ensemble.server(dead).kill();
@@ -55,8 +55,8 @@ TEST_F(EnsembleTest, TheDeathOfTheLeaderCostsAHolderNothing) {
 TEST_F(EnsembleTest, TheDeathOfTheLeaderCostsAWaiterNothing) {
   const Client one = client();
   const Client two = client();
-  DistributedLock lock = one.lock("waiting");
-  DistributedLock others = two.lock("waiting");
+  DistributedLock lock = one.make_lock("waiting");
+  DistributedLock others = two.make_lock("waiting");
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {});
   Tree(ensemble.addresses()).await_residue("waiting", 2);
@@ -79,7 +79,7 @@ TEST_F(EnsembleTest, TheDeathOfTheLeaderDuringAHundredAcquiresBreaksNone) {
     for (int i = 0; i < clients; ++i) {
       threads.emplace_back([&] {
         const Client own = client();
-        DistributedLock lock = own.lock("hundred");
+        DistributedLock lock = own.make_lock("hundred");
         for (int n = 0; n < acquires_each; ++n) {
           const Lease lease = take(lock);
           if (inside.fetch_add(1) != 0) overlaps.fetch_add(1);
@@ -108,7 +108,7 @@ TEST_F(EnsembleTest, AFollowerThatStandsStillBeyondTheSessionTimeoutCostsAHolder
   for (int attempt = 0; attempt < 50; ++attempt) {
     const auto log = std::make_shared<EventLog>();
     const Client own = client({.observer = log}, "session_timeout=30s");
-    DistributedLock lock = own.lock("follower");
+    DistributedLock lock = own.make_lock("follower");
     Lease lease = take(lock);
     const auto at = server_of(tree.holder("follower").value().owner);
     ASSERT_TRUE(at.has_value());
@@ -131,8 +131,8 @@ TEST_F(EnsembleTest, AFollowerThatStandsStillBeyondTheSessionTimeoutCostsAHolder
 
 TEST_F(EnsembleTest, WithoutAQuorumNobodyGetsALockAndHoldersKeepTheirs) {
   const Client one = client();
-  DistributedLock lock = one.lock("quorum");
-  DistributedLock another = one.lock("another");
+  DistributedLock lock = one.make_lock("quorum");
+  DistributedLock another = one.make_lock("another");
   Lease lease = take(lock);
   kill_all_but(ensemble.follower());
   std::error_code error;
@@ -154,8 +154,8 @@ TEST_F(EnsembleTest, WithoutAQuorumNobodyGetsALockAndHoldersKeepTheirs) {
 TEST_F(EnsembleTest, AQuorumLostForLongerThanTheSessionTimeoutIsALoss) {
   const Client one = client({}, short_session);
   const Client two = client({}, short_session);
-  DistributedLock lock = one.lock("quorum");
-  DistributedLock others = two.lock("quorum");
+  DistributedLock lock = one.make_lock("quorum");
+  DistributedLock others = two.make_lock("quorum");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   kill_all_but(ensemble.follower());
@@ -177,8 +177,8 @@ TEST_F(EnsembleTest, APartitionFromAllServersIsALossBeforeAnybodyElseGetsIn) {
   }
   const Client one = connect_patiently("zookeeper://" + list + "?" + short_session);
   const Client two = client();
-  DistributedLock lock = one.lock("partition");
-  DistributedLock others = two.lock("partition");
+  DistributedLock lock = one.make_lock("partition");
+  DistributedLock others = two.make_lock("partition");
   const Lease lease = take(lock);
   std::atomic<bool> overlap{false};
   Pending waiting(others, {}, [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
@@ -195,7 +195,7 @@ TEST_F(EnsembleTest, AServerWithoutTheOthersKeepsNoLockAlive) {
   for (const bool leads : {false, true}) {
     const std::size_t survivor = leads ? ensemble.leader() : ensemble.follower();
     const Client one = connect_patiently(ensemble.server(survivor).url("session_timeout=2s"));
-    DistributedLock lock = one.lock("alone");
+    DistributedLock lock = one.make_lock("alone");
     const Lease lease = take(lock);
     const LossEvent loss(lease);
     for (std::size_t i = 0; i < ensemble.size(); ++i) {
@@ -214,7 +214,7 @@ TEST_F(EnsembleTest, AServerWithoutTheOthersKeepsNoLockAlive) {
 // Each server starts without the data of the others' last moments; tokens grow all the same.
 TEST_F(EnsembleTest, TokensGrowAcrossChangesOfTheLeader) {
   const Client one = client();
-  DistributedLock lock = one.lock("tokens");
+  DistributedLock lock = one.make_lock("tokens");
   FencingToken last;
   for (int i = 0; i < 3; ++i) {
     const FencingToken token = take(lock).token();

@@ -59,7 +59,7 @@ class HerdTest : public ZooKeeperTest {
 };
 
 TEST_F(HerdTest, AHandOverWakesOneWaiterAndCostsTheSameHoweverManyWait) {
-  const auto lock_of = [](const Client& client) { return client.lock("herd"); };
+  const auto lock_of = [](const Client& client) { return client.make_lock("herd"); };
   const Cost few = hand_over(8, LockKind::lock, lock_of);
   const Cost many = hand_over(64, LockKind::lock, lock_of);
   RecordProperty("events", std::to_string(many.events));
@@ -70,7 +70,7 @@ TEST_F(HerdTest, AHandOverWakesOneWaiterAndCostsTheSameHoweverManyWait) {
 }
 
 TEST_F(HerdTest, APermitWakesOneWaiterAndCostsTheSameHoweverManyWait) {
-  const auto semaphore_of = [](const Client& client) { return client.semaphore("herd", 3); };
+  const auto semaphore_of = [](const Client& client) { return client.make_semaphore("herd", 3); };
   const Cost few = hand_over(8, LockKind::semaphore, semaphore_of);
   const Cost many = hand_over(64, LockKind::semaphore, semaphore_of);
   RecordProperty("events", std::to_string(many.events));

@@ -13,7 +13,7 @@ namespace dlock::test {
 namespace {
 
 void expect_refusal(const Client& client, const std::string& name, const std::string& named) {
-  DistributedLock lock = client.lock(name);
+  DistributedLock lock = client.make_lock(name);
   for (const auto wait : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(conformance::guard())}) {
     try {
       (void)lock.acquire({.wait = wait});
@@ -44,7 +44,7 @@ TEST_F(InteroperationTest, ItsLocksAndOursExcludeEachOther) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
     const Client client = client_of(pair);
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     const ForeignLock theirs = foreign(pair, name);
     ASSERT_EQ(theirs.ask("acquire"), "held");
     EXPECT_FALSE(lock.try_acquire().has_value());
@@ -73,7 +73,7 @@ TEST_F(InteroperationTest, AMixedQueueIsServedInOrder) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
     const Client client = client_of(pair);
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     Lease first = take(lock);
     std::vector<ForeignLock> theirs;
     std::vector<ForeignAnswer> answers;
@@ -110,14 +110,14 @@ TEST_F(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
     const std::string name = new_name();
     const std::string node = "/alone-" + name;
     const Client client = client_of(pair);
-    DistributedLock gate = client.lock(name);
+    DistributedLock gate = client.make_lock(name);
     std::vector<ForeignAnswer> theirs;
     std::vector<std::future<int>> ours;
     Lease closed = take(gate);
     for (int i = 0; i < 2; ++i) {
       theirs.push_back(foreign(pair, name).begin("rounds " + std::to_string(rounds) + " " + node));
       ours.push_back(std::async(std::launch::async, [&] {
-        DistributedLock lock = client.lock(name);
+        DistributedLock lock = client.make_lock(name);
         ZooKeeperClient witness(server.address());
         int alone = 0;
         for (int round = 0; round < rounds; ++round) {
@@ -143,7 +143,7 @@ TEST_F(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
 TEST_F(InteroperationTest, ARequestToLetGoIsNobodysName) {
   const Pair pair{Library::curator, "InterProcessMutex", "layout=curator"};
   const Client client = client_of(pair);
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   const ForeignLock theirs = foreign(pair, "shared");
   const ForeignLock revoker = foreign(pair, "shared");
   const auto expect_nameless = [&] {
@@ -195,7 +195,7 @@ TEST_F(ReapedParentsTest, ALockOfTheirsOutlivesTheParentThatWeMade) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
     const Client client = client_of(pair);
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     Lease lease = take(lock);
     all.push_back(foreign(pair, name));
     const ForeignAnswer answer = all.back().begin("acquire");
@@ -254,7 +254,7 @@ TEST_F(InteroperationTest, NobodyIsLetInBesideAnotherLayoutAndEverybodyAfterIt) 
     expect_refusal(steady({}, std::string("strategy=ephemeral&") + long_session), name, "not ephemeral");
     EXPECT_EQ(zk.children(path(name)), before) << "nothing of ours is left, and theirs stays";
     EXPECT_EQ(theirs.ask("release"), "free");
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     EXPECT_TRUE(take(lock).release());
     EXPECT_FALSE(client.inspect(name).held);
   }
@@ -266,7 +266,7 @@ TEST_F(InteroperationTest, OfAnotherLayoutSomeWaitForUsAndOthersDoNot) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
     const Client client = client_of(pair);
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     const Lease lease = take(lock);
     const ForeignLock theirs = foreign(pair, name);
     if (pair.waits_for_us) {
@@ -285,7 +285,7 @@ TEST_F(InteroperationTest, NobodyGetsInBesideASingleNode) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
     const Client client = client_of(pair);
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     const Lease lease = take(lock);
     EXPECT_NE(foreign(pair, name).ask("acquire").find("NoChildrenForEphemerals"), std::string::npos);
     EXPECT_TRUE(lease.held());

@@ -17,7 +17,7 @@ using NodeNamesTest = ZooKeeperTest;
 
 TEST_F(NodeNamesTest, OurNodeIsCalledAsCuratorsAndSaysWhoWeAre) {
   const Client client = steady({.label = "billing"});
-  DistributedLock lock = client.lock("orders/42");
+  DistributedLock lock = client.make_lock("orders/42");
   const Lease lease = take(lock);
   EXPECT_EQ(path("orders/42"), "/dlock/orders%2F42");
   const auto nodes = queue("orders/42");
@@ -34,7 +34,7 @@ TEST_F(NodeNamesTest, OurNodeIsCalledAsCuratorsAndSaysWhoWeAre) {
 
 TEST_F(NodeNamesTest, KazoosLayoutHasItsNames) {
   const Client client = steady({}, "layout=kazoo");
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   const Lease lease = take(lock);
   const auto nodes = queue("shared");
   ASSERT_EQ(nodes.size(), 1U);
@@ -43,7 +43,7 @@ TEST_F(NodeNamesTest, KazoosLayoutHasItsNames) {
 
 TEST_F(NodeNamesTest, ThePrefixIsTheOthersDirectory) {
   const Client client = steady({}, "prefix=/curator/locks");
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   const Lease lease = take(lock);
   EXPECT_EQ(zk.children("/curator/locks/a").value().size(), 1U);
 }
@@ -52,7 +52,7 @@ TEST_F(NodeNamesTest, ThePrefixIsTheOthersDirectory) {
 
 TEST_F(NodeNamesTest, WaitsForGoZk) {
   const Client client = steady();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   const std::string theirs = add_foreign("shared", go_zks_node);
   EXPECT_FALSE(lock.try_acquire().has_value());
   Pending waiting(lock, {});
@@ -64,7 +64,7 @@ TEST_F(NodeNamesTest, WaitsForGoZk) {
 // As .NET's.
 TEST_F(NodeNamesTest, RefusesPlainNumberedNodes) {
   const Client client = steady();
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   (void)add_foreign("shared", "lock-");
   for (const Duration wait : {Duration(0ns), Duration(conformance::guard())}) {
     std::error_code error;
@@ -79,7 +79,7 @@ TEST_F(NodeNamesTest, ANodeOfOurNumberIsFirstIfItIsOlder) {
   const Client client = steady();
   const std::string theirs =
       add_foreign("shared", curators_node + std::string("0000000001"), ZooKeeperClient::Kind::ephemeral);
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   Pending waiting(lock, {});  // the second child, so its number is 1 as well
   await_residue("shared", 2);
   EXPECT_FALSE(lock.try_acquire().has_value());
@@ -92,7 +92,7 @@ TEST_F(NodeNamesTest, ANodeThatIsNoLocksIsMentionedOnceAndLeftAlone) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
   const std::string theirs = add_foreign("shared", "config", ZooKeeperClient::Kind::persistent);
-  DistributedLock lock = client.lock("shared");
+  DistributedLock lock = client.make_lock("shared");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(take(lock).release());
   EXPECT_EQ(log->warnings_with("config"), 1U);
   EXPECT_TRUE(zk.get(theirs).has_value());

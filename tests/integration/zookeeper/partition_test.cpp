@@ -10,8 +10,8 @@ class PartitionTest : public ZooKeeperStrategyTest {};
 TEST_P(PartitionTest, AWaiterOfALostSessionGetsTheLockInANewOne) {
   const Client client = disturbed({}, short_session);
   const Client other_client = steady();
-  DistributedLock lock = client.lock("partition");
-  DistributedLock others = other_client.lock("partition");
+  DistributedLock lock = client.make_lock("partition");
+  DistributedLock others = other_client.make_lock("partition");
   std::optional<Lease> lease = take(others);
   Pending waiting(lock, {});
   if (queued()) await_residue("partition", 2);
@@ -28,8 +28,8 @@ TEST_P(PartitionTest, AWaiterOfALostSessionGetsTheLockInANewOne) {
 TEST_P(PartitionTest, AnExpiredSessionIsReplacedAndItsLeasesStayLost) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, short_session);
-  DistributedLock lock = client.lock("expired");
-  DistributedLock another = client.lock("another");
+  DistributedLock lock = client.make_lock("expired");
+  DistributedLock another = client.make_lock("another");
   Lease first = take(lock);
   Lease second = take(another);
   const auto before = holder("expired").value().owner;
@@ -53,14 +53,14 @@ TEST_P(PartitionTest, AfterAnOutageLongerThanTheSessionAWaiterHoldsTheLockAtOnce
   const auto clock = std::make_shared<ManualClock>();
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log, .clock = clock}, "session_timeout=60s");
-  DistributedLock before = client.lock("before");
+  DistributedLock before = client.make_lock("before");
   const Lease lost = take(before);
   cut();
   server.stop();
   log->reconnecting.wait("the cut is not told");
   clock->advance(1h);
   log->losses.wait("the loss is not told");
-  DistributedLock lock = client.lock("after");
+  DistributedLock lock = client.make_lock("after");
   Pending waiting(lock, {});
   clock->advance(10s);  // the pause before a session that was lost is made anew
   {

@@ -34,7 +34,7 @@ class PoisonedQueueTest : public QueueTest, public ::testing::WithParamInterface
 TEST_P(PoisonedQueueTest, IsRefusedWithAWordToTheOperator) {
   const Client client = steady();
   const std::string sibling = add_numbered("poisoned", GetParam());
-  DistributedLock lock = client.lock("poisoned");
+  DistributedLock lock = client.make_lock("poisoned");
   const Failure failure = refusal(lock);
   EXPECT_EQ(failure.code, errc::protocol);
   EXPECT_NE(failure.detail.find(path("poisoned")), std::string::npos) << failure.detail;
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(, PoisonedQueueTest,
 TEST_F(QueueTest, ALargeNumberIsAsGoodAsAnyOther) {
   const Client client = steady();
   (void)add_numbered("large", "2147418111");
-  DistributedLock lock = client.lock("large");
+  DistributedLock lock = client.make_lock("large");
   EXPECT_TRUE(take(lock).held());  // ours is smaller
 }
 
@@ -65,7 +65,7 @@ TEST_F(QueueTest, AWaiterBehindOneThatGivesUpWaitsForTheNext) {
   const Client client = steady();
   const std::string first = add_foreign("line", foreign_guid);
   const std::string second = add_foreign("line", foreign_guid);
-  DistributedLock lock = client.lock("line");
+  DistributedLock lock = client.make_lock("line");
   Pending waiting(lock, {});
   await_residue("line", 3);
   EXPECT_TRUE(zk.remove(second));  // the one that we watch
@@ -79,7 +79,7 @@ TEST_F(QueueTest, AHoleInTheMiddleBreaksNoLine) {
   const Client client = steady({.response_timeout = 3s});
   std::vector<std::string> before;
   for (int i = 0; i < 5; ++i) before.push_back(add_foreign("line", foreign_guid));
-  DistributedLock lock = client.lock("line");
+  DistributedLock lock = client.make_lock("line");
   Pending waiting(lock, {});
   await_residue("line", 6);
   for (const std::size_t i : {2U, 4U, 3U, 0U}) {
@@ -93,7 +93,7 @@ TEST_F(QueueTest, AHoleInTheMiddleBreaksNoLine) {
 
 TEST_F(QueueTest, AHolderWhoseNodeIsDeletedIsToldOfTheLoss) {
   const Client client = steady();
-  DistributedLock lock = client.lock("deleted");
+  DistributedLock lock = client.make_lock("deleted");
   Lease lease = take(lock);
   const LossEvent loss(lease);
   EXPECT_TRUE(zk.remove(holder_path("deleted").value()));
@@ -104,8 +104,8 @@ TEST_F(QueueTest, AHolderWhoseNodeIsDeletedIsToldOfTheLoss) {
 
 TEST_F(QueueTest, AWaiterWhoseNodeIsDeletedQueuesAnew) {
   const Client client = steady();
-  DistributedLock lock = client.lock("deleted");
-  DistributedLock others = client.lock("deleted");
+  DistributedLock lock = client.make_lock("deleted");
+  DistributedLock others = client.make_lock("deleted");
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {});
   await_residue("deleted", 2);
@@ -117,7 +117,7 @@ TEST_F(QueueTest, AWaiterWhoseNodeIsDeletedQueuesAnew) {
 
 TEST_F(QueueTest, TokensGrowWhenTheLocksNodeIsMadeAnew) {
   const Client client = steady();
-  DistributedLock lock = client.lock("anew");
+  DistributedLock lock = client.make_lock("anew");
   FencingToken last;
   for (int i = 0; i < 3; ++i) {
     const FencingToken token = take(lock).token();
@@ -130,8 +130,8 @@ TEST_F(QueueTest, TokensGrowWhenTheLocksNodeIsMadeAnew) {
 
 TEST_F(QueueTest, ALockWhoseNodesAreAllDeletedIsLostAndThenTakenByAWaiter) {
   const Client client = steady();
-  DistributedLock lock = client.lock("razed");
-  DistributedLock others = client.lock("razed");
+  DistributedLock lock = client.make_lock("razed");
+  DistributedLock others = client.make_lock("razed");
   const Lease lease = take(lock);
   const LossEvent loss(lease);
   Pending waiting(others, {});
@@ -150,7 +150,7 @@ class ReapingTest : public QueueTest {
 
 TEST_F(ReapingTest, TheServerRemovesTheNodesOfUnusedLocksAndTheyAreMadeAgain) {
   const Client client = steady();
-  DistributedLock lock = client.lock("reaped");
+  DistributedLock lock = client.make_lock("reaped");
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(take(lock).release());
     await("the node stays", [&] { return !zk.get(path("reaped")); });
@@ -159,7 +159,7 @@ TEST_F(ReapingTest, TheServerRemovesTheNodesOfUnusedLocksAndTheyAreMadeAgain) {
 
 TEST_F(ReapingTest, ALockIsTakenAllTheWhileThatItsNodeIsBeingRemoved) {
   const Client client = steady();
-  DistributedLock lock = client.lock("reaped");
+  DistributedLock lock = client.make_lock("reaped");
   FencingToken last;
   for (int i = 0; i < 500; ++i) {
     const Lease lease = take(lock);
@@ -180,13 +180,13 @@ TEST_F(QueueTest, AMegabyteOfWatchesSurvivesABrokenConnection) {
   {
     std::vector<Pending> granted;
     for (std::size_t i = 0; i < locks; ++i) {
-      DistributedLock others = other_client.lock(name(i));
+      DistributedLock others = other_client.make_lock(name(i));
       granted.emplace_back(others, AcquireOptions{});
     }
     for (Pending& each : granted) leases.push_back(each.lease());
   }
   for (std::size_t i = 0; i < locks; ++i) {
-    waiting_for.push_back(client.lock(name(i)));
+    waiting_for.push_back(client.make_lock(name(i)));
     waiting.emplace_back(waiting_for.back(), AcquireOptions{});
   }
   await_residue(name(locks - 1), 2);

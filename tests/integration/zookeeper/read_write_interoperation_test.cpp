@@ -49,8 +49,8 @@ TEST_F(ReadWriteInteroperationTest, ReadersShareItWithOursAndAWriterHasItAlone) 
     SCOPED_TRACE(sides);
     const std::string name = new_name();
     const Client client = client_of(sides.reader);
-    ReadWriteLock lock = client.read_write_lock(name);
-    ReadWriteLock other = client.read_write_lock(name);
+    ReadWriteLock lock = client.make_read_write_lock(name);
+    ReadWriteLock other = client.make_read_write_lock(name);
     const ForeignLock reader = foreign(sides.reader, name, kind);
     const ForeignLock writer = foreign(sides.writer, name, kind);
 
@@ -86,11 +86,11 @@ TEST_F(ReadWriteInteroperationTest, AMixedQueueIsServedInOrder) {
     SCOPED_TRACE(sides);
     const std::string name = new_name();
     const Client client = client_of(sides.reader);
-    ReadWriteLock first = client.read_write_lock(name);
-    ReadWriteLock second = client.read_write_lock(name);
+    ReadWriteLock first = client.make_read_write_lock(name);
+    ReadWriteLock second = client.make_read_write_lock(name);
     Reading second_read(second);
-    ReadWriteLock third = client.read_write_lock(name);
-    ReadWriteLock fourth = client.read_write_lock(name);
+    ReadWriteLock third = client.make_read_write_lock(name);
+    ReadWriteLock fourth = client.make_read_write_lock(name);
     Reading fourth_read(fourth);
     const ForeignLock their_reader = foreign(sides.reader, name, kind);
     const ForeignLock their_writer = foreign(sides.writer, name, kind);
@@ -139,14 +139,14 @@ TEST_F(ReadWriteInteroperationTest, NoWriterIsEverBesideAnybody) {
     const std::string name = new_name();
     const std::string node = "/alone-" + name;
     const Client client = client_of(sides.writer);
-    ReadWriteLock gate = client.read_write_lock(name);
+    ReadWriteLock gate = client.make_read_write_lock(name);
     Lease closed = take(gate);
     std::vector<ForeignAnswer> theirs;
     for (int i = 0; i < 2; ++i) {
       theirs.push_back(foreign(sides.writer, name, kind).begin("rounds " + std::to_string(rounds) + " " + node));
     }
     const auto write_alone = [&] {
-      ReadWriteLock lock = client.read_write_lock(name);
+      ReadWriteLock lock = client.make_read_write_lock(name);
       ZooKeeperClient witness(server.address());
       int alone = 0;
       for (int round = 0; round < rounds; ++round) {
@@ -161,7 +161,7 @@ TEST_F(ReadWriteInteroperationTest, NoWriterIsEverBesideAnybody) {
       return alone;
     };
     const auto read_undisturbed = [&] {
-      ReadWriteLock lock = client.read_write_lock(name);
+      ReadWriteLock lock = client.make_read_write_lock(name);
       ZooKeeperClient witness(server.address());
       int undisturbed = 0;
       for (int round = 0; round < rounds; ++round) {
@@ -186,7 +186,7 @@ TEST_F(ReadWriteInteroperationTest, AMutexAtTheSameNodeIsRefused) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
     const Client client = client_of(pair);
-    ReadWriteLock lock = client.read_write_lock(name);
+    ReadWriteLock lock = client.make_read_write_lock(name);
     const ForeignLock theirs = foreign(pair, name, kind);
     ASSERT_EQ(theirs.ask("acquire"), "held");
     std::error_code error;

@@ -16,7 +16,7 @@ constexpr int many = 64;
 class Crowd {
  public:
   explicit Crowd(const Client& client) {
-    for (int i = 0; i < many; ++i) locks_.push_back(client.lock("crowd/" + std::to_string(i)));
+    for (int i = 0; i < many; ++i) locks_.push_back(client.make_lock("crowd/" + std::to_string(i)));
     for (DistributedLock& lock : locks_) {
       threads_.emplace_back([this, &lock](const std::stop_token& stop) {
         while (!stop.stop_requested()) {
@@ -49,7 +49,7 @@ class SessionsTest : public ZooKeeperTest {
 
 TEST_F(SessionsTest, ABusyClientHasAFew) {
   const Client client = steady();
-  DistributedLock lock = client.lock("alone");
+  DistributedLock lock = client.make_lock("alone");
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(take(lock).release());
   const std::int64_t one = connections();
   std::int64_t most = one;
@@ -70,7 +70,7 @@ TEST_F(SessionsTest, ABusyClientHasAFew) {
 
 TEST_F(SessionsTest, HasNoMoreThanItIsToldTo) {
   const Client client = steady({}, std::string(long_session) + "&sessions=1");
-  DistributedLock lock = client.lock("alone");
+  DistributedLock lock = client.make_lock("alone");
   EXPECT_TRUE(take(lock).release());
   const std::int64_t one = connections();
   const Crowd crowd(client);
@@ -90,7 +90,7 @@ TEST_F(FewConnectionsTest, AllLocksOfAClientShareAConnection) {
   std::vector<DistributedLock> locks;
   std::vector<Lease> leases;
   for (int i = 0; i < 50; ++i) {
-    locks.push_back(client.lock("shared/" + std::to_string(i)));
+    locks.push_back(client.make_lock("shared/" + std::to_string(i)));
     leases.push_back(take(locks.back()));
   }
   EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const Lease& each) { return each.held(); }));
@@ -99,7 +99,7 @@ TEST_F(FewConnectionsTest, AllLocksOfAClientShareAConnection) {
 TEST_F(FewConnectionsTest, ABusyClientDoesWithTheOneThatItGets) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
-  DistributedLock kept = client.lock("kept");
+  DistributedLock kept = client.make_lock("kept");
   const Lease lease = take(kept);
   {
     const Crowd crowd(client);

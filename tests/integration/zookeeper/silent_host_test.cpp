@@ -33,7 +33,7 @@ TEST_F(SilentHostTest, EveryClientFindsTheHostThatAnswers) {
   std::vector<Pending> acquires;
   for (int i = 0; i < 12; ++i) {
     clients.push_back(connect_patiently(url(lists[i % 3]), {.connect_timeout = 600ms}));
-    locks.push_back(clients.back().lock("n" + std::to_string(i)));
+    locks.push_back(clients.back().make_lock("n" + std::to_string(i)));
   }
   for (DistributedLock& lock : locks) acquires.emplace_back(lock, AcquireOptions{.wait = patient});
   for (Pending& acquire : acquires) EXPECT_TRUE(acquire.lease().held());
@@ -43,7 +43,7 @@ TEST_F(SilentHostTest, EveryClientFindsTheHostThatAnswers) {
 TEST_F(SilentHostTest, AHostThatIsSilentAloneIsAnErrorUntilItAnswers) {
   proxy.set({.mode = rig::Traffic::Mode::swallow});
   const Client client = connect_patiently(url({proxy.port()}), {.response_timeout = 300ms, .connect_timeout = 200ms});
-  DistributedLock lock = client.lock("alone");
+  DistributedLock lock = client.make_lock("alone");
   std::error_code error;
   EXPECT_FALSE(lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable);

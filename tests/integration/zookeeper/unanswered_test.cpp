@@ -9,7 +9,7 @@ class UnansweredTest : public ZooKeeperStrategyTest {
  protected:
   // Its session stands, and no parent node is missing any more.
   void warm_up(const Client& client, const std::string& name) {
-    DistributedLock lock = client.lock(name);
+    DistributedLock lock = client.make_lock(name);
     std::error_code late;  // of an impatient client on a busy machine
     (void)take(lock).release(late);
     await_no_residue(name);
@@ -19,7 +19,7 @@ class UnansweredTest : public ZooKeeperStrategyTest {
 TEST_P(UnansweredTest, ACreateWhoseAnswerIsLostIsFoundAgain) {
   const Client client = disturbed(labelled("shaky"));
   warm_up(client, "create");
-  DistributedLock lock = client.lock("create");
+  DistributedLock lock = client.make_lock("create");
   proxy.lose_reply_to(":shaky");
   Lease lease = take(lock);
   EXPECT_EQ(proxy.counters().cuts, 1U);
@@ -32,7 +32,7 @@ TEST_P(UnansweredTest, ACreateWhoseAnswerIsLostIsFoundAgain) {
 TEST_P(UnansweredTest, ATryWhoseAnswerIsLostLeavesNothing) {
   const Client client = disturbed(labelled("shaky", impatient()));
   warm_up(client, "create");
-  DistributedLock lock = client.lock("create");
+  DistributedLock lock = client.make_lock("create");
   proxy.before_request(":shaky", [this] { proxy.refuse(true); });
   proxy.lose_reply_to(":shaky");
   std::error_code error;
@@ -45,7 +45,7 @@ TEST_P(UnansweredTest, ATryWhoseAnswerIsLostLeavesNothing) {
 TEST_P(UnansweredTest, ACancelledCreateWhoseAnswerIsLostLeavesNothing) {
   const Client client = disturbed(labelled("shaky"));
   warm_up(client, "create");
-  DistributedLock lock = client.lock("create");
+  DistributedLock lock = client.make_lock("create");
   proxy.before_request(":shaky", [this] { proxy.refuse(true); });
   proxy.lose_reply_to(":shaky");
   Pending waiting(lock, {});
@@ -61,7 +61,7 @@ TEST_P(UnansweredTest, ACancelledCreateWhoseAnswerIsLostLeavesNothing) {
 TEST_P(UnansweredTest, AWaiterWhoseSessionEndedBeginsAnewWithTheNextOne) {
   const Client client = disturbed(labelled("shaky"), short_session);
   warm_up(client, "create");
-  DistributedLock lock = client.lock("create");
+  DistributedLock lock = client.make_lock("create");
   proxy.before_request(":shaky", [this] { proxy.refuse(true); });
   proxy.lose_reply_to(":shaky");
   Pending waiting(lock, {});

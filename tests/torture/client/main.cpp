@@ -98,12 +98,12 @@ class Commanded {
   std::string acquire(const std::string& name, std::istream& words) {
     int milliseconds = 0;
     words >> milliseconds;
-    return keep(name, client_.lock(name).acquire({.wait = std::chrono::milliseconds(milliseconds)}));
+    return keep(name, client_.make_lock(name).acquire({.wait = std::chrono::milliseconds(milliseconds)}));
   }
 
   // Without blocking, and without a limit; "event granted <name> <token>" or "event denied <name> ..." follows.
   std::string wait(const std::string& name) {
-    client_.lock(name).async_acquire({}, [this, name](std::error_code ec, Lease taken) {
+    client_.make_lock(name).async_acquire({}, [this, name](std::error_code ec, Lease taken) {
       say(ec ? "event denied " + name + " " + ec.message() : "event " + keep(name, std::move(taken)));
     });
     return "waiting";

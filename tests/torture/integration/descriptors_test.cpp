@@ -48,7 +48,7 @@ TEST_P(NoDescriptors, AClientThatCannotConnectSaysSoAndRecovers) {
 
 // The other one holds what it waits for, for longer than any lease.
 TEST_P(NoDescriptors, AHolderKeepsWhatItHolds) {
-  Lease others = other_->lock("b").acquire({.wait = 10s});
+  Lease others = other_->make_lock("b").acquire({.wait = 10s});
   ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
   {
     const UsedUpDescriptors none_left(client_->pid());
@@ -56,7 +56,7 @@ TEST_P(NoDescriptors, AHolderKeepsWhatItHolds) {
     EXPECT_TRUE(answer.starts_with("error ")) << answer;
     if (GetParam().renews) client_->await_renewals(3);
     EXPECT_EQ(client_->tell("held a"), "held");
-    EXPECT_FALSE(other_->lock("a").try_acquire().has_value());
+    EXPECT_FALSE(other_->make_lock("a").try_acquire().has_value());
     EXPECT_FALSE(client_->had_event("lost ")) << client_->said();
   }
   ASSERT_EQ(client_->tell("wait b"), "waiting");
@@ -69,12 +69,12 @@ TEST_P(NoDescriptors, AHolderGivesBackWhatItHolds) {
   ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
   const UsedUpDescriptors none_left(client_->pid());
   EXPECT_EQ(client_->tell("release a"), "ours");
-  EXPECT_TRUE(other_->lock("a").try_acquire_for(10s).has_value());
+  EXPECT_TRUE(other_->make_lock("a").try_acquire_for(10s).has_value());
 }
 
 // It began to wait when there was nothing left to open.
 TEST_P(NoDescriptors, AWaiterGetsTheLockOnceItCan) {
-  Lease others = other_->lock("b").acquire({.wait = 10s});
+  Lease others = other_->make_lock("b").acquire({.wait = 10s});
   {
     const UsedUpDescriptors none_left(client_->pid());
     ASSERT_EQ(client_->tell("wait b"), "waiting");

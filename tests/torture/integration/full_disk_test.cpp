@@ -39,7 +39,7 @@ class FullDisk : public testing::Test {
   // What an acquire says on the full disk.
   [[nodiscard]] std::string failure(const std::string& name, const AcquireOptions& options) const {
     try {
-      (void)client_->lock(name).acquire(options);
+      (void)client_->make_lock(name).acquire(options);
       return "granted";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), errc::unavailable) << e.what();
@@ -71,11 +71,11 @@ TEST_F(FullDisk, ANewLockIsRefusedAndNotHalfGranted) {
   const std::string granted = other_->tell("acquire new 0");
   ASSERT_TRUE(granted.starts_with("granted new ")) << granted;
   EXPECT_EQ(other_->tell("release new"), "ours");
-  EXPECT_GT(client_->lock("new").acquire({.wait = 10s}).token().value(), std::stoull(granted.substr(12)));
+  EXPECT_GT(client_->make_lock("new").acquire({.wait = 10s}).token().value(), std::stoull(granted.substr(12)));
 }
 
 TEST_F(FullDisk, AHolderIsNotDisturbedAndGivesTheLockToAWaiter) {
-  Lease lease = client_->lock("a").acquire();
+  Lease lease = client_->make_lock("a").acquire();
   ASSERT_EQ(other_->tell("wait a"), "waiting");
   disk_->fill();
   EXPECT_TRUE(lease.held());
@@ -83,7 +83,7 @@ TEST_F(FullDisk, AHolderIsNotDisturbedAndGivesTheLockToAWaiter) {
   EXPECT_TRUE(lease.release());
   // Its file has room for the next holder.
   EXPECT_GT(std::stoull(other_->await_event("granted a ")), token);
-  EXPECT_FALSE(client_->lock("a").try_acquire().has_value());
+  EXPECT_FALSE(client_->make_lock("a").try_acquire().has_value());
   EXPECT_EQ(other_->tell("release a"), "ours");
 }
 
@@ -94,7 +94,7 @@ TEST_F(FullDisk, AWaiterForANewLockGetsItWhenThereIsRoom) {
   EXPECT_FALSE(other_->had_event("")) << other_->said();
   disk_->free();
   (void)other_->await_event("granted new ");
-  EXPECT_FALSE(client_->lock("new").try_acquire().has_value());
+  EXPECT_FALSE(client_->make_lock("new").try_acquire().has_value());
 }
 
 // As often as it fills up: tokens grow, and no lock stays taken.
@@ -102,7 +102,7 @@ TEST_F(FullDisk, MayFillUpTimeAndAgain) {
   std::uint64_t newest = 0;
   for (int round = 0; round < 20; ++round) {
     const std::string fresh = "fresh" + std::to_string(round);
-    Lease lease = client_->lock("a").acquire({.wait = 10s});
+    Lease lease = client_->make_lock("a").acquire({.wait = 10s});
     EXPECT_GT(lease.token().value(), newest);
     newest = lease.token().value();
     disk_->fill();
@@ -114,7 +114,7 @@ TEST_F(FullDisk, MayFillUpTimeAndAgain) {
     newest = std::stoull(answer.substr(10));
     EXPECT_EQ(other_->tell("release a"), "ours");
     disk_->free();
-    EXPECT_TRUE(client_->lock(fresh).try_acquire().has_value());
+    EXPECT_TRUE(client_->make_lock(fresh).try_acquire().has_value());
   }
 }
 

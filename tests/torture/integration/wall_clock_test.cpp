@@ -50,7 +50,7 @@ class SteppedClock : public testing::TestWithParam<ServiceKind> {
     expect_a_wait_to_end_by_its_deadline(held_by_other);
     if (GetParam().renews) stepped_->await_renewals(2);
     EXPECT_EQ(stepped_->tell("held " + name), "held");
-    EXPECT_FALSE(other_->lock(name).try_acquire().has_value());
+    EXPECT_FALSE(other_->make_lock(name).try_acquire().has_value());
     EXPECT_FALSE(stepped_->had_event("lost ")) << stepped_->said();
   }
 
@@ -62,7 +62,7 @@ class SteppedClock : public testing::TestWithParam<ServiceKind> {
 };
 
 TEST_P(SteppedClock, LosesNoLock) {
-  const Lease others = other_->lock("other's").acquire({.wait = 10s});
+  const Lease others = other_->make_lock("other's").acquire({.wait = 10s});
   (void)take("a");
   for (const auto step : {5h, -10h}) {
     clock_->step(step);
@@ -73,7 +73,7 @@ TEST_P(SteppedClock, LosesNoLock) {
 
 TEST_P(SteppedClock, WaitersGoOnWaitingAndAreWoken) {
   for (const auto step : {5h, -10h}) {
-    Lease others = other_->lock("a").acquire({.wait = 10s});
+    Lease others = other_->make_lock("a").acquire({.wait = 10s});
     ASSERT_EQ(stepped_->tell("wait a"), "waiting");
     clock_->step(step);
     expect_a_wait_to_end_by_its_deadline("a");
@@ -95,7 +95,7 @@ TEST_P(SteppedClock, TokensGrow) {
     const std::uint64_t token = take("a");
     EXPECT_GT(token, newest) << "after a step of " << step.count() << " h";
     EXPECT_EQ(stepped_->tell("release a"), "ours");
-    const Lease others = other_->lock("a").acquire({.wait = 10s});
+    const Lease others = other_->make_lock("a").acquire({.wait = 10s});
     EXPECT_GT(others.token().value(), token) << "after a step of " << step.count() << " h";
     newest = others.token().value();
   }

@@ -60,9 +60,9 @@ TEST_F(ClientTest, SaysWhoItIsWithoutSecrets) {
 // The shape of a busy asynchronous program: each handler begins the next acquire at once.
 TEST_F(ClientTest, LeasesAreRenewedAndWaitsEndThoughHandlersAlwaysStartMore) {
   Client client = make();
-  DistributedLock held = client.lock("held");
+  DistributedLock held = client.make_lock("held");
   const Lease lease = held.acquire({.lease = 2s});
-  DistributedLock busy = client.lock("busy");
+  DistributedLock busy = client.make_lock("busy");
   std::atomic<bool> enough = false;
   util::Event ended;
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
@@ -74,7 +74,7 @@ TEST_F(ClientTest, LeasesAreRenewedAndWaitsEndThoughHandlersAlwaysStartMore) {
     });
   };
   next();
-  EXPECT_FALSE(client.lock("held").try_acquire_for(100ms)) << "the lock is held, and the wait for it ends";
+  EXPECT_FALSE(client.make_lock("held").try_acquire_for(100ms)) << "the lock is held, and the wait for it ends";
   while (client.stats().renewed == 0 && !ended.is_set()) std::this_thread::yield();
   enough = true;
   ASSERT_TRUE(ended.wait(2 * rig::hang_guard));
@@ -86,7 +86,7 @@ TEST_F(ClientTest, TheCommonParametersComeFromTheUrl) {
   const Client client =
       make({}, "simple://?label=billing&lease=5s&response_timeout=1s&connect_timeout=1s&close_timeout=1s");
   EXPECT_NE(client.holder().find(":billing"), std::string::npos);
-  const Lease lease = client.lock("x").acquire();
+  const Lease lease = client.make_lock("x").acquire();
   EXPECT_LE(lease.valid_until(), LeaseClock::now() + 5s);
 }
 
@@ -129,11 +129,11 @@ TEST_F(ClientTest, AFactoryThatMakesNothingIsAnError) {
 TEST_F(ClientTest, NamesAreCheckedWhereTheyEnter) {
   const Client client = make();
   for (const std::string& bad : {std::string(), std::string(513, 'x'), std::string("a\0b", 3), std::string("\xff")}) {
-    EXPECT_THROW((void)client.lock(bad), Error);
+    EXPECT_THROW((void)client.make_lock(bad), Error);
     EXPECT_THROW((void)client.inspect(bad), Error);
     EXPECT_THROW((void)client.break_lock(bad), Error);
   }
-  EXPECT_EQ(client.lock(std::string(512, 'x')).name().size(), 512U);
+  EXPECT_EQ(client.make_lock(std::string(512, 'x')).name().size(), 512U);
 }
 
 TEST_F(ClientTest, WhatTheBackendCannotDoIsUnsupported) {
@@ -277,7 +277,7 @@ TEST_F(ClientTest, WhatIsNoNameIsNeverAskedAbout) {
 TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
   const Client client = make();
   util::Event done;
-  client.lock("x").async_acquire({}, [&](std::error_code, const Lease&) {
+  client.make_lock("x").async_acquire({}, [&](std::error_code, const Lease&) {
     EXPECT_THROW((void)client.inspect("x"), Error);  // unsupported, said at once
     EXPECT_TRUE(client.diagnose().empty());
     done.set();
@@ -287,8 +287,8 @@ TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
 
 TEST_F(ClientTest, MayBeDestroyedInAHandler) {
   auto client = std::make_unique<Client>(make());
-  DistributedLock lock = client->lock("x");
-  DistributedLock rival = client->lock("x");
+  DistributedLock lock = client->make_lock("x");
+  DistributedLock rival = client->make_lock("x");
   util::Event done;
   util::Event waiter_done;
   std::optional<Lease> kept;
@@ -314,7 +314,7 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
   util::Event done;
   {
     auto client = std::make_unique<Client>(make());
-    DistributedLock lock = client->lock("x");
+    DistributedLock lock = client->make_lock("x");
     struct SetOnExit {
       explicit SetOnExit(util::Event& e) : event(e) {}
       ~SetOnExit() { event.set(); }
@@ -328,11 +328,11 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
 
 TEST_F(ClientTest, AssignmentClosesTheOldClient) {
   Client client = make();
-  const Lease lease = client.lock("x").acquire();
+  const Lease lease = client.make_lock("x").acquire();
   client = make();
   EXPECT_FALSE(lease.held());
   EXPECT_FALSE(service_->held("x"));
-  const Lease again = client.lock("x").acquire();
+  const Lease again = client.make_lock("x").acquire();
   EXPECT_TRUE(again.held());
 }
 
@@ -342,7 +342,7 @@ TEST_F(ClientTest, NoHandlerRunsAfterTheDestructor) {
     std::atomic<int> calls = 0;
     {
       const Client client = make();
-      DistributedLock lock = client.lock("x");
+      DistributedLock lock = client.make_lock("x");
       for (int i = 0; i < 20; ++i) {
         lock.async_acquire({}, [&](std::error_code, const Lease&) {
           EXPECT_FALSE(gone);
@@ -360,8 +360,8 @@ TEST_F(ClientTest, LocksAndLeasesMayOutliveIt) {
   std::optional<Lease> lease;
   {
     const Client client = make();
-    lock = client.lock("x");
-    lease = client.lock("y").acquire();
+    lock = client.make_lock("x");
+    lease = client.make_lock("y").acquire();
     lock->lock();
   }
   EXPECT_FALSE(lease->held());
@@ -376,11 +376,11 @@ TEST_F(ClientTest, LocksAndLeasesMayOutliveIt) {
 
 TEST_F(ClientTest, BlockedAcquiresEndWhenItIsDestroyed) {
   auto client = std::make_unique<Client>(make());
-  const Lease lease = client->lock("x").acquire();
+  const Lease lease = client->make_lock("x").acquire();
   std::vector<std::thread> threads;
   std::atomic<int> closed = 0;
   for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, lock = std::make_shared<DistributedLock>(client->lock("x"))] {
+    threads.emplace_back([&, lock = std::make_shared<DistributedLock>(client->make_lock("x"))] {
       std::error_code ec;
       (void)lock->acquire({}, ec);
       if (ec == errc::closed) ++closed;
@@ -398,7 +398,7 @@ TEST_F(ClientTest, AHungServiceHoldsTheDestructorUpForTheCloseTimeoutOnly) {
   Lease lease;
   {
     const Client client = connect("fake://", {.label = "test", .close_timeout = 20ms}, hung->factory());
-    lease = client.lock("x").acquire();
+    lease = client.make_lock("x").acquire();
   }
   EXPECT_EQ(hung->released.size(), 1U);
   EXPECT_FALSE(lease.held());
@@ -408,8 +408,8 @@ TEST_F(ClientTest, TheObserverHearsOfALife) {
   const auto observer = std::make_shared<test::RecordingObserver>();
   {
     const Client client = make({.observer = observer});
-    EXPECT_TRUE(client.lock("x").acquire().release());
-    const Lease lease = client.lock("y").acquire();
+    EXPECT_TRUE(client.make_lock("x").acquire().release());
+    const Lease lease = client.make_lock("y").acquire();
   }
   const auto events = observer->events();
   EXPECT_EQ(events, (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
@@ -422,7 +422,7 @@ TEST_F(ClientTest, ManyThreadsShareAClient) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
-      DistributedLock lock = client.lock("x");
+      DistributedLock lock = client.make_lock("x");
       for (int i = 0; i < 50; ++i) {
         Lease lease = lock.acquire();
         ++counter;
@@ -442,7 +442,7 @@ TEST_F(ClientTest, CancellingRacesWithEverything) {
   const Client client = make();
   for (int round = 0; round < 200; ++round) {
     std::stop_source stop;
-    DistributedLock lock = client.lock("x");
+    DistributedLock lock = client.make_lock("x");
     std::optional<Lease> blocker;
     if (round % 2 == 0) blocker = lock.acquire();
     std::thread canceller([&] { stop.request_stop(); });
@@ -460,7 +460,7 @@ TEST_F(ClientTest, CancellingRacesWithEverything) {
 TEST_F(ClientTest, RandomNumbersMayComeFromTheProgram) {
   std::atomic<std::uint64_t> n = 0;
   const Client client = make({.random = [&] { return ++n; }});
-  const Lease lease = client.lock("x").acquire();
+  const Lease lease = client.make_lock("x").acquire();
   EXPECT_EQ(lease.owner(), OwnerId(1, 2));
 }
 

@@ -39,7 +39,7 @@ class ForkTest : public testing::Test {
 };
 
 TEST_F(ForkTest, ALeaseIsNotHeldInTheChild) {
-  std::optional<Lease> lease = client_->lock("x").acquire();
+  std::optional<Lease> lease = client_->make_lock("x").acquire();
   EXPECT_EQ(Child::run([&](Child& child) {
               child.check(!lease->held());
               child.check(!lease->lost().stop_requested());
@@ -54,7 +54,7 @@ TEST_F(ForkTest, ALeaseIsNotHeldInTheChild) {
 }
 
 TEST_F(ForkTest, SeveralLeasesAreNotHeldInTheChild) {
-  MultiLock lock = client_->multi_lock({"x", "y"});
+  MultiLock lock = client_->make_multi_lock({"x", "y"});
   std::optional<MultiLease> leases = lock.acquire();
   EXPECT_EQ(Child::run([&](Child& child) {
               child.check(!leases->held());
@@ -76,7 +76,7 @@ TEST_F(ForkTest, SeveralLeasesAreNotHeldInTheChild) {
 }
 
 TEST_F(ForkTest, EverythingElseAnswersClosedInTheChild) {
-  DistributedLock lock = client_->lock("x");
+  DistributedLock lock = client_->make_lock("x");
   EXPECT_EQ(Child::run([&](Child& child) {
               std::error_code ec;
               child.check(!lock.acquire({}, ec).has_value());
@@ -94,8 +94,8 @@ TEST_F(ForkTest, EverythingElseAnswersClosedInTheChild) {
 }
 
 TEST_F(ForkTest, HandlersRunExactlyOnceInTheChildToo) {
-  DistributedLock lock = client_->lock("x");
-  Lease lease = client_->lock("y").acquire();
+  DistributedLock lock = client_->make_lock("x");
+  Lease lease = client_->make_lock("y").acquire();
   EXPECT_EQ(Child::run([&](Child& child) {
               int acquires = 0;
               int releases = 0;
@@ -115,10 +115,10 @@ TEST_F(ForkTest, HandlersRunExactlyOnceInTheChildToo) {
 
 // Nor does the child touch the engine, which another thread may have been inside of at the fork.
 TEST_F(ForkTest, StoppingAWaitInTheChildDoesNotReachTheParent) {
-  const Lease held = client_->lock("x").acquire();
+  const Lease held = client_->make_lock("x").acquire();
   std::stop_source source;
   std::atomic<int> ended = 0;
-  client_->lock("x").async_acquire({.cancel = source.get_token()},
+  client_->make_lock("x").async_acquire({.cancel = source.get_token()},
                                         [&](std::error_code, const Lease&) { ++ended; });
   EXPECT_EQ(Child::run([&](Child& child) {
               source.request_stop();
@@ -134,9 +134,9 @@ TEST_F(ForkTest, StoppingAWaitInTheChildDoesNotReachTheParent) {
 TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
   std::optional<Client> second = make();
   std::optional<Client> third = make();
-  std::optional<DistributedLock> lock = client_->lock("x");
+  std::optional<DistributedLock> lock = client_->make_lock("x");
   lock->lock();
-  std::optional<RecursiveLock> recursive(second->lock("y"));
+  std::optional<RecursiveLock> recursive(second->make_lock("y"));
   recursive->lock();
   EXPECT_EQ(Child::run([&](Child& child) {
               lock.reset();
@@ -154,7 +154,7 @@ TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
 }
 
 TEST_F(ForkTest, ALeaseMayOutliveItsClientInTheChild) {
-  std::optional<Lease> lease = client_->lock("x").acquire();
+  std::optional<Lease> lease = client_->make_lock("x").acquire();
   EXPECT_EQ(Child::run([&](Child& child) {
               client_.reset();
               child.check(!lease->held());
@@ -164,7 +164,7 @@ TEST_F(ForkTest, ALeaseMayOutliveItsClientInTheChild) {
 }
 
 TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
-  DistributedLock lock = client_->lock("x");
+  DistributedLock lock = client_->make_lock("x");
   std::atomic<bool> done = false;
   std::thread busy([&] {
     while (!done) (void)lock.acquire().release();
@@ -212,13 +212,13 @@ TEST(ForkTestOfSchemes, TheChildKnowsTheSchemesAndMayAddOnesWhateverTheParentsTh
 }
 
 TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
-  const Lease lease = client_->lock("x").acquire();
+  const Lease lease = client_->make_lock("x").acquire();
   // TSan stops at a new thread that repeats the id of one that did not come along through fork().
   if constexpr (rig::thread_sanitizer) client_.reset();
   EXPECT_EQ(Child::run([&](Child& child) {
               auto service = std::make_shared<test::SimpleService>();
               const Client own = connect("simple://", {.label = "child"}, service->factory());
-              Lease mine = own.lock("x").acquire();
+              Lease mine = own.make_lock("x").acquire();
               child.check(mine.held());
               child.check(mine.owner() != lease.owner());
               child.check(own.holder().find(':' + std::to_string(getpid()) + ':') != std::string::npos);

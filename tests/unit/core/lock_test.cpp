@@ -51,7 +51,7 @@ static_assert(!std::is_copy_constructible_v<Client> && std::is_nothrow_move_cons
 
 // What a temporary would make useless does not compile. The arguments are references, which say the value category.
 template <class C>
-concept GivesLocks = requires(C client) { static_cast<C>(client).lock("x"); };
+concept GivesLocks = requires(C client) { static_cast<C>(client).make_lock("x"); };
 static_assert(GivesLocks<Client&> && GivesLocks<const Client&>);
 static_assert(!GivesLocks<Client&&> && !GivesLocks<const Client&&>, "the client is gone when the lock is used");
 
@@ -88,8 +88,8 @@ class LockTest : public testing::Test {
   std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
   Client client_ = connect("simple://", {.label = "test", .clock = clock_}, service_->factory());
-  DistributedLock lock_ = client_.lock("x");
-  DistributedLock rival_ = client_.lock("x");
+  DistributedLock lock_ = client_.make_lock("x");
+  DistributedLock rival_ = client_.make_lock("x");
 };
 
 TEST_F(LockTest, LockAndUnlock) {
@@ -132,10 +132,10 @@ TEST_F(LockTest, WorksInTheStandardGuards) {
 }
 
 TEST_F(LockTest, TwoLocksAreTakenTogetherWithoutDeadlock) {
-  DistributedLock a1 = client_.lock("a");
-  DistributedLock b1 = client_.lock("b");
-  DistributedLock a2 = client_.lock("a");
-  DistributedLock b2 = client_.lock("b");
+  DistributedLock a1 = client_.make_lock("a");
+  DistributedLock b1 = client_.make_lock("b");
+  DistributedLock a2 = client_.make_lock("a");
+  DistributedLock b2 = client_.make_lock("b");
   int counter = 0;
   const auto work = [&](DistributedLock& first, DistributedLock& second) {
     for (int i = 0; i < 50; ++i) {
@@ -251,13 +251,13 @@ TEST_F(LockTest, MovingTheObjectMovesWhatItHolds) {
   lock_.lock();
   DistributedLock moved = std::move(lock_);
   EXPECT_TRUE(moved.lease().held());
-  moved = client_.lock("y");
+  moved = client_.make_lock("y");
   EXPECT_FALSE(service_->held("x")) << "assignment releases";
 }
 
 TEST_F(LockTest, DestroyingTheObjectReleasesWhatItHolds) {
   {
-    DistributedLock lock = client_.lock("y");
+    DistributedLock lock = client_.make_lock("y");
     lock.lock();
   }
   EXPECT_FALSE(service_->held("y"));
@@ -346,7 +346,7 @@ TEST(AsyncAcquire, AHandlerTakesTheCodeOrAllThatAnErrorWouldSay) {
   const auto service = std::make_shared<test::FakeService>();
   service->on_contend = [](auto& contend) { contend.fail({errc::access_denied, "NOPERM: no access"}); };
   const Client client = connect("fake://", {.label = "test"}, service->factory());
-  DistributedLock lock = client.lock("x");
+  DistributedLock lock = client.make_lock("x");
   EXPECT_EQ(told_by<std::error_code>(lock), errc::access_denied);
   const auto failure = told_by<Failure>(lock);
   EXPECT_EQ(failure.code, errc::access_denied);

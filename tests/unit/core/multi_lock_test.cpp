@@ -34,7 +34,7 @@ static_assert(!std::is_copy_constructible_v<MultiLease> && std::is_nothrow_move_
 static_assert(noexcept(std::declval<MultiLock&>().unlock()));
 
 template <class C>
-concept GivesMultiLocks = requires(C client) { static_cast<C>(client).multi_lock({"x"}); };
+concept GivesMultiLocks = requires(C client) { static_cast<C>(client).make_multi_lock({"x"}); };
 static_assert(GivesMultiLocks<Client&> && GivesMultiLocks<const Client&>);
 static_assert(!GivesMultiLocks<Client&&> && !GivesMultiLocks<const Client&&>);
 
@@ -75,7 +75,7 @@ class MultiLockTest : public testing::Test {
 // --- Which locks -----------------------------------------------------------------------------------------------------
 
 TEST_F(MultiLockTest, HoldsAllAndSaysWhichInTheOrderInWhichTheyWereNamed) {
-  MultiLock lock = client_.multi_lock({"c", "a", "b"});
+  MultiLock lock = client_.make_multi_lock({"c", "a", "b"});
   EXPECT_EQ(lock.names(), (Names{"c", "a", "b"}));
   MultiLease leases = lock.acquire();
   EXPECT_TRUE(leases.held());
@@ -101,11 +101,11 @@ TEST_F(MultiLockTest, AnEmptyLeaseHoldsNothing) {
 }
 
 TEST_F(MultiLockTest, ALockThatIsNamedTwiceIsRefusedByName) {
-  EXPECT_NE(refusal([&] { return client_.multi_lock({"a", "b", "a"}); }).find("\"a\""), std::string::npos);
+  EXPECT_NE(refusal([&] { return client_.make_multi_lock({"a", "b", "a"}); }).find("\"a\""), std::string::npos);
   const Client here = make("simple://host:1,Other/place?lease=5s");
   const Client same = make("simple://u:hunter2@other,HOST:1/place/");
-  EXPECT_EQ(refusal([&] { return all_of(here.lock("x"), same.lock("x")); }), "lock \"x\" is named twice");
-  EXPECT_EQ(all_of(here.lock("x"), same.lock("y")).names().size(), 2U);
+  EXPECT_EQ(refusal([&] { return all_of(here.make_lock("x"), same.make_lock("x")); }), "lock \"x\" is named twice");
+  EXPECT_EQ(all_of(here.make_lock("x"), same.make_lock("y")).names().size(), 2U);
 }
 
 TEST_F(MultiLockTest, OneNameAtTwoPlacesIsTwoLocks) {
@@ -113,8 +113,8 @@ TEST_F(MultiLockTest, OneNameAtTwoPlacesIsTwoLocks) {
   const Client here = make("simple://a-host");
   const Client there = make("simple://b-host", elsewhere);
   for (const bool here_first : {true, false}) {
-    MultiLock lock = here_first ? all_of(here.lock("x"), there.lock("x"))
-                                : all_of(there.lock("x"), here.lock("x"));
+    MultiLock lock = here_first ? all_of(here.make_lock("x"), there.make_lock("x"))
+                                : all_of(there.make_lock("x"), here.make_lock("x"));
     const MultiLease leases = lock.acquire();
     EXPECT_TRUE(leases.held());
     EXPECT_TRUE(service_->held("x"));
@@ -122,23 +122,23 @@ TEST_F(MultiLockTest, OneNameAtTwoPlacesIsTwoLocks) {
   }
   for (const char* other : {"simple://a-host:1", "simple://a-host/1", "simple://[::1]"}) {
     const Client third = make(other, elsewhere);
-    EXPECT_EQ(all_of(here.lock("x"), third.lock("x")).names().size(), 2U) << other;
+    EXPECT_EQ(all_of(here.make_lock("x"), third.make_lock("x")).names().size(), 2U) << other;
   }
 }
 
 TEST_F(MultiLockTest, NoLockAtAllIsRefused) {
-  EXPECT_NE(refusal([&] { return client_.multi_lock({}); }), "");
+  EXPECT_NE(refusal([&] { return client_.make_multi_lock({}); }), "");
   EXPECT_NE(refusal([&] { return MultiLock(std::vector<DistributedLock>()); }), "");
 }
 
 TEST_F(MultiLockTest, NamesAreChecked) {
-  EXPECT_NE(refusal([&] { return client_.multi_lock({"good", ""}); }).find("name"), std::string::npos);
+  EXPECT_NE(refusal([&] { return client_.make_multi_lock({"good", ""}); }).find("name"), std::string::npos);
 }
 
 TEST_F(MultiLockTest, ReleasesWhatTheLocksHeldThatItIsMadeOf) {
-  DistributedLock a = client_.lock("a");
+  DistributedLock a = client_.make_lock("a");
   a.lock();
-  MultiLock lock = all_of(std::move(a), client_.lock("b"));
+  MultiLock lock = all_of(std::move(a), client_.make_lock("b"));
   EXPECT_FALSE(service_->held("a"));
   EXPECT_TRUE(lock.try_acquire().has_value());
 }
@@ -146,8 +146,8 @@ TEST_F(MultiLockTest, ReleasesWhatTheLocksHeldThatItIsMadeOf) {
 // --- All or nothing --------------------------------------------------------------------------------------------------
 
 TEST_F(MultiLockTest, IsBusyWhileAPlainLockHoldsOneOfThem) {
-  MultiLock lock = client_.multi_lock({"a", "b", "c"});
-  const Lease plain = client_.lock("b").acquire();
+  MultiLock lock = client_.make_multi_lock({"a", "b", "c"});
+  const Lease plain = client_.make_lock("b").acquire();
   std::error_code ec = errc::lost;
   EXPECT_FALSE(lock.try_acquire().has_value());
   EXPECT_FALSE(lock.try_acquire({}, ec).has_value());
@@ -168,19 +168,19 @@ TEST_F(MultiLockTest, IsBusyWhileAPlainLockHoldsOneOfThem) {
 }
 
 TEST_F(MultiLockTest, GetsAllWhenAPlainLockIsReleased) {
-  MultiLock lock = client_.multi_lock({"a", "b"});
-  Lease plain = client_.lock("b").acquire();
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
+  Lease plain = client_.make_lock("b").acquire();
   std::optional<MultiLease> leases;
   std::thread waiter([&] { leases = lock.acquire(); });
   EXPECT_TRUE(plain.release());
   waiter.join();
   EXPECT_TRUE(leases->held());
-  EXPECT_FALSE(client_.lock("a").try_acquire().has_value());
+  EXPECT_FALSE(client_.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(MultiLockTest, ACancelledWaitGivesBackTheFirst) {
-  const Lease plain = client_.lock("b").acquire();
-  MultiLock lock = client_.multi_lock({"a", "b"});
+  const Lease plain = client_.make_lock("b").acquire();
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
   std::stop_source stop;
   std::error_code ec;
   std::thread waiter([&] { (void)lock.acquire({.cancel = stop.get_token()}, ec); });
@@ -193,8 +193,8 @@ TEST_F(MultiLockTest, ACancelledWaitGivesBackTheFirst) {
 
 TEST_F(MultiLockTest, TheOrderOfTheNamesDoesNotMatterToThreads) {
   const Client other = make();
-  MultiLock forth = client_.multi_lock({"a", "b", "c"});
-  MultiLock back = other.multi_lock({"c", "b", "a"});
+  MultiLock forth = client_.make_multi_lock({"a", "b", "c"});
+  MultiLock back = other.make_multi_lock({"c", "b", "a"});
   int counter = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -215,7 +215,7 @@ TEST_F(MultiLockTest, TheOrderOfTheNamesDoesNotMatterToThreads) {
 TEST_F(MultiLockTest, TakesLocksOfTwoBackends) {
   const auto processes = std::make_shared<test::SimpleService>(LeaseKind::process);
   std::optional<Client> local = make("simple://local", processes);
-  MultiLock lock = all_of(local->lock("a"), client_.lock("b"));
+  MultiLock lock = all_of(local->make_lock("a"), client_.make_lock("b"));
   MultiLease leases = lock.acquire();
   EXPECT_TRUE(leases.held());
   EXPECT_EQ(leases[0].valid_until(), TimePoint::max());
@@ -231,7 +231,7 @@ TEST_F(MultiLockTest, TakesLocksOfTwoBackends) {
 // --- As a mutex ------------------------------------------------------------------------------------------------------
 
 TEST_F(MultiLockTest, IsATimedLockable) {
-  MultiLock lock = client_.multi_lock({"a", "b"});
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
   EXPECT_FALSE(lock.lease().has_value());
   {
     const std::scoped_lock guard(lock);
@@ -254,11 +254,11 @@ TEST_F(MultiLockTest, IsATimedLockable) {
   EXPECT_FALSE(service_->held("a"));
   const std::unique_lock timed(lock, 1s);
   EXPECT_TRUE(timed.owns_lock());
-  EXPECT_FALSE(client_.multi_lock({"b", "c"}).try_acquire().has_value());
+  EXPECT_FALSE(client_.make_multi_lock({"b", "c"}).try_acquire().has_value());
 }
 
 TEST_F(MultiLockTest, LocksWithItsDefaults) {
-  MultiLock lock = client_.multi_lock({"a", "b"});
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
   lock.set_defaults({.lease = 7s});
   EXPECT_EQ(lock.defaults().lease, Duration(7s));
   const std::scoped_lock guard(lock);
@@ -266,7 +266,7 @@ TEST_F(MultiLockTest, LocksWithItsDefaults) {
 }
 
 TEST_F(MultiLockTest, ALostLeaseIsTakenAnew) {
-  MultiLock lock = client_.multi_lock({"a", "b"});
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
   lock.lock();
   service_->steal("a");
   clock_->advance(31s);
@@ -278,7 +278,7 @@ TEST_F(MultiLockTest, ALostLeaseIsTakenAnew) {
 }
 
 TEST_F(MultiLockTest, WithLockHoldsAllAndReleasesThem) {
-  MultiLock lock = client_.multi_lock({"a", "b"});
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
   EXPECT_EQ(with_lock(lock, {.wait = 0s}, [](const MultiLease& leases) { return leases.held() ? 7 : 0; }), 7);
   EXPECT_FALSE(service_->held("a"));
   try {
@@ -293,9 +293,9 @@ TEST_F(MultiLockTest, WithLockHoldsAllAndReleasesThem) {
 // --- Without blocking ------------------------------------------------------------------------------------------------
 
 TEST_F(MultiLockTest, AnAsynchronousAcquireNeedsNoLockObject) {
-  Lease plain = client_.lock("b").acquire();
+  Lease plain = client_.make_lock("b").acquire();
   util::Event done;
-  client_.multi_lock({"a", "b"}).async_acquire({}, [&](const Failure& failure, MultiLease leases) {
+  client_.make_multi_lock({"a", "b"}).async_acquire({}, [&](const Failure& failure, MultiLease leases) {
     EXPECT_FALSE(failure.code);
     EXPECT_TRUE(leases.held());
     leases.async_release([&](std::error_code ec, bool were_ours) {
@@ -315,10 +315,10 @@ TEST_F(MultiLockTest, DestroyingAClientEndsAnAsynchronousAcquireOnce) {
     std::optional<Client> here = make("simple://here");
     std::optional<Client> there = make("simple://there", elsewhere);
     const Client third = make("simple://there", elsewhere);
-    const Lease plain = third.lock("b").acquire();
+    const Lease plain = third.make_lock("b").acquire();
     std::atomic<int> calls = 0;
     util::Event done;
-    all_of(here->lock("a"), there->lock("b"))
+    all_of(here->make_lock("a"), there->make_lock("b"))
         .async_acquire({}, [&](std::error_code ec, const MultiLease& leases) {
           EXPECT_EQ(ec, errc::closed);
           EXPECT_FALSE(leases.has_value());
@@ -341,7 +341,7 @@ TEST_F(MultiLockTest, ManyAsynchronousAcquiresTakeTurns) {
   std::atomic<int> left = times;
   util::Event done;
   for (int i = 0; i < times; ++i) {
-    client_.multi_lock(i % 2 == 0 ? Names{"a", "b"} : Names{"b", "a"})
+    client_.make_multi_lock(i % 2 == 0 ? Names{"a", "b"} : Names{"b", "a"})
         .async_acquire({}, [&](std::error_code ec, MultiLease leases) {
           EXPECT_FALSE(ec);
           ++counter;

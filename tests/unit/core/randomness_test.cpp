@@ -50,7 +50,7 @@ TEST(RandomnessTest, AClient_WhoseKernelRefusesRandomNumbersLater_GoesOn) {
   EXPECT_EQ(test::ForkedChild::run([](test::ForkedChild& child) {
               const Client client = connect("simple://", {}, std::make_shared<test::SimpleService>()->factory());
               refuse_random_numbers();
-              DistributedLock lock = client.lock("x");
+              DistributedLock lock = client.make_lock("x");
               std::set<std::string> owners;
               constexpr int more_than_threads_keep = 100;
               for (int i = 0; i < more_than_threads_keep; ++i) owners.insert(lock.acquire().owner().to_string());

@@ -26,7 +26,7 @@ class RecursiveLockTest : public testing::Test {
   std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
   Client client_ = connect("simple://", {.label = "test", .clock = clock_}, service_->factory());
-  RecursiveLock lock_{client_.lock("x")};
+  RecursiveLock lock_{client_.make_lock("x")};
 };
 
 TEST_F(RecursiveLockTest, AThreadMayTakeItAgain) {
@@ -146,8 +146,8 @@ TEST(RecursiveLock, LockThrowsWhateverTheBackendFailsWith) {
   const auto service = std::make_shared<test::FakeService>();
   service->on_contend = [](auto& contend) { contend.fail({errc::timed_out, "the service lost patience"}); };
   const Client client = connect("fake://", {.label = "test"}, service->factory());
-  RecursiveLock recursive(client.lock("x"));
-  DistributedLock plain = client.lock("x");
+  RecursiveLock recursive(client.make_lock("x"));
+  DistributedLock plain = client.make_lock("x");
   const auto expect_thrown = [](const auto& attempt) {
     try {
       attempt();
@@ -168,13 +168,13 @@ TEST_F(RecursiveLockTest, MovingMovesTheHold) {
   lock_.lock();
   RecursiveLock moved = std::move(lock_);
   EXPECT_EQ(moved.hold_count(), 1U);
-  moved = RecursiveLock(client_.lock("y"));
+  moved = RecursiveLock(client_.make_lock("y"));
   EXPECT_FALSE(service_->held("x"));
 }
 
 TEST_F(RecursiveLockTest, ATryWithoutLimitWaits) {
   lock_.lock();
-  RecursiveLock other(client_.lock("x"));
+  RecursiveLock other(client_.make_lock("x"));
   util::Event done;
   std::thread waiter([&] {
     EXPECT_TRUE(other.try_lock_for(std::chrono::hours::max()));

@@ -106,7 +106,7 @@ class ShardsTest : public testing::Test {
   void use(int names) {
     for (int round = 0; round < 2; ++round) {
       for (int i = 0; i < names; ++i) {
-        DistributedLock lock = client_->lock("name " + std::to_string(i));
+        DistributedLock lock = client_->make_lock("name " + std::to_string(i));
         Lease lease = lock.acquire();
         EXPECT_TRUE(lease.held());
         EXPECT_FALSE(lock.try_acquire().has_value());
@@ -164,7 +164,7 @@ TEST_F(ShardsTest, TheFirstServesNamesOfOneThatCannotBeMade) {
 TEST_F(ShardsTest, TheClientClosesAllOfThem) {
   use(100);
   std::vector<Lease> leases;
-  for (int i = 0; i < 20; ++i) leases.push_back(client_->lock("held " + std::to_string(i)).acquire());
+  for (int i = 0; i < 20; ++i) leases.push_back(client_->make_lock("held " + std::to_string(i)).acquire());
   client_.reset();
   EXPECT_EQ(instances_.closed, instances_.made);
   EXPECT_EQ(instances_.gone, instances_.made);
@@ -177,9 +177,9 @@ TEST_F(ShardsTest, TheClientClosesAllOfThem) {
 TEST_F(ShardsTest, AHandlerMayCloseThemAll) {
   use(100);
   std::vector<Lease> leases;
-  for (int i = 0; i < 20; ++i) leases.push_back(client_->lock("held " + std::to_string(i)).acquire());
+  for (int i = 0; i < 20; ++i) leases.push_back(client_->make_lock("held " + std::to_string(i)).acquire());
   util::Event closed;
-  DistributedLock lock = client_->lock("x");
+  DistributedLock lock = client_->make_lock("x");
   lock.async_acquire({}, [&](std::error_code, Lease) {
     client_.reset();
     closed.set();
@@ -195,7 +195,7 @@ TEST_F(ShardsTest, ClosingRacesWithNamesThatAreAskedForTheFirstTime) {
     Instances instances;
     auto client = std::make_unique<Client>(connect("shards://", {.label = "test"}, instances.factory()));
     std::vector<DistributedLock> locks;
-    for (int i = 0; i < 4; ++i) locks.push_back(client->lock("early " + std::to_string(i)));
+    for (int i = 0; i < 4; ++i) locks.push_back(client->make_lock("early " + std::to_string(i)));
     std::vector<std::thread> threads;
     for (auto& lock : locks) {
       threads.emplace_back([&lock] {
@@ -219,8 +219,8 @@ TEST_F(ShardsTest, ThreadsWithNamesOfTheirOwnShareAClient) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
-      DistributedLock own = client_->lock("of thread " + std::to_string(t));
-      DistributedLock shared = client_->lock("shared");
+      DistributedLock own = client_->make_lock("of thread " + std::to_string(t));
+      DistributedLock shared = client_->make_lock("shared");
       for (int i = 0; i < 200; ++i) {
         const Lease lease = own.acquire();
         EXPECT_TRUE(lease.held());

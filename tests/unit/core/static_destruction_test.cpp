@@ -32,7 +32,7 @@ void check(bool ok, int number) {
 void use_everything() {
   const auto service = std::make_shared<test::SimpleService>();
   const Client client = connect("simple://", {}, service->factory());
-  DistributedLock lock = client.lock("x");
+  DistributedLock lock = client.make_lock("x");
   Lease lease = lock.acquire();
   check(lease.held(), 1);
   check(lease.name() == "x", 2);
@@ -42,7 +42,7 @@ void use_everything() {
   check(lock.lease().held(), 5);
   lock.unlock();
   check(!lock.lease().held(), 6);
-  RecursiveLock recursive(client.lock("y"));
+  RecursiveLock recursive(client.make_lock("y"));
   check(!recursive.lease().has_value(), 7);
   check(recursive.try_lock_for(std::chrono::seconds(1)), 8);
   recursive.unlock();

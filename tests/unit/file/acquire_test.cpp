@@ -45,7 +45,7 @@ TEST_F(FileBackendTest, SaysWhatItIs) {
 
 TEST_F(FileBackendTest, GrantsALeaseThatDoesNotRunOut) {
   const auto client = open();
-  auto lease = client.lock("a").acquire();
+  auto lease = client.make_lock("a").acquire();
   EXPECT_TRUE(lease.held());
   EXPECT_EQ(lease.valid_until(), TimePoint::max());
   EXPECT_GT(lease.token().value(), 0U);
@@ -56,28 +56,28 @@ TEST_F(FileBackendTest, GrantsALeaseThatDoesNotRunOut) {
 TEST_F(FileBackendTest, ExcludesWithinOneClientAndBetweenTwo) {
   const auto client = open();
   const auto other = open();
-  auto lease = client.lock("a").acquire();
-  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
-  EXPECT_FALSE(other.lock("a").try_acquire().has_value());
-  EXPECT_TRUE(other.lock("A").try_acquire().has_value()) << "another name";
+  auto lease = client.make_lock("a").acquire();
+  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
+  EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
+  EXPECT_TRUE(other.make_lock("A").try_acquire().has_value()) << "another name";
   EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(other.lock("a").try_acquire().has_value());
-  EXPECT_TRUE(client.lock("a").try_acquire().has_value());
+  EXPECT_TRUE(other.make_lock("a").try_acquire().has_value());
+  EXPECT_TRUE(client.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileBackendTest, TwoPathsToOneDirectoryAreTheSameLocks) {
   const auto client = open();
   fs::create_directory_symlink(scratch_.path(), scratch_.path() + "/link");
   const auto other = connect("file://" + scratch_.path() + "/link/locks/");
-  const auto lease = client.lock("a").acquire();
-  EXPECT_FALSE(other.lock("a").try_acquire().has_value());
+  const auto lease = client.make_lock("a").acquire();
+  EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileBackendTest, TokensGrowWithEachLeaseAndAcrossClients) {
   std::uint64_t last = 0;
   for (int i = 0; i < 5; ++i) {
     const auto client = open();
-    auto lock = client.lock("a");
+    auto lock = client.make_lock("a");
     for (int j = 0; j < 50; ++j) {
       const auto lease = lock.acquire();
       EXPECT_GT(lease.token().value(), last);
@@ -90,7 +90,7 @@ TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
   const auto clock = std::make_shared<ManualClock>();
   const auto token = [&] {
     const auto client = open({.clock = clock});
-    return client.lock("a").acquire().token().value();
+    return client.make_lock("a").acquire().token().value();
   };
   const auto first = token();
   EXPECT_EQ(first, static_cast<std::uint64_t>(microseconds(clock->wall_now())));
@@ -103,7 +103,7 @@ TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
 TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
   const auto token = [&] {
     const auto client = open();
-    return client.lock("a").acquire().token();
+    return client.make_lock("a").acquire().token();
   };
   const auto first = token();
   fs::remove(path_of("a"));
@@ -112,7 +112,7 @@ TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
 
 TEST_F(FileBackendTest, WritesARecordThatPeopleCanRead) {
   const auto client = open({.label = "nightly"});
-  const auto lease = client.lock("orders/42").acquire();
+  const auto lease = client.make_lock("orders/42").acquire();
   const std::string text = read_file(path_of("orders/42"));
   const auto content = parse_record(text);
   const auto* read = std::get_if<ReadRecord>(&content);
@@ -128,15 +128,15 @@ TEST_F(FileBackendTest, TakesAFileThatAPowerFailureLeftEmptyOrZeroed) {
   for (const std::size_t size : {0U, 512U, 4096U}) {
     const auto client = open();
     write_file(path_of("a"), std::string(std::min(size, max_record), '\0'));
-    EXPECT_TRUE(client.lock("a").try_acquire().has_value()) << size;
+    EXPECT_TRUE(client.make_lock("a").try_acquire().has_value()) << size;
   }
 }
 
 TEST_F(FileBackendTest, CompletesARecordWhoseNameWasNotWritten) {
   const auto client = open();
-  const auto first = client.lock("a").acquire().token();
+  const auto first = client.make_lock("a").acquire().token();
   ASSERT_EQ(::truncate(path_of("a").c_str(), record_block), 0);
-  EXPECT_GT(client.lock("a").acquire().token(), first);
+  EXPECT_GT(client.make_lock("a").acquire().token(), first);
   EXPECT_NE(read_file(path_of("a")).find("\nname a\n"), std::string::npos);
 }
 
@@ -146,7 +146,7 @@ TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
     write_file(path_of("a"), content);
     for (const bool wait : {false, true}) {
       const Failure failure =
-          failure_of([&] { (void)client.lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
+          failure_of([&] { (void)client.make_lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
       EXPECT_EQ(failure.code, errc::protocol);
       EXPECT_NE(failure.detail.find(path_of("a")), std::string::npos) << failure.detail;
       EXPECT_NE(failure.detail.find("remove it"), std::string::npos) << failure.detail;
@@ -160,7 +160,7 @@ TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
   write_file(path_of("a"), "x");
   std::filesystem::resize_file(path_of("a"),
                                std::uintmax_t{1} << 40U);  // more than any memory, and nearly all of it holes
-  EXPECT_EQ(failure_of([&] { (void)client.lock("a").try_acquire(); }).code, errc::protocol);
+  EXPECT_EQ(failure_of([&] { (void)client.make_lock("a").try_acquire(); }).code, errc::protocol);
   EXPECT_EQ(failure_of([&] { (void)client.inspect("a"); }).code, errc::protocol);
   EXPECT_EQ(std::filesystem::file_size(path_of("a")), std::uintmax_t{1} << 40U);
 }
@@ -174,13 +174,13 @@ TEST_F(FileBackendTest, ReadsAFileAlthoughAnotherCallWasInterrupted) {
 
 TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFile) {
   const auto client = open();
-  (void)client.lock("other").acquire().release();
+  (void)client.make_lock("other").acquire().release();
   fs::copy_file(path_of("other"), path_of("a"));
   const std::string before = read_file(path_of("a"));
   const auto expect_refused = [&] {
     for (const bool wait : {false, true}) {
       const Failure failure =
-          failure_of([&] { (void)client.lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
+          failure_of([&] { (void)client.make_lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
       EXPECT_EQ(failure.code, errc::protocol);
       EXPECT_NE(failure.detail.find("belongs to lock \"other\", not to \"a\""), std::string::npos) << failure.detail;
     }
@@ -198,8 +198,8 @@ TEST_F(FileBackendTest, RefusesToGoPastTheLargestToken) {
   const auto client = open();
   LockRecord record{.token = std::numeric_limits<std::int64_t>::max() - 1};
   write_file(path_of("a"), format_block(record, "a") + format_name_line("a"));
-  EXPECT_EQ(client.lock("a").acquire().token().value(), record.token + 1);
-  const Failure failure = failure_of([&] { (void)client.lock("a").acquire(); });
+  EXPECT_EQ(client.make_lock("a").acquire().token().value(), record.token + 1);
+  const Failure failure = failure_of([&] { (void)client.make_lock("a").acquire(); });
   EXPECT_EQ(failure.code, errc::protocol);
   EXPECT_NE(failure.detail.find("token"), std::string::npos) << failure.detail;
 }
@@ -208,7 +208,7 @@ TEST_F(FileBackendTest, RefusesASymbolicLinkInPlaceOfTheFile) {
   const auto client = open();
   write_file(scratch_.path() + "/victim", "");
   fs::create_symlink(scratch_.path() + "/victim", path_of("a"));
-  const Failure failure = failure_of([&] { (void)client.lock("a").acquire(); });
+  const Failure failure = failure_of([&] { (void)client.make_lock("a").acquire(); });
   EXPECT_EQ(failure.code, errc::protocol);
   EXPECT_EQ(read_file(scratch_.path() + "/victim"), "");
 }
@@ -219,47 +219,47 @@ TEST_F(FileBackendTest, HoldsManyLocksAtOnceWithNamesOfEveryKind) {
   for (int i = 0; i < 500; ++i) names.push_back("lock " + std::to_string(i));
   for (const char last : {'a', 'b'}) names.push_back(std::string(511, '/') + last);
   std::vector<Lease> leases;
-  for (const auto& name : names) leases.push_back(client.lock(name).acquire({.wait = 0s}));
+  for (const auto& name : names) leases.push_back(client.make_lock(name).acquire({.wait = 0s}));
   for (auto& lease : leases) EXPECT_TRUE(lease.release()) << lease.name();
   EXPECT_EQ(client.list().size(), names.size());
 }
 
 TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {
   const auto client = open();
-  for (const char* name : {"a", "b"}) (void)client.lock(name).acquire().release();  // their shards stay
+  for (const char* name : {"a", "b"}) (void)client.make_lock(name).acquire().release();  // their shards stay
   const std::size_t before = open_descriptors();
-  for (int i = 0; i < 100; ++i) (void)client.lock("a").acquire().release();
-  for (int i = 0; i < 100; ++i) (void)client.lock("b").try_acquire();
+  for (int i = 0; i < 100; ++i) (void)client.make_lock("a").acquire().release();
+  for (int i = 0; i < 100; ++i) (void)client.make_lock("b").try_acquire();
   EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST_F(FileBackendTest, ATryThatIsRefusedKeepsNoDescriptor) {
   const auto client = open();
   write_file(path_of("a"), "not a lock\n");
-  EXPECT_EQ(failure_of([&] { (void)client.lock("a").try_acquire(); }).code, errc::protocol);
+  EXPECT_EQ(failure_of([&] { (void)client.make_lock("a").try_acquire(); }).code, errc::protocol);
   EXPECT_EQ(open_descriptors("/a.lock"), 0U);
 }
 
 TEST_F(FileBackendTest, AFixedLeaseEndsAndFreesTheLock) {
   const auto clock = std::make_shared<ManualClock>();
   const auto client = open({.clock = clock});
-  const auto lease = client.lock("a").acquire({.lease = 10s, .renew = false});
+  const auto lease = client.make_lock("a").acquire({.lease = 10s, .renew = false});
   clock->advance(11s);
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(wait_for_loss(lease));
   const auto other = open({.clock = clock});
-  EXPECT_TRUE(other.lock("a").try_acquire_for(10s).has_value());
+  EXPECT_TRUE(other.make_lock("a").try_acquire_for(10s).has_value());
 }
 
 TEST_F(FileBackendTest, ClosingTheClientFreesItsLocks) {
   Lease lease;
   {
     const auto client = open();
-    lease = client.lock("a").acquire();
+    lease = client.make_lock("a").acquire();
   }
   EXPECT_FALSE(lease.held());
   const auto next = open();
-  EXPECT_TRUE(next.lock("a").try_acquire().has_value());
+  EXPECT_TRUE(next.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
@@ -280,7 +280,7 @@ TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
     return status;
   };
   EXPECT_EQ(release_by(OwnerId(1, 3)), ReleaseOutcome::Status::not_owner);
-  EXPECT_FALSE(open.client.lock("a").try_acquire().has_value());
+  EXPECT_FALSE(open.client.make_lock("a").try_acquire().has_value());
   EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::released);
   EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::not_owner);
 }

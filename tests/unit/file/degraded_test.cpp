@@ -46,9 +46,9 @@ class FileDegradedTest : public testing::Test {
     const auto recorder = std::make_shared<Recorder>();
     const auto holder = connect(scratch_.url());
     const auto client = connect(scratch_.url(), {.observer = recorder});
-    auto lease = holder.lock("a").acquire();
+    auto lease = holder.make_lock("a").acquire();
     for (int i = left; i > 0; --i) {
-      client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease& won) {
+      client.make_lock("a").async_acquire({}, [&](std::error_code ec, const Lease& won) {
         if (!ec && won.held() && --left == 0) served.set_value();
       });
     }
@@ -82,7 +82,7 @@ TEST_F(FileDegradedTest, WithoutInotifyALossIsNoticedWithinASecond) {
   EXPECT_WELL(with_limit(kInstances, 0, [&] {
     const auto clock = std::make_shared<ManualClock>();
     const auto client = connect(scratch_.url(), {.clock = clock});
-    const auto lease = client.lock("a").acquire();
+    const auto lease = client.make_lock("a").acquire();
     std::filesystem::remove(scratch_.locks() + "/a.lock");
     require(lease.held(), "nothing has happened yet");
     require(advance_until(*clock, 1100ms, [&] { return !lease.held(); }), "the loss was not noticed");
@@ -93,7 +93,7 @@ TEST_F(FileDegradedTest, InotifyIsTakenUpAgainWhenThereIsRoom) {
   EXPECT_WELL(with_limit(kInstances, 0, [&] {
     const auto clock = std::make_shared<ManualClock>();
     const auto client = connect(scratch_.url(), {.clock = clock});
-    const auto lease = client.lock("a").acquire();
+    const auto lease = client.make_lock("a").acquire();
     limit(kInstances, 10);
     (void)advance_until(*clock, 1100ms, [] { return false; });  // it looks once a second
     std::filesystem::remove(scratch_.locks() + "/a.lock");

@@ -53,7 +53,7 @@ class FileDiagnosisTest : public testing::Test {
 };
 
 TEST_F(FileDiagnosisTest, IsContentWithAGoodDirectory) {
-  (void)client_.lock("a").acquire();
+  (void)client_.make_lock("a").acquire();
   for (const std::string check : {"directory", "file system", "inotify", "free space", "lock files", "permissions"}) {
     EXPECT_EQ(finding(check).severity, Severity::ok) << check << ": " << finding(check).message;
   }
@@ -76,8 +76,8 @@ TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayMakeALocksFileFirst) {
 
 TEST_F(FileDiagnosisTest, WarnsOfLockFilesOfOtherUsers) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give a file away";
-  (void)client_.lock("a").acquire();
-  (void)client_.lock("b").acquire();
+  (void)client_.make_lock("a").acquire();
+  (void)client_.make_lock("b").acquire();
   const std::string file = scratch_.locks() + "/b.lock";
   ASSERT_EQ(::chown(file.c_str(), 4711, 0), 0);
   EXPECT_EQ(finding("permissions").severity, Severity::warning);
@@ -90,7 +90,7 @@ TEST_F(FileDiagnosisTest, WarnsOfLockFilesOfOtherUsers) {
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfAccessControlLists) {
-  (void)client_.lock("a").acquire();
+  (void)client_.make_lock("a").acquire();
   const std::string file = scratch_.locks() + "/a.lock";
   if (!let_another_user_write(file)) GTEST_SKIP() << "no access control lists on this file system";
   EXPECT_EQ(finding("permissions").severity, Severity::ok) << "nobody else comes into the directory";
@@ -113,8 +113,8 @@ TEST_F(FileDiagnosisTest, WarnsOfADirectoryOfAnotherUser) {
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfLockFilesThatAreOpenToAll) {
-  (void)client_.lock("a").acquire();
-  (void)client_.lock("b").acquire();
+  (void)client_.make_lock("a").acquire();
+  (void)client_.make_lock("b").acquire();
   const std::string file = scratch_.locks() + "/b.lock";
   ASSERT_EQ(::chmod(file.c_str(), 0604), 0);
   EXPECT_EQ(finding("permissions").severity, Severity::ok) << "nobody else comes into the directory";
@@ -127,7 +127,7 @@ TEST_F(FileDiagnosisTest, WarnsOfLockFilesThatAreOpenToAll) {
 }
 
 TEST_F(FileDiagnosisTest, WhatIsNoPlainFileIsOpenToNobody) {
-  (void)client_.lock("a").acquire();
+  (void)client_.make_lock("a").acquire();
   ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0711), 0);
   std::filesystem::create_symlink("a.lock", scratch_.locks() + "/link.lock");  // its mode says 0777, as that of each
   EXPECT_EQ(finding("permissions").severity, Severity::ok) << finding("permissions").message;

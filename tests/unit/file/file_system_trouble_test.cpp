@@ -68,7 +68,7 @@ void require_failure(const Failure& failure, errc code, const std::string& path,
 }
 
 Failure try_failure(const Client& client, const std::string& name) {
-  return failure_of([&] { (void)client.lock(name).try_acquire(); });
+  return failure_of([&] { (void)client.make_lock(name).try_acquire(); });
 }
 
 void fill(const std::string& path) {
@@ -93,7 +93,7 @@ TEST_F(FileSystemTroubleTest, AFullDiskIsUnavailableAndGrantsNothing) {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=64k");
     const auto client = connect(scratch_.url());
-    auto held = client.lock("held").acquire();
+    auto held = client.make_lock("held").acquire();
     fill(locks() + "/filler");
     require_failure(try_failure(client, "new"), errc::unavailable, locks() + "/new.lock", "No space left");
     require(read_file(locks() + "/new.lock").empty(), "half a record stayed behind");
@@ -101,9 +101,9 @@ TEST_F(FileSystemTroubleTest, AFullDiskIsUnavailableAndGrantsNothing) {
     require(!other.inspect("new").held, "half a grant stayed behind");
     require_failure(try_failure(other, "new"), errc::unavailable, locks() + "/new.lock", "No space left");
     require(held.held() && held.release(), "the holder was disturbed");
-    require(client.lock("held").try_acquire().has_value(), "an old lock needs no new room");
+    require(client.make_lock("held").try_acquire().has_value(), "an old lock needs no new room");
     fs::remove(locks() + "/filler");
-    require(client.lock("new").try_acquire().has_value(), "did not recover");
+    require(client.make_lock("new").try_acquire().has_value(), "did not recover");
   }));
 }
 
@@ -116,11 +116,11 @@ TEST_F(FileSystemTroubleTest, AWaiterOutlastsAFullDiskWithoutATurmoil) {
     OpenBackend two(scratch_.url());
     fill(locks() + "/filler");
     for (auto* open : {&one, &two}) {
-      const Failure failure = failure_of([&] { (void)open->client.lock("a").acquire({.wait = 300ms}); });
+      const Failure failure = failure_of([&] { (void)open->client.make_lock("a").acquire({.wait = 300ms}); });
       require_failure(failure, errc::unavailable, locks() + "/a.lock", "No space left");
     }
-    one.client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
-    (void)failure_of([&] { (void)two.client.lock("a").acquire({.wait = 300ms}); });
+    one.client.make_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+    (void)failure_of([&] { (void)two.client.make_lock("a").acquire({.wait = 300ms}); });
     // Each backs off on its own; neither wakes the other into failing again.
     require(one.backend->kernel_tries() < 50, "tries: " + std::to_string(one.backend->kernel_tries()));
     require(two.backend->kernel_tries() < 50, "tries: " + std::to_string(two.backend->kernel_tries()));
@@ -142,13 +142,13 @@ TEST_F(FileSystemTroubleTest, WaitersThatMeetAFullDiskDoNotWakeEachOther) {
     OpenBackend one(scratch_.url());
     OpenBackend two(scratch_.url());
     for (auto* open : {&one, &two}) {
-      open->client.lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
+      open->client.make_lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
       (void)open->client.inspect("a");
     }
     drop_lock(stranger.get());
     stranger.reset();
     // Time for a few tries of each, 20 ms apart and more; a storm makes thousands.
-    (void)failure_of([&] { (void)one.client.lock("b").acquire({.wait = 500ms}); });
+    (void)failure_of([&] { (void)one.client.make_lock("b").acquire({.wait = 500ms}); });
     require(one.backend->kernel_tries() + two.backend->kernel_tries() < 100,
             "tries: " + std::to_string(one.backend->kernel_tries() + two.backend->kernel_tries()));
   }));
@@ -157,7 +157,7 @@ TEST_F(FileSystemTroubleTest, WaitersThatMeetAFullDiskDoNotWakeEachOther) {
 TEST_F(FileSystemTroubleTest, AHalfWrittenRecordIsTakenBack) {
   EXPECT_WELL(in_child([&] {
     const auto client = connect(scratch_.url());
-    const auto first = client.lock("old").acquire().token();
+    const auto first = client.make_lock("old").acquire().token();
     const std::string before = read_file(locks() + "/old.lock");
     // The kernel writes up to the limit and refuses the rest.
     rlimit limit{};
@@ -170,8 +170,8 @@ TEST_F(FileSystemTroubleTest, AHalfWrittenRecordIsTakenBack) {
     require(read_file(locks() + "/old.lock") == before, "half a record stayed in the old file");
     limit.rlim_cur = unlimited;
     require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
-    require(client.lock("old").acquire().token() > first, "the token did not grow");
-    require(client.lock("new").try_acquire().has_value(), "did not recover");
+    require(client.make_lock("old").acquire().token() > first, "the token did not grow");
+    require(client.make_lock("new").try_acquire().has_value(), "did not recover");
   }));
 }
 
@@ -204,7 +204,7 @@ TEST_F(FileSystemTroubleTest, ADiskWithoutInodesIsUnavailable) {
     std::vector<Lease> leases;
     Failure failure;
     for (int i = 0; i < 5 && !failure.code; ++i) {
-      failure = failure_of([&] { leases.push_back(client.lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
+      failure = failure_of([&] { leases.push_back(client.make_lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
     }
     require(!leases.empty(), "no lock at all");
     require_failure(failure, errc::unavailable, locks() + "/l", "No space left");
@@ -224,7 +224,7 @@ TEST_F(FileSystemTroubleTest, AReadOnlyFileSystemDeniesAccess) {
     mount_tmpfs(locks(), "size=1m");
     const auto token = [&] {
       const auto writer = connect(scratch_.url());
-      return writer.lock("a").acquire().token();
+      return writer.make_lock("a").acquire().token();
     }();
     require(::mount("tmpfs", locks().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m") == 0, "remount");
     const auto client = connect(scratch_.url());
@@ -244,7 +244,7 @@ TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
     const auto client = connect(scratch_.url());
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
     const auto started = std::chrono::steady_clock::now();
-    const Failure waiting = failure_of([&] { (void)client.lock("a").acquire({.wait = hang_guard}); });
+    const Failure waiting = failure_of([&] { (void)client.make_lock("a").acquire({.wait = hang_guard}); });
     require_failure(waiting, errc::access_denied, locks() + "/a.lock", "Permission denied");
     require(std::chrono::steady_clock::now() - started < hang_guard, "retried what cannot help");
     const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
@@ -270,7 +270,7 @@ TEST_F(FileSystemTroubleTest, ADirectoryThatMayNotBeReadDeniesAccess) {
 
 TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
   const auto clock = std::make_shared<ManualClock>();
-  const auto use = [&](const Client& client) { require(client.lock("a").acquire().release(), "lost"); };
+  const auto use = [&](const Client& client) { require(client.make_lock("a").acquire().release(), "lost"); };
   use(connect(scratch_.url(), {.clock = clock}));
   clock->advance(std::chrono::hours(1));
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
@@ -294,13 +294,13 @@ TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   ASSERT_EQ(::chmod(locks().c_str(), 01777), 0);
   {
     const auto owner = connect(scratch_.url());
-    const auto lease = owner.lock("a").acquire();
+    const auto lease = owner.make_lock("a").acquire();
   }
   EXPECT_WELL(in_child([&] {
     become_nobody();
     const auto client = connect(scratch_.url());
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
-    require(client.lock("b").try_acquire().has_value(), "their own is fine");
+    require(client.make_lock("b").try_acquire().has_value(), "their own is fine");
     require(client.list().size() == 1, "what they may not read is left out");
   }));
 }
@@ -312,13 +312,13 @@ TEST_F(FileSystemTroubleTest, AGroupSharesItsLocksWhateverTheModeInTheUrl) {
   ASSERT_EQ(::chmod(locks().c_str(), 0770), 0);
   const auto before = ::umask(077);
   auto client = std::make_unique<Client>(connect(scratch_.url()));
-  const auto first = client->lock("a").acquire().token();
+  const auto first = client->make_lock("a").acquire().token();
   client.reset();
   ::umask(before);
   EXPECT_WELL(in_child([&] {
     become_nobody();
     const auto member = connect(scratch_.url());
-    const auto mine = member.lock("a").acquire({.wait = 0s});
+    const auto mine = member.make_lock("a").acquire({.wait = 0s});
     require(mine.token() > first, "the token did not grow");
   }));
 }
@@ -337,7 +337,7 @@ TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
         become_nobody();
       }
       const auto client = connect(scratch_.url());
-      require(client.lock(name).try_acquire().has_value(), "no lock");
+      require(client.make_lock(name).try_acquire().has_value(), "no lock");
     }));
   };
   const auto expect_file = [&](const std::string& name, gid_t group, mode_t mode) {
@@ -360,12 +360,12 @@ TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
   EXPECT_WELL(in_child([&] {
     const auto client = connect(scratch_.url());
     std::vector<Lease> leases;
-    leases.push_back(client.lock("first").acquire());
+    leases.push_back(client.make_lock("first").acquire());
     const rlimit limit{.rlim_cur = open_descriptors() + 8, .rlim_max = open_descriptors() + 8};
     require(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
     Failure failure;
     for (int i = 0; i < 20 && !failure.code; ++i) {
-      failure = failure_of([&] { leases.push_back(client.lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
+      failure = failure_of([&] { leases.push_back(client.make_lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
     }
     require_failure(failure, errc::unavailable, locks() + "/l", "Too many open files");
     for (auto& lease : leases) require(lease.held(), "a holder was disturbed");
@@ -375,7 +375,7 @@ TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
     require_failure(forgetting, errc::unavailable, locks(), "Too many open files");
     require(leases.back().release(), "the release failed");
     leases.pop_back();
-    require(client.lock("another").try_acquire().has_value(), "did not recover");
+    require(client.make_lock("another").try_acquire().has_value(), "did not recover");
   }));
 }
 
@@ -383,11 +383,11 @@ TEST_F(FileSystemTroubleTest, AMountOverTheDirectoryIsFollowed) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     const auto client = connect(scratch_.url());
-    const auto below = client.lock("a").acquire();
+    const auto below = client.make_lock("a").acquire();
     mount_tmpfs(locks(), "size=1m");
     const auto other = connect(scratch_.url());
-    const auto above = other.lock("b").acquire();
-    require(!client.lock("b").try_acquire().has_value(), "two worlds of locks");
+    const auto above = other.make_lock("b").acquire();
+    require(!client.make_lock("b").try_acquire().has_value(), "two worlds of locks");
     require(wait_for_loss(below), "the lease in the world below was not lost");
   }));
 }
@@ -399,11 +399,11 @@ TEST_F(FileSystemTroubleTest, AnUnmountFurtherUpIsNoticedWithinASecond) {
     const std::string url = scratch_.url() + "/app";
     const auto clock = std::make_shared<ManualClock>();
     const auto client = connect(url, {.clock = clock});
-    const auto below = client.lock("a").acquire();
+    const auto below = client.make_lock("a").acquire();
     require(::umount2(locks().c_str(), MNT_DETACH) == 0, "umount2");
     mount_tmpfs(locks(), "size=1m");
     const auto other = connect(url);
-    const auto above = other.lock("a").acquire({.wait = 0s});
+    const auto above = other.make_lock("a").acquire({.wait = 0s});
     clock->advance(1s);
     require(wait_for_loss(below), "two holders, and the first was not told");
     require(above.held(), "the second holder was disturbed");

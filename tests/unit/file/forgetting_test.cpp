@@ -27,7 +27,7 @@ using testing::IsEmpty;
 
 class FileForgettingTest : public testing::Test {
  protected:
-  void use(const std::string& name) const { EXPECT_TRUE(client_.lock(name).acquire().release()); }
+  void use(const std::string& name) const { EXPECT_TRUE(client_.make_lock(name).acquire().release()); }
   [[nodiscard]] bool exists(const std::string& name) const {
     return fs::exists(scratch_.locks() + "/" + encode_file_name(name));
   }
@@ -44,18 +44,18 @@ class FileForgettingTest : public testing::Test {
 TEST_F(FileForgettingTest, TheFileIsRemovedAndTokensStillGrow) {
   const std::string longest(512, '/');
   for (const std::string& name : {std::string("a/b"), longest}) {
-    auto lease = client_.lock(name).acquire();
+    auto lease = client_.make_lock(name).acquire();
     EXPECT_TRUE(lease.release());
     clock_->advance(1min);
     EXPECT_TRUE(other_.forget(name));
     EXPECT_FALSE(exists(name));
     EXPECT_FALSE(client_.forget(name));
-    EXPECT_GT(client_.lock(name).acquire().token(), lease.token());
+    EXPECT_GT(client_.make_lock(name).acquire().token(), lease.token());
   }
 }
 
 TEST_F(FileForgettingTest, ALockThatIsHeldStays) {
-  const auto lease = client_.lock("a").acquire();
+  const auto lease = client_.make_lock("a").acquire();
   clock_->advance(1h);
   for (const Client* client : {&client_, &other_}) {
     const Failure why = refusal(*client, "a");
@@ -122,7 +122,7 @@ TEST_F(FileForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
         const Client client = connect(scratch_.url(), {.clock = clock_});
         for (std::size_t i = first; i < rounds; ++i) {
           const std::size_t at = i % inside.size();
-          auto lease = client.lock(std::to_string(at)).acquire();
+          auto lease = client.make_lock(std::to_string(at)).acquire();
           EXPECT_EQ(inside[at].fetch_add(1), 0) << "held twice";
           EXPECT_GT(lease.token().value(), last_token[at]);
           last_token[at] = lease.token().value();

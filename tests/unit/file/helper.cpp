@@ -36,10 +36,10 @@ long long now() {
 dlock::Lease acquire(const dlock::Client& client, const Arguments& arguments) {
   const std::string& name = arguments.at(1);
   const std::string kind = arguments.size() > 2 ? arguments[2] : "";
-  if (kind == "read") return client.read_write_lock(name).acquire_shared();
-  if (kind == "write") return client.read_write_lock(name).acquire();
-  if (kind == "permit") return client.semaphore(name, 1).acquire();
-  return client.lock(name).acquire();
+  if (kind == "read") return client.make_read_write_lock(name).acquire_shared();
+  if (kind == "write") return client.make_read_write_lock(name).acquire();
+  if (kind == "permit") return client.make_semaphore(name, 1).acquire();
+  return client.make_lock(name).acquire();
 }
 
 // hold URL NAME [KIND]: "waiting", "held TOKEN NANOSECONDS"; then "released NANOSECONDS".
@@ -58,7 +58,7 @@ int hold(const Arguments& arguments) {
 // try URL NAME: "held TOKEN" or "busy".
 int try_once(const Arguments& arguments) {
   const auto client = dlock::connect(arguments.at(0));
-  const auto lease = client.lock(arguments.at(1)).try_acquire();
+  const auto lease = client.make_lock(arguments.at(1)).try_acquire();
   std::cout << (lease ? "held " + std::to_string(lease->token().value()) : std::string("busy")) << std::endl;
   return 0;
 }
@@ -71,7 +71,7 @@ int count(const Arguments& arguments) {
   std::vector<std::jthread> threads;
   for (int i = std::stoi(arguments.at(4)); i > 0; --i) {
     threads.emplace_back([&] {
-      auto lock = client.lock(arguments.at(1));
+      auto lock = client.make_lock(arguments.at(1));
       for (int turn = std::stoi(arguments.at(3)); turn > 0; --turn) {
         const auto lease = lock.acquire();
         long long value = 0;

@@ -39,7 +39,7 @@ TEST_F(FileInspectionTest, OfANameNeverUsedIsFree) {
 }
 
 TEST_F(FileInspectionTest, TellsHolderAndTokenOfAHeldLock) {
-  auto lease = other_.lock("a").acquire();
+  auto lease = other_.make_lock("a").acquire();
   for (const Client* client : {&client_, &other_}) {
     const auto info = client->inspect("a");
     EXPECT_TRUE(info.held);
@@ -64,9 +64,9 @@ TEST_F(FileInspectionTest, OfAStrangersFileIsAnError) {
 
 TEST_F(FileInspectionTest, ListsAllLocksSortedHeldOrRemembered) {
   const std::string longest(512, '/');
-  auto held = other_.lock("b/2").acquire();
-  const auto token = other_.lock("a").acquire().token();
-  (void)other_.lock(longest).acquire();
+  auto held = other_.make_lock("b/2").acquire();
+  const auto token = other_.make_lock("a").acquire().token();
+  (void)other_.make_lock(longest).acquire();
   const auto locks = client_.list();
   ASSERT_EQ(locks.size(), 3U);
   EXPECT_EQ(locks[0].name, longest);
@@ -82,7 +82,7 @@ TEST_F(FileInspectionTest, ListsAllLocksSortedHeldOrRemembered) {
 
 TEST_F(FileInspectionTest, ListsNoStrangersFiles) {
   const std::string at = scratch_.locks() + "/";
-  (void)other_.lock("mine").acquire();
+  (void)other_.make_lock("mine").acquire();
   write_file(at + "notes.txt", "x");
   write_file(at + "empty.lock", "");
   write_file(at + "strange.lock", "not a lock\n");
@@ -112,7 +112,7 @@ TEST_F(FileInspectionTest, ListsAHeldLockWithoutARecord) {
 }
 
 TEST_F(FileInspectionTest, BreakIsRefusedAndNamesTheHolder) {
-  const auto lease = other_.lock("a").acquire();
+  const auto lease = other_.make_lock("a").acquire();
   const Failure held = failure_of([&] { (void)client_.break_lock("a"); });
   EXPECT_EQ(held.code, errc::unsupported);
   EXPECT_NE(held.detail.find("process " + std::to_string(::getpid())), std::string::npos) << held.detail;

@@ -30,7 +30,7 @@ class FileLossTest : public testing::Test {
   // Takes lock "a", does that to its file or directory, and expects what must follow.
   void expect_loss(const std::function<void()>& misfortune, const std::string& text) {
     const auto client = connect(scratch_.url(), {.observer = recorder_});
-    auto lock = client.lock("a");
+    auto lock = client.make_lock("a");
     auto lease = lock.acquire();
     const auto first = lease.token();
     misfortune();
@@ -46,7 +46,7 @@ class FileLossTest : public testing::Test {
     auto again = lock.acquire({.wait = 20s});
     EXPECT_GT(again.token(), first);
     const auto other = connect(scratch_.url());
-    EXPECT_FALSE(other.lock("a").try_acquire().has_value());
+    EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
     EXPECT_TRUE(again.release());
   }
 
@@ -92,8 +92,8 @@ TEST_F(FileLossTest, IsSignalledWhenAnotherDirectoryTakesItsPlace) {
 
 TEST_F(FileLossTest, LeavesOtherLeasesAlone) {
   const auto client = connect(scratch_.url());
-  const auto a = client.lock("a").acquire();
-  auto b = client.lock("b").acquire();
+  const auto a = client.make_lock("a").acquire();
+  auto b = client.make_lock("b").acquire();
   ASSERT_EQ(::chmod((scratch_.locks() + "/b.lock").c_str(), 0640), 0);
   fs::remove(file());
   EXPECT_TRUE(wait_for_loss(a));
@@ -104,7 +104,7 @@ TEST_F(FileLossTest, LeavesOtherLeasesAlone) {
 TEST_F(FileLossTest, IsSeenByAReleaseThatComesBeforeTheSignal) {
   // Whether the kernel's news or the release comes first differs from turn to turn; the answer must not.
   const auto client = connect(scratch_.url());
-  auto lock = client.lock("a");
+  auto lock = client.make_lock("a");
   for (int i = 0; i < 20; ++i) {
     auto lease = lock.acquire();
     fs::remove(file());
@@ -115,21 +115,21 @@ TEST_F(FileLossTest, IsSeenByAReleaseThatComesBeforeTheSignal) {
 TEST_F(FileLossTest, NeverTouchesTheNextHolder) {
   const auto client = connect(scratch_.url());
   const auto other = connect(scratch_.url());
-  auto lease = client.lock("a").acquire();
+  auto lease = client.make_lock("a").acquire();
   fs::remove(file());
-  const auto next = other.lock("a").acquire({.wait = 20s});
+  const auto next = other.make_lock("a").acquire({.wait = 20s});
   EXPECT_TRUE(wait_for_loss(lease));
   EXPECT_FALSE(lease.release());
   EXPECT_TRUE(next.held());
-  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileLossTest, AWaiterFollowsTheNewFile) {
   std::promise<std::error_code> granted;
   const auto holder = connect(scratch_.url());
   const auto client = connect(scratch_.url());
-  const auto lease = holder.lock("a").acquire();
-  client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
+  const auto lease = holder.make_lock("a").acquire();
+  client.make_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
   fs::remove(file());
   auto future = granted.get_future();
   ASSERT_EQ(future.wait_for(hang_guard), std::future_status::ready);
@@ -141,8 +141,8 @@ TEST_F(FileLossTest, AWaiterFollowsTheNewDirectory) {
   std::promise<std::error_code> granted;
   const auto holder = connect(scratch_.url());
   const auto client = connect(scratch_.url());
-  const auto lease = holder.lock("a").acquire();
-  client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
+  const auto lease = holder.make_lock("a").acquire();
+  client.make_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
   fs::rename(scratch_.locks(), scratch_.path() + "/moved");
   auto future = granted.get_future();
   ASSERT_EQ(future.wait_for(hang_guard), std::future_status::ready);
@@ -159,7 +159,7 @@ TEST_F(FileLossTest, SystemdTmpfilesSkipsTheDirectoryOfAHeldLock) {
   const std::string clean = "systemd-tmpfiles --clean " + settings.path() + "/clean.conf";
   {
     const auto client = connect(scratch_.url());
-    const auto lease = client.lock("a").acquire();
+    const auto lease = client.make_lock("a").acquire();
     ASSERT_EQ(std::system(clean.c_str()), 0);
     EXPECT_TRUE(fs::exists(file()));
     (void)client.inspect("a");  // the kernel's news would have come by now
@@ -377,8 +377,8 @@ TEST_F(FileLossTest, AWaiterFollowsWhenADirectoryFurtherUpIsRenamed) {
   const std::string url = "file://" + scratch_.path() + "/up/locks";
   const auto holder = connect(url, {.clock = clock});
   const auto client = connect(url, {.clock = clock});
-  const auto lease = holder.lock("a").acquire();
-  client.lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
+  const auto lease = holder.make_lock("a").acquire();
+  client.make_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(ec); });
   (void)client.inspect("a");  // by now the acquire has been tried
   fs::rename(scratch_.path() + "/up", scratch_.path() + "/moved");
   clock->advance(1s);

@@ -32,7 +32,7 @@ class FileProcessesTest : public testing::Test {
   // Waits for "a" in this process with a clock that only the test moves.
   [[nodiscard]] std::future<FencingToken> wait_for_lock(const Client& client) {
     auto granted = std::make_shared<std::promise<FencingToken>>();
-    client.lock("a").async_acquire(
+    client.make_lock("a").async_acquire(
         {}, [granted](std::error_code, const Lease& lease) { granted->set_value(lease.token()); });
     (void)client.inspect("a");
     return granted->get_future();
@@ -45,11 +45,11 @@ TEST_F(FileProcessesTest, ExcludeEachOther) {
   Helper holder({"hold", scratch_.url(), "a"});
   EXPECT_NE(token_in(held_line(holder)), 0U);
   const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
   EXPECT_EQ(Helper({"try", scratch_.url(), "a"}).line(), "busy");
   holder.proceed();
   EXPECT_EQ(holder.wait(), 0);
-  EXPECT_TRUE(client.lock("a").try_acquire().has_value());
+  EXPECT_TRUE(client.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileProcessesTest, AReleaseWakesAWaiterInAnotherProcess) {
@@ -80,7 +80,7 @@ TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
 
 TEST_F(FileProcessesTest, AKilledWaiterDelaysNobody) {
   const auto client = connect(scratch_.url());
-  auto lease = client.lock("a").acquire();
+  auto lease = client.make_lock("a").acquire();
   Helper killed({"hold", scratch_.url(), "a"});
   EXPECT_EQ(killed.line(), "waiting");
   Helper waiter({"hold", scratch_.url(), "a"});
@@ -96,7 +96,7 @@ TEST_F(FileProcessesTest, AStoppedHolderKeepsItsLock) {
   EXPECT_NE(token_in(held_line(holder)), 0U);
   ASSERT_EQ(::kill(holder.pid(), SIGSTOP), 0);
   const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
   ASSERT_EQ(::kill(holder.pid(), SIGCONT), 0);
   holder.proceed();
   EXPECT_EQ(holder.wait(), 0);
@@ -140,10 +140,10 @@ TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
   ASSERT_NE(forked, lines.end());
   const pid_t child = std::stoi(forked->substr(7));
   const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.lock("a").try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
   parent.kill();
   (void)parent.wait();
-  EXPECT_TRUE(client.lock("a").try_acquire_for(hang_guard).has_value());
+  EXPECT_TRUE(client.make_lock("a").try_acquire_for(hang_guard).has_value());
   EXPECT_EQ(::kill(child, 0), 0) << "the child did not live long enough to prove anything";
 }
 
@@ -157,7 +157,7 @@ TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLet
   EXPECT_EQ(client.inspect("a", LockKind::read_write).holders.size(), 2U);
   std::promise<bool> granted;
   auto entered = granted.get_future();
-  client.read_write_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+  client.make_read_write_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
   one.kill();
   EXPECT_EQ(one.wait(), -1);
   EXPECT_FALSE(advance_until(*clock, 100ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
@@ -168,7 +168,7 @@ TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLet
 
 TEST_F(FileProcessesTest, AKilledWriterWhoWaitedLetsReadersIn) {
   const auto client = connect(scratch_.url());
-  auto lock = client.read_write_lock("a");
+  auto lock = client.make_read_write_lock("a");
   const auto reading = lock.acquire_shared();
   Helper writer({"hold", scratch_.url(), "a", "write"});
   EXPECT_EQ(writer.line(), "waiting");
@@ -186,7 +186,7 @@ TEST_F(FileProcessesTest, APermitOfAKilledHolderComesBackLongBeforeAnyPolling) {
   EXPECT_NE(token_in(held_line(holder)), 0U);
   std::promise<bool> granted;
   auto entered = granted.get_future();
-  client.semaphore("a", 1).async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+  client.make_semaphore("a", 1).async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
   (void)client.inspect("a", LockKind::semaphore);
   holder.kill();
   EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
@@ -200,16 +200,16 @@ TEST_F(FileProcessesTest, AForkedChildKeepsNoneOfTheSharesOfItsParent) {
     parent.kill();
     (void)parent.wait();
     const auto client = connect(scratch_.url());
-    EXPECT_TRUE(client.read_write_lock("a").try_acquire_for(hang_guard).has_value());
-    EXPECT_TRUE(client.semaphore("a", 2).try_acquire_for(hang_guard).has_value());
+    EXPECT_TRUE(client.make_read_write_lock("a").try_acquire_for(hang_guard).has_value());
+    EXPECT_TRUE(client.make_semaphore("a", 2).try_acquire_for(hang_guard).has_value());
   }
 }
 
 TEST_F(FileProcessesTest, AProgramThatIsStartedInheritsNothing) {
   const auto client = connect(scratch_.url());
-  const auto lease = client.lock("a").acquire();
+  const auto lease = client.make_lock("a").acquire();
   const auto other = connect(scratch_.url());
-  other.lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
+  other.make_lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
   (void)other.inspect("a");
   Helper program({"descriptors"});
   std::string line;

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 // An acquire in the background.
 class Waiter {
  public:
-  Waiter(const Client& client, const std::string& name) : lock_(client.lock(name)) {
+  Waiter(const Client& client, const std::string& name) : lock_(client.make_lock(name)) {
     lock_.async_acquire({.cancel = stop_.get_token()}, [state = state_](std::error_code ec, Lease lease) {
       state->set_value({ec, std::move(lease)});
     });
@@ -56,7 +56,7 @@ class FileWaitingTest : public testing::Test {
   // Comes back when the client's thread has done what it had been given before.
   static void drain(const Client& client) {
     const auto done = std::make_shared<std::promise<void>>();
-    client.lock("drain").async_acquire({.wait = Duration()},
+    client.make_lock("drain").async_acquire({.wait = Duration()},
                                             [done](std::error_code, const Lease&) { done->set_value(); });
     EXPECT_EQ(done->get_future().wait_for(hang_guard), std::future_status::ready);
   }
@@ -67,7 +67,7 @@ class FileWaitingTest : public testing::Test {
 };
 
 TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfAnotherClient) {
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   Waiter waiter(waiting_.client, "a");
   EXPECT_FALSE(waiter.ready());
   EXPECT_TRUE(lease.release());
@@ -75,7 +75,7 @@ TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfAnotherClient) {
 }
 
 TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfTheSameClient) {
-  auto lease = waiting_.client.lock("a").acquire();
+  auto lease = waiting_.client.make_lock("a").acquire();
   Waiter waiter(waiting_.client, "a");
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiter.take().held());
@@ -83,7 +83,7 @@ TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfTheSameClient) {
 
 TEST_F(FileWaitingTest, ARaceOfReleaseAndWaitLosesNoWakeUp) {
   for (int i = 0; i < 200; ++i) {
-    auto lease = holder_.lock("a").acquire();
+    auto lease = holder_.make_lock("a").acquire();
     std::thread releasing([&] { EXPECT_TRUE(lease.release()); });
     Waiter waiter(waiting_.client, "a");
     EXPECT_TRUE(waiter.take().held()) << "turn " << i;
@@ -92,7 +92,7 @@ TEST_F(FileWaitingTest, ARaceOfReleaseAndWaitLosesNoWakeUp) {
 }
 
 TEST_F(FileWaitingTest, WaitersOfOneClientAreServedInTheirOrderEachWithOneWakeUp) {
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   std::deque<Waiter> waiters;
   for (int i = 0; i < 20; ++i) waiters.emplace_back(waiting_.client, "a");
   const auto tries_to_wait = waiting_.backend->kernel_tries();
@@ -109,12 +109,12 @@ TEST_F(FileWaitingTest, WaitersOfOneClientAreServedInTheirOrderEachWithOneWakeUp
 }
 
 TEST_F(FileWaitingTest, ABusyLockMakesItsWaitersDoNothing) {
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   Waiter waiter(waiting_.client, "a");
   const auto tries = waiting_.backend->kernel_tries();
   const auto other = connect(scratch_.url());
   for (int i = 0; i < 100; ++i) {
-    EXPECT_FALSE(other.lock("a").try_acquire().has_value());
+    EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
     EXPECT_TRUE(other.inspect("a").held);
     EXPECT_EQ(other.list().size(), 1U);
   }
@@ -129,7 +129,7 @@ TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
   constexpr int clients = 8;
   std::deque<OpenBackend> all;
   std::deque<Waiter> waiters;
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   for (int i = 0; i < clients; ++i) {
     waiters.emplace_back(all.emplace_back(scratch_.url(), standing_still()).client, "a");
   }
@@ -152,7 +152,7 @@ TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
 
 TEST_F(FileWaitingTest, AWaiterThatGaveUpPassesItsWakeUpOn) {
   for (int i = 0; i < 200; ++i) {
-    auto lease = holder_.lock("a").acquire();
+    auto lease = holder_.make_lock("a").acquire();
     Waiter first(waiting_.client, "a");
     Waiter second(waiting_.client, "a");
     std::thread cancelling([&] { first.cancel(); });
@@ -165,7 +165,7 @@ TEST_F(FileWaitingTest, AWaiterThatGaveUpPassesItsWakeUpOn) {
 }
 
 TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   Waiter waiter(waiting_.client, "a");
   EXPECT_EQ(open_descriptors("/a.lock"), 2U);
   waiter.cancel();
@@ -173,7 +173,7 @@ TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
   for (int i = 0; i < 3; ++i) drain(waiting_.client);
   EXPECT_EQ(open_descriptors("/a.lock"), 1U) << "more than the holder's";
   EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(holder_.lock("a").try_acquire().has_value());
+  EXPECT_TRUE(holder_.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileWaitingTest, ManyWaitersShareOneDescriptor) {
@@ -183,8 +183,8 @@ TEST_F(FileWaitingTest, ManyWaitersShareOneDescriptor) {
     std::promise<void> all;
   };
   const auto served = std::make_shared<Served>();
-  auto lease = holder_.lock("a").acquire();
-  auto lock = waiting_.client.lock("a");
+  auto lease = holder_.make_lock("a").acquire();
+  auto lock = waiting_.client.make_lock("a");
   const auto before = open_descriptors();
   for (int i = 0; i < waiters; ++i) {
     lock.async_acquire({}, [served](std::error_code ec, const Lease& won) {
@@ -201,12 +201,12 @@ TEST_F(FileWaitingTest, ManyWaitersShareOneDescriptor) {
 TEST_F(FileWaitingTest, AnOverflowOfTheEventQueueLosesNoWakeUp) {
   const auto limit = std::stoul(read_file("/proc/sys/fs/inotify/max_queued_events"));
   if (limit > 200'000) GTEST_SKIP() << "fs.inotify.max_queued_events is too large to fill: " << limit;
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   Waiter waiter(waiting_.client, "a");
   // While a handler blocks the engine's thread, nobody reads the events.
   std::latch blocked(1);
   std::latch go_on(1);
-  waiting_.client.lock("b").async_acquire({}, [&](std::error_code, const Lease&) {
+  waiting_.client.make_lock("b").async_acquire({}, [&](std::error_code, const Lease&) {
     blocked.count_down();
     go_on.wait();
   });
@@ -222,18 +222,18 @@ TEST_F(FileWaitingTest, AnOverflowOfTheEventQueueLosesNoWakeUp) {
 }
 
 TEST_F(FileWaitingTest, ATimedWaitEndsAndLeavesTheOthersWaiting) {
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   Waiter waiter(waiting_.client, "a");
-  EXPECT_FALSE(holder_.lock("a").try_acquire_for(20ms).has_value());
+  EXPECT_FALSE(holder_.make_lock("a").try_acquire_for(20ms).has_value());
   const auto third = connect(scratch_.url());
-  EXPECT_FALSE(third.lock("a").try_acquire_for(20ms).has_value());
+  EXPECT_FALSE(third.make_lock("a").try_acquire_for(20ms).has_value());
   EXPECT_FALSE(waiter.ready());
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiter.take().held());
 }
 
 TEST_F(FileWaitingTest, ClosingAClientFailsItsWaiters) {
-  auto lease = holder_.lock("a").acquire();
+  auto lease = holder_.make_lock("a").acquire();
   std::unique_ptr<Waiter> waiter;
   {
     OpenBackend closing(scratch_.url());

@@ -29,20 +29,20 @@ using testing::HasSubstr;
 static_assert(!std::is_copy_constructible_v<Election> && std::is_nothrow_move_constructible_v<Election>);
 static_assert(!std::is_copy_constructible_v<Observation> && std::is_nothrow_move_constructible_v<Observation>);
 template <class C>
-concept GivesElections = requires(C client) { static_cast<C>(client).election("x"); };
+concept GivesElections = requires(C client) { static_cast<C>(client).make_election("x"); };
 static_assert(GivesElections<const Client&> && !GivesElections<Client&&>);
 
 class ElectionTest : public testing::Test {
  protected:
   const Client client_ = connect("memory://elections");
-  Election election_ = client_.election("a");
+  Election election_ = client_.make_election("a");
 };
 
 TEST_F(ElectionTest, ACampaignHasTheFormsOfAnAcquire) {
   std::optional<Lease> leading = election_.try_campaign({.value = "one"});
   ASSERT_TRUE(leading);
   EXPECT_EQ(leading->name(), "a");
-  Election other = client_.election("a");
+  Election other = client_.make_election("a");
   EXPECT_FALSE(other.try_campaign());
   EXPECT_FALSE(other.try_campaign_for(1ms));
   std::error_code ec;
@@ -67,7 +67,7 @@ TEST_F(ElectionTest, ACampaignHasTheFormsOfAnAcquire) {
 }
 
 TEST_F(ElectionTest, TheNameAndTheValueAreChecked) {
-  EXPECT_THROW((void)client_.election(""), Error);
+  EXPECT_THROW((void)client_.make_election(""), Error);
   try {
     (void)election_.campaign({.value = std::string(1025, 'x')});
     ADD_FAILURE() << "the value is too long";
@@ -84,7 +84,7 @@ TEST_F(ElectionTest, ABackendWithoutElectionsSaysSo) {
   const auto service = std::make_shared<test::SimpleService>();
   const Client client = connect("simple://", {}, service->factory());
   try {
-    (void)client.election("a");
+    (void)client.make_election("a");
     ADD_FAILURE() << "there are none";
   } catch (const Error& refused) {
     EXPECT_EQ(refused.code(), errc::unsupported);
@@ -111,7 +111,7 @@ TEST_F(ElectionTest, RunLeadsAgainAndAgainUntilItIsStopped) {
 TEST_F(ElectionTest, AStopEndsTheWaitOfRun) {
   const Lease leading = election_.campaign();
   std::stop_source stop;
-  std::jthread candidate([&] { client_.election("a").run(stop.get_token(), [](const Lease&) { FAIL(); }); });
+  std::jthread candidate([&] { client_.make_election("a").run(stop.get_token(), [](const Lease&) { FAIL(); }); });
   while (client_.inspect("a", LockKind::election).waiters != 1U) std::this_thread::yield();
   stop.request_stop();
   candidate.join();
@@ -174,7 +174,7 @@ TEST_F(ElectionTest, AnObservationMayOutliveItsClient) {
   {
     const Client client = connect("memory://elections");
     util::Event called;
-    observation = client.election("a").observe([&](const std::optional<Leader>&) { called.set(); });
+    observation = client.make_election("a").observe([&](const std::optional<Leader>&) { called.set(); });
     called.wait();
   }
 }

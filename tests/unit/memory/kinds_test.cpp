@@ -52,8 +52,8 @@ static_assert(noexcept(std::declval<ReadWriteLock&>().unlock_shared()));
 // What a temporary would make useless does not compile.
 template <class C>
 concept GivesKinds = requires(C client) {
-  static_cast<C>(client).read_write_lock("x");
-  static_cast<C>(client).semaphore("x", 1);
+  static_cast<C>(client).make_read_write_lock("x");
+  static_cast<C>(client).make_semaphore("x", 1);
 };
 static_assert(GivesKinds<const Client&> && !GivesKinds<Client&&>);
 template <class L>
@@ -79,13 +79,13 @@ INSTANTIATE_TEST_SUITE_P(, KindsTest, testing::Values("queue", "watch", "poll"),
                          [](const auto& info) { return info.param; });
 
 TEST_P(KindsTest, StandardGuardsWork) {
-  ReadWriteLock rw = client_.read_write_lock("a");
-  ReadWriteLock other = client_.read_write_lock("a");
+  ReadWriteLock rw = client_.make_read_write_lock("a");
+  ReadWriteLock other = client_.make_read_write_lock("a");
   {
     const std::shared_lock one(rw);
     const std::shared_lock two(other, 10s);
     EXPECT_TRUE(two.owns_lock());
-    EXPECT_FALSE(client_.read_write_lock("a").try_acquire());
+    EXPECT_FALSE(client_.make_read_write_lock("a").try_acquire());
     EXPECT_TRUE(rw.lease().held());
   }
   {
@@ -97,7 +97,7 @@ TEST_P(KindsTest, StandardGuardsWork) {
 }
 
 TEST_P(KindsTest, AThreadHoldsOneLeaseOfALock) {
-  ReadWriteLock rw = client_.read_write_lock("a");
+  ReadWriteLock rw = client_.make_read_write_lock("a");
   const std::shared_lock reading(rw);
   EXPECT_EQ(failure_of([&] { rw.lock_shared(); }).code, std::errc::resource_deadlock_would_occur);
   EXPECT_THAT(failure_of([&] { rw.lock(); }).detail, HasSubstr("this thread already holds read-write lock \"a\""));
@@ -107,7 +107,7 @@ TEST_P(KindsTest, AThreadHoldsOneLeaseOfALock) {
 }
 
 TEST_P(KindsTest, UnlockingTheWrongSideHasNoEffect) {
-  ReadWriteLock rw = client_.read_write_lock("a");
+  ReadWriteLock rw = client_.make_read_write_lock("a");
   rw.unlock_shared();
   rw.lock_shared();
   rw.unlock();
@@ -128,14 +128,14 @@ TEST_P(KindsTest, ReadersMeetAndWritersAreAlone) {
   {
     // Three are inside together before anybody may leave, or it would show nothing.
     std::vector<Lease> together;
-    for (int i = 0; i < 3; ++i) together.push_back(client_.read_write_lock("a").acquire_shared());
+    for (int i = 0; i < 3; ++i) together.push_back(client_.make_read_write_lock("a").acquire_shared());
     EXPECT_THAT(client_.inspect("a", LockKind::read_write).holders, SizeIs(3));
   }
   {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&, i] {
-        ReadWriteLock rw = client_.read_write_lock("a");
+        ReadWriteLock rw = client_.make_read_write_lock("a");
         for (int round = 0; round < 10; ++round) {
           if (i % 4 == 0) {
             const std::unique_lock writing(rw);
@@ -164,7 +164,7 @@ TEST_P(KindsTest, NoMoreThanAllPermitsAreOut) {
     std::vector<std::jthread> threads;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&] {
-        Semaphore permits = client_.semaphore("a", 3);
+        Semaphore permits = client_.make_semaphore("a", 3);
         for (int round = 0; round < 10; ++round) {
           const Lease permit = permits.acquire();
           if (inside.fetch_add(1) >= 3) ++wrong;
@@ -184,7 +184,7 @@ TEST_P(KindsTest, AWriterGetsInAmongReadersWhoComeAndGo) {
   std::vector<std::jthread> readers;
   for (int i = 0; i < 3; ++i) {
     readers.emplace_back([&] {
-      ReadWriteLock rw = client_.read_write_lock("a");
+      ReadWriteLock rw = client_.make_read_write_lock("a");
       while (!done) {
         const Lease reading = rw.acquire_shared();
         ++reads;
@@ -193,13 +193,13 @@ TEST_P(KindsTest, AWriterGetsInAmongReadersWhoComeAndGo) {
     });
   }
   while (reads < 10) std::this_thread::yield();
-  const Lease writing = client_.read_write_lock("a").acquire();
+  const Lease writing = client_.make_read_write_lock("a").acquire();
   EXPECT_TRUE(writing.held());
   done = true;
 }
 
 TEST_P(KindsTest, ACancelledWriterLetsReadersIn) {
-  ReadWriteLock rw = client_.read_write_lock("a");
+  ReadWriteLock rw = client_.make_read_write_lock("a");
   const Lease reading = rw.acquire_shared();
   std::stop_source cancel;
   std::promise<std::error_code> ended;
@@ -211,43 +211,43 @@ TEST_P(KindsTest, ACancelledWriterLetsReadersIn) {
 }
 
 TEST_P(KindsTest, LossOfAllHolders) {
-  const Lease one = client_.read_write_lock("a").acquire_shared({.lease = 200ms});
-  const Lease two = client_.read_write_lock("a").acquire_shared({.lease = 200ms});
-  const Lease permit = client_.semaphore("a", 1).acquire();
+  const Lease one = client_.make_read_write_lock("a").acquire_shared({.lease = 200ms});
+  const Lease two = client_.make_read_write_lock("a").acquire_shared({.lease = 200ms});
+  const Lease permit = client_.make_semaphore("a", 1).acquire();
   EXPECT_TRUE(client_.break_lock("a", LockKind::read_write));
   while (one.held() || two.held()) std::this_thread::yield();
   EXPECT_TRUE(permit.held());
-  EXPECT_TRUE(client_.read_write_lock("a").acquire().held());
+  EXPECT_TRUE(client_.make_read_write_lock("a").acquire().held());
 }
 
 TEST_P(KindsTest, EndsAreToldInWordsOfTheKind) {
-  ReadWriteLock rw = client_.read_write_lock("a");
+  ReadWriteLock rw = client_.make_read_write_lock("a");
   const Lease reading = rw.acquire_shared();
   EXPECT_THAT(failure_of([&] { (void)rw.acquire({.wait = 0ms}); }).detail,
               HasSubstr("read-write lock \"a\" is already held"));
-  Semaphore two = client_.semaphore("b", 2);
+  Semaphore two = client_.make_semaphore("b", 2);
   const Lease permit = two.acquire();
-  const Failure refused = failure_of([&] { (void)client_.semaphore("b", 3).acquire(); });
+  const Failure refused = failure_of([&] { (void)client_.make_semaphore("b", 3).acquire(); });
   EXPECT_EQ(refused.code, errc::invalid_argument);
   EXPECT_THAT(refused.detail, HasSubstr("semaphore \"b\" is in use with 2 permits, but the request says 3"));
   std::error_code ec;
-  EXPECT_FALSE(client_.semaphore("b", 1).try_acquire({}, ec));
+  EXPECT_FALSE(client_.make_semaphore("b", 1).try_acquire({}, ec));
   EXPECT_EQ(ec, errc::invalid_argument);
 }
 
 TEST_P(KindsTest, ScopesThatRunAFunction) {
-  ReadWriteLock rw = client_.read_write_lock("a");
+  ReadWriteLock rw = client_.make_read_write_lock("a");
   EXPECT_EQ(with_lock(rw, {}, [&](const Lease& lease) { return lease.held() && !rw.try_acquire_shared(); }), true);
   EXPECT_EQ(with_shared_lock(rw, {}, [&](const Lease& lease) { return lease.held() && rw.try_acquire_shared(); }),
             true);
-  Semaphore permits = client_.semaphore("a", 1);
+  Semaphore permits = client_.make_semaphore("a", 1);
   with_lock(permits, {}, [&](const Lease&) { EXPECT_FALSE(permits.try_acquire()); });
   EXPECT_TRUE(permits.try_acquire());
 }
 
 TEST_P(KindsTest, NamesAreForgottenByKind) {
-  (void)client_.read_write_lock("a").acquire();
-  (void)client_.lock("a").acquire();
+  (void)client_.make_read_write_lock("a").acquire();
+  (void)client_.make_lock("a").acquire();
   EXPECT_EQ(failure_of([&] { (void)client_.forget("a", LockKind::read_write); }).code, errc::timed_out);
   EXPECT_FALSE(client_.forget("a", LockKind::semaphore));
   EXPECT_THAT(client_.list(LockKind::read_write), SizeIs(1));
@@ -259,17 +259,17 @@ TEST_P(KindsTest, NamesAreForgottenByKind) {
 TEST(KindsArgumentsTest, PermitsAreOneToTwoBillion) {
   const Client client = connect("memory://");
   for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 31}) {
-    const Failure refused = failure_of([&] { (void)client.semaphore("a", bad); });
+    const Failure refused = failure_of([&] { (void)client.make_semaphore("a", bad); });
     EXPECT_EQ(refused.code, errc::invalid_argument);
     EXPECT_THAT(refused.detail, HasSubstr("permits: " + std::to_string(bad)));
   }
-  EXPECT_EQ(client.semaphore("a", (std::int64_t{1} << 31) - 1).max(), 2147483647U);
+  EXPECT_EQ(client.make_semaphore("a", (std::int64_t{1} << 31) - 1).max(), 2147483647U);
 }
 
 TEST(KindsArgumentsTest, NamesAreCheckedAsThoseOfLocks) {
   const Client client = connect("memory://");
-  EXPECT_EQ(failure_of([&] { (void)client.read_write_lock(""); }).code, errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)client.semaphore("a\n", 1); }).code, errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)client.make_read_write_lock(""); }).code, errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)client.make_semaphore("a\n", 1); }).code, errc::invalid_argument);
 }
 
 TEST(KindsArgumentsTest, AKindThatTheBackendLacksIsUnsupported) {
@@ -277,10 +277,10 @@ TEST(KindsArgumentsTest, AKindThatTheBackendLacksIsUnsupported) {
   const Client client = connect("simple://", {}, service->factory());
   ASSERT_FALSE(client.capabilities().has(LockKind::read_write));
   ASSERT_FALSE(client.capabilities().has(LockKind::semaphore));
-  const Failure refused = failure_of([&] { (void)client.read_write_lock("a"); });
+  const Failure refused = failure_of([&] { (void)client.make_read_write_lock("a"); });
   EXPECT_EQ(refused.code, errc::unsupported);
   EXPECT_THAT(refused.detail, HasSubstr("has no read-write locks"));
-  EXPECT_THAT(failure_of([&] { (void)client.semaphore("a", 1); }).detail, HasSubstr("has no semaphores"));
+  EXPECT_THAT(failure_of([&] { (void)client.make_semaphore("a", 1); }).detail, HasSubstr("has no semaphores"));
   EXPECT_EQ(failure_of([&] { (void)client.inspect("a", LockKind::semaphore); }).code, errc::unsupported);
   EXPECT_EQ(failure_of([&] { (void)client.list(LockKind::semaphore); }).code, errc::unsupported);
   EXPECT_EQ(failure_of([&] { (void)client.break_lock("a", LockKind::semaphore); }).code, errc::unsupported);

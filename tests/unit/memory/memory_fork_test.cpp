@@ -34,10 +34,10 @@ TEST(MemoryFork, TheLocksAndWaitersOfTheParentAreNotTheChilds) {
   ASSERT_FALSE(store->enqueue(waiting, session, clock).granted);
   EXPECT_EQ(Child::run([&](Child& child) {
               const Client client = connect("memory://fork");
-              auto lease = client.lock("x").try_acquire();
+              auto lease = client.make_lock("x").try_acquire();
               child.check(lease.has_value());
               child.check(lease && lease->release());
-              child.check(client.lock("x").try_acquire().has_value());  // no waiter of the parent got it
+              child.check(client.make_lock("x").try_acquire().has_value());  // no waiter of the parent got it
               child.check(session.news.empty());
               child.check(MemoryStore::named("fork") == MemoryStore::named("fork"));
             }),

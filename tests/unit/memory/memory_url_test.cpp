@@ -29,17 +29,17 @@ TEST(MemoryName, ClientsOfOneNameShareTheirLocks) {
   const Client same = connect("memory://shared?strategy=watch");
   const Client other = connect("memory://other");
   const Client unnamed = connect("memory://");
-  const Lease lease = one.lock("x").acquire();
-  EXPECT_FALSE(same.lock("x").try_acquire());
-  EXPECT_TRUE(other.lock("x").try_acquire());
-  EXPECT_TRUE(unnamed.lock("x").try_acquire());
+  const Lease lease = one.make_lock("x").acquire();
+  EXPECT_FALSE(same.make_lock("x").try_acquire());
+  EXPECT_TRUE(other.make_lock("x").try_acquire());
+  EXPECT_TRUE(unnamed.make_lock("x").try_acquire());
 }
 
 TEST(MemoryName, TokensGrowThoughTheStoreIsForgottenInBetween) {
   FencingToken last;
   for (int i = 0; i < 10; ++i) {
     const Client client = connect("memory://forgotten");
-    const Lease lease = client.lock("x").acquire();
+    const Lease lease = client.make_lock("x").acquire();
     EXPECT_GT(lease.token(), last);
     last = lease.token();
   }
@@ -58,7 +58,7 @@ TEST_P(MemoryThreads, OfSeveralClientsExcludeEachOther) {
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       const Client client = connect(std::string("memory://threads?strategy=") + GetParam());
-      DistributedLock lock = client.lock("counter");
+      DistributedLock lock = client.make_lock("counter");
       for (int round = 0; round < kRounds; ++round) {
         Lease lease = lock.acquire();
         EXPECT_GT(lease.token(), last);

@@ -44,7 +44,7 @@ TEST(AsyncLoad, LeavesNothingLocked) {
     (void)load.measure(milliseconds(1), {});
   }
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(other.lock(lock_name("outstanding/" + std::to_string(i))).try_acquire()) << i;
+    EXPECT_TRUE(other.make_lock(lock_name("outstanding/" + std::to_string(i))).try_acquire()) << i;
   }
 }
 

@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 TEST(Release, OfALeaseThatWasLostIsAnError) {
   const Client client = connect("memory://");
-  Lease lease = client.lock("x").acquire();
+  Lease lease = client.make_lock("x").acquire();
   ASSERT_TRUE(client.break_lock("x"));
   EXPECT_THROW(release(lease), std::runtime_error);
 }
@@ -23,7 +23,7 @@ TEST(GrantedLease, IsWhatWasAskedForWhereTheServiceGrantsThat) {
   const Client client = connect("memory://", {.lease = seconds(7)});
   EXPECT_EQ(granted_lease(client, "x", {}), seconds(7));
   EXPECT_EQ(granted_lease(client, "x", {.lease = milliseconds(2500)}), milliseconds(2500));
-  EXPECT_TRUE(client.lock("x").try_acquire()) << "it is free again";
+  EXPECT_TRUE(client.make_lock("x").try_acquire()) << "it is free again";
 }
 
 TEST(GrantedLease, IsZeroWhereItDoesNotRunOut) {
@@ -43,7 +43,7 @@ TEST(DlockPairs, GiveTheLockBackEachTime) {
 
 TEST(DlockPairs, AreCancelledByTheStop) {
   const Client client = connect("memory://");
-  const Lease held = client.lock("x").acquire();
+  const Lease held = client.make_lock("x").acquire();
   std::stop_source stop;
   stop.request_stop();
   EXPECT_THROW((void)dlock_pairs(client, "x", stop.get_token()), Error);

@@ -56,9 +56,9 @@ TEST(BenchCatalog, ARefusalDoesNotShowThePassword) {
 
 TEST(BenchCatalog, TheMemoryTargetsLocksAreTheirOwn) {
   const auto targets = make_targets("memory://", limit);
-  const auto is_free = [](const Client& client) { return client.lock("a").try_acquire().has_value(); };
+  const auto is_free = [](const Client& client) { return client.make_lock("a").try_acquire().has_value(); };
   const Client client = targets[0]->connect(1);
-  DistributedLock held = client.lock("a");
+  DistributedLock held = client.make_lock("a");
   const auto lease = held.try_acquire();
   ASSERT_TRUE(lease);
   EXPECT_FALSE(is_free(targets[0]->connect(1)));
@@ -74,7 +74,7 @@ class BenchFileTarget : public testing::Test {
 
 TEST_F(BenchFileTarget, KeepsItsLocksInADirectoryOfItsOwn) {
   const Client client = target_->connect(1);
-  DistributedLock lock = client.lock("a");
+  DistributedLock lock = client.make_lock("a");
   ASSERT_TRUE(lock.try_acquire());
   for (const auto& each : std::filesystem::directory_iterator(directory_.path())) EXPECT_TRUE(each.is_directory());
 }
