@@ -43,7 +43,7 @@ class Semaphore {
 
   [[nodiscard]] const std::string& name() const noexcept;
   // The number of permits.
-  [[nodiscard]] std::uint32_t max() const noexcept;
+  [[nodiscard]] std::uint32_t permits() const noexcept;
 
   // As DistributedLock has them. A lease is one permit.
   Lease acquire(const AcquireOptions& options = {});

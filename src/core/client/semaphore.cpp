@@ -15,7 +15,7 @@ const std::string& Semaphore::name() const noexcept {
   return impl_->name;
 }
 
-std::uint32_t Semaphore::max() const noexcept {
+std::uint32_t Semaphore::permits() const noexcept {
   return impl_->permits;
 }
 

@@ -263,7 +263,7 @@ TEST(KindsArgumentsTest, PermitsAreOneToTwoBillion) {
     EXPECT_EQ(refused.code, errc::invalid_argument);
     EXPECT_THAT(refused.detail, HasSubstr("permits: " + std::to_string(bad)));
   }
-  EXPECT_EQ(client.make_semaphore("a", (std::int64_t{1} << 31) - 1).max(), 2147483647U);
+  EXPECT_EQ(client.make_semaphore("a", (std::int64_t{1} << 31) - 1).permits(), 2147483647U);
 }
 
 TEST(KindsArgumentsTest, NamesAreCheckedAsThoseOfLocks) {
