@@ -46,6 +46,7 @@
 #include <asio/execution_context.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
+#include <asio/system_executor.hpp>
 #include <asio/version.hpp>
 #include <functional>
 #include <memory>

@@ -24,8 +24,6 @@ template <class Executor>
   using Context = net::execution::context_as_t<net::execution_context&>;
   if constexpr (net::can_query<const Executor&, Context>::value) {
     return net::use_service<PendingService>(net::query(executor, Context())).operations();
-  } else if constexpr (requires { net::use_service<PendingService>(executor.context()); }) {
-    return net::use_service<PendingService>(executor.context()).operations();
   } else {  // no context that could end
     return std::make_shared<detail::PendingOperations>();
   }
@@ -34,11 +32,13 @@ template <class Executor>
 // An operation in progress, in memory of the handler's allocator.
 template <class Handler, class Result>
 struct Operation {
-  using Executor = net::associated_executor_t<Handler>;
+  using Executor = net::associated_executor_t<Handler, net::system_executor>;
   using StopCallback = std::stop_callback<std::function<void()>>;
 
   explicit Operation(Handler&& to_call)
-      : executor(net::get_associated_executor(to_call)), work(executor), handler(std::move(to_call)) {}
+      : executor(net::get_associated_executor(to_call, net::system_executor())),
+        work(executor),
+        handler(std::move(to_call)) {}
 
   const Executor executor;
   const net::executor_work_guard<Executor> work;
