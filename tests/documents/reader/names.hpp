@@ -2,6 +2,7 @@
 // body of a function below this, so that what it declares itself comes first.
 #pragma once
 
+#include <asio.hpp>
 #include <cassert>
 #include <chrono>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include <dlock/asio.hpp>
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
@@ -36,6 +38,7 @@ extern std::vector<dlock::DistributedLock> locks;
 extern dlock::Lease lease;
 extern std::shared_ptr<dlock::Observer> observer;
 extern std::stop_token stop, stop_token;
+extern asio::io_context io;
 
 void work(const dlock::Lease&);
 void work(const dlock::MultiLease&);
