@@ -116,7 +116,7 @@ TEST_P(AsioTest, AnIoContextThatEndsLeavesNoWaiterAndNoHolder) {
   await_no_residue("second");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AsioTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+INSTANTIATE_TEST_SUITE_P(, AsioTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 
