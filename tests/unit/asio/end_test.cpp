@@ -1,5 +1,7 @@
 // The end of a client, of an io_context, or of a coroutine while an operation is pending.
+#include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "asio_test.hpp"
 
@@ -85,9 +87,18 @@ TEST_P(AsioEndTest, AnIoContextThatEndsAfterTheGrantReleasesTheLease) {
   expect_free("a");
 }
 
+TEST_P(AsioEndTest, AnOperationThatWasNotStartedIsDiscarded) {
+  const auto pending = std::make_shared<detail::PendingOperations>();
+  const auto operation = std::make_shared<int>();
+  {
+    const detail::PendingOperations::Place place(pending, operation, std::stop_source());
+    EXPECT_EQ(operation.use_count(), 2);
+  }
+  EXPECT_EQ(operation.use_count(), 1);
+}
+
 // Starts another acquire when it is destroyed.
 struct Restless {
-  AsioEndTest* test;
   DistributedLock* lock;
   net::io_context* io;
   bool* called;
@@ -103,7 +114,7 @@ TEST_P(AsioEndTest, AnAcquireOnAnIoContextThatEndsIsDiscarded) {
   bool called = false;
   {
     net::io_context short_lived;
-    auto restless = std::make_shared<Restless>(Restless{this, nullptr, &short_lived, &called});
+    auto restless = std::make_shared<Restless>(Restless{nullptr, &short_lived, &called});
     restless->lock = &lock;
     async_acquire(lock, {}, net::bind_executor(short_lived, [restless](ErrorCode, const Lease&) { ADD_FAILURE(); }));
   }
