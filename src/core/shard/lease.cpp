@@ -54,12 +54,22 @@ FencingToken Lease::token() const noexcept {
   return state_ ? state_->token() : FencingToken();
 }
 
+std::chrono::nanoseconds Lease::remaining() const noexcept {
+  return state_ ? state_->remaining() : std::chrono::nanoseconds::zero();
+}
+
 std::stop_token Lease::lost() const {
-  if (!state_) return {};
   const auto state = state_;  // a callback may destroy this lease
-  if (state->expired() && !state->foreign_process()) (void)state->mark_lost();
-  state->fire_lost();  // the engine may not have come to it yet
+  if (!state) return {};
+  state->look_for_loss();
   return state->lost_token();
+}
+
+std::stop_token Lease::ended() const {
+  const auto state = state_;
+  if (!state) return {};
+  state->look_for_loss();
+  return state->ended_token();
 }
 
 bool Lease::release() {
@@ -83,6 +93,11 @@ bool Lease::release(std::error_code& ec) noexcept {
     ec = std::make_error_code(std::errc::not_enough_memory);
   }
   return false;
+}
+
+void Lease::release_in_background() noexcept {
+  const auto state = state_;
+  if (state) detail::LeaseState::release_in_background(state);
 }
 
 void Lease::start_release(detail::Completion<bool> handler) {

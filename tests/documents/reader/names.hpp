@@ -38,11 +38,13 @@ extern std::shared_ptr<dlock::Observer> observer;
 extern std::stop_token stop, stop_token;
 
 void work(const dlock::Lease&);
+void work(const dlock::Lease&, const std::stop_token&);
 void work(const dlock::MultiLease&);
 bool work_left();
 void step(dlock::FencingToken);
 void schedule(dlock::FencingToken);
 void long_work(const std::stop_token&);
+void wait_for_work(const std::stop_token&);
 void show(const std::optional<dlock::Leader>&);
 void report(const std::string&);
 
