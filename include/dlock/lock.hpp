@@ -50,11 +50,12 @@ class DistributedLock {
   Lease acquire(const AcquireOptions& options, std::error_code& ec);
 
   // One try, one round trip. nullopt: another owner holds the lock. Errors as above. An unreachable service is an
-  // error, not "busy".
+  // error, not "busy". Also invalid_argument if options.wait is set to more than zero.
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options, std::error_code& ec);
 
-  // Waits at most `wait` and ignores options.wait. nullopt: another owner held the lock the whole time.
+  // Waits at most `wait`. nullopt: another owner held the lock the whole time. Errors as above, and invalid_argument if
+  // options.wait is set to another value than `wait`.
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 

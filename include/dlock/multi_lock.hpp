@@ -80,7 +80,8 @@ class MultiLock {
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options, std::error_code& ec);
 
-  // Waits at most `wait` in total and ignores options.wait. nullopt: another owner held one of them at the end.
+  // Waits at most `wait` in total. nullopt: another owner held one of them at the end. As with a DistributedLock, the
+  // tries refuse an options.wait that says otherwise.
   [[nodiscard]] std::optional<MultiLease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 

@@ -21,7 +21,8 @@ class Observer;
 
 // How to acquire.
 struct AcquireOptions {
-  // How long to wait while another owner holds the lock. Zero: try once. Negative: invalid_argument.
+  // How long to wait while another owner holds the lock. Zero: try once. Negative: invalid_argument. Calls with "try_"
+  // say themselves how long they wait; any other value here is invalid_argument.
   Duration wait = forever;
   // How long the service keeps the lock without a renewal. Unset: ClientOptions::lease. Outside
   // Capabilities::min_lease..max_lease: invalid_argument. If the backend's LeaseKind is not per_lock, this is the
