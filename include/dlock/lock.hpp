@@ -8,7 +8,7 @@
 // Not reentrant: a second acquire of the same name waits for the first, even on the same thread; see RecursiveLock. May
 // be used by many threads at once. On a moved-from lock only destruction and assignment are defined. A lease does not
 // need its lock object, only the client: client.make_lock("orders/42").acquire() is fine. Blocking functions called on
-// the engine thread (in a handler) throw std::errc::resource_deadlock_would_occur unless the backend answers at once.
+// the engine thread (in a handler) throw std::errc::resource_deadlock_would_occur, on every backend, and do nothing.
 #pragma once
 
 #include <chrono>

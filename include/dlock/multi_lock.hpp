@@ -26,8 +26,8 @@
 //
 // May be used by many threads at once, and destroyed while an asynchronous acquire is in progress. Works during the
 // lifetime of its clients. Not reentrant. Blocking functions called on an engine thread (in a handler) throw
-// std::errc::resource_deadlock_would_occur unless the backend answers at once. On a moved-from one only destruction and
-// assignment are defined.
+// std::errc::resource_deadlock_would_occur and do nothing. On a moved-from one only destruction and assignment are
+// defined.
 #pragma once
 
 #include <chrono>

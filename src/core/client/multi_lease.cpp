@@ -105,7 +105,6 @@ class MultiLeaseState::WaitInAll {
 };
 
 Failure MultiLeaseState::await_release(bool& ours) {
-  const bool may_wait = !must_not_block();
   WaitInAll all;
   Failure first;
   ours = true;
@@ -115,8 +114,6 @@ Failure MultiLeaseState::await_release(bool& ours) {
     bool was_ours = false;
     if (!begun_[i]) {
       // It was lost, or has been released already.
-    } else if (!may_wait && !lease.release_ended().is_set()) {
-      failure = would_deadlock();
     } else if (!all.wait(lease, response_limit(lease.shard().context()))) {
       failure = {errc::unavailable, "the release of lock \"" + lease.name() + "\" was not confirmed in time"};
     } else {
@@ -225,7 +222,11 @@ std::stop_token MultiLease::lost() const {
 
 bool MultiLease::release() {
   const auto state = state_;  // a handler may destroy this lease
-  if (!state || !state->begin_release(true)) return false;
+  if (!state) return false;
+  if (state->must_not_block() && std::ranges::any_of(state->leases(), &Lease::held)) {
+    throw Error(detail::would_deadlock());
+  }
+  if (!state->begin_release(true)) return false;
   bool ours = false;
   if (const Failure failure = state->await_release(ours); failure.code) throw Error(failure);
   return ours;

@@ -23,6 +23,7 @@ MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failur
     return MultiLease();
   };
   if (auto why = attempt.problem()) return fail(*std::move(why));
+  if (attempt.leases()->must_not_block()) return fail(would_deadlock());
   if (attempt.may_try_all()) {
     const auto all = attempt.all(nullptr);
     const Failure why = all->run();

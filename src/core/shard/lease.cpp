@@ -64,9 +64,11 @@ std::stop_token Lease::lost() const {
 
 bool Lease::release() {
   const auto state = state_;  // a handler may destroy this lease
-  if (!state || !begin_release(state)) return false;
+  if (!state) return false;
   const detail::ClientContext& context = state->shard().context();
-  if (!detail::block_until(context, state->release_ended(), detail::response_limit(context))) {
+  if (state->held() && context.engine->must_not_block()) throw Error(detail::would_deadlock());
+  if (!begin_release(state)) return false;
+  if (!context.engine->wait(state->release_ended(), detail::response_limit(context))) {
     throw Error(errc::unavailable, "the release of " + state->described() + " was not confirmed in time");
   }
   if (state->release_failure().code) throw Error(state->release_failure());
