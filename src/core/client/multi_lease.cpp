@@ -132,7 +132,8 @@ void MultiLeaseState::let_go() noexcept {
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     if (!begun_[i]) continue;
     LeaseState& lease = *LeaseState::of(leases_[i]);
-    (void)all.wait(lease, lease.shard().context().close_timeout);
+    const auto limit = lease.shard().context().close_timeout;
+    if (limit > std::chrono::nanoseconds::zero()) (void)all.wait(lease, limit);
   }
 }
 

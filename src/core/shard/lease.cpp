@@ -1,5 +1,6 @@
 #include <dlock/lease.hpp>
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -23,6 +24,7 @@ bool begin_release(const std::shared_ptr<detail::LeaseState>& state) noexcept {
 void let_go(const std::shared_ptr<detail::LeaseState>& state) noexcept {
   if (!state || state->phase() == detail::LeaseState::Phase::gone || !begin_release(state)) return;
   const detail::ClientContext& context = state->shard().context();
+  if (context.close_timeout == std::chrono::nanoseconds::zero()) return;
   if (state->release_ended().is_set() || context.engine->must_not_block()) return;
   context.engine->wait(state->release_ended(), context.close_timeout);
 }
