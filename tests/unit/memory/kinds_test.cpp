@@ -339,5 +339,10 @@ TEST(KindsArgumentsTest, AKindThatTheBackendLacksIsUnsupported) {
   EXPECT_EQ(failure_of([&] { (void)client.forget_idle(1min, LockKind::semaphore); }).code, errc::unsupported);
 }
 
+TEST_P(KindsTest, APingLeavesNothing) {
+  client_.ping(10s);
+  EXPECT_TRUE(client_.list().empty());
+}
+
 }  // namespace
 }  // namespace dlock
