@@ -82,7 +82,8 @@ class [[nodiscard]] Lease {
   // ambiguous) if the service did not confirm. dlock then retries in the background, and the service frees the lock
   // when the lease expires. Also ambiguous: the answer was lost, and by the time of the retry the lease had expired, so
   // that its release and its expiry cannot be told apart. On the engine thread, where nothing may block, it throws
-  // std::errc::resource_deadlock_would_occur unless the backend answers at once; use async_release() there.
+  // std::errc::resource_deadlock_would_occur while the lease is held, which then stays held: use async_release() there,
+  // or destroy the lease.
   bool release();
   bool release(std::error_code& ec) noexcept;
 

@@ -74,7 +74,7 @@ class [[nodiscard]] MultiLease {
   // together, at most a quarter longer than ClientOptions::response_timeout (of several clients, the longest). held()
   // is false from the start of the call. Tries all releases, then throws the first Error, which names the lock; dlock
   // retries in the background. On the engine thread of one of the clients, where nothing may block, it throws
-  // std::errc::resource_deadlock_would_occur unless the backend answers at once; use async_release() there.
+  // std::errc::resource_deadlock_would_occur while one of them is held, and releases none: use async_release() there.
   bool release();
   bool release(std::error_code& ec) noexcept;
 

@@ -26,8 +26,8 @@
 //
 // May be used by many threads at once, and destroyed while an asynchronous acquire is in progress. Works during the
 // lifetime of its clients. Not reentrant. Blocking functions called on an engine thread (in a handler) throw
-// std::errc::resource_deadlock_would_occur unless the backend answers at once. On a moved-from one only destruction and
-// assignment are defined.
+// std::errc::resource_deadlock_would_occur and do nothing. On a moved-from one only destruction and assignment are
+// defined.
 #pragma once
 
 #include <chrono>
@@ -80,7 +80,8 @@ class MultiLock {
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options, std::error_code& ec);
 
-  // Waits at most `wait` in total and ignores options.wait. nullopt: another owner held one of them at the end.
+  // Waits at most `wait` in total. nullopt: another owner held one of them at the end. As with a DistributedLock, the
+  // tries refuse an options.wait that says otherwise.
   [[nodiscard]] std::optional<MultiLease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 

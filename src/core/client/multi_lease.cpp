@@ -111,7 +111,6 @@ class MultiLeaseState::WaitInAll {
 };
 
 Failure MultiLeaseState::await_release(bool& ours) {
-  const bool may_wait = !must_not_block();
   WaitInAll all;
   Failure first;
   ours = true;
@@ -121,8 +120,6 @@ Failure MultiLeaseState::await_release(bool& ours) {
     bool was_ours = false;
     if (!begun_[i]) {
       // It was lost, or has been released already.
-    } else if (!may_wait && !lease.release_ended().is_set()) {
-      failure = would_deadlock();
     } else if (!all.wait(lease, response_limit(lease.shard().context()))) {
       failure = {errc::unavailable, "the release of lock \"" + lease.name() + "\" was not confirmed in time"};
     } else {
@@ -141,7 +138,8 @@ void MultiLeaseState::let_go() noexcept {
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     if (!begun_[i]) continue;
     LeaseState& lease = *LeaseState::of(leases_[i]);
-    (void)all.wait(lease, lease.shard().context().close_timeout);
+    const auto limit = lease.shard().context().close_timeout;
+    if (limit > std::chrono::nanoseconds::zero()) (void)all.wait(lease, limit);
   }
 }
 
@@ -250,7 +248,11 @@ std::stop_token MultiLease::ended() const {
 
 bool MultiLease::release() {
   const auto state = state_;  // a handler may destroy this lease
-  if (!state || !state->begin_release(true)) return false;
+  if (!state) return false;
+  if (state->must_not_block() && std::ranges::any_of(state->leases(), &Lease::held)) {
+    throw Error(detail::would_deadlock());
+  }
+  if (!state->begin_release(true)) return false;
   bool ours = false;
   if (const Failure failure = state->await_release(ours); failure.code) throw Error(failure);
   return ours;

@@ -48,6 +48,8 @@ class MultiLeaseState {
   [[nodiscard]] const LockPlaces& locks() const noexcept { return *locks_; }
   [[nodiscard]] const std::vector<Lease>& leases() const noexcept { return leases_; }
   [[nodiscard]] bool held() const noexcept;
+  // Whether this is the engine thread of one of the clients, where nothing may wait, for another client neither.
+  [[nodiscard]] bool must_not_block() const noexcept;
   // Looks for losses that are not signalled yet.
   [[nodiscard]] std::stop_token look_for_loss() const;
   // Fires with that, or when all are given back.
@@ -76,9 +78,6 @@ class MultiLeaseState {
 
   // Whether it was this call.
   [[nodiscard]] bool mark_released() noexcept;
-
-  // Whether this is the engine thread of one of the clients, where nothing may wait, for another client neither.
-  [[nodiscard]] bool must_not_block() const noexcept;
 
   const std::shared_ptr<const LockPlaces> locks_;
   std::vector<Lease> leases_;  // as named; empty where there is none yet

@@ -1,6 +1,7 @@
 #include <dlock/spi/backend.hpp>
 
 #include <string>
+#include <utility>
 
 #include "util/names.hpp"
 
@@ -52,6 +53,12 @@ void set_holder(LockInfo& info, std::string_view text) {
 Failure unanswered_question(Failure why) {
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
   return why;
+}
+
+void Backend::ping(const std::string& name, Handler<bool> done) {
+  inspect(LockKind::lock, name, [done = std::move(done)](const Result<LockInfo>& info) {
+    done(info.ok() ? Result<bool>(true) : Result<bool>(info.failure()));
+  });
 }
 
 void Backend::inspect(LockKind /*space*/, const std::string& /*name*/, Handler<LockInfo> done) {
