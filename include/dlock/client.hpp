@@ -78,8 +78,10 @@ class Client {
   // How this client appears to people: "host:pid:label".
   [[nodiscard]] const std::string& holder() const noexcept;
 
-  // The following functions query the service, block for at most ClientOptions::response_timeout, and throw Error
-  // (unsupported if Capabilities says so). They concern locks of one kind, by default plain locks.
+  // --- Administration ------------------------------------------------------------------------------------------------
+  // For tools and operators; programs that lock need none of it. These functions query the service, block for at most
+  // ClientOptions::response_timeout, and throw Error (unsupported if Capabilities says so). They concern locks of one
+  // kind, by default plain locks.
 
   [[nodiscard]] LockInfo inspect(std::string_view name, LockKind kind = LockKind::lock) const;
   // All names that the service knows, sorted: held locks, and names with a remembered token.
