@@ -48,11 +48,11 @@ TEST(LogTest, NamesAndReasonsCannotForgeLines) {
   std::ostringstream stream;
   const auto log = log_to(stream);
   log->lost({"a\nb", FencingToken(1), {errc::lost, "\033[2Jgone\ndlock: connected"}});
-  log->warning({"\u202ejob", {errc::protocol, "\r"}});
+  log->warning({"\u202ejob\u202c", {errc::protocol, "\r"}});
   log->connection({ConnectionEvent::State::reconnecting, {errc::unavailable, "x\ny"}});
   EXPECT_EQ(stream.str(),
             "dlock: lost \"a\\x0ab\", token 1: \\x1b[2Jgone\\x0adlock: connected: the lock was lost\n"
-            "dlock: warning about \"\\xe2\\x80\\xaejob\": \\x0d: unexpected data from the lock service\n"
+            "dlock: warning about \"\\xe2\\x80\\xaejob\\xe2\\x80\\xac\": \\x0d: unexpected data from the lock service\n"
             "dlock: reconnecting: x\\x0ay: the lock service is unavailable\n");
 }
 
