@@ -1,6 +1,6 @@
 // Election: one of the candidates for a name leads, and everyone can see which.
 //
-//   dlock::Election election = client.make_election("scheduler");             // nothing is sent yet
+//   dlock::Election election = client.make_election("scheduler");       // nothing is sent yet
 //   dlock::Lease leading = election.campaign({.value = "10.0.0.7:80"});  // waits until this one leads
 //   while (leading.held() && schedule(leading.token())) {}
 //   leading.release();                                                    // resigns

@@ -1,9 +1,9 @@
 // DistributedLock: a name that can be locked.
 //
-//   dlock::DistributedLock lock = client.make_lock("orders/42");   // nothing is sent yet
-//   dlock::Lease lease = lock.acquire();                       // waits; throws dlock::Error
-//   if (auto lease = lock.try_acquire_for(2s)) { ... }         // nullopt: another owner holds it
-//   std::scoped_lock both(lock_a, lock_b);                     // it is a Cpp17TimedLockable, too
+//   dlock::DistributedLock lock = client.make_lock("orders/42");  // nothing is sent yet
+//   dlock::Lease lease = lock.acquire();                           // waits; throws dlock::Error
+//   if (auto lease = lock.try_acquire_for(2s)) { ... }             // nullopt: another owner holds it
+//   std::scoped_lock both(lock_a, lock_b);                         // it is a Cpp17TimedLockable, too
 //
 // Not reentrant: a second acquire of the same name waits for the first, even on the same thread; see RecursiveLock. May
 // be used by many threads at once. On a moved-from lock only destruction and assignment are defined. A lease does not

@@ -1,9 +1,9 @@
 // MultiLock: several locks as one, of one client or of several.
 //
 //   dlock::MultiLock both = client.make_multi_lock({"accounts/1", "accounts/2"});  // nothing is sent yet
-//   dlock::MultiLease leases = both.acquire({.wait = 5s});                     // both, or none; throws dlock::Error
-//   transfer(leases.token(0), leases.token(1));                                // in the order of the names
-//   std::scoped_lock guard(both);                                              // it is a Cpp17TimedLockable, too
+//   dlock::MultiLease leases = both.acquire({.wait = 5s});                         // both, or none; throws Error
+//   transfer(leases.token(0), leases.token(1));                                    // in the order of the names
+//   std::scoped_lock guard(both);                                                  // it is a Cpp17TimedLockable, too
 //
 // A MultiLock acquires its locks one after the other, always in the same order: by name, byte by byte, and locks of one
 // name by the service of their clients (backend, hosts and path of the URL). The order in which the program names them

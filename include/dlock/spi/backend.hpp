@@ -236,7 +236,7 @@ class Backend {
 
 // For services that keep one text for each owner: the holder, which has no control characters, and with
 // LockKind::election a line feed and the value. set_holder() reads it into what inspect() and list() answer, whose
-// `space` is set. Any thread.
+// `kind` is set. Any thread.
 [[nodiscard]] std::string holder_text(const LockRequest& request);
 void set_holder(LockInfo& info, std::string_view text);
 

@@ -15,7 +15,7 @@ Failure unsupported(const Backend& backend, const char* what) {
 
 }  // namespace
 
-std::unique_ptr<Watch> Backend::watch(LockKind /*space*/, const std::string& /*name*/,
+std::unique_ptr<Watch> Backend::watch(LockKind /*kind*/, const std::string& /*name*/,
                                       std::function<void()> /*changed*/) {
   return nullptr;
 }
@@ -61,15 +61,15 @@ void Backend::ping(const std::string& name, Handler<bool> done) {
   });
 }
 
-void Backend::inspect(LockKind /*space*/, const std::string& /*name*/, Handler<LockInfo> done) {
+void Backend::inspect(LockKind /*kind*/, const std::string& /*name*/, Handler<LockInfo> done) {
   done(unsupported(*this, "inspect a lock"));
 }
 
-void Backend::list(LockKind /*space*/, Handler<std::vector<LockInfo>> done) {
+void Backend::list(LockKind /*kind*/, Handler<std::vector<LockInfo>> done) {
   done(unsupported(*this, "list its locks"));
 }
 
-void Backend::break_lock(LockKind /*space*/, const std::string& /*name*/, Handler<bool> done) {
+void Backend::break_lock(LockKind /*kind*/, const std::string& /*name*/, Handler<bool> done) {
   done(unsupported(*this, "break a lock"));
 }
 

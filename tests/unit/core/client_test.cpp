@@ -201,7 +201,7 @@ class ForgetfulBackend final : public Backend {
   }
   void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
   void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
-  void inspect(LockKind /*space*/, const std::string& name, Handler<LockInfo> done) override {
+  void inspect(LockKind /*kind*/, const std::string& name, Handler<LockInfo> done) override {
     LockInfo info = info_;
     info.name = name;
     done(info);
