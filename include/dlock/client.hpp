@@ -94,7 +94,8 @@ class Client {
   // --- Administration ------------------------------------------------------------------------------------------------
   // For tools and operators; programs that lock need none of it. These functions query the service, block for at most
   // ClientOptions::response_timeout, and throw Error (unsupported if Capabilities says so). On the engine thread (in a
-  // handler) they throw std::errc::resource_deadlock_would_occur. They concern locks of one kind, by default plain locks.
+  // handler) they throw std::errc::resource_deadlock_would_occur. They concern locks of one kind, by default plain
+  // locks.
 
   [[nodiscard]] LockInfo inspect(std::string_view name, LockKind kind = LockKind::lock) const;
   // All names that the service knows, sorted: held locks, and names with a remembered token.

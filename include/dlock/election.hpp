@@ -97,11 +97,11 @@ class Election {
     start_campaign(options, detail::completion<Lease>(std::forward<Handler>(handler)));
   }
 
-  // Campaigns, calls f(lease, over) while it leads, resigns when f returns, and starts again, until `stop` is requested.
-  // The token `over` fires when the lead is lost or `stop` is requested: f should return soon after, and give the token
-  // to whatever it waits for. If f throws, run() resigns and rethrows. run() also throws the Error of a campaign that a
-  // retry does not help, such as access_denied. It waits for an unreachable service. It ignores `wait` and `cancel` of
-  // the options. Blocks; not on the engine thread.
+  // Campaigns, calls f(lease, over) while it leads, resigns when f returns, and starts again, until `stop` is
+  // requested. The token `over` fires when the lead is lost or `stop` is requested: f should return soon after, and
+  // give the token to whatever it waits for. If f throws, run() resigns and rethrows. run() also throws the Error of a
+  // campaign that a retry does not help, such as access_denied. It waits for an unreachable service. It ignores `wait`
+  // and `cancel` of the options. Blocks; not on the engine thread.
   //
   //   std::jthread candidate([&](std::stop_token stop) {
   //     election.run(stop, {.value = address}, [&](const dlock::Lease& lease, std::stop_token over) {
