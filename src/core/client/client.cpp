@@ -120,11 +120,12 @@ const std::string& Client::holder() const noexcept {
 }
 
 void Client::ping(Duration wait, std::string_view name) const {
-  using Clock = std::chrono::steady_clock;  // waits for answers are in real time
+  using RealTime = std::chrono::steady_clock;  // waits for answers are in real time
   require_good_name(name);
   if (wait < Duration()) throw Error(errc::invalid_argument, "wait: negative or not a number");
-  const auto end = saturating_add(std::chrono::time_point_cast<std::chrono::nanoseconds>(Clock::now()), wait.value());
-  const auto left = [end] { return std::max<std::chrono::nanoseconds>(end - Clock::now(), {}); };
+  const auto end =
+      saturating_add(std::chrono::time_point_cast<std::chrono::nanoseconds>(RealTime::now()), wait.value());
+  const auto left = [end] { return std::max<std::chrono::nanoseconds>(end - RealTime::now(), {}); };
   Failure reason;
   Backoff backoff{std::chrono::milliseconds(500)};
   while (true) {

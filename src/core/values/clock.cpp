@@ -67,12 +67,12 @@ void ManualClock::advance(std::chrono::nanoseconds by) {
   // found that none has run anything since the round before.
   std::vector<std::uint64_t> before(listeners.size());
   for (int round = 0; round < most_rounds; ++round) {
-    std::vector<std::uint64_t> now(listeners.size());
+    std::vector<std::uint64_t> ran(listeners.size());
     for (std::size_t i = 0; i < listeners.size(); ++i) {
-      if (const auto listener = listeners[i].lock()) now[i] = listener->clock_moved();
+      if (const auto listener = listeners[i].lock()) ran[i] = listener->clock_moved();
     }
-    if (now == before) return;
-    before = std::move(now);
+    if (ran == before) return;
+    before = std::move(ran);
   }
 }
 
