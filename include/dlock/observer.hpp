@@ -37,8 +37,8 @@ struct ReleasedEvent {
   bool confirmed;                 // the service confirmed that the lock was still ours
 };
 
-// A lease was renewed. Only leases of their own are (Capabilities::lease_kind is per_lock): a service that ties locks
-// to a session or process extends them without a request for each, and dlock reports no event for that.
+// A lease was renewed. Only if Capabilities::lease_kind is per_lock: a session or process keeps all its locks at once,
+// without a request for each lock. So no event reports that such a lease was extended.
 struct RenewedEvent {
   std::string name;
   FencingToken token;

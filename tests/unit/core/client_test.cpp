@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <dlock/error.hpp>
+#include <dlock/log.hpp>
 #include <dlock/spi/backend.hpp>
 
 #include "tests/support/fake_backend.hpp"
@@ -530,6 +532,16 @@ TEST_F(ClientTest, TheObserverHearsOfALife) {
   }
   const auto events = observer->events();
   EXPECT_EQ(events, (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
+}
+
+TEST_F(ClientTest, WritesItsEventsToAStreamThatOnlyOutlivesTheClient) {
+  std::ostringstream stream;
+  {
+    const Client client = make({.observer = log_to(stream)});
+    EXPECT_TRUE(client.make_lock("x").acquire().release());
+  }
+  EXPECT_EQ(stream.str().rfind("dlock: acquired \"x\", token 1, after ", 0), 0U) << stream.str();
+  EXPECT_NE(stream.str().find("\ndlock: released \"x\", token 1, after "), std::string::npos) << stream.str();
 }
 
 // The counter is not atomic: only the lock protects it. Under TSan the lock must also publish it.
