@@ -5,8 +5,8 @@
 //   dlock::Lease lease = co_await dlock::async_acquire(lock, {.wait = 5s}, redirect_error(use_awaitable, ec));
 //   if (ec == dlock::errc::timed_out) co_return;
 //
-// A source may include both headers. A call with a plain handler that takes either error code is then ambiguous: name
-// dlock::with_asio::async_acquire() or dlock::with_boost_asio::async_acquire().
+// A source that includes both headers names which functions it means: dlock::with_asio::async_acquire() or
+// dlock::with_boost_asio::async_acquire().
 #pragma once
 
 #include <boost/asio/associated_allocator.hpp>

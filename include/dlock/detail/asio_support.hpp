@@ -109,8 +109,14 @@ class PendingOperations {
    public:
     Place(std::shared_ptr<PendingOperations> all, std::shared_ptr<void> operation, std::stop_source stop)
         : all_(std::move(all)) {
-      const std::lock_guard guard(all_->mutex_);
-      if (!all_->closed_) at_ = all_->list_.insert(all_->list_.end(), {std::move(operation), std::move(stop)});
+      {
+        const std::lock_guard guard(all_->mutex_);
+        if (!all_->closed_) {
+          at_ = all_->list_.insert(all_->list_.end(), {std::move(operation), std::move(stop)});
+          return;
+        }
+      }
+      (void)stop.request_stop();
     }
     Place(Place&& other) noexcept : all_(std::exchange(other.all_, nullptr)), at_(other.at_) {}
     Place& operator=(Place&&) = delete;
@@ -136,7 +142,7 @@ class PendingOperations {
     std::list<Pending>::iterator at_;
   };
 
-  // Destroys all of them; later ones are destroyed at once.
+  // Cancels and destroys all of them, and later ones at once.
   void close() {
     std::list<Pending> all;
     {

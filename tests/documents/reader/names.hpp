@@ -2,6 +2,7 @@
 // body of a function below this, so that what it declares itself comes first.
 #pragma once
 
+#include <asio.hpp>
 #include <cassert>
 #include <chrono>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include <dlock/asio.hpp>
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
@@ -37,6 +39,7 @@ extern std::vector<dlock::DistributedLock> locks;
 extern dlock::Lease lease;
 extern std::shared_ptr<dlock::Observer> observer;
 extern std::stop_token stop, stop_token;
+extern asio::io_context io;
 
 void work(const dlock::Lease&);
 void work(const dlock::Lease&, const std::stop_token&);

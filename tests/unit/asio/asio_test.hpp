@@ -83,6 +83,6 @@ class AsioTest : public ::testing::TestWithParam<std::string> {
 
 #define DLOCK_ON_BOTH_BACKENDS(suite)                                      \
   INSTANTIATE_TEST_SUITE_P(On, suite, ::testing::Values("memory", "file"), \
-                           [](const auto& info) { return std::string(info.param); })
+                           [](const auto& subject) { return std::string(subject.param); })
 
 }  // namespace dlock::test
