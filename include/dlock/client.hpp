@@ -89,7 +89,8 @@ class Client {
   // protocol and what else a retry does not help; invalid_argument for a name as in make_lock() or a negative wait. On
   // the engine thread (in a handler) it throws std::errc::resource_deadlock_would_occur. Cannot prove the rights to
   // write: to acquire a lock, to create tables or nodes, to publish and subscribe; nor, of a cluster, anything of the
-  // servers that do not keep this name. See diagnose(). Throws Error(unsupported) if the backend has nothing to ask for.
+  // servers that do not keep this name. See diagnose(). Throws Error(unsupported) if the backend has nothing to ask
+  // for.
   void ping(Duration wait, std::string_view name = "dlock-ping") const;
 
   // The following functions query the service, block for at most ClientOptions::response_timeout, and throw Error
