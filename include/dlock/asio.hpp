@@ -68,9 +68,13 @@
 #endif
 
 #define DLOCK_ASIO with_asio
-namespace dlock::inline DLOCK_ASIO::operations {
+namespace dlock {
+inline namespace DLOCK_ASIO {
+namespace operations {
 namespace net = ::asio;
 using ErrorCode = std::error_code;
-}  // namespace dlock::inline DLOCK_ASIO::operations
+}  // namespace operations
+}  // namespace DLOCK_ASIO
+}  // namespace dlock
 #include <dlock/detail/asio.ipp>
 #undef DLOCK_ASIO

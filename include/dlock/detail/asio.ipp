@@ -1,7 +1,9 @@
 // The functions of <dlock/asio.hpp> and of <dlock/boost_asio.hpp>, which define DLOCK_ASIO, the name space for them,
 // and in it the name spaces and types `net` and `ErrorCode` of the Asio that they are for.
 
-namespace dlock::inline DLOCK_ASIO {
+namespace dlock {
+
+inline namespace DLOCK_ASIO {
 
 namespace operations {
 
@@ -211,4 +213,6 @@ auto async_release(AnyLease&& lease, Token&& token) {
       operations::InitiateRelease(), token, detail::Kept<AnyLease>(std::forward<AnyLease>(lease)));
 }
 
-}  // namespace dlock::inline DLOCK_ASIO
+}  // namespace DLOCK_ASIO
+
+}  // namespace dlock
