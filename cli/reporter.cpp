@@ -75,8 +75,8 @@ void Reporter::renewed(const RenewedEvent& event) {
   const TimePoint now = now_();
   const auto pause = now - std::exchange(renewed_.try_emplace(event.name, now).first->second, now);
   if (pause <= lease_ / 2) return;
-  say_if_verbose(fmt::format("renewed \"{}\" late: {} after the time before, of a lease of {}", event.name,
-                             for_people(pause), for_people(lease_)));
+  say_if_verbose(fmt::format("renewed \"{}\" late: {} after the time before, of a lease of {}; answered after {}",
+                             event.name, for_people(pause), for_people(lease_), for_people(event.latency)));
 }
 
 void Reporter::expect_renewals(std::chrono::nanoseconds lease) {

@@ -1,13 +1,17 @@
-// Many waits, no thread blocked: acquiring with handlers, being told of a loss, and giving up a wait.
+// Many waits, no thread blocked: acquiring with handlers, work on threads of one's own, being told of a loss, and
+// giving up a wait.
 //
 //   async_workers [URL]
 //
 // Handlers run on the client's engine thread. They must not block: what takes long belongs on a thread of your own.
+#include <condition_variable>
+#include <deque>
 #include <iostream>
 #include <latch>
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <dlock/dlock.hpp>
@@ -20,6 +24,63 @@ void say(const std::string& line) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   std::cout << line << '\n';
+}
+
+// A service that gets requests: each locks its order, and a thread of the service works on it. While a request waits
+// for its lock, no thread waits with it. A lease may be moved from the handler to any thread.
+class Service {
+ public:
+  explicit Service(const dlock::Client& client) : client_(client) {}
+
+  // `answered` counts down when the request has its answer.
+  void request(const std::string& order, dlock::Duration wait, std::latch& answered) {
+    client_.make_lock(order).async_acquire(
+        {.wait = wait}, [=, this, &answered](std::error_code ec, dlock::Lease lease) {
+          if (ec) {
+            say(order + (ec == dlock::errc::timed_out ? ": somebody else works on it" : ": " + ec.message()));
+            answered.count_down();
+            return;
+          }
+          const std::lock_guard guard(mutex_);
+          jobs_.push_back({std::move(lease), &answered});
+          changed_.notify_one();
+        });
+  }
+
+ private:
+  struct Job {
+    dlock::Lease lease;
+    std::latch* answered;
+  };
+
+  void work(const std::stop_token& stop) {
+    while (true) {
+      std::unique_lock guard(mutex_);
+      if (!changed_.wait(guard, stop, [this] { return !jobs_.empty(); })) return;
+      Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      guard.unlock();
+      if (job.lease.held()) say(job.lease.name() + ": done");  // with job.lease.token() for what it writes to
+      job.lease.async_release(
+          [answered = job.answered](std::error_code, bool /*was_ours*/) { answered->count_down(); });
+    }
+  }
+
+  const dlock::Client& client_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Job> jobs_;
+  std::jthread worker_{[this](const std::stop_token& stop) { work(stop); }};
+};
+
+void serve(const dlock::Client& client) {
+  const dlock::Lease elsewhere = client.make_lock("orders/3").acquire();  // another instance of the service has it
+  std::latch answered(3);
+  Service service(client);
+  service.request("orders/1", 30s, answered);
+  service.request("orders/2", 30s, answered);
+  service.request("orders/3", 0s, answered);
+  answered.wait();
 }
 
 // Three jobs wait for the same lock at the same time.
@@ -71,6 +132,7 @@ int main(int argc, char** argv) {
   try {
     const dlock::Client client = dlock::connect(url);
     dlock::DistributedLock lock = client.make_lock("printer");
+    serve(client);
     take_turns(lock);
     lose_patience(lock);
     lose_the_lock(client, lock);

@@ -37,13 +37,14 @@ class Follower {
 // Does a leader's work while it leads, and campaigns again when it does not, until it is stopped.
 void candidate(const std::stop_token& stop, const std::string& url, const std::string& address) {
   const dlock::Client client = dlock::connect(url, {.label = address});
-  client.make_election("scheduler").run(stop, {.value = address}, [&](const dlock::Lease& lease) {
-    std::cout << address + " leads\n";
-    while (lease.held() && !stop.stop_requested()) {
-      // One step of the work, with lease.token() for what it writes to: see fenced_write.cpp.
-      std::this_thread::yield();
-    }
-  });  // when the function has returned, the next one may lead
+  client.make_election("scheduler")
+      .run(stop, {.value = address}, [&](const dlock::Lease& lease, const std::stop_token& over) {
+        std::cout << address + " leads\n";
+        while (!over.stop_requested() && lease.held()) {
+          // One step of the work, with lease.token() for what it writes to: see fenced_write.cpp.
+          std::this_thread::yield();
+        }
+      });  // when the function has returned, the next one may lead
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 // the work, the others find the lock taken and go back to sleep.
 //
 //   nightly_job [URL]            a service that all hosts share; by default locks within this process, to look at
+//
+// A host that is paused for longer than its lease may write when another host has begun. If the job writes to a
+// database, let the database refuse that: fenced_write.cpp.
 #include <chrono>
 #include <condition_variable>
 #include <functional>

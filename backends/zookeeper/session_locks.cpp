@@ -122,6 +122,11 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
+void SessionLocks::ping(const std::string& name, Handler<bool> done) {
+  if (auto problem = problem_with(name)) return done(*std::move(problem));
+  inspection_.ping(name, std::move(done));
+}
+
 void SessionLocks::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
   inspection_.inspect(kind, name, std::move(done));

@@ -48,6 +48,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   void abandon(const LockRequest& request) override;
   void release(const Grant& grant, ReleaseHandler done) override;
 
+  void ping(const std::string& name, Handler<bool> done) override;
   void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
   void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
   void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;

@@ -146,6 +146,10 @@ std::unique_ptr<Watch> ZookeeperBackend::watch(LockKind kind, const std::string&
   return first_.watch(kind, name, std::move(changed));
 }
 
+void ZookeeperBackend::ping(const std::string& name, Handler<bool> done) {
+  first_.ping(name, std::move(done));
+}
+
 void ZookeeperBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   first_.inspect(kind, name, std::move(done));
 }

@@ -43,6 +43,7 @@ class ZookeeperBackend final : public Backend {
   void release(const Grant& grant, ReleaseHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
+  void ping(const std::string& name, Handler<bool> done) override;
   void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
   void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
   void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;

@@ -31,10 +31,10 @@ class TableFixture final : public conformance::Fixture {
     if (!manual_) clock_ = manual_ = std::make_shared<dlock::ManualClock>();
     return manual_;
   }
-  void kill_hold(dlock::LockKind /*space*/, const std::string& name) override {
+  void kill_hold(dlock::LockKind /*kind*/, const std::string& name) override {
     if (const auto row = table_->look(name)) (void)table_->end_after(name, row->owner, {}, *clock_);
   }
-  std::size_t residue(dlock::LockKind /*space*/, const std::string& name) override {
+  std::size_t residue(dlock::LockKind /*kind*/, const std::string& name) override {
     const auto row = table_->look(name);
     return row && row->expires > clock_->now() ? 1 : 0;
   }

@@ -101,7 +101,7 @@ class TableBackend final : public dlock::TryBackend {
   }
 
   // This table cannot tell when a row changes, so waiters poll.
-  [[nodiscard]] std::unique_ptr<dlock::Watch> watch(dlock::LockKind /*space*/, const std::string&,
+  [[nodiscard]] std::unique_ptr<dlock::Watch> watch(dlock::LockKind /*kind*/, const std::string&,
                                                     std::function<void()>) override {
     return nullptr;
   }
@@ -118,7 +118,7 @@ class TableBackend final : public dlock::TryBackend {
     done({.status = ours ? dlock::ReleaseOutcome::Status::released : dlock::ReleaseOutcome::Status::not_owner});
   }
 
-  void inspect(dlock::LockKind /*space*/, const std::string& name, Handler<dlock::LockInfo> done) override {
+  void inspect(dlock::LockKind /*kind*/, const std::string& name, Handler<dlock::LockInfo> done) override {
     dlock::LockInfo info{.name = name};
     if (const auto row = table_->look(name)) {
       info.token = row->token;
@@ -129,7 +129,7 @@ class TableBackend final : public dlock::TryBackend {
     done(std::move(info));
   }
 
-  void break_lock(dlock::LockKind /*space*/, const std::string& name, Handler<bool> done) override {
+  void break_lock(dlock::LockKind /*kind*/, const std::string& name, Handler<bool> done) override {
     const auto row = table_->look(name);
     done(row && table_->end_after(name, row->owner, std::chrono::nanoseconds(0), clock_));
   }

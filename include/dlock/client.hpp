@@ -42,8 +42,8 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   // Fails outstanding acquires with errc::closed. Marks all leases as lost and releases them. Waits for the service at
-  // most ClientOptions::close_timeout, then ends the engine thread. No handler runs afterwards. Never throws. On the
-  // engine thread it does not wait.
+  // most ClientOptions::close_timeout, then drops what it could not send, and ends the engine thread. No handler runs
+  // afterwards. Never throws. On the engine thread it does not wait.
   ~Client();
 
   // A lock of that name. Sends nothing. Throws Error(invalid_argument) unless the name is UTF-8 of 1..512 bytes without
@@ -78,8 +78,26 @@ class Client {
   // How this client appears to people: "host:pid:label".
   [[nodiscard]] const std::string& holder() const noexcept;
 
-  // The following functions query the service, block for at most ClientOptions::response_timeout, and throw Error
-  // (unsupported if Capabilities says so). They concern locks of one kind, by default plain locks.
+  // Connects to the service, if that has not been done, and proves by one exchange about locks that it can be used:
+  // that it answers, that the credentials are good, and that this client may read locks of that name. Repeats it while
+  // the service is unavailable. Blocks for at most `wait`. Changes nothing in the service, whether the name is in use
+  // or not. Where rights are limited to some names, give one of these. For the start of a program, or a health check:
+  //
+  //   client.ping(5s);   // or throws dlock::Error, which says why
+  //
+  // Throws Error with the reason that a try would have: unavailable at the end of `wait`; at once access_denied,
+  // protocol and what else a retry does not help; invalid_argument for a name as in make_lock() or a negative wait. On
+  // the engine thread (in a handler) it throws std::errc::resource_deadlock_would_occur. Cannot prove the rights to
+  // write: to acquire a lock, to create tables or nodes, to publish and subscribe; nor, of a cluster, anything of the
+  // servers that do not keep this name. See diagnose(). Throws Error(unsupported) if the backend has nothing to ask
+  // for.
+  void ping(Duration wait, std::string_view name = "dlock-ping") const;
+
+  // --- Administration ------------------------------------------------------------------------------------------------
+  // For tools and operators; programs that lock need none of it. These functions query the service, block for at most
+  // ClientOptions::response_timeout, and throw Error (unsupported if Capabilities says so). On the engine thread (in a
+  // handler) they throw std::errc::resource_deadlock_would_occur. They concern locks of one kind, by default plain
+  // locks.
 
   [[nodiscard]] LockInfo inspect(std::string_view name, LockKind kind = LockKind::lock) const;
   // All names that the service knows, sorted: held locks, and names with a remembered token.
@@ -116,9 +134,9 @@ class Client {
   std::shared_ptr<detail::ClientCore> core_;
 };
 
-// Makes a client; the URL's scheme selects the backend. Does not wait for a remote service: the first call that needs
-// an unreachable service reports it. Throws Error(invalid_argument) that names the wrong part of the URL or the wrong
-// option.
+// Makes a client; the URL's scheme selects the backend. Does not connect to a remote service: the first call that needs
+// it does, and reports an unreachable service or wrong credentials; Client::ping() does only that. Throws
+// Error(invalid_argument) that names the wrong part of the URL or the wrong option.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options = {});
 // The same with a backend of your own, without registering it.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);

@@ -32,18 +32,20 @@ struct LeaseClock {
 // The end of a lease, or a deadline.
 using TimePoint = LeaseClock::time_point;
 
-// Notified when a manual clock moves.
+// Notified when a manual clock moves. For implementations of Clock; engines of clients are listeners.
 class ClockListener {
  public:
   ClockListener() = default;
   ClockListener(const ClockListener&) = delete;
   ClockListener& operator=(const ClockListener&) = delete;
   virtual ~ClockListener() = default;
-  // The clock shows another time now.
-  virtual void clock_moved() noexcept = 0;
+  // The clock shows another time now: runs what has become due by it, and what that causes. Returns how much it has run
+  // so far: a clock repeats the calls until no listener has run anything since. Where the caller must not wait (on an
+  // engine thread, inside a task), it only arranges for that to run, and returns 0. Any thread.
+  virtual std::uint64_t clock_moved() noexcept = 0;
 };
 
-// The time source of a client. All functions may be called from any thread and never block.
+// The time source of a client. All functions may be called from any thread; those of this class never block.
 class Clock {
  public:
   Clock() = default;
@@ -67,7 +69,8 @@ class Clock {
 // A clock over CLOCK_BOOTTIME and CLOCK_REALTIME; the default of clients.
 [[nodiscard]] std::shared_ptr<Clock> boottime_clock();
 
-// A clock that moves only when the test moves it. For tests of code that holds leases, without sleeping.
+// A clock that moves only when the test moves it. For tests of code that holds leases, without sleeping. Any number of
+// clients may use the same one.
 class ManualClock final : public Clock {
  public:
   // Starts one day after the clock's epoch, at wall time 2024-01-01 00:00 UTC.
@@ -78,8 +81,15 @@ class ManualClock final : public Clock {
   [[nodiscard]] bool runs_by_itself() const noexcept override { return false; }
   void add_listener(std::weak_ptr<ClockListener> listener) override;
 
-  // Moves lease time and wall time forward (it ignores a negative duration), then notifies the listeners. Timers that
-  // became due run soon after, on the thread of the client they belong to.
+  // Moves lease time and wall time forward (it ignores a negative duration). Returns when everything that became due
+  // has run, and what that caused: renewals, losses and the callbacks of lost(), ends of waits, handlers and calls of
+  // observers, on all clients that use this clock. So a handler must not wait for the thread that is in advance().
+  //
+  // The time jumps, as if all processes had been suspended for so long: a lease that ends on the way is lost, renewed
+  // or not. To let renewals keep leases, advance in steps that are shorter than a third of the lease.
+  //
+  // Does not wait for answers from outside the process: those of a service, or of other processes to file://. On the
+  // engine thread of a client (in a handler) it waits for nothing, and what became due runs soon after.
   void advance(std::chrono::nanoseconds by);
 
   // Steps the wall time alone, either way, as an administrator or NTP would.

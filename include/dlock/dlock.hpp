@@ -21,6 +21,7 @@
 #include <dlock/lease.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/lock_kind.hpp>
+#include <dlock/log.hpp>
 #include <dlock/multi_lease.hpp>
 #include <dlock/multi_lock.hpp>
 #include <dlock/observer.hpp>

@@ -1,6 +1,6 @@
 // Election: one of the candidates for a name leads, and everyone can see which.
 //
-//   dlock::Election election = client.make_election("scheduler");             // nothing is sent yet
+//   dlock::Election election = client.make_election("scheduler");       // nothing is sent yet
 //   dlock::Lease leading = election.campaign({.value = "10.0.0.7:80"});  // waits until this one leads
 //   while (leading.held() && schedule(leading.token())) {}
 //   leading.release();                                                    // resigns
@@ -97,18 +97,20 @@ class Election {
     start_campaign(options, detail::completion<Lease>(std::forward<Handler>(handler)));
   }
 
-  // Campaigns, calls f(lease) while it leads, resigns when f returns, and starts again, until `stop` is requested. f
-  // should return soon after lease.lost() fires or stop is requested. If f throws, run() resigns and rethrows. run()
-  // also throws the Error of a campaign that a retry does not help, such as access_denied. It waits for an unreachable
-  // service. It ignores `wait` and `cancel` of the options. Blocks; not on the engine thread.
+  // Campaigns, calls f(lease, over) while it leads, resigns when f returns, and starts again, until `stop` is
+  // requested. The token `over` fires when the lead is lost or `stop` is requested: f should return soon after, and
+  // give the token to whatever it waits for. If f throws, run() resigns and rethrows. run() also throws the Error of a
+  // campaign that a retry does not help, such as access_denied. It waits for an unreachable service. It ignores `wait`
+  // and `cancel` of the options. Blocks; not on the engine thread.
   //
   //   std::jthread candidate([&](std::stop_token stop) {
-  //     election.run(stop, {.value = address}, [&](const dlock::Lease& lease) {
-  //       while (lease.held() && !stop.stop_requested()) schedule(lease.token());
+  //     election.run(stop, {.value = address}, [&](const dlock::Lease& lease, std::stop_token over) {
+  //       while (!over.stop_requested() && lease.held()) schedule(lease.token());
   //     });
   //   });
-  void run(const std::stop_token& stop, CampaignOptions options, const std::function<void(const Lease&)>& f);
-  void run(const std::stop_token& stop, const std::function<void(const Lease&)>& f);
+  using Leading = std::function<void(const Lease& lease, std::stop_token over)>;
+  void run(const std::stop_token& stop, CampaignOptions options, const Leading& f);
+  void run(const std::stop_token& stop, const Leading& f);
 
   // --- To look on ---------------------------------------------------------------------------------------------------
 

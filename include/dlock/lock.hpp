@@ -1,14 +1,14 @@
 // DistributedLock: a name that can be locked.
 //
-//   dlock::DistributedLock lock = client.make_lock("orders/42");   // nothing is sent yet
-//   dlock::Lease lease = lock.acquire();                       // waits; throws dlock::Error
-//   if (auto lease = lock.try_acquire_for(2s)) { ... }         // nullopt: another owner holds it
-//   std::scoped_lock both(lock_a, lock_b);                     // it is a Cpp17TimedLockable, too
+//   dlock::DistributedLock lock = client.make_lock("orders/42");  // nothing is sent yet
+//   dlock::Lease lease = lock.acquire();                           // waits; throws dlock::Error
+//   if (auto lease = lock.try_acquire_for(2s)) { ... }             // nullopt: another owner holds it
+//   std::scoped_lock both(lock_a, lock_b);                         // it is a Cpp17TimedLockable, too
 //
 // Not reentrant: a second acquire of the same name waits for the first, even on the same thread; see RecursiveLock. May
 // be used by many threads at once. On a moved-from lock only destruction and assignment are defined. A lease does not
 // need its lock object, only the client: client.make_lock("orders/42").acquire() is fine. Blocking functions called on
-// the engine thread (in a handler) throw std::errc::resource_deadlock_would_occur unless the backend answers at once.
+// the engine thread (in a handler) throw std::errc::resource_deadlock_would_occur, on every backend, and do nothing.
 #pragma once
 
 #include <chrono>
@@ -50,11 +50,12 @@ class DistributedLock {
   Lease acquire(const AcquireOptions& options, std::error_code& ec);
 
   // One try, one round trip. nullopt: another owner holds the lock. Errors as above. An unreachable service is an
-  // error, not "busy".
+  // error, not "busy". Also invalid_argument if options.wait is set to more than zero.
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options, std::error_code& ec);
 
-  // Waits at most `wait` and ignores options.wait. nullopt: another owner held the lock the whole time.
+  // Waits at most `wait`. nullopt: another owner held the lock the whole time. Errors as above, and invalid_argument if
+  // options.wait is set to another value than `wait`.
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<Lease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 

@@ -1,9 +1,9 @@
 // MultiLock: several locks as one, of one client or of several.
 //
 //   dlock::MultiLock both = client.make_multi_lock({"accounts/1", "accounts/2"});  // nothing is sent yet
-//   dlock::MultiLease leases = both.acquire({.wait = 5s});                     // both, or none; throws dlock::Error
-//   transfer(leases.token(0), leases.token(1));                                // in the order of the names
-//   std::scoped_lock guard(both);                                              // it is a Cpp17TimedLockable, too
+//   dlock::MultiLease leases = both.acquire({.wait = 5s});                         // both, or none; throws Error
+//   transfer(leases.token(0), leases.token(1));                                    // in the order of the names
+//   std::scoped_lock guard(both);                                                  // it is a Cpp17TimedLockable, too
 //
 // A MultiLock acquires its locks one after the other, always in the same order: by name, byte by byte, and locks of one
 // name by the service of their clients (backend, hosts and path of the URL). The order in which the program names them
@@ -26,8 +26,8 @@
 //
 // May be used by many threads at once, and destroyed while an asynchronous acquire is in progress. Works during the
 // lifetime of its clients. Not reentrant. Blocking functions called on an engine thread (in a handler) throw
-// std::errc::resource_deadlock_would_occur unless the backend answers at once. On a moved-from one only destruction and
-// assignment are defined.
+// std::errc::resource_deadlock_would_occur and do nothing. On a moved-from one only destruction and assignment are
+// defined.
 #pragma once
 
 #include <chrono>
@@ -80,7 +80,8 @@ class MultiLock {
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options, std::error_code& ec);
 
-  // Waits at most `wait` in total and ignores options.wait. nullopt: another owner held one of them at the end.
+  // Waits at most `wait` in total. nullopt: another owner held one of them at the end. As with a DistributedLock, the
+  // tries refuse an options.wait that says otherwise.
   [[nodiscard]] std::optional<MultiLease> try_acquire_for(Duration wait, AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec);
 

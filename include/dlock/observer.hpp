@@ -1,4 +1,5 @@
-// Watching a client: typed events and counters, for logs and metrics. dlock itself logs nothing.
+// Watching a client: typed events and counters, for logs and metrics. dlock itself logs nothing; log_to() (log.hpp) is
+// an observer that writes events to a stream.
 //
 //   struct Log : dlock::Observer {
 //     void lost(const dlock::LostEvent& e) override { syslog(LOG_ERR, "lost %s", e.name.c_str()); }
@@ -36,10 +37,14 @@ struct ReleasedEvent {
   bool confirmed;                 // the service confirmed that the lock was still ours
 };
 
-// A lease was renewed.
+// A lease was renewed. Only if Capabilities::lease_kind is per_lock: a session or process keeps all its locks at once,
+// without a request for each lock. So no event reports that such a lease was extended.
 struct RenewedEvent {
   std::string name;
   FencingToken token;
+  // From sending the renewal to its answer, by the client's clock; of the attempt that succeeded. It includes the time
+  // that the request waited in this process.
+  std::chrono::nanoseconds latency;
 };
 
 // A lease was lost.

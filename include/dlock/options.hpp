@@ -21,7 +21,8 @@ class Observer;
 
 // How to acquire.
 struct AcquireOptions {
-  // How long to wait while another owner holds the lock. Zero: try once. Negative: invalid_argument.
+  // How long to wait while another owner holds the lock. Zero: try once. Negative: invalid_argument. Calls with "try_"
+  // say themselves how long they wait; any other value here is invalid_argument.
   Duration wait = forever;
   // How long the service keeps the lock without a renewal. Unset: ClientOptions::lease. Outside
   // Capabilities::min_lease..max_lease: invalid_argument. If the backend's LeaseKind is not per_lock, this is the
@@ -46,7 +47,9 @@ struct ClientOptions {
   Duration response_timeout = std::chrono::seconds(2);
   // The maximum time to establish a connection. The URL's `connect_timeout` overrides it.
   Duration connect_timeout = std::chrono::seconds(5);
-  // The maximum time that ~Lease, unlock() and ~Client wait for the service's confirmation.
+  // The maximum time that ~Lease, unlock() and ~Client wait for the service's confirmation. Zero: they do not wait.
+  // ~Lease and unlock() then send the release in the background. ~Client may drop what it has not sent by then: locks
+  // that are still held then stay until their leases expire. The URL's `close_timeout` overrides it.
   Duration close_timeout = std::chrono::seconds(2);
   // Receives events; see observer.hpp.
   std::shared_ptr<Observer> observer = nullptr;

@@ -1,9 +1,9 @@
 // ReadWriteLock: a name that many readers may hold together, or one writer alone.
 //
 //   dlock::ReadWriteLock prices = client.make_read_write_lock("prices");  // nothing is sent yet
-//   dlock::Lease reading = prices.acquire_shared();                   // waits while there is a writer
-//   dlock::Lease writing = prices.acquire();                          // waits until it is alone
-//   std::shared_lock reader(prices);                                  // it is a Cpp17SharedTimedLockable, too
+//   dlock::Lease reading = prices.acquire_shared();                       // waits while there is a writer
+//   dlock::Lease writing = prices.acquire();                              // waits until it is alone
+//   std::shared_lock reader(prices);                                      // it is a Cpp17SharedTimedLockable, too
 //
 //   held           | acquire_shared()       | acquire()
 //   ---------------+------------------------+------------

@@ -2,7 +2,7 @@
 // dlock renews it, and it becomes free when its holder dies.
 //
 //   dlock::Semaphore uploads = client.make_semaphore("uploads", 8);  // nothing is sent yet
-//   dlock::Lease permit = uploads.acquire();                     // waits while all 8 are taken
+//   dlock::Lease permit = uploads.acquire();                         // waits while all 8 are taken
 //
 //   permits taken      | acquire()                         | release() of a permit
 //   -------------------+-----------------------------------+----------------------------

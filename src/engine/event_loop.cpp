@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <memory>
 #include <utility>
 
 #include <dlock/duration.hpp>
@@ -21,12 +22,19 @@ constexpr int most_in_a_batch = 64;
 constexpr std::chrono::nanoseconds longest_batch = 500us;
 constexpr std::chrono::nanoseconds longest_row_of_handlers = 500us;
 
+thread_local bool is_own_thread = false;
+
 }  // namespace
 
 // --- The loop's own thread -------------------------------------------------------------------------------------------
 
+bool EventLoop::on_an_own_thread() noexcept {
+  return is_own_thread;
+}
+
 void EventLoop::run() {
   own_thread_ = std::this_thread::get_id();
+  is_own_thread = true;
   util::ask_for_short_time_slices();
   mutex_.lock();
   while (true) {
@@ -165,6 +173,21 @@ Notified EventLoop::notify(Task&& user_code, UserCode kind, bool although_stoppi
     asio::post(io_, [] {});
   }
   return Notified::accepted;
+}
+
+// Loss signals go before completions.
+void EventLoop::drain_user_code() {
+  (void)wait_behind(UserCode::completion);
+  // Refused: as many events wait as may. One of them runs beside each completion.
+  while (wait_behind(UserCode::event) == Notified::refused) (void)wait_behind(UserCode::completion);
+}
+
+// Returns when what waits of this kind has run.
+Notified EventLoop::wait_behind(UserCode kind) {
+  const auto reached = std::make_shared<util::Event>();
+  const Notified answer = notify([reached] { reached->set(); }, kind);
+  if (answer == Notified::accepted) (void)reached->wait();  // true, because it has no limit
+  return answer;
 }
 
 void EventLoop::stop() {

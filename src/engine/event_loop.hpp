@@ -35,6 +35,8 @@ class EventLoop {
   // The body of the loop's own thread: returns when the work has ended and nothing is left to do.
   void run() DLOCK_EXCLUDES(mutex_);
   [[nodiscard]] bool on_own_thread() const noexcept { return own_thread_.load() == std::this_thread::get_id(); }
+  // Whether the caller is on the own thread of any loop.
+  [[nodiscard]] static bool on_an_own_thread() noexcept;
 
   // Has the leader run the handler. A handler that throws ends the program: there may be a caller's frames below it.
   // Any thread.
@@ -58,6 +60,9 @@ class EventLoop {
   // By a handler, first of all, so that its own time does not count as waiting.
   void handler_begins() noexcept;
 
+  // Blocks until the user code that waits now has run. Not on an own thread.
+  void drain_user_code() DLOCK_EXCLUDES(mutex_);
+
   // Refuses further user code.
   void stop() DLOCK_EXCLUDES(mutex_);
   // Lets the loop end as soon as nothing is outstanding. In a handler.
@@ -77,6 +82,7 @@ class EventLoop {
   bool run_what_is_ready();
   void run_user_code() DLOCK_REQUIRES(mutex_);
   void run_unlocked(Task code) DLOCK_REQUIRES(mutex_);
+  Notified wait_behind(UserCode kind) DLOCK_EXCLUDES(mutex_);
   [[nodiscard]] bool may_leave_lead() const DLOCK_REQUIRES(mutex_) {
     return !stopping_ && policy_.own_thread_may_leave(Clock::now());
   }

@@ -112,8 +112,9 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
 class ThreadEngine::MovedClock final : public ClockListener {
  public:
   explicit MovedClock(std::weak_ptr<ThreadEngine> engine) : engine_(std::move(engine)) {}
-  void clock_moved() noexcept override {
-    if (const auto engine = engine_.lock()) engine->tick_soon();
+  std::uint64_t clock_moved() noexcept override {
+    const auto engine = engine_.lock();
+    return engine ? engine->clock_moved() : 0;
   }
 
  private:
@@ -179,6 +180,7 @@ bool ThreadEngine::inside_task() const noexcept {
 
 void ThreadEngine::run(Task task) noexcept {
   const Inside inside(*this);
+  ++ran_;
   task();
   task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
 }
@@ -341,6 +343,7 @@ bool ThreadEngine::submit(Task task) {
 Notified ThreadEngine::notify(Task&& user_code, UserCode kind) {
   // From a task that still runs while the engine stops it is accepted, because the caller could only run it under the
   // mutex. The thread cannot end before that task does.
+  if (!clock_->runs_by_itself()) ++notified_;
   return loop_->notify(std::move(user_code), kind, inside_task());
 }
 
@@ -423,6 +426,30 @@ void ThreadEngine::tick_soon() {
   });
   leave_inbox_to_loop();
   inbox_filled_ = true;
+}
+
+// Where a thread may wait for another it could be in the other's advance(). And a child made by fork() has no thread of
+// the loop.
+std::uint64_t ThreadEngine::clock_moved() noexcept {
+  if (fork_generation_ != util::fork_generation()) return 0;
+  if (EventLoop::on_an_own_thread() || Inside::innermost != nullptr) {
+    tick_soon();
+    return 0;
+  }
+  std::uint64_t ran = 0;
+  {
+    turn_.lock();
+    util::DeferredWakes wakes;
+    const Turn turn(*this, By::loop);
+    run_all_of_inbox();
+    if (!stopped_) run_due_timers(timers_.size());
+    run_all_of_inbox();
+    ran = ran_;
+  }
+  work_off_inbox();
+  loop_->look_again();
+  loop_->drain_user_code();
+  return ran + notified_;
 }
 
 void ThreadEngine::wait_for_timer_descriptor() {

@@ -13,6 +13,7 @@
 //   the loop (timers, handlers, | waits, before all callers;       | the timers or the handler; what has come into
 //   what was posted)            | signals losses meanwhile         | the inbox
 //   a caller of a sibling       | goes on without                  | timers that are late; what has come
+//   a clock that was moved      | waits, after the loop            | what is in the inbox; the timers; what has come
 //
 // A thread that has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there
 // by a thread that found a turn under way that was just ending. After most_tasks_in_a_turn the loop goes on with the
@@ -25,6 +26,7 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -36,6 +38,7 @@
 #include "engine/timer_queue.hpp"
 #include "engine/turn_mutex.hpp"
 #include "util/mutex.hpp"
+#include "util/process.hpp"
 
 namespace dlock::engine {
 
@@ -107,11 +110,13 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   void help_siblings() noexcept DLOCK_EXCLUDES(turn_);
   void be_helped() noexcept DLOCK_EXCLUDES(turn_);
   void tick_soon() DLOCK_EXCLUDES(inbox_mutex_);
+  [[nodiscard]] std::uint64_t clock_moved() noexcept DLOCK_EXCLUDES(turn_);
 
   const std::shared_ptr<EventLoop> loop_;
   const std::shared_ptr<Clock> clock_;
   const Random random_;
   asio::posix::stream_descriptor timer_descriptor_;
+  const std::uint64_t fork_generation_ = util::fork_generation();
   std::shared_ptr<MovedClock> moved_clock_;
 
   TurnMutex turn_;
@@ -119,6 +124,8 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   TimePoint armed_for_ DLOCK_GUARDED_BY(turn_) = TimePoint::max();
   std::deque<Task> batch_ DLOCK_GUARDED_BY(turn_);  // taken out of the inbox, and being run
   std::size_t turns_ DLOCK_GUARDED_BY(turn_) = 0;   // of callers
+  std::uint64_t ran_ DLOCK_GUARDED_BY(turn_) = 0;   // tasks
+  std::atomic<std::uint64_t> notified_{0};          // user code
 
   util::Mutex inbox_mutex_;
   std::deque<Task> inbox_ DLOCK_GUARDED_BY(inbox_mutex_);

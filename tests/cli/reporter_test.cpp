@@ -24,7 +24,7 @@ class ReporterTest : public testing::Test {
   void break_connection(const Failure& why) { reporter.connection({State::reconnecting, why}); }
   void connect() { reporter.connection({State::connected, {}}); }
   void warn(const Failure& why) { reporter.warning({"job", why}); }
-  void renew() { reporter.renewed({"job", FencingToken(1)}); }
+  void renew() { reporter.renewed({"job", FencingToken(1), {}}); }
 
   static std::string said(const std::function<void()>& events) {
     flush_messages();  // of earlier tests
@@ -223,13 +223,13 @@ TEST_F(VerboseReporterTest, SaysWhatHappensInGoodOrder) {
 TEST_F(VerboseReporterTest, SaysThatARenewalCameWhenHalfOfTheLeaseHadPassed) {
   const auto renew_after = [&](std::chrono::seconds pause) {
     now += pause;
-    verbose.renewed({"job", FencingToken(7)});
+    verbose.renewed({"job", FencingToken(7), std::chrono::milliseconds(1500)});
   };
   verbose.acquired({"job", FencingToken(7), {}});
   verbose.expect_renewals(std::chrono::seconds(30));
   EXPECT_EQ(said([&] { renew_after(std::chrono::seconds(10)), renew_after(std::chrono::seconds(15)); }), "");
   EXPECT_EQ(said([&] { renew_after(std::chrono::seconds(16)); }),
-            "dlock: renewed \"job\" late: 16.0 s after the time before, of a lease of 30.0 s\n");
+            "dlock: renewed \"job\" late: 16.0 s after the time before, of a lease of 30.0 s; answered after 1.5 s\n");
 }
 
 TEST_F(VerboseReporterTest, AlsoSaysWhatOthersSay) {

@@ -34,6 +34,10 @@ before_block() { # the one that "block" says
       faketime -f -5m dlock run invoice/4711 -- true
       ;;
     'docs/cli.md:Watch jobs' | 'docs/cli.md:Choose a lock service by measuring') export DLOCK_URL=redis://locks.example.net ;;
+    'docs/migration.md:From an earlier revision of dlock')
+      mkdir src
+      printf 'auto lease = client.lock("a").acquire();\n' > src/job.cpp
+      ;;
     'docs/backends/etcd.md:TLS')
       end_etcd
       start_etcd_with_certificates

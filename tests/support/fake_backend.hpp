@@ -199,7 +199,7 @@ class FakeBackend final : public Backend {
     }
   }
 
-  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*space*/, const std::string& /*name*/,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*kind*/, const std::string& /*name*/,
                                              std::function<void()> changed) override {
     service_->require_task();
     return std::make_unique<FakeWatch>(service_, std::move(changed));

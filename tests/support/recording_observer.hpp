@@ -22,7 +22,10 @@ class RecordingObserver final : public Observer {
     last_released = e;
     note("released " + e.name + (e.confirmed ? "" : " unconfirmed"));
   }
-  void renewed(const RenewedEvent& e) override { note("renewed " + e.name); }
+  void renewed(const RenewedEvent& e) override {
+    last_renewed = e;
+    note("renewed " + e.name);
+  }
   void lost(const LostEvent& e) override {
     last_lost = e;
     note("lost " + e.name);
@@ -47,6 +50,7 @@ class RecordingObserver final : public Observer {
   std::function<void()> on_event;  // runs at every event; may throw
   AcquiredEvent last_acquired;
   ReleasedEvent last_released;
+  RenewedEvent last_renewed;
   LostEvent last_lost;
   WarningEvent last_warning;
 

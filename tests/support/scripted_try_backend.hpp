@@ -43,7 +43,7 @@ class ScriptedTryBackend final : public TryBackend {
     if (on_try) return on_try(std::move(done));
     tries.push_back(std::move(done));
   }
-  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*space*/, const std::string&,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*kind*/, const std::string&,
                                              std::function<void()> changed) override {
     if (!can_watch) return nullptr;
     watches.push_back(changed);

@@ -90,7 +90,7 @@ class SimpleBackend : public TryBackend {
           .grant = {request.name, request.owner, FencingToken(token), valid_until(now, request.lease), request.lease}});
   }
 
-  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*space*/, const std::string& name,
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*kind*/, const std::string& name,
                                              std::function<void()> changed) override {
     // A release may come from another client's thread: pass it on as a task of ours.
     auto alive = std::make_shared<bool>(true);

@@ -40,10 +40,10 @@ bool answers(Kind kind) {
          kind == Kind::probed;
 }
 
-constexpr std::array<std::pair<LockKind, std::string_view>, 4> spaces{{{LockKind::lock, "lock"},
-                                                                       {LockKind::read_write, "read-write"},
-                                                                       {LockKind::semaphore, "semaphore"},
-                                                                       {LockKind::election, "election"}}};
+constexpr std::array<std::pair<LockKind, std::string_view>, 4> kinds{{{LockKind::lock, "lock"},
+                                                                      {LockKind::read_write, "read-write"},
+                                                                      {LockKind::semaphore, "semaphore"},
+                                                                      {LockKind::election, "election"}}};
 constexpr std::string_view shared = "shared";
 
 bool has_limit(Kind kind) {
@@ -182,13 +182,13 @@ std::string_view name_of(Kind kind) noexcept {
 
 std::string_view name_of(LockKind lock_kind) noexcept {
   const auto* const found =
-      std::find_if(spaces.begin(), spaces.end(), [&](const auto& s) { return s.first == lock_kind; });
-  return found == spaces.end() ? std::string_view{} : found->second;
+      std::find_if(kinds.begin(), kinds.end(), [&](const auto& s) { return s.first == lock_kind; });
+  return found == kinds.end() ? std::string_view{} : found->second;
 }
 
 std::optional<LockKind> lock_kind_named(std::string_view name) noexcept {
-  const auto* const found = std::find_if(spaces.begin(), spaces.end(), [&](const auto& s) { return s.second == name; });
-  return found == spaces.end() ? std::nullopt : std::optional(found->first);
+  const auto* const found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& s) { return s.second == name; });
+  return found == kinds.end() ? std::nullopt : std::optional(found->first);
 }
 
 std::string to_line(const Event& event) {

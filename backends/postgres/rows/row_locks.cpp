@@ -184,7 +184,7 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   return {.status = Status::busy, .retry_after = observed_.note(request.name, answer.seen, *answer.lease, now)};
 }
 
-std::unique_ptr<Watch> RowLocks::watch(LockKind /*space*/, const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> RowLocks::watch(LockKind /*kind*/, const std::string& name, std::function<void()> changed) {
   if (services_.options.pooler == Pooler::transaction) return nullptr;
   return wake_ups_.watch(name, std::move(changed));
 }

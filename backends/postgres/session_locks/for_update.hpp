@@ -32,7 +32,7 @@ class ForUpdateLocks final : public Backend {
   void watch_snapshots();
 
   // How many acquires of that name wait in this client, and not in the server.
-  [[nodiscard]] std::size_t waiting_here(LockKind /*space*/, const std::string& name) const {
+  [[nodiscard]] std::size_t waiting_here(LockKind /*kind*/, const std::string& name) const {
     return turns_.outside(name);
   }
 

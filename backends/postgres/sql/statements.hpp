@@ -184,7 +184,7 @@ enum class Queue { in_the_row, none };
                                                   Queue queue = Queue::in_the_row, LockKind kind = LockKind::lock);
 // With strategy=table, for what several may hold: inspect and list answer a row for each of them, and the columns
 //   permits in all, how many this one has, its token
-[[nodiscard]] RowStatements sharing_statements(std::string_view schema, Durability durability, LockKind space);
+[[nodiscard]] RowStatements sharing_statements(std::string_view schema, Durability durability, LockKind kind);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
                                                      AdvisoryKey::KeySpace space, LockKind kind = LockKind::lock,

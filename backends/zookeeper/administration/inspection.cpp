@@ -236,6 +236,25 @@ void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handle
   });
 }
 
+void Inspection::ping(const std::string& name, Backend::Handler<bool> done) {
+  const auto question = Question<bool>::start(*this, std::move(done));
+  const auto look_at = [this, question, lock = subject(LockKind::lock, name)] {
+    if (question->answered()) return;
+    look(lock, max_attempts, Age::of_session, [question](const Result<Sight>& sight) {
+      question->answer(sight.ok() ? Result<bool>(true) : Result<bool>(sight.failure()));
+    });
+  };
+  when_ready(*question, [this, question, look_at] {
+    requests_.children_latest(options_.prefix.empty() ? "/" : space_path(options_.prefix, LockKind::lock),
+                              [question, look_at](const Outcome& outcome, const std::vector<std::string>&) {
+                                if (outcome.problem == Problem::none || outcome.problem == Problem::no_node) {
+                                  return look_at();
+                                }
+                                question->answer(unanswered_question(outcome.failure));
+                              });
+  });
+}
+
 // --- All locks -------------------------------------------------------------------------------------------------------
 
 // The names below the prefix that locks may have.

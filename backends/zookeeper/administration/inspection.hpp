@@ -23,6 +23,8 @@ class Inspection {
   Inspection(Executor& executor, const Options& options, Requests& requests);
   ~Inspection();
 
+  // That the parent of locks may be listed is part of it: a missing node has nothing that could refuse the client.
+  void ping(const std::string& name, Backend::Handler<bool> done);
   void inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done);
   void list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done);
   // Removes the nodes of those who hold it.

@@ -170,10 +170,10 @@ class Backend {
   [[nodiscard]] virtual Capabilities capabilities() const noexcept = 0;
 
   // Another backend for the same locks, with an executor of its own. Where capabilities().immediate, a client spreads
-  // its names over several, so that its threads do not wait for each other. It calls inspect(), list(), break_lock(),
-  // forget(), diagnose() and initialize() only on the first. Any thread, during the lifetime of this backend. nullptr,
-  // the default: there is only this one. Throws Error if it cannot be created; then this backend serves those names,
-  // too.
+  // its names over several, so that its threads do not wait for each other. It calls ping(), inspect(), list(),
+  // break_lock(), forget(), diagnose() and initialize() only on the first. Any thread, during the lifetime of this
+  // backend. nullptr, the default: there is only this one. Throws Error if it cannot be created; then this backend
+  // serves those names, too.
   [[nodiscard]] virtual std::unique_ptr<Backend> another(BackendHost& host) const;
 
   // Starts an acquire. The contention lives until a final report or until the core cancels it.
@@ -203,6 +203,11 @@ class Backend {
   [[nodiscard]] virtual std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                                      std::function<void()> changed);
 
+  // Proves that the service can be used, as far as one exchange can that changes nothing in it: connection, login, and
+  // rights on locks of this name, which need not exist. Must answer within BackendConfig::response_timeout, with the
+  // failure that a try would report. Default: inspect().
+  virtual void ping(const std::string& name, Handler<bool> done);
+
   // Queries and administration. They must answer within BackendConfig::response_timeout. Default: errc::unsupported
   // (diagnose: no findings). The core calls them only for kinds that capabilities() has.
   virtual void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done);
@@ -231,7 +236,7 @@ class Backend {
 
 // For services that keep one text for each owner: the holder, which has no control characters, and with
 // LockKind::election a line feed and the value. set_holder() reads it into what inspect() and list() answer, whose
-// `space` is set. Any thread.
+// `kind` is set. Any thread.
 [[nodiscard]] std::string holder_text(const LockRequest& request);
 void set_holder(LockInfo& info, std::string_view text);
 

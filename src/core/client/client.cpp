@@ -1,17 +1,20 @@
 #include <dlock/client.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "core/client/client_core.hpp"
 #include "core/client/election_impl.hpp"
 #include "core/client/lock_impl.hpp"
 #include "core/client/question.hpp"
+#include "util/event.hpp"
 #include "util/names.hpp"
 
 namespace dlock {
@@ -114,6 +117,30 @@ const std::string& Client::url() const noexcept {
 
 const std::string& Client::holder() const noexcept {
   return core_->context().holder;
+}
+
+void Client::ping(Duration wait, std::string_view name) const {
+  using RealTime = std::chrono::steady_clock;  // waits for answers are in real time
+  require_good_name(name);
+  if (wait < Duration()) throw Error(errc::invalid_argument, "wait: negative or not a number");
+  const auto end =
+      saturating_add(std::chrono::time_point_cast<std::chrono::nanoseconds>(RealTime::now()), wait.value());
+  const auto left = [end] { return std::max<std::chrono::nanoseconds>(end - RealTime::now(), {}); };
+  Failure reason;
+  Backoff backoff{std::chrono::milliseconds(500)};
+  while (true) {
+    const auto answer = detail::ask<bool>(
+        core_->main(), [name = std::string(name)](Backend& backend, auto done) { backend.ping(name, std::move(done)); },
+        std::min(left(), detail::response_limit(core_->context())));
+    if (answer.ok()) return;
+    // An answer that the end of the wait cut off says less than the one before.
+    if (!reason.code || left() > std::chrono::nanoseconds::zero()) reason = answer.failure();
+    if (answer.failure().code != errc::unavailable) throw Error(answer.failure());
+    const auto pause = backoff.next(core_->engine());
+    if (pause >= left()) throw Error(reason);
+    util::Event never;
+    (void)core_->engine().wait(never, pause);
+  }
 }
 
 LockInfo Client::inspect(std::string_view name, LockKind kind) const {

@@ -35,7 +35,7 @@ void complete(ClientOptions& options) {
   require_positive(options.lease, "lease");
   require_positive(options.response_timeout, "response_timeout");
   require_positive(options.connect_timeout, "connect_timeout");
-  require_positive(options.close_timeout, "close_timeout");
+  if (options.close_timeout < Duration()) throw Error(errc::invalid_argument, "close_timeout: must not be negative");
   if (!options.clock) options.clock = boottime_clock();
   if (!options.random) options.random = util::kernel_random_or_derived();
 }

@@ -90,7 +90,7 @@ void Election::start_campaign(const CampaignOptions& options, detail::Completion
   candidate(*impl_, options).start_acquire(Mode::exclusive, acquire_options(options), std::move(handler));
 }
 
-void Election::run(const std::stop_token& stop, CampaignOptions options, const std::function<void(const Lease&)>& f) {
+void Election::run(const std::stop_token& stop, CampaignOptions options, const Leading& f) {
   options.wait = forever;
   options.cancel = stop;
   while (!stop.stop_requested()) {
@@ -98,11 +98,15 @@ void Election::run(const std::stop_token& stop, CampaignOptions options, const s
     const Lease leading = candidate(*impl_, options).acquire(Mode::exclusive, acquire_options(options), failure);
     if (failure.code == errc::cancelled) return;
     if (failure.code) throw Error(failure);
-    f(leading);
+    std::stop_source over;
+    const auto end = [&over] { over.request_stop(); };
+    const std::stop_callback at_stop(stop, end);
+    const std::stop_callback at_loss(leading.ended(), end);
+    f(leading, over.get_token());
   }
 }
 
-void Election::run(const std::stop_token& stop, const std::function<void(const Lease&)>& f) {
+void Election::run(const std::stop_token& stop, const Leading& f) {
   run(stop, {}, f);
 }
 

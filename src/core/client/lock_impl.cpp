@@ -1,6 +1,8 @@
 #include "core/client/lock_impl.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include <dlock/error.hpp>
 
@@ -26,15 +28,25 @@ Lease LockImpl::acquire(Mode mode, const AcquireOptions& options, std::error_cod
   return lease_or_code([&](Failure& failure) { return acquire(mode, options, failure); }, ec);
 }
 
-std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options) const {
+Lease LockImpl::try_once(Mode mode, Duration wait, AcquireOptions options, Failure& failure) const {
+  const std::string_view form = kind == LockKind::election ? "try_campaign"
+                                : mode == Mode::shared     ? "try_acquire_shared"
+                                                           : "try_acquire";
+  if (auto why = problem_with_wait(wait, options, form)) {
+    failure = *std::move(why);
+    return {};
+  }
   options.wait = wait;
-  return lease_unless_busy([&](Failure& failure) { return acquire(mode, options, failure); });
+  return acquire(mode, options, failure);
+}
+
+std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options) const {
+  return lease_unless_busy([&](Failure& failure) { return try_once(mode, wait, std::move(options), failure); });
 }
 
 std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options,
                                                std::error_code& ec) const {
-  options.wait = wait;
-  return lease_unless_busy([&](Failure& failure) { return acquire(mode, options, failure); }, ec);
+  return lease_unless_busy([&](Failure& failure) { return try_once(mode, wait, std::move(options), failure); }, ec);
 }
 
 void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const {
@@ -60,7 +72,9 @@ void LockImpl::lock(Mode mode) {
 
 bool LockImpl::try_lock_within(Mode mode, Duration wait) {
   if (mine().held()) return false;
-  return leases_.try_enter([&] { return try_acquire_for(mode, std::max(wait, Duration()), defaults.get()); }, mode);
+  auto options = defaults.get();
+  options.wait = std::max(wait, Duration());
+  return leases_.try_enter([&] { return try_acquire_for(mode, options.wait, options); }, mode);
 }
 
 void LockImpl::unlock(Mode mode) noexcept {

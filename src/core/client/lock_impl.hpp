@@ -41,6 +41,8 @@ class LockImpl : public LockPlace {
   DefaultOptions defaults;
 
  private:
+  [[nodiscard]] Lease try_once(Mode mode, Duration wait, AcquireOptions options, Failure& failure) const;
+
   ThreadLeases leases_;
 };
 

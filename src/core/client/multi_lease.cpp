@@ -68,8 +68,14 @@ bool MultiLeaseState::must_not_block() const noexcept {
                              [](const LockPlace& place) { return place.shard->context().engine->must_not_block(); });
 }
 
-bool MultiLeaseState::begin_release(bool may_wait_for_turn) noexcept {
+bool MultiLeaseState::mark_released() noexcept {
   if (released_.exchange(true)) return false;
+  ended_.request_stop();
+  return true;
+}
+
+bool MultiLeaseState::begin_release(bool may_wait_for_turn) noexcept {
+  if (!mark_released()) return false;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     const auto& lease = LeaseState::of(leases_[i]);
     if (!lease) continue;
@@ -105,7 +111,6 @@ class MultiLeaseState::WaitInAll {
 };
 
 Failure MultiLeaseState::await_release(bool& ours) {
-  const bool may_wait = !must_not_block();
   WaitInAll all;
   Failure first;
   ours = true;
@@ -115,8 +120,6 @@ Failure MultiLeaseState::await_release(bool& ours) {
     bool was_ours = false;
     if (!begun_[i]) {
       // It was lost, or has been released already.
-    } else if (!may_wait && !lease.release_ended().is_set()) {
-      failure = would_deadlock();
     } else if (!all.wait(lease, response_limit(lease.shard().context()))) {
       failure = {errc::unavailable, "the release of lock \"" + lease.name() + "\" was not confirmed in time"};
     } else {
@@ -135,7 +138,8 @@ void MultiLeaseState::let_go() noexcept {
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     if (!begun_[i]) continue;
     LeaseState& lease = *LeaseState::of(leases_[i]);
-    (void)all.wait(lease, lease.shard().context().close_timeout);
+    const auto limit = lease.shard().context().close_timeout;
+    if (limit > std::chrono::nanoseconds::zero()) (void)all.wait(lease, limit);
   }
 }
 
@@ -174,7 +178,7 @@ class MultiLeaseState::Ending {
 void MultiLeaseState::release_and_call(Completion<bool> handler) {
   const auto ending = std::make_shared<Ending>(leases_.size() + 1, std::move(handler));
   const Shard& first = *locks_->places.front().shard;
-  if (released_.exchange(true)) {
+  if (!mark_released()) {
     for (std::size_t i = 0; i <= leases_.size(); ++i) ending->end_part(first, {}, false);
     return;
   }
@@ -190,6 +194,13 @@ void MultiLeaseState::release_and_call(Completion<bool> handler) {
     if (!begun) ending->end_part(first, {}, false);
   }
   ending->end_part(first, {}, true);
+}
+
+void MultiLeaseState::release_in_background() noexcept {
+  if (!mark_released()) return;
+  for (const std::size_t i : std::views::reverse(locks_->order)) {
+    LeaseState::release_in_background(LeaseState::of(leases_[i]));
+  }
 }
 
 }  // namespace detail
@@ -218,14 +229,30 @@ TimePoint MultiLease::valid_until() const noexcept {
   return std::ranges::min(state_->leases() | std::views::transform(&Lease::valid_until));
 }
 
+std::chrono::nanoseconds MultiLease::remaining() const noexcept {
+  if (!state_) return std::chrono::nanoseconds::zero();
+  return std::ranges::min(state_->leases() | std::views::transform(&Lease::remaining));
+}
+
 std::stop_token MultiLease::lost() const {
   const auto state = state_;  // a callback may destroy this lease
   return state ? state->look_for_loss() : std::stop_token();
 }
 
+std::stop_token MultiLease::ended() const {
+  const auto state = state_;
+  if (!state) return {};
+  (void)state->look_for_loss();
+  return state->ended_token();
+}
+
 bool MultiLease::release() {
   const auto state = state_;  // a handler may destroy this lease
-  if (!state || !state->begin_release(true)) return false;
+  if (!state) return false;
+  if (state->must_not_block() && std::ranges::any_of(state->leases(), &Lease::held)) {
+    throw Error(detail::would_deadlock());
+  }
+  if (!state->begin_release(true)) return false;
   bool ours = false;
   if (const Failure failure = state->await_release(ours); failure.code) throw Error(failure);
   return ours;
@@ -241,6 +268,11 @@ bool MultiLease::release(std::error_code& ec) noexcept {
     ec = std::make_error_code(std::errc::not_enough_memory);
   }
   return false;
+}
+
+void MultiLease::release_in_background() noexcept {
+  const auto state = state_;
+  if (state) state->release_in_background();
 }
 
 void MultiLease::start_release(detail::Completion<bool> handler) {

@@ -48,8 +48,12 @@ class MultiLeaseState {
   [[nodiscard]] const LockPlaces& locks() const noexcept { return *locks_; }
   [[nodiscard]] const std::vector<Lease>& leases() const noexcept { return leases_; }
   [[nodiscard]] bool held() const noexcept;
+  // Whether this is the engine thread of one of the clients, where nothing may wait, for another client neither.
+  [[nodiscard]] bool must_not_block() const noexcept;
   // Looks for losses that are not signalled yet.
   [[nodiscard]] std::stop_token look_for_loss() const;
+  // Fires with that, or when all are given back.
+  [[nodiscard]] std::stop_token ended_token() const noexcept { return ended_.get_token(); }
 
   // Gives back all that are there, in reverse order, without waiting for the services. The first call answers true and
   // does it.
@@ -61,18 +65,26 @@ class MultiLeaseState {
   void let_go() noexcept;
   // The same as a whole without waiting; the handler runs exactly once.
   void release_and_call(Completion<bool> handler);
+  // The same; the clients' observers are told of failures.
+  void release_in_background() noexcept;
 
  private:
   class WaitInAll;
   class Ending;
+  struct End {
+    void operator()() noexcept { source.request_stop(); }
+    std::stop_source& source;
+  };
 
-  // Whether this is the engine thread of one of the clients, where nothing may wait, for another client neither.
-  [[nodiscard]] bool must_not_block() const noexcept;
+  // Whether it was this call.
+  [[nodiscard]] bool mark_released() noexcept;
 
   const std::shared_ptr<const LockPlaces> locks_;
   std::vector<Lease> leases_;  // as named; empty where there is none yet
   std::vector<bool> begun_;    // whose release we began
   std::stop_source lost_;
+  std::stop_source ended_;
+  const std::stop_callback<End> end_at_loss_{lost_.get_token(), End{ended_}};
   std::atomic<bool> released_{false};
 };
 

@@ -23,6 +23,7 @@ MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failur
     return MultiLease();
   };
   if (auto why = attempt.problem()) return fail(*std::move(why));
+  if (attempt.leases()->must_not_block()) return fail(would_deadlock());
   if (attempt.may_try_all()) {
     const auto all = attempt.all(nullptr);
     const Failure why = all->run();
@@ -42,6 +43,15 @@ MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failur
   if (auto why = attempt.loss()) return fail(*std::move(why));
   attempt.end();
   return MultiLeaseState::make_lease(attempt.take_leases());
+}
+
+MultiLease MultiLockImpl::try_once(Duration wait, AcquireOptions options, Failure& failure) const {
+  if (auto why = problem_with_wait(wait, options)) {
+    failure = *std::move(why);
+    return {};
+  }
+  options.wait = wait;
+  return acquire(options, failure);
 }
 
 }  // namespace detail
@@ -78,13 +88,13 @@ std::optional<MultiLease> MultiLock::try_acquire(AcquireOptions options, std::er
 }
 
 std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options) {
-  options.wait = wait;
-  return detail::lease_unless_busy([&](Failure& failure) { return impl_->acquire(options, failure); });
+  return detail::lease_unless_busy(
+      [&](Failure& failure) { return impl_->try_once(wait, std::move(options), failure); });
 }
 
 std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
-  options.wait = wait;
-  return detail::lease_unless_busy([&](Failure& failure) { return impl_->acquire(options, failure); }, ec);
+  return detail::lease_unless_busy([&](Failure& failure) { return impl_->try_once(wait, std::move(options), failure); },
+                                   ec);
 }
 
 void MultiLock::start_acquire(const AcquireOptions& options, detail::Completion<MultiLease> handler) {
@@ -107,7 +117,9 @@ bool MultiLock::try_lock() & {
 
 bool MultiLock::try_lock_within(Duration wait) {
   if (impl_->leases.mine().held()) return false;
-  return impl_->leases.try_enter([&] { return try_acquire_for(std::max(wait, Duration()), impl_->defaults.get()); });
+  auto options = impl_->defaults.get();
+  options.wait = std::max(wait, Duration());
+  return impl_->leases.try_enter([&] { return try_acquire_for(options.wait, options); });
 }
 
 void MultiLock::unlock() noexcept {

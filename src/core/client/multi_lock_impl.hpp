@@ -20,6 +20,8 @@ class MultiLockImpl {
 
   // Waits for the end of an acquire. An empty lease means that `failure` has a code.
   [[nodiscard]] MultiLease acquire(const AcquireOptions& options, Failure& failure) const;
+  // The same for a try that waits for so long.
+  [[nodiscard]] MultiLease try_once(Duration wait, AcquireOptions options, Failure& failure) const;
 
   const std::shared_ptr<const LockPlaces> locks;
   BasicThreadLeases<MultiLease> leases;

@@ -3,11 +3,26 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include <dlock/error.hpp>
+#include <dlock/options.hpp>
 
 namespace dlock::detail {
+
+// Why a try that waits for so long, zero or the argument of its _for form, refuses these options: they have another
+// wait. `form` is its name without "_for".
+[[nodiscard]] inline std::optional<Failure> problem_with_wait(Duration wait, const AcquireOptions& options,
+                                                              std::string_view form = "try_acquire") {
+  if (options.wait == wait || options.wait == forever) return std::nullopt;
+  const std::string name(form);
+  return Failure{errc::invalid_argument,
+                 wait == Duration() ? "wait: " + name + "() does not wait; use " + name + "_for() or " +
+                                          name.substr(std::string_view("try_").size()) + "()"
+                                    : "wait: " + name + "_for() waits for its argument; the options say otherwise"};
+}
 
 template <class Acquire>
 auto lease_or_throw(Acquire acquire) {

@@ -1,6 +1,7 @@
 // Asks a backend something and waits for the answer.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,14 +16,16 @@
 
 namespace dlock::detail {
 
-// question(backend, done) runs as a task. Blocks for at most response_limit(). The shard is the client's first.
+// question(backend, done) runs as a task. Blocks for at most `limit`, by default response_limit(). The shard is the
+// client's first.
 template <class T, class Question>
-[[nodiscard]] Result<T> ask(const std::shared_ptr<Shard>& shard, Question question) {
+[[nodiscard]] Result<T> ask(const std::shared_ptr<Shard>& shard, Question question, std::chrono::nanoseconds limit) {
   struct Answer {
     util::Event arrived;
     std::optional<Result<T>> result;
   };
   if (shard->context().foreign_process()) return failures::closed();
+  if (shard->engine().must_not_block()) return shard->closing() ? failures::closed() : would_deadlock();
   const auto answer = std::make_shared<Answer>();
   const Backend::Handler<T> done = [answer](Result<T> result) {
     answer->result = std::move(result);
@@ -36,11 +39,14 @@ template <class T, class Question>
     }
   });
   if (!accepted) return failures::closed();
-  if (!answer->arrived.is_set() && shard->engine().must_not_block()) return would_deadlock();
-  if (!shard->engine().wait(answer->arrived, response_limit(shard->context()))) {
+  if (!shard->engine().wait(answer->arrived, limit)) {
     return Failure{errc::unavailable, "the service did not answer in time"};
   }
   return *std::move(answer->result);
+}
+template <class T, class Question>
+[[nodiscard]] Result<T> ask(const std::shared_ptr<Shard>& shard, Question question) {
+  return ask<T>(shard, std::move(question), response_limit(shard->context()));
 }
 
 // The value, or Error.

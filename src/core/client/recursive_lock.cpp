@@ -24,7 +24,9 @@ class RecursiveLock::Impl {
   // True when this thread holds the lock afterwards.
   bool try_enter(Duration wait) {
     if (enter_again()) return true;
-    return leases_.try_enter([&] { return lock_.try_acquire_for(std::max(wait, Duration()), lock_.defaults()); });
+    auto options = lock_.defaults();
+    options.wait = std::max(wait, Duration());
+    return leases_.try_enter([&] { return lock_.try_acquire_for(options.wait, options); });
   }
 
   void leave() noexcept {

@@ -57,14 +57,12 @@ void Acquisition::begin(engine::IfBusy if_busy) {
 }
 
 Failure Acquisition::run() {
-  begin(shard_->if_busy());
-  if (!ended_.is_set()) {
-    if (shard_->engine().must_not_block()) {
-      cancel();
-      return would_deadlock();
-    }
-    shard_->engine().wait(ended_);
+  if (shard_->engine().must_not_block()) {
+    if (auto why = problem()) return *std::move(why);
+    return shard_->closing() ? failures::closed() : would_deadlock();
   }
+  begin(shard_->if_busy());
+  shard_->engine().wait(ended_);
   return std::move(failure_);
 }
 

@@ -83,6 +83,7 @@ void HeldLease::follow(LeaseKeeper::Step step) {
 }
 
 void HeldLease::renew() {
+  renewal_sent_ = shard_.executor().now();  // one at a time is in flight
   // The answer may come after the lease was released or the client closed.
   shard_.backend().renew(state_.grant(),
                          [weak = shard_.weak_from_this(), owner = state_.owner()](const RenewOutcome& outcome) {
@@ -101,8 +102,8 @@ void HeldLease::renewal_ended(const RenewOutcome& outcome) {
         warned_of_.clear();
         add(shard_.counters().renewed);
         if (shard_.notifier().observed()) {
-          shard_.notifier().tell(
-              [event = RenewedEvent{state_.name(), state_.token()}](Observer& observer) { observer.renewed(event); });
+          shard_.notifier().tell([event = RenewedEvent{state_.name(), state_.token(), now - renewal_sent_}](
+                                     Observer& observer) { observer.renewed(event); });
         }
       }
       follow(step);

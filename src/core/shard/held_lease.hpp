@@ -47,6 +47,7 @@ class HeldLease {
   LeaseKeeper keeper_;
   Timer timer_;
   const TimePoint fixed_end_;
+  TimePoint renewal_sent_;
   std::vector<std::error_code> warned_of_;  // since the last renewal
   bool lost_ = false;
   bool in_backend_ = true;

@@ -1,5 +1,6 @@
 #include <dlock/lease.hpp>
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -23,6 +24,7 @@ bool begin_release(const std::shared_ptr<detail::LeaseState>& state) noexcept {
 void let_go(const std::shared_ptr<detail::LeaseState>& state) noexcept {
   if (!state || state->phase() == detail::LeaseState::Phase::gone || !begin_release(state)) return;
   const detail::ClientContext& context = state->shard().context();
+  if (context.close_timeout == std::chrono::nanoseconds::zero()) return;
   if (state->release_ended().is_set() || context.engine->must_not_block()) return;
   context.engine->wait(state->release_ended(), context.close_timeout);
 }
@@ -54,19 +56,31 @@ FencingToken Lease::token() const noexcept {
   return state_ ? state_->token() : FencingToken();
 }
 
+std::chrono::nanoseconds Lease::remaining() const noexcept {
+  return state_ ? state_->remaining() : std::chrono::nanoseconds::zero();
+}
+
 std::stop_token Lease::lost() const {
-  if (!state_) return {};
   const auto state = state_;  // a callback may destroy this lease
-  if (state->expired() && !state->foreign_process()) (void)state->mark_lost();
-  state->fire_lost();  // the engine may not have come to it yet
+  if (!state) return {};
+  state->look_for_loss();
   return state->lost_token();
+}
+
+std::stop_token Lease::ended() const {
+  const auto state = state_;
+  if (!state) return {};
+  state->look_for_loss();
+  return state->ended_token();
 }
 
 bool Lease::release() {
   const auto state = state_;  // a handler may destroy this lease
-  if (!state || !begin_release(state)) return false;
+  if (!state) return false;
   const detail::ClientContext& context = state->shard().context();
-  if (!detail::block_until(context, state->release_ended(), detail::response_limit(context))) {
+  if (state->held() && context.engine->must_not_block()) throw Error(detail::would_deadlock());
+  if (!begin_release(state)) return false;
+  if (!context.engine->wait(state->release_ended(), detail::response_limit(context))) {
     throw Error(errc::unavailable, "the release of " + state->described() + " was not confirmed in time");
   }
   if (state->release_failure().code) throw Error(state->release_failure());
@@ -83,6 +97,11 @@ bool Lease::release(std::error_code& ec) noexcept {
     ec = std::make_error_code(std::errc::not_enough_memory);
   }
   return false;
+}
+
+void Lease::release_in_background() noexcept {
+  const auto state = state_;
+  if (state) detail::LeaseState::release_in_background(state);
 }
 
 void Lease::start_release(detail::Completion<bool> handler) {

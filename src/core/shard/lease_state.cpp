@@ -1,5 +1,6 @@
 #include "core/shard/lease_state.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -22,6 +23,13 @@ bool LeaseState::held() noexcept {
   return false;
 }
 
+std::chrono::nanoseconds LeaseState::remaining() noexcept {
+  if (!held()) return std::chrono::nanoseconds::zero();
+  const TimePoint end = valid_until();
+  if (end == TimePoint::max()) return std::chrono::nanoseconds::max();
+  return std::max(end - shard_->context().clock->now(), std::chrono::nanoseconds::zero());
+}
+
 bool LeaseState::expired() const noexcept {
   return shard_->context().clock->now() >= valid_until();
 }
@@ -31,10 +39,16 @@ bool LeaseState::foreign_process() const noexcept {
 }
 
 // Of a loss and a join() at the same time, the second to look sees both.
-void LeaseState::fire_lost() {
+void LeaseState::fire_lost() noexcept {
   if (phase_.load() != Phase::lost) return;
-  lost_.request_stop();
+  lost_.fire();
+  ended_.fire();
   if (joined_.load()) signal_of_all_.request_stop();
+}
+
+void LeaseState::look_for_loss() noexcept {
+  if (expired() && !foreign_process()) (void)mark_lost();
+  fire_lost();  // the engine may not have come to it yet
 }
 
 void LeaseState::join(std::stop_source signal_of_all) {
@@ -43,23 +57,33 @@ void LeaseState::join(std::stop_source signal_of_all) {
   fire_lost();
 }
 
+void LeaseState::release_in_background(const std::shared_ptr<LeaseState>& state) noexcept {
+  const auto tell = [&state = *state](const Failure& failure, bool /*was_ours*/) {
+    if (failure.code) state.shard().warn({state.name(), failure});
+  };
+  (void)release(state, tell, engine::IfBusy::leave_task);
+}
+
 bool LeaseState::release_and_tell(const std::shared_ptr<LeaseState>& state, engine::IfBusy if_busy) noexcept {
   return release(
       state, [&state = *state](Failure failure, bool was_ours) { state.end_release(std::move(failure), was_ours); },
       if_busy);
 }
 
-bool LeaseState::release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done,
-                         engine::IfBusy if_busy) noexcept {
+// A copy of the pointer: a stop callback may destroy the lease.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+bool LeaseState::release(std::shared_ptr<LeaseState> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept {
   if (state->foreign_process()) return false;
   if (state->expired()) (void)state->mark_lost();
   const bool ours = state->leave_held(Phase::giving_back);
   if (ours) {
     state->release_done_ = std::move(done);
+    state->ended_.fire();  // before another owner can enter
     state->phase_.store(Phase::given_back, std::memory_order_release);
   } else if (state->phase() == Phase::gone || state->phase() == Phase::giving_back) {
     return false;
   }
+  state->fire_lost();
   // Also where it was given back before: there may have been no memory then.
   bool accepted = true;
   try {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "core/shard/failures.hpp"
 #include "core/shard/held_lease.hpp"
+#include "core/shard/stop_signal.hpp"
 #include "engine/engine.hpp"
 #include "util/event.hpp"
 
@@ -57,18 +59,23 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   // Answers whether it was this call that changed the phase.
   bool mark_lost() noexcept { return leave_held(Phase::lost); }
 
+  [[nodiscard]] std::chrono::nanoseconds remaining() noexcept;
   // Runs stop callbacks on this thread, if it was lost.
-  void fire_lost();
-  [[nodiscard]] std::stop_token lost_token() const noexcept { return lost_.get_token(); }
+  void fire_lost() noexcept;
+  // The same, also where nobody has noticed the loss yet.
+  void look_for_loss() noexcept;
+  [[nodiscard]] std::stop_token lost_token() { return lost_.token(); }
+  [[nodiscard]] std::stop_token ended_token() { return ended_.token(); }
   // One of several leases: its loss fires their signal, too. At most one call.
   void join(std::stop_source signal_of_all);
 
-  // Gives it back. True: `done` runs exactly once, as a task, or right here if the client is closed. False: it was lost
-  // or given back before, and `done` does not run. Never fails when memory is short: what cannot be left to the engine
-  // now is done by the task that comes upon it.
-  static bool release(const std::shared_ptr<LeaseState>& state, ReleaseCompletion done,
-                      engine::IfBusy if_busy) noexcept;
+  // Gives it back, after ended_token() has fired on this thread. True: `done` runs exactly once, as a task, or right
+  // here if the client is closed. False: it was lost or given back before, and `done` does not run. Never fails when
+  // memory is short: what cannot be left to the engine now is done by the task that comes upon it.
+  static bool release(std::shared_ptr<LeaseState> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
 
+  // The same where nobody waits: the observer is told of a failure.
+  static void release_in_background(const std::shared_ptr<LeaseState>& state) noexcept;
   // The same for a caller that waits: true where release_ended() will be set.
   static bool release_and_tell(const std::shared_ptr<LeaseState>& state, engine::IfBusy if_busy) noexcept;
   // For a release() with a completion that calls end_release(): what came of it, once this is set.
@@ -112,7 +119,8 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   const TimePoint granted_at_;
   std::atomic<TimePoint> valid_until_;  // grant_'s, for the program
   std::atomic<Phase> phase_{Phase::held};
-  std::stop_source lost_;
+  StopSignal lost_;
+  StopSignal ended_;
   std::stop_source signal_of_all_{std::nostopstate};  // written once, before joined_
   std::atomic<bool> joined_{false};
 

@@ -1,6 +1,7 @@
 #include <dlock/spi/backend.hpp>
 
 #include <string>
+#include <utility>
 
 #include "util/names.hpp"
 
@@ -14,7 +15,7 @@ Failure unsupported(const Backend& backend, const char* what) {
 
 }  // namespace
 
-std::unique_ptr<Watch> Backend::watch(LockKind /*space*/, const std::string& /*name*/,
+std::unique_ptr<Watch> Backend::watch(LockKind /*kind*/, const std::string& /*name*/,
                                       std::function<void()> /*changed*/) {
   return nullptr;
 }
@@ -54,15 +55,21 @@ Failure unanswered_question(Failure why) {
   return why;
 }
 
-void Backend::inspect(LockKind /*space*/, const std::string& /*name*/, Handler<LockInfo> done) {
+void Backend::ping(const std::string& name, Handler<bool> done) {
+  inspect(LockKind::lock, name, [done = std::move(done)](const Result<LockInfo>& info) {
+    done(info.ok() ? Result<bool>(true) : Result<bool>(info.failure()));
+  });
+}
+
+void Backend::inspect(LockKind /*kind*/, const std::string& /*name*/, Handler<LockInfo> done) {
   done(unsupported(*this, "inspect a lock"));
 }
 
-void Backend::list(LockKind /*space*/, Handler<std::vector<LockInfo>> done) {
+void Backend::list(LockKind /*kind*/, Handler<std::vector<LockInfo>> done) {
   done(unsupported(*this, "list its locks"));
 }
 
-void Backend::break_lock(LockKind /*space*/, const std::string& /*name*/, Handler<bool> done) {
+void Backend::break_lock(LockKind /*kind*/, const std::string& /*name*/, Handler<bool> done) {
   done(unsupported(*this, "break a lock"));
 }
 

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include <dlock/duration.hpp>
@@ -16,6 +17,9 @@ LeaseClock::time_point LeaseClock::now() noexcept {
 }
 
 namespace {
+
+// Timers that arm each other for the same instant would go on for ever.
+constexpr int most_rounds = 1000;
 
 class BoottimeClock final : public Clock {
  public:
@@ -59,8 +63,16 @@ void ManualClock::advance(std::chrono::nanoseconds by) {
     wall_ = saturating_add(wall_, by);
     listeners = listeners_;
   }
-  for (const auto& weak : listeners) {
-    if (const auto listener = weak.lock()) listener->clock_moved();
+  // What one runs may give work to another that has been called before. All are idle once a whole round of calls has
+  // found that none has run anything since the round before.
+  std::vector<std::uint64_t> before(listeners.size());
+  for (int round = 0; round < most_rounds; ++round) {
+    std::vector<std::uint64_t> ran(listeners.size());
+    for (std::size_t i = 0; i < listeners.size(); ++i) {
+      if (const auto listener = listeners[i].lock()) ran[i] = listener->clock_moved();
+    }
+    if (ran == before) return;
+    before = std::move(ran);
   }
 }
 

@@ -37,10 +37,15 @@ std::string decode(std::string_view text, const std::string& part) {
   return *std::move(decoded);
 }
 
-bool may_be_secret(std::string_view key) {
-  std::string lower(key);
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+bool may_be_secret(std::string_view key) {
+  const std::string lower = lower_case(key);
   if (lower.ends_with("file")) return false;  // its name is not secret
   return lower == "auth" || lower.find("pass") != std::string::npos || lower.find("secret") != std::string::npos;
 }
@@ -61,14 +66,27 @@ std::optional<std::string_view> cut(std::string_view& text, char delimiter) {
   return rest;
 }
 
+// Text without "://". Shows only what is written like a scheme: the rest may be a password.
+[[noreturn]] void refuse_without_scheme(std::string_view text) {
+  const std::string expected = "; expected something like file:///run/lock/myapp or redis://host";
+  const std::size_t end = text.find_first_of(":/");
+  const std::string scheme = lower_case(text.substr(0, end));
+  if (end != std::string_view::npos && util::is_scheme(scheme)) {
+    const std::string_view rest = text.substr(end);
+    if (rest.starts_with("//")) refuse("':' is missing between \"" + scheme + "\" and \"//\"" + expected);
+    const std::size_t port_end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
+    const bool has_port = port_end > 1 && (port_end == rest.size() ||
+                                           std::string_view("/,?").find(rest[port_end]) != std::string_view::npos);
+    if (rest.front() == ':' && !has_port) refuse("\"" + scheme + ":\" is not followed by \"//\"" + expected);
+  }
+  refuse("no scheme" + expected);
+}
+
 std::string parse_scheme(std::string_view text) {
   const std::size_t colon = text.find("://");
-  if (colon == std::string_view::npos) {
-    refuse("no scheme; expected something like file:///run/lock/myapp or redis://host");
-  }
-  std::string scheme(text.substr(0, colon));
-  std::transform(scheme.begin(), scheme.end(), scheme.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (colon == std::string_view::npos) refuse_without_scheme(text);
+  const std::string scheme = lower_case(text.substr(0, colon));
+  if (scheme.empty()) refuse("no scheme before \"://\"");
   if (!util::is_scheme(scheme)) refuse("malformed scheme");  // not quoted: it could be anything, a password included
   return scheme;
 }

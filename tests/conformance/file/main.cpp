@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
                             .make = [] { return std::make_unique<conformance::FileFixture>(); },
                             .client_tests = false,
                             .kinds = {dlock::LockKind::lock, dlock::LockKind::read_write, dlock::LockKind::semaphore,
-                                       dlock::LockKind::election},
+                                      dlock::LockKind::election},
                             .untested = std::vector<std::string>()});
   return conformance::run(argc, argv);
 }

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
                               .make = [strategy] { return std::make_unique<conformance::MemoryFixture>(strategy); },
                               .client_tests = strategy == "queue",
                               .kinds = {dlock::LockKind::lock, dlock::LockKind::read_write, dlock::LockKind::semaphore,
-                                         dlock::LockKind::election},
+                                        dlock::LockKind::election},
                               .untested = std::vector<std::string>()});
   }
   return conformance::run(argc, argv);

@@ -195,7 +195,9 @@ TEST_P(Contract, C08_AQuestionToAStalledServiceEnds) {
   const TimePoint start = now();
   EXPECT_THROW((void)asking.inspect(name(), kind().kind), Error);
   expect_within(impatience, start, "a question to a stalled service");
+  EXPECT_THROW(asking.ping(impatience), Error);
   fixture().resume();
+  EXPECT_NO_THROW(asking.ping(guard()));
 }
 
 TEST_P(Contract, C08_AnUnlimitedWaitSurvivesABrokenConnection) {

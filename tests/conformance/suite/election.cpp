@@ -73,7 +73,7 @@ TEST_P(ElectionContract, C01_RunNeverOverlapsAndEndsWhenItIsStopped) {
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&, i] {
         Election election = (i % 2 == 0 ? first : second).make_election(name());
-        election.run(stop.get_token(), [&](const Lease& lease) {
+        election.run(stop.get_token(), [&](const Lease& lease, const std::stop_token& /*over*/) {
           if (inside.fetch_add(1) != 0 || !lease.held()) wrong.fetch_add(1);
           std::this_thread::yield();
           inside.fetch_sub(1);
@@ -96,11 +96,11 @@ TEST_P(ElectionContract, C03_WhoLosesTheLeadIsAskedToStopAndCampaignsAgain) {
   Event led;
   std::stop_source stop;
   const Thread candidate([&] {
-    election.run(stop.get_token(), {.value = "a", .lease = lease()}, [&](const Lease& lease) {
-      const LossEvent loss(lease);
+    election.run(stop.get_token(), {.value = "a", .lease = lease()}, [&](const Lease&, const std::stop_token& over) {
+      Event ended;
+      const std::stop_callback on_end(over, [&] { ended.set(); });
       led.set();
-      while (!stop.stop_requested() && !loss.event().wait_for(1ms)) {
-      }
+      ended.wait("a leader that lost the lead, or was stopped, is not told to end");
     });
   });
   led.wait("a candidate does not lead");

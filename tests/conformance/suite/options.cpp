@@ -86,6 +86,20 @@ TEST_P(Contract, C09_WhatTheBackendCannotDoIsUnsupported) {
   EXPECT_NO_THROW((void)asked.diagnose());
 }
 
+TEST_P(ClientContract, C06_APingSucceedsAndLeavesNothing) {
+  DLOCK_APPLIES_IF(caps().can_inspect, "the backend does not answer questions");
+  const Client& asking = client();
+  asking.ping(guard(), name());
+  if (caps().can_list) {
+    for (const LockInfo& known : asking.list()) EXPECT_NE(known.name, name());
+  }
+  await_no_residue(name());
+  EXPECT_TRUE(is_free(name()));
+  const Lease held = lock_of(client()).acquire({.wait = guard()});
+  asking.ping(guard(), name());
+  EXPECT_TRUE(held.held());
+}
+
 TEST_P(Contract, C09_BreakingALockSaysWhetherItWasHeld) {
   DLOCK_APPLIES_IF(caps().can_break, "the backend cannot break locks");
   Client& breaker = client();

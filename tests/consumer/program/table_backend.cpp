@@ -38,7 +38,7 @@ void TableBackend::try_acquire(const dlock::LockRequest& request, TryHandler don
                   .lease = request.lease}});
 }
 
-std::unique_ptr<dlock::Watch> TableBackend::watch(dlock::LockKind /*space*/, const std::string& name,
+std::unique_ptr<dlock::Watch> TableBackend::watch(dlock::LockKind /*kind*/, const std::string& name,
                                                   std::function<void()> changed) {
   return std::make_unique<Interest>(*this, name, std::move(changed));
 }

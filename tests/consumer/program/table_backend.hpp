@@ -16,7 +16,7 @@ class TableBackend final : public dlock::TryBackend {
 
   [[nodiscard]] dlock::Capabilities capabilities() const noexcept override;
   void try_acquire(const dlock::LockRequest& request, TryHandler done) override;
-  [[nodiscard]] std::unique_ptr<dlock::Watch> watch(dlock::LockKind /*space*/, const std::string& name,
+  [[nodiscard]] std::unique_ptr<dlock::Watch> watch(dlock::LockKind /*kind*/, const std::string& name,
                                                     std::function<void()> changed) override;
   void renew(const dlock::Grant& grant, RenewHandler done) override;
   void release(const dlock::Grant& grant, ReleaseHandler done) override;

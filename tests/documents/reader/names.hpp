@@ -6,6 +6,7 @@
 #include <cassert>
 #include <chrono>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,11 +42,13 @@ extern std::stop_token stop, stop_token;
 extern asio::io_context io;
 
 void work(const dlock::Lease&);
+void work(const dlock::Lease&, const std::stop_token&);
 void work(const dlock::MultiLease&);
 bool work_left();
 void step(dlock::FencingToken);
 void schedule(dlock::FencingToken);
 void long_work(const std::stop_token&);
+void wait_for_work(const std::stop_token&);
 void show(const std::optional<dlock::Leader>&);
 void report(const std::string&);
 

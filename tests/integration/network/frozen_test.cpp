@@ -96,6 +96,33 @@ TEST_P(FrozenTest, AReleaseEndsInTimeAndIsCarriedOutLater) {
   expect_free_and_clean("frozen");
 }
 
+TEST_P(FrozenTest, WithoutACloseTimeoutNothingWaitsForIt) {
+  ClientOptions options = impatient(service_kind().short_lease);
+  options.close_timeout = 0s;
+  std::optional<Client> client(steady(options));
+  std::vector<Lease> leases;
+  // With the default timeout they would take longer than far_too_long.
+  for (int i = 0; i < 10; ++i) leases.push_back(client->make_lock("frozen" + std::to_string(i)).acquire());
+  service.freeze();
+  const auto start = std::chrono::steady_clock::now();
+  leases.clear();
+  client.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  service.thaw();
+  expect_free_and_clean("frozen9");
+}
+
+TEST_P(FrozenTest, WithoutACloseTimeoutALeaseIsReleasedLater) {
+  ClientOptions options = impatient();
+  options.close_timeout = 0s;
+  const Client client = steady(options);
+  std::optional<Lease> lease = client.make_lock("frozen").acquire();
+  service.freeze();
+  lease.reset();
+  service.thaw();
+  expect_free_and_clean("frozen");
+}
+
 TEST_P(FrozenTest, AHolderIsToldOfTheLossWithoutTheServer) {
   const Client client = steady({.lease = service_kind().short_lease});
   DistributedLock lock = client.make_lock("frozen");

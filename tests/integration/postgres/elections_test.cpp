@@ -49,13 +49,13 @@ class ElectionBackend final : public Backend {
     EXPECT_EQ(grant.kind, LockKind::election);
     backend_.release(grant, std::move(done));
   }
-  void inspect(LockKind /*space*/, const std::string& name, Handler<LockInfo> done) override {
+  void inspect(LockKind /*kind*/, const std::string& name, Handler<LockInfo> done) override {
     backend_.inspect(LockKind::election, name, std::move(done));
   }
-  void list(LockKind /*space*/, Handler<std::vector<LockInfo>> done) override {
+  void list(LockKind /*kind*/, Handler<std::vector<LockInfo>> done) override {
     backend_.list(LockKind::election, std::move(done));
   }
-  void break_lock(LockKind /*space*/, const std::string& name, Handler<bool> done) override {
+  void break_lock(LockKind /*kind*/, const std::string& name, Handler<bool> done) override {
     backend_.break_lock(LockKind::election, name, std::move(done));
   }
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {

@@ -14,7 +14,7 @@ class FileArena final : public Arena {
     return "file://" + directory_.path();
   }
   // That nobody holds a lock, list() has said; the files stay, with the tokens.
-  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*space*/, const std::vector<std::string>& locks) override {
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/, const std::vector<std::string>& locks) override {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_.path())) {
       if (entry.is_regular_file()) ++files;

@@ -71,7 +71,7 @@ class RedisFailoverArena final : public Arena {
     return {
         {"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
   }
-  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*space*/,
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/,
                                                    const std::vector<std::string>& /*locks*/) override {
     return {};
   }

@@ -9,13 +9,16 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <dlock/error.hpp>
+#include <dlock/log.hpp>
 #include <dlock/spi/backend.hpp>
 
 #include "tests/support/fake_backend.hpp"
@@ -97,14 +100,14 @@ TEST_F(ClientTest, WrongOptionsAreRefusedByName) {
   EXPECT_NE(refusal({.lease = forever}).find("lease"), std::string::npos);
   EXPECT_NE(refusal({.response_timeout = 0s}).find("response_timeout"), std::string::npos);
   EXPECT_NE(refusal({.connect_timeout = -1s}).find("connect_timeout"), std::string::npos);
-  EXPECT_NE(refusal({.close_timeout = 0s}).find("close_timeout"), std::string::npos);
+  EXPECT_NE(refusal({.close_timeout = -1s}).find("close_timeout"), std::string::npos);
   EXPECT_NE(refusal({.response_timeout = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())})
                 .find("response_timeout"),
             std::string::npos);
   EXPECT_NE(refusal({.label = "a\nb"}).find("label"), std::string::npos);
   EXPECT_NE(refusal({.label = std::string(65, 'x')}).find("label"), std::string::npos);
   EXPECT_NE(refusal({}, "simple://?lease=5").find("lease"), std::string::npos);
-  EXPECT_NE(refusal({}, "simple://?close_timeout=0").find("close_timeout"), std::string::npos);
+  EXPECT_NE(refusal({}, "simple://?close_timeout=x").find("close_timeout"), std::string::npos);
   EXPECT_NE(refusal({}, "simple://?leese=5s").find("leese"), std::string::npos);
   EXPECT_NE(refusal({}, "simple").find("scheme"), std::string::npos);
 }
@@ -200,7 +203,7 @@ class ForgetfulBackend final : public Backend {
   }
   void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
   void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
-  void inspect(LockKind /*space*/, const std::string& name, Handler<LockInfo> done) override {
+  void inspect(LockKind /*kind*/, const std::string& name, Handler<LockInfo> done) override {
     LockInfo info = info_;
     info.name = name;
     done(info);
@@ -274,12 +277,25 @@ TEST_F(ClientTest, WhatIsNoNameIsNeverAskedAbout) {
   }
 }
 
-TEST_F(ClientTest, QuestionsInAHandlerAreRefusedUnlessAnsweredAtOnce) {
+TEST_F(ClientTest, QuestionsInAHandlerAreRefused) {
   const Client client = make();
+  const auto code_of = [](const std::function<void()>& ask) {
+    try {
+      ask();
+    } catch (const std::system_error& e) {
+      return e.code();
+    }
+    return std::error_code();
+  };
   util::Event done;
   client.make_lock("x").async_acquire({}, [&](std::error_code, const Lease&) {
-    EXPECT_THROW((void)client.inspect("x"), Error);  // unsupported, said at once
-    EXPECT_TRUE(client.diagnose().empty());
+    const std::vector<std::function<void()>> questions = {
+        [&] { (void)client.inspect("x"); },    [&] { (void)client.list(); },
+        [&] { (void)client.break_lock("x"); }, [&] { (void)client.forget("x"); },
+        [&] { (void)client.forget_idle(1h); }, [&] { (void)client.diagnose(); },
+        [&] { (void)client.initialize(); },    [&] { client.ping(1s); }};
+    for (const auto& ask : questions) EXPECT_EQ(code_of(ask), std::errc::resource_deadlock_would_occur);
+    EXPECT_EQ(code_of([&] { (void)client.inspect(""); }), errc::invalid_argument);
     done.set();
   });
   EXPECT_TRUE(done.wait(rig::hang_guard));
@@ -404,6 +420,109 @@ TEST_F(ClientTest, AHungServiceHoldsTheDestructorUpForTheCloseTimeoutOnly) {
   EXPECT_FALSE(lease.held());
 }
 
+TEST_F(ClientTest, WithoutACloseTimeoutNothingWaitsForAHungService) {
+  const auto hung = std::make_shared<test::FakeService>();
+  hung->on_contend = [&](auto& contend) { contend.grant(hung->grant_of(contend.request)); };
+  hung->on_close = [](const std::function<void()>& /*never*/) {};
+  std::optional<Client> client = connect("fake://", {.label = "test", .close_timeout = 0s}, hung->factory());
+  for (int i = 0; i < 5; ++i) (void)client->make_lock("x" + std::to_string(i)).acquire();
+  EXPECT_EQ(hung->released.size(), 5U) << "sent, and not waited for";
+  (void)client->make_multi_lock({"y", "z"}).acquire();
+  EXPECT_EQ(hung->released.size(), 7U);
+  DistributedLock lock = client->make_lock("u");
+  lock.lock();
+  lock.unlock();
+  const Lease held = client->make_lock("h").acquire();
+  client.reset();
+  EXPECT_EQ(hung->released.size(), 9U);
+  EXPECT_FALSE(hung->has_backend());
+}
+
+// --- Ping ------------------------------------------------------------------------------------------------------------
+
+class PingTest : public testing::Test {
+ protected:
+  PingTest() { service_->capabilities.can_inspect = true; }
+
+  [[nodiscard]] Client make() { return connect("fake://", {.label = "test"}, service_->factory()); }
+  // The first answers are these failures, then it is well.
+  void answer_with(std::vector<Failure> failures) {
+    service_->on_inspect = [failures = std::move(failures), i = std::size_t{0}](const std::string& name) mutable {
+      if (i < failures.size()) return Result<LockInfo>(failures[i++]);
+      return Result<LockInfo>(LockInfo{.name = name});
+    };
+  }
+  static Failure failure_of(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& e) {
+      return {e.code(), e.detail()};
+    }
+    return {};
+  }
+
+  std::shared_ptr<test::FakeService> service_ = std::make_shared<test::FakeService>();
+};
+
+TEST_F(PingTest, AsksOnceAboutANameThatNobodyUses) {
+  std::vector<std::string> names;
+  service_->on_inspect = [&](const std::string& name) {
+    names.push_back(name);
+    return Result<LockInfo>(LockInfo{.name = name});
+  };
+  const Client client = make();
+  client.ping(10s);
+  client.ping(0s);
+  client.ping(forever, "mine");
+  EXPECT_EQ(names, (std::vector<std::string>{"dlock-ping", "dlock-ping", "mine"}));
+  EXPECT_TRUE(service_->contends.empty());
+}
+
+TEST_F(PingTest, RepeatsItWhileTheServiceIsUnavailable) {
+  answer_with({{errc::unavailable, "down"}, {errc::unavailable, "starting"}});
+  make().ping(1min);
+  EXPECT_EQ(service_->asked, 3U);
+}
+
+TEST_F(PingTest, GivesUpAtTheEndOfTheWaitWithTheLastReason) {
+  service_->on_inspect = [](const std::string& /*name*/) {
+    return Result<LockInfo>(Failure{errc::unavailable, "connection refused"});
+  };
+  const Client client = make();
+  for (const Duration wait : {Duration(), Duration(100ms)}) {
+    const Failure failure = failure_of([&] { client.ping(wait); });
+    EXPECT_EQ(failure.code, errc::unavailable);
+    EXPECT_EQ(failure.detail, "connection refused");
+  }
+}
+
+TEST_F(PingTest, AServiceThatDoesNotAnswerIsUnavailable) {
+  const Client client = make();
+  const Failure failure = failure_of([&] { client.ping(20ms); });
+  EXPECT_EQ(failure.code, errc::unavailable);
+  EXPECT_EQ(failure.detail, "the service did not answer in time");
+}
+
+TEST_F(PingTest, WhatARetryDoesNotHelpIsReportedAtOnce) {
+  for (const errc code : {errc::access_denied, errc::protocol, errc::invalid_argument}) {
+    service_->asked = 0;
+    answer_with({{code, "no"}});
+    EXPECT_EQ(failure_of([&] { make().ping(forever); }).code, code);
+    EXPECT_EQ(service_->asked, 1U);
+  }
+  service_->capabilities.can_inspect = false;
+  EXPECT_EQ(failure_of([&] { make().ping(forever); }).code, errc::unsupported);
+}
+
+TEST_F(PingTest, RefusesWhatMakesNoSense) {
+  const Client client = make();
+  EXPECT_EQ(failure_of([&] { client.ping(-1s); }).code, errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { client.ping(1s, ""); }).code, errc::invalid_argument);
+  EXPECT_EQ(service_->asked, 0U);
+}
+
+// --- Life ------------------------------------------------------------------------------------------------------------
+
 TEST_F(ClientTest, TheObserverHearsOfALife) {
   const auto observer = std::make_shared<test::RecordingObserver>();
   {
@@ -413,6 +532,16 @@ TEST_F(ClientTest, TheObserverHearsOfALife) {
   }
   const auto events = observer->events();
   EXPECT_EQ(events, (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
+}
+
+TEST_F(ClientTest, WritesItsEventsToAStreamThatOnlyOutlivesTheClient) {
+  std::ostringstream stream;
+  {
+    const Client client = make({.observer = log_to(stream)});
+    EXPECT_TRUE(client.make_lock("x").acquire().release());
+  }
+  EXPECT_EQ(stream.str().rfind("dlock: acquired \"x\", token 1, after ", 0), 0U) << stream.str();
+  EXPECT_NE(stream.str().find("\ndlock: released \"x\", token 1, after "), std::string::npos) << stream.str();
 }
 
 // The counter is not atomic: only the lock protects it. Under TSan the lock must also publish it.

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -15,12 +17,15 @@ using namespace std::chrono_literals;
 
 struct Listener final : ClockListener {
   explicit Listener(const ManualClock* c = nullptr) : clock(c) {}
-  void clock_moved() noexcept override {
-    ++calls;
+  std::uint64_t clock_moved() noexcept override {
+    if (calls++ < busy_for) ++ran;
     if (clock != nullptr) seen = clock->now();
+    return ran;
   }
   const ManualClock* clock;
   int calls = 0;
+  int busy_for = 0;
+  std::uint64_t ran = 0;
   TimePoint seen;
 };
 
@@ -89,6 +94,27 @@ TEST(ManualClock, TellsItsListenersAfterTheMove) {
   EXPECT_EQ(listener->seen, TimePoint(24h) + 5s);
   clock.advance(-1s);
   EXPECT_EQ(listener->calls, 1);
+}
+
+TEST(ManualClock, ReturnsOnceNoListenerHasRunAnythingForAWholeRound) {
+  ManualClock clock;
+  const auto idle = std::make_shared<Listener>();
+  const auto busy = std::make_shared<Listener>();
+  busy->busy_for = 3;
+  clock.add_listener(idle);
+  clock.add_listener(busy);
+  clock.advance(1s);
+  EXPECT_EQ(busy->calls, 4);
+  EXPECT_EQ(idle->calls, 4) << "the busy one may have given it work";
+}
+
+TEST(ManualClock, ReturnsThoughAListenerAlwaysRunsMore) {
+  ManualClock clock;
+  const auto busy = std::make_shared<Listener>();
+  busy->busy_for = std::numeric_limits<int>::max();
+  clock.add_listener(busy);
+  clock.advance(1s);
+  EXPECT_GT(busy->calls, 1);
 }
 
 TEST(ManualClock, ForgetsListenersThatAreGone) {

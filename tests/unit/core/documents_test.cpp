@@ -75,6 +75,7 @@ std::vector<fs::path> pages() {
   std::vector<fs::path> found;
   for (const auto& entry : fs::recursive_directory_iterator(kProject / "docs")) found.push_back(entry.path());
   for (const auto& entry : fs::directory_iterator(kProject)) found.push_back(entry.path());
+  found.push_back(kProject / "examples/README.md");
   std::erase_if(found, [](const fs::path& path) { return path.extension() != ".md"; });
   return found;
 }

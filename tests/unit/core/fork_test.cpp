@@ -53,6 +53,18 @@ TEST_F(ForkTest, ALeaseIsNotHeldInTheChild) {
   EXPECT_TRUE(lease->release());
 }
 
+TEST_F(ForkTest, AdvancingAManualClockInTheChildWaitsForNothing) {
+  const auto clock = std::make_shared<ManualClock>();
+  const Client client = connect("simple://", {.label = "test", .clock = clock}, service_->factory());
+  const Lease lease = client.make_lock("x").acquire();
+  EXPECT_EQ(Child::run([&](Child& child) {
+              clock->advance(std::chrono::seconds(60));
+              child.check(!lease.held());
+            }),
+            "good");
+  EXPECT_TRUE(lease.held());
+}
+
 TEST_F(ForkTest, SeveralLeasesAreNotHeldInTheChild) {
   MultiLock lock = client_->make_multi_lock({"x", "y"});
   std::optional<MultiLease> leases = lock.acquire();

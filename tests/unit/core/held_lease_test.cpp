@@ -65,6 +65,27 @@ TEST_F(HeldLeaseTest, IsRenewedSoonAfterAReconnection) {
   EXPECT_TRUE(second.held());
 }
 
+TEST_F(HeldLeaseTest, ARenewalIsReportedWithItsLatency) {
+  TimePoint sent;
+  service_->on_renew = [&](auto& renewal) {
+    sent = now();
+    service_->renewals.push_back(std::move(renewal));
+  };
+  const Lease lease = hold();
+  const auto answer_next = [&](std::chrono::nanoseconds latency, RenewOutcome outcome) {
+    while (service_->renewals.empty() && lease.held()) engine_->advance(10ms);
+    engine_->advance(sent + latency - now());
+    outcome.valid_until = lease_valid_until(sent, 30s);
+    answer_renewal(std::move(outcome));
+  };
+  answer_next(700ms, {.status = RenewStatus::failed, .failure = {errc::unavailable, "no answer"}});
+  EXPECT_EQ(observer_->count("renewed x"), 0U);
+  answer_next(250ms, {.status = RenewStatus::renewed});
+  EXPECT_EQ(observer_->count("renewed x"), 1U);
+  EXPECT_EQ(observer_->last_renewed.latency, 250ms) << "of the attempt that succeeded";
+  EXPECT_EQ(observer_->last_renewed.token, lease.token());
+}
+
 TEST_F(HeldLeaseTest, IsRenewedAboutEveryThirdOfTheLease) {
   answer_renewals();
   const Lease lease = hold();
@@ -321,6 +342,7 @@ TEST_F(SessionLeaseTest, LivesAsLongAsTheSessionIsHeardOf) {
     ASSERT_EQ(lease.valid_until(), lease_valid_until(now(), 30s));
   }
   EXPECT_EQ(service_->renewals_asked, 0U);
+  EXPECT_EQ(observer_->count("renewed x"), 0U) << "no request of its own, so no latency";
   engine_->advance(30s);
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(lease.lost().stop_requested());

@@ -72,6 +72,44 @@ class MultiLockTest : public testing::Test {
   Client client_ = make();
 };
 
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+TEST_F(MultiLockTest, TheEndOfALease_AtARelease_FiresOnceAndIsNoLoss) {
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
+  MultiLease leases = lock.acquire();
+  EXPECT_EQ(leases.remaining(), leases.valid_until() - clock_->now());
+  int ends = 0;
+  const std::stop_callback on_end(leases.ended(), [&] {
+    ++ends;
+    EXPECT_TRUE(service_->held("a") && service_->held("b")) << "it fires first";
+  });
+  EXPECT_TRUE(leases.release());
+  EXPECT_EQ(ends, 1);
+  EXPECT_FALSE(leases.lost().stop_requested());
+  EXPECT_EQ(leases.remaining(), 0s);
+}
+
+TEST_F(MultiLockTest, TheEndOfALease_AtTheLossOfOne_FiresWithTheLoss) {
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
+  const MultiLease leases = lock.acquire({.renew = false});
+  const std::stop_token ended = leases.ended();
+  EXPECT_FALSE(ended.stop_requested());
+  clock_->advance(60s);
+  EXPECT_TRUE(leases.ended().stop_requested());
+  EXPECT_TRUE(ended.stop_requested());
+  EXPECT_EQ(leases.remaining(), 0s);
+}
+
+TEST_F(MultiLockTest, AReleaseInTheBackground_ReleasesAll) {
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
+  MultiLease leases = lock.acquire();
+  leases.release_in_background();
+  EXPECT_TRUE(leases.ended().stop_requested());
+  EXPECT_FALSE(leases.held());
+  for (const char* name : {"a", "b"}) EXPECT_TRUE(client_.make_lock(name).try_acquire_for(1min));
+  EXPECT_FALSE(leases.release());
+}
+
 // --- Which locks -----------------------------------------------------------------------------------------------------
 
 TEST_F(MultiLockTest, HoldsAllAndSaysWhichInTheOrderInWhichTheyWereNamed) {
@@ -97,7 +135,10 @@ TEST_F(MultiLockTest, AnEmptyLeaseHoldsNothing) {
   EXPECT_EQ(none.size(), 0U);
   EXPECT_FALSE(none.release());
   EXPECT_FALSE(none.lost().stop_possible());
+  EXPECT_FALSE(none.ended().stop_possible());
   EXPECT_EQ(none.valid_until(), TimePoint::min());
+  EXPECT_EQ(none.remaining(), 0s);
+  none.release_in_background();
 }
 
 TEST_F(MultiLockTest, ALockThatIsNamedTwiceIsRefusedByName) {

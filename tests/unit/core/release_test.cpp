@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -40,6 +41,102 @@ TEST_F(ReleaseTest, ReleasingAHeldLeaseIsConfirmed) {
   engine_->advance(60s);
   EXPECT_FALSE(lease.lost().stop_requested());
   EXPECT_EQ(service_->renewals_asked, 0U);
+}
+
+// --- ended() and remaining() ---
+
+TEST_F(ReleaseTest, TheEndOfALease_AtARelease_FiresBeforeTheServiceIsAsked) {
+  Lease lease = hold();
+  int ends = 0;
+  const std::stop_callback on_end(lease.ended(), [&] {
+    ++ends;
+    EXPECT_FALSE(lease.held());
+    EXPECT_TRUE(service_->released.empty());
+    EXPECT_FALSE(lease.release()) << "it is under way";
+  });
+  engine_->advance(3s);
+  EXPECT_EQ(ends, 0);
+  (void)release(lease);
+  EXPECT_EQ(ends, 1);
+  EXPECT_TRUE(lease.ended().stop_requested());
+  EXPECT_FALSE(lease.lost().stop_requested());
+}
+
+TEST_F(ReleaseTest, TheEndOfALease_AtItsDestruction_Fires) {
+  int ends = 0;
+  std::optional<std::stop_callback<std::function<void()>>> on_end;
+  {
+    const Lease lease = hold();
+    on_end.emplace(lease.ended(), [&] { ++ends; });
+  }
+  EXPECT_EQ(ends, 1);
+}
+
+TEST_F(ReleaseTest, TheEndOfALease_WhoseCallbackDestroysIt_FiresOnce) {
+  std::optional<Lease> lease = hold();
+  int ends = 0;
+  const std::stop_callback on_end(lease->ended(), [&] {
+    ++ends;
+    lease.reset();
+  });
+  lease->release_in_background();
+  EXPECT_EQ(ends, 1);
+  EXPECT_EQ(service_->released.size(), 1U);
+}
+
+TEST_F(ReleaseTest, TheEndOfALease_AtALoss_FiresWithTheLoss) {
+  const Lease lease = hold();
+  const std::stop_token ended = lease.ended();
+  engine_->advance(40s);
+  EXPECT_TRUE(ended.stop_requested());
+  EXPECT_TRUE(lease.ended().stop_requested());
+  EXPECT_FALSE(Lease().ended().stop_possible());
+}
+
+TEST_F(ReleaseTest, TheEndOfALease_ThatIsReleasedAfterItExpired_FiresWithinTheCall) {
+  Lease lease = hold();
+  const std::stop_token ended = lease.ended();
+  const std::stop_token lost = lease.lost();
+  engine_->manual_clock().advance(40s);
+  lease.release_in_background();
+  EXPECT_TRUE(lost.stop_requested());
+  EXPECT_TRUE(ended.stop_requested());
+}
+
+TEST_F(ReleaseTest, WhatRemainsOfALease_IsByTheClientsClockAndZeroWhenItIsNotHeld) {
+  Lease lease = hold();
+  EXPECT_EQ(lease.remaining(), lease.valid_until() - now());
+  engine_->manual_clock().advance(3s);
+  EXPECT_EQ(lease.remaining(), lease.valid_until() - now());
+  EXPECT_GT(lease.remaining(), 0s);
+  (void)release(lease);
+  EXPECT_EQ(lease.remaining(), 0s);
+  EXPECT_EQ(Lease().remaining(), 0s);
+  const Lease lost = hold({}, "y");
+  engine_->manual_clock().advance(40s);
+  EXPECT_EQ(lost.remaining(), 0s);
+}
+
+// --- release_in_background() ---
+
+TEST_F(ReleaseTest, AReleaseInTheBackground_ThatFails_IsToldToTheObserver) {
+  Lease lease = hold();
+  lease.release_in_background();
+  EXPECT_FALSE(lease.held());
+  ASSERT_EQ(service_->released.size(), 1U);
+  answer_release({.status = ReleaseStatus::failed, .failure = {errc::unavailable, "no answer"}});
+  EXPECT_EQ(observer_->count("warning x"), 1U);
+  EXPECT_EQ(observer_->last_warning.reason.detail, "no answer");
+}
+
+TEST_F(ReleaseTest, AReleaseInTheBackground_OfALeaseThatIsNotHeld_HasNoEffect) {
+  Lease lease = hold();
+  (void)release(lease);
+  lease.release_in_background();
+  Lease().release_in_background();
+  EXPECT_EQ(service_->released.size(), 1U);
+  answer_release({.status = ReleaseStatus::released});
+  EXPECT_EQ(observer_->count("warning x"), 0U);
 }
 
 // A backend judges by it whether a lock that is gone can have been released by a request whose answer was lost.

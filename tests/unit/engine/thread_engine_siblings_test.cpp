@@ -79,6 +79,7 @@ TEST_F(ThreadEngineSiblingsTest, UserCodeOfAllRunsOnOneThreadInOneOrder) {
 
 // As where the loop's thread gets no processor.
 TEST_F(ThreadEngineSiblingsTest, CallersRunWhatASiblingIsLateWith) {
+  const auto stranger = start();
   for (const auto& [late, called] : {std::pair(engine_, sibling_), std::pair(sibling_, engine_)}) {
     const auto held_up = std::make_shared<util::Event>();
     const auto go_on = std::make_shared<util::Event>();
@@ -91,7 +92,7 @@ TEST_F(ThreadEngineSiblingsTest, CallersRunWhatASiblingIsLateWith) {
     EXPECT_TRUE(late->dispatch([&, &executor = late] {
       (void)executor->schedule(executor->now() + 1ms, [&] { ran_on = std::this_thread::get_id(); });
     }));
-    clock_->advance(2ms);
+    EXPECT_TRUE(stranger->dispatch([&] { clock_->advance(2ms); }));  // where it waits for nobody
     const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (ran_on == std::thread::id() && std::chrono::steady_clock::now() < give_up) {
       EXPECT_TRUE(called->dispatch([] {}, IfBusy::wait_for_turn));

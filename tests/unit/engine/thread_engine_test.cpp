@@ -53,6 +53,45 @@ TEST_F(ThreadEngineTest, PostNeverRunsInsideTheCall) {
   EXPECT_NE(ran_on, std::this_thread::get_id());
 }
 
+TEST_F(ThreadEngineTest, WhatBecameDueHasRunWhenTheClockHasBeenAdvanced) {
+  bool ran = false;
+  bool told = false;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    (void)engine_->schedule(engine_->now() + 1s, [&] {
+      engine_->post([&] {
+        ran = true;
+        EXPECT_EQ(engine_->notify([&] { told = true; }, UserCode::event), Notified::accepted);
+      });
+    });
+  }));
+  clock_->advance(1s);
+  EXPECT_TRUE(ran);
+  EXPECT_TRUE(told);
+}
+
+TEST_F(ThreadEngineTest, AdvancingTheClockWhereNothingMayWaitLeavesTheTimersToTheLoop) {
+  const auto other = start();
+  for (const auto& inside : {engine_, other}) {
+    util::Event ran;
+    EXPECT_TRUE(inside->dispatch([&] { clock_->advance(1s); }));
+    EXPECT_TRUE(engine_->dispatch([&] {
+      (void)engine_->schedule(engine_->now() + 1s, [&] { ran.set(); });
+      clock_->advance(1s);
+      EXPECT_FALSE(ran.is_set());
+    }));
+    EXPECT_TRUE(ran.wait(rig::hang_guard));
+    EXPECT_EQ(inside->notify([&] { clock_->advance(1s); }, UserCode::completion), Notified::accepted);
+  }
+}
+
+TEST_F(ThreadEngineTest, AdvancingTheClockEndsThoughTimersArmEachOtherForTheSameInstant) {
+  std::function<void()> again = [&] { (void)engine_->schedule(engine_->now(), [&] { again(); }); };
+  EXPECT_TRUE(engine_->dispatch([&] { again(); }));
+  clock_->advance(1s);
+  EXPECT_TRUE(engine_->dispatch([&] { again = [] {}; }));
+  clock_->advance(1s);  // the last of them
+}
+
 TEST_F(ThreadEngineTest, ADispatchFromInsideATaskIsQueued) {
   bool inner = false;
   bool inner_ran_inside = true;

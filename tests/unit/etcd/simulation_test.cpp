@@ -204,8 +204,8 @@ class EtcdSimulation {
   void begin() {
     Client& client = *clients_.at(up_to(clients_.size()));
     auto& acquire = all_.emplace_back(std::make_unique<Acquire>(client));
-    constexpr std::array<LockKind, 3> spaces = {LockKind::lock, LockKind::read_write, LockKind::semaphore};
-    const LockKind kind = spaces.at(up_to(spaces.size()));
+    constexpr std::array<LockKind, 3> choices = {LockKind::lock, LockKind::read_write, LockKind::semaphore};
+    const LockKind kind = choices.at(up_to(choices.size()));
     acquire->attempt.request = {.name = kind == LockKind::lock && up_to(3) == 0 ? "m" : "l",
                                 .owner = client.host.new_owner_id(),
                                 .holder = "h",

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -222,6 +223,17 @@ TEST_F(FileBackendTest, HoldsManyLocksAtOnceWithNamesOfEveryKind) {
   for (const auto& name : names) leases.push_back(client.make_lock(name).acquire({.wait = 0s}));
   for (auto& lease : leases) EXPECT_TRUE(lease.release()) << lease.name();
   EXPECT_EQ(client.list().size(), names.size());
+}
+
+TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
+  const auto client = open();
+  const auto files = [&] { return std::distance(fs::directory_iterator(scratch_.locks()), fs::directory_iterator()); };
+  client.ping(10s);
+  EXPECT_EQ(files(), 0);
+  write_file(path_of("dlock-ping"), "not a lock\n");
+  EXPECT_EQ(failure_of([&] { client.ping(10s); }).code, errc::protocol);
+  client.ping(10s, "another");
+  EXPECT_EQ(files(), 1);
 }
 
 TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {

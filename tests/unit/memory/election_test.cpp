@@ -18,6 +18,7 @@
 #include <dlock/dlock.hpp>
 
 #include "tests/support/simple_backend.hpp"
+#include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
 
 namespace dlock {
@@ -97,21 +98,22 @@ TEST_F(ElectionTest, ABackendWithoutElectionsSaysSo) {
 TEST_F(ElectionTest, RunLeadsAgainAndAgainUntilItIsStopped) {
   std::stop_source stop;
   int terms = 0;
-  election_.run(stop.get_token(), {.value = "me"}, [&](const Lease& lease) {
+  election_.run(stop.get_token(), {.value = "me"}, [&](const Lease& lease, const std::stop_token&) {
     EXPECT_TRUE(lease.held());
     EXPECT_EQ(election_.leader()->value, "me");
     if (++terms == 3) stop.request_stop();
   });
   EXPECT_EQ(terms, 3);
   EXPECT_EQ(election_.leader(), std::nullopt);
-  election_.run(stop.get_token(), [&](const Lease&) { ++terms; });
+  election_.run(stop.get_token(), [&](const Lease&, const std::stop_token&) { ++terms; });
   EXPECT_EQ(terms, 3) << "it was stopped before";
 }
 
 TEST_F(ElectionTest, AStopEndsTheWaitOfRun) {
   const Lease leading = election_.campaign();
   std::stop_source stop;
-  std::jthread candidate([&] { client_.make_election("a").run(stop.get_token(), [](const Lease&) { FAIL(); }); });
+  std::jthread candidate(
+      [&] { client_.make_election("a").run(stop.get_token(), [](const Lease&, const std::stop_token&) { FAIL(); }); });
   while (client_.inspect("a", LockKind::election).waiters != 1U) std::this_thread::yield();
   stop.request_stop();
   candidate.join();
@@ -120,19 +122,39 @@ TEST_F(ElectionTest, AStopEndsTheWaitOfRun) {
 
 TEST_F(ElectionTest, WhatTheLeaderThrowsComesAfterItsResignation) {
   const std::stop_source never;
-  EXPECT_THROW(election_.run(never.get_token(), [](const Lease&) { throw std::runtime_error("no"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      election_.run(never.get_token(), [](const Lease&, const std::stop_token&) { throw std::runtime_error("no"); }),
+      std::runtime_error);
   EXPECT_EQ(election_.leader(), std::nullopt);
 }
 
 TEST_F(ElectionTest, ACampaignThatNothingHelpsEndsRun) {
   const std::stop_source never;
   try {
-    election_.run(never.get_token(), {.value = "a\nb"}, [](const Lease&) { FAIL(); });
+    election_.run(never.get_token(), {.value = "a\nb"}, [](const Lease&, const std::stop_token&) { FAIL(); });
     ADD_FAILURE() << "the value is no good";
   } catch (const Error& refused) {
     EXPECT_EQ(refused.code(), errc::invalid_argument);
   }
+}
+
+TEST_F(ElectionTest, TheTokenOfRunFiresWhenTheLeadIsLostAndWhenRunIsStopped) {
+  std::stop_source stop;
+  int ends = 0;
+  election_.run(stop.get_token(), [&](const Lease& lease, const std::stop_token& over) {
+    EXPECT_FALSE(over.stop_requested());
+    util::Event ended;
+    const std::stop_callback on_end(over, [&] { ended.set(); });
+    if (++ends == 1) {
+      client_.break_lock("a", LockKind::election);
+      EXPECT_TRUE(ended.wait(rig::hang_guard)) << "after a loss";
+    } else {
+      EXPECT_TRUE(lease.held());
+      stop.request_stop();
+      EXPECT_TRUE(ended.is_set()) << "after a stop";
+    }
+  });
+  EXPECT_EQ(ends, 2);
 }
 
 // --- Observers -------------------------------------------------------------------------------------------------------
@@ -189,7 +211,7 @@ TEST_F(ElectionTest, AskingOnTheEngineThreadIsAnErrorAndNoDeadlock) {
     asked.set_value(ec);
   });
   const std::error_code ec = asked.get_future().get();
-  EXPECT_TRUE(!ec || ec == std::errc::resource_deadlock_would_occur) << ec.message();
+  EXPECT_EQ(ec, std::errc::resource_deadlock_would_occur);
 }
 
 }  // namespace

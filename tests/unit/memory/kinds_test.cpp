@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <concepts>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -77,6 +78,56 @@ class KindsTest : public testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(, KindsTest, testing::Values("queue", "watch", "poll"),
                          [](const auto& info) { return info.param; });
+
+// Else a wait that somebody asked for would be ignored in silence.
+TEST_P(KindsTest, TriesRefuseOptionsThatWaitForAnotherTime) {
+  DistributedLock lock = client_.make_lock("a");
+  ReadWriteLock rw = client_.make_read_write_lock("a");
+  Semaphore semaphore = client_.make_semaphore("a", 1);
+  Election election = client_.make_election("a");
+  MultiLock both = client_.make_multi_lock({"a", "b"});
+  const AcquireOptions waits{.wait = 2s};
+  const auto expect_refused = [](const std::function<void()>& call, const std::string& words) {
+    const Failure failure = failure_of(call);
+    EXPECT_EQ(failure.code, errc::invalid_argument);
+    EXPECT_THAT(failure.detail, HasSubstr(words));
+  };
+  const std::string words = "wait: try_acquire() does not wait; use try_acquire_for() or acquire()";
+  expect_refused([&] { (void)lock.try_acquire(waits); }, words);
+  expect_refused([&] { (void)rw.try_acquire(waits); }, words);
+  expect_refused([&] { (void)semaphore.try_acquire(waits); }, words);
+  expect_refused([&] { (void)both.try_acquire(waits); }, words);
+  expect_refused([&] { (void)rw.try_acquire_shared(waits); },
+                 "wait: try_acquire_shared() does not wait; use try_acquire_shared_for() or acquire_shared()");
+  expect_refused([&] { (void)election.try_campaign({.wait = 2s}); },
+                 "wait: try_campaign() does not wait; use try_campaign_for() or campaign()");
+  expect_refused([&] { (void)lock.try_acquire_for(1s, waits); },
+                 "wait: try_acquire_for() waits for its argument; the options say otherwise");
+  expect_refused([&] { (void)both.try_acquire_for(1s, waits); }, "wait: try_acquire_for()");
+  expect_refused([&] { (void)rw.try_acquire_shared_for(1s, waits); }, "wait: try_acquire_shared_for()");
+  std::error_code ec;
+  EXPECT_EQ(lock.try_acquire(waits, ec), std::nullopt);
+  EXPECT_EQ(ec, errc::invalid_argument);
+  EXPECT_FALSE(client_.inspect("a").held);
+}
+
+TEST_P(KindsTest, TriesTakeOptionsThatSayTheSameOrNothingOfTheWait) {
+  DistributedLock lock = client_.make_lock("a");
+  EXPECT_TRUE(lock.try_acquire({.wait = 0s}));
+  EXPECT_TRUE(lock.try_acquire({.wait = forever}));
+  EXPECT_TRUE(lock.try_acquire_for(1s, {.wait = 1s}));
+  EXPECT_TRUE(lock.try_acquire_for(1s, {.lease = 10s}));
+  RecursiveLock recursive(client_.make_lock("b"));
+  MultiLock both = client_.make_multi_lock({"c", "d"});
+  lock.set_defaults({.wait = 3s});
+  both.set_defaults({.wait = 3s});
+  EXPECT_TRUE(lock.try_lock_for(1s)) << "the call itself sets the wait";
+  EXPECT_TRUE(both.try_lock());
+  EXPECT_TRUE(recursive.try_lock());
+  lock.unlock();
+  both.unlock();
+  recursive.unlock();
+}
 
 TEST_P(KindsTest, StandardGuardsWork) {
   ReadWriteLock rw = client_.make_read_write_lock("a");
@@ -286,6 +337,11 @@ TEST(KindsArgumentsTest, AKindThatTheBackendLacksIsUnsupported) {
   EXPECT_EQ(failure_of([&] { (void)client.break_lock("a", LockKind::semaphore); }).code, errc::unsupported);
   EXPECT_EQ(failure_of([&] { (void)client.forget("a", LockKind::semaphore); }).code, errc::unsupported);
   EXPECT_EQ(failure_of([&] { (void)client.forget_idle(1min, LockKind::semaphore); }).code, errc::unsupported);
+}
+
+TEST_P(KindsTest, APingLeavesNothing) {
+  client_.ping(10s);
+  EXPECT_TRUE(client_.list().empty());
 }
 
 }  // namespace

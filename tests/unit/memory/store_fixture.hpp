@@ -21,13 +21,13 @@ struct RecordingSession final : Session {
   }
   ~RecordingSession() { store_.detach(*this); }
 
-  void granted(LockKind /*space*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
+  void granted(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
                TimePoint since) override {
     news.push_back("granted " + std::to_string(owner.low()));
     last_token = token;
     last_since = since;
   }
-  void first_in_line(LockKind /*space*/, const std::string& /*name*/, const OwnerId& owner,
+  void first_in_line(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner,
                      TimePoint lease_ends) override {
     news.push_back("first " + std::to_string(owner.low()));
     last_lease_ends = lease_ends;

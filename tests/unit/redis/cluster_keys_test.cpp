@@ -25,7 +25,7 @@ const std::vector<std::string> hostile_names = {
     "{a%25}}", "a}%7D",
 };
 const std::vector<std::string> prefixes = {"dlock:", "", "{app}:", "{app}", "a{", "{", "a/", "%7D", "}{t}:"};
-constexpr std::array spaces = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
+constexpr std::array kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
 Options on_a_cluster(const std::string& prefix) {
   Options options;
@@ -51,7 +51,7 @@ void for_all(const Check& check) {
     ASSERT_TRUE(has_usable_braces(prefix)) << prefix;
     for (const std::string& name : hostile_names) {
       SCOPED_TRACE("prefix \"" + prefix + "\", name \"" + name + '"');
-      for (const LockKind kind : spaces) check(on_a_cluster(prefix), name, kind);
+      for (const LockKind kind : kinds) check(on_a_cluster(prefix), name, kind);
     }
   }
 }

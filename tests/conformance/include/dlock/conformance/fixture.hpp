@@ -78,7 +78,7 @@ class Fixture {
   [[nodiscard]] virtual std::shared_ptr<ManualClock> clock() { return nullptr; }
 
   // Takes the lock away from all who hold it, in the service and without telling the client.
-  virtual void kill_hold(LockKind /*space*/, const std::string& /*name*/) {}
+  virtual void kill_hold(LockKind /*kind*/, const std::string& /*name*/) {}
   // Ends everything that the service knows of a client, as if its machine had died.
   virtual void kill_session(Client& /*client*/) {}
 
@@ -98,7 +98,7 @@ class Fixture {
 
   // How many entries (holders, waiters, queue nodes, rows) the service keeps that could delay others at this name.
   // What only remembers a token does not count.
-  [[nodiscard]] virtual std::size_t residue(LockKind /*space*/, const std::string& /*name*/) { return 0; }
+  [[nodiscard]] virtual std::size_t residue(LockKind /*kind*/, const std::string& /*name*/) { return 0; }
   // How many requests the service has carried out so far.
   [[nodiscard]] virtual std::uint64_t requests() { return 0; }
   // Stops the service cleanly and starts it again, with the data that it keeps across restarts.

@@ -1,0 +1,176 @@
+// ManualClock::advance() as a program's own tests use it: with the embedded backends, real engines and real threads.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "torture/rig/scratch_directory.hpp"
+
+namespace dlock {
+namespace {
+
+using namespace std::chrono_literals;
+
+enum class Service { memory, file };
+
+// What handlers write is read without a lock: advance() must have waited for them.
+class AdvanceTest : public testing::TestWithParam<Service> {
+ protected:
+  [[nodiscard]] Client make(ClientOptions options = {}) const {
+    options.clock = clock_;
+    return connect(GetParam() == Service::memory ? "memory://advance" : "file://" + scratch_.path(),
+                   std::move(options));
+  }
+
+  rig::ScratchDirectory scratch_;
+  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
+};
+
+INSTANTIATE_TEST_SUITE_P(All, AdvanceTest, testing::Values(Service::memory, Service::file),
+                         [](const auto& each) { return each.param == Service::memory ? "Memory" : "File"; });
+
+TEST_P(AdvanceTest, SixtyStepsOfASecondKeepARenewedLeaseOfThirtySeconds) {
+  for (int repetition = 0; repetition < 200; ++repetition) {
+    const Client client = make();
+    const Lease lease = client.make_lock("job").acquire({.lease = 30s});
+    for (int step = 0; step < 60; ++step) {
+      clock_->advance(1s);
+      ASSERT_TRUE(lease.held()) << "step " << step << " of repetition " << repetition;
+    }
+    if (client.capabilities().lease_kind == LeaseKind::per_lock) {
+      ASSERT_GE(client.stats().renewed, 5U);
+      ASSERT_GT(lease.valid_until(), clock_->now() + 15s);
+    }
+  }
+}
+
+struct CountingObserver final : Observer {
+  void lost(const LostEvent& /*event*/) override { ++losses; }
+  int losses = 0;
+};
+
+TEST_P(AdvanceTest, LossesHandlersAndObserversHaveRunWhenItReturns) {
+  for (int repetition = 0; repetition < 50; ++repetition) {
+    const auto observer = std::make_shared<CountingObserver>();
+    Client client = make({.observer = observer});
+    // Names enough for all of the client's engines.
+    constexpr int names = 32;
+    std::vector<Lease> leases;
+    int lost = 0;
+    std::vector<std::unique_ptr<std::stop_callback<std::function<void()>>>> on_loss;
+    for (int i = 0; i < names; ++i) {
+      leases.push_back(client.make_lock("job" + std::to_string(i)).acquire({.lease = 10s, .renew = false}));
+      on_loss.push_back(
+          std::make_unique<std::stop_callback<std::function<void()>>>(leases.back().lost(), [&] { ++lost; }));
+    }
+    const Lease held = client.make_lock("held").acquire();
+    std::optional<std::error_code> ended;
+    client.make_lock("held").async_acquire({.wait = 10s},
+                                           [&](std::error_code ec, const Lease& /*none*/) { ended = ec; });
+    clock_->advance(9s);
+    ASSERT_EQ(lost, 0);
+    ASSERT_FALSE(ended);
+    clock_->advance(1s);
+    ASSERT_EQ(lost, names);
+    ASSERT_EQ(observer->losses, names);
+    ASSERT_EQ(ended, errc::timed_out);
+  }
+}
+
+TEST_P(AdvanceTest, WhatAHandlerStartsHasRunToo) {
+  Client client = make();
+  const Lease held = client.make_lock("held").acquire();
+  DistributedLock free = client.make_lock("free");
+  bool released = false;
+  client.make_lock("held").async_acquire({.wait = 5s}, [&](std::error_code /*ec*/, const Lease& /*none*/) {
+    free.async_acquire({}, [&](std::error_code /*ec*/, Lease lease) {
+      const auto kept = std::make_shared<Lease>(std::move(lease));
+      kept->async_release([&, kept](std::error_code /*ec*/, bool was_ours) { released = was_ours; });
+    });
+  });
+  clock_->advance(5s);
+  EXPECT_TRUE(released);
+}
+
+TEST_P(AdvanceTest, ALeaseThatEndsOnTheWayIsLostRenewedOrNot) {
+  const Client client = make();
+  if (client.capabilities().lease_kind != LeaseKind::per_lock) return;  // it does not end
+  const Lease lease = client.make_lock("job").acquire({.lease = 30s});
+  clock_->advance(25s);
+  EXPECT_TRUE(lease.held());
+  clock_->advance(60s);
+  EXPECT_FALSE(lease.held());
+}
+
+TEST_P(AdvanceTest, InAHandlerItDoesNotWaitAndTheNextCallDoes) {
+  Client client = make();
+  const Lease lease = client.make_lock("job").acquire({.lease = 10s, .renew = false});
+  bool lost = false;
+  const std::stop_callback on_loss(lease.lost(), [&] { lost = true; });
+  std::promise<void> advanced;
+  client.make_lock("other").async_acquire({}, [&](std::error_code /*ec*/, const Lease& /*lease*/) {
+    clock_->advance(9s);
+    advanced.set_value();
+  });
+  advanced.get_future().get();
+  clock_->advance(1s);
+  EXPECT_TRUE(lost);
+}
+
+TEST_P(AdvanceTest, SeveralThreadsMayAdvanceAtOnce) {
+  const Client client = make();
+  const Lease lease = client.make_lock("job").acquire({.lease = 30s});
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] {
+      for (int step = 0; step < 100; ++step) clock_->advance(1s);
+    });
+  }
+  threads.clear();
+  EXPECT_TRUE(lease.held());
+}
+
+TEST_P(AdvanceTest, AClientThatIsClosedMeanwhileHoldsNothingUp) {
+  for (int repetition = 0; repetition < 50; ++repetition) {
+    std::optional<Client> client = make();
+    const Lease lease = client->make_lock("job").acquire();
+    const std::jthread advancing([this] {
+      for (int step = 0; step < 20; ++step) clock_->advance(1s);
+    });
+    client.reset();
+  }
+}
+
+TEST(AdvanceOfTwoClients, WhatOneGivesTheOtherHasArrived) {
+  const auto clock = std::make_shared<ManualClock>();
+  for (int repetition = 0; repetition < 50; ++repetition) {
+    const Client one = connect("memory://two", {.clock = clock});
+    const Client two = connect("memory://two", {.clock = clock});
+    const Lease first = one.make_lock("job").acquire({.lease = 10s, .renew = false});
+    Lease second;
+    Lease third;
+    two.make_lock("job").async_acquire({.lease = 10s, .renew = false},
+                                       [&](std::error_code /*ec*/, Lease lease) { second = std::move(lease); });
+    one.make_lock("job").async_acquire({}, [&](std::error_code /*ec*/, Lease lease) { third = std::move(lease); });
+    clock->advance(10s);
+    ASSERT_TRUE(second.held());
+    ASSERT_FALSE(third.held());
+    clock->advance(10s);
+    ASSERT_FALSE(second.held());
+    ASSERT_TRUE(third.held());
+  }
+}
+
+}  // namespace
+}  // namespace dlock
