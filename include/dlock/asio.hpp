@@ -34,8 +34,8 @@
 // errc::closed. If the handler's execution context (io_context) is destroyed first, it destroys the handler without
 // calling it, and dlock cancels the acquire or releases the lease.
 //
-// ~Lease waits for the service's answer for at most ClientOptions::close_timeout. Event loops use close_timeout = 0, or
-// async_release().
+// ~Lease blocks the event loop until the service has answered, at most ClientOptions::close_timeout. Use
+// async_release() or Lease::release_in_background(), and for coroutines that are cancelled, close_timeout = 0.
 #pragma once
 
 #include <asio/associated_allocator.hpp>
