@@ -6,6 +6,7 @@
 
 #include "redis/redis_test.hpp"
 #include "tests/support/redis_cluster.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
