@@ -90,18 +90,15 @@ class Completion {
   detail::PendingOperations::Place place_;
 };
 
+// Makes an operation that its handler's execution context owns. `cancel` requests `stop`.
 template <class Result, class Given>
-[[nodiscard]] auto make_operation(Given&& handler) {
+[[nodiscard]] auto begin(Given&& handler, const std::stop_source& stop, const std::stop_token& cancel = {}) {
   using Handler = std::decay_t<Given>;
   const auto allocator = net::get_associated_allocator(handler);
-  return std::allocate_shared<Operation<Handler, Result>>(allocator, Handler(std::forward<Given>(handler)));
-}
-
-template <class Handler, class Result>
-[[nodiscard]] Completion<Handler, Result> completion(const std::shared_ptr<Operation<Handler, Result>>& operation,
-                                                     std::stop_source stop) {
+  auto operation = std::allocate_shared<Operation<Handler, Result>>(allocator, Handler(std::forward<Given>(handler)));
+  if (cancel.stop_possible()) operation->on_cancel.emplace(cancel, [stop] { (void)stop.request_stop(); });
   auto pending = pending_operations(operation->executor);
-  return Completion<Handler, Result>({std::move(pending), operation, std::move(stop)});
+  return Completion<Handler, Result>({std::move(pending), std::move(operation), stop});
 }
 
 // Starts an acquire or a campaign: call(lock, options, handler).
@@ -117,13 +114,8 @@ struct InitiateAcquire {
         if (type != net::cancellation_type::none) (void)stop.request_stop();
       });
     }
-    auto operation = make_operation<Result>(std::forward<Handler>(handler));
-    if (options.cancel.stop_possible()) {
-      operation->on_cancel.emplace(options.cancel, [stop] { (void)stop.request_stop(); });
-    }
+    auto done = begin<Result>(std::forward<Handler>(handler), stop, options.cancel);
     options.cancel = stop.get_token();
-    auto done = completion(operation, stop);
-    operation.reset();  // from now on the execution context owns it
     Call()(detail::unwrap(lock), options, std::move(done));
   }
 };
@@ -131,10 +123,8 @@ struct InitiateAcquire {
 struct InitiateRelease {
   template <class Handler, class KeptLease>
   void operator()(Handler&& handler, KeptLease lease) const {
-    auto operation = make_operation<bool>(std::forward<Handler>(handler));
-    auto done = completion(operation, std::stop_source(std::nostopstate));
-    operation.reset();
-    detail::unwrap(lease).async_release(std::move(done));
+    detail::unwrap(lease).async_release(
+        begin<bool>(std::forward<Handler>(handler), std::stop_source(std::nostopstate)));
   }
 };
 
@@ -157,13 +147,6 @@ struct Campaign {
 template <class Lock>
 using LeaseOf = decltype(std::declval<Lock&>().acquire());
 
-template <class Given>
-void check_acquire_options() {
-  static_assert(detail::safe_options<Given, detail::BracedAcquireOptions, AcquireOptions>,
-                "write the options in braces, {.wait = 5s}, or name a variable of type dlock::AcquireOptions: GCC 12 "
-                "destroys the members of a temporary one twice if the call is in a co_await expression");
-}
-
 }  // namespace operations
 
 // Acquires a DistributedLock, a ReadWriteLock to write, a permit of a Semaphore, or all locks of a MultiLock. Completes
@@ -172,7 +155,7 @@ void check_acquire_options() {
 template <class Lock, class Options = detail::BracedAcquireOptions,
           operations::net::completion_token_for<void(operations::ErrorCode, operations::LeaseOf<Lock>)> Token>
 auto async_acquire(Lock&& lock, Options&& options, Token&& token) {
-  operations::check_acquire_options<Options>();
+  detail::check_options<Options, detail::BracedAcquireOptions, AcquireOptions>();
   using Result = operations::LeaseOf<Lock>;
   return operations::net::async_initiate<Token, void(operations::ErrorCode, Result)>(
       operations::InitiateAcquire<Result, operations::Acquire>(), token, detail::Kept<Lock>(std::forward<Lock>(lock)),
@@ -184,7 +167,7 @@ template <class Lock, class Options = detail::BracedAcquireOptions,
           operations::net::completion_token_for<void(operations::ErrorCode, Lease)> Token>
 auto async_acquire_shared(Lock&& lock, Options&& options, Token&& token) {
   static_assert(std::is_same_v<std::decay_t<Lock>, ReadWriteLock>, "only a ReadWriteLock has a shared side");
-  operations::check_acquire_options<Options>();
+  detail::check_options<Options, detail::BracedAcquireOptions, AcquireOptions>();
   return operations::net::async_initiate<Token, void(operations::ErrorCode, Lease)>(
       operations::InitiateAcquire<Lease, operations::AcquireShared>(), token,
       detail::Kept<Lock>(std::forward<Lock>(lock)), detail::owned(options));
@@ -196,10 +179,7 @@ template <class AnyElection, class Options = detail::BracedCampaignOptions,
           operations::net::completion_token_for<void(operations::ErrorCode, Lease)> Token>
 auto async_campaign(AnyElection&& election, Options&& options, Token&& token) {
   static_assert(std::is_same_v<std::decay_t<AnyElection>, Election>, "the first argument must be a dlock::Election");
-  static_assert(detail::safe_options<Options, detail::BracedCampaignOptions, CampaignOptions>,
-                "write the options in braces, {.value = \"10.0.0.7:80\"}, or name a variable of type "
-                "dlock::CampaignOptions: GCC 12 destroys the members of a temporary one twice if the call is in a "
-                "co_await expression");
+  detail::check_options<Options, detail::BracedCampaignOptions, CampaignOptions>();
   return operations::net::async_initiate<Token, void(operations::ErrorCode, Lease)>(
       operations::InitiateAcquire<Lease, operations::Campaign>(), token,
       detail::Kept<AnyElection>(std::forward<AnyElection>(election)), detail::owned(options));

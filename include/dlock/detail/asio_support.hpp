@@ -75,6 +75,14 @@ template <class Given, class Braced, class Owned>
 inline constexpr bool safe_options = std::is_same_v<std::decay_t<Given>, Braced> ||
                                      (std::is_same_v<std::decay_t<Given>, Owned> && std::is_lvalue_reference_v<Given>);
 
+template <class Given, class Braced, class Owned>
+void check_options() {
+  static_assert(safe_options<Given, Braced, Owned>,
+                "write the options in braces, {.wait = 5s}, or name a variable of type dlock::AcquireOptions or "
+                "dlock::CampaignOptions: GCC 12 destroys the members of a temporary one twice if the call is in a "
+                "co_await expression");
+}
+
 // --- The object that an operation is about ---------------------------------------------------------------------------
 
 // A temporary lock or lease is moved into the operation, because the operation may start later. Of a variable it keeps
