@@ -14,7 +14,7 @@ namespace {
 constexpr const char* redis_py_locks = R"py(
 import redis
 server = redis.Redis(port=int(address))
-kinds = {"Lock": lambda path: server.make_lock(path, timeout=600, sleep=0.01)}
+kinds = {"Lock": lambda path: server.lock(path, timeout=600, sleep=0.01)}
 
 def nobody_else_is_at(node):
   if not server.set(node, "x", nx=True):

@@ -120,7 +120,7 @@ TEST_F(FileForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
     for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
       workers.emplace_back([&, first] {
         const Client client = connect(scratch_.url(), {.clock = clock_});
-        for (std::size_t i = first; i < rounds; ++i) {
+        for (std::size_t i = first; i < rounds || removed == 0; ++i) {
           const std::size_t at = i % inside.size();
           auto lease = client.make_lock(std::to_string(at)).acquire();
           EXPECT_EQ(inside[at].fetch_add(1), 0) << "held twice";
@@ -134,7 +134,6 @@ TEST_F(FileForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
   }
   stop = true;
   forgetting.join();
-  EXPECT_GT(removed, 0) << "nothing was tested";
 }
 
 }  // namespace
