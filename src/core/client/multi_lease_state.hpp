@@ -72,7 +72,7 @@ class MultiLeaseState {
   class WaitInAll;
   class Ending;
   struct End {
-    void operator()() noexcept { source.request_stop(); }
+    void operator()() const noexcept { source.request_stop(); }
     std::stop_source& source;
   };
 

@@ -73,11 +73,11 @@ std::optional<std::string_view> cut(std::string_view& text, char delimiter) {
   const std::string scheme = lower_case(text.substr(0, end));
   if (end != std::string_view::npos && util::is_scheme(scheme)) {
     const std::string_view rest = text.substr(end);
-    if (rest.starts_with("//")) refuse("':' is missing between \"" + scheme + "\" and \"//\"" + expected);
+    if (rest.starts_with("//")) refuse("':' is missing between \"" + scheme + R"(" and "//")" + expected);
     const std::size_t port_end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
     const bool has_port = port_end > 1 && (port_end == rest.size() ||
                                            std::string_view("/,?").find(rest[port_end]) != std::string_view::npos);
-    if (rest.front() == ':' && !has_port) refuse("\"" + scheme + ":\" is not followed by \"//\"" + expected);
+    if (rest.front() == ':' && !has_port) refuse("\"" + scheme + R"(:" is not followed by "//")" + expected);
   }
   refuse("no scheme" + expected);
 }
@@ -85,7 +85,7 @@ std::optional<std::string_view> cut(std::string_view& text, char delimiter) {
 std::string parse_scheme(std::string_view text) {
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) refuse_without_scheme(text);
-  const std::string scheme = lower_case(text.substr(0, colon));
+  std::string scheme = lower_case(text.substr(0, colon));
   if (scheme.empty()) refuse("no scheme before \"://\"");
   if (!util::is_scheme(scheme)) refuse("malformed scheme");  // not quoted: it could be anything, a password included
   return scheme;
