@@ -13,7 +13,7 @@
 
 namespace dlock::detail {
 
-// What a blocking call throws on the engine thread, which runs what it would wait for. Also where the backend would
+// A blocking call throws it on the engine thread, which runs what the call would wait for. Also where the backend would
 // answer at once: else a program that passes its tests on one backend would fail on another.
 [[nodiscard]] inline Failure would_deadlock() {
   return {std::make_error_code(std::errc::resource_deadlock_would_occur),

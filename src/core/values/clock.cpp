@@ -63,7 +63,7 @@ void ManualClock::advance(std::chrono::nanoseconds by) {
     wall_ = saturating_add(wall_, by);
     listeners = listeners_;
   }
-  // What one runs may give work to another that has been called before. All are idle once a whole round of calls has
+  // A listener may give work to another that has been called before. All are idle once a whole round of calls has
   // found that none has run anything since the round before.
   std::vector<std::uint64_t> before(listeners.size());
   for (int round = 0; round < most_rounds; ++round) {

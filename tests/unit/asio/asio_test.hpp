@@ -1,4 +1,4 @@
-// What the tests of <dlock/asio.hpp> share. They are compiled for <dlock/boost_asio.hpp>, too.
+// The fixture of the tests of <dlock/asio.hpp>, which are compiled for <dlock/boost_asio.hpp>, too.
 #pragma once
 
 #include <gtest/gtest.h>

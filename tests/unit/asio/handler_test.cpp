@@ -1,4 +1,4 @@
-// What the properties of a handler do: executor, allocator; and outstanding work.
+// The effects of a handler's properties: executor, allocator; and outstanding work.
 #include <atomic>
 #include <cstddef>
 #include <future>

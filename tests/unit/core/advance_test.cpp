@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 enum class Service { memory, file };
 
-// What handlers write is read without a lock: advance() must have waited for them.
+// The tests read without a lock, because advance() has waited for the handlers that write.
 class AdvanceTest : public testing::TestWithParam<Service> {
  protected:
   [[nodiscard]] Client make(ClientOptions options = {}) const {
