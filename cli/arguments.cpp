@@ -85,7 +85,7 @@ std::int64_t to_number(const TextOption& option, std::int64_t least, std::int64_
 constexpr std::int64_t highest_status = 255;
 constexpr std::int64_t highest_number = std::numeric_limits<std::int32_t>::max();
 
-LockKind to_space(const TextOption& option) {
+LockKind to_kind(const TextOption& option) {
   const auto* const found = std::ranges::find(every_kind, option.text, kind_word);
   if (found != every_kind.end()) return *found;
   throw UsageError(
@@ -126,7 +126,7 @@ void Parser::take_kind() {
     result_.kind = LockKind::read_write;
     result_.mode = line_.shared ? Mode::shared : Mode::exclusive;
   } else if (!line_.kind.text.empty()) {
-    result_.kind = to_space(line_.kind);
+    result_.kind = to_kind(line_.kind);
   }
   if (result_.verb == Verb::elect || result_.verb == Verb::leader) result_.kind = LockKind::election;
   if (!kinds.empty() && result_.names.size() > 1) {

@@ -236,6 +236,10 @@ void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handle
   });
 }
 
+std::string Inspection::parent_of(LockKind kind) const {
+  return options_.prefix.empty() ? "/" : kind_path(options_.prefix, kind);
+}
+
 void Inspection::ping(const std::string& name, Backend::Handler<bool> done) {
   const auto question = Question<bool>::start(*this, std::move(done));
   const auto look_at = [this, question, lock = subject(LockKind::lock, name)] {
@@ -245,7 +249,7 @@ void Inspection::ping(const std::string& name, Backend::Handler<bool> done) {
     });
   };
   when_ready(*question, [this, question, look_at] {
-    requests_.children_latest(options_.prefix.empty() ? "/" : space_path(options_.prefix, LockKind::lock),
+    requests_.children_latest(parent_of(LockKind::lock),
                               [question, look_at](const Outcome& outcome, const std::vector<std::string>&) {
                                 if (outcome.problem == Problem::none || outcome.problem == Problem::no_node) {
                                   return look_at();
@@ -284,8 +288,7 @@ void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> don
   };
   when_ready(*question, [this, kind, question, look_at] {
     requests_.children_latest(
-        options_.prefix.empty() ? "/" : space_path(options_.prefix, kind),
-        [this, question, look_at](const Outcome& outcome, const std::vector<std::string>& children) {
+        parent_of(kind), [this, question, look_at](const Outcome& outcome, const std::vector<std::string>& children) {
           if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) {
             return question->answer(unanswered_question(outcome.failure));
           }

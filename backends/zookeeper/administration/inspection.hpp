@@ -67,6 +67,8 @@ class Inspection {
   using SightHandler = std::function<void(Result<Sight>)>;
 
   [[nodiscard]] Subject subject(LockKind kind, const std::string& name) const;
+  // The node below which the locks of that kind are.
+  [[nodiscard]] std::string parent_of(LockKind kind) const;
   [[nodiscard]] std::vector<std::string> names_among(const std::vector<std::string>& children) const;
   void when_ready(const AnyQuestion& question, std::function<void()> ask);
   void look(const Subject& lock, int attempts_left, Age age, SightHandler done);

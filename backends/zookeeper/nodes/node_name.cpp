@@ -170,14 +170,14 @@ std::optional<std::string> decode_name(std::string_view component) {
   return name;
 }
 
-std::string space_path(std::string_view prefix, LockKind kind) {
+std::string kind_path(std::string_view prefix, LockKind kind) {
   std::string path(prefix);
   if (!path.empty()) path += common::kind_suffix(kind);
   return path;
 }
 
 std::string lock_path(std::string_view prefix, std::string_view name, LockKind kind) {
-  std::string path = space_path(prefix, kind);
+  std::string path = kind_path(prefix, kind);
   path += '/';
   path += encode_name(name);
   return path;

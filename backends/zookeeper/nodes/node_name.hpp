@@ -31,7 +31,7 @@ namespace dlock::zookeeper {
 
 // The node below which the locks of a kind are: each has its own, beside the prefix, which is "" or "/a/b". Below the
 // root all kinds are in one place, and the user keeps their names apart.
-[[nodiscard]] std::string space_path(std::string_view prefix, LockKind kind);
+[[nodiscard]] std::string kind_path(std::string_view prefix, LockKind kind);
 // The lock's node.
 [[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name, LockKind kind = LockKind::lock);
 [[nodiscard]] std::string_view last_component(std::string_view path) noexcept;

@@ -128,7 +128,7 @@ void ZooKeeperTarget::clean_up() {
     return;
   }
   for (const LockKind each : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) {
-    remove_tree(session.get(), zookeeper::space_path(prefix_, each));
+    remove_tree(session.get(), zookeeper::kind_path(prefix_, each));
   }
 }
 
