@@ -82,6 +82,7 @@ TEST_F(ThreadEngineTest, AdvancingTheClockWhereNothingMayWaitLeavesTheTimersToTh
     EXPECT_TRUE(ran.wait(rig::hang_guard));
     EXPECT_EQ(inside->notify([&] { clock_->advance(1s); }, UserCode::completion), Notified::accepted);
   }
+  other->stop();  // after its user code, which uses the test's clock
 }
 
 TEST_F(ThreadEngineTest, AdvancingTheClockEndsThoughTimersArmEachOtherForTheSameInstant) {
