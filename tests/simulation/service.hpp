@@ -1,0 +1,83 @@
+// What a simulation needs to know of a lock service: the real backend, over a fake of its service in memory.
+//
+// Each simulation program defines subjects(). A service runs in the simulation's single thread. It has an executor of
+// its own, for its timers; what it sends to a process runs as tasks of that process's executor, which may be stopped.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <dlock/lock_kind.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
+
+namespace dlock::simulation {
+
+// What becomes of one request. A service whose protocol cannot do one of these does the one that is closest to it.
+enum class Fate : std::uint8_t {
+  answer,
+  lose_request,  // the service never receives it, and the connection breaks
+  lose_answer,   // carried out, and the connection breaks before the answer
+  late,          // carried out and answered after Service::delay(); the connection may have broken by then
+  hold,          // carried out; answered by release_held()
+  duplicate,     // carried out twice, the second time after Service::delay()
+  refuse,        // not carried out; answered with an error of the service that is worth a retry
+  silence,       // neither carried out nor answered, like all that follows on that connection
+  expire,        // answered, and then the service ends the sessions of the process
+};
+inline constexpr std::size_t fates = 9;
+
+class Service {
+ public:
+  Service() = default;
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  virtual ~Service() = default;
+
+  // What becomes of each request, asked once, when the process sends it. `request` says what it is, for people and
+  // tests: "acquire", "create". Unset: all are answered.
+  std::function<Fate(int process, std::string_view request)> fate;
+  // How long what is late takes. Unset: 100 ms.
+  std::function<std::chrono::nanoseconds()> delay;
+
+  [[nodiscard]] virtual std::string url() const = 0;
+  // The backend of a process, numbered from 1. One process may have several, one after the other.
+  [[nodiscard]] virtual std::unique_ptr<Backend> connect(int process, BackendHost& host,
+                                                         const BackendConfig& config) = 0;
+
+  // Breaks the connections of a process that are open now.
+  virtual void cut(int process) = 0;
+  // While it is not, the process gets no new connections: they are refused.
+  virtual void set_reachable(int process, bool reachable) = 0;
+  // Ends the sessions that the service keeps for a process, with what they hold. Nothing where it keeps none.
+  virtual void expire(int process) = 0;
+  // Answers what was held.
+  virtual void release_held() = 0;
+  // The process is dead, and its connections are closed: nothing more is delivered to it, whatever its backend does.
+  virtual void bury(int process) = 0;
+
+  // How many owners the service knows now, holders, waiters and leftovers. Leases that have expired do not count.
+  [[nodiscard]] virtual std::size_t owners(LockKind kind, const std::string& name) = 0;
+  // The process that holds the lock, or one of them; 0: nobody, or one that is not known.
+  [[nodiscard]] virtual int holder(LockKind kind, const std::string& name) = 0;
+};
+
+// One service in one of the ways to use it.
+struct Subject {
+  std::string name;  // "queue", "cluster_queue": letters, digits and _
+  std::vector<LockKind> kinds;
+  // How long after everything was healed a lock may be free in spite of waiters: the longest session, back-off or poll.
+  std::chrono::nanoseconds recovery{};
+  // How long a hand-over may take in sound times.
+  std::chrono::nanoseconds hand_over = std::chrono::milliseconds(250);
+  std::function<std::unique_ptr<Service>(Executor& executor, std::uint64_t seed)> make;
+};
+[[nodiscard]] std::vector<Subject> subjects();
+
+}  // namespace dlock::simulation
