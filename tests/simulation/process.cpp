@@ -3,6 +3,7 @@
 #include <dlock/spi/url.hpp>
 
 #include "core/shard/lease_state.hpp"
+#include "tests/simulation/reentrant_backend.hpp"
 
 namespace dlock::simulation {
 
@@ -50,8 +51,11 @@ SimulatedProcess::SimulatedProcess(int number, World& world, Service& service, c
                               .observer = watcher_,
                               .clock = clock_};
   core_ = detail::ClientCore::create(
-      engine_, Url::parse(service.url()), options,
-      [this](BackendHost& host, const BackendConfig& config) { return service_.connect(number_, host, config); });
+      engine_, Url::parse(service.url()), options, [this](BackendHost& host, const BackendConfig& config) {
+        return std::make_unique<ReentrantBackend>(host, world_.dice, [this, &config](BackendHost& outer) {
+          return service_.connect(number_, outer, config);
+        });
+      });
   note({.kind = Kind::started, .word = "simulated"});
 }
 
