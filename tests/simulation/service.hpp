@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,8 @@ struct Subject {
   // How long a hand-over may take in sound times.
   std::chrono::nanoseconds hand_over = std::chrono::milliseconds(250);
   std::function<std::unique_ptr<Service>(Executor& executor, std::uint64_t seed)> make;
+
+  friend void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 };
 [[nodiscard]] std::vector<Subject> subjects();
 

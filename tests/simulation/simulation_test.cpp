@@ -21,10 +21,6 @@
 
 namespace dlock::simulation {
 
-static void PrintTo(const Subject& subject, std::ostream* out) {
-  *out << subject.name;
-}
-
 namespace {
 
 std::optional<std::uint64_t> from_environment(const char* variable) {
