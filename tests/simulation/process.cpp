@@ -1,5 +1,7 @@
 #include "tests/simulation/process.hpp"
 
+#include <charconv>
+
 #include <dlock/spi/url.hpp>
 
 #include "core/shard/lease_state.hpp"
@@ -19,6 +21,13 @@ std::int64_t random_rate(Dice& dice, const Plan& plan) {
 }
 
 }  // namespace
+
+int process_of(std::string_view holder) {
+  const std::string_view label = holder.substr(holder.rfind(':') + 1);
+  int number = 0;
+  (void)std::from_chars(label.data(), label.data() + label.size(), number);
+  return number;
+}
 
 // Hears what became of the leases that were destroyed.
 struct SimulatedProcess::Watcher final : Observer {
@@ -106,7 +115,7 @@ void SimulatedProcess::bury() {
 
 // --- Running it ------------------------------------------------------------------------------------------------------
 
-bool SimulatedProcess::ready() const {
+bool SimulatedProcess::ready() {
   if (state_ != State::runs && state_ != State::quits) return false;
   return engine_->ready();
 }

@@ -21,6 +21,12 @@ namespace {
 // A wait that polls sends more than that; what is new about a request shows earlier.
 constexpr std::size_t most_requests = 24;
 
+std::vector<Subject> subjects_that_spoil() {
+  std::vector<Subject> all = subjects();
+  std::erase_if(all, [](const Subject& subject) { return !subject.spoils; });
+  return all;
+}
+
 class Sweep : public testing::TestWithParam<std::tuple<Subject, std::size_t>> {
  protected:
   // How many requests there were.
@@ -68,8 +74,9 @@ TEST_P(Sweep, OneSpoiledRequestBreaksNoPromise) {
   EXPECT_GT(runs_, fates);
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
 INSTANTIATE_TEST_SUITE_P(Subjects, Sweep,
-                         testing::Combine(testing::ValuesIn(subjects()),
+                         testing::Combine(testing::ValuesIn(subjects_that_spoil()),
                                           testing::Range(std::size_t{0}, operation_names.size())),
                          [](const auto& info) {
                            return std::get<Subject>(info.param).name + "_" +
