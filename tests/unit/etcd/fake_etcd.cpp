@@ -72,7 +72,7 @@ class FakeEtcd::FakeMember final : public Member {
       }
       const bool refused = etcd_.refuses || etcd_.unreachable.contains(process);
       if (refused) return events_.member_closed({errc::unavailable, "etcd:2379: Connection refused"}, false);
-      etcd_.connected_.insert(this);
+      etcd_.connected_.push_back(this);
       events_.member_opened();
     });
   }
@@ -94,7 +94,7 @@ class FakeEtcd::FakeMember final : public Member {
   bool closing() const noexcept override { return leaving; }
   void send(CallId call, std::string_view message, bool last) override {
     out_.push_back([this, call, request = std::string(message), last] {
-      if (!methods_.contains(call) || etcd_.silent || silent || !etcd_.connected_.contains(this)) return;
+      if (!methods_.contains(call) || etcd_.silent || silent || !etcd_.reaches(*this)) return;
       last ? unary(call, request) : stream(call, request);
     });
   }
@@ -113,7 +113,7 @@ class FakeEtcd::FakeMember final : public Member {
     (void)etcd_.executor_.schedule(last_news_, tell);
   }
   void say(CallId call, const std::string& message) {
-    if (silent || !etcd_.connected_.contains(this)) return;
+    if (silent || !etcd_.reaches(*this)) return;
     later([this, call, message] {
       if (!methods_.contains(call)) return;
       const Lifetime::Watch life = lifetime_.watch();
@@ -133,7 +133,7 @@ class FakeEtcd::FakeMember final : public Member {
   }
   // From now on nothing of this connection reaches the cluster.
   void forget() {
-    etcd_.connected_.erase(this);
+    std::erase(etcd_.connected_, this);
     std::erase_if(etcd_.watches_, [this](const Watch& each) { return each.member == this; });
   }
 
@@ -184,7 +184,7 @@ class FakeEtcd::FakeMember final : public Member {
   }
 
   void end(CallId call, const std::string& answer, const GrpcStatus& status) {
-    if (silent || !etcd_.connected_.contains(this)) return;
+    if (silent || !etcd_.reaches(*this)) return;
     later([this, call, answer, status] {
       if (methods_.erase(call) == 0) return;
       const Lifetime::Watch life = lifetime_.watch();
@@ -225,6 +225,10 @@ MemberFactory FakeEtcd::members(int process) {
   };
 }
 
+bool FakeEtcd::reaches(FakeMember& member) const {
+  return std::ranges::find(connected_, &member) != connected_.end();
+}
+
 std::vector<FakeEtcd::FakeMember*> FakeEtcd::members_of(int process) const {
   std::vector<FakeMember*> found;
   std::ranges::copy_if(connected_, std::back_inserter(found), [&](auto each) { return each->process == process; });
@@ -245,13 +249,13 @@ void FakeEtcd::bury(int process) {
 }
 
 void FakeEtcd::break_connections(const Failure& why, bool orderly) {
-  for (FakeMember* const each : std::set<FakeMember*>(connected_)) {
-    if (connected_.contains(each)) each->close(why, orderly);
+  for (FakeMember* const each : std::vector<FakeMember*>(connected_)) {
+    if (reaches(*each)) each->close(why, orderly);
   }
 }
 
 void FakeEtcd::leave() {
-  for (FakeMember* const each : std::set<FakeMember*>(connected_)) each->leave();
+  for (FakeMember* const each : std::vector<FakeMember*>(connected_)) each->leave();
 }
 
 void FakeEtcd::deliver_late() {
@@ -315,12 +319,6 @@ void FakeEtcd::end_lease(std::int64_t lease) {
 
 void FakeEtcd::expire_leases() {
   for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(leases)) end_lease(lease);
-}
-
-void FakeEtcd::expire_leases(int process) {
-  for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(leases)) {
-    if (processes[lease] == process) end_lease(lease);
-  }
 }
 
 void FakeEtcd::keep_lease(std::int64_t lease) {

@@ -79,9 +79,9 @@ class FakeEtcd {
   void deliver_late();
   // The oldest of those that are held.
   void answer_held(std::size_t most = 1000);
-  // The leases are over, and their keys gone.
+  // A lease is over, and its keys gone; or all.
+  void end_lease(std::int64_t lease);
   void expire_leases();
-  void expire_leases(int process);
   // The same for those that were not kept alive for long enough.
   void end_old_leases();
   bool leases_end = false;  // by themselves
@@ -120,7 +120,6 @@ class FakeEtcd {
     bool puts;
   };
 
-  void end_lease(std::int64_t lease);
   void keep_lease(std::int64_t lease);
   void put(const std::string& key, const std::string& value, std::int64_t lease);
   std::int64_t remove_range(const KeyRange& range);
@@ -128,6 +127,7 @@ class FakeEtcd {
   [[nodiscard]] std::string header(std::int64_t revision) const;
   [[nodiscard]] std::string carry_out(Call call, std::string_view request);
   [[nodiscard]] std::string keep_alive(std::int64_t lease);
+  [[nodiscard]] bool reaches(FakeMember& member) const;
   [[nodiscard]] std::vector<FakeMember*> members_of(int process) const;
   [[nodiscard]] bool holds(std::string_view condition) const;
   [[nodiscard]] bool all_hold(std::string_view request) const;
@@ -155,7 +155,7 @@ class FakeEtcd {
   std::int64_t revision_ = 1;
   bool changed_ = false;                    // by this transaction
   std::map<std::int64_t, TimePoint> kept_;  // leases
-  std::set<FakeMember*> connected_;
+  std::vector<FakeMember*> connected_;
   std::set<int> dead_;  // processes
   std::vector<Watch> watches_;
   std::vector<Event> history_;

@@ -409,7 +409,7 @@ void FakeHandle::carry_out_late() {
 
 void FakeHandle::carry_out_unsent() {
   const auto first = std::ranges::find_if(pending_, [](const Answer& each) { return each.unsent != nullptr; });
-  std::vector<Answer> unsent(std::move_iterator(first), std::move_iterator(pending_.end()));
+  std::vector<Answer> unsent(std::make_move_iterator(first), std::make_move_iterator(pending_.end()));
   pending_.erase(first, pending_.end());
   for (Answer& answer : unsent) {
     answer.problem = std::exchange(answer.unsent, nullptr)();  // what this makes fire comes first
