@@ -1,25 +1,12 @@
 #include "tests/simulation/memory/memory_service.hpp"
 
-#include <charconv>
 #include <utility>
 
 #include "backends/memory/memory_faults.hpp"
 #include "tests/simulation/memory/memory_backend.hpp"
 
 namespace dlock::simulation {
-namespace {
-
 using namespace std::chrono_literals;
-
-// "host:pid:7" is process 7.
-int process_of(std::string_view holder) {
-  const std::string_view label = holder.substr(holder.rfind(':') + 1);
-  int number = 0;
-  (void)std::from_chars(label.data(), label.data() + label.size(), number);  // 0 is none
-  return number;
-}
-
-}  // namespace
 
 class MemoryService::Messages final : public memory::FaultInjector {
  public:
