@@ -110,7 +110,7 @@ FakeEtcd::Fate EtcdService::become_of(FakeEtcd::Call call) {
       etcd_.cut(call.process);
       return Become::lost;
     case Fate::lose_answer:
-      etcd_.cut(call.process);
+      if (dice_.chance(70)) etcd_.cut(call.process);  // otherwise the client leaves the member that does not answer
       return Become::carried_out;
     case Fate::silence:
       etcd_.silence(call.process);
