@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/postgres/sql/schema_statements.hpp"
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 
 namespace dlock::postgres {
 
@@ -41,7 +41,7 @@ class PostgresDiagnosis : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options = [] {
     Options o;
     o.response_timeout = 5s;

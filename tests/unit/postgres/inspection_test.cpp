@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 
 namespace dlock::postgres {
 
@@ -67,7 +67,7 @@ class PostgresInspection : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options;
   Dialling dialling{options, server.connections(), 5s, 5s};
   Schema schema{engine, options, dialling};

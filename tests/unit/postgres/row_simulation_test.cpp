@@ -25,7 +25,7 @@ using std::chrono::nanoseconds;
 class Simulation {
  public:
   Simulation(std::uint64_t seed, Strategy strategy)
-      : random_(seed), engine_(seed), server_(engine_), rows_(engine_, strategy), strategy_(strategy) {
+      : random_(seed), engine_(seed), rows_(engine_, strategy), strategy_(strategy) {
     rows_.channel = channel_of(row_options(strategy).schema);
     rows_.notify = [this](const std::string& channel, const std::string& name) { server_.notify(channel, name); };
     server_.reply = [this](const FakeQuery& query) { return reply(query); };

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 #include "table_row.hpp"
 
 namespace dlock::postgres {
@@ -116,7 +116,7 @@ class PostgresSchemaSetUp : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options;
   Dialling dialling{options, server.connections(), 5s, 5s};
   const SchemaStatements statements = schema_statements("dlock");
