@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view shared_ending = "_shared";
 // Whoever makes the schema has this row locked.
-constexpr const char* creation = "\tcreation";
+constexpr const char* creation_row = "\tcreation";
 constexpr const char* ended_by_administrator = "57P01";
 constexpr const char* ended_by_silence = "57P05";
 // client_connection_check_interval, for which the backend asks.
@@ -106,11 +106,14 @@ void FakePostgres::left(int connection) {
   const auto found = sessions_.find(connection);
   if (found == sessions_.end()) return;
   Session& session = found->second;
-  if (session.silent && session.purpose.session_lease.count() > 0) return;
+  const bool waits = std::find(waiting_.begin(), waiting_.end(), connection) != waiting_.end();
+  const nanoseconds lease = session.purpose.session_lease;
+  if (session.silent && lease.count() > 0 && !waits) return;
   session.client_left = true;
-  if (session.queue.empty() || session.silent) return end(connection);
-  if (std::find(waiting_.begin(), waiting_.end(), connection) == waiting_.end()) return;
-  session.timer.arm(saturating_add(executor_.now(), client_check), [this, connection] { end(connection); });
+  if (session.queue.empty() || (session.silent && !waits)) return end(connection);
+  if (!waits) return;
+  session.timer.arm(saturating_add(executor_.now(), session.silent ? lease : client_check),
+                    [this, connection] { end(connection); });
 }
 
 // Both sides know.
@@ -373,8 +376,8 @@ FakePostgres::Step FakePostgres::execute_text(Session& session, const std::strin
   } else if (text.starts_with("INSERT INTO")) {
     return {.rows = {.affected = 1}};
   } else if (text.find("pg_advisory_xact_lock") != std::string::npos) {
-    if (!row_is_free(session, creation)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
-    session.rows.insert(creation);
+    if (!row_is_free(session, creation_row)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
+    session.rows.insert(creation_row);
   }
   return {};
 }

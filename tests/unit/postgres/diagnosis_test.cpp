@@ -10,6 +10,7 @@
 
 #include "backends/postgres/sql/schema_statements.hpp"
 #include "tests/simulation/postgres/fake_connection.hpp"
+#include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {
 

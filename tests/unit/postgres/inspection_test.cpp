@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/simulation/postgres/fake_connection.hpp"
+#include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {
 

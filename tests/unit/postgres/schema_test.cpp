@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/simulation/postgres/fake_connection.hpp"
+#include "tests/support/manual_engine.hpp"
 #include "table_row.hpp"
 
 namespace dlock::postgres {
