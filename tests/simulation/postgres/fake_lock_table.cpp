@@ -25,17 +25,6 @@ bool contains(const auto& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-FakeLockTable::Columns columns_of(const Command& command) {
-  FakeLockTable::Columns columns;
-  const std::string word = FakeLockTable::word_for(command);
-  const bool many = word.ends_with("_many") || word == "change";
-  for (const Parameter& param : command.params) {
-    const std::string text = param.value_or("");
-    columns.push_back(many && text.starts_with('{') ? elements_of(text) : std::vector<std::string>{text});
-  }
-  return columns;
-}
-
 Cell milliseconds_until(TimePoint at, TimePoint now) {
   return std::to_string(std::chrono::duration_cast<milliseconds>(at - now).count());
 }
@@ -54,8 +43,15 @@ std::string FakeLockTable::words_for(const FakeQuery& query) {
   return words;
 }
 
-std::vector<std::string> FakeLockTable::names_in(const Command& command) {
-  return columns_of(command).at(0);
+FakeLockTable::Columns FakeLockTable::columns_of(const Command& command) {
+  Columns columns;
+  const std::string word = word_for(command);
+  const bool many = word.ends_with("_many") || word == "change";
+  for (const Parameter& param : command.params) {
+    const std::string text = param.value_or("");
+    columns.push_back(many && text.starts_with('{') ? elements_of(text) : std::vector<std::string>{text});
+  }
+  return columns;
 }
 
 FakeReply FakeLockTable::carry_out(const FakeQuery& query) {
@@ -223,33 +219,6 @@ void FakeLockTable::tell(const Row& row, const std::string& payload) {
 }
 
 // --- What several may hold -------------------------------------------------------------------------------------------
-
-struct FakeLockTable::Change {
-  enum What : std::int64_t { gave_up = -1, release, renew, acquire };
-  std::size_t number;
-  std::string name;
-  std::string owner;
-  std::int64_t what;
-  milliseconds lease;
-  std::int64_t weight;
-  std::int64_t permits;
-  milliseconds mark;
-
-  [[nodiscard]] bool wants_all() const noexcept { return weight == permits; }
-};
-
-// All that is asked about a name.
-struct FakeLockTable::Group {
-  std::vector<const Change*> all;
-  std::vector<const Change*> acquires;
-
-  [[nodiscard]] bool releases(const std::string& owner) const {
-    return std::any_of(all.begin(), all.end(), [&](const Change* each) { return each->what <= 0 && each->owner == owner; });
-  }
-  [[nodiscard]] bool any(auto&& condition) const {
-    return std::any_of(all.begin(), all.end(), [&](const Change* each) { return condition(*each); });
-  }
-};
 
 std::vector<FakeLockTable::Change> FakeLockTable::changes_in(const Columns& columns) {
   std::vector<Change> changes;

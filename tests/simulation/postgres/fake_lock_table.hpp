@@ -5,6 +5,8 @@
 //   server.reply = [&](const FakeQuery& query) { return rows.carry_out(query); };
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -55,8 +57,8 @@ class FakeLockTable {
   Rows carry_out(const Command& command);
   // It waits until none of its rows is locked.
   [[nodiscard]] bool must_wait(const Command& command) const;
-  // The names that it is about.
-  [[nodiscard]] static std::vector<std::string> names_in(const Command& command);
+  // The elements of each parameter. First come the names, then the owners.
+  [[nodiscard]] static Columns columns_of(const Command& command);
 
   // "acquire", "acquire_many", "renew_many", "release", "release_many", "mark_many"; or the text.
   [[nodiscard]] static std::string word_for(const Command& command);
@@ -78,8 +80,32 @@ class FakeLockTable {
   void free(const std::string& name, bool notifies = true);
 
  private:
-  struct Change;
-  struct Group;
+  // A request of the statement for what several may hold.
+  struct Change {
+    enum What : std::int64_t { gave_up = -1, release, renew, acquire };
+    std::size_t number;
+    std::string name;
+    std::string owner;
+    std::int64_t what;
+    std::chrono::milliseconds lease;
+    std::int64_t weight;
+    std::int64_t permits;
+    std::chrono::milliseconds mark;
+
+    [[nodiscard]] bool wants_all() const noexcept { return weight == permits; }
+  };
+  // All that is asked about a name.
+  struct Group {
+    std::vector<const Change*> all;
+    std::vector<const Change*> acquires;
+
+    [[nodiscard]] bool any(auto&& condition) const {
+      return std::any_of(all.begin(), all.end(), [&](const Change* each) { return condition(*each); });
+    }
+    [[nodiscard]] bool releases(const std::string& owner) const {
+      return any([&](const Change& each) { return each.what <= 0 && each.owner == owner; });
+    }
+  };
 
   [[nodiscard]] TimePoint now() const noexcept { return executor_.now(); }
   [[nodiscard]] std::int64_t next_token(std::int64_t last) const;

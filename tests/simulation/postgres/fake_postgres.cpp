@@ -147,6 +147,11 @@ void FakePostgres::receive(const FakeQuery& query) {
     return;
   }
   session.queue.push_back({.query = query, .fate = what});
+  for (Command& command : session.queue.back().query.commands) {
+    if (command.statement == nullptr) continue;
+    const std::string& word = command.statement->word;
+    command.statement = &statements_.try_emplace(word, Statement{.sql = {}, .word = word}).first->second;
+  }
   if (session.queue.size() == 1) pump(session);
 }
 
@@ -216,14 +221,15 @@ void FakePostgres::time_is_over(int number) {
 // Its transaction has taken the locks of its rows meanwhile.
 bool FakePostgres::is_late(Session& session, Received& received) {
   if (received.was_late) {
-    for (FakeLockTable::Row* const row : std::exchange(received.locked, {})) row->locked = false;
-    retry_soon();
+    for (FakeLockTable::Row* const row : received.locked) row->locked = false;
+    if (!std::exchange(received.locked, {}).empty()) retry_soon();
     return false;
   }
   for (const Command& command : received.query.commands) {
     FakeLockTable* const rows = table(word_of(command));
     if (rows == nullptr) continue;
-    for (const std::string& name : FakeLockTable::names_in(command)) {
+    const auto columns = FakeLockTable::columns_of(command);
+    for (const std::string& name : columns.at(0)) {
       const auto row = rows->rows.find(name);
       if (row == rows->rows.end() || std::exchange(row->second.locked, true)) continue;
       received.locked.push_back(&row->second);
@@ -357,8 +363,9 @@ FakePostgres::Step FakePostgres::execute(Session& session, const Command& comman
   EXPECT_NE(rows, nullptr) << word;
   if (rows == nullptr) return {.sqlstate = "42883"};
   if (rows->must_wait(command)) return {.sqlstate = "55P03", .waits = brief};
-  for (const std::string& owner : elements_of(what == "acquire" ? "{\"" + params.at(1) + "\"}" : params.at(1))) {
-    if (what.starts_with("acquire") || what == "change") processes_[owner] = session.process;
+  if (what.starts_with("acquire") || what == "change") {
+    const auto columns = FakeLockTable::columns_of(command);
+    for (const std::string& owner : columns.at(1)) processes_[owner] = session.process;
   }
   current_ = &session;
   return {.rows = rows->carry_out(command)};
@@ -392,9 +399,11 @@ Rows FakePostgres::tables_for(const Session& session) const {
   return answer;
 }
 
-std::int64_t FakePostgres::next_token(std::int64_t last) const {
+// A real clock does not stand still from one statement to the next.
+std::int64_t FakePostgres::next_token(std::int64_t last) {
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(executor_.now().time_since_epoch());
-  return std::max<std::int64_t>(last + 1, us.count());
+  clock_ = std::max<std::int64_t>(clock_ + 1, us.count());
+  return std::max(last + 1, clock_);
 }
 
 void FakePostgres::must_hold_nothing(const Session& session, std::string_view word) const {
@@ -550,6 +559,7 @@ std::vector<int> FakePostgres::sessions_of(std::string_view word, const std::str
   if (!waiters) return processes;
   for (const int number : waiting_) {
     const Session& session = sessions_.at(number);
+    if (session.client_left) continue;  // it is about to leave the queue
     const Received& received = session.queue.front();
     const Command& command = received.query.commands.at(received.next);
     if (command.statement != nullptr && command.statement->word.find(word) != std::string::npos &&

@@ -129,7 +129,7 @@ class FakePostgres {
   [[nodiscard]] bool row_is_free(const Session& session, const std::string& name) const;
   void take_key(Session& session, const std::string& key, bool shared);
   [[nodiscard]] Rows::Row free_key(Session& session, const std::string& key, bool shared);
-  [[nodiscard]] std::int64_t next_token(std::int64_t last) const;
+  [[nodiscard]] std::int64_t next_token(std::int64_t last);
   void commit(Session& session);
   void roll_back(Session& session);
   void must_hold_nothing(const Session& session, std::string_view word) const;
@@ -144,9 +144,11 @@ class FakePostgres {
   FakeServer wire_;
   std::map<std::string, FakeLockTable, std::less<>> tables_;
   std::map<std::string, int> processes_;  // of owners
+  std::map<std::string, Statement> statements_;  // by their words; those of a client go with it
   std::set<std::string> lockable_;        // rows of row_lock
   std::map<std::string, std::int64_t> row_tokens_;
   std::map<std::string, std::int64_t> fences_;
+  std::int64_t clock_ = 0;  // in microseconds, when a token was made last
   std::map<int, Session> sessions_;  // by their connections
   std::list<int> waiting_;           // in order
   struct Held {

@@ -29,12 +29,13 @@ PostgresService::PostgresService(Executor& executor, std::uint64_t seed, Strateg
 
 std::string PostgresService::url() const {
   const std::string url = "postgresql://server/locks?strategy=" + std::string(to_string(strategy_));
-  return is_of_sessions(strategy_) ? url + "&max_connections=4&lease=3s" : url;
+  return is_of_sessions(strategy_) ? url + "&max_connections=4" : url;
 }
 
 std::unique_ptr<Backend> PostgresService::connect(int process, BackendHost& host, const BackendConfig& config) {
-  return std::make_unique<postgres::PostgresBackend>(host, postgres::parse_options(config),
-                                                     server_.connections(process));
+  postgres::Options options = postgres::parse_options(config);
+  if (is_of_sessions(strategy_)) options.lease = session_lease;
+  return std::make_unique<postgres::PostgresBackend>(host, std::move(options), server_.connections(process));
 }
 
 std::vector<int> PostgresService::processes(LockKind kind, const std::string& name, bool waiters) {
