@@ -26,6 +26,7 @@ constexpr const char* ended_by_silence = "57P05";
 // client_connection_check_interval, for which the backend asks.
 constexpr milliseconds client_check(500);
 constexpr milliseconds brief(250);
+constexpr std::chrono::seconds unacknowledged(30);
 
 std::string word_of(const Command& command) {
   return command.statement != nullptr ? command.statement->word : command.text.substr(0, command.text.find(' '));
@@ -77,8 +78,10 @@ void FakePostgres::set_reachable(int process, bool reachable) {
   }
 }
 
+// But for those whose clients could not be told: until their leases expire, no promise survives that.
 void FakePostgres::expire(int process) {
   for (const int number : connections_of(process)) {
+    if (sessions_.at(number).silent) continue;
     end(number, "fake: terminating connection due to administrator command", ended_by_administrator);
   }
 }
@@ -118,7 +121,7 @@ void FakePostgres::left(int connection) {
 
 // Both sides know.
 void FakePostgres::break_off(int number) {
-  if (sessions_.at(number).silent) return end(number);
+  sessions_.at(number).silent = false;
   left(number);
   wire_.break_connections("fake: connection reset by peer", number);
 }
@@ -142,10 +145,7 @@ void FakePostgres::receive(const FakeQuery& query) {
   Session& session = found->second;
   const Fate what = fate ? fate(session.process, words_of(query)) : Fate::answer;
   if (what == Fate::lose_request) return break_off(session.number);
-  if (what == Fate::silence) {
-    session.silent = true;
-    return;
-  }
+  if (what == Fate::silence) return be_silent(session);
   session.queue.push_back({.query = query, .fate = what});
   for (Command& command : session.queue.back().query.commands) {
     if (command.statement == nullptr) continue;
@@ -153,6 +153,16 @@ void FakePostgres::receive(const FakeQuery& query) {
     command.statement = &statements_.try_emplace(word, Statement{.sql = {}, .word = word}).first->second;
   }
   if (session.queue.size() == 1) pump(session);
+}
+
+// What is sent and not acknowledged breaks the client's end of the connection in time: see keepalive_parameters().
+void FakePostgres::be_silent(Session& session) {
+  session.silent = true;
+  const nanoseconds lease = session.purpose.session_lease;
+  const TimePoint at = saturating_add(executor_.now(), lease.count() > 0 ? lease : unacknowledged);
+  (void)executor_.schedule(at, lifetime_.guard([this, number = session.number] {
+    wire_.break_connections("fake: Connection timed out", number);
+  }));
 }
 
 void FakePostgres::pump(Session& session) {

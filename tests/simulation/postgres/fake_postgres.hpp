@@ -104,6 +104,7 @@ class FakePostgres {
   void opened(const FakeConnection& connection);
   void left(int connection);
   void receive(const FakeQuery& query);
+  void be_silent(Session& session);
   void pump(Session& session);
   // False: it waits.
   [[nodiscard]] bool carry_out(Session& session, Received& received);
