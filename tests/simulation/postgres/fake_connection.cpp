@@ -142,9 +142,10 @@ FakeConnection::~FakeConnection() {
 }
 
 void FakeConnection::post(std::function<void()> task) {
-  if (!buried_) executor_.post(lifetime_.guard([this, task = std::move(task)] {
-    if (!buried_) task();
-  }));
+  if (!buried_)
+    executor_.post(lifetime_.guard([this, task = std::move(task)] {
+      if (!buried_) task();
+    }));
 }
 
 void FakeConnection::open(TimePoint deadline) {

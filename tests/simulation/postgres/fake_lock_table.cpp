@@ -281,9 +281,8 @@ void FakeLockTable::change(const std::string& name, const Group& group, bool not
   const bool changes = fresh || (found != rows.end() && may_change(before, group));
   Row row = before;
   if (changes) {
-    std::erase_if(row.holders, [&](const auto& item) {
-      return item.second.expires_at <= now() || group.releases(item.first);
-    });
+    std::erase_if(row.holders,
+                  [&](const auto& item) { return item.second.expires_at <= now() || group.releases(item.first); });
     const bool gone = row.holders.size() != before.holders.size();
     for (const Change* each : group.all) {
       const auto share = row.holders.find(each->owner);

@@ -22,7 +22,8 @@ constexpr std::string_view shared_ending = "_shared";
 // Whoever makes the schema has this row locked.
 constexpr const char* creation_row = "\tcreation";
 constexpr const char* ended_by_administrator = "57P01";
-constexpr const char* ended_by_silence = "57P05";
+constexpr const char* terminated = "fake: terminating connection due to administrator command";
+constexpr const char* reset = "fake: connection reset by peer";
 // client_connection_check_interval, for which the backend asks.
 constexpr milliseconds client_check(500);
 constexpr milliseconds brief(250);
@@ -58,16 +59,16 @@ FakePostgres::FakePostgres(Executor& executor, std::uint64_t seed) : executor_(e
 
 // --- What goes wrong -------------------------------------------------------------------------------------------------
 
-std::vector<int> FakePostgres::connections_of(int process) const {
-  std::vector<int> numbers;
-  for (const auto& [number, session] : sessions_) {
-    if (session.process == process) numbers.push_back(number);
+std::vector<FakePostgres::Session*> FakePostgres::sessions_of(int process) {
+  std::vector<Session*> sessions;
+  for (auto& [number, session] : sessions_) {
+    if (session.process == process) sessions.push_back(&session);
   }
-  return numbers;
+  return sessions;
 }
 
 void FakePostgres::cut(int process) {
-  for (const int number : connections_of(process)) break_off(number);
+  for (Session* const session : sessions_of(process)) break_off(*session, reset);
 }
 
 void FakePostgres::set_reachable(int process, bool reachable) {
@@ -78,11 +79,9 @@ void FakePostgres::set_reachable(int process, bool reachable) {
   }
 }
 
-// But for those whose clients could not be told: until their leases expire, no promise survives that.
 void FakePostgres::expire(int process) {
-  for (const int number : connections_of(process)) {
-    if (sessions_.at(number).silent) continue;
-    end(number, "fake: terminating connection due to administrator command", ended_by_administrator);
+  for (Session* const session : sessions_of(process)) {
+    if (!session->silent) break_off(*session, terminated, ended_by_administrator);
   }
 }
 
@@ -109,6 +108,7 @@ void FakePostgres::left(int connection) {
   const auto found = sessions_.find(connection);
   if (found == sessions_.end()) return;
   Session& session = found->second;
+  if (session.terminated) return end(connection);
   const bool waits = std::find(waiting_.begin(), waiting_.end(), connection) != waiting_.end();
   const nanoseconds lease = session.purpose.session_lease;
   if (session.silent && lease.count() > 0 && !waits) return;
@@ -119,32 +119,32 @@ void FakePostgres::left(int connection) {
                     [this, connection] { end(connection); });
 }
 
-// Both sides know.
-void FakePostgres::break_off(int number) {
-  sessions_.at(number).silent = false;
-  left(number);
-  wire_.break_connections("fake: connection reset by peer", number);
+// The session ends when its client knows, or with its lease. Where a server ends it while the client is stopped, no
+// promise but that of tokens survives.
+void FakePostgres::break_off(Session& session, const std::string& why, const std::string& sqlstate) {
+  session.silent = false;
+  session.broken = true;
+  session.terminated = !sqlstate.empty();
+  wire_.break_connections(why, session.number, sqlstate);
 }
 
-void FakePostgres::end(int number, const std::string& why, const std::string& sqlstate) {
+void FakePostgres::end(int number) {
   const auto found = sessions_.find(number);
   if (found == sessions_.end()) return;
   for (const Received& each : found->second.queue) {
     for (FakeLockTable::Row* const row : each.locked) row->locked = false;
   }
-  const bool told = !why.empty() && !found->second.silent;
   sessions_.erase(found);
   waiting_.remove(number);
   retry_soon();
-  if (told) wire_.break_connections(why, number, sqlstate);
 }
 
 void FakePostgres::receive(const FakeQuery& query) {
   const auto found = sessions_.find(query.connection);
-  if (found == sessions_.end() || found->second.silent || found->second.client_left) return;
+  if (found == sessions_.end() || found->second.silent || found->second.broken) return;
   Session& session = found->second;
   const Fate what = fate ? fate(session.process, words_of(query)) : Fate::answer;
-  if (what == Fate::lose_request) return break_off(session.number);
+  if (what == Fate::lose_request) return break_off(session, reset);
   if (what == Fate::silence) return be_silent(session);
   session.queue.push_back({.query = query, .fate = what});
   for (Command& command : session.queue.back().query.commands) {
@@ -161,7 +161,7 @@ void FakePostgres::be_silent(Session& session) {
   const nanoseconds lease = session.purpose.session_lease;
   const TimePoint at = saturating_add(executor_.now(), lease.count() > 0 ? lease : unacknowledged);
   (void)executor_.schedule(at, lifetime_.guard([this, number = session.number] {
-    wire_.break_connections("fake: Connection timed out", number);
+    wire_.break_connections("fake: connection timed out", number);
   }));
 }
 
@@ -176,8 +176,12 @@ void FakePostgres::pump(Session& session) {
     if (each.client_left) return end(number);
     const nanoseconds lease = each.purpose.session_lease;
     if (lease.count() == 0) return;
+    // Its client has not relied on it for a while.
     return each.timer.arm(saturating_add(executor_.now(), lease), [this, number] {
-      end(number, "fake: terminating connection due to idle-session timeout", ended_by_silence);
+      if (!sessions_.at(number).silent) {
+        wire_.break_connections("fake: terminating connection due to idle-session timeout", number, "57P05");
+      }
+      end(number);
     });
   }
 }
@@ -254,7 +258,8 @@ bool FakePostgres::refuse(Session& session, Received& received) {
   constexpr std::array<const char*, 6> states = {"40001", "55P03", "53200", "26000", "25006", ended_by_administrator};
   const std::string state = states.at(dice_() % states.size());
   if (state == ended_by_administrator) {
-    end(session.number, "fake: terminating connection due to administrator command", state);
+    break_off(session, terminated, state);
+    session.queue.clear();
     return true;
   }
   if (dice_() % 2 == 0) {
@@ -270,21 +275,32 @@ void FakePostgres::fail(Session& session, const std::string& sqlstate, std::size
   const bool was_open = session.open;
   roll_back(session);
   session.open = session.failed = was_open;
+  const auto& commands = session.queue.front().query.commands;
+  session.unknown = session.unknown || std::any_of(commands.begin(), commands.end(), [](const Command& each) {
+                      return word_of(each).find(".unlock") != std::string::npos;
+                    });
   finish(session, FakeReply::refused(sqlstate, command));
 }
 
 void FakePostgres::finish(Session& session, FakeReply reply) {
   const Received received = std::move(session.queue.front());
   session.queue.pop_front();
-  if (session.silent || session.client_left) return;
-  if (received.fate == Fate::lose_answer) return break_off(session.number);
+  if (session.silent || session.broken || session.client_left) return;
+  if (received.fate == Fate::lose_answer) return break_off(session, reset);
   if (received.fate == Fate::hold) {
     held_.push_back({session.number, received.query.number, std::move(reply)});
     return;
   }
-  wire_.answer(session.number, received.query.number, std::move(reply));
+  deliver([this, number = session.number, query = received.query.number, reply = std::move(reply)] {
+    wire_.answer(number, query, reply);
+  });
   if (received.fate != Fate::expire) return;
   executor_.post(lifetime_.guard([this, process = session.process] { expire(process); }));
+}
+
+void FakePostgres::deliver(Executor::Task task) {
+  if (latency.count() == 0) return task();
+  (void)executor_.schedule(saturating_add(executor_.now(), latency), lifetime_.guard(std::move(task)));
 }
 
 // As a task of its own: whoever frees something is in the middle of a query.
@@ -304,7 +320,9 @@ void FakePostgres::retry_soon() {
 void FakePostgres::commit(Session& session) {
   for (const auto& [channel, payload] : session.notifications) {
     for (const auto& [number, each] : sessions_) {
-      if (each.channels.contains(channel) && !each.silent) wire_.notify(channel, payload, number);
+      if (!each.channels.contains(channel) || each.silent) continue;
+      deliver(
+          [this, channel = channel, payload = payload, number = number] { wire_.notify(channel, payload, number); });
     }
   }
   for (const auto& [name, token] : session.new_tokens) row_tokens_[name] = token;
@@ -417,7 +435,7 @@ std::int64_t FakePostgres::next_token(std::int64_t last) {
 }
 
 void FakePostgres::must_hold_nothing(const Session& session, std::string_view word) const {
-  EXPECT_TRUE(session.keys.empty()) << word << " on a session that has advisory locks";
+  EXPECT_TRUE(session.keys.empty() || session.unknown) << word << " on a session that has advisory locks";
   EXPECT_TRUE(session.rows.empty()) << word << " in a transaction that has locked a row";
 }
 
@@ -443,13 +461,12 @@ bool FakePostgres::key_is_free(const Session& session, const std::string& key, b
     if (found->second.exclusive > 0 || !shared) return false;
   }
   const auto ahead = ahead_of(&session, ".lock_slice", key);
-  return std::all_of(ahead.begin(), ahead.end(), [&](const Command* other) {
-    return shared && other->statement->word.ends_with(shared_ending);
-  });
+  return std::all_of(ahead.begin(), ahead.end(),
+                     [&](const Command* other) { return shared && other->statement->word.ends_with(shared_ending); });
 }
 
 void FakePostgres::take_key(Session& session, const std::string& key, bool shared) {
-  EXPECT_FALSE(session.keys.contains(key)) << "the session has the lock already";
+  EXPECT_TRUE(session.unknown || !session.keys.contains(key)) << "the session has the lock already";
   ++(shared ? session.keys[key].shared : session.keys[key].exclusive);
 }
 
@@ -532,8 +549,9 @@ FakePostgres::Step FakePostgres::execute_row_lock(Session& session, std::string_
   if (word == "lock") must_hold_nothing(session, word);
   if (!row_is_free(session, name)) {
     if (word == "try_lock") return {.sqlstate = "55P03"};
-    return {.sqlstate = "57014", .waits = session.patience.count() > 0 ? nanoseconds(session.patience)
-                                                                      : nanoseconds(std::chrono::hours(1000))};
+    return {
+        .sqlstate = "57014",
+        .waits = session.patience.count() > 0 ? nanoseconds(session.patience) : nanoseconds(std::chrono::hours(1000))};
   }
   session.rows.insert(name);
   session.patience = {};

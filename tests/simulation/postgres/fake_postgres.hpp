@@ -42,6 +42,7 @@ class FakePostgres {
   // --- What goes wrong: see simulation::Service ---
   std::function<Fate(int process, std::string_view words)> fate;
   std::function<std::chrono::nanoseconds()> delay = [] { return std::chrono::milliseconds(100); };
+  std::chrono::nanoseconds latency{};  // of what it sends
   void cut(int process);
   void set_reachable(int process, bool reachable);
   void expire(int process);  // pg_terminate_backend()
@@ -67,7 +68,7 @@ class FakePostgres {
     Fate fate = Fate::answer;
     std::size_t next = 0;  // command
     Results results = {};
-    bool waits = false;       // for others, or because it is late
+    bool waits = false;            // for others, or because it is late
     std::string end_of_wait = {};  // the SQLSTATE of that
     bool too_long = false;         // it waited
     bool was_late = false;
@@ -81,11 +82,14 @@ class FakePostgres {
     const Purpose purpose;
     std::deque<Received> queue = {};
     bool silent = false;       // nothing gets through any more
-    bool client_left = false;  // it ends with what it has received
+    bool broken = false;       // nor here, and the client learns of that
+    bool terminated = false;   // it ends with that; else with what it has received
+    bool client_left = false;  // that is
+    bool unknown = false;      // an unlock was refused, so the client cannot know what it has
     bool open = false;         // a transaction
     bool failed = false;       // and that has to be rolled back
     bool makes_schema = false;
-    std::set<std::string> rows = {};                     // locked by the transaction
+    std::set<std::string> rows = {};                      // locked by the transaction
     std::map<std::string, std::int64_t> new_tokens = {};  // not committed
     std::chrono::milliseconds patience{};                 // of its statements; 0: for ever
     std::vector<std::pair<std::string, std::string>> notifications = {};
@@ -114,11 +118,12 @@ class FakePostgres {
   void waited(Session& session, Received& received);
   void fail(Session& session, const std::string& sqlstate, std::size_t command);
   void finish(Session& session, FakeReply reply);
+  void deliver(Executor::Task task);
   void time_is_over(int number);
-  void end(int number, const std::string& why = {}, const std::string& sqlstate = {});
-  void break_off(int number);
+  void end(int number);
+  void break_off(Session& session, const std::string& why, const std::string& sqlstate = {});
   void retry_soon();
-  [[nodiscard]] std::vector<int> connections_of(int process) const;
+  [[nodiscard]] std::vector<Session*> sessions_of(int process);
 
   [[nodiscard]] Step execute(Session& session, const Command& command);
   [[nodiscard]] Step execute_text(Session& session, const std::string& text);
@@ -144,12 +149,12 @@ class FakePostgres {
   std::mt19937_64 dice_;
   FakeServer wire_;
   std::map<std::string, FakeLockTable, std::less<>> tables_;
-  std::map<std::string, int> processes_;  // of owners
+  std::map<std::string, int> processes_;         // of owners
   std::map<std::string, Statement> statements_;  // by their words; those of a client go with it
-  std::set<std::string> lockable_;        // rows of row_lock
+  std::set<std::string> lockable_;               // rows of row_lock
   std::map<std::string, std::int64_t> row_tokens_;
   std::map<std::string, std::int64_t> fences_;
-  std::int64_t clock_ = 0;  // in microseconds, when a token was made last
+  std::int64_t clock_ = 0;           // in microseconds, when a token was made last
   std::map<int, Session> sessions_;  // by their connections
   std::list<int> waiting_;           // in order
   struct Held {

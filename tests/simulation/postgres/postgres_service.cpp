@@ -3,6 +3,7 @@
 #include "backends/postgres/postgres_backend.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 #include "backends/postgres/sql/schema_statements.hpp"
+#include "torture/dice.hpp"
 
 namespace dlock::simulation {
 
@@ -22,7 +23,9 @@ bool is_of_sessions(Strategy strategy) {
 
 PostgresService::PostgresService(Executor& executor, std::uint64_t seed, Strategy strategy)
     : strategy_(strategy), server_(executor, seed) {
-  server_.has_schema = seed % 2 == 0;
+  torture::Dice dice(~seed);
+  server_.has_schema = dice.chance(50);
+  server_.latency = dice.between(50us, dice.chance(20) ? 20ms : 2ms);
   server_.fate = [this](int process, std::string_view words) { return fate ? fate(process, words) : Fate::answer; };
   server_.delay = [this] { return delay ? delay() : std::chrono::nanoseconds(100ms); };
 }
