@@ -74,10 +74,15 @@ Rows FakeLockTable::carry_out(const Command& command) {
     return mark(columns.at(0), milliseconds(number(columns.at(1).front())), milliseconds(number(columns.at(2).front())),
                 columns.at(3).front());
   }
+  Rows answer;
   if (word == "leave_many") {
-    for (const std::string& name : columns.at(0)) std::erase(rows[name].waiters, columns.at(1).front());
+    for (const std::string& name : columns.at(0)) {
+      const auto row = rows.find(name);
+      if (row != rows.end() && std::erase(row->second.waiters, columns.at(1).front()) > 0)
+        answer.rows.push_back({"off"});
+    }
   }
-  return {};
+  return answer;
 }
 
 bool FakeLockTable::is_held(const Row& row) const {
@@ -335,7 +340,7 @@ void FakeLockTable::change(const std::string& name, const Group& group, bool not
       if (each->permits != row.permits && held) cells[3] = std::to_string(row.permits);
       TimePoint until = first;
       if (!each->wants_all() && row.marked_until > now()) until = std::min(until, row.marked_until);
-      if (until != TimePoint::max()) cells[4] = milliseconds_until(until, now());
+      cells[4] = until == TimePoint::max() ? "0" : milliseconds_until(until, now());
     }
     answer.rows.push_back(std::move(cells));
   }

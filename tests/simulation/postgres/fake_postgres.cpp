@@ -370,10 +370,10 @@ FakePostgres::Step FakePostgres::execute(Session& session, const Command& comman
   Params params;
   for (const Parameter& param : command.params) params.push_back(param.value_or(""));
   if (word == "begin") return execute_text(session, "BEGIN");
-  if (word == "heartbeat") return execute_text(session, heartbeat_sql);
+  if (word == "heartbeat") return {.rows = {.rows = {{"read committed"}}}};
   if (word == "set_patience") {
     session.patience = milliseconds(std::stoi(params.at(0)));
-    return {};
+    return {.rows = {.rows = {{params.at(0) + "ms"}}}};
   }
   if (word == "waits_for_snapshots") return {.rows = {.rows = {{"1", std::nullopt}}}};
   if (word == "version") return {.rows = {.rows = {{std::to_string(schema_version)}}}};

@@ -51,11 +51,13 @@ class FakePostgres {
 
   // --- What it has ---
   bool has_schema = true;
+  [[nodiscard]] FakeLockTable::Row& row(const std::string& table_name, const std::string& name) {
+    return table(table_name)->rows.at(name);
+  }
   // Processes: those that hold, and those that wait. Of a table, only holders.
   [[nodiscard]] std::vector<int> holders_of_rows(const std::string& table, const std::string& name);
   [[nodiscard]] std::vector<int> sessions_of_key(const std::string& key, bool waiters = true) const;
   [[nodiscard]] std::vector<int> sessions_of_row(const std::string& name, bool waiters = true) const;
-  [[nodiscard]] FakeServer& wire() noexcept { return wire_; }
 
  private:
   struct Locks {  // on an advisory key
