@@ -63,8 +63,25 @@ constexpr std::string_view named_waiter = R"(
   3 listen c =>
   1 $T.acquire x a h 60000 |'' 0 => a token
   2 $T.mark_many {x} 60000 30000 me => x t
+  4 $T.mark_many {x} 60000 30000 you => x t
+  2 $T.mark_many {x} 60000 30000 me => x t
   1 $T.release_many {x} {a} {0} c => a t
   3 hears me x
+  5 listen c =>
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.release x a 0 c => a t
+  5 hears you x
+  6 listen c =>
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.release x a 0 c => a t
+  6 hears x
+  7 listen c =>
+  1 $T.acquire y a h 60000 |'' 0 => a token
+  4 $T.mark_many {y} 1 0 gone => y t
+  pass 10
+  2 $T.mark_many {y} 60000 30000 me => y t
+  1 $T.release y a 0 c => a t
+  7 hears me y
 )";
 
 constexpr std::string_view election = R"(
@@ -103,6 +120,7 @@ constexpr std::string_view semaphore = R"(
   1 lease_sem.change {x,x} {d,d} {2,2} {60000,60000} {h,h} {1,1} {3,2} {0,0} '' => 1 f - 2 lease, 2 f - - lease
   1 lease_sem.change {x,x,x,x} {b,c,d,e} {0,0,2,2} {60000,60000,60000,60000} {h,h,h,h} {1,1,1,1} {2,2,3,2} {0,0,0,0} '' => 1 t, 2 t, 3 t token, 4 f - 3 lease
   1 lease_sem.change {u,u} {a,a} {2,0} {60000,60000} {h,h} {1,1} {2,2} {0,0} '' => 1 f - - 0, 2 f
+  1 lease_sem.change {u} {b} {2} {60000} {h} {1} {1} {0} '' => 1 t token
   1 lease_sem.change {v} {a} {2} {100} {h} {1} {1} {0} '' => 1 t token
   pass 150
   1 lease_sem.change {v,v} {a,b} {1,2} {60000,60000} {h,h} {1,1} {1,1} {0,0} '' => 1 f, 2 t token
@@ -119,6 +137,7 @@ constexpr std::string_view read_write = R"(
   2 lease_rw.change {x} {c} {2} {60000} {h} {1} {9} {0} c => 1 t token
   2 lease_rw.change {x,x,x} {a,b,c} {0,0,0} {60000,60000,60000} {h,h,h} {1,1,1} {9,9,9} {0,0,0} '' => 1 t, 2 t, 3 t
   2 lease_rw.change {x,x,x} {w,a,v} {2,2,2} {60000,60000,60000} {h,h,h} {9,1,9} {9,9,9} {60000,0,0} '' => 1 t token, 2 f - - lease, 3 f - - lease
+  2 lease_rw.change {x,x} {w,a} {0,2} {60000,60000} {h,h} {9,1} {9,9} {0,0} '' => 1 t, 2 t token
 )";
 
 constexpr std::string_view row_of_several_locked = R"(
