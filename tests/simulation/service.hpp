@@ -74,6 +74,8 @@ struct Subject {
   std::vector<LockKind> kinds;
   // How long after everything was healed a lock may be free in spite of waiters: the longest session, back-off or poll.
   std::chrono::nanoseconds recovery{};
+  // How long what a dead process leaves may stay in the service: the longest session. A lease is at most 3 s.
+  std::chrono::nanoseconds session{};
   // How long a hand-over may take in sound times.
   std::chrono::nanoseconds hand_over = std::chrono::milliseconds(250);
   std::function<std::unique_ptr<Service>(Executor& executor, std::uint64_t seed)> make;

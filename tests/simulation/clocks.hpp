@@ -7,7 +7,7 @@
 
 #include <dlock/clock.hpp>
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 // The simulation's own time. Clocks read it; the simulation moves it.
 struct SimulatedTime {
@@ -59,4 +59,4 @@ class ProcessClock final : public WallClock {
   const std::chrono::nanoseconds offset_;
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

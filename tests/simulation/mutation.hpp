@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 enum class Mutation : std::uint8_t {
   none,                     // correct
@@ -58,4 +58,4 @@ inline constexpr std::array<std::string_view, 22> mutation_names{"none",
   return mutation_names[static_cast<std::size_t>(mutation)];
 }
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

@@ -10,12 +10,12 @@
 
 #include <dlock/lease.hpp>
 
+#include "tests/simulation/plan.hpp"
+#include "tests/simulation/resource.hpp"
+#include "tests/simulation/world.hpp"
 #include "torture/history/event.hpp"
-#include "torture/simulation/plan.hpp"
-#include "torture/simulation/resource.hpp"
-#include "torture/simulation/world.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 class SimulatedProcess;
 
@@ -57,4 +57,4 @@ class Worker {
   std::optional<std::stop_callback<std::function<void()>>> on_lost_;
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

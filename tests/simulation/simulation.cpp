@@ -1,4 +1,4 @@
-#include "torture/simulation/simulation.hpp"
+#include "tests/simulation/simulation.hpp"
 
 #include <fmt/format.h>
 
@@ -7,32 +7,34 @@
 #include <string>
 #include <utility>
 
-#include "torture/rig/sanitizers.hpp"
-#include "torture/simulation/nemesis.hpp"
-#include "torture/simulation/plan.hpp"
-#include "torture/simulation/process.hpp"
-#include "torture/simulation/resource.hpp"
-#include "torture/simulation/service.hpp"
-#include "torture/simulation/world.hpp"
+#include "tests/simulation/nemesis.hpp"
+#include "tests/simulation/plan.hpp"
+#include "tests/simulation/process.hpp"
+#include "tests/simulation/resource.hpp"
+#include "tests/simulation/service.hpp"
+#include "tests/simulation/world.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-// After this no waiter of a queue relies any more on news that were lost: it has asked again.
-constexpr nanoseconds longest_check = 10s;
 constexpr nanoseconds sound_times = 6s;
 
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, Mutation mutation, Kinds kinds)
-      : world_(seed),
-        plan_(make_plan(seed, world_.dice, kinds)),
-        service_(world_, plan_.strategy, plan_.latency, mutation),
+  Simulation(const Subject& subject, std::uint64_t seed, Mutation mutation)
+      : world_(seed, mutation),
+        plan_(make_plan(world_.dice, subject.kinds)),
+        rules_(rules_for(subject)),
+        session_(subject.session),
+        service_(subject.make(*engine_, seed)),
         resource_(world_, mutation == Mutation::blind_resource),
-        nemesis_(world_, service_, processes_, plan_, [this] { start_process(); }) {}
+        nemesis_(world_, *service_, network_, *clock_, processes_, plan_, [this] { start_process(); }) {
+    service_->fate = [this](int process, std::string_view /*request*/) { return network_.decide(process); };
+    service_->delay = [this] { return network_.delay(); };
+  }
 
   Simulated run();
 
@@ -47,11 +49,16 @@ class Simulation {
 
   World world_;
   const Plan plan_;
-  Service service_;
+  const Rules rules_;
+  const nanoseconds session_;
+  Network network_{world_};
+  const std::shared_ptr<ServiceClock> clock_ = std::make_shared<ServiceClock>(world_.time);
+  const std::shared_ptr<SimulatedEngine> engine_ = std::make_shared<SimulatedEngine>(world_.dice.roll(), clock_);
+  const std::unique_ptr<Service> service_;
   Resource resource_;
   std::vector<std::unique_ptr<SimulatedProcess>> processes_;
   Nemesis nemesis_;
-  std::vector<SimulatedProcess*> ready_;
+  std::vector<SimulatedProcess*> ready_;  // nullptr: the service
   bool quitting_ = false;
 };
 
@@ -60,17 +67,17 @@ Simulated Simulation::run() {
   nemesis_.begin();
   run_until(world_.now() + plan_.chaos);
   nemesis_.heal();
-  watch_for_residue(world_.now() + simulation_rules().settled);
+  watch_for_residue(world_.now() + rules_.settled);
   run_until(world_.now() + sound_times);
   quit_all();
   probe();
   look_for_residue();
-  return {.history = world_.take_history(), .mishaps = service_.network->counts()};
+  return {.history = world_.take_history(), .fates = network_.counts()};
 }
 
 SimulatedProcess& Simulation::start_process() {
   const int number = static_cast<int>(processes_.size()) + 1;
-  processes_.push_back(std::make_unique<SimulatedProcess>(number, world_, service_, plan_));
+  processes_.push_back(std::make_unique<SimulatedProcess>(number, world_, *service_, plan_));
   if (!quitting_) processes_.back()->start_workers(resource_, plan_);
   return *processes_.back();
 }
@@ -81,11 +88,13 @@ SimulatedProcess& Simulation::start_process() {
 void Simulation::run_until(TimePoint end) {
   while (true) {
     ready_.clear();
+    if (engine_->ready()) ready_.push_back(nullptr);
     for (const auto& process : processes_) {
       if (process->ready()) ready_.push_back(process.get());
     }
     if (!ready_.empty()) {
-      ready_[world_.dice.below(ready_.size())]->run_one();
+      SimulatedProcess* const one = ready_[world_.dice.below(ready_.size())];
+      one == nullptr ? (void)engine_->run_one() : one->run_one();
       continue;
     }
     const TimePoint soon = next();
@@ -96,7 +105,7 @@ void Simulation::run_until(TimePoint end) {
 }
 
 TimePoint Simulation::next() const {
-  TimePoint first = world_.next();
+  TimePoint first = std::min(world_.next(), engine_->next_timer().value_or(TimePoint::max()));
   for (const auto& process : processes_) first = std::min(first, process->next());
   return first;
 }
@@ -131,14 +140,14 @@ void Simulation::probe() {
 // What those who have quit may have left expires with the longest lease. From then on the service must not know of any
 // that want nothing of a lock.
 void Simulation::watch_for_residue(TimePoint end) {
-  run_until(world_.now() + longest_lease + 1s);
+  run_until(world_.now() + std::max(longest_lease, session_) + 1s);
   while (world_.now() < end) {
     for (const SimulatedLock& lock : plan_.locks) {
       std::size_t claims = 0;
       for (const auto& process : processes_) {
         if (process->alive()) claims += process->claims().count(lock.name, world_.now());
       }
-      const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.lock_kind);
+      const std::size_t owners = service_->owners(lock.lock_kind, lock.name);
       if (owners <= claims) continue;
       world_.note({.kind = Kind::residue,
                    .lock = lock.name,
@@ -151,7 +160,7 @@ void Simulation::watch_for_residue(TimePoint end) {
 
 void Simulation::look_for_residue() {
   for (const SimulatedLock& lock : plan_.locks) {
-    const std::size_t owners = service_.store->residue(lock.name, service_.clock, lock.lock_kind);
+    const std::size_t owners = service_->owners(lock.lock_kind, lock.name);
     if (owners == 0) continue;
     world_.note({.kind = Kind::residue,
                  .lock = lock.name,
@@ -169,34 +178,23 @@ void Simulation::look_for_residue() {
 
 }  // namespace
 
-Simulated simulate(std::uint64_t seed, Mutation mutation, Kinds kinds) {
-  return Simulation(seed, mutation, kinds).run();
+Simulated simulate(const Subject& subject, std::uint64_t seed, Mutation mutation) {
+  return Simulation(subject, seed, mutation).run();
 }
 
-// Of the library's build, not of the test's: that is where the time goes.
-std::uint64_t simulation_seeds() {
-  if (rig::sanitized) return all_simulation_seeds / 100;
-#if defined(__OPTIMIZE__)
-  return all_simulation_seeds;
-#else
-  return all_simulation_seeds / 5;
-#endif
-}
-
-Rules simulation_rules() {
-  // A lock may be free for as long as this after everything was healed. A waiter that was not told of its turn asks by
-  // itself after at most the longest check, which the contract allows (what polls in case a wake-up was lost has a
-  // bound). By then the leases of those who died have expired, and of owners not known to hold the lock: they are
-  // shorter. What late messages bring back after that is cleaned up at once, so it does not add to it.
-  const nanoseconds healing = std::max(longest_check, longest_lease) + 1s;
+Rules rules_for(const Subject& subject) {
+  // A lock may be free for as long as this after everything was healed. By then the leases of those who died have
+  // expired, and of owners not known to hold the lock: they are shorter. What late answers bring back after that is
+  // cleaned up at once, so it does not add to it.
+  const nanoseconds healing = std::max(subject.recovery, longest_lease) + 1s;
   return {
       .slack = response_timeout + 100ms,
       .release = response_timeout + 100ms,
       .loss_slack = 1ms,
       .recovery = healing,
       .settled = healing,
-      .hand_over = 250ms,
+      .hand_over = subject.hand_over,
   };
 }
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

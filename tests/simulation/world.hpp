@@ -9,18 +9,27 @@
 #include <dlock/spi/executor.hpp>
 
 #include "engine/timer_queue.hpp"
+#include "tests/simulation/clocks.hpp"
+#include "tests/simulation/mutation.hpp"
+#include "torture/checker/checker.hpp"
 #include "torture/dice.hpp"
 #include "torture/history/event.hpp"
-#include "torture/simulation/clocks.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
+
+using torture::Dice;
+using torture::Event;
+using torture::Kind;
+using torture::Rule;
+using torture::Rules;
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : dice(seed) {}
+  explicit World(std::uint64_t seed, Mutation broken = Mutation::none) : dice(seed), mutation(broken) {}
 
   Dice dice;
   SimulatedTime time;
+  const Mutation mutation;
 
   [[nodiscard]] TimePoint now() const { return time.now; }
 
@@ -49,4 +58,4 @@ class World {
   bool over_ = false;
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

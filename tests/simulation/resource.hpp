@@ -6,10 +6,10 @@
 #include <map>
 #include <string>
 
-#include "torture/simulation/plan.hpp"
-#include "torture/simulation/world.hpp"
+#include "tests/simulation/plan.hpp"
+#include "tests/simulation/world.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 class Resource {
  public:
@@ -40,4 +40,4 @@ class Resource {
   std::map<std::string, Newest> newest_;
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

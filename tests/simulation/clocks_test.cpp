@@ -1,8 +1,8 @@
-#include "torture/simulation/clocks.hpp"
+#include "tests/simulation/clocks.hpp"
 
 #include <gtest/gtest.h>
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 namespace {
 
 using namespace std::chrono_literals;
@@ -60,4 +60,4 @@ TEST(ProcessClock, KeepsItsTimeWhenTheWallClockIsStepped) {
 }
 
 }  // namespace
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

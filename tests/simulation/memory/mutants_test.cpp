@@ -6,9 +6,10 @@
 #include <ostream>
 #include <string>
 
-#include "torture/simulation/simulation.hpp"
+#include "tests/simulation/memory/memory_service.hpp"
+#include "tests/simulation/simulation.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 namespace {
 
 // The rarest of these shows under every tenth seed or so.
@@ -17,6 +18,7 @@ constexpr std::uint64_t most_seeds = 200;
 struct Expectation {
   Mutation mutation;
   Rule rule;
+  memory::Strategy strategy = memory::Strategy::queue;
 };
 
 void PrintTo(const Expectation& expectation, std::ostream* out) {
@@ -27,8 +29,9 @@ class SimulatedMutant : public testing::TestWithParam<Expectation> {};
 
 TEST_P(SimulatedMutant, BreaksTheRuleThatIsThereForIt) {
   for (std::uint64_t seed = 1; seed <= most_seeds; ++seed) {
-    const Simulated run = simulate(seed, GetParam().mutation);
-    const Verdict verdict = check(run.history, simulation_rules());
+    const Subject subject = memory_subject(GetParam().strategy, GetParam().mutation);
+    const Simulated run = simulate(subject, seed, GetParam().mutation);
+    const torture::Verdict verdict = torture::check(run.history, rules_for(subject));
     if (verdict.found.contains(GetParam().rule)) {
       RecordProperty("seed", std::to_string(seed));
       std::cout << "found under seed " << seed << '\n';
@@ -66,4 +69,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

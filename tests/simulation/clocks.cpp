@@ -1,6 +1,6 @@
-#include "torture/simulation/clocks.hpp"
+#include "tests/simulation/clocks.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -41,4 +41,4 @@ TimePoint ProcessClock::not_before(TimePoint time) const noexcept {
   return SimulatedTime::start + offset_ + scale_up(time - SimulatedTime::start, rate_, true_rate);
 }
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

@@ -9,7 +9,7 @@
 
 #include <dlock/clock.hpp>
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 class Claims {
  public:
@@ -42,4 +42,4 @@ class Claims {
   std::map<std::string, Claim> locks_;
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

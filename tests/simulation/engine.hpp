@@ -1,4 +1,4 @@
-// The engine of a simulated process, on its own clock. The simulation decides when it runs.
+// An engine on a simulated clock. The simulation decides when it runs.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,22 @@
 #include <optional>
 #include <utility>
 
+#include <dlock/clock.hpp>
+
 #include "torture/rig/queued_engine.hpp"
-#include "torture/simulation/clocks.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
-class ProcessEngine final : public rig::QueuedEngine {
+class SimulatedEngine final : public rig::QueuedEngine {
  public:
-  ProcessEngine(std::uint64_t seed, std::shared_ptr<ProcessClock> clock)
+  SimulatedEngine(std::uint64_t seed, std::shared_ptr<const Clock> clock)
       : QueuedEngine(seed), clock_(std::move(clock)) {}
+
+  // Whether it has something to run now.
+  [[nodiscard]] bool ready() const {
+    const auto timer = next_timer();
+    return queued() > 0 || (timer && *timer <= now());
+  }
 
   // --- Engine ---
   [[nodiscard]] const Clock& clock() const noexcept override { return *clock_; }
@@ -25,7 +32,7 @@ class ProcessEngine final : public rig::QueuedEngine {
   }
 
  private:
-  const std::shared_ptr<ProcessClock> clock_;
+  const std::shared_ptr<const Clock> clock_;
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

@@ -1,9 +1,9 @@
-#include "torture/simulation/backend.hpp"
+#include "tests/simulation/memory/memory_backend.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -34,7 +34,8 @@ class SimulatedBackend::Translator final : public GrantSink {
           ->granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.kind, request_.mode});
     }
     if (request_.mode == Mode::exclusive && backend_.goes_wrong(Mutation::writer_out_of_line, 1)) {
-      (void)backend_.service_.store->release(request_.kind, request_.name, request_.owner, backend_.service_.clock);
+      (void)backend_.service_.store->release(request_.kind, request_.name, request_.owner,
+                                             backend_.service_.executor.clock());
     }
     sink_->busy();
   }
@@ -73,7 +74,7 @@ class SimulatedBackend::Attempt final : public Contention {
     asked.lease = backend.kept_for(request.lease);
     if (backend.goes_wrong(Mutation::stale_count, 1) && backend.seems_free(request)) translator_->mistake();
     if (request.kind == LockKind::election && backend.goes_wrong(Mutation::two_step_election, 1) &&
-        !backend.service_.store->inspect(request.kind, request.name, backend.service_.clock).held) {
+        !backend.service_.store->inspect(request.kind, request.name, backend.service_.executor.clock()).held) {
       later_ = std::make_unique<Timer>(backend.executor_);
       later_->arm(backend.executor_.now() + two_steps, [this] { translator_->take_over(); });
       return;
@@ -102,12 +103,11 @@ class SimulatedBackend::Attempt final : public Contention {
 
 // --- The backend -----------------------------------------------------------------------------------------------------
 
-SimulatedBackend::SimulatedBackend(BackendHost& host, const BackendConfig& config, const ProcessClock& clock,
-                                   Service& service)
+SimulatedBackend::SimulatedBackend(BackendHost& host, const BackendConfig& config, MemoryService& service)
     : host_(host),
-      clock_(clock),
+      clock_(dynamic_cast<const ProcessClock&>(host.executor().clock())),
       service_(service),
-      executor_(host.executor(), clock, service.clock),
+      executor_(host.executor(), clock_, service.executor.clock()),
       memory_(*this, config, service.store,
               service.mutation == Mutation::writer_out_of_line ? memory::Strategy::poll : service.strategy) {}
 
@@ -139,13 +139,13 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   if (goes_wrong(Mutation::release_waits_for_lease, 1)) return done({.status = Status::released});
   if (goes_wrong(Mutation::blind_release, 1)) {
-    const bool freed = service_.store->break_lock(grant.kind, grant.name, service_.clock);
+    const bool freed = service_.store->break_lock(grant.kind, grant.name, service_.executor.clock());
     return done({.status = freed ? Status::released : Status::not_owner});
   }
   if (grant.kind == LockKind::semaphore && goes_wrong(Mutation::permit_of_another, 1)) {
-    auto& owners = service_.owners[grant.name];
+    auto& owners = service_.owners_of[grant.name];
     std::erase_if(owners, [&](const OwnerId& owner) {
-      return owner != grant.owner && service_.store->release(grant.kind, grant.name, owner, service_.clock);
+      return owner != grant.owner && service_.store->release(grant.kind, grant.name, owner, service_.executor.clock());
     });
   }
   memory_.release(for_service(grant), std::move(done));
@@ -154,7 +154,8 @@ void SimulatedBackend::release(const Grant& grant, ReleaseHandler done) {
 // By what was so at the last request.
 bool SimulatedBackend::seems_free(const LockRequest& request) {
   if (request.kind != LockKind::semaphore) return false;
-  const std::size_t holders = service_.store->inspect(request.kind, request.name, service_.clock).holders.size();
+  const std::size_t holders =
+      service_.store->inspect(request.kind, request.name, service_.executor.clock()).holders.size();
   return std::exchange(service_.counted[request.name], holders) < request.permits;
 }
 
@@ -170,10 +171,10 @@ void SimulatedBackend::revive(const Grant& grant) {
 }
 
 FencingToken SimulatedBackend::take_over(const LockRequest& request) {
-  while (service_.store->break_lock(request.kind, request.name, service_.clock)) {
+  while (service_.store->break_lock(request.kind, request.name, service_.executor.clock())) {
     // Those who wait are granted it in between.
   }
-  return service_.store->try_acquire(request, {}, service_.nobody, service_.clock).token;
+  return service_.store->try_acquire(request, {}, service_.nobody, service_.executor.clock()).token;
 }
 
 nanoseconds SimulatedBackend::kept_for(nanoseconds lease) const {
@@ -203,7 +204,7 @@ Grant SimulatedBackend::for_core(Grant grant, nanoseconds lease) {
     grant.token = FencingToken(static_cast<std::uint64_t>(wall.count()));
   }
   last = std::max(last, grant.token);
-  if (service_.mutation == Mutation::permit_of_another) service_.owners[grant.name].push_back(grant.owner);
+  if (service_.mutation == Mutation::permit_of_another) service_.owners_of[grant.name].push_back(grant.owner);
   return grant;
 }
 
@@ -211,4 +212,4 @@ bool SimulatedBackend::goes_wrong(Mutation mutation, std::uint64_t one_in) {
   return service_.mutation == mutation && ++service_.occasions % one_in == 0;
 }
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

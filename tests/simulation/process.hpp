@@ -15,14 +15,14 @@
 #include <dlock/observer.hpp>
 
 #include "core/client/client_core.hpp"
-#include "torture/simulation/claims.hpp"
-#include "torture/simulation/engine.hpp"
-#include "torture/simulation/plan.hpp"
-#include "torture/simulation/service.hpp"
-#include "torture/simulation/worker.hpp"
-#include "torture/simulation/world.hpp"
+#include "tests/simulation/claims.hpp"
+#include "tests/simulation/engine.hpp"
+#include "tests/simulation/plan.hpp"
+#include "tests/simulation/service.hpp"
+#include "tests/simulation/worker.hpp"
+#include "tests/simulation/world.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 class SimulatedProcess {
  public:
@@ -56,7 +56,7 @@ class SimulatedProcess {
   [[nodiscard]] bool alive() const { return state_ == State::runs || state_ == State::stopped; }
   [[nodiscard]] ProcessClock& clock() { return *clock_; }
   [[nodiscard]] const std::string& holder() const { return core_->context().holder; }
-  [[nodiscard]] Mutation mutation() const { return service_.mutation; }
+  [[nodiscard]] Mutation mutation() const { return world_.mutation; }
   // Timers of its client, not of its threads.
   [[nodiscard]] std::size_t pending_timers() const { return engine_->pending_timers() - own_timers_; }
 
@@ -79,7 +79,7 @@ class SimulatedProcess {
   Service& service_;
   State state_ = State::runs;
   const std::shared_ptr<ProcessClock> clock_;
-  const std::shared_ptr<ProcessEngine> engine_;
+  const std::shared_ptr<SimulatedEngine> engine_;
   const std::shared_ptr<Watcher> watcher_;
   std::shared_ptr<detail::ClientCore> core_;
   bool closed_ = false;
@@ -90,4 +90,4 @@ class SimulatedProcess {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

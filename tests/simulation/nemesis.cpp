@@ -1,14 +1,13 @@
-#include "torture/simulation/nemesis.hpp"
+#include "tests/simulation/nemesis.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 using namespace std::chrono_literals;
 
 void Nemesis::begin() {
-  go_direct(may_go_direct());
   act();
 }
 
@@ -18,18 +17,24 @@ void Nemesis::act() {
     const auto what = world_.dice.below(100);
     if (what < 25) {
       change_the_weather();
-    } else if (what < 50) {
+    } else if (what < 40) {
       stop();
-    } else if (what < 65) {
+    } else if (what < 50) {
       cut_off();
-    } else if (what < 75) {
+    } else if (what < 57) {
+      break_connections();
+    } else if (what < 62) {
+      make_unreachable();
+    } else if (what < 66) {
+      expire();
+    } else if (what < 76) {
       kill();
-    } else if (what < 80) {
+    } else if (what < 81) {
       quit();
     } else if (what < 90) {
       step_a_wall_clock();
     } else {
-      let_go_of_messages();
+      release_held();
     }
     act();
   });
@@ -37,27 +42,21 @@ void Nemesis::act() {
 
 // --- What it does ----------------------------------------------------------------------------------------------------
 
-void Nemesis::go_direct(bool direct) {
-  if (std::exchange(direct_, direct) != direct) service_.travel(!direct);
-}
-
 void Nemesis::change_the_weather() {
-  Network& network = *service_.network;
-  const bool was_good = network.trouble() == 0;
-  network.set_trouble(was_good ? 5 + world_.dice.below(60) : 0);
+  const bool was_good = network_.trouble() == 0;
+  network_.set_trouble(was_good ? std::uint64_t{1} << world_.dice.below(7) : 0);
   world_.note({.kind = was_good ? Kind::struck : Kind::healed, .word = "bad network"});
-  go_direct(!was_good && may_go_direct());
 }
 
 void Nemesis::cut_off() {
   SimulatedProcess* const whom = victim();
-  if (whom == nullptr || direct_) return;
+  if (whom == nullptr) return;
   const int number = whom->number();
-  service_.network->cut_off(number, static_cast<Mishap>(world_.dice.below(mishap_names.size())));
+  network_.cut_off(number, network_.some_fate());
   world_.note({.kind = Kind::struck, .subject = number, .word = "cut off"});
   world_.later(world_.dice.up_to(4s), [this, number] {
     if (healed_) return;
-    service_.network->connect(number);
+    network_.connect(number);
     world_.note({.kind = Kind::healed, .subject = number, .word = "cut off"});
   });
 }
@@ -96,14 +95,42 @@ void Nemesis::quit() {
 void Nemesis::step_a_wall_clock() {
   const auto by = world_.dice.up_to(world_.dice.chance(50) ? 2h : 2s) / (world_.dice.chance(50) ? 1 : -1);
   world_.note({.kind = Kind::struck, .word = by > 0s ? "wall clock forward" : "wall clock back"});
-  if (world_.dice.chance(50)) return service_.clock.step_wall(by);
+  if (world_.dice.chance(50)) return clock_.step_wall(by);
   if (SimulatedProcess* const whom = victim()) whom->clock().step_wall(by);
 }
 
-void Nemesis::let_go_of_messages() {
+void Nemesis::break_connections() {
+  SimulatedProcess* const whom = victim();
+  if (whom == nullptr) return;
+  world_.note({.kind = Kind::struck, .subject = whom->number(), .word = "connections broken"});
+  service_.cut(whom->number());
+}
+
+void Nemesis::make_unreachable() {
+  SimulatedProcess* const whom = victim();
+  if (whom == nullptr) return;
+  const int number = whom->number();
+  world_.note({.kind = Kind::struck, .subject = number, .word = "unreachable"});
+  service_.set_reachable(number, false);
+  service_.cut(number);
+  world_.later(world_.dice.up_to(3s), [this, number] {
+    if (healed_) return;
+    service_.set_reachable(number, true);
+    world_.note({.kind = Kind::healed, .subject = number, .word = "unreachable"});
+  });
+}
+
+void Nemesis::expire() {
+  SimulatedProcess* const whom = victim();
+  if (whom == nullptr) return;
+  world_.note({.kind = Kind::struck, .subject = whom->number(), .word = "session expired"});
+  service_.expire(whom->number());
+}
+
+void Nemesis::release_held() {
   if (!plan_.lets_go) return;
-  world_.note({.kind = Kind::struck, .word = "held messages let go"});
-  service_.store->faults().resume();
+  world_.note({.kind = Kind::struck, .word = "held answers released"});
+  service_.release_held();
 }
 
 void Nemesis::replace_later() {
@@ -112,21 +139,21 @@ void Nemesis::replace_later() {
 
 void Nemesis::heal() {
   healed_ = true;
-  service_.network->heal();
-  service_.store->faults().resume();
-  for (const auto& process : processes_) process->resume();
+  network_.heal();
+  service_.release_held();
+  for (const auto& process : processes_) {
+    service_.set_reachable(process->number(), true);
+    process->resume();
+  }
   for (SimulatedProcess* const dead : std::exchange(unburied_, {})) dead->bury();
-  go_direct(may_go_direct());
-  world_.note({.kind = Kind::healed, .word = std::string(everything)});
+  world_.note({.kind = Kind::healed, .word = std::string(torture::everything)});
 }
 
 // --- To whom ---------------------------------------------------------------------------------------------------------
 
 SimulatedProcess* Nemesis::holder() {
   const SimulatedLock& lock = plan_.locks[world_.dice.below(plan_.locks.size())];
-  const LockInfo info = service_.store->inspect(lock.lock_kind, lock.name, service_.clock);
-  if (!info.held) return nullptr;
-  const int number = process_of(info.holder);
+  const int number = service_.holder(lock.lock_kind, lock.name);
   const auto found =
       std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->number() == number; });
   return found != processes_.end() && (*found)->alive() ? found->get() : nullptr;
@@ -144,4 +171,4 @@ SimulatedProcess* Nemesis::victim() {
   return alive.empty() ? nullptr : alive[world_.dice.below(alive.size())];
 }
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

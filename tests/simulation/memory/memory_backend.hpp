@@ -12,10 +12,10 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/memory/memory_backend.hpp"
-#include "torture/simulation/clocks.hpp"
-#include "torture/simulation/service.hpp"
+#include "tests/simulation/clocks.hpp"
+#include "tests/simulation/memory/memory_service.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 // The process's engine in the service's time.
 class ServiceExecutor final : public Executor {
@@ -40,7 +40,7 @@ class ServiceExecutor final : public Executor {
 
 class SimulatedBackend final : public Backend, private BackendHost {
  public:
-  SimulatedBackend(BackendHost& host, const BackendConfig& config, const ProcessClock& clock, Service& service);
+  SimulatedBackend(BackendHost& host, const BackendConfig& config, MemoryService& service);
   ~SimulatedBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
@@ -76,10 +76,10 @@ class SimulatedBackend final : public Backend, private BackendHost {
 
   BackendHost& host_;
   const ProcessClock& clock_;
-  Service& service_;
+  MemoryService& service_;
   ServiceExecutor executor_;
   memory::MemoryBackend memory_;
   std::vector<std::unique_ptr<Attempt>> left_behind_;  // by a mutation
 };
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

@@ -1,4 +1,4 @@
-#include "torture/simulation/worker.hpp"
+#include "tests/simulation/worker.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -6,17 +6,17 @@
 #include <dlock/error.hpp>
 #include <dlock/options.hpp>
 
-#include "torture/simulation/process.hpp"
+#include "tests/simulation/process.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 using namespace std::chrono_literals;
 
 namespace {
 
 std::string word_for(std::error_code ec, bool tried) {
-  if (ec == errc::timed_out) return tried ? "busy" : std::string(denied_as_timed_out);
-  if (ec == errc::cancelled) return std::string(denied_as_cancelled);
+  if (ec == errc::timed_out) return tried ? "busy" : std::string(torture::denied_as_timed_out);
+  if (ec == errc::cancelled) return std::string(torture::denied_as_cancelled);
   if (ec == errc::unavailable) return "unavailable";
   if (ec == errc::ambiguous) return "ambiguous";
   if (ec == errc::closed) return "closed";
@@ -172,4 +172,4 @@ void Worker::let_go() {
   });
 }
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

@@ -1,11 +1,10 @@
-#include "torture/simulation/process.hpp"
+#include "tests/simulation/process.hpp"
 
 #include <dlock/spi/url.hpp>
 
 #include "core/shard/lease_state.hpp"
-#include "torture/simulation/backend.hpp"
 
-namespace dlock::torture::simulation {
+namespace dlock::simulation {
 
 using namespace std::chrono_literals;
 
@@ -43,14 +42,16 @@ SimulatedProcess::SimulatedProcess(int number, World& world, Service& service, c
       world_(world),
       service_(service),
       clock_(std::make_shared<ProcessClock>(world.time, random_rate(world.dice, plan), world.dice.up_to(24h))),
-      engine_(std::make_shared<ProcessEngine>(world.dice.roll(), clock_)),
+      engine_(std::make_shared<SimulatedEngine>(world.dice.roll(), clock_)),
       watcher_(std::make_shared<Watcher>(*this)) {
-  const ClientOptions options{
-      .label = std::to_string(number), .response_timeout = response_timeout, .observer = watcher_, .clock = clock_};
-  core_ = detail::ClientCore::create(engine_, Url::parse("memory://"), options,
-                                     [this](BackendHost& host, const BackendConfig& config) {
-                                       return std::make_unique<SimulatedBackend>(host, config, *clock_, service_);
-                                     });
+  const ClientOptions options{.label = std::to_string(number),
+                              .response_timeout = response_timeout,
+                              .connect_timeout = connect_timeout,
+                              .observer = watcher_,
+                              .clock = clock_};
+  core_ = detail::ClientCore::create(
+      engine_, Url::parse(service.url()), options,
+      [this](BackendHost& host, const BackendConfig& config) { return service_.connect(number_, host, config); });
   note({.kind = Kind::started, .word = "simulated"});
 }
 
@@ -92,10 +93,8 @@ void SimulatedProcess::kill() {
 void SimulatedProcess::bury() {
   state_ = alive() ? State::killed : state_;
   if (!std::exchange(closed_, true)) {
-    service_.network->mute(number_);
-    service_.travel(true);
+    service_.bury(number_);
     core_->close();
-    service_.travel(false);
   }
   workers_.clear();
   core_.reset();
@@ -105,9 +104,7 @@ void SimulatedProcess::bury() {
 
 bool SimulatedProcess::ready() const {
   if (state_ != State::runs && state_ != State::quits) return false;
-  if (engine_->queued() > 0) return true;
-  const auto timer = engine_->next_timer();
-  return timer && *timer <= engine_->now();
+  return engine_->ready();
 }
 
 TimePoint SimulatedProcess::next() const {
@@ -150,4 +147,4 @@ void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const Acqui
   });
 }
 
-}  // namespace dlock::torture::simulation
+}  // namespace dlock::simulation

@@ -1,0 +1,48 @@
+// The network between simulated processes and the lock service: in good times every request is answered; in bad times
+// anything may become of it, and the requests of one process may all meet with the same.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+#include "tests/simulation/service.hpp"
+#include "tests/simulation/world.hpp"
+
+namespace dlock::simulation {
+
+inline constexpr std::array<std::string_view, fates> fate_names{
+    "answered", "request lost", "answer lost", "late", "held", "doubled", "refused", "silent", "expired"};
+using FateCounts = std::array<std::size_t, fates>;
+
+class Network {
+ public:
+  explicit Network(World& world) : world_(world) {}
+
+  [[nodiscard]] Fate decide(int process);
+  [[nodiscard]] std::chrono::nanoseconds delay();
+
+  // So many requests of a hundred suffer from something.
+  void set_trouble(std::uint64_t percent) { trouble_ = percent; }
+  [[nodiscard]] std::uint64_t trouble() const { return trouble_; }
+  // All requests of this process meet with this.
+  void cut_off(int process, Fate how) { cut_[process] = how; }
+  void connect(int process) { cut_.erase(process); }
+  void heal() {
+    trouble_ = 0;
+    cut_.clear();
+  }
+  [[nodiscard]] const FateCounts& counts() const { return counts_; }
+  // Something other than an answer.
+  [[nodiscard]] Fate some_fate() { return static_cast<Fate>(1 + world_.dice.below(fates - 1)); }
+
+ private:
+  World& world_;
+  std::uint64_t trouble_ = 0;
+  std::map<int, Fate> cut_;
+  FateCounts counts_{};
+};
+
+}  // namespace dlock::simulation

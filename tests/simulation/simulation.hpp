@@ -1,0 +1,33 @@
+// Many clients in one thread, on a clock that the simulation moves, over a network and machines that break: the real
+// core and a real backend over a fake of its service, under a seed. What comes of it is a history, which check()
+// decides on.
+//
+//   const Simulated run = simulate(subject, seed);
+//   const Verdict verdict = check(run.history, rules_for(subject));
+//
+// The same seed makes the same history. Things break for a while; then all is healed and goes on for long enough to
+// see that the locks go from hand to hand again; then all quit, and nothing may be left of them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/simulation/mutation.hpp"
+#include "tests/simulation/network.hpp"
+#include "tests/simulation/plan.hpp"
+#include "tests/simulation/service.hpp"
+#include "torture/checker/checker.hpp"
+
+namespace dlock::simulation {
+
+struct Simulated {
+  std::vector<Event> history;
+  FateCounts fates;
+};
+
+[[nodiscard]] Simulated simulate(const Subject& subject, std::uint64_t seed, Mutation mutation = Mutation::none);
+
+// What a simulated history is held to.
+[[nodiscard]] Rules rules_for(const Subject& subject);
+
+}  // namespace dlock::simulation

@@ -1,0 +1,149 @@
+// The whole library over each subject under a great many seeds. DLOCK_SIMULATION_SEED=n runs that one seed, and prints
+// its history; DLOCK_SIMULATION_SEEDS=n runs so many for each subject.
+#include "tests/simulation/simulation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "torture/rig/sanitizers.hpp"
+
+namespace dlock::simulation {
+
+static void PrintTo(const Subject& subject, std::ostream* out) {
+  *out << subject.name;
+}
+
+namespace {
+
+std::optional<std::uint64_t> from_environment(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? std::nullopt : std::optional(std::strtoull(text, nullptr, 10));
+}
+
+std::optional<std::uint64_t> only_seed() {
+  return from_environment("DLOCK_SIMULATION_SEED");
+}
+
+// Of the library's build, not of the test's: that is where the time goes.
+std::uint64_t seeds_of_a_subject() {
+  if (const auto number = from_environment("DLOCK_SIMULATION_SEEDS")) return *number;
+  if (rig::sanitized) return 20;
+#if defined(__OPTIMIZE__)
+  return 1000;
+#else
+  return 100;
+#endif
+}
+
+// What happened under all seeds together.
+struct Sum {
+  std::uint64_t seeds = 0;
+  std::size_t acquires = 0, grants = 0, takeovers = 0, losses = 0, writes = 0, stale_writes = 0, hand_overs = 0;
+  std::map<std::string, std::size_t> denied;
+  std::map<std::string, std::size_t> faults;
+  FateCounts fates{};
+  std::map<std::string, std::size_t> kinds;  // of acquires, by kind of lock and mode
+
+  void add(const std::vector<Event>& history) {
+    for (const Event& event : history) {
+      if (event.kind != Kind::asked) continue;
+      ++kinds[std::string(torture::name_of(event.lock_kind)) + (event.mode == Mode::shared ? " to read" : "")];
+    }
+  }
+  void add(const torture::Counts& counts, const FateCounts& more) {
+    ++seeds;
+    acquires += counts.acquires;
+    grants += counts.grants;
+    takeovers += counts.takeovers;
+    losses += counts.losses;
+    writes += counts.writes;
+    stale_writes += counts.stale_writes;
+    hand_overs += counts.hand_overs;
+    for (const auto& [word, count] : counts.denied) denied[word] += count;
+    for (const auto& [word, count] : counts.faults) faults[word] += count;
+    for (std::size_t i = 0; i < more.size(); ++i) fates[i] += more[i];
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Sum& sum) {
+  out << sum.seeds << " seeds: " << sum.acquires << " acquires, " << sum.grants << " grants, " << sum.takeovers
+      << " takeovers, " << sum.losses << " losses, " << sum.stale_writes << " stale writes, " << sum.hand_overs
+      << " hand-overs;";
+  for (const auto& [word, count] : sum.denied) out << ' ' << word << ' ' << count;
+  for (std::size_t i = 0; i < sum.fates.size(); ++i) out << ", " << fate_names[i] << ' ' << sum.fates[i];
+  return out;
+}
+
+void run_seed(const Subject& subject, std::uint64_t seed, Sum& sum) {
+  const Simulated run = simulate(subject, seed);
+  const torture::Verdict verdict = torture::check(run.history, rules_for(subject));
+  sum.add(verdict.counts, run.fates);
+  sum.add(run.history);
+  if (only_seed()) {
+    for (const Event& event : run.history) std::cout << describe(event, run.history.front().at) << '\n';
+  }
+  for (const torture::Violation& violation : verdict.violations) {
+    ADD_FAILURE() << "DLOCK_SIMULATION_SEED=" << seed << "\n" << excerpt(run.history, violation);
+  }
+}
+
+// A run in which little happened shows little.
+void expect_enough(const Subject& subject, Sum sum) {
+  constexpr std::uint64_t many_seeds = 100;
+  if (sum.seeds < many_seeds) return;
+  EXPECT_GT(sum.grants, 50 * sum.seeds);
+  for (const std::size_t count : {sum.takeovers, sum.losses, sum.stale_writes, sum.hand_overs}) {
+    EXPECT_GT(count, sum.seeds);
+  }
+  for (const char* const word : {"busy", "cancelled", "closed", "timed out", "unavailable"}) {
+    EXPECT_GT(sum.denied[word], sum.seeds / 10) << word;
+  }
+  for (const char* const word : {"bad network", "connections broken", "crash", "cut off", "held answers released",
+                                 "power cut", "quit", "session expired", "stop", "unreachable", "wall clock back"}) {
+    EXPECT_GT(sum.faults[word], sum.seeds / 10) << word;
+  }
+  for (const LockKind kind : subject.kinds) {
+    EXPECT_GT(sum.kinds[std::string(torture::name_of(kind))], sum.seeds) << torture::name_of(kind);
+  }
+  for (std::size_t i = 0; i < sum.fates.size(); ++i) EXPECT_GT(sum.fates[i], sum.seeds / 4) << fate_names[i];
+}
+
+class Simulation : public testing::TestWithParam<Subject> {};
+
+TEST_P(Simulation, KeepsAllPromises) {
+  const Subject& subject = GetParam();
+  Sum sum;
+  if (const auto seed = only_seed()) return run_seed(subject, *seed, sum);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint64_t seed = 1; seed <= seeds_of_a_subject() && !HasFailure(); ++seed) run_seed(subject, seed, sum);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::cout << sum << "; in " << took.count() << " s\n";
+  if (!HasFailure()) expect_enough(subject, sum);
+}
+
+TEST_P(Simulation, OfASeedIsTheSameEachTime) {
+  const Subject& subject = GetParam();
+  const std::uint64_t seeds = rig::sanitized ? 1 : 4;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    EXPECT_TRUE(simulate(subject, seed).history == simulate(subject, seed).history) << "seed " << seed;
+  }
+  EXPECT_FALSE(simulate(subject, 1).history == simulate(subject, 2).history);
+}
+
+INSTANTIATE_TEST_SUITE_P(Subjects, Simulation, testing::ValuesIn(subjects()),
+                         [](const auto& subject) { return subject.param.name; });
+
+}  // namespace
+}  // namespace dlock::simulation
