@@ -230,17 +230,23 @@ RedisModel::RedisModel(std::function<std::chrono::microseconds()> clock)
     : clock_(std::move(clock)), lua_(std::make_unique<Lua>(*this)) {}
 RedisModel::~RedisModel() = default;
 
+// Where it is, or belongs.
+std::ptrdiff_t RedisModel::SortedSet::rank(const std::string& member) const {
+  const std::pair<double, std::string> place(scores.find(member)->second, member);
+  return std::ranges::lower_bound(order, place) - order.begin();
+}
+
 bool RedisModel::SortedSet::set(const std::string& member, double score) {
   const bool is_new = !erase(member);
   scores[member] = score;
-  order.emplace(score, member);
+  order.emplace(order.begin() + rank(member), score, member);
   return is_new;
 }
 
 bool RedisModel::SortedSet::erase(const std::string& member) {
   const auto found = scores.find(member);
   if (found == scores.end()) return false;
-  order.erase({found->second, member});
+  order.erase(order.begin() + rank(member));
   scores.erase(found);
   return true;
 }
@@ -248,7 +254,7 @@ bool RedisModel::SortedSet::erase(const std::string& member) {
 RedisModel::Entry* RedisModel::find(const std::string& key) {
   const auto found = keys_.find(key);
   if (found == keys_.end()) return nullptr;
-  if (!found->second.expires || now() <= *found->second.expires) return &found->second;
+  if (!found->second.expires || now_ms() <= *found->second.expires) return &found->second;
   keys_.erase(found);
   return nullptr;
 }
@@ -283,7 +289,7 @@ Reply RedisModel::set(const Words& words) {
   for (std::size_t i = 3; i + 1 < words.size(); i += 2) {
     const std::int64_t time = integer_in(words[i + 1]);
     if (time <= 0) return reply_of::error("ERR invalid expire time in 'set' command");
-    expires = now() + time * (words[i] == "EX" ? 1000 : 1);
+    expires = now_ms() + time * (words[i] == "EX" ? 1000 : 1);
   }
   keys_.insert_or_assign(words.at(1), Entry{words.at(2), expires});
   return reply_of::ok();
@@ -292,7 +298,7 @@ Reply RedisModel::set(const Words& words) {
 Reply RedisModel::expire(const Words& words, std::int64_t ms) {
   Entry* const entry = find(words.at(1));
   if (entry == nullptr) return reply_of::number(0);
-  entry->expires = now() + ms;
+  entry->expires = now_ms() + ms;
   if (ms <= 0) keys_.erase(words[1]);
   return reply_of::number(1);
 }
@@ -301,7 +307,7 @@ Reply RedisModel::left(const Words& words, std::int64_t unit) {
   const Entry* const entry = find(words.at(1));
   if (entry == nullptr) return reply_of::number(-2);
   if (!entry->expires) return reply_of::number(-1);
-  return reply_of::number((*entry->expires - now() + unit / 2) / unit);
+  return reply_of::number((*entry->expires - now_ms() + unit / 2) / unit);
 }
 
 Reply RedisModel::zadd(const Words& words) {
@@ -325,11 +331,10 @@ Reply RedisModel::zrange(const Words& words) {
   const std::int64_t first = std::max<std::int64_t>(place(words.at(2)), 0);
   const std::int64_t last = std::min(place(words.at(3)), size - 1);
   if (first > last) return reply;
-  // From the nearer end.
-  auto at = first <= size / 2 ? std::next(set->order.begin(), first) : std::prev(set->order.end(), size - first);
-  for (std::int64_t i = first; i <= last; ++i, ++at) {
-    reply.elements.push_back(reply_of::text(at->second));
-    if (words.size() > 4) reply.elements.push_back(reply_of::text(printed(at->first)));
+  for (std::int64_t i = first; i <= last; ++i) {
+    const auto& [score, member] = set->order[static_cast<std::size_t>(i)];
+    reply.elements.push_back(reply_of::text(member));
+    if (words.size() > 4) reply.elements.push_back(reply_of::text(printed(score)));
   }
   return reply;
 }
@@ -337,7 +342,7 @@ Reply RedisModel::zrange(const Words& words) {
 Reply RedisModel::zrank(const Words& words) {
   const auto* const set = find_as<SortedSet>(words.at(1));
   if (set == nullptr || !set->scores.contains(words.at(2))) return {};
-  return reply_of::number(std::distance(set->order.begin(), set->order.find({set->scores.at(words[2]), words[2]})));
+  return reply_of::number(set->rank(words[2]));
 }
 
 Reply RedisModel::hset(const Words& words) {
@@ -449,8 +454,9 @@ const std::map<std::string, RedisModel::CommandType, std::less<>>& RedisModel::c
       {"ZINCRBY",
        {[](M& m, const Words& w) {
           auto& set = m.make<SortedSet>(w.at(1));
-          const double score = set.scores[w.at(3)] + std::strtod(w.at(2).c_str(), nullptr);
-          set.order.erase({set.scores[w[3]], w[3]});
+          const auto found = set.scores.find(w.at(3));
+          const double before = found == set.scores.end() ? 0 : found->second;
+          const double score = before + std::strtod(w.at(2).c_str(), nullptr);
           (void)set.set(w[3], score);
           return reply_of::text(printed(score));
         },

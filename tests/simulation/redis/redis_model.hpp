@@ -52,6 +52,7 @@ class RedisModel {
   ~RedisModel();
 
   [[nodiscard]] Reply run(const Words& command);
+  [[nodiscard]] std::int64_t now_ms() const { return clock_().count() / 1000; }
 
   // Delivers a message; answers to how many subscribers. Unset: to none.
   std::function<std::int64_t(const std::string& channel, const std::string& text)> publish;
@@ -62,9 +63,10 @@ class RedisModel {
  private:
   struct SortedSet {
     std::map<std::string, double, std::less<>> scores;
-    std::set<std::pair<double, std::string>> order;
+    std::vector<std::pair<double, std::string>> order;
 
     [[nodiscard]] bool empty() const noexcept { return scores.empty(); }
+    [[nodiscard]] std::ptrdiff_t rank(const std::string& member) const;
     bool set(const std::string& member, double score);
     bool erase(const std::string& member);
   };
@@ -77,7 +79,6 @@ class RedisModel {
   class Lua;
 
   [[nodiscard]] static const std::map<std::string, CommandType, std::less<>>& commands();
-  [[nodiscard]] std::int64_t now() const { return clock_().count() / 1000; }
   [[nodiscard]] Entry* find(const std::string& key);
   template <class T>
   [[nodiscard]] T* find_as(const std::string& key);

@@ -223,7 +223,7 @@ Reply RedisService::run(Connection& connection, const Words& words) {
   const Script* const script = is_script(words) ? known_script(words[1]) : nullptr;
   if (script != nullptr && script->name == "acquire") {
     const std::string& value = words.at(7);
-    processes_[value.substr(0, value.find(':'))] = connection.client.process;
+    clients_by_name_[value.substr(0, value.find(':'))] = &connection.client;
   }
   model_.refuses = is_master(connection.node) ? RedisModel::Refuses::nothing : RedisModel::Refuses::read_only;
   model_.publish = [this, node = connection.node](const std::string& channel, const std::string& message) {
@@ -331,36 +331,45 @@ void RedisService::move_slot(std::uint16_t slot) {
 
 // --- What is there ---------------------------------------------------------------------------------------------------
 
+const RedisService::Client* RedisService::client_of(const std::string& value) const {
+  const auto found = clients_by_name_.find(value.substr(0, value.find(':')));
+  return found == clients_by_name_.end() ? nullptr : found->second;
+}
+
 Words RedisService::holders(LockKind kind, const std::string& name) {
   const std::string key = lock_key("dlock:", name, kind);
-  const Reply reply = model_.run(several_hold(kind) ? Words{"ZRANGE", key, "0", "-1", "WITHSCORES"} : Words{"GET", key});
-  if (!several_hold(kind)) return reply.is(Type::nil) ? Words{} : Words{reply.text};
+  if (!several_hold(kind)) {
+    const Reply value = model_.run({"GET", key});
+    return value.is(Type::nil) ? Words{} : Words{value.text};
+  }
+  return live(key);
+}
+
+Words RedisService::live(const std::string& key) {
+  const double now = static_cast<double>(model_.now_ms());
+  const Reply all = model_.run({"ZRANGE", key, "0", "-1", "WITHSCORES"});
   Words out;
-  const auto seconds = model_.run({"TIME"});
-  const double now = std::stod(seconds.elements[0].text) * 1000 + std::stod(seconds.elements[1].text) / 1000;
-  for (std::size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
-    if (std::stod(reply.elements[i + 1].text) > now) out.push_back(reply.elements[i].text);
+  for (std::size_t i = 0; i + 1 < all.elements.size(); i += 2) {
+    if (std::abs(std::stod(all.elements[i + 1].text)) > now) out.push_back(all.elements[i].text);
   }
   return out;
 }
 
+// A dead client's places stay until their turn comes: then the server passes over them.
 std::size_t RedisService::owners(LockKind kind, const std::string& name) {
   const Keys keys = keys_of("dlock:", name, kind);
-  const auto seconds = model_.run({"TIME"});
-  const double now = std::stod(seconds.elements[0].text) * 1000 + std::stod(seconds.elements[1].text) / 1000;
-  std::size_t count = holders(kind, name).size();
-  for (const Reply& waiter : model_.run({"ZRANGE", keys.queue, "0", "-1"}).elements) {
-    const Reply till = model_.run({"ZSCORE", keys.alive, waiter.text});
-    if (!till.is(Type::nil) && std::abs(std::stod(till.text)) > now) ++count;
-  }
-  return count;
+  const Words waiters = live(keys.alive);
+  return holders(kind, name).size() +
+         static_cast<std::size_t>(std::ranges::count_if(waiters, [&](const std::string& waiter) {
+           const Client* const client = client_of(waiter);
+           return (client == nullptr || !client->dead) && !model_.run({"ZSCORE", keys.queue, waiter}).is(Type::nil);
+         }));
 }
 
 int RedisService::holder(LockKind kind, const std::string& name) {
   const Words all = holders(kind, name);
-  if (all.empty()) return 0;
-  const auto found = processes_.find(all.front().substr(0, all.front().find(':')));
-  return found == processes_.end() ? 0 : found->second;
+  const Client* const client = all.empty() ? nullptr : client_of(all.front());
+  return client == nullptr ? 0 : client->process;
 }
 
 }  // namespace dlock::redis

@@ -86,8 +86,10 @@ class RedisService final : public simulation::Service {
   [[nodiscard]] bool is_master(const std::string& node) const;
   // Of the command's key or channel; nullptr where it has none.
   [[nodiscard]] static const std::string* key_of(const Words& words);
-  // The values in the lock's key that have not expired, or in the queue.
+  [[nodiscard]] const Client* client_of(const std::string& value) const;
   [[nodiscard]] Words holders(LockKind kind, const std::string& name);
+  // Members of a sorted set whose scores are times to come.
+  [[nodiscard]] Words live(const std::string& key);
 
   Executor& executor_;
   std::mt19937_64 dice_;
@@ -96,8 +98,8 @@ class RedisService final : public simulation::Service {
   RedisModel model_;
   std::vector<std::shared_ptr<Client>> clients_;
   std::vector<std::shared_ptr<Connection>> connections_;
-  std::set<int> unreachable_;             // processes
-  std::map<std::string, int> processes_;  // by the client's part of its values
+  std::set<int> unreachable_;  // processes
+  std::map<std::string, const Client*> clients_by_name_;  // by the client's part of its values
   std::set<std::uint16_t> used_slots_;
   std::vector<std::string> owners_of_slots_;  // of a cluster: nodes
   std::string master_ = "one";                // where there are sentinels
