@@ -70,6 +70,7 @@ FakeWire::FakeWire(FakeServer& server, Executor& executor, Events& events)
     : server_(server), executor_(executor), events_(events) {}
 
 FakeWire::~FakeWire() {
+  if (server_.ended) server_.ended(*this);
   std::erase(server_.connections, this);
 }
 

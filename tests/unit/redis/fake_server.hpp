@@ -36,6 +36,7 @@ class FakeServer {
   std::function<std::string(FakeWire& from, const Words& command)> answer;
   // If set, it gets all commands, and nothing else here concerns itself with them.
   std::function<void(FakeWire& from, const Words& command)> serve;
+  std::function<void(FakeWire& wire)> ended;  // by the client
   Dialling dialling = Dialling::accept;
   std::size_t addresses = 1;  // of the server's name
   bool takes_bytes = true;    // false: the network takes nothing that is written from now on
@@ -78,8 +79,6 @@ class FakeWire final : public Wire {
   // The same, but unnoticed: the client sees them when it looks.
   void arrive(const std::string& bytes) { arrived_ += bytes; }
   void close(Failure why);
-  // Over: the client has closed the connection.
-  [[nodiscard]] Lifetime::Watch watch() const { return lifetime_.watch(); }
 
  private:
   friend class FakeServer;
