@@ -23,7 +23,6 @@ struct Refused {
   std::string error;
 };
 
-
 std::string printed(double score) {
   if (std::isinf(score)) return score < 0 ? "-inf" : "inf";
   std::array<char, 64> out{};
@@ -183,7 +182,8 @@ class RedisModel::Lua {
       const char* const begin = lua_tolstring(lua, i, &size);
       return std::string(begin, size);
     };
-    if (lua_type(lua, index) == LUA_TNUMBER) return reply_of::number(static_cast<std::int64_t>(lua_tonumber(lua, index)));
+    if (lua_type(lua, index) == LUA_TNUMBER)
+      return reply_of::number(static_cast<std::int64_t>(lua_tonumber(lua, index)));
     if (lua_type(lua, index) == LUA_TSTRING) return reply_of::text(text_at(index));
     if (lua_toboolean(lua, index) == 0) return {};
     if (!lua_istable(lua, index)) return reply_of::number(1);
@@ -218,8 +218,8 @@ Reply RedisModel::run_script(const Words& words) {
   const auto arguments = keys + integer_in(words.at(2));
   in_script_ = true;
   wrote_ = false;
-  Reply reply = lua_->run(known != nullptr ? std::string(known->text) : words[1], {keys, arguments},
-                          {arguments, words.end()});
+  Reply reply =
+      lua_->run(known != nullptr ? std::string(known->text) : words[1], {keys, arguments}, {arguments, words.end()});
   in_script_ = false;
   return reply;
 }
@@ -357,7 +357,8 @@ Reply RedisModel::hset(const Words& words) {
 Reply RedisModel::time() const {
   constexpr std::int64_t second = 1'000'000;
   const std::int64_t us = clock_().count();
-  return {.type = Type::array, .elements = {reply_of::text(std::to_string(us / second)), reply_of::text(std::to_string(us % second))}};
+  return {.type = Type::array,
+          .elements = {reply_of::text(std::to_string(us / second)), reply_of::text(std::to_string(us % second))}};
 }
 
 Reply RedisModel::tell(const Words& words) {
@@ -395,32 +396,27 @@ const std::map<std::string, RedisModel::CommandType, std::less<>>& RedisModel::c
         true}},
       {"EVAL", {&M::run_script}},
       {"EVALSHA", {&M::run_script}},
-      {"EXISTS",
-       {[](M& m, const Words& w) {
+      {"EXISTS", {[](M& m, const Words& w) {
          return reply_of::number(
              std::count_if(w.begin() + 1, w.end(), [&m](const auto& key) { return m.find(key) != nullptr; }));
        }}},
       {"EXPIRE", {[](M& m, const Words& w) { return m.expire(w, integer_in(w.at(2)) * 1000); }, true}},
       {"FLUSHALL", {[](M& m, const Words&) { return m.keys_.clear(), reply_of::ok(); }, true}},
-      {"GET",
-       {[](M& m, const Words& w) {
+      {"GET", {[](M& m, const Words& w) {
          const auto* const value = m.find_as<std::string>(w.at(1));
          return value == nullptr ? Reply{} : reply_of::text(*value);
        }}},
       {"HDEL", {[](M& m, const Words& w) { return reply_of::number(m.erase<Hash>(w)); }, true}},
-      {"HGET",
-       {[](M& m, const Words& w) {
+      {"HGET", {[](M& m, const Words& w) {
          const auto* const hash = m.find_as<Hash>(w.at(1));
          return hash == nullptr || !hash->contains(w.at(2)) ? Reply{} : reply_of::text(hash->at(w[2]));
        }}},
-      {"HLEN",
-       {[](M& m, const Words& w) {
+      {"HLEN", {[](M& m, const Words& w) {
          const auto* const hash = m.find_as<Hash>(w.at(1));
          return reply_of::number(hash == nullptr ? 0 : static_cast<std::int64_t>(hash->size()));
        }}},
       {"HSET", {&M::hset, true, true}},
-      {"KEYS",
-       {[](M& m, const Words&) {
+      {"KEYS", {[](M& m, const Words&) {
          Reply reply{.type = Type::array};
          for (const auto& [key, entry] : m.keys_) reply.elements.push_back(reply_of::text(key));
          return reply;
@@ -439,15 +435,13 @@ const std::map<std::string, RedisModel::CommandType, std::less<>>& RedisModel::c
       {"SPUBLISH", {&M::tell}},
       {"TIME", {[](M& m, const Words&) { return m.time(); }}},
       {"TTL", {[](M& m, const Words& w) { return m.left(w, 1000); }}},
-      {"TYPE",
-       {[](M& m, const Words& w) {
+      {"TYPE", {[](M& m, const Words& w) {
          constexpr std::array names = {"string", "zset", "hash"};
          const Entry* const entry = m.find(w.at(1));
          return Reply{.type = Type::status, .text = entry == nullptr ? "none" : names.at(entry->value.index())};
        }}},
       {"ZADD", {&M::zadd, true, true}},
-      {"ZCARD",
-       {[](M& m, const Words& w) {
+      {"ZCARD", {[](M& m, const Words& w) {
          const auto* const set = m.find_as<SortedSet>(w.at(1));
          return reply_of::number(set == nullptr ? 0 : static_cast<std::int64_t>(set->scores.size()));
        }}},
@@ -464,10 +458,10 @@ const std::map<std::string, RedisModel::CommandType, std::less<>>& RedisModel::c
       {"ZRANGE", {&M::zrange}},
       {"ZRANK", {&M::zrank}},
       {"ZREM", {[](M& m, const Words& w) { return reply_of::number(m.erase<SortedSet>(w)); }, true}},
-      {"ZSCORE",
-       {[](M& m, const Words& w) {
+      {"ZSCORE", {[](M& m, const Words& w) {
          const auto* const set = m.find_as<SortedSet>(w.at(1));
-         return set == nullptr || !set->scores.contains(w.at(2)) ? Reply{} : reply_of::text(printed(set->scores.at(w[2])));
+         return set == nullptr || !set->scores.contains(w.at(2)) ? Reply{}
+                                                                 : reply_of::text(printed(set->scores.at(w[2])));
        }}},
   };
   return all;
@@ -475,7 +469,8 @@ const std::map<std::string, RedisModel::CommandType, std::less<>>& RedisModel::c
 
 Reply RedisModel::run(const Words& words) {
   const auto found = commands().find(words.at(0));
-  if (found == commands().end()) return reply_of::error("ERR unknown command '" + words[0] + "', with args beginning with: ");
+  if (found == commands().end())
+    return reply_of::error("ERR unknown command '" + words[0] + "', with args beginning with: ");
   ++calls[words[0]];
   const CommandType& type = found->second;
   if (type.writes && refuses == Refuses::read_only) {

@@ -18,7 +18,9 @@ using namespace std::chrono_literals;
 using simulation::Fate;
 using Type = Reply::Type;
 
-constexpr std::array<std::string_view, 3> cluster_nodes = {"a", "b", "c"};
+const std::array<std::string, 3> cluster_nodes = {"a", "b", "c"};
+// What was on the way when the client closed the connection arrives within this time, or never.
+constexpr std::chrono::milliseconds longest_straggling{900};
 constexpr std::chrono::microseconds server_start{1'760'000'000'000'000};  // since 1970
 
 Reply list(std::vector<Reply> elements) {
@@ -51,15 +53,11 @@ bool is_handshake(const Words& words) {
 }  // namespace
 
 RedisService::RedisService(Executor& executor, std::uint64_t seed, Topology topology, std::string parameters)
-    : executor_(executor),
-      dice_(seed),
-      topology_(topology),
-      parameters_(std::move(parameters)),
-      model_([&executor] {
+    : executor_(executor), dice_(seed), topology_(topology), parameters_(std::move(parameters)), model_([&executor] {
         return server_start + std::chrono::duration_cast<std::chrono::microseconds>(executor.now().time_since_epoch());
       }) {
   for (std::size_t i = 0; i < slots; ++i) {
-    owners_of_slots_.emplace_back(cluster_nodes.at(i * cluster_nodes.size() / slots));
+    owners_of_slots_.push_back(static_cast<std::uint8_t>(i * cluster_nodes.size() / slots));
   }
 }
 
@@ -81,6 +79,12 @@ std::unique_ptr<Backend> RedisService::connect(int process, BackendHost& host, c
       server.serve = [this, &client = *client, name](FakeWire& wire, const Words& words) {
         take(client, name, wire, words);
       };
+      server.ended = [this](FakeWire& wire) {
+        for (const auto& each : connections_) {
+          if (std::exchange(each->wire, each->wire == &wire ? nullptr : each->wire) == &wire)
+            each->ended = executor_.now();
+        }
+      };
     }
     if (unreachable_.contains(client->process)) server.dialling = FakeServer::Dialling::refuse;
     if (client->dead) server.dialling = FakeServer::Dialling::silence;
@@ -96,11 +100,10 @@ std::unique_ptr<Backend> RedisService::connect(int process, BackendHost& host, c
 
 void RedisService::take(Client& client, const std::string& node, FakeWire& wire, const Words& words) {
   if (client.dead) return;
-  std::erase_if(connections_, [](const auto& each) { return each->life.over() && each->waiting.empty(); });
-  auto found = std::ranges::find_if(connections_,
-                                    [&wire](const auto& each) { return each->wire == &wire && !each->life.over(); });
+  std::erase_if(connections_, [](const auto& each) { return each->wire == nullptr && each->waiting.empty(); });
+  auto found = std::ranges::find_if(connections_, [&wire](const auto& each) { return each->wire == &wire; });
   if (found == connections_.end()) {
-    connections_.push_back(std::make_shared<Connection>(Connection{client, node, &wire, wire.watch()}));
+    connections_.push_back(std::make_shared<Connection>(Connection{client, node, &wire}));
     found = connections_.end() - 1;
   }
   const std::shared_ptr<Connection> connection = *found;
@@ -125,7 +128,7 @@ void RedisService::proceed(const std::shared_ptr<Connection>& connection) {
     }
     const Request request = std::move(connection->waiting.front());
     connection->waiting.pop_front();
-    carry_out(*connection, request);
+    if (saturating_add(connection->ended, longest_straggling) > at) carry_out(*connection, request);
   }
 }
 
@@ -139,14 +142,14 @@ void RedisService::carry_out(Connection& connection, const Request& request) {
 }
 
 void RedisService::send(Connection& connection, const Reply& reply) {
-  if (connection.silent || connection.closed || connection.life.over() || connection.client.dead) return;
+  if (connection.silent || connection.closed || connection.wire == nullptr || connection.client.dead) return;
   if (!connection.holds) return connection.wire->reply(bytes_of(reply));
   connection.held += bytes_of(reply);
 }
 
 void RedisService::close(Connection& connection) {
   connection.channels.clear();
-  if (std::exchange(connection.closed, true) || connection.life.over() || connection.client.dead) return;
+  if (std::exchange(connection.closed, true) || connection.wire == nullptr || connection.client.dead) return;
   connection.wire->close({errc::unavailable, "localhost:6379: Connection reset by peer"});
 }
 
@@ -154,7 +157,7 @@ void RedisService::release_held() {
   for (const auto& each : connections_) {
     if (!std::exchange(each->holds, false) || each->held.empty()) continue;
     const std::string bytes = std::exchange(each->held, {});
-    if (!each->silent && !each->closed && !each->life.over() && !each->client.dead) each->wire->reply(bytes);
+    if (!each->silent && !each->closed && each->wire != nullptr && !each->client.dead) each->wire->reply(bytes);
   }
 }
 
@@ -197,8 +200,9 @@ Reply RedisService::answer(Connection& connection, const Words& words) {
   if (const std::string* const key = topology_ == Topology::cluster ? key_of(words) : nullptr) {
     const std::uint16_t slot = slot_of(*key);
     used_slots_.insert(slot);
-    const std::string& owner = owners_of_slots_.at(slot);
-    if (owner != connection.node && !asking) return reply_of::error("MOVED " + std::to_string(slot) + ' ' + owner + ":6379");
+    const std::string& owner = cluster_nodes.at(owners_of_slots_.at(slot));
+    if (owner != connection.node && !asking)
+      return reply_of::error("MOVED " + std::to_string(slot) + ' ' + owner + ":6379");
   }
   return verb.ends_with("SUBSCRIBE") ? subscribe(connection, words) : run(connection, words);
 }
@@ -216,7 +220,8 @@ Reply RedisService::subscribe(Connection& connection, const Words& words) {
   } else {
     connection.channels.erase(words.at(1));
   }
-  return list({reply_of::text(kind), reply_of::text(words[1]), reply_of::number(static_cast<std::int64_t>(connection.channels.size()))});
+  return list({reply_of::text(kind), reply_of::text(words[1]),
+               reply_of::number(static_cast<std::int64_t>(connection.channels.size()))});
 }
 
 Reply RedisService::run(Connection& connection, const Words& words) {
@@ -236,7 +241,7 @@ Reply RedisService::run(Connection& connection, const Words& words) {
 std::int64_t RedisService::publish(const std::string& node, const std::string& channel, const std::string& message) {
   std::int64_t heard = 0;
   for (const auto& each : connections_) {
-    if (each->node != node || each->closed || each->life.over() || !each->channels.contains(channel)) continue;
+    if (each->node != node || each->closed || each->wire == nullptr || !each->channels.contains(channel)) continue;
     ++heard;
     send(*each, list_of({topology_ == Topology::cluster ? "smessage" : "message", channel, message}));
   }
@@ -274,11 +279,12 @@ bool RedisService::is_master(const std::string& node) const {
 Reply RedisService::about_cluster() const {
   Reply reply{.type = Type::array};
   for (std::size_t first = 0; first < slots;) {
-    const std::string& owner = owners_of_slots_[first];
+    const std::uint8_t owner = owners_of_slots_[first];
     std::size_t end = first;
     while (end < slots && owners_of_slots_[end] == owner) ++end;
-    reply.elements.push_back(list({reply_of::number(static_cast<std::int64_t>(first)), reply_of::number(static_cast<std::int64_t>(end - 1)),
-                                   list({reply_of::text(owner), reply_of::number(6379)})}));
+    reply.elements.push_back(
+        list({reply_of::number(static_cast<std::int64_t>(first)), reply_of::number(static_cast<std::int64_t>(end - 1)),
+              list({reply_of::text(cluster_nodes.at(owner)), reply_of::number(6379)})}));
     first = end;
   }
   return reply;
@@ -316,9 +322,9 @@ void RedisService::fail_over() {
 }
 
 void RedisService::move_slot(std::uint16_t slot) {
-  const std::string old = owners_of_slots_.at(slot);
-  owners_of_slots_[slot] = cluster_nodes.at(dice_() % cluster_nodes.size());
-  if (owners_of_slots_[slot] == old) return;
+  const std::string& old = cluster_nodes.at(owners_of_slots_.at(slot));
+  owners_of_slots_[slot] = static_cast<std::uint8_t>(dice_() % cluster_nodes.size());
+  if (cluster_nodes.at(owners_of_slots_[slot]) == old) return;
   for (const auto& each : connections_) {
     if (each->node != old) continue;
     for (const std::string& channel : std::set<std::string>(each->channels)) {
@@ -387,7 +393,8 @@ std::vector<Subject> subjects() {
                      return std::make_unique<redis::RedisService>(executor, seed, topology, parameters);
                    }};
   };
-  std::vector<Subject> out = {subject("queue", Topology::single, ""), subject("poll", Topology::single, "strategy=poll"),
+  std::vector<Subject> out = {subject("queue", Topology::single, ""),
+                              subject("poll", Topology::single, "strategy=poll"),
                               subject("broadcast", Topology::single, "strategy=broadcast"),
                               subject("cluster", Topology::cluster, ""), subject("sentinel", Topology::sentinel, "")};
   out[2].kinds = {LockKind::lock, LockKind::election};

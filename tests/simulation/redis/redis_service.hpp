@@ -57,8 +57,8 @@ class RedisService final : public simulation::Service {
   struct Connection {
     Client& client;
     const std::string node;
-    FakeWire* wire;
-    Lifetime::Watch life;
+    FakeWire* wire;                      // nullptr: the client has closed it
+    TimePoint ended = TimePoint::max();  // when it did
     std::set<std::string> channels = {};
     std::deque<Request> waiting = {};
     std::string held = {};  // what is to be sent
@@ -98,10 +98,10 @@ class RedisService final : public simulation::Service {
   RedisModel model_;
   std::vector<std::shared_ptr<Client>> clients_;
   std::vector<std::shared_ptr<Connection>> connections_;
-  std::set<int> unreachable_;  // processes
+  std::set<int> unreachable_;                             // processes
   std::map<std::string, const Client*> clients_by_name_;  // by the client's part of its values
   std::set<std::uint16_t> used_slots_;
-  std::vector<std::string> owners_of_slots_;  // of a cluster: nodes
+  std::vector<std::uint8_t> owners_of_slots_;  // of a cluster: nodes
   std::string master_ = "one";                // where there are sentinels
   std::uint64_t epoch_ = 1;
   Lifetime lifetime_;

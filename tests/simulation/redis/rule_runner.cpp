@@ -97,8 +97,8 @@ class Runner {
   void run() {
     for (const std::string& line : split_at(steps_, '\n')) {
       const std::size_t star = line.find("* ");
-      const bool repeats = star != std::string::npos &&
-                           line.substr(0, star).find_first_not_of(" 0123456789") == std::string::npos;
+      const bool repeats =
+          star != std::string::npos && line.substr(0, star).find_first_not_of(" 0123456789") == std::string::npos;
       const int times = repeats ? std::stoi(line) : 1;
       for (int i = 0; i < times; ++i) {
         for (const std::string& each : split_at(repeats ? line.substr(star + 2) : line, ';')) {
@@ -177,8 +177,8 @@ class Runner {
   Words script(const Words& words) {
     const std::string& verb = words[0];
     if (verb == "renew") {
-      return words_of(run(renew_script(own_), {keys_.lock, keys_.fence},
-                          {words.at(1), words.size() > 2 ? words[2] : "30000"}));
+      return words_of(
+          run(renew_script(own_), {keys_.lock, keys_.fence}, {words.at(1), words.size() > 2 ? words[2] : "30000"}));
     }
     if (verb == "forget") {
       return words_of(run(forget_script(own_), {keys_.lock, keys_.queue, keys_.fence}, {words.at(1)}));
@@ -200,8 +200,7 @@ class Runner {
   Words release(const Words& words) {
     Words to = {keys_.lock, keys_.queue, keys_.alive};
     if (several_hold(own_)) to.push_back(keys_.fence);
-    Words said =
-        words_of(run(release_script(own_), to, {words.at(1), "1000", words.size() > 2 ? words[2] : "stay"}));
+    Words said = words_of(run(release_script(own_), to, {words.at(1), "1000", words.size() > 2 ? words[2] : "stay"}));
     if (said.size() == 1) said.insert(said.end(), {"1", "0"});
     return said;
   }
@@ -226,12 +225,13 @@ class Runner {
     if (verb == "elect") holder = "host:1:" + value + "\n10.0.0.7:80";
     Words arguments = {value, options["lease"], mode, options["alive"], "1000", holder, options["ticket"]};
     if (shares) arguments.insert(arguments.end(), {permits, verb == "write" ? "0" : "1"});
-    Script script = acquire_script(shares              ? LockKind::semaphore
+    Script script = acquire_script(shares            ? LockKind::semaphore
                                    : verb == "elect" ? LockKind::election
                                                      : LockKind::lock);
     const Words all_keys = {keys_.lock, keys_.queue, keys_.alive, keys_.fence};
     if (verb == "acquire-1970") {
-      const std::string text = replaced(std::string(script.text), "local t = call('TIME')", "local t = {'25', '123456'}");
+      const std::string text =
+          replaced(std::string(script.text), "local t = call('TIME')", "local t = {'25', '123456'}");
       EXPECT_NE(text, script.text);
       script.text = text;
       return words_of(run(script, all_keys, arguments));
