@@ -5,33 +5,33 @@ namespace dlock::redis {
 const std::vector<ScriptRule>& script_rules() {
   static const std::vector<ScriptRule> rules = {
       // --- One holder ------------------------------------------------------------------------------------------------
-      {"ALockIsItsValueAndItsLeaseAndNothingElse_H1", false, R"(
+      {"ALockIsItsValueAndItsLeaseAndNothingElse", false, R"(
         acquire c:1 => token new; ! TYPE $lock => string; holder => c:1; ! PTTL $lock => ~30000)"},
       {"NothingStaysForever", false, R"(
         acquire c:1; acquire c:2 queue
         ! PTTL $queue => ~30000; ! PTTL $alive => ~30000; ! TTL $fence => 2505601..2592000
         release c:2 leave; release c:1; ! EXISTS $lock $queue $alive => 0)"},
-      {"RepeatingAnAcquireChangesNothingButTheLease_H13", false, R"(
+      {"RepeatingAnAcquireChangesNothingButTheLease", false, R"(
         acquire c:1 try lease=5000 => token new; acquire c:1 => token same; acquire c:1 queue => token same
         ! PTTL $lock => ~30000; waiters => 0)"},
-      {"AReleaseOfAnotherOwnerTouchesNothing_H2", false, R"(
+      {"AReleaseOfAnotherOwnerTouchesNothing", false, R"(
         acquire c:1; release c:2 => 0; holder => c:1; release c:1 => 1; release c:1 => -1)"},
-      {"ARenewalNeverBringsALockBackAndNeverExtendsAnotherOwners_H4", false, R"(
+      {"ARenewalNeverBringsALockBackAndNeverExtendsAnotherOwners", false, R"(
         renew c:1 => 0; ! EXISTS $lock => 0
         acquire c:2 try lease=5000; renew c:1 60000 => 0; ! PTTL $lock => <=5000
         renew c:2 60000 => 1; ! PTTL $lock => >5000)"},
       {"ALockWithoutAnEndIsBusyForever", false, R"(
         ! SET $lock foreign; acquire c:1 => busy -1; holder => foreign)"},
-      {"AKeyOfAnotherTypeIsNeverTouched_H31", false, R"(
+      {"AKeyOfAnotherTypeIsNeverTouched", false, R"(
         ! HSET $lock field data; acquire c:1 => -WRONGTYPE; acquire c:1 queue => -WRONGTYPE
         release c:1 leave => -WRONGTYPE; renew c:1 => -WRONGTYPE; ! HGET $lock field => data; waiters => 0)"},
 
       // --- Tokens ----------------------------------------------------------------------------------------------------
-      {"TokensGrowAndAreTheServersTimeAtLeast_H10_H12", false, R"(
+      {"TokensGrowAndAreTheServersTimeAtLeast", false, R"(
         10* acquire c:# => token new; release c:#
         ! DEL $fence
         10* acquire d:# => token new; release d:#)"},
-      {"TokensGrowWhenTheClockWasSetBack_H12", false, R"(
+      {"TokensGrowWhenTheClockWasSetBack", false, R"(
         ! SET $fence 4000000000000000_c:0_host:1:x
         acquire c:1 => token new 4000000000000001; release c:1; acquire c:2 => token new 4000000000000002; release c:2
         ! SET $fence 100000000000000000_c:0_host:1:x; acquire c:1 => token new >99999999999999999)"},
@@ -39,7 +39,7 @@ const std::vector<ScriptRule>& script_rules() {
       // later one's.
       {"TokensGrowWhereTheClockHasFewerDigits", false, R"(
         ! SET $fence 1795243190100435_c:0_host:1:x; acquire-1970 c:1 => 1795243190100436)"},
-      {"ATokenIsWrittenOutInFull_H6", false, R"(
+      {"ATokenIsWrittenOutInFull", false, R"(
         acquire c:1; ! GET $fence => $token c:1 host:1:test)"},
       // It says who holds the lock, and `list` finds the lock by it. Once a day is enough, and not by others.
       {"TheRecordOfATokenOutlivesEveryLease", false, R"(
@@ -59,7 +59,7 @@ const std::vector<ScriptRule>& script_rules() {
         ! SET $fence 12; acquire c:1 => token new; release c:1)"},
 
       // --- The queue -------------------------------------------------------------------------------------------------
-      {"WaitersAreServedInTheirOrderAndEachIsWokenOnce_H25", false, R"(
+      {"WaitersAreServedInTheirOrderAndEachIsWokenOnce", false, R"(
         listen a; listen b; acquire c:1
         acquire a:1 queue => busy ~30000 0 1 1; acquire b:1 queue => busy ~30000 1 1 2
         acquire a:2 queue => busy * 2 1 3; acquire b:1 queue => busy * 1 0 2
@@ -119,7 +119,7 @@ const std::vector<ScriptRule>& script_rules() {
       {"WaitersOfAClientThatIsGoneArePassedOver", false, R"(
         listen b; acquire c:1; acquire gone:1 queue; acquire gone:2 queue; acquire b:1 queue
         release c:1 => 1; holder => b:1; waiters => 0)"},
-      {"AWaiterThatHearsNothingKeepsItsPlace_H28", false, R"(
+      {"AWaiterThatHearsNothingKeepsItsPlace", false, R"(
         acquire c:1; acquire deaf:1 blind; release c:1; holder => deaf:1; acquire deaf:1 blind => token new)"},
       // The place is what is left of it here, as if somebody else's question had kept the queue.
       {"AWaiterThatWasNotHeardOfForLongIsPassedOver", false, R"(
@@ -161,17 +161,17 @@ const std::vector<ScriptRule>& script_rules() {
         release b:1; hear lock:$lock => ""; ! PUBLISH dlock:w:lock:$lock end; hear lock:$lock => end)"},
 
       // --- Servers in trouble ----------------------------------------------------------------------------------------
-      {"WithoutMemoryAnAcquireChangesNothingAndAReleaseStillHandsOn_H7", false, R"(
+      {"WithoutMemoryAnAcquireChangesNothingAndAReleaseStillHandsOn", false, R"(
         listen a; acquire c:1; acquire a:1 queue; ! CONFIG SET maxmemory 1; renew c:1 => 1; release c:1 => 1
         holder => a:1; release a:1 => 1; acquire c:2 => -OOM; ! CONFIG SET maxmemory 0; holder => nil; waiters => 0)"},
-      {"WithoutReplicasNothingIsAppliedByHalves_H7", false, R"(
+      {"WithoutReplicasNothingIsAppliedByHalves", false, R"(
         listen a; acquire c:1; acquire a:1 queue; ! CONFIG SET min-replicas-to-write 1; release c:1 => -NOREPLICAS
         renew c:1 => -NOREPLICAS; acquire c:1 => -NOREPLICAS; acquire b:1 queue => -NOREPLICAS
         ! CONFIG SET min-replicas-to-write 0; holder => c:1; waiters => 1; ! GET $fence => $token c:1 host:1:test)"},
       // a:1 is asking anyway, and will find out.
-      {"WithoutTheRightToPublishALockIsHandedOnAllTheSameAndTheAnswerSaysSo_H28", false, R"(
+      {"WithoutTheRightToPublishALockIsHandedOnAllTheSameAndTheAnswerSaysSo", false, R"(
         acquire c:1; acquire a:1 queue; release nobody => 0 1; forbid-publishing; release c:1 => 1 0; holder => a:1)"},
-      {"OnlyDeclaredKeysAreTouched_H29", false, R"(
+      {"OnlyDeclaredKeysAreTouched", false, R"(
         acquire c:1; acquire a:1 blind; release c:1; acquire a:1 blind; release a:1 leave; ! KEYS * => $fence)"},
 
       // --- Crowds ----------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ const std::vector<ScriptRule>& script_rules() {
         5000* acquire gone:# queue
         acquire b:1 queue; ! CONFIG RESETSTAT; release-all c:1 => 9..12; published => <=14
         holder => b:1; waiters => 0; ! ZCARD $alive => 1)"},
-      {"AWaiterThatAsksByItselfDoesNotGoWithAClientThatNobodyHears_H28", false, R"(
+      {"AWaiterThatAsksByItselfDoesNotGoWithAClientThatNobodyHears", false, R"(
         acquire c:1; acquire deaf:1 queue; acquire deaf:2 blind; release-all c:1 => 1; holder => deaf:2)"},
       {"ACrowdThatWasNotHeardOfForLongIsPassedOver", false, R"(
         listen b; acquire c:1
