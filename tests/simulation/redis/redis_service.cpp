@@ -69,7 +69,7 @@ std::string RedisService::url() const {
 }
 
 std::unique_ptr<Backend> RedisService::connect(int process, BackendHost& host, const BackendConfig& config) {
-  const auto client = clients_.emplace_back(std::make_shared<Client>(Client{.process = process}));
+  const auto client = clients_.emplace_back(std::make_shared<Client>(process));
   WireFactory wires = [this, client](Executor& executor, const Options& options, Wire::Events& events) {
     const std::string& node = options.host.name;
     auto [found, is_new] = client->servers.try_emplace(options.host.to_string());
@@ -103,7 +103,7 @@ void RedisService::take(Client& client, const std::string& node, FakeWire& wire,
   std::erase_if(connections_, [](const auto& each) { return each->wire == nullptr && each->waiting.empty(); });
   auto found = std::ranges::find_if(connections_, [&wire](const auto& each) { return each->wire == &wire; });
   if (found == connections_.end()) {
-    connections_.push_back(std::make_shared<Connection>(Connection{client, node, &wire}));
+    connections_.push_back(std::make_shared<Connection>(client, node, &wire));
     found = connections_.end() - 1;
   }
   const std::shared_ptr<Connection> connection = *found;

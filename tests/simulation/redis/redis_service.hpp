@@ -44,7 +44,8 @@ class RedisService final : public simulation::Service {
  private:
   // A backend of a process.
   struct Client {
-    int process = 0;
+    explicit Client(int of) : process(of) {}
+    const int process;
     bool dead = false;
     std::map<std::string, FakeServer> servers;  // as this client sees them, by their names
   };
@@ -55,6 +56,7 @@ class RedisService final : public simulation::Service {
   };
   // As the server sees it, which may outlive the client's end.
   struct Connection {
+    Connection(Client& of, std::string at, FakeWire* from) : client(of), node(std::move(at)), wire(from) {}
     Client& client;
     const std::string node;
     FakeWire* wire;                      // nullptr: the client has closed it
