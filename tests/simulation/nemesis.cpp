@@ -95,7 +95,7 @@ void Nemesis::quit() {
 void Nemesis::step_a_wall_clock() {
   const auto by = world_.dice.up_to(world_.dice.chance(50) ? 2h : 2s) / (world_.dice.chance(50) ? 1 : -1);
   world_.note({.kind = Kind::struck, .word = by > 0s ? "wall clock forward" : "wall clock back"});
-  if (world_.dice.chance(50)) return clock_.step_wall(by);
+  if (world_.dice.chance(50)) return stage_.clock().step_wall(by);
   if (SimulatedProcess* const whom = victim()) whom->clock().step_wall(by);
 }
 
@@ -103,7 +103,7 @@ void Nemesis::break_connections() {
   SimulatedProcess* const whom = victim();
   if (whom == nullptr) return;
   world_.note({.kind = Kind::struck, .subject = whom->number(), .word = "connections broken"});
-  service_.cut(whom->number());
+  stage_.service().cut(whom->number());
 }
 
 void Nemesis::make_unreachable() {
@@ -111,11 +111,11 @@ void Nemesis::make_unreachable() {
   if (whom == nullptr) return;
   const int number = whom->number();
   world_.note({.kind = Kind::struck, .subject = number, .word = "unreachable"});
-  service_.set_reachable(number, false);
-  service_.cut(number);
+  stage_.service().set_reachable(number, false);
+  stage_.service().cut(number);
   world_.later(world_.dice.up_to(3s), [this, number] {
     if (healed_) return;
-    service_.set_reachable(number, true);
+    stage_.service().set_reachable(number, true);
     world_.note({.kind = Kind::healed, .subject = number, .word = "unreachable"});
   });
 }
@@ -124,13 +124,13 @@ void Nemesis::expire() {
   SimulatedProcess* const whom = victim();
   if (whom == nullptr) return;
   world_.note({.kind = Kind::struck, .subject = whom->number(), .word = "session expired"});
-  service_.expire(whom->number());
+  stage_.service().expire(whom->number());
 }
 
 void Nemesis::release_held() {
   if (!plan_.lets_go) return;
   world_.note({.kind = Kind::struck, .word = "held answers released"});
-  service_.release_held();
+  stage_.service().release_held();
 }
 
 void Nemesis::replace_later() {
@@ -140,9 +140,9 @@ void Nemesis::replace_later() {
 void Nemesis::heal() {
   healed_ = true;
   network_.heal();
-  service_.release_held();
-  for (const auto& process : processes_) {
-    service_.set_reachable(process->number(), true);
+  stage_.service().release_held();
+  for (const auto& process : stage_.processes()) {
+    stage_.service().set_reachable(process->number(), true);
     process->resume();
   }
   for (SimulatedProcess* const dead : std::exchange(unburied_, {})) dead->bury();
@@ -153,10 +153,10 @@ void Nemesis::heal() {
 
 SimulatedProcess* Nemesis::holder() {
   const SimulatedLock& lock = plan_.locks[world_.dice.below(plan_.locks.size())];
-  const int number = service_.holder(lock.lock_kind, lock.name);
-  const auto found =
-      std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->number() == number; });
-  return found != processes_.end() && (*found)->alive() ? found->get() : nullptr;
+  const int number = stage_.service().holder(lock.lock_kind, lock.name);
+  const auto found = std::find_if(stage_.processes().begin(), stage_.processes().end(),
+                                  [&](const auto& p) { return p->number() == number; });
+  return found != stage_.processes().end() && (*found)->alive() ? found->get() : nullptr;
 }
 
 SimulatedProcess* Nemesis::victim() {
@@ -165,7 +165,7 @@ SimulatedProcess* Nemesis::victim() {
     if (SimulatedProcess* const found = holder()) return found;
   }
   std::vector<SimulatedProcess*> alive;
-  for (const auto& process : processes_) {
+  for (const auto& process : stage_.processes()) {
     if (process->alive()) alive.push_back(process.get());
   }
   return alive.empty() ? nullptr : alive[world_.dice.below(alive.size())];

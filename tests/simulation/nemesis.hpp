@@ -9,24 +9,16 @@
 #include "tests/simulation/network.hpp"
 #include "tests/simulation/plan.hpp"
 #include "tests/simulation/process.hpp"
-#include "tests/simulation/service.hpp"
+#include "tests/simulation/stage.hpp"
 #include "tests/simulation/world.hpp"
 
 namespace dlock::simulation {
 
 class Nemesis {
  public:
-  using Processes = std::vector<std::unique_ptr<SimulatedProcess>>;
   // start: starts one more process.
-  Nemesis(World& world, Service& service, Network& network, ServiceClock& clock, Processes& processes, const Plan& plan,
-          std::function<void()> start)
-      : world_(world),
-        service_(service),
-        network_(network),
-        clock_(clock),
-        processes_(processes),
-        plan_(plan),
-        start_(std::move(start)) {}
+  Nemesis(World& world, Stage& stage, Network& network, const Plan& plan, std::function<void()> start)
+      : world_(world), stage_(stage), network_(network), plan_(plan), start_(std::move(start)) {}
 
   // Goes on until heal().
   void begin();
@@ -50,10 +42,8 @@ class Nemesis {
   [[nodiscard]] SimulatedProcess* holder();
 
   World& world_;
-  Service& service_;
+  Stage& stage_;
   Network& network_;
-  ServiceClock& clock_;
-  Processes& processes_;
   const Plan& plan_;
   const std::function<void()> start_;
   std::vector<SimulatedProcess*> unburied_;

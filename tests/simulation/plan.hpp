@@ -25,15 +25,15 @@ struct SimulatedLock {
 };
 
 struct Plan {
-  std::uint64_t processes;
-  std::uint64_t workers;  // of each process
-  std::vector<SimulatedLock> locks;
-  std::int64_t slowest_clock;             // the clocks' rates are between this one
-  std::int64_t fastest_clock;             // and this one
-  std::chrono::nanoseconds chaos;         // how long things are broken
-  bool lets_go;                           // of answers that are held, now and then
-  std::chrono::nanoseconds calm;          // how long the nemesis waits at most before its next deed
-  std::chrono::nanoseconds longest_rest;  // of a worker, between two acquires
+  std::uint64_t processes{};
+  std::uint64_t workers{};  // of each process
+  std::vector<SimulatedLock> locks{};
+  std::int64_t slowest_clock{};             // the clocks' rates are between this one
+  std::int64_t fastest_clock{};             // and this one
+  std::chrono::nanoseconds chaos{};         // how long things are broken
+  bool lets_go{};                           // of answers that are held, now and then
+  std::chrono::nanoseconds calm{};          // how long the nemesis waits at most before its next deed
+  std::chrono::nanoseconds longest_rest{};  // of a worker, between two acquires
 };
 
 [[nodiscard]] Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds);

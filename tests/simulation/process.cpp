@@ -1,8 +1,11 @@
 #include "tests/simulation/process.hpp"
 
+#include <charconv>
+
 #include <dlock/spi/url.hpp>
 
 #include "core/shard/lease_state.hpp"
+#include "tests/simulation/reentrant_backend.hpp"
 
 namespace dlock::simulation {
 
@@ -18,6 +21,13 @@ std::int64_t random_rate(Dice& dice, const Plan& plan) {
 }
 
 }  // namespace
+
+int process_of(std::string_view holder) {
+  const std::string_view label = holder.substr(holder.rfind(':') + 1);
+  int number = 0;
+  (void)std::from_chars(label.data(), label.data() + label.size(), number);
+  return number;
+}
 
 // Hears what became of the leases that were destroyed.
 struct SimulatedProcess::Watcher final : Observer {
@@ -50,8 +60,11 @@ SimulatedProcess::SimulatedProcess(int number, World& world, Service& service, c
                               .observer = watcher_,
                               .clock = clock_};
   core_ = detail::ClientCore::create(
-      engine_, Url::parse(service.url()), options,
-      [this](BackendHost& host, const BackendConfig& config) { return service_.connect(number_, host, config); });
+      engine_, Url::parse(service.url()), options, [this](BackendHost& host, const BackendConfig& config) {
+        return std::make_unique<ReentrantBackend>(host, world_.dice, [this, &config](BackendHost& outer) {
+          return service_.connect(number_, outer, config);
+        });
+      });
   note({.kind = Kind::started, .word = "simulated"});
 }
 
@@ -102,7 +115,7 @@ void SimulatedProcess::bury() {
 
 // --- Running it ------------------------------------------------------------------------------------------------------
 
-bool SimulatedProcess::ready() const {
+bool SimulatedProcess::ready() {
   if (state_ != State::runs && state_ != State::quits) return false;
   return engine_->ready();
 }

@@ -45,7 +45,7 @@ class SimulatedProcess {
 
   // --- Running it ---
   // Whether it has something to run now.
-  [[nodiscard]] bool ready() const;
+  [[nodiscard]] bool ready();
   // When it will, if nothing happens before; TimePoint::max() for never.
   [[nodiscard]] TimePoint next() const;
   void run_one();

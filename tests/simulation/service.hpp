@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,10 +69,14 @@ class Service {
   [[nodiscard]] virtual int holder(LockKind kind, const std::string& name) = 0;
 };
 
+// "host:pid:7" is a holder in process 7; 0 for what is no holder's text.
+[[nodiscard]] int process_of(std::string_view holder);
+
 // One service in one of the ways to use it.
 struct Subject {
   std::string name;  // "queue", "cluster_queue": letters, digits and _
   std::vector<LockKind> kinds;
+  bool spoils = true;  // whether it has requests that meet with fates
   // How long after everything was healed a lock may be free in spite of waiters: the longest session, back-off or poll.
   std::chrono::nanoseconds recovery{};
   // How long what a dead process leaves may stay in the service: the longest session. A lease is at most 3 s.
@@ -79,6 +84,8 @@ struct Subject {
   // How long a hand-over may take in sound times.
   std::chrono::nanoseconds hand_over = std::chrono::milliseconds(250);
   std::function<std::unique_ptr<Service>(Executor& executor, std::uint64_t seed)> make;
+
+  friend void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
 };
 [[nodiscard]] std::vector<Subject> subjects();
 

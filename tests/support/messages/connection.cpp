@@ -1,6 +1,6 @@
-#include "backends/memory/connection.hpp"
+#include "tests/support/messages/connection.hpp"
 
-namespace dlock::memory {
+namespace dlock::messages {
 
 // A request and what became of it so far.
 struct Connection::Exchange {
@@ -11,11 +11,12 @@ struct Connection::Exchange {
   std::list<Timer>::iterator timeout = {};  // until it has ended
 };
 
-Connection::Connection(Executor& executor, std::shared_ptr<MemoryStore> store, std::string holder,
-                       std::chrono::nanoseconds response_timeout, Inbox& inbox)
+Connection::Connection(Executor& executor, std::shared_ptr<memory::MemoryStore> store, std::shared_ptr<Faults> faults,
+                       std::string holder, std::chrono::nanoseconds response_timeout, Inbox& inbox)
     : Session(std::move(holder)),
       executor_(executor),
       store_(std::move(store)),
+      faults_(std::move(faults)),
       response_timeout_(response_timeout),
       inbox_(inbox) {
   store_->attach(*this);
@@ -23,13 +24,13 @@ Connection::Connection(Executor& executor, std::shared_ptr<MemoryStore> store, s
 
 Connection::~Connection() {
   store_->detach(*this);
-  store_->faults().forget(this);
+  faults_->forget(this);
 }
 
 // --- Requests --------------------------------------------------------------------------------------------------------
 
 void Connection::send(Operation operation, const OwnerId& owner, Service service, Unanswered unanswered) {
-  const Delivery delivery = store_->faults().plan({operation, owner, holder()});
+  const Delivery delivery = faults_->plan({operation, owner, holder()});
   if (delivery.fate == Delivery::Fate::refused) return unanswered({errc::unavailable, "the memory store was cut off"});
 
   const auto exchange = std::make_shared<Exchange>(Exchange{std::move(service), std::move(unanswered), delivery});
@@ -41,7 +42,7 @@ void Connection::send(Operation operation, const OwnerId& owner, Service service
   if (delivery.fate == Delivery::Fate::arrives) {
     after(delivery.delay, [this, exchange] { arrive(exchange); });
   } else if (delivery.fate == Delivery::Fate::held) {
-    store_->faults().hold(this, executor_, while_alive([this, exchange] { arrive(exchange); }));
+    faults_->hold(this, executor_, while_alive([this, exchange] { arrive(exchange); }));
   }
 }
 
@@ -75,15 +76,14 @@ void Connection::freed(std::uint64_t watch) {
 // Called with the store locked, on any thread: everything else happens in a task of this client.
 void Connection::receive(const OwnerId& owner, Executor::Task news) {
   executor_.post(while_alive([this, owner, news = std::move(news)]() mutable {
-    if (direct()) return news();
-    const Delivery delivery = store_->faults().plan({Operation::notice, owner, holder()});
+    const Delivery delivery = faults_->plan({Operation::notice, owner, holder()});
     Executor::Task arrives = [this, news = std::move(news)] {
       if (!dead()) news();
     };
     if (delivery.fate == Delivery::Fate::arrives) {
       after(delivery.delay, std::move(arrives));
     } else if (delivery.fate == Delivery::Fate::held) {
-      store_->faults().hold(this, executor_, while_alive(std::move(arrives)));
+      faults_->hold(this, executor_, while_alive(std::move(arrives)));
     }
   }));
 }
@@ -110,4 +110,4 @@ Executor::Task Connection::while_alive(Executor::Task task) const {
   return lifetime_.guard(std::move(task));
 }
 
-}  // namespace dlock::memory
+}  // namespace dlock::messages

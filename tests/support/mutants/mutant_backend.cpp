@@ -1,7 +1,8 @@
-#include "mutants/mutant_backend.hpp"
+#include "tests/support/mutants/mutant_backend.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <future>
 #include <map>
 #include <memory>
@@ -13,13 +14,25 @@
 
 #include <dlock/spi/backend.hpp>
 
-#include "backends/memory/memory_backend.hpp"
-#include "backends/memory/memory_store.hpp"
 #include "backends/memory/session.hpp"
 
-namespace dlock::conformance {
+namespace dlock::mutants {
+
+// Clients may have a thread each.
+struct Service {
+  std::mutex mutex;
+  std::vector<Grant> readers;                  // whose leases are kept as long as those of others
+  std::set<std::string> entered;               // locks that a reader who waited has entered
+  std::map<std::string, std::size_t> counted;  // how many permits were out when somebody last asked
+};
+
+std::shared_ptr<Service> make_service() {
+  return std::make_shared<Service>();
+}
 
 namespace {
+
+using namespace std::chrono_literals;
 
 // A session of nobody, who hears nothing.
 class Nobody final : public memory::Session {
@@ -28,31 +41,29 @@ class Nobody final : public memory::Session {
   void granted(LockKind, const std::string&, const OwnerId&, FencingToken, TimePoint) override {}
   void first_in_line(LockKind, const std::string&, const OwnerId&, TimePoint) override {}
   void freed(std::uint64_t) override {}
-  void killed() override {}
-};
-
-// What is wrong with a service is so for all its clients, each of which has a thread.
-struct Service {
-  std::mutex mutex;
-  std::vector<Grant> readers;                  // whose leases are kept as long as those of others
-  std::set<std::string> entered;               // locks that a reader who waited has entered
-  std::map<std::string, std::size_t> counted;  // how many permits were out when somebody last asked
 };
 
 class MutantBackend final : public Backend {
  public:
-  MutantBackend(BackendHost& host, const BackendConfig& config, Mutation mutation, std::shared_ptr<Service> service)
+  MutantBackend(BackendHost& host, const BackendConfig& config, Mutation mutation,
+                std::shared_ptr<memory::MemoryStore> store, std::shared_ptr<Service> service,
+                const BackendFactory& correct)
       : host_(host),
         service_(std::move(service)),
-        store_(memory::MemoryStore::named(config.url.hosts().at(0).name)),
+        store_(std::move(store)),
         disturbed_(config.holder.find(":disturbed") != std::string::npos),
         mutation_(mutation),
-        correct_(memory::make_memory_backend(host, config)) {}
+        correct_(correct(host, config)) {}
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return correct_->capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
+                                             std::function<void()> changed) override {
+    return correct_->watch(kind, key(name), std::move(changed));
+  }
+  void diagnose(Handler<std::vector<Finding>> done) override { correct_->diagnose(std::move(done)); }
   void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
     correct_->inspect(kind, key(name), done);
   }
@@ -71,6 +82,11 @@ class MutantBackend final : public Backend {
 
   [[nodiscard]] bool is(Mutation mutation) const noexcept { return mutation_ == mutation; }
   [[nodiscard]] std::string key(std::string name) const;
+  [[nodiscard]] static std::chrono::nanoseconds margin_of(std::chrono::nanoseconds lease) {
+    return TimePoint(lease) - lease_valid_until(TimePoint(), lease);
+  }
+  // For how long the service is asked to keep a lock.
+  [[nodiscard]] std::chrono::nanoseconds kept_for(std::chrono::nanoseconds lease) const;
   [[nodiscard]] Grant with_key(Grant grant) const;
   void send(Request& request);
 
@@ -126,7 +142,14 @@ class MutantBackend::Request final : public GrantSink {
       grant.valid_until = lease_valid_until(backend_.host_.executor().now(), asked.lease);
     }
     if (backend_.is(Mutation::late_loss)) grant.valid_until += asked.lease;
-    if (backend_.is(Mutation::early_expiry)) grant.valid_until += asked.lease / 2;
+    if (backend_.is(Mutation::no_drift_margin)) grant.valid_until += margin_of(asked.lease);
+    if (backend_.is(Mutation::token_of_wall_clock)) {
+      const auto wall = backend_.host_.executor().clock().wall_now().time_since_epoch();
+      grant.token =
+          FencingToken(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(wall).count()));
+    }
+    // The program counts the lease that it asked for.
+    grant.valid_until += asked.lease - backend_.kept_for(asked.lease);
     grant.name = asked.name;
     grant.lease = asked.lease;
     acquire->sink.granted(std::move(grant));
@@ -135,16 +158,14 @@ class MutantBackend::Request final : public GrantSink {
   void busy() override {
     waited_ = true;
     if (acquire == nullptr) return;
+    if (asked.mode == Mode::exclusive && backend_.is(Mutation::writer_out_of_line)) {
+      (void)backend_.store_->release(asked.kind, asked.name, asked.owner, backend_.host_.executor().clock());
+    }
     if (asked.wait) return acquire->sink.busy();
     backend_.denied_ = true;
     if (backend_.is(Mutation::busy_is_error)) return failed({errc::unavailable, "somebody else holds the lock"});
     if (!backend_.is(Mutation::two_holders) && !room && !jumps_queue()) return acquire->sink.busy();
-    granted({.name = asked.name,
-             .owner = asked.owner,
-             .token = FencingToken(1),
-             .valid_until = lease_valid_until(backend_.host_.executor().now(), asked.lease),
-             .kind = asked.kind,
-             .mode = asked.mode});
+    take_over(FencingToken(1));
   }
 
   void unreachable(Failure why) override {
@@ -158,7 +179,18 @@ class MutantBackend::Request final : public GrantSink {
     acquire->sink.failed(std::move(why));
   }
 
+  // It was granted by a mutation.
+  void take_over(FencingToken token) {
+    granted({.name = asked.name,
+             .owner = asked.owner,
+             .token = token,
+             .valid_until = lease_valid_until(backend_.host_.executor().now(), asked.lease),
+             .kind = asked.kind,
+             .mode = asked.mode});
+  }
+
   const LockRequest asked;
+  std::unique_ptr<Timer> second_step;
   Acquire* acquire;  // nullptr: nobody hears of it
   bool over = false;
   bool room = false;  // there seems to be some
@@ -215,9 +247,23 @@ Grant MutantBackend::with_key(Grant grant) const {
 void MutantBackend::send(Request& request) {
   LockRequest sent = request.asked;
   sent.name = key(sent.name);
-  if (is(Mutation::early_expiry)) sent.lease /= 2;
+  sent.lease = kept_for(sent.lease);
   request.room = is(Mutation::stale_count) && seems_free(sent);
+  if (sent.kind == LockKind::election && is(Mutation::two_step_election) && holders(sent).empty()) {
+    request.second_step = std::make_unique<Timer>(host_.executor());
+    return request.second_step->arm(host_.executor().now() + 10ms, [this, &request, sent] {
+      while (store_->break_lock(sent.kind, sent.name, host_.executor().clock())) {
+        // Those who wait are granted it in between.
+      }
+      request.take_over(store_->try_acquire(sent, {}, nobody_, host_.executor().clock()).token);
+    });
+  }
   request.contention = correct_->contend(sent, request);
+}
+
+std::chrono::nanoseconds MutantBackend::kept_for(std::chrono::nanoseconds lease) const {
+  if (is(Mutation::immortal_lease)) return 1h;
+  return is(Mutation::early_expiry) ? lease / 2 : lease;
 }
 
 // By what was so when somebody asked last.
@@ -260,7 +306,9 @@ std::unique_ptr<Contention> MutantBackend::contend(const LockRequest& request, G
 
 void MutantBackend::renew(const Grant& grant, RenewHandler done) {
   if (grant.mode == Mode::shared && is(Mutation::shared_expiry)) renew_others(grant);
-  correct_->renew(with_key(grant), [this, grant, done = std::move(done)](RenewOutcome outcome) {
+  Grant sent = with_key(grant);
+  if (is(Mutation::immortal_lease)) sent.lease = kept_for(sent.lease);
+  correct_->renew(sent, [this, grant, done = std::move(done)](RenewOutcome outcome) {
     using Status = RenewOutcome::Status;
     if (outcome.status == Status::lost && (is(Mutation::renewal_revives) || is(Mutation::renewal_lies))) {
       outcome = {Status::renewed, lease_valid_until(host_.executor().now(), grant.lease), {}};
@@ -271,7 +319,9 @@ void MutantBackend::renew(const Grant& grant, RenewHandler done) {
       }
     }
     if (is(Mutation::late_renewal)) outcome.valid_until = lease_valid_until(host_.executor().now(), grant.lease);
+    if (is(Mutation::immortal_lease)) outcome.valid_until += grant.lease - kept_for(grant.lease);
     if (is(Mutation::late_loss)) outcome.valid_until += grant.lease;
+    if (is(Mutation::no_drift_margin)) outcome.valid_until += margin_of(grant.lease);
     done(std::move(outcome));
   });
 }
@@ -297,10 +347,10 @@ void MutantBackend::release(const Grant& grant, ReleaseHandler done) {
 
 }  // namespace
 
-BackendFactory mutant_backend(Mutation mutation) {
-  return [mutation, service = std::make_shared<Service>()](BackendHost& host, const BackendConfig& config) {
-    return std::make_unique<MutantBackend>(host, config, mutation, service);
-  };
+std::unique_ptr<Backend> make_mutant(BackendHost& host, const BackendConfig& config, Mutation mutation,
+                                     std::shared_ptr<memory::MemoryStore> store, std::shared_ptr<Service> service,
+                                     const BackendFactory& correct) {
+  return std::make_unique<MutantBackend>(host, config, mutation, std::move(store), std::move(service), correct);
 }
 
-}  // namespace dlock::conformance
+}  // namespace dlock::mutants

@@ -1,10 +1,10 @@
-#include "backends/memory/cleanups.hpp"
+#include "tests/support/messages/cleanups.hpp"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-namespace dlock::memory {
+namespace dlock::messages {
 
 void Cleanups::start(LockKind kind, const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease,
                      Stake stake) {
@@ -42,7 +42,7 @@ void Cleanups::release(const OwnerId& owner) {
   entry.again = false;
   connection_.request(
       Operation::release, owner, std::tuple(entry.kind, entry.name, owner),
-      [&clock](MemoryStore& store, const auto& what) {
+      [&clock](memory::MemoryStore& store, const auto& what) {
         return store.release(std::get<LockKind>(what), std::get<std::string>(what), std::get<OwnerId>(what), clock);
       },
       [this](const auto& what, const Result<bool>& released) {
@@ -78,4 +78,4 @@ void Cleanups::report_if_finished() {
   finished();
 }
 
-}  // namespace dlock::memory
+}  // namespace dlock::messages

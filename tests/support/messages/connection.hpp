@@ -1,5 +1,4 @@
-// One client's way to the store. Calls go straight through, on the caller's thread; when faults are injected they
-// become messages that may be delayed, lost or repeated, as between a client and a server.
+// One client's way to the store: messages that may be delayed, lost or repeated, as between a client and a server.
 #pragma once
 
 #include <atomic>
@@ -15,11 +14,12 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/memory/memory_store.hpp"
+#include "tests/support/messages/faults.hpp"
 
-namespace dlock::memory {
+namespace dlock::messages {
 
 // In tasks only.
-class Connection final : private Session {
+class Connection final : private memory::Session {
  public:
   // Where news from the store arrive, as tasks.
   class Inbox {
@@ -36,18 +36,15 @@ class Connection final : private Session {
     ~Inbox() = default;
   };
 
-  Connection(Executor& executor, std::shared_ptr<MemoryStore> store, std::string holder,
-             std::chrono::nanoseconds response_timeout, Inbox& inbox);
+  Connection(Executor& executor, std::shared_ptr<memory::MemoryStore> store, std::shared_ptr<Faults> faults,
+             std::string holder, std::chrono::nanoseconds response_timeout, Inbox& inbox);
   ~Connection();
 
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Clock& clock() const noexcept { return executor_.clock(); }
-  [[nodiscard]] MemoryStore& store() const noexcept { return *store_; }
-  [[nodiscard]] const std::shared_ptr<MemoryStore>& shared_store() const noexcept { return store_; }
-  [[nodiscard]] Session& session() noexcept { return *this; }
+  [[nodiscard]] memory::MemoryStore& store() const noexcept { return *store_; }
+  [[nodiscard]] memory::Session& session() noexcept { return *this; }
 
-  // Whether the store can be called right away.
-  [[nodiscard]] bool direct() const noexcept { return store_->faults().none() && !dead(); }
   // Nothing arrives any more, in either direction.
   [[nodiscard]] bool dead() const noexcept { return killed_.load(std::memory_order_relaxed); }
 
@@ -56,12 +53,11 @@ class Connection final : private Session {
   template <class Parameters, class Call, class Done, class Late>
   void request(Operation operation, const OwnerId& owner, const Parameters& parameters, Call call, Done done,
                Late late) {
-    using Value = std::invoke_result_t<Call, MemoryStore&, const Parameters&>;
-    if (direct()) return done(parameters, Result<Value>(call(*store_, parameters)));
+    using Value = std::invoke_result_t<Call, memory::MemoryStore&, const Parameters&>;
     // Copies: the request may still be under way when the caller's objects are gone.
     send(
         operation, owner,
-        [parameters, call, done, late](MemoryStore& store) -> Reply {
+        [parameters, call, done, late](memory::MemoryStore& store) -> Reply {
           return [parameters, value = call(store, parameters), done, late](bool in_time) {
             if (in_time) {
               done(parameters, Result<Value>(value));
@@ -78,9 +74,9 @@ class Connection final : private Session {
   }
 
  private:
-  using Reply = std::function<void(bool in_time)>;      // runs at the client
-  using Service = std::function<Reply(MemoryStore&)>;   // runs at the store
-  using Unanswered = std::function<void(Failure why)>;  // runs at the client
+  using Reply = std::function<void(bool in_time)>;             // runs at the client
+  using Service = std::function<Reply(memory::MemoryStore&)>;  // runs at the store
+  using Unanswered = std::function<void(Failure why)>;         // runs at the client
   struct Exchange;
 
   void send(Operation operation, const OwnerId& owner, Service service, Unanswered unanswered);
@@ -97,7 +93,8 @@ class Connection final : private Session {
   void killed() override { killed_.store(true, std::memory_order_relaxed); }
 
   Executor& executor_;
-  const std::shared_ptr<MemoryStore> store_;
+  const std::shared_ptr<memory::MemoryStore> store_;
+  const std::shared_ptr<Faults> faults_;
   const std::chrono::nanoseconds response_timeout_;
   Inbox& inbox_;
   std::atomic<bool> killed_{false};
@@ -105,4 +102,4 @@ class Connection final : private Session {
   Lifetime lifetime_;
 };
 
-}  // namespace dlock::memory
+}  // namespace dlock::messages

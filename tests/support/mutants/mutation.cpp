@@ -1,8 +1,8 @@
-#include "mutants/mutation.hpp"
+#include "tests/support/mutants/mutation.hpp"
 
 #include <utility>
 
-namespace dlock::conformance {
+namespace dlock::mutants {
 
 namespace {
 
@@ -12,12 +12,15 @@ constexpr std::pair<Mutation, std::string_view> names[] = {
     {Mutation::renewal_revives, "renewal_revives"},
     {Mutation::renewal_lies, "renewal_lies"},
     {Mutation::token_repeats, "token_repeats"},
+    {Mutation::token_of_wall_clock, "token_of_wall_clock"},
     {Mutation::late_grant, "late_grant"},
     {Mutation::late_renewal, "late_renewal"},
     {Mutation::late_loss, "late_loss"},
+    {Mutation::no_drift_margin, "no_drift_margin"},
     {Mutation::residue_on_give_up, "residue_on_give_up"},
     {Mutation::lost_wake_up, "lost_wake_up"},
     {Mutation::early_expiry, "early_expiry"},
+    {Mutation::immortal_lease, "immortal_lease"},
     {Mutation::two_holders, "two_holders"},
     {Mutation::folded_case, "folded_case"},
     {Mutation::decoded_name, "decoded_name"},
@@ -31,9 +34,15 @@ constexpr std::pair<Mutation, std::string_view> names[] = {
     {Mutation::shared_expiry, "shared_expiry"},
     {Mutation::one_reader_enters, "one_reader_enters"},
     {Mutation::reader_jumps_queue, "reader_jumps_queue"},
+    {Mutation::writer_out_of_line, "writer_out_of_line"},
     {Mutation::stale_count, "stale_count"},
     {Mutation::permit_of_another, "permit_of_another"},
+    {Mutation::two_step_election, "two_step_election"},
     {Mutation::some_kept, "some_kept"},
+    {Mutation::late_signal, "late_signal"},
+    {Mutation::late_deadline, "late_deadline"},
+    {Mutation::deaf_to_cancel, "deaf_to_cancel"},
+    {Mutation::blind_resource, "blind_resource"},
 };
 
 }  // namespace
@@ -52,4 +61,4 @@ std::optional<Mutation> parse_mutation(std::string_view text) noexcept {
   return std::nullopt;
 }
 
-}  // namespace dlock::conformance
+}  // namespace dlock::mutants

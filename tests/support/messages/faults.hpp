@@ -1,12 +1,11 @@
 // Faults between the clients of a memory store and the store, for tests: what a network would do to their messages.
 //
-//   struct LoseReplies : dlock::memory::FaultInjector {
+//   struct LoseReplies : dlock::messages::FaultInjector {
 //     Delivery plan(const Message& m) override { return {.reply_lost = m.operation == Operation::renew}; }
 //   };
-//   MemoryStore::named("test")->faults().inject(std::make_shared<LoseReplies>());
+//   faults->inject(std::make_shared<LoseReplies>());
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -18,7 +17,7 @@
 
 #include "util/mutex.hpp"
 
-namespace dlock::memory {
+namespace dlock::messages {
 
 // `notice` is a message from the store to a client; all others are requests that are answered.
 enum class Operation { try_acquire, enqueue, renew, release, inspect, list, break_lock, forget, notice };
@@ -63,7 +62,6 @@ class Faults {
   void resume();
 
   // --- For connections ---
-  [[nodiscard]] bool none() const noexcept { return none_.load(std::memory_order_acquire); }
   [[nodiscard]] Delivery plan(const Message& message) const;
   void hold(const void* connection, Executor& executor, Executor::Task task);
   // Drops what is held for that connection; its executor is not used afterwards.
@@ -77,9 +75,8 @@ class Faults {
   };
 
   mutable util::Mutex mutex_;
-  std::atomic<bool> none_{true};
   std::shared_ptr<FaultInjector> injector_ DLOCK_GUARDED_BY(mutex_);
   std::vector<Held> held_ DLOCK_GUARDED_BY(mutex_);
 };
 
-}  // namespace dlock::memory
+}  // namespace dlock::messages

@@ -1,13 +1,12 @@
-#include "backends/memory/memory_faults.hpp"
+#include "tests/support/messages/faults.hpp"
 
 #include <utility>
 
-namespace dlock::memory {
+namespace dlock::messages {
 
 void Faults::inject(std::shared_ptr<FaultInjector> injector) {
   const util::MutexLock lock(mutex_);
   injector_ = std::move(injector);
-  none_.store(injector_ == nullptr, std::memory_order_release);
 }
 
 void Faults::resume() {
@@ -34,4 +33,4 @@ void Faults::forget(const void* connection) noexcept {
   std::erase_if(held_, [connection](const Held& held) { return held.connection == connection; });
 }
 
-}  // namespace dlock::memory
+}  // namespace dlock::messages

@@ -12,9 +12,9 @@
 #include <dlock/spi/executor.hpp>
 #include <dlock/token.hpp>
 
-#include "backends/memory/connection.hpp"
+#include "tests/support/messages/connection.hpp"
 
-namespace dlock::memory {
+namespace dlock::messages {
 
 // Releases by owner id, again and again until the store confirms it. A request of the owner that was delayed or doubled
 // may arrive even after that, however late; the store's answer to it, or its news when that owner's turn comes, shows
@@ -61,4 +61,4 @@ class Cleanups {
   std::function<void()> finished_;
 };
 
-}  // namespace dlock::memory
+}  // namespace dlock::messages

@@ -1,0 +1,113 @@
+#include "tests/simulation/reentrant_backend.hpp"
+
+#include <algorithm>
+
+namespace dlock::simulation {
+
+class ReentrantBackend::Attempt final : public GrantSink {
+ public:
+  Attempt(ReentrantBackend& backend, LockRequest request, GrantSink& sink)
+      : backend_(backend), request_(std::move(request)), sink_(&sink) {}
+
+  void begin() {
+    if (sink_ != nullptr) contention_ = backend_.inner_->contend(request_, *this);
+  }
+  // The core wants nothing more of it.
+  void give_up() { sink_ = nullptr; }
+  void destroy() { contention_.reset(); }
+
+  // --- GrantSink ---
+  void granted(Grant grant) override {
+    if (sink_ == nullptr) return backend_.inner_->release(grant, [](const ReleaseOutcome&) {});
+    report([&] { sink_->granted(std::move(grant)); });
+  }
+  void busy() override {
+    report([&] { sink_->busy(); });
+  }
+  void unreachable(Failure why) override {
+    report([&] { sink_->unreachable(std::move(why)); });
+  }
+  void failed(Failure why) override {
+    report([&] { sink_->failed(std::move(why)); });
+  }
+
+ private:
+  template <class Report>
+  void report(Report to_core) {
+    backend_.reporting_.push_back(this);
+    backend_.around([this, &to_core] {
+      if (sink_ != nullptr) to_core();
+    })();
+    backend_.reporting_.pop_back();
+  }
+
+  ReentrantBackend& backend_;
+  const LockRequest request_;
+  GrantSink* sink_;
+  std::unique_ptr<Contention> contention_;
+};
+
+class ReentrantBackend::Handle final : public Contention {
+ public:
+  Handle(ReentrantBackend& backend, std::shared_ptr<Attempt> attempt)
+      : backend_(backend), attempt_(std::move(attempt)) {}
+  ~Handle() override {
+    attempt_->give_up();
+    const Attempt* const which = attempt_.get();
+    backend_.call({[attempt = std::move(attempt_)] { attempt->destroy(); }, which});
+  }
+
+ private:
+  ReentrantBackend& backend_;
+  std::shared_ptr<Attempt> attempt_;
+};
+
+std::unique_ptr<Contention> ReentrantBackend::contend(const LockRequest& request, GrantSink& sink) {
+  auto attempt = std::make_shared<Attempt>(*this, request, sink);
+  call({[attempt] { attempt->begin(); }});
+  return std::make_unique<Handle>(*this, std::move(attempt));
+}
+
+void ReentrantBackend::renew(const Grant& grant, RenewHandler done) {
+  call({[this, grant, done = around(std::move(done))] { inner_->renew(grant, done); }});
+}
+
+void ReentrantBackend::release(const Grant& grant, ReleaseHandler done) {
+  call({[this, grant, done = around(std::move(done))] { inner_->release(grant, done); }});
+}
+
+std::unique_ptr<Watch> ReentrantBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
+  return inner_->watch(kind, name, around(std::move(changed)));
+}
+
+void ReentrantBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
+  inner_->inspect(kind, name, around(std::move(done)));
+}
+
+void ReentrantBackend::close(std::function<void()> done) {
+  later_.disarm();
+  run_kept_back();
+  inner_->close(std::move(done));
+}
+
+void ReentrantBackend::call(Call what) {
+  const bool inside = std::find(reporting_.begin(), reporting_.end(), what.destroys) != reporting_.end();
+  if (!inside && kept_back_.empty() && !dice_.chance(30)) return what.run();
+  kept_back_.push_back(std::move(what));
+  later_.arm(executor().now() + std::chrono::milliseconds(1), [this] { run_kept_back(); });
+}
+
+void ReentrantBackend::run_kept_back() {
+  const auto may_run = [this](const Call& call) {
+    return std::find(reporting_.begin(), reporting_.end(), call.destroys) == reporting_.end();
+  };
+  // The call may keep others back, or run them.
+  for (auto next = std::ranges::find_if(kept_back_, may_run); next != kept_back_.end();
+       next = std::ranges::find_if(kept_back_, may_run)) {
+    const Call call = std::move(*next);
+    kept_back_.erase(next);
+    call.run();
+  }
+}
+
+}  // namespace dlock::simulation

@@ -1,0 +1,87 @@
+// Each request of each operation, on each kind of lock, spoiled in each way.
+#include "tests/simulation/sweep.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iostream>
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/simulation/network.hpp"
+#include "tests/simulation/simulation.hpp"
+#include "torture/rig/sanitizers.hpp"
+
+namespace dlock::simulation {
+namespace {
+
+// A wait that polls sends more than that; what is new about a request shows earlier.
+constexpr std::size_t most_requests = 24;
+
+std::vector<Subject> subjects_that_spoil() {
+  std::vector<Subject> all = subjects();
+  std::erase_if(all, [](const Subject& subject) { return !subject.spoils; });
+  return all;
+}
+
+class Sweep : public testing::TestWithParam<std::tuple<Subject, std::size_t>> {
+ protected:
+  // How many requests there were.
+  std::size_t run_and_check(const Spoiled& spoiled) {
+    const Subject& subject = std::get<Subject>(GetParam());
+    const Outcome outcome = run(subject, spoiled);
+    const torture::Verdict verdict = torture::check(outcome.history, rules_for(subject));
+    SCOPED_TRACE(std::string(torture::name_of(spoiled.lock.lock_kind)) +
+                 (spoiled.mode == Mode::shared ? ", shared" : "") + ", request " + std::to_string(spoiled.request) +
+                 " " + std::string(fate_names[static_cast<std::size_t>(spoiled.fate)]));
+    for (const torture::Violation& violation : verdict.violations) ADD_FAILURE() << excerpt(outcome.history, violation);
+    if (!outcome.problem.empty()) {
+      ADD_FAILURE() << outcome.problem;
+      for (const Event& event : outcome.history) std::cout << describe(event, outcome.history.front().at) << '\n';
+    }
+    ++runs_;
+    return outcome.requests;
+  }
+
+  // Each request in each way.
+  void sweep(const SimulatedLock& lock, Mode mode) {
+    for (std::size_t fate = 1; fate < fates; ++fate) {
+      for (std::size_t request = 0; request < most_requests && !HasFailure(); ++request) {
+        const std::size_t requests =
+            run_and_check({.operation = static_cast<Operation>(std::get<std::size_t>(GetParam())),
+                           .lock = lock,
+                           .mode = mode,
+                           .fate = static_cast<Fate>(fate),
+                           .request = request});
+        if (requests <= request) break;
+      }
+    }
+  }
+
+  std::size_t runs_ = 0;
+};
+
+TEST_P(Sweep, OneSpoiledRequestBreaksNoPromise) {
+  const std::vector<LockKind>& kinds = std::get<Subject>(GetParam()).kinds;
+  for (const LockKind kind : kinds) {
+    sweep({.name = "a", .lock_kind = kind, .permits = kind == LockKind::semaphore ? 2U : 1U}, Mode::exclusive);
+    if (kind == LockKind::read_write) sweep({.name = "a", .lock_kind = kind}, Mode::shared);
+  }
+  std::cout << runs_ << " runs\n";
+  EXPECT_GT(runs_, fates);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
+INSTANTIATE_TEST_SUITE_P(Subjects, Sweep,
+                         testing::Combine(testing::ValuesIn(subjects_that_spoil()),
+                                          testing::Range(std::size_t{0}, operation_names.size())),
+                         [](const auto& info) {
+                           return std::get<Subject>(info.param).name + "_" +
+                                  std::string(operation_names[std::get<std::size_t>(info.param)]);
+                         });
+
+}  // namespace
+}  // namespace dlock::simulation
