@@ -6,7 +6,8 @@ DLOCK_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libasio-dev libcli11-dev 
 # What the tests and the benchmarks need beyond that.
 DLOCK_TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libboost1.81-dev groff-base redis-server openssl
   zookeeper etcd-server etcd-client postgresql-15 pgbouncer python3-kazoo python3-redis libcurator-recipes-java
-  librhino-java nftables faketime patch make python3-yaml zsh fish systemd libspdlog-dev prometheus-cpp-dev)
+  librhino-java liblua5.1-0-dev nftables faketime patch make python3-yaml zsh fish systemd libspdlog-dev
+  prometheus-cpp-dev)
 # Clang with its sanitizers. llvm-16 names functions in reports, and suppressions go by these names.
 DLOCK_SANITIZER_PACKAGES=(clang-16 libclang-rt-16-dev lld-16 llvm-16)
 DLOCK_LINT_PACKAGES=(git clang-16 clang-format-16 clang-tidy-16)
