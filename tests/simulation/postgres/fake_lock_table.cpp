@@ -254,7 +254,7 @@ bool FakeLockTable::may_change(const Row& row, const Group& group) const {
       return true;
     }
     return each.mark.count() > 0 &&
-           (!is_marked || (each.owner == row.writer && row.marked_until < saturating_add(now(), each.mark / 2)));
+           (!is_marked || (each.owner == row.writer && row.marked_until < saturating_add(now(), each.mark * 3 / 4)));
   });
 }
 
