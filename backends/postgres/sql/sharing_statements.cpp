@@ -16,8 +16,9 @@ namespace {
 //   who keeps readers out from now on, n what becomes of the row
 //
 // s.holders has renewed those who were to be renewed. Who finds no room in the row as it was when the statement began
-// does not lock it, so it writes nothing. Who gave up (what: -1) waits for the row in any case: its own acquire, sent
-// over an earlier connection, may be what has locked it. {used}: the permits that are taken of row l.
+// does not lock it, so it writes nothing. A writer asks again after half of its mark, by its own clock, and the mark is
+// renewed once a quarter is over. Who gave up (what: -1) waits for the row in any case: its own acquire, sent over an
+// earlier connection, may be what has locked it. {used}: the permits that are taken of row l.
 constexpr std::string_view change = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
@@ -44,7 +45,7 @@ constexpr std::string_view change = R"sql(
         OR (g.least IS NOT NULL AND (g.alone OR l.marked_until {<=} {now})
           AND CASE WHEN {used} {=} 0 THEN true ELSE l.permits {=} ANY (g.permits) AND ({used} {+} g.least) {<=} l.permits END)
         OR (g.mark_ms {>} 0 AND (l.marked_until {<=} {now} OR (l.writer {=} ANY (g.owners)
-          AND l.marked_until {<} ({now} {+} ((g.mark_ms {/} 2)::{float8} {*} {ms}))))))
+          AND l.marked_until {<} ({now} {+} ((g.mark_ms::{float8} {*} 0.75::{float8}) {*} {ms}))))))
       FOR NO KEY UPDATE) AS l
     LIMIT pg_catalog.cardinality($1::{text}[])),
   t AS MATERIALIZED (

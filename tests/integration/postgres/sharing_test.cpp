@@ -90,6 +90,15 @@ class PostgresSharingTest : public OnSharedServer<> {
 
 // --- The statement ---------------------------------------------------------------------------------------------------
 
+// It asks again after half of the time, by its own clock.
+TEST_F(PostgresSharingTest, AWriterThatAsksAgainKeepsItsMark) {
+  const auto sql = session();
+  EXPECT_EQ(ask(*sql, {{"x", "a", acquire, 1, 9}, {"x", "w", acquire, 9, 9, 60000}}), (Answers{"yes", "no"}));
+  server.run("UPDATE dlock.lease_sem SET marked_until = clock_timestamp() + interval '32 s'");
+  EXPECT_EQ(ask(*sql, {{"x", "w", acquire, 9, 9, 60000}}), Answers{"no"});
+  EXPECT_EQ(server.value("SELECT marked_until > clock_timestamp() + interval '40 s' FROM dlock.lease_sem"), "t");
+}
+
 TEST_F(PostgresSharingTest, TokensAreAllDifferentAndGrow) {
   const auto sql = session();
   server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 9000000000000000, 1, '{}')");

@@ -254,7 +254,7 @@ bool FakeLockTable::may_change(const Row& row, const Group& group) const {
       return true;
     }
     return each.mark.count() > 0 &&
-           (!is_marked || (each.owner == row.writer && row.marked_until < saturating_add(now(), each.mark / 2)));
+           (!is_marked || (each.owner == row.writer && row.marked_until < saturating_add(now(), each.mark * 3 / 4)));
   });
 }
 
@@ -286,64 +286,77 @@ void FakeLockTable::change(const std::string& name, const Group& group, bool not
   const bool changes = fresh || (found != rows.end() && may_change(before, group));
   Row row = before;
   if (changes) {
-    std::erase_if(row.holders,
-                  [&](const auto& item) { return item.second.expires_at <= now() || group.releases(item.first); });
-    const bool gone = row.holders.size() != before.holders.size();
-    for (const Change* each : group.all) {
-      const auto share = row.holders.find(each->owner);
-      if (each->what > 0 && share != row.holders.end()) share->second.expires_at = saturating_add(now(), each->lease);
-    }
-    const auto held_before = row.holders;
-    const std::int64_t taken = used(row);
-    if (taken == 0 && !group.acquires.empty()) row.permits = group.acquires.front()->permits;
-    const std::int64_t room = row.permits - taken;
-    const bool was_marked = row.marked_until > now();
-    const auto stands_by = [&](const Change& each) {
-      return each.permits == row.permits && !held_before.contains(each.owner) && !group.releases(each.owner);
-    };
-    std::optional<bool> alone;
-    std::int64_t place = 0;
-    const std::int64_t first_token = next_token(row.token);
-    for (const Change* each : group.acquires) {
-      if (!stands_by(*each) || each->weight > room) continue;
-      if (!each->wants_all() && was_marked) continue;
-      if (!alone) alone = each->wants_all();
-      if (each->wants_all() != *alone || place >= (*alone ? 1 : room)) continue;
-      row.token = first_token + place++;
-      row.holders[each->owner] = {saturating_add(now(), each->lease), row.token, each->weight};
-    }
-    const Change* marks = nullptr;
-    for (const Change* each : group.all) {
-      if (each->mark.count() <= 0 || !stands_by(*each) || row.holders.contains(each->owner)) continue;
-      if (marks == nullptr || (each->owner == row.writer && marks->owner != row.writer)) marks = each;
-    }
-    const bool keeps = was_marked && !row.writer.empty() && !group.releases(row.writer) &&
-                       (!row.holders.contains(row.writer) || held_before.contains(row.writer));
-    if (!keeps || (marks != nullptr && marks->owner == row.writer)) {
-      row.writer = marks == nullptr ? std::string() : marks->owner;
-      row.marked_until = marks == nullptr ? TimePoint::min() : saturating_add(now(), marks->mark);
-    }
+    const bool freed = change(row, group);
     rows[name] = row;
-    if (notifies && !fresh && (gone || (was_marked && !keeps))) tell(row, name);
-  }
-  TimePoint first = TimePoint::max();
-  for (const auto& [owner, share] : row.holders) {
-    if (share.expires_at > now()) first = std::min(first, share.expires_at);
+    if (notifies && !fresh && freed) tell(row, name);
   }
   for (const Change* each : group.all) {
     const auto& holders = each->what <= 0 ? before.holders : row.holders;
     const bool done = changes && holders.contains(each->owner);
-    Rows::Row cells = {std::to_string(each->number), done ? "t" : "f", Cell(), Cell(), Cell()};
+    answer.rows.push_back({std::to_string(each->number), done ? "t" : "f", Cell(), Cell(), Cell()});
+    Rows::Row& cells = answer.rows.back();
     if (done && row.holders.contains(each->owner)) cells[2] = std::to_string(row.holders.at(each->owner).token);
-    if (each->what == Change::acquire && !done) {
-      const bool held = first != TimePoint::max();
-      if (each->permits != row.permits && held) cells[3] = std::to_string(row.permits);
-      TimePoint until = first;
-      if (!each->wants_all() && row.marked_until > now()) until = std::min(until, row.marked_until);
-      cells[4] = until == TimePoint::max() ? "0" : milliseconds_until(until, now());
-    }
-    answer.rows.push_back(std::move(cells));
+    if (each->what == Change::acquire && !done) say_why_not(row, *each, cells);
   }
+}
+
+// Whether others may enter now.
+bool FakeLockTable::change(Row& row, const Group& group) const {
+  const auto gone = std::erase_if(
+      row.holders, [&](const auto& item) { return item.second.expires_at <= now() || group.releases(item.first); });
+  for (const Change* each : group.all) {
+    const auto share = row.holders.find(each->owner);
+    if (each->what > 0 && share != row.holders.end()) share->second.expires_at = saturating_add(now(), each->lease);
+  }
+  const auto held_before = row.holders;
+  const bool was_marked = row.marked_until > now();
+  admit(row, group);
+  const Change* marks = nullptr;
+  for (const Change* each : group.all) {
+    if (each->mark.count() <= 0 || row.holders.contains(each->owner) || !stands_by(row, group, *each)) continue;
+    if (marks == nullptr || (each->owner == row.writer && marks->owner != row.writer)) marks = each;
+  }
+  const bool keeps = was_marked && !row.writer.empty() && !group.releases(row.writer) &&
+                     (!row.holders.contains(row.writer) || held_before.contains(row.writer));
+  if (!keeps || (marks != nullptr && marks->owner == row.writer)) {
+    row.writer = marks == nullptr ? std::string() : marks->owner;
+    row.marked_until = marks == nullptr ? TimePoint::min() : saturating_add(now(), marks->mark);
+  }
+  return gone > 0 || (was_marked && !keeps);
+}
+
+bool FakeLockTable::stands_by(const Row& row, const Group& group, const Change& each) {
+  return each.permits == row.permits && !group.releases(each.owner);
+}
+
+// One who wants all of it, or as many others as there is room for.
+void FakeLockTable::admit(Row& row, const Group& group) const {
+  const std::int64_t taken = used(row);
+  if (taken == 0 && !group.acquires.empty()) row.permits = group.acquires.front()->permits;
+  const std::int64_t room = row.permits - taken;
+  const bool is_marked = row.marked_until > now();
+  const auto held_before = row.holders;
+  const std::int64_t first_token = next_token(row.token);
+  std::optional<bool> alone;
+  std::int64_t place = 0;
+  for (const Change* each : group.acquires) {
+    const bool fits = each->weight <= room && (each->wants_all() || !is_marked);
+    if (!fits || held_before.contains(each->owner) || !stands_by(row, group, *each)) continue;
+    if (!alone) alone = each->wants_all();
+    if (each->wants_all() != *alone || place >= (*alone ? 1 : room)) continue;
+    row.token = first_token + place++;
+    row.holders[each->owner] = {saturating_add(now(), each->lease), row.token, each->weight};
+  }
+}
+
+void FakeLockTable::say_why_not(const Row& row, const Change& each, Rows::Row& cells) const {
+  TimePoint until = TimePoint::max();
+  for (const auto& [owner, share] : row.holders) {
+    if (share.expires_at > now()) until = std::min(until, share.expires_at);
+  }
+  if (each.permits != row.permits && until != TimePoint::max()) cells[3] = std::to_string(row.permits);
+  if (!each.wants_all() && row.marked_until > now()) until = std::min(until, row.marked_until);
+  cells[4] = until == TimePoint::max() ? "0" : milliseconds_until(until, now());
 }
 
 }  // namespace dlock::postgres

@@ -121,6 +121,10 @@ class FakeLockTable {
   [[nodiscard]] bool may_change(const Row& row, const Group& group) const;
   Rows change(const std::vector<Change>& changes, bool notifies);
   void change(const std::string& name, const Group& group, bool notifies, Rows& answer);
+  bool change(Row& row, const Group& group) const;
+  void admit(Row& row, const Group& group) const;
+  [[nodiscard]] static bool stands_by(const Row& row, const Group& group, const Change& each);
+  void say_why_not(const Row& row, const Change& each, Rows::Row& cells) const;
 
   Executor& executor_;
   const bool optimistic_;

@@ -359,38 +359,48 @@ FakeLockTable* FakePostgres::table(std::string_view word) {
 
 FakePostgres::Step FakePostgres::execute(Session& session, const Command& command) {
   const std::string word = command.statement != nullptr ? command.statement->word : command.text;
-  const bool ends = word == "rollback" || word == "commit" || word == "ROLLBACK" || word == "COMMIT";
-  if (session.failed && !ends) return {.sqlstate = "25P02"};
-  if (ends) {
-    const bool commits = !session.failed && (word == "commit" || word == "COMMIT");
-    commits ? commit(session) : roll_back(session);
+  const bool commits = word == "commit" || word == "COMMIT";
+  if (commits || word == "rollback" || word == "ROLLBACK") {
+    commits && !session.failed ? commit(session) : roll_back(session);
     return {};
   }
+  if (session.failed) return {.sqlstate = "25P02"};
   if (command.statement == nullptr) return execute_text(session, command.text);
   Params params;
   for (const Parameter& param : command.params) params.push_back(param.value_or(""));
-  if (word == "begin") return execute_text(session, "BEGIN");
-  if (word == "heartbeat") return {.rows = {.rows = {{"read committed"}}}};
-  if (word == "set_patience") {
-    session.patience = milliseconds(std::stoi(params.at(0)));
-    return {.rows = {.rows = {{params.at(0) + "ms"}}}};
-  }
-  if (word == "waits_for_snapshots") return {.rows = {.rows = {{"1", std::nullopt}}}};
-  if (word == "version") return {.rows = {.rows = {{std::to_string(schema_version)}}}};
-  if (word == "tables") return {.rows = tables_for(session)};
-  if (word == "rights") {
-    const char* const there = has_schema || session.makes_schema ? "t" : "f";
-    return {.rows = {.rows = {{there, there, there, "t"}}}};
-  }
+  if (auto step = execute_plain(session, word, params)) return *std::move(step);
   const std::string_view what = std::string_view(word).substr(word.find('.') + 1);
   const bool needs_tables = !what.starts_with("unlock") && !what.starts_with("proof");
   if (!has_schema && needs_tables) return {.sqlstate = "42P01"};
   if (word.starts_with("fence")) return execute_advisory(session, word, params);
   if (word.starts_with("row_lock")) return execute_row_lock(session, what, params);
-  FakeLockTable* const rows = table(word);
-  EXPECT_NE(rows, nullptr) << word;
+  return execute_on_rows(session, command);
+}
+
+// What is about no lock.
+std::optional<FakePostgres::Step> FakePostgres::execute_plain(Session& session, std::string_view word,
+                                                              const Params& params) {
+  const auto of = [](Rows::Row row) { return Step{.rows = {.rows = {std::move(row)}}}; };
+  if (word == "begin") return execute_text(session, "BEGIN");
+  if (word == "heartbeat") return of({"read committed"});
+  if (word == "waits_for_snapshots") return of({"1", std::nullopt});
+  if (word == "version") return of({std::to_string(schema_version)});
+  if (word == "tables") return Step{.rows = tables_for(session)};
+  if (word == "rights") {
+    const char* const there = has_schema || session.makes_schema ? "t" : "f";
+    return of({there, there, there, "t"});
+  }
+  if (word != "set_patience") return std::nullopt;
+  session.patience = milliseconds(std::stoi(params.at(0)));
+  return of({params.at(0) + "ms"});
+}
+
+FakePostgres::Step FakePostgres::execute_on_rows(Session& session, const Command& command) {
+  FakeLockTable* const rows = table(word_of(command));
+  EXPECT_NE(rows, nullptr) << word_of(command);
   if (rows == nullptr) return {.sqlstate = "42883"};
   if (rows->must_wait(command)) return {.sqlstate = "55P03", .waits = brief};
+  const std::string what = FakeLockTable::word_for(command);
   if (what.starts_with("acquire") || what == "change") {
     const auto columns = FakeLockTable::columns_of(command);
     for (const std::string& owner : columns.at(1)) processes_[owner] = session.process;
@@ -481,53 +491,60 @@ Rows::Row FakePostgres::free_key(Session& session, const std::string& key, bool 
   return {"t"};
 }
 
+std::string FakePostgres::next_fence(std::string_view row, std::int64_t many) {
+  std::int64_t& last = fences_[std::string(row)];
+  last = next_token(last) + many - 1;
+  return std::to_string(last);
+}
+
 FakePostgres::Step FakePostgres::execute_advisory(Session& session, std::string_view word, const Params& params) {
-  const std::string fence(word.substr(0, word.find('.')));
   const bool shared = word.ends_with(shared_ending);
-  word = word.substr(fence.size() + 1);
   if (shared) word.remove_suffix(shared_ending.size());
+  const std::string_view what = word.substr(word.find('.') + 1);
   const std::string pid = std::to_string(1000 + session.number);
-  const auto mint = [&](const std::string& row, std::int64_t many) {
-    std::int64_t& last = fences_[fence + "/" + row];
-    last = next_token(last) + many - 1;
-    return std::to_string(last);
-  };
-  if (word == "proof") return {.rows = {.rows = {{pid, session.keys.empty() ? "f" : "t"}}}};
-  if (word == "unlock") return {.rows = {.rows = {free_key(session, params.at(0), shared)}}};
+  if (what == "proof") return {.rows = {.rows = {{pid, session.keys.empty() ? "f" : "t"}}}};
+  if (what == "unlock") return {.rows = {.rows = {free_key(session, params.at(0), shared)}}};
   Rows answer;
-  if (word == "unlock_many") {
+  if (what == "unlock_many") {
     for (const std::string& key : elements_of(params.at(0))) {
       answer.rows.push_back({key, free_key(session, key, shared).at(0)});
     }
     return {.rows = answer};
   }
-  if (word == "try_many") {
-    const auto keys = elements_of(params.at(0));
-    const auto rows = elements_of(params.at(1));
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (!key_is_free(session, keys[i], false)) continue;
-      take_key(session, keys[i], false);
-      answer.rows.push_back({rows.at(i), mint(rows.at(i), 1), pid});
-    }
-    return {.rows = answer};
+  if (what != "try_many") return lock_key(session, word, shared, params);
+  const auto rows = elements_of(params.at(1));
+  auto row = rows.begin();
+  for (const std::string& key : elements_of(params.at(0))) {
+    const std::string& name = *row++;
+    if (!key_is_free(session, key, false)) continue;
+    take_key(session, key, false);
+    answer.rows.push_back({name, next_fence(std::string(word.substr(0, word.find('.'))) + "/" + name), pid});
   }
+  return {.rows = answer};
+}
+
+FakePostgres::Step FakePostgres::lock_key(Session& session, std::string_view word, bool shared, const Params& params) {
+  const std::string_view what = word.substr(word.find('.') + 1);
   const std::string& key = params.at(0);
-  const std::int64_t many = shared && word != "lock_slice" ? std::stoi(params.at(3)) : 1;
-  if (word == "join") {
+  const bool waits = what == "lock_slice";
+  if (what == "join") {
     EXPECT_TRUE(session.keys.contains(key)) << "the session does not share the lock";
-    for (const Command* other : ahead_of(nullptr, ".lock_slice", key)) {
-      if (!other->statement->word.ends_with(shared_ending)) return {};
+    const auto ahead = ahead_of(nullptr, ".lock_slice", key);
+    const bool writer_waits = std::any_of(ahead.begin(), ahead.end(), [](const Command* other) {
+      return !other->statement->word.ends_with(shared_ending);
+    });
+    if (writer_waits) return {};
+  } else {
+    EXPECT_TRUE(waits || what == "try_lock") << word;
+    if (waits) must_hold_nothing(session, word);
+    if (!key_is_free(session, key, shared)) {
+      return waits ? Step{.sqlstate = "55P03", .waits = milliseconds(std::stoi(params.at(3)))} : Step{};
     }
-    return {.rows = {.rows = {{mint(params.at(1), many), pid}}}};
+    take_key(session, key, shared);
   }
-  EXPECT_TRUE(word == "try_lock" || word == "lock_slice") << word;
-  if (word == "lock_slice") must_hold_nothing(session, word);
-  if (!key_is_free(session, key, shared)) {
-    if (word == "try_lock") return {};
-    return {.sqlstate = "55P03", .waits = milliseconds(std::stoi(params.at(3)))};
-  }
-  take_key(session, key, shared);
-  return {.rows = {.rows = {{mint(params.at(1), many), pid}}}};
+  const std::int64_t many = shared && !waits ? std::stoi(params.at(3)) : 1;
+  const std::string fence = std::string(word.substr(0, word.find('.'))) + "/" + params.at(1);
+  return {.rows = {.rows = {{next_fence(fence, many), std::to_string(1000 + session.number)}}}};
 }
 
 // --- Rows that transactions lock -------------------------------------------------------------------------------------

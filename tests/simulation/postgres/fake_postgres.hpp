@@ -129,10 +129,14 @@ class FakePostgres {
 
   [[nodiscard]] Step execute(Session& session, const Command& command);
   [[nodiscard]] Step execute_text(Session& session, const std::string& text);
+  [[nodiscard]] std::optional<Step> execute_plain(Session& session, std::string_view word, const Params& params);
+  [[nodiscard]] Step execute_on_rows(Session& session, const Command& command);
   [[nodiscard]] Rows tables_for(const Session& session) const;
   [[nodiscard]] Step execute_advisory(Session& session, std::string_view word, const Params& params);
+  [[nodiscard]] Step lock_key(Session& session, std::string_view word, bool shared, const Params& params);
+  [[nodiscard]] std::string next_fence(std::string_view row, std::int64_t many = 1);
   [[nodiscard]] Step execute_row_lock(Session& session, std::string_view word, const Params& params);
-  [[nodiscard]] FakeLockTable* table(std::string_view name);
+  [[nodiscard]] FakeLockTable* table(std::string_view word);
   [[nodiscard]] bool key_is_free(const Session& session, const std::string& key, bool shared) const;
   [[nodiscard]] bool row_is_free(const Session& session, const std::string& name) const;
   void take_key(Session& session, const std::string& key, bool shared);

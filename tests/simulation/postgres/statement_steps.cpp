@@ -13,7 +13,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// $T stands for both tables of plain locks, and what follows a "|" is of optimistic only.
+// $T stands for both tables of plain locks.
 constexpr std::string_view rows_of_one_holder = R"(
   1 $T.acquire x a h 60000 |'' 0 => a token
   1 $T.acquire x a h 60000 |'' 0 => a token
@@ -308,95 +308,96 @@ std::string text_of(const StepSessions::Answer& answer, int backend_pid) {
   return text;
 }
 
+// What stands behind a "|" is of one strategy only, up to the arrow or a channel.
+Scenario scenario_of(bool optimistic, const std::string& name, std::string_view steps) {
+  std::string text = replaced(std::string(steps), "$T", optimistic ? "optimistic" : "lease");
+  text = replaced(text, "$SEEN_BEFORE", optimistic ? "a 1" : "- -");
+  text = replaced(text, "$SEEN", optimistic ? "a 2" : "- -");
+  for (auto at = text.find('|'); at != std::string::npos; at = text.find('|')) {
+    const std::size_t end = std::min(text.find(" =>", at), text.find(" c =>", at));
+    text.erase(at, optimistic ? 1 : end - at);
+  }
+  return {(optimistic ? "optimistic" : "table") + name, text};
+}
+
+void say(int session, const std::string& line, std::istringstream& words, StepSessions& sessions) {
+  sessions.send(session, commands_in(words));
+  if (line.ends_with("...")) return sessions.await_wait(session);
+  const std::size_t arrow = line.find("=>") + 2;
+  const std::string expected = arrow < line.size() ? line.substr(line.find_first_not_of(' ', arrow)) : "";
+  EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), expected);
+}
+
+void play_session(int session, const std::string& line, std::istringstream& words, StepSessions& sessions) {
+  const auto from = words.tellg();
+  std::string word;
+  std::string rest;
+  std::getline(words >> word >> std::ws, rest);
+  if (word == "end") {
+    sessions.end(session);
+  } else if (word == "hears") {
+    EXPECT_EQ(replaced(sessions.notification(session), "\t", " "), rest);
+  } else if (word == "<=") {
+    EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), rest);
+  } else {
+    words.clear();
+    words.seekg(from);
+    say(session, line, words, sessions);
+  }
+}
+
+void play_line(const std::string& line, StepSessions& sessions) {
+  std::istringstream words(line);
+  std::string first;
+  if (!(words >> first)) return;
+  if (first == "pass") {
+    int ms = 0;
+    words >> ms;
+    sessions.pass(std::chrono::milliseconds(ms));
+  } else if (first == "locks") {
+    std::string table;
+    std::string name;
+    words >> table >> name;
+    sessions.lock_row(table, name);
+  } else if (first == "unlocks") {
+    sessions.unlock_row();
+  } else {
+    play_session(std::stoi(first), line, words, sessions);
+  }
+}
+
 }  // namespace
 
 void PrintTo(const Scenario& scenario, std::ostream* out) {
   *out << scenario.name;
 }
 
-const std::vector<Scenario>& scenarios() {
-  static const std::vector<Scenario> all = [] {
-    static std::vector<std::string> texts;
-    std::vector<Scenario> made;
-    const std::vector<std::pair<std::string, std::string_view>> of_both = {{"OneHolder", rows_of_one_holder},
-                                                                           {"LockedByOthers", rows_locked_by_others},
-                                                                           {"Notifications", notifications},
-                                                                           {"NamedWaiter", named_waiter},
-                                                                           {"Election", election}};
-    texts.reserve(2 * of_both.size());
-    for (const auto& [name, steps] : of_both) {
-      for (const bool optimistic : {false, true}) {
-        std::string text = replaced(std::string(steps), "$T", optimistic ? "optimistic" : "lease");
-        text = replaced(text, "$SEEN_BEFORE", optimistic ? "a 1" : "- -");
-        text = replaced(text, "$SEEN", optimistic ? "a 2" : "- -");
-        for (auto at = text.find('|'); at != std::string::npos; at = text.find('|')) {
-          const bool election_too = text.compare(at, 7, "|'' 0 c") == 0;
-          const std::size_t end = election_too ? at + 5 : text.find(" =>", at);
-          text.erase(at, optimistic ? 1 : end - at);
-        }
-        texts.push_back(std::move(text));
-        made.push_back({(optimistic ? "optimistic" : "table") + name, texts.back()});
-      }
-    }
-    made.insert(made.end(), {{"tableExpiry", expiry},
-                             {"optimisticTakeover", takeover},
-                             {"Semaphore", semaphore},
-                             {"ReadWriteLock", read_write},
-                             {"RowOfSeveralLocked", row_of_several_locked},
-                             {"Advisory", advisory},
-                             {"SharedAdvisory", shared_advisory},
-                             {"ForUpdate", for_update}});
-    return made;
-  }();
+std::vector<Scenario> scenarios() {
+  std::vector<Scenario> all;
+  for (const bool optimistic : {false, true}) {
+    all.push_back(scenario_of(optimistic, "OneHolder", rows_of_one_holder));
+    all.push_back(scenario_of(optimistic, "LockedByOthers", rows_locked_by_others));
+    all.push_back(scenario_of(optimistic, "Notifications", notifications));
+    all.push_back(scenario_of(optimistic, "NamedWaiter", named_waiter));
+    all.push_back(scenario_of(optimistic, "Election", election));
+  }
+  const auto add = [&all](const char* name, std::string_view steps) { all.push_back({name, std::string(steps)}); };
+  add("tableExpiry", expiry);
+  add("optimisticTakeover", takeover);
+  add("Semaphore", semaphore);
+  add("ReadWriteLock", read_write);
+  add("RowOfSeveralLocked", row_of_several_locked);
+  add("Advisory", advisory);
+  add("SharedAdvisory", shared_advisory);
+  add("ForUpdate", for_update);
   return all;
 }
 
 void play(const Scenario& scenario, StepSessions& sessions) {
-  std::istringstream steps{std::string(scenario.steps)};
+  std::istringstream steps(scenario.steps);
   for (std::string line; std::getline(steps, line) && !testing::Test::HasFailure();) {
-    std::istringstream words(line);
-    std::string first;
-    if (!(words >> first)) continue;
     SCOPED_TRACE(line);
-    if (first == "pass") {
-      int ms = 0;
-      words >> ms;
-      sessions.pass(std::chrono::milliseconds(ms));
-      continue;
-    }
-    if (first == "locks" || first == "unlocks") {
-      std::string table;
-      std::string name;
-      words >> table >> name;
-      first == "locks" ? sessions.lock_row(table, name) : sessions.unlock_row();
-      continue;
-    }
-    const int session = std::stoi(first);
-    const auto rest = [&words] {
-      std::string text;
-      std::getline(words >> std::ws, text);
-      return text;
-    };
-    std::string second;
-    const auto from = words.tellg();
-    words >> second;
-    if (second == "end") {
-      sessions.end(session);
-    } else if (second == "hears") {
-      EXPECT_EQ(replaced(sessions.notification(session), "\t", " "), rest());
-    } else if (second == "<=") {
-      EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), rest());
-    } else {
-      words.seekg(from);
-      sessions.send(session, commands_in(words));
-      if (line.ends_with("...")) {
-        sessions.await_wait(session);
-      } else {
-        const std::size_t arrow = line.find("=>") + 2;
-        const std::string expected = arrow < line.size() ? line.substr(line.find_first_not_of(' ', arrow)) : "";
-        EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), expected);
-      }
-    }
+    play_line(line, sessions);
   }
 }
 

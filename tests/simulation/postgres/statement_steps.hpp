@@ -18,7 +18,6 @@
 #include <chrono>
 #include <iosfwd>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "backends/postgres/sql/connection.hpp"
@@ -27,10 +26,10 @@ namespace dlock::postgres {
 
 struct Scenario {
   std::string name;
-  std::string_view steps;
+  std::string steps;
 };
 void PrintTo(const Scenario& scenario, std::ostream* out);
-[[nodiscard]] const std::vector<Scenario>& scenarios();
+[[nodiscard]] std::vector<Scenario> scenarios();
 
 // Sessions on one server.
 class StepSessions {
