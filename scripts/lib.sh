@@ -65,18 +65,19 @@ dlock_build() { # PRESET [OPTION of cmake...]
 }
 
 # The files that have changed lately: since the last commit that others have or, where that is the last one or cannot be
-# told, in the four hours before it.
+# told, in the four hours before it; without a history, all files.
 dlock_changed_files() {
   local base
   base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
   if [[ -z $base || $base == "$(git rev-parse HEAD)" ]]; then
     base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 4 * 3600))" HEAD 2>/dev/null || true)
   fi
-  if [[ -n $base ]]; then git diff --name-only "$base"; else git ls-files; fi
+  if [[ -n $base ]]; then
+    git diff --name-only "$base"
+  else
+    git ls-files 2>/dev/null || find . -type f -printf '%P\n'
+  fi
 }
-
-# A number that grows by one with each commit.
-dlock_turn() { git rev-list --count HEAD 2>/dev/null || date +%-j; }
 
 # Most tests wait most of the time; more of them at once would starve each other's servers. How long something may take
 # that must happen at some time is no question of theirs.

@@ -35,12 +35,7 @@ std::optional<std::uint64_t> only_seed() {
 // Of the library's build, not of the test's: that is where the time goes.
 std::uint64_t seeds_of_a_subject() {
   if (const auto number = from_environment("DLOCK_SIMULATION_SEEDS")) return *number;
-  if (rig::sanitized) return 20;
-#if defined(__OPTIMIZE__)
-  return 1000;
-#else
-  return 100;
-#endif
+  return rig::sanitized ? 4 : 100;
 }
 
 // What happened under all seeds together.

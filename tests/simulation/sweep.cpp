@@ -123,6 +123,7 @@ class Sweep {
     operate(acquire, others, other);
     stage_.run_for(3s);
     heal();
+    stage_.run_for(subject_.recovery);
     if (acquire.held() && !acquire.released) acquire.release();
     if (others.held()) others.release();
     stage_.run_until(stage_.leftovers_gone());
@@ -185,7 +186,7 @@ class Sweep {
         break;
       case wait_for_expiry:
         other.kill();
-        stage_.service().bury(other.number());
+        other.bury();
         break;
       case give_up:
         ours.cancel();

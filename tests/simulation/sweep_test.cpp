@@ -65,7 +65,9 @@ class Sweep : public testing::TestWithParam<std::tuple<Subject, std::size_t>> {
 };
 
 TEST_P(Sweep, OneSpoiledRequestBreaksNoPromise) {
-  const std::vector<LockKind>& kinds = std::get<Subject>(GetParam()).kinds;
+  std::vector<LockKind> kinds = std::get<Subject>(GetParam()).kinds;
+  // Others differ in their statements, not in how requests are made.
+  if (rig::sanitized) kinds = {LockKind::lock};
   for (const LockKind kind : kinds) {
     sweep({.name = "a", .lock_kind = kind, .permits = kind == LockKind::semaphore ? 2U : 1U}, Mode::exclusive);
     if (kind == LockKind::read_write) sweep({.name = "a", .lock_kind = kind}, Mode::shared);

@@ -111,7 +111,8 @@ void Session::marked(const Result<TransactionAnswer>& answer, const LeaseAnswer&
 }
 
 void Session::no_session(Failure why) {
-  if (why.code == errc::ambiguous) why.code = errc::unavailable;
+  // Nobody holds a lock in it. Its lease may have expired before its key was made.
+  if (why.code == errc::ambiguous || why.code == errc::lost) why.code = errc::unavailable;
   problem_ = why;
   ++attempt_;
   if (over_.size() > most_over) over_.erase(over_.begin());

@@ -203,7 +203,14 @@ void Tombstones::ended(Id id, End end) {
   const auto entry = std::move(entries_.at(id));
   entries_.erase(id);
   entry->deadline.disarm();
-  if (entry->done) entry->done(end, {});
+  if (!entry->done) return report_if_finished();
+  if (end == End::gone && entry->unknown) {
+    entry->done(End::unconfirmed, {errc::ambiguous,
+                                   "the answer to the release was lost, and the session has ended since; the lock is "
+                                   "free"});
+  } else {
+    entry->done(end, {});
+  }
   report_if_finished();
 }
 

@@ -36,7 +36,7 @@ class Tombstones {
   enum class End {
     removed,      // it was there until now
     gone,         // it was not there any more
-    unconfirmed,  // no answer in time; goes on in the background
+    unconfirmed,  // no answer in time, and goes on in the background; or the session ended before an answer came
   };
   using Handler = std::function<void(End, const Failure& why)>;
   using Id = std::uint64_t;

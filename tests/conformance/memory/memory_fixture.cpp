@@ -106,13 +106,14 @@ std::optional<Missing> MemoryFixture::missing(Feature feature) const {
       return Missing{Missing::Kind::not_applicable, "the locks are for one process"};
     case Feature::restart:
       return Missing{Missing::Kind::not_applicable, "the service lives and dies with the process"};
+    case Feature::kill_session:
     case Feature::stall:
     case Feature::delay_answers:
     case Feature::cut:
     case Feature::lose_answer:
     case Feature::requests:
       if (disturbance_) return std::nullopt;
-      return Missing{Missing::Kind::not_applicable, "calls within the process are always answered"};
+      return Missing{Missing::Kind::not_applicable, "calls within the process are always answered, and clients do not die alone"};
     default:
       return std::nullopt;
   }

@@ -423,6 +423,7 @@ TEST_F(EtcdLoginTest, NoStreamIsOpenedWhileTheLoginIsRepeated) {
   EXPECT_EQ(client->open_stream(method_watch, stream), 0);
   EXPECT_EQ(logins_repeated, 0);
   etcd.answer_held();
+  engine.run();
   EXPECT_EQ(logins_repeated, 1);
   EXPECT_NE(client->open_stream(method_watch, stream), 0);
   ASSERT_EQ(etcd.stream_metadata.size(), 1U);

@@ -1,6 +1,7 @@
 #include "fake_etcd.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "backends/etcd/wire/protobuf.hpp"
@@ -58,21 +59,20 @@ std::vector<std::string_view> all_of(std::string_view message, std::uint32_t fie
 
 class FakeEtcd::FakeMember final : public Member {
  public:
-  FakeMember(FakeEtcd& etcd, common::Host host, Member::Events& events)
-      : etcd_(etcd), host_(std::move(host)), events_(events) {}
-  ~FakeMember() override {
-    etcd_.connected_.erase(this);
-    std::erase_if(etcd_.watches_, [this](const Watch& each) { return each.member == this; });
-  }
+  FakeMember(FakeEtcd& etcd, Executor& client, int of, common::Host host, Member::Events& events)
+      : process(of), etcd_(etcd), client_(client), host_(std::move(host)), events_(events) {}
+  ~FakeMember() override { forget(); }
 
   void open(TimePoint /*deadline*/) override {
     ++etcd_.dialled;
     later([this] {
+      if (etcd_.dead_.contains(process)) return;
       if (etcd_.refuses_at) {
         if (Failure why = etcd_.refuses_at(host_); why.code) return events_.member_closed(std::move(why), false);
       }
-      if (etcd_.refuses) return events_.member_closed({errc::unavailable, "etcd:2379: Connection refused"}, false);
-      etcd_.connected_.insert(this);
+      const bool refused = etcd_.refuses || etcd_.unreachable.contains(process);
+      if (refused) return events_.member_closed({errc::unavailable, "etcd:2379: Connection refused"}, false);
+      etcd_.connected_.push_back(this);
       events_.member_opened();
     });
   }
@@ -94,22 +94,26 @@ class FakeEtcd::FakeMember final : public Member {
   bool closing() const noexcept override { return leaving; }
   void send(CallId call, std::string_view message, bool last) override {
     out_.push_back([this, call, request = std::string(message), last] {
-      if (!methods_.contains(call) || etcd_.silent) return;
+      if (!methods_.contains(call) || etcd_.silent || silent || !etcd_.reaches(*this)) return;
       last ? unary(call, request) : stream(call, request);
     });
   }
   void cancel(CallId call) override { methods_.erase(call); }
   void flush() override {
-    for (auto& each : std::exchange(out_, {})) later(std::move(each));
+    for (auto& each : std::exchange(out_, {})) etcd_.executor_.post(lifetime_.guard(std::move(each)));
   }
   void receive() override {}
   void discard() noexcept override {}
 
   void say_news(CallId call, const std::string& message) {
-    if (!etcd_.holds_news) return say(call, message);
-    etcd_.held_.push_back(lifetime_.guard([this, call, message] { say(call, message); }));
+    const auto tell = lifetime_.guard([this, call, message] { say(call, message); });
+    if (etcd_.holds_news) return etcd_.held_.push_back(tell);
+    if (!etcd_.news_delay) return tell();
+    last_news_ = std::max(last_news_, etcd_.executor_.now() + etcd_.news_delay());
+    (void)etcd_.executor_.schedule(last_news_, tell);
   }
   void say(CallId call, const std::string& message) {
+    if (silent || !etcd_.reaches(*this)) return;
     later([this, call, message] {
       if (!methods_.contains(call)) return;
       const Lifetime::Watch life = lifetime_.watch();
@@ -121,46 +125,73 @@ class FakeEtcd::FakeMember final : public Member {
     leaving = true;
     drained();
   }
-  bool leaving = false;
   void close(const Failure& why, bool orderly) { events_.member_closed(why, orderly); }
+  // The client is told when it has read what was sent before.
+  void cut() {
+    forget();
+    later([this] { close({errc::unavailable, "etcd:2379: Connection reset by peer"}, false); });
+  }
+  // From now on nothing of this connection reaches the cluster.
+  void forget() {
+    std::erase(etcd_.connected_, this);
+    std::erase_if(etcd_.watches_, [this](const Watch& each) { return each.member == this; });
+  }
+
+  bool leaving = false;
+  bool silent = false;
+  const int process;
 
  private:
-  void later(std::function<void()> f) { etcd_.executor_.post(lifetime_.guard(std::move(f))); }
+  void later(std::function<void()> f) { client_.post(lifetime_.guard(std::move(f))); }
 
-  void unary(CallId call, const std::string& request) {
-    const std::string_view method = methods_.at(call);
-    if (method == method_lease_keep_alive) return keep_alive(call, number_of(request, 1));
-    GrpcStatus status = etcd_.status ? etcd_.status(method) : GrpcStatus{};
-    const Fate fate = etcd_.fate ? etcd_.fate(method) : Fate::answered;
+  void unary(CallId id, const std::string& request) {
+    const Call call{{methods_.at(id)}, process};
+    const bool has_fate = call != method_lease_keep_alive || process != 0;
+    GrpcStatus status = has_fate && etcd_.status ? etcd_.status(call) : GrpcStatus{};
+    Fate fate = !has_fate && etcd_.holds_keep_alives ? Fate::held : Fate::answered;
+    if (has_fate && etcd_.fate) fate = etcd_.fate(call);
     if (fate == Fate::lost) return;
+    if (fate == Fate::late && etcd_.delay) {
+      (void)etcd_.executor_.schedule(
+          etcd_.executor_.now() + etcd_.delay(),
+          etcd_.lifetime_.guard([&etcd = etcd_, self = lifetime_.watch(), this, id, call, request] {
+            const std::string answer = etcd.carry_out(call, request);
+            const GrpcStatus refusal = std::exchange(etcd.refusal_, {});
+            if (!self.over()) end(id, answer, refusal);
+          }));
+      return;
+    }
     if (fate == Fate::late) {
-      etcd_.late_.push_back([&etcd = etcd_, method, request] { (void)etcd.carry_out(method, request); });
+      etcd_.late_.push_back([&etcd = etcd_, call, request] { (void)etcd.carry_out(call, request); });
       return;
     }
     if (fate == Fate::held_before) {
-      return etcd_.held_.push_back(lifetime_.guard([this, call, method, request] {
-        const std::string answer = etcd_.carry_out(method, request);
-        end(call, answer, std::exchange(etcd_.refusal_, {}));
+      return etcd_.held_.push_back(lifetime_.guard([this, id, call, request] {
+        const std::string answer = etcd_.carry_out(call, request);
+        end(id, answer, std::exchange(etcd_.refusal_, {}));
       }));
     }
     std::string answer;
     if (status.code == 0) {
-      answer = etcd_.carry_out(method, request);
+      answer = etcd_.carry_out(call, request);
       status = std::exchange(etcd_.refusal_, {});
     }
     if (fate == Fate::carried_out) return;
     if (fate == Fate::held) {
-      return etcd_.held_.push_back(lifetime_.guard([this, call, answer, status] { end(call, answer, status); }));
+      return etcd_.held_.push_back(lifetime_.guard([this, id, answer, status] { end(id, answer, status); }));
     }
-    end(call, answer, status);
+    end(id, answer, status);
   }
 
   void end(CallId call, const std::string& answer, const GrpcStatus& status) {
-    if (methods_.erase(call) == 0) return;
-    const Lifetime::Watch life = lifetime_.watch();
-    if (!answer.empty()) events_.member_said(call, answer);
-    if (!life.over()) events_.member_ended(call, status);
-    if (!life.over()) drained();
+    if (silent || !etcd_.reaches(*this)) return;
+    later([this, call, answer, status] {
+      if (methods_.erase(call) == 0) return;
+      const Lifetime::Watch life = lifetime_.watch();
+      if (!answer.empty()) events_.member_said(call, answer);
+      if (!life.over()) events_.member_ended(call, status);
+      if (!life.over()) drained();
+    });
   }
   // What was asked meanwhile goes out.
   void drained() {
@@ -177,46 +208,54 @@ class FakeEtcd::FakeMember final : public Member {
     etcd_.begin_watch(*this, call, request);
   }
 
-  void keep_alive(CallId call, std::int64_t lease) {
-    ++etcd_.keep_alives;
-    const auto found = etcd_.leases.find(lease);
-    if (found != etcd_.leases.end()) etcd_.keep_lease(lease);
-    MessageWriter header;
-    header.number(1, etcd_.cluster)
-        .number(3, etcd_.revision_)
-        .number(4, etcd_.term_of_keep_alives.value_or(etcd_.term));
-    const std::string answer = MessageWriter()
-                                   .message(1, header.take())
-                                   .number(2, lease)
-                                   .number(3, found == etcd_.leases.end() ? std::int64_t{0} : found->second)
-                                   .take();
-    if (!etcd_.holds_keep_alives) return end(call, answer, {});
-    etcd_.held_.push_back(lifetime_.guard([this, call, answer] { end(call, answer, {}); }));
-  }
-
   FakeEtcd& etcd_;
+  Executor& client_;
   const common::Host host_;
   Member::Events& events_;
   CallId last_ = -1;
   std::map<CallId, std::string_view> methods_;
   std::vector<std::function<void()>> out_;  // until it is flushed
+  TimePoint last_news_;
   Lifetime lifetime_;
 };
 
-MemberFactory FakeEtcd::members() {
-  return [this](Executor&, const common::Host& host, Member::Events& events) {
-    return std::make_unique<FakeMember>(*this, host, events);
+MemberFactory FakeEtcd::members(int process) {
+  return [this, process](Executor& client, const common::Host& host, Member::Events& events) {
+    return std::make_unique<FakeMember>(*this, client, process, host, events);
   };
 }
 
+bool FakeEtcd::reaches(FakeMember& member) const {
+  return std::ranges::find(connected_, &member) != connected_.end();
+}
+
+std::vector<FakeEtcd::FakeMember*> FakeEtcd::members_of(int process) const {
+  std::vector<FakeMember*> found;
+  std::ranges::copy_if(connected_, std::back_inserter(found), [&](auto each) { return each->process == process; });
+  return found;
+}
+
+void FakeEtcd::cut(int process) {
+  for (FakeMember* const each : members_of(process)) each->cut();
+}
+
+void FakeEtcd::silence(int process) {
+  for (FakeMember* const each : members_of(process)) each->silent = true;
+}
+
+void FakeEtcd::bury(int process) {
+  dead_.insert(process);
+  for (FakeMember* const each : members_of(process)) each->forget();
+}
+
 void FakeEtcd::break_connections(const Failure& why, bool orderly) {
-  for (FakeMember* const each : std::set<FakeMember*>(connected_)) {
-    if (connected_.contains(each)) each->close(why, orderly);
+  for (FakeMember* const each : std::vector<FakeMember*>(connected_)) {
+    if (reaches(*each)) each->close(why, orderly);
   }
 }
 
 void FakeEtcd::leave() {
-  for (FakeMember* const each : std::set<FakeMember*>(connected_)) each->leave();
+  for (FakeMember* const each : std::vector<FakeMember*>(connected_)) each->leave();
 }
 
 void FakeEtcd::deliver_late() {
@@ -282,6 +321,18 @@ void FakeEtcd::expire_leases() {
   for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(leases)) end_lease(lease);
 }
 
+void FakeEtcd::keep_lease(std::int64_t lease) {
+  kept_[lease] = executor_.now();
+  if (!leases_end) return;
+  const TimePoint end = executor_.now() + std::chrono::seconds(leases[lease]);
+  (void)executor_.schedule(end, lifetime_.guard([this] { end_old_leases(); }));
+}
+
+void FakeEtcd::elect() {
+  ++term;
+  for (const auto& [lease, ttl] : leases) keep_lease(lease);
+}
+
 void FakeEtcd::end_old_leases() {
   for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(leases)) {
     if (executor_.now() >= kept_[lease] + std::chrono::seconds(ttl)) end_lease(lease);
@@ -294,7 +345,20 @@ std::string FakeEtcd::header(std::int64_t revision) const {
   return MessageWriter().number(1, cluster).number(3, revision).number(4, term).take();
 }
 
-std::string FakeEtcd::carry_out(std::string_view method, std::string_view request) {
+std::string FakeEtcd::keep_alive(std::int64_t lease) {
+  ++keep_alives;
+  const auto found = leases.find(lease);
+  if (found != leases.end()) keep_lease(lease);
+  MessageWriter with_term;
+  with_term.number(1, cluster).number(3, revision_).number(4, term_of_keep_alives.value_or(term));
+  return MessageWriter()
+      .message(1, with_term.take())
+      .number(2, lease)
+      .number(3, found == leases.end() ? std::int64_t{0} : found->second)
+      .take();
+}
+
+std::string FakeEtcd::carry_out(Call method, std::string_view request) {
   if (method == method_transaction) {
     ++transactions;
     changed_ = false;
@@ -308,10 +372,12 @@ std::string FakeEtcd::carry_out(std::string_view method, std::string_view reques
   const std::int64_t lease = number_of(request, method == method_lease_grant ? 2 : 1);
   if (method == method_lease_grant) {
     ++grants;
-    keep_lease(lease);
     leases[lease] = std::max(least_ttl, number_of(request, 1));
+    processes[lease] = method.process;
+    keep_lease(lease);
     return MessageWriter().message(1, header()).number(2, lease).number(3, leases[lease]).take();
   }
+  if (method == method_lease_keep_alive) return keep_alive(lease);
   if (method == method_lease_revoke) {
     end_lease(lease);
     return MessageWriter().message(1, header()).take();

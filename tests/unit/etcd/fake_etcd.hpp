@@ -1,6 +1,7 @@
-// An etcd cluster in memory, behind the connections of a client: as much of it as dlock asks for, and what goes wrong.
+// An etcd cluster in memory, behind the connections of clients: as much of it as dlock asks for, and what goes wrong.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -26,21 +27,31 @@ class FakeEtcd {
     answered,
     carried_out,  // and the answer is lost
     lost,         // and so is the answer
-    late,         // carried out by deliver_late(), and the answer is lost
+    late,         // carried out after delay(), and answered; without that by deliver_late(), and the answer is lost
     held,         // carried out, and answered by answer_held()
     held_before,  // carried out and answered by answer_held()
   };
 
+  // The cluster's executor, for its clock and timers. Clients are called in tasks of their own.
   explicit FakeEtcd(Executor& executor) : executor_(executor) {}
 
-  [[nodiscard]] MemberFactory members();
+  // The connections of a process.
+  [[nodiscard]] MemberFactory members(int process = 0);
+
+  // The method of a call, and whose it is.
+  struct Call : std::string_view {
+    int process = 0;
+  };
 
   // --- What goes wrong ---
-  bool refuses = false;                                       // connections
-  bool silent = false;                                        // nothing is answered
-  std::function<Fate(std::string_view method)> fate;          // of each call but streams and keep-alives
-  std::function<GrpcStatus(std::string_view method)> status;  // instead of an answer, where the code is not 0
-  std::function<Failure(const common::Host&)> refuses_at;     // a connection, where there is a code
+  bool refuses = false;                                    // connections
+  std::set<int> unreachable;                               // those of these processes
+  bool silent = false;                                     // nothing is answered
+  std::function<Fate(Call)> fate;                          // of each call but streams, and keep-alives of process 0
+  std::function<GrpcStatus(Call)> status;                  // instead of an answer, where the code is not 0; asked first
+  std::function<std::chrono::nanoseconds()> delay;         // of what is late
+  std::function<std::chrono::nanoseconds()> news_delay;    // of watches; they stay in order
+  std::function<Failure(const common::Host&)> refuses_at;  // a connection, where there is a code
   // Ends a stream when something is said in it.
   std::function<std::optional<GrpcStatus>(std::string_view method)> end_of_stream;
   std::function<std::int64_t(std::int64_t id)> refuses_watch;  // and says that it is that one
@@ -58,15 +69,24 @@ class FakeEtcd {
   void close_connections() {
     break_connections({errc::unavailable, "etcd:2379: the server closed the connection"}, true);
   }
+  // Those of a process break; or nothing of it is carried out any more; or of no connection that it will have, either,
+  // and it is told nothing more.
+  void cut(int process);
+  void silence(int process);
+  void bury(int process);
   // The connections that there are take no more calls.
   void leave();
   void deliver_late();
   // The oldest of those that are held.
   void answer_held(std::size_t most = 1000);
-  // The leases are over, and their keys gone.
+  // A lease is over, and its keys gone; or all.
+  void end_lease(std::int64_t lease);
   void expire_leases();
   // The same for those that were not kept alive for long enough.
   void end_old_leases();
+  bool leases_end = false;  // by themselves
+  // There is another leader: leases begin anew.
+  void elect();
   void remove(const std::string& key);
   // From a snapshot of that revision.
   void restore(std::int64_t revision) { revision_ = revision; }
@@ -77,6 +97,7 @@ class FakeEtcd {
   std::map<std::string, KeyValue> keys;
   [[nodiscard]] std::vector<std::string> keys_below(const std::string& prefix) const;
   std::map<std::int64_t, std::int64_t> leases;  // with their times
+  std::map<std::int64_t, int> processes;        // that all leases ever were granted to
   std::set<std::int64_t> ended;                 // revisions that made keys which went with their leases
   int dialled = 0;
   int keep_alives = 0;
@@ -99,13 +120,15 @@ class FakeEtcd {
     bool puts;
   };
 
-  void end_lease(std::int64_t lease);
-  void keep_lease(std::int64_t lease) { kept_[lease] = executor_.now(); }
+  void keep_lease(std::int64_t lease);
   void put(const std::string& key, const std::string& value, std::int64_t lease);
   std::int64_t remove_range(const KeyRange& range);
   [[nodiscard]] std::string header() const { return header(revision_); }
   [[nodiscard]] std::string header(std::int64_t revision) const;
-  [[nodiscard]] std::string carry_out(std::string_view method, std::string_view request);
+  [[nodiscard]] std::string carry_out(Call call, std::string_view request);
+  [[nodiscard]] std::string keep_alive(std::int64_t lease);
+  [[nodiscard]] bool reaches(FakeMember& member) const;
+  [[nodiscard]] std::vector<FakeMember*> members_of(int process) const;
   [[nodiscard]] bool holds(std::string_view condition) const;
   [[nodiscard]] bool all_hold(std::string_view request) const;
   [[nodiscard]] std::string transaction(std::string_view request, bool held, bool whole);
@@ -132,12 +155,14 @@ class FakeEtcd {
   std::int64_t revision_ = 1;
   bool changed_ = false;                    // by this transaction
   std::map<std::int64_t, TimePoint> kept_;  // leases
-  std::set<FakeMember*> connected_;
+  std::vector<FakeMember*> connected_;
+  std::set<int> dead_;  // processes
   std::vector<Watch> watches_;
   std::vector<Event> history_;
   std::vector<std::function<void()>> late_;
   std::vector<std::function<void()>> held_;
   GrpcStatus refusal_;
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::etcd

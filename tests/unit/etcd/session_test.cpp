@@ -106,6 +106,18 @@ TEST_F(EtcdSessionTest, ALeaseThatAMemberCannotGrantIsToldAsUnavailableAndAskedF
   EXPECT_TRUE(attempt->grant);
 }
 
+// A process that is stopped between the two requests finds that.
+TEST_F(EtcdSessionTest, ALeaseThatExpiresBeforeTheKeyOfTheSessionIsMadeIsReplaced) {
+  etcd.fate = [this, expired = false](std::string_view method) mutable {
+    if (method == method_transaction && !std::exchange(expired, true)) etcd.expire_leases();
+    return Fate::answered;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->failure);
+  EXPECT_TRUE(attempt->grant);
+}
+
 TEST_F(EtcdSessionTest, AfterOneThatWasConfirmedTheNextOneIsBegunAtOnce) {
   (void)contend(*backend, "first");
   engine.advance(4s);

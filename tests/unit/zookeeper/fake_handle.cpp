@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 
 #include "backends/zookeeper/connection/errors.hpp"
 
@@ -50,10 +51,11 @@ bool is_below(const std::string& path, const std::string& parent) {
 
 // --- The tree --------------------------------------------------------------------------------------------------------
 
-HandleFactory FakeEnsemble::handles() {
-  return [this](Executor&, const Options& options, Handle::Listener& listener) -> std::unique_ptr<Handle> {
-    return std::make_unique<FakeHandle>(*this, options, listener);
-  };
+HandleFactory FakeEnsemble::handles(int process) {
+  return
+      [this, process](Executor& client, const Options& options, Handle::Listener& listener) -> std::unique_ptr<Handle> {
+        return std::make_unique<FakeHandle>(*this, client, process, options, listener);
+      };
 }
 
 std::string FakeEnsemble::parent_of(const std::string& path) {
@@ -164,12 +166,62 @@ void FakeEnsemble::forget(FakeHandle& handle) {
 }
 
 void FakeEnsemble::end_session(std::int64_t session) {
-  if (sessions_.erase(session) == 0) return;
+  if (!lives(session)) return;
+  sessions_.at(session).lives = false;
   std::vector<std::string> doomed;
   for (const auto& [path, node] : nodes_) {
     if (node.stat.owner == session) doomed.push_back(path);
   }
   for (const auto& path : doomed) (void)remove_node(path);
+}
+
+bool FakeEnsemble::lives(std::int64_t session) const {
+  const auto found = sessions_.find(session);
+  return found != sessions_.end() && found->second.lives;
+}
+
+int FakeEnsemble::process_of(std::int64_t session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? 0 : found->second.process;
+}
+
+std::vector<std::int64_t> FakeEnsemble::sessions_of(int process) const {
+  std::vector<std::int64_t> found;
+  for (const auto& [session, state] : sessions_) {
+    if (state.lives && state.process == process) found.push_back(session);
+  }
+  return found;
+}
+
+void FakeEnsemble::open_session(std::int64_t session, const Session& state) {
+  sessions_[session] = state;
+  sessions_[session].told = executor_.now();
+  if (connects_after) end_in_time(session);
+}
+
+void FakeEnsemble::keep(std::int64_t session, double untold) {
+  Session& state = sessions_.at(session);
+  const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(state.timeout * untold);
+  state.told = std::max(state.told, executor_.now() - since);
+}
+
+void FakeEnsemble::end_in_time(std::int64_t session) {
+  const TimePoint end = sessions_.at(session).told + sessions_.at(session).timeout;
+  (void)executor_.schedule(end, lifetime_.guard([this, session, end] {
+    const Session& state = sessions_.at(session);
+    if (state.told + state.timeout > end) return end_in_time(session);
+    expire(session);
+  }));
+}
+
+void FakeEnsemble::bury(int process) {
+  dead_.insert(process);
+  for (FakeHandle* handle : std::vector<FakeHandle*>(handles_)) {
+    if (handle->process_ != process) continue;
+    handle->connected_ = false;
+    handle->over_ = true;
+    forget(*handle);
+  }
 }
 
 std::vector<FakeHandle*> FakeEnsemble::open_handles(std::int64_t session) const {
@@ -183,6 +235,7 @@ std::vector<FakeHandle*> FakeEnsemble::open_handles(std::int64_t session) const 
 void FakeEnsemble::release_answers() {
   for (FakeHandle* handle : handles_) {
     for (auto& answer : handle->pending_) {
+      if (answer.unsent || handle->silent_) continue;
       answer.held = false;
       handle->post([handle] { handle->deliver(); });
     }
@@ -191,10 +244,7 @@ void FakeEnsemble::release_answers() {
 
 void FakeEnsemble::disconnect(std::int64_t session) {
   for (FakeHandle* handle : open_handles(session)) {
-    if (!std::exchange(handle->connected_, false)) continue;
-    // As the client library.
-    handle->tell(Handle::Event::disconnected, {errc::unavailable, "fake: disconnected"});
-    handle->fail_pending(Problem::unknown_outcome);
+    if (handle->connected_) handle->break_connection();
   }
 }
 
@@ -207,7 +257,7 @@ void FakeEnsemble::reconnect(std::int64_t session) {
 void FakeEnsemble::expire(std::int64_t session) {
   for (FakeHandle* handle : open_handles(session)) {
     end_session(handle->session_);
-    if (!std::exchange(handle->connected_, false)) continue;
+    if (handle->silent_ || !std::exchange(handle->connected_, false)) continue;
     handle->over_ = true;
     handle->fail_pending(Problem::session_over);
     handle->tell(Handle::Event::expired, {errc::unavailable, "fake: session expired"});
@@ -227,12 +277,18 @@ std::size_t FakeEnsemble::heartbeats() const {
 
 // --- A handle --------------------------------------------------------------------------------------------------------
 
-FakeHandle::FakeHandle(FakeEnsemble& ensemble, const Options& options, Listener& listener)
+FakeHandle::FakeHandle(FakeEnsemble& ensemble, Executor& client, int process, const Options& options,
+                       Listener& listener)
     : ensemble_(ensemble),
+      client_(client),
+      process_(process),
       asked_(options.session_timeout),
       host_(options.hosts.empty() ? "" : options.hosts.front().name),
-      answered_from_(saturating_add(ensemble.engine_.now(), ensemble.answers_after)),
-      answer_timer_(ensemble.engine_),
+      answered_from_(saturating_add(client.now(), ensemble.answers_after)),
+      answer_timer_(client),
+      connect_timer_(client),
+      silence_timer_(client),
+      late_timer_(ensemble.executor_),
       listener_(&listener) {
   ++ensemble_.dialled;
   ensemble_.dialled_first.push_back(host_);
@@ -252,11 +308,11 @@ FakeHandle::~FakeHandle() {
     ++ensemble_.dropped;
   }
   ensemble_.forget(*this);
-  if (connected_) ensemble_.end_session(session_);
+  if (connected_ && !silent_) ensemble_.end_session(session_);
 }
 
 void FakeHandle::post(std::function<void()> task) {
-  ensemble_.engine_.post(lifetime_.guard(std::move(task)));
+  client_.post(lifetime_.guard(std::move(task)));
 }
 
 void FakeHandle::tell(Event event, Failure why) {
@@ -269,12 +325,40 @@ void FakeHandle::tell(Event event, Failure why) {
 
 bool FakeHandle::is_answered() const {
   return ensemble_.dialling != FakeEnsemble::Dialling::silence && !ensemble_.silent.contains(host_) &&
-         ensemble_.engine_.now() >= answered_from_;
+         client_.now() >= answered_from_;
+}
+
+void FakeHandle::connect_later() {
+  if (!ensemble_.connects_after) return;
+  connect_timer_.arm(client_.now() + *ensemble_.connects_after, [this] {
+    if (!connected_) connect();
+  });
+}
+
+// As the client library does when it finds that the connection broke.
+void FakeHandle::break_connection() {
+  connected_ = false;
+  silence_timer_.disarm();
+  silent_ = false;
+  tell(Event::disconnected, {errc::unavailable, "fake: disconnected"});
+  for (const Answer& answer : pending_) {
+    if (answer.unsent) late_.push_back(answer.unsent);
+  }
+  fail_pending(Problem::unknown_outcome);
+  post([this] { connect_later(); });
+}
+
+// The client library leaves a server that does not answer for two thirds of the timeout.
+void FakeHandle::be_silent() {
+  silent_ = true;
+  silence_timer_.arm(client_.now() + timeout_ * 2 / 3, [this] { break_connection(); });
 }
 
 void FakeHandle::connect() {
   using Dialling = FakeEnsemble::Dialling;
-  if (over_ || ensemble_.dialling == Dialling::refuse) return;
+  if (over_ || ensemble_.dead_.contains(process_)) return;
+  const bool refused = ensemble_.dialling == Dialling::refuse || ensemble_.unreachable.contains(process_);
+  if (refused) return connect_later();
   waits_ = !is_answered();
   if (waits_) return;
   if (ensemble_.dialling == Dialling::fail) {
@@ -283,14 +367,18 @@ void FakeHandle::connect() {
   }
   if (session_ == 0) {
     session_ = ++ensemble_.last_session_;
-    ensemble_.sessions_.insert(session_);
-  } else if (!ensemble_.sessions_.contains(session_)) {
+    ensemble_.open_session(session_, {.process = process_, .timeout = ensemble_.granted.value_or(asked_)});
+  } else if (!ensemble_.lives(session_)) {
     over_ = true;
     return tell(Event::expired, {errc::unavailable, "fake: session expired"});
   }
   connected_ = true;
   shut_out_ = false;
   timeout_ = ensemble_.granted.value_or(asked_);
+  ensemble_.keep(session_, 0);
+  // If this is the same server as before, it carries out first what it had; a different one drops that.
+  if (!late_.empty() && client_.random() % 2 == 0) late_.clear();
+  carry_out_late();
   tell(Event::connected, {});
   if (ensemble_.dialling == Dialling::refuse_auth) {
     // As the real one, which learns of it when it has sent them.
@@ -298,24 +386,37 @@ void FakeHandle::connect() {
     return tell(Event::auth_failed, {errc::access_denied, "fake: authentication failed"});
   }
   for (const WatchId id : std::exchange(missed_, {})) fired(id);
-  for (Answer& answer : pending_) {
-    if (!answer.unsent) continue;
-    answer.problem = std::exchange(answer.unsent, nullptr)();
-    answer.held = false;
-    post([this] { deliver(); });
-  }
+  carry_out_unsent();
 }
 
 // Behind the answers that are on their way, as on the wire.
 void FakeHandle::fired(WatchId id) {
   if (over_) return;
-  if (!connected_) return missed_.push_back(id);
+  if (!connected_ || silent_) return missed_.push_back(id);
   const auto give = [this, id](Problem problem) {
     if (problem == Problem::none && listener_ != nullptr) return listener_->watch_fired(id);
     missed_.push_back(id);
   };
-  pending_.push_back({.give = give, .problem = Problem::none, .held = false});
+  // What is carried out later already sees what has fired.
+  const auto at = std::ranges::find_if(pending_, [](const Answer& each) { return each.unsent != nullptr; });
+  pending_.insert(at, {.give = give, .problem = Problem::none, .held = false});
   post([this] { deliver(); });
+}
+
+void FakeHandle::carry_out_late() {
+  for (const auto& each : std::exchange(late_, {})) (void)each();
+}
+
+void FakeHandle::carry_out_unsent() {
+  const auto first = std::ranges::find_if(pending_, [](const Answer& each) { return each.unsent != nullptr; });
+  std::vector<Answer> unsent(std::make_move_iterator(first), std::make_move_iterator(pending_.end()));
+  pending_.erase(first, pending_.end());
+  for (Answer& answer : unsent) {
+    answer.problem = std::exchange(answer.unsent, nullptr)();  // what this makes fire comes first
+    answer.held = false;
+    pending_.push_back(std::move(answer));
+    post([this] { deliver(); });
+  }
 }
 
 void FakeHandle::deliver() {
@@ -329,6 +430,7 @@ void FakeHandle::fail_pending(Problem problem) {
   for (Answer& answer : pending_) {
     answer.problem = problem;
     answer.held = false;
+    answer.unsent = nullptr;
     post([this] { deliver(); });
   }
 }
@@ -336,6 +438,7 @@ void FakeHandle::fail_pending(Problem problem) {
 void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& carry_out,
                         std::function<void(Problem)> give) {
   request.session = session_;
+  request.process = process_;
   ensemble_.requests.push_back(request);
   Answer answer{.give = std::move(give), .problem = Problem::none, .held = false};
   if (over_) {
@@ -351,12 +454,31 @@ void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& car
   } else {
     const auto decide = ensemble_.fate;  // which may replace itself
     const Fate fate = decide ? decide(request) : Fate::answer;
-    if (fate == Fate::refuse) answer.problem = Problem::not_executed;
-    if (fate == Fate::forbid) answer.problem = Problem::no_rights;
-    if (fate == Fate::lose_request) answer.problem = Problem::unknown_outcome;
-    answer.held = fate == Fate::hold_answer;
-    if (answer.problem == Problem::none) answer.problem = carry_out();  // what this makes fire comes first
-    if (fate == Fate::lose_answer) answer.problem = Problem::unknown_outcome;
+    const auto arrive = [this, fate, carry_out] {
+      if (fate == Fate::refuse) return Problem::not_executed;
+      if (fate == Fate::forbid) return Problem::no_rights;
+      if (fate == Fate::lose_request) return Problem::unknown_outcome;
+      if (!ensemble_.lives(session_)) return Problem::session_over;
+      ensemble_.keep(session_, ensemble_.untold_part);
+      const Problem problem = carry_out();  // what this makes fire comes first
+      return fate == Fate::lose_answer ? Problem::unknown_outcome : problem;
+    };
+    if (fate == Fate::silence) be_silent();
+    const bool in_turn = std::ranges::none_of(pending_, [](const Answer& each) { return each.unsent != nullptr; });
+    answer.held = silent_ || !in_turn || fate == Fate::late || fate == Fate::hold_answer;
+    if (silent_) {
+      // It is answered when the client library leaves the server.
+    } else if (fate == Fate::late || !in_turn) {
+      answer.unsent = arrive;
+      if (!late_timer_.armed()) {
+        late_timer_.arm(ensemble_.executor_.now() + ensemble_.delay(), [this] {
+          carry_out_late();
+          if (connected_ && !silent_) carry_out_unsent();
+        });
+      }
+    } else {
+      answer.problem = arrive();
+    }
   }
   pending_.push_back(std::move(answer));
   post([this] { deliver(); });
@@ -374,7 +496,7 @@ void FakeHandle::create(const std::string& path, const std::string& data, NodeKi
       .kind = FakeRequest::Kind::create, .path = path, .data = data, .node = kind, .session = session_};
   submit(
       request, [this, request, created] { return ensemble_.create(request, *created); },
-      [this, created, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+      [this, created, sent = client_.now(), done = std::move(done)](Problem problem) {
         done(outcome(problem, sent), problem == Problem::none ? *created : Created());
       });
 }
@@ -389,7 +511,7 @@ void FakeHandle::get(const std::string& path, WatchId watch, Handler<Node> done)
         if (watch != 0) ensemble_.data_watches_[path].push_back({this, watch});
         return Problem::none;
       },
-      [this, node, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+      [this, node, sent = client_.now(), done = std::move(done)](Problem problem) {
         done(outcome(problem, sent), problem == Problem::none ? *node : Node());
       });
 }
@@ -404,7 +526,7 @@ void FakeHandle::exists(const std::string& path, WatchId watch, Handler<Stat> do
         *stat = ensemble_.stat(path);
         return Problem::none;
       },
-      [this, stat, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+      [this, stat, sent = client_.now(), done = std::move(done)](Problem problem) {
         done(outcome(problem, sent), problem == Problem::none ? *stat : Stat());
       });
 }
@@ -419,7 +541,7 @@ void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::v
         if (watch != 0) ensemble_.child_watches_[path].push_back({this, watch});
         return Problem::none;
       },
-      [this, names, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
+      [this, names, sent = client_.now(), done = std::move(done)](Problem problem) {
         done(outcome(problem, sent), problem == Problem::none ? *names : std::vector<std::string>());
       });
 }
@@ -432,9 +554,7 @@ void FakeHandle::set(const std::string& path, const std::string& data, DoneHandl
         ensemble_.set_data(path, data);
         return Problem::none;
       },
-      [this, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
-        done(outcome(problem, sent));
-      });
+      [this, sent = client_.now(), done = std::move(done)](Problem problem) { done(outcome(problem, sent)); });
 }
 
 void FakeHandle::remove(const std::string& path, DoneHandler done) {
@@ -454,25 +574,22 @@ void FakeHandle::remove_if(const std::string& path, bool ephemeral_too, DoneHand
         if (ensemble_.exists(parent) && ensemble_.closed_nodes.contains(parent)) return Problem::no_rights;
         return ensemble_.remove_node(path);
       },
-      [this, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
-        done(outcome(problem, sent));
-      });
+      [this, sent = client_.now(), done = std::move(done)](Problem problem) { done(outcome(problem, sent)); });
 }
 
 void FakeHandle::sync(const std::string& path, DoneHandler done) {
   submit(
       {.kind = FakeRequest::Kind::sync, .path = path}, [] { return Problem::none; },
-      [this, sent = ensemble_.engine_.now(), done = std::move(done)](Problem problem) {
-        done(outcome(problem, sent));
-      });
+      [this, sent = client_.now(), done = std::move(done)](Problem problem) { done(outcome(problem, sent)); });
 }
 
 void FakeHandle::close(std::function<void()> done) {
   ++ensemble_.closed;
   listener_ = nullptr;
   shut_out_ = false;
-  const bool was_connected = std::exchange(connected_, false);
+  const bool was_connected = std::exchange(connected_, false) && !silent_;
   over_ = true;
+  silence_timer_.disarm();
   fail_pending(Problem::session_over);
   ensemble_.forget(*this);
   if (was_connected) ensemble_.end_session(session_);

@@ -1,4 +1,4 @@
-// An ensemble in memory, and handles of it, played by the test: no sockets, no time but the manual engine's.
+// An ensemble in memory, and handles of it, played by the test: no sockets, no time but the executors'.
 //
 //   FakeEnsemble ensemble(engine);
 //   Session session(engine, options, ensemble.handles(), user);
@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/zookeeper/connection/handle.hpp"
 #include "backends/zookeeper/connection/session.hpp"
-#include "tests/support/manual_engine.hpp"
 
 namespace dlock::zookeeper {
 
@@ -38,6 +38,7 @@ struct FakeRequest {
   NodeKind node = NodeKind::container;  // create
   Handle::WatchId watch = 0;            // get, exists, children
   std::int64_t session = 0;
+  int process = 0;
 };
 
 // What a session sends by itself to be heard of.
@@ -50,17 +51,21 @@ enum class Fate {
   lose_answer,   // carried out; the asker is told that the outcome is unknown
   lose_request,  // not carried out; the asker is told the same
   hold_answer,   // carried out; answered by release_answers(), or unknown when the connection breaks
+  late,          // carried out after delay(), and before all that follows on that connection, even if that has broken
+  silence,       // neither carried out nor answered, as all that follows on that connection
   refuse,        // not_executed
   forbid,        // no_rights
 };
 
 class FakeEnsemble {
  public:
-  explicit FakeEnsemble(test::ManualEngine& engine) : engine_(engine) {}
+  // The servers' executor, for their clock and timers. Clients are called in tasks of their own.
+  explicit FakeEnsemble(Executor& executor) : executor_(executor) {}
   FakeEnsemble(const FakeEnsemble&) = delete;
   FakeEnsemble& operator=(const FakeEnsemble&) = delete;
 
-  [[nodiscard]] HandleFactory handles();
+  // The handles of a process.
+  [[nodiscard]] HandleFactory handles(int process = 0);
 
   // What becomes of the next handle, and of a reconnect().
   // refuse: nobody listens. require_auth: the first request is answered with a refusal, and the connection closed.
@@ -73,6 +78,13 @@ class FakeEnsemble {
   std::chrono::milliseconds answers_after{0};
   // By default everything is answered.
   std::function<Fate(const FakeRequest&)> fate;
+  std::function<std::chrono::nanoseconds()> delay;
+  // How long a handle waits, as the client library, before it connects again. Sessions then expire as well that were
+  // asked for nothing during their timeout. By default both is for the test to do.
+  std::optional<std::chrono::nanoseconds> connects_after;
+  // A server has not told the leader of the requests of the last part of a session's timeout.
+  double untold_part = 0;
+  std::set<int> unreachable;  // processes that get no connection
   // What is asked for while no connection stands is sent over the next one. Else its outcome is unknown.
   bool keeps_unsent = false;
   // Nodes below which nothing may be made or removed. As a server, this looks at the rights to a parent that exists
@@ -88,6 +100,8 @@ class FakeEnsemble {
   void reconnect(std::int64_t session = 0);
   // The server forgets the session and its nodes. A connected handle hears of it at once.
   void expire(std::int64_t session = 0);
+  // Nothing more is carried out for the process, and it is told nothing more. Its sessions are left to expire.
+  void bury(int process);
 
   // --- The tree, as somebody else's session sees and changes it; watches fire ---
   [[nodiscard]] bool exists(const std::string& path) const { return nodes_.contains(path); }
@@ -114,6 +128,9 @@ class FakeEnsemble {
   [[nodiscard]] std::size_t count(FakeRequest::Kind kind) const;
   [[nodiscard]] std::size_t heartbeats() const;
   [[nodiscard]] std::int64_t last_session() const noexcept { return last_session_; }
+  // The process of a session that lives, or lived; 0 for none of ours.
+  [[nodiscard]] int process_of(std::int64_t session) const;
+  [[nodiscard]] std::vector<std::int64_t> sessions_of(int process) const;
 
  private:
   friend class FakeHandle;
@@ -133,23 +150,35 @@ class FakeEnsemble {
   [[nodiscard]] Problem remove_node(const std::string& path);
   [[nodiscard]] std::string add(const std::string& path, const std::string& data, std::int64_t owner, bool sequential);
   void end_session(std::int64_t session);
+  struct Session {
+    int process;
+    std::chrono::milliseconds timeout;
+    TimePoint told{};  // when the leader was told of it
+    bool lives = true;
+  };
+  [[nodiscard]] bool lives(std::int64_t session) const;
+  void open_session(std::int64_t session, const Session& state);
+  void keep(std::int64_t session, double untold);
+  void end_in_time(std::int64_t session);
   void fire(Watchers& watchers, const std::string& path);
   [[nodiscard]] std::vector<FakeHandle*> open_handles(std::int64_t session) const;
   void forget(FakeHandle& handle);
 
-  test::ManualEngine& engine_;
+  Executor& executor_;
   std::map<std::string, Node> nodes_{{"/", {}}};
   Watchers data_watches_;
   Watchers child_watches_;
-  std::set<std::int64_t> sessions_;  // that live
+  std::map<std::int64_t, Session> sessions_;
+  std::set<int> dead_;  // processes
   std::vector<FakeHandle*> handles_;
   std::int64_t last_session_ = 0x1000;
   std::int64_t last_zxid_ = 0x100000000;
+  Lifetime lifetime_;
 };
 
 class FakeHandle final : public Handle {
  public:
-  FakeHandle(FakeEnsemble& ensemble, const Options& options, Listener& listener);
+  FakeHandle(FakeEnsemble& ensemble, Executor& client, int process, const Options& options, Listener& listener);
   ~FakeHandle() override;
 
   void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) override;
@@ -172,7 +201,7 @@ class FakeHandle final : public Handle {
     std::function<void(Problem)> give;
     Problem problem;
     bool held;
-    std::function<Problem()> unsent = nullptr;
+    std::function<Problem()> unsent = nullptr;  // or not carried out yet
   };
 
   // Decides what becomes of the request; `carry_out` answers its problem.
@@ -180,6 +209,11 @@ class FakeHandle final : public Handle {
   void remove_if(const std::string& path, bool ephemeral_too, DoneHandler done);
   void deliver();
   void fail_pending(Problem problem);
+  void break_connection();
+  void connect_later();
+  void be_silent();
+  void carry_out_late();
+  void carry_out_unsent();
   void post(std::function<void()> task);
   void tell(Event event, Failure why);
   [[nodiscard]] bool is_answered() const;
@@ -188,20 +222,27 @@ class FakeHandle final : public Handle {
   [[nodiscard]] Outcome outcome(Problem problem, TimePoint sent) const;
 
   FakeEnsemble& ensemble_;
+  Executor& client_;
+  const int process_;
   const std::chrono::milliseconds asked_;
   const std::string host_;
   const TimePoint answered_from_;
   Timer answer_timer_;
+  Timer connect_timer_;
+  Timer silence_timer_;
+  Timer late_timer_;
   Listener* listener_;
   std::int64_t session_ = 0;
   std::chrono::milliseconds timeout_{};
   Failure problem_;
   bool waits_ = false;  // for a server that does not answer
   bool connected_ = false;
-  bool over_ = false;  // expired, failed or closed
+  bool silent_ = false;  // the connection
+  bool over_ = false;    // expired, failed or closed
   bool shut_out_ = false;
   std::deque<Answer> pending_;
-  std::vector<WatchId> missed_;  // fired while not connected
+  std::vector<std::function<Problem()>> late_;  // sent over a connection that has broken
+  std::vector<WatchId> missed_;                 // fired while not connected
   Lifetime lifetime_;
 };
 

@@ -298,6 +298,23 @@ TEST_F(SessionLocksTest, AReleaseOfANodeThatIsGoneSaysSo) {
   EXPECT_TRUE(ensemble.exists(next_holder));
 }
 
+// The removal may have been carried out before the session ended.
+TEST_F(SessionLocksTest, AReleaseWhoseAnswerWasLostWithTheSessionIsAmbiguous) {
+  for (const std::string query : {"", "strategy=ephemeral"}) {
+    backend = make(query);
+    const auto attempt = contend(*backend, true, query.empty() ? "a" : "b");
+    next(Kind::remove, Fate::hold_answer);
+    std::optional<ReleaseOutcome> outcome;
+    backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { outcome = o; });
+    engine.run();
+    ensemble.expire();
+    engine.advance(1s);
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->status, ReleaseStatus::failed);
+    EXPECT_EQ(outcome->failure.code, errc::ambiguous);
+  }
+}
+
 TEST_F(SessionLocksTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
   const auto attempt = contend(*backend);
   next(Kind::remove, Fate::lose_answer);

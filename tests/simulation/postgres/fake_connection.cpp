@@ -39,9 +39,10 @@ FakeReply FakeReply::refused(std::string sqlstate, std::size_t failed_command) {
 
 // --- The server ------------------------------------------------------------------------------------------------------
 
-ConnectionFactory FakeServer::connections() {
-  return [this](Executor&, const Options&, const Purpose& purpose, Connection::Listener& listener) {
-    return std::make_unique<FakeConnection>(*this, purpose, listener);
+ConnectionFactory FakeServer::connections(int process) {
+  return [this, process](Executor& executor, const Options& options, const Purpose& purpose,
+                         Connection::Listener& listener) {
+    return std::make_unique<FakeConnection>(*this, process, executor, options, purpose, listener);
   };
 }
 
@@ -65,15 +66,34 @@ void FakeServer::release(bool noticed) {
   }
 }
 
-void FakeServer::break_connections(const std::string& why, int connection) {
+void FakeServer::answer(int connection, std::uint64_t query, FakeReply reply) {
   for (FakeConnection* const each : connections_) {
-    if (connection != 0 && each->number_ != connection) continue;
-    each->post([each, why] { each->break_off({errc::unavailable, why}); });
+    if (each->number_ != connection) continue;
+    for (auto& entry : each->in_flight_) {
+      if (entry.query.number == query) entry.reply = std::move(reply);
+    }
+    return each->post([each] { each->deliver(); });
   }
 }
 
-void FakeServer::notify(const std::string& channel, const std::string& payload) {
+void FakeServer::break_connections(const std::string& why, int connection, const std::string& sqlstate) {
   for (FakeConnection* const each : connections_) {
+    if (connection != 0 && each->number_ != connection) continue;
+    each->post([each, why, sqlstate] { each->end({errc::unavailable, why}, sqlstate); });
+  }
+}
+
+void FakeServer::bury(int process) {
+  for (FakeConnection* const each : connections_) {
+    if (each->process_ != process) continue;
+    each->buried_ = true;
+    if (gone) gone(each->number_);
+  }
+}
+
+void FakeServer::notify(const std::string& channel, const std::string& payload, int connection) {
+  for (FakeConnection* const each : connections_) {
+    if (connection != 0 && each->number_ != connection) continue;
     each->post([each, channel, payload] {
       if (each->usable()) each->listener_.connection_notified(channel, payload);
     });
@@ -83,6 +103,12 @@ void FakeServer::notify(const std::string& channel, const std::string& payload) 
 std::size_t FakeServer::connected() const noexcept {
   return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
                                                 [](const FakeConnection* each) { return each->usable(); }));
+}
+
+std::size_t FakeServer::alike(const FakeConnection& connection) const noexcept {
+  return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto* each) {
+    return each->usable() && &each->options_ == &connection.options_ && each->purpose_.word == connection.purpose_.word;
+  }));
 }
 
 std::size_t FakeServer::count(const Statement& statement) const {
@@ -97,37 +123,39 @@ std::size_t FakeServer::count(const std::string& sql) const {
 
 // --- A connection ----------------------------------------------------------------------------------------------------
 
-FakeConnection::FakeConnection(FakeServer& server, Purpose purpose, Listener& listener)
+FakeConnection::FakeConnection(FakeServer& server, int process, Executor& executor, const Options& options,
+                               Purpose purpose, Listener& listener)
     : server_(server),
+      process_(process),
+      executor_(executor),
+      options_(options),
       purpose_(std::move(purpose)),
       listener_(listener),
       number_(++server.dialled),
-      timer_(server.engine_) {
+      timer_(executor) {
   server_.connections_.push_back(this);
 }
 
 FakeConnection::~FakeConnection() {
   (void)std::erase(server_.connections_, this);
+  if (state_ == State::ready && server_.gone) server_.gone(number_);
 }
 
 void FakeConnection::post(std::function<void()> task) {
-  server_.engine_.post(lifetime_.guard(std::move(task)));
+  if (!buried_)
+    executor_.post(lifetime_.guard([this, task = std::move(task)] {
+      if (!buried_) task();
+    }));
 }
 
 void FakeConnection::open(TimePoint deadline) {
   info_ = server_.info;
   info_.backend_pid = 1000 + number_;
   info_.endpoint = "fake:5432/locks";
-  switch (server_.dialling) {
+  const bool reachable = !server_.unreachable.contains(process_);
+  switch (reachable ? server_.dialling : FakeServer::Dialling::fail) {
     case FakeServer::Dialling::accept:
-      return post([this] {
-        if (state_ != State::connecting) return;
-        if (server_.room && server_.connected() >= *server_.room) {
-          return break_off({errc::unavailable, "fake: FATAL:  53300: sorry, too many clients already"});
-        }
-        state_ = State::ready;
-        listener_.connection_ready();
-      });
+      return post([this] { accept(); });
     case FakeServer::Dialling::silence:
       return timer_.arm(deadline, [this] { break_off({errc::unavailable, "fake: no connection in time"}); });
     case FakeServer::Dialling::fail:
@@ -137,20 +165,36 @@ void FakeConnection::open(TimePoint deadline) {
   }
 }
 
+void FakeConnection::accept() {
+  if (state_ != State::connecting) return;
+  if (server_.room && server_.connected() >= *server_.room) {
+    return break_off({errc::unavailable, "fake: FATAL:  53300: sorry, too many clients already"});
+  }
+  state_ = State::ready;
+  if (server_.opened) server_.opened(*this);
+  listener_.connection_ready();
+}
+
 void FakeConnection::send(Query query) {
   if (!usable()) {
     return post([done = std::move(query.done)] {
       if (done) done({.problem = Problem::not_sent, .failure = {errc::unavailable, "fake: not connected"}}, {});
     });
   }
-  FakeQuery asked{
-      .commands = std::move(query.commands), .purpose = purpose_, .connection = number_, .sent = server_.engine_.now()};
+  FakeQuery asked{.commands = std::move(query.commands),
+                  .purpose = purpose_,
+                  .connection = number_,
+                  .sent = executor_.now(),
+                  .process = process_,
+                  .number = ++server_.asked_};
   if (is_heartbeat(asked)) ++server_.heartbeats;
+  // It may be answered before decide() returns.
+  in_flight_.push_back({asked, std::move(query.done), FakeReply::held()});
+  if (buried_) return;
   std::optional<FakeReply> aside = server_.aside ? server_.aside(asked) : std::nullopt;
-  const bool counts = !aside && (!is_heartbeat(asked) || server_.replies_to_heartbeats);
-  if (counts) server_.queries.push_back(asked);
+  if (!aside && server_.counts(asked) && server_.records) server_.queries.push_back(asked);
   FakeReply reply = aside ? *std::move(aside) : server_.decide(asked);
-  in_flight_.push_back({std::move(asked), std::move(query.done), std::move(reply)});
+  if (reply.fate != FakeReply::Fate::hold) in_flight_.back().reply = std::move(reply);
   post([this] { deliver(); });
 }
 
@@ -183,9 +227,13 @@ void FakeConnection::deliver() {
 }
 
 void FakeConnection::break_off(const Failure& why) {
+  end(why, {});
+}
+
+void FakeConnection::end(const Failure& why, const std::string& sqlstate) {
   if (state_ == State::lost) return;
   const Failure reason = why;
-  state_ = State::lost;
+  if (std::exchange(state_, State::lost) == State::ready && server_.gone) server_.gone(number_);
   timer_.disarm();
   const Lifetime::Watch life = lifetime_.watch();
   for (const InFlight& entry : std::exchange(in_flight_, {})) {
@@ -193,7 +241,7 @@ void FakeConnection::break_off(const Failure& why) {
     const bool ended = entry.reply.fate == FakeReply::Fate::lose;
     entry.done({.problem = Problem::unknown_outcome,
                 .failure = {errc::ambiguous, reason.detail},
-                .sqlstate = ended ? entry.reply.sqlstate : "",
+                .sqlstate = ended ? entry.reply.sqlstate : sqlstate,
                 .sent = entry.query.sent},
                {});
     if (life.over()) return;

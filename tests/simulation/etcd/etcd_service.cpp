@@ -1,0 +1,176 @@
+// The etcd backend over a cluster in memory.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "backends/etcd/etcd_backend.hpp"
+#include "backends/etcd/locks/keys.hpp"
+#include "tests/simulation/service.hpp"
+#include "tests/unit/etcd/fake_etcd.hpp"
+#include "torture/dice.hpp"
+
+namespace dlock::simulation {
+namespace {
+
+using namespace std::chrono_literals;
+using etcd::FakeEtcd;
+using etcd::GrpcStatus;
+
+constexpr std::chrono::seconds shortest_session{3};  // the longest lease
+constexpr std::chrono::seconds longest_session{6};
+
+class EtcdService final : public Service {
+ public:
+  EtcdService(Executor& executor, std::uint64_t seed, bool login);
+
+  [[nodiscard]] std::string url() const override { return url_; }
+  [[nodiscard]] std::unique_ptr<Backend> connect(int process, BackendHost& host, const BackendConfig& config) override {
+    return std::make_unique<etcd::EtcdBackend>(host, etcd::parse_options(config), config.lease, etcd_.members(process));
+  }
+  void cut(int process) override { etcd_.cut(process); }
+  void set_reachable(int process, bool reachable) override {
+    reachable ? (void)etcd_.unreachable.erase(process) : (void)etcd_.unreachable.insert(process);
+  }
+  void expire(int process) override;
+  void release_held() override { etcd_.answer_held(); }
+  void bury(int process) override { etcd_.bury(process); }
+  [[nodiscard]] std::size_t owners(LockKind kind, const std::string& name) override {
+    return etcd_.keys_below(etcd::lock_prefix(options_, kind, name)).size();
+  }
+  [[nodiscard]] int holder(LockKind kind, const std::string& name) override;
+
+ private:
+  [[nodiscard]] GrpcStatus draw(FakeEtcd::Call call);
+  [[nodiscard]] FakeEtcd::Fate become_of(FakeEtcd::Call call);
+  [[nodiscard]] GrpcStatus refusal(FakeEtcd::Call call);
+  [[nodiscard]] bool may_hold(std::int64_t lease) const;
+  [[nodiscard]] const etcd::KeyValue* oldest(const std::string& prefix) const;
+
+  Executor& executor_;
+  torture::Dice dice_;
+  const bool login_;
+  const std::string url_;
+  const etcd::Options options_;
+  FakeEtcd etcd_;
+  Fate drawn_ = Fate::answer;
+  std::set<int> logged_in_;  // those whose token may be said to be invalid
+  TimePoint rough_until_;
+};
+
+EtcdService::EtcdService(Executor& executor, std::uint64_t seed, bool login)
+    : executor_(executor),
+      dice_(~seed),
+      login_(login),
+      url_(std::string("etcd://") + (login ? "user:secret@" : "") +
+           "a,b,c?session_ttl=" + std::to_string(dice_.between(shortest_session, longest_session + 1s) / 1s) + "s"),
+      options_(etcd::parse_options({.url = Url::parse(url_), .holder = {}, .lease = longest_session})),
+      etcd_(executor) {
+  etcd_.leases_end = true;
+  etcd_.delay = [this] { return delay ? delay() : 100ms; };
+  // Only in bad times, because a lock that is free in good ones must be handed over soon.
+  etcd_.news_delay = [this] { return dice_.up_to(executor_.now() < rough_until_ && dice_.chance(20) ? 1s : 2ms); };
+  etcd_.status = [this](FakeEtcd::Call call) { return draw(call); };
+  etcd_.fate = [this](FakeEtcd::Call call) { return become_of(call); };
+}
+
+GrpcStatus EtcdService::draw(FakeEtcd::Call call) {
+  drawn_ = fate ? fate(call.process, call) : Fate::answer;
+  // Watches may be of members that lag behind.
+  etcd_.lag = dice_.chance(20) ? static_cast<std::int64_t>(dice_.below(20)) : 0;
+  if (dice_.chance(1)) etcd_.compact();
+  if (drawn_ == Fate::answer) {
+    if (call == etcd::method_transaction) logged_in_.insert(call.process);
+    return {};
+  }
+  rough_until_ = executor_.now() + 1s;
+  if (dice_.chance(2)) etcd_.elect();
+  return drawn_ == Fate::refuse ? refusal(call) : GrpcStatus{};
+}
+
+GrpcStatus EtcdService::refusal(FakeEtcd::Call call) {
+  static const std::array<GrpcStatus, 5> statuses{
+      GrpcStatus{.code = GrpcStatus::unavailable, .message = "etcdserver: no leader"},
+      GrpcStatus{.code = GrpcStatus::unavailable, .message = "etcdserver: leader changed"},
+      GrpcStatus{.code = GrpcStatus::unavailable, .message = "etcdserver: request timed out"},
+      GrpcStatus{.code = GrpcStatus::resource_exhausted, .message = "etcdserver: too many requests"},
+      GrpcStatus{.code = GrpcStatus::unauthenticated, .message = "etcdserver: invalid auth token"}};
+  const bool token = login_ && logged_in_.erase(call.process) != 0;
+  return statuses.at(dice_.below(statuses.size() - (token ? 0 : 1)));
+}
+
+FakeEtcd::Fate EtcdService::become_of(FakeEtcd::Call call) {
+  using Become = FakeEtcd::Fate;
+  switch (drawn_) {
+    case Fate::lose_request:
+      etcd_.cut(call.process);
+      return Become::lost;
+    case Fate::lose_answer:
+      if (dice_.chance(70)) etcd_.cut(call.process);  // otherwise the client leaves the member that does not answer
+      return Become::carried_out;
+    case Fate::silence:
+      etcd_.silence(call.process);
+      return Become::lost;
+    case Fate::late:
+      return Become::late;
+    case Fate::hold:
+      return Become::held;
+    case Fate::expire:
+      executor_.post([this, process = call.process] { expire(process); });
+      return Become::answered;
+    case Fate::answer:
+    case Fate::duplicate:  // a member carries out a call once
+    case Fate::refuse:
+      break;
+  }
+  return Become::answered;
+}
+
+// Of those that hold nothing: to end a lease before its time takes the lock from a client that may rely on it.
+void EtcdService::expire(int process) {
+  for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(etcd_.leases)) {
+    if (etcd_.processes[lease] == process && !may_hold(lease)) etcd_.end_lease(lease);
+  }
+}
+
+bool EtcdService::may_hold(std::int64_t lease) const {
+  return std::ranges::any_of(etcd_.keys, [&](const auto& entry) {
+    const auto& [key, value] = entry;
+    if (value.lease != lease || key.starts_with("dlock/.")) return false;
+    if (key.starts_with("dlock.rw/") || key.starts_with("dlock.sem/")) return true;
+    return oldest(key.substr(0, key.rfind('/') + 1)) == &value;
+  });
+}
+
+const etcd::KeyValue* EtcdService::oldest(const std::string& prefix) const {
+  const auto keys = etcd_.keys_below(prefix);
+  const auto first = std::ranges::min_element(keys, {}, [this](const auto& key) { return etcd_.keys.at(key).created; });
+  return first == keys.end() ? nullptr : &etcd_.keys.at(*first);
+}
+
+int EtcdService::holder(LockKind kind, const std::string& name) {
+  const etcd::KeyValue* const first = oldest(etcd::lock_prefix(options_, kind, name));
+  return first == nullptr ? 0 : etcd_.processes[first->lease];
+}
+
+Subject subject(std::string name, bool login) {
+  return {.name = std::move(name),
+          .kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election},
+          .recovery = 10s,
+          .session = longest_session,
+          .make = [login](Executor& executor, std::uint64_t seed) {
+            return std::make_unique<EtcdService>(executor, seed, login);
+          }};
+}
+
+}  // namespace
+
+std::vector<Subject> subjects() {
+  return {subject("queue", false), subject("login", true)};
+}
+
+}  // namespace dlock::simulation
