@@ -128,7 +128,7 @@ void RedisService::proceed(const std::shared_ptr<Connection>& connection) {
     }
     const Request request = std::move(connection->waiting.front());
     connection->waiting.pop_front();
-    if (saturating_add(connection->ended, longest_straggling) > at) carry_out(*connection, request);
+    if (saturating_add(connection->ended, longest_straggling) > executor_.now()) carry_out(*connection, request);
   }
 }
 
@@ -361,15 +361,18 @@ Words RedisService::live(const std::string& key) {
   return out;
 }
 
-// A dead client's places stay until their turn comes: then the server passes over them.
+// A dead client's places stay until their turn comes: then the server passes over them, or waits a second for those
+// that asked by themselves. So they count for nothing here.
 std::size_t RedisService::owners(LockKind kind, const std::string& name) {
   const Keys keys = keys_of("dlock:", name, kind);
-  const Words waiters = live(keys.alive);
-  return holders(kind, name).size() +
-         static_cast<std::size_t>(std::ranges::count_if(waiters, [&](const std::string& waiter) {
-           const Client* const client = client_of(waiter);
-           return (client == nullptr || !client->dead) && !model_.run({"ZSCORE", keys.queue, waiter}).is(Type::nil);
-         }));
+  Words all = holders(kind, name);
+  for (const std::string& waiter : live(keys.alive)) {
+    if (!model_.run({"ZSCORE", keys.queue, waiter}).is(Type::nil)) all.push_back(waiter);
+  }
+  return static_cast<std::size_t>(std::ranges::count_if(all, [this](const std::string& value) {
+    const Client* const client = client_of(value);
+    return client == nullptr || !client->dead;
+  }));
 }
 
 int RedisService::holder(LockKind kind, const std::string& name) {

@@ -104,7 +104,7 @@ class RedisService final : public simulation::Service {
   std::map<std::string, const Client*> clients_by_name_;  // by the client's part of its values
   std::set<std::uint16_t> used_slots_;
   std::vector<std::uint8_t> owners_of_slots_;  // of a cluster: nodes
-  std::string master_ = "one";                // where there are sentinels
+  std::string master_ = "one";                 // where there are sentinels
   std::uint64_t epoch_ = 1;
   Lifetime lifetime_;
 };
