@@ -165,23 +165,22 @@ function(dlock_add_shards name)
   endforeach()
 endfunction()
 
-# dlock_add_conformance(PROGRAM SERVICE ONE subject APART subject... VARIANTS subject... SHARDS n)
+# dlock_add_conformance(PROGRAM SERVICE ONE subject VARIANTS subject... SHARDS n)
 # A conformance program that starts servers, which takes too long to have one for each test: every subject, called
 # <service>_<subject>, is divided into so many runs, and the tests of a run share their servers. ONE stands for the
-# backend where one has to do (label "one"), APART are different ways (label "apart"), VARIANTS differ in little from one of
-# those (label "variant").
+# backend where one has to do (label "one"). VARIANTS are its other strategies and other ways to reach it, with plain and
+# read-write locks (label "variant_of_<service>") and with the other kinds (label "variant_kinds_of_<service>").
 function(dlock_add_conformance program service)
-  cmake_parse_arguments(arg "" "ONE;SHARDS" "APART;VARIANTS" ${ARGN})
-  foreach(subject IN LISTS arg_ONE arg_APART arg_VARIANTS)
-    set(labels integration conformance)
-    if(subject STREQUAL arg_ONE)
-      list(APPEND labels one)
-    elseif(subject IN_LIST arg_VARIANTS)
-      list(APPEND labels variant)
-    else()
-      list(APPEND labels apart)
-    endif()
-    dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${service}_${subject}*"
-      LABELS ${labels} SHARDS ${arg_SHARDS})
+  cmake_parse_arguments(arg "" "ONE;SHARDS" "VARIANTS" ${ARGN})
+  dlock_add_shards(${program}.${arg_ONE} COMMAND ${program} "--gtest_filter=*/${service}_${arg_ONE}*"
+    LABELS integration conformance one SHARDS ${arg_SHARDS})
+  math(EXPR half "(${arg_SHARDS} + 1) / 2")
+  foreach(subject IN LISTS arg_VARIANTS)
+    set(name "${service}_${subject}")
+    set(kinds "*/${name}_one_permit:*/${name}_to_lead:PermitContract.*/${name}:ElectionContract.*/${name}")
+    dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${name}*-${kinds}"
+      LABELS integration conformance variant_of_${service} SHARDS ${half})
+    dlock_add_shards(${program}.${subject}_kinds COMMAND ${program} "--gtest_filter=${kinds}"
+      LABELS integration conformance variant_kinds_of_${service} SHARDS ${half})
   endforeach()
 endfunction()

@@ -6,7 +6,8 @@ DLOCK_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libasio-dev libcli11-dev 
 # What the tests and the benchmarks need beyond that.
 DLOCK_TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libboost1.81-dev groff-base redis-server openssl
   zookeeper etcd-server etcd-client postgresql-15 pgbouncer python3-kazoo python3-redis libcurator-recipes-java
-  librhino-java nftables faketime patch make python3-yaml zsh fish systemd libspdlog-dev prometheus-cpp-dev)
+  librhino-java liblua5.1-0-dev nftables faketime patch make python3-yaml zsh fish systemd libspdlog-dev
+  prometheus-cpp-dev)
 # Clang with its sanitizers. llvm-16 names functions in reports, and suppressions go by these names.
 DLOCK_SANITIZER_PACKAGES=(clang-16 libclang-rt-16-dev lld-16 llvm-16)
 DLOCK_LINT_PACKAGES=(git clang-16 clang-format-16 clang-tidy-16)
@@ -64,18 +65,19 @@ dlock_build() { # PRESET [OPTION of cmake...]
 }
 
 # The files that have changed lately: since the last commit that others have or, where that is the last one or cannot be
-# told, in the four hours before it.
+# told, in the four hours before it; without a history, all files.
 dlock_changed_files() {
   local base
   base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
   if [[ -z $base || $base == "$(git rev-parse HEAD)" ]]; then
     base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 4 * 3600))" HEAD 2>/dev/null || true)
   fi
-  if [[ -n $base ]]; then git diff --name-only "$base"; else git ls-files; fi
+  if [[ -n $base ]]; then
+    git diff --name-only "$base"
+  else
+    git ls-files 2>/dev/null || find . -type f -printf '%P\n'
+  fi
 }
-
-# A number that grows by one with each commit.
-dlock_turn() { git rev-list --count HEAD 2>/dev/null || date +%-j; }
 
 # Most tests wait most of the time; more of them at once would starve each other's servers. How long something may take
 # that must happen at some time is no question of theirs.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the format and the mutants, and lints; changes nothing. `scripts/lint.sh format` does the first two, `tidy` the
-# last; `scripts/lint.sh some` lints what has changed lately and an eighth of the rest, another with each commit.
+# last; `scripts/lint.sh some` lints what has changed lately. scripts/nightly lints everything.
 # To reformat: git ls-files '*.hpp' '*.cpp' | xargs clang-format-16 -i
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,7 +34,7 @@ run_tidy() { # sources | some_sources
       > /dev/null
   done
   local output
-  output=$("$1" | sort | xargs -P "$(nproc)" -n 1 "$BASH" "$0" one) && return
+  output=$("$1" | sort | xargs -r -P "$(nproc)" -n 1 "$BASH" "$0" one) && return
   # Once for each finding, though it be in a header that many include; all of it if it is something else that is wrong.
   grep -E ': (error|warning): |^error: ' <<< "$output" | sort -u || echo "$output"
   return 1
@@ -46,14 +46,18 @@ sources() {
     grep -E "^$PWD/((src|backends|cli|torture)/|build/lint/(src|cli|torture)/.*/Unity/)"
 }
 
-# Those with what has changed lately, and an eighth of the rest.
+# Those with a source that has changed lately, or with the first that includes a header that has.
 some_sources() {
-  local source number=0 turn
-  turn=$(dlock_turn)
-  sources | sort | while read -r source; do
-    if (((number++ + turn) % 8 == 0)) ||
-      { echo "$source" && if [[ $source == */Unity/* ]]; then cat "$source"; fi; } |
-      grep -qFf <(dlock_changed_files | grep -E '\.[ch]pp$'); then
+  local changed source
+  changed=$(
+    dlock_changed_files | grep -E '\.cpp$'
+    dlock_changed_files | sed -n 's:^\(src/\|include/\)\{0,1\}\(.*\.hpp\)$:\2:p' | while read -r header; do
+      git grep -lE "^#include [\"<]${header}[\">]" -- src backends cli torture ':!*.hpp' | head -1
+    done
+  ) || true
+  [[ -n $changed ]] || return 0
+  sources | while read -r source; do
+    if { echo "$source" && if [[ $source == */Unity/* ]]; then cat "$source"; fi; } | grep -qF "$changed"; then
       echo "$source"
     fi
   done

@@ -21,12 +21,18 @@ TryPolicy policy_of(Strategy strategy) {
 MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store,
                              Strategy strategy)
     : TryBackend(host, policy_of(strategy)),
+      Session(config.holder),
+      executor_(host.executor()),
       config_(config),
+      store_(std::move(store)),
       strategy_(strategy),
-      mark_(4 * policy_of(strategy).poll_max),
-      connection_(host.executor(), std::move(store), config.holder, config.response_timeout, *this),
-      cleanups_(connection_),
-      queue_(connection_, cleanups_) {}
+      mark_(4 * policy_of(strategy).poll_max) {
+  store_->attach(*this);
+}
+
+MemoryBackend::~MemoryBackend() {
+  store_->detach(*this);
+}
 
 Capabilities MemoryBackend::capabilities() const noexcept {
   const bool queue = strategy_ == Strategy::queue;
@@ -57,81 +63,52 @@ Capabilities MemoryBackend::capabilities() const noexcept {
 }
 
 std::unique_ptr<Backend> MemoryBackend::another(BackendHost& host) const {
-  return std::make_unique<MemoryBackend>(host, config_, connection_.shared_store(), strategy_);
+  return std::make_unique<MemoryBackend>(host, config_, store_, strategy_);
 }
 
 // --- Acquire ---------------------------------------------------------------------------------------------------------
 
-// The ready-made contention, and that it goes on: an answer to an earlier try of its owner is nothing to clean up.
-class MemoryBackend::Trying final : public Contention {
- public:
-  Trying(MemoryBackend& backend, const LockRequest& request, GrantSink& sink)
-      : backend_(backend), owner_(request.owner) {
-    backend_.trying_.insert(owner_);
-    contention_ = backend_.TryBackend::contend(request, sink);
-  }
-  ~Trying() override { backend_.trying_.erase(owner_); }
-
- private:
-  MemoryBackend& backend_;
-  const OwnerId owner_;
-  std::unique_ptr<Contention> contention_;
-};
-
 std::unique_ptr<Contention> MemoryBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (strategy_ == Strategy::queue && request.wait) return queue_.contend(request, sink);
-  if (!request.wait && connection_.direct()) return TryBackend::contend(request, sink);
-  return std::make_unique<Trying>(*this, request, sink);
+  if (strategy_ != Strategy::queue || !request.wait) return TryBackend::contend(request, sink);
+  auto contention = std::make_unique<QueueContention>(executor_, *store_, session(), waiting_, request, sink);
+  contention->ask();
+  return contention;
 }
 
 void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
-  const TimePoint sent = connection_.executor().now();
-  Connection& connection = connection_;
-  connection_.request(
-      Operation::try_acquire, request.owner, request,
-      [&connection, mark = mark_](MemoryStore& store, const LockRequest& asked) {
-        return store.try_acquire(asked, mark, connection.session(), connection.clock());
-      },
-      [this, &clock = connection.clock(), sent, done = std::move(done)](const LockRequest& asked,
-                                                                        Result<MemoryStore::Answer> result) {
-        using Status = TryOutcome::Status;
-        if (!result.ok()) return done({.status = Status::failed, .failure = result.failure()});
-        const MemoryStore::Answer& answer = result.value();
-        if (answer.other_permits) {
-          return done({.status = Status::failed, .failure = other_permits(asked, *answer.other_permits)});
-        }
-        if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
-        if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);
-        const TimePoint valid_until = lease_valid_until(sent, asked.lease);
-        done({.status = Status::granted,
-              .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease, asked.kind, asked.mode}});
-      },
-      [this](const LockRequest& asked, const MemoryStore::Answer& answer) {
-        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.kind, asked.name, asked.owner);
-      });
+  using Status = TryOutcome::Status;
+  const TimePoint sent = executor_.now();
+  const MemoryStore::Answer answer = store_->try_acquire(request, mark_, *this, clock());
+  if (answer.other_permits) {
+    return done({.status = Status::failed, .failure = other_permits(request, *answer.other_permits)});
+  }
+  if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - executor_.now()});
+  const TimePoint valid_until = lease_valid_until(sent, request.lease);
+  done({.status = Status::granted,
+        .grant = {request.name, request.owner, answer.token, valid_until, request.lease, request.kind, request.mode}});
 }
 
 void MemoryBackend::abandon(const LockRequest& request) {
-  cleanups_.start(request.kind, request.name, request.owner, request.lease, Cleanups::Stake::lease);
+  (void)store_->release(request.kind, request.name, request.owner, clock());
 }
 
 class MemoryBackend::StoreWatch final : public Watch {
  public:
   StoreWatch(MemoryBackend& backend, LockKind kind, std::string name, std::function<void()> changed)
       : backend_(backend),
-        space_(kind),
+        kind_(kind),
         name_(std::move(name)),
-        number_(backend.connection_.store().watch(kind, name_, backend.connection_.session())) {
+        number_(backend.store_->watch(kind, name_, backend.session())) {
     backend_.watches_.emplace(number_, std::move(changed));
   }
   ~StoreWatch() override {
     backend_.watches_.erase(number_);
-    backend_.connection_.store().unwatch(space_, name_, number_);
+    backend_.store_->unwatch(kind_, name_, number_);
   }
 
  private:
   MemoryBackend& backend_;
-  const LockKind space_;
+  const LockKind kind_;
   const std::string name_;
   const std::uint64_t number_;
 };
@@ -144,116 +121,79 @@ std::unique_ptr<Watch> MemoryBackend::watch(LockKind kind, const std::string& na
 // --- While held ------------------------------------------------------------------------------------------------------
 
 void MemoryBackend::renew(const Grant& grant, RenewHandler done) {
-  const TimePoint sent = connection_.executor().now();
-  const Clock& clock = connection_.clock();
-  connection_.request(
-      Operation::renew, grant.owner, grant,
-      [&clock](MemoryStore& store, const Grant& held) { return store.renew(held, clock); },
-      [this, sent, done = std::move(done)](const Grant& held, Result<bool> renewed) {
-        using Status = RenewOutcome::Status;
-        if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
-        if (!renewed.value()) {
-          cleanups_.drop(held.owner);
-          return done({.status = Status::lost, .failure = {errc::lost, "the lease expired or was broken"}});
-        }
-        done({.status = Status::renewed, .valid_until = lease_valid_until(sent, held.lease)});
-      });
+  using Status = RenewOutcome::Status;
+  const TimePoint sent = executor_.now();
+  if (!store_->renew(grant, clock())) {
+    return done({.status = Status::lost, .failure = {errc::lost, "the lease expired or was broken"}});
+  }
+  done({.status = Status::renewed, .valid_until = lease_valid_until(sent, grant.lease)});
 }
 
 void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
-  const Clock& clock = connection_.clock();
-  cleanups_.drop(grant.owner);
-  connection_.request(
-      Operation::release, grant.owner, grant,
-      [&clock](MemoryStore& store, const Grant& held) {
-        return store.release(held.kind, held.name, held.owner, clock);
-      },
-      [this, done = std::move(done)](const Grant& held, Result<bool> released) {
-        using Status = ReleaseOutcome::Status;
-        if (!released.ok()) {
-          cleanups_.start(held.kind, held.name, held.owner, held.lease, Cleanups::Stake::lease);
-          return done({.status = Status::failed, .failure = released.failure()});
-        }
-        done({.status = released.value() ? Status::released : Status::not_owner});
-      });
+  using Status = ReleaseOutcome::Status;
+  const bool ours = store_->release(grant.kind, grant.name, grant.owner, clock());
+  done({.status = ours ? Status::released : Status::not_owner});
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
+// Waiters of the other strategies do not stand in the queue.
+void MemoryBackend::hide_waiters(LockInfo& info) const {
+  if (strategy_ != Strategy::queue) info.waiters.reset();
+}
+
 void MemoryBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
-  const Clock& clock = connection_.clock();
-  connection_.request(
-      Operation::inspect, OwnerId(), name,
-      [&clock, kind](MemoryStore& store, const std::string& asked) { return store.inspect(kind, asked, clock); },
-      [strategy = strategy_, done = std::move(done)](const std::string&, Result<LockInfo> info) {
-        if (!info.ok()) return done(unanswered_question(info.failure()));
-        if (strategy != Strategy::queue) info.value().waiters.reset();  // ours do not stand in the queue
-        done(std::move(info));
-      });
+  LockInfo info = store_->inspect(kind, name, clock());
+  hide_waiters(info);
+  done(std::move(info));
 }
 
 void MemoryBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
-  const Clock& clock = connection_.clock();
-  connection_.request(
-      Operation::list, OwnerId(), kind,
-      [&clock](MemoryStore& store, LockKind asked) { return store.list(asked, clock); },
-      [strategy = strategy_, done = std::move(done)](LockKind, Result<std::vector<LockInfo>> all) {
-        if (!all.ok()) return done(unanswered_question(all.failure()));
-        for (auto& info : all.value()) {
-          if (strategy != Strategy::queue) info.waiters.reset();
-        }
-        done(std::move(all));
-      });
+  std::vector<LockInfo> all = store_->list(kind, clock());
+  for (LockInfo& info : all) hide_waiters(info);
+  done(std::move(all));
 }
 
 void MemoryBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
-  const Clock& clock = connection_.clock();
-  connection_.request(
-      Operation::break_lock, OwnerId(), name,
-      [&clock, kind](MemoryStore& store, const std::string& asked) { return store.break_lock(kind, asked, clock); },
-      [done = std::move(done)](const std::string&, Result<bool> broken) { done(std::move(broken)); });
+  done(store_->break_lock(kind, name, clock()));
 }
 
 void MemoryBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  const Clock& clock = connection_.clock();
-  connection_.request(
-      Operation::forget, OwnerId(), what,
-      [&clock](MemoryStore& store, const Forgetting& asked) { return store.forget(asked, clock); },
-      [done = std::move(done)](const Forgetting&, Result<std::vector<std::string>> removed) {
-        done(std::move(removed));
-      });
+  done(store_->forget(what, clock()));
 }
 
 void MemoryBackend::diagnose(Handler<std::vector<Finding>> done) {
-  list(LockKind::lock, [done = std::move(done)](Result<std::vector<LockInfo>> all) {
-    using enum Finding::Severity;
-    if (!all.ok()) return done(std::vector<Finding>{{error, "store", all.failure().detail}});
-    done(std::vector<Finding>{
-        {ok, "store", "reached; it knows " + std::to_string(all.value().size()) + " names"},
-        {note, "scope", "only clients in this process see these locks; use file:// for the whole machine"}});
-  });
-}
-
-void MemoryBackend::close(std::function<void()> done) {
-  TryBackend::close([this, done = std::move(done)] { cleanups_.finish(done); });
+  using enum Finding::Severity;
+  const std::size_t names = store_->list(LockKind::lock, clock()).size();
+  done(std::vector<Finding>{
+      {ok, "store", "reached; it knows " + std::to_string(names) + " names"},
+      {note, "scope", "only clients in this process see these locks; use file:// for the whole machine"}});
 }
 
 // --- News from the store ---------------------------------------------------------------------------------------------
 
-void MemoryBackend::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
+void MemoryBackend::granted(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
                             TimePoint since) {
-  queue_.granted(kind, name, owner, token, since);
+  executor_.post(lifetime_.guard([this, owner, token, since] {
+    // One that has gone meanwhile has released the lock.
+    if (const auto found = waiting_.find(owner); found != waiting_.end()) found->second->granted(token, since);
+  }));
 }
 
-void MemoryBackend::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
-  queue_.first_in_line(kind, name, owner, lease_ends);
+void MemoryBackend::first_in_line(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner,
+                                  TimePoint lease_ends) {
+  executor_.post(lifetime_.guard([this, owner, lease_ends] {
+    if (const auto found = waiting_.find(owner); found != waiting_.end()) found->second->first_in_line(lease_ends);
+  }));
 }
 
 void MemoryBackend::freed(std::uint64_t watch) {
-  const auto found = watches_.find(watch);
-  if (found == watches_.end()) return;  // it ended while the news were under way
-  const auto changed = found->second;   // the call may end the watch
-  changed();
+  executor_.post(lifetime_.guard([this, watch] {
+    const auto found = watches_.find(watch);
+    if (found == watches_.end()) return;  // it ended while the news were under way
+    const auto changed = found->second;   // the call may end the watch
+    changed();
+  }));
 }
 
 // --- Factory ---------------------------------------------------------------------------------------------------------

@@ -11,24 +11,24 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
-#include "backends/memory/cleanups.hpp"
-#include "backends/memory/connection.hpp"
 #include "backends/memory/memory_store.hpp"
 #include "backends/memory/queue_contention.hpp"
+#include "backends/memory/session.hpp"
 
 namespace dlock::memory {
 
 enum class Strategy { queue, watch, poll };
 
-class MemoryBackend final : public TryBackend, private Connection::Inbox {
+class MemoryBackend final : public TryBackend, private Session {
  public:
   MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store, Strategy strategy);
+  ~MemoryBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Backend> another(BackendHost& host) const override;
@@ -46,25 +46,28 @@ class MemoryBackend final : public TryBackend, private Connection::Inbox {
   void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void diagnose(Handler<std::vector<Finding>> done) override;
-  void close(std::function<void()> done) override;
 
  private:
   class StoreWatch;
-  class Trying;
 
+  [[nodiscard]] const Clock& clock() const noexcept { return executor_.clock(); }
+  [[nodiscard]] Session& session() noexcept { return *this; }
+  void hide_waiters(LockInfo& info) const;
+
+  // --- Session: each becomes a task ---
   void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
                TimePoint since) override;
   void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
   void freed(std::uint64_t watch) override;
 
+  Executor& executor_;
   const BackendConfig config_;
+  const std::shared_ptr<MemoryStore> store_;
   const Strategy strategy_;
   const std::chrono::nanoseconds mark_;  // how long that of a waiting writer lasts: a few tries
   std::unordered_map<std::uint64_t, std::function<void()>> watches_;
-  std::unordered_set<OwnerId> trying_;  // owners of acquires in progress that may send messages
-  Connection connection_;
-  Cleanups cleanups_;
-  QueueClient queue_;
+  QueueContention::Waiting waiting_;
+  Lifetime lifetime_;
 };
 
 // memory://[name][?strategy=queue|watch|poll]

@@ -21,7 +21,6 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/memory/lock_table.hpp"
-#include "backends/memory/memory_faults.hpp"
 #include "backends/memory/session.hpp"
 #include "util/mutex.hpp"
 
@@ -80,9 +79,8 @@ class MemoryStore {
 
   // --- For tests ----------------------------------------------------------------------------------------------------
 
-  [[nodiscard]] Faults& faults() noexcept { return faults_; }
   // What would happen if the process of these clients died and the store knew at once: all that they hold, wait for and
-  // watch is gone, and nothing that they send arrives any more.
+  // watch is gone.
   void kill_sessions(const std::string& holder, const Clock& clock);
   // How many owners hold this lock or wait for it.
   [[nodiscard]] std::size_t residue(const std::string& name, const Clock& clock, LockKind kind = LockKind::lock) {
@@ -102,7 +100,6 @@ class MemoryStore {
     for (std::size_t i = 0; i < tables; ++i) f(tables_[static_cast<std::size_t>(kind) * tables + i]);
   }
 
-  Faults faults_;
   std::deque<LockTable> tables_;
   std::atomic<std::uint64_t> last_watch_{0};
   util::Mutex sessions_mutex_;  // before those of the tables

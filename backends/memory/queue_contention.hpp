@@ -1,67 +1,53 @@
 // Waiting in the store's queue: an example of a backend that implements Contention itself.
 #pragma once
 
-#include <chrono>
 #include <memory>
-#include <string>
 #include <unordered_map>
 
 #include <dlock/spi/backend.hpp>
-#include <dlock/spi/backoff.hpp>
 #include <dlock/spi/executor.hpp>
 
-#include "backends/memory/cleanups.hpp"
-#include "backends/memory/connection.hpp"
+#include "backends/memory/memory_store.hpp"
+#include "backends/memory/session.hpp"
 
 namespace dlock::memory {
 
-class QueueContention;
-
-// The client's side of the queue: finds the contention that an answer or notice is for. In tasks only.
-class QueueClient {
- public:
-  QueueClient(Connection& connection, Cleanups& cleanups) noexcept : connection_(connection), cleanups_(cleanups) {}
-
-  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
-
-  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
-  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends);
-
- private:
-  friend class QueueContention;
-  [[nodiscard]] QueueContention* find(const OwnerId& owner) const;
-
-  Connection& connection_;
-  Cleanups& cleanups_;
-  std::unordered_map<OwnerId, QueueContention*> waiting_;
-};
-
-// Asks to be queued, then waits until the lock is handed over. Asking again does no harm, so it is done whenever that
-// may help: by the first in line when the current lease ends (the store does not notice that by itself), after a
-// request that failed or was not answered, and now and then in case news were lost.
+// Enters the queue, and waits until the lock is handed over. The store notices the end of a lease only when asked, so
+// the first in line asks again when the current lease ends; asking again does no harm. In tasks only.
 class QueueContention final : public Contention {
  public:
-  QueueContention(QueueClient& client, const LockRequest& request, GrantSink& sink);
+  // The contentions of a client that stand in queues, by their owners.
+  using Waiting = std::unordered_map<OwnerId, QueueContention*>;
+
+  QueueContention(Executor& executor, MemoryStore& store, Session& session, Waiting& waiting,
+                  const LockRequest& request, GrantSink& sink)
+      : executor_(executor),
+        store_(store),
+        session_(session),
+        waiting_(waiting),
+        request_(request),
+        sink_(sink),
+        timer_(executor) {}
   ~QueueContention() override;
 
   void ask();
-  void answered(TimePoint sent, Result<MemoryStore::Answer> answer);
+  // The store has handed the lock over; the lease counts from `since`.
   void granted(FencingToken token, TimePoint since);
-  void first_in_line(TimePoint lease_ends);
+  // The store's first in line asks when the lease ends.
+  void first_in_line(TimePoint lease_ends) { ask_at(lease_ends); }
 
  private:
-  void ask_again_at(TimePoint at);
-  [[nodiscard]] TimePoint lost_news_check();
+  void ask_at(TimePoint at) {
+    timer_.arm(at, [this] { ask(); });
+  }
 
-  QueueClient& client_;
+  Executor& executor_;
+  MemoryStore& store_;
+  Session& session_;
+  Waiting& waiting_;
   const LockRequest request_;
   GrantSink& sink_;
-  bool granted_ = false;     // reported; the lock is the core's business now
-  bool queued_ = false;      // the store may know of us
-  bool expects_ = false;     // news, or answers to requests that went as messages, may yet come
-  bool unanswered_ = false;  // a request that we gave up on may yet arrive
-  int under_way_ = 0;        // requests that we still expect an answer to
-  Backoff backoff_{std::chrono::seconds(1)};
+  bool queued_ = false;
   Timer timer_;
 };
 

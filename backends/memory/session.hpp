@@ -27,8 +27,8 @@ class Session {
   virtual void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
   // The lock that is watched under this number became free.
   virtual void freed(std::uint64_t watch) = 0;
-  // The session was killed: nothing that this client sends counts any more.
-  virtual void killed() = 0;
+  // The store has forgotten what this client held, waited for and watched.
+  virtual void killed() {}
 
  protected:
   ~Session() = default;

@@ -126,6 +126,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
         if (!answer.ok()) {
           // A reply that makes no sense says nothing about what was done; such a try is not repeated.
           if (answer.failure().code == errc::protocol) abandon(request);
+          if (answer.failure().code == errc::ambiguous) releases_.in_doubt(request.owner);
           return done({.status = Status::failed, .failure = answer.failure()});
         }
         const AcquireAnswer& said = answer.value();
@@ -153,7 +154,7 @@ void RedisBackend::renew(const Grant& grant, RenewHandler done) {
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
   servers_.done_with(grant.owner);
-  releases_.of(grant.kind).release(grant, std::move(done));
+  releases_.release(grant, std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------

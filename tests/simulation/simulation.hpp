@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/simulation/mutation.hpp"
 #include "tests/simulation/network.hpp"
 #include "tests/simulation/plan.hpp"
 #include "tests/simulation/service.hpp"

@@ -122,7 +122,7 @@ void Worker::lost(std::uint64_t attempt) {
   Event event = of_acquire(attempt);
   event.kind = Kind::lost;
   const auto tell = [this, event = std::move(event)] { process_.note(event); };
-  if (process_.mutation() == Mutation::late_loss) return process_.later(1s, tell);
+  if (process_.mutation() == Mutation::late_signal) return process_.later(1s, tell);
   tell();
 }
 

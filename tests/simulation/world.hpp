@@ -10,13 +10,14 @@
 
 #include "engine/timer_queue.hpp"
 #include "tests/simulation/clocks.hpp"
-#include "tests/simulation/mutation.hpp"
+#include "tests/support/mutants/mutation.hpp"
 #include "torture/checker/checker.hpp"
 #include "torture/dice.hpp"
 #include "torture/history/event.hpp"
 
 namespace dlock::simulation {
 
+using mutants::Mutation;
 using torture::Dice;
 using torture::Event;
 using torture::Kind;

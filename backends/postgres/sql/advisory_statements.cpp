@@ -184,7 +184,10 @@ Fillings key_fillings(KeySpace space, const std::string& parameter) {
 class Builder {
  public:
   Builder(std::string_view schema, Durability durability, KeySpace space, LockKind kind, Mode mode)
-      : fillings_{{"fence", qualified(schema, table_of("fence", kind))}}, space_(space) {
+      : fillings_{{"fence", qualified(schema, table_of("fence", kind))}},
+        space_(space),
+        table_(table_of("fence", kind) + "."),
+        ending_(mode == Mode::shared ? "_shared" : "") {
     const Fillings common = common_fillings(schema, durability);
     fillings_.insert(fillings_.end(), common.begin(), common.end());
     const bool may_be_shared = kind == LockKind::read_write;
@@ -203,17 +206,19 @@ class Builder {
   }
 
   // With the key where `key` says.
-  [[nodiscard]] Statement statement(std::string_view text, const std::string& key = "$1") const {
-    return {fill(text, with(key_fillings(space_, key)))};
+  [[nodiscard]] Statement statement(std::string_view text, const std::string& word,
+                                    const std::string& key = "$1") const {
+    return {fill(text, with(key_fillings(space_, key))), table_ + word + ending_};
   }
-  [[nodiscard]] Statement tried(const std::string& function, const std::string& end) const {
-    return lock(fill(trying, with_key({{"function", function}})), "a.ok", end, more_);
+  [[nodiscard]] Statement tried(const std::string& function, const std::string& end, const std::string& word) const {
+    return lock(fill(trying, with_key({{"function", function}})), "a.ok", end, word, more_);
   }
   [[nodiscard]] Statement joined(const std::string& end) const {
-    return lock(fill(joining, with_key({})), "a.ok", end, more_);
+    return lock(fill(joining, with_key({})), "a.ok", end, "join", more_);
   }
-  [[nodiscard]] Statement waited(std::string_view how, std::string_view granted, const std::string& end) const {
-    return lock(fill(how, with_key({})), fill(granted, fillings_), end);
+  [[nodiscard]] Statement waited(std::string_view how, std::string_view granted, const std::string& end,
+                                 const std::string& word) const {
+    return lock(fill(how, with_key({})), fill(granted, fillings_), end, word);
   }
   [[nodiscard]] const std::string& commit() const noexcept { return commit_; }
 
@@ -229,12 +234,15 @@ class Builder {
     return all;
   }
   [[nodiscard]] Statement lock(const std::string& a, const std::string& granted, const std::string& end,
-                               const std::string& more = {}) const {
-    return {fill(fenced, with_key({{"a", a}, {"granted", granted}, {"end", end}, {"more", more}}))};
+                               const std::string& word, const std::string& more = {}) const {
+    return {fill(fenced, with_key({{"a", a}, {"granted", granted}, {"end", end}, {"more", more}})),
+            table_ + word + ending_};
   }
 
   Fillings fillings_;
   KeySpace space_;
+  std::string table_;   // of the words
+  std::string ending_;  // of the words for a mode
   std::string commit_;
   std::string more_;  // tokens than one
 };
@@ -246,21 +254,22 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
   const Builder build(schema, durability, space, kind, mode);
   const std::string ending = mode == Mode::shared ? "_shared" : "";
   return {
-      .try_lock = build.tried("pg_try_advisory_lock" + ending, build.commit()),
+      .try_lock = build.tried("pg_try_advisory_lock" + ending, build.commit(), "try_lock"),
       .join = build.joined(build.commit()),
-      .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit()),
-      .try_many = build.statement(try_many, "q.key"),
-      .proof = build.statement(proof),
-      .unlock = build.statement(unlock),
-      .unlock_many = build.statement(unlock_many, "q.key"),
+      .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit(), "lock_slice"),
+      .try_many = build.statement(try_many, "try_many", "q.key"),
+      .proof = build.statement(proof, "proof"),
+      .unlock = build.statement(unlock, "unlock"),
+      .unlock_many = build.statement(unlock_many, "unlock_many", "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.
-      .try_in_transaction = build.tried("pg_try_advisory_xact_lock", ""),
-      .lock_in_transaction = build.waited(waiting_in_transaction, "a.ok {=} ''", fill(restore, {})),
-      .inspect = build.statement(inspect),
-      .inspect_without_tables = build.statement(inspect_without_tables),
-      .list = build.statement(list),
-      .break_lock = build.statement(break_lock),
-      .forget = build.statement(forget),
+      .try_in_transaction = build.tried("pg_try_advisory_xact_lock", "", "try_in_transaction"),
+      .lock_in_transaction =
+          build.waited(waiting_in_transaction, "a.ok {=} ''", fill(restore, {}), "lock_in_transaction"),
+      .inspect = build.statement(inspect, "inspect"),
+      .inspect_without_tables = build.statement(inspect_without_tables, "inspect_without_tables"),
+      .list = build.statement(list, "list"),
+      .break_lock = build.statement(break_lock, "break_lock"),
+      .forget = build.statement(forget, "forget"),
   };
 }
 

@@ -25,7 +25,8 @@ struct Options;
 // A statement that is used again and again: prepared at its first use on a connection, except behind a pooler. Its
 // address is its identity; it outlives the connections.
 struct Statement {
-  std::string sql;  // one statement, with $1, $2, ... and casts where their types are not obvious
+  std::string sql;        // one statement, with $1, $2, ... and casts where their types are not obvious
+  std::string word = {};  // its name, with that of its table where it has one: "lease.acquire", "begin"
 };
 
 // As text. No value: NULL. A text with a zero byte in it is refused without being sent.

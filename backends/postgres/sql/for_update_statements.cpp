@@ -139,45 +139,45 @@ constexpr std::string_view forget = R"sql(
 }  // namespace
 
 Statement limit_of_wait() {
-  return {fill(limit_in_transaction, {})};
+  return {fill(limit_in_transaction, {}), "limit_of_wait"};
 }
 
 Statement waits_for_snapshots() {
-  return {fill(waits_for_others, {})};
+  return {fill(waits_for_others, {}), "waits_for_snapshots"};
 }
 
 ForUpdateStatements for_update_statements(std::string_view schema, Durability durability) {
   const Fillings common = common_fillings(schema, durability);
-  const auto statement = [&](std::string_view text) { return Statement{fill(text, common)}; };
-  const auto locking = [&](const std::string& how) {
+  const auto statement = [&](std::string_view text, const char* word) { return Statement{fill(text, common), word}; };
+  const auto locking = [&](const std::string& how, const char* word) {
     Fillings fillings = common;
     fillings.emplace_back("how", how);
-    return Statement{fill(lock, fillings)};
+    return Statement{fill(lock, fillings), word};
   };
   // Whether a transaction of the caller's waits for the disk is the caller's business.
-  const auto callers = [&](std::string_view text, const std::string& timeout) {
+  const auto callers = [&](std::string_view text, const std::string& timeout, const char* word) {
     Fillings fillings = common_fillings(schema, std::nullopt);
     fillings.emplace_back("fenced", fill(fenced, fillings));
     fillings.emplace_back("with_timeout", fill(with_timeout, {{"timeout", timeout + "::pg_catalog.text"}}));
-    return Statement{fill(text, fillings)};
+    return Statement{fill(text, fillings), word};
   };
   const std::string looking(look);
   return {
-      .ensure = statement(ensure),
-      .begin = {"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
-      .set_patience = statement(set_patience),
-      .try_lock = locking(" NOWAIT"),
-      .lock = locking(""),
-      .heartbeat = {heartbeat_sql},
-      .commit = {"COMMIT"},
-      .rollback = {"ROLLBACK"},
-      .try_in_transaction = callers(try_in_transaction, ""),
-      .lock_in_transaction = callers(lock_in_transaction, "$3"),
-      .ensure_in_transaction = callers(ensure_in_transaction, "$2"),
-      .inspect = statement(looking + "WHERE r.name {=} $1::{text}"),
-      .list = statement(looking + "ORDER BY r.name LIMIT $1::{int8}"),
-      .break_lock = statement(break_lock),
-      .forget = statement(forget),
+      .ensure = statement(ensure, "row_lock.ensure"),
+      .begin = {"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "begin"},
+      .set_patience = statement(set_patience, "set_patience"),
+      .try_lock = locking(" NOWAIT", "row_lock.try_lock"),
+      .lock = locking("", "row_lock.lock"),
+      .heartbeat = {heartbeat_sql, "heartbeat"},
+      .commit = {"COMMIT", "commit"},
+      .rollback = {"ROLLBACK", "rollback"},
+      .try_in_transaction = callers(try_in_transaction, "", "row_lock.try_in_transaction"),
+      .lock_in_transaction = callers(lock_in_transaction, "$3", "row_lock.lock_in_transaction"),
+      .ensure_in_transaction = callers(ensure_in_transaction, "$2", "row_lock.ensure_in_transaction"),
+      .inspect = statement(looking + "WHERE r.name {=} $1::{text}", "row_lock.inspect"),
+      .list = statement(looking + "ORDER BY r.name LIMIT $1::{int8}", "row_lock.list"),
+      .break_lock = statement(break_lock, "row_lock.break_lock"),
+      .forget = statement(forget, "row_lock.forget"),
   };
 }
 

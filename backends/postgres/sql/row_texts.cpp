@@ -92,27 +92,30 @@ RowStatements row_statements(const RowTexts& texts, std::string_view schema, Dur
   const std::string announcement_l = announced("l.");
   fillings.emplace_back("announce", announcement);
   fillings.emplace_back("announce_l", announcement_l);
-  const auto statement = [&](std::string_view text) { return Statement{fill(text, fillings)}; };
-  const auto notifying = [&](std::string_view text, const std::string& channel) {
+  const auto word = [start = table_of(texts.table, kind) + "."](const char* of) { return start + of; };
+  const auto statement = [&](std::string_view text, const char* of) {
+    return Statement{fill(text, fillings), word(of)};
+  };
+  const auto notifying = [&](std::string_view text, const std::string& channel, const char* of) {
     Fillings all = fillings;
     all.emplace_back("channel", channel);
     all.emplace_back("notify", fill(notify, all));
-    return Statement{fill(text, all)};
+    return Statement{fill(text, all), word(of)};
   };
   const std::string look(texts.look);
   return {
-      .change = statement(texts.change),
-      .acquire = statement(texts.acquire),
-      .acquire_many = statement(texts.acquire_many),
-      .renew_many = statement(texts.renew_many),
-      .release = notifying(texts.release, "$4"),
-      .release_many = notifying(texts.release_many, "$4"),
-      .mark_many = statement(mark_many),
-      .leave_many = statement(leave_many),
-      .inspect = statement(look + "WHERE name {=} $1::{text}"),
-      .list = statement(look + "ORDER BY name LIMIT $1::{int8}"),
-      .break_lock = notifying(texts.break_lock, "$2"),
-      .forget = statement(texts.forget),
+      .change = statement(texts.change, "change"),
+      .acquire = statement(texts.acquire, "acquire"),
+      .acquire_many = statement(texts.acquire_many, "acquire_many"),
+      .renew_many = statement(texts.renew_many, "renew_many"),
+      .release = notifying(texts.release, "$4", "release"),
+      .release_many = notifying(texts.release_many, "$4", "release_many"),
+      .mark_many = statement(mark_many, "mark_many"),
+      .leave_many = statement(leave_many, "leave_many"),
+      .inspect = statement(look + "WHERE name {=} $1::{text}", "inspect"),
+      .list = statement(look + "ORDER BY name LIMIT $1::{int8}", "list"),
+      .break_lock = notifying(texts.break_lock, "$2", "break_lock"),
+      .forget = statement(texts.forget, "forget"),
   };
 }
 

@@ -211,10 +211,10 @@ std::vector<std::string> end_of_creation(std::string_view schema) {
 SchemaStatements schema_statements(std::string_view schema) {
   const Fillings fillings = {{"names", names_of_tables()}};
   return {
-      .version = {"SELECT version FROM " + qualified(schema, "meta")},
-      .rights = {fill(rights, {})},
-      .tables = {fill(tables, fillings)},
-      .health = {fill(health, fillings)},
+      .version = {"SELECT version FROM " + qualified(schema, "meta"), "version"},
+      .rights = {fill(rights, {}), "rights"},
+      .tables = {fill(tables, fillings), "tables"},
+      .health = {fill(health, fillings), "health"},
   };
 }
 

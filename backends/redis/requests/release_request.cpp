@@ -103,4 +103,18 @@ Releases::Ask release_requests(Servers& servers, LockKind kind, std::string clie
   };
 }
 
+void ReleasesOfKinds::in_doubt(const OwnerId& owner) {
+  const TimePoint now = executor_.now();
+  (void)std::erase_if(in_doubt_, [now](const auto& each) { return each.second <= now; });
+  in_doubt_[owner] = saturating_add(now, alive_for);
+}
+
+void ReleasesOfKinds::release(const Grant& grant, Backend::ReleaseHandler done) {
+  if (in_doubt_.erase(grant.owner) == 0) return of(grant.kind).release(grant, std::move(done));
+  of(grant.kind).release(grant, [this, grant, done = std::move(done)](ReleaseOutcome outcome) {
+    of(grant.kind).abandon(grant.name, grant.owner, grant.lease, true);
+    done(std::move(outcome));
+  });
+}
+
 }  // namespace dlock::redis

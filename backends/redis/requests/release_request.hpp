@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <unordered_map>
 
 #include <dlock/spi/releases.hpp>
 
@@ -33,13 +34,18 @@ class ReleasesOfKinds {
   template <class AskOf>
   ReleasesOfKinds(Executor& executor, std::chrono::nanoseconds response_timeout, std::chrono::nanoseconds patience,
                   AskOf&& ask_of)
-      : all_{{{executor, response_timeout, patience, ask_of(LockKind::lock)},
+      : executor_(executor),
+        all_{{{executor, response_timeout, patience, ask_of(LockKind::lock)},
               {executor, response_timeout, patience, ask_of(LockKind::read_write)},
               {executor, response_timeout, patience, ask_of(LockKind::semaphore)},
               {executor, response_timeout, patience, ask_of(LockKind::election)}}} {}
 
   [[nodiscard]] Releases& of(LockKind kind) { return all_.at(static_cast<std::size_t>(kind)); }
+  // An acquire of this owner went unanswered, and may yet be carried out, even after its release.
+  void in_doubt(const OwnerId& owner);
+  void release(const Grant& grant, Backend::ReleaseHandler done);
   void abandon(const LockRequest& request, bool stragglers) {
+    in_doubt_.erase(request.owner);
     of(request.kind).abandon(request.name, request.owner, request.lease, stragglers);
   }
   void heard_of(const OwnerId& owner) {
@@ -60,7 +66,9 @@ class ReleasesOfKinds {
     all_[first].finish([this, first, done = std::move(done)] { finish_from(first + 1, done); });
   }
 
+  Executor& executor_;
   std::array<Releases, 4> all_;
+  std::unordered_map<OwnerId, TimePoint> in_doubt_;  // and until when
 };
 
 }  // namespace dlock::redis

@@ -151,6 +151,7 @@ void QueueContention::follow(QueueMachine::Step step, const Failure& why, const 
     case Report::none:
       return;
     case Report::granted: {
+      if (machine_.unanswered()) client_.releases_.in_doubt(request_.owner);
       const TimePoint valid_until = lease_valid_until(sent, request_.lease);
       return sink_.granted(
           {request_.name, request_.owner, answer.token, valid_until, request_.lease, request_.kind, request_.mode});

@@ -21,7 +21,6 @@ QueueMachine::Step QueueMachine::ask() {
 }
 
 QueueMachine::Step QueueMachine::answered(const AcquireAnswer& answer, bool heard, TimePoint now) {
-  unanswered_ = false;
   if (answer.granted) {
     state_ = State::done;
     return {.report = Report::granted};

@@ -45,7 +45,7 @@ class QueueMachine {
   [[nodiscard]] bool asking() const noexcept { return state_ == State::asking; }
   // The server may have us in its queue, or even hold the lock for us.
   [[nodiscard]] bool maybe_known() const noexcept { return maybe_known_; }
-  // A question went unanswered, and no later answer has told what became of it.
+  // A question went unanswered, and may yet be carried out, even after later ones.
   [[nodiscard]] bool unanswered() const noexcept { return unanswered_; }
 
  private:

@@ -47,7 +47,7 @@ test::EtcdCluster& servers_of(EtcdSetup setup) {
       return cluster;
     }
     case EtcdSetup::login: {
-      static test::EtcdCluster with_users({.user = test::EtcdUser{}}, 1);
+      static test::EtcdCluster with_users({.user = test::EtcdUser{}, .options = {"--bcrypt-cost=4"}}, 1);
       return with_users;
     }
     case EtcdSetup::tls: {

@@ -3,13 +3,19 @@
 #include <atomic>
 #include <utility>
 
-#include "backends/memory/memory_faults.hpp"
+#include "tests/support/messages/message_backend.hpp"
+#include "tests/support/mutants/mutant_backend.hpp"
 
 namespace dlock::conformance {
 
 namespace {
 
 constexpr std::string_view disturbed_label = "disturbed-";
+
+std::string name_of(memory::Strategy strategy) {
+  using enum memory::Strategy;
+  return strategy == queue ? "queue" : strategy == watch ? "watch" : "poll";
+}
 
 std::string unique_place() {
   static std::atomic<int> count{0};
@@ -19,13 +25,13 @@ std::string unique_place() {
 }  // namespace
 
 // What happens on the way between the disturbed clients and the store.
-class MemoryFixture::Disturbance final : public memory::FaultInjector {
+class MemoryFixture::Disturbance final : public messages::FaultInjector {
  public:
   enum class Mode { none, stalled, delayed, cut };
 
-  [[nodiscard]] memory::Delivery plan(const memory::Message& message) override {
-    using Fate = memory::Delivery::Fate;
-    using memory::Operation;
+  [[nodiscard]] messages::Delivery plan(const messages::Message& message) override {
+    using Fate = messages::Delivery::Fate;
+    using messages::Operation;
     const bool request = message.operation != Operation::notice;
     if (request) requests_.fetch_add(1);
     if (message.holder.find(":" + std::string(disturbed_label)) == std::string::npos) return {};
@@ -60,12 +66,26 @@ class MemoryFixture::Disturbance final : public memory::FaultInjector {
   std::atomic<std::uint64_t> requests_{0};
 };
 
-MemoryFixture::MemoryFixture(std::string_view strategy, BackendFactory backend)
+MemoryFixture::MemoryFixture(memory::Strategy strategy)
     : place_(unique_place()),
-      url_("memory://" + place_ + "?strategy=" + std::string(strategy)),
-      backend_(std::move(backend)),
+      url_("memory://" + place_ + "?strategy=" + name_of(strategy)),
       store_(memory::MemoryStore::named(place_)),
-      disturbance_(std::make_shared<Disturbance>()) {}
+      backend_(memory::make_memory_backend) {}
+
+MemoryFixture::MemoryFixture(memory::Strategy strategy, mutants::Mutation mutation)
+    : place_(unique_place()),
+      url_("memory://" + place_),
+      store_(memory::MemoryStore::named(place_)),
+      disturbance_(std::make_shared<Disturbance>()) {
+  const BackendFactory correct = [this, strategy](BackendHost& host, const BackendConfig& config) {
+    return std::make_unique<messages::MessageBackend>(host, config, store_, faults_, strategy);
+  };
+  backend_ = [this, mutation, correct, service = mutants::make_service()](BackendHost& host,
+                                                                          const BackendConfig& config) {
+    return mutants::make_mutant(host, config, mutation, store_, service, correct);
+  };
+  faults_->inject(disturbance_);
+}
 
 MemoryFixture::~MemoryFixture() = default;
 
@@ -86,6 +106,14 @@ std::optional<Missing> MemoryFixture::missing(Feature feature) const {
       return Missing{Missing::Kind::not_applicable, "the locks are for one process"};
     case Feature::restart:
       return Missing{Missing::Kind::not_applicable, "the service lives and dies with the process"};
+    case Feature::kill_session:
+    case Feature::stall:
+    case Feature::delay_answers:
+    case Feature::cut:
+    case Feature::lose_answer:
+    case Feature::requests:
+      if (disturbance_) return std::nullopt;
+      return Missing{Missing::Kind::not_applicable, "calls within the process are always answered, and clients do not die alone"};
     default:
       return std::nullopt;
   }
@@ -110,33 +138,22 @@ void MemoryFixture::kill_session(Client& client) {
 
 void MemoryFixture::stall() {
   disturbance_->set(Disturbance::Mode::stalled);
-  store_->faults().inject(disturbance_);
 }
-
 void MemoryFixture::resume() {
   disturbance_->set(Disturbance::Mode::none);
-  store_->faults().inject(nullptr);
-  store_->faults().resume();
+  faults_->resume();
 }
-
 void MemoryFixture::delay_answers(std::chrono::nanoseconds by) {
   disturbance_->delay_answers(by);
-  store_->faults().inject(disturbance_);
 }
-
 void MemoryFixture::cut() {
   disturbance_->set(Disturbance::Mode::cut);
-  store_->faults().inject(disturbance_);
 }
-
 void MemoryFixture::heal() {
   disturbance_->set(Disturbance::Mode::none);
-  store_->faults().inject(nullptr);
 }
-
 void MemoryFixture::lose_next_answer() {
   disturbance_->lose_next_answer();
-  store_->faults().inject(disturbance_);
 }
 
 std::size_t MemoryFixture::residue(LockKind kind, const std::string& name) {
@@ -144,7 +161,6 @@ std::size_t MemoryFixture::residue(LockKind kind, const std::string& name) {
 }
 
 std::uint64_t MemoryFixture::requests() {
-  store_->faults().inject(disturbance_);  // only messages that pass it are counted
   return disturbance_->requests();
 }
 

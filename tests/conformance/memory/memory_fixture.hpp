@@ -1,4 +1,5 @@
-// The memory backend as a subject of the suite: a store of its own, and all hooks.
+// The memory backend, and clients that exchange messages with its store, as subjects of the suite. Calls within a
+// process are always answered; messages can be disturbed in all ways that the suite knows.
 #pragma once
 
 #include <chrono>
@@ -11,12 +12,16 @@
 
 #include "backends/memory/memory_backend.hpp"
 #include "backends/memory/memory_store.hpp"
+#include "tests/support/messages/faults.hpp"
+#include "tests/support/mutants/mutation.hpp"
 
 namespace dlock::conformance {
 
 class MemoryFixture final : public Fixture {
  public:
-  explicit MemoryFixture(std::string_view strategy, BackendFactory backend = memory::make_memory_backend);
+  explicit MemoryFixture(memory::Strategy strategy);
+  // By messages, and broken if so wanted.
+  MemoryFixture(memory::Strategy strategy, mutants::Mutation mutation);
   ~MemoryFixture() override;
 
   [[nodiscard]] std::string url() const override { return url_; }
@@ -38,11 +43,12 @@ class MemoryFixture final : public Fixture {
   class Disturbance;
   [[nodiscard]] const Clock& service_clock() const;
 
-  std::string place_;
-  std::string url_;
+  const std::string place_;
+  const std::string url_;
+  const std::shared_ptr<memory::MemoryStore> store_;
+  const std::shared_ptr<Disturbance> disturbance_;  // of messages
+  const std::shared_ptr<messages::Faults> faults_ = std::make_shared<messages::Faults>();
   BackendFactory backend_;
-  std::shared_ptr<memory::MemoryStore> store_;
-  std::shared_ptr<Disturbance> disturbance_;
   std::shared_ptr<ManualClock> clock_;
   std::shared_ptr<Clock> real_clock_ = boottime_clock();
   int clients_ = 0;

@@ -12,7 +12,7 @@
 #include <dlock/conformance/suite.hpp>
 
 #include "memory/memory_fixture.hpp"
-#include "mutants/mutant_backend.hpp"
+#include "tests/support/mutants/mutation.hpp"
 
 namespace {
 
@@ -34,6 +34,8 @@ void add_listed(std::string_view list) {
 
 int main(int argc, char** argv) {
   namespace conformance = dlock::conformance;
+  namespace memory = dlock::memory;
+  namespace mutants = dlock::mutants;
   constexpr std::string_view option = "--mutation=";
   constexpr std::string_view sharing_option = "--sharing-mutation=";
   constexpr std::string_view list_option = "--untested=";
@@ -42,13 +44,13 @@ int main(int argc, char** argv) {
     argv[1] = argv[0];
     return conformance::run(argc - 1, argv + 1);
   }
-  auto mutation = conformance::Mutation::none;
+  auto mutation = mutants::Mutation::none;
   std::vector<dlock::LockKind> kinds{dlock::LockKind::lock};
   const std::string_view first = argc > 1 ? argv[1] : "";
   const bool sharing = first.starts_with(sharing_option);
   if (sharing) kinds = {dlock::LockKind::read_write, dlock::LockKind::semaphore};
   if (sharing || first.starts_with(option)) {
-    const auto wanted = conformance::parse_mutation(first.substr(first.find('=') + 1));
+    const auto wanted = mutants::parse_mutation(first.substr(first.find('=') + 1));
     if (!wanted) {
       std::cerr << "unknown mutation: " << argv[1] << '\n';
       return 2;
@@ -58,12 +60,9 @@ int main(int argc, char** argv) {
     --argc;
     ++argv;
   }
-  conformance::add_subject({.name = "mutant",
-                            .make =
-                                [mutation] {
-                                  return std::make_unique<conformance::MemoryFixture>(
-                                      "queue", conformance::mutant_backend(mutation));
-                                },
-                            .kinds = std::move(kinds)});
+  conformance::add_subject(
+      {.name = "mutant",
+       .make = [mutation] { return std::make_unique<conformance::MemoryFixture>(memory::Strategy::queue, mutation); },
+       .kinds = std::move(kinds)});
   return conformance::run(argc, argv);
 }

@@ -110,6 +110,7 @@ std::unique_ptr<Service> start(const std::string& tls_names) {
 
 const ServiceKind& service_kind() {
   static const ServiceKind kind{
+      .name = "etcd",
       .strategies = {"queue"},
       .start = start,
       .parameters = [](const std::string& /*strategy*/) { return "names=escaped"; },  // there is but one

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "default_strategy.hpp"
 #include "integration_test.hpp"
-#include "strategy_turn.hpp"
 #include "tests/support/hostile_server.hpp"
 #include "tests/support/throwaway_certificate.hpp"
 #include "torture/rig/sanitizers.hpp"
@@ -65,6 +65,7 @@ class Service {
 };
 
 struct ServiceKind {
+  std::string name;
   std::vector<std::string> strategies;
   // Strategies that differ in little from one of those. A sanitizer would see the same once more.
   std::vector<std::string> variants = {};
@@ -101,7 +102,7 @@ const ServiceKind& service_kind();
 inline std::vector<std::string> tested_strategies() {
   std::vector<std::string> all = service_kind().strategies;
   if (!rig::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
-  return those_in_turn(all);
+  return wanted_strategies(service_kind().name, std::move(all));
 }
 
 // For every strategy. The tests of a process share a server, until one fails.

@@ -66,6 +66,7 @@ class PostgresService final : public Service {
 
 const ServiceKind& service_kind() {
   static const ServiceKind kind{
+      .name = "postgres",
       .strategies = {"table", "for-update", "advisory"},
       .variants = {"optimistic"},
       .start = [](const std::string& tls_names) { return std::make_unique<PostgresService>(tls_names); },

@@ -12,16 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include <libpq-fe.h>
-
 #include <dlock/dlock.hpp>
 
-#include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/statements.hpp"
+#include "backends/postgres/options.hpp"
 #include "event_log.hpp"
-#include "held_lock.hpp"
 #include "integration_test.hpp"
-#include "live_services.hpp"
 #include "postgres/shared_server.hpp"
 #include "strategies.hpp"
 #include "suite/wait.hpp"
@@ -237,69 +232,6 @@ TEST_P(PostgresRowsTest, AReleaseThatNobodyWaitsForNotifiesNobody) {
 }
 
 // --- Rows that somebody else has locked ------------------------------------------------------------------------------
-
-// A release names the client that has waited longest, and the next release the next one.
-TEST_P(PostgresRowsTest, ARowKnowsTheOrderOfThoseWhoWait) {
-  LiveServices services(server.url(strategy()));
-  ASSERT_FALSE(services.set_up());
-  const auto use = GetParam() == Strategy::table ? postgres::table_statements("dlock", postgres::Durability::sync)
-                                                 : postgres::optimistic_statements("dlock", postgres::Durability::sync);
-  const auto mark = [&](const std::string& who) {
-    const auto answer = services.run(use.mark_many, {"{x}", "60000", "30000", who});
-    EXPECT_TRUE(answer->results().at(0).flag(0, 1));
-  };
-  PostgresConnection listener(server.admin_conninfo());
-  listener.run("LISTEN " + postgres::quote_identifier(postgres::channel_of("dlock")));
-  const auto heard = [&] {
-    listener.run("SELECT 1");
-    const std::unique_ptr<PGnotify, void (*)(void*)> notification(PQnotifies(listener.handle()), PQfreemem);
-    return std::string(notification ? notification->extra : "nothing");
-  };
-  const auto expect_named = [&](const std::string& next) {
-    HeldLock lock(server.url(), GetParam(), "x", "owner-1");
-    ASSERT_TRUE(lock.taken()) << lock.failure();
-    if (next == "a") {
-      mark("a");
-      mark("b");
-      mark("a");
-    } else if (next == "c") {
-      server.run("UPDATE " + table() + " SET waiting_until = '-infinity', waiters = '{gone}'");
-      mark("c");
-    }
-    EXPECT_TRUE(lock.release());
-    EXPECT_EQ(heard(), next.empty() ? "x" : next + "\tx");
-  };
-  expect_named("a");
-  expect_named("b");
-  expect_named("");
-  expect_named("c");  // whoever was there when the last mark ran out waits no longer
-}
-
-// --- Many names at once ----------------------------------------------------------------------------------------------
-
-TEST_P(PostgresRowsTest, OfManyNamesAskedForAtOnceEachHasItsAnswer) {
-  LiveServices services(server.url(strategy()));
-  ASSERT_FALSE(services.set_up());
-  const auto use = GetParam() == Strategy::table ? postgres::table_statements("dlock", postgres::Durability::sync)
-                                                 : postgres::optimistic_statements("dlock", postgres::Durability::sync);
-  EXPECT_TRUE(HeldLock(server.url(), GetParam(), "was held", "before").release());
-  const HeldLock held(server.url(), GetParam(), "is held", "other");
-  std::vector<postgres::Parameter> params = {R"({"was held","is held","new"})", "{a,b,c}", "{me,me,me}",
-                                             "{60000,60000,60000}"};
-  if (optimistic()) params.insert(params.end(), {R"({"","",""})", "{0,0,0}"});
-  const auto answer = services.run(use.acquire_many, std::move(params));
-  ASSERT_EQ(answer->outcome().problem, postgres::Problem::none) << answer->outcome().failure.detail;
-  const postgres::Rows& rows = answer->results().at(0);
-  ASSERT_EQ(rows.size(), 3U);
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const std::string owner = rows.text(row, 0);
-    EXPECT_EQ(rows.number(row, 1).has_value(), owner != "b") << owner;
-    if (owner != "b") continue;
-    EXPECT_EQ(rows.text(row, 2), optimistic() ? "other" : "");
-    EXPECT_GT(rows.number(row, 4).value_or(0), 20'000) << "how long its lease is, or what is left of it";
-    EXPECT_LE(rows.number(row, 4).value_or(0), 30'000);
-  }
-}
 
 class Renewals final : public Observer {
  public:

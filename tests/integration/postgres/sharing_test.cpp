@@ -28,7 +28,6 @@ using namespace std::chrono_literals;
 using conformance::Event;
 
 constexpr int release = 0;
-constexpr int renew = 1;
 constexpr int acquire = 2;
 
 // One request of the statement.
@@ -91,41 +90,6 @@ class PostgresSharingTest : public OnSharedServer<> {
 
 // --- The statement ---------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresSharingTest, AllThatIsAskedAtOnceIsWorkedOutTogether) {
-  const auto sql = session();
-  EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "b"}, {"x", "c"}, {"y", "d", acquire, 1, 1}}),
-            (Answers{"yes", "yes", "no", "yes"}));
-  // What is released makes room for what is asked with it, and what is held is had again.
-  EXPECT_EQ(ask(*sql, {{"x", "a", release}, {"x", "b", renew}, {"x", "b"}, {"x", "c"}, {"y", "e", renew}}),
-            (Answers{"yes", "yes", "yes", "yes", "no"}));
-  EXPECT_EQ(ask(*sql, {{"x", "a", release}, {"x", "a", renew}, {"z", "a", release}}), (Answers{"no", "no", "no"}));
-  EXPECT_EQ(ask(*sql, {{"x", "d", acquire, 1, 3}, {"x", "d"}}), (Answers{"2", "no"}));
-  EXPECT_EQ(ask(*sql, {{"x", "b", release}, {"x", "c", release}, {"x", "d", acquire, 1, 3}, {"x", "e"}}),
-            (Answers{"yes", "yes", "yes", "3"}));
-  EXPECT_EQ(server.value("SELECT holders ? 'd' AND permits = 3 FROM dlock.lease_sem WHERE name = 'x'"), "t");
-}
-
-TEST_F(PostgresSharingTest, WhoeverReleasesWhatItAsksForHasNothing) {
-  const auto sql = session();
-  EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "a", release}}), (Answers{"no", "no"}));
-  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease_sem, jsonb_object_keys(holders)"), "0");
-}
-
-TEST_F(PostgresSharingTest, WhoWantsAllEntersAloneAndKeepsOthersOutWhileItWaits) {
-  const auto sql = session();
-  EXPECT_EQ(ask(*sql, {{"x", "a", acquire, 1, 9}, {"x", "w", acquire, 9, 9, 60000}, {"x", "b", acquire, 1, 9}}),
-            (Answers{"yes", "no", "yes"}));
-  EXPECT_EQ(ask(*sql, {{"x", "c", acquire, 1, 9}}), Answers{"no"}) << "it waits";
-  EXPECT_EQ(ask(*sql, {{"x", "v", acquire, 9, 9, 60000}}), Answers{"no"});
-  EXPECT_EQ(server.value("SELECT writer FROM dlock.lease_sem"), "w") << "the mark stays whose it is";
-  EXPECT_EQ(ask(*sql, {{"x", "w", release}}), Answers{"no"}) << "it gives up";
-  EXPECT_EQ(ask(*sql, {{"x", "c", acquire, 1, 9}}), Answers{"yes"});
-  EXPECT_EQ(ask(*sql, {{"x", "a", release}, {"x", "b", release}, {"x", "c", release}}), (Answers{"yes", "yes", "yes"}));
-  EXPECT_EQ(ask(*sql, {{"x", "w", acquire, 9, 9, 60000}, {"x", "a", acquire, 1, 9}, {"x", "v", acquire, 9, 9}}),
-            (Answers{"yes", "no", "no"}));
-  EXPECT_EQ(server.value("SELECT writer IS NULL AND marked_until = '-infinity' FROM dlock.lease_sem"), "t");
-}
-
 TEST_F(PostgresSharingTest, TokensAreAllDifferentAndGrow) {
   const auto sql = session();
   server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 9000000000000000, 1, '{}')");
@@ -133,14 +97,6 @@ TEST_F(PostgresSharingTest, TokensAreAllDifferentAndGrow) {
   EXPECT_EQ(server.value("SELECT token FROM dlock.lease_sem"), "9000000000000002");
   EXPECT_EQ(server.value("SELECT string_agg(value ->> 1, ',' ORDER BY key) FROM dlock.lease_sem, jsonb_each(holders)"),
             "9000000000000001,9000000000000002");
-}
-
-TEST_F(PostgresSharingTest, WhoseTimeIsOverIsOut) {
-  const auto sql = session();
-  EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "b"}}), (Answers{"yes", "yes"}));
-  server.run("UPDATE dlock.lease_sem SET holders = jsonb_set(holders, '{a,0}', '1')");
-  EXPECT_EQ(ask(*sql, {{"x", "a", renew}, {"x", "b", renew}, {"x", "c"}}), (Answers{"no", "yes", "yes"}));
-  EXPECT_EQ(server.value("SELECT holders ? 'a' FROM dlock.lease_sem"), "f");
 }
 
 // What is counted is counted in the version of the row that is changed, after the wait for whoever changed it before.

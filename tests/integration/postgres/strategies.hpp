@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/postgres/options.hpp"
-#include "strategy_turn.hpp"
+#include "default_strategy.hpp"
 #include "torture/rig/sanitizers.hpp"
 
 namespace dlock::test {
@@ -21,7 +22,7 @@ inline constexpr postgres::Strategy all_strategies[] = {postgres::Strategy::tabl
 inline std::vector<postgres::Strategy> tested(std::vector<postgres::Strategy> strategies = {std::begin(all_strategies),
                                                                                             std::end(all_strategies)}) {
   if (rig::sanitized) std::erase(strategies, postgres::Strategy::optimistic);
-  return those_in_turn(strategies);
+  return wanted_strategies("postgres", std::move(strategies));
 }
 
 inline std::string strategy_name(const ::testing::TestParamInfo<postgres::Strategy>& info) {

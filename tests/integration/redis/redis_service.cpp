@@ -79,6 +79,7 @@ std::string repeated(const std::string& text, int times) {
 
 const ServiceKind& service_kind() {
   static const ServiceKind kind{
+      .name = "redis",
       .strategies = {"queue"},
       .variants = {"broadcast", "poll"},
       .start = [](const std::string& tls_names) { return std::make_unique<RedisService>(tls_names); },

@@ -82,6 +82,7 @@ ScriptedServer::Script polite_until_asked(Answer answer) {
 
 const ServiceKind& service_kind() {
   static const ServiceKind kind{
+      .name = "zookeeper",
       .strategies = {"sequential", "ephemeral"},
       .variants = {"sequential-herd"},
       .start = [](const std::string& /*tls_names*/) { return std::make_unique<ZooKeeperService>(); },

@@ -1,24 +1,24 @@
 #include "tests/simulation/memory/memory_service.hpp"
 
+#include <string_view>
 #include <utility>
 
-#include "backends/memory/memory_faults.hpp"
 #include "tests/simulation/memory/memory_backend.hpp"
+#include "tests/support/messages/message_backend.hpp"
 
 namespace dlock::simulation {
+
 using namespace std::chrono_literals;
 
-class MemoryService::Messages final : public memory::FaultInjector {
+class MemoryService::Messages final : public messages::FaultInjector {
  public:
-  explicit Messages(MemoryService& service)
-      : service_(service), latency_(service.dice_.between(50us, service.dice_.chance(20) ? 20ms : 2ms)) {}
+  Messages(MemoryService& service, std::chrono::nanoseconds latency) : service_(service), latency_(latency) {}
 
-  [[nodiscard]] memory::Delivery plan(const memory::Message& message) override {
-    using memory::Delivery;
-    const bool notice = message.operation == memory::Operation::notice;
+  [[nodiscard]] messages::Delivery plan(const messages::Message& message) override {
+    using messages::Delivery;
+    const bool notice = message.operation == messages::Operation::notice;
     const int process = process_of(message.holder);
     if (service_.buried_.contains(process)) return {.fate = Delivery::Fate::lost};
-    if (notice && service_.mutation == Mutation::lost_wake_up) return {.fate = Delivery::Fate::lost};
     if (service_.unreachable_.contains(process)) return {.fate = Delivery::Fate::refused};
     switch (service_.fate ? service_.fate(process, notice ? "notice" : "request") : Fate::answer) {
       case Fate::lose_request:
@@ -46,23 +46,24 @@ class MemoryService::Messages final : public memory::FaultInjector {
   const std::chrono::nanoseconds latency_;  // of a message, in good times
 };
 
-MemoryService::MemoryService(Executor& service_executor, std::uint64_t seed, memory::Strategy way_to_wait,
-                             Mutation broken)
-    : executor(service_executor),
-      strategy(way_to_wait),
-      mutation(broken),
-      dice_(~seed),
-      messages_(std::make_shared<Messages>(*this)),
-      next_way_(service_executor) {
-  store->faults().inject(messages_);
-  // What is to lose messages must have some.
-  if (mutation != Mutation::lost_wake_up && dice_.chance(20)) change_way();
+MemoryService::MemoryService(Executor& executor, std::uint64_t seed, Way way, memory::Strategy strategy,
+                             Mutation mutation)
+    : executor_(executor), way_(way), strategy_(strategy), mutation_(mutation) {
+  Dice dice(~seed);
+  faults_->inject(std::make_shared<Messages>(*this, dice.between(50us, dice.chance(20) ? 20ms : 2ms)));
 }
 
 MemoryService::~MemoryService() = default;
 
 std::unique_ptr<Backend> MemoryService::connect(int /*process*/, BackendHost& host, const BackendConfig& config) {
-  return std::make_unique<SimulatedBackend>(host, config, *this);
+  const BackendFactory correct = [this](BackendHost& inner, const BackendConfig& same) -> std::unique_ptr<Backend> {
+    if (way_ == Way::calls) return std::make_unique<memory::MemoryBackend>(inner, same, store_, strategy_);
+    return std::make_unique<messages::MessageBackend>(inner, same, store_, faults_, strategy_);
+  };
+  return std::make_unique<SimulatedBackend>(
+      host, config, executor_.clock(), [&](BackendHost& inner, const BackendConfig& same) {
+        return mutants::make_mutant(inner, same, mutation_, store_, mutant_, correct);
+      });
 }
 
 void MemoryService::set_reachable(int process, bool reachable) {
@@ -73,38 +74,32 @@ void MemoryService::set_reachable(int process, bool reachable) {
   }
 }
 
-void MemoryService::bury(int process) {
-  buried_.insert(process);
-  if (std::exchange(direct_, false)) store->faults().inject(messages_);
-}
-
 int MemoryService::holder(LockKind kind, const std::string& name) {
-  const LockInfo info = store->inspect(kind, name, executor.clock());
+  const LockInfo info = store_->inspect(kind, name, executor_.clock());
   return info.held ? process_of(info.holder) : 0;
 }
 
-void MemoryService::change_way() {
-  direct_ = !direct_;
-  store->faults().inject(direct_ ? nullptr : messages_);
-  next_way_.arm(executor.now() + dice_.up_to(2s), [this] { change_way(); });
-}
-
-Subject memory_subject(memory::Strategy strategy, Mutation mutation) {
+Subject memory_subject(Way way, memory::Strategy strategy, Mutation mutation) {
   using enum memory::Strategy;
-  return {.name = strategy == queue   ? "queue"
-                  : strategy == watch ? "watch"
-                                      : "poll",
+  const std::string name = strategy == queue ? "queue" : strategy == watch ? "watch" : "poll";
+  return {.name = (way == Way::calls ? "calls_" : "messages_") + name,
           .kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election},
+          .spoils = way == Way::messages,
           // After this no waiter of a queue relies any more on news that were lost: it has asked again.
           .recovery = 10s,
-          .make = [strategy, mutation](Executor& executor, std::uint64_t seed) {
-            return std::make_unique<MemoryService>(executor, seed, strategy, mutation);
+          .make = [way, strategy, mutation](Executor& executor, std::uint64_t seed) {
+            return std::make_unique<MemoryService>(executor, seed, way, strategy, mutation);
           }};
 }
 
 std::vector<Subject> subjects() {
-  using enum memory::Strategy;
-  return {memory_subject(queue), memory_subject(watch), memory_subject(poll)};
+  std::vector<Subject> all;
+  for (const Way way : {Way::messages, Way::calls}) {
+    for (const auto strategy : {memory::Strategy::queue, memory::Strategy::watch, memory::Strategy::poll}) {
+      all.push_back(memory_subject(way, strategy));
+    }
+  }
+  return all;
 }
 
 }  // namespace dlock::simulation

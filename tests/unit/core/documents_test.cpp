@@ -53,6 +53,10 @@ std::set<std::string> names_of_tests(const std::string& backend = {}) {
         names.insert({suite, test, suite + "." + test});
       }
     }
+    if (entry.path().filename() != "script_rules.cpp") continue;  // a table: a test for each row
+    for (const std::string& rule : matches(text, std::regex("\n      \\{\"(\\w+)\", "))) {
+      names.insert({rule, "ScriptRules." + rule});
+    }
   }
   return names;
 }

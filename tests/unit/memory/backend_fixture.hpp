@@ -22,16 +22,8 @@ using namespace std::chrono_literals;
 
 using test::Attempt;
 
-// Decides by a function that the test may change at any time.
-struct ScriptedFaults final : FaultInjector {
-  Delivery plan(const Message& message) override { return script ? script(message) : Delivery{}; }
-  std::function<Delivery(const Message&)> script;
-};
-
 class BackendTest : public testing::Test {
  protected:
-  BackendTest() { store->faults().inject(faults); }
-
   std::unique_ptr<MemoryBackend> make(const std::string& label, Strategy strategy = Strategy::queue) {
     const BackendConfig config{
         .url = {}, .holder = "host:1:" + label, .lease = 30s, .response_timeout = 2s, .connect_timeout = 5s};
@@ -50,37 +42,23 @@ class BackendTest : public testing::Test {
   ReleaseOutcome::Status release(MemoryBackend& backend, const Grant& grant) {
     std::optional<ReleaseOutcome::Status> status;
     backend.release(grant, [&](const ReleaseOutcome& outcome) { status = outcome.status; });
-    if (!status) engine.advance(2s);
     engine.run();
-    EXPECT_TRUE(status) << "no answer within the response timeout";
+    EXPECT_TRUE(status);
     return *status;
   }
 
   RenewOutcome renew(MemoryBackend& backend, const Grant& grant) {
     std::optional<RenewOutcome> answer;
     backend.renew(grant, [&](const RenewOutcome& outcome) { answer = outcome; });
-    if (!answer) engine.advance(2s);
-    EXPECT_TRUE(answer) << "no answer within the response timeout";
+    EXPECT_TRUE(answer);
     return *answer;
   }
 
   std::size_t residue() { return store->residue("lock", engine.clock()); }
 
-  // From now on, every message of this kind is treated so.
-  void disturb(Operation operation, Delivery delivery) {
-    faults->script = [operation, delivery](const Message& message) {
-      return message.operation == operation ? delivery : Delivery{};
-    };
-  }
-  void disturb_everything(Delivery delivery) {
-    faults->script = [delivery](const Message&) { return delivery; };
-  }
-  void heal() { faults->script = nullptr; }
-
   test::ManualEngine engine;
   test::RecordingHost host{engine};
   std::shared_ptr<MemoryStore> store = std::make_shared<MemoryStore>();
-  std::shared_ptr<ScriptedFaults> faults = std::make_shared<ScriptedFaults>();
 };
 
 }  // namespace dlock::memory

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/memory/backend_fixture.hpp"
-#include "tests/unit/support/reports.hpp"
 
 namespace dlock::memory {
 namespace {
@@ -14,10 +13,7 @@ class MemoryBackendTest : public BackendTest {
   std::unique_ptr<MemoryBackend> b = make("b");
 };
 
-// --- Undisturbed -----------------------------------------------------------------------------------------------------
-
-TEST_F(MemoryBackendTest, GrantsInsideTheCallWhenNothingIsDisturbed) {
-  store->faults().inject(nullptr);
+TEST_F(MemoryBackendTest, GrantsAFreeLockInsideTheCall) {
   Attempt attempt;
   const LockRequest request{.name = "lock", .owner = OwnerId(1, 1), .holder = "h", .lease = 30s, .wait = true};
   attempt.contention = a->contend(request, attempt);
@@ -120,36 +116,18 @@ TEST_F(MemoryBackendTest, ABrokenLockIsFoundLostByTheRenewal) {
   EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::not_owner);
 }
 
-TEST_F(MemoryBackendTest, NothingOfAKilledSessionArrives) {
-  store->faults().inject(nullptr);
+TEST_F(MemoryBackendTest, TheLockOfAKilledSessionGoesToTheNextWaiter) {
   const auto holder = contend(*a);
   const auto waiter = contend(*b);
   store->kill_sessions("host:1:a", engine.clock());
   engine.run();
   EXPECT_TRUE(waiter->grant);
-  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::failed);
-  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::failed);
-  const auto attempt = contend(*a, false);
-  engine.advance(2s);
-  EXPECT_TRUE(failed(*attempt, errc::ambiguous));
+  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::lost);
+  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::not_owner);
   EXPECT_EQ(residue(), 1U);
 }
 
 // --- Close -----------------------------------------------------------------------------------------------------------
-
-TEST_F(MemoryBackendTest, CloseWaitsForCleanUps) {
-  auto holder = contend(*a, true, 1h);
-  disturb_everything({.fate = Delivery::Fate::refused});
-  (void)release(*a, *holder->grant);
-  bool closed = false;
-  a->close([&] { closed = true; });
-  engine.advance(5s);
-  EXPECT_FALSE(closed);
-  heal();
-  engine.advance(1s);
-  EXPECT_TRUE(closed);
-  EXPECT_EQ(residue(), 0U);
-}
 
 TEST_F(MemoryBackendTest, CloseIsDoneAtOnceWhenNothingIsLeft) {
   bool closed = false;
@@ -157,14 +135,15 @@ TEST_F(MemoryBackendTest, CloseIsDoneAtOnceWhenNothingIsLeft) {
   EXPECT_TRUE(closed);
 }
 
-TEST_F(MemoryBackendTest, ADestroyedBackendIgnoresWhatIsStillUnderWay) {
-  disturb_everything({.delay = 500ms, .reply_delay = 500ms});
-  auto attempt = contend(*a);
+TEST_F(MemoryBackendTest, ADestroyedBackendIgnoresNewsThatAreUnderWay) {
+  const auto holder = contend(*a);
   const auto waiter = contend(*b);
-  attempt->contention.reset();
-  a.reset();
-  engine.advance(60s);
-  EXPECT_TRUE(waiter->grant);
+  a->release(*holder->grant, [](const ReleaseOutcome&) {});
+  waiter->contention.reset();
+  b.reset();
+  engine.run();
+  EXPECT_FALSE(waiter->grant);
+  EXPECT_EQ(residue(), 0U);
 }
 
 // --- The other strategies --------------------------------------------------------------------------------------------

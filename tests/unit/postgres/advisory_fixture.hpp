@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "array_elements.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 #include "backends/postgres/session_locks/advisory.hpp"
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
 
@@ -225,7 +225,7 @@ class PostgresAdvisory : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   FakeLocks table{engine, server};
   Options options;
   FullServer full{engine};

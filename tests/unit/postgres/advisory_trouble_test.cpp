@@ -5,7 +5,7 @@
 #include <string>
 
 #include "advisory_fixture.hpp"
-#include "array_elements.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 #include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {

@@ -71,7 +71,7 @@ class PostgresCommands : public testing::Test {
   [[nodiscard]] const Answer& answer(std::size_t number = 0) const { return answers.at(number).value(); }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   const SchemaStatements statements = schema_statements("dlock");
   CommandLine line{engine, server, row_options(Strategy::table)};
   std::function<FakeReply(const FakeQuery&)> reply;

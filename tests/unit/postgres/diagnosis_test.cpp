@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "backends/postgres/sql/schema_statements.hpp"
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
+#include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {
 
@@ -41,7 +42,7 @@ class PostgresDiagnosis : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options = [] {
     Options o;
     o.response_timeout = 5s;

@@ -20,7 +20,7 @@
 #include "backends/postgres/sessions/commands.hpp"
 #include "backends/postgres/sessions/schema.hpp"
 #include "backends/postgres/sql/schema_statements.hpp"
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
 
@@ -167,7 +167,7 @@ class ForUpdateTest : public testing::Test, private common::ConnectionObserver {
 
   test::ManualEngine engine;
   test::RecordingHost host{engine};
-  FakeServer server{engine};
+  FakeServer server;
   const Options options = few_connections();
   FullServer full{engine};
   Dialling dialling{options, server.connections(), options.connect_timeout, options.response_timeout, &full};

@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
+#include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {
 
@@ -67,7 +68,7 @@ class PostgresInspection : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options;
   Dialling dialling{options, server.connections(), 5s, 5s};
   Schema schema{engine, options, dialling};

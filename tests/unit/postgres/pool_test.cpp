@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/postgres/options.hpp"
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {
@@ -33,7 +33,7 @@ struct CountingUser final : Session::User {
 class PostgresPool : public testing::Test {
  protected:
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options;
   Dialling dialling{options, server.connections(), 5s, 5s};
   CountingUser user;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "array_elements.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 #include "row_batch_fixture.hpp"
 
 namespace dlock::postgres {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "array_elements.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 #include "rows_fixture.hpp"
 
 namespace dlock::postgres {

@@ -15,8 +15,8 @@
 
 #include "backends/postgres/rows/row_locks.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "fake_connection.hpp"
-#include "fake_lock_table.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
+#include "tests/simulation/postgres/fake_lock_table.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
 
@@ -145,7 +145,7 @@ class RowsTest : public testing::Test {
   const Strategy strategy;
   const LockKind kind;
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   FakeLockTable rows;
   std::function<std::optional<FakeReply>(const FakeQuery&)> next_reply;
   std::unique_ptr<RowClient> client = make();

@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
+#include "tests/support/manual_engine.hpp"
 #include "table_row.hpp"
 
 namespace dlock::postgres {
@@ -116,7 +117,7 @@ class PostgresSchemaSetUp : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options;
   Dialling dialling{options, server.connections(), 5s, 5s};
   const SchemaStatements statements = schema_statements("dlock");

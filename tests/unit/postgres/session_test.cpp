@@ -12,7 +12,7 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/options.hpp"
-#include "fake_connection.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::postgres {
@@ -82,7 +82,7 @@ class PostgresSession : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server{engine};
+  FakeServer server;
   Options options;
   Dialling dialling{options, server.connections(), 5s, 4s};
   RecordingUser user;

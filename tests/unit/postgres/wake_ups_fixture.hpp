@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "array_elements.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 #include "backends/postgres/rows/wake_ups.hpp"
 #include "rows_fixture.hpp"
 

@@ -46,6 +46,7 @@ void FakeServer::publish(const std::string& channel, const std::string& text) {
 }
 
 void FakeServer::take(FakeWire& from, const Words& command) {
+  if (serve) return serve(from, command);
   const std::string& verb = command.front();
   if (verb == "AUTH" || verb == "SELECT" || verb == "CLIENT") {
     handshakes.push_back(command);
@@ -69,6 +70,7 @@ FakeWire::FakeWire(FakeServer& server, Executor& executor, Events& events)
     : server_(server), executor_(executor), events_(events) {}
 
 FakeWire::~FakeWire() {
+  if (server_.ended) server_.ended(*this);
   std::erase(server_.connections, this);
 }
 

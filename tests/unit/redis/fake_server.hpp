@@ -34,6 +34,9 @@ class FakeServer {
 
   // The reply to a command, in Redis's protocol; empty for none now.
   std::function<std::string(FakeWire& from, const Words& command)> answer;
+  // If set, it gets all commands, and nothing else here concerns itself with them.
+  std::function<void(FakeWire& from, const Words& command)> serve;
+  std::function<void(FakeWire& wire)> ended;  // by the client
   Dialling dialling = Dialling::accept;
   std::size_t addresses = 1;  // of the server's name
   bool takes_bytes = true;    // false: the network takes nothing that is written from now on

@@ -69,6 +69,30 @@ TEST_F(RedisLockTest, ATryWhoseAnswerNeverCameIsTakenBackOnTheNextConnection) {
   EXPECT_EQ(server.calls("release").size(), 2U);
 }
 
+// H13: the broken connection may deliver the acquire after the release, to nobody's use.
+TEST_F(RedisLockTest, AReleaseAfterAnUnansweredAcquireIsFollowedByAnotherOneLater) {
+  for (const char* strategy : {"queue", "broadcast", "poll"}) {
+    SCOPED_TRACE(strategy);
+    server.answer = nullptr;
+    backend = make(std::string("redis://localhost?strategy=") + strategy);
+    server.commands.clear();
+    const auto attempt = contend(true);
+    set({.acquire = granted(7)});
+    server.cut();
+    engine.advance(2s);
+    ASSERT_TRUE(attempt->grant);
+    attempt->contention.reset();
+    release(*attempt);
+    engine.advance(1h);
+    EXPECT_EQ(release_status(), ReleaseStatus::released);
+    const auto releases = server.calls("release");
+    ASSERT_EQ(releases.size(), 3U) << "at once, as one that gives up, and a second later";
+    EXPECT_EQ(releases[0].back(), "stay");
+    EXPECT_EQ(releases[1].back(), "leave");
+    EXPECT_EQ(releases[2].back(), "leave");
+  }
+}
+
 TEST_F(RedisLockTest, WhatCannotBeTakenBackIsTriedUntilItMustHaveRunOut) {
   auto attempt = contend(false, 30s);
   server.dialling = FakeServer::Dialling::refuse;

@@ -234,7 +234,7 @@ TEST(QueueMachine, AnAnswerThatNeverCameMayHaveQueuedUs) {
   EXPECT_TRUE(m.unanswered());
   EXPECT_TRUE(m.timer().ask);
   (void)m.answered(busy_at(0), true, now);
-  EXPECT_FALSE(m.unanswered());
+  EXPECT_TRUE(m.unanswered()) << "it may come after the question that was answered";
   EXPECT_TRUE(m.maybe_known());
 }
 

@@ -1,0 +1,90 @@
+// The steps that the fake server of simulations is held to, on a real server.
+#include "tests/simulation/postgres/statement_steps.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "backends/postgres/sql/schema_statements.hpp"
+#include "integration_test.hpp"
+#include "live_connection.hpp"
+#include "postgres/shared_server.hpp"
+#include "tests/support/postgres_connection.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+using postgres::Scenario;
+
+class LiveSessions final : public postgres::StepSessions {
+ public:
+  explicit LiveSessions(PostgresServer& server) : server_(server), foreign_(server.admin_conninfo()) {}
+
+  void send(int session, std::vector<postgres::Command> commands) override {
+    answers_[session] = connection_of(session).ask(postgres::Query{.commands = std::move(commands)});
+  }
+  void await_wait(int session) override {
+    server_.await("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid = " +
+                  std::to_string(pid(session)) + ")");
+  }
+  [[nodiscard]] Answer answer(int session) override {
+    LiveAnswer& answer = *answers_.at(session);
+    return {answer.outcome(), answer.results()};
+  }
+  [[nodiscard]] std::string notification(int session) override {
+    const std::string text = connection_of(session).notification();
+    return text.substr(text.find(':') + 1);
+  }
+  [[nodiscard]] int pid(int session) override { return connection_of(session).server().backend_pid; }
+  void end(int session) override { connections_.erase(session); }
+  void pass(std::chrono::milliseconds time) override {
+    (void)foreign_.query("SELECT pg_sleep(" + std::to_string(time.count()) + " / 1000.0)");
+  }
+  void lock_row(const std::string& table, const std::string& name) override {
+    foreign_.run("BEGIN");
+    EXPECT_EQ(foreign_.value("SELECT name FROM dlock." + table + " WHERE name = '" + name + "' FOR UPDATE"), name);
+  }
+  void unlock_row() override { foreign_.run("ROLLBACK"); }
+
+ private:
+  LiveConnection& connection_of(int session) {
+    auto& connection = connections_[session];
+    if (!connection) {
+      connection = std::make_unique<LiveConnection>(server_.url());
+      EXPECT_TRUE(connection->open());
+    }
+    return *connection;
+  }
+
+  PostgresServer& server_;
+  PostgresConnection foreign_;
+  std::map<int, std::unique_ptr<LiveConnection>> connections_;
+  std::map<int, LiveConnection::Answer> answers_;
+};
+
+class PostgresStatementSteps : public OnSharedServer<testing::TestWithParam<Scenario>> {
+ protected:
+  void SetUp() override {
+    server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
+    (void)connect_patiently(server.url()).initialize();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Scenarios, PostgresStatementSteps, testing::ValuesIn(postgres::scenarios()),
+                         [](const auto& scenario) { return scenario.param.name; });
+
+TEST_P(PostgresStatementSteps, AreAnsweredAsTheFakeServerAnswersThem) {
+  LiveSessions sessions(server);
+  play(GetParam(), sessions);
+}
+
+}  // namespace
+
+}  // namespace dlock::test

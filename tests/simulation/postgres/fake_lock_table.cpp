@@ -1,0 +1,349 @@
+#include "fake_lock_table.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <dlock/duration.hpp>
+
+#include "array_elements.hpp"
+
+namespace dlock::postgres {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+using Cell = std::optional<std::string>;
+
+std::int64_t number(const std::string& text) {
+  return std::stoll(text);
+}
+
+bool contains(const auto& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+Cell milliseconds_until(TimePoint at, TimePoint now) {
+  return std::to_string(std::chrono::duration_cast<milliseconds>(at - now).count());
+}
+
+}  // namespace
+
+std::string FakeLockTable::word_for(const Command& command) {
+  if (command.statement == nullptr) return command.text;
+  const std::string& word = command.statement->word;
+  return word.substr(word.find('.') + 1);
+}
+
+std::string FakeLockTable::words_for(const FakeQuery& query) {
+  std::string words;
+  for (const Command& command : query.commands) words += (words.empty() ? "" : " ") + word_for(command);
+  return words;
+}
+
+FakeLockTable::Columns FakeLockTable::columns_of(const Command& command) {
+  Columns columns;
+  const std::string word = word_for(command);
+  const bool many = word.ends_with("_many") || word == "change";
+  for (const Parameter& param : command.params) {
+    const std::string text = param.value_or("");
+    columns.push_back(many && text.starts_with('{') ? elements_of(text) : std::vector<std::string>{text});
+  }
+  return columns;
+}
+
+FakeReply FakeLockTable::carry_out(const FakeQuery& query) {
+  FakeReply reply;
+  for (const Command& command : query.commands) reply.results.push_back(carry_out(command));
+  return reply;
+}
+
+Rows FakeLockTable::carry_out(const Command& command) {
+  const std::string word = word_for(command);
+  const Columns columns = columns_of(command);
+  if (word.starts_with("acquire")) return acquire(columns);
+  if (word == "renew_many") return renew(columns);
+  if (word.starts_with("release")) return release(columns, columns.at(3).front());
+  if (word == "change") {
+    if (!columns.at(8).front().empty()) channel = columns.at(8).front();
+    return change(changes_in(columns), !columns.at(8).front().empty());
+  }
+  if (word == "mark_many") {
+    return mark(columns.at(0), milliseconds(number(columns.at(1).front())), milliseconds(number(columns.at(2).front())),
+                columns.at(3).front());
+  }
+  Rows answer;
+  if (word == "leave_many") {
+    for (const std::string& name : columns.at(0)) {
+      const auto row = rows.find(name);
+      if (row != rows.end() && std::erase(row->second.waiters, columns.at(1).front()) > 0)
+        answer.rows.push_back({"off"});
+    }
+  }
+  return answer;
+}
+
+bool FakeLockTable::is_held(const Row& row) const {
+  return optimistic_ ? !row.owner.empty() : row.expires_at > now();
+}
+
+bool FakeLockTable::held(const std::string& name) const {
+  const auto found = rows.find(name);
+  return found != rows.end() && is_held(found->second);
+}
+
+std::vector<std::string> FakeLockTable::owners(const std::string& name) const {
+  std::vector<std::string> owners;
+  const auto found = rows.find(name);
+  if (found == rows.end()) return owners;
+  const Row& row = found->second;
+  if (!row.owner.empty() && row.expires_at > now()) owners.push_back(row.owner);
+  for (const auto& [owner, share] : row.holders) {
+    if (share.expires_at > now()) owners.push_back(owner);
+  }
+  if (row.marked_until > now()) owners.push_back(row.writer);
+  return owners;
+}
+
+std::int64_t FakeLockTable::next_token(std::int64_t last) const {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now().time_since_epoch());
+  return std::max<std::int64_t>(last + 1, us.count());
+}
+
+// --- What one may hold -----------------------------------------------------------------------------------------------
+
+Rows FakeLockTable::acquire(const Columns& columns) {
+  Rows answer;
+  for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
+    const std::string& owner = columns.at(1).at(i);
+    const bool fresh = !rows.contains(columns.at(0).at(i));
+    Row& row = rows[columns.at(0).at(i)];
+    const bool ours = row.owner == owner;
+    const bool stood_still = optimistic_ && !row.owner.empty() && row.owner == columns.at(4).at(i) &&
+                             row.version == number(columns.at(5).at(i));
+    if (!row.locked && (fresh || !is_held(row) || ours || stood_still)) {
+      if (!ours) row.token = next_token(row.token);
+      row.owner = owner;
+      row.holder = columns.at(2).at(i);
+      row.lease_ms = number(columns.at(3).at(i));
+      ++row.version;
+      row.expires_at = saturating_add(now(), milliseconds(row.lease_ms));
+      if (kind_ == LockKind::election && !columns.back().front().empty()) {
+        channel = columns.back().front();
+        tell(row, columns.at(0).at(i));
+      }
+      answer.rows.push_back({owner, std::to_string(row.token), Cell(), Cell(), Cell()});
+    } else if (is_held(row) && !ours) {
+      answer.rows.push_back(
+          optimistic_ ? Rows::Row{owner, Cell(), row.owner, std::to_string(row.version), std::to_string(row.lease_ms)}
+                      : Rows::Row{owner, Cell(), Cell(), Cell(), milliseconds_until(row.expires_at, now())});
+    }
+  }
+  return answer;
+}
+
+Rows FakeLockTable::renew(const Columns& columns) {
+  Rows answer;
+  for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
+    const auto found = rows.find(columns.at(0).at(i));
+    const std::string& owner = columns.at(1).at(i);
+    if (found == rows.end() || found->second.owner != owner || !is_held(found->second)) continue;
+    Row& row = found->second;
+    if (!row.locked) {
+      row.lease_ms = number(columns.at(2).at(i));
+      ++row.version;
+      row.expires_at = saturating_add(now(), milliseconds(row.lease_ms));
+    }
+    answer.rows.push_back({owner, row.locked ? "f" : "t"});
+  }
+  return answer;
+}
+
+Rows FakeLockTable::release(const Columns& columns, const std::string& listened) {
+  Rows answer;
+  if (!listened.empty()) channel = listened;
+  for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
+    const auto found = rows.find(columns.at(0).at(i));
+    const std::string& owner = columns.at(1).at(i);
+    if (found == rows.end()) continue;
+    const bool ours = found->second.owner == owner;
+    const bool unknown = found->second.locked && columns.at(2).at(i) == "1";
+    if (!ours && !unknown) continue;
+    answer.rows.push_back({owner, found->second.locked ? "f" : "t", Cell()});
+    if (!found->second.locked) free(found->first, !listened.empty());
+  }
+  return answer;
+}
+
+Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark_for, nanoseconds marked_for,
+                         const std::string& client) {
+  Rows answer;
+  for (const std::string& name : names) {
+    const auto found = rows.find(name);
+    if (found == rows.end()) continue;
+    Row& row = found->second;
+    const TimePoint enough = saturating_add(now(), marked_for);
+    const bool plain = kind_ == LockKind::lock;
+    const auto queues = [&] { return !plain || contains(row.waiters, client); };
+    const bool counts = !plain || is_held(row);
+    if (counts && (row.waiting_until < enough || !queues()) && !row.locked) {
+      if (row.waiting_until <= now()) row.waiters.clear();
+      row.waiting_until = saturating_add(now(), mark_for);
+      if (!queues()) row.waiters.push_back(client);
+    }
+    answer.rows.push_back({name, counts && row.waiting_until >= enough && queues() ? "t" : "f"});
+  }
+  return answer;
+}
+
+void FakeLockTable::give_to(const std::string& name, const std::string& owner, nanoseconds lease) {
+  Row& row = rows[name];
+  row.owner = owner;
+  ++row.version;
+  ++row.token;
+  row.lease_ms = std::chrono::duration_cast<milliseconds>(lease).count();
+  row.expires_at = saturating_add(now(), lease);
+}
+
+void FakeLockTable::free(const std::string& name, bool notifies) {
+  Row& row = rows.at(name);
+  row.owner.clear();
+  ++row.version;
+  row.expires_at = TimePoint::min();
+  const std::string next = row.waiters.empty() ? std::string() : row.waiters.front();
+  if (!row.waiters.empty()) row.waiters.pop_front();
+  if (notifies) tell(row, next.empty() ? name : next + "\t" + name);
+}
+
+void FakeLockTable::tell(const Row& row, const std::string& payload) {
+  if (row.waiting_until <= now()) return;
+  ++notifications;
+  if (notify) notify(channel, payload);
+}
+
+// --- What several may hold -------------------------------------------------------------------------------------------
+
+std::vector<FakeLockTable::Change> FakeLockTable::changes_in(const Columns& columns) {
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
+    const auto at = [&](std::size_t column) { return number(columns.at(column).at(i)); };
+    changes.push_back({i + 1, columns.at(0).at(i), columns.at(1).at(i), at(2), milliseconds(at(3)), at(5), at(6),
+                       milliseconds(at(7))});
+  }
+  return changes;
+}
+
+std::int64_t FakeLockTable::used(const Row& row) const {
+  std::int64_t used = 0;
+  for (const auto& [owner, share] : row.holders) used += share.expires_at > now() ? share.weight : 0;
+  return used;
+}
+
+// Otherwise the statement neither locks the row nor changes it.
+bool FakeLockTable::may_change(const Row& row, const Group& group) const {
+  const std::int64_t taken = used(row);
+  const bool is_marked = row.marked_until > now();
+  const auto wants_all = [](const Change& each) { return each.what == Change::acquire && each.wants_all(); };
+  return group.any([&](const Change& each) {
+    if (row.holders.contains(each.owner) || each.what == Change::gave_up) return true;
+    if (each.what <= 0 && each.owner == row.writer) return true;
+    if (each.what == Change::acquire && (!is_marked || group.any(wants_all)) &&
+        (taken == 0 || (each.permits == row.permits && taken + each.weight <= row.permits))) {
+      return true;
+    }
+    return each.mark.count() > 0 &&
+           (!is_marked || (each.owner == row.writer && row.marked_until < saturating_add(now(), each.mark / 2)));
+  });
+}
+
+bool FakeLockTable::must_wait(const Command& command) const {
+  if (word_for(command) != "change") return false;
+  const std::vector<Change> changes = changes_in(columns_of(command));
+  return std::any_of(changes.begin(), changes.end(), [&](const Change& each) {
+    const auto row = rows.find(each.name);
+    return row != rows.end() && row->second.locked && may_change(row->second, {.all = {&each}, .acquires = {}});
+  });
+}
+
+Rows FakeLockTable::change(const std::vector<Change>& changes, bool notifies) {
+  std::map<std::string, Group> groups;
+  for (const Change& each : changes) {
+    Group& group = groups[each.name];
+    group.all.push_back(&each);
+    if (each.what == Change::acquire) group.acquires.push_back(&each);
+  }
+  Rows answer;
+  for (const auto& [name, group] : groups) change(name, group, notifies, answer);
+  return answer;
+}
+
+void FakeLockTable::change(const std::string& name, const Group& group, bool notifies, Rows& answer) {
+  const auto found = rows.find(name);
+  const bool fresh = found == rows.end() && !group.acquires.empty();
+  const Row before = found == rows.end() ? Row() : found->second;
+  const bool changes = fresh || (found != rows.end() && may_change(before, group));
+  Row row = before;
+  if (changes) {
+    std::erase_if(row.holders,
+                  [&](const auto& item) { return item.second.expires_at <= now() || group.releases(item.first); });
+    const bool gone = row.holders.size() != before.holders.size();
+    for (const Change* each : group.all) {
+      const auto share = row.holders.find(each->owner);
+      if (each->what > 0 && share != row.holders.end()) share->second.expires_at = saturating_add(now(), each->lease);
+    }
+    const auto held_before = row.holders;
+    const std::int64_t taken = used(row);
+    if (taken == 0 && !group.acquires.empty()) row.permits = group.acquires.front()->permits;
+    const std::int64_t room = row.permits - taken;
+    const bool was_marked = row.marked_until > now();
+    const auto stands_by = [&](const Change& each) {
+      return each.permits == row.permits && !held_before.contains(each.owner) && !group.releases(each.owner);
+    };
+    std::optional<bool> alone;
+    std::int64_t place = 0;
+    const std::int64_t first_token = next_token(row.token);
+    for (const Change* each : group.acquires) {
+      if (!stands_by(*each) || each->weight > room) continue;
+      if (!each->wants_all() && was_marked) continue;
+      if (!alone) alone = each->wants_all();
+      if (each->wants_all() != *alone || place >= (*alone ? 1 : room)) continue;
+      row.token = first_token + place++;
+      row.holders[each->owner] = {saturating_add(now(), each->lease), row.token, each->weight};
+    }
+    const Change* marks = nullptr;
+    for (const Change* each : group.all) {
+      if (each->mark.count() <= 0 || !stands_by(*each) || row.holders.contains(each->owner)) continue;
+      if (marks == nullptr || (each->owner == row.writer && marks->owner != row.writer)) marks = each;
+    }
+    const bool keeps = was_marked && !row.writer.empty() && !group.releases(row.writer) &&
+                       (!row.holders.contains(row.writer) || held_before.contains(row.writer));
+    if (!keeps || (marks != nullptr && marks->owner == row.writer)) {
+      row.writer = marks == nullptr ? std::string() : marks->owner;
+      row.marked_until = marks == nullptr ? TimePoint::min() : saturating_add(now(), marks->mark);
+    }
+    rows[name] = row;
+    if (notifies && !fresh && (gone || (was_marked && !keeps))) tell(row, name);
+  }
+  TimePoint first = TimePoint::max();
+  for (const auto& [owner, share] : row.holders) {
+    if (share.expires_at > now()) first = std::min(first, share.expires_at);
+  }
+  for (const Change* each : group.all) {
+    const auto& holders = each->what <= 0 ? before.holders : row.holders;
+    const bool done = changes && holders.contains(each->owner);
+    Rows::Row cells = {std::to_string(each->number), done ? "t" : "f", Cell(), Cell(), Cell()};
+    if (done && row.holders.contains(each->owner)) cells[2] = std::to_string(row.holders.at(each->owner).token);
+    if (each->what == Change::acquire && !done) {
+      const bool held = first != TimePoint::max();
+      if (each->permits != row.permits && held) cells[3] = std::to_string(row.permits);
+      TimePoint until = first;
+      if (!each->wants_all() && row.marked_until > now()) until = std::min(until, row.marked_until);
+      cells[4] = until == TimePoint::max() ? "0" : milliseconds_until(until, now());
+    }
+    answer.rows.push_back(std::move(cells));
+  }
+}
+
+}  // namespace dlock::postgres

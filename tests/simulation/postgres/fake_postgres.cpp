@@ -1,0 +1,601 @@
+#include "fake_postgres.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include <dlock/duration.hpp>
+
+#include "array_elements.hpp"
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/schema_statements.hpp"
+
+namespace dlock::postgres {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr std::string_view shared_ending = "_shared";
+// Whoever makes the schema has this row locked.
+constexpr const char* creation_row = "\tcreation";
+constexpr const char* ended_by_administrator = "57P01";
+constexpr const char* terminated = "fake: terminating connection due to administrator command";
+constexpr const char* reset = "fake: connection reset by peer";
+// client_connection_check_interval, for which the backend asks.
+constexpr milliseconds client_check(500);
+constexpr milliseconds brief(250);
+constexpr std::chrono::seconds unacknowledged(30);
+
+std::string word_of(const Command& command) {
+  return command.statement != nullptr ? command.statement->word : command.text.substr(0, command.text.find(' '));
+}
+
+std::string words_of(const FakeQuery& query) {
+  std::string words;
+  for (const Command& command : query.commands) words += (words.empty() ? "" : " ") + word_of(command);
+  return words;
+}
+
+bool is_late_fate(simulation::Fate fate) {
+  // A statement is never carried out twice.
+  return fate == simulation::Fate::late || fate == simulation::Fate::duplicate;
+}
+
+}  // namespace
+
+FakePostgres::FakePostgres(Executor& executor, std::uint64_t seed) : executor_(executor), dice_(seed) {
+  wire_.replies_to_heartbeats = true;
+  wire_.records = false;
+  wire_.opened = [this](const FakeConnection& connection) { opened(connection); };
+  wire_.gone = [this](int connection) { left(connection); };
+  wire_.reply = [this](const FakeQuery& query) {
+    receive(query);
+    return FakeReply::held();
+  };
+}
+
+// --- What goes wrong -------------------------------------------------------------------------------------------------
+
+std::vector<FakePostgres::Session*> FakePostgres::sessions_of(int process) {
+  std::vector<Session*> sessions;
+  for (auto& [number, session] : sessions_) {
+    if (session.process == process) sessions.push_back(&session);
+  }
+  return sessions;
+}
+
+void FakePostgres::cut(int process) {
+  for (Session* const session : sessions_of(process)) break_off(*session, reset);
+}
+
+void FakePostgres::set_reachable(int process, bool reachable) {
+  if (reachable) {
+    wire_.unreachable.erase(process);
+  } else {
+    wire_.unreachable.insert(process);
+  }
+}
+
+void FakePostgres::expire(int process) {
+  for (Session* const session : sessions_of(process)) {
+    if (!session->silent) break_off(*session, terminated, ended_by_administrator);
+  }
+}
+
+void FakePostgres::release_held() {
+  for (Held& each : std::exchange(held_, {})) wire_.answer(each.connection, each.query, std::move(each.reply));
+}
+
+void FakePostgres::bury(int process) {
+  wire_.bury(process);
+}
+
+// --- Sessions --------------------------------------------------------------------------------------------------------
+
+void FakePostgres::opened(const FakeConnection& connection) {
+  const Purpose& purpose = connection.purpose();
+  sessions_.try_emplace(connection.number(), connection.number(), connection.process(), purpose, executor_);
+  const bool capped = purpose.word == "waiting" || purpose.word == "transaction";
+  const std::size_t most = capped ? connection.options().max_connections : purpose.word == "locks" ? 2 : 4;
+  EXPECT_LE(wire_.alike(connection), most) << "connections for " << purpose.word;
+}
+
+// Of one that nothing reaches the server does not know that its client has gone.
+void FakePostgres::left(int connection) {
+  const auto found = sessions_.find(connection);
+  if (found == sessions_.end()) return;
+  Session& session = found->second;
+  if (session.terminated) return end(connection);
+  const bool waits = std::find(waiting_.begin(), waiting_.end(), connection) != waiting_.end();
+  const nanoseconds lease = session.purpose.session_lease;
+  if (session.silent && lease.count() > 0 && !waits) return;
+  session.client_left = true;
+  if (session.queue.empty() || (session.silent && !waits)) return end(connection);
+  if (!waits) return;
+  session.timer.arm(saturating_add(executor_.now(), session.silent ? lease : client_check),
+                    [this, connection] { end(connection); });
+}
+
+// The session ends when its client knows, or with its lease. Where a server ends it while the client is stopped, no
+// promise but that of tokens survives.
+void FakePostgres::break_off(Session& session, const std::string& why, const std::string& sqlstate) {
+  session.silent = false;
+  session.broken = true;
+  session.terminated = !sqlstate.empty();
+  wire_.break_connections(why, session.number, sqlstate);
+}
+
+void FakePostgres::end(int number) {
+  const auto found = sessions_.find(number);
+  if (found == sessions_.end()) return;
+  for (const Received& each : found->second.queue) {
+    for (FakeLockTable::Row* const row : each.locked) row->locked = false;
+  }
+  sessions_.erase(found);
+  waiting_.remove(number);
+  retry_soon();
+}
+
+void FakePostgres::receive(const FakeQuery& query) {
+  const auto found = sessions_.find(query.connection);
+  if (found == sessions_.end() || found->second.silent || found->second.broken) return;
+  Session& session = found->second;
+  const Fate what = fate ? fate(session.process, words_of(query)) : Fate::answer;
+  if (what == Fate::lose_request) return break_off(session, reset);
+  if (what == Fate::silence) return be_silent(session);
+  session.queue.push_back({.query = query, .fate = what});
+  for (Command& command : session.queue.back().query.commands) {
+    if (command.statement == nullptr) continue;
+    const std::string& word = command.statement->word;
+    command.statement = &statements_.try_emplace(word, Statement{.sql = {}, .word = word}).first->second;
+  }
+  if (session.queue.size() == 1) pump(session);
+}
+
+// What is sent and not acknowledged breaks the client's end of the connection in time: see keepalive_parameters().
+void FakePostgres::be_silent(Session& session) {
+  session.silent = true;
+  const nanoseconds lease = session.purpose.session_lease;
+  const TimePoint at = saturating_add(executor_.now(), lease.count() > 0 ? lease : unacknowledged);
+  (void)executor_.schedule(at, lifetime_.guard([this, number = session.number] {
+    wire_.break_connections("fake: connection timed out", number);
+  }));
+}
+
+void FakePostgres::pump(Session& session) {
+  const int number = session.number;
+  for (auto found = sessions_.find(number); found != sessions_.end(); found = sessions_.find(number)) {
+    Session& each = found->second;
+    if (!each.queue.empty()) {
+      if (!carry_out(each, each.queue.front())) return;
+      continue;
+    }
+    if (each.client_left) return end(number);
+    const nanoseconds lease = each.purpose.session_lease;
+    if (lease.count() == 0) return;
+    // Its client has not relied on it for a while.
+    return each.timer.arm(saturating_add(executor_.now(), lease), [this, number] {
+      if (!sessions_.at(number).silent) {
+        wire_.break_connections("fake: terminating connection due to idle-session timeout", number, "57P05");
+      }
+      end(number);
+    });
+  }
+}
+
+bool FakePostgres::carry_out(Session& session, Received& received) {
+  if (is_late_fate(received.fate) && is_late(session, received)) return false;
+  if (received.fate == Fate::refuse && refuse(session, received)) return true;
+  const auto& commands = received.query.commands;
+  while (received.next < commands.size()) {
+    const Step step =
+        received.too_long ? Step{.sqlstate = received.end_of_wait} : execute(session, commands[received.next]);
+    if (step.waits) {
+      if (received.waits) return false;
+      received.waits = true;
+      received.end_of_wait = step.sqlstate;
+      waiting_.push_back(session.number);
+      wait(session, *step.waits);
+      return false;
+    }
+    waited(session, received);
+    if (!step.sqlstate.empty()) {
+      fail(session, step.sqlstate, received.next);
+      return true;
+    }
+    received.results.push_back(step.rows);
+    ++received.next;
+  }
+  if (!session.open) commit(session);
+  finish(session, {.results = received.results});
+  return true;
+}
+
+void FakePostgres::wait(Session& session, nanoseconds time) {
+  session.timer.arm(saturating_add(executor_.now(), time), [this, number = session.number] { time_is_over(number); });
+}
+
+void FakePostgres::waited(Session& session, Received& received) {
+  session.timer.disarm();
+  if (!std::exchange(received.waits, false)) return;
+  waiting_.remove(session.number);
+  retry_soon();
+}
+
+void FakePostgres::time_is_over(int number) {
+  Session& session = sessions_.at(number);
+  Received& received = session.queue.front();
+  (received.waits ? received.too_long : received.was_late) = true;
+  pump(session);
+}
+
+// Its transaction has taken the locks of its rows meanwhile.
+bool FakePostgres::is_late(Session& session, Received& received) {
+  if (received.was_late) {
+    for (FakeLockTable::Row* const row : received.locked) row->locked = false;
+    if (!std::exchange(received.locked, {}).empty()) retry_soon();
+    return false;
+  }
+  for (const Command& command : received.query.commands) {
+    FakeLockTable* const rows = table(word_of(command));
+    if (rows == nullptr) continue;
+    const auto columns = FakeLockTable::columns_of(command);
+    for (const std::string& name : columns.at(0)) {
+      const auto row = rows->rows.find(name);
+      if (row == rows->rows.end() || std::exchange(row->second.locked, true)) continue;
+      received.locked.push_back(&row->second);
+    }
+  }
+  wait(session, delay());
+  return true;
+}
+
+// An error may come after a session's lock was granted, which it keeps.
+bool FakePostgres::refuse(Session& session, Received& received) {
+  constexpr std::array<const char*, 6> states = {"40001", "55P03", "53200", "26000", "25006", ended_by_administrator};
+  const std::string state = states.at(dice_() % states.size());
+  if (state == ended_by_administrator) {
+    break_off(session, terminated, state);
+    session.queue.clear();
+    return true;
+  }
+  if (dice_() % 2 == 0) {
+    for (const Command& command : received.query.commands) {
+      if (word_of(command).starts_with("fence.try")) (void)execute(session, command);
+    }
+  }
+  fail(session, state, 0);
+  return true;
+}
+
+void FakePostgres::fail(Session& session, const std::string& sqlstate, std::size_t command) {
+  const bool was_open = session.open;
+  roll_back(session);
+  session.open = session.failed = was_open;
+  const auto& commands = session.queue.front().query.commands;
+  session.unknown = session.unknown || std::any_of(commands.begin(), commands.end(), [](const Command& each) {
+                      return word_of(each).find(".unlock") != std::string::npos;
+                    });
+  finish(session, FakeReply::refused(sqlstate, command));
+}
+
+void FakePostgres::finish(Session& session, FakeReply reply) {
+  const Received received = std::move(session.queue.front());
+  session.queue.pop_front();
+  if (session.silent || session.broken || session.client_left) return;
+  if (received.fate == Fate::lose_answer) return break_off(session, reset);
+  if (received.fate == Fate::hold) {
+    held_.push_back({session.number, received.query.number, std::move(reply)});
+    return;
+  }
+  deliver([this, number = session.number, query = received.query.number, reply = std::move(reply)] {
+    wire_.answer(number, query, reply);
+  });
+  if (received.fate != Fate::expire) return;
+  executor_.post(lifetime_.guard([this, process = session.process] { expire(process); }));
+}
+
+void FakePostgres::deliver(Executor::Task task) {
+  if (latency.count() == 0) return task();
+  (void)executor_.schedule(saturating_add(executor_.now(), latency), lifetime_.guard(std::move(task)));
+}
+
+// As a task of its own: whoever frees something is in the middle of a query.
+void FakePostgres::retry_soon() {
+  if (waiting_.empty() || std::exchange(retrying_, true)) return;
+  executor_.post(lifetime_.guard([this] {
+    retrying_ = false;
+    for (const int number : std::vector<int>(waiting_.begin(), waiting_.end())) {
+      const auto found = sessions_.find(number);
+      if (found != sessions_.end() && !found->second.queue.empty()) pump(found->second);
+    }
+  }));
+}
+
+// --- Transactions ----------------------------------------------------------------------------------------------------
+
+void FakePostgres::commit(Session& session) {
+  for (const auto& [channel, payload] : session.notifications) {
+    for (const auto& [number, each] : sessions_) {
+      if (!each.channels.contains(channel) || each.silent) continue;
+      deliver(
+          [this, channel = channel, payload = payload, number = number] { wire_.notify(channel, payload, number); });
+    }
+  }
+  for (const auto& [name, token] : session.new_tokens) row_tokens_[name] = token;
+  has_schema = has_schema || session.makes_schema;
+  roll_back(session);
+}
+
+void FakePostgres::roll_back(Session& session) {
+  session.open = session.failed = session.makes_schema = false;
+  session.patience = {};
+  session.new_tokens.clear();
+  session.notifications.clear();
+  if (!std::exchange(session.rows, {}).empty()) retry_soon();
+}
+
+// --- Statements ------------------------------------------------------------------------------------------------------
+
+FakeLockTable* FakePostgres::table(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('.'));
+  if (!name.starts_with("lease") && !name.starts_with("optimistic")) return nullptr;
+  const auto found = tables_.find(name);
+  if (found != tables_.end()) return &found->second;
+  const Strategy strategy = name.starts_with("lease") ? Strategy::table : Strategy::optimistic;
+  const LockKind kind = name.ends_with("_elect") ? LockKind::election
+                        : name.ends_with("_rw")  ? LockKind::read_write
+                        : name.ends_with("_sem") ? LockKind::semaphore
+                                                 : LockKind::lock;
+  FakeLockTable& made = tables_.try_emplace(std::string(name), executor_, strategy, kind).first->second;
+  made.notify = [this](const std::string& channel, const std::string& payload) {
+    current_->notifications.emplace_back(channel, payload);
+  };
+  return &made;
+}
+
+FakePostgres::Step FakePostgres::execute(Session& session, const Command& command) {
+  const std::string word = command.statement != nullptr ? command.statement->word : command.text;
+  const bool ends = word == "rollback" || word == "commit" || word == "ROLLBACK" || word == "COMMIT";
+  if (session.failed && !ends) return {.sqlstate = "25P02"};
+  if (ends) {
+    const bool commits = !session.failed && (word == "commit" || word == "COMMIT");
+    commits ? commit(session) : roll_back(session);
+    return {};
+  }
+  if (command.statement == nullptr) return execute_text(session, command.text);
+  Params params;
+  for (const Parameter& param : command.params) params.push_back(param.value_or(""));
+  if (word == "begin") return execute_text(session, "BEGIN");
+  if (word == "heartbeat") return {.rows = {.rows = {{"read committed"}}}};
+  if (word == "set_patience") {
+    session.patience = milliseconds(std::stoi(params.at(0)));
+    return {.rows = {.rows = {{params.at(0) + "ms"}}}};
+  }
+  if (word == "waits_for_snapshots") return {.rows = {.rows = {{"1", std::nullopt}}}};
+  if (word == "version") return {.rows = {.rows = {{std::to_string(schema_version)}}}};
+  if (word == "tables") return {.rows = tables_for(session)};
+  if (word == "rights") {
+    const char* const there = has_schema || session.makes_schema ? "t" : "f";
+    return {.rows = {.rows = {{there, there, there, "t"}}}};
+  }
+  const std::string_view what = std::string_view(word).substr(word.find('.') + 1);
+  const bool needs_tables = !what.starts_with("unlock") && !what.starts_with("proof");
+  if (!has_schema && needs_tables) return {.sqlstate = "42P01"};
+  if (word.starts_with("fence")) return execute_advisory(session, word, params);
+  if (word.starts_with("row_lock")) return execute_row_lock(session, what, params);
+  FakeLockTable* const rows = table(word);
+  EXPECT_NE(rows, nullptr) << word;
+  if (rows == nullptr) return {.sqlstate = "42883"};
+  if (rows->must_wait(command)) return {.sqlstate = "55P03", .waits = brief};
+  if (what.starts_with("acquire") || what == "change") {
+    const auto columns = FakeLockTable::columns_of(command);
+    for (const std::string& owner : columns.at(1)) processes_[owner] = session.process;
+  }
+  current_ = &session;
+  return {.rows = rows->carry_out(command)};
+}
+
+FakePostgres::Step FakePostgres::execute_text(Session& session, const std::string& text) {
+  if (text.starts_with("BEGIN")) {
+    EXPECT_FALSE(session.open) << "a transaction inside a transaction";
+    session.open = true;
+  } else if (text.starts_with("LISTEN ")) {
+    const std::size_t from = text.find('"') + 1;
+    session.channels.insert(text.substr(from, text.rfind('"') - from));
+  } else if (text.starts_with("CREATE TABLE")) {
+    session.makes_schema = true;
+  } else if (text.starts_with("INSERT INTO")) {
+    return {.rows = {.affected = 1}};
+  } else if (text.find("pg_advisory_xact_lock") != std::string::npos) {
+    if (!row_is_free(session, creation_row)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
+    session.rows.insert(creation_row);
+  }
+  return {};
+}
+
+Rows FakePostgres::tables_for(const Session& session) const {
+  Rows answer;
+  if (!has_schema && !session.makes_schema) return answer;
+  for (const TableDefinition& each : layout()) {
+    answer.rows.push_back(
+        {std::string(each.name), std::string(each.columns), "p", "t", "t", "t", "t", "me", "t", "", "t"});
+  }
+  return answer;
+}
+
+// A real clock does not stand still from one statement to the next.
+std::int64_t FakePostgres::next_token(std::int64_t last) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(executor_.now().time_since_epoch());
+  clock_ = std::max<std::int64_t>(clock_ + 1, us.count());
+  return std::max(last + 1, clock_);
+}
+
+void FakePostgres::must_hold_nothing(const Session& session, std::string_view word) const {
+  EXPECT_TRUE(session.keys.empty() || session.unknown) << word << " on a session that has advisory locks";
+  EXPECT_TRUE(session.rows.empty()) << word << " in a transaction that has locked a row";
+}
+
+std::vector<const Command*> FakePostgres::ahead_of(const Session* session, std::string_view word,
+                                                   const std::string& what) const {
+  std::vector<const Command*> ahead;
+  for (const int number : waiting_) {
+    if (session != nullptr && number == session->number) break;
+    const Received& received = sessions_.at(number).queue.front();
+    const Command& command = received.query.commands.at(received.next);
+    if (command.statement == nullptr || command.statement->word.find(word) == std::string::npos) continue;
+    if (command.params.at(0) == what) ahead.push_back(&command);
+  }
+  return ahead;
+}
+
+// --- Advisory locks --------------------------------------------------------------------------------------------------
+
+bool FakePostgres::key_is_free(const Session& session, const std::string& key, bool shared) const {
+  for (const auto& [number, other] : sessions_) {
+    const auto found = other.keys.find(key);
+    if (found == other.keys.end() || &other == &session) continue;
+    if (found->second.exclusive > 0 || !shared) return false;
+  }
+  const auto ahead = ahead_of(&session, ".lock_slice", key);
+  return std::all_of(ahead.begin(), ahead.end(),
+                     [&](const Command* other) { return shared && other->statement->word.ends_with(shared_ending); });
+}
+
+void FakePostgres::take_key(Session& session, const std::string& key, bool shared) {
+  EXPECT_TRUE(session.unknown || !session.keys.contains(key)) << "the session has the lock already";
+  ++(shared ? session.keys[key].shared : session.keys[key].exclusive);
+}
+
+Rows::Row FakePostgres::free_key(Session& session, const std::string& key, bool shared) {
+  const auto found = session.keys.find(key);
+  if (found == session.keys.end()) return {"f"};
+  int& count = shared ? found->second.shared : found->second.exclusive;
+  if (count == 0) return {"f"};
+  --count;
+  if (found->second.exclusive + found->second.shared == 0) session.keys.erase(found);
+  retry_soon();
+  return {"t"};
+}
+
+FakePostgres::Step FakePostgres::execute_advisory(Session& session, std::string_view word, const Params& params) {
+  const std::string fence(word.substr(0, word.find('.')));
+  const bool shared = word.ends_with(shared_ending);
+  word = word.substr(fence.size() + 1);
+  if (shared) word.remove_suffix(shared_ending.size());
+  const std::string pid = std::to_string(1000 + session.number);
+  const auto mint = [&](const std::string& row, std::int64_t many) {
+    std::int64_t& last = fences_[fence + "/" + row];
+    last = next_token(last) + many - 1;
+    return std::to_string(last);
+  };
+  if (word == "proof") return {.rows = {.rows = {{pid, session.keys.empty() ? "f" : "t"}}}};
+  if (word == "unlock") return {.rows = {.rows = {free_key(session, params.at(0), shared)}}};
+  Rows answer;
+  if (word == "unlock_many") {
+    for (const std::string& key : elements_of(params.at(0))) {
+      answer.rows.push_back({key, free_key(session, key, shared).at(0)});
+    }
+    return {.rows = answer};
+  }
+  if (word == "try_many") {
+    const auto keys = elements_of(params.at(0));
+    const auto rows = elements_of(params.at(1));
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (!key_is_free(session, keys[i], false)) continue;
+      take_key(session, keys[i], false);
+      answer.rows.push_back({rows.at(i), mint(rows.at(i), 1), pid});
+    }
+    return {.rows = answer};
+  }
+  const std::string& key = params.at(0);
+  const std::int64_t many = shared && word != "lock_slice" ? std::stoi(params.at(3)) : 1;
+  if (word == "join") {
+    EXPECT_TRUE(session.keys.contains(key)) << "the session does not share the lock";
+    for (const Command* other : ahead_of(nullptr, ".lock_slice", key)) {
+      if (!other->statement->word.ends_with(shared_ending)) return {};
+    }
+    return {.rows = {.rows = {{mint(params.at(1), many), pid}}}};
+  }
+  EXPECT_TRUE(word == "try_lock" || word == "lock_slice") << word;
+  if (word == "lock_slice") must_hold_nothing(session, word);
+  if (!key_is_free(session, key, shared)) {
+    if (word == "try_lock") return {};
+    return {.sqlstate = "55P03", .waits = milliseconds(std::stoi(params.at(3)))};
+  }
+  take_key(session, key, shared);
+  return {.rows = {.rows = {{mint(params.at(1), many), pid}}}};
+}
+
+// --- Rows that transactions lock -------------------------------------------------------------------------------------
+
+bool FakePostgres::row_is_free(const Session& session, const std::string& name) const {
+  const auto has_it = [&](const auto& item) { return &item.second != &session && item.second.rows.contains(name); };
+  return std::none_of(sessions_.begin(), sessions_.end(), has_it) && ahead_of(&session, "row_lock.lock", name).empty();
+}
+
+FakePostgres::Step FakePostgres::execute_row_lock(Session& session, std::string_view word, const Params& params) {
+  const std::string& name = params.at(0);
+  if (word == "ensure") {
+    lockable_.insert(name);
+    return {};
+  }
+  EXPECT_TRUE(word == "try_lock" || word == "lock") << word;
+  EXPECT_TRUE(session.open) << "the lock would end with the statement";
+  if (!lockable_.contains(name)) return {};
+  if (word == "lock") must_hold_nothing(session, word);
+  if (!row_is_free(session, name)) {
+    if (word == "try_lock") return {.sqlstate = "55P03"};
+    return {
+        .sqlstate = "57014",
+        .waits = session.patience.count() > 0 ? nanoseconds(session.patience) : nanoseconds(std::chrono::hours(1000))};
+  }
+  session.rows.insert(name);
+  session.patience = {};
+  const std::int64_t token = next_token(row_tokens_[name]);
+  session.new_tokens[name] = token;
+  return {.rows = {.rows = {{std::to_string(token), "dlock#", "0"}}}};
+}
+
+// --- What it has -----------------------------------------------------------------------------------------------------
+
+std::vector<int> FakePostgres::holders_of_rows(const std::string& name_of_table, const std::string& name) {
+  std::vector<int> holders;
+  for (const std::string& owner : table(name_of_table)->owners(name)) holders.push_back(processes_[owner]);
+  return holders;
+}
+
+std::vector<int> FakePostgres::sessions_of_key(const std::string& key, bool waiters) const {
+  return sessions_of(
+      ".lock_slice", key, [&](const Session& session) { return session.keys.contains(key); }, waiters);
+}
+
+std::vector<int> FakePostgres::sessions_of_row(const std::string& name, bool waiters) const {
+  return sessions_of(
+      "row_lock.lock", name, [&](const Session& session) { return session.rows.contains(name); }, waiters);
+}
+
+std::vector<int> FakePostgres::sessions_of(std::string_view word, const std::string& what,
+                                           const std::function<bool(const Session&)>& holds, bool waiters) const {
+  std::vector<int> processes;
+  for (const auto& [number, session] : sessions_) {
+    if (holds(session)) processes.push_back(session.process);
+  }
+  if (!waiters) return processes;
+  for (const int number : waiting_) {
+    const Session& session = sessions_.at(number);
+    if (session.client_left) continue;  // it is about to leave the queue
+    const Received& received = session.queue.front();
+    const Command& command = received.query.commands.at(received.next);
+    if (command.statement != nullptr && command.statement->word.find(word) != std::string::npos &&
+        command.params.at(0) == what) {
+      processes.push_back(session.process);
+    }
+  }
+  return processes;
+}
+
+}  // namespace dlock::postgres

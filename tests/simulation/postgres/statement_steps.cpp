@@ -1,0 +1,403 @@
+#include "statement_steps.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+// $T stands for both tables of plain locks, and what follows a "|" is of optimistic only.
+constexpr std::string_view rows_of_one_holder = R"(
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  2 $T.acquire_many {x,y,z} {b,c,d} {h,h,h} {60000,60000,60000} |{"","",""} {0,0,0} => b - $SEEN lease, c token, d token
+  2 $T.renew_many {x,y,w} {b,c,d} {60000,60000,60000} => c t
+  2 $T.release x b 0 '' =>
+  2 $T.release_many {x,y} {b,c} {0,1} '' => c t
+  2 $T.release y c 1 '' =>
+  1 $T.renew_many {x} {a} {60000} => a t
+  1 $T.release x a 0 '' => a t
+  1 $T.renew_many {x} {a} {60000} =>
+  2 $T.acquire x b h 60000 |'' 0 => b token
+)";
+
+constexpr std::string_view rows_locked_by_others = R"(
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  locks $T x
+  2 $T.acquire x a h 60000 |'' 0 =>
+  2 $T.acquire x b h 60000 |'' 0 => b - $SEEN_BEFORE lease
+  2 $T.renew_many {x} {a} {60000} => a f
+  2 $T.release x a 0 '' => a f
+  2 $T.release x b 0 '' =>
+  2 $T.release x b 1 '' => b f
+  2 $T.mark_many {x} 60000 30000 me => x f
+  unlocks
+  2 $T.release x b 1 '' =>
+  2 $T.release x a 0 '' => a t
+)";
+
+constexpr std::string_view notifications = R"(
+  3 listen c =>
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.release x a 0 c => a t
+  2 $T.mark_many {x,y} 60000 30000 me => x f
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  2 $T.mark_many {x} 60000 30000 me => x t
+  2 $T.mark_many {x} 60000 30000 me => x t
+  4 $T.mark_many {x} 60000 30000 you => x t
+  4 $T.leave_many {x,y} you => off
+  1 $T.release x a 0 '' => a t
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.release x a 0 c => a t
+  3 hears x
+)";
+
+constexpr std::string_view named_waiter = R"(
+  3 listen c =>
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  2 $T.mark_many {x} 60000 30000 me => x t
+  4 $T.mark_many {x} 60000 30000 you => x t
+  2 $T.mark_many {x} 60000 30000 me => x t
+  1 $T.release_many {x} {a} {0} c => a t
+  3 hears me x
+  5 listen c =>
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.release x a 0 c => a t
+  5 hears you x
+  6 listen c =>
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.release x a 0 c => a t
+  6 hears x
+  7 listen c =>
+  1 $T.acquire y a h 60000 |'' 0 => a token
+  4 $T.mark_many {y} 1 0 gone => y t
+  pass 10
+  2 $T.mark_many {y} 60000 30000 me => y t
+  1 $T.release y a 0 c => a t
+  7 hears me y
+)";
+
+constexpr std::string_view election = R"(
+  3 listen c =>
+  1 $T_elect.acquire x a h 60000 |'' 0 c => a token
+  2 $T_elect.mark_many {x} 60000 30000 me => x t
+  1 $T_elect.release x a 0 '' => a t
+  2 $T_elect.mark_many {x} 60000 30000 me => x t
+  2 $T_elect.acquire x b h 60000 |'' 0 c => b token
+  3 hears x
+)";
+
+constexpr std::string_view expiry = R"(
+  1 lease.acquire x a h 100 => a token
+  pass 150
+  1 lease.renew_many {x} {a} {60000} =>
+  2 lease.acquire x b h 60000 => b token
+  1 lease.release x a 0 '' =>
+  1 lease.mark_many {x} 60000 30000 me => x t
+)";
+
+constexpr std::string_view takeover = R"(
+  1 optimistic.acquire x a h 60000 '' 0 => a token
+  2 optimistic.acquire x b h 60000 a 7 => b - a 1 lease
+  1 optimistic.renew_many {x} {a} {60000} => a t
+  2 optimistic.acquire x b h 60000 a 1 => b - a 2 lease
+  2 optimistic.acquire x b h 60000 a 2 => b token
+  1 optimistic.renew_many {x} {a} {60000} =>
+)";
+
+// names, owners, what, leases, holders, weights, permits, marks, channel
+constexpr std::string_view semaphore = R"(
+  1 lease_sem.change {x,x,x,y} {a,b,c,d} {2,2,2,2} {60000,60000,60000,60000} {h,h,h,h} {1,1,1,1} {2,2,2,1} {0,0,0,0} '' => 1 t token, 2 t token, 3 f - - lease, 4 t token
+  2 lease_sem.change {x,x,x,x,y} {a,b,b,c,e} {0,1,2,2,1} {60000,60000,60000,60000,60000} {h,h,h,h,h} {1,1,1,1,1} {2,2,2,2,1} {0,0,0,0,0} '' => 1 t, 2 t token, 3 t token, 4 t token, 5 f
+  1 lease_sem.change {x,x,z} {a,a,a} {0,1,0} {60000,60000,60000} {h,h,h} {1,1,1} {2,2,2} {0,0,0} '' => 1 f, 2 f, 3 f
+  1 lease_sem.change {x,x} {d,d} {2,2} {60000,60000} {h,h} {1,1} {3,2} {0,0} '' => 1 f - 2 lease, 2 f - - lease
+  1 lease_sem.change {x,x,x,x} {b,c,d,e} {0,0,2,2} {60000,60000,60000,60000} {h,h,h,h} {1,1,1,1} {2,2,3,2} {0,0,0,0} '' => 1 t, 2 t, 3 t token, 4 f - 3 lease
+  1 lease_sem.change {u,u} {a,a} {2,0} {60000,60000} {h,h} {1,1} {2,2} {0,0} '' => 1 f - - 0, 2 f
+  1 lease_sem.change {u} {b} {2} {60000} {h} {1} {1} {0} '' => 1 t token
+  1 lease_sem.change {v} {a} {2} {100} {h} {1} {1} {0} '' => 1 t token
+  pass 150
+  1 lease_sem.change {v,v} {a,b} {1,2} {60000,60000} {h,h} {1,1} {1,1} {0,0} '' => 1 f, 2 t token
+)";
+
+constexpr std::string_view read_write = R"(
+  3 listen c =>
+  1 lease_rw.change {x,x,x} {a,w,b} {2,2,2} {60000,60000,60000} {h,h,h} {1,9,1} {9,9,9} {0,60000,0} c => 1 t token, 2 f - - lease, 3 t token
+  2 lease_rw.change {x} {c} {2} {60000} {h} {1} {9} {0} c => 1 f - - lease
+  2 lease_rw.change {x} {v} {2} {60000} {h} {9} {9} {60000} c => 1 f - - lease
+  2 lease_rw.mark_many {x} 60000 30000 me => x t
+  2 lease_rw.change {x} {w} {0} {60000} {h} {9} {9} {0} c => 1 f
+  3 hears x
+  2 lease_rw.change {x} {c} {2} {60000} {h} {1} {9} {0} c => 1 t token
+  2 lease_rw.change {x,x,x} {a,b,c} {0,0,0} {60000,60000,60000} {h,h,h} {1,1,1} {9,9,9} {0,0,0} '' => 1 t, 2 t, 3 t
+  2 lease_rw.change {x,x,x} {w,a,v} {2,2,2} {60000,60000,60000} {h,h,h} {9,1,9} {9,9,9} {60000,0,0} '' => 1 t token, 2 f - - lease, 3 f - - lease
+  2 lease_rw.change {x,x} {w,a} {0,2} {60000,60000} {h,h} {9,1} {9,9} {0,0} '' => 1 t, 2 t token
+)";
+
+constexpr std::string_view row_of_several_locked = R"(
+  1 lease_sem.change {x} {a} {2} {60000} {h} {1} {2} {0} '' => 1 t token
+  locks lease_sem x
+  2 lease_sem.change {x} {b} {2} {60000} {h} {1} {2} {0} '' => 55P03
+  2 lease_sem.change {x} {c} {-1} {60000} {h} {1} {2} {0} '' => 55P03
+  2 lease_sem.change {x} {b} {2} {60000} {h} {1} {3} {0} '' => 1 f - 2 lease
+  2 lease_sem.change {x} {b} {0} {60000} {h} {1} {2} {0} '' => 1 f
+  unlocks
+  2 lease_sem.change {x} {b} {2} {60000} {h} {1} {2} {0} '' => 1 t token
+)";
+
+constexpr std::string_view advisory = R"(
+  1 fence.try_lock 7 x h => token pid
+  1 fence.proof => pid t
+  2 fence.proof => pid f
+  2 fence.try_lock 7 x h =>
+  2 fence.try_many {7,8} {x,y} {h,h} => y token pid
+  2 fence.unlock 7 => f
+  2 fence.unlock_many {7,8} => 7 f, 8 t
+  2 fence.lock_slice 7 x h 100 => 55P03
+  2 fence.lock_slice 7 x h 60000 ...
+  3 fence.lock_slice 7 x h 60000 ...
+  1 fence.unlock 7 => t
+  2 <= token pid
+  4 fence.try_lock 7 x h =>
+  2 end
+  3 <= token pid
+  3 fence.unlock 7 => t
+  3 fence.unlock 7 => f
+  4 fence.try_lock 7 x h => token pid
+)";
+
+constexpr std::string_view shared_advisory = R"(
+  1 fence_rw.try_lock_shared 7 x h 2 => token pid
+  2 fence_rw.try_lock_shared 7 x h 1 => token pid
+  3 fence_rw.try_lock 7 x h =>
+  1 fence_rw.join_shared 7 x h 1 => token pid
+  3 fence_rw.lock_slice 7 x h 60000 ...
+  1 fence_rw.join_shared 7 x h 1 =>
+  4 fence_rw.try_lock_shared 7 x h 1 =>
+  4 fence_rw.lock_slice_shared 7 x h 60000 ...
+  5 fence_rw.lock_slice_shared 7 x h 60000 ...
+  1 fence_rw.unlock 7 => f
+  1 fence_rw.unlock_shared 7 => t
+  2 fence_rw.unlock_many_shared {7} => 7 t
+  3 <= token pid
+  3 fence_rw.unlock 7 => t
+  4 <= token pid
+  5 <= token pid
+)";
+
+constexpr std::string_view for_update = R"(
+  1 begin ; row_lock.try_lock x h => /
+  1 rollback =>
+  1 row_lock.ensure x =>
+  1 row_lock.ensure x =>
+  1 begin ; row_lock.try_lock x h ; heartbeat => / token name 0 / read committed
+  2 begin ; row_lock.try_lock x h => 55P03
+  2 row_lock.ensure y => 25P02
+  2 rollback =>
+  2 begin ; set_patience 100 ; row_lock.lock x h => 57014
+  2 rollback ; begin ; set_patience 70001 ; row_lock.lock x h ; heartbeat ...
+  3 begin ; set_patience 70001 ; row_lock.lock x h ; heartbeat ...
+  1 commit =>
+  2 <= / / 70001ms / token name 0 / read committed
+  2 end
+  3 <= / 70001ms / token name 0 / read committed
+  3 row_lock.ensure y ; commit => /
+  1 begin ; row_lock.try_lock y h ; commit => / token name 0 /
+)";
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+std::map<std::string, Statement> statements_by_word() {
+  std::map<std::string, Statement> all;
+  const auto add = [&all](const Statement& statement) { all.emplace(statement.word, statement); };
+  const auto add_rows = [&](const RowStatements& of) {
+    for (const auto* each : {&of.change, &of.acquire, &of.acquire_many, &of.renew_many, &of.release, &of.release_many,
+                             &of.mark_many, &of.leave_many}) {
+      add(*each);
+    }
+  };
+  constexpr auto sync = Durability::sync;
+  add_rows(table_statements("dlock", sync));
+  add_rows(optimistic_statements("dlock", sync));
+  add_rows(table_statements("dlock", sync, Queue::none, LockKind::election));
+  add_rows(optimistic_statements("dlock", sync, Queue::none, LockKind::election));
+  add_rows(sharing_statements("dlock", sync, LockKind::read_write));
+  add_rows(sharing_statements("dlock", sync, LockKind::semaphore));
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write}) {
+    for (const Mode mode : {Mode::exclusive, Mode::shared}) {
+      const auto of = advisory_statements("dlock", sync, AdvisoryKey::KeySpace::bigint, kind, mode);
+      for (const auto* each :
+           {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock, &of.unlock_many}) {
+        add(*each);
+      }
+    }
+  }
+  const auto of = for_update_statements("dlock", sync);
+  for (const auto* each :
+       {&of.ensure, &of.begin, &of.set_patience, &of.try_lock, &of.lock, &of.heartbeat, &of.commit, &of.rollback}) {
+    add(*each);
+  }
+  return all;
+}
+
+// "begin ; row_lock.try_lock x h"
+std::vector<Command> commands_in(std::istringstream& words) {
+  static const auto statements = statements_by_word();
+  std::vector<Command> commands;
+  std::string word;
+  bool begins = true;
+  while (words >> word && word != "=>" && word != "...") {
+    if (word == ";") {
+      begins = true;
+    } else if (std::exchange(begins, false)) {
+      commands.emplace_back();
+      if (word == "listen") {
+        words >> word;
+        commands.back().text = "LISTEN \"" + word + "\"";
+      } else {
+        commands.back().statement = &statements.at(word);
+      }
+    } else {
+      commands.back().params.emplace_back(word == "''" ? "" : word);
+    }
+  }
+  return commands;
+}
+
+std::string cell_text(const std::optional<std::string>& cell, const std::string& pid) {
+  constexpr std::size_t digits_of_token = 11;
+  if (!cell) return "-";
+  if (*cell == pid) return "pid";
+  if (cell->starts_with("dlock#")) return "name";
+  const bool number =
+      !cell->empty() && std::all_of(cell->begin(), cell->end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (number && cell->size() >= digits_of_token) return "token";
+  if (number && cell->size() == 5 && *cell <= "60000" && *cell > "40000") return "lease";
+  return *cell;
+}
+
+std::string text_of(const StepSessions::Answer& answer, int backend_pid) {
+  const Outcome& outcome = answer.outcome;
+  if (outcome.problem != Problem::none) return outcome.sqlstate.empty() ? outcome.failure.detail : outcome.sqlstate;
+  const std::string pid = std::to_string(backend_pid);
+  std::string text;
+  for (std::size_t i = 0; i < answer.results.size(); ++i) {
+    std::vector<std::string> rows;
+    for (const auto& cells : answer.results[i].rows) {
+      std::string row;
+      for (const auto& cell : cells) row += cell_text(cell, pid) + ' ';
+      row.erase(row.find_last_not_of(" -") + 1);
+      if (!row.empty()) rows.push_back(row);
+    }
+    std::sort(rows.begin(), rows.end());
+    if (i > 0) text += " /";
+    for (std::size_t row = 0; row < rows.size(); ++row) text += (row > 0 ? ", " : i > 0 ? " " : "") + rows[row];
+  }
+  text.erase(0, text.find_first_not_of(' '));
+  return text;
+}
+
+}  // namespace
+
+void PrintTo(const Scenario& scenario, std::ostream* out) {
+  *out << scenario.name;
+}
+
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> all = [] {
+    static std::vector<std::string> texts;
+    std::vector<Scenario> made;
+    const std::vector<std::pair<std::string, std::string_view>> of_both = {{"OneHolder", rows_of_one_holder},
+                                                                           {"LockedByOthers", rows_locked_by_others},
+                                                                           {"Notifications", notifications},
+                                                                           {"NamedWaiter", named_waiter},
+                                                                           {"Election", election}};
+    texts.reserve(2 * of_both.size());
+    for (const auto& [name, steps] : of_both) {
+      for (const bool optimistic : {false, true}) {
+        std::string text = replaced(std::string(steps), "$T", optimistic ? "optimistic" : "lease");
+        text = replaced(text, "$SEEN_BEFORE", optimistic ? "a 1" : "- -");
+        text = replaced(text, "$SEEN", optimistic ? "a 2" : "- -");
+        for (auto at = text.find('|'); at != std::string::npos; at = text.find('|')) {
+          const bool election_too = text.compare(at, 7, "|'' 0 c") == 0;
+          const std::size_t end = election_too ? at + 5 : text.find(" =>", at);
+          text.erase(at, optimistic ? 1 : end - at);
+        }
+        texts.push_back(std::move(text));
+        made.push_back({(optimistic ? "optimistic" : "table") + name, texts.back()});
+      }
+    }
+    made.insert(made.end(), {{"tableExpiry", expiry},
+                             {"optimisticTakeover", takeover},
+                             {"Semaphore", semaphore},
+                             {"ReadWriteLock", read_write},
+                             {"RowOfSeveralLocked", row_of_several_locked},
+                             {"Advisory", advisory},
+                             {"SharedAdvisory", shared_advisory},
+                             {"ForUpdate", for_update}});
+    return made;
+  }();
+  return all;
+}
+
+void play(const Scenario& scenario, StepSessions& sessions) {
+  std::istringstream steps{std::string(scenario.steps)};
+  for (std::string line; std::getline(steps, line) && !testing::Test::HasFailure();) {
+    std::istringstream words(line);
+    std::string first;
+    if (!(words >> first)) continue;
+    SCOPED_TRACE(line);
+    if (first == "pass") {
+      int ms = 0;
+      words >> ms;
+      sessions.pass(std::chrono::milliseconds(ms));
+      continue;
+    }
+    if (first == "locks" || first == "unlocks") {
+      std::string table;
+      std::string name;
+      words >> table >> name;
+      first == "locks" ? sessions.lock_row(table, name) : sessions.unlock_row();
+      continue;
+    }
+    const int session = std::stoi(first);
+    const auto rest = [&words] {
+      std::string text;
+      std::getline(words >> std::ws, text);
+      return text;
+    };
+    std::string second;
+    const auto from = words.tellg();
+    words >> second;
+    if (second == "end") {
+      sessions.end(session);
+    } else if (second == "hears") {
+      EXPECT_EQ(replaced(sessions.notification(session), "\t", " "), rest());
+    } else if (second == "<=") {
+      EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), rest());
+    } else {
+      words.seekg(from);
+      sessions.send(session, commands_in(words));
+      if (line.ends_with("...")) {
+        sessions.await_wait(session);
+      } else {
+        const std::size_t arrow = line.find("=>") + 2;
+        const std::string expected = arrow < line.size() ? line.substr(line.find_first_not_of(' ', arrow)) : "";
+        EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), expected);
+      }
+    }
+  }
+}
+
+}  // namespace dlock::postgres

@@ -1,0 +1,404 @@
+#include "tests/simulation/redis/redis_service.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "backends/redis/redis_backend.hpp"
+#include "backends/redis/requests/keys.hpp"
+#include "backends/redis/sentinel/sentinel_wire.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using namespace std::chrono_literals;
+using simulation::Fate;
+using Type = Reply::Type;
+
+const std::array<std::string, 3> cluster_nodes = {"a", "b", "c"};
+// What was on the way when the client closed the connection arrives within this time, or never.
+constexpr std::chrono::milliseconds longest_straggling{900};
+constexpr std::chrono::microseconds server_start{1'760'000'000'000'000};  // since 1970
+
+Reply list(std::vector<Reply> elements) {
+  return {.type = Type::array, .elements = std::move(elements)};
+}
+Reply list_of(std::initializer_list<std::string_view> words) {
+  Reply reply{.type = Type::array};
+  for (const std::string_view word : words) reply.elements.push_back(reply_of::text(word));
+  return reply;
+}
+
+bool is_script(const Words& words) {
+  return words[0] == "EVAL" || words[0] == "EVALSHA";
+}
+
+std::string name_of(const Words& words) {
+  if (const Script* const script = is_script(words) ? known_script(words[1]) : nullptr) {
+    return std::string(script->name);
+  }
+  std::string name = words[0];
+  std::ranges::transform(name, name.begin(), [](char c) { return static_cast<char>(c | 0x20); });
+  return name;
+}
+
+// It says who connects. Without it there is no connection to break.
+bool is_handshake(const Words& words) {
+  return words[0] == "CLIENT" || words[0] == "ROLE" || words[0] == "INFO" || words[0] == "ASKING";
+}
+
+}  // namespace
+
+RedisService::RedisService(Executor& executor, std::uint64_t seed, Topology topology, std::string parameters)
+    : executor_(executor), dice_(seed), topology_(topology), parameters_(std::move(parameters)), model_([&executor] {
+        return server_start + std::chrono::duration_cast<std::chrono::microseconds>(executor.now().time_since_epoch());
+      }) {
+  for (std::size_t i = 0; i < slots; ++i) {
+    owners_of_slots_.push_back(static_cast<std::uint8_t>(i * cluster_nodes.size() / slots));
+  }
+}
+
+std::string RedisService::url() const {
+  const std::string more = parameters_.empty() ? "" : "?" + parameters_;
+  if (topology_ == Topology::cluster) return "redis-cluster://a:6379,b:6379,c:6379" + more;
+  if (topology_ == Topology::single) return "redis://one" + more;
+  return "redis-sentinel://a,b,c?service_name=ours" + (parameters_.empty() ? "" : "&" + parameters_);
+}
+
+std::unique_ptr<Backend> RedisService::connect(int process, BackendHost& host, const BackendConfig& config) {
+  const auto client = clients_.emplace_back(std::make_shared<Client>(process));
+  WireFactory wires = [this, client](Executor& executor, const Options& options, Wire::Events& events) {
+    const std::string& node = options.host.name;
+    auto [found, is_new] = client->servers.try_emplace(options.host.to_string());
+    FakeServer& server = found->second;
+    if (is_new) {
+      const std::string name = options.host.port == 6379 ? node : "sentinel " + node;
+      server.serve = [this, &client = *client, name](FakeWire& wire, const Words& words) {
+        take(client, name, wire, words);
+      };
+      server.ended = [this](FakeWire& wire) {
+        for (const auto& each : connections_) {
+          if (std::exchange(each->wire, each->wire == &wire ? nullptr : each->wire) == &wire)
+            each->ended = executor_.now();
+        }
+      };
+    }
+    if (unreachable_.contains(client->process)) server.dialling = FakeServer::Dialling::refuse;
+    if (client->dead) server.dialling = FakeServer::Dialling::silence;
+    return std::make_unique<FakeWire>(server, executor, events);
+  };
+  Options options = parse_options(config);
+  if (topology_ != Topology::sentinel) return std::make_unique<RedisBackend>(host, std::move(options), wires);
+  const auto sentinels = std::make_shared<Sentinels>(host.executor(), options, wires);
+  return std::make_unique<RedisBackend>(host, std::move(options), sentinel_wires(sentinels, wires), sentinels);
+}
+
+// --- Connections -----------------------------------------------------------------------------------------------------
+
+void RedisService::take(Client& client, const std::string& node, FakeWire& wire, const Words& words) {
+  if (client.dead) return;
+  std::erase_if(connections_, [](const auto& each) { return each->wire == nullptr && each->waiting.empty(); });
+  auto found = std::ranges::find_if(connections_, [&wire](const auto& each) { return each->wire == &wire; });
+  if (found == connections_.end()) {
+    connections_.push_back(std::make_shared<Connection>(client, node, &wire));
+    found = connections_.end() - 1;
+  }
+  const std::shared_ptr<Connection> connection = *found;
+  if (connection->silent || connection->closed) return;
+  const Fate drawn = fate && !is_handshake(words) ? fate(client.process, name_of(words)) : Fate::answer;
+  if (drawn == Fate::silence) connection->silent = true;
+  if (drawn == Fate::lose_request) close(*connection);
+  if (drawn == Fate::silence || drawn == Fate::lose_request) return;
+  const bool late = drawn == Fate::late;
+  const TimePoint at = saturating_add(executor_.now(), late ? (delay ? delay() : 100ms) : 0ms);
+  connection->waiting.push_back({words, drawn, at});
+  if (connection->waiting.size() == 1) proceed(connection);
+}
+
+// One after the other: what is late holds up all that came after it.
+void RedisService::proceed(const std::shared_ptr<Connection>& connection) {
+  while (!connection->waiting.empty()) {
+    const TimePoint at = connection->waiting.front().at;
+    if (at > executor_.now()) {
+      (void)executor_.schedule(at, lifetime_.guard([this, connection] { proceed(connection); }));
+      return;
+    }
+    const Request request = std::move(connection->waiting.front());
+    connection->waiting.pop_front();
+    if (saturating_add(connection->ended, longest_straggling) > at) carry_out(*connection, request);
+  }
+}
+
+void RedisService::carry_out(Connection& connection, const Request& request) {
+  const Reply reply =
+      request.fate == Fate::refuse ? refusal(connection, request.words) : answer(connection, request.words);
+  if (request.fate == Fate::hold) connection.holds = true;
+  if (request.fate == Fate::lose_answer) return close(connection);
+  send(connection, reply);
+  if (request.fate == Fate::expire) change();
+}
+
+void RedisService::send(Connection& connection, const Reply& reply) {
+  if (connection.silent || connection.closed || connection.wire == nullptr || connection.client.dead) return;
+  if (!connection.holds) return connection.wire->reply(bytes_of(reply));
+  connection.held += bytes_of(reply);
+}
+
+void RedisService::close(Connection& connection) {
+  connection.channels.clear();
+  if (std::exchange(connection.closed, true) || connection.wire == nullptr || connection.client.dead) return;
+  connection.wire->close({errc::unavailable, "localhost:6379: Connection reset by peer"});
+}
+
+void RedisService::release_held() {
+  for (const auto& each : connections_) {
+    if (!std::exchange(each->holds, false) || each->held.empty()) continue;
+    const std::string bytes = std::exchange(each->held, {});
+    if (!each->silent && !each->closed && each->wire != nullptr && !each->client.dead) each->wire->reply(bytes);
+  }
+}
+
+void RedisService::cut(int process) {
+  for (const auto& each : connections_) {
+    if (each->client.process == process) close(*each);
+  }
+}
+
+void RedisService::set_reachable(int process, bool reachable) {
+  reachable ? (void)unreachable_.erase(process) : (void)unreachable_.insert(process);
+  for (const auto& client : clients_) {
+    if (client->process != process || client->dead) continue;
+    for (auto& [name, server] : client->servers) {
+      server.dialling = reachable ? FakeServer::Dialling::accept : FakeServer::Dialling::refuse;
+    }
+  }
+}
+
+void RedisService::bury(int process) {
+  cut(process);
+  for (const auto& client : clients_) {
+    if (client->process != process) continue;
+    client->dead = true;
+    for (auto& [name, server] : client->servers) server.dialling = FakeServer::Dialling::silence;
+  }
+}
+
+// --- Commands --------------------------------------------------------------------------------------------------------
+
+Reply RedisService::answer(Connection& connection, const Words& words) {
+  const std::string& verb = words[0];
+  const bool asking = std::exchange(connection.asking, verb == "ASKING");
+  if (verb == "CLIENT" || verb == "ASKING" || verb == "AUTH") return {.type = Type::status, .text = "OK"};
+  if (verb == "PING") return {.type = Type::status, .text = "PONG"};
+  if (verb == "ROLE") return list_of({is_master(connection.node) ? "master" : "slave"});
+  if (verb == "INFO") return reply_of::error("NOPERM this user has no permissions to run the 'info' command");
+  if (verb == "CLUSTER") return about_cluster();
+  if (verb == "SENTINEL") return about_sentinels(words);
+  if (const std::string* const key = topology_ == Topology::cluster ? key_of(words) : nullptr) {
+    const std::uint16_t slot = slot_of(*key);
+    used_slots_.insert(slot);
+    const std::string& owner = cluster_nodes.at(owners_of_slots_.at(slot));
+    if (owner != connection.node && !asking)
+      return reply_of::error("MOVED " + std::to_string(slot) + ' ' + owner + ":6379");
+  }
+  return verb.ends_with("SUBSCRIBE") ? subscribe(connection, words) : run(connection, words);
+}
+
+const std::string* RedisService::key_of(const Words& words) {
+  if (words[0].starts_with("S")) return &words.at(1);  // SSUBSCRIBE, SUNSUBSCRIBE, SPUBLISH
+  return is_script(words) && words.at(2) != "0" ? &words.at(3) : nullptr;
+}
+
+Reply RedisService::subscribe(Connection& connection, const Words& words) {
+  std::string kind = words[0];
+  std::ranges::transform(kind, kind.begin(), [](char c) { return static_cast<char>(c | 0x20); });
+  if (words[0].find("UNSUB") == std::string::npos) {
+    connection.channels.insert(words.at(1));
+  } else {
+    connection.channels.erase(words.at(1));
+  }
+  return list({reply_of::text(kind), reply_of::text(words[1]),
+               reply_of::number(static_cast<std::int64_t>(connection.channels.size()))});
+}
+
+Reply RedisService::run(Connection& connection, const Words& words) {
+  const Script* const script = is_script(words) ? known_script(words[1]) : nullptr;
+  if (script != nullptr && script->name == "acquire") {
+    const std::string& value = words.at(7);
+    clients_by_name_[value.substr(0, value.find(':'))] = &connection.client;
+  }
+  model_.refuses = is_master(connection.node) ? RedisModel::Refuses::nothing : RedisModel::Refuses::read_only;
+  model_.publish = [this, node = connection.node](const std::string& channel, const std::string& message) {
+    return publish(node, channel, message);
+  };
+  return model_.run(words);
+}
+
+// To those who listen at this node.
+std::int64_t RedisService::publish(const std::string& node, const std::string& channel, const std::string& message) {
+  std::int64_t heard = 0;
+  for (const auto& each : connections_) {
+    if (each->node != node || each->closed || each->wire == nullptr || !each->channels.contains(channel)) continue;
+    ++heard;
+    send(*each, list_of({topology_ == Topology::cluster ? "smessage" : "message", channel, message}));
+  }
+  return heard;
+}
+
+Reply RedisService::refusal(const Connection& connection, const Words& words) {
+  std::vector<std::string> errors = {"LOADING Redis is loading the dataset in memory"};
+  const std::string* const key = key_of(words);
+  if (is_script(words)) {
+    errors.insert(errors.end(), {"BUSY Redis is busy running a script. You can only call SCRIPT KILL",
+                                 "OOM command not allowed when used memory > 'maxmemory'.",
+                                 "NOREPLICAS Not enough good replicas to write.",
+                                 "MISCONF Errors writing to the AOF file: No space left on device",
+                                 "READONLY You can't write against a read only replica."});
+  }
+  if (words[0] == "EVALSHA") errors.emplace_back("NOSCRIPT No matching script. Please use EVAL.");
+  if (topology_ == Topology::cluster && key != nullptr) {
+    errors.emplace_back("CLUSTERDOWN Hash slot not served");
+    if (is_script(words)) {
+      const std::string& other = connection.node == "a" ? "b" : "a";
+      errors.emplace_back("TRYAGAIN Multiple keys request during rehashing of slot");
+      errors.push_back("ASK " + std::to_string(slot_of(*key)) + ' ' + other + ":6379");
+    }
+  }
+  return reply_of::error(errors.at(dice_() % errors.size()));
+}
+
+// --- Topology --------------------------------------------------------------------------------------------------------
+
+bool RedisService::is_master(const std::string& node) const {
+  return topology_ != Topology::sentinel || node == master_ || node.starts_with("sentinel");
+}
+
+Reply RedisService::about_cluster() const {
+  Reply reply{.type = Type::array};
+  for (std::size_t first = 0; first < slots;) {
+    const std::uint8_t owner = owners_of_slots_[first];
+    std::size_t end = first;
+    while (end < slots && owners_of_slots_[end] == owner) ++end;
+    reply.elements.push_back(
+        list({reply_of::number(static_cast<std::int64_t>(first)), reply_of::number(static_cast<std::int64_t>(end - 1)),
+              list({reply_of::text(cluster_nodes.at(owner)), reply_of::number(6379)})}));
+    first = end;
+  }
+  return reply;
+}
+
+Reply RedisService::about_sentinels(const Words& words) const {
+  if (words.at(1) == "MYID") return reply_of::error("ERR unknown subcommand");
+  if (words[1] == "GET-MASTER-ADDR-BY-NAME") return list_of({master_, "6379"});
+  if (words[1] == "SENTINELS") return list({});
+  return list_of({"name", "ours", "config-epoch", std::to_string(epoch_), "num-slaves", "1", "quorum", "2",
+                  "down-after-milliseconds", "1000"});
+}
+
+void RedisService::expire(int /*process*/) {
+  change();
+}
+
+void RedisService::change() {
+  if (topology_ == Topology::sentinel) return fail_over();
+  if (topology_ == Topology::single) return (void)model_.run({"SCRIPT", "FLUSH"});
+  if (used_slots_.empty()) return;
+  move_slot(*std::next(used_slots_.begin(), static_cast<std::ptrdiff_t>(dice_() % used_slots_.size())));
+}
+
+// The servers disconnect their clients, and the sentinels say where the new master is.
+void RedisService::fail_over() {
+  const std::string old = std::exchange(master_, master_ == "one" ? "two" : "one");
+  ++epoch_;
+  for (const auto& each : connections_) {
+    if (!each->node.starts_with("sentinel")) close(*each);
+  }
+  for (const char* sentinel : {"sentinel a", "sentinel b", "sentinel c"}) {
+    (void)publish(sentinel, "+switch-master", "ours " + old + " 6379 " + master_ + " 6379");
+  }
+}
+
+void RedisService::move_slot(std::uint16_t slot) {
+  const std::string& old = cluster_nodes.at(owners_of_slots_.at(slot));
+  owners_of_slots_[slot] = static_cast<std::uint8_t>(dice_() % cluster_nodes.size());
+  if (cluster_nodes.at(owners_of_slots_[slot]) == old) return;
+  for (const auto& each : connections_) {
+    if (each->node != old) continue;
+    for (const std::string& channel : std::set<std::string>(each->channels)) {
+      if (slot_of(channel) != slot) continue;
+      each->channels.erase(channel);
+      send(*each, list({reply_of::text("sunsubscribe"), reply_of::text(channel), reply_of::number(0)}));
+    }
+  }
+}
+
+// --- What is there ---------------------------------------------------------------------------------------------------
+
+const RedisService::Client* RedisService::client_of(const std::string& value) const {
+  const auto found = clients_by_name_.find(value.substr(0, value.find(':')));
+  return found == clients_by_name_.end() ? nullptr : found->second;
+}
+
+Words RedisService::holders(LockKind kind, const std::string& name) {
+  const std::string key = lock_key("dlock:", name, kind);
+  if (!several_hold(kind)) {
+    const Reply value = model_.run({"GET", key});
+    return value.is(Type::nil) ? Words{} : Words{value.text};
+  }
+  return live(key);
+}
+
+Words RedisService::live(const std::string& key) {
+  const double now = static_cast<double>(model_.now_ms());
+  const Reply all = model_.run({"ZRANGE", key, "0", "-1", "WITHSCORES"});
+  Words out;
+  for (std::size_t i = 0; i + 1 < all.elements.size(); i += 2) {
+    if (std::abs(std::stod(all.elements[i + 1].text)) > now) out.push_back(all.elements[i].text);
+  }
+  return out;
+}
+
+// A dead client's places stay until their turn comes: then the server passes over them.
+std::size_t RedisService::owners(LockKind kind, const std::string& name) {
+  const Keys keys = keys_of("dlock:", name, kind);
+  const Words waiters = live(keys.alive);
+  return holders(kind, name).size() +
+         static_cast<std::size_t>(std::ranges::count_if(waiters, [&](const std::string& waiter) {
+           const Client* const client = client_of(waiter);
+           return (client == nullptr || !client->dead) && !model_.run({"ZSCORE", keys.queue, waiter}).is(Type::nil);
+         }));
+}
+
+int RedisService::holder(LockKind kind, const std::string& name) {
+  const Words all = holders(kind, name);
+  const Client* const client = all.empty() ? nullptr : client_of(all.front());
+  return client == nullptr ? 0 : client->process;
+}
+
+}  // namespace dlock::redis
+
+namespace dlock::simulation {
+
+std::vector<Subject> subjects() {
+  using Topology = redis::RedisService::Topology;
+  const std::vector<LockKind> all = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
+  const auto subject = [&all](const std::string& name, Topology topology, const std::string& parameters) {
+    return Subject{.name = name,
+                   .kinds = all,
+                   .recovery = std::chrono::seconds(12),
+                   .make = [topology, parameters](Executor& executor, std::uint64_t seed) {
+                     return std::make_unique<redis::RedisService>(executor, seed, topology, parameters);
+                   }};
+  };
+  std::vector<Subject> out = {subject("queue", Topology::single, ""),
+                              subject("poll", Topology::single, "strategy=poll"),
+                              subject("broadcast", Topology::single, "strategy=broadcast"),
+                              subject("cluster", Topology::cluster, ""), subject("sentinel", Topology::sentinel, "")};
+  out[2].kinds = {LockKind::lock, LockKind::election};
+  return out;
+}
+
+}  // namespace dlock::simulation

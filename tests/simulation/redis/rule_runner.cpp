@@ -1,0 +1,289 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/scripts.hpp"
+#include "tests/simulation/redis/script_rules.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using Type = Reply::Type;
+using Words = ScriptServer::Words;
+
+std::string replaced(std::string text, std::string_view from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+Words split(const std::string& text) {
+  std::istringstream in(text);
+  Words words;
+  for (std::string word; in >> word;) words.push_back(word == R"("")" ? "" : word);
+  return words;
+}
+
+Words split_at(const std::string& text, char separator) {
+  std::istringstream in(text);
+  Words parts;
+  for (std::string part; std::getline(in, part, separator);) {
+    if (part.find_first_not_of(" \n") != std::string::npos) parts.push_back(part);
+  }
+  return parts;
+}
+
+bool matches(const std::string& pattern, const std::string& word) {
+  if (pattern == "*" || pattern == word) return true;
+  const auto number = [](std::string_view text) { return std::stoll(std::string(text)); };
+  const std::size_t dots = pattern.find("..");
+  const bool is_bound = pattern.starts_with('~') || pattern.starts_with('>') || pattern.starts_with("<=");
+  if ((!is_bound && dots == std::string::npos) || word.find_first_not_of("-0123456789") != std::string::npos) {
+    return false;
+  }
+  const auto value = number(word);
+  if (dots != std::string::npos) return value >= number(pattern) && value <= number(pattern.substr(dots + 2));
+  if (pattern.starts_with('>')) return value > number(pattern.substr(1));
+  if (pattern.starts_with("<=")) return value <= number(pattern.substr(2));
+  const auto about = number(pattern.substr(1));
+  return value > about * 2 / 3 && value <= about + 10;
+}
+
+// Its words. Those of scripts: more may follow than are expected.
+struct Said {
+  Words words;
+  bool of_script = false;
+};
+
+void add_words(const Reply& reply, Words& to) {
+  if (reply.is(Type::array)) {
+    for (const Reply& each : reply.elements) add_words(each, to);
+  } else if (reply.is(Type::integer)) {
+    to.push_back(std::to_string(reply.integer));
+  } else if (reply.is(Type::nil)) {
+    to.emplace_back("nil");
+  } else if (reply.is(Type::error)) {
+    to.push_back('-' + reply.text.substr(0, reply.text.find(' ')));
+  } else {
+    const Words words = split(reply.text);
+    to.insert(to.end(), words.begin(), words.end());
+    if (words.empty()) to.emplace_back();
+  }
+}
+Words words_of(const Reply& reply) {
+  Words out;
+  add_words(reply, out);
+  return out;
+}
+
+class Runner {
+ public:
+  Runner(const ScriptRule& rule, ScriptServer& server)
+      : server_(server),
+        steps_(rule.steps),
+        own_(rule.sharing ? LockKind::semaphore : LockKind::lock),
+        newest_(now_us()) {}
+
+  void run() {
+    for (const std::string& line : split_at(steps_, '\n')) {
+      const std::size_t star = line.find("* ");
+      const bool repeats =
+          star != std::string::npos && line.substr(0, star).find_first_not_of(" 0123456789") == std::string::npos;
+      const int times = repeats ? std::stoi(line) : 1;
+      for (int i = 0; i < times; ++i) {
+        for (const std::string& each : split_at(repeats ? line.substr(star + 2) : line, ';')) {
+          step(repeats ? replaced(each, "#", std::to_string(i)) : each);
+        }
+      }
+    }
+  }
+
+ private:
+  void step(const std::string& text) {
+    SCOPED_TRACE(text);
+    const std::size_t arrow = text.find("=>");
+    const Words words = split(with_values(text.substr(0, arrow)));
+    const Said said = carry_out(words);
+    if (arrow == std::string::npos) {
+      EXPECT_FALSE(!said.words.empty() && said.words[0].starts_with('-') && said.words[0].size() > 3) << said.words[0];
+      return;
+    }
+    const Words expected = split(with_values(text.substr(arrow + 2)));
+    const bool enough = said.of_script ? said.words.size() >= expected.size() : said.words.size() == expected.size();
+    EXPECT_TRUE(enough && std::equal(expected.begin(), expected.end(), said.words.begin(), matches))
+        << testing::PrintToString(said.words);
+  }
+
+  [[nodiscard]] std::string with_values(std::string text) {
+    for (const auto& [name, value] : {std::pair<std::string_view, std::string>("$lock", keys_.lock),
+                                      {"$queue", keys_.queue},
+                                      {"$alive", keys_.alive},
+                                      {"$fence", keys_.fence},
+                                      {"$token", token_}}) {
+      text = replaced(text, name, value);
+    }
+    if (text.find("$past") == std::string::npos) return text;
+    return replaced(text, "$past", std::to_string(now_us() / 1000 - 1000));
+  }
+
+  Said carry_out(const Words& words) {
+    const std::string& verb = words.at(0);
+    if (verb == "!") return raw(words);
+    if (verb == "listen") return server_.listen("dlock:w:" + words.at(1)), Said{};
+    if (verb == "hear") return {split_text(server_.hear("dlock:w:" + words.at(1)))};
+    if (verb == "grant") {
+      while (true) {
+        std::string message = server_.hear("dlock:w:" + words.at(1));
+        if (message.find(' ') == std::string::npos) return {{std::move(message)}};
+      }
+    }
+    if (verb == "holder") return {words_of(server_.command({"GET", keys_.lock}))};
+    if (verb == "waiters") return {words_of(server_.command({"ZCARD", keys_.queue}))};
+    if (verb == "inside" || verb == "holders") {
+      Words all = words_of(server_.command({"ZRANGE", keys_.lock, "0", "-1"}));
+      if (verb == "inside") std::ranges::sort(all);
+      return {all};
+    }
+    if (verb == "pass") {
+      const std::string by = std::to_string(-std::stoll(words.at(2)) - 10);
+      return {words_of(server_.command({"ZINCRBY", keys_.lock, by, words[1]}))};
+    }
+    if (verb == "gone") return server_.await_gone(words.at(1)), Said{};
+    if (verb == "published") return {{std::to_string(server_.published())}};
+    if (verb == "forbid-publishing") return server_.forbid_publishing(), Said{};
+    return {script(words), true};
+  }
+
+  static Words split_text(const std::string& text) { return text.empty() ? Words{""} : split(text); }
+
+  Said raw(const Words& words) {
+    Words command;
+    for (std::size_t i = 1; i < words.size(); ++i) command.push_back(replaced(words[i], "_", " "));
+    return {words_of(server_.command(command))};
+  }
+
+  // --- Scripts ---
+
+  Words script(const Words& words) {
+    const std::string& verb = words[0];
+    if (verb == "renew") {
+      return words_of(
+          run(renew_script(own_), {keys_.lock, keys_.fence}, {words.at(1), words.size() > 2 ? words[2] : "30000"}));
+    }
+    if (verb == "forget") {
+      return words_of(run(forget_script(own_), {keys_.lock, keys_.queue, keys_.fence}, {words.at(1)}));
+    }
+    if (verb == "inspect") return words_of(run(inspect_script(own_), {keys_.lock, keys_.queue, keys_.fence}, {}));
+    if (verb == "release") return release(words);
+    for (int calls = 1; verb == "release-all"; ++calls) {
+      if (calls > most_calls) throw std::runtime_error("there is no end of it");
+      if (release(words).at(2) != "1") return {std::to_string(calls)};
+    }
+    for (int calls = 1; verb == "acquire-all"; ++calls) {
+      if (calls > most_calls) throw std::runtime_error("there is no end of it");
+      (void)acquire(words);
+      if (!server_.command({"GET", keys_.lock}).is(Type::nil)) return {std::to_string(calls)};
+    }
+    return acquire(words);
+  }
+
+  Words release(const Words& words) {
+    Words to = {keys_.lock, keys_.queue, keys_.alive};
+    if (several_hold(own_)) to.push_back(keys_.fence);
+    Words said = words_of(run(release_script(own_), to, {words.at(1), "1000", words.size() > 2 ? words[2] : "stay"}));
+    if (said.size() == 1) said.insert(said.end(), {"1", "0"});
+    return said;
+  }
+
+  Words acquire(Words words) {
+    const std::string verb = words[0];
+    words.erase(words.begin());
+    std::string permits = "0";
+    if (verb == "take") {
+      permits = words.at(0);
+      words.erase(words.begin());
+    }
+    const std::string& value = words.at(0);
+    std::map<std::string, std::string> options = {{"lease", "30000"}, {"alive", "15000"}, {"ticket", "0"}};
+    std::string mode = "try";
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const std::size_t equals = words[i].find('=');
+      (equals == std::string::npos ? mode : options[words[i].substr(0, equals)]) = words[i].substr(equals + 1);
+    }
+    const bool shares = verb == "read" || verb == "write" || verb == "take";
+    std::string holder = shares ? "host:1:" + value : "host:1:test";
+    if (verb == "elect") holder = "host:1:" + value + "\n10.0.0.7:80";
+    Words arguments = {value, options["lease"], mode, options["alive"], "1000", holder, options["ticket"]};
+    if (shares) arguments.insert(arguments.end(), {permits, verb == "write" ? "0" : "1"});
+    Script script = acquire_script(shares            ? LockKind::semaphore
+                                   : verb == "elect" ? LockKind::election
+                                                     : LockKind::lock);
+    const Words all_keys = {keys_.lock, keys_.queue, keys_.alive, keys_.fence};
+    if (verb == "acquire-1970") {
+      const std::string text =
+          replaced(std::string(script.text), "local t = call('TIME')", "local t = {'25', '123456'}");
+      EXPECT_NE(text, script.text);
+      script.text = text;
+      return words_of(run(script, all_keys, arguments));
+    }
+    return judged(value, run(script, all_keys, arguments));
+  }
+
+  // What an acquire answers.
+  Words judged(const std::string& value, const Reply& reply) {
+    if (reply.is(Type::error)) return words_of(reply);
+    if (reply.is(Type::array)) {
+      Words said = words_of(reply);
+      const bool busy = said.size() == 5 && said[0] == "0";
+      EXPECT_TRUE(busy || said.size() == 2) << testing::PrintToString(said);
+      said[0] = busy ? "busy" : "permits";
+      return said;
+    }
+    token_ = reply.text;
+    EXPECT_EQ(token_.find_first_not_of("0123456789"), std::string::npos) << token_;
+    const std::uint64_t token = std::stoull(token_);
+    const bool same = std::exchange(tokens_[value], token) == token;
+    EXPECT_TRUE(same || token > newest_) << token << " after " << newest_;
+    newest_ = std::max(newest_, token);
+    return {"token", same ? "same" : "new", token_};
+  }
+
+  Reply run(const Script& script, const Words& keys, const Words& arguments) {
+    Words words = {"EVAL", std::string(script.text), std::to_string(keys.size())};
+    words.insert(words.end(), keys.begin(), keys.end());
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return server_.script(words);
+  }
+
+  std::uint64_t now_us() {
+    const Reply time = server_.command({"TIME"});
+    return std::stoull(time.elements.at(0).text) * 1'000'000 + std::stoull(time.elements.at(1).text);
+  }
+
+  static constexpr int most_calls = 1000;
+  ScriptServer& server_;
+  const std::string steps_;
+  const LockKind own_;
+  const Keys keys_ = keys_of("dlock:", "scripted");
+  std::uint64_t newest_;
+  std::string token_;
+  std::map<std::string, std::uint64_t> tokens_;
+};
+
+}  // namespace
+
+void run_rule(const ScriptRule& rule, ScriptServer& server) {
+  Runner(rule, server).run();
+}
+
+}  // namespace dlock::redis

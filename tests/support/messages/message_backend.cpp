@@ -1,0 +1,257 @@
+#include "tests/support/messages/message_backend.hpp"
+
+#include <utility>
+
+namespace dlock::messages {
+
+namespace {
+
+// A try costs next to nothing here, so polling may be frequent.
+TryPolicy policy_of(memory::Strategy strategy) {
+  TryPolicy policy;
+  if (strategy == memory::Strategy::poll) {
+    policy.poll_min = std::chrono::milliseconds(20);
+    policy.poll_max = std::chrono::milliseconds(40);
+  }
+  return policy;
+}
+
+}  // namespace
+
+MessageBackend::MessageBackend(BackendHost& host, const BackendConfig& config,
+                               std::shared_ptr<memory::MemoryStore> store, std::shared_ptr<Faults> faults,
+                               memory::Strategy strategy)
+    : TryBackend(host, policy_of(strategy)),
+      strategy_(strategy),
+      mark_(4 * policy_of(strategy).poll_max),
+      connection_(host.executor(), std::move(store), std::move(faults), config.holder, config.response_timeout, *this),
+      cleanups_(connection_),
+      queue_(connection_, cleanups_) {}
+
+Capabilities MessageBackend::capabilities() const noexcept {
+  const bool queue = strategy_ == memory::Strategy::queue;
+  return {
+      .backend = "messages",
+      .strategy = queue                                  ? "queue"
+                  : strategy_ == memory::Strategy::watch ? "watch"
+                                                         : "poll",
+      .scope = Scope::process,
+      .lease_kind = LeaseKind::per_lock,
+      .fencing = FencingDurability::wall_clock,
+      .fair = queue,
+      .wakes_waiters = strategy_ != memory::Strategy::poll,
+      .wakes_one = queue,
+      .counts_waiters = queue,
+      .read_write_locks = true,
+      .semaphores = true,
+      .elections = true,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .can_forget = true,
+      .can_forget_idle = true,
+      .min_lease = std::chrono::milliseconds(10),
+      .max_lease = std::chrono::hours(24),
+  };
+}
+
+// --- Acquire ---------------------------------------------------------------------------------------------------------
+
+// The ready-made contention, and that it goes on: an answer to an earlier try of its owner is nothing to clean up.
+class MessageBackend::Trying final : public Contention {
+ public:
+  Trying(MessageBackend& backend, const LockRequest& request, GrantSink& sink)
+      : backend_(backend), owner_(request.owner) {
+    backend_.trying_.insert(owner_);
+    contention_ = backend_.TryBackend::contend(request, sink);
+  }
+  ~Trying() override { backend_.trying_.erase(owner_); }
+
+ private:
+  MessageBackend& backend_;
+  const OwnerId owner_;
+  std::unique_ptr<Contention> contention_;
+};
+
+std::unique_ptr<Contention> MessageBackend::contend(const LockRequest& request, GrantSink& sink) {
+  if (strategy_ == memory::Strategy::queue && request.wait) return queue_.contend(request, sink);
+  return std::make_unique<Trying>(*this, request, sink);
+}
+
+void MessageBackend::try_acquire(const LockRequest& request, TryHandler done) {
+  const TimePoint sent = connection_.executor().now();
+  Connection& connection = connection_;
+  connection_.request(
+      Operation::try_acquire, request.owner, request,
+      [&connection, mark = mark_](memory::MemoryStore& store, const LockRequest& asked) {
+        return store.try_acquire(asked, mark, connection.session(), connection.clock());
+      },
+      [this, &clock = connection.clock(), sent, done = std::move(done)](const LockRequest& asked,
+                                                                        Result<memory::MemoryStore::Answer> result) {
+        using Status = TryOutcome::Status;
+        if (!result.ok()) return done({.status = Status::failed, .failure = result.failure()});
+        const memory::MemoryStore::Answer& answer = result.value();
+        if (answer.other_permits) {
+          return done({.status = Status::failed, .failure = other_permits(asked, *answer.other_permits)});
+        }
+        if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
+        if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);
+        const TimePoint valid_until = lease_valid_until(sent, asked.lease);
+        done({.status = Status::granted,
+              .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease, asked.kind, asked.mode}});
+      },
+      [this](const LockRequest& asked, const memory::MemoryStore::Answer& answer) {
+        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.kind, asked.name, asked.owner);
+      });
+}
+
+void MessageBackend::abandon(const LockRequest& request) {
+  cleanups_.start(request.kind, request.name, request.owner, request.lease, Cleanups::Stake::lease);
+}
+
+class MessageBackend::StoreWatch final : public Watch {
+ public:
+  StoreWatch(MessageBackend& backend, LockKind kind, std::string name, std::function<void()> changed)
+      : backend_(backend),
+        space_(kind),
+        name_(std::move(name)),
+        number_(backend.connection_.store().watch(kind, name_, backend.connection_.session())) {
+    backend_.watches_.emplace(number_, std::move(changed));
+  }
+  ~StoreWatch() override {
+    backend_.watches_.erase(number_);
+    backend_.connection_.store().unwatch(space_, name_, number_);
+  }
+
+ private:
+  MessageBackend& backend_;
+  const LockKind space_;
+  const std::string name_;
+  const std::uint64_t number_;
+};
+
+std::unique_ptr<Watch> MessageBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
+  if (strategy_ == memory::Strategy::poll) return nullptr;
+  return std::make_unique<StoreWatch>(*this, kind, name, std::move(changed));
+}
+
+// --- While held ------------------------------------------------------------------------------------------------------
+
+void MessageBackend::renew(const Grant& grant, RenewHandler done) {
+  const TimePoint sent = connection_.executor().now();
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::renew, grant.owner, grant,
+      [&clock](memory::MemoryStore& store, const Grant& held) { return store.renew(held, clock); },
+      [this, sent, done = std::move(done)](const Grant& held, Result<bool> renewed) {
+        using Status = RenewOutcome::Status;
+        if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
+        if (!renewed.value()) {
+          cleanups_.drop(held.owner);
+          return done({.status = Status::lost, .failure = {errc::lost, "the lease expired or was broken"}});
+        }
+        done({.status = Status::renewed, .valid_until = lease_valid_until(sent, held.lease)});
+      });
+}
+
+void MessageBackend::release(const Grant& grant, ReleaseHandler done) {
+  const Clock& clock = connection_.clock();
+  cleanups_.drop(grant.owner);
+  connection_.request(
+      Operation::release, grant.owner, grant,
+      [&clock](memory::MemoryStore& store, const Grant& held) {
+        return store.release(held.kind, held.name, held.owner, clock);
+      },
+      [this, done = std::move(done)](const Grant& held, Result<bool> released) {
+        using Status = ReleaseOutcome::Status;
+        if (!released.ok()) {
+          cleanups_.start(held.kind, held.name, held.owner, held.lease, Cleanups::Stake::lease);
+          return done({.status = Status::failed, .failure = released.failure()});
+        }
+        done({.status = released.value() ? Status::released : Status::not_owner});
+      });
+}
+
+// --- Questions and administration ------------------------------------------------------------------------------------
+
+void MessageBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::inspect, OwnerId(), name,
+      [&clock, kind](memory::MemoryStore& store, const std::string& asked) {
+        return store.inspect(kind, asked, clock);
+      },
+      [strategy = strategy_, done = std::move(done)](const std::string&, Result<LockInfo> info) {
+        if (!info.ok()) return done(unanswered_question(info.failure()));
+        if (strategy != memory::Strategy::queue) info.value().waiters.reset();  // ours do not stand in the queue
+        done(std::move(info));
+      });
+}
+
+void MessageBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::list, OwnerId(), kind,
+      [&clock](memory::MemoryStore& store, LockKind asked) { return store.list(asked, clock); },
+      [strategy = strategy_, done = std::move(done)](LockKind, Result<std::vector<LockInfo>> all) {
+        if (!all.ok()) return done(unanswered_question(all.failure()));
+        for (auto& info : all.value()) {
+          if (strategy != memory::Strategy::queue) info.waiters.reset();
+        }
+        done(std::move(all));
+      });
+}
+
+void MessageBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::break_lock, OwnerId(), name,
+      [&clock, kind](memory::MemoryStore& store, const std::string& asked) {
+        return store.break_lock(kind, asked, clock);
+      },
+      [done = std::move(done)](const std::string&, Result<bool> broken) { done(std::move(broken)); });
+}
+
+void MessageBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  const Clock& clock = connection_.clock();
+  connection_.request(
+      Operation::forget, OwnerId(), what,
+      [&clock](memory::MemoryStore& store, const Forgetting& asked) { return store.forget(asked, clock); },
+      [done = std::move(done)](const Forgetting&, Result<std::vector<std::string>> removed) {
+        done(std::move(removed));
+      });
+}
+
+void MessageBackend::diagnose(Handler<std::vector<Finding>> done) {
+  list(LockKind::lock, [done = std::move(done)](Result<std::vector<LockInfo>> all) {
+    using enum Finding::Severity;
+    if (!all.ok()) return done(std::vector<Finding>{{error, "store", all.failure().detail}});
+    done(std::vector<Finding>{
+        {ok, "store", "reached; it knows " + std::to_string(all.value().size()) + " names"},
+        {note, "scope", "only clients in this process see these locks; use file:// for the whole machine"}});
+  });
+}
+
+void MessageBackend::close(std::function<void()> done) {
+  TryBackend::close([this, done = std::move(done)] { cleanups_.finish(done); });
+}
+
+// --- News from the store ---------------------------------------------------------------------------------------------
+
+void MessageBackend::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
+                             TimePoint since) {
+  queue_.granted(kind, name, owner, token, since);
+}
+
+void MessageBackend::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
+  queue_.first_in_line(kind, name, owner, lease_ends);
+}
+
+void MessageBackend::freed(std::uint64_t watch) {
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;  // it ended while the news were under way
+  const auto changed = found->second;   // the call may end the watch
+  changed();
+}
+
+}  // namespace dlock::messages

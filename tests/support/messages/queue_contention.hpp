@@ -1,0 +1,68 @@
+// Waiting in the store's queue: an example of a backend that implements Contention itself.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/executor.hpp>
+
+#include "tests/support/messages/cleanups.hpp"
+#include "tests/support/messages/connection.hpp"
+
+namespace dlock::messages {
+
+class QueueContention;
+
+// The client's side of the queue: finds the contention that an answer or notice is for. In tasks only.
+class QueueClient {
+ public:
+  QueueClient(Connection& connection, Cleanups& cleanups) noexcept : connection_(connection), cleanups_(cleanups) {}
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
+
+  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
+  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends);
+
+ private:
+  friend class QueueContention;
+  [[nodiscard]] QueueContention* find(const OwnerId& owner) const;
+
+  Connection& connection_;
+  Cleanups& cleanups_;
+  std::unordered_map<OwnerId, QueueContention*> waiting_;
+};
+
+// Asks to be queued, then waits until the lock is handed over. Asking again does no harm, so it is done whenever that
+// may help: by the first in line when the current lease ends (the store does not notice that by itself), after a
+// request that failed or was not answered, and now and then in case news were lost.
+class QueueContention final : public Contention {
+ public:
+  QueueContention(QueueClient& client, const LockRequest& request, GrantSink& sink);
+  ~QueueContention() override;
+
+  void ask();
+  void answered(TimePoint sent, Result<memory::MemoryStore::Answer> answer);
+  void granted(FencingToken token, TimePoint since);
+  void first_in_line(TimePoint lease_ends);
+
+ private:
+  void ask_again_at(TimePoint at);
+  [[nodiscard]] TimePoint lost_news_check();
+
+  QueueClient& client_;
+  const LockRequest request_;
+  GrantSink& sink_;
+  bool granted_ = false;     // reported; the lock is the core's business now
+  bool queued_ = false;      // the store may know of us
+  bool expects_ = false;     // news, or answers to requests that went as messages, may yet come
+  bool unanswered_ = false;  // a request that we gave up on may yet arrive
+  int under_way_ = 0;        // requests that we still expect an answer to
+  Backoff backoff_{std::chrono::seconds(1)};
+  Timer timer_;
+};
+
+}  // namespace dlock::messages

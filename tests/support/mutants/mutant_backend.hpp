@@ -1,0 +1,23 @@
+// A backend that is broken on purpose: one that keeps its locks in a memory store, with one thing changed that goes
+// into it or comes out.
+#pragma once
+
+#include <memory>
+
+#include <dlock/client.hpp>
+#include <dlock/spi/backend.hpp>
+
+#include "backends/memory/memory_store.hpp"
+#include "tests/support/mutants/mutation.hpp"
+
+namespace dlock::mutants {
+
+// What is wrong with a service is so for all its clients.
+struct Service;
+[[nodiscard]] std::shared_ptr<Service> make_service();
+
+[[nodiscard]] std::unique_ptr<Backend> make_mutant(BackendHost& host, const BackendConfig& config, Mutation mutation,
+                                                   std::shared_ptr<memory::MemoryStore> store,
+                                                   std::shared_ptr<Service> service, const BackendFactory& correct);
+
+}  // namespace dlock::mutants
