@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include <dlock/spi/backoff.hpp>
 #include <dlock/spi/lifetime.hpp>
+
+#include "backends/common/for_each_still_in.hpp"
 
 namespace dlock::zookeeper {
 
@@ -20,11 +21,16 @@ constexpr std::chrono::nanoseconds unwatched_max = std::chrono::seconds(2);
 class LockWatches::LockWatch final : public Watch {
  public:
   LockWatch(LockWatches& all, What what, std::string path, std::function<void()> changed)
-      : all_(all), what_(what), path_(std::move(path)), changed_(std::move(changed)), timer_(all.executor_) {
-    all_.watching_.insert(this);
+      : all_(all),
+        what_(what),
+        path_(std::move(path)),
+        changed_(std::move(changed)),
+        id_(++all.last_id_),
+        timer_(all.executor_) {
+    all_.watching_.emplace(id_, this);
     set();
   }
-  ~LockWatch() override { all_.watching_.erase(this); }
+  ~LockWatch() override { all_.watching_.erase(id_); }
 
   // Whatever happened meanwhile.
   void session_ready() { tell_and_set(); }
@@ -49,6 +55,7 @@ class LockWatches::LockWatch final : public Watch {
   const What what_;
   const std::string path_;
   const std::function<void()> changed_;
+  const std::uint64_t id_;
   std::unique_ptr<Watches::Interest> interest_;
   std::uint64_t round_ = 0;
   Backoff backoff_{std::chrono::seconds(2)};
@@ -136,9 +143,7 @@ std::unique_ptr<Watch> LockWatches::watch(What what, std::string path, std::func
 }
 
 void LockWatches::session_ready() {
-  for (LockWatch* each : std::vector(watching_.begin(), watching_.end())) {
-    if (watching_.contains(each)) each->session_ready();
-  }
+  common::for_each_still_in(watching_, [](auto, LockWatch* each) { each->session_ready(); });
 }
 
 }  // namespace dlock::zookeeper

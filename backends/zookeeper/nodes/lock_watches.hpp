@@ -2,9 +2,10 @@
 // fired.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include <dlock/spi/backend.hpp>
@@ -39,7 +40,8 @@ class LockWatches {
   Executor& executor_;
   Requests& requests_;
   Watches& watches_;
-  std::set<LockWatch*> watching_;
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, LockWatch*> watching_;  // in the order of their calls
 };
 
 }  // namespace dlock::zookeeper

@@ -46,6 +46,7 @@ class EtcdService final : public Service {
 
  private:
   [[nodiscard]] GrpcStatus draw(FakeEtcd::Call call);
+  void elect();
   [[nodiscard]] FakeEtcd::Fate become_of(FakeEtcd::Call call);
   [[nodiscard]] GrpcStatus refusal(FakeEtcd::Call call);
   [[nodiscard]] bool may_hold(std::int64_t lease) const;
@@ -56,24 +57,31 @@ class EtcdService final : public Service {
   const bool login_;
   const std::string url_;
   const etcd::Options options_;
+  const std::chrono::nanoseconds latency_;  // at most, in good times
   FakeEtcd etcd_;
   Fate drawn_ = Fate::answer;
   std::set<int> logged_in_;  // those whose token may be said to be invalid
   TimePoint rough_until_;
+  Timer deposed_;
 };
 
 EtcdService::EtcdService(Executor& executor, std::uint64_t seed, bool login)
     : executor_(executor),
       dice_(~seed),
       login_(login),
-      url_(std::string("etcd://") + (login ? "user:secret@" : "") +
-           "a,b,c?session_ttl=" + std::to_string(dice_.between(shortest_session, longest_session + 1s) / 1s) + "s"),
+      url_(std::string("etcd://") + (login ? "user:secret@" : "") + "a,b,c?session_ttl=" +
+           std::to_string(
+               (dice_.chance(50) ? shortest_session : dice_.between(shortest_session, longest_session + 1s)) / 1s) +
+           "s"),
       options_(etcd::parse_options({.url = Url::parse(url_), .holder = {}, .lease = longest_session})),
-      etcd_(executor) {
+      latency_(dice_.between(50us, dice_.chance(20) ? 20ms : 2ms)),
+      etcd_(executor),
+      deposed_(executor) {
   etcd_.leases_end = true;
+  etcd_.latency = [this] { return dice_.up_to(latency_); };
   etcd_.delay = [this] { return delay ? delay() : 100ms; };
   // Only in bad times, because a lock that is free in good ones must be handed over soon.
-  etcd_.news_delay = [this] { return dice_.up_to(executor_.now() < rough_until_ && dice_.chance(20) ? 1s : 2ms); };
+  etcd_.news_delay = [this] { return dice_.up_to(executor_.now() < rough_until_ && dice_.chance(20) ? 1s : latency_); };
   etcd_.status = [this](FakeEtcd::Call call) { return draw(call); };
   etcd_.fate = [this](FakeEtcd::Call call) { return become_of(call); };
 }
@@ -88,8 +96,17 @@ GrpcStatus EtcdService::draw(FakeEtcd::Call call) {
     return {};
   }
   rough_until_ = executor_.now() + 1s;
-  if (dice_.chance(2)) etcd_.elect();
+  if (dice_.chance(2)) elect();
   return drawn_ == Fate::refuse ? refusal(call) : GrpcStatus{};
+}
+
+// For a while the leader before may not know of it, and answers keep-alives.
+void EtcdService::elect() {
+  if (dice_.chance(50)) {
+    etcd_.term_of_keep_alives = etcd_.term;
+    deposed_.arm(executor_.now() + dice_.up_to(longest_session), [this] { etcd_.term_of_keep_alives.reset(); });
+  }
+  etcd_.elect();
 }
 
 GrpcStatus EtcdService::refusal(FakeEtcd::Call call) {

@@ -72,12 +72,17 @@ ZookeeperService::ZookeeperService(Executor& executor, std::uint64_t seed, Strat
       dice_(~seed),
       curator_(dice_.chance(50)),
       url_("zookeeper://a,b,c?strategy=" + std::string(to_string(strategy)) +
-           "&layout=" + (curator_ ? "curator" : "kazoo") +
-           "&session_timeout=" + std::to_string(dice_.between(shortest_session, longest_session) / 1ms) + "ms"),
+           "&layout=" + (curator_ ? "curator" : "kazoo") + "&session_timeout=" +
+           std::to_string((dice_.chance(50) ? shortest_session : dice_.between(shortest_session, longest_session)) /
+                          1ms) +
+           "ms"),
       options_(zookeeper::parse_options({.url = Url::parse(url_), .holder = {}, .lease = longest_session})),
       ensemble_(executor) {
   ensemble_.connects_after = dice_.between(1ms, 300ms);
   if (dice_.chance(50)) ensemble_.untold_part = 0.25;
+  ensemble_.latency = [this, longest = dice_.between(50us, dice_.chance(20) ? 20ms : 2ms)] {
+    return dice_.up_to(longest);
+  };
   ensemble_.delay = [this] { return delay ? delay() : 100ms; };
   ensemble_.fate = [this](const FakeRequest& request) { return become_of(request); };
 }

@@ -184,6 +184,11 @@ class FakeEtcd::FakeMember final : public Member {
   }
 
   void end(CallId call, const std::string& answer, const GrpcStatus& status) {
+    if (!etcd_.latency) return give(call, answer, status);
+    (void)etcd_.executor_.schedule(etcd_.executor_.now() + etcd_.latency(),
+                                   lifetime_.guard([this, call, answer, status] { give(call, answer, status); }));
+  }
+  void give(CallId call, const std::string& answer, const GrpcStatus& status) {
     if (silent || !etcd_.reaches(*this)) return;
     later([this, call, answer, status] {
       if (methods_.erase(call) == 0) return;
@@ -348,7 +353,7 @@ std::string FakeEtcd::header(std::int64_t revision) const {
 std::string FakeEtcd::keep_alive(std::int64_t lease) {
   ++keep_alives;
   const auto found = leases.find(lease);
-  if (found != leases.end()) keep_lease(lease);
+  if (found != leases.end() && !term_of_keep_alives) keep_lease(lease);
   MessageWriter with_term;
   with_term.number(1, cluster).number(3, revision_).number(4, term_of_keep_alives.value_or(term));
   return MessageWriter()

@@ -49,6 +49,7 @@ class FakeEtcd {
   bool silent = false;                                     // nothing is answered
   std::function<Fate(Call)> fate;                          // of each call but streams, and keep-alives of process 0
   std::function<GrpcStatus(Call)> status;                  // instead of an answer, where the code is not 0; asked first
+  std::function<std::chrono::nanoseconds()> latency;       // of answers
   std::function<std::chrono::nanoseconds()> delay;         // of what is late
   std::function<std::chrono::nanoseconds()> news_delay;    // of watches; they stay in order
   std::function<Failure(const common::Host&)> refuses_at;  // a connection, where there is a code
@@ -59,7 +60,7 @@ class FakeEtcd {
   bool holds_news = false;                                     // of watches, the same
   std::int64_t lag = 0;  // so many revisions are told to watches that begin as if they were to come
   std::uint64_t term = 7;
-  std::optional<std::uint64_t> term_of_keep_alives;  // what a leader that was deposed believes
+  std::optional<std::uint64_t> term_of_keep_alives;  // of a leader that was deposed, whose keep-alives keep nothing
   std::uint64_t cluster = 1;
   std::int64_t least_ttl = 1;
   std::size_t most_calls = 100;  // at a time, on each connection

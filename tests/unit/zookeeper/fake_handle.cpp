@@ -237,7 +237,7 @@ void FakeEnsemble::release_answers() {
     for (auto& answer : handle->pending_) {
       if (answer.unsent || handle->silent_) continue;
       answer.held = false;
-      handle->post([handle] { handle->deliver(); });
+      handle->deliver_soon();
     }
   }
 }
@@ -400,7 +400,7 @@ void FakeHandle::fired(WatchId id) {
   // What is carried out later already sees what has fired.
   const auto at = std::ranges::find_if(pending_, [](const Answer& each) { return each.unsent != nullptr; });
   pending_.insert(at, {.give = give, .problem = Problem::none, .held = false});
-  post([this] { deliver(); });
+  deliver_soon();
 }
 
 void FakeHandle::carry_out_late() {
@@ -415,7 +415,7 @@ void FakeHandle::carry_out_unsent() {
     answer.problem = std::exchange(answer.unsent, nullptr)();  // what this makes fire comes first
     answer.held = false;
     pending_.push_back(std::move(answer));
-    post([this] { deliver(); });
+    deliver_soon();
   }
 }
 
@@ -424,6 +424,12 @@ void FakeHandle::deliver() {
   const Answer answer = std::move(pending_.front());
   pending_.pop_front();
   answer.give(answer.problem);  // may be the end of this handle
+}
+
+void FakeHandle::deliver_soon() {
+  if (!ensemble_.latency) return post([this] { deliver(); });
+  last_delivery_ = std::max(last_delivery_, ensemble_.executor_.now() + ensemble_.latency());
+  (void)ensemble_.executor_.schedule(last_delivery_, lifetime_.guard([this] { post([this] { deliver(); }); }));
 }
 
 void FakeHandle::fail_pending(Problem problem) {
@@ -481,7 +487,7 @@ void FakeHandle::submit(FakeRequest request, const std::function<Problem()>& car
     }
   }
   pending_.push_back(std::move(answer));
-  post([this] { deliver(); });
+  deliver_soon();
   if (shut_out_) post([this] { ensemble_.disconnect(session_); });
 }
 

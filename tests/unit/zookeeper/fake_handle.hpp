@@ -78,7 +78,8 @@ class FakeEnsemble {
   std::chrono::milliseconds answers_after{0};
   // By default everything is answered.
   std::function<Fate(const FakeRequest&)> fate;
-  std::function<std::chrono::nanoseconds()> delay;
+  std::function<std::chrono::nanoseconds()> latency;  // of answers
+  std::function<std::chrono::nanoseconds()> delay;    // of what is late
   // How long a handle waits, as the client library, before it connects again. Sessions then expire as well that were
   // asked for nothing during their timeout. By default both is for the test to do.
   std::optional<std::chrono::nanoseconds> connects_after;
@@ -208,6 +209,7 @@ class FakeHandle final : public Handle {
   void submit(FakeRequest request, const std::function<Problem()>& carry_out, std::function<void(Problem)> give);
   void remove_if(const std::string& path, bool ephemeral_too, DoneHandler done);
   void deliver();
+  void deliver_soon();
   void fail_pending(Problem problem);
   void break_connection();
   void connect_later();
@@ -240,6 +242,7 @@ class FakeHandle final : public Handle {
   bool silent_ = false;  // the connection
   bool over_ = false;    // expired, failed or closed
   bool shut_out_ = false;
+  TimePoint last_delivery_;
   std::deque<Answer> pending_;
   std::vector<std::function<Problem()>> late_;  // sent over a connection that has broken
   std::vector<WatchId> missed_;                 // fired while not connected
