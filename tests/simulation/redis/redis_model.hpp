@@ -51,7 +51,7 @@ class RedisModel {
   explicit RedisModel(std::function<std::chrono::microseconds()> clock);
   ~RedisModel();
 
-  [[nodiscard]] Reply run(const Words& command);
+  [[nodiscard]] Reply run(const Words& words);
   [[nodiscard]] std::int64_t now_ms() const { return clock_().count() / 1000; }
 
   // Delivers a message; answers to how many subscribers. Unset: to none.
@@ -95,7 +95,7 @@ class RedisModel {
   [[nodiscard]] Reply zrank(const Words& words);
   [[nodiscard]] Reply hset(const Words& words);
   [[nodiscard]] Reply time() const;
-  [[nodiscard]] Reply tell(const Words& words);
+  [[nodiscard]] Reply tell(const Words& words) const;
   [[nodiscard]] Reply configure(const Words& words);
   [[nodiscard]] Reply run_script(const Words& words);
 

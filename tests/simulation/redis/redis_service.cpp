@@ -352,7 +352,7 @@ Words RedisService::holders(LockKind kind, const std::string& name) {
 }
 
 Words RedisService::live(const std::string& key) {
-  const double now = static_cast<double>(model_.now_ms());
+  const auto now = static_cast<double>(model_.now_ms());
   const Reply all = model_.run({"ZRANGE", key, "0", "-1", "WITHSCORES"});
   Words out;
   for (std::size_t i = 0; i + 1 < all.elements.size(); i += 2) {

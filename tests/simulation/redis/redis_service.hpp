@@ -81,7 +81,7 @@ class RedisService final : public simulation::Service {
   [[nodiscard]] Reply refusal(const Connection& connection, const Words& words);
   static void send(Connection& connection, const Reply& reply);
   static void close(Connection& connection);
-  [[nodiscard]] std::int64_t publish(const std::string& node, const std::string& channel, const std::string& text);
+  [[nodiscard]] std::int64_t publish(const std::string& node, const std::string& channel, const std::string& message);
   void change();
   void fail_over();
   void move_slot(std::uint16_t slot);
