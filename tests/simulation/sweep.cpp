@@ -43,12 +43,13 @@ class Acquire {
   }
   void release() {
     note(Kind::releasing);
-    lease_.async_release([this](std::error_code ec, bool was_ours) {
-      process_.claims().end(lock_.name, world_.now());
-      released = !ec && was_ours;
-      not_ours = !ec && !was_ours;
-      note(ec ? Kind::unreleased : Kind::released, {.yes = was_ours, .word = ec.message()});
-    });
+    lease_.async_release(
+        [this, until = process_.clock().when(lease_.valid_until())](std::error_code ec, bool was_ours) {
+          process_.claims().end(lock_.name, world_.now());
+          released = !ec && was_ours;
+          not_ours = !ec && !was_ours && world_.now() < until;
+          note(ec ? Kind::unreleased : Kind::released, {.yes = was_ours, .word = ec.message()});
+        });
   }
 
   [[nodiscard]] bool held() const { return granted && lease_.held(); }
@@ -57,7 +58,7 @@ class Acquire {
   std::error_code denied;
   bool lost = false;
   bool released = false;
-  bool not_ours = false;
+  bool not_ours = false;  // said a release while the lease was valid
 
  private:
   void answered(std::error_code ec, Lease got) {

@@ -295,7 +295,9 @@ void FakePostgres::finish(Session& session, FakeReply reply) {
     wire_.answer(number, query, reply);
   });
   if (received.fate != Fate::expire) return;
-  executor_.post(lifetime_.guard([this, process = session.process] { expire(process); }));
+  // When the answer has arrived.
+  (void)executor_.schedule(saturating_add(executor_.now(), std::chrono::milliseconds(10)),
+                           lifetime_.guard([this, process = session.process] { expire(process); }));
 }
 
 void FakePostgres::deliver(Executor::Task task) {

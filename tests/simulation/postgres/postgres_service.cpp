@@ -74,8 +74,11 @@ std::vector<Subject> subjects() {
                    .kinds = std::move(kinds),
                    .recovery = 10s,
                    .session = is_of_sessions(strategy) ? session_lease : 0s,
-                   // A waiter that has left the server's queue keeps readers out for half a second.
-                   .hand_over = strategy == Strategy::advisory ? 750ms : 250ms,
+                   // An optimistic client takes over what nobody changes for a whole lease. An advisory waiter that has
+                   // left the server's queue keeps readers out for half a second.
+                   .hand_over = strategy == Strategy::optimistic ? 1250ms
+                                : strategy == Strategy::advisory ? 750ms
+                                                                 : 250ms,
                    .make = [strategy](Executor& executor, std::uint64_t seed) {
                      return std::make_unique<PostgresService>(executor, seed, strategy);
                    }});
