@@ -35,7 +35,7 @@ std::optional<std::uint64_t> only_seed() {
 // Of the library's build, not of the test's: that is where the time goes.
 std::uint64_t seeds_of_a_subject() {
   if (const auto number = from_environment("DLOCK_SIMULATION_SEEDS")) return *number;
-  return rig::sanitized ? 4 : 100;
+  return rig::sanitized ? 2 : 40;
 }
 
 // What happened under all seeds together.
@@ -92,7 +92,7 @@ void run_seed(const Subject& subject, std::uint64_t seed, Sum& sum) {
 
 // A run in which little happened shows little.
 void expect_enough(const Subject& subject, Sum sum) {
-  constexpr std::uint64_t many_seeds = 100;
+  constexpr std::uint64_t many_seeds = 40;
   if (sum.seeds < many_seeds) return;
   EXPECT_GT(sum.grants, 50 * sum.seeds);
   for (const std::size_t count : {sum.takeovers, sum.losses, sum.stale_writes, sum.hand_overs}) {
@@ -130,11 +130,9 @@ TEST_P(Simulation, KeepsAllPromises) {
 
 TEST_P(Simulation, OfASeedIsTheSameEachTime) {
   const Subject& subject = GetParam();
-  const std::uint64_t seeds = rig::sanitized ? 1 : 4;
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    EXPECT_TRUE(simulate(subject, seed).history == simulate(subject, seed).history) << "seed " << seed;
-  }
-  EXPECT_FALSE(simulate(subject, 1).history == simulate(subject, 2).history);
+  const std::vector<Event> history = simulate(subject, 1).history;
+  EXPECT_TRUE(history == simulate(subject, 1).history);
+  EXPECT_FALSE(history == simulate(subject, 2).history);
 }
 
 INSTANTIATE_TEST_SUITE_P(Subjects, Simulation, testing::ValuesIn(subjects()),
