@@ -165,13 +165,14 @@ function(dlock_add_shards name)
   endforeach()
 endfunction()
 
-# dlock_add_conformance(PROGRAM SERVICE ONE subject VARIANTS subject... SHARDS n)
+# dlock_add_conformance(PROGRAM SERVICE ONE subject VARIANTS subject... [PLAIN subject...] SHARDS n)
 # A conformance program that starts servers, which takes too long to have one for each test: every subject, called
 # <service>_<subject>, is divided into so many runs, and the tests of a run share their servers. ONE stands for the
 # backend where one has to do (label "one"). VARIANTS are its other strategies and other ways to reach it, with plain and
-# read-write locks (label "variant_of_<service>") and with the other kinds (label "variant_kinds_of_<service>").
+# read-write locks (label "variant_of_<service>") and with the other kinds (label "variant_kinds_of_<service>"). PLAIN
+# are variants that have plain locks only.
 function(dlock_add_conformance program service)
-  cmake_parse_arguments(arg "" "ONE;SHARDS" "VARIANTS" ${ARGN})
+  cmake_parse_arguments(arg "" "ONE;SHARDS" "VARIANTS;PLAIN" ${ARGN})
   dlock_add_shards(${program}.${arg_ONE} COMMAND ${program} "--gtest_filter=*/${service}_${arg_ONE}*"
     LABELS integration conformance one SHARDS ${arg_SHARDS})
   math(EXPR half "(${arg_SHARDS} + 1) / 2")
@@ -182,5 +183,9 @@ function(dlock_add_conformance program service)
       LABELS integration conformance variant_of_${service} SHARDS ${half})
     dlock_add_shards(${program}.${subject}_kinds COMMAND ${program} "--gtest_filter=${kinds}"
       LABELS integration conformance variant_kinds_of_${service} SHARDS ${half})
+  endforeach()
+  foreach(subject IN LISTS arg_PLAIN)
+    dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${service}_${subject}*"
+      LABELS integration conformance variant_of_${service} SHARDS ${half})
   endforeach()
 endfunction()
