@@ -113,7 +113,8 @@ std::optional<Missing> MemoryFixture::missing(Feature feature) const {
     case Feature::lose_answer:
     case Feature::requests:
       if (disturbance_) return std::nullopt;
-      return Missing{Missing::Kind::not_applicable, "calls within the process are always answered, and clients do not die alone"};
+      return Missing{Missing::Kind::not_applicable,
+                     "calls within the process are always answered, and clients do not die alone"};
     default:
       return std::nullopt;
   }

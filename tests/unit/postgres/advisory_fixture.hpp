@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/simulation/postgres/array_elements.hpp"
 #include "backends/postgres/session_locks/advisory.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 #include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/simulation/postgres/array_elements.hpp"
 #include "row_batch_fixture.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 
 namespace dlock::postgres {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/simulation/postgres/array_elements.hpp"
 #include "rows_fixture.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 
 namespace dlock::postgres {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "table_row.hpp"
 #include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
-#include "table_row.hpp"
 
 namespace dlock::postgres {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/simulation/postgres/array_elements.hpp"
 #include "backends/postgres/rows/wake_ups.hpp"
 #include "rows_fixture.hpp"
+#include "tests/simulation/postgres/array_elements.hpp"
 
 namespace dlock::postgres {
 
