@@ -4,9 +4,11 @@
 
 namespace dlock::memory {
 
-namespace {
+std::string_view to_string(Strategy strategy) noexcept {
+  using enum Strategy;
+  return strategy == queue ? "queue" : strategy == watch ? "watch" : "poll";
+}
 
-// A try costs next to nothing here, so polling may be frequent.
 TryPolicy policy_of(Strategy strategy) {
   TryPolicy policy;
   if (strategy == Strategy::poll) {
@@ -16,7 +18,31 @@ TryPolicy policy_of(Strategy strategy) {
   return policy;
 }
 
-}  // namespace
+Capabilities capabilities_of(Strategy strategy) noexcept {
+  const bool queue = strategy == Strategy::queue;
+  return {
+      .backend = "memory",
+      .strategy = to_string(strategy),
+      .scope = Scope::process,
+      .lease_kind = LeaseKind::per_lock,
+      .fencing = FencingDurability::wall_clock,
+      .fair = queue,
+      .wakes_waiters = strategy != Strategy::poll,
+      .wakes_one = queue,
+      .counts_waiters = queue,
+      .read_write_locks = true,
+      .semaphores = true,
+      .elections = true,
+      .can_inspect = true,
+      .can_list = true,
+      .can_break = true,
+      .can_forget = true,
+      .can_forget_idle = true,
+      .immediate = true,
+      .min_lease = std::chrono::milliseconds(10),
+      .max_lease = std::chrono::hours(24),
+  };
+}
 
 MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store,
                              Strategy strategy)
@@ -32,34 +58,6 @@ MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std
 
 MemoryBackend::~MemoryBackend() {
   store_->detach(*this);
-}
-
-Capabilities MemoryBackend::capabilities() const noexcept {
-  const bool queue = strategy_ == Strategy::queue;
-  return {
-      .backend = "memory",
-      .strategy = queue                          ? "queue"
-                  : strategy_ == Strategy::watch ? "watch"
-                                                 : "poll",
-      .scope = Scope::process,
-      .lease_kind = LeaseKind::per_lock,
-      .fencing = FencingDurability::wall_clock,
-      .fair = queue,
-      .wakes_waiters = strategy_ != Strategy::poll,
-      .wakes_one = queue,
-      .counts_waiters = queue,
-      .read_write_locks = true,
-      .semaphores = true,
-      .elections = true,
-      .can_inspect = true,
-      .can_list = true,
-      .can_break = true,
-      .can_forget = true,
-      .can_forget_idle = true,
-      .immediate = true,
-      .min_lease = std::chrono::milliseconds(10),
-      .max_lease = std::chrono::hours(24),
-  };
 }
 
 std::unique_ptr<Backend> MemoryBackend::another(BackendHost& host) const {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,13 +25,17 @@
 namespace dlock::memory {
 
 enum class Strategy { queue, watch, poll };
+[[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
+// A try costs next to nothing here, so polling may be frequent.
+[[nodiscard]] TryPolicy policy_of(Strategy strategy);
+[[nodiscard]] Capabilities capabilities_of(Strategy strategy) noexcept;
 
 class MemoryBackend final : public TryBackend, private Session {
  public:
   MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store, Strategy strategy);
   ~MemoryBackend() override;
 
-  [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_of(strategy_); }
   [[nodiscard]] std::unique_ptr<Backend> another(BackendHost& host) const override;
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;

@@ -1,4 +1,4 @@
-// What a process wants of locks: how many of its acquires may have left something in the service.
+// Claims of a process to locks: how many of its acquires may have left something in the service.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a seed makes of a simulation, and what every simulation has in common.
+// The plan that a seed makes for a simulation, and the constants of all simulations.
 #pragma once
 
 #include <chrono>

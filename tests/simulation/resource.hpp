@@ -1,5 +1,5 @@
-// What a lock protects: takes writes and reads in the order of their tokens, and refuses those that come too late: a
-// write that is older than anything taken, a read that is older than a write.
+// The resource that a lock protects: takes writes and reads in the order of their tokens, and refuses those that come
+// too late: a write that is older than anything taken, a read that is older than a write.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a simulation needs to know of a lock service: the real backend, over a fake of its service in memory.
+// A lock service as the simulation sees it: the real backend, over a fake of its service in memory.
 //
 // Each simulation program defines subjects(). A service runs in the simulation's single thread. It has an executor of
 // its own, for its timers; what it sends to a process runs as tasks of that process's executor, which may be stopped.
@@ -20,7 +20,7 @@
 
 namespace dlock::simulation {
 
-// What becomes of one request. A service whose protocol cannot do one of these does the one that is closest to it.
+// The fate of one request. A service whose protocol cannot do one of these does the one that is closest to it.
 enum class Fate : std::uint8_t {
   answer,
   lose_request,  // the service never receives it, and the connection breaks
@@ -41,11 +41,11 @@ class Service {
   Service& operator=(const Service&) = delete;
   virtual ~Service() = default;
 
-  // What becomes of each request, asked once, when the process sends it. `request` says what it is, for people and
-  // tests: "acquire", "create". Unset: all are answered.
-  std::function<Fate(int process, std::string_view request)> fate;
-  // How long what is late takes. Unset: 100 ms.
-  std::function<std::chrono::nanoseconds()> delay;
+  // The fate of each request, called once, when the process sends it. `request` names it for people and tests:
+  // "acquire", "create".
+  std::function<Fate(int process, std::string_view request)> fate = [](int, std::string_view) { return Fate::answer; };
+  // How long a late answer takes.
+  std::function<std::chrono::nanoseconds()> delay = [] { return std::chrono::milliseconds(100); };
 
   [[nodiscard]] virtual std::string url() const = 0;
   // The backend of a process, numbered from 1. One process may have several, one after the other.

@@ -26,7 +26,7 @@ struct Simulated {
 
 [[nodiscard]] Simulated simulate(const Subject& subject, std::uint64_t seed, Mutation mutation = Mutation::none);
 
-// What a simulated history is held to.
+// The rules that a simulated history must keep.
 [[nodiscard]] Rules rules_for(const Subject& subject);
 
 }  // namespace dlock::simulation

@@ -38,7 +38,7 @@ std::uint64_t seeds_of_a_subject() {
   return rig::sanitized ? 2 : 40;
 }
 
-// What happened under all seeds together.
+// Counts over all seeds.
 struct Sum {
   std::uint64_t seeds = 0;
   std::size_t acquires = 0, grants = 0, takeovers = 0, losses = 0, writes = 0, stale_writes = 0, hand_overs = 0;

@@ -12,6 +12,7 @@
 #include "tests/simulation/process.hpp"
 #include "tests/simulation/simulation.hpp"
 #include "tests/simulation/stage.hpp"
+#include "tests/simulation/worker.hpp"
 
 namespace dlock::simulation {
 namespace {
@@ -65,10 +66,7 @@ class Acquire {
     if (ec) {
       denied = ec;
       process_.claims().end(lock_.name, world_.now());
-      const std::string word = ec == errc::timed_out   ? tries_ ? "busy" : std::string(torture::denied_as_timed_out)
-                                 : ec == errc::cancelled ? std::string(torture::denied_as_cancelled)
-                                                       : ec.message();
-      return note(Kind::denied, {.word = word});
+      return note(Kind::denied, {.word = word_for(ec, tries_)});
     }
     granted = true;
     lease_ = std::move(got);

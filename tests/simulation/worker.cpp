@@ -14,15 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::string word_for(std::error_code ec, bool tried) {
-  if (ec == errc::timed_out) return tried ? "busy" : std::string(torture::denied_as_timed_out);
-  if (ec == errc::cancelled) return std::string(torture::denied_as_cancelled);
-  if (ec == errc::unavailable) return "unavailable";
-  if (ec == errc::ambiguous) return "ambiguous";
-  if (ec == errc::closed) return "closed";
-  return ec.message();
-}
-
 AcquireOptions random_options(Dice& dice) {
   AcquireOptions options;
   const auto kind = dice.below(10);
@@ -33,6 +24,15 @@ AcquireOptions random_options(Dice& dice) {
 }
 
 }  // namespace
+
+std::string word_for(std::error_code ec, bool tried) {
+  if (ec == errc::timed_out) return tried ? "busy" : std::string(torture::denied_as_timed_out);
+  if (ec == errc::cancelled) return std::string(torture::denied_as_cancelled);
+  if (ec == errc::unavailable) return "unavailable";
+  if (ec == errc::ambiguous) return "ambiguous";
+  if (ec == errc::closed) return "closed";
+  return ec.message();
+}
 
 Event Worker::of_acquire(std::uint64_t attempt) const {
   return {.attempt = attempt, .lock = lock_->name, .lock_kind = lock_->lock_kind, .mode = mode_};

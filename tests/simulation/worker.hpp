@@ -19,6 +19,9 @@ namespace dlock::simulation {
 
 class SimulatedProcess;
 
+// The word of a denial in a history.
+[[nodiscard]] std::string word_for(std::error_code ec, bool tried);
+
 class Worker {
  public:
   Worker(SimulatedProcess& process, World& world, Resource& resource, const Plan& plan)
@@ -37,7 +40,7 @@ class Worker {
   void look();
   void write();
   void let_go();
-  // What is said of an acquire of this lock.
+  // An event of an acquire of this lock.
   [[nodiscard]] Event of_acquire(std::uint64_t attempt) const;
   void note(Kind kind, std::uint64_t attempt, Event event = {});
 

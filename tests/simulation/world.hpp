@@ -1,4 +1,4 @@
-// What all parts of a simulation share: its time, its chance, what is to happen, and what did.
+// The state that all parts of a simulation share: its time, its chance, what is to happen, and what did.
 #pragma once
 
 #include <cstdint>

@@ -12,11 +12,6 @@ namespace {
 
 constexpr std::string_view disturbed_label = "disturbed-";
 
-std::string name_of(memory::Strategy strategy) {
-  using enum memory::Strategy;
-  return strategy == queue ? "queue" : strategy == watch ? "watch" : "poll";
-}
-
 std::string unique_place() {
   static std::atomic<int> count{0};
   return "conformance-" + std::to_string(count.fetch_add(1));
@@ -68,7 +63,7 @@ class MemoryFixture::Disturbance final : public messages::FaultInjector {
 
 MemoryFixture::MemoryFixture(memory::Strategy strategy)
     : place_(unique_place()),
-      url_("memory://" + place_ + "?strategy=" + name_of(strategy)),
+      url_("memory://" + place_ + "?strategy=" + std::string(to_string(strategy))),
       store_(memory::MemoryStore::named(place_)),
       backend_(memory::make_memory_backend) {}
 

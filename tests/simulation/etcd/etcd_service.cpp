@@ -79,7 +79,7 @@ EtcdService::EtcdService(Executor& executor, std::uint64_t seed, bool login)
       deposed_(executor) {
   etcd_.leases_end = true;
   etcd_.latency = [this] { return dice_.up_to(latency_); };
-  etcd_.delay = [this] { return delay ? delay() : 100ms; };
+  etcd_.delay = [this] { return delay(); };
   // Only in bad times, because a lock that is free in good ones must be handed over soon.
   etcd_.news_delay = [this] { return dice_.up_to(executor_.now() < rough_until_ && dice_.chance(20) ? 1s : latency_); };
   etcd_.status = [this](FakeEtcd::Call call) { return draw(call); };
@@ -87,7 +87,7 @@ EtcdService::EtcdService(Executor& executor, std::uint64_t seed, bool login)
 }
 
 GrpcStatus EtcdService::draw(FakeEtcd::Call call) {
-  drawn_ = fate ? fate(call.process, call) : Fate::answer;
+  drawn_ = fate(call.process, call);
   // Watches may be of members that lag behind.
   etcd_.lag = dice_.chance(20) ? static_cast<std::int64_t>(dice_.below(20)) : 0;
   if (dice_.chance(1)) etcd_.compact();

@@ -20,7 +20,7 @@ class MemoryService::Messages final : public messages::FaultInjector {
     const int process = process_of(message.holder);
     if (service_.buried_.contains(process)) return {.fate = Delivery::Fate::lost};
     if (service_.unreachable_.contains(process)) return {.fate = Delivery::Fate::refused};
-    switch (service_.fate ? service_.fate(process, notice ? "notice" : "request") : Fate::answer) {
+    switch (service_.fate(process, notice ? "notice" : "request")) {
       case Fate::lose_request:
       case Fate::silence:
         return {.fate = Delivery::Fate::lost};
@@ -80,9 +80,7 @@ int MemoryService::holder(LockKind kind, const std::string& name) {
 }
 
 Subject memory_subject(Way way, memory::Strategy strategy, Mutation mutation) {
-  using enum memory::Strategy;
-  const std::string name = strategy == queue ? "queue" : strategy == watch ? "watch" : "poll";
-  return {.name = (way == Way::calls ? "calls_" : "messages_") + name,
+  return {.name = (way == Way::calls ? "calls_" : "messages_") + std::string(to_string(strategy)),
           .kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election},
           .spoils = way == Way::messages,
           // After this no waiter of a queue relies any more on news that were lost: it has asked again.

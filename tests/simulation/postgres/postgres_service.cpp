@@ -26,8 +26,8 @@ PostgresService::PostgresService(Executor& executor, std::uint64_t seed, Strateg
   torture::Dice dice(~seed);
   server_.has_schema = dice.chance(50);
   server_.latency = dice.between(50us, dice.chance(20) ? 20ms : 2ms);
-  server_.fate = [this](int process, std::string_view words) { return fate ? fate(process, words) : Fate::answer; };
-  server_.delay = [this] { return delay ? delay() : std::chrono::nanoseconds(100ms); };
+  server_.fate = [this](int process, std::string_view words) { return fate(process, words); };
+  server_.delay = [this] { return delay(); };
 }
 
 std::string PostgresService::url() const {

@@ -113,7 +113,7 @@ void RedisService::take(Client& client, const std::string& node, FakeWire& wire,
   if (drawn == Fate::lose_request) close(*connection);
   if (drawn == Fate::silence || drawn == Fate::lose_request) return;
   const bool late = drawn == Fate::late;
-  const TimePoint at = saturating_add(executor_.now(), late ? (delay ? delay() : 100ms) : 0ms);
+  const TimePoint at = saturating_add(executor_.now(), late ? delay() : 0ms);
   connection->waiting.push_back({words, drawn, at});
   if (connection->waiting.size() == 1) proceed(connection);
 }

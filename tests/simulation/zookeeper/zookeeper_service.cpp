@@ -83,7 +83,7 @@ ZookeeperService::ZookeeperService(Executor& executor, std::uint64_t seed, Strat
   ensemble_.latency = [this, longest = dice_.between(50us, dice_.chance(20) ? 20ms : 2ms)] {
     return dice_.up_to(longest);
   };
-  ensemble_.delay = [this] { return delay ? delay() : 100ms; };
+  ensemble_.delay = [this] { return delay(); };
   ensemble_.fate = [this](const FakeRequest& request) { return become_of(request); };
 }
 
@@ -91,7 +91,7 @@ zookeeper::Fate ZookeeperService::become_of(const FakeRequest& request) {
   using Become = zookeeper::Fate;
   if (curator_ && dice_.chance(2)) reap();
   const std::string_view name = request_names.at(static_cast<std::size_t>(request.kind));
-  switch (fate ? fate(request.process, name) : Fate::answer) {
+  switch (fate(request.process, name)) {
     case Fate::lose_request:
       ensemble_.disconnect(request.session);
       return Become::lose_request;

@@ -4,20 +4,6 @@
 
 namespace dlock::messages {
 
-namespace {
-
-// A try costs next to nothing here, so polling may be frequent.
-TryPolicy policy_of(memory::Strategy strategy) {
-  TryPolicy policy;
-  if (strategy == memory::Strategy::poll) {
-    policy.poll_min = std::chrono::milliseconds(20);
-    policy.poll_max = std::chrono::milliseconds(40);
-  }
-  return policy;
-}
-
-}  // namespace
-
 MessageBackend::MessageBackend(BackendHost& host, const BackendConfig& config,
                                std::shared_ptr<memory::MemoryStore> store, std::shared_ptr<Faults> faults,
                                memory::Strategy strategy)
@@ -29,30 +15,10 @@ MessageBackend::MessageBackend(BackendHost& host, const BackendConfig& config,
       queue_(connection_, cleanups_) {}
 
 Capabilities MessageBackend::capabilities() const noexcept {
-  const bool queue = strategy_ == memory::Strategy::queue;
-  return {
-      .backend = "messages",
-      .strategy = queue                                  ? "queue"
-                  : strategy_ == memory::Strategy::watch ? "watch"
-                                                         : "poll",
-      .scope = Scope::process,
-      .lease_kind = LeaseKind::per_lock,
-      .fencing = FencingDurability::wall_clock,
-      .fair = queue,
-      .wakes_waiters = strategy_ != memory::Strategy::poll,
-      .wakes_one = queue,
-      .counts_waiters = queue,
-      .read_write_locks = true,
-      .semaphores = true,
-      .elections = true,
-      .can_inspect = true,
-      .can_list = true,
-      .can_break = true,
-      .can_forget = true,
-      .can_forget_idle = true,
-      .min_lease = std::chrono::milliseconds(10),
-      .max_lease = std::chrono::hours(24),
-  };
+  Capabilities capabilities = capabilities_of(strategy_);
+  capabilities.backend = "messages";
+  capabilities.immediate = false;
+  return capabilities;
 }
 
 // --- Acquire ---------------------------------------------------------------------------------------------------------

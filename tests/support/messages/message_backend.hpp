@@ -1,5 +1,5 @@
 // Clients of a memory store that exchange messages with it: a lock service whose network and sessions the test plays.
-// What a service across a network needs is here: requests whose outcome is unknown, and clean-up by owner id.
+// It does what a network requires: it resolves requests of unknown outcome, and cleans up by owner id.
 #pragma once
 
 #include <chrono>

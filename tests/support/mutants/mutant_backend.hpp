@@ -12,7 +12,7 @@
 
 namespace dlock::mutants {
 
-// What is wrong with a service is so for all its clients.
+// The state of a fault that all clients of a service share.
 struct Service;
 [[nodiscard]] std::shared_ptr<Service> make_service();
 
