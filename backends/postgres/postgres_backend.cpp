@@ -1,5 +1,6 @@
 #include "backends/postgres/postgres_backend.hpp"
 
+#include <cstdlib>
 #include <utility>
 
 #include "backends/postgres/administration/diagnosis.hpp"
@@ -7,6 +8,7 @@
 #include "backends/postgres/rows/row_locks.hpp"
 #include "backends/postgres/session_locks/advisory.hpp"
 #include "backends/postgres/session_locks/for_update.hpp"
+#include "backends/postgres/session_locks/session_locks.hpp"
 
 namespace dlock::postgres {
 
@@ -16,9 +18,9 @@ bool is_of_rows(Strategy strategy) {
   return strategy == Strategy::table || strategy == Strategy::optimistic;
 }
 
-template <class Locks>
-std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection& inspection) {
-  auto locks = std::make_unique<Locks>(services);
+template <class Locks, class... Limits>
+std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection& inspection, Limits... limits) {
+  auto locks = std::make_unique<Locks>(services, limits...);
   locks->watch_snapshots();
   inspection.count_also(
       [made = locks.get()](LockKind kind, const std::string& name) { return made->waiting_here(kind, name); });
@@ -26,6 +28,9 @@ std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection
 }
 
 std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspection) {
+  if (std::getenv("DLOCK_NEW_SESSION_LOCKS") != nullptr && !is_of_rows(services.options.strategy)) {
+    return make_session_locks<SessionLocks>(services, inspection, SessionLocks::Limits{});
+  }
   switch (services.options.strategy) {
     case Strategy::table:
     case Strategy::optimistic:

@@ -36,7 +36,11 @@ AdvisoryLocks::AdvisoryLocks(BackendHost& host, const Options& options, const Di
 AdvisoryLocks::~AdvisoryLocks() = default;
 
 void AdvisoryLocks::watch_snapshots() {
-  snapshot_watch_.emplace(common_.executor, room_.turns(), [this](Query query) { holders_.ask(std::move(query)); });
+  Turns& turns = room_.turns();
+  snapshot_watch_.emplace(common_.executor,
+                          SnapshotWatch::Waits{[&turns] { return turns.inside(); }, [&turns] { turns.end_waits(); }},
+                          [this](Query query) { holders_.ask(std::move(query)); });
+  turns.when_let_in([this] { snapshot_watch_->began(); });
 }
 
 Capabilities AdvisoryLocks::capabilities() const noexcept {

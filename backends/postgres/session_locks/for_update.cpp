@@ -80,9 +80,12 @@ ForUpdateLocks::ForUpdateLocks(const Services& services)
 ForUpdateLocks::~ForUpdateLocks() = default;
 
 void ForUpdateLocks::watch_snapshots() {
-  snapshot_watch_.emplace(executor(), turns_, [&commands = services_.commands](Query query) {
-    commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
-  });
+  snapshot_watch_.emplace(executor(),
+                          SnapshotWatch::Waits{[this] { return turns_.inside(); }, [this] { turns_.end_waits(); }},
+                          [&commands = services_.commands](Query query) {
+                            commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
+                          });
+  turns_.when_let_in([this] { snapshot_watch_->began(); });
 }
 
 Capabilities ForUpdateLocks::capabilities() const noexcept {

@@ -25,11 +25,15 @@ constexpr std::int64_t most_counted = 1500;  // the slices end by themselves by 
 
 }  // namespace
 
-SnapshotWatch::SnapshotWatch(Executor& executor, Turns& turns, Ask ask)
-    : executor_(executor), turns_(turns), ask_(std::move(ask)), question_(waits_for_snapshots()), timer_(executor) {
-  turns_.when_let_in([this] {
-    if (!asking_ && !timer_.armed()) look_in(nanoseconds(0));
-  });
+SnapshotWatch::SnapshotWatch(Executor& executor, Waits waits, Ask ask)
+    : executor_(executor),
+      waits_(std::move(waits)),
+      ask_(std::move(ask)),
+      question_(waits_for_snapshots()),
+      timer_(executor) {}
+
+void SnapshotWatch::began() {
+  if (!asking_ && !timer_.armed()) look_in(nanoseconds(0));
 }
 
 void SnapshotWatch::look_in(nanoseconds pause) {
@@ -38,7 +42,7 @@ void SnapshotWatch::look_in(nanoseconds pause) {
 }
 
 void SnapshotWatch::look() {
-  if (turns_.inside() == 0) return seen_.clear();  // the next one that is let in begins anew
+  if (waits_.count() == 0) return seen_.clear();  // the next one that is let in begins anew
   asking_ = true;
   ask_({.commands = {{.statement = &question_}},
         .done =
@@ -58,7 +62,7 @@ void SnapshotWatch::answered(const Outcome& outcome, const Results& results) {
   const bool any_new = std::any_of(waiting.begin(), waiting.end(), is_new);
   seen_ = std::move(waiting);
   look_in(pause_per_transaction * std::clamp<std::int64_t>(rows.number(0, 0).value_or(0), 0, most_counted));
-  if (any_new) turns_.end_waits();
+  if (any_new) waits_.restart();
 }
 
 }  // namespace dlock::postgres

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
@@ -12,7 +13,6 @@
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/postgres/session_locks/turns.hpp"
 #include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
@@ -24,8 +24,15 @@ class SnapshotWatch {
   // first.
   using Ask = std::function<void(Query query)>;
 
-  // All outlive it.
-  SnapshotWatch(Executor& executor, Turns& turns, Ask ask);
+  // The client's waits in the server.
+  struct Waits {
+    std::function<std::size_t()> count;
+    std::function<void()> restart;
+  };
+
+  SnapshotWatch(Executor& executor, Waits waits, Ask ask);
+  // A wait began.
+  void began();
 
  private:
   void look_in(std::chrono::nanoseconds pause);
@@ -33,7 +40,7 @@ class SnapshotWatch {
   void answered(const Outcome& outcome, const Results& results);
 
   Executor& executor_;
-  Turns& turns_;
+  const Waits waits_;
   const Ask ask_;
   const Statement question_;
   std::set<std::string> seen_;  // transactions that waited when this was last asked

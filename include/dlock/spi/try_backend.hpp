@@ -59,7 +59,9 @@ class TryBackend : public Backend {
   // answer.
   virtual void try_acquire(const LockRequest& request, TryHandler done) = 0;
 
-  // A contention waits with Backend::watch(), and polls if that returns nullptr.
+  // Calls `changed` as a watch of the lock does, for this request, which was busy. A contention waits with it, and
+  // polls if it returns nullptr. Default: Backend::watch().
+  [[nodiscard]] virtual std::unique_ptr<Watch> wait_for(const LockRequest& request, std::function<void()> changed);
 
   // Makes sure that this owner id does not hold the lock, will not get it, and keeps no readers out. The core calls it
   // if a try ended ambiguous (even if a later one was busy: the first may arrive after that) or the owner waited to

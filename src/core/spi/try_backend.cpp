@@ -83,7 +83,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
   }
 
   void start_watch() {
-    watch_ = backend_.watch(request_.kind, request_.name, [weak = weak_from_this()] {
+    watch_ = backend_.wait_for(request_, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (self && !self->given_up_) self->carry_out(self->machine_.changed());
     });
@@ -139,6 +139,10 @@ TryBackend::TryBackend(BackendHost& host, TryPolicy policy)
     : host_(host), policy_(policy), orphans_(std::make_shared<Orphans>()) {}
 
 TryBackend::~TryBackend() = default;
+
+std::unique_ptr<Watch> TryBackend::wait_for(const LockRequest& request, std::function<void()> changed) {
+  return watch(request.kind, request.name, std::move(changed));
+}
 
 void TryBackend::abandon(const LockRequest& request) {
   const Grant grant{.name = request.name,

@@ -1,0 +1,121 @@
+// A session of the server for one lock: it asks for the lock, has it, and gives it back, again and again, for one
+// acquire after the other. Nothing else is under way on it, so it may wait in the server.
+//
+//   state   | the session has   | ends with
+//   --------+-------------------+-------------------------------------------------------------------------------
+//   free    | nothing           | ask()
+//   asking  | perhaps the lock  | the answer: granted, busy, failed
+//   busy    | perhaps the lock  | ask() of the same request; clean()
+//   granted | the lock          | hold(), clean()
+//   held    | the lock          | free(); loss of the session
+//   freeing | perhaps the lock  | free
+//   over    | no connection     | from all of them: the connection broke, or is of no use
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/lifetime.hpp>
+
+#include "backends/common/session_holds.hpp"
+#include "backends/postgres/session_locks/session_dialect.hpp"
+#include "backends/postgres/sessions/session.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
+
+namespace dlock::postgres {
+
+struct SessionAnswer {
+  enum class Status { granted, busy, failed };
+  Status status = Status::failed;
+  TimePoint sent = {};            // a lease counts from then
+  Remedy remedy = Remedy::final;  // failed
+  Failure failure = {};
+};
+
+// In tasks only.
+class LockSession final : private Session::User, private common::SessionHolds<LockRequest, Watch> {
+ public:
+  // Of all sessions. None is called inside a call to the session but close().
+  class User {
+   public:
+    User() = default;
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    virtual void session_free(LockSession& session) = 0;
+    // To be destroyed, though not inside this call.
+    virtual void session_over(LockSession& session) = 0;
+    virtual void session_connected() = 0;
+    virtual void session_broken(const Failure& why) = 0;
+
+   protected:
+    ~User() = default;
+  };
+  using Handler = std::function<void(const SessionAnswer&)>;
+  using ReleaseHandler = Backend::ReleaseHandler;
+
+  // All outlive it.
+  LockSession(BackendHost& host, const Options& options, const Dialling& dialling, const SessionDialect& dialect,
+              User& user);
+  ~LockSession();
+
+  // Waits in the server for so long, or not at all. Connects first if there is no connection yet. The handler is called
+  // once, never inside the call, unless the session is closed.
+  void ask(const LockRequest& request, SessionDialect::Patience patience, Handler done);
+  // What was granted is this owner's.
+  [[nodiscard]] Grant hold(const OwnerId& owner);
+  // False: it is lost. Answers when the server has, or the session is over.
+  [[nodiscard]] bool free(const OwnerId& owner, ReleaseHandler done);
+  // Nothing is wanted of what was asked: makes the session free.
+  void clean();
+  // At once, whatever is under way: only the end of its connection ends a wait in the server.
+  void close();
+
+  [[nodiscard]] const LockRequest& request() const noexcept { return request_; }
+  [[nodiscard]] bool is_ready() const noexcept { return session_.ready(); }
+  [[nodiscard]] bool is_free() const noexcept { return state_ == State::free; }
+
+ private:
+  enum class State { free, asking, busy, granted, held, freeing, over };
+
+  void send();
+  void request(std::vector<Command> commands, bool blocks, void (LockSession::*answer)(const Outcome&, const Results&));
+  void answered(const Outcome& outcome, const Results& results);
+  void prepared(const Outcome& outcome, const Results& results);
+  void confirmed(const Outcome& outcome, const Results& results);
+  void cleaned(const Outcome& outcome, const Results& results);
+  void problem(const Outcome& outcome);
+  void grant(TimePoint sent);
+  void answer(SessionAnswer answer);
+  void fail(Remedy remedy, const Failure& why);
+  void end();
+
+  void look(const OwnerId& /*owner*/, Hold& /*hold*/) override {}
+  void remove(const OwnerId& owner, LockRequest request) override;
+
+  void session_ready() override;
+  void session_answered() override { user_.session_connected(); }
+  void session_down(const Failure& why, bool was_ready) override;
+  void session_alive(TimePoint sent) override;
+  void session_ending(const Failure& why) override { session_lost(why); }
+
+  const Options& options_;
+  const Dialling& dialling_;
+  const SessionDialect& dialect_;
+  User& user_;
+  State state_ = State::free;
+  LockRequest request_;
+  SessionDialect::Patience patience_;
+  Handler done_;
+  bool used_ = false;      // something of the request may be left on the session
+  bool is_unfit_ = false;  // for another acquire
+  int insertions_ = 0;     // of what is to be locked, with no holder there
+  FencingToken token_;
+  TimePoint sent_;
+  Lifetime lifetime_;
+  Session session_;  // goes first: nothing is called back any more
+};
+
+}  // namespace dlock::postgres

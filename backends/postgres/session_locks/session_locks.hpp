@@ -1,0 +1,133 @@
+// strategy=advisory and strategy=for-update: locks that live in sessions of the server, and are lost with them.
+//
+//                | tries                                    | waits               | a lock lives
+//   -------------+------------------------------------------+---------------------+-----------------------------------
+//   advisory     | together on one session (AdvisoryTries)  | a session for each  | where it was tried or waited for
+//   for-update   | a session for each                       | the same            | in that session
+//
+// The sessions that a lock has for itself are at most max_connections, those that are kept for the next try or wait
+// among them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/try_backend.hpp>
+
+#include "backends/postgres/services.hpp"
+#include "backends/postgres/session_locks/advisory_tries.hpp"
+#include "backends/postgres/session_locks/lock_session.hpp"
+#include "backends/postgres/session_locks/session_dialect.hpp"
+#include "backends/postgres/session_locks/snapshot_watch.hpp"
+#include "backends/postgres/session_locks/waits.hpp"
+#include "backends/postgres/sql/lock_key.hpp"
+#include "backends/postgres/sql/statements.hpp"
+
+namespace dlock::postgres {
+
+class SessionLocks final : public TryBackend, private LockSession::User, private Waits::Sessions {
+ public:
+  struct Limits {
+    WaitSlices slices = {};
+    // The server's table of locks has a fixed size, and when it is full even logins fail.
+    std::size_t advisory_locks = 1000;
+  };
+
+  SessionLocks(const Services& services, Limits limits);
+  ~SessionLocks() override;
+
+  [[nodiscard]] Capabilities capabilities() const noexcept override;
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  void try_acquire(const LockRequest& request, TryHandler done) override;
+  [[nodiscard]] std::unique_ptr<Watch> wait_for(const LockRequest& request, std::function<void()> changed) override;
+  void abandon(const LockRequest& request) override;
+  void release(const Grant& grant, ReleaseHandler done) override;
+  void close(std::function<void()> done) override;
+
+  // How many acquires of that name wait in this client, and not in the server.
+  [[nodiscard]] std::size_t waiting_here(LockKind kind, const std::string& name) const;
+  // Waits in the server end where a transaction waits for the end of their snapshots.
+  void watch_snapshots();
+
+ private:
+  struct Attempt;
+
+  [[nodiscard]] bool is_advisory() const noexcept { return tries_.has_value(); }
+  [[nodiscard]] std::string lock_of(LockKind kind, const std::string& name) const;
+  void carry_out(const std::shared_ptr<Attempt>& attempt);
+  void try_on_session(const std::shared_ptr<Attempt>& attempt);
+  void answered(const std::shared_ptr<Attempt>& attempt, const SessionAnswer& answer);
+  void answered(const std::shared_ptr<Attempt>& attempt, const TryAnswer& answer);
+  void failed(const std::shared_ptr<Attempt>& attempt, Remedy remedy, const Failure& why);
+  void set_up(const std::shared_ptr<Attempt>& attempt, const Failure& why);
+  void retry(const std::shared_ptr<Attempt>& attempt, const Failure& why);
+  void give_up(const std::shared_ptr<Attempt>& attempt);
+  void finish(const std::shared_ptr<Attempt>& attempt, TryOutcome outcome);
+  void finish_busy(const std::shared_ptr<Attempt>& attempt);
+  [[nodiscard]] Grant hold(LockSession& session, const OwnerId& owner);
+  void answer_release(std::uint64_t id, ReleaseOutcome outcome);
+
+  [[nodiscard]] LockSession* take_session();
+  [[nodiscard]] Failure exhausted() const;
+  void serve();
+  void serve_soon();
+  void drop_old();
+  void forget_holder(const LockSession& session);
+  void report_if_quiet();
+
+  [[nodiscard]] std::size_t most_waits() const override;
+  [[nodiscard]] LockSession* session_for_wait() override;
+  [[nodiscard]] bool hand_to_try(const OwnerId& waiter, LockSession& session) override;
+
+  void session_free(LockSession& session) override;
+  void session_over(LockSession& session) override;
+  void session_connected() override { observer_.connected(); }
+  void session_broken(const Failure& why) override { observer_.broken(why); }
+
+  const Services services_;
+  const Limits limits_;
+  const AdvisorySql advisory_sql_;
+  const ForUpdateStatements for_update_sql_;
+  const std::unique_ptr<SessionDialect> dialect_;
+  common::ConnectionNews news_;
+  common::ConnectionNews::Source observer_;
+  std::optional<AdvisoryTries> tries_;
+
+  std::unordered_map<const LockSession*, std::unique_ptr<LockSession>> sessions_;
+  struct Free {
+    LockSession* session;
+    TimePoint since;
+  };
+  std::deque<Free> free_;  // the one that was used last is the last
+  Timer free_timer_;
+  std::unordered_map<OwnerId, LockSession*> held_;
+  std::vector<std::unique_ptr<LockSession>> over_;
+
+  std::unordered_map<OwnerId, std::shared_ptr<Attempt>> attempts_;
+  std::deque<std::shared_ptr<Attempt>> want_session_;
+  bool serving_ = false;  // a task will
+  Waits waits_;
+  std::optional<SnapshotWatch> snapshot_watch_;
+  struct Release {
+    Release(Executor& executor, ReleaseHandler then) : timer(executor), done(std::move(then)) {}
+    Timer timer;
+    ReleaseHandler done;
+  };
+  std::unordered_map<std::uint64_t, Release> releases_;  // not answered
+  std::uint64_t last_release_ = 0;
+  std::function<void()> closed_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::postgres

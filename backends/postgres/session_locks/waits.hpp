@@ -1,0 +1,118 @@
+// The waiters of this client, by lock. Of each lock the first one waits in the server, on a session of its own, and the
+// others behind it in the client. So order is among clients, then within each.
+//
+// A wait keeps a session from those that may need it more: a holder that wants another lock before it gives the first
+// one back. Where there are more locks than sessions for them, they take turns, and the first waiter of a lock without
+// one tries now and then, as all try that are told that their lock may be free.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/lifetime.hpp>
+
+#include "backends/postgres/session_locks/lock_session.hpp"
+#include "backends/postgres/session_locks/turns.hpp"
+
+namespace dlock::postgres {
+
+// In tasks only.
+class Waits final {
+ public:
+  class Sessions {
+   public:
+    Sessions() = default;
+    Sessions(const Sessions&) = delete;
+    Sessions& operator=(const Sessions&) = delete;
+    // How many may wait just now.
+    [[nodiscard]] virtual std::size_t most_waits() const = 0;
+    // nullptr: all of them are taken.
+    [[nodiscard]] virtual LockSession* session_for_wait() = 0;
+    // The lock of a waiter's, whose try is under way. False: there is none.
+    [[nodiscard]] virtual bool hand_to_try(const OwnerId& waiter, LockSession& session) = 0;
+
+   protected:
+    ~Sessions() = default;
+  };
+
+  Waits(Executor& executor, Sessions& sessions, WaitSlices slices)
+      : executor_(executor), sessions_(sessions), slices_(slices), timer_(executor) {}
+
+  // lock: one text for each lock. changed: called when a try of the request is worth it.
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& lock, const LockRequest& request,
+                                             std::function<void()> changed);
+  // The session that got the lock in the server for this request. nullptr: none did.
+  [[nodiscard]] LockSession* take(const std::string& lock, const LockRequest& request);
+  // It waits no longer, because it was granted.
+  void leave(const std::string& lock, const OwnerId& waiter);
+
+  // The server has this client in the queue of the lock, so that others need not try.
+  [[nodiscard]] bool in_server(const std::string& lock) const;
+  // Waiters of the lock have to try now and then.
+  [[nodiscard]] bool has_no_place(const std::string& lock) const;
+  // How many wait in the client, of whom the server knows nothing.
+  [[nodiscard]] std::size_t in_client(const std::string& lock) const;
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }  // in the server
+
+  // This client let go of the lock, or shares it: a waiter may get it.
+  void freed(const std::string& lock, bool shared);
+  // There may be more sessions than there were.
+  void room();
+  // A try finds no session: the wait that has lasted longest is given up. False: there is none.
+  [[nodiscard]] bool make_room();
+  // All waits in the server end and begin anew.
+  void restart();
+  // Called when a wait begins.
+  void when_one_begins(std::function<void()> told) { begins_ = std::move(told); }
+
+ private:
+  class Waiting;
+  struct Waiter {
+    LockRequest request;
+    std::function<void()> changed;
+  };
+  struct Line {
+    std::map<std::uint64_t, Waiter> waiters = {};  // the one that has waited longest is the first
+    LockSession* session = nullptr;                // waits in the server, or has the lock
+    bool has_lock = false;
+    TimePoint since = {};  // the wait
+    bool is_long = false;
+    TimePoint pauses_until = TimePoint::min();
+    Backoff backoff{std::chrono::seconds(1)};
+  };
+
+  void remove(const std::string& lock, std::uint64_t id);
+  void head_changed(const std::string& lock, Line& line, const LockRequest& before);
+  void put_outside(const std::string& lock, bool in_front);
+  void serve();
+  void wait(const std::string& lock, Line& line);
+  void answered(const std::string& lock, const SessionAnswer& answer);
+  void tell_first(const std::string& lock);
+  void end(Line& line, bool at_once);
+  void check();
+  void arm();
+  [[nodiscard]] Line* oldest();
+
+  Executor& executor_;
+  Sessions& sessions_;
+  const WaitSlices slices_;
+  std::function<void()> begins_;
+  std::unordered_map<std::string, Line> lines_;
+  std::deque<std::string> outside_;  // locks without a session, the one that comes next first
+  std::size_t waiting_ = 0;
+  std::uint64_t last_id_ = 0;
+  bool serving_posted_ = false;
+  Timer timer_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::postgres
