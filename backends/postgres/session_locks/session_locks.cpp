@@ -391,6 +391,7 @@ void SessionLocks::session_over(LockSession& session) {
   const auto found = sessions_.find(&session);
   if (found == sessions_.end()) return;
   forget_holder(session);
+  waits_.lost(session);
   std::erase_if(free_, [&](const Free& each) { return each.session == &session; });
   over_.push_back(std::move(found->second));
   sessions_.erase(found);

@@ -106,6 +106,16 @@ LockSession* Waits::take(const std::string& lock, const LockRequest& request) {
   return session;
 }
 
+void Waits::lost(const LockSession& session) {
+  for (auto& [lock, line] : lines_) {
+    if (line.session != &session || !line.has_lock) continue;
+    line.session = nullptr;
+    line.has_lock = false;
+    put_outside(lock, true);
+    return room();
+  }
+}
+
 void Waits::end(Line& line, bool at_once) {
   LockSession* const session = std::exchange(line.session, nullptr);
   if (session == nullptr) return;

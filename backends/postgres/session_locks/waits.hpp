@@ -52,6 +52,8 @@ class Waits final {
                                              std::function<void()> changed);
   // The session that got the lock in the server for this request. nullptr: none did.
   [[nodiscard]] LockSession* take(const std::string& lock, const LockRequest& request);
+  // The session is over, and with it the lock that it may have got.
+  void lost(const LockSession& session);
   // It waits no longer, because it was granted.
   void leave(const std::string& lock, const OwnerId& waiter);
 
