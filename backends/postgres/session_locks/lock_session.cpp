@@ -69,7 +69,7 @@ void LockSession::request(std::vector<Command> commands, bool blocks,
 
 void LockSession::answered(const Outcome& outcome, const Results& results) {
   if (state_ != State::asking) return;
-  if (outcome.problem != Problem::none) return problem(outcome);
+  if (outcome.problem != Problem::none) return problem(outcome, patience_.has_value());
   const SessionDialect::Reply reply = dialect_.read(results, session_.server());
   if (reply.no_row) {
     if (++insertions_ > most_insertions) {
@@ -92,7 +92,7 @@ void LockSession::answered(const Outcome& outcome, const Results& results) {
 
 void LockSession::prepared(const Outcome& outcome, const Results& /*results*/) {
   if (state_ != State::asking) return;
-  if (outcome.problem != Problem::none) return problem(outcome);
+  if (outcome.problem != Problem::none) return problem(outcome, true);
   send();
 }
 
@@ -111,15 +111,15 @@ void LockSession::confirmed(const Outcome& outcome, const Results& /*results*/) 
   grant(outcome.sent);
 }
 
-void LockSession::problem(const Outcome& outcome) {
-  if (outcome.problem == Problem::refused && dialect_.is_busy(outcome, patience_.has_value())) {
+void LockSession::problem(const Outcome& outcome, bool waited) {
+  if (outcome.problem == Problem::refused && dialect_.is_busy(outcome, waited)) {
     state_ = State::busy;
     return answer({.status = Status::busy, .sent = outcome.sent, .failure = outcome.failure});
   }
   const Remedy remedy = meaning_of(outcome).remedy;
   const Failure why = failure_of(outcome, options_.schema);
   if (outcome.problem != Problem::refused || remedy == Remedy::reconnect) {
-    return fail(outcome.problem == Problem::refused ? Remedy::retry : Remedy::reconnect, why);
+    return fail(outcome.problem == Problem::refused ? Remedy::retry : remedy, why);
   }
   state_ = State::busy;
   answer({.status = Status::failed, .remedy = remedy, .failure = why});

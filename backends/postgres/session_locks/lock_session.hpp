@@ -86,7 +86,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   void prepared(const Outcome& outcome, const Results& results);
   void confirmed(const Outcome& outcome, const Results& results);
   void cleaned(const Outcome& outcome, const Results& results);
-  void problem(const Outcome& outcome);
+  void problem(const Outcome& outcome, bool waited);
   void grant(TimePoint sent);
   void answer(SessionAnswer answer);
   void fail(Remedy remedy, const Failure& why);

@@ -193,7 +193,8 @@ void SessionLocks::set_up(const std::shared_ptr<Attempt>& attempt, const Failure
 // What is granted later is given back, so the try had no effect.
 void SessionLocks::give_up(const std::shared_ptr<Attempt>& attempt) {
   Failure why = attempt->trouble;
-  if (!why.code) why = {errc::unavailable, services_.options.endpoint() + ": no answer in time"};
+  if (why.detail.empty()) why.detail = services_.options.endpoint() + ": no answer in time";
+  why.code = errc::unavailable;
   if (attempt->advisory != 0) tries_->withdraw(std::exchange(attempt->advisory, 0), true);
   if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
   finish(attempt, {.status = Status::failed, .failure = std::move(why)});
