@@ -77,6 +77,7 @@ struct Subject {
   std::string name;  // "queue", "cluster_queue": letters, digits and _
   std::vector<LockKind> kinds;
   bool spoils = true;  // whether it has requests that meet with fates
+  std::chrono::nanoseconds min_lease = std::chrono::milliseconds(50);  // of acquires
   // How long after everything was healed a lock may be free in spite of waiters: the longest session, back-off or poll.
   std::chrono::nanoseconds recovery{};
   // How long what a dead process leaves may stay in the service: the longest session. A lease is at most 3 s.

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-AcquireOptions random_options(Dice& dice) {
+AcquireOptions random_options(Dice& dice, std::chrono::nanoseconds min_lease) {
   AcquireOptions options;
   const auto kind = dice.below(10);
   options.wait = kind < 2 ? Duration() : kind < 5 ? forever : Duration(dice.up_to(3s));
-  options.lease = dice.between(shortest_lease, dice.chance(50) ? longest_lease : 300ms);
+  options.lease = dice.between(min_lease, dice.chance(50) ? longest_lease : 300ms);
   options.renew = dice.chance(70);
   return options;
 }
@@ -67,7 +67,7 @@ void Worker::ask() {
   attempt_ = process_.next_attempt();
   process_.claims().begin(lock_->name);
   cancel_ = std::stop_source();
-  AcquireOptions options = random_options(world_.dice);
+  AcquireOptions options = random_options(world_.dice, plan_.min_lease);
   const bool tried = options.wait == Duration();
   const bool unlimited = options.wait == forever;
   const TimePoint deadline = process_.clock().when(saturating_add(process_.clock().now(), options.wait.value()));
