@@ -40,6 +40,11 @@ std::string words_of(const FakeQuery& query) {
   return words;
 }
 
+bool concerns_several(const Command& command) {
+  const std::string names = command.params.empty() ? "" : command.params.front().value_or("");
+  return names.starts_with('{') && elements_of(names).size() > 1;
+}
+
 bool is_late_fate(simulation::Fate fate) {
   // A statement is never carried out twice.
   return fate == simulation::Fate::late || fate == simulation::Fate::duplicate;
@@ -254,16 +259,24 @@ bool FakePostgres::is_late(Session& session, Received& received) {
   return true;
 }
 
-// An error may come after a session's lock was granted, which it keeps.
+// An error may come after a session's lock was granted, which it keeps; with the commit, as where the queue of
+// notifications is full; or for one of several names.
 bool FakePostgres::refuse(Session& session, Received& received) {
-  constexpr std::array<const char*, 6> states = {"40001", "55P03", "53200", "26000", "25006", ended_by_administrator};
-  const std::string state = states.at(dice_() % states.size());
+  const auto& commands = received.query.commands;
+  std::vector<std::pair<std::string, std::size_t>> states = {{"54000", commands.size()}};
+  for (const char* const state : {"40001", "55P03", "53200", "26000", "25006", ended_by_administrator}) {
+    states.emplace_back(state, 0);
+  }
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    if (concerns_several(commands[i])) states.emplace_back("22P05", i);
+  }
+  const auto& [state, refused] = states.at(dice_() % states.size());
   if (dice_() % 2 == 0) {
-    for (const Command& command : received.query.commands) {
+    for (const Command& command : commands) {
       if (word_of(command).starts_with("fence.try")) (void)execute(session, command);
     }
   }
-  fail(session, state, 0);
+  fail(session, state, refused);
   return true;
 }
 

@@ -25,7 +25,7 @@ PostgresService::PostgresService(Executor& executor, std::uint64_t seed, Strateg
     : strategy_(strategy), server_(executor, seed) {
   torture::Dice dice(~seed);
   server_.has_schema = dice.chance(50);
-  server_.latency = dice.between(50us, dice.chance(20) ? 20ms : 2ms);
+  server_.latency = dice.between(50us, dice.chance(50) ? 20ms : 2ms);
   server_.fate = [this](int process, std::string_view words) { return fate(process, words); };
   server_.delay = [this] { return delay(); };
 }

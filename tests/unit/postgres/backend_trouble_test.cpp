@@ -374,6 +374,25 @@ TEST_P(BackendTrouble, ALeaseThatRanOutWhileTheProcessSleptIsLostAndTheLockIsFre
   EXPECT_EQ(owners("a"), 0U);
 }
 
+TEST_P(BackendTrouble, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
+  refuse(try_word(), "25006", 1);
+  const auto attempt = acquire("x");
+  spoil(try_word(), Fate::hold);
+  engine.advance(options.response_timeout + (of_rows() ? 1ms : -1ms));
+  EXPECT_TRUE(failed(*attempt, of_rows() ? errc::ambiguous : errc::unavailable, "standby"));
+}
+
+TEST_P(BackendTrouble, AServerThatForgetsAWaitIsGivenUp) {
+  const auto holder = taken_by_others("x");
+  const auto attempt = acquire("x", true);
+  spoil(wait_word(), Fate::silence, 2);
+  engine.advance(3min);
+  EXPECT_FALSE(attempt->unreachable_reports.empty());
+  (void)release(*others, *holder, 0s);
+  engine.advance(61s);
+  EXPECT_EQ(said(*attempt), "granted");
+}
+
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendTrouble, AServerThatCannotBeReachedIsUnavailableAndAWaitGoesOn) {
@@ -490,6 +509,15 @@ TEST_P(BackendTrouble, ARoleThatMayNotMakeTheSchemaIsToldWhoMay) {
     const auto attempt = acquire("x", wait);
     EXPECT_TRUE(failed(*attempt, errc::access_denied, "dlock init"));
   }
+}
+
+TEST_P(BackendTrouble, QuestionsDoNotMakeTheSchema) {
+  server.has_schema = false;
+  std::optional<bool> held;
+  ours->backend->inspect(LockKind::lock, "x", [&held](const Result<LockInfo>& info) { held = info.value().held; });
+  engine.advance(1s);
+  EXPECT_EQ(held, false);
+  EXPECT_FALSE(server.has_schema);
 }
 
 TEST_P(BackendTrouble, ASchemaThatTakesTooLongToMakeIsUnavailable) {

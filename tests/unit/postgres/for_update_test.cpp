@@ -13,7 +13,7 @@ namespace dlock::postgres {
 
 namespace {
 
-using Status = ReleaseOutcome::Status;
+using Released = ReleaseOutcome::Status;
 
 // --- Taking ----------------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ TEST_F(ForUpdateTest, WhatTheServerRolledBackIsTriedAgainInsideTheTime) {
     const auto attempt = contend("a", false);
     engine.advance(500ms);
     EXPECT_TRUE(attempt->grant) << state;
-    EXPECT_EQ(release(*attempt->grant).status, Status::released);
+    EXPECT_EQ(release(*attempt->grant).status, Released::released);
     EXPECT_FALSE(attempt->failure) << "when its time would have been over";
   }
   EXPECT_EQ(server.dialled, 1);
@@ -211,7 +211,7 @@ TEST_F(ForUpdateTest, ABrokenConnectionIsALostLock) {
   engine.run();
   ASSERT_TRUE(lost(host, attempt->grant->owner));
   EXPECT_EQ(host.losses[0].why.code, errc::lost);
-  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+  EXPECT_EQ(release(*attempt->grant).status, Released::not_owner);
 }
 
 TEST_F(ForUpdateTest, AnErrorInsideTheHoldersTransactionIsALostLock) {
@@ -260,7 +260,7 @@ TEST_F(ForUpdateTest, LocksDoNotShareAConnection) {
   server.break_connections("gone", 1);
   engine.run();
   ASSERT_TRUE(lost(host, a->grant->owner));
-  EXPECT_EQ(release(*b->grant).status, Status::released);
+  EXPECT_EQ(release(*b->grant).status, Released::released);
 }
 
 TEST_F(ForUpdateTest, TheBackendDoesNotRenew) {
@@ -275,7 +275,7 @@ TEST_F(ForUpdateTest, TheBackendDoesNotRenew) {
 
 TEST_F(ForUpdateTest, AReleaseCommitsAndKeepsTheConnection) {
   const auto attempt = try_lock("a");
-  EXPECT_EQ(release(*attempt->grant).status, Status::released);
+  EXPECT_EQ(release(*attempt->grant).status, Released::released);
   EXPECT_EQ(words(server.queries.back()), Words{"commit"});
   EXPECT_TRUE(rows.locked.empty());
   EXPECT_TRUE(try_lock("a")->grant);
@@ -287,17 +287,17 @@ TEST_F(ForUpdateTest, OnlyTheOwnerReleases) {
   const auto attempt = try_lock("a");
   Grant other = *attempt->grant;
   other.owner = host.new_owner_id();
-  EXPECT_EQ(release(other).status, Status::not_owner);
+  EXPECT_EQ(release(other).status, Released::not_owner);
   EXPECT_EQ(rows.locked.size(), 1U);
-  EXPECT_EQ(release(*attempt->grant).status, Status::released);
-  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+  EXPECT_EQ(release(*attempt->grant).status, Released::released);
+  EXPECT_EQ(release(*attempt->grant).status, Released::not_owner);
 }
 
 TEST_F(ForUpdateTest, ACommitThatIsNotAnsweredIsNotConfirmedAndClosesTheConnection) {
   const auto attempt = try_lock("a");
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   const ReleaseOutcome outcome = release(*attempt->grant);
-  EXPECT_EQ(outcome.status, Status::failed);
+  EXPECT_EQ(outcome.status, Released::failed);
   EXPECT_EQ(outcome.failure.code, errc::ambiguous);
   EXPECT_EQ(server.open(), 0U);
   EXPECT_TRUE(host.losses.empty()) << "it had been given back";
@@ -307,21 +307,21 @@ TEST_F(ForUpdateTest, ACommitThatIsNotAnsweredIsNotConfirmedAndClosesTheConnecti
 TEST_F(ForUpdateTest, ACommitThatAnEndedSessionAnswersCameTooLate) {
   const auto attempt = try_lock("a");
   server.reply = [](const FakeQuery&) { return FakeReply::ended(); };
-  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+  EXPECT_EQ(release(*attempt->grant).status, Released::not_owner);
   EXPECT_EQ(server.open(), 0U);
 }
 
 TEST_F(ForUpdateTest, ACommitThatIsLostIsNotConfirmed) {
   const auto attempt = try_lock("a");
   server.reply = [](const FakeQuery&) { return FakeReply::lost(); };
-  EXPECT_EQ(release(*attempt->grant).status, Status::failed);
+  EXPECT_EQ(release(*attempt->grant).status, Released::failed);
   EXPECT_EQ(server.open(), 0U);
 }
 
 TEST_F(ForUpdateTest, ACommitThatIsRefusedClosesTheConnection) {
   const auto attempt = try_lock("a");
   server.reply = [](const FakeQuery&) { return FakeReply::refused("53100"); };
-  EXPECT_EQ(release(*attempt->grant).status, Status::failed);
+  EXPECT_EQ(release(*attempt->grant).status, Released::failed);
   EXPECT_EQ(server.open(), 0U);
 }
 

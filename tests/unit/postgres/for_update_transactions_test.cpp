@@ -13,7 +13,7 @@ namespace dlock::postgres {
 
 namespace {
 
-using Status = ReleaseOutcome::Status;
+using Released = ReleaseOutcome::Status;
 using State = ConnectionEvent::State;
 
 TEST_F(ForUpdateTest, ATryIsToldWhichLimitIsReached) {
@@ -29,10 +29,10 @@ TEST_F(ForUpdateTest, WaitersGetConnectionsInTheirOrder) {
   const auto e = wait_for("e");
   ASSERT_EQ(d->unreachable_reports.size(), 1U);
   EXPECT_NE(d->unreachable_reports[0].detail.find("max_connections=3"), std::string::npos);
-  EXPECT_EQ(release(*b->grant).status, Status::released);
+  EXPECT_EQ(release(*b->grant).status, Released::released);
   EXPECT_TRUE(d->grant);
   EXPECT_FALSE(e->reported() && e->grant);
-  EXPECT_EQ(release(*a->grant).status, Status::released);
+  EXPECT_EQ(release(*a->grant).status, Released::released);
   EXPECT_TRUE(e->grant);
   EXPECT_EQ(server.dialled, 3);
 }
@@ -74,7 +74,7 @@ TEST_F(ForUpdateTest, WhoGivesUpWaitingForAConnectionIsPassedOver) {
   const auto d = wait_for("d");
   const auto e = wait_for("e");
   d->contention.reset();
-  EXPECT_EQ(release(*a->grant).status, Status::released);
+  EXPECT_EQ(release(*a->grant).status, Released::released);
   EXPECT_FALSE(d->grant);
   EXPECT_TRUE(e->grant);
 }
@@ -98,7 +98,7 @@ TEST_F(ForUpdateTest, TheObserverIsToldWhenTheServerIsThereAndWhenItIsNot) {
 
 TEST_F(ForUpdateTest, ConnectionsThatNobodyNeedsAreClosedAfterAWhile) {
   const auto a = try_lock("a");
-  EXPECT_EQ(release(*a->grant).status, Status::released);
+  EXPECT_EQ(release(*a->grant).status, Released::released);
   EXPECT_EQ(server.open(), 1U);
   engine.advance(60s);
   EXPECT_EQ(server.open(), 0U);
