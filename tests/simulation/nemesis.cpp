@@ -140,7 +140,7 @@ void Nemesis::release_held() {
 void Nemesis::break_a_lock() {
   const SimulatedLock& lock = plan_.locks[world_.dice.below(plan_.locks.size())];
   SimulatedProcess* const whose = victim();
-  if (!stage_.subject().breaks || whose == nullptr || !whose->capabilities().can_break ||
+  if (!stage_.subject().queries || whose == nullptr || !whose->capabilities().can_break ||
       whose->state() != SimulatedProcess::State::runs)
     return;
   world_.note(lock_broken(Kind::struck, lock));

@@ -79,8 +79,8 @@ class Service {
 struct Subject {
   std::string name;  // "queue", "cluster_queue": letters, digits and _
   std::vector<LockKind> kinds;
-  bool spoils = true;  // whether it has requests that meet with fates
-  bool breaks = true;  // whether its fake can break locks
+  bool spoils = true;   // whether it has requests that meet with fates
+  bool queries = true;  // whether its fake answers queries and breaks locks
   // Whether expire() ends sessions that hold locks. Their holders learn of it later than the service.
   bool expires_holders = false;
   // How long after everything was healed a lock may be free in spite of waiters: the longest session, back-off or poll.

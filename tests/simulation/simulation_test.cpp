@@ -114,7 +114,7 @@ void expect_enough(const Subject& subject, Sum sum) {
                                  "power cut", "quit", "session expired", "stop", "unreachable", "wall clock back"}) {
     EXPECT_GT(sum.faults[word], sum.seeds / 10) << word;
   }
-  if (subject.breaks) {
+  if (subject.queries) {
     EXPECT_GT(sum.faults["lock broken"], sum.seeds / 10);
   }
   for (const LockKind kind : subject.kinds) {

@@ -274,6 +274,7 @@ class Sweep {
 }  // namespace
 
 Outcome run(const Subject& subject, const Spoiled& spoiled) {
+  if (spoiled.operation >= Operation::inspect && !subject.queries) return {.supported = false};
   return Sweep(subject, spoiled).run();
 }
 
