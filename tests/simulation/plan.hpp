@@ -36,7 +36,6 @@ struct Plan {
   std::chrono::nanoseconds min_lease{};     // of an acquire
 };
 
-[[nodiscard]] Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds,
-                             std::chrono::nanoseconds min_lease);
+[[nodiscard]] Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds, std::chrono::nanoseconds min_lease);
 
 }  // namespace dlock::simulation

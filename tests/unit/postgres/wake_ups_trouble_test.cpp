@@ -61,6 +61,20 @@ TEST_F(PostgresWakeUpsTrouble, HoweverLongItWasGoneItMarksAgain) {
   }
 }
 
+TEST_F(PostgresWakeUpsTrouble, WhatIsReleasedWhileNobodyListensIsToldAfterwards) {
+  const auto waiting = watch("x", "a");
+  engine.run();
+  server.dialling = FakeServer::Dialling::fail;
+  server.break_connections("gone", listening_connection());
+  engine.advance(20s);
+  rows.free("x");
+  engine.advance(20s);
+  EXPECT_TRUE(told.empty());
+  server.dialling = FakeServer::Dialling::accept;
+  engine.advance(2s);
+  EXPECT_FALSE(told.empty());
+}
+
 TEST_F(PostgresWakeUpsTrouble, AListenThatIsRefusedIsTriedOverAnotherConnection) {
   const auto waiting = watch("x", "a");
   reply_to(listen(), FakeReply::refused("53200"), 2);
