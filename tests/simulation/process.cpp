@@ -141,6 +141,23 @@ void SimulatedProcess::note(Event event) {
   world_.note(std::move(event));
 }
 
+void SimulatedProcess::note(const Event& acquire, Kind kind, Event event) {
+  event.kind = kind;
+  event.attempt = acquire.attempt;
+  event.lock = acquire.lock;
+  event.lock_kind = acquire.lock_kind;
+  event.mode = acquire.mode;
+  note(std::move(event));
+}
+
+Event SimulatedProcess::ask(const SimulatedLock& lock, Mode mode, const AcquireOptions& options) {
+  Event acquire{.attempt = ++attempts_, .lock = lock.name, .lock_kind = lock.lock_kind, .mode = mode};
+  claims_.begin(lock.name);
+  const TimePoint deadline = clock_->when(saturating_add(clock_->now(), options.wait.value()));
+  note(acquire, Kind::asked, {.permits = lock.permits, .until = options.wait == forever ? TimePoint::max() : deadline});
+  return acquire;
+}
+
 void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void()> user_code) {
   if (!alive()) return;
   ++own_timers_;
@@ -158,6 +175,11 @@ void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const Acqui
       handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
     });
   });
+}
+
+void SimulatedProcess::break_lock(const SimulatedLock& lock, Backend::Handler<bool> done) {
+  query<bool>([lock](Backend& backend, auto answer) { backend.break_lock(lock.lock_kind, lock.name, answer); },
+              std::move(done));
 }
 
 }  // namespace dlock::simulation

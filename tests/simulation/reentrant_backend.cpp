@@ -84,6 +84,18 @@ void ReentrantBackend::inspect(LockKind kind, const std::string& name, Handler<L
   inner_->inspect(kind, name, around(std::move(done)));
 }
 
+void ReentrantBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  inner_->list(kind, around(std::move(done)));
+}
+
+void ReentrantBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
+  inner_->break_lock(kind, name, around(std::move(done)));
+}
+
+void ReentrantBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  inner_->forget(what, around(std::move(done)));
+}
+
 void ReentrantBackend::close(std::function<void()> done) {
   later_.disarm();
   run_kept_back();

@@ -30,6 +30,9 @@ class ReentrantBackend final : public Backend, private BackendHost {
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
   void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void close(std::function<void()> done) override;
 
  private:
