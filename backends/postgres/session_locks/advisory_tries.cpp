@@ -56,12 +56,13 @@ AdvisoryTries::Id AdvisoryTries::ask(const LockRequest& request, const LockKey& 
   return id;
 }
 
-void AdvisoryTries::withdraw(Id id, bool overdue) {
-  const bool waited_for_server = tries_.erase(id) > 0 && pending_.erase(id) == 0;
+bool AdvisoryTries::withdraw(Id id, bool overdue) {
+  const bool sent = tries_.erase(id) > 0 && pending_.erase(id) == 0;
   // There is nothing to lose, and another connection may do better.
-  if (overdue && waited_for_server && empty() && session_.ready()) {
+  if (overdue && sent && empty() && session_.ready()) {
     give_up({errc::unavailable, session_.server().endpoint + ": no answer in time"});
   }
+  return sent;
 }
 
 void AdvisoryTries::ask(Query query) {

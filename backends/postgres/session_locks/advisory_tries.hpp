@@ -43,8 +43,9 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
 
   // The handler is called at most once, never inside the call. Where it fails, nothing is left held.
   [[nodiscard]] Id ask(const LockRequest& request, const LockKey& key, Handler done);
-  // The answer is not wanted any more: what is granted later is given back. overdue: it was wanted in vain.
-  void withdraw(Id id, bool overdue);
+  // The answer is not wanted any more: what is granted later is given back. overdue: it was wanted in vain. False: it
+  // was not sent and never will be.
+  bool withdraw(Id id, bool overdue);
   // A question that is about no lock, and waits for none.
   void ask(Query query);
 

@@ -117,9 +117,11 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
 
 // Ends in time to say what the trouble was. The caller would otherwise only learn that no answer came.
 void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
-  if (LockSession* const session = waits_.take(lock_of(request.kind, request.name), request)) {
+  const std::string lock = lock_of(request.kind, request.name);
+  if (LockSession* const session = waits_.take(lock, request)) {
     return done({.status = Status::granted, .grant = hold(*session, request.owner)});
   }
+  if (auto why = waits_.take_failure(lock, request)) return done({.status = Status::failed, .failure = *std::move(why)});
   Executor& executor = host().executor();
   const nanoseconds patience = services_.dialling.response_timeout / 10 * 9;
   const auto attempt =
@@ -166,10 +168,7 @@ void SessionLocks::answered(const std::shared_ptr<Attempt>& attempt, const Sessi
 void SessionLocks::failed(const std::shared_ptr<Attempt>& attempt, Remedy remedy, const Failure& why) {
   if (remedy == Remedy::retry) return retry(attempt, why);
   if (remedy == Remedy::set_up && !std::exchange(attempt->was_set_up, true)) return set_up(attempt, why);
-  TryOutcome outcome{.status = Status::failed, .failure = why};
-  // Whatever it did is undone with the session.
-  if (remedy != Remedy::final && remedy != Remedy::set_up) outcome.failure.code = errc::unavailable;
-  finish(attempt, std::move(outcome));
+  finish(attempt, {.status = Status::failed, .failure = why});
 }
 
 void SessionLocks::retry(const std::shared_ptr<Attempt>& attempt, const Failure& why) {
@@ -190,13 +189,14 @@ void SessionLocks::set_up(const std::shared_ptr<Attempt>& attempt, const Failure
   }));
 }
 
-// What is granted later is given back, so the try had no effect.
+// What is granted later is given back.
 void SessionLocks::give_up(const std::shared_ptr<Attempt>& attempt) {
-  Failure why = attempt->trouble;
-  if (why.detail.empty()) why.detail = services_.options.endpoint() + ": no answer in time";
-  why.code = errc::unavailable;
-  if (attempt->advisory != 0) tries_->withdraw(std::exchange(attempt->advisory, 0), true);
+  const bool sent = attempt->session != nullptr && attempt->session->is_ready();
+  const bool sent_with_others = attempt->advisory != 0 && tries_->withdraw(std::exchange(attempt->advisory, 0), true);
   if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
+  Failure why{sent || sent_with_others ? errc::ambiguous : errc::unavailable,
+              services_.options.endpoint() + ": no answer in time"};
+  if (attempt->trouble.code) why = {errc::unavailable, attempt->trouble.detail};
   finish(attempt, {.status = Status::failed, .failure = std::move(why)});
 }
 
@@ -242,7 +242,7 @@ std::size_t SessionLocks::most_waits() const {
 }
 
 LockSession* SessionLocks::session_for_wait() {
-  return take_session();
+  return take_session(true);
 }
 
 bool SessionLocks::hand_to_try(const OwnerId& waiter, LockSession& session) {
@@ -251,7 +251,7 @@ bool SessionLocks::hand_to_try(const OwnerId& waiter, LockSession& session) {
   const auto attempt = found->second;
   LockSession* const taken = waits_.take(lock_of(attempt->request.kind, attempt->request.name), attempt->request);
   if (taken != &session) return false;
-  if (attempt->advisory != 0) tries_->withdraw(std::exchange(attempt->advisory, 0), false);
+  if (attempt->advisory != 0) (void)tries_->withdraw(std::exchange(attempt->advisory, 0), false);
   if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
   finish(attempt, {.status = Status::granted, .grant = hold(session, waiter)});
   return true;
@@ -320,16 +320,22 @@ void SessionLocks::watch_snapshots() {
 
 // --- Sessions --------------------------------------------------------------------------------------------------------
 
-LockSession* SessionLocks::take_session() {
+LockSession* SessionLocks::take_session(bool patient) {
   if (!free_.empty()) {
     LockSession* const session = free_.back().session;
     free_.pop_back();
     return session;
   }
-  if (sessions_.size() >= services_.options.max_connections) return nullptr;
+  if (sessions_.size() >= services_.options.max_connections || (patient && keeps_away())) return nullptr;
   auto session = std::make_unique<LockSession>(host(), services_.options, services_.dialling, *dialect_,
                                                static_cast<LockSession::User&>(*this));
   return sessions_.emplace(session.get(), std::move(session)).first->second.get();
+}
+
+// A client that only waits leaves a full server's connections to others, and connects now and then.
+bool SessionLocks::keeps_away() const {
+  const FullServer* const full = services_.dialling.full;
+  return full != nullptr && full->makes_room() && host().executor().now() < full->next();
 }
 
 Failure SessionLocks::exhausted() const {
@@ -341,9 +347,9 @@ Failure SessionLocks::exhausted() const {
 
 // Where all of them hold locks, it is unknown when one comes free, and a try does not wait for that.
 void SessionLocks::try_on_session(const std::shared_ptr<Attempt>& attempt) {
-  LockSession* const session = want_session_.empty() ? take_session() : nullptr;
+  LockSession* const session = want_session_.empty() ? take_session(attempt->request.wait) : nullptr;
   if (session == nullptr) {
-    if (held_.size() >= services_.options.max_connections) {
+    if (held_.size() >= services_.options.max_connections || (attempt->request.wait && keeps_away())) {
       return finish(attempt, {.status = Status::failed, .failure = exhausted()});
     }
     attempt->trouble = exhausted();
@@ -358,7 +364,7 @@ void SessionLocks::try_on_session(const std::shared_ptr<Attempt>& attempt) {
 
 void SessionLocks::serve() {
   while (!want_session_.empty()) {
-    LockSession* const session = take_session();
+    LockSession* const session = take_session(want_session_.front()->request.wait);
     if (session == nullptr) break;
     const auto attempt = std::move(want_session_.front());
     want_session_.pop_front();

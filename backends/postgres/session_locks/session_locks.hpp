@@ -78,7 +78,8 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   [[nodiscard]] Grant hold(LockSession& session, const OwnerId& owner);
   void answer_release(std::uint64_t id, ReleaseOutcome outcome);
 
-  [[nodiscard]] LockSession* take_session();
+  [[nodiscard]] LockSession* take_session(bool patient);
+  [[nodiscard]] bool keeps_away() const;
   [[nodiscard]] Failure exhausted() const;
   void serve();
   void serve_soon();

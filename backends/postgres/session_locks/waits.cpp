@@ -83,6 +83,7 @@ void Waits::head_changed(const std::string& lock, Line& line, const LockRequest&
     lines_.erase(lock);
     return room();
   }
+  line.failure.reset();
   if (line.session == nullptr) return;  // and a session comes in its turn
   if (are_alike(before, line.waiters.begin()->second.request)) {
     if (line.has_lock) tell_first(lock);
@@ -104,6 +105,12 @@ LockSession* Waits::take(const std::string& lock, const LockRequest& request) {
   leave(lock, request.owner);
   room();
   return session;
+}
+
+std::optional<Failure> Waits::take_failure(const std::string& lock, const LockRequest& request) {
+  const auto found = lines_.find(lock);
+  if (found == lines_.end() || found->second.waiters.begin()->second.request.owner != request.owner) return {};
+  return std::exchange(found->second.failure, std::nullopt);
 }
 
 void Waits::lost(const LockSession& session) {
@@ -211,8 +218,10 @@ void Waits::answered(const std::string& lock, const SessionAnswer& answer) {
   if (!in_time) line.pauses_until = saturating_add(now, line.backoff.next(executor_));
   put_outside(lock, false);
   room();
-  // A try finds out what is wrong, and reports it.
-  if (answer.status == Status::failed) tell_first(lock);
+  if (answer.status != Status::failed) return;
+  // A try makes missing tables.
+  if (answer.remedy != Remedy::set_up) line.failure = answer.failure;
+  tell_first(lock);
 }
 
 void Waits::tell_first(const std::string& lock) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -52,6 +53,8 @@ class Waits final {
                                              std::function<void()> changed);
   // The session that got the lock in the server for this request. nullptr: none did.
   [[nodiscard]] LockSession* take(const std::string& lock, const LockRequest& request);
+  // Why the wait in the server ended that was this request's, once.
+  [[nodiscard]] std::optional<Failure> take_failure(const std::string& lock, const LockRequest& request);
   // The session is over, and with it the lock that it may have got.
   void lost(const LockSession& session);
   // It waits no longer, because it was granted.
@@ -88,6 +91,7 @@ class Waits final {
     bool has_lock = false;
     TimePoint since = {};  // the wait
     bool is_long = false;
+    std::optional<Failure> failure = std::nullopt;  // for the first waiter
     TimePoint pauses_until = TimePoint::min();
     Backoff backoff{std::chrono::seconds(1)};
   };

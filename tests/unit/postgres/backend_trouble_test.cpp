@@ -289,7 +289,7 @@ TEST_P(BackendTroubleOfSessions, AGrantAfterALongWaitIsConfirmedBeforeItIsReport
     const auto holder = taken_by_others("x");
     auto attempt = acquire("x", true);
     engine.advance(25s);  // longer than the lease
-    if (!answers) spoil(options.strategy == Strategy::advisory ? "SHOW" : "heartbeat", Fate::lose_answer, 1);
+    if (!answers) spoil("SHOW", Fate::lose_answer, 1);
     EXPECT_EQ(release(*others, *holder, 0s), "released");
     engine.run();
     EXPECT_EQ(attempt->grant.has_value(), answers);
