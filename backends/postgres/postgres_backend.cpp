@@ -1,13 +1,10 @@
 #include "backends/postgres/postgres_backend.hpp"
 
-#include <cstdlib>
 #include <utility>
 
 #include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/libpq/libpq_connection.hpp"
 #include "backends/postgres/rows/row_locks.hpp"
-#include "backends/postgres/session_locks/advisory.hpp"
-#include "backends/postgres/session_locks/for_update.hpp"
 #include "backends/postgres/session_locks/session_locks.hpp"
 
 namespace dlock::postgres {
@@ -18,29 +15,13 @@ bool is_of_rows(Strategy strategy) {
   return strategy == Strategy::table || strategy == Strategy::optimistic;
 }
 
-template <class Locks, class... Limits>
-std::unique_ptr<Backend> make_session_locks(const Services& services, Inspection& inspection, Limits... limits) {
-  auto locks = std::make_unique<Locks>(services, limits...);
+std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspection) {
+  if (is_of_rows(services.options.strategy)) return std::make_unique<RowLocks>(services);
+  auto locks = std::make_unique<SessionLocks>(services, SessionLocks::Limits{});
   locks->watch_snapshots();
   inspection.count_also(
       [made = locks.get()](LockKind kind, const std::string& name) { return made->waiting_here(kind, name); });
   return locks;
-}
-
-std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspection) {
-  if (std::getenv("DLOCK_NEW_SESSION_LOCKS") != nullptr && !is_of_rows(services.options.strategy)) {
-    return make_session_locks<SessionLocks>(services, inspection, SessionLocks::Limits{});
-  }
-  switch (services.options.strategy) {
-    case Strategy::table:
-    case Strategy::optimistic:
-      return std::make_unique<RowLocks>(services);
-    case Strategy::for_update:
-      return make_session_locks<ForUpdateLocks>(services, inspection);
-    case Strategy::advisory:
-      return make_session_locks<AdvisoryLocks>(services, inspection);
-  }
-  return nullptr;
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // postgresql:// and postgres://: locks in a PostgreSQL database. See docs/backends/postgres.md for the layout of the
 // tables and for what is guaranteed.
 //
-// How a lock is kept is the strategy's business (row_locks.hpp, for_update.hpp, advisory.hpp); questions are the same
-// for all.
+// How a lock is kept is the strategy's business (row_locks.hpp, session_locks.hpp); questions are the same for all.
 #pragma once
 
 #include <functional>

@@ -45,6 +45,9 @@ struct Capabilities {
   bool wakes_waiters = true;    // a release wakes waiters; false: they poll
   bool wakes_one = false;       // a release wakes one waiter, not all of them
   bool counts_waiters = false;  // inspect() knows the number of waiters
+  // Of the waiters of one client for one name the service knows only the first: they are served in their order (`fair`)
+  // when it is the client's turn, and other clients count one of them.
+  bool one_waiter_per_client = false;
   // How many locks one client can hold at the same time; 0: limited only by memory.
   std::uint32_t max_locks = 0;
   // How many free locks of a MultiLock one request acquires; 1: one after the other.

@@ -86,6 +86,7 @@ Capabilities SessionLocks::capabilities() const noexcept {
       .wakes_waiters = true,
       .wakes_one = true,
       .counts_waiters = true,
+      .one_waiter_per_client = true,
       .max_locks = static_cast<std::uint32_t>(advisory ? limits_.advisory_locks : services_.options.max_connections),
       .read_write_locks = advisory,
       .elections = advisory,
@@ -121,7 +122,8 @@ void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   if (LockSession* const session = waits_.take(lock, request)) {
     return done({.status = Status::granted, .grant = hold(*session, request.owner)});
   }
-  if (auto why = waits_.take_failure(lock, request)) return done({.status = Status::failed, .failure = *std::move(why)});
+  if (auto why = waits_.take_failure(lock, request))
+    return done({.status = Status::failed, .failure = *std::move(why)});
   Executor& executor = host().executor();
   const nanoseconds patience = services_.dialling.response_timeout / 10 * 9;
   const auto attempt =

@@ -22,9 +22,15 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/session_locks/lock_session.hpp"
-#include "backends/postgres/session_locks/turns.hpp"
 
 namespace dlock::postgres {
+
+// How long a wait in the server goes on before it is asked anew. While it waits, its snapshot keeps the server from
+// cleaning up after all others, in all tables; but a new request goes to the end of the server's queue.
+struct WaitSlices {
+  std::chrono::nanoseconds shortest = std::chrono::seconds(30);
+  std::chrono::nanoseconds longest = std::chrono::seconds(60);
+};
 
 // In tasks only.
 class Waits final {

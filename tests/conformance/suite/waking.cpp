@@ -186,12 +186,14 @@ TEST_P(Contract, C12_AWaiterThatGivesUpInTheMiddleBreaksNoLine) {
 TEST_P(Contract, C12_WaitersAreCounted) {
   DLOCK_APPLIES_IF(caps().counts_waiters, "waiters are not counted");
   Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  const Client& waiting = client();
+  Lock& others = lock_of(waiting);
   const Lease lease = take(lock);
   {
     std::deque<Pending> waiters;
     for (int i = 0; i < 3; ++i) waiters.emplace_back(others, AcquireOptions{});
-    await_waiters(name(), 3);
+    await_waiters(name(), 3, &waiting);
+    await_waiters(name(), caps().one_waiter_per_client ? 1 : 3);
   }
   await_waiters(name(), 0);
 }

@@ -13,21 +13,21 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/libpq/libpq_connection.hpp"
-#include "backends/postgres/session_locks/advisory.hpp"
+#include "backends/postgres/session_locks/session_locks.hpp"
 #include "backends/postgres/sessions/schema.hpp"
 
 namespace dlock::test {
 
 class AdvisoryBackend final : public Backend {
  public:
-  AdvisoryBackend(BackendHost& host, const BackendConfig& config, postgres::AdvisoryLocks::Limits limits)
+  AdvisoryBackend(BackendHost& host, const BackendConfig& config, postgres::SessionLocks::Limits limits)
       : options_(postgres::parse_options(config)),
         dialling_{options_, postgres::libpq_connections(), options_.connect_timeout, options_.response_timeout},
         schema_(host.executor(), options_, dialling_),
-        locks_(
-            host, options_, dialling_,
-            [this](TimePoint deadline, postgres::Schema::Handler done) { schema_.set_up(deadline, std::move(done)); },
-            limits) {}
+        news_(host, false),
+        observer_(news_),
+        commands_(host.executor(), options_, dialling_, schema_, observer_),
+        locks_({host, options_, dialling_, commands_, news_, schema_}, limits) {}
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return locks_.capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override {
@@ -41,11 +41,14 @@ class AdvisoryBackend final : public Backend {
   const postgres::Options options_;
   const postgres::Dialling dialling_;
   postgres::Schema schema_;
-  postgres::AdvisoryLocks locks_;
+  common::ConnectionNews news_;
+  common::ConnectionNews::Source observer_;
+  postgres::Commands commands_;
+  postgres::SessionLocks locks_;
 };
 
 [[nodiscard]] inline Client connect_advisory(const std::string& url, ClientOptions options,
-                                             postgres::AdvisoryLocks::Limits limits) {
+                                             postgres::SessionLocks::Limits limits) {
   return connect(url, std::move(options), [limits](BackendHost& host, const BackendConfig& config) {
     return std::make_unique<AdvisoryBackend>(host, config, limits);
   });

@@ -9,8 +9,10 @@ namespace dlock::postgres {
 // --- What is asked and answered --------------------------------------------------------------------------------------
 
 bool FakeQuery::uses(const Statement& statement) const {
-  return std::any_of(commands.begin(), commands.end(),
-                     [&](const Command& command) { return command.statement == &statement; });
+  return std::any_of(commands.begin(), commands.end(), [&](const Command& command) {
+    return command.statement != nullptr &&
+           (command.statement == &statement || command.statement->word == statement.word);
+  });
 }
 
 const std::string& FakeQuery::sql() const {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/session_locks/advisory.hpp"
+#include "backends/postgres/session_locks/session_locks.hpp"
 #include "tests/simulation/postgres/array_elements.hpp"
 #include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
@@ -152,16 +152,10 @@ class PostgresAdvisory : public testing::Test {
     for (auto& attempt : attempts) attempt->contention.reset();
   }
 
-  void start(AdvisoryLocks::Limits limits = {.sessions = 1}) {
+  void start(SessionLocks::Limits limits = {}) {
     locks.reset();
-    locks.emplace(
-        host, options, dialling,
-        [this](TimePoint, Schema::Handler done) {
-          ++set_ups;
-          (void)engine.schedule(engine.now() + set_up_takes, [this, done = std::move(done)] { done(set_up_fails); });
-        },
-        limits);
-    table.sql = &locks->sql();
+    locks.emplace(Services{host, options, dialling, commands, news, schema}, limits);
+    table.sql = &sql_;
   }
 
   Attempt& contend(const std::string& name, bool wait) {
@@ -227,16 +221,25 @@ class PostgresAdvisory : public testing::Test {
   test::ManualEngine engine;
   FakeServer server;
   FakeLocks table{engine, server};
-  Options options;
+  Options options = with_strategy();
   FullServer full{engine};
   Dialling dialling{options, server.connections(), 5s, 4s, &full};
   test::RecordingHost host{engine};
-  int set_ups = 0;
-  std::chrono::nanoseconds set_up_takes{};
-  std::optional<Failure> set_up_fails;
-  std::optional<AdvisoryLocks> locks;
+  Schema schema{engine, options, dialling};
+  common::ConnectionNews news{host, false};
+  common::ConnectionNews::Source observer{news};
+  Commands commands{engine, options, dialling, schema, observer};
+  std::optional<SessionLocks> locks;
   std::vector<std::unique_ptr<Attempt>> attempts;
   std::vector<ReleaseOutcome> released;
+
+ private:
+  static Options with_strategy() {
+    Options options;
+    options.strategy = Strategy::advisory;
+    return options;
+  }
+  const AdvisorySql sql_{options};
 };
 
 }  // namespace dlock::postgres

@@ -321,7 +321,7 @@ TEST_F(PostgresAdvisoryHolder, OneWhoAskedAfterThemGetsWhatIsGrantedToNobody) {
 // --- Limits ----------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresAdvisoryHolder, HoldsOnlySoManyLocksAndSaysSo) {
-  start({.locks = 4, .sessions = 1});  // two of which may be on connections of the pool
+  start({.advisory_locks = 4});  // two of which may be on connections of the pool
   const auto& a = try_now("a");
   const auto& b = try_now("b");
   const auto& c = try_now("c");
@@ -332,7 +332,7 @@ TEST_F(PostgresAdvisoryHolder, HoldsOnlySoManyLocksAndSaysSo) {
 }
 
 TEST_F(PostgresAdvisoryHolder, ABatchDoesNotGoOverTheLimit) {
-  start({.locks = 4, .sessions = 1});
+  start({.advisory_locks = 4});
   const auto& a = try_soon("a");
   const auto& b = try_soon("b");
   const auto& c = try_soon("c");
@@ -340,41 +340,6 @@ TEST_F(PostgresAdvisoryHolder, ABatchDoesNotGoOverTheLimit) {
   EXPECT_TRUE(a.grant && b.grant);
   EXPECT_TRUE(c.failure);
   EXPECT_EQ(table.size(), 2U);
-}
-
-// --- Several sessions -----------------------------------------------------------------------------------------------
-
-TEST_F(PostgresAdvisoryHolder, SeveralSessionsShareTheKeysAndTheLimit) {
-  start({.locks = 22, .sessions = 2});
-  std::set<int> connections;
-  for (int i = 0; i < 20; ++i) {
-    const auto& attempt = try_now(std::to_string(i));
-    ASSERT_TRUE(attempt.grant) << i;
-    connections.insert(table.holder(key(std::to_string(i))));
-  }
-  EXPECT_EQ(connections.size(), 2U);
-  EXPECT_TRUE(try_now("one too many").failure);
-}
-
-TEST_F(PostgresAdvisoryHolder, TriesUnderWayInOtherSessionsCountForTheLimit) {
-  start({.locks = 22, .sessions = 2});
-  for (int i = 0; i < 60; ++i) (void)try_soon(std::to_string(i));
-  engine.run();
-  EXPECT_EQ(table.size(), 20U) << "two more may be on connections of the pool";
-}
-
-TEST_F(PostgresAdvisoryHolder, AKeyHasAlwaysTheSameSession) {
-  start({.sessions = 2});
-  for (int i = 0; i < 20; ++i) {
-    const std::string name = std::to_string(i);
-    auto& first = try_now(name);
-    const int connection = table.holder(key(name));
-    EXPECT_FALSE(try_now(name).grant) << name;
-    EXPECT_EQ(release(first), Released::released);
-    EXPECT_TRUE(try_now(name).grant);
-    EXPECT_EQ(table.holder(key(name)), connection);
-  }
-  EXPECT_FALSE(table.entered_twice);
 }
 
 // --- Close -----------------------------------------------------------------------------------------------------------

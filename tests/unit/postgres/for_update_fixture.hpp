@@ -16,7 +16,7 @@
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/services.hpp"
-#include "backends/postgres/session_locks/for_update.hpp"
+#include "backends/postgres/session_locks/session_locks.hpp"
 #include "backends/postgres/sessions/commands.hpp"
 #include "backends/postgres/sessions/schema.hpp"
 #include "backends/postgres/sql/schema_statements.hpp"
@@ -46,7 +46,9 @@ class FakeRows {
     FakeReply reply;
     for (std::size_t i = 0; i < query.commands.size(); ++i) {
       const Command& command = query.commands[i];
-      const auto is = [&](const Statement& statement) { return command.statement == &statement; };
+      const auto is = [&](const Statement& statement) {
+        return command.statement != nullptr && command.statement->word == statement.word;
+      };
       Rows answer;
       if (is(use_.begin)) {
         EXPECT_FALSE(open.contains(query.connection)) << "a transaction inside a transaction";
@@ -82,7 +84,8 @@ class FakeRows {
     if (!now) return false;
     std::chrono::milliseconds slice{};
     for (const Command& command : query.commands) {
-      if (command.statement == &use_.set_patience) slice = std::chrono::milliseconds(std::stoi(*command.params[0]));
+      if (command.statement != nullptr && command.statement->word == use_.set_patience.word)
+        slice = std::chrono::milliseconds(std::stoi(*command.params[0]));
     }
     return now() >= query.sent + slice;
   }
@@ -151,16 +154,10 @@ class ForUpdateTest : public testing::Test, private common::ConnectionObserver {
   }
   // The texts of a query, the statements by their names.
   [[nodiscard]] std::vector<std::string> words(const FakeQuery& query) const {
-    const ForUpdateStatements& use = locks->statements();
-    const std::map<const Statement*, std::string> names = {
-        {&use.ensure, "ensure"},     {&use.begin, "begin"},       {&use.set_patience, "set_patience"},
-        {&use.try_lock, "try_lock"}, {&use.lock, "lock"},         {&use.heartbeat, "heartbeat"},
-        {&use.commit, "commit"},     {&use.rollback, "rollback"},
-    };
     std::vector<std::string> words;
     for (const Command& command : query.commands) {
-      const auto found = names.find(command.statement);
-      words.push_back(found == names.end() ? command.text : found->second);
+      const std::string word = command.statement == nullptr ? command.text : command.statement->word;
+      words.push_back(word.substr(word.find('.') + 1));
     }
     return words;
   }
@@ -174,13 +171,15 @@ class ForUpdateTest : public testing::Test, private common::ConnectionObserver {
   Schema schema{engine, options, dialling};
   common::ConnectionNews news{host, false};
   Commands commands{engine, options, dialling, schema, *this};
-  std::unique_ptr<ForUpdateLocks> locks =
-      std::make_unique<ForUpdateLocks>(Services{host, options, dialling, commands, news, schema});
-  FakeRows rows{locks->statements()};
+  std::unique_ptr<SessionLocks> locks =
+      std::make_unique<SessionLocks>(Services{host, options, dialling, commands, news, schema}, SessionLocks::Limits{});
+  const ForUpdateStatements statements = for_update_statements(options.schema, options.durability);
+  FakeRows rows{statements};
 
  private:
   static Options few_connections() {
     Options options;
+    options.strategy = Strategy::for_update;
     options.lease = lease;
     options.connect_timeout = 5s;
     options.response_timeout = 2s;

@@ -83,7 +83,7 @@ TEST_F(ForUpdateTest, ATokenThatIsNoneIsAnErrorAndLeavesNothing) {
   for (const char* const token : {"0", "-5", "x", ""}) {
     server.reply = [&](const FakeQuery& query) {
       FakeReply reply = rows.reply(query);
-      if (query.uses(locks->statements().try_lock)) reply.results.at(1).rows[0][0] = token;
+      if (query.uses(statements.try_lock)) reply.results.at(1).rows[0][0] = token;
       return reply;
     };
     const auto attempt = try_lock("a");
@@ -201,7 +201,7 @@ TEST_F(ForUpdateTest, ACommitThatIsNotAnsweredIsNotConfirmedAndClosesTheConnecti
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 TEST_F(ForUpdateTest, AWaiterWhoseRowIsStillBeingInsertedWaitsForThat) {
-  const Statement& ensure = locks->statements().ensure;
+  const Statement& ensure = statements.ensure;
   bool inserting = true;
   server.reply = [&](const FakeQuery& query) {
     if (!inserting || !query.uses(ensure)) return rows.reply(query);
@@ -227,13 +227,13 @@ TEST_F(ForUpdateTest, ARowThatIsRemovedAfterAWaitIsInsertedAsOftenAsAnyOther) {
   int removals = 2;
   server.reply = [&](const FakeQuery& query) {
     FakeReply reply = rows.reply(query);
-    if (query.uses(locks->statements().ensure) && removals-- > 0) rows.rows.erase("a");
+    if (query.uses(statements.ensure) && removals-- > 0) rows.rows.erase("a");
     return reply;
   };
   free_elsewhere("a");
   EXPECT_FALSE(attempt->failure);
   EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(server.count(locks->statements().ensure), 3U);
+  EXPECT_EQ(server.count(statements.ensure), 3U);
 }
 
 TEST_F(ForUpdateTest, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
@@ -303,7 +303,7 @@ TEST_F(ForUpdateTest, WhoComesLaterDoesNotOvertakeThoseWhoWaitForAConnection) {
   const auto [a, b, c] = take_all();
   const auto d = wait_for("d");
   locks->release(*a->grant, [](const ReleaseOutcome&) {});
-  while (server.count(locks->statements().commit) == 1 && engine.run_one()) {
+  while (server.count(statements.commit) == 1 && engine.run_one()) {
     if (d->grant) break;
     const auto hasty = contend("e", false);  // at every moment of the hand-over
     EXPECT_FALSE(hasty->grant);
