@@ -49,20 +49,28 @@ AdvisoryTries::~AdvisoryTries() = default;
 AdvisoryTries::Id AdvisoryTries::ask(const LockRequest& request, const LockKey& key, Handler done) {
   const Id id = ++last_try_;
   tries_.emplace(id, Try{request, key, std::move(done)});
-  pending_.insert(id);
-  session_.want(request.wait);
-  pump();
+  if (excludes(key)) {
+    answers_.emplace_back(id, TryAnswer{.status = Status::busy});
+  } else {
+    pending_.insert(id);
+    session_.want(request.wait);
+    pump();
+  }
   settle_soon();
   return id;
 }
 
-bool AdvisoryTries::withdraw(Id id, bool overdue) {
-  const bool sent = tries_.erase(id) > 0 && pending_.erase(id) == 0;
-  // There is nothing to lose, and another connection may do better.
-  if (overdue && sent && empty() && session_.ready()) {
-    give_up({errc::unavailable, session_.server().endpoint + ": no answer in time"});
-  }
-  return sent;
+bool AdvisoryTries::withdraw(Id id) {
+  return tries_.erase(id) > 0 && pending_.erase(id) == 0;
+}
+
+bool AdvisoryTries::withdraw_unsent(Id id) {
+  return pending_.erase(id) > 0 && tries_.erase(id) > 0;
+}
+
+void AdvisoryTries::overdue() {
+  if (!empty() || flights_.empty() || !session_.ready()) return;
+  give_up({errc::unavailable, session_.server().endpoint + ": no answer in time"});
 }
 
 void AdvisoryTries::ask(Query query) {

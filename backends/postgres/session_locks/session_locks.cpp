@@ -49,6 +49,22 @@ struct SessionLocks::Attempt {
   LockSession* session = nullptr;  // the same
 };
 
+// An acquire that takes its try with it when it goes, if that was not sent.
+class SessionLocks::Acquire final : public Contention {
+ public:
+  Acquire(SessionLocks& locks, const OwnerId& owner, std::unique_ptr<Contention> contention)
+      : locks_(locks), owner_(owner), contention_(std::move(contention)) {}
+  ~Acquire() override {
+    contention_.reset();
+    locks_.withdraw(owner_);
+  }
+
+ private:
+  SessionLocks& locks_;
+  const OwnerId owner_;
+  std::unique_ptr<Contention> contention_;
+};
+
 SessionLocks::SessionLocks(const Services& services, Limits limits)
     : TryBackend(services.host, policy),
       services_(services),
@@ -108,7 +124,9 @@ std::string SessionLocks::lock_of(LockKind kind, const std::string& name) const 
 // --- Tries -----------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, GrantSink& sink) {
-  if (request.lease <= services_.options.lease) return TryBackend::contend(request, sink);
+  if (request.lease <= services_.options.lease) {
+    return std::make_unique<Acquire>(*this, request.owner, TryBackend::contend(request, sink));
+  }
   sink.failed({errc::invalid_argument, "lease: " + util::to_text(request.lease) + " is longer than the " +
                                            (is_advisory() ? "session" : "transaction") +
                                            " lasts without its client; raise lease in the URL above " +
@@ -194,12 +212,22 @@ void SessionLocks::set_up(const std::shared_ptr<Attempt>& attempt, const Failure
 // What is granted later is given back.
 void SessionLocks::give_up(const std::shared_ptr<Attempt>& attempt) {
   const bool sent = attempt->session != nullptr && attempt->session->is_ready();
-  const bool sent_with_others = attempt->advisory != 0 && tries_->withdraw(std::exchange(attempt->advisory, 0), true);
+  const bool sent_with_others = attempt->advisory != 0 && tries_->withdraw(std::exchange(attempt->advisory, 0));
   if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
   Failure why{sent || sent_with_others ? errc::ambiguous : errc::unavailable,
               services_.options.endpoint() + ": no answer in time"};
   if (attempt->trouble.code) why = {errc::unavailable, attempt->trouble.detail};
   finish(attempt, {.status = Status::failed, .failure = std::move(why)});
+  if (sent_with_others) tries_->overdue();
+}
+
+// Its caller has gone. What was sent is answered, and given back if it is granted.
+void SessionLocks::withdraw(const OwnerId& owner) {
+  const auto found = attempts_.find(owner);
+  if (found == attempts_.end()) return;
+  const auto attempt = found->second;
+  if (attempt->session != nullptr || (attempt->advisory != 0 && !tries_->withdraw_unsent(attempt->advisory))) return;
+  finish(attempt, {.status = Status::failed, .failure = {errc::unavailable, "nobody waits for it"}});
 }
 
 void SessionLocks::finish_busy(const std::shared_ptr<Attempt>& attempt) {
@@ -253,7 +281,7 @@ bool SessionLocks::hand_to_try(const OwnerId& waiter, LockSession& session) {
   const auto attempt = found->second;
   LockSession* const taken = waits_.take(lock_of(attempt->request.kind, attempt->request.name), attempt->request);
   if (taken != &session) return false;
-  if (attempt->advisory != 0) (void)tries_->withdraw(std::exchange(attempt->advisory, 0), false);
+  if (attempt->advisory != 0) (void)tries_->withdraw(std::exchange(attempt->advisory, 0));
   if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
   finish(attempt, {.status = Status::granted, .grant = hold(session, waiter)});
   return true;
@@ -276,6 +304,7 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
   timer.arm(saturating_add(host().executor().now(), services_.dialling.response_timeout), [this, id] {
     answer_release(id, {.status = ReleaseOutcome::Status::failed,
                         .failure = {errc::ambiguous, services_.options.endpoint() + ": no answer in time"}});
+    if (tries_) tries_->overdue();
   });
   auto answer = lifetime_.guard([this, id](ReleaseOutcome outcome) { answer_release(id, std::move(outcome)); });
   const std::string lock = lock_of(grant.kind, grant.name);

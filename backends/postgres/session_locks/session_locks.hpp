@@ -62,6 +62,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
  private:
   struct Attempt;
+  class Acquire;
 
   [[nodiscard]] bool is_advisory() const noexcept { return tries_.has_value(); }
   [[nodiscard]] std::string lock_of(LockKind kind, const std::string& name) const;
@@ -73,6 +74,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   void set_up(const std::shared_ptr<Attempt>& attempt, const Failure& why);
   void retry(const std::shared_ptr<Attempt>& attempt, const Failure& why);
   void give_up(const std::shared_ptr<Attempt>& attempt);
+  void withdraw(const OwnerId& owner);
   void finish(const std::shared_ptr<Attempt>& attempt, TryOutcome outcome);
   void finish_busy(const std::shared_ptr<Attempt>& attempt);
   [[nodiscard]] Grant hold(LockSession& session, const OwnerId& owner);

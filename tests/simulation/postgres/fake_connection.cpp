@@ -11,7 +11,7 @@ namespace dlock::postgres {
 bool FakeQuery::uses(const Statement& statement) const {
   return std::any_of(commands.begin(), commands.end(), [&](const Command& command) {
     return command.statement != nullptr &&
-           (command.statement == &statement || command.statement->word == statement.word);
+           (command.statement == &statement || command.statement->sql == statement.sql);
   });
 }
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/session_locks/for_update.hpp"
+#include "backends/postgres/session_locks/session_locks.hpp"
 
 #include <gtest/gtest.h>
 
