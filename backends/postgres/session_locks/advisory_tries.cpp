@@ -64,10 +64,6 @@ bool AdvisoryTries::withdraw(Id id) {
   return tries_.erase(id) > 0 && pending_.erase(id) == 0;
 }
 
-bool AdvisoryTries::withdraw_unsent(Id id) {
-  return pending_.erase(id) > 0 && tries_.erase(id) > 0;
-}
-
 void AdvisoryTries::overdue() {
   if (!empty() || flights_.empty() || !session_.ready()) return;
   give_up({errc::unavailable, session_.server().endpoint + ": no answer in time"});

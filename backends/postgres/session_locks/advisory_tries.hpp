@@ -45,8 +45,6 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   [[nodiscard]] Id ask(const LockRequest& request, const LockKey& key, Handler done);
   // The answer is not wanted any more: what is granted later is given back. False: it was not sent and never will be.
   bool withdraw(Id id);
-  // The same of one that was not sent. False: it was, and is left alone.
-  [[nodiscard]] bool withdraw_unsent(Id id);
   // Something was not answered in time. Where there is no lock to lose, another connection may do better.
   void overdue();
   // A question that is about no lock, and waits for none.

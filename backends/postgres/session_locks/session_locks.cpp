@@ -72,8 +72,6 @@ SessionLocks::SessionLocks(const Services& services, Limits limits)
       advisory_sql_(services.options),
       for_update_sql_(for_update_statements(services.options.schema, services.options.durability)),
       dialect_(dialect_for(services.options, advisory_sql_, for_update_sql_)),
-      news_(services.host, services.options.strategy == Strategy::for_update),
-      observer_(news_),
       free_timer_(services.host.executor()),
       waits_(services.host.executor(), *this, limits.slices) {
   if (services.options.strategy == Strategy::advisory) {
@@ -221,12 +219,13 @@ void SessionLocks::give_up(const std::shared_ptr<Attempt>& attempt) {
   if (sent_with_others) tries_->overdue();
 }
 
-// Its caller has gone. What was sent is answered, and given back if it is granted.
+// Its caller has gone. What is granted later is given back.
 void SessionLocks::withdraw(const OwnerId& owner) {
   const auto found = attempts_.find(owner);
   if (found == attempts_.end()) return;
   const auto attempt = found->second;
-  if (attempt->session != nullptr || (attempt->advisory != 0 && !tries_->withdraw_unsent(attempt->advisory))) return;
+  if (attempt->session != nullptr) return;  // it is answered, and then released
+  if (attempt->advisory != 0) (void)tries_->withdraw(std::exchange(attempt->advisory, 0));
   finish(attempt, {.status = Status::failed, .failure = {errc::unavailable, "nobody waits for it"}});
 }
 
@@ -268,7 +267,8 @@ std::size_t SessionLocks::most_waits() const {
   const FullServer* const full = services_.dialling.full;
   if (full != nullptr && full->makes_room()) return 0;
   const std::size_t limit = services_.options.max_connections;
-  return held_.size() + 2 < limit ? limit - held_.size() - 1 : 1;
+  const std::size_t taken = held_.size() + (tries_ ? 0 : 1);  // a try needs one
+  return taken < limit ? limit - taken : 1;
 }
 
 LockSession* SessionLocks::session_for_wait() {
@@ -380,7 +380,8 @@ Failure SessionLocks::exhausted() const {
 void SessionLocks::try_on_session(const std::shared_ptr<Attempt>& attempt) {
   LockSession* const session = want_session_.empty() ? take_session(attempt->request.wait) : nullptr;
   if (session == nullptr) {
-    if (held_.size() >= services_.options.max_connections || (attempt->request.wait && keeps_away())) {
+    const bool all_hold = held_.size() >= services_.options.max_connections;
+    if (attempt->request.wait ? keeps_away() : all_hold) {
       return finish(attempt, {.status = Status::failed, .failure = exhausted()});
     }
     attempt->trouble = exhausted();
@@ -434,6 +435,17 @@ void SessionLocks::session_over(LockSession& session) {
   over_.push_back(std::move(found->second));
   sessions_.erase(found);
   serve_soon();
+}
+
+// Of strategy=advisory the session of the tries is what the observer is told about.
+void SessionLocks::session_connected() {
+  if (tries_ || std::exchange(connected_, true)) return;
+  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
+}
+
+void SessionLocks::session_broken(const Failure& why) {
+  if (!std::exchange(connected_, false)) return;
+  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
 }
 
 void SessionLocks::forget_holder(const LockSession& session) {

@@ -95,16 +95,14 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   void session_free(LockSession& session) override;
   void session_over(LockSession& session) override;
-  void session_connected() override { observer_.connected(); }
-  void session_broken(const Failure& why) override { observer_.broken(why); }
+  void session_connected() override;
+  void session_broken(const Failure& why) override;
 
   const Services services_;
   const Limits limits_;
   const AdvisorySql advisory_sql_;
   const ForUpdateStatements for_update_sql_;
   const std::unique_ptr<SessionDialect> dialect_;
-  common::ConnectionNews news_;
-  common::ConnectionNews::Source observer_;
   std::optional<AdvisoryTries> tries_;
 
   std::unordered_map<const LockSession*, std::unique_ptr<LockSession>> sessions_;
@@ -119,7 +117,8 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   std::unordered_map<OwnerId, std::shared_ptr<Attempt>> attempts_;
   std::deque<std::shared_ptr<Attempt>> want_session_;
-  bool serving_ = false;  // a task will
+  bool serving_ = false;    // a task will
+  bool connected_ = false;  // as far as the observer knows
   Waits waits_;
   std::optional<SnapshotWatch> snapshot_watch_;
   struct Release {

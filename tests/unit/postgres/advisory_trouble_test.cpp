@@ -59,11 +59,11 @@ TEST_F(PostgresAdvisoryTrouble, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheS
 
 TEST_F(PostgresAdvisoryTrouble, AnAnswerOfAnotherSessionIsNoGrant) {
   const auto& held = try_now("held");
-  answer(sql().try_many, FakeReply::of({{"5", "4711"}}));
+  answer(sql().try_many, FakeReply::of({{"a", "5", "4711"}}));
   const auto& a = try_now("a");
   EXPECT_FALSE(a.grant);
   ASSERT_TRUE(failed(a, errc::unsupported));
-  EXPECT_EQ(last(sql().unlock_many).param(0), key("a"));
+  EXPECT_EQ(elements_of(last(sql().unlock_many).param(0)), std::vector{key("a")});
   ASSERT_TRUE(lost(host, held.request.owner));  // the session is given up
 }
 
@@ -129,8 +129,8 @@ TEST_F(PostgresAdvisoryTrouble, ASilentSessionWithoutLocksIsGivenUpInTime) {
   auto& b = contend("b", true);
   engine.advance(4s);
   table.holds_tries = false;
-  engine.advance(2s);
-  EXPECT_EQ(server.dialled, 2);
+  engine.advance(5s);
+  EXPECT_GE(server.dialled, 2);
   EXPECT_TRUE(b.grant);
 }
 
