@@ -291,7 +291,7 @@ void AdvisoryTries::take_row(const Group& group, const Rows& rows, std::size_t r
       continue;
     }
     leave(group.key, 1);  // no caller waits for it any more
-    if (!shared) return pending_.insert(group.tries.begin() + 1, group.tries.end());
+    if (!shared) return ask_again({group.tries.begin() + 1, group.tries.end()}, false);
   }
   if (!shared) give_answers({group.tries.begin() + 1, group.tries.end()}, {.status = Status::busy});
 }
@@ -329,12 +329,16 @@ void AdvisoryTries::refused(const Flight& flight, const Outcome& outcome) {
       give_answers(group.tries, answer);
       continue;
     }
-    for (const Id id : group.tries) {
-      const auto found = tries_.find(id);
-      if (found == tries_.end()) continue;
-      found->second.alone = true;
-      pending_.insert(id);
-    }
+    ask_again(group.tries, true);
+  }
+}
+
+void AdvisoryTries::ask_again(const std::vector<Id>& tries, bool alone) {
+  for (const Id id : tries) {
+    const auto found = tries_.find(id);
+    if (found == tries_.end()) continue;
+    found->second.alone = alone;
+    pending_.insert(id);
   }
 }
 
@@ -412,7 +416,7 @@ void AdvisoryTries::leave(const LockKey& key, std::size_t readers) {
 
 // Lost, and the session still has it.
 void AdvisoryTries::remove(const OwnerId& /*owner*/, LockKey key) {
-  if (!session_.ready()) return;
+  if (ending_) return;
   unlock_later({.key = std::move(key)});
   pump();
 }
@@ -487,8 +491,16 @@ void AdvisoryTries::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease), options_.lease / steps_per_lease);
 }
 
-void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
+// What it has goes with it: no unlock is sent before the holders know.
+void AdvisoryTries::session_ending(const Failure& why) {
+  const Lifetime::Watch life = lifetime_.watch();
+  ending_ = true;
   session_lost(why);
+  if (!life.over()) ending_ = false;
+}
+
+void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
+  session_ending(why);
   held_.clear();
   refusal_.reset();
   // The server has unlocked them by now, or is about to.
@@ -504,7 +516,7 @@ void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
 // Before the server can know: the holders of locks are told first.
 void AdvisoryTries::give_up(const Failure& why) {
   const Lifetime::Watch life = lifetime_.watch();
-  session_lost(why);
+  session_ending(why);
   if (!life.over()) session_.break_off(why);
 }
 

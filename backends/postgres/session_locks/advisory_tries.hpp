@@ -99,6 +99,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   void take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column, TimePoint sent);
   void granted(Id id, const Try& wanted, FencingToken token, TimePoint sent);
   void refused(const Flight& flight, const Outcome& outcome);
+  void ask_again(const std::vector<Id>& tries, bool alone);
   void give_answers(const std::vector<Id>& tries, const TryAnswer& answer);
   void fail_pending(Remedy remedy, const Failure& why);
   void deliver();
@@ -118,7 +119,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   void session_answered() override { observer_.connected(); }
   void session_down(const Failure& why, bool was_ready) override;
   void session_alive(TimePoint sent) override;
-  void session_ending(const Failure& why) override { session_lost(why); }
+  void session_ending(const Failure& why) override;
 
   const Options& options_;
   const AdvisorySql& sql_;
@@ -145,6 +146,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   bool warned_ = false;
   bool warned_of_proof_ = false;
   bool settling_ = false;  // a task will
+  bool ending_ = false;    // the session is
   Lifetime lifetime_;
   Session session_;  // goes first: nothing is called back any more
 };

@@ -183,7 +183,7 @@ void LockSession::cleaned(const Outcome& outcome, const Results& /*results*/) {
 }
 
 void LockSession::remove(const OwnerId& /*owner*/, LockRequest /*request*/) {
-  if (state_ == State::held && session_.ready()) clean();
+  if (state_ == State::held) clean();
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
@@ -199,8 +199,19 @@ void LockSession::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease));
 }
 
-void LockSession::session_down(const Failure& why, bool /*was_ready*/) {
+// What it has goes with it: nothing is given back before the holder knows.
+void LockSession::session_ending(const Failure& why) {
+  const Lifetime::Watch life = lifetime_.watch();
+  if (state_ == State::held) state_ = State::freeing;
   session_lost(why);
+  if (!life.over()) fail(Remedy::reconnect, why);
+}
+
+void LockSession::session_down(const Failure& why, bool /*was_ready*/) {
+  const Lifetime::Watch life = lifetime_.watch();
+  if (state_ == State::held) state_ = State::freeing;
+  session_lost(why);
+  if (life.over()) return;
   fail(meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy, why);
 }
 

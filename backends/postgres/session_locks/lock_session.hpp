@@ -99,7 +99,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   void session_answered() override { user_.session_connected(); }
   void session_down(const Failure& why, bool was_ready) override;
   void session_alive(TimePoint sent) override;
-  void session_ending(const Failure& why) override { session_lost(why); }
+  void session_ending(const Failure& why) override;
 
   const Options& options_;
   const Dialling& dialling_;

@@ -300,7 +300,7 @@ TEST_F(PostgresAdvisoryHolder, OneWhoAskedAfterThemGetsWhatIsGrantedToNobody) {
   auto& gives_up_too = try_soon("a");
   table.holds_tries = false;
   table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (query.uses(sql().try_many) && query.param(1) == "a") return FakeReply::held();
+    if (query.uses(sql().try_many) && query.param(1) == "{\"a\"}") return FakeReply::held();
     return std::nullopt;
   };
   server.release();

@@ -103,7 +103,7 @@ TEST_F(PostgresAdvisoryWaiting, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwi
   const auto& a = wait_for("a");
   table.forget(0);  // free, and nobody has looked yet
   end_slices("55P03", true);
-  engine.run();
+  engine.advance(50ms);
   ASSERT_TRUE(a.grant);
   EXPECT_FALSE(table.entered_twice);
   EXPECT_EQ(release(a), Released::released);

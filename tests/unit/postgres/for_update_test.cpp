@@ -263,23 +263,6 @@ TEST_F(ForUpdateTest, WhatIsGrantedToATryThatWasGivenUpIsRolledBackBehindIt) {
   EXPECT_EQ(server.dialled, 1);
 }
 
-TEST_F(ForUpdateTest, AGrantThatIsBeingConfirmedAndGivenUpIsRolledBack) {
-  server.replies_to_heartbeats = true;
-  const auto attempt = wait_for_taken("a");
-  engine.advance(25s);
-  rows.locked.erase("a");
-  server.reply = [&](const FakeQuery& query) { return is_heartbeat(query) ? FakeReply::held() : rows.reply(query); };
-  server.release();
-  engine.run();
-  ASSERT_TRUE(is_heartbeat(server.queries.back()));
-  attempt->contention.reset();
-  server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
-  server.release();
-  engine.run();
-  EXPECT_FALSE(attempt->grant);
-  EXPECT_TRUE(rows.locked.empty());
-}
-
 TEST_F(ForUpdateTest, ARollbackThatIsNotAnsweredClosesTheConnection) {
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   const auto attempt = wait_for("a");
