@@ -253,7 +253,7 @@ void FakeLockTable::look(const std::string& name, const Row& row, Rows& answer) 
                            std::to_string(share.weight), std::to_string(share.token)});
   }
   if (answer.size() == before) {
-    answer.rows.push_back({name, "f", "", token, Cell(), Cell(), permits, Cell(), Cell()});
+    answer.rows.push_back({name, "f", "", token, "0", Cell(), permits, Cell(), Cell()});
   }
 }
 

@@ -543,6 +543,7 @@ TEST_P(BackendTrouble, QuestionsDoNotMakeTheSchema) {
 TEST_P(BackendTrouble, ASchemaThatTakesTooLongToMakeIsUnavailable) {
   server.has_schema = false;
   spoil("CREATE", Fate::silence);
+  refuse(try_word(), "25006", 1);  // so that the try began before
   auto attempt = acquire("x");
   engine.advance(options.response_timeout + 1ms);
   EXPECT_TRUE(failed(*attempt, errc::unavailable));

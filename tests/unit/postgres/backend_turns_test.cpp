@@ -163,6 +163,23 @@ TEST_P(BackendTurns, WhoeverGivesUpOrFailsMakesRoomForTheNext) {
   EXPECT_EQ(owners(elsewhere(4)), 2U);
 }
 
+class BackendTurnsOfForUpdate : public BackendTurns {};
+INSTANTIATE_TEST_SUITE_P(, BackendTurnsOfForUpdate, testing::Values(Strategy::for_update), name_of_strategy);
+
+TEST_P(BackendTurnsOfForUpdate, WhoeverGaveItsConnectionUpStandsInNoQueueUntilItsTurn) {
+  const Attempts waiting = wait_for_names_held_elsewhere(2);
+  const auto in_queue = [this] { return owners(elsewhere(0)) + owners(elsewhere(1)) - 2; };
+  ASSERT_EQ(in_queue(), 2U);
+  const auto a = acquire("a");
+  const auto b = acquire("b", true);
+  ASSERT_TRUE(is_granted(*b, 1s)) << "a connection of one that waits";
+  EXPECT_EQ(in_queue(), 1U);
+  EXPECT_EQ(release(*ours, *b, 3s), "released");
+  EXPECT_EQ(in_queue(), 1U) << "it would have to give it up again";
+  EXPECT_EQ(release(*ours, *a, 0s), "released");
+  EXPECT_TRUE(comes_true([&] { return in_queue() == 2; }, 15s));
+}
+
 // A transaction waits until those end that are older than itself, which a wait in the server is.
 TEST_P(BackendTurns, WhereATransactionWaitsForSnapshotsWaitsBeginAnewOnce) {
   const Attempts waiting = wait_for_names_held_elsewhere(2);
