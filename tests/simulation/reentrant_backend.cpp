@@ -26,9 +26,11 @@ class ReentrantBackend::Attempt final : public GrantSink {
     report([&] { sink_->busy(); });
   }
   void unreachable(Failure why) override {
+    EXPECT_TRUE(why.code) << "unreachable without a reason";
     report([&] { sink_->unreachable(std::move(why)); });
   }
   void failed(Failure why) override {
+    EXPECT_TRUE(why.code) << "failed without a reason";
     report([&] { sink_->failed(std::move(why)); });
   }
 

@@ -3,6 +3,8 @@
 // and released, inside any callback.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <list>
 #include <memory>
@@ -66,6 +68,7 @@ class ReentrantBackend final : public Backend, private BackendHost {
     around([this](const auto&... what) { host_.extended(what...); })(owner, valid_until);
   }
   void lost(const OwnerId& owner, Failure why) override {
+    EXPECT_TRUE(why.code) << "lost without a reason";
     around([this](const auto&... what) { host_.lost(what...); })(owner, std::move(why));
   }
   void connection(ConnectionEvent event) override { host_.connection(std::move(event)); }

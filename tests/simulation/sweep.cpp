@@ -184,6 +184,9 @@ class Sweep {
     armed_ = !is({hold, release, release_renewed, be_broken});
     ours.begin(is({try_acquire, try_held}) ? Duration() : forever);
     stage_.run_for(300ms);
+    if (is({try_acquire, try_held}) && requests_ <= spoiled_.request && !ours.granted && !ours.denied) {
+      problem("a try was not answered though nothing was wrong");
+    }
     armed_ = armed_ || is({hold, be_broken});
     if (is({wait})) others.release();
     if (is({wait_for_expiry})) {
@@ -239,7 +242,8 @@ class Sweep {
 
   void judge(const Acquire& ours, const Acquire& others) {
     using enum Operation;
-    const bool unanswered = ours.denied == errc::unavailable || ours.denied == errc::ambiguous;
+    const bool spoiled = requests_ > spoiled_.request;
+    const bool unanswered = spoiled && (ours.denied == errc::unavailable || ours.denied == errc::ambiguous);
     if (is({try_acquire})) {
       if (!ours.granted && !unanswered) problem("a try of a free lock says: " + ours.denied.message());
     } else if (is({try_held})) {
@@ -258,6 +262,7 @@ class Sweep {
     }
     if (!reply_ || *reply_ == errc::unsupported) return;
     const bool may_have_an_effect = is({break_lock, forget});
+    if (*reply_ && !spoiled) problem("the query failed though nothing was wrong: " + reply_->message());
     if (*reply_ && *reply_ != errc::unavailable && !(may_have_an_effect && *reply_ == errc::ambiguous)) {
       problem("the query failed: " + reply_->message());
     }
