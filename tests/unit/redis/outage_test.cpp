@@ -124,10 +124,6 @@ TEST_F(OutageTest, AServerThatRefusesSubscriptionsIsAskedForThemLessAndLess) {
   EXPECT_LE(subscriptions(), 150U);
   EXPECT_GE(subscriptions(), 30U);
   EXPECT_LE(server.dialled, 150);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
-  set({.acquire = busy()});
-  engine.advance(2s);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
 }
 
 TEST_F(OutageTest, AServerThatBreaksEachSubscriptionIsDialledLessAndLess) {
