@@ -33,6 +33,8 @@ void Nemesis::act() {
       quit();
     } else if (what < 90) {
       step_a_wall_clock();
+    } else if (what < 93) {
+      break_a_lock();
     } else {
       release_held();
     }
@@ -123,7 +125,7 @@ void Nemesis::make_unreachable() {
 void Nemesis::expire() {
   SimulatedProcess* const whom = victim();
   if (whom == nullptr) return;
-  world_.note({.kind = Kind::struck, .subject = whom->number(), .word = "session expired"});
+  world_.note(session_expired(whom->number(), world_.now()));
   stage_.service().expire(whom->number());
 }
 
@@ -131,6 +133,23 @@ void Nemesis::release_held() {
   if (!plan_.lets_go) return;
   world_.note({.kind = Kind::struck, .word = "held answers released"});
   stage_.service().release_held();
+}
+
+// As an operator does, or a program that removes what it should not. What a request does whose outcome is unknown, it
+// does soon.
+void Nemesis::break_a_lock() {
+  const SimulatedLock& lock = plan_.locks[world_.dice.below(plan_.locks.size())];
+  SimulatedProcess* const whose = victim();
+  if (!stage_.subject().queries || whose == nullptr || !whose->capabilities().can_break ||
+      whose->state() != SimulatedProcess::State::runs)
+    return;
+  world_.note(lock_broken(Kind::struck, lock));
+  const auto end = [this, &lock](const Result<bool>& broken) {
+    world_.later(broken.ok() ? 0s : longest_delay, [this, &lock] { world_.note(lock_broken(Kind::healed, lock)); });
+  };
+  if (!world_.dice.chance(30)) return whose->break_lock(lock, end);
+  stage_.service().remove_holder(lock.lock_kind, lock.name);
+  end(true);
 }
 
 void Nemesis::replace_later() {

@@ -36,6 +36,7 @@ class Nemesis {
   void make_unreachable();
   void expire();
   void release_held();
+  void break_a_lock();
   void replace_later();
   // One that is alive, rather one that holds a lock; null if there is none.
   [[nodiscard]] SimulatedProcess* victim();

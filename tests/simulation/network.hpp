@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "tests/simulation/plan.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/world.hpp"
 
@@ -16,6 +17,17 @@ namespace dlock::simulation {
 inline constexpr std::array<std::string_view, fates> fate_names{
     "answered", "request lost", "answer lost", "late", "held", "doubled", "refused", "silent", "expired"};
 using FateCounts = std::array<std::size_t, fates>;
+
+constexpr std::chrono::nanoseconds longest_delay = std::chrono::seconds(2);
+
+// Faults that take a lock from its holder.
+[[nodiscard]] inline Event session_expired(int process, TimePoint now) {
+  return {
+      .kind = Kind::struck, .until = now + std::chrono::milliseconds(1), .subject = process, .word = "session expired"};
+}
+[[nodiscard]] inline Event lock_broken(Kind kind, const SimulatedLock& lock) {
+  return {.kind = kind, .lock = lock.name, .lock_kind = lock.lock_kind, .word = "lock broken"};
+}
 
 class Network {
  public:

@@ -141,6 +141,23 @@ void SimulatedProcess::note(Event event) {
   world_.note(std::move(event));
 }
 
+void SimulatedProcess::note(const Event& acquire, Kind kind, Event event) {
+  event.kind = kind;
+  event.attempt = acquire.attempt;
+  event.lock = acquire.lock;
+  event.lock_kind = acquire.lock_kind;
+  event.mode = acquire.mode;
+  note(std::move(event));
+}
+
+Event SimulatedProcess::ask(const SimulatedLock& lock, Mode mode, const AcquireOptions& options) {
+  Event acquire{.attempt = ++attempts_, .lock = lock.name, .lock_kind = lock.lock_kind, .mode = mode};
+  claims_.begin(lock.name);
+  const TimePoint deadline = clock_->when(saturating_add(clock_->now(), options.wait.value()));
+  note(acquire, Kind::asked, {.permits = lock.permits, .until = options.wait == forever ? TimePoint::max() : deadline});
+  return acquire;
+}
+
 void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void()> user_code) {
   if (!alive()) return;
   ++own_timers_;
@@ -158,6 +175,26 @@ void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const Acqui
       handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
     });
   });
+}
+
+void SimulatedProcess::try_both(const SimulatedLock& first, const SimulatedLock& second, const AcquireOptions& options,
+                                std::function<void(std::error_code, Lease, Lease)> handler) {
+  std::make_shared<detail::Acquisition>(
+      core_->main(), detail::Target{.name = first.name}, options,
+      [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
+        core->context().notifier->complete([handler, result = std::move(result)] {
+          if (!result.lease) return handler(result.failure.code, Lease(), Lease());
+          handler({}, detail::LeaseState::make_lease(result.lease),
+                  detail::LeaseState::make_lease(result.others.front()));
+        });
+      },
+      std::vector<detail::Target>{{.name = second.name}})
+      ->begin(engine::IfBusy::leave_task);
+}
+
+void SimulatedProcess::break_lock(const SimulatedLock& lock, Backend::Handler<bool> done) {
+  query<bool>([lock](Backend& backend, auto answer) { backend.break_lock(lock.lock_kind, lock.name, answer); },
+              std::move(done));
 }
 
 }  // namespace dlock::simulation

@@ -56,6 +56,7 @@ class SimulatedProcess {
   [[nodiscard]] bool alive() const { return state_ == State::runs || state_ == State::stopped; }
   [[nodiscard]] ProcessClock& clock() { return *clock_; }
   [[nodiscard]] const std::string& holder() const { return core_->context().holder; }
+  [[nodiscard]] const Capabilities& capabilities() const { return core_->context().capabilities; }
   [[nodiscard]] Mutation mutation() const { return world_.mutation; }
   // Timers of its client, not of its threads.
   [[nodiscard]] std::size_t pending_timers() const { return engine_->pending_timers() - own_timers_; }
@@ -64,10 +65,26 @@ class SimulatedProcess {
 
   // --- For its threads ---
   void note(Event event);
-  [[nodiscard]] std::uint64_t next_attempt() { return ++attempts_; }
+  // The same, of an acquire.
+  void note(const Event& acquire, Kind kind, Event event = {});
+  // Notes that an acquire begins, and claims the lock for it. The answer says which acquire it is.
+  [[nodiscard]] Event ask(const SimulatedLock& lock, Mode mode, const AcquireOptions& options);
   void later(std::chrono::nanoseconds delay, std::function<void()> user_code);
   void acquire(const SimulatedLock& lock, Mode mode, const AcquireOptions& options,
                std::function<void(std::error_code, Lease)> handler);
+  // A try of two locks in one step, all or none.
+  void try_both(const SimulatedLock& first, const SimulatedLock& second, const AcquireOptions& options,
+                std::function<void(std::error_code, Lease, Lease)> handler);
+  // One more thread.
+  void add_worker(std::unique_ptr<Worker> worker) { workers_.push_back(std::move(worker)); }
+  // Asks its backend: ask(backend, done). The answer is `done`'s unless the process ends before.
+  template <class Answer>
+  void query(std::function<void(Backend&, Backend::Handler<Answer>)> ask, Backend::Handler<Answer> done) {
+    (void)engine_->submit([this, ask = std::move(ask), done = std::move(done)] {
+      if (!core_->main()->closing()) ask(core_->main()->backend(), done);
+    });
+  }
+  void break_lock(const SimulatedLock& lock, Backend::Handler<bool> done);
   // The lease of an acquire, with this token, is about to be destroyed: the observer will be told what became of it.
   void forget_lease(Event acquire, FencingToken token) { forgotten_[{acquire.lock, token}] = std::move(acquire); }
 

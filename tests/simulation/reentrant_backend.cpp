@@ -6,11 +6,12 @@ namespace dlock::simulation {
 
 class ReentrantBackend::Attempt final : public GrantSink {
  public:
-  Attempt(ReentrantBackend& backend, LockRequest request, GrantSink& sink)
-      : backend_(backend), request_(std::move(request)), sink_(&sink) {}
+  using Start = std::function<std::unique_ptr<Contention>(Backend& inner, GrantSink& sink)>;
+  Attempt(ReentrantBackend& backend, Start start, GrantSink& sink)
+      : backend_(backend), start_(std::move(start)), sink_(&sink) {}
 
   void begin() {
-    if (sink_ != nullptr) contention_ = backend_.inner_->contend(request_, *this);
+    if (sink_ != nullptr) contention_ = start_(*backend_.inner_, *this);
   }
   // The core wants nothing more of it.
   void give_up() { sink_ = nullptr; }
@@ -42,7 +43,7 @@ class ReentrantBackend::Attempt final : public GrantSink {
   }
 
   ReentrantBackend& backend_;
-  const LockRequest request_;
+  const Start start_;
   GrantSink* sink_;
   std::unique_ptr<Contention> contention_;
 };
@@ -63,7 +64,17 @@ class ReentrantBackend::Handle final : public Contention {
 };
 
 std::unique_ptr<Contention> ReentrantBackend::contend(const LockRequest& request, GrantSink& sink) {
-  auto attempt = std::make_shared<Attempt>(*this, request, sink);
+  return begin(std::make_shared<Attempt>(
+      *this, [request](Backend& inner, GrantSink& outer) { return inner.contend(request, outer); }, sink));
+}
+
+std::unique_ptr<Contention> ReentrantBackend::contend_for_all(const std::vector<LockRequest>& requests,
+                                                              GrantSink& sink) {
+  return begin(std::make_shared<Attempt>(
+      *this, [requests](Backend& inner, GrantSink& outer) { return inner.contend_for_all(requests, outer); }, sink));
+}
+
+std::unique_ptr<Contention> ReentrantBackend::begin(std::shared_ptr<Attempt> attempt) {
   call({[attempt] { attempt->begin(); }});
   return std::make_unique<Handle>(*this, std::move(attempt));
 }
@@ -82,6 +93,18 @@ std::unique_ptr<Watch> ReentrantBackend::watch(LockKind kind, const std::string&
 
 void ReentrantBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   inner_->inspect(kind, name, around(std::move(done)));
+}
+
+void ReentrantBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
+  inner_->list(kind, around(std::move(done)));
+}
+
+void ReentrantBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
+  inner_->break_lock(kind, name, around(std::move(done)));
+}
+
+void ReentrantBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
+  inner_->forget(what, around(std::move(done)));
 }
 
 void ReentrantBackend::close(std::function<void()> done) {

@@ -25,11 +25,16 @@ class ReentrantBackend final : public Backend, private BackendHost {
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return inner_->capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
+                                                            GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
   void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
   void close(std::function<void()> done) override;
 
  private:
@@ -40,6 +45,7 @@ class ReentrantBackend final : public Backend, private BackendHost {
     const Attempt* destroys = nullptr;  // not inside a call to its own sink
   };
 
+  [[nodiscard]] std::unique_ptr<Contention> begin(std::shared_ptr<Attempt> attempt);
   // Now, or inside a callback that comes soon. Calls keep their order.
   void call(Call what);
   void run_kept_back();

@@ -58,6 +58,9 @@ class Service {
   virtual void set_reachable(int process, bool reachable) = 0;
   // Ends the sessions that the service keeps for a process, with what they hold. Nothing where it keeps none.
   virtual void expire(int process) = 0;
+  // Takes the lock from one of its holders, as another program that removes what is in the service. Nothing where the
+  // fake cannot.
+  virtual void remove_holder(LockKind /*kind*/, const std::string& /*name*/) {}
   // Answers what was held.
   virtual void release_held() = 0;
   // The process is dead, and its connections are closed: nothing more is delivered to it, whatever its backend does.
@@ -76,7 +79,10 @@ class Service {
 struct Subject {
   std::string name;  // "queue", "cluster_queue": letters, digits and _
   std::vector<LockKind> kinds;
-  bool spoils = true;  // whether it has requests that meet with fates
+  bool spoils = true;   // whether it has requests that meet with fates
+  bool queries = true;  // whether its fake answers queries and breaks locks
+  // Whether expire() ends sessions that hold locks. Their holders learn of it later than the service.
+  bool expires_holders = false;
   // How long after everything was healed a lock may be free in spite of waiters: the longest session, back-off or poll.
   std::chrono::nanoseconds recovery{};
   // How long what a dead process leaves may stay in the service: the longest session. A lease is at most 3 s.

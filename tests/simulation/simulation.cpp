@@ -52,6 +52,10 @@ Rules rules_for(const Subject& subject) {
   // expired, and of owners not known to hold the lock: they are shorter. What late answers bring back after that is
   // cleaned up at once, so it does not add to it.
   const nanoseconds healing = std::max(subject.recovery, longest_lease) + 1s;
+  Hole hole{.rules = {Rule::exclusion, Rule::growing_tokens, Rule::honest_release},
+            .strikes = {"lock broken"},
+            .belief = std::max(subject.session, longest_lease)};
+  if (subject.expires_holders) hole.strikes.insert("session expired");
   return {
       .slack = response_timeout + 100ms,
       .release = response_timeout + 100ms,
@@ -59,6 +63,7 @@ Rules rules_for(const Subject& subject) {
       .recovery = healing,
       .settled = healing,
       .hand_over = subject.hand_over,
+      .hole = std::move(hole),
   };
 }
 

@@ -14,7 +14,9 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "torture/rig/sanitizers.hpp"
@@ -98,14 +100,22 @@ void expect_enough(const Subject& subject, Sum sum) {
   for (const std::size_t count : {sum.takeovers, sum.losses, sum.stale_writes, sum.hand_overs}) {
     EXPECT_GT(count, sum.seeds);
   }
-  for (const char* const word : {"busy", "cancelled", "closed", "timed out", "unavailable"}) {
-    if (subject.spoils || word != std::string_view("unavailable")) {
-      EXPECT_GT(sum.denied[word], sum.seeds / 10) << word;
+  static constexpr std::array<std::string_view, 6> denials{"busy",      "cancelled",   "closed",
+                                                           "timed out", "unavailable", "ambiguous"};
+  for (const std::string_view word : std::span(denials).first(5)) {
+    if (subject.spoils || word != "unavailable") {
+      EXPECT_GT(sum.denied[std::string(word)], sum.seeds / 10) << word;
     }
+  }
+  for (const auto& [word, count] : sum.denied) {
+    EXPECT_TRUE(std::ranges::count(denials, word) == 1) << word << ", " << count << " times";
   }
   for (const char* const word : {"bad network", "connections broken", "crash", "cut off", "held answers released",
                                  "power cut", "quit", "session expired", "stop", "unreachable", "wall clock back"}) {
     EXPECT_GT(sum.faults[word], sum.seeds / 10) << word;
+  }
+  if (subject.queries) {
+    EXPECT_GT(sum.faults["lock broken"], sum.seeds / 10);
   }
   for (const LockKind kind : subject.kinds) {
     EXPECT_GT(sum.kinds[std::string(torture::name_of(kind))], sum.seeds) << torture::name_of(kind);

@@ -64,7 +64,7 @@ void Stage::probe() {
 }
 
 TimePoint Stage::leftovers_gone() const {
-  return world_.now() + std::max(longest_lease, session_) + 1s;
+  return world_.now() + std::max(longest_lease, subject_.session) + 1s;
 }
 
 void Stage::note_residue() {

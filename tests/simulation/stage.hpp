@@ -17,7 +17,7 @@ namespace dlock::simulation {
 class Stage {
  public:
   Stage(World& world, const Plan& plan, const Subject& subject, std::uint64_t seed)
-      : world_(world), plan_(plan), session_(subject.session), service_(subject.make(*engine_, seed)) {}
+      : world_(world), plan_(plan), subject_(subject), service_(subject.make(*engine_, seed)) {}
 
   SimulatedProcess& start_process();
   // Whatever is due at one instant happens in any order: a task of this process, a task of that one.
@@ -35,6 +35,7 @@ class Stage {
   // The same when all have quit, and of processes that did not end.
   void note_residue_of_all();
 
+  [[nodiscard]] const Subject& subject() const { return subject_; }
   [[nodiscard]] Service& service() { return *service_; }
   [[nodiscard]] ServiceClock& clock() { return *clock_; }
   [[nodiscard]] std::vector<std::unique_ptr<SimulatedProcess>>& processes() { return processes_; }
@@ -44,7 +45,7 @@ class Stage {
 
   World& world_;
   const Plan& plan_;
-  const std::chrono::nanoseconds session_;
+  const Subject& subject_;
   const std::shared_ptr<ServiceClock> clock_ = std::make_shared<ServiceClock>(world_.time);
   const std::shared_ptr<SimulatedEngine> engine_ = std::make_shared<SimulatedEngine>(world_.dice.roll(), clock_);
   const std::unique_ptr<Service> service_;

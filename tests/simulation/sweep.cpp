@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <stop_token>
 #include <utility>
 
 #include <dlock/error.hpp>
 
+#include "tests/simulation/network.hpp"
 #include "tests/simulation/process.hpp"
 #include "tests/simulation/simulation.hpp"
 #include "tests/simulation/stage.hpp"
@@ -21,6 +24,8 @@ using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds lease = 1s;
+// How soon a holder whose lock was broken learns of it in sound times: at its next renewal.
+constexpr nanoseconds told_within = lease / 2;
 
 // An acquire and its lease, as a program sees them.
 class Acquire {
@@ -29,13 +34,10 @@ class Acquire {
       : world_(world), process_(process), lock_(lock), mode_(mode) {}
 
   void begin(Duration wait) {
-    attempt_ = process_.next_attempt();
-    process_.claims().begin(lock_.name);
-    const TimePoint deadline =
-        wait == forever ? TimePoint::max() : process_.clock().when(process_.clock().now() + wait.value());
+    const AcquireOptions options{.wait = wait, .lease = lease, .cancel = cancel_.get_token()};
     tries_ = wait == Duration();
-    note(Kind::asked, {.permits = lock_.permits, .until = deadline});
-    process_.acquire(lock_, mode_, {.wait = wait, .lease = lease, .cancel = cancel_.get_token()},
+    acquire_ = process_.ask(lock_, mode_, options);
+    process_.acquire(lock_, mode_, options,
                      [this](std::error_code ec, Lease granted) { answered(ec, std::move(granted)); });
   }
   void cancel() {
@@ -44,6 +46,7 @@ class Acquire {
   }
   void release() {
     note(Kind::releasing);
+    ended = true;
     lease_.async_release(
         [this, until = process_.clock().when(lease_.valid_until())](std::error_code ec, bool was_ours) {
           process_.claims().end(lock_.name, world_.now());
@@ -56,8 +59,9 @@ class Acquire {
   [[nodiscard]] bool held() const { return granted && lease_.held(); }
 
   bool granted = false;
+  bool ended = false;  // released, or tried to
   std::error_code denied;
-  bool lost = false;
+  std::optional<TimePoint> lost;
   bool released = false;
   bool not_ours = false;  // said a release while the lease was valid
 
@@ -72,24 +76,17 @@ class Acquire {
     lease_ = std::move(got);
     note(Kind::granted, {.token = lease_.token(), .until = process_.clock().when(lease_.valid_until())});
     on_lost_.emplace(lease_.lost(), [this] {
-      lost = true;
+      lost = world_.now();
       note(Kind::lost);
     });
   }
-  void note(Kind kind, Event event = {}) {
-    event.kind = kind;
-    event.attempt = attempt_;
-    event.lock = lock_.name;
-    event.lock_kind = lock_.lock_kind;
-    event.mode = mode_;
-    process_.note(std::move(event));
-  }
+  void note(Kind kind, Event event = {}) { process_.note(acquire_, kind, std::move(event)); }
 
   World& world_;
   SimulatedProcess& process_;
   const SimulatedLock lock_;
   const Mode mode_;
-  std::uint64_t attempt_ = 0;
+  Event acquire_;
   bool tries_ = false;
   std::stop_source cancel_;
   Lease lease_;
@@ -119,12 +116,12 @@ class Sweep {
     Acquire others(world_, other, spoiled_.lock, Mode::exclusive);
     use_once(other, Mode::exclusive);
     if (spoiled_.operation != Operation::connect) use_once(ours, spoiled_.mode);
-    operate(acquire, others, other);
+    operate(acquire, others, ours, other);
     stage_.run_for(3s);
     heal();
     stage_.run_for(subject_.recovery);
-    if (acquire.held() && !acquire.released) acquire.release();
-    if (others.held()) others.release();
+    if (acquire.granted && !acquire.ended) acquire.release();
+    if (others.granted && !others.ended && other.alive()) others.release();
     stage_.run_until(stage_.leftovers_gone());
     stage_.note_residue();
     judge(acquire, others);
@@ -135,13 +132,19 @@ class Sweep {
     stage_.quit_all();
     stage_.probe();
     stage_.note_residue_of_all();
-    return {.history = world_.take_history(), .requests = requests_, .problem = std::move(problem_)};
+    return {.history = world_.take_history(),
+            .requests = requests_,
+            .supported = reply_ != errc::unsupported,
+            .problem = std::move(problem_)};
   }
 
  private:
   Fate decide(int process) {
     if (process != 1 || !armed_) return Fate::answer;
-    return requests_++ == spoiled_.request ? spoiled_.fate : Fate::answer;
+    if (requests_++ != spoiled_.request) return Fate::answer;
+    struck_ = world_.now();
+    if (spoiled_.fate == Fate::expire) world_.note(session_expired(process, world_.now()));
+    return spoiled_.fate;
   }
   void problem(const std::string& what) {
     if (problem_.empty()) problem_ = what;
@@ -162,10 +165,13 @@ class Sweep {
     return true;
   }
 
-  void operate(Acquire& ours, Acquire& others, SimulatedProcess& other) {
+  [[nodiscard]] bool is(std::initializer_list<Operation> operations) const {
+    return std::ranges::find(operations, spoiled_.operation) != operations.end();
+  }
+
+  void operate(Acquire& ours, Acquire& others, SimulatedProcess& our_process, SimulatedProcess& other) {
     using enum Operation;
-    const Operation operation = spoiled_.operation;
-    if (operation == try_held || operation == wait || operation == wait_for_expiry || operation == give_up) {
+    if (is({try_held, wait, wait_for_expiry, give_up, inspect, list, break_lock})) {
       // All permits of a semaphore.
       others.begin(forever);
       for (std::uint32_t i = 1; i < spoiled_.lock.permits; ++i) {
@@ -174,52 +180,92 @@ class Sweep {
       }
       stage_.run_for(300ms);
     }
-    const bool of_lease = operation == hold || operation == release || operation == release_renewed;
-    armed_ = !of_lease;
-    ours.begin(operation == try_acquire || operation == try_held ? Duration() : forever);
+    if (is({inspect, list, break_lock, forget})) return query(our_process, other);
+    armed_ = !is({hold, release, release_renewed, be_broken});
+    ours.begin(is({try_acquire, try_held}) ? Duration() : forever);
     stage_.run_for(300ms);
-    armed_ = armed_ || operation == hold;
-    switch (operation) {
-      case wait:
-        others.release();
-        break;
-      case wait_for_expiry:
-        other.kill();
-        other.bury();
-        break;
-      case give_up:
-        ours.cancel();
-        break;
-      case hold:
-      case release_renewed:
-        stage_.run_for(3 * lease);
-        break;
-      default:
-        break;
+    armed_ = armed_ || is({hold, be_broken});
+    if (is({wait})) others.release();
+    if (is({wait_for_expiry})) {
+      other.kill();
+      other.bury();
     }
-    if (operation != release && operation != release_renewed) return;
+    if (is({give_up})) ours.cancel();
+    if (is({be_broken})) query(other, our_process);
+    if (is({hold, release_renewed, be_broken})) stage_.run_for(3 * lease);
+    if (!is({release, release_renewed})) return;
     armed_ = true;
     ours.release();
+  }
+
+  // `asking` asks about a lock that `holding` holds, or held.
+  void query(SimulatedProcess& asking, SimulatedProcess& holding) {
+    using enum Operation;
+    const LockKind kind = spoiled_.lock.lock_kind;
+    const std::string& name = spoiled_.lock.name;
+    const auto shows = [number = holding.number()](const LockInfo& info) {
+      return info.held && process_of(info.holder) == number;
+    };
+    if (is({forget})) stage_.run_for(least_idle + 1s);
+    armed_ = true;
+    if (is({inspect})) {
+      asking.query<LockInfo>([&](Backend& backend, auto done) { backend.inspect(kind, name, done); },
+                             take_reply<LockInfo>(shows));
+    } else if (is({list})) {
+      using Locks = std::vector<LockInfo>;
+      asking.query<Locks>([&](Backend& backend, auto done) { backend.list(kind, done); },
+                          take_reply<Locks>([shows](const Locks& locks) { return std::ranges::any_of(locks, shows); }));
+    } else if (is({forget})) {
+      using Names = std::vector<std::string>;
+      asking.query<Names>(
+          [&](Backend& backend, auto done) { backend.forget({.name = name, .idle = least_idle, .kind = kind}, done); },
+          take_reply<Names>([](const Names&) { return true; }));
+    } else {
+      world_.note(lock_broken(Kind::struck, spoiled_.lock));
+      asking.break_lock(spoiled_.lock, take_reply<bool>([](bool was_held) { return was_held; }));
+    }
+    stage_.run_for(response_timeout + 100ms);
+    if (!reply_) problem("the query was not answered in time");
+  }
+  template <class Answer>
+  Backend::Handler<Answer> take_reply(std::function<bool(const Answer&)> is_right) {
+    return [this, is_right](const Result<Answer>& answer) {
+      if (reply_) problem("the query was answered twice");
+      struck_ = world_.now();
+      reply_ = answer.ok() ? std::error_code() : answer.failure().code;
+      if (answer.ok() && !is_right(answer.value())) problem("the query was answered wrongly");
+    };
   }
 
   void judge(const Acquire& ours, const Acquire& others) {
     using enum Operation;
     const bool unanswered = ours.denied == errc::unavailable || ours.denied == errc::ambiguous;
-    switch (spoiled_.operation) {
-      case try_acquire:
-        if (!ours.granted && !unanswered) problem("a try of a free lock says: " + ours.denied.message());
-        break;
-      case try_held:
-        if (ours.denied != errc::timed_out && !unanswered) problem("a try of a held lock is not busy");
-        break;
-      case give_up:
-        if (ours.denied != errc::cancelled) problem("the wait was not cancelled");
-        break;
-      default:
-        if (!ours.granted) problem("not granted: " + ours.denied.message());
+    if (is({try_acquire})) {
+      if (!ours.granted && !unanswered) problem("a try of a free lock says: " + ours.denied.message());
+    } else if (is({try_held})) {
+      if (ours.denied != errc::timed_out && !unanswered) problem("a try of a held lock is not busy");
+    } else if (is({give_up})) {
+      if (ours.denied != errc::cancelled) problem("the wait was not cancelled");
+    } else if (!is({inspect, list, break_lock, forget})) {
+      if (!ours.granted) problem("not granted: " + ours.denied.message());
     }
-    if (ours.not_ours && !ours.lost) problem("the release says that it was not ours");
+    const bool expired = subject_.expires_holders && spoiled_.fate == Fate::expire;
+    if (ours.not_ours && !ours.lost && !expired) problem("the release says that it was not ours");
     if (others.not_ours && !others.lost) problem("the other's release says that it was not ours");
+    if (expired && is({hold}) && requests_ > spoiled_.request &&
+        (!ours.lost || *ours.lost > struck_ + 2 * told_within)) {
+      problem("the holder was not told soon that its session had ended");
+    }
+    if (!reply_ || *reply_ == errc::unsupported) return;
+    const bool may_have_an_effect = is({break_lock, forget});
+    if (*reply_ && *reply_ != errc::unavailable && !(may_have_an_effect && *reply_ == errc::ambiguous)) {
+      problem("the query failed: " + reply_->message());
+    }
+    if (*reply_ || !is({break_lock, be_broken})) return;
+    const Acquire& broken = is({break_lock}) ? others : ours;
+    if (!broken.lost) problem("the holder was not told that its lock was broken");
+    if (is({break_lock}) && *broken.lost > struck_ + told_within) problem("the holder was told late");
+    if (broken.released) problem("the release of a broken lock says that it was ours");
   }
 
   const Subject& subject_;
@@ -229,13 +275,16 @@ class Sweep {
   Stage stage_;
   bool armed_ = false;
   std::size_t requests_ = 0;
+  TimePoint struck_;
   std::string problem_;
+  std::optional<std::error_code> reply_;  // to the query, where there is one
   std::vector<std::unique_ptr<Acquire>> once_;
 };
 
 }  // namespace
 
 Outcome run(const Subject& subject, const Spoiled& spoiled) {
+  if (spoiled.operation >= Operation::inspect && !subject.queries) return {.supported = false};
   return Sweep(subject, spoiled).run();
 }
 

@@ -25,10 +25,16 @@ enum class Operation : std::uint8_t {
   hold,             // for three leases, with renewals
   release,          // of a lease that was never renewed
   release_renewed,  // of one that is past its first period
+  // Queries.
+  inspect,     // a lock that another process holds
+  list,        // the same
+  break_lock,  // that another process holds
+  be_broken,   // for three leases from when another process breaks our lock
+  forget,      // an old lock that is free
 };
-inline constexpr std::array<std::string_view, 10> operation_names{
-    "connect",         "acquire", "try_acquire", "try_held", "wait",
-    "wait_for_expiry", "give_up", "hold",        "release",  "release_renewed"};
+inline constexpr std::array<std::string_view, 15> operation_names{
+    "connect", "acquire",         "try_acquire", "try_held", "wait",       "wait_for_expiry", "give_up", "hold",
+    "release", "release_renewed", "inspect",     "list",     "break_lock", "be_broken",       "forget"};
 
 struct Spoiled {
   Operation operation{};
@@ -39,9 +45,10 @@ struct Spoiled {
 };
 
 struct Outcome {
-  std::vector<Event> history;
+  std::vector<Event> history{};
   std::size_t requests = 0;  // of the operation
-  std::string problem;       // with what the program was told; empty: none
+  bool supported = true;
+  std::string problem{};  // with what the program was told; empty: none
 };
 
 [[nodiscard]] Outcome run(const Subject& subject, const Spoiled& spoiled);

@@ -34,17 +34,8 @@ std::string word_for(std::error_code ec, bool tried) {
   return ec.message();
 }
 
-Event Worker::of_acquire(std::uint64_t attempt) const {
-  return {.attempt = attempt, .lock = lock_->name, .lock_kind = lock_->lock_kind, .mode = mode_};
-}
-
-void Worker::note(Kind kind, std::uint64_t attempt, Event event) {
-  event.kind = kind;
-  event.attempt = attempt;
-  event.lock = lock_->name;
-  event.lock_kind = lock_->lock_kind;
-  event.mode = mode_;
-  process_.note(std::move(event));
+void Worker::note(Kind kind, Event event) {
+  process_.note(acquire_, kind, std::move(event));
 }
 
 // --- Taking a lock ---------------------------------------------------------------------------------------------------
@@ -55,48 +46,70 @@ void Worker::start() {
 
 void Worker::rest() {
   process_.claims().end(lock_->name, world_.now());
-  start();
+  if (!once_) start();
 }
 
 void Worker::ask() {
   on_lost_.reset();
   lease_ = Lease();
   lock_ = &plan_.locks[world_.dice.below(plan_.locks.size())];
+  const SimulatedLock* const second = second_lock();
+  if (second != nullptr && world_.dice.chance(30)) return try_both(*second);
   const bool reads = lock_->lock_kind == LockKind::read_write && world_.dice.chance(60);
-  mode_ = reads ? Mode::shared : Mode::exclusive;
-  attempt_ = process_.next_attempt();
-  process_.claims().begin(lock_->name);
+  const Mode mode = reads ? Mode::shared : Mode::exclusive;
   cancel_ = std::stop_source();
   AcquireOptions options = random_options(world_.dice);
+  acquire_ = process_.ask(*lock_, mode, options);
   const bool tried = options.wait == Duration();
-  const bool unlimited = options.wait == forever;
-  const TimePoint deadline = process_.clock().when(saturating_add(process_.clock().now(), options.wait.value()));
-  note(Kind::asked, attempt_, {.permits = lock_->permits, .until = unlimited ? TimePoint::max() : deadline});
-  if (process_.mutation() == Mutation::late_deadline && !unlimited) options.wait = options.wait.value() + 3s;
+  if (process_.mutation() == Mutation::late_deadline && options.wait != forever)
+    options.wait = options.wait.value() + 3s;
   if (process_.mutation() != Mutation::deaf_to_cancel) options.cancel = cancel_.get_token();
   waiting_ = true;
-  process_.acquire(*lock_, mode_, options, [this, attempt = attempt_, tried](std::error_code ec, Lease lease) {
-    answered(attempt, tried, ec, std::move(lease));
-  });
+  process_.acquire(*lock_, mode, options,
+                   [this, tried](std::error_code ec, Lease lease) { answered(tried, ec, std::move(lease)); });
   if (!waiting_ || !world_.dice.chance(15)) return;
-  process_.later(world_.dice.up_to(1s), [this, attempt = attempt_] {
-    if (!waiting_ || attempt != attempt_) return;
-    note(Kind::cancelled, attempt);
+  process_.later(world_.dice.up_to(1s), [this, attempt = acquire_.attempt] {
+    if (!waiting_ || attempt != acquire_.attempt) return;
+    note(Kind::cancelled);
     cancel_.request_stop();
   });
 }
 
-void Worker::answered(std::uint64_t attempt, bool tried, std::error_code ec, Lease lease) {
+const SimulatedLock* Worker::second_lock() const {
+  if (lock_->lock_kind != LockKind::lock || process_.capabilities().most_at_once < 2) return nullptr;
+  const auto found = std::ranges::find_if(
+      plan_.locks, [this](const SimulatedLock& each) { return &each != lock_ && each.lock_kind == LockKind::lock; });
+  return found == plan_.locks.end() ? nullptr : &*found;
+}
+
+void Worker::try_both(const SimulatedLock& other) {
+  AcquireOptions options = random_options(world_.dice);
+  options.wait = Duration();
+  acquire_ = process_.ask(*lock_, Mode::exclusive, options);
+  auto helper = std::make_shared<std::unique_ptr<Worker>>(std::make_unique<Worker>(process_, world_, resource_, plan_));
+  (*helper)->once_ = true;
+  (*helper)->lock_ = &other;
+  (*helper)->acquire_ = process_.ask(other, Mode::exclusive, options);
+  process_.try_both(*lock_, other, options, [this, helper](std::error_code ec, Lease first, Lease second) {
+    Worker& of_second = **helper;
+    if (ec == errc::unsupported) ec = errc::timed_out;  // the backend cannot do it just now
+    if (!ec) process_.add_worker(std::move(*helper));
+    of_second.answered(true, ec, std::move(second));
+    answered(true, ec, std::move(first));
+  });
+}
+
+void Worker::answered(bool tried, std::error_code ec, Lease lease) {
   waiting_ = false;
   if (ec) {
-    note(Kind::denied, attempt, {.word = word_for(ec, tried)});
+    note(Kind::denied, {.word = word_for(ec, tried)});
     return rest();
   }
   lease_ = std::move(lease);
   // A client that is being closed releases what it was granted before its program learns of the grant.
   const TimePoint until = lease_.held() ? process_.clock().when(lease_.valid_until()) : world_.now();
-  note(Kind::granted, attempt, {.token = lease_.token(), .until = until});
-  on_lost_.emplace(lease_.lost(), [this, attempt] { lost(attempt); });
+  note(Kind::granted, {.token = lease_.token(), .until = until});
+  on_lost_.emplace(lease_.lost(), [this] { lost(); });
   if (world_.dice.chance(10)) return hold_on();
   steps_left_ = world_.dice.below(5);
   longest_step_ = world_.dice.between(1ms, world_.dice.chance(20) ? 1s : 50ms);
@@ -118,10 +131,8 @@ void Worker::work() {
   });
 }
 
-void Worker::lost(std::uint64_t attempt) {
-  Event event = of_acquire(attempt);
-  event.kind = Kind::lost;
-  const auto tell = [this, event = std::move(event)] { process_.note(event); };
+void Worker::lost() {
+  const auto tell = [this, acquire = acquire_] { process_.note(acquire, Kind::lost); };
   if (process_.mutation() == Mutation::late_signal) return process_.later(1s, tell);
   tell();
 }
@@ -138,15 +149,15 @@ void Worker::hold_on() {
 
 void Worker::look() {
   const bool held = lease_.held();
-  note(Kind::looked, attempt_, {.yes = held});
+  note(Kind::looked, {.yes = held});
 }
 
 // A write travels by itself: it may arrive when the process has ended, and another has the lock.
 void Worker::write() {
   look();
-  note(Kind::writing, attempt_, {.token = lease_.token()});
+  note(Kind::writing, {.token = lease_.token()});
   world_.later(world_.dice.up_to(world_.dice.chance(20) ? 2s : 5ms),
-               [&resource = resource_, lock = lock_, mode = mode_, token = lease_.token()] {
+               [&resource = resource_, lock = lock_, mode = acquire_.mode, token = lease_.token()] {
                  resource.serve(*lock, mode, token);
                });
 }
@@ -154,19 +165,19 @@ void Worker::write() {
 // --- Giving it back --------------------------------------------------------------------------------------------------
 
 void Worker::let_go() {
-  note(Kind::releasing, attempt_);
+  note(Kind::releasing);
   if (world_.dice.chance(30)) {
     const bool held = lease_.held();
-    if (held) process_.forget_lease(of_acquire(attempt_), lease_.token());
+    if (held) process_.forget_lease(acquire_, lease_.token());
     lease_ = Lease();
-    if (!held) note(Kind::released, attempt_, {.yes = false});
+    if (!held) note(Kind::released, {.yes = false});
     return rest();
   }
-  lease_.async_release([this, attempt = attempt_](std::error_code ec, bool was_ours) {
+  lease_.async_release([this](std::error_code ec, bool was_ours) {
     if (ec) {
-      note(Kind::unreleased, attempt, {.word = word_for(ec, false)});
+      note(Kind::unreleased, {.word = word_for(ec, false)});
     } else {
-      note(Kind::released, attempt, {.yes = was_ours || process_.mutation() == Mutation::release_lies});
+      note(Kind::released, {.yes = was_ours || process_.mutation() == Mutation::release_lies});
     }
     rest();
   });

@@ -33,25 +33,27 @@ class Worker {
  private:
   void rest();
   void ask();
-  void answered(std::uint64_t attempt, bool tried, std::error_code ec, Lease lease);
+  // Two locks in one step, or neither. Another worker, which ends with its lease, has the other one.
+  void try_both(const SimulatedLock& other);
+  // Another plain lock than ours; null if there is none.
+  [[nodiscard]] const SimulatedLock* second_lock() const;
+  void answered(bool tried, std::error_code ec, Lease lease);
   void work();
-  void lost(std::uint64_t attempt);
+  void lost();
   void hold_on();
   void look();
   void write();
   void let_go();
-  // An event of an acquire of this lock.
-  [[nodiscard]] Event of_acquire(std::uint64_t attempt) const;
-  void note(Kind kind, std::uint64_t attempt, Event event = {});
+  void note(Kind kind, Event event = {});
 
   SimulatedProcess& process_;
   World& world_;
   Resource& resource_;
   const Plan& plan_;
 
+  bool once_ = false;
   const SimulatedLock* lock_ = nullptr;
-  Mode mode_ = Mode::exclusive;
-  std::uint64_t attempt_ = 0;
+  Event acquire_;
   bool waiting_ = false;
   std::stop_source cancel_;
   Lease lease_;

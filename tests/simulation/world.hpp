@@ -20,6 +20,7 @@ namespace dlock::simulation {
 using mutants::Mutation;
 using torture::Dice;
 using torture::Event;
+using torture::Hole;
 using torture::Kind;
 using torture::Rule;
 using torture::Rules;

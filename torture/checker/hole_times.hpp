@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "torture/checker/attempts.hpp"
@@ -23,6 +24,8 @@ class HoleTimes {
   struct Interval {
     TimePoint from;
     TimePoint to;
+    std::string lock;  // those of one lock; empty: all
+    int process;       // those of one process; 0: all
   };
 
   [[nodiscard]] bool may_believe(const Attempt& holder, TimePoint taken, TimePoint believed) const;

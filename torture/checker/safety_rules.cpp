@@ -60,7 +60,9 @@ void check_entry(const Attempts& attempts, const Attempt& next, const Believers&
   for (const auto& [believed, believer] : believers) {
     const Attempt& other = attempts[believer];
     if (together(other, next)) continue;
-    if (hole.excuses(Rule::exclusion, other, entered, attempts.event(believed).at)) {
+    // The news of this grant may be what came late.
+    if (hole.excuses(Rule::exclusion, other, entered, attempts.event(believed).at) ||
+        hole.excuses(Rule::exclusion, next, attempts.event(*other.granted).at, attempts.event(last_belief(next)).at)) {
       ++excused;
       continue;
     }
@@ -229,7 +231,8 @@ void check_releases_of(const Attempts& attempts, const LockHistory& lock, const 
 
 // The tokens of permits do not say who came later. But whose permit others surely held all of when it was about to give
 // it back, had none.
-void check_permits_of(const Attempts& attempts, const LockHistory& semaphore, Findings& findings) {
+void check_permits_of(const Attempts& attempts, const LockHistory& semaphore, const HoleTimes& hole,
+                      Findings& findings) {
   enum class What { gives_back, believes_no_more, enters };
   std::vector<std::tuple<std::size_t, What, std::size_t>> changes;  // by their places
   for (const std::size_t index : semaphore.grants) {
@@ -248,6 +251,16 @@ void check_permits_of(const Attempts& attempts, const LockHistory& semaphore, Fi
     if (what == What::enters && last_belief(attempt) > place) inside.insert(index);
     if (what == What::believes_no_more) inside.erase(index);
     if (what != What::gives_back || inside.size() - inside.count(index) < attempt.permits) continue;
+    const TimePoint releasing = attempts.event(*attempt.releasing).at;
+    const auto excused = [&](std::size_t each) {
+      return hole.excuses(Rule::honest_release, attempts[each], releasing, releasing);
+    };
+    const auto others =
+        std::count_if(inside.begin(), inside.end(), [&](std::size_t each) { return each != index && !excused(each); });
+    if (excused(index) || static_cast<std::size_t>(others) < attempt.permits) {
+      findings.excuse(Rule::honest_release);
+      continue;
+    }
     std::vector<std::size_t> events{*attempt.granted, *attempt.releasing, *attempt.released};
     for (const std::size_t other : inside) events.push_back(last_belief(attempts[other]));
     findings.add(Rule::honest_release,
@@ -326,7 +339,7 @@ void check_fencing(const Attempts& attempts, Findings& findings) {
 void check_releases(const Attempts& attempts, const HoleTimes& hole, Findings& findings) {
   for (const auto& [id, lock] : attempts.locks()) {
     if (id.lock_kind == LockKind::semaphore) {
-      check_permits_of(attempts, lock, findings);
+      check_permits_of(attempts, lock, hole, findings);
     } else {
       check_releases_of(attempts, lock, hole, findings);
     }

@@ -24,6 +24,8 @@ using etcd::GrpcStatus;
 constexpr std::chrono::seconds shortest_session{3};  // the longest lease
 constexpr std::chrono::seconds longest_session{6};
 
+const GrpcStatus invalid_token{.code = GrpcStatus::unauthenticated, .message = "etcdserver: invalid auth token"};
+
 class EtcdService final : public Service {
  public:
   EtcdService(Executor& executor, std::uint64_t seed, bool login);
@@ -37,6 +39,7 @@ class EtcdService final : public Service {
     reachable ? (void)etcd_.unreachable.erase(process) : (void)etcd_.unreachable.insert(process);
   }
   void expire(int process) override;
+  void remove_holder(LockKind kind, const std::string& name) override;
   void release_held() override { etcd_.answer_held(); }
   void bury(int process) override { etcd_.bury(process); }
   [[nodiscard]] std::size_t owners(LockKind kind, const std::string& name) override {
@@ -49,8 +52,8 @@ class EtcdService final : public Service {
   void elect();
   [[nodiscard]] FakeEtcd::Fate become_of(FakeEtcd::Call call);
   [[nodiscard]] GrpcStatus refusal(FakeEtcd::Call call);
-  [[nodiscard]] bool may_hold(std::int64_t lease) const;
-  [[nodiscard]] const etcd::KeyValue* oldest(const std::string& prefix) const;
+  // The key of the oldest owner; empty where there is none.
+  [[nodiscard]] std::string oldest(LockKind kind, const std::string& name);
 
   Executor& executor_;
   torture::Dice dice_;
@@ -60,7 +63,8 @@ class EtcdService final : public Service {
   const std::chrono::nanoseconds latency_;  // at most, in good times
   FakeEtcd etcd_;
   Fate drawn_ = Fate::answer;
-  std::set<int> logged_in_;  // those whose token may be said to be invalid
+  std::map<int, TimePoint> logged_in_;  // processes
+  std::set<int> tokens_end_;            // of these, until they log in again
   TimePoint rough_until_;
   Timer deposed_;
 };
@@ -91,10 +95,13 @@ GrpcStatus EtcdService::draw(FakeEtcd::Call call) {
   // Watches may be of members that lag behind.
   etcd_.lag = dice_.chance(20) ? static_cast<std::int64_t>(dice_.below(20)) : 0;
   if (dice_.chance(1)) etcd_.compact();
-  if (drawn_ == Fate::answer) {
-    if (call == etcd::method_transaction) logged_in_.insert(call.process);
-    return {};
+  if (call == etcd::method_authenticate) {
+    tokens_end_.erase(call.process);
+    logged_in_[call.process] = executor_.now();
+  } else if (tokens_end_.contains(call.process)) {
+    return invalid_token;
   }
+  if (drawn_ == Fate::answer) return {};
   rough_until_ = executor_.now() + 1s;
   if (dice_.chance(2)) elect();
   return drawn_ == Fate::refuse ? refusal(call) : GrpcStatus{};
@@ -110,14 +117,17 @@ void EtcdService::elect() {
 }
 
 GrpcStatus EtcdService::refusal(FakeEtcd::Call call) {
-  static const std::array<GrpcStatus, 5> statuses{
+  static const std::array<GrpcStatus, 4> statuses{
       GrpcStatus{.code = GrpcStatus::unavailable, .message = "etcdserver: no leader"},
       GrpcStatus{.code = GrpcStatus::unavailable, .message = "etcdserver: leader changed"},
       GrpcStatus{.code = GrpcStatus::unavailable, .message = "etcdserver: request timed out"},
-      GrpcStatus{.code = GrpcStatus::resource_exhausted, .message = "etcdserver: too many requests"},
-      GrpcStatus{.code = GrpcStatus::unauthenticated, .message = "etcdserver: invalid auth token"}};
-  const bool token = login_ && logged_in_.erase(call.process) != 0;
-  return statuses.at(dice_.below(statuses.size() - (token ? 0 : 1)));
+      GrpcStatus{.code = GrpcStatus::resource_exhausted, .message = "etcdserver: too many requests"}};
+  // A client repeats a request once, with another token. None lives so briefly that this may fail, too.
+  const auto logged_in = logged_in_.find(call.process);
+  const bool old = login_ && logged_in != logged_in_.end() && executor_.now() > logged_in->second + 1s;
+  if (!old || call == etcd::method_authenticate || !dice_.chance(20)) return statuses.at(dice_.below(statuses.size()));
+  tokens_end_.insert(call.process);
+  return invalid_token;
 }
 
 FakeEtcd::Fate EtcdService::become_of(FakeEtcd::Call call) {
@@ -147,36 +157,31 @@ FakeEtcd::Fate EtcdService::become_of(FakeEtcd::Call call) {
   return Become::answered;
 }
 
-// Of those that hold nothing: to end a lease before its time takes the lock from a client that may rely on it.
 void EtcdService::expire(int process) {
   for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(etcd_.leases)) {
-    if (etcd_.processes[lease] == process && !may_hold(lease)) etcd_.end_lease(lease);
+    if (etcd_.processes[lease] == process) etcd_.end_lease(lease);
   }
 }
 
-bool EtcdService::may_hold(std::int64_t lease) const {
-  return std::ranges::any_of(etcd_.keys, [&](const auto& entry) {
-    const auto& [key, value] = entry;
-    if (value.lease != lease || key.starts_with("dlock/.")) return false;
-    if (key.starts_with("dlock.rw/") || key.starts_with("dlock.sem/")) return true;
-    return oldest(key.substr(0, key.rfind('/') + 1)) == &value;
-  });
-}
-
-const etcd::KeyValue* EtcdService::oldest(const std::string& prefix) const {
-  const auto keys = etcd_.keys_below(prefix);
+std::string EtcdService::oldest(LockKind kind, const std::string& name) {
+  const auto keys = etcd_.keys_below(etcd::lock_prefix(options_, kind, name));
   const auto first = std::ranges::min_element(keys, {}, [this](const auto& key) { return etcd_.keys.at(key).created; });
-  return first == keys.end() ? nullptr : &etcd_.keys.at(*first);
+  return first == keys.end() ? std::string() : *first;
 }
 
 int EtcdService::holder(LockKind kind, const std::string& name) {
-  const etcd::KeyValue* const first = oldest(etcd::lock_prefix(options_, kind, name));
-  return first == nullptr ? 0 : etcd_.processes[first->lease];
+  const std::string key = oldest(kind, name);
+  return key.empty() ? 0 : etcd_.processes[etcd_.keys.at(key).lease];
+}
+
+void EtcdService::remove_holder(LockKind kind, const std::string& name) {
+  if (const std::string key = oldest(kind, name); !key.empty()) etcd_.remove(key);
 }
 
 Subject subject(std::string name, bool login) {
   return {.name = std::move(name),
           .kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election},
+          .expires_holders = true,
           .recovery = 10s,
           .session = longest_session,
           .make = [login](Executor& executor, std::uint64_t seed) {

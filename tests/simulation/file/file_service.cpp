@@ -64,6 +64,7 @@ std::vector<Subject> subjects() {
   return {{.name = "file",
            .kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election},
            .spoils = false,
+           .queries = false,
            .recovery = 2s,
            .make = [](Executor& executor, std::uint64_t /*seed*/) { return std::make_unique<FileService>(executor); }}};
 }

@@ -44,6 +44,16 @@ class SimulatedBackend final : public Backend, private BackendHost {
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override { inner_->release(grant, std::move(done)); }
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
+    inner_->inspect(kind, name, std::move(done));
+  }
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override { inner_->list(kind, std::move(done)); }
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override {
+    inner_->break_lock(kind, name, std::move(done));
+  }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    inner_->forget(what, std::move(done));
+  }
   void close(std::function<void()> done) override { inner_->close(std::move(done)); }
 
  private:

@@ -72,6 +72,7 @@ std::vector<Subject> subjects() {
     if (strategy == Strategy::for_update) name = "for_update";
     all.push_back({.name = name,
                    .kinds = std::move(kinds),
+                   .queries = false,
                    .recovery = 10s,
                    .session = is_of_sessions(strategy) ? session_lease : 0s,
                    // An optimistic client takes over what nobody changes for a whole lease. An advisory waiter that has

@@ -44,6 +44,7 @@ class ZookeeperService final : public Service {
     reachable ? (void)ensemble_.unreachable.erase(process) : (void)ensemble_.unreachable.insert(process);
   }
   void expire(int process) override;
+  void remove_holder(LockKind kind, const std::string& name) override;
   void release_held() override { ensemble_.release_answers(); }
   void bury(int process) override { ensemble_.bury(process); }
   [[nodiscard]] std::size_t owners(LockKind kind, const std::string& name) override {
@@ -54,8 +55,7 @@ class ZookeeperService final : public Service {
  private:
   [[nodiscard]] zookeeper::Fate become_of(const FakeRequest& request);
   // The nodes of those who hold the lock or wait for it, the oldest first.
-  [[nodiscard]] std::vector<zookeeper::Stat> nodes_of(LockKind kind, const std::string& name) const;
-  [[nodiscard]] bool may_hold(std::int64_t session) const;
+  [[nodiscard]] std::vector<std::string> nodes_of(LockKind kind, const std::string& name) const;
   // Servers remove containers whose last child has gone.
   void reap();
 
@@ -116,36 +116,27 @@ zookeeper::Fate ZookeeperService::become_of(const FakeRequest& request) {
   return Become::answer;
 }
 
-std::vector<zookeeper::Stat> ZookeeperService::nodes_of(LockKind kind, const std::string& name) const {
+std::vector<std::string> ZookeeperService::nodes_of(LockKind kind, const std::string& name) const {
   const std::string path = zookeeper::lock_path(options_.prefix, name, kind);
-  std::vector<zookeeper::Stat> nodes;
-  if (options_.strategy == Strategy::ephemeral && ensemble_.exists(path)) nodes = {ensemble_.stat(path)};
-  for (const std::string& each : ensemble_.children(path)) nodes.push_back(ensemble_.stat(path + '/' + each));
-  std::ranges::sort(nodes, {}, &zookeeper::Stat::created);
+  std::vector<std::string> nodes;
+  if (options_.strategy == Strategy::ephemeral && ensemble_.exists(path)) nodes = {path};
+  for (const std::string& each : ensemble_.children(path)) nodes.push_back(path + '/' + each);
+  std::ranges::sort(nodes, {}, [this](const std::string& node) { return ensemble_.stat(node).created; });
   return nodes;
 }
 
 int ZookeeperService::holder(LockKind kind, const std::string& name) {
   const auto nodes = nodes_of(kind, name);
-  return nodes.empty() ? 0 : ensemble_.process_of(nodes.front().owner);
+  return nodes.empty() ? 0 : ensemble_.process_of(ensemble_.stat(nodes.front()).owner);
 }
 
-// Of those that hold nothing: to end a session before its time takes the lock from a client that may rely on it.
+void ZookeeperService::remove_holder(LockKind kind, const std::string& name) {
+  const auto nodes = nodes_of(kind, name);
+  if (!nodes.empty()) ensemble_.remove(nodes.front());
+}
+
 void ZookeeperService::expire(int process) {
-  for (const auto session : ensemble_.sessions_of(process)) {
-    if (!may_hold(session)) ensemble_.expire(session);
-  }
-}
-
-bool ZookeeperService::may_hold(std::int64_t session) const {
-  const auto is_its = [session](const zookeeper::Stat& node) { return node.owner == session; };
-  return std::ranges::any_of(kinds, [&](LockKind kind) {
-    const bool several = kind == LockKind::read_write || kind == LockKind::semaphore;
-    return std::ranges::any_of(ensemble_.children(zookeeper::kind_path(options_.prefix, kind)), [&](const auto& name) {
-      const auto nodes = nodes_of(kind, name);
-      return several ? std::ranges::any_of(nodes, is_its) : !nodes.empty() && is_its(nodes.front());
-    });
-  });
+  for (const auto session : ensemble_.sessions_of(process)) ensemble_.expire(session);
 }
 
 void ZookeeperService::reap() {
@@ -162,6 +153,7 @@ void ZookeeperService::reap() {
 Subject subject(std::string name, Strategy strategy, std::vector<LockKind> of) {
   return {.name = std::move(name),
           .kinds = std::move(of),
+          .expires_holders = true,
           .recovery = 10s,
           .session = longest_session,
           .make = [strategy](Executor& executor, std::uint64_t seed) {

@@ -124,6 +124,74 @@ TEST(HoleTimes, WhoMayBelieveForALeaseIsExcusedForThatLong) {
   EXPECT_EQ(broken(overlap("promoted", 200ms, 1900ms), of_failovers), Broken{Rule::exclusion});
 }
 
+TEST(HoleTimes, AFaultOfOneLockOrOneProcessExcusesNobodyElse) {
+  const auto history = [](const Event& fault) {
+    History h;
+    h.process(1).asks("a").is_granted(1).looks(true);
+    h.note(fault);
+    h.process(2).asks("a").is_granted(2).looks(true);
+    h.process(1).looks(true);
+    return h;
+  };
+  const Event struck{.kind = Kind::struck, .until = TimePoint(2h), .word = "promoted"};
+  for (const auto& [lock, process, excused] : std::vector<std::tuple<std::string, int, bool>>{
+           {"a", 0, true}, {"b", 0, false}, {"", 1, true}, {"", 2, false}, {"a", 1, true}, {"b", 1, false}}) {
+    Event fault = struck;
+    fault.lock = lock;
+    fault.subject = process;
+    EXPECT_EQ(broken(history(fault), of_failovers), excused ? nothing : Broken{Rule::exclusion}) << lock << process;
+  }
+}
+
+// The fault takes the lock from a holder before that is told of its grant.
+TEST(HoleTimes, AHolderThatLearnsOfItsGrantAfterTheNextIsExcused) {
+  const auto history = [](const std::string& fault) {
+    History h;
+    h.process(1).asks("a");
+    h.strikes(fault, 10ms).heals(fault);
+    h.process(2).asks("a").is_granted(2).looks(true);
+    h.process(1).is_granted(1).looks(true);
+    h.process(2).looks(true);
+    return h;
+  };
+  EXPECT_EQ(broken(history("promoted"), of_failovers), Broken{Rule::growing_tokens});
+  EXPECT_TRUE(broken(history("slow"), of_failovers).contains(Rule::exclusion));
+}
+
+// A permit that was taken away is another's, though its holder believes in it.
+TEST(HoleTimes, HoldersWhosePermitWasTakenDoNotCountAgainstARelease) {
+  const auto history = [](const std::string& fault) {
+    const Event semaphore{.lock = "a", .lock_kind = LockKind::semaphore, .permits = 2};
+    History h;
+    h.process(1).asks(semaphore).is_granted(1).looks(true);
+    h.process(2).asks(semaphore).is_granted(2).looks(true);
+    h.strikes(fault, 10ms).heals(fault);
+    h.process(3).asks(semaphore).is_granted(3).looks(true).releases().has_released();
+    h.process(1).looks(true);
+    h.process(2).looks(true);
+    return h;
+  };
+  Rules rules = of_failovers;
+  rules.hole.rules.insert(Rule::honest_release);
+  EXPECT_EQ(broken(history("promoted"), rules), nothing);
+  EXPECT_TRUE(broken(history("slow"), rules).contains(Rule::honest_release));
+}
+
+// Two locks may suffer at once: the end of one fault is not that of the other.
+TEST(HoleTimes, AFaultOfALockEndsWithTheHealingOfThatLock) {
+  const auto history = [](const std::string& healed) {
+    History h;
+    h.note({.kind = Kind::struck, .lock = "a", .word = "promoted"});
+    h.note({.kind = Kind::healed, .lock = healed, .word = "promoted"});
+    h.process(1).asks("a").is_granted(1).looks(true);
+    h.process(2).asks("a").is_granted(2).looks(true);
+    h.process(1).looks(true);
+    return h;
+  };
+  EXPECT_EQ(broken(history("b"), of_failovers), nothing);
+  EXPECT_EQ(broken(history("a"), of_failovers), Broken{Rule::exclusion});
+}
+
 // An overlap that is excused hides none that is not.
 TEST(HoleTimes, AShorterOverlapThatIsNotExcusedIsFound) {
   History h;
