@@ -210,7 +210,9 @@ Reply RedisService::answer(Connection& connection, const Words& words) {
 }
 
 const std::string* RedisService::key_of(const Words& words) {
-  if (words[0].starts_with("S")) return &words.at(1);  // SSUBSCRIBE, SUNSUBSCRIBE, SPUBLISH
+  for (const char* verb : {"SSUBSCRIBE", "SUNSUBSCRIBE", "SPUBLISH", "GET", "ZRANGE"}) {
+    if (words[0] == verb) return &words.at(1);
+  }
   return is_script(words) && words.at(2) != "0" ? &words.at(3) : nullptr;
 }
 
@@ -395,30 +397,29 @@ int RedisService::holder(LockKind kind, const std::string& name) {
 namespace dlock::simulation {
 
 std::vector<Subject> subjects() {
+  using enum LockKind;
   using Topology = redis::RedisService::Topology;
-  const std::vector<LockKind> all = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
-  const auto subject = [&all](const std::string& name, Topology topology, const std::string& parameters) {
+  const auto subject = [](const std::string& name, std::vector<LockKind> kinds, Topology topology,
+                          const std::string& parameters) {
     return Subject{.name = name,
-                   .kinds = all,
+                   .kinds = std::move(kinds),
                    .recovery = std::chrono::seconds(12),
                    .hand_over = std::chrono::milliseconds(100),  // less than a poll, so that wake-ups count
                    .make = [topology, parameters](Executor& executor, std::uint64_t seed) {
                      return std::make_unique<redis::RedisService>(executor, seed, topology, parameters);
                    }};
   };
-  std::vector<Subject> out = {subject("queue", Topology::single, ""),
-                              subject("poll", Topology::single, "strategy=poll"),
-                              subject("broadcast", Topology::single, "strategy=broadcast"),
-                              subject("scattered", Topology::scattered, ""),
-                              subject("cluster", Topology::cluster, ""),
-                              subject("cluster_replicas", Topology::cluster, "replicas_ack=1"),
-                              subject("sentinel", Topology::sentinel, "replicas_ack=all")};
+  // The scripts of all kinds run at a single server. Topologies differ in how requests find their way.
+  std::vector<Subject> out = {
+      subject("queue", {lock, read_write, semaphore, election}, Topology::single, ""),
+      subject("poll", {lock, read_write, semaphore, election}, Topology::single, "strategy=poll"),
+      subject("broadcast", {lock, election}, Topology::single, "strategy=broadcast"),
+      subject("scattered", {lock, read_write}, Topology::scattered, ""),
+      subject("cluster", {lock, read_write}, Topology::cluster, ""),
+      subject("cluster_replicas", {lock, semaphore}, Topology::cluster, "replicas_ack=1"),
+      subject("sentinel", {lock, election}, Topology::sentinel, "replicas_ack=all")};
   out[1].hand_over = std::chrono::milliseconds(250);
-  out[2].kinds = {LockKind::lock, LockKind::election};
-  // Their topologies matter, and the scripts of each kind are run by the others.
-  out[3].kinds = {LockKind::lock, LockKind::read_write};
   out[3].hand_over = std::chrono::milliseconds(600);
-  out[5].kinds = {LockKind::lock, LockKind::semaphore};
   return out;
 }
 
