@@ -9,6 +9,7 @@
 #include "backends/redis/redis_backend.hpp"
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/sentinel/sentinel_wire.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 
@@ -420,6 +421,9 @@ std::vector<Subject> subjects() {
       subject("sentinel", {lock, election}, Topology::sentinel, "replicas_ack=all")};
   out[1].hand_over = std::chrono::milliseconds(250);
   out[3].hand_over = std::chrono::milliseconds(600);
+  // Where no message finds out that waiters are dead, each has a second to confirm, until it was silent for alive_for.
+  out[3].session = redis::alive_for;
+  out[3].recovery = redis::alive_for + 2 * redis::grant_for;
   return out;
 }
 
