@@ -180,6 +180,7 @@ TEST_F(ClusterRequestTest, IsWithdrawnUntilItIsUnderWay) {
   };
   for (const auto& [name, arrange] : obstacles) {
     SCOPED_TRACE(name);
+    cluster.reset();
     nodes.clear();
     make("redis-cluster://b:7000,a:7000");
     arrange();
@@ -192,6 +193,7 @@ TEST_F(ClusterRequestTest, IsWithdrawnUntilItIsUnderWay) {
     EXPECT_FALSE(asked->result);
     EXPECT_EQ(node("a").requests().size(), times);
   }
+  cluster.reset();
   nodes.clear();
   make();
   learn();
