@@ -22,7 +22,7 @@ std::vector<SimulatedLock> make_locks(std::uint64_t count, Dice& dice, const std
 
 }  // namespace
 
-Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds) {
+Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds, std::chrono::nanoseconds min_lease) {
   // Within 1 % of each other, and of the service's clock.
   constexpr std::int64_t spread = ProcessClock::true_rate / 1000 * 95 / 10;
   const auto slowest =
@@ -37,6 +37,7 @@ Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds) {
       .lets_go = dice.chance(50),
       .calm = dice.between(50ms, 1s),
       .longest_rest = dice.between(10ms, 300ms),
+      .min_lease = min_lease,
   };
 }
 

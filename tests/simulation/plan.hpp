@@ -14,7 +14,6 @@ namespace dlock::simulation {
 
 inline constexpr std::chrono::nanoseconds response_timeout = std::chrono::milliseconds(500);
 inline constexpr std::chrono::nanoseconds connect_timeout = std::chrono::seconds(1);
-inline constexpr std::chrono::nanoseconds shortest_lease = std::chrono::milliseconds(50);
 inline constexpr std::chrono::nanoseconds longest_lease = std::chrono::seconds(3);
 
 // Names are unlike each other, whatever kinds they are of.
@@ -34,8 +33,9 @@ struct Plan {
   bool lets_go{};                           // of answers that are held, now and then
   std::chrono::nanoseconds calm{};          // how long the nemesis waits at most before its next deed
   std::chrono::nanoseconds longest_rest{};  // of a worker, between two acquires
+  std::chrono::nanoseconds min_lease{};     // of an acquire
 };
 
-[[nodiscard]] Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds);
+[[nodiscard]] Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds, std::chrono::nanoseconds min_lease);
 
 }  // namespace dlock::simulation

@@ -82,6 +82,7 @@ struct Subject {
   bool queries = true;  // whether its fake answers queries and breaks locks
   // Whether expire() ends sessions that hold locks. Their holders learn of it later than the service.
   bool expires_holders = false;
+  std::chrono::nanoseconds min_lease = std::chrono::milliseconds(50);  // of acquires
   // How long after everything was healed a lock may be free in spite of waiters: the longest session, back-off or poll.
   std::chrono::nanoseconds recovery{};
   // How long what a dead process leaves may stay in the service: the longest session. A lease is at most 3 s.

@@ -21,7 +21,7 @@ using std::chrono::nanoseconds;
 Simulated simulate(const Subject& subject, std::uint64_t seed, Mutation mutation) {
   constexpr nanoseconds sound_times = 6s;
   World world(seed, mutation);
-  const Plan plan = make_plan(world.dice, subject.kinds);
+  const Plan plan = make_plan(world.dice, subject.kinds, subject.min_lease);
   Network network(world);
   Resource resource(world, mutation == Mutation::blind_resource);
   Stage stage(world, plan, subject, seed);

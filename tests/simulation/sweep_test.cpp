@@ -75,7 +75,9 @@ TEST_P(Sweep, OneSpoiledRequestBreaksNoPromise) {
     if (kind == LockKind::read_write) sweep({.name = "a", .lock_kind = kind}, Mode::shared);
   }
   std::cout << runs_ << " runs\n";
-  EXPECT_GT(runs_, supported_ ? fates : 0);
+  // A holder that is told at once of the end of its session has nothing to send.
+  const bool may_be_silent = static_cast<Operation>(std::get<std::size_t>(GetParam())) == Operation::be_broken;
+  EXPECT_GE(runs_, !supported_ ? 1 : may_be_silent ? fates - 1 : fates + 1);
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-AcquireOptions random_options(Dice& dice) {
+AcquireOptions random_options(Dice& dice, std::chrono::nanoseconds min_lease) {
   AcquireOptions options;
   const auto kind = dice.below(10);
   options.wait = kind < 2 ? Duration() : kind < 5 ? forever : Duration(dice.up_to(3s));
-  options.lease = dice.between(shortest_lease, dice.chance(50) ? longest_lease : 300ms);
+  options.lease = dice.between(min_lease, dice.chance(50) ? longest_lease : 300ms);
   options.renew = dice.chance(70);
   return options;
 }
@@ -58,7 +58,7 @@ void Worker::ask() {
   const bool reads = lock_->lock_kind == LockKind::read_write && world_.dice.chance(60);
   const Mode mode = reads ? Mode::shared : Mode::exclusive;
   cancel_ = std::stop_source();
-  AcquireOptions options = random_options(world_.dice);
+  AcquireOptions options = random_options(world_.dice, plan_.min_lease);
   acquire_ = process_.ask(*lock_, mode, options);
   const bool tried = options.wait == Duration();
   if (process_.mutation() == Mutation::late_deadline && options.wait != forever)

@@ -41,6 +41,7 @@ RowContention::~RowContention() {
 
 void RowContention::withdraw() {
   leave(Stage::over);
+  ++round_;  // nor is an answer about the schema wanted
   locks_.transactions().leave(*this);
   locks_.turns().leave(*this);
   if (!member_) return;

@@ -27,8 +27,10 @@ class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInt
       (void)try_acquire(client).value().release();  // the row is there
     }
     await_in_server(asking(0));
+    // The session's client is gone by then, for which the server would roll the transaction back.
     server.run(
-        "CREATE FUNCTION public.late() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$ BEGIN "
+        "CREATE FUNCTION public.late() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 "
+        "SET client_connection_check_interval = 0 AS $$ BEGIN "
         "PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$;"
         "GRANT EXECUTE ON FUNCTION public.late() TO PUBLIC;"
         "CREATE CONSTRAINT TRIGGER late AFTER INSERT OR UPDATE ON dlock." +

@@ -74,7 +74,19 @@ Rows FakeLockTable::carry_out(const Command& command) {
     return mark(columns.at(0), milliseconds(number(columns.at(1).front())), milliseconds(number(columns.at(2).front())),
                 columns.at(3).front());
   }
+  if (word == "break_lock") return break_lock(columns.at(0).front(), columns.at(1).front());
+  if (word == "forget") {
+    return forget(columns.at(0).front(), number(columns.at(1).front()),
+                  static_cast<std::size_t>(number(columns.at(2).front())));
+  }
   Rows answer;
+  if (word == "inspect" || word == "list") {
+    for (const auto& [name, row] : rows) {
+      if (word == "list" ? answer.size() < std::stoull(columns.at(0).front()) : name == columns.at(0).front()) {
+        look(name, row, answer);
+      }
+    }
+  }
   if (word == "leave_many") {
     for (const std::string& name : columns.at(0)) {
       const auto row = rows.find(name);
@@ -223,14 +235,68 @@ void FakeLockTable::tell(const Row& row, const std::string& payload) {
   if (notify) notify(channel, payload);
 }
 
+// --- Questions -------------------------------------------------------------------------------------------------------
+
+void FakeLockTable::look(const std::string& name, const Row& row, Rows& answer) const {
+  const std::string token = std::to_string(row.token);
+  if (kind_ == LockKind::lock || kind_ == LockKind::election) {
+    const bool held = is_held(row);
+    const Cell left = held && !optimistic_ ? milliseconds_until(row.expires_at, now()) : Cell();
+    answer.rows.push_back({name, held ? "t" : "f", held ? row.holder : "", token, left, Cell()});
+    return;
+  }
+  const std::string permits = std::to_string(row.permits);
+  const std::size_t before = answer.size();
+  for (const auto& [owner, share] : row.holders) {
+    if (share.expires_at <= now()) continue;
+    answer.rows.push_back({name, "t", share.holder, token, milliseconds_until(share.expires_at, now()), Cell(), permits,
+                           std::to_string(share.weight), std::to_string(share.token)});
+  }
+  if (answer.size() == before) {
+    answer.rows.push_back({name, "f", "", token, "0", Cell(), permits, Cell(), Cell()});
+  }
+}
+
+Rows FakeLockTable::break_lock(const std::string& name, const std::string& listened) {
+  const auto found = rows.find(name);
+  if (found == rows.end()) return {};
+  Row& row = found->second;
+  if (!is_held(row) && used(row) == 0) return {};
+  if (row.locked) return {.rows = {{"f", Cell()}}};
+  row.owner.clear();
+  row.holders.clear();
+  ++row.version;
+  row.expires_at = TimePoint::min();
+  if (!listened.empty()) {
+    channel = listened;
+    tell(row, name);
+  }
+  return {.rows = {{"t", Cell()}}};
+}
+
+Rows FakeLockTable::forget(const std::string& name, std::int64_t age, std::size_t at_most) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now().time_since_epoch()).count();
+  Rows forgotten;
+  std::erase_if(rows, [&](const auto& item) {
+    const auto& [of, row] = item;
+    const bool idle = !is_held(row) && used(row) == 0 && row.waiting_until <= now() && row.marked_until <= now();
+    if ((!name.empty() && of != name) || row.locked || !idle || row.token > us - age || forgotten.size() >= at_most) {
+      return false;
+    }
+    forgotten.rows.push_back({of});
+    return true;
+  });
+  return forgotten;
+}
+
 // --- What several may hold -------------------------------------------------------------------------------------------
 
 std::vector<FakeLockTable::Change> FakeLockTable::changes_in(const Columns& columns) {
   std::vector<Change> changes;
   for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
     const auto at = [&](std::size_t column) { return number(columns.at(column).at(i)); };
-    changes.push_back({i + 1, columns.at(0).at(i), columns.at(1).at(i), at(2), milliseconds(at(3)), at(5), at(6),
-                       milliseconds(at(7))});
+    changes.push_back({i + 1, columns.at(0).at(i), columns.at(1).at(i), at(2), milliseconds(at(3)), columns.at(4).at(i),
+                       at(5), at(6), milliseconds(at(7))});
   }
   return changes;
 }
@@ -345,7 +411,7 @@ void FakeLockTable::admit(Row& row, const Group& group) const {
     if (!alone) alone = each->wants_all();
     if (each->wants_all() != *alone || place >= (*alone ? 1 : room)) continue;
     row.token = first_token + place++;
-    row.holders[each->owner] = {saturating_add(now(), each->lease), row.token, each->weight};
+    row.holders[each->owner] = {saturating_add(now(), each->lease), row.token, each->weight, each->holder};
   }
 }
 

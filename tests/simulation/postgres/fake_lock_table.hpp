@@ -30,6 +30,7 @@ class FakeLockTable {
     TimePoint expires_at;
     std::int64_t token = 0;
     std::int64_t weight = 0;
+    std::string holder = {};
   };
   struct Row {
     std::string owner = {};  // empty: no owner's
@@ -88,6 +89,7 @@ class FakeLockTable {
     std::string owner;
     std::int64_t what;
     std::chrono::milliseconds lease;
+    std::string holder;
     std::int64_t weight;
     std::int64_t permits;
     std::chrono::milliseconds mark;
@@ -116,6 +118,9 @@ class FakeLockTable {
   Rows release(const Columns& columns, const std::string& listened);
   Rows mark(const std::vector<std::string>& names, std::chrono::nanoseconds mark_for,
             std::chrono::nanoseconds marked_for, const std::string& client);
+  void look(const std::string& name, const Row& row, Rows& answer) const;
+  Rows break_lock(const std::string& name, const std::string& listened);
+  Rows forget(const std::string& name, std::int64_t age, std::size_t at_most);
   [[nodiscard]] static std::vector<Change> changes_in(const Columns& columns);
   [[nodiscard]] std::int64_t used(const Row& row) const;
   [[nodiscard]] bool may_change(const Row& row, const Group& group) const;

@@ -22,6 +22,7 @@ constexpr std::string_view shared_ending = "_shared";
 // Whoever makes the schema has this row locked.
 constexpr const char* creation_row = "\tcreation";
 constexpr const char* ended_by_administrator = "57P01";
+constexpr std::string_view ending_states = "57P0";  // such an error is the session's end
 constexpr const char* terminated = "fake: terminating connection due to administrator command";
 constexpr const char* reset = "fake: connection reset by peer";
 // client_connection_check_interval, for which the backend asks.
@@ -37,6 +38,11 @@ std::string words_of(const FakeQuery& query) {
   std::string words;
   for (const Command& command : query.commands) words += (words.empty() ? "" : " ") + word_of(command);
   return words;
+}
+
+bool concerns_several(const Command& command) {
+  const std::string names = command.params.empty() ? "" : command.params.front().value_or("");
+  return names.starts_with('{') && elements_of(names).size() > 1;
 }
 
 bool is_late_fate(simulation::Fate fate) {
@@ -253,25 +259,33 @@ bool FakePostgres::is_late(Session& session, Received& received) {
   return true;
 }
 
-// An error may come after a session's lock was granted, which it keeps.
+// An error may come after a session's lock was granted, which it keeps; with the commit, as where the queue of
+// notifications is full; or for one of several names.
 bool FakePostgres::refuse(Session& session, Received& received) {
-  constexpr std::array<const char*, 6> states = {"40001", "55P03", "53200", "26000", "25006", ended_by_administrator};
-  const std::string state = states.at(dice_() % states.size());
-  if (state == ended_by_administrator) {
-    break_off(session, terminated, state);
-    session.queue.clear();
-    return true;
+  const auto& commands = received.query.commands;
+  std::vector<std::pair<std::string, std::size_t>> states = {{"54000", commands.size()}};
+  for (const char* const state : {"40001", "55P03", "53200", "26000", "25006", ended_by_administrator}) {
+    states.emplace_back(state, 0);
   }
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    if (concerns_several(commands[i])) states.emplace_back("22P05", i);
+  }
+  const auto& [state, refused] = states.at(dice_() % states.size());
   if (dice_() % 2 == 0) {
-    for (const Command& command : received.query.commands) {
+    for (const Command& command : commands) {
       if (word_of(command).starts_with("fence.try")) (void)execute(session, command);
     }
   }
-  fail(session, state, 0);
+  fail(session, state, refused);
   return true;
 }
 
 void FakePostgres::fail(Session& session, const std::string& sqlstate, std::size_t command) {
+  if (sqlstate.starts_with(ending_states)) {
+    break_off(session, terminated, sqlstate);
+    session.queue.clear();
+    return;
+  }
   const bool was_open = session.open;
   roll_back(session);
   session.open = session.failed = was_open;
@@ -361,7 +375,9 @@ FakeLockTable* FakePostgres::table(std::string_view word) {
 
 FakePostgres::Step FakePostgres::execute(Session& session, const Command& command) {
   const std::string word = command.statement != nullptr ? command.statement->word : command.text;
+  const std::string refused = refusal ? refusal(session.process, word, command) : "";
   const bool commits = word == "commit" || word == "COMMIT";
+  if (!refused.empty() && !word.starts_with("fence")) return {.sqlstate = refused};
   if (commits || word == "rollback" || word == "ROLLBACK") {
     commits && !session.failed ? commit(session) : roll_back(session);
     return {};
@@ -370,9 +386,15 @@ FakePostgres::Step FakePostgres::execute(Session& session, const Command& comman
   if (command.statement == nullptr) return execute_text(session, command.text);
   Params params;
   for (const Parameter& param : command.params) params.push_back(param.value_or(""));
+  if (!refused.empty()) {  // an error may come after the lock was granted
+    (void)execute_advisory(session, word, params);
+    return {.sqlstate = refused};
+  }
   if (auto step = execute_plain(session, word, params)) return *std::move(step);
   const std::string_view what = std::string_view(word).substr(word.find('.') + 1);
-  const bool needs_tables = !what.starts_with("unlock") && !what.starts_with("proof");
+  const bool of_locks_alone = what.starts_with("unlock") || what.starts_with("proof") || what == "break_lock" ||
+                              what == "inspect_without_tables";
+  const bool needs_tables = !word.starts_with("fence") || !of_locks_alone;
   if (!has_schema && needs_tables) return {.sqlstate = "42P01"};
   if (word.starts_with("fence")) return execute_advisory(session, word, params);
   if (word.starts_with("row_lock")) return execute_row_lock(session, what, params);
@@ -385,12 +407,12 @@ std::optional<FakePostgres::Step> FakePostgres::execute_plain(Session& session, 
   const auto of = [](Rows::Row row) { return Step{.rows = {.rows = {std::move(row)}}}; };
   if (word == "begin") return execute_text(session, "BEGIN");
   if (word == "heartbeat") return of({"read committed"});
-  if (word == "waits_for_snapshots") return of({"1", std::nullopt});
+  if (word == "waits_for_snapshots") return of({"1", waits_for_snapshots});
   if (word == "version") return of({std::to_string(schema_version)});
   if (word == "tables") return Step{.rows = tables_for(session)};
   if (word == "rights") {
     const char* const there = has_schema || session.makes_schema ? "t" : "f";
-    return of({there, there, there, "t"});
+    return of({there, there, there, may_create_schema ? "t" : "f"});
   }
   if (word != "set_patience") return std::nullopt;
   session.patience = milliseconds(std::stoi(params.at(0)));
@@ -493,17 +515,20 @@ Rows::Row FakePostgres::free_key(Session& session, const std::string& key, bool 
   return {"t"};
 }
 
-std::string FakePostgres::next_fence(std::string_view row, std::int64_t many) {
-  std::int64_t& last = fences_[std::string(row)];
-  last = next_token(last) + many - 1;
-  return std::to_string(last);
+std::string FakePostgres::next_fence(const Session& session, std::string_view table, const std::string& row,
+                                     const std::string& key, const std::string& holder, std::int64_t many) {
+  Fence& fence = fences_[std::string(table) + "/" + row];
+  fence = {next_token(fence.token) + many - 1, key, holder, session.number};
+  return std::to_string(fence.token);
 }
 
 FakePostgres::Step FakePostgres::execute_advisory(Session& session, std::string_view word, const Params& params) {
   const bool shared = word.ends_with(shared_ending);
   if (shared) word.remove_suffix(shared_ending.size());
   const std::string_view what = word.substr(word.find('.') + 1);
+  const std::string_view fence = word.substr(0, word.find('.'));
   const std::string pid = std::to_string(1000 + session.number);
+  if (auto step = answer_question(fence, what, params)) return *std::move(step);
   if (what == "proof") return {.rows = {.rows = {{pid, session.keys.empty() ? "f" : "t"}}}};
   if (what == "unlock") return {.rows = {.rows = {free_key(session, params.at(0), shared)}}};
   Rows answer;
@@ -514,13 +539,13 @@ FakePostgres::Step FakePostgres::execute_advisory(Session& session, std::string_
     return {.rows = answer};
   }
   if (what != "try_many") return lock_key(session, word, shared, params);
+  const auto keys = elements_of(params.at(0));
   const auto rows = elements_of(params.at(1));
-  auto row = rows.begin();
-  for (const std::string& key : elements_of(params.at(0))) {
-    const std::string& name = *row++;
-    if (!key_is_free(session, key, false)) continue;
-    take_key(session, key, false);
-    answer.rows.push_back({name, next_fence(std::string(word.substr(0, word.find('.'))) + "/" + name), pid});
+  const auto holders = elements_of(params.at(2));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (!key_is_free(session, keys[i], false)) continue;
+    take_key(session, keys[i], false);
+    answer.rows.push_back({rows.at(i), next_fence(session, fence, rows.at(i), keys[i], holders.at(i)), pid});
   }
   return {.rows = answer};
 }
@@ -545,8 +570,8 @@ FakePostgres::Step FakePostgres::lock_key(Session& session, std::string_view wor
     take_key(session, key, shared);
   }
   const std::int64_t many = shared && !waits ? std::stoi(params.at(3)) : 1;
-  const std::string fence = std::string(word.substr(0, word.find('.'))) + "/" + params.at(1);
-  return {.rows = {.rows = {{next_fence(fence, many), std::to_string(1000 + session.number)}}}};
+  const std::string token = next_fence(session, word.substr(0, word.find('.')), params.at(1), key, params.at(2), many);
+  return {.rows = {.rows = {{token, std::to_string(1000 + session.number)}}}};
 }
 
 // --- Rows that transactions lock -------------------------------------------------------------------------------------
@@ -557,6 +582,7 @@ bool FakePostgres::row_is_free(const Session& session, const std::string& name) 
 }
 
 FakePostgres::Step FakePostgres::execute_row_lock(Session& session, std::string_view word, const Params& params) {
+  if (auto step = answer_question("row_lock", word, params)) return *std::move(step);
   const std::string& name = params.at(0);
   if (word == "ensure") {
     lockable_.insert(name);
@@ -573,10 +599,111 @@ FakePostgres::Step FakePostgres::execute_row_lock(Session& session, std::string_
         .waits = session.patience.count() > 0 ? nanoseconds(session.patience) : nanoseconds(std::chrono::hours(1000))};
   }
   session.rows.insert(name);
+  session.holder = params.at(1);
   session.patience = {};
   const std::int64_t token = next_token(row_tokens_[name]);
   session.new_tokens[name] = token;
   return {.rows = {.rows = {{std::to_string(token), "dlock#", "0"}}}};
+}
+
+// --- Questions about locks that belong to sessions -------------------------------------------------------------------
+
+std::optional<FakePostgres::Step> FakePostgres::answer_question(std::string_view table, std::string_view what,
+                                                                const Params& params) {
+  const bool rows = table == "row_lock";
+  Rows answer;
+  if (what == "inspect" || what == "inspect_without_tables") {
+    const std::string& name = params.at(rows ? 0 : 1);
+    if (!rows || lockable_.contains(name)) look(table, name, answer);
+  } else if (what == "list") {
+    std::vector<std::string> names(lockable_.begin(), lockable_.end());
+    if (!rows) {
+      names.clear();
+      for (const auto& [row, fence] : fences_) {
+        if (row.starts_with(std::string(table) + "/")) names.push_back(row.substr(table.size() + 1));
+      }
+    }
+    for (const std::string& name : names) look(table, name, answer);
+  } else if (what == "break_lock") {
+    answer = break_lock(table, params.at(0), params.at(1));
+  } else if (what == "forget") {
+    answer = forget(table, params.at(0), std::stoll(params.at(1)), std::stoull(params.at(2)));
+  } else {
+    return std::nullopt;
+  }
+  return Step{.rows = answer};
+}
+
+// A row for each session that holds it, or one.
+void FakePostgres::look(std::string_view table, const std::string& name, Rows& answer) const {
+  const bool rows = table == "row_lock";
+  const auto found = fences_.find(std::string(table) + "/" + name);
+  const Fence fence = found == fences_.end() ? Fence() : found->second;
+  const auto token = row_tokens_.find(name);
+  const std::string word = rows ? "row_lock.lock" : std::string(table) + ".lock_slice";
+  const std::string waiters = std::to_string(ahead_of(nullptr, word, rows ? name : fence.key).size());
+  const std::string last = std::to_string(!rows ? fence.token : token == row_tokens_.end() ? 0 : token->second);
+  const std::string shown = name.substr(0, name.find('\t'));
+  const std::size_t before = answer.size();
+  for (const auto& [number, session] : sessions_) {
+    if (rows && session.rows.contains(name)) {
+      answer.rows.push_back(
+          {shown, "t", session.holder, std::to_string(session.new_tokens.at(name)), std::nullopt, waiters});
+    }
+    const auto key = session.keys.find(fence.key);
+    if (rows || key == session.keys.end()) continue;
+    const bool known = fence.session == number;
+    answer.rows.push_back({shown, "t", known ? fence.holder : "somebody", known ? last : "0", std::nullopt, waiters});
+    if (table != "fence_rw") continue;
+    for (const std::string& cell :
+         {std::string("2"), std::string(key->second.exclusive > 0 ? "2" : "1"), known ? last : "0"}) {
+      answer.rows.back().emplace_back(cell);
+    }
+  }
+  if (answer.size() == before) answer.rows.push_back({shown, "f", "", last, std::nullopt, waiters});
+}
+
+Rows FakePostgres::break_lock(std::string_view table, const std::string& what, const std::string& sessions) {
+  const auto chosen = elements_of(sessions);
+  Rows ended;
+  for (auto& [number, session] : sessions_) {
+    if (!(table == "row_lock" ? session.rows.contains(what) : session.keys.contains(what))) continue;
+    const std::string pid = std::to_string(1000 + number);
+    if (!chosen.empty() && std::find(chosen.begin(), chosen.end(), pid) == chosen.end()) continue;
+    ended.rows.push_back({"t", std::nullopt, pid});
+    break_off(session, terminated, ended_by_administrator);
+  }
+  return ended;
+}
+
+Rows FakePostgres::forget(std::string_view table, const std::string& name, std::int64_t age, std::size_t at_most) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(executor_.now().time_since_epoch()).count();
+  const auto is_held = [&](const std::string& what) {
+    return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& item) {
+      return item.second.keys.contains(what) || item.second.rows.contains(what);
+    });
+  };
+  Rows forgotten;
+  const auto may_go = [&](const std::string& of, const std::string& what, std::int64_t token) {
+    if ((!name.empty() && of != name) || token > us - age || is_held(what) || forgotten.size() >= at_most) return false;
+    forgotten.rows.push_back({of.substr(0, of.find('\t'))});
+    return true;
+  };
+  if (table == "row_lock") {
+    std::erase_if(lockable_, [&](const std::string& of) {
+      const auto token = row_tokens_.find(of);
+      const bool fenced = token != row_tokens_.end();
+      if (!may_go(of, of, fenced ? token->second : name.empty() ? INT64_MAX : 0)) return false;
+      row_tokens_.erase(of);
+      return true;
+    });
+    return forgotten;
+  }
+  std::erase_if(fences_, [&](const auto& item) {
+    const auto& [row, fence] = item;
+    return row.starts_with(std::string(table) + "/") && may_go(row.substr(table.size() + 1), fence.key, fence.token);
+  });
+  return forgotten;
 }
 
 // --- What it has -----------------------------------------------------------------------------------------------------

@@ -38,11 +38,15 @@ class FakePostgres {
   explicit FakePostgres(Executor& executor, std::uint64_t seed = 1);
 
   [[nodiscard]] ConnectionFactory connections(int process) { return wire_.connections(process); }
+  // How it meets those who connect.
+  [[nodiscard]] FakeServer& wire() { return wire_; }
 
   // --- What goes wrong: see simulation::Service ---
   std::function<Fate(int process, std::string_view words)> fate;
   std::function<std::chrono::nanoseconds()> delay = [] { return std::chrono::milliseconds(100); };
   std::chrono::nanoseconds latency{};  // of what it sends
+  // The SQLSTATE with which it refuses a command; empty: none.
+  std::function<std::string(int process, std::string_view word, const Command&)> refusal;
   void cut(int process);
   void set_reachable(int process, bool reachable);
   void expire(int process);  // pg_terminate_backend()
@@ -51,6 +55,8 @@ class FakePostgres {
 
   // --- What it has ---
   bool has_schema = true;
+  bool may_create_schema = true;
+  std::optional<std::string> waits_for_snapshots;  // the transaction that waits for those of all others to end
   [[nodiscard]] FakeLockTable::Row& row(const std::string& table_name, const std::string& name) {
     return table(table_name)->rows.at(name);
   }
@@ -92,6 +98,7 @@ class FakePostgres {
     bool failed = false;       // and that has to be rolled back
     bool makes_schema = false;
     std::set<std::string> rows = {};                      // locked by the transaction
+    std::string holder = {};                              // of the last of them
     std::map<std::string, std::int64_t> new_tokens = {};  // not committed
     std::chrono::milliseconds patience{};                 // of its statements; 0: for ever
     std::vector<std::pair<std::string, std::string>> notifications = {};
@@ -131,10 +138,17 @@ class FakePostgres {
   [[nodiscard]] Step execute_text(Session& session, const std::string& text);
   [[nodiscard]] std::optional<Step> execute_plain(Session& session, std::string_view word, const Params& params);
   [[nodiscard]] Step execute_on_rows(Session& session, const Command& command);
+  // Of locks that belong to sessions.
+  [[nodiscard]] std::optional<Step> answer_question(std::string_view table, std::string_view what,
+                                                    const Params& params);
+  void look(std::string_view table, const std::string& name, Rows& answer) const;
+  [[nodiscard]] Rows break_lock(std::string_view table, const std::string& what, const std::string& sessions);
+  [[nodiscard]] Rows forget(std::string_view table, const std::string& name, std::int64_t age, std::size_t at_most);
   [[nodiscard]] Rows tables_for(const Session& session) const;
   [[nodiscard]] Step execute_advisory(Session& session, std::string_view word, const Params& params);
   [[nodiscard]] Step lock_key(Session& session, std::string_view word, bool shared, const Params& params);
-  [[nodiscard]] std::string next_fence(std::string_view row, std::int64_t many = 1);
+  [[nodiscard]] std::string next_fence(const Session& session, std::string_view table, const std::string& row,
+                                       const std::string& key, const std::string& holder, std::int64_t many = 1);
   [[nodiscard]] Step execute_row_lock(Session& session, std::string_view word, const Params& params);
   [[nodiscard]] FakeLockTable* table(std::string_view word);
   [[nodiscard]] bool key_is_free(const Session& session, const std::string& key, bool shared) const;
@@ -159,10 +173,16 @@ class FakePostgres {
   std::map<std::string, Statement> statements_;  // by their words; those of a client go with it
   std::set<std::string> lockable_;               // rows of row_lock
   std::map<std::string, std::int64_t> row_tokens_;
-  std::map<std::string, std::int64_t> fences_;
-  std::int64_t clock_ = 0;           // in microseconds, when a token was made last
-  std::map<int, Session> sessions_;  // by their connections
-  std::list<int> waiting_;           // in order
+  struct Fence {
+    std::int64_t token = 0;
+    std::string key = {};
+    std::string holder = {};
+    int session = 0;  // which was granted the lock last
+  };
+  std::map<std::string, Fence> fences_;  // by table and row: "fence/a"
+  std::int64_t clock_ = 0;               // in microseconds, when a token was made last
+  std::map<int, Session> sessions_;      // by their connections
+  std::list<int> waiting_;               // in order
   struct Held {
     int connection;
     std::uint64_t query;

@@ -25,7 +25,7 @@ PostgresService::PostgresService(Executor& executor, std::uint64_t seed, Strateg
     : strategy_(strategy), server_(executor, seed) {
   torture::Dice dice(~seed);
   server_.has_schema = dice.chance(50);
-  server_.latency = dice.between(50us, dice.chance(20) ? 20ms : 2ms);
+  server_.latency = dice.between(50us, dice.chance(50) ? 20ms : 2ms);
   server_.fate = [this](int process, std::string_view words) { return fate(process, words); };
   server_.delay = [this] { return delay(); };
 }
@@ -72,7 +72,7 @@ std::vector<Subject> subjects() {
     if (strategy == Strategy::for_update) name = "for_update";
     all.push_back({.name = name,
                    .kinds = std::move(kinds),
-                   .queries = false,
+                   .min_lease = is_of_sessions(strategy) ? postgres::shortest_session_lease : 50ms,
                    .recovery = 10s,
                    .session = is_of_sessions(strategy) ? session_lease : 0s,
                    // An optimistic client takes over what nobody changes for a whole lease. An advisory waiter that has

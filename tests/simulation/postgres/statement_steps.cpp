@@ -211,6 +211,52 @@ constexpr std::string_view for_update = R"(
   1 begin ; row_lock.try_lock y h ; commit => / token name 0 /
 )";
 
+constexpr std::string_view questions = R"(
+  1 $T.inspect x =>
+  1 $T.acquire x a h 60000 |'' 0 => a token
+  2 $T.inspect x => x t h token$LEFT
+  2 $T.list 10 => x t h token$LEFT
+  2 $T.forget x 0 10 =>
+  2 $T.break_lock x c => t
+  2 $T.break_lock x c =>
+  1 $T.renew_many {x} {a} {60000} =>
+  2 $T.inspect x => x f  token
+  2 $T.forget '' 3600000000 10 =>
+  2 $T.forget '' 0 10 => x
+  2 $T.list 10 =>
+)";
+
+constexpr std::string_view questions_about_several = R"(
+  1 lease_sem.change {x} {a} {2} {60000} {h} {1} {2} {0} '' => 1 t token
+  2 lease_sem.inspect x => x t h token lease - 2 1 token
+  2 lease_sem.break_lock x c => t
+  2 lease_sem.inspect x => x f  token 0 - 2
+  2 lease_sem.forget x 0 10 => x
+  1 lease_rw.change {x} {w} {2} {60000} {h} {9} {9} {0} '' => 1 t token
+  2 lease_rw.list 10 => x t h token lease - 9 9 token
+)";
+
+constexpr std::string_view questions_about_sessions = R"(
+  1 fence.inspect 7 x => x f  0 - 0
+  1 fence.try_lock 7 x h => token pid
+  2 fence.lock_slice 7 x h 60000 ...
+  3 fence.inspect 7 x => x t h token - 1
+  3 fence.list 10 => x t h token - 1
+  3 fence.forget x 0 10 =>
+  3 fence.break_lock 8 {} =>
+  2 end
+  pass 700
+  1 fence.unlock 7 => t
+  3 fence.inspect 7 x => x f  token - 0
+  3 fence.forget '' 0 10 => x
+  3 row_lock.inspect x =>
+  3 row_lock.ensure x =>
+  3 row_lock.list 10 => x f  0 - 0
+  3 row_lock.break_lock x {} =>
+  3 row_lock.forget '' 0 10 =>
+  3 row_lock.forget x 0 10 => x
+)";
+
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
@@ -223,7 +269,7 @@ std::map<std::string, Statement> statements_by_word() {
   const auto add = [&all](const Statement& statement) { all.emplace(statement.word, statement); };
   const auto add_rows = [&](const RowStatements& of) {
     for (const auto* each : {&of.change, &of.acquire, &of.acquire_many, &of.renew_many, &of.release, &of.release_many,
-                             &of.mark_many, &of.leave_many}) {
+                             &of.mark_many, &of.leave_many, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
       add(*each);
     }
   };
@@ -237,15 +283,15 @@ std::map<std::string, Statement> statements_by_word() {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write}) {
     for (const Mode mode : {Mode::exclusive, Mode::shared}) {
       const auto of = advisory_statements("dlock", sync, AdvisoryKey::KeySpace::bigint, kind, mode);
-      for (const auto* each :
-           {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock, &of.unlock_many}) {
+      for (const auto* each : {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock,
+                               &of.unlock_many, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
         add(*each);
       }
     }
   }
   const auto of = for_update_statements("dlock", sync);
-  for (const auto* each :
-       {&of.ensure, &of.begin, &of.set_patience, &of.try_lock, &of.lock, &of.heartbeat, &of.commit, &of.rollback}) {
+  for (const auto* each : {&of.ensure, &of.begin, &of.set_patience, &of.try_lock, &of.lock, &of.heartbeat, &of.commit,
+                           &of.rollback, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
     add(*each);
   }
   return all;
@@ -313,6 +359,7 @@ Scenario scenario_of(bool optimistic, const std::string& name, std::string_view 
   std::string text = replaced(std::string(steps), "$T", optimistic ? "optimistic" : "lease");
   text = replaced(text, "$SEEN_BEFORE", optimistic ? "a 1" : "- -");
   text = replaced(text, "$SEEN", optimistic ? "a 2" : "- -");
+  text = replaced(text, "$LEFT", optimistic ? "" : " lease");
   for (auto at = text.find('|'); at != std::string::npos; at = text.find('|')) {
     const std::size_t end = std::min(text.find(" =>", at), text.find(" c =>", at));
     text.erase(at, optimistic ? 1 : end - at);
@@ -380,6 +427,7 @@ std::vector<Scenario> scenarios() {
     all.push_back(scenario_of(optimistic, "Notifications", notifications));
     all.push_back(scenario_of(optimistic, "NamedWaiter", named_waiter));
     all.push_back(scenario_of(optimistic, "Election", election));
+    all.push_back(scenario_of(optimistic, "Questions", questions));
   }
   const auto add = [&all](const char* name, std::string_view steps) { all.push_back({name, std::string(steps)}); };
   add("tableExpiry", expiry);
@@ -387,6 +435,8 @@ std::vector<Scenario> scenarios() {
   add("Semaphore", semaphore);
   add("ReadWriteLock", read_write);
   add("RowOfSeveralLocked", row_of_several_locked);
+  add("QuestionsAboutSeveral", questions_about_several);
+  add("QuestionsAboutSessions", questions_about_sessions);
   add("Advisory", advisory);
   add("SharedAdvisory", shared_advisory);
   add("ForUpdate", for_update);

@@ -99,22 +99,6 @@ TEST_F(PostgresAdvisoryWaiting, ATryIsBusyWhileTheLockIsOnAnotherConnectionOfOur
 
 // --- Slices ----------------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresAdvisoryWaiting, WhenASliceIsOverItUnlocksAndWaitsOn) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  end_slices();
-  engine.run();
-  EXPECT_EQ(count(sql().unlock), 1U);
-  EXPECT_EQ(count(sql().lock_slice), 2U);
-  EXPECT_TRUE(server.queries.back().uses(sql().lock_slice));
-  EXPECT_FALSE(a.failure);
-  table.give_back(key("a"));
-  engine.run();
-  EXPECT_TRUE(a.grant);
-  EXPECT_EQ(release(a), Released::released);
-  EXPECT_EQ(server.dialled, 2);
-}
-
 TEST_F(PostgresAdvisoryWaiting, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwice) {
   table.seize(key("a"));
   const auto& a = wait_for("a");
@@ -127,102 +111,7 @@ TEST_F(PostgresAdvisoryWaiting, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwi
   EXPECT_EQ(table.size(), 0U);
 }
 
-TEST_F(PostgresAdvisoryWaiting, AnErrorOfAWaitUnlocksAndBeginsAgain) {
-  for (const std::string sqlstate : {"40P01", "57014", "53100", "40001"}) {
-    table.seize(key("a"));
-    const auto& a = wait_for("a");
-    table.forget(0);
-    end_slices(sqlstate, true);
-    engine.run();
-    EXPECT_FALSE(table.held(key("a"))) << sqlstate;  // a deadlock's victim lets the other go on
-    engine.advance(100ms);
-    ASSERT_TRUE(a.grant) << sqlstate;
-    EXPECT_FALSE(table.entered_twice) << sqlstate;
-    EXPECT_EQ(release(a), Released::released) << sqlstate;
-    EXPECT_EQ(table.size(), 0U) << sqlstate;
-  }
-}
-
-TEST_F(PostgresAdvisoryWaiting, AFinalErrorOfAWaitIsReported) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  end_slices("42501");
-  engine.run();
-  ASSERT_TRUE(failed(a, errc::access_denied));
-  EXPECT_EQ(count(sql().unlock), 1U);
-}
-
-TEST_F(PostgresAdvisoryWaiting, ALeaseThatWasLongAskedForCountsFromAQuestionAfterTheGrant) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  engine.advance(20s);  // longer than the lease
-  EXPECT_FALSE(a.grant);
-  table.give_back(key("a"));
-  engine.run();
-  ASSERT_TRUE(a.grant);
-  EXPECT_EQ(a.grant->valid_until, lease_valid_until(engine.now(), options.lease));
-}
-
-TEST_F(PostgresAdvisoryWaiting, ASessionThatDoesNotAnswerAfterTheGrantIsGivenUp) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  engine.advance(20s);
-  server.replies_to_heartbeats = true;
-  const int member = last(sql().lock_slice).connection;
-  table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (is_heartbeat(query) && query.connection == member) return FakeReply::held();
-    return std::nullopt;
-  };
-  table.give_back(key("a"));
-  engine.run();
-  EXPECT_FALSE(a.grant);
-  engine.advance(3900ms);
-  EXPECT_FALSE(a.grant);
-  engine.advance(200ms);
-  table.give_back(key("a"));  // with the connection
-  engine.advance(10s);
-  ASSERT_TRUE(a.grant);
-  EXPECT_NE(table.holder(key("a")), member);
-}
-
 // --- Trouble ---------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresAdvisoryWaiting, WhoGivesUpClosesItsConnection) {
-  table.seize(key("a"));
-  auto& a = wait_for("a");
-  EXPECT_EQ(server.open(), 2U);
-  a.contention.reset();
-  engine.run();
-  EXPECT_EQ(server.open(), 1U);
-  table.give_back(key("a"));
-  engine.run();
-  EXPECT_FALSE(table.held(key("a")));
-  EXPECT_FALSE(a.grant);
-}
-
-TEST_F(PostgresAdvisoryWaiting, WhoGivesUpWhileItConnectsLeavesNothing) {
-  const auto& a = try_now("a");
-  auto& b = contend("a", true);  // connecting
-  b.contention.reset();
-  engine.run();
-  EXPECT_EQ(server.open(), 1U);
-  EXPECT_EQ(count(sql().lock_slice), 0U);
-  EXPECT_EQ(release(a), Released::released);
-}
-
-TEST_F(PostgresAdvisoryWaiting, AWaitWhoseConnectionBreaksBeginsAgain) {
-  table.seize(key("a"));
-  const auto& a = wait_for("a");
-  break_connection(last(sql().lock_slice).connection);
-  EXPECT_EQ(a.unreachable_reports.size(), 1U);
-  EXPECT_FALSE(a.failure);
-  engine.advance(1s);
-  EXPECT_EQ(count(sql().lock_slice), 2U);
-  table.give_back(key("a"));
-  engine.run();
-  EXPECT_TRUE(a.grant);
-  EXPECT_TRUE(host.losses.empty());
-}
 
 TEST_F(PostgresAdvisoryWaiting, WhatGoesWrongAfterABusyAnswerBeginsWithAShortPause) {
   table.seize(key("a"));
@@ -278,26 +167,6 @@ TEST_F(PostgresAdvisoryWaiting, AnAnswerOfAnotherSessionIsNoGrant) {
   EXPECT_EQ(server.open(), 1U);
 }
 
-TEST_F(PostgresAdvisoryWaiting, CloseWaitsForAnUnlockOnAnotherConnection) {
-  auto& a = get_after_waiting("a");
-  a.contention.reset();
-  release_soon(a);
-  bool closed = false;
-  locks->close([&] { closed = true; });
-  EXPECT_FALSE(closed);
-  engine.run();
-  EXPECT_TRUE(closed);
-  EXPECT_EQ(table.size(), 0U);
-}
-
-TEST_F(PostgresAdvisoryWaiting, ALockWhoseLeaseRanOutWhileWeSleptIsLostAndUnlocked) {
-  const auto& a = get_after_waiting("a");
-  engine.sleep_through(13s);
-  engine.advance(5s);
-  ASSERT_TRUE(lost(host, a.request.owner));
-  EXPECT_FALSE(table.held(key("a")));
-}
-
 // --- More who wait than connections ----------------------------------------------------------------------------------
 
 TEST_F(PostgresAdvisoryWaiting, BeyondTheLimitOneWaitsForAConnectionAndIsToldOfTheLimit) {
@@ -319,48 +188,6 @@ TEST_F(PostgresAdvisoryWaiting, BeyondTheLimitOneWaitsForAConnectionAndIsToldOfT
   engine.run();
   EXPECT_TRUE(c.grant);
   EXPECT_EQ(server.dialled, 3);
-}
-
-TEST_F(PostgresAdvisoryWaiting, AConnectionThatBreaksMakesRoomForAnother) {
-  for (const char* name : {"a", "b", "c"}) table.seize(key(name));
-  (void)wait_for("a");
-  auto& b = wait_for("b");
-  (void)wait_for("c");
-  b.contention.reset();
-  engine.run();
-  EXPECT_EQ(last(sql().lock_slice).param(1), "c");
-}
-
-TEST_F(PostgresAdvisoryWaiting, WhoWaitsForAConnectionTriesNowAndThen) {
-  // All connections wait for "a", whose holder may want "b" first.
-  for (const char* name : {"a", "b"}) table.seize(key(name));
-  (void)wait_for("a");
-  (void)wait_for("a");
-  const auto& b = wait_for("b");
-  const auto& second = wait_for("b");
-  engine.advance(3s);
-  EXPECT_EQ(b.busy_reports, 1);
-  const std::size_t tries = count(sql().try_lock);
-  EXPECT_LE(tries, 4U + 6U);  // one of the two at a time
-  table.give_back(key("b"));
-  engine.advance(1s);
-  EXPECT_TRUE(b.grant);
-  EXPECT_FALSE(second.grant);
-  EXPECT_EQ(release(b), Released::released);  // and the next one need not wait for the time to come
-  EXPECT_TRUE(second.grant);
-  EXPECT_FALSE(table.entered_twice);
-}
-
-TEST_F(PostgresAdvisoryWaiting, OneWhoWaitsForAConnectionAndGivesUpIsForgotten) {
-  for (const char* name : {"a", "b", "c"}) table.seize(key(name));
-  auto& a = wait_for("a");
-  (void)wait_for("b");
-  auto& c = wait_for("c");
-  c.contention.reset();
-  a.contention.reset();
-  engine.advance(5s);
-  EXPECT_EQ(count(sql().lock_slice), 2U);
-  EXPECT_EQ(server.open(), 2U);
 }
 
 TEST_F(PostgresAdvisoryWaiting, ATryThatIsUnderWayWhenAConnectionIsFreeIsGivenBack) {

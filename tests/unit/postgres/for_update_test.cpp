@@ -2,18 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "for_update_fixture.hpp"
-#include "table_row.hpp"
 #include "tests/unit/support/reports.hpp"
 
 namespace dlock::postgres {
 
 namespace {
 
-using Status = ReleaseOutcome::Status;
+using Released = ReleaseOutcome::Status;
+using State = ConnectionEvent::State;
 
 // --- Taking ----------------------------------------------------------------------------------------------------------
 
@@ -90,22 +92,6 @@ TEST_F(ForUpdateTest, ATokenThatIsNoneIsAnErrorAndLeavesNothing) {
   }
 }
 
-TEST_F(ForUpdateTest, WhatTheServerRolledBackIsTriedAgainInsideTheTime) {
-  for (const char* const state : {"40001", "40P01", "57014"}) {
-    int refusals = 2;
-    server.reply = [&](const FakeQuery& query) {
-      if (query.uses(locks->statements().try_lock) && refusals-- > 0) return FakeReply::refused(state, 1);
-      return rows.reply(query);
-    };
-    const auto attempt = contend("a", false);
-    engine.advance(500ms);
-    EXPECT_TRUE(attempt->grant) << state;
-    EXPECT_EQ(release(*attempt->grant).status, Status::released);
-    EXPECT_FALSE(attempt->failure) << "when its time would have been over";
-  }
-  EXPECT_EQ(server.dialled, 1);
-}
-
 TEST_F(ForUpdateTest, ATryEndsInTime) {
   server.reply = [](const FakeQuery&) { return FakeReply::refused("40001", 1); };
   const auto refused = contend("a", false);
@@ -122,67 +108,6 @@ TEST_F(ForUpdateTest, ATryEndsInTime) {
   ASSERT_TRUE(failed(*unreachable, errc::unavailable));
 }
 
-TEST_F(ForUpdateTest, AMissingPermissionIsFinalAndNamesTheGrant) {
-  server.reply = [](const FakeQuery&) { return FakeReply::refused("42501", 1); };
-  const auto attempt = wait_for("a");
-  ASSERT_TRUE(failed(*attempt, errc::access_denied, "GRANT USAGE ON SCHEMA"));
-}
-
-TEST_F(ForUpdateTest, AWrongPasswordIsFinal) {
-  server.dialling = FakeServer::Dialling::refuse_password;
-  const auto attempt = wait_for("a");
-  ASSERT_TRUE(failed(*attempt, errc::access_denied));
-}
-
-TEST_F(ForUpdateTest, AMissingSchemaThatCannotBeMadeIsFinal) {
-  int attempts_to_make_it = 0;
-  server.reply = [&](const FakeQuery& query) {
-    if (query.purpose.word == "transaction") return FakeReply::refused("42P01", 1);
-    ++attempts_to_make_it;
-    return FakeReply::refused("42501");
-  };
-  const auto attempt = contend("a", true);
-  engine.advance(10s);
-  ASSERT_TRUE(failed(*attempt, errc::access_denied));
-  EXPECT_GT(attempts_to_make_it, 0);
-}
-
-TEST_F(ForUpdateTest, ATryWaitsNoLongerForTheSchemaThanForAnAnswer) {
-  server.reply = [this](const FakeQuery&) {
-    server.dialling = FakeServer::Dialling::silence;
-    return FakeReply::refused("42P01", 1);
-  };
-  const auto attempt = contend("a", false);
-  engine.advance(options.response_timeout);
-  ASSERT_TRUE(failed(*attempt, errc::unavailable));
-}
-
-TEST_F(ForUpdateTest, ASchemaThatIsMissingEvenThenIsFinal) {
-  const SchemaStatements catalogue = schema_statements(options.schema);
-  int refusals = 0;
-  server.reply = [&](const FakeQuery& query) {
-    const bool asks = query.uses(locks->statements().try_lock);
-    if (asks && ++refusals < 20) return FakeReply::refused("42P01", 1);
-    if (query.purpose.word != "setup") return rows.reply(query);
-    // All is there, as far as that can be seen.
-    FakeReply reply;
-    for (const Command& command : query.commands) {
-      const std::string& sql = command.statement != nullptr ? command.statement->sql : command.text;
-      Rows& answer = reply.results.emplace_back();
-      if (sql == catalogue.rights.sql) answer.rows = {{"t", "t", "t", "t"}};
-      if (sql == catalogue.version.sql) answer.rows = {{std::to_string(schema_version)}};
-      if (sql != catalogue.tables.sql) continue;
-      for (const TableDefinition& table : layout()) answer.rows.push_back(table_row(table));
-    }
-    return reply;
-  };
-  const auto attempt = contend("a", true);
-  engine.advance(10s);
-  EXPECT_TRUE(attempt->failure);
-  EXPECT_FALSE(attempt->grant);
-  EXPECT_EQ(refusals, 2);
-}
-
 TEST_F(ForUpdateTest, ALeaseLongerThanTheSessionLivesIsRefused) {
   test::Attempt attempt;
   attempt.request = {.name = "a", .owner = host.new_owner_id(), .holder = "h", .lease = lease + 1ms, .wait = true};
@@ -193,26 +118,6 @@ TEST_F(ForUpdateTest, ALeaseLongerThanTheSessionLivesIsRefused) {
 }
 
 // --- Holding ---------------------------------------------------------------------------------------------------------
-
-TEST_F(ForUpdateTest, EachAnswerKeepsTheLeaseAlive) {
-  const auto attempt = try_lock("a");
-  ASSERT_TRUE(attempt->grant);
-  engine.advance(60s);
-  EXPECT_TRUE(host.losses.empty());
-  ASSERT_FALSE(host.extensions.empty());
-  EXPECT_EQ(host.extensions.back().first, attempt->grant->owner);
-  EXPECT_GT(host.extensions.back().second, engine.now() + lease / 2);
-  EXPECT_LE(host.extensions.back().second, lease_valid_until(engine.now(), lease));
-}
-
-TEST_F(ForUpdateTest, ABrokenConnectionIsALostLock) {
-  const auto attempt = try_lock("a");
-  server.break_connections();
-  engine.run();
-  ASSERT_TRUE(lost(host, attempt->grant->owner));
-  EXPECT_EQ(host.losses[0].why.code, errc::lost);
-  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
-}
 
 TEST_F(ForUpdateTest, AnErrorInsideTheHoldersTransactionIsALostLock) {
   server.replies_to_heartbeats = true;
@@ -260,7 +165,7 @@ TEST_F(ForUpdateTest, LocksDoNotShareAConnection) {
   server.break_connections("gone", 1);
   engine.run();
   ASSERT_TRUE(lost(host, a->grant->owner));
-  EXPECT_EQ(release(*b->grant).status, Status::released);
+  EXPECT_EQ(release(*b->grant).status, Released::released);
 }
 
 TEST_F(ForUpdateTest, TheBackendDoesNotRenew) {
@@ -273,57 +178,166 @@ TEST_F(ForUpdateTest, TheBackendDoesNotRenew) {
 
 // --- Releasing -------------------------------------------------------------------------------------------------------
 
-TEST_F(ForUpdateTest, AReleaseCommitsAndKeepsTheConnection) {
-  const auto attempt = try_lock("a");
-  EXPECT_EQ(release(*attempt->grant).status, Status::released);
-  EXPECT_EQ(words(server.queries.back()), Words{"commit"});
-  EXPECT_TRUE(rows.locked.empty());
-  EXPECT_TRUE(try_lock("a")->grant);
-  EXPECT_EQ(server.dialled, 1);
-  EXPECT_TRUE(host.losses.empty());
-}
-
 TEST_F(ForUpdateTest, OnlyTheOwnerReleases) {
   const auto attempt = try_lock("a");
   Grant other = *attempt->grant;
   other.owner = host.new_owner_id();
-  EXPECT_EQ(release(other).status, Status::not_owner);
+  EXPECT_EQ(release(other).status, Released::not_owner);
   EXPECT_EQ(rows.locked.size(), 1U);
-  EXPECT_EQ(release(*attempt->grant).status, Status::released);
-  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+  EXPECT_EQ(release(*attempt->grant).status, Released::released);
+  EXPECT_EQ(release(*attempt->grant).status, Released::not_owner);
 }
 
 TEST_F(ForUpdateTest, ACommitThatIsNotAnsweredIsNotConfirmedAndClosesTheConnection) {
   const auto attempt = try_lock("a");
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
   const ReleaseOutcome outcome = release(*attempt->grant);
-  EXPECT_EQ(outcome.status, Status::failed);
+  EXPECT_EQ(outcome.status, Released::failed);
   EXPECT_EQ(outcome.failure.code, errc::ambiguous);
   EXPECT_EQ(server.open(), 0U);
   EXPECT_TRUE(host.losses.empty()) << "it had been given back";
 }
 
-// The server ended it before, and says so only now.
-TEST_F(ForUpdateTest, ACommitThatAnEndedSessionAnswersCameTooLate) {
-  const auto attempt = try_lock("a");
-  server.reply = [](const FakeQuery&) { return FakeReply::ended(); };
-  EXPECT_EQ(release(*attempt->grant).status, Status::not_owner);
+// --- Waiting ---------------------------------------------------------------------------------------------------------
+
+TEST_F(ForUpdateTest, AWaiterWhoseRowIsStillBeingInsertedWaitsForThat) {
+  const Statement& ensure = locks->statements().ensure;
+  bool inserting = true;
+  server.reply = [&](const FakeQuery& query) {
+    if (!inserting || !query.uses(ensure)) return rows.reply(query);
+    rows.forget(query.connection);
+    return server.count(ensure) == 1 ? FakeReply::refused("57014", 2) : FakeReply::held();
+  };
+  const auto attempt = contend("new", true);
+  engine.advance(1s);
+  EXPECT_EQ(attempt->busy_reports, 1);
+  EXPECT_EQ(server.count(ensure), 2U);
+  ASSERT_TRUE(server.queries.back().uses(ensure));
+  const int ms = std::stoi(server.queries.back().commands[1].params[0].value());
+  EXPECT_GE(ms, 30'000);
+  inserting = false;
+  server.release();
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(ForUpdateTest, ARowThatIsRemovedAfterAWaitIsInsertedAsOftenAsAnyOther) {
+  const auto attempt = wait_for_taken("a");
+  rows.rows.erase("a");
+  int removals = 2;
+  server.reply = [&](const FakeQuery& query) {
+    FakeReply reply = rows.reply(query);
+    if (query.uses(locks->statements().ensure) && removals-- > 0) rows.rows.erase("a");
+    return reply;
+  };
+  free_elsewhere("a");
+  EXPECT_FALSE(attempt->failure);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(server.count(locks->statements().ensure), 3U);
+}
+
+TEST_F(ForUpdateTest, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
+  server.reply = [](const FakeQuery& query) {
+    return query.commands.size() > 1 ? FakeReply::refused("55P03", 1) : FakeReply{};
+  };
+  const auto attempt = contend("a", true);
+  engine.advance(10s);
+  EXPECT_LT(server.queries.size(), 100U);
+  EXPECT_EQ(server.dialled, 1);
+  server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(ForUpdateTest, WhatIsGrantedToATryThatWasGivenUpIsRolledBackBehindIt) {
+  server.reply = [](const FakeQuery&) { return FakeReply::held(); };
+  const auto attempt = wait_for("a");
+  attempt->contention.reset();
+  engine.run();
+  EXPECT_EQ(words(server.queries.back()), Words{"rollback"});
+  server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
+  server.release();
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_TRUE(rows.locked.empty());
+  EXPECT_TRUE(rows.open.empty());
+  EXPECT_TRUE(try_lock("a")->grant);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(ForUpdateTest, AGrantThatIsBeingConfirmedAndGivenUpIsRolledBack) {
+  server.replies_to_heartbeats = true;
+  const auto attempt = wait_for_taken("a");
+  engine.advance(25s);
+  rows.locked.erase("a");
+  server.reply = [&](const FakeQuery& query) { return is_heartbeat(query) ? FakeReply::held() : rows.reply(query); };
+  server.release();
+  engine.run();
+  ASSERT_EQ(words(server.queries.back()), Words{"heartbeat"});
+  attempt->contention.reset();
+  server.reply = [this](const FakeQuery& query) { return rows.reply(query); };
+  server.release();
+  engine.run();
+  EXPECT_FALSE(attempt->grant);
+  EXPECT_TRUE(rows.locked.empty());
+}
+
+TEST_F(ForUpdateTest, ARollbackThatIsNotAnsweredClosesTheConnection) {
+  server.reply = [](const FakeQuery&) { return FakeReply::held(); };
+  const auto attempt = wait_for("a");
+  attempt->contention.reset();
+  engine.advance(10s);
   EXPECT_EQ(server.open(), 0U);
 }
 
-TEST_F(ForUpdateTest, ACommitThatIsLostIsNotConfirmed) {
-  const auto attempt = try_lock("a");
-  server.reply = [](const FakeQuery&) { return FakeReply::lost(); };
-  EXPECT_EQ(release(*attempt->grant).status, Status::failed);
+// --- Connections -----------------------------------------------------------------------------------------------------
+
+TEST_F(ForUpdateTest, ATryIsToldWhichLimitIsReached) {
+  const auto [a, b, c] = take_all();
+  const auto d = try_lock("d");
+  ASSERT_TRUE(failed(*d, errc::unavailable, "max_connections=3"));
+  EXPECT_EQ(server.open(), 3U);
+}
+
+TEST_F(ForUpdateTest, WhoComesLaterDoesNotOvertakeThoseWhoWaitForAConnection) {
+  const auto [a, b, c] = take_all();
+  const auto d = wait_for("d");
+  locks->release(*a->grant, [](const ReleaseOutcome&) {});
+  while (server.count(locks->statements().commit) == 1 && engine.run_one()) {
+    if (d->grant) break;
+    const auto hasty = contend("e", false);  // at every moment of the hand-over
+    EXPECT_FALSE(hasty->grant);
+  }
+  engine.run();
+  EXPECT_TRUE(d->grant);
+}
+
+TEST_F(ForUpdateTest, TheObserverIsToldWhenTheServerIsThereAndWhenItIsNot) {
+  const auto a = try_lock("a");
+  const auto b = try_lock("b");
+  EXPECT_EQ(host.connections, std::vector{State::connected});
+  server.dialling = FakeServer::Dialling::fail;
+  server.break_connections();
+  engine.run();
+  EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting}));
+  const auto c = wait_for("c");
+  engine.advance(5s);
+  EXPECT_EQ(host.connections.size(), 2U);
+  server.dialling = FakeServer::Dialling::accept;
+  engine.advance(2s);
+  EXPECT_TRUE(c->grant);
+  EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting, State::connected}));
+}
+
+TEST_F(ForUpdateTest, ConnectionsThatNobodyNeedsAreClosedAfterAWhile) {
+  const auto a = try_lock("a");
+  EXPECT_EQ(release(*a->grant).status, Released::released);
+  EXPECT_EQ(server.open(), 1U);
+  engine.advance(60s);
   EXPECT_EQ(server.open(), 0U);
 }
 
-TEST_F(ForUpdateTest, ACommitThatIsRefusedClosesTheConnection) {
-  const auto attempt = try_lock("a");
-  server.reply = [](const FakeQuery&) { return FakeReply::refused("53100"); };
-  EXPECT_EQ(release(*attempt->grant).status, Status::failed);
-  EXPECT_EQ(server.open(), 0U);
-}
+// --- The end ---------------------------------------------------------------------------------------------------------
 
 TEST_F(ForUpdateTest, NothingIsCalledAfterTheEnd) {
   const auto held = try_lock("a");

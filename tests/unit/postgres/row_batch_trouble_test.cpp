@@ -35,35 +35,6 @@ struct Untranslatable {
   }
 };
 
-TEST_F(PostgresBatchTrouble, ANameThatCannotBeFailsAlone) {
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  const auto bad = acquire("bad", 100);
-  for (std::uint64_t i = 64; i < 128; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  next_reply = Untranslatable();
-  engine.run();
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    EXPECT_EQ(result(i), i == bad ? name_of(errc::invalid_argument) : "yes") << i;
-  }
-  EXPECT_LE(server.queries.size(), 2U * 8U) << "it is searched for, not everybody asked for one by one";
-}
-
-TEST_F(PostgresBatchTrouble, RenewalsDoNotSufferFromANameThatCannotBe) {
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  engine.run();
-  server.queries.clear();
-  next_reply = Untranslatable();
-  answers.clear();
-  when.clear();
-  for (std::uint64_t i = 0; i < 63; ++i) (void)ask(Kind::renew, "x" + std::to_string(i), i + 1);
-  const auto released = ask(Kind::release, "x63", 64);
-  const auto bad = acquire("bad", 100);
-  engine.run();
-  for (std::size_t i = 0; i < 63; ++i) EXPECT_EQ(result(i), "yes");
-  EXPECT_EQ(result(released), "yes");
-  EXPECT_EQ(result(bad), name_of(errc::invalid_argument));
-  EXPECT_EQ(said(), (Words{"release renew_many acquire", "release renew_many"}));
-}
-
 TEST_F(PostgresBatchTrouble, SeveralNamesThatCannotBeFailEach) {
   for (std::uint64_t i = 0; i < 40; ++i) {
     (void)acquire((i % 10 == 3 ? "bad" : "x") + std::to_string(i), i + 1);
@@ -158,94 +129,6 @@ TEST_F(PostgresBatchTrouble, ARefusedCommitBlamesNoCommand) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(result(i), i == 3 ? name_of(errc::protocol) : "yes") << i;
 }
 
-TEST_F(PostgresBatchTrouble, APermissionThatIsMissingIsReportedToAll) {
-  next_reply = [](const FakeQuery&) { return FakeReply::refused("42501"); };
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  engine.run();
-  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(result(i), name_of(errc::access_denied));
-  EXPECT_LE(server.queries.size(), 128U);
-}
-
-TEST_F(PostgresBatchTrouble, WhatWasRolledBackIsTriedAgainTogether) {
-  next_reply = [left = 2](const FakeQuery&) mutable -> std::optional<FakeReply> {
-    if (left-- > 0) return FakeReply::refused("40001");
-    return std::nullopt;
-  };
-  (void)acquire("x", 1);
-  (void)acquire("y", 2);
-  engine.advance(1s);
-  EXPECT_EQ(said(), (Words{"acquire_many", "acquire_many", "acquire_many"}));
-  EXPECT_EQ(result(0), "yes");
-  EXPECT_EQ(result(1), "yes");
-}
-
-// Where a lock_timeout is set that we may not change (behind a pooler), somebody's open transaction can end a
-// statement. Nothing was carried out, nothing is known, and nobody's wait is over.
-TEST_F(PostgresBatchTrouble, ALockTimeoutOfTheServersIsNoAnswer) {
-  next_reply = [](const FakeQuery&) { return FakeReply::refused("55P03"); };
-  const auto acquired = acquire("x", 1);
-  const auto renewed = ask(Kind::renew, "y", 2);
-  const auto released = ask(Kind::release, "z", 3);
-  engine.advance(5s);
-  for (const auto number : {acquired, renewed, released}) EXPECT_EQ(result(number), name_of(errc::unavailable));
-}
-
-// Somebody's open transaction has inserted the row of one name, and whoever wants to do the same has to wait for it.
-TEST_F(PostgresBatchTrouble, ANameThatSomebodyIsInsertingFailsAlone) {
-  for (std::uint64_t i = 0; i < 64; ++i) (void)acquire("x" + std::to_string(i), i + 1);
-  engine.run();
-  server.queries.clear();
-  answers.clear();
-  when.clear();
-  next_reply = [](const FakeQuery& query) -> std::optional<FakeReply> {
-    const std::size_t last = query.commands.size() - 1;
-    const std::string names = query.commands[last].params.at(0).value_or("");
-    if (names.find("kept") == std::string::npos) return std::nullopt;
-    return FakeReply::refused("55P03", last);
-  };
-  for (std::uint64_t i = 0; i < 63; ++i) (void)ask(Kind::renew, "x" + std::to_string(i), i + 1);
-  const auto released = ask(Kind::release, "x63", 64);
-  const auto kept = acquire("kept", 100);
-  const auto other = acquire("other", 101);
-  engine.run();
-  for (std::size_t i = 0; i < 63; ++i) EXPECT_EQ(result(i), "yes") << i;
-  EXPECT_EQ(result(released), "yes");
-  EXPECT_EQ(result(kept), name_of(errc::unavailable));
-  EXPECT_EQ(result(other), "yes");
-}
-
-TEST_F(PostgresBatchTrouble, AnAnswerThatIsLostLeavesAllInDoubt) {
-  next_reply = [](const FakeQuery&) { return FakeReply::lost(); };
-  const auto acquired = acquire("x", 1);
-  const auto renewed = ask(Kind::renew, "y", 2);
-  const auto released = ask(Kind::release, "z", 3);
-  engine.advance(5s);
-  for (const auto number : {acquired, renewed, released}) EXPECT_EQ(result(number), name_of(errc::ambiguous));
-  heal();
-  const auto again = acquire("x", 4);
-  engine.advance(1s);
-  EXPECT_EQ(result(again), "yes");
-}
-
-TEST_F(PostgresBatchTrouble, WhatNeverWentOutIsNotInDoubt) {
-  server.dialling = FakeServer::Dialling::fail;
-  const auto acquired = acquire("x", 1);
-  const auto released = ask(Kind::release, "z", 3);
-  engine.advance(5s);
-  EXPECT_EQ(result(acquired), name_of(errc::unavailable));
-  EXPECT_EQ(result(released), name_of(errc::unavailable));
-}
-
-TEST_F(PostgresBatchTrouble, APasswordThatIsWrongIsFinal) {
-  server.dialling = FakeServer::Dialling::refuse_password;
-  (void)acquire("x", 1);
-  (void)acquire("y", 2);
-  engine.run();
-  EXPECT_EQ(result(0), name_of(errc::access_denied));
-  EXPECT_EQ(result(1), name_of(errc::access_denied));
-  EXPECT_EQ(server.dialled, 1);
-}
-
 // --- Time ------------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresBatchTrouble, EachIsAnsweredInItsOwnTime) {
@@ -316,74 +199,6 @@ TEST_F(PostgresBatchTrouble, WhoFollowedOneWhoseTimeIsOverAsksForHimself) {
   server.release();
   engine.run();
   EXPECT_EQ(result(follower), "yes");
-}
-
-TEST_F(PostgresBatchTrouble, WaitsForTheTablesToBeMade) {
-  bool made = false;
-  next_reply = [&made](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (query.purpose.word == "setup") {
-      made = true;
-      return FakeReply::held();
-    }
-    if (!made) return FakeReply::refused("42P01");
-    return std::nullopt;
-  };
-  (void)acquire("x", 1, 1s);
-  engine.run();
-  (void)acquire("y", 2, 3s);
-  engine.advance(1s);
-  EXPECT_EQ(result(0), name_of(errc::unavailable));
-  EXPECT_EQ(result(1), "yes");
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresBatchTrouble, WhoeverIsAnsweredMayEndIt) {
-  for (const bool fails : {false, true}) {
-    answers.clear();
-    when.clear();
-    order.clear();
-    next_reply = [fails](const FakeQuery&) -> std::optional<FakeReply> {
-      if (fails) return FakeReply::lost();
-      return std::nullopt;
-    };
-    (void)acquire("x", 1);
-    (void)acquire("x", 2);
-    (void)acquire("y", 3);
-    (void)ask(Kind::renew, "z", 4);
-    when_answered = [this](std::size_t) { batch.reset(); };
-    engine.advance(5s);
-    EXPECT_EQ(order.size(), 1U);
-    batch.emplace(*line.commands, sql, RowBatch::Variant{}, rows.channel);
-  }
-}
-
-TEST_F(PostgresBatchTrouble, WhoseTimeIsOverMayEndIt) {
-  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
-  (void)acquire("x", 1, 100ms);
-  (void)acquire("y", 2, 100ms);
-  (void)acquire("z", 3, 4s);
-  when_answered = [this](std::size_t) { batch.reset(); };
-  engine.advance(5s);
-  EXPECT_EQ(order.size(), 1U);
-}
-
-TEST_F(PostgresBatchTrouble, NothingIsAnsweredOnceItIsGone) {
-  (void)acquire("x", 1);
-  batch.reset();
-  engine.advance(5s);
-  EXPECT_TRUE(server.queries.empty());
-
-  batch.emplace(*line.commands, sql, RowBatch::Variant{}, rows.channel);
-  (void)acquire("x", 1);
-  next_reply = [](const FakeQuery&) { return FakeReply::held(); };
-  engine.run();
-  (void)acquire("y", 2);
-  batch.reset();
-  heal();
-  server.release();
-  engine.advance(5s);
-  EXPECT_TRUE(order.empty());
 }
 
 }  // namespace

@@ -83,14 +83,6 @@ TEST_F(PostgresWakeUpsTrouble, AListenThatIsRefusedIsTriedOverAnotherConnection)
   EXPECT_EQ(marks(), 1U);
 }
 
-TEST_F(PostgresWakeUpsTrouble, AListenThatIsNotAnsweredIsTriedOverAnotherConnection) {
-  const auto waiting = watch("x", "a");
-  reply_to(listen(), FakeReply::held(), 1);
-  engine.advance(response_timeout + 100ms);
-  EXPECT_EQ(count(listen()), 2U);
-  EXPECT_EQ(marks(), 1U);
-}
-
 TEST_F(PostgresWakeUpsTrouble, AfterAFinalRefusalTheNextWhoWaitsTriesAgain) {
   server.dialling = FakeServer::Dialling::refuse_password;
   const auto first = watch("x", "a");
@@ -101,17 +93,6 @@ TEST_F(PostgresWakeUpsTrouble, AfterAFinalRefusalTheNextWhoWaitsTriesAgain) {
   engine.advance(100ms);
   EXPECT_EQ(count(listen()), 1U);
   EXPECT_EQ(marked_last().size(), 2U);
-}
-
-TEST_F(PostgresWakeUpsTrouble, WhereNoNoticeIsTakenOfFullServersTheyListenAllTheSame) {
-  const Dialling dialling{line.options, server.connections(), line.dialling.connect_timeout,
-                          line.dialling.response_timeout};
-  wake_ups.emplace(*line.commands, dialling, sql, LockKind::lock, rows.channel, [](const Failure&) {});
-  auto waiting = watch("x", "a");
-  engine.run();
-  EXPECT_EQ(count(listen()), 1U);
-  waiting.reset();
-  wake_ups.reset();  // before what it dials with
 }
 
 // --- Poolers ---------------------------------------------------------------------------------------------------------
@@ -143,92 +124,6 @@ TEST_F(PostgresWakeUpsTrouble, APoolerMayBeFoundOutByListening) {
   engine.advance(1h);
   EXPECT_EQ(deaf.size(), 1U);
   EXPECT_EQ(server.open(), 0U);
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldMayEndThem) {
-  const auto end = [this] {
-    wake_ups.reset();
-    line.commands.reset();
-  };
-  std::vector<std::unique_ptr<Watch>> waiting;
-  when_told = [&](const std::string&) {
-    waiting.clear();
-    end();
-  };
-  rows.free("x");
-  rows.free("y");
-  waiting.push_back(watch("x", "a"));
-  waiting.push_back(watch("y", "b"));
-  engine.advance(10s);
-  EXPECT_EQ(told.size(), 1U);
-  EXPECT_EQ(server.open(), 0U);
-}
-
-TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldByANotificationMayEndThem) {
-  std::unique_ptr<Watch> waiting = watch("x", "a");
-  engine.run();
-  when_told = [&](const std::string&) {
-    waiting.reset();
-    wake_ups.reset();
-  };
-  rows.free("x");
-  engine.advance(10s);
-  EXPECT_EQ(told.size(), 1U);
-  EXPECT_EQ(server.open(), 1U);
-}
-
-TEST_F(PostgresWakeUpsTrouble, WhoeverIsToldLateMayEndThem) {
-  wake_ups.reset();
-  alignas(WakeUps) std::array<std::byte, sizeof(WakeUps)> place{};
-  auto* const there = new (place.data())
-      WakeUps(*line.commands, line.dialling, sql, LockKind::lock, rows.channel, [](const Failure&) {});
-  std::vector<std::unique_ptr<Watch>> waiting;
-  for (const char* const name : {"x", "y"}) {
-    waiting.push_back(there->watch(name, [&] {
-      told.emplace_back("somebody");
-      waiting.clear();
-      std::destroy_at(there);
-      place.fill(std::byte{0xff});  // whoever looks at it now does not get far
-    }));
-  }
-  engine.run();
-  // Others are named again and again, and there is an end to the patience with that, for both in the same moment.
-  for (int i = 0; i < 25; ++i) {
-    server.notify(rows.channel, "another\tx");
-    server.notify(rows.channel, "another\ty");
-    engine.advance(4ms);
-  }
-  engine.advance(10s);
-  EXPECT_EQ(told.size(), 1U);
-  EXPECT_EQ(server.open(), 1U);
-}
-
-TEST_F(PostgresWakeUpsTrouble, WhoeverHearsThatNobodyIsWokenMayEndThem) {
-  server.info.pooled = true;
-  auto waiting = watch("x", "a");
-  when_deaf = [&] {
-    waiting.reset();
-    wake_ups.reset();
-  };
-  engine.advance(10s);
-  EXPECT_FALSE(wake_ups);
-}
-
-TEST_F(PostgresWakeUpsTrouble, EndWhileSomethingIsUnderWay) {
-  for (const std::string& words : {listen(), std::string("mark_many")}) {
-    reply_to(words, FakeReply::held());
-    auto waiting = watch("x", "a");
-    engine.run();
-    waiting.reset();
-    wake_ups.reset();
-    heal();
-    server.release();
-    engine.advance(10s);
-    start();
-  }
-  EXPECT_TRUE(told.empty());
 }
 
 }  // namespace

@@ -1,0 +1,603 @@
+// Refusals, lost answers and servers that are not there, with each strategy.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using test::failed;
+using test::lost;
+
+class BackendTrouble : public BackendTest {
+ protected:
+  // None fails but those with "bad" in them.
+  void try_many_names_of_which_some_cannot_be(const std::string& state) {
+    auto held = acquire("held");
+    refuse(try_word(), state);
+    refuses = [](const Command& command) {
+      return std::any_of(command.params.begin(), command.params.end(),
+                         [](const Parameter& each) { return each && each->find("bad") != std::string::npos; });
+    };
+    std::vector<std::unique_ptr<Attempt>> attempts;
+    for (int i = 0; i < 64; ++i) {
+      attempts.push_back(ours->contend((i % 30 == 13 ? "bad" : "x") + std::to_string(i), false));
+    }
+    sent.clear();
+    engine.run();
+    const std::size_t queries = sent.size();
+    const bool busy = options.strategy == Strategy::for_update;
+    const std::string bad = state == "22P05" ? "invalid" : busy ? "busy" : "unavailable";
+    for (const auto& each : attempts) {
+      EXPECT_EQ(said(*each), each->request.name.starts_with("bad") ? bad : "granted") << each->request.name;
+      if (each->grant) {
+        EXPECT_NE(release(*ours, *each, 0s), "not ours");
+      }
+    }
+    if (of_rows()) {
+      EXPECT_LE(queries, 4U * 6U) << "it is searched for, not everybody asked for one by one";
+    }
+    heal();
+    refuses = nullptr;
+    engine.advance(1s);
+    EXPECT_TRUE(ours->host.losses.empty());
+    EXPECT_EQ(release(*ours, *held), "released");
+  }
+  // Whether anything was sent in so much time that is no heartbeat.
+  [[nodiscard]] std::size_t sent_within(std::chrono::nanoseconds time) {
+    sent.clear();
+    engine.advance(time);
+    return static_cast<std::size_t>(
+        std::count_if(sent.begin(), sent.end(), [](const std::string& words) { return words != "SHOW"; }));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, BackendTrouble, testing::ValuesIn(strategies), name_of_strategy);
+class BackendTroubleOfSessions : public BackendTrouble {};
+INSTANTIATE_TEST_SUITE_P(, BackendTroubleOfSessions, testing::Values(Strategy::advisory, Strategy::for_update),
+                         name_of_strategy);
+
+// --- Refusals --------------------------------------------------------------------------------------------------------
+
+struct Refusal {
+  std::string_view state;
+  std::string_view once;    // what a try says whose statement is refused once
+  std::string_view always;  // and as often as it is sent
+  std::string_view words = {};
+  // Where a session's lock is concerned, which is known to be free after a refusal.
+  std::string_view once_in_session = once;
+  // What a release says that is refused once, with strategies of rows.
+  std::string_view released = "released";
+  bool ends_session = false;
+};
+
+constexpr auto refusals = std::to_array<Refusal>({
+    // Rolled back: it is carried out again.
+    {"40001", "granted", "unavailable", "40001"},
+    {"40P01", "granted", "unavailable", "40P01"},
+    {"57014", "granted", "unavailable", "57014"},
+    {"23505", "granted", "unavailable", "23505"},
+    // Over another connection.
+    {"25006", "granted", "unavailable", "standby", "granted", "released", true},
+    {"26000", "granted", "unavailable", "pooler", "granted", "released", true},
+    // Schema made, and what was asked is carried out.
+    {"42P01", "granted", "invalid", "dlock init"},
+    {"3F000", "granted", "invalid", "dlock init"},
+    // A try ends, a wait goes on.
+    {"53200", "unavailable", "unavailable", "max_locks_per_transaction", "unavailable", "unavailable"},
+    {"54000", "unavailable", "unavailable", "54000", "unavailable", "released"},
+    {"58030", "unavailable", "unavailable", "58030", "unavailable", "unavailable"},
+    {"XX000", "unavailable", "unavailable", "XX000", "unavailable", "unavailable"},
+    {"QQ123", "unavailable", "unavailable", "QQ123", "unavailable", "unavailable"},
+    // The same, and it may have been carried out.
+    {"57P01", "unknown", "unknown", "", "unknown", "released", true},
+    {"57P05", "unknown", "unknown", "", "unknown", "released", true},
+    {"40003", "unknown", "unknown", "", "granted", "released", true},
+    {"08006", "unknown", "unknown", "", "granted", "released", true},
+    // Final.
+    {"42501", "denied", "denied", "GRANT", "denied", "denied"},
+    {"0A000", "unsupported", "unsupported", "0A000", "unsupported", "unsupported"},
+    {"42601", "protocol", "protocol", "42601", "protocol", "protocol"},
+    {"22012", "protocol", "protocol", "22012", "protocol", "protocol"},
+    {"22021", "invalid", "invalid", "encoding", "invalid", "invalid"},
+    {"22P05", "invalid", "invalid", "encoding", "invalid", "invalid"},
+});
+
+[[nodiscard]] bool is_final(const Refusal& row) {
+  return row.once != "granted" && row.once != "unavailable" && row.once != "unknown";
+}
+
+TEST_P(BackendTrouble, ARefusedTryIsTriedAgainOrFails) {
+  for (const Refusal& row : refusals) {
+    SCOPED_TRACE(row.state);
+    refuse(try_word(), std::string(row.state), 1);
+    auto once = acquire("x");
+    engine.advance(1s);
+    EXPECT_EQ(said(*once), of_rows() ? row.once : row.once_in_session);
+    EXPECT_EQ(once->busy_reports, 0);
+    if (once->grant) {
+      EXPECT_EQ(release(*ours, *once), "released");
+    }
+    expect_gone(std::move(once));
+
+    refuse(try_word(), std::string(row.state));
+    auto always = acquire("x");
+    // A session's try ends before the core says that no answer came.
+    engine.advance(options.response_timeout + (of_rows() ? 1ms : -1ms));
+    EXPECT_EQ(said(*always), row.always);
+    if (always->failure) {
+      EXPECT_NE(always->failure->detail.find(row.words), std::string::npos) << always->failure->detail;
+    }
+    EXPECT_EQ(always->busy_reports, 0);
+    const int tries = refused();
+    if (row.once != "granted" && row.once_in_session != "granted") {
+      EXPECT_EQ(tries, 1);
+    }
+    EXPECT_LT(tries, 40);
+    engine.advance(5s);  // and it fails once
+    heal();
+    expect_gone(std::move(always));
+  }
+}
+
+TEST_P(BackendTrouble, AWaitGoesOnAfterWhateverIsNotFinal) {
+  for (const Refusal& row : refusals) {
+    SCOPED_TRACE(row.state);
+    for (const int times : {1, 3}) {
+      refuse(try_word(), std::string(row.state), times);
+      auto attempt = acquire("x", true);
+      engine.advance(2s);
+      const bool schema = row.always == "invalid" && row.once == "granted";
+      EXPECT_EQ(said(*attempt), schema && times > 1 ? row.always : is_final(row) ? row.once : "granted");
+      heal();
+      if (attempt->grant) {
+        EXPECT_EQ(release(*ours, *attempt), "released");
+      }
+      expect_gone(std::move(attempt));
+    }
+  }
+}
+
+TEST_P(BackendTrouble, AWaitInTheServerGoesOnAfterWhateverIsNotFinal) {
+  for (const Refusal& row : refusals) {
+    SCOPED_TRACE(row.state);
+    const auto holder = taken_by_others("x");
+    auto attempt = acquire("x", true);
+    EXPECT_EQ(said(*attempt), "busy");
+    refuse(wait_word(), std::string(row.state), 1);
+    EXPECT_EQ(release(*others, *holder, 0s), "released");
+    engine.advance(3s);
+    EXPECT_EQ(said(*attempt), is_final(row) ? row.once : "granted");
+    if (attempt->grant) {
+      EXPECT_EQ(release(*ours, *attempt), "released");
+    }
+    heal();
+    expect_gone(std::move(attempt));
+  }
+}
+
+TEST_P(BackendTrouble, ARefusedReleaseLeavesNothing) {
+  for (const Refusal& row : refusals) {
+    SCOPED_TRACE(row.state);
+    auto attempt = acquire("x");
+    ASSERT_TRUE(attempt->grant);
+    refuse(release_word(), std::string(row.state), 1);
+    const std::string answer = release(*ours, *attempt);
+    // A session's lock went with the session; else it does with the connection, which is closed.
+    const bool ended = row.state.starts_with("57P");
+    if (of_rows()) {
+      EXPECT_EQ(answer, row.released);
+    } else {
+      EXPECT_EQ(answer == "not ours", ended) << answer;
+      EXPECT_TRUE(answer != "released" && answer != "nothing") << answer;
+    }
+    expect_gone(std::move(attempt));
+  }
+}
+
+TEST_P(BackendTrouble, AReleaseWhoseAnswerIsLostIsNotConfirmedByASessionAndLeavesNothing) {
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::hold, Fate::silence}) {
+    SCOPED_TRACE(static_cast<int>(fate));
+    auto attempt = acquire("x");
+    ASSERT_TRUE(attempt->grant);
+    spoil(release_word(), fate, 1);
+    const std::string answer = release(*ours, *attempt);
+    const bool lost = fate == Fate::lose_answer || fate == Fate::lose_request;
+    EXPECT_EQ(answer == "released", of_rows() && lost) << answer;
+    EXPECT_NE(answer, "nothing");
+    EXPECT_TRUE(ours->host.losses.empty()) << "it had been given back";
+    heal();
+    expect_gone(std::move(attempt));
+    engine.advance(31s);
+  }
+}
+
+// An error of a try says nothing about the other locks of the session.
+TEST_P(BackendTrouble, ARefusalCostsNoOtherLock) {
+  for (const Refusal& row : refusals) {
+    if (row.ends_session) continue;
+    SCOPED_TRACE(row.state);
+    auto held = acquire("held");
+    ASSERT_TRUE(held->grant);
+    refuse(try_word(), std::string(row.state), 3);
+    auto attempt = acquire("x", true);
+    engine.advance(1s);
+    heal();
+    EXPECT_TRUE(ours->host.losses.empty());
+    EXPECT_EQ(release(*ours, *held), "released");
+    if (attempt->grant) {
+      EXPECT_EQ(release(*ours, *attempt), "released");
+    }
+    expect_gone(std::move(attempt));
+  }
+}
+
+// With a lock_timeout that somebody else has set, or where a row is locked that is not the lock's.
+TEST_P(BackendTrouble, ALockTimeoutIsBusyWhereTheStatementWaitsForTheLockAlone) {
+  refuse(try_word(), "55P03");
+  auto attempt = acquire("x");
+  EXPECT_EQ(said(*attempt), options.strategy == Strategy::for_update ? "busy" : "unavailable");
+  EXPECT_EQ(refused(), 1);
+  refuse(try_word(), "55P03", 3);
+  auto waiting = acquire("x", true);
+  engine.advance(3s);
+  EXPECT_EQ(said(*waiting), "granted");
+}
+
+// In the database's encoding there are no characters for the names that begin with "bad"; or another transaction is
+// inserting their rows, and who wants to do the same has to wait for it.
+TEST_P(BackendTrouble, ANameThatCannotBeFailsAlone) {
+  options.max_connections = 100;
+  ours.emplace(engine, server, 1, options);
+  for (const char* const state : {"22P05", "55P03"}) {
+    SCOPED_TRACE(state);
+    try_many_names_of_which_some_cannot_be(state);
+  }
+}
+
+// --- Waiting in the server -------------------------------------------------------------------------------------------
+
+TEST_P(BackendTroubleOfSessions, ASliceOfAWaitEndsAndTheNextBegins) {
+  const auto holder = taken_by_others("x");
+  const auto attempt = acquire("x", true);
+  sent.clear();
+  engine.advance(25s);
+  const auto waits = [this] {
+    return std::count_if(sent.begin(), sent.end(),
+                         [this](const std::string& words) { return words.find(wait_word()) != std::string::npos; });
+  };
+  EXPECT_EQ(waits(), 0) << "nothing else is asked meanwhile";
+  const int dialled = server.wire().dialled;
+  engine.advance(5min);
+  EXPECT_GE(waits(), 5);
+  EXPECT_LE(waits(), 11);
+  EXPECT_EQ(server.wire().dialled, dialled);
+  EXPECT_FALSE(attempt->failure || attempt->grant || !attempt->unreachable_reports.empty());
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  engine.advance(2s);
+  EXPECT_EQ(said(*attempt), "granted");
+}
+
+TEST_P(BackendTroubleOfSessions, AGrantAfterALongWaitIsConfirmedBeforeItIsReported) {
+  for (const bool answers : {true, false}) {
+    const auto holder = taken_by_others("x");
+    auto attempt = acquire("x", true);
+    engine.advance(25s);  // longer than the lease
+    if (!answers) spoil(options.strategy == Strategy::advisory ? "SHOW" : "heartbeat", Fate::lose_answer, 1);
+    EXPECT_EQ(release(*others, *holder, 0s), "released");
+    engine.run();
+    EXPECT_EQ(attempt->grant.has_value(), answers);
+    engine.advance(2s);
+    ASSERT_TRUE(attempt->grant) << "over another connection";
+    EXPECT_GT(attempt->grant->valid_until, engine.now() + options.lease / 2);
+    EXPECT_LE(attempt->grant->valid_until, lease_valid_until(engine.now(), options.lease));
+    EXPECT_EQ(release(*ours, *attempt), "released");
+    expect_gone(std::move(attempt));
+  }
+}
+
+TEST_P(BackendTrouble, AConnectionThatBreaksIsReplacedAndTheWaitGoesOn) {
+  const auto holder = taken_by_others("x");
+  const auto attempt = acquire("x", true);
+  server.set_reachable(1, false);
+  server.cut(1);
+  engine.advance(5s);
+  EXPECT_FALSE(attempt->failure);
+  server.set_reachable(1, true);
+  engine.advance(3s);
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  engine.advance(2s);
+  EXPECT_EQ(said(*attempt), "granted");
+}
+
+// --- What is lost ----------------------------------------------------------------------------------------------------
+
+TEST_P(BackendTrouble, AnAnswerThatIsLostOrLateLeavesATryInDoubtAndNothingBehind) {
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::hold, Fate::silence}) {
+    SCOPED_TRACE(static_cast<int>(fate));
+    spoil(try_word(), fate, 1);
+    auto attempt = acquire("x");
+    engine.advance(options.response_timeout);
+    const bool may_be_silent = fate == Fate::hold || fate == Fate::silence;  // the core's own deadline is the same
+    if (!may_be_silent || attempt->failure) {
+      EXPECT_EQ(said(*attempt), "unknown");
+    }
+    attempt->contention.reset();
+    engine.advance(1s);
+    heal();
+    expect_gone(std::move(attempt));
+    ASSERT_TRUE(acquire("y", true));
+    engine.advance(31s);
+  }
+}
+
+TEST_P(BackendTrouble, AWaitWhoseAnswerIsLostBeginsAgainAndGetsItsOwnGrant) {
+  for (const Fate fate : {Fate::lose_answer, Fate::lose_request}) {
+    spoil(try_word(), fate, 1);
+    auto attempt = acquire("x", true);
+    EXPECT_EQ(attempt->unreachable_reports.size(), 1U);
+    engine.advance(2s);
+    ASSERT_TRUE(attempt->grant);
+    EXPECT_EQ(attempt->grant->owner, attempt->request.owner);
+    EXPECT_EQ(release(*ours, *attempt), "released");
+    engine.advance(5s);
+    expect_gone(std::move(attempt));
+  }
+}
+
+TEST_P(BackendTrouble, WhatIsGrantedToOneWhoGaveUpIsGivenBack) {
+  spoil(try_word(), Fate::hold, 1);
+  auto attempt = acquire("x");
+  attempt.reset();
+  heal();
+  engine.run();
+  EXPECT_EQ(owners("x"), 0U);
+  EXPECT_EQ(said(*acquire("x")), "granted");
+}
+
+TEST_P(BackendTrouble, AWaiterThatGivesUpLeavesNothing) {
+  const auto holder = taken_by_others("x");
+  auto attempt = acquire("x", true);
+  engine.advance(300ms);
+  attempt.reset();
+  engine.advance(2s);
+  EXPECT_EQ(owners("x"), 1U);
+  EXPECT_EQ(sent_within(1h), 0U);
+}
+
+// The server was slow to carry it out, and the connection broke before.
+TEST_P(BackendTrouble, ATryThatIsCarriedOutLateIsTakenBack) {
+  server.delay = [] { return 700ms; };
+  spoil(try_word(), Fate::late, 1);
+  auto attempt = acquire("x");
+  engine.advance(100ms);
+  server.cut(1);
+  engine.run();
+  EXPECT_EQ(said(*attempt), "unknown");
+  expect_gone(std::move(attempt));
+}
+
+TEST_P(BackendTrouble, ALeaseThatRanOutWhileTheProcessSleptIsLostAndTheLockIsFree) {
+  const auto a = acquire("a");
+  engine.sleep_through(options.lease + 1s);
+  engine.advance(5s);
+  if (!of_rows()) {  // of a row the core knows when its lease ends
+    EXPECT_TRUE(lost(ours->host, a->request.owner));
+  }
+  EXPECT_EQ(release(*ours, *a), of_rows() ? "released" : "not ours");
+  EXPECT_EQ(owners("a"), 0U);
+}
+
+TEST_P(BackendTrouble, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
+  refuse(try_word(), "25006", 1);
+  const auto attempt = acquire("x");
+  spoil(try_word(), Fate::hold);
+  engine.advance(options.response_timeout + (of_rows() ? 1ms : -1ms));
+  EXPECT_TRUE(failed(*attempt, of_rows() ? errc::ambiguous : errc::unavailable, "standby"));
+}
+
+TEST_P(BackendTrouble, AServerThatForgetsAWaitIsGivenUp) {
+  const auto holder = taken_by_others("x");
+  const auto attempt = acquire("x", true);
+  spoil(wait_word(), Fate::silence, 2);
+  engine.advance(3min);
+  EXPECT_FALSE(attempt->unreachable_reports.empty());
+  (void)release(*others, *holder, 0s);
+  engine.advance(61s);
+  EXPECT_EQ(said(*attempt), "granted");
+}
+
+// --- Servers ---------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendTrouble, AServerThatCannotBeReachedIsUnavailableAndAWaitGoesOn) {
+  server.wire().dialling = FakeServer::Dialling::fail;
+  const auto a = acquire("a");
+  const auto b = acquire("b", true);
+  engine.advance(100ms);
+  EXPECT_TRUE(failed(*a, errc::unavailable));
+  EXPECT_FALSE(b->unreachable_reports.empty());
+  engine.advance(10s);
+  EXPECT_LT(server.wire().dialled, 60);
+  EXPECT_FALSE(b->grant || b->failure || b->busy_reports > 0);
+  server.wire().dialling = FakeServer::Dialling::accept;
+  engine.advance(3s);
+  EXPECT_EQ(said(*b), "granted");
+}
+
+TEST_P(BackendTrouble, WhileAServerDoesNotAnswerNothingIsBusyAndWhoGivesUpAsksNothing) {
+  server.wire().dialling = FakeServer::Dialling::silence;
+  auto a = acquire("a", true);
+  auto b = acquire("b");
+  engine.advance(5s);
+  EXPECT_EQ(a->busy_reports + b->busy_reports, 0);
+  EXPECT_TRUE(failed(*b, errc::unavailable));
+  a.reset();
+  server.wire().dialling = FakeServer::Dialling::accept;
+  EXPECT_EQ(sent_within(1h), 0U);
+}
+
+TEST_P(BackendTrouble, AWrongPasswordIsFinal) {
+  server.wire().dialling = FakeServer::Dialling::refuse_password;
+  const auto a = acquire("a");
+  const auto b = acquire("b", true);
+  engine.advance(100ms);
+  EXPECT_TRUE(failed(*a, errc::access_denied));
+  EXPECT_TRUE(failed(*b, errc::access_denied));
+  EXPECT_LE(server.wire().dialled, 2);
+}
+
+TEST_P(BackendTrouble, BehindAPoolerOnlyLocksOfRowsAreTaken) {
+  server.wire().info.pooled = true;
+  for (const bool wait : {false, true}) {
+    const auto attempt = acquire("x" + std::to_string(static_cast<int>(wait)), wait);
+    if (of_rows()) {
+      EXPECT_EQ(said(*attempt), "granted");
+    } else {
+      EXPECT_TRUE(failed(*attempt, errc::unsupported, "pooler=session"));
+      EXPECT_TRUE(sent.empty());
+    }
+  }
+}
+
+TEST_P(BackendTrouble, WithItsConnectionASessionLosesItsLocksAndARowDoesNot) {
+  const auto a = acquire("a");
+  const auto b = acquire("b");
+  server.cut(1);
+  engine.run();
+  ASSERT_EQ(ours->host.losses.size(), of_rows() ? 0U : 2U);
+  for (const auto& loss : ours->host.losses) EXPECT_EQ(loss.why.code, errc::lost);
+  engine.advance(1s);
+  for (const auto* each : {a.get(), b.get()}) {
+    EXPECT_EQ(release(*ours, *each), of_rows() ? "released" : "not ours");
+  }
+  EXPECT_EQ(said(*acquire("a")), "granted");
+}
+
+TEST_P(BackendTrouble, AStandbyIsLeftForAnotherServer) {
+  if (options.strategy == Strategy::for_update) {  // others connect to nothing but a primary
+    server.wire().info.standby = true;
+    const auto waiting = acquire("a", true);
+    EXPECT_TRUE(sent.empty());
+    EXPECT_FALSE(waiting->unreachable_reports.empty());
+    EXPECT_TRUE(failed(*acquire("b"), errc::unavailable, "standby"));
+    server.wire().info.standby = false;
+    engine.advance(3s);
+    EXPECT_EQ(said(*waiting), "granted");
+  }
+  const auto held = acquire("held");
+  refuse(try_word(), "25006", 1);  // the primary has become one
+  const int dialled = server.wire().dialled;
+  const auto later = acquire("c");
+  engine.advance(1s);
+  EXPECT_EQ(said(*later), "granted");
+  EXPECT_GT(server.wire().dialled, dialled);
+}
+
+TEST_P(BackendTrouble, AHolderThatTheServerWouldNotEndWhileItIsSilentIsWarnedOfOnce) {
+  server.wire().info.ends_silent_sessions = false;
+  (void)acquire("a");
+  const std::size_t warnings = options.strategy == Strategy::advisory ? 1 : 0;
+  EXPECT_EQ(ours->host.warnings.size(), warnings);
+  server.cut(1);
+  engine.advance(1s);
+  EXPECT_EQ(said(*acquire("b", true)), "granted");
+  EXPECT_EQ(ours->host.warnings.size(), warnings);
+  server.wire().info.ends_silent_sessions = true;
+  others->host.warnings.clear();
+  (void)taken_by_others("c");
+  EXPECT_TRUE(others->host.warnings.empty());
+}
+
+// --- The schema ------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendTrouble, AMissingSchemaIsMadeByTheClientThatNeedsIt) {
+  server.has_schema = false;
+  EXPECT_EQ(said(*acquire("a")), "granted");
+  EXPECT_TRUE(server.has_schema);
+}
+
+TEST_P(BackendTrouble, ARoleThatMayNotMakeTheSchemaIsToldWhoMay) {
+  server.has_schema = false;
+  server.may_create_schema = false;
+  for (const bool wait : {false, true}) {
+    const auto attempt = acquire("x", wait);
+    EXPECT_TRUE(failed(*attempt, errc::access_denied, "dlock init"));
+  }
+}
+
+TEST_P(BackendTrouble, QuestionsDoNotMakeTheSchema) {
+  server.has_schema = false;
+  std::optional<bool> held;
+  ours->backend->inspect(LockKind::lock, "x", [&held](const Result<LockInfo>& info) { held = info.value().held; });
+  engine.advance(1s);
+  EXPECT_EQ(held, false);
+  EXPECT_FALSE(server.has_schema);
+}
+
+TEST_P(BackendTrouble, ASchemaThatTakesTooLongToMakeIsUnavailable) {
+  server.has_schema = false;
+  spoil("CREATE", Fate::silence);
+  refuse(try_word(), "25006", 1);  // so that the try began before
+  auto attempt = acquire("x");
+  engine.advance(options.response_timeout + 1ms);
+  EXPECT_TRUE(failed(*attempt, errc::unavailable));
+  engine.advance(20s);  // and it fails once
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendTrouble, ClosesAtOnceWhereThereIsNothingToCleanUp) {
+  bool closed = false;
+  ours->backend->close([&] { closed = true; });
+  engine.run();
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(server.wire().dialled, 0);
+}
+
+TEST_P(BackendTrouble, ClosesWhenNothingIsLeft) {
+  spoil(try_word(), Fate::hold, 1);
+  auto attempt = acquire("x");
+  attempt.reset();
+  bool closed = false;
+  ours->backend->close([&] { closed = true; });
+  engine.advance(1s);
+  heal();
+  engine.advance(5s);
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(owners("x"), 0U);
+}
+
+TEST_P(BackendTrouble, AClientMayGoAtAnyMoment) {
+  for (int events = 0; events < 60; ++events) {
+    ours.emplace(engine, server, 1, options);
+    const auto busy = taken_by_others("busy");
+    auto held = ours->contend("x", false);
+    auto doubtful = ours->contend("y", true);
+    auto waiting = ours->contend("busy", true);
+    auto next = ours->contend("busy", true);
+    spoil("", Fate::lose_answer, events % 7 == 0 ? 1 : 0);
+    for (int i = 0; i < events; ++i) {
+      if (!engine.run_one()) engine.advance(10ms);
+      if (i == 20 && held->grant) ours->backend->renew(*held->grant, [](const RenewOutcome&) {});
+      if (i == 25 && held->grant) ours->backend->release(*held->grant, [](const ReleaseOutcome&) {});
+      if (i == 30) doubtful.reset();
+      if (i == 40) waiting.reset();
+    }
+    for (auto* each : {&held, &doubtful, &waiting, &next}) each->reset();
+    if (events % 2 == 0) ours->backend->close([] {});
+    ours.reset();
+    EXPECT_EQ(release(*others, *busy), "released");
+    ASSERT_EQ(sent_within(1min), 0U);
+    for (const char* const name : {"x", "y", "busy"}) ASSERT_EQ(owners(name), 0U) << name << " after " << events;
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres
