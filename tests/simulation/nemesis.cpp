@@ -148,7 +148,7 @@ void Nemesis::break_a_lock() {
     world_.later(broken.ok() ? 0s : longest_delay, [this, &lock] { world_.note(lock_broken(Kind::healed, lock)); });
   };
   if (!world_.dice.chance(30)) return whose->break_lock(lock, end);
-  stage_.service().remove_holder(lock.lock_kind, lock.name);
+  stage_.service().remove_owner(lock.lock_kind, lock.name);
   end(true);
 }
 

@@ -14,6 +14,7 @@ std::vector<SimulatedLock> make_locks(std::uint64_t count, Dice& dice, const std
   for (std::uint64_t i = 0; i < count; ++i) {
     SimulatedLock& lock = locks.emplace_back(
         SimulatedLock{.name = std::string(1, static_cast<char>('a' + i)), .lock_kind = dice.pick(kinds)});
+    if (dice.chance(30)) lock.lock_kind = kinds.front();  // for acquires of two plain locks
     if (lock.lock_kind == LockKind::semaphore) lock.permits = 1 + static_cast<std::uint32_t>(dice.below(most_permits));
   }
   return locks;

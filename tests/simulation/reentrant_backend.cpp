@@ -6,11 +6,12 @@ namespace dlock::simulation {
 
 class ReentrantBackend::Attempt final : public GrantSink {
  public:
-  Attempt(ReentrantBackend& backend, LockRequest request, GrantSink& sink)
-      : backend_(backend), request_(std::move(request)), sink_(&sink) {}
+  using Start = std::function<std::unique_ptr<Contention>(Backend& inner, GrantSink& sink)>;
+  Attempt(ReentrantBackend& backend, Start start, GrantSink& sink)
+      : backend_(backend), start_(std::move(start)), sink_(&sink) {}
 
   void begin() {
-    if (sink_ != nullptr) contention_ = backend_.inner_->contend(request_, *this);
+    if (sink_ != nullptr) contention_ = start_(*backend_.inner_, *this);
   }
   // The core wants nothing more of it.
   void give_up() { sink_ = nullptr; }
@@ -25,9 +26,11 @@ class ReentrantBackend::Attempt final : public GrantSink {
     report([&] { sink_->busy(); });
   }
   void unreachable(Failure why) override {
+    EXPECT_TRUE(why.code) << "unreachable without a reason";
     report([&] { sink_->unreachable(std::move(why)); });
   }
   void failed(Failure why) override {
+    EXPECT_TRUE(why.code) << "failed without a reason";
     report([&] { sink_->failed(std::move(why)); });
   }
 
@@ -42,7 +45,7 @@ class ReentrantBackend::Attempt final : public GrantSink {
   }
 
   ReentrantBackend& backend_;
-  const LockRequest request_;
+  const Start start_;
   GrantSink* sink_;
   std::unique_ptr<Contention> contention_;
 };
@@ -63,7 +66,17 @@ class ReentrantBackend::Handle final : public Contention {
 };
 
 std::unique_ptr<Contention> ReentrantBackend::contend(const LockRequest& request, GrantSink& sink) {
-  auto attempt = std::make_shared<Attempt>(*this, request, sink);
+  return begin(std::make_shared<Attempt>(
+      *this, [request](Backend& inner, GrantSink& outer) { return inner.contend(request, outer); }, sink));
+}
+
+std::unique_ptr<Contention> ReentrantBackend::contend_for_all(const std::vector<LockRequest>& requests,
+                                                              GrantSink& sink) {
+  return begin(std::make_shared<Attempt>(
+      *this, [requests](Backend& inner, GrantSink& outer) { return inner.contend_for_all(requests, outer); }, sink));
+}
+
+std::unique_ptr<Contention> ReentrantBackend::begin(std::shared_ptr<Attempt> attempt) {
   call({[attempt] { attempt->begin(); }});
   return std::make_unique<Handle>(*this, std::move(attempt));
 }

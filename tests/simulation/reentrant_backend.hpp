@@ -3,6 +3,8 @@
 // and released, inside any callback.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <list>
 #include <memory>
@@ -25,6 +27,8 @@ class ReentrantBackend final : public Backend, private BackendHost {
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return inner_->capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
+  [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
+                                                            GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
@@ -43,6 +47,7 @@ class ReentrantBackend final : public Backend, private BackendHost {
     const Attempt* destroys = nullptr;  // not inside a call to its own sink
   };
 
+  [[nodiscard]] std::unique_ptr<Contention> begin(std::shared_ptr<Attempt> attempt);
   // Now, or inside a callback that comes soon. Calls keep their order.
   void call(Call what);
   void run_kept_back();
@@ -63,6 +68,7 @@ class ReentrantBackend final : public Backend, private BackendHost {
     around([this](const auto&... what) { host_.extended(what...); })(owner, valid_until);
   }
   void lost(const OwnerId& owner, Failure why) override {
+    EXPECT_TRUE(why.code) << "lost without a reason";
     around([this](const auto&... what) { host_.lost(what...); })(owner, std::move(why));
   }
   void connection(ConnectionEvent event) override { host_.connection(std::move(event)); }

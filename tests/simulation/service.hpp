@@ -58,9 +58,8 @@ class Service {
   virtual void set_reachable(int process, bool reachable) = 0;
   // Ends the sessions that the service keeps for a process, with what they hold. Nothing where it keeps none.
   virtual void expire(int process) = 0;
-  // Takes the lock from one of its holders, as another program that removes what is in the service. Nothing where the
-  // fake cannot.
-  virtual void remove_holder(LockKind /*kind*/, const std::string& /*name*/) {}
+  // Removes what is in the service of a holder or a waiter, as another program does. Nothing where the fake cannot.
+  virtual void remove_owner(LockKind /*kind*/, const std::string& /*name*/) {}
   // Answers what was held.
   virtual void release_held() = 0;
   // The process is dead, and its connections are closed: nothing more is delivered to it, whatever its backend does.

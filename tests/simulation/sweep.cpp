@@ -24,6 +24,8 @@ using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds lease = 1s;
+// How soon a holder whose lock was broken learns of it in sound times: at its next renewal.
+constexpr nanoseconds told_within = lease / 2;
 
 // An acquire and its lease, as a program sees them.
 class Acquire {
@@ -59,7 +61,7 @@ class Acquire {
   bool granted = false;
   bool ended = false;  // released, or tried to
   std::error_code denied;
-  bool lost = false;
+  std::optional<TimePoint> lost;
   bool released = false;
   bool not_ours = false;  // said a release while the lease was valid
 
@@ -74,7 +76,7 @@ class Acquire {
     lease_ = std::move(got);
     note(Kind::granted, {.token = lease_.token(), .until = process_.clock().when(lease_.valid_until())});
     on_lost_.emplace(lease_.lost(), [this] {
-      lost = true;
+      lost = world_.now();
       note(Kind::lost);
     });
   }
@@ -140,6 +142,7 @@ class Sweep {
   Fate decide(int process) {
     if (process != 1 || !armed_) return Fate::answer;
     if (requests_++ != spoiled_.request) return Fate::answer;
+    struck_ = world_.now();
     if (spoiled_.fate == Fate::expire) world_.note(session_expired(process, world_.now()));
     return spoiled_.fate;
   }
@@ -181,6 +184,9 @@ class Sweep {
     armed_ = !is({hold, release, release_renewed, be_broken});
     ours.begin(is({try_acquire, try_held}) ? Duration() : forever);
     stage_.run_for(300ms);
+    if (is({try_acquire, try_held}) && requests_ <= spoiled_.request && !ours.granted && !ours.denied) {
+      problem("a try was not answered though nothing was wrong");
+    }
     armed_ = armed_ || is({hold, be_broken});
     if (is({wait})) others.release();
     if (is({wait_for_expiry})) {
@@ -228,6 +234,7 @@ class Sweep {
   Backend::Handler<Answer> take_reply(std::function<bool(const Answer&)> is_right) {
     return [this, is_right](const Result<Answer>& answer) {
       if (reply_) problem("the query was answered twice");
+      struck_ = world_.now();
       reply_ = answer.ok() ? std::error_code() : answer.failure().code;
       if (answer.ok() && !is_right(answer.value())) problem("the query was answered wrongly");
     };
@@ -235,7 +242,8 @@ class Sweep {
 
   void judge(const Acquire& ours, const Acquire& others) {
     using enum Operation;
-    const bool unanswered = ours.denied == errc::unavailable || ours.denied == errc::ambiguous;
+    const bool spoiled = requests_ > spoiled_.request;
+    const bool unanswered = spoiled && (ours.denied == errc::unavailable || ours.denied == errc::ambiguous);
     if (is({try_acquire})) {
       if (!ours.granted && !unanswered) problem("a try of a free lock says: " + ours.denied.message());
     } else if (is({try_held})) {
@@ -248,14 +256,20 @@ class Sweep {
     const bool expired = subject_.expires_holders && spoiled_.fate == Fate::expire;
     if (ours.not_ours && !ours.lost && !expired) problem("the release says that it was not ours");
     if (others.not_ours && !others.lost) problem("the other's release says that it was not ours");
+    if (expired && is({hold}) && requests_ > spoiled_.request &&
+        (!ours.lost || *ours.lost > struck_ + 2 * told_within)) {
+      problem("the holder was not told soon that its session had ended");
+    }
     if (!reply_ || *reply_ == errc::unsupported) return;
     const bool may_have_an_effect = is({break_lock, forget});
+    if (*reply_ && !spoiled) problem("the query failed though nothing was wrong: " + reply_->message());
     if (*reply_ && *reply_ != errc::unavailable && !(may_have_an_effect && *reply_ == errc::ambiguous)) {
       problem("the query failed: " + reply_->message());
     }
     if (*reply_ || !is({break_lock, be_broken})) return;
     const Acquire& broken = is({break_lock}) ? others : ours;
     if (!broken.lost) problem("the holder was not told that its lock was broken");
+    if (is({break_lock}) && *broken.lost > struck_ + told_within) problem("the holder was told late");
     if (broken.released) problem("the release of a broken lock says that it was ours");
   }
 
@@ -266,6 +280,7 @@ class Sweep {
   Stage stage_;
   bool armed_ = false;
   std::size_t requests_ = 0;
+  TimePoint struck_;
   std::string problem_;
   std::optional<std::error_code> reply_;  // to the query, where there is one
   std::vector<std::unique_ptr<Acquire>> once_;

@@ -39,7 +39,7 @@ class EtcdService final : public Service {
     reachable ? (void)etcd_.unreachable.erase(process) : (void)etcd_.unreachable.insert(process);
   }
   void expire(int process) override;
-  void remove_holder(LockKind kind, const std::string& name) override;
+  void remove_owner(LockKind kind, const std::string& name) override;
   void release_held() override { etcd_.answer_held(); }
   void bury(int process) override { etcd_.bury(process); }
   [[nodiscard]] std::size_t owners(LockKind kind, const std::string& name) override {
@@ -52,8 +52,6 @@ class EtcdService final : public Service {
   void elect();
   [[nodiscard]] FakeEtcd::Fate become_of(FakeEtcd::Call call);
   [[nodiscard]] GrpcStatus refusal(FakeEtcd::Call call);
-  // The key of the oldest owner; empty where there is none.
-  [[nodiscard]] std::string oldest(LockKind kind, const std::string& name);
 
   Executor& executor_;
   torture::Dice dice_;
@@ -163,19 +161,15 @@ void EtcdService::expire(int process) {
   }
 }
 
-std::string EtcdService::oldest(LockKind kind, const std::string& name) {
+int EtcdService::holder(LockKind kind, const std::string& name) {
   const auto keys = etcd_.keys_below(etcd::lock_prefix(options_, kind, name));
   const auto first = std::ranges::min_element(keys, {}, [this](const auto& key) { return etcd_.keys.at(key).created; });
-  return first == keys.end() ? std::string() : *first;
+  return first == keys.end() ? 0 : etcd_.processes[etcd_.keys.at(*first).lease];
 }
 
-int EtcdService::holder(LockKind kind, const std::string& name) {
-  const std::string key = oldest(kind, name);
-  return key.empty() ? 0 : etcd_.processes[etcd_.keys.at(key).lease];
-}
-
-void EtcdService::remove_holder(LockKind kind, const std::string& name) {
-  if (const std::string key = oldest(kind, name); !key.empty()) etcd_.remove(key);
+void EtcdService::remove_owner(LockKind kind, const std::string& name) {
+  const auto keys = etcd_.keys_below(etcd::lock_prefix(options_, kind, name));
+  if (!keys.empty()) etcd_.remove(keys[dice_.below(keys.size())]);
 }
 
 Subject subject(std::string name, bool login) {

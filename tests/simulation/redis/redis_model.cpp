@@ -1,5 +1,6 @@
 #include "tests/simulation/redis/redis_model.hpp"
 
+#include <fnmatch.h>
 #include <lua.hpp>
 
 #include <algorithm>
@@ -230,7 +231,7 @@ RedisModel::RedisModel(std::function<std::chrono::microseconds()> clock)
     : clock_(std::move(clock)), lua_(std::make_unique<Lua>(*this)) {}
 RedisModel::~RedisModel() = default;
 
-// Where it is, or belongs.
+// The member's place, or the one that it would have.
 std::ptrdiff_t RedisModel::SortedSet::rank(const std::string& member) const {
   const std::pair<double, std::string> place(scores.find(member)->second, member);
   return std::ranges::lower_bound(order, place) - order.begin();
@@ -366,6 +367,20 @@ Reply RedisModel::tell(const Words& words) const {
   return reply_of::number(publish ? publish(words.at(1), words.at(2)) : 0);
 }
 
+// Three keys a call, so that few keys take several.
+Reply RedisModel::scan(const Words& words) {
+  Reply found{.type = Type::array};
+  const auto from = static_cast<std::size_t>(integer_in(words.at(1)));
+  auto key = from == 0 ? keys_.begin() : keys_.upper_bound(cursors_.at(from - 1));
+  for (int i = 0; i < 3 && key != keys_.end(); ++i, ++key) {
+    if (fnmatch(words.at(3).c_str(), key->first.c_str(), 0) == 0) found.elements.push_back(reply_of::text(key->first));
+    cursors_.resize(std::max(cursors_.size(), from + 1));
+    cursors_[from] = key->first;
+  }
+  const std::string next = key == keys_.end() ? "0" : std::to_string(from + 1);
+  return {.type = Type::array, .elements = {reply_of::text(next), std::move(found)}};
+}
+
 Reply RedisModel::configure(const Words& words) {
   if (words.at(1) == "RESETSTAT") calls.clear();
   if (words[1] == "SET") {
@@ -431,6 +446,7 @@ const std::map<std::string, RedisModel::CommandType, std::less<>>& RedisModel::c
       {"PEXPIRE", {[](M& m, const Words& w) { return m.expire(w, integer_in(w.at(2))); }, true}},
       {"PTTL", {[](M& m, const Words& w) { return m.left(w, 1); }}},
       {"PUBLISH", {&M::tell}},
+      {"SCAN", {[](M& m, const Words& w) { return m.scan(w); }}},
       {"SCRIPT", {&M::run_script}},
       {"SET", {&M::set, true, true}},
       {"SPUBLISH", {&M::tell}},

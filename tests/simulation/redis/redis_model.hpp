@@ -44,7 +44,7 @@ namespace reply_of {
 class RedisModel {
  public:
   using Words = std::vector<std::string>;
-  // Which writes it refuses: CONFIG SET maxmemory and min-replicas-to-write, or because it is a replica.
+  // The model refuses writes by CONFIG SET maxmemory and min-replicas-to-write, or because it is a replica.
   enum class Refuses { nothing, out_of_memory, without_replicas, read_only };
 
   // clock: the server's, since 1970.
@@ -96,12 +96,14 @@ class RedisModel {
   [[nodiscard]] Reply hset(const Words& words);
   [[nodiscard]] Reply time() const;
   [[nodiscard]] Reply tell(const Words& words) const;
+  [[nodiscard]] Reply scan(const Words& words);
   [[nodiscard]] Reply configure(const Words& words);
   [[nodiscard]] Reply run_script(const Words& words);
 
   const std::function<std::chrono::microseconds()> clock_;
   std::map<std::string, Entry, std::less<>> keys_;
   std::set<std::string, std::less<>> loaded_;  // hashes of scripts
+  std::vector<std::string> cursors_;           // of SCAN: the last key of each page
   std::unique_ptr<Lua> lua_;
   bool in_script_ = false;
   bool wrote_ = false;  // the script

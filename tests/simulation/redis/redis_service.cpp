@@ -9,6 +9,7 @@
 #include "backends/redis/redis_backend.hpp"
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/sentinel/sentinel_wire.hpp"
+#include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
 
@@ -19,7 +20,7 @@ using simulation::Fate;
 using Type = Reply::Type;
 
 const std::array<std::string, 3> cluster_nodes = {"a", "b", "c"};
-// What was on the way when the client closed the connection arrives within this time, or never.
+// Requests that were in flight when the client closed the connection arrive within this time, or never.
 constexpr std::chrono::milliseconds longest_straggling{900};
 constexpr std::chrono::microseconds server_start{1'760'000'000'000'000};  // since 1970
 
@@ -56,6 +57,7 @@ RedisService::RedisService(Executor& executor, std::uint64_t seed, Topology topo
     : executor_(executor), dice_(seed), topology_(topology), parameters_(std::move(parameters)), model_([&executor] {
         return server_start + std::chrono::duration_cast<std::chrono::microseconds>(executor.now().time_since_epoch());
       }) {
+  model_.may_publish = topology_ != Topology::scattered || dice_() % 3 != 0;
   for (std::size_t i = 0; i < slots; ++i) {
     owners_of_slots_.push_back(static_cast<std::uint8_t>(i * cluster_nodes.size() / slots));
   }
@@ -64,7 +66,7 @@ RedisService::RedisService(Executor& executor, std::uint64_t seed, Topology topo
 std::string RedisService::url() const {
   const std::string more = parameters_.empty() ? "" : "?" + parameters_;
   if (topology_ == Topology::cluster) return "redis-cluster://a:6379,b:6379,c:6379" + more;
-  if (topology_ == Topology::single) return "redis://one" + more;
+  if (topology_ != Topology::sentinel) return "redis://one" + more;
   return "redis-sentinel://a,b,c?service_name=ours" + (parameters_.empty() ? "" : "&" + parameters_);
 }
 
@@ -193,6 +195,7 @@ Reply RedisService::answer(Connection& connection, const Words& words) {
   const bool asking = std::exchange(connection.asking, verb == "ASKING");
   if (verb == "CLIENT" || verb == "ASKING" || verb == "AUTH") return {.type = Type::status, .text = "OK"};
   if (verb == "PING") return {.type = Type::status, .text = "PONG"};
+  if (verb == "WAIT") return reply_of::number(std::stoll(words.at(1)));
   if (verb == "ROLE") return list_of({is_master(connection.node) ? "master" : "slave"});
   if (verb == "INFO") return reply_of::error("NOPERM this user has no permissions to run the 'info' command");
   if (verb == "CLUSTER") return about_cluster();
@@ -208,11 +211,17 @@ Reply RedisService::answer(Connection& connection, const Words& words) {
 }
 
 const std::string* RedisService::key_of(const Words& words) {
-  if (words[0].starts_with("S")) return &words.at(1);  // SSUBSCRIBE, SUNSUBSCRIBE, SPUBLISH
+  for (const char* verb : {"SSUBSCRIBE", "SUNSUBSCRIBE", "SPUBLISH", "GET", "ZRANGE"}) {
+    if (words[0] == verb) return &words.at(1);
+  }
   return is_script(words) && words.at(2) != "0" ? &words.at(3) : nullptr;
 }
 
 Reply RedisService::subscribe(Connection& connection, const Words& words) {
+  if (topology_ == Topology::scattered) {
+    if (connection.client.process % 4 == 0) return reply_of::error("NOPERM No permissions to access a channel");
+    if (connection.channels.empty() && dice_() % 2 == 0) connection.node = "two";
+  }
   std::string kind = words[0];
   std::ranges::transform(kind, kind.begin(), [](char c) { return static_cast<char>(c | 0x20); });
   if (words[0].find("UNSUB") == std::string::npos) {
@@ -227,7 +236,7 @@ Reply RedisService::subscribe(Connection& connection, const Words& words) {
 Reply RedisService::run(Connection& connection, const Words& words) {
   const Script* const script = is_script(words) ? known_script(words[1]) : nullptr;
   if (script != nullptr && script->name == "acquire") {
-    const std::string& value = words.at(7);
+    const std::string& value = words.at(3 + std::stoul(words.at(2)));  // behind the keys
     clients_by_name_[value.substr(0, value.find(':'))] = &connection.client;
   }
   model_.refuses = is_master(connection.node) ? RedisModel::Refuses::nothing : RedisModel::Refuses::read_only;
@@ -249,6 +258,7 @@ std::int64_t RedisService::publish(const std::string& node, const std::string& c
 }
 
 Reply RedisService::refusal(const Connection& connection, const Words& words) {
+  if (words[0] == "WAIT" && dice_() % 2 == 0) return reply_of::number(0);
   std::vector<std::string> errors = {"LOADING Redis is loading the dataset in memory"};
   const std::string* const key = key_of(words);
   if (is_script(words)) {
@@ -304,15 +314,17 @@ void RedisService::expire(int /*process*/) {
 
 void RedisService::change() {
   if (topology_ == Topology::sentinel) return fail_over();
-  if (topology_ == Topology::single) return (void)model_.run({"SCRIPT", "FLUSH"});
+  if (topology_ != Topology::cluster) return (void)model_.run({"SCRIPT", "FLUSH"});
   if (used_slots_.empty()) return;
   move_slot(*std::next(used_slots_.begin(), static_cast<std::ptrdiff_t>(dice_() % used_slots_.size())));
 }
 
-// The servers disconnect their clients, and the sentinels say where the new master is.
+// The servers disconnect their clients, and the sentinels say where the new master is. Or the old master is demoted,
+// keeps its connections, and nobody announces that.
 void RedisService::fail_over() {
   const std::string old = std::exchange(master_, master_ == "one" ? "two" : "one");
   ++epoch_;
+  if (dice_() % 3 == 0) return;
   for (const auto& each : connections_) {
     if (!each->node.starts_with("sentinel")) close(*each);
   }
@@ -386,21 +398,32 @@ int RedisService::holder(LockKind kind, const std::string& name) {
 namespace dlock::simulation {
 
 std::vector<Subject> subjects() {
+  using enum LockKind;
   using Topology = redis::RedisService::Topology;
-  const std::vector<LockKind> all = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
-  const auto subject = [&all](const std::string& name, Topology topology, const std::string& parameters) {
+  const auto subject = [](const std::string& name, std::vector<LockKind> kinds, Topology topology,
+                          const std::string& parameters) {
     return Subject{.name = name,
-                   .kinds = all,
+                   .kinds = std::move(kinds),
                    .recovery = std::chrono::seconds(12),
+                   .hand_over = std::chrono::milliseconds(100),  // less than a poll, so that wake-ups count
                    .make = [topology, parameters](Executor& executor, std::uint64_t seed) {
                      return std::make_unique<redis::RedisService>(executor, seed, topology, parameters);
                    }};
   };
-  std::vector<Subject> out = {subject("queue", Topology::single, ""),
-                              subject("poll", Topology::single, "strategy=poll"),
-                              subject("broadcast", Topology::single, "strategy=broadcast"),
-                              subject("cluster", Topology::cluster, ""), subject("sentinel", Topology::sentinel, "")};
-  out[2].kinds = {LockKind::lock, LockKind::election};
+  // The scripts of all kinds run at a single server. Topologies differ in how requests find their way.
+  std::vector<Subject> out = {
+      subject("queue", {lock, read_write, semaphore, election}, Topology::single, ""),
+      subject("poll", {lock, read_write, semaphore, election}, Topology::single, "strategy=poll"),
+      subject("broadcast", {lock, election}, Topology::single, "strategy=broadcast"),
+      subject("scattered", {lock, read_write}, Topology::scattered, ""),
+      subject("cluster", {lock, read_write}, Topology::cluster, ""),
+      subject("cluster_replicas", {lock, semaphore}, Topology::cluster, "replicas_ack=1"),
+      subject("sentinel", {lock, election}, Topology::sentinel, "replicas_ack=all")};
+  out[1].hand_over = std::chrono::milliseconds(250);
+  out[3].hand_over = std::chrono::milliseconds(600);
+  // Where no message finds out that waiters are dead, each has a second to confirm, until it was silent for alive_for.
+  out[3].session = redis::alive_for;
+  out[3].recovery = redis::alive_for + 2 * redis::grant_for;
   return out;
 }
 

@@ -25,7 +25,9 @@ namespace dlock::redis {
 
 class RedisService final : public simulation::Service {
  public:
-  enum class Topology { single, cluster, sentinel };
+  // scattered: a single server, but every other subscriber is connected to one where nobody publishes, as through a
+  // proxy or a name of several servers. Some processes may not subscribe, and sometimes nobody may publish.
+  enum class Topology { single, scattered, cluster, sentinel };
 
   // parameters: of the URL, as "strategy=poll".
   RedisService(Executor& executor, std::uint64_t seed, Topology topology, std::string parameters);
@@ -58,7 +60,7 @@ class RedisService final : public simulation::Service {
   struct Connection {
     Connection(Client& of, std::string at, FakeWire* from) : client(of), node(std::move(at)), wire(from) {}
     Client& client;
-    const std::string node;
+    std::string node;
     FakeWire* wire;                      // nullptr: the client has closed it
     TimePoint ended = TimePoint::max();  // when it did
     std::set<std::string> channels = {};
@@ -86,7 +88,7 @@ class RedisService final : public simulation::Service {
   void fail_over();
   void move_slot(std::uint16_t slot);
   [[nodiscard]] bool is_master(const std::string& node) const;
-  // Of the command's key or channel; nullptr where it has none.
+  // The command's key or channel; nullptr where it has none.
   [[nodiscard]] static const std::string* key_of(const Words& words);
   [[nodiscard]] const Client* client_of(const std::string& value) const;
   [[nodiscard]] Words holders(LockKind kind, const std::string& name);

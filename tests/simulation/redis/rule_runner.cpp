@@ -239,7 +239,7 @@ class Runner {
     return judged(value, run(script, all_keys, arguments));
   }
 
-  // What an acquire answers.
+  // The words of an acquire's answer.
   Words judged(const std::string& value, const Reply& reply) {
     if (reply.is(Type::error)) return words_of(reply);
     if (reply.is(Type::array)) {

@@ -70,7 +70,7 @@ const std::vector<ScriptRule>& script_rules() {
       {"AGrantLastsUntilItIsConfirmedOrItsTimeIsOver", false, R"(
         listen a; acquire c:1; acquire a:1 queue; release c:1; ! PTTL $lock => <=1000
         acquire a:1 queue => token new; ! PTTL $lock => ~30000)"},
-      // Whoever comes helps the first in line.
+      // Each acquire helps the first in line.
       {"NobodyOvertakesAWaiterThatLives", false, R"(
         listen a; acquire c:1; acquire a:1 queue; ! DEL $lock; acquire c:2 => busy
         holder => a:1; hear a => a:1; waiters => 0)"},
@@ -80,7 +80,7 @@ const std::vector<ScriptRule>& script_rules() {
         release c:1; hear a => a:1; hear b => b:1 1000
         acquire a:1 queue lease=300 => token new; hear b => b:1 300
         ! DEL $lock; acquire b:1 queue => token new; hear a => a:2 30000)"},
-      // Where one of them is dead or stopped, all of its client are.
+      // If one waiter is dead or stopped, all waiters of its client are.
       {"TheFirstOfAnotherClientWatches", false, R"(
         listen a; listen b; acquire c:1
         40* acquire a:# queue
@@ -89,7 +89,7 @@ const std::vector<ScriptRule>& script_rules() {
         listen a; acquire c:1
         40* acquire a:# queue
         acquire gone:1 queue; ! CONFIG RESETSTAT; release c:1; hear a => a:0; hear a => a:1 1000; published => <=3)"},
-      // Whoever does not hear is gone or deaf. Of a crowd of them only so many are asked at a time.
+      // A waiter whose channel has no subscriber counts as dead. A call asks only so many of them.
       {"OfThoseBehindEightClientsAreAskedWhetherTheyWatch", false, R"(
         listen c; listen w7; acquire h:1; acquire c:1 queue
         9* acquire w#:1 queue
@@ -131,8 +131,8 @@ const std::vector<ScriptRule>& script_rules() {
       {"AWaiterWhoseTimeIsOverIsPassedOverThoughItHears", false, R"(
         listen slow; listen b; acquire c:1; acquire slow:1 queue; acquire b:1 queue; ! ZADD $alive $past slow:1
         release c:1; holder => b:1)"},
-      // Whoever was let in and never said a word is taken for gone, with all its places; where it has none the mark
-      // goes.
+      // A waiter that was let in and never confirmed counts as dead, with all its client's places. If it has none, its
+      // mark goes.
       {"TheMarkOfOneWithoutPlacesGoes", false, R"(
         listen b; acquire c:1; acquire b:1 queue; ! ZADD $alive -inf ghost:1; release-all c:1
         ! ZSCORE $alive ghost:1 => nil; holder => b:1)"},
@@ -207,7 +207,7 @@ const std::vector<ScriptRule>& script_rules() {
         release-all c:1; holder => stopped:0; ! DEL $lock; acquire-all c:2; holder => b:0
         20* acquire b:# queue => token new; release-all b:#
         waiters => 0)"},
-      // Those who ask by themselves find out in time without being told.
+      // Waiters that ask by themselves notice a grant in time without a message.
       {"WithoutTheRightToPublishAClientThatLetItsTimePassLosesItsPlacesToo", false, R"(
         forbid-publishing; acquire c:1
         20* acquire killed:# blind
@@ -221,7 +221,7 @@ const std::vector<ScriptRule>& script_rules() {
         listen stopped; acquire c:1
         2000* acquire stopped:# queue
         release-all c:1; ! DEL $lock; acquire-all c:2 => 5..8; waiters => 0)"},
-      // Of a holder whose lease ran out; who leaves; whose lock somebody breaks; who comes late, and is behind a:3.
+      // Holders whose lease expired, that leave, whose lock is broken, and that confirm late and queue behind a:3.
       {"AClientThatConfirmedOrGaveUpOrComesLateKeepsItsOtherPlaces", false, R"(
         listen a; acquire c:1; acquire a:1 queue; acquire a:2 queue; acquire a:3 queue; release c:1
         acquire a:1 queue => token new; ! DEL $lock; acquire c:2; holder => a:2; ! FLUSHALL

@@ -1,4 +1,4 @@
-// What the scripts do to the keys of a lock, as steps that run on a real server and on the model of one in memory
+// The effects of the scripts on a lock's keys, as steps that run on a real server and on the model of one in memory
 // (redis_model.hpp), which is thereby what it stands for.
 #pragma once
 
@@ -40,7 +40,7 @@ inline void PrintTo(const ScriptRule& rule, std::ostream* out) {
 }
 [[nodiscard]] const std::vector<ScriptRule>& script_rules();
 
-// Where they run.
+// The server that the steps run on.
 class ScriptServer {
  public:
   using Words = std::vector<std::string>;

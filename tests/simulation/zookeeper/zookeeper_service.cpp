@@ -44,7 +44,7 @@ class ZookeeperService final : public Service {
     reachable ? (void)ensemble_.unreachable.erase(process) : (void)ensemble_.unreachable.insert(process);
   }
   void expire(int process) override;
-  void remove_holder(LockKind kind, const std::string& name) override;
+  void remove_owner(LockKind kind, const std::string& name) override;
   void release_held() override { ensemble_.release_answers(); }
   void bury(int process) override { ensemble_.bury(process); }
   [[nodiscard]] std::size_t owners(LockKind kind, const std::string& name) override {
@@ -130,9 +130,9 @@ int ZookeeperService::holder(LockKind kind, const std::string& name) {
   return nodes.empty() ? 0 : ensemble_.process_of(ensemble_.stat(nodes.front()).owner);
 }
 
-void ZookeeperService::remove_holder(LockKind kind, const std::string& name) {
+void ZookeeperService::remove_owner(LockKind kind, const std::string& name) {
   const auto nodes = nodes_of(kind, name);
-  if (!nodes.empty()) ensemble_.remove(nodes.front());
+  if (!nodes.empty()) ensemble_.remove(nodes[dice_.below(nodes.size())]);
 }
 
 void ZookeeperService::expire(int process) {

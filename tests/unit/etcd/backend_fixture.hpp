@@ -75,6 +75,8 @@ class EtcdFixture : public testing::Test {
     return outcome.value().status;
   }
 
+  void TearDown() override { EXPECT_EQ(etcd.values, 0) << "keys say enough"; }
+
   dlock::test::ManualEngine engine;
   dlock::test::RecordingHost host{engine};
   FakeEtcd etcd{engine};

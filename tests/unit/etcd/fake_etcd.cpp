@@ -317,7 +317,6 @@ void FakeEtcd::end_lease(std::int64_t lease) {
   changed_ = false;
   for (const auto& [key, value] : std::map<std::string, KeyValue>(keys)) {
     if (value.lease != lease) continue;
-    ended.insert(value.created);
     (void)remove_range({key});
   }
 }

@@ -99,7 +99,6 @@ class FakeEtcd {
   [[nodiscard]] std::vector<std::string> keys_below(const std::string& prefix) const;
   std::map<std::int64_t, std::int64_t> leases;  // with their times
   std::map<std::int64_t, int> processes;        // that all leases ever were granted to
-  std::set<std::int64_t> ended;                 // revisions that made keys which went with their leases
   int dialled = 0;
   int keep_alives = 0;
   int grants = 0;  // of leases

@@ -1,5 +1,5 @@
-// Requests to a cluster: where they go, how far they follow when a node says that another one has the slot, and what
-// they end with where none answers.
+// A cluster: the limits of a request that follows redirections and is made again, which the simulation does not reach,
+// and the map, which a client asks for and keeps.
 #include "backends/redis/cluster/cluster.hpp"
 
 #include <gtest/gtest.h>
@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backends/redis/cluster/hash_slot.hpp"
 #include "backends/redis/requests/scripts.hpp"
 #include "cluster_fixture.hpp"
 
@@ -32,44 +34,6 @@ TEST_F(ClusterRequestTest, GoesToTheMasterOfItsSlot) {
 }
 
 // --- Redirections ----------------------------------------------------------------------------------------------------
-
-TEST_F(ClusterRequestTest, FollowsAMoveAtOnceAndTheMapIsReadAgain) {
-  make();
-  learn();
-  const int before = maps();
-  map = all_slots_at("b");
-  node("a").refuse("MOVED 5061 b:7000");
-  const auto asked = ask(bar);
-  EXPECT_EQ(asked->said(), "b");
-  EXPECT_EQ(asked->from, "b");
-  engine.advance(1s);
-  EXPECT_EQ(maps(), before + 1);
-  const std::size_t at_a = node("a").requests().size();
-  EXPECT_EQ(ask(bar)->said(), "b");
-  EXPECT_EQ(node("a").requests().size(), at_a) << "it is known now";
-}
-
-TEST_F(ClusterRequestTest, FollowsAMoveToANodeThatWasNotKnown) {
-  make();
-  learn();
-  map = {{0, 8191, at("c")}, {8192, 16383, at("b")}};
-  node("a").refuse("MOVED 5061 c:7000");
-  EXPECT_EQ(ask(bar)->said(), "c");
-}
-
-TEST_F(ClusterRequestTest, AsksOnlyOnceWhereASlotIsOnItsWay) {
-  make();
-  learn();
-  const int before = maps();
-  node("a").refuse("ASK 5061 c:7000");
-  EXPECT_EQ(ask(bar)->said(), "c");
-  EXPECT_EQ(node("c").requests(), (std::vector<Words>{{"ASKING"}, {"GET", bar}}));
-  node("a").reply = nullptr;
-  EXPECT_EQ(ask(bar)->said(), "a");
-  engine.advance(1s);
-  EXPECT_EQ(maps(), before) << "the slot has not moved yet";
-  EXPECT_EQ(node("c").requests().size(), 2U);
-}
 
 // ASKING counts for the next command only: what is sent again needs another.
 TEST_F(ClusterRequestTest, AScriptThatIsSentAgainWhereASlotIsOnItsWayIsAskedForAgain) {
@@ -95,23 +59,19 @@ TEST_F(ClusterRequestTest, AScriptThatIsSentAgainWhereASlotIsOnItsWayIsAskedForA
 }
 
 TEST_F(ClusterRequestTest, FollowsFiveTimesAtMost) {
-  make();
-  learn();
-  node("a").server.commands.clear();
-  node("a").refuse("MOVED 5061 b:7000");
-  node("b").refuse("MOVED 5061 a:7000");
-  const auto asked = ask(bar);
-  EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
-  EXPECT_EQ(node("a").requests().size() + node("b").requests().size(), 6U);
-}
-
-TEST_F(ClusterRequestTest, FollowsFiveTimesAtMostWhereASlotIsOnItsWay) {
-  make();
-  learn();
-  node("a").server.commands.clear();
-  node("a").refuse("ASK 5061 a:7000");
-  EXPECT_TRUE(ask(bar)->failed(errc::unavailable));
-  EXPECT_LE(node("a").requests().size(), 11U) << "six requests, and ASKING before five";
+  for (const std::string answer : {"MOVED 5061 ", "ASK 5061 "}) {
+    make();
+    learn();
+    node("a").server.commands.clear();
+    node("b").server.commands.clear();
+    node("a").refuse(answer + "b:7000");
+    node("b").refuse(answer + "a:7000");
+    const auto asked = ask(bar);
+    EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
+    const std::size_t times = node("a").requests().size() + node("b").requests().size();
+    EXPECT_EQ(times, answer == "MOVED 5061 " ? 6U : 11U) << "with ASKING before five of them";
+    node("a").reply = nullptr;
+  }
 }
 
 TEST_F(ClusterRequestTest, ARedirectionThatMakesNoSenseIsNotFollowed) {
@@ -164,157 +124,84 @@ TEST_F(ClusterRequestTest, EndlessNewAddressesAreABoundedNumber) {
 
 // --- Asking again ----------------------------------------------------------------------------------------------------
 
-TEST_F(ClusterRequestTest, IsMadeAgainUntilTheClusterCanAnswer) {
+// TRYAGAIN while a slot moves, CLUSTERDOWN while there is no master.
+TEST_F(ClusterRequestTest, IsMadeAgainUntilTheClusterCanAnswerOrItsDeadline) {
   for (const std::string error :
        {"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served"}) {
-    make();
-    learn();
-    node("a").refuse(error);
-    const auto asked = ask(bar);
-    engine.advance(1s);
-    EXPECT_FALSE(asked->result) << error;
-    node("a").reply = nullptr;
-    engine.advance(250ms);
-    EXPECT_EQ(asked->said(), "a") << error;
-  }
-}
-
-TEST_F(ClusterRequestTest, IsMadeAgainUntilItsDeadline) {
-  for (const std::string error :
-       {"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served"}) {
+    SCOPED_TRACE(error);
     make();
     learn();
     node("a").server.commands.clear();
     node("a").refuse(error);
     const auto asked = ask(bar);
     engine.advance(2s - 1ms);
-    EXPECT_FALSE(asked->result) << error;
+    EXPECT_FALSE(asked->result);
     engine.advance(1ms);
     EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
     EXPECT_NE(asked->said().find(error), std::string::npos) << asked->said();
     const std::size_t times = node("a").requests().size();
-    EXPECT_GE(times, 8U) << error;
-    EXPECT_LE(times, 40U) << error;
-    engine.advance(10s);
-    EXPECT_EQ(node("a").requests().size(), times) << error;
+    EXPECT_GE(times, 8U);
+    EXPECT_LE(times, 40U);
+    const auto next = ask(bar);
+    engine.advance(1s);
     node("a").reply = nullptr;
+    engine.advance(250ms);
+    EXPECT_EQ(next->said(), "a");
   }
 }
 
-TEST_F(ClusterRequestTest, AClusterThatIsDownMayHaveAnotherMap) {
-  make();
-  learn();
-  const int before = maps();
-  node("a").refuse("CLUSTERDOWN The cluster is down");
-  map = all_slots_at("b");
-  const auto asked = ask(bar);
-  engine.advance(500ms);
-  EXPECT_EQ(asked->said(), "b");
-  EXPECT_GT(maps(), before);
-}
-
-TEST_F(ClusterRequestTest, ASlotThatNobodyHadWhenTheMapWasFirstReadMayGetAMaster) {
-  make();
-  map = {{8192, 16383, at("b")}};
-  const auto asked = ask(bar);
-  engine.advance(1s);
-  map = all_slots_at("b");
-  engine.advance(500ms);
-  EXPECT_EQ(asked->said(), "b");
-}
-
 TEST_F(ClusterRequestTest, ASlotThatNobodyHasMayGetAMaster) {
-  make();
-  map = {{8192, 16383, at("b")}};
-  EXPECT_EQ(ask(foo)->said(), "b");
-  const auto waits = ask(bar);
-  const auto in_vain = ask(bar);
-  engine.advance(1s);
-  EXPECT_FALSE(waits->result);
-  EXPECT_TRUE(cluster->withdraw(in_vain->id));
-  map = all_slots_at("b");
-  engine.advance(500ms);
-  EXPECT_EQ(waits->said(), "b");
-  EXPECT_FALSE(in_vain->result);
-}
-
-TEST_F(ClusterRequestTest, ASlotThatNobodyHasIsNamedAtTheDeadline) {
-  make();
-  map = {{8192, 16383, at("b")}};
-  const auto asked = ask(bar);
-  engine.advance(2s);
-  EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
-  EXPECT_NE(asked->said().find("5061"), std::string::npos) << asked->said();
+  for (const bool map_is_known : {true, false}) {
+    map = {{8192, 16383, at("b")}};
+    make();
+    if (map_is_known) {
+      EXPECT_EQ(ask(foo)->said(), "b");
+    }
+    const auto in_vain = ask(bar);
+    engine.advance(2s);
+    EXPECT_TRUE(in_vain->failed(errc::unavailable)) << in_vain->said();
+    EXPECT_NE(in_vain->said().find("5061"), std::string::npos) << in_vain->said();
+    const auto waits = ask(bar);
+    engine.advance(1s);
+    EXPECT_FALSE(waits->result);
+    map = all_slots_at("b");
+    engine.advance(500ms);
+    EXPECT_EQ(waits->said(), "b");
+  }
 }
 
 // --- The end of a request --------------------------------------------------------------------------------------------
 
-TEST_F(ClusterRequestTest, WhatWasSentAndIsUnansweredIsAmbiguous) {
+TEST_F(ClusterRequestTest, IsWithdrawnUntilItIsUnderWay) {
+  const std::vector<std::pair<const char*, std::function<void()>>> obstacles = {
+      {"no map", [this] { node("a").silent = node("b").silent = true; }},
+      {"no connection", [this] { node("a").server.dialling = FakeServer::Dialling::silence; }},
+      {"its next attempt", [this] { node("a").refuse("TRYAGAIN Multiple keys request during rehashing of slot"); }},
+  };
+  for (const auto& [name, arrange] : obstacles) {
+    SCOPED_TRACE(name);
+    cluster.reset();
+    nodes.clear();
+    make("redis-cluster://b:7000,a:7000");
+    arrange();
+    const auto asked = ask(bar);
+    engine.advance(100ms);
+    const std::size_t times = node("a").requests().size();
+    EXPECT_TRUE(cluster->withdraw(asked->id));
+    EXPECT_FALSE(cluster->withdraw(asked->id)) << "it is not known any more";
+    engine.advance(5s);
+    EXPECT_FALSE(asked->result);
+    EXPECT_EQ(node("a").requests().size(), times);
+  }
+  cluster.reset();
+  nodes.clear();
   make();
   learn();
   node("a").reply = [](const Words&) { return std::string(); };
-  const auto asked = ask(bar);
-  engine.advance(2s);
-  EXPECT_TRUE(asked->failed(errc::ambiguous)) << asked->said();
-}
-
-TEST_F(ClusterRequestTest, AConnectionThatBreaksMakesItLookAtTheMap) {
-  make();
-  learn();
-  const int before = maps();
-  node("a").reply = [](const Words&) { return std::string(); };
-  const auto asked = ask(bar);
-  map = all_slots_at("b");
-  node("a").server.dialling = FakeServer::Dialling::refuse;
-  node("a").server.cut();
-  engine.advance(500ms);
-  EXPECT_TRUE(asked->failed(errc::ambiguous)) << asked->said();
-  EXPECT_GT(maps(), before);
-  EXPECT_EQ(ask(bar)->said(), "b");
-}
-
-TEST_F(ClusterRequestTest, IsWithdrawnWhileItWaitsForTheMap) {
-  make();
-  for (const char* name : {"a", "b"}) node(name).silent = true;
-  const auto asked = ask(bar);
-  EXPECT_TRUE(cluster->withdraw(asked->id));
-  EXPECT_FALSE(cluster->withdraw(asked->id)) << "it is not known any more";
-  for (const char* name : {"a", "b"}) node(name).silent = false;
+  const auto under_way = ask(bar);
+  EXPECT_FALSE(cluster->withdraw(under_way->id)) << "it may have an effect";
   engine.advance(5s);
-  EXPECT_FALSE(asked->result);
-  EXPECT_TRUE(node("a").requests().empty());
-}
-
-TEST_F(ClusterRequestTest, IsWithdrawnWhileItWaitsForItsNextAttempt) {
-  make();
-  learn();
-  node("a").refuse("TRYAGAIN Multiple keys request during rehashing of slot");
-  const auto asked = ask(bar);
-  const std::size_t times = node("a").requests().size();
-  EXPECT_TRUE(cluster->withdraw(asked->id));
-  engine.advance(5s);
-  EXPECT_FALSE(asked->result);
-  EXPECT_EQ(node("a").requests().size(), times);
-}
-
-TEST_F(ClusterRequestTest, IsWithdrawnWhileItWaitsForAConnection) {
-  make();
-  node("b").server.dialling = FakeServer::Dialling::silence;
-  const auto asked = ask(foo);
-  EXPECT_EQ(node("b").server.dialled, 1);
-  EXPECT_TRUE(cluster->withdraw(asked->id));
-  engine.advance(5s);
-  EXPECT_FALSE(asked->result);
-}
-
-TEST_F(ClusterRequestTest, OnceItIsUnderWayItMayHaveAnEffect) {
-  make();
-  learn();
-  node("a").reply = [](const Words&) { return std::string(); };
-  const auto asked = ask(bar);
-  EXPECT_FALSE(cluster->withdraw(asked->id));
-  engine.advance(5s);
-  EXPECT_FALSE(asked->result) << "nobody wants to know";
+  EXPECT_FALSE(under_way->result) << "nobody wants to know";
 }
 
 TEST_F(ClusterRequestTest, IsNotAnsweredAnyMoreOnceAllHasStopped) {
@@ -330,6 +217,287 @@ TEST_F(ClusterRequestTest, IsNotAnsweredAnyMoreOnceAllHasStopped) {
   engine.advance(10s);
   EXPECT_FALSE(under_way->result || paused->result);
   EXPECT_EQ(maps(), before);
+}
+
+// --- The map ---------------------------------------------------------------------------------------------------------
+
+using ClusterMapTest = ClusterTest;
+using Dialling = FakeServer::Dialling;
+
+// --- Asking for it ---------------------------------------------------------------------------------------------------
+
+TEST_F(ClusterMapTest, IsAskedForOnceForAllThatWaitForIt) {
+  make("redis-cluster://c:7000,a:7000");
+  node("c").silent = true;
+  const auto first = ask(bar);
+  const auto second = ask(bar);
+  const auto third = ask(foo);
+  EXPECT_EQ(maps(), 1);
+  engine.advance(500ms);
+  EXPECT_EQ(first->said(), "a");
+  EXPECT_EQ(second->said(), "a");
+  EXPECT_EQ(third->said(), "b");
+  EXPECT_EQ(ask(bar)->said(), "a");
+  engine.advance(10s);
+  EXPECT_EQ(maps(), 2) << "nobody doubts it";
+}
+
+TEST_F(ClusterMapTest, IsAskedOfTheSecondWhereTheFirstIsDead) {
+  make();
+  map = all_slots_at("b");
+  node("a").server.dialling = Dialling::refuse;
+  EXPECT_EQ(ask(bar)->said(), "b");
+  make();
+  node("a").server.dialling = Dialling::silence;
+  const auto asked = ask(bar);
+  engine.advance(499ms);
+  EXPECT_FALSE(asked->result);
+  engine.advance(1ms);
+  EXPECT_EQ(asked->said(), "b");
+}
+
+TEST_F(ClusterMapTest, OneThatMakesNoSenseIsAskedOfTheNext) {
+  make();
+  for (const Map& nonsense : {Map{{0, 16384, at("a")}}, Map{{2, 1, at("a")}}, Map{}}) {
+    node("a").map = nonsense;
+    EXPECT_EQ(ask(bar)->said(), "a");
+    make();
+  }
+}
+
+TEST_F(ClusterMapTest, WhereAllAreDeadOrSilentRequestsFailAsUnavailable) {
+  for (const Dialling how : {Dialling::refuse, Dialling::silence, Dialling::accept}) {
+    make();
+    for (const char* name : {"a", "b"}) {
+      node(name).server.dialling = how;
+      node(name).silent = true;  // the question for the map was sent; the request was not
+    }
+    const auto asked = ask(bar);
+    engine.advance(2s);
+    EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
+  }
+}
+
+// That one is no node says more than that another is silent.
+TEST_F(ClusterMapTest, AServerThatIsNoNodeIsUnsupported) {
+  for (const Dialling other : {Dialling::accept, Dialling::refuse, Dialling::silence}) {
+    for (const bool first : {true, false}) {
+      make(first ? "redis-cluster://c:7000,d:7000" : "redis-cluster://d:7000,c:7000");
+      node("c").refusal = "ERR This instance has cluster support disabled";
+      node("d").silent = true;
+      node("d").server.dialling = other;
+      const auto asked = ask(bar);
+      engine.advance(1s);
+      EXPECT_TRUE(asked->failed(errc::unsupported)) << asked->said();
+      EXPECT_NE(asked->said().find("redis://"), std::string::npos) << asked->said();
+    }
+  }
+}
+
+TEST_F(ClusterMapTest, ARequestThatIsUnderWayIsNotTakenForOneThatWaitsForIt) {
+  make("redis-cluster://a:7000");
+  node("a").server.dialling = Dialling::silence;
+  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "MOVED 5061 c:7000");
+  node("c").reply = [](const Words&) { return std::string(); };
+  const auto asked = ask(bar);  // so that c does not tell the map either
+  EXPECT_EQ(node("c").requests().size(), 1U);
+  cluster->refresh();
+  engine.advance(1900ms);
+  EXPECT_FALSE(asked->result) << asked->said();
+  ASSERT_EQ(node("c").server.connections.size(), 1U);
+  node("c").server.connections.front()->reply("+c\r\n");
+  engine.run();
+  EXPECT_EQ(asked->said(), "c");
+}
+
+TEST_F(ClusterMapTest, IsNotAskedForTooOften) {
+  make();
+  learn();
+  const int before = maps();
+  for (int i = 0; i < 1000; ++i) {
+    cluster->refresh();
+    engine.advance(10ms);
+  }
+  EXPECT_GE(maps() - before, 40);
+  EXPECT_LE(maps() - before, 100) << "in ten seconds";
+}
+
+TEST_F(ClusterMapTest, IsAskedForAgainWhereADoubtCameWhileItWasAskedFor) {
+  make();
+  learn();
+  engine.advance(1s);
+  for (const char* name : {"a", "b"}) node(name).silent = true;
+  const int before = maps();
+  cluster->refresh();
+  engine.run();
+  EXPECT_EQ(maps(), before + 1);
+  cluster->refresh();
+  cluster->refresh();
+  for (const char* name : {"a", "b"}) node(name).silent = false;
+  engine.advance(1s);
+  EXPECT_EQ(maps(), before + 3) << "the one without an answer, that of the other node, and once more";
+}
+
+TEST_F(ClusterMapTest, IsKeptFreshEverySecondWhileItIsWanted) {
+  make();
+  learn();
+  engine.advance(1s);
+  const int before = maps();
+  cluster->keep_fresh(true);
+  cluster->keep_fresh(true);
+  engine.advance(999ms);
+  EXPECT_EQ(maps(), before);
+  for (int i = 1; i <= 5; ++i) {
+    engine.advance(1s);
+    EXPECT_EQ(maps(), before + i);
+  }
+  cluster->keep_fresh(false);
+  engine.advance(10s);
+  EXPECT_EQ(maps(), before + 5);
+}
+
+// a does not know yet that the slot is b's.
+TEST_F(ClusterMapTest, RequestsFindTheirWayWithOneThatIsOld) {
+  make();
+  node("b").map = all_slots_at("b");
+  node("a").refuse("MOVED 5061 b:7000");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(ask(bar)->said(), "b") << i;
+    engine.advance(100ms);
+  }
+}
+
+// --- Whoever has to know ---------------------------------------------------------------------------------------------
+
+TEST_F(ClusterMapTest, TellsWhoTheMastersAre) {
+  make();
+  std::vector<std::string> names;
+  std::optional<Failure> failure;
+  const auto read = [&] {
+    names.clear();
+    cluster->masters(saturating_add(engine.now(), 5s), [&](const Result<std::vector<common::Host>>& masters) {
+      if (!masters.ok()) failure = masters.failure();
+      for (const auto& each : masters.ok() ? masters.value() : std::vector<common::Host>{}) names.push_back(each.name);
+    });
+    EXPECT_TRUE(names.empty()) << "inside the call";
+    engine.advance(2s);
+  };
+  read();
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_NE(cluster->master_at(at("a")), nullptr);
+  map = all_slots_at("c");
+  read();
+  EXPECT_EQ(names, std::vector<std::string>{"c"});
+  EXPECT_EQ(cluster->master_at(at("a")), nullptr);
+  ASSERT_EQ(cluster->ranges().size(), 1U);
+  EXPECT_EQ(cluster->ranges().front().master.name, "c");
+  for (const char* name : {"a", "b", "c"}) {
+    node(name).server.dialling = Dialling::refuse;
+    node(name).server.cut();
+  }
+  read();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, errc::unavailable);
+}
+
+TEST_F(ClusterMapTest, WhoIsToldOfItMayWithdrawWhatWaitsForIt) {
+  make();
+  node("a").server.dialling = Dialling::silence;
+  const auto asked = ask(foo);
+  bool withdrawn = false;
+  cluster->masters(saturating_add(engine.now(), 5s),
+                   [&](const Result<std::vector<common::Host>>&) { withdrawn = cluster->withdraw(asked->id); });
+  engine.advance(1s);
+  EXPECT_TRUE(withdrawn);
+  EXPECT_FALSE(asked->result);
+  EXPECT_TRUE(node("b").requests().empty());
+}
+
+// Subscribers in that slot have to move, too, also where a request found the change first.
+TEST_F(ClusterMapTest, AChangeIsTold) {
+  make();
+  learn();
+  engine.advance(1s);
+  const int before = moves;
+  cluster->refresh();
+  engine.advance(1s);
+  EXPECT_EQ(moves, before) << "nothing has changed";
+  map = {{0, 100, at("b")}, {101, 8191, at("a")}, {8192, 16383, at("b")}};
+  cluster->refresh();
+  engine.advance(1s);
+  EXPECT_EQ(moves, before + 1);
+  map = {{0, 100, at("b")}, {101, 5060, at("a")}, {5061, 16383, at("b")}};
+  node("a").refuse("MOVED 5061 b:7000");
+  EXPECT_EQ(ask(bar)->said(), "b");
+  engine.advance(1s);
+  EXPECT_EQ(moves, before + 2);
+}
+
+// Replicas and strangers are not believed about a slot.
+TEST_F(ClusterMapTest, OnlyTheMasterOfASlotGivesItAway) {
+  make();
+  learn();
+  (void)cluster->redirected(cluster->of(foo), slot_of(bar), "MOVED 5061 c:7000");
+  EXPECT_EQ(cluster->of(bar).options().host.name, "a");
+  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "ASK 5061 c:7000");
+  EXPECT_EQ(cluster->of(bar).options().host.name, "a");
+  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "MOVED 5061 c:7000");
+  EXPECT_EQ(cluster->of(bar).options().host.name, "c");
+  EXPECT_EQ(cluster->of(foo).options().host.name, "b");
+}
+
+// --- Nodes that have no slots any more -------------------------------------------------------------------------------
+
+TEST_F(ClusterMapTest, AMasterThatLosesAllItsSlotsIsLeft) {
+  make();
+  learn();
+  node("a").reply = [](const Words&) { return std::string(); };
+  const auto asked = ask(bar);
+  map = all_slots_at("b");
+  cluster->refresh();
+  engine.advance(1s);  // a may be the first to be asked, and says nothing
+  EXPECT_TRUE(asked->failed(errc::ambiguous)) << asked->said();
+  EXPECT_NE(asked->said().find("a:7000"), std::string::npos) << asked->said();
+  EXPECT_EQ(gone, std::vector<std::string>{"a"});
+  EXPECT_TRUE(node("a").server.connections.empty());
+  EXPECT_EQ(ask(bar)->said(), "b");
+  const int dialled = node("a").server.dialled;
+  engine.advance(1min);
+  EXPECT_EQ(node("a").server.dialled, dialled);
+}
+
+TEST_F(ClusterMapTest, ANodeThatSlotsAreOnTheirWayToIsKeptWhileItIsAsked) {
+  make();
+  learn();
+  engine.advance(1s);
+  node("a").refuse("ASK 5061 c:7000");
+  node("c").reply = [](const Words&) { return std::string(); };
+  const auto asked = ask(bar);
+  cluster->refresh();
+  engine.advance(500ms);
+  EXPECT_FALSE(asked->result) << asked->said();
+  ASSERT_EQ(node("c").server.connections.size(), 1U);
+  node("c").server.connections.front()->reply("+c\r\n");
+  engine.run();
+  EXPECT_EQ(asked->said(), "c");
+  cluster->refresh();
+  engine.advance(500ms);
+  EXPECT_TRUE(node("c").server.connections.empty());
+  EXPECT_EQ(gone, std::vector<std::string>{"c"});
+}
+
+TEST_F(ClusterMapTest, AnAnswerMayEndAll) {
+  make();
+  learn();
+  node("a").reply = [](const Words&) { return std::string(); };
+  (void)cluster->run(Line::common, bar, {nullptr, {"GET", bar}}, saturating_add(engine.now(), 2s),
+                     [this](Server*, const Result<Reply>&, TimePoint) { cluster.reset(); });
+  const auto other = ask(bar);
+  map = all_slots_at("b");
+  cluster->refresh();
+  engine.advance(5s);
+  EXPECT_FALSE(cluster);
+  EXPECT_TRUE(gone.empty());
 }
 
 }  // namespace

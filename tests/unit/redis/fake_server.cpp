@@ -2,18 +2,12 @@
 
 #include <algorithm>
 
+#include "tests/simulation/redis/redis_model.hpp"
+
 namespace dlock::redis {
 
 const Script* script_in(const Words& command) {
-  if (command.size() < 2) return nullptr;
-  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::election}) {
-    for (const Script* script : {&acquire_script(kind), &renew_script(kind), &release_script(kind),
-                                 &inspect_script(kind), &forget_script(kind)}) {
-      if (command[0] == "EVALSHA" && command[1] == script->sha1) return script;
-      if (command[0] == "EVAL" && command[1] == script->text) return script;
-    }
-  }
-  return nullptr;
+  return command.size() > 1 && command[0].starts_with("EVAL") ? known_script(command[1]) : nullptr;
 }
 
 WireFactory FakeServer::wires() {

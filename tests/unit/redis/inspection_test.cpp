@@ -1,4 +1,4 @@
-// Listing the locks among many other keys.
+// Listing, forgetting and breaking locks among many other keys.
 #include "backends/redis/administration/inspection.hpp"
 
 #include <gtest/gtest.h>
@@ -6,139 +6,124 @@
 #include <optional>
 
 #include "backend_fixture.hpp"
+#include "backends/redis/requests/keys.hpp"
 
 namespace dlock::redis {
 
 namespace {
 
-class RedisListTest : public BackendTest {
- protected:
-  void list() {
-    backend->list(LockKind::lock, [this](Result<std::vector<LockInfo>> result) { listed = std::move(result); });
-    engine.run();
-  }
-  static std::string scanned(const std::string& cursor, const std::vector<std::string>& keys) {
-    std::string bytes =
-        "*2\r\n$" + std::to_string(cursor.size()) + "\r\n" + cursor + "\r\n*" + std::to_string(keys.size()) + "\r\n";
-    for (const std::string& key : keys) bytes += "$" + std::to_string(key.size()) + "\r\n" + key + "\r\n";
-    return bytes;
-  }
-  std::size_t scans() const {
-    return static_cast<std::size_t>(std::count_if(server.commands.begin(), server.commands.end(),
-                                                  [](const Words& command) { return command.front() == "SCAN"; }));
-  }
-  std::vector<std::string> names() const {
-    std::vector<std::string> out;
-    for (const LockInfo& info : listed->value()) out.push_back(info.name);
-    return out;
-  }
+using Names = std::vector<std::string>;
 
-  std::optional<Result<std::vector<LockInfo>>> listed;
+class RedisListTest : public ModelBackendTest {
+ protected:
+  // What comes of a question, if it is answered within so long.
+  template <class T, class Ask>
+  Result<T> answer_to(Ask&& ask, std::chrono::nanoseconds within = 0s) {
+    std::optional<Result<T>> answer;
+    ask([&answer](Result<T> result) { answer = std::move(result); });
+    engine.advance(within);
+    return answer ? *std::move(answer) : Result<T>(Failure{errc::cancelled, "no answer"});
+  }
+  Result<Names> list(LockKind kind = LockKind::lock, std::chrono::nanoseconds within = 0s) {
+    const auto infos = answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(kind, done); }, within);
+    if (!infos.ok()) return infos.failure();
+    Names names;
+    for (const LockInfo& info : infos.value()) names.push_back(info.name);
+    return names;
+  }
+  Result<Names> forget_idle(std::chrono::nanoseconds within = 0s) {
+    return answer_to<Names>([&](auto done) { backend->forget({.name = {}, .idle = 1h}, done); }, within);
+  }
+  Result<bool> break_lock(LockKind kind) {
+    return answer_to<bool>([&](auto done) { backend->break_lock(kind, "lock", done); });
+  }
+  void put(const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) (void)model.run({"SET", key, "1 c:1 host:1:x"});
+  }
+  // SCAN goes on for ever, a key at a time.
+  void scan_slowly(std::chrono::nanoseconds pause, const std::string& key) {
+    const std::string page = "*2\r\n" + bulk("7") + "*1\r\n" + bulk(key);
+    server.answer = [this, pause, page, answer = server.answer](FakeWire& wire, const Words& command) {
+      if (command.front() != "SCAN") return answer(wire, command);
+      (void)engine.schedule(engine.now() + pause, [&wire, page] { wire.reply(page); });
+      return std::string();
+    };
+  }
 };
 
-constexpr const char* free_lock = "*4\r\n$-1\r\n:-2\r\n$-1\r\n:0\r\n";
-
 TEST_F(RedisListTest, FindsLocksInOnePassOverTheKeys) {
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (script_in(command) == &inspect_script()) return free_lock;
-    if (command.front() != "SCAN") return "";
-    EXPECT_EQ(command.at(3), "*dlock:*");
-    return command.at(1) == "0" ? scanned("7", {"{dlock:b}:dlf", "dlock:a", "a dlock:x"})
-                                : scanned("0", {"{dlock:b}:dlq",
-                                                "dlock:{t}\x1f"
-                                                "dlf",
-                                                "{other:dlock:}:dlf"});
-  };
-  list();
-  ASSERT_TRUE(listed && listed->ok());
-  EXPECT_EQ(names(), (std::vector<std::string>{"a", "b", "{t}"}));
-  EXPECT_EQ(scans(), 2U);
+  put({"{dlock:b}:dlf", "dlock:a", "a dlock:x", "{dlock:c}:dlq", "{other:dlock:}:dlf", "dlock.rw:c", "data",
+       "dlock:{t}\x1f"
+       "dlf"});
+  const auto held = contend({.name = "d", .kind = LockKind::read_write});
+  EXPECT_EQ(list().value(), (Names{"a", "b", "{t}"}));
+  EXPECT_EQ(list(LockKind::read_write).value(), (Names{"d"})) << "c is of another type";
+  EXPECT_EQ(server.calls("inspect").size(), 5U);
 }
 
 TEST_F(RedisListTest, WithoutAPrefixFindsOnlyWhatHasARecord) {
   backend = make("redis://localhost?prefix=");
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (script_in(command) == &inspect_script()) return free_lock;
-    if (command.front() != "SCAN") return "";
-    EXPECT_EQ(command.at(3), "*dlf");
-    return scanned("0", {"{b}:dlf", "data-dlf",
-                         "{t}\x1f"
-                         "dlf"});
-  };
-  list();
-  ASSERT_TRUE(listed && listed->ok());
-  EXPECT_EQ(names(), (std::vector<std::string>{"b", "{t}"}));
+  put({"{b}:dlf", "data-dlf",
+       "{t}\x1f"
+       "dlf"});
+  EXPECT_EQ(list().value(), (Names{"b", "{t}"}));
 }
 
 // A question that is left unanswered at the deadline would cost the connection, on which locks are renewed.
 TEST_F(RedisListTest, AmongTooManyKeysItSaysSoAndKeepsTheConnection) {
-  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
-    if (command.front() == "PING") return "+PONG\r\n";
-    if (command.front() != "SCAN") return "";
-    (void)engine.schedule(engine.now() + 10ms, [&wire] { wire.reply(scanned("7", {})); });
-    return "";
-  };
-  list();
-  engine.advance(2s);
-  ASSERT_TRUE(listed && !listed->ok());
-  EXPECT_EQ(listed->failure().code, errc::unavailable);
-  EXPECT_NE(listed->failure().detail.find("too many keys"), std::string::npos) << listed->failure().detail;
-  const auto before = scans();
+  scan_slowly(10ms, "data");
+  const auto listed = list(LockKind::lock, 2s);
+  ASSERT_FALSE(listed.ok());
+  EXPECT_EQ(listed.failure().code, errc::unavailable);
+  EXPECT_NE(listed.failure().detail.find("too many keys"), std::string::npos) << listed.failure().detail;
+  const auto before = server.commands.size();
   engine.advance(10s);
-  EXPECT_EQ(scans(), before);
+  EXPECT_EQ(server.commands.size(), before);
   EXPECT_EQ(server.dialled, 1);
 }
 
 // --- Forgetting ------------------------------------------------------------------------------------------------------
 
-class RedisForgettingTest : public RedisListTest {
- protected:
-  void forget_idle() {
-    backend->forget({.name = {}, .idle = 1h}, [this](Result<Names> result) { forgotten = std::move(result); });
-    engine.run();
-  }
-  static std::string asked_for(const Words& command) { return command.at(3); }  // EVAL, script, 3, lock, ...
-
-  using Names = std::vector<std::string>;
-  std::optional<Result<Names>> forgotten;
-};
-
-TEST_F(RedisForgettingTest, HasEveryNameForgottenThatHasARecordPageByPage) {
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (script_in(command) == &forget_script()) {
-      EXPECT_EQ(command.back(), "3600000000");
-      return asked_for(command) == "dlock:young" ? ":0\r\n" : ":1\r\n";
-    }
-    if (command.front() != "SCAN") return "";
-    EXPECT_EQ(command.at(3), "*dlock:*dlf");
-    return command.at(1) == "0" ? scanned("7", {"{dlock:b}:dlf", "{dlock:young}:dlf", "dlock:dlf"})
-                                : scanned("0", {"{dlock:a}:dlf", "{other:dlock:}:dlf"});
-  };
-  forget_idle();
-  ASSERT_TRUE(forgotten && forgotten->ok());
-  EXPECT_EQ(forgotten->value(), (Names{"b", "a"}));
+TEST_F(RedisListTest, ForgetsEveryNameThatHasARecordPageByPage) {
+  put({"{dlock:b}:dlf", "dlock:dlf", "{dlock:a}:dlf", "{other:dlock:}:dlf", "data"});
+  const std::string now = std::to_string(model.now_ms() * 1000);
+  (void)model.run({"SET", "{dlock:young}:dlf", now + " c:1 host:1:x"});
+  EXPECT_EQ(forget_idle().value(), (Names{"a", "b"}));
+  EXPECT_EQ(model.run({"EXISTS", "{dlock:young}:dlf", "dlock:dlf", "{other:dlock:}:dlf", "data"}).integer, 4);
 }
 
-TEST_F(RedisForgettingTest, WithoutTimeForAllItTellsThoseThatItHasForgotten) {
-  bool any = true;
-  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
-    if (script_in(command) == &forget_script()) return any ? ":1\r\n" : ":0\r\n";
-    if (command.front() == "PING") return "+PONG\r\n";
-    if (command.front() != "SCAN") return "";
-    (void)engine.schedule(engine.now() + 100ms, [&wire] { wire.reply(scanned("7", {"{dlock:a}:dlf"})); });
-    return "";
-  };
-  forget_idle();
-  engine.advance(2s);
-  ASSERT_TRUE(forgotten && forgotten->ok());
-  EXPECT_FALSE(forgotten->value().empty());
-  any = false;
-  forgotten.reset();
-  forget_idle();
-  engine.advance(2s);
-  ASSERT_TRUE(forgotten && !forgotten->ok());
-  EXPECT_EQ(forgotten->failure().code, errc::unavailable) << "not the same as none";
+TEST_F(RedisListTest, WithoutTimeForAllItTellsThoseThatItHasForgotten) {
+  put({"{dlock:a}:dlf"});
+  scan_slowly(100ms, "{dlock:a}:dlf");
+  EXPECT_EQ(forget_idle(2s).value(), (Names{"a"}));
+  const auto none = forget_idle(2s);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.failure().code, errc::unavailable) << "not the same as none";
   EXPECT_EQ(server.dialled, 1);
+}
+
+// --- One lock --------------------------------------------------------------------------------------------------------
+
+TEST_F(RedisListTest, BreaksTheHoldOfEachHolder) {
+  constexpr auto kind = LockKind::semaphore;
+  EXPECT_FALSE(break_lock(kind).value());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(contend({.kind = kind, .permits = 2})->grant);
+  EXPECT_TRUE(break_lock(kind).value());
+  EXPECT_FALSE(break_lock(kind).value());
+  EXPECT_TRUE(contend({.kind = kind, .permits = 2})->grant);
+  (void)model.run({"ZADD", "dlock.sem:lock", "1", "somebody's data"});
+  const auto refused = break_lock(kind);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.failure().code, errc::protocol);
+  EXPECT_EQ(model.run({"ZCARD", "dlock.sem:lock"}).integer, 2);
+}
+
+TEST_F(RedisListTest, ShowsTheValueOfALeader) {
+  const auto attempt = contend({.wait = true, .kind = LockKind::election, .value = "10.0.0.7:80"});
+  const auto info =
+      answer_to<LockInfo>([&](auto done) { backend->inspect(LockKind::election, attempt->request.name, done); });
+  EXPECT_EQ(info.value().value, "10.0.0.7:80");
+  EXPECT_EQ(info.value().holder, "host:1:test");
 }
 
 }  // namespace

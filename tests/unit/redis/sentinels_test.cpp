@@ -3,25 +3,25 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "backend_fixture.hpp"
 #include "backends/redis/connection/handshake.hpp"
-#include "backends/redis/sentinel/sentinel_findings.hpp"
-#include "backends/redis/sentinel/sentinel_wire.hpp"
 #include "backends/redis/sentinel/service_state.hpp"
 #include "fake_server.hpp"
-#include "tests/unit/support/reports.hpp"
+#include "tests/support/manual_engine.hpp"
 
 namespace dlock::redis {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 using common::Host;
 
@@ -44,16 +44,24 @@ struct FakeSentinel {
   int replicas = 2;
   std::vector<std::string> others;  // sentinels
   std::string id;
-  std::string refusal;
+  std::string refusal;        // of all questions
+  std::string tells_no_more;  // the error instead of anything but the master's address
+  std::string to_listeners;   // instead of a subscription
+  bool hangs_up = false;      // on listeners
 
   FakeSentinel() {
-    server.answer = [this](FakeWire&, const Words& command) -> std::string {
-      if (command.front() == "SUBSCRIBE") return about_channel("subscribe", command[1]);
+    server.answer = [this](FakeWire& from, const Words& command) -> std::string {
+      if (command.front() == "SUBSCRIBE") {
+        from.reply(to_listeners.empty() ? about_channel("subscribe", command[1]) : to_listeners);
+        if (hangs_up) from.close({errc::unavailable, "gone"});
+        return "";
+      }
       if (command.front() == "PING") return "+PONG\r\n";
       if (command.front() != "SENTINEL") return "";
       if (!refusal.empty()) return "-" + refusal + "\r\n";
       if (command[1] == "MYID") return id.empty() ? "-ERR unknown subcommand\r\n" : bulk(id);
       if (command[1] == "GET-MASTER-ADDR-BY-NAME") return master ? list_of({*master, "6379"}) : "*-1\r\n";
+      if (!tells_no_more.empty()) return "-" + tells_no_more + "\r\n";
       if (!master) return "-ERR No such master with that name\r\n";
       if (command[1] == "MASTER") {
         return list_of({"name", "ours", "config-epoch", std::to_string(epoch), "num-slaves", std::to_string(replicas),
@@ -79,7 +87,7 @@ struct FakeSentinel {
 
 class SentinelsTest : public testing::Test, public Sentinels::Follower {
  protected:
-  void master_moved(const Host& to) override { moves.push_back(to.name); }
+  void master_moved(const Host& to) override { moves += (moves.empty() ? "" : ",") + to.name; }
 
   [[nodiscard]] static Options options(const std::string& parameters = {}) {
     return sentinel_options("redis-sentinel://a,b,c?service_name=ours" + parameters);
@@ -90,22 +98,19 @@ class SentinelsTest : public testing::Test, public Sentinels::Follower {
       return std::make_unique<FakeWire>(server, executor, events);
     };
   }
-  void make(const std::string& parameters = {}) {
-    sentinels = std::make_unique<Sentinels>(engine, options(parameters), network());
+  void make(const Options& options) {
+    sentinels = std::make_unique<Sentinels>(engine, options, network());
     sentinels->follow(*this);
   }
-  // What is known once nothing more happens for a while.
-  std::optional<Result<Host>> locate(std::chrono::nanoseconds within = 0s) {
-    const auto answer = std::make_shared<std::optional<Result<Host>>>();
-    sentinels->locate([answer](const Result<Host>& result) { *answer = result; });
-    EXPECT_FALSE(*answer) << "inside the call";
+  // The master's name, or the code and the text of the failure; nothing, if none is known within that time.
+  std::string located(std::chrono::nanoseconds within = 0s) {
+    const auto answer = std::make_shared<std::string>();
+    sentinels->locate([answer](const Result<Host>& found) {
+      *answer = found.ok() ? found.value().name : found.failure().code.message() + ": " + found.failure().detail;
+    });
+    EXPECT_EQ(*answer, "") << "inside the call";
     engine.advance(within);
     return *answer;
-  }
-  [[nodiscard]] std::string located(std::chrono::nanoseconds within = 0s) {
-    const auto answer = locate(within);
-    if (!answer) return "no answer";
-    return answer->ok() ? answer->value().name : answer->failure().detail;
   }
   void set_all(const std::string& master, int epoch) {
     for (const char* name : {"a", "b", "c"}) {
@@ -113,115 +118,235 @@ class SentinelsTest : public testing::Test, public Sentinels::Follower {
       all[name].epoch = epoch;
     }
   }
-
-  // It is asked again once switches are heard of: one may have been missed.
-  static constexpr std::size_t asked_and_subscribed = 2;
+  [[nodiscard]] std::size_t questions() { return all["a"].questions() + all["b"].questions() + all["c"].questions(); }
 
   const OwnerId owner{1, 2};
   test::ManualEngine engine;
   std::map<std::string, FakeServer> servers;
   std::map<std::string, FakeSentinel> all;
-  std::vector<std::string> moves;
+  std::string moves;
   std::unique_ptr<Sentinels> sentinels;
 };
 
-// --- Whom it asks ----------------------------------------------------------------------------------------------------
+// Steps, separated by ';' or on lines of their own, of a client of the sentinels a, b and c. NAMES: "a", "a,b", "all".
+//
+//   NAMES=MASTER[/EPOCH]     they name this master of this epoch (0); "-": they do not know the service
+//   refuse or ignore NAMES: connections
+//   cut NAMES, deny NAMES (all questions), address-only NAMES (no other question), busy NAMES (the same, with an error
+//   that is temporary), mute NAMES (no subscriptions), hang-up NAMES (on subscribers)
+//   replicas NAMES N
+//   locate [TIME] => MASTER, or a part of the failure's text; "-": nothing is known by then
+//   wait TIME; use TIME: has a lock for so long; done: has none any more
+//   tell NAMES ...: a message to subscribers about a switch
+//   moves => the masters that the client was told of
+//   count: the numbers below begin anew, for all
+//   asked NAMES => N, dialled NAMES => N or M..N or N.., listeners NAMES => N, wanted => N replicas
+struct Belief {
+  const char* name;
+  std::string parameters;
+  std::string steps;
 
-TEST_F(SentinelsTest, OneAnswerIsEnough) {
-  make();
-  EXPECT_EQ(located(), "one");
-  EXPECT_EQ(all["b"].questions() + all["c"].questions(), 0U);
+  friend void PrintTo(const Belief& belief, std::ostream* out) { *out << belief.name; }
+};
+
+class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface<Belief> {
+ protected:
+  static std::chrono::nanoseconds time_in(const std::string& text) {
+    const auto number = std::stoll(text);
+    if (text.ends_with("ms")) return std::chrono::milliseconds(number);
+    return text.ends_with("min") ? std::chrono::nanoseconds(std::chrono::minutes(number))
+                                 : std::chrono::seconds(number);
+  }
+  static bool matches(const std::string& expected, std::int64_t number) {
+    const std::size_t dots = expected.find("..");
+    const std::string most = dots == std::string::npos ? expected : expected.substr(dots + 2);
+    return number >= std::stoll(expected) && (most.empty() || number <= std::stoll(most));
+  }
+  void for_each(const std::string& names, const std::function<void(FakeSentinel&)>& f) {
+    std::istringstream each(names == "all" ? "a,b,c" : names);
+    for (std::string name; std::getline(each, name, ',');) f(all[name]);
+  }
+  std::int64_t sum(const std::string& names, const std::function<std::int64_t(FakeSentinel&)>& f) {
+    std::int64_t sum = 0;
+    for_each(names, [&](FakeSentinel& sentinel) { sum += f(sentinel); });
+    return sum;
+  }
+  static std::int64_t asked(FakeSentinel& sentinel) { return static_cast<std::int64_t>(sentinel.questions()); }
+  static std::int64_t dialled(FakeSentinel& sentinel) { return sentinel.server.dialled; }
+
+  // Whether it was a step that says what the sentinels do.
+  bool arrange(const std::string& verb, const std::string& names, const std::string& value) {
+    using Dialling = FakeServer::Dialling;
+    const std::map<std::string, std::function<void(FakeSentinel&)>> verbs = {
+        {"refuse", [](FakeSentinel& each) { each.server.dialling = Dialling::refuse; }},
+        {"ignore", [](FakeSentinel& each) { each.server.dialling = Dialling::silence; }},
+        {"cut", [](FakeSentinel& each) { each.server.cut(); }},
+        {"deny", [](FakeSentinel& each) { each.refusal = "NOAUTH Authentication required."; }},
+        {"address-only", [](FakeSentinel& each) { each.tells_no_more = "NOPERM this user has no permissions"; }},
+        {"busy", [](FakeSentinel& each) { each.tells_no_more = "BUSY Redis is busy"; }},
+        {"mute", [](FakeSentinel& each) { each.to_listeners = "-NOPERM no permissions\r\n"; }},
+        {"hang-up", [](FakeSentinel& each) { each.hangs_up = true; }},
+        {"replicas", [&](FakeSentinel& each) { each.replicas = std::stoi(value); }},
+    };
+    const auto found = verbs.find(verb);
+    if (found != verbs.end()) for_each(names, found->second);
+    const std::size_t equals = verb.find('=');
+    if (equals == std::string::npos) return found != verbs.end();
+    const std::string master = verb.substr(equals + 1);
+    const std::size_t slash = master.find('/');
+    for_each(verb.substr(0, equals), [&](FakeSentinel& each) {
+      each.master = master == "-" ? std::nullopt : std::optional(master.substr(0, slash));
+      each.epoch = slash == std::string::npos ? 0 : std::stoi(master.substr(slash + 1));
+    });
+    return true;
+  }
+  void step(const std::string& text) {
+    SCOPED_TRACE(text);
+    std::istringstream words(text);
+    std::string verb, first, second;
+    words >> verb >> first >> second;
+    if (verb.empty() || arrange(verb, first, second)) return;
+    const std::size_t arrow = text.find("=> ");
+    const std::string expected = arrow == std::string::npos ? "" : text.substr(arrow + 3);
+    const auto expect_count = [&](std::int64_t count) { EXPECT_TRUE(matches(expected, count)) << count; };
+    const std::map<std::string, std::function<void()>> verbs = {
+        {"locate",
+         [&] {
+           const std::string answer = located(first == "=>" ? 0s : time_in(first));
+           EXPECT_TRUE(expected == "-" ? answer.empty() : answer.find(expected) != std::string::npos) << answer;
+         }},
+        {"wait", [&] { engine.advance(time_in(first)); }},
+        {"use", [&] { sentinels->in_use(owner, time_in(first)), engine.run(); }},
+        {"done", [&] { sentinels->done_with(owner); }},
+        {"tell",
+         [&] {
+           const std::string message = text.substr(text.find("tell ") + 6 + first.size());
+           for_each(first, [&](FakeSentinel& each) { each.tell(message); });
+           engine.run();
+         }},
+        {"moves", [&] { EXPECT_EQ(moves, expected); }},
+        {"count", [&] { asked_before_ = sum("all", asked), dialled_before_ = sum("all", dialled); }},
+        {"asked", [&] { expect_count(sum(first, asked) - asked_before_); }},
+        {"dialled", [&] { expect_count(sum(first, dialled) - dialled_before_); }},
+        {"listeners", [&] { expect_count(sum(first, [](auto& each) { return each.server.subscribers(); })); }},
+        {"wanted", [&] { expect_count(sentinels->replicas_wanted()); }},
+    };
+    verbs.at(verb)();
+  }
+
+ private:
+  std::int64_t asked_before_ = 0, dialled_before_ = 0;  // of all
+};
+
+TEST_P(SentinelBeliefs, LeadToTheMaster) {
+  make(options(GetParam().parameters));
+  std::string text;
+  for (const char c : GetParam().steps + ";") {
+    if (c != ';' && c != '\n') {
+      text += c;
+    } else {
+      step(std::exchange(text, {}));
+    }
+  }
 }
 
-TEST_F(SentinelsTest, OneThatRefusesIsPassedOverAtOnceAndOneThatIsSilentSoon) {
-  make();
-  all["a"].server.dialling = FakeServer::Dialling::refuse;
-  all["b"].server.dialling = FakeServer::Dialling::silence;
-  EXPECT_FALSE(locate(499ms));
-  EXPECT_EQ(located(1ms), "one");
-  EXPECT_GE(all["c"].questions(), 1U);
-}
+const Belief beliefs[] = {
+    // --- Whom the client asks ---
+    {"OneAnswerIsEnough", "", "locate => one; asked b,c => 0"},
+    {"OneThatRefusesIsPassedOverAtOnceAndOneThatIsSilentSoon", "", R"(
+        refuse a; ignore b; locate 499ms => -; locate 1ms => one; asked c => 1..)"},
+    // The client asks another one, whose answer may be newer.
+    {"WhoAsksAgainSoonAsksAnotherOne", "", R"(
+        locate => one; locate => one; asked b => 1; wait 10s; locate => one; asked b => 2)"},
+    {"OneThatCannotBeReachedIsLeftAloneUntilItIsAskedAgain", "", R"(
+        refuse a; locate => one; count; wait 1min; dialled all => 0)"},
+    {"NoAnswerAtAllIsUnavailable", "", "ignore all; locate 2s => unavailable"},
+    {"NoAnswerAtAllNamesEach", "", R"(
+        ignore all; locate 2s => a:26379; wait 10s; locate 2s => b:26379; wait 10s; locate 2s => c:26379)"},
+    {"AServiceThatNoneKnowsIsAWrongName", "", "all=-; locate => invalid argument; wait 10s; locate => service_name"},
+    {"OneThatIsSilentMightKnowIt", "", "a=-; b=-; refuse c; locate => unavailable"},
+    {"AWrongPasswordIsDenied", "", "deny all; locate => access denied"},
+
+    // --- Whom the client believes ---
+    {"OneThatHasNotHeardOfTheLastFailoverCountsForNothing", "", R"(
+        all=two/5; b=one/4; locate => two; locate => two; asked b => 1; moves => two)"},
+    {"AServiceThatWasSetUpAnewIsBelievedWhereMostSaySoForLong", "", R"(
+        all=two/5; locate => two; all=three/0; refuse c; wait 59s
+        locate => does not know of the latest failover; wait 1s; locate => three; locate => three)"},
+    {"AFewThatAreBehindAreNeverBelieved", "", R"(
+        all=two/5; locate => two; all=one/4; refuse b,c; wait 1min; locate => does not know of the latest failover)"},
+    {"OneThatMayOnlyBeAskedForTheAddressIsBelieved", "", "address-only a; locate => one"},
+    {"OneThatKeepsSilentAboutTheEpochIsNotBelieved", "", R"(
+        all=two/5; locate => two; b=one; busy b; locate => two; moves => two)"},
+    {"AnotherNameOfTheSameMasterMovesNothing", "", R"(
+        locate => one; b=one.example.net; use 1min; wait 10s; moves => one)"},
+
+    // --- The number of replicas ---
+    {"WhereAllReplicasCountTheirNumberHasToBeKnown", "&replicas_ack=all", R"(
+        wanted => 1; address-only a; replicas b 4; locate => one; asked b => 1..; wanted => 4)"},
+    {"ASentinelThatWasResetDoesNotMakeThemFewer", "&replicas_ack=all", R"(
+        locate => one; wanted => 2; replicas a 0; locate 10s => one; wanted => 2)"},
+    {"AllAreAskedForItAtTheBeginning", "&replicas_ack=all", "replicas a 0; locate 10s => one; wanted => 2"},
+    {"FewerReplicasCountOnceAllHaveSaidSoForAWhile", "&replicas_ack=all", R"(
+        locate => one; use 5min; replicas all 1; wait 14s; wanted => 2; wait 8s; wanted => 1)"},
+    {"FewerThanTheFloorAreNotEnough", "&replicas_ack=all&replicas_min=2", "replicas all 0; locate => one; wanted => 2"},
+    {"ANumberInTheUrlCounts", "&replicas_ack=3", "replicas all 0; locate => one; wanted => 3"},
+
+    // --- Moves ---
+    {"ASwitchIsHeardOf", "", "locate => one; tell a ours one 6379 two 6379; moves => one,two"},
+    // Twice, and b is behind.
+    {"WhoHasNotHeardOfTheSwitchIsNotBelievedAfterIt", "", R"(
+        locate => one; a=two/1; tell a ours one 6379 two 6379; locate => two; tell a ours one 6379 two 6379
+        locate => two; moves => one,two)"},
+    {"OtherServicesAndNonsenseAreNoSwitch", "", R"(
+        locate => one; tell a theirs one 6379 two 6379; tell a ours one 6379 two; tell a ours one 6379 two 0
+        tell a ours one 6379 two 65536; tell a ours one 6379 two 6379 more; tell a ; tell a ours
+        tell a ours one 6379 t/o 6379; moves => one)"},
+    // The sentinel that the client listens to is cut off together with the old master.
+    {"TheOthersAreBelievedThoughTheOneThatItListensToKnowsNothing", "", R"(
+        locate => one; wait 10s; use 1min; b=two/6; c=two/6; wait 3s; moves => one,two)"},
+    {"WhoComesBackToALockLooksAtOnce", "", "locate => one; wait 10s; all=two/1; use 1min; moves => one,two"},
+    {"AMasterThatWasForgottenWithoutAWordIsFoundOut", "", R"(
+        locate => one; use 1min; all=two/1; wait 2s; moves => one,two)"},
+    {"WhoHasALockLooksEverySecondAndNotLonger", "", R"(
+        locate => one; wait 10s; count; use 10s; wait 1min; asked all => 9..11; count; use 1440min; wait 5s; done
+        wait 1min; asked all => 3..7)"},
+
+    // --- Whom the client listens to ---
+    {"AnIdleClientListensElsewhereToo", "", R"(
+        locate => one; refuse a; cut a; wait 3s; listeners b,c => 1; count; wait 10min; dialled all => 0)"},
+    {"AClientWithALockListensElsewhereWhereTheSentinelGoes", "", R"(
+        locate => one; use 1min; listeners a => 1; refuse a; cut a; wait 3s; listeners all => 1
+        tell b,c ours one 6379 two 6379; moves => one,two)"},
+    {"OneThatHangsUpOnListenersIsNotStormed", "", "hang-up a; locate => one; wait 10s; dialled a => 2..40"},
+    {"WhoMayNotListenIsNotTriedForever", "", "mute a; locate => one; use 10s; count; wait 10s; dialled all => 0..2"},
+};
+INSTANTIATE_TEST_SUITE_P(Sentinels, SentinelBeliefs, testing::ValuesIn(beliefs),
+                         [](const auto& row) { return row.param.name; });
 
 TEST_F(SentinelsTest, WhoAsksMeanwhileSharesTheAnswer) {
-  make();
+  make(options());
   int answers = 0;
   for (int i = 0; i < 5; ++i) sentinels->locate([&](const Result<Host>& result) { answers += result.ok() ? 1 : 0; });
   engine.run();
   EXPECT_EQ(answers, 5);
-  EXPECT_EQ(all["a"].questions(), asked_and_subscribed);
-}
-
-TEST_F(SentinelsTest, WhoAsksAgainSoonAsksAnotherOne) {
-  make();
-  EXPECT_EQ(located(), "one");
-  EXPECT_EQ(located(), "one");
-  EXPECT_EQ(all["b"].questions(), 1U);
-  engine.advance(10s);
-  EXPECT_EQ(located(), "one");
-  EXPECT_EQ(all["b"].questions(), 2U);
-}
-
-TEST_F(SentinelsTest, OneThatCannotBeReachedIsLeftAloneUntilItIsAskedAgain) {
-  make();
-  all["a"].server.dialling = FakeServer::Dialling::refuse;
-  EXPECT_EQ(located(), "one");
-  const int dialled = all["a"].server.dialled;
-  engine.advance(1min);
-  EXPECT_EQ(all["a"].server.dialled, dialled);
-}
-
-TEST_F(SentinelsTest, NoAnswerAtAllIsUnavailableAndNamesEach) {
-  make();
-  for (const char* name : {"a", "b", "c"}) all[name].server.dialling = FakeServer::Dialling::silence;
-  const auto answer = locate(2s);
-  ASSERT_TRUE(answer && !answer->ok());
-  EXPECT_EQ(answer->failure().code, errc::unavailable);
-  for (const char* name : {"a:26379", "b:26379", "c:26379"}) {
-    EXPECT_NE(answer->failure().detail.find(name), std::string::npos) << answer->failure().detail;
-  }
-}
-
-TEST_F(SentinelsTest, AServiceThatNoneKnowsIsAWrongName) {
-  make();
-  for (const char* name : {"a", "b", "c"}) all[name].master.reset();
-  const auto answer = locate();
-  ASSERT_TRUE(answer && !answer->ok());
-  EXPECT_EQ(answer->failure().code, errc::invalid_argument);
-  EXPECT_NE(answer->failure().detail.find("service_name"), std::string::npos);
-}
-
-TEST_F(SentinelsTest, OneThatIsSilentMightKnowIt) {
-  make();
-  all["a"].master.reset();
-  all["b"].master.reset();
-  all["c"].server.dialling = FakeServer::Dialling::refuse;
-  const auto answer = locate();
-  ASSERT_TRUE(answer && !answer->ok());
-  EXPECT_EQ(answer->failure().code, errc::unavailable);
-}
-
-TEST_F(SentinelsTest, AWrongPasswordIsDenied) {
-  make();
-  for (const char* name : {"a", "b", "c"}) all[name].refusal = "NOAUTH Authentication required.";
-  const auto answer = locate();
-  ASSERT_TRUE(answer && !answer->ok());
-  EXPECT_EQ(answer->failure().code, errc::access_denied);
+  EXPECT_EQ(all["a"].questions(), 2U) << "and once more when the client is subscribed: it may have missed a switch";
 }
 
 TEST_F(SentinelsTest, OthersAreLearntUpToABound) {
   for (int i = 0; i < 100; ++i) all["a"].others.push_back("x" + std::to_string(i));
-  make();
+  make(options());
   EXPECT_EQ(located(), "one");
   for (auto& [name, sentinel] : all) sentinel.server.dialling = FakeServer::Dialling::refuse;
   for (int i = 0; i < 100; ++i) all["x" + std::to_string(i)].server.dialling = FakeServer::Dialling::refuse;
   all["x12"].server.dialling = FakeServer::Dialling::accept;
-  for (FakeWire* wire : std::vector(all["a"].server.connections)) wire->close({errc::unavailable, "gone"});
+  all["a"].server.cut();
   EXPECT_EQ(located(10s), "one") << "a, b, c and thirteen others";
   EXPECT_EQ(all["x13"].server.dialled, 0);
 }
 
 TEST_F(SentinelsTest, OneThatHasTwoNamesIsOne) {
-  make();
+  make(options());
   all["a"].others = {"x"};
   all["x"].id = all["b"].id = "the id of b";
   EXPECT_EQ(located(), "one");
@@ -233,35 +358,8 @@ TEST_F(SentinelsTest, OneThatHasTwoNamesIsOne) {
   EXPECT_EQ(names, (std::vector<std::string>{"a", "b", "c"}));
 }
 
-// --- Whom it believes ------------------------------------------------------------------------------------------------
-
-TEST_F(SentinelsTest, OneThatHasNotHeardOfTheLastFailoverCountsForNothing) {
-  make();
-  set_all("two", 5);
-  all["b"].master = "one";
-  all["b"].epoch = 4;
-  EXPECT_EQ(located(), "two");
-  EXPECT_EQ(located(), "two") << "b was asked";
-  EXPECT_EQ(all["b"].questions(), 1U);
-  EXPECT_EQ(moves, std::vector<std::string>{"two"});
-}
-
-TEST_F(SentinelsTest, AServiceThatWasSetUpAnewIsBelievedWhereMostSaySoForLong) {
-  make();
-  set_all("two", 5);
-  EXPECT_EQ(located(), "two");
-  set_all("three", 0);
-  all["c"].server.dialling = FakeServer::Dialling::refuse;
-  engine.advance(59s);
-  EXPECT_NE(located().find("does not know of the latest failover"), std::string::npos);
-  engine.advance(1s);
-  EXPECT_EQ(located(), "three");
-  EXPECT_EQ(located(), "three");
-}
-
 TEST_F(SentinelsTest, OfThoseThatWereLearntOnlyTheOnesThatAnswerCount) {
-  const Options one = sentinel_options("redis-sentinel://a?service_name=ours");
-  sentinels = std::make_unique<Sentinels>(engine, one, network());
+  make(sentinel_options("redis-sentinel://a?service_name=ours"));
   all["a"].others = {"x", "y", "z"};
   all["a"].epoch = 5;
   EXPECT_EQ(located(), "one");
@@ -277,358 +375,13 @@ TEST_F(SentinelsTest, OfThoseThatWereLearntOnlyTheOnesThatAnswerCount) {
   EXPECT_EQ(located(), "two");
 }
 
-TEST_F(SentinelsTest, AFewThatAreBehindAreNeverBelieved) {
-  make();
-  set_all("two", 5);
-  EXPECT_EQ(located(), "two");
-  set_all("one", 4);
-  for (const char* name : {"b", "c"}) all[name].server.dialling = FakeServer::Dialling::refuse;
-  engine.advance(1min);
-  EXPECT_NE(located().find("does not know of the latest failover"), std::string::npos);
-}
-
-TEST_F(SentinelsTest, OneThatMayOnlyBeAskedForTheAddressIsBelieved) {
-  make();
-  all["a"].server.answer = [](FakeWire&, const Words& command) -> std::string {
-    if (command.front() != "SENTINEL") return "";
-    if (command[1] == "GET-MASTER-ADDR-BY-NAME") return list_of({"one", "6379"});
-    return "-NOPERM this user has no permissions to run this command\r\n";
-  };
-  EXPECT_EQ(located(), "one");
-}
-
-TEST_F(SentinelsTest, OneThatKeepsSilentAboutTheEpochIsNotBelieved) {
-  make();
-  set_all("two", 5);
-  EXPECT_EQ(located(), "two");
-  all["b"].server.answer = [](FakeWire&, const Words& command) -> std::string {
-    if (command.front() != "SENTINEL") return "";
-    if (command[1] == "GET-MASTER-ADDR-BY-NAME") return list_of({"one", "6379"});
-    return "-BUSY Redis is busy\r\n";
-  };
-  EXPECT_EQ(located(), "two");
-  EXPECT_EQ(moves, std::vector<std::string>{"two"});
-}
-
-TEST_F(SentinelsTest, WhereAllReplicasCountTheirNumberHasToBeKnown) {
-  make("&replicas_ack=all");
-  EXPECT_EQ(sentinels->replicas_wanted(), 1U) << "never none";
-  all["a"].server.answer = [](FakeWire&, const Words& command) -> std::string {
-    if (command.front() != "SENTINEL") return "";
-    if (command[1] == "GET-MASTER-ADDR-BY-NAME") return list_of({"one", "6379"});
-    return "-NOPERM this user has no permissions to run this command\r\n";
-  };
-  all["b"].replicas = 4;
-  EXPECT_EQ(located(), "one");
-  EXPECT_GE(all["b"].questions(), 1U);
-  EXPECT_EQ(sentinels->replicas_wanted(), 4U);
-}
-
-TEST_F(SentinelsTest, ASentinelThatWasResetDoesNotMakeThemFewer) {
-  make("&replicas_ack=all");
-  EXPECT_EQ(located(), "one");
-  EXPECT_EQ(sentinels->replicas_wanted(), 2U);
-  all["a"].replicas = 0;
-  EXPECT_EQ(located(10s), "one");
-  EXPECT_EQ(sentinels->replicas_wanted(), 2U) << "b and c know better";
-  make("&replicas_ack=all");
-  EXPECT_EQ(located(10s), "one");
-  EXPECT_EQ(sentinels->replicas_wanted(), 2U) << "all are asked at the beginning";
-}
-
-TEST_F(SentinelsTest, FewerReplicasCountOnceAllHaveSaidSoForAWhile) {
-  make("&replicas_ack=all");
-  EXPECT_EQ(located(), "one");
-  sentinels->in_use(owner, 5min);
-  for (const char* name : {"a", "b", "c"}) all[name].replicas = 1;
-  engine.advance(14s);
-  EXPECT_EQ(sentinels->replicas_wanted(), 2U);
-  engine.advance(8s);
-  EXPECT_EQ(sentinels->replicas_wanted(), 1U);
-}
-
-TEST_F(SentinelsTest, FewerThanTheFloorAreNotEnough) {
-  make("&replicas_ack=all&replicas_min=2");
-  for (const char* name : {"a", "b", "c"}) all[name].replicas = 0;
-  EXPECT_EQ(located(), "one");
-  EXPECT_EQ(sentinels->replicas_wanted(), 2U);
-  make("&replicas_ack=3");
-  EXPECT_EQ(located(), "one");
-  EXPECT_EQ(sentinels->replicas_wanted(), 3U) << "as the URL says";
-}
-
-// --- Moves -----------------------------------------------------------------------------------------------------------
-
-TEST_F(SentinelsTest, HearsOfASwitch) {
-  make();
-  EXPECT_EQ(located(), "one");
-  all["a"].tell("ours one 6379 two 6379");
-  engine.run();
-  EXPECT_EQ(moves, (std::vector<std::string>{"one", "two"}));
-}
-
-TEST_F(SentinelsTest, WhoHasNotHeardOfTheSwitchIsNotBelievedAfterIt) {
-  make();
-  EXPECT_EQ(located(), "one");
-  all["a"].master = "two";
-  all["a"].epoch = 1;
-  std::optional<Result<Host>> answer;
-  sentinels->locate([&](const Result<Host>& result) { answer = result; });  // b is asked, which is behind
-  all["a"].tell("ours one 6379 two 6379");
-  engine.run();
-  ASSERT_TRUE(answer && answer->ok());
-  EXPECT_EQ(answer->value().name, "two");
-  EXPECT_EQ(located(), "two");
-  all["a"].tell("ours one 6379 two 6379");  // once more
-  EXPECT_EQ(located(), "two");
-  EXPECT_EQ(moves, (std::vector<std::string>{"one", "two"}));
-}
-
-TEST_F(SentinelsTest, OtherServicesAndNonsenseAreNoSwitch) {
-  make();
-  EXPECT_EQ(located(), "one");
-  for (const char* text :
-       {"theirs one 6379 two 6379", "ours one 6379 two", "ours one 6379 two 0", "ours one 6379 two 65536",
-        "ours one 6379 two 6379 more", "", "ours", "ours one 6379 t/o 6379"}) {
-    all["a"].tell(text);
-    engine.run();
-  }
-  EXPECT_EQ(moves, std::vector<std::string>{"one"});
-}
-
 TEST_F(SentinelsTest, WhoNoLongerFollowsIsNotTold) {
-  make();
+  make(options());
   EXPECT_EQ(located(), "one");
   sentinels->unfollow(*this);
   all["a"].tell("ours one 6379 two 6379");
   engine.run();
-  EXPECT_EQ(moves, std::vector<std::string>{"one"});
-}
-
-TEST_F(SentinelsTest, LooksEverySecondWhileTheClientHasALockAndNotLonger) {
-  make();
-  EXPECT_EQ(located(), "one");
-  engine.advance(10s);
-  const auto all_questions = [&] { return all["a"].questions() + all["b"].questions() + all["c"].questions(); };
-  auto before = all_questions();
-  sentinels->in_use(owner, 10s);
-  engine.advance(1min);
-  EXPECT_GE(all_questions() - before, 9U);
-  EXPECT_LE(all_questions() - before, 11U);
-  for (const char* name : {"a", "b", "c"}) EXPECT_GE(all[name].questions(), 3U) << "in turn";
-  before = all_questions();
-  sentinels->in_use(owner, 24h);
-  engine.advance(5s);
-  sentinels->done_with(owner);
-  engine.advance(1min);
-  EXPECT_LE(all_questions() - before, 7U);
-}
-
-// The sentinel that it listens to is cut off together with the old master.
-TEST_F(SentinelsTest, TheOthersAreBelievedThoughTheOneThatItListensToKnowsNothing) {
-  make();
-  EXPECT_EQ(located(), "one");
-  engine.advance(10s);
-  sentinels->in_use(owner, 1min);
-  for (const char* name : {"b", "c"}) {
-    all[name].master = "two";
-    all[name].epoch = 6;
-  }
-  engine.advance(3s);
-  EXPECT_EQ(moves, (std::vector<std::string>{"one", "two"}));
-}
-
-TEST_F(SentinelsTest, AnotherNameOfTheSameMasterMovesNothing) {
-  make();
-  EXPECT_EQ(located(), "one");
-  all["b"].master = "one.example.net";
-  sentinels->in_use(owner, 1min);
-  engine.advance(10s);
-  EXPECT_EQ(moves, std::vector<std::string>{"one"});
-}
-
-TEST_F(SentinelsTest, AnIdleClientListensElsewhereToo) {
-  make();
-  EXPECT_EQ(located(), "one");
-  all["a"].server.dialling = FakeServer::Dialling::refuse;
-  all["a"].server.cut();
-  engine.advance(3s);
-  EXPECT_EQ(all["b"].server.subscribers() + all["c"].server.subscribers(), 1);
-  const int dialled = all["a"].server.dialled;
-  engine.advance(10min);
-  EXPECT_EQ(all["a"].server.dialled, dialled) << "nobody asks it";
-}
-
-TEST_F(SentinelsTest, WhoComesBackToALockLooksAtOnce) {
-  make();
-  EXPECT_EQ(located(), "one");
-  engine.advance(10s);
-  set_all("two", 1);
-  sentinels->in_use(owner, 1min);
-  engine.run();
-  EXPECT_EQ(moves, (std::vector<std::string>{"one", "two"}));
-}
-
-TEST_F(SentinelsTest, OneThatHangsUpOnListenersIsNotStormed) {
-  make();
-  all["a"].server.answer = [answer = all["a"].server.answer](FakeWire& from, const Words& command) {
-    if (command.front() != "SUBSCRIBE") return answer(from, command);
-    from.reply(about_channel("subscribe", command[1]));
-    from.close({errc::unavailable, "gone"});
-    return std::string();
-  };
-  EXPECT_EQ(located(), "one");
-  engine.advance(10s);
-  EXPECT_LE(all["a"].server.dialled, 40);
-}
-
-TEST_F(SentinelsTest, AMasterThatWasForgottenWithoutAWordIsFoundOut) {
-  make();
-  EXPECT_EQ(located(), "one");
-  sentinels->in_use(owner, 1min);
-  set_all("two", 1);
-  engine.advance(2s);
-  EXPECT_EQ(moves, (std::vector<std::string>{"one", "two"}));
-}
-
-TEST_F(SentinelsTest, ListensElsewhereWhereTheSentinelGoes) {
-  make();
-  EXPECT_EQ(located(), "one");
-  sentinels->in_use(owner, 1min);
-  EXPECT_EQ(all["a"].server.subscribers(), 1);
-  all["a"].server.dialling = FakeServer::Dialling::refuse;
-  all["a"].server.cut();
-  engine.advance(3s);
-  EXPECT_EQ(all["a"].server.subscribers() + all["b"].server.subscribers() + all["c"].server.subscribers(), 1);
-  all["b"].tell("ours one 6379 two 6379");
-  all["c"].tell("ours one 6379 two 6379");
-  engine.run();
-  EXPECT_EQ(moves, (std::vector<std::string>{"one", "two"}));
-}
-
-TEST_F(SentinelsTest, WhoMayNotListenIsNotTriedForever) {
-  make();
-  all["a"].server.answer = [answer = all["a"].server.answer](FakeWire& from, const Words& command) {
-    return command.front() == "SUBSCRIBE" ? std::string("-NOPERM no permissions\r\n") : answer(from, command);
-  };
-  EXPECT_EQ(located(), "one");
-  sentinels->in_use(owner, 10s);
-  const int dialled = all["a"].server.dialled;
-  engine.advance(10s);
-  EXPECT_EQ(all["a"].server.dialled, dialled);
-}
-
-// --- Connections -----------------------------------------------------------------------------------------------------
-
-class SentinelBackendTest : public SentinelsTest {
- protected:
-  void TearDown() override {
-    for (auto& [name, server] : servers) server.answer = nullptr;
-  }
-  // A server that says what it is and grants everything, with this token.
-  void add_server(const std::string& name, const std::string& role, std::uint64_t token) {
-    servers[name].answer = [role, token](FakeWire&, const Words& command) -> std::string {
-      if (command.front() == "ROLE") return "*1\r\n" + bulk(role);
-      if (command.front() == "SUBSCRIBE") return about_channel("subscribe", command[1]);
-      if (command.front() == "PING") return "+PONG\r\n";
-      const Script* script = script_in(command);
-      if (script == &acquire_script()) return granted(token);
-      return script == &release_script() ? released() : "";
-    };
-  }
-  void connect(const std::string& parameters = {}) {
-    const Options all_options = options(parameters);
-    auto shared = std::make_shared<Sentinels>(engine, all_options, network());
-    backend = std::make_unique<RedisBackend>(host, all_options, sentinel_wires(shared, network()), shared);
-  }
-  std::unique_ptr<test::Attempt> contend(bool wait) {
-    auto attempt = std::make_unique<test::Attempt>();
-    attempt->request = {
-        .name = "lock", .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 30s, .wait = wait};
-    attempt->contention = backend->contend(attempt->request, *attempt);
-    engine.run();
-    return attempt;
-  }
-
-  test::RecordingHost host{engine};
-  std::unique_ptr<RedisBackend> backend;
-};
-
-TEST_F(SentinelBackendTest, LocksAtTheMaster) {
-  add_server("one", "master", 7);
-  connect();
-  const auto attempt = contend(false);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->token.value(), 7U);
-}
-
-TEST_F(SentinelBackendTest, AReplicaThatIsNamedAsTheMasterIsNotUsed) {
-  add_server("one", "slave", 7);
-  connect();
-  const auto attempt = contend(false);
-  ASSERT_TRUE(test::failed(*attempt, errc::unavailable, "says that it is not"));
-  EXPECT_TRUE(servers["one"].calls("acquire").empty());
-}
-
-TEST_F(SentinelBackendTest, AWaiterFindsTheMasterOnceThereIsOne) {
-  add_server("one", "slave", 7);
-  connect();
-  const auto attempt = contend(true);
-  engine.advance(3s);
-  EXPECT_FALSE(attempt->grant);
-  add_server("two", "master", 8);
-  set_all("two", 1);
-  engine.advance(2s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->token.value(), 8U);
-}
-
-TEST_F(SentinelBackendTest, ASwitchEndsEveryConnectionToTheOldMaster) {
-  add_server("one", "master", 7);
-  add_server("two", "master", 8);
-  connect();
-  ASSERT_TRUE(contend(false)->grant);
-  EXPECT_FALSE(servers["one"].connections.empty());
-  set_all("two", 1);
-  all["a"].tell("ours one 6379 two 6379");
-  engine.run();
-  EXPECT_TRUE(servers["one"].connections.empty());
-  const auto attempt = contend(false);
-  engine.advance(1s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->token.value(), 8U);
-}
-
-TEST_F(SentinelBackendTest, SoDoesOneThatIsJustBeingMade) {
-  add_server("one", "master", 7);
-  add_server("two", "master", 8);
-  connect();
-  servers["one"].dialling = FakeServer::Dialling::silence;
-  const auto attempt = contend(true);
-  EXPECT_EQ(servers["one"].dialled, 1);
-  servers["one"].dialling = FakeServer::Dialling::accept;
-  set_all("two", 1);
-  all["a"].tell("ours one 6379 two 6379");
-  engine.advance(2s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->token.value(), 8U);
-  EXPECT_TRUE(servers["one"].calls("acquire").empty());
-}
-
-TEST_F(SentinelBackendTest, AllReplicasAreAsManyAsTheSentinelsList) {
-  add_server("one", "master", 7);
-  servers["one"].answer = [answer = servers["one"].answer](FakeWire& from, const Words& command) {
-    return command.front() == "WAIT" ? number(2) : answer(from, command);
-  };
-  for (const auto& [replicas, granted] : std::vector<std::pair<int, bool>>{{2, true}, {3, false}}) {
-    all["a"].replicas = replicas;
-    connect("&replicas_ack=all");
-    const auto attempt = contend(false);
-    EXPECT_EQ(attempt->grant.has_value(), granted) << replicas;
-    if (!granted) {
-      EXPECT_TRUE(test::failed(*attempt, errc::unavailable, "2 of 3 replicas acknowledged"));
-    }
-  }
+  EXPECT_EQ(moves, "one");
 }
 
 // --- What servers and sentinels say ----------------------------------------------------------------------------------
@@ -690,57 +443,6 @@ TEST(SentinelHandshake, AsksTheServerWhetherItIsAMaster) {
   EXPECT_EQ(closed_to_us->code, errc::access_denied);
   EXPECT_EQ(verdict_on({.type = Reply::Type::error, .text = "LOADING Redis is loading"}, master_info)->code,
             errc::unavailable);
-}
-
-// --- Findings --------------------------------------------------------------------------------------------------------
-
-using Severity = Finding::Severity;
-
-std::vector<Finding> judge(const std::vector<std::optional<std::string>>& masters, std::uint32_t replicas,
-                           std::optional<std::uint32_t> min_replicas, const std::string& parameters = {},
-                           std::chrono::milliseconds down_after = 1s) {
-  std::vector<Sentinels::Said> said;
-  for (const auto& master : masters) {
-    const Host sentinel{.name = "s" + std::to_string(said.size()), .port = 26379};
-    if (!master) {
-      said.push_back({sentinel, Failure{errc::unavailable, "no connection"}});
-      continue;
-    }
-    said.push_back({sentinel, ServiceState{.master = Host{.name = *master, .port = 6379},
-                                           .replicas = replicas,
-                                           .quorum = static_cast<std::uint32_t>(masters.size() / 2 + 1),
-                                           .down_after = down_after}});
-  }
-  const Options options = sentinel_options("redis-sentinel://a?service_name=ours" + parameters);
-  return judge_sentinels(said, options, {min_replicas, 2});
-}
-
-// The worst of the findings of that check.
-Severity severity_of(const std::vector<Finding>& findings, const std::string& check) {
-  Severity worst = Severity::ok;
-  for (const Finding& each : findings) {
-    if (each.check == check) worst = std::max(worst, each.severity);
-  }
-  return worst;
-}
-
-TEST(SentinelFindings, JudgeSentinels) {
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 2, 2), "sentinels"), Severity::ok);
-  EXPECT_EQ(severity_of(judge({"m", "m", std::nullopt}, 2, 2), "sentinels"), Severity::warning);
-  EXPECT_EQ(severity_of(judge({std::nullopt, "m", std::nullopt}, 2, 2), "sentinels"), Severity::error);
-  EXPECT_EQ(severity_of(judge({std::nullopt, std::nullopt, std::nullopt}, 2, 2), "sentinels"), Severity::error);
-  EXPECT_EQ(severity_of(judge({std::nullopt, "m", "n", "m"}, 2, 2), "sentinels"), Severity::warning);
-  EXPECT_EQ(severity_of(judge({"m"}, 2, 2), "sentinels"), Severity::warning);
-}
-
-TEST(SentinelFindings, JudgeWhatAFailoverCosts) {
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 0, 0), "failover"), Severity::error);
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 2, 1), "failover"), Severity::warning);
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 2, std::nullopt), "failover"), Severity::note);
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 2, 2), "failover"), Severity::ok);
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 2, 0, "&replicas_ack=all"), "failover"), Severity::ok);
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 2, 2, "", 30s), "down-after"), Severity::note);
-  EXPECT_EQ(severity_of(judge({"m", "m", "m"}, 2, 2, "", 10s), "down-after"), Severity::ok);
 }
 
 }  // namespace

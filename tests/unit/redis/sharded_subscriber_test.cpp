@@ -73,38 +73,6 @@ TEST_F(ShardedSubscriberTest, ListensAtTheMasterOfTheSlot) {
   EXPECT_EQ(heard, (Heard{"subscribed bar", "subscribed foo", "foo: text"}));
 }
 
-// A master that was demoted says nothing.
-TEST_F(ShardedSubscriberTest, FollowsASlotThatMovesWithinASecondWithoutAHint) {
-  subscribe(bar);
-  map = all_slots_at("b");
-  engine.advance(2s);
-  EXPECT_EQ(heard, (Heard{"subscribed bar", "lost bar", "subscribed bar"}));
-  EXPECT_EQ(subscriptions_at("b"), (std::vector<Words>{{"SSUBSCRIBE", bar}}));
-  EXPECT_TRUE(subscriber->hears(bar));
-  EXPECT_TRUE(node("a").server.connections.empty());
-}
-
-TEST_F(ShardedSubscriberTest, FollowsASlotThatARequestFoundMoved) {
-  subscribe(bar);
-  map = {{0, 5060, at("a")}, {5061, 5061, at("b")}, {5062, 8191, at("a")}, {8192, 16383, at("b")}};
-  node("a").refuse("MOVED 5061 b:7000");
-  (void)ask(bar);
-  engine.advance(2s);
-  EXPECT_EQ(subscriptions_at("b"), (std::vector<Words>{{"SSUBSCRIBE", bar}}));
-  EXPECT_TRUE(subscriber->hears(bar));
-}
-
-TEST_F(ShardedSubscriberTest, ListensElsewhereToWhatANodeGivesUp) {
-  subscribe(bar);
-  subscribe("{bar}1");
-  map = all_slots_at("b");
-  tell("a", about_channel("sunsubscribe", bar));
-  engine.advance(500ms);
-  EXPECT_EQ(std::count(heard.begin(), heard.end(), "lost bar"), 1);
-  EXPECT_EQ(subscriptions_at("b").size(), 2U);
-  EXPECT_TRUE(subscriber->hears(bar) && subscriber->hears("{bar}1"));
-}
-
 // The old node refuses what we said to it when we left.
 TEST_F(ShardedSubscriberTest, WhatAnOldNodeSaysOfASlotThatItLostChangesNothing) {
   subscribe(bar);
@@ -129,18 +97,6 @@ TEST_F(ShardedSubscriberTest, WhatIsNotWantedAnyMoreMovesNowhere) {
   engine.advance(1s);
   EXPECT_TRUE(subscriptions_at("b").empty());
   EXPECT_EQ(heard, Heard{"subscribed bar"});
-}
-
-TEST_F(ShardedSubscriberTest, ABreakIsALossOfTheChannelsThere) {
-  subscribe(bar);
-  subscribe(foo);
-  heard.clear();
-  node("a").server.cut();
-  engine.run();
-  EXPECT_EQ(heard, Heard{"lost bar"});
-  EXPECT_TRUE(subscriber->hears(foo));
-  engine.advance(1s);
-  EXPECT_EQ(heard, (Heard{"lost bar", "subscribed bar"}));
 }
 
 TEST_F(ShardedSubscriberTest, NothingIsHeardFromABrokenServerUntilItIsUsable) {

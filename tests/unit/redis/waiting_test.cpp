@@ -1,8 +1,7 @@
-// Waiting in the server's queue and on channels: wake-ups that come, that get lost, and that are for somebody gone.
+// Waiting in the server's queue and on channels: wake-ups that come, that get lost, and what they cost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -13,25 +12,9 @@ namespace dlock::redis {
 
 namespace {
 
-class RedisWaitingTest : public BackendTest {
- protected:
-  std::size_t asked() const { return server.calls("acquire").size(); }
-  std::string channel() const {
-    for (const Words& command : server.commands) {
-      if (command.front() == "SUBSCRIBE") return command.at(1);
-    }
-    return "";
-  }
-  std::ptrdiff_t asked_since(std::size_t before, std::string_view mode) const {
-    const auto calls = server.calls("acquire");
-    return std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end(),
-                         [&](const Words& call) { return mode_in(call) == mode; });
-  }
-  std::string last_value() const { return value_in(server.calls("acquire").back()); }
-};
+using RedisWaitingTest = ModelBackendTest;
 
 TEST_F(RedisWaitingTest, AFreeLockCostsOneRequestAndNoSubscription) {
-  set({.acquire = granted(7)});
   const auto attempt = contend(true);
   EXPECT_TRUE(attempt->grant);
   EXPECT_EQ(server.commands.size(), 1U);
@@ -39,524 +22,289 @@ TEST_F(RedisWaitingTest, AFreeLockCostsOneRequestAndNoSubscription) {
 }
 
 TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainWhenItCanHear) {
-  set({.acquire = busy()});
+  hold();
   const auto attempt = contend(true);
-  ASSERT_EQ(asked(), 2U);
-  EXPECT_EQ(mode_in(server.calls("acquire")[0]), "blind");
-  EXPECT_EQ(mode_in(server.calls("acquire")[1]), "queue");
+  EXPECT_EQ(asked(), 2U);
+  EXPECT_TRUE(is_first(*attempt) && counts_on_messages());
   EXPECT_GE(attempt->busy_reports, 1);
-  EXPECT_EQ(server.dialled, 2);
-}
-
-TEST_F(RedisWaitingTest, OneSubscriptionServesAllWaiters) {
-  set({.acquire = busy()});
-  std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 10; ++i) attempts.push_back(contend(true));
-  EXPECT_EQ(server.dialled, 2);
-  EXPECT_EQ(std::count_if(server.commands.begin(), server.commands.end(),
-                          [](const Words& command) { return command.front() == "SUBSCRIBE"; }),
-            1);
+  const auto second = contend(true);
+  EXPECT_EQ(asked(), 3U);
+  EXPECT_EQ(server.dialled, 2) << "one subscription serves all waiters";
 }
 
 TEST_F(RedisWaitingTest, AWakeUpIsConfirmedBeforeItIsBelieved) {
-  set({.acquire = busy()});
+  hold();
   const auto attempt = contend(true);
   const auto before = asked();
-  set({.acquire = granted(9)});
-  server.publish(channel(), last_value());
-  EXPECT_FALSE(attempt->grant);
+  server.publish(channel(), queue().at(0));
   engine.run();
   EXPECT_EQ(asked(), before + 1);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->token, FencingToken(9));
+  EXPECT_FALSE(attempt->grant);
+  free();
+  server.publish(channel(), queue().at(0));
+  EXPECT_FALSE(attempt->grant);
+  engine.run();
+  EXPECT_TRUE(attempt->grant);
 }
 
 TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
-  set({.acquire = busy()});
+  hold();
   const auto attempt = contend(true);
-  set({.acquire = granted(9)});
+  free();
   engine.advance(longest_poll);
   EXPECT_TRUE(attempt->grant);
 }
 
 // Lockers in other languages tell nobody of their releases.
 TEST_F(RedisWaitingTest, WhereTheKeyIsTheNameTheFirstInLineAsksOften) {
-  set({.acquire = busy()});
+  (void)model.run({"SET", "lock", "another", "PX", "86400000"});
   backend = make("redis://localhost?prefix=");
   const auto attempt = contend(true);
-  const auto before = asked();
-  engine.advance(2500ms);
-  EXPECT_GE(asked(), before + 10);
+  EXPECT_GE(asked_within(2500ms), 10U);
 }
 
 TEST_F(RedisWaitingTest, AWaiterThatIsWokenAsksRarely) {
-  set({.acquire = busy()});
+  for (int i = 0; i < 100; ++i) hold("lock/" + std::to_string(i));
   const auto attempts = contend_many(100);
-  const auto before = asked();
-  engine.advance(10s);
-  EXPECT_GE(asked(), before + 200);
-  EXPECT_LE(asked(), before + 300);
+  const auto questions = asked_within(10s);
+  EXPECT_GE(questions, 200U);
+  EXPECT_LE(questions, 300U);
 }
 
+// The server tells the next in line when it grants the lock.
 TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNotBefore) {
-  set({.acquire = busy(30'000, 7)});
+  hold();
+  for (int i = 0; i < 7; ++i) queue_another("another:" + std::to_string(i));
   const auto attempt = contend(true);
   const auto before = asked();
-  server.publish(channel(), last_value() + " 1000");
+  server.publish(channel(), queue().back() + " 1000");
   engine.advance(1s);
   EXPECT_EQ(asked(), before);
-  set({.acquire = granted(9)});
   engine.advance(10ms);
   EXPECT_EQ(asked(), before + 1);
-  EXPECT_TRUE(attempt->grant);
 }
 
 // A wake-up may arrive after the waiter found out by asking: the lock it is about is held by then.
 TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
-  set({.acquire = busy()});
+  hold();
   const auto attempt = contend(true);
-  set({.acquire = granted(9)});
+  free();
   engine.advance(longest_poll);
   ASSERT_TRUE(attempt->grant);
   attempt->contention.reset();
-  server.publish(channel(), last_value());
+  server.publish(channel(), holder());
   engine.advance(10s);
   EXPECT_TRUE(server.calls("release").empty());
 }
 
-TEST_F(RedisWaitingTest, SenselessMessagesAreIgnored) {
-  set({.acquire = busy()});
-  const auto attempt = contend(true);
-  const auto before = asked();
-  for (const std::string text : {"", "hello", ":", "x:00000000000000000000000000000001"}) {
-    server.publish(channel(), text);
-  }
-  for (const std::string rest : {" ", " x", " -1", " 1x", " 99999999999", " 1 2"}) {
-    server.publish(channel(), last_value() + rest);
-  }
-  server.publish("dlock:w:somebody-else", last_value());
-  engine.run();
-  EXPECT_EQ(asked(), before);
-  EXPECT_FALSE(attempt->failure);
-}
-
-// H23
+// H23. The server may have been restarted, too, and the queue forgotten. Each asks twice: that it asks by itself from
+// now on, so that it is not discarded meanwhile, and that it is reachable again.
 TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
-  set({.acquire = busy(30'000, 50)});
+  hold();
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 5; ++i) attempts.push_back(contend(true));
-  const auto before = asked();
-  server.connections.back()->close({errc::unavailable, "cut"});
-  engine.advance(20ms);
-  // First that it cannot hear, so that it is not passed over meanwhile; then that it can.
-  EXPECT_EQ(asked_since(before, "blind"), 5);
-  EXPECT_EQ(asked_since(before, "queue"), 5);
+  for (const bool subscriber : {true, false}) {
+    (subscriber ? server.connections.back() : server.connections.front())->close({errc::unavailable, "cut"});
+    EXPECT_EQ(asked_within(20ms), 10U) << subscriber;
+    EXPECT_TRUE(counts_on_messages());
+  }
 }
 
-// A release takes a client that nobody hears for dead, and its waiters lose their places.
+// --- Places in the queue ---------------------------------------------------------------------------------------------
+
+// A release discards the waiters of a client whose channel has no subscriber.
 TEST_F(RedisWaitingTest, AWaiterWhoseSubscriptionWasCutClaimsItsPlace) {
-  set({.acquire = busy(30'000, 3, false, 1)});  // the first that ever waited
+  hold();
   const auto attempt = contend(true);
-  EXPECT_EQ(ticket_in(server.calls("acquire").front()), "0");
-  const auto before = asked();
+  queue_another();
+  discard(queue().at(0));
   server.connections.back()->close({errc::unavailable, "cut"});
   engine.advance(20ms);
-  ASSERT_EQ(asked(), before + 2);
-  EXPECT_EQ(ticket_in(server.calls("acquire")[before]), "1");
-  EXPECT_EQ(ticket_in(server.calls("acquire")[before + 1]), "1") << "it is heard again";
+  EXPECT_TRUE(is_first(*attempt) && counts_on_messages());
+  discard(queue().at(0));
   engine.advance(longest_poll);
-  ASSERT_GT(asked(), before + 2);
-  EXPECT_EQ(ticket_in(server.calls("acquire").back()), "0");
-}
-
-// Which was taken from it while nobody heard it, not by somebody who overlooks it.
-TEST_F(RedisWaitingTest, AWaiterWhosePlaceIsNotGivenBackAsksRarelyAllTheSame) {
-  set({.acquire = busy(30'000, 30, false, 57)});
-  const auto attempt = contend(true);
-  server.answer = [before = server.answer](FakeWire& wire, const Words& command) {
-    const bool claims =
-        script_in(command) == &acquire_script() && mode_in(command) == "queue" && ticket_in(command) == "57";
-    return claims ? busy(30'000, 30, true, 58) : before(wire, command);
-  };
-  server.connections.back()->close({errc::unavailable, "cut"});
-  engine.advance(1s);
-  ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
-  const auto before = asked();
-  engine.advance(2s);
-  EXPECT_EQ(asked(), before);
+  EXPECT_FALSE(is_first(*attempt)) << "it has not been cut again";
+  EXPECT_EQ(queue().size(), 2U);
 }
 
 TEST_F(RedisWaitingTest, APlaceIsNotClaimedAfterALongSilence) {
-  set({.acquire = busy(30'000, 3, false, 57)});
+  hold();
   const auto attempt = contend(true);
   server.dialling = FakeServer::Dialling::refuse;
   server.cut();
+  queue_another();
+  discard(queue().at(0));
   engine.advance(alive_for);
+  queue_another();
   server.dialling = FakeServer::Dialling::accept;
-  const auto before = asked();
   engine.advance(2s);
-  ASSERT_GT(asked(), before);
-  EXPECT_EQ(ticket_in(server.calls("acquire")[before]), "0");
+  EXPECT_EQ(queue().size(), 2U);
+  EXPECT_FALSE(is_first(*attempt));
 }
 
-// It is heard, so whoever releases the lock does not tell it, perhaps because that user may not publish.
+// It is reachable, so the client that releases the lock does not tell it, perhaps because it may not publish.
 TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceThoughItIsHeardPolls) {
-  set({.acquire = busy(30'000, 30)});
+  hold();
   const auto attempt = contend(true);
-  set({.acquire = busy(30'000, 30, true)});
+  for (int i = 0; i < 30; ++i) queue_another("another:" + std::to_string(i));
+  discard(queue().at(0));
   engine.advance(longest_poll);
-  set({.acquire = busy(30'000, 30)});
-  auto before = asked();
-  engine.advance(3s);
-  EXPECT_GE(asked(), before + 6) << "often enough to notice a grant";
-  // Somebody tells it.
-  server.publish(channel(), last_value());
+  EXPECT_GE(asked_within(3s), 6U) << "often enough to notice a grant";
+  server.publish(channel(), queue().back());  // somebody tells it
   engine.run();
-  before = asked();
-  engine.advance(3s);
-  EXPECT_EQ(asked(), before);
+  EXPECT_EQ(asked_within(3s), 0U);
 }
 
-TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchIsNotOverlooked) {
-  set({.acquire = busy(30'000, 30)});
-  const auto attempt = contend(true);
-  set({.acquire = busy(30'000, 30, true)});
-  engine.advance(longest_poll);
-  set({.acquire = busy(30'000, 30)});
-  server.publish(channel(), last_value() + " 30000");
-  engine.advance(1s);
-  const auto before = asked();
-  engine.advance(2s);
-  EXPECT_EQ(asked(), before);
-}
-
-// The server may have been restarted, and the queue forgotten.
-TEST_F(RedisWaitingTest, EveryWaiterAsksWhenTheConnectionIsBack) {
-  set({.acquire = busy(30'000, 50)});
-  std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 5; ++i) attempts.push_back(contend(true));
-  const auto before = asked();
-  server.connections.front()->close({errc::unavailable, "cut"});
-  engine.advance(20ms);
-  EXPECT_EQ(asked_since(before, "blind"), 5);
-  EXPECT_EQ(asked_since(before, "queue"), 5);
-}
+// --- Where the subscriber is -----------------------------------------------------------------------------------------
 
 // A master that was demoted keeps its subscribers, and the new one counts nobody there.
 TEST_F(RedisWaitingTest, TheSubscriberFollowsTheCommandsToAnotherServer) {
-  set({.acquire = busy()});
+  hold();
   const auto attempt = contend(true);
   ASSERT_EQ(server.connections.size(), 2U);
-  set({.acquire = "-READONLY You can't write against a read only replica.\r\n"});
+  model.refuses = RedisModel::Refuses::read_only;
   engine.advance(longest_poll);
   EXPECT_EQ(server.subscribers(), 0) << "it stays with the server that was left";
-  set({.acquire = busy()});
+  model.refuses = RedisModel::Refuses::nothing;
   const auto dialled = server.dialled;
   engine.advance(2s);
   EXPECT_EQ(server.subscribers(), 1);
   EXPECT_GE(server.dialled, dialled + 2) << "one connection is an old one";
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
+  EXPECT_TRUE(counts_on_messages());
 }
 
+// The server is asked who receives a message: nobody (0), the waiter (1), it is loading (L), this user may not (N). The
+// last answer is repeated.
 TEST_F(RedisWaitingTest, AWaiterIsHeardOnlyWhereTheServerOfItsCommandsCountsItsSubscriber) {
-  bool elsewhere = true;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PUBLISH" && elsewhere) return number(0);
-    return script_in(command) != nullptr ? busy() : "";
+  struct Row {
+    std::string answers;
+    bool reachable;  // after a minute
+    int at_least;    // connections that are made
+    int at_most;
+    std::string then{};  // after all connections were cut
+    bool reachable_then = false;
   };
-  const auto attempt = contend(true);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind") << "a release would take it for dead";
-  const int dialled = server.dialled;
-  elsewhere = false;
-  engine.advance(1s);
-  EXPECT_GE(server.dialled, dialled + 2) << "one connection still leads elsewhere";
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
-}
-
-TEST_F(RedisWaitingTest, WhereConnectionsNeverLeadToOneServerItPollsAndLeavesThemAlone) {
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PUBLISH") return number(0);
-    if (command.front() == "PING") return "+PONG\r\n";
-    return script_in(command) != nullptr ? busy() : "";
-  };
-  const auto attempt = contend(true);
-  engine.advance(1min);
-  const int dialled = server.dialled;
-  EXPECT_LE(dialled, 20);
-  const auto before = asked();
-  engine.advance(1min);
-  EXPECT_EQ(server.dialled, dialled);
-  EXPECT_GE(asked(), before + 60) << "often enough to notice a grant";
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
-}
-
-TEST_F(RedisWaitingTest, NewConnectionsGetAsManyChecksWhetherAWaiterIsHeardAsTheFirstOnes) {
-  int elsewhere = 1000;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PUBLISH" && elsewhere-- > 0) return number(0);
-    if (command.front() == "PING") return "+PONG\r\n";
-    return script_in(command) != nullptr ? busy() : "";
-  };
-  const auto attempt = contend(true);
-  engine.advance(1min);
-  ASSERT_EQ(mode_in(server.calls("acquire").back()), "blind");
-  elsewhere = 2;
-  server.cut();
-  engine.advance(1min);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
-}
-
-TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceLooksWhetherItIsHeard) {
-  int dialled = 0;
-  bool lost_its_place = true;
-  set({.acquire = busy()});
-  const auto attempt = contend(true);
-  ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
-  dialled = server.dialled;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PING") return "+PONG\r\n";
-    if (command.front() == "PUBLISH") return number(server.dialled == dialled ? 0 : 1);
-    return script_in(command) != nullptr ? busy(30'000, 0, std::exchange(lost_its_place, false)) : "";
-  };
-  engine.advance(longest_poll + 1s);
-  EXPECT_EQ(server.dialled, dialled + 2);
-  EXPECT_EQ(server.subscribers(), 1);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
-}
-
-TEST_F(RedisWaitingTest, ManyThatLostTheirPlacesAskOnceWhetherTheyAreHeard) {
-  set({.acquire = busy(30'000, 50)});
-  const auto attempts = contend_many(20);
-  std::set<std::string> values;
-  for (const Words& call : server.calls("acquire")) values.insert(value_in(call));
-  int published = 0;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "PUBLISH") ++published;
-    return script_in(command) != nullptr ? busy(30'000, 50, true) : "";
-  };
-  for (const std::string& value : values) server.publish(channel(), value);
-  const auto before = asked();
-  engine.run();
-  EXPECT_EQ(asked(), before + 20);
-  EXPECT_EQ(published, 1);
-}
-
-TEST_F(RedisWaitingTest, HoweverOftenAWaiterWasNotHeardItSoonIsWhereConnectionsLeadToOneServerAgain) {
-  int elsewhere = 0;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PUBLISH" && elsewhere-- > 0) return number(0);
-    if (command.front() == "PING") return "+PONG\r\n";
-    return script_in(command) != nullptr ? busy(30'000, 30) : "";
-  };
-  const auto attempt = contend(true);
-  for (int i = 0; i < 10; ++i) {
-    engine.advance(10s);
-    elsewhere = 1;
-    server.connections.back()->close({errc::unavailable, "cut"});
-    engine.advance(200ms);
-    EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue") << "time " << i;
+  for (const Row& row : {
+           Row{"1", true, 0, 0},
+           Row{"01", true, 2, 2},
+           Row{"0", false, 2, 20, "001", true},  // that is given up, until there are new connections
+           Row{"00000", false, 2, 20, "1", true},
+           Row{"L", false, 0, 0},  // another connection would tell no more
+           Row{"LLLL1", true, 0, 0},
+           Row{"N", false, 0, 0},
+       }) {
+    SCOPED_TRACE(row.answers);
+    std::string answers = row.answers;
+    std::size_t checks = 0;
+    (void)model.run({"FLUSHALL"});
+    hold();
+    serve([&](const Words& command) -> std::optional<std::string> {
+      if (command.front() != "PUBLISH") return std::nullopt;
+      switch (answers[std::min(checks++, answers.size() - 1)]) {
+        case 'L':
+          return "-LOADING Redis is loading the dataset in memory\r\n";
+        case 'N':
+          return "-NOPERM this user has no permissions to run the 'publish' command\r\n";
+        case '0':
+          return number(0);
+        default:
+          return number(1);
+      }
+    });
+    backend = make();
+    const auto attempt = contend(true);
+    const int dialled = server.dialled;
+    engine.advance(1min);
+    EXPECT_EQ(counts_on_messages(), row.reachable);
+    EXPECT_GE(server.dialled - dialled, row.at_least);
+    EXPECT_LE(server.dialled - dialled, row.at_most);
+    EXPECT_EQ(asked_within(1min) >= 60, !row.reachable) << "often enough to notice a grant";
+    EXPECT_LE(checks, row.answers == "L" ? 60U : 10U);
+    if (row.then.empty()) continue;
+    answers = row.then;
+    checks = 0;
+    server.cut();
+    engine.advance(1min);
+    EXPECT_EQ(counts_on_messages(), row.reachable_then);
   }
 }
 
-TEST_F(RedisWaitingTest, AWaiterThatCannotFindOutAnyMoreWhetherItIsHeardCountsOnNobody) {
-  bool lost_its_place = true;
-  set({.acquire = busy(30'000, 30)});
-  const auto attempt = contend(true);
-  ASSERT_EQ(mode_in(server.calls("acquire").back()), "queue");
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "PING") return "+PONG\r\n";
-    if (command.front() == "PUBLISH") return "-NOPERM this user has no permissions to run the 'publish' command\r\n";
-    return script_in(command) != nullptr ? busy(30'000, 30, std::exchange(lost_its_place, false)) : "";
-  };
-  engine.advance(longest_poll + 1s);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
-}
-
-TEST_F(RedisWaitingTest, ANewConnectionIsNotLeftForWhereTheLastOneLed) {
-  int published = 0;
-  bool elsewhere = true;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PUBLISH" && ++published > 0 && elsewhere) return number(0);
-    if (command.front() == "PING") return "+PONG\r\n";
-    return script_in(command) != nullptr ? busy(30'000, 30) : "";
-  };
-  const auto attempt = contend(true);
-  for (int i = 0; i < 1000 && published < 5; ++i) engine.advance(1ms);
-  ASSERT_EQ(published, 5) << "and the next pause is a long one";
-  elsewhere = false;
-  server.cut();
-  engine.advance(100ms);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
-  const int dialled = server.dialled;
-  engine.advance(5s);
-  EXPECT_EQ(server.dialled, dialled);
-}
-
-TEST_F(RedisWaitingTest, AWaiterIsHeardWhenAServerThatLoadedForLongHasDone) {
-  bool loading = false;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PING") return "+PONG\r\n";
-    if (command.front() != "PUBLISH" && script_in(command) == nullptr) return "";
-    if (std::exchange(loading, true)) return "-LOADING Redis is loading the dataset in memory\r\n";
-    return busy(30'000, 30);
-  };
-  const auto attempt = contend(true);
-  const int dialled = server.dialled;
-  engine.advance(1min);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
-  EXPECT_EQ(server.dialled, dialled) << "another connection would tell no more";
-  set({.acquire = busy(30'000, 30)});
-  engine.advance(2s);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "queue");
-}
-
-// H28
-TEST_F(RedisWaitingTest, WithoutTheRightToPublishItPolls) {
-  int published = 0;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
-    if (command.front() == "PUBLISH" && ++published > 0) {
-      return "-NOPERM this user has no permissions to run the 'publish' command\r\n";
-    }
-    return script_in(command) != nullptr ? busy(30'000, 30) : "";
-  };
-  const auto attempt = contend(true);
-  const int dialled = server.dialled;
-  const auto before = asked();
-  engine.advance(3s);
-  EXPECT_GE(asked(), before + 6) << "often enough to notice a grant";
-  EXPECT_EQ(server.dialled, dialled);
-  EXPECT_EQ(published, 1) << "it asks no more who hears it";
-}
+// --- Rights ----------------------------------------------------------------------------------------------------------
 
 // H28
 TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
-  server.answer = [](FakeWire&, const Words& command) -> std::string {
-    if (command.front() == "SUBSCRIBE")
-      return "-NOPERM this user has no permissions to run the 'subscribe' command\r\n";
-    return script_in(command) != nullptr ? busy() : "";
-  };
+  hold();
+  serve([](const Words& command) -> std::optional<std::string> {
+    if (command.front() != "SUBSCRIBE") return std::nullopt;
+    return "-NOPERM this user has no permissions to run the 'subscribe' command\r\n";
+  });
   const auto first = contend(true);
   const auto second = contend(true);
   const int dialled = server.dialled;
-  const auto before = asked();
-  engine.advance(1500ms);
-  EXPECT_GE(asked(), before + 8) << "often enough to notice a grant";
+  EXPECT_GE(asked_within(1500ms), 8U) << "often enough to notice a grant";
   EXPECT_EQ(host.warnings.size(), 1U);
   EXPECT_EQ(server.dialled, dialled);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "blind");
+  EXPECT_FALSE(counts_on_messages());
 }
 
 TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
-  set({.acquire = granted(7), .renew = "", .release = "*3\r\n:1\r\n:0\r\n:0\r\n"});
+  model.may_publish = false;
   for (int i = 0; i < 3; ++i) {
-    const auto attempt = contend(false);
-    backend->release(*attempt->grant, [](const ReleaseOutcome&) {});
+    release(*contend(false));
     engine.run();
   }
   EXPECT_EQ(host.warnings.size(), 1U);
 }
 
-TEST_F(RedisWaitingTest, GivingUpLeavesTheQueueBehindTheLastQuestion) {
-  set({.acquire = ""});  // the question is under way
-  auto attempt = contend(true);
-  attempt.reset();
-  engine.run();
-  ASSERT_EQ(server.commands.size(), 2U);
-  EXPECT_EQ(server.calls("release").at(0).back(), "leave");
-  EXPECT_EQ(server.calls("release").at(0).at(6), last_value());
-}
-
-TEST_F(RedisWaitingTest, WhatAnOutageRefusesIsNotAnsweredOnceTheBackendIsGone) {
-  set({.acquire = "-LOADING Redis is loading the dataset in memory\r\n"});
-  const auto first = contend(true);
-  ASSERT_EQ(first->unreachable_reports.size(), 1U) << "the outage begins";
-  Attempt second;
-  second.request = {.name = "lock", .owner = host.new_owner_id(), .holder = "h", .lease = 30s, .wait = true};
-  second.contention = backend->contend(second.request, second);  // may not ask, and is told so soon
-  second.contention.reset();
-  first->contention.reset();
-  backend.reset();
-  engine.run();
-}
+// --- Giving up -------------------------------------------------------------------------------------------------------
 
 // A server that hangs carries it out when it goes on.
 TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSaidOnceMoreAtTheEnd) {
-  set({.acquire = busy(), .renew = "", .release = ""});
+  hold();
   auto attempt = contend(true);
-  attempt.reset();
-  engine.run();
-  ASSERT_EQ(server.calls("release").size(), 1U);
-  backend.reset();
-  const auto calls = server.calls("release");
-  ASSERT_EQ(calls.size(), 2U);
-  EXPECT_EQ(calls[1].back(), "leave");
-}
-
-TEST_F(RedisWaitingTest, GivingUpBeforeAnythingWasSentSendsNothing) {
-  server.dialling = FakeServer::Dialling::silence;
-  auto attempt = contend(true);
-  attempt.reset();
-  server.dialling = FakeServer::Dialling::accept;
-  engine.advance(1min);
-  EXPECT_TRUE(server.commands.empty());
-}
-
-// The release went ahead of the script's second sending; that would take the lock for nobody.
-TEST_F(RedisWaitingTest, AForgottenScriptIsNotRepeatedForAWaiterThatGaveUp) {
-  set({.acquire = granted(7)});
-  (void)contend(false);  // from now on the script is known by its hash
   server.answer = nullptr;
-  auto attempt = contend(true);
-  ASSERT_EQ(asked(), 2U);
-  attempt.reset();
-  engine.run();
-  server.connections.front()->reply("-NOSCRIPT No matching script. Please use EVAL.\r\n" + nobodys());
-  engine.advance(100ms);
-  EXPECT_EQ(asked(), 2U);
-}
-
-TEST_F(RedisWaitingTest, AGrantToSomebodyWhoGaveUpIsHandedOn) {
-  set({.acquire = busy(), .renew = "", .release = ""});
-  auto attempt = contend(true);
-  const std::string value = last_value();
   attempt.reset();
   engine.run();
   EXPECT_EQ(server.calls("release").size(), 1U);
-  set({.acquire = "", .renew = "", .release = nobodys()});
-  server.cut();  // so a straggler is possible
-  engine.advance(100ms);
-  const auto before = server.calls("release").size();
-  server.publish(channel(), value);
-  engine.run();
-  EXPECT_EQ(server.calls("release").size(), before + 1);
+  backend.reset();
+  const auto releases = server.calls("release");
+  EXPECT_EQ(releases.size(), 2U);
+  for (const Words& each : releases) (void)model.run(each);
+  EXPECT_TRUE(queue().empty());
 }
+
+// --- Without a queue -------------------------------------------------------------------------------------------------
 
 TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
-  set({.acquire = busy(30'000, -1)});
   backend = make("redis://localhost?strategy=broadcast");
-  const auto first = contend(true);
-  const auto second = contend(true);
+  const auto holder = contend(false);
+  auto first = contend(true);
+  auto second = contend(true);
   EXPECT_EQ(channel(), "dlock:w:lock:dlock:lock");
   const auto before = asked();
-  server.publish(channel(), "");
+  release(*holder);
   engine.run();
   EXPECT_EQ(asked(), before + 2);
-  EXPECT_EQ(mode_in(server.calls("acquire").back()), "try");
+  EXPECT_TRUE(first->grant.has_value() != second->grant.has_value());
+  EXPECT_TRUE(queue().empty());
+  // The last one ends the subscription.
+  const auto unsubscribed = [&] {
+    return std::ranges::any_of(server.commands, [](const Words& command) { return command.front() == "UNSUBSCRIBE"; });
+  };
+  (first->grant ? first : second).reset();
+  engine.run();
+  EXPECT_FALSE(unsubscribed());
+  (first ? first : second).reset();
+  engine.run();
+  EXPECT_TRUE(unsubscribed());
 }
 
-// What was published before that went to nobody.
+// A message that was published before that had no receiver.
 TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItCanHear) {
-  server.answer = [](FakeWire&, const Words& command) -> std::string {
-    return script_in(command) == &acquire_script() ? busy(30'000, -1) : "";
-  };
+  hold();
+  serve([](const Words& command) -> std::optional<std::string> {
+    return command.front() == "SUBSCRIBE" ? std::optional(std::string()) : std::nullopt;
+  });
   backend = make("redis://localhost?strategy=broadcast");
   const auto attempt = contend(true);
   const auto before = asked();
@@ -565,30 +313,52 @@ TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItCanHear) {
   EXPECT_EQ(asked(), before + 1);
 }
 
-TEST_F(RedisWaitingTest, TheLastWatcherEndsTheSubscription) {
-  set({.acquire = busy(30'000, -1)});
-  backend = make("redis://localhost?strategy=broadcast");
-  auto first = contend(true);
-  auto second = contend(true);
-  first.reset();
-  engine.run();
-  const auto unsubscribed = [&] {
-    return std::any_of(server.commands.begin(), server.commands.end(),
-                       [](const Words& command) { return command.front() == "UNSUBSCRIBE"; });
-  };
-  EXPECT_FALSE(unsubscribed());
-  second.reset();
-  engine.run();
-  EXPECT_TRUE(unsubscribed());
-}
-
 TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
-  set({.acquire = busy(30'000, -1)});
+  hold();
   backend = make("redis://localhost?strategy=poll");
   const auto attempt = contend(true);
-  engine.advance(1s);
-  EXPECT_GE(asked(), 6U);
+  EXPECT_GE(asked_within(1s), 5U);
   EXPECT_EQ(server.dialled, 1);
+}
+
+// --- Kinds of locks --------------------------------------------------------------------------------------------------
+
+using RedisKindsTest = ModelBackendTest;
+
+TEST_F(RedisKindsTest, OfEachStrategy) {
+  for (const auto& [url, shared] : {std::pair("redis://h", true), std::pair("redis://h?strategy=poll", true),
+                                    std::pair("redis://h?strategy=broadcast", false)}) {
+    const Capabilities caps = make(url)->capabilities();
+    EXPECT_EQ(caps.has(LockKind::read_write), shared) << url;
+    EXPECT_EQ(caps.has(LockKind::semaphore), shared) << url;
+    EXPECT_TRUE(caps.has(LockKind::election)) << url;
+  }
+}
+
+TEST_F(RedisKindsTest, AnotherNumberOfPermitsEndsATryAndAWait) {
+  const auto holder = contend({.kind = LockKind::semaphore, .permits = 3});
+  ASSERT_TRUE(holder->grant);
+  for (const bool wait : {false, true}) {
+    const auto attempt = contend({.wait = wait, .kind = LockKind::semaphore, .permits = 5});
+    ASSERT_TRUE(attempt->failure);
+    EXPECT_EQ(attempt->failure->code, errc::invalid_argument);
+    EXPECT_NE(attempt->failure->detail.find('3'), std::string::npos) << attempt->failure->detail;
+  }
+  EXPECT_TRUE(server.calls("release").empty()) << "there is nothing to take back";
+}
+
+TEST_F(RedisKindsTest, WithoutAQueueAWaitingWriterKeepsReadersOutForAWhile) {
+  backend = make("redis://localhost?strategy=poll");
+  const auto contend_for = [this](bool wait, Mode mode) {
+    return contend({.wait = wait, .kind = LockKind::read_write, .mode = mode});
+  };
+  const auto reader = contend_for(false, Mode::shared);
+  auto others = contend_for(false, Mode::exclusive);
+  EXPECT_TRUE(contend_for(true, Mode::shared)->grant) << "a try leaves no mark";
+  others = contend_for(true, Mode::exclusive);
+  EXPECT_FALSE(contend_for(false, Mode::shared)->grant);
+  engine.manual_clock().advance(mark_for + 1ms);
+  EXPECT_TRUE(contend_for(false, Mode::shared)->grant);
 }
 
 }  // namespace

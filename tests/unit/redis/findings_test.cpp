@@ -1,0 +1,143 @@
+// What endangers locks, as the settings of servers, sentinels and clusters tell.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/redis/administration/diagnosis.hpp"
+#include "backends/redis/cluster/cluster_findings.hpp"
+#include "backends/redis/sentinel/sentinel_findings.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+using namespace std::chrono_literals;
+using enum Finding::Severity;
+using Severity = Finding::Severity;
+
+// The worst of the findings of that check.
+Finding worst_of(const std::vector<Finding>& findings, const std::string& check) {
+  Finding worst{.severity = ok, .check = "none", .message = ""};
+  for (const Finding& each : findings) {
+    if (each.check == check && each.severity >= worst.severity) worst = each;
+  }
+  EXPECT_EQ(worst.check, check);
+  return worst;
+}
+
+TEST(RedisDiagnosis, ANetworkWantsEncryptionAndThisMachineNone) {
+  Options options;
+  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "::1"}) {
+    options.host.name = host;
+    EXPECT_EQ(judge_encryption(options).severity, ok) << host;
+  }
+  for (const char* host : {"db1", "10.0.0.1", "localhost.example.net", "127.example.net"}) {
+    options.host.name = host;
+    EXPECT_EQ(judge_encryption(options).severity, warning) << host;
+  }
+  options.tls.emplace();
+  EXPECT_EQ(judge_encryption(options).severity, ok);
+}
+
+// Two masters, with two replicas and one.
+TEST(RedisClusterFindings, JudgeSlotsReplicasAndTheTimeout) {
+  const auto range = [](std::uint16_t first, std::uint16_t last, const std::string& master) {
+    return SlotRange{first, last, {.name = master, .port = 7000}};
+  };
+  struct Row {
+    std::function<void(ClusterState&, Options&)> arrange;
+    std::string check;
+    Severity severity;
+    std::string words;  // a part of the message
+  };
+  const std::vector<Row> rows = {
+      {[](auto&, Options& o) { o.replicas_ack = 1; }, "cluster", ok, "2 masters"},
+      {[](auto&, Options& o) { o.replicas_ack = 1; }, "failover", ok, ""},
+      {[](auto&, auto&) {}, "node-timeout", ok, ""},
+      {[&](ClusterState& s, auto&) { s.ranges.back() = range(8192, 16382, "b"); }, "cluster", error,
+       "16383 of 16384 slots"},
+      {[](ClusterState& s, auto&) { s.ranges.pop_back(); }, "cluster", error, "8192 of 16384 slots"},
+      {[&](ClusterState& s, auto&) {
+         s.ranges = {range(0, 99, "a"), range(100, 199, "b"), range(200, 16383, "a")};
+       },
+       "cluster", ok, "2 masters"},
+      {[](ClusterState& s, Options& o) { s.replicas["a:7000"] = 0, o.replicas_ack = 1; }, "failover", warning,
+       "a:7000"},
+      {[](auto&, auto&) {}, "failover", note, "replicas_ack=1 "},  // as many as every master has
+      {[](ClusterState& s, Options& o) { s.replicas["b:7000"] = 2, o.replicas_ack = 1; }, "failover", note,
+       "replicas_ack=2 "},
+      {[](ClusterState& s, Options& o) { s.replicas["b:7000"] = 2, o.replicas_ack = 2; }, "failover", ok, ""},
+      {[](ClusterState& s, auto&) { s.replicas.clear(); }, "failover", note, "INFO"},
+      {[](ClusterState& s, auto&) { s.node_timeout = 30s; }, "node-timeout", ok, ""},
+      {[](ClusterState& s, auto&) { s.node_timeout = 30'001ms; }, "node-timeout", note, "30s"},
+      {[](ClusterState& s, auto&) { s.node_timeout = 30'001ms; }, "node-timeout", note, "cluster-node-timeout"},
+      {[](ClusterState& s, auto&) { s.node_timeout.reset(); }, "node-timeout", note, "CONFIG GET"},
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Options options;
+    options.lease = 30s;
+    ClusterState state = {.ranges = {range(0, 8191, "a"), range(8192, 16383, "b")},
+                          .replicas = {{"a:7000", 2}, {"b:7000", 1}},
+                          .node_timeout = 15s};
+    rows[i].arrange(state, options);
+    const Finding finding = worst_of(judge_cluster(state, options), rows[i].check);
+    EXPECT_EQ(finding.severity, rows[i].severity) << i << ": " << finding.message;
+    EXPECT_NE(finding.message.find(rows[i].words), std::string::npos) << i << ": " << finding.message;
+  }
+}
+
+TEST(RedisSentinelFindings, JudgeSentinelsAndWhatAFailoverCosts) {
+  struct Row {
+    std::string masters;  // as each sentinel names it; '-': no answer
+    std::uint32_t replicas;
+    std::optional<std::uint32_t> min_replicas;
+    std::string check;
+    Severity severity;
+    std::string parameters{};
+    std::chrono::milliseconds down_after = 1s;
+  };
+  for (const Row& row : {
+           Row{"mmm", 2, 2, "sentinels", ok},
+           Row{"mm-", 2, 2, "sentinels", warning},
+           Row{"-m-", 2, 2, "sentinels", error},
+           Row{"---", 2, 2, "sentinels", error},
+           Row{"-mnm", 2, 2, "sentinels", warning},
+           Row{"m", 2, 2, "sentinels", warning},
+           Row{"mmm", 0, 0, "failover", error},
+           Row{"mmm", 2, 1, "failover", warning},
+           Row{"mmm", 2, std::nullopt, "failover", note},
+           Row{"mmm", 2, 2, "failover", ok},
+           Row{"mmm", 2, 0, "failover", ok, "&replicas_ack=all"},
+           Row{"mmm", 2, 2, "down-after", note, "", 30s},
+           Row{"mmm", 2, 2, "down-after", ok, "", 10s},
+       }) {
+    std::vector<Sentinels::Said> said;
+    for (const char master : row.masters) {
+      const common::Host sentinel{.name = "s" + std::to_string(said.size()), .port = 26379};
+      if (master == '-') {
+        said.push_back({sentinel, Failure{errc::unavailable, "no connection"}});
+        continue;
+      }
+      said.push_back({sentinel, ServiceState{.master = common::Host{.name = std::string(1, master), .port = 6379},
+                                             .replicas = row.replicas,
+                                             .quorum = static_cast<std::uint32_t>(row.masters.size() / 2 + 1),
+                                             .down_after = row.down_after}});
+    }
+    const Options options = parse_options({.url = Url::parse("redis-sentinel://a?service_name=ours" + row.parameters),
+                                           .holder = "host:1:test",
+                                           .lease = 10s,
+                                           .response_timeout = 2s,
+                                           .connect_timeout = 5s});
+    const Finding finding = worst_of(judge_sentinels(said, options, {row.min_replicas, 2}), row.check);
+    EXPECT_EQ(finding.severity, row.severity) << row.masters << ": " << finding.message;
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::redis
