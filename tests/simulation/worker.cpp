@@ -83,7 +83,7 @@ const SimulatedLock* Worker::second_lock() const {
 }
 
 void Worker::try_both(const SimulatedLock& other) {
-  AcquireOptions options = random_options(world_.dice);
+  AcquireOptions options = random_options(world_.dice, plan_.min_lease);
   options.wait = Duration();
   acquire_ = process_.ask(*lock_, Mode::exclusive, options);
   auto helper = std::make_shared<std::unique_ptr<Worker>>(std::make_unique<Worker>(process_, world_, resource_, plan_));
