@@ -125,10 +125,10 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
   if (request.lease <= services_.options.lease) {
     return std::make_unique<Acquire>(*this, request.owner, TryBackend::contend(request, sink));
   }
-  sink.failed({errc::invalid_argument, "lease: " + util::to_text(request.lease) + " is longer than the " +
-                                           (is_advisory() ? "session" : "transaction") +
-                                           " lasts without its client; raise lease in the URL above " +
-                                           util::to_text(services_.options.lease)});
+  sink.failed({errc::invalid_argument,
+               "lease: " + util::to_text(request.lease) +
+                   " is longer than the session lasts without its client; raise lease in the URL above " +
+                   util::to_text(services_.options.lease)});
   return std::make_unique<Contention>();
 }
 

@@ -64,7 +64,6 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   struct Attempt;
   class Acquire;
 
-  [[nodiscard]] bool is_advisory() const noexcept { return tries_.has_value(); }
   [[nodiscard]] std::string lock_of(LockKind kind, const std::string& name) const;
   void carry_out(const std::shared_ptr<Attempt>& attempt);
   void try_on_session(const std::shared_ptr<Attempt>& attempt);

@@ -10,7 +10,7 @@
 
 namespace dlock::test {
 
-using postgres::AdvisoryLocks;
+using postgres::SessionLocks;
 
 inline constexpr const char* advisory = "strategy=advisory";
 
@@ -19,7 +19,7 @@ class AdvisoryTest : public PostgresTest {
   [[nodiscard]] Client client(const std::string& more = {}) const {
     return steady(patient(), more.empty() ? advisory : std::string(advisory) + "&" + more);
   }
-  [[nodiscard]] Client client_with(AdvisoryLocks::Limits limits) const {
+  [[nodiscard]] Client client_with(SessionLocks::Limits limits) const {
     return connect_advisory(server.url(advisory), patient(), limits);
   }
   [[nodiscard]] static std::string key_of(const std::string& name) {
