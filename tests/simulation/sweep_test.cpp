@@ -25,7 +25,8 @@ constexpr std::size_t most_requests = rig::sanitized ? 6 : 12;
 // Kinds of locks differ in their statements, not in how requests are made: all of them with the first subject, and
 // where many seeds are asked for.
 bool sweeps_all_kinds(const Subject& subject) {
-  return std::getenv("DLOCK_SIMULATION_SEEDS") != nullptr || (!rig::sanitized && subject.name == subjects().front().name);
+  return std::getenv("DLOCK_SIMULATION_SEEDS") != nullptr ||
+         (!rig::sanitized && subject.name == subjects().front().name);
 }
 
 std::vector<Subject> subjects_that_spoil() {

@@ -45,10 +45,10 @@ class AdvisoryDialect final : public SessionDialect {
   }
 
   [[nodiscard]] Command free(const LockRequest& request) const override { return clean(request); }
-  [[nodiscard]] bool was_held(const Results& results) const override { return results.front().flag(0, 1); }
+  [[nodiscard]] bool was_held(const Results& results) const override { return results.front().flag(0, 0); }
   [[nodiscard]] Command clean(const LockRequest& request) const override {
     const LockKey key = key_of(request);
-    return {.statement = &sql_.of(key).unlock_many, .params = {text_array({key.parameter})}};
+    return {.statement = &sql_.of(key).unlock, .params = {key.parameter}};
   }
 
  private:

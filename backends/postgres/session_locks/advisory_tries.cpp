@@ -164,6 +164,10 @@ Command AdvisoryTries::command_for(const std::vector<Group>& groups) const {
             .params = {first.key.parameter, first.row, tries_.at(first.tries.front()).request.holder,
                        std::to_string(first.tries.size())}};
   }
+  if (groups.size() == 1) {
+    return {.statement = &statements.try_lock,
+            .params = {first.key.parameter, first.row, holder_text(tries_.at(first.tries.front()).request)}};
+  }
   std::vector<std::string_view> keys;
   std::vector<std::string_view> rows;
   std::vector<std::string> holders;
@@ -253,7 +257,7 @@ void AdvisoryTries::tries_answered(FlightId id, const Outcome& outcome, const Re
 void AdvisoryTries::take_rows(const Flight& flight, TimePoint sent, const Results& results) {
   const Rows none;
   const Rows& rows = results.empty() ? none : results.front();
-  if (flight.groups.front().key.mode == Mode::shared) return take_row(flight.groups.front(), rows, 0, 0, sent);
+  if (flight.groups.size() == 1) return take_row(flight.groups.front(), rows, 0, 0, sent);
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t row = 0; row < rows.size(); ++row) places.emplace(rows.text(row, 0), row);
   for (const Group& group : flight.groups) {
@@ -432,8 +436,9 @@ void AdvisoryTries::send_unlocks() {
     keys.reserve(unlocks.size());
     for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
     // To unlock is the same for all kinds.
-    Command command{.statement = &sql_.of(which.first, LockKind::lock, which.second).unlock_many,
-                    .params = {text_array(keys)}};
+    const AdvisoryStatements& statements = sql_.of(which.first, LockKind::lock, which.second);
+    Command command{.statement = &statements.unlock_many, .params = {text_array(keys)}};
+    if (unlocks.size() == 1) command = {.statement = &statements.unlock, .params = {unlocks.front().key.parameter}};
     const FlightId id = ++last_flight_;
     unlocked_ += unlocks.size();
     flights_.emplace(id, Flight{.unlocks = std::move(unlocks)});
@@ -449,8 +454,10 @@ void AdvisoryTries::unlocks_answered(FlightId id, const Outcome& outcome, const 
   const Flight flight = std::move(flights_.extract(id).mapped());
   unlocked_ -= flight.unlocks.size();
   std::set<std::string> freed;  // the keys that the session had
+  const bool one = flight.unlocks.size() == 1;
   for (std::size_t row = 0; !results.empty() && row < results.front().size(); ++row) {
-    if (results.front().flag(row, 1)) freed.insert(results.front().text(row, 0));
+    if (!results.front().flag(row, one ? 0 : 1)) continue;
+    freed.insert(one ? flight.unlocks.front().key.parameter : results.front().text(row, 0));
   }
   const bool in_doubt = (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::refused) &&
                         !is_end_of_session(outcome);

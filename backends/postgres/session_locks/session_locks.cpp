@@ -34,11 +34,17 @@ std::unique_ptr<SessionDialect> dialect_for(const Options& options, const Adviso
 
 // One try, until it is answered.
 struct SessionLocks::Attempt {
-  Attempt(Executor& executor, const LockRequest& what, TryHandler then, TimePoint at_the_latest)
-      : request(what), done(std::move(then)), deadline(at_the_latest), end(executor), pause(executor) {}
+  Attempt(Executor& executor, const LockRequest& what, std::string of_lock, TryHandler then, TimePoint at_the_latest)
+      : request(what),
+        lock(std::move(of_lock)),
+        done(std::move(then)),
+        deadline(at_the_latest),
+        end(executor),
+        pause(executor) {}
 
   const LockRequest request;
-  TryHandler done;  // empty once it is answered
+  const std::string lock;  // lock_of() that
+  TryHandler done;         // empty once it is answered
   const TimePoint deadline;
   Timer end;
   Timer pause;
@@ -143,7 +149,7 @@ void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   Executor& executor = host().executor();
   const nanoseconds patience = services_.dialling.response_timeout / 10 * 9;
   const auto attempt =
-      std::make_shared<Attempt>(executor, request, std::move(done), saturating_add(executor.now(), patience));
+      std::make_shared<Attempt>(executor, request, lock, std::move(done), saturating_add(executor.now(), patience));
   attempts_.insert_or_assign(request.owner, attempt);
   attempt->end.arm(attempt->deadline, [this, weak = std::weak_ptr<Attempt>(attempt)] {
     if (const auto late = weak.lock()) give_up(late);
@@ -153,7 +159,7 @@ void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
 
 void SessionLocks::carry_out(const std::shared_ptr<Attempt>& attempt) {
   const LockRequest& request = attempt->request;
-  if (waits_.in_server(lock_of(request.kind, request.name))) return finish_busy(attempt);
+  if (waits_.in_server(attempt->lock)) return finish_busy(attempt);
   if (!tries_) return try_on_session(attempt);
   attempt->advisory = tries_->ask(request, lock_key(services_.options, request.name, request.kind, request.mode),
                                   [this, attempt](const TryAnswer& answer) { answered(attempt, answer); });
@@ -230,9 +236,8 @@ void SessionLocks::withdraw(const OwnerId& owner) {
 }
 
 void SessionLocks::finish_busy(const std::shared_ptr<Attempt>& attempt) {
-  const LockRequest& request = attempt->request;
   TryOutcome outcome{.status = Status::busy};
-  if (waits_.has_no_place(lock_of(request.kind, request.name))) {
+  if (waits_.has_no_place(attempt->lock)) {
     outcome.retry_after = random_between(shortest_look, longest_look, host().executor());
   }
   finish(attempt, std::move(outcome));
@@ -246,9 +251,8 @@ void SessionLocks::finish(const std::shared_ptr<Attempt>& attempt, TryOutcome ou
   if (found != attempts_.end() && found->second == attempt) attempts_.erase(found);
   std::erase(want_session_, attempt);
   if (outcome.status == Status::granted) {
-    const std::string lock = lock_of(attempt->request.kind, attempt->request.name);
-    waits_.leave(lock, attempt->request.owner);
-    if (attempt->request.mode == Mode::shared) waits_.freed(lock, true);
+    waits_.leave(attempt->lock, attempt->request.owner);
+    if (attempt->request.mode == Mode::shared) waits_.freed(attempt->lock, true);
   }
   if (done) done(std::move(outcome));
 }
@@ -279,7 +283,7 @@ bool SessionLocks::hand_to_try(const OwnerId& waiter, LockSession& session) {
   const auto found = attempts_.find(waiter);
   if (found == attempts_.end()) return false;
   const auto attempt = found->second;
-  LockSession* const taken = waits_.take(lock_of(attempt->request.kind, attempt->request.name), attempt->request);
+  LockSession* const taken = waits_.take(attempt->lock, attempt->request);
   if (taken != &session) return false;
   if (attempt->advisory != 0) (void)tries_->withdraw(std::exchange(attempt->advisory, 0));
   if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
@@ -307,14 +311,13 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
     if (tries_) tries_->overdue();
   });
   auto answer = lifetime_.guard([this, id](ReleaseOutcome outcome) { answer_release(id, std::move(outcome)); });
-  const std::string lock = lock_of(grant.kind, grant.name);
   const auto found = held_.find(grant.owner);
   if (found != held_.end()) {
     LockSession* const session = found->second;
     held_.erase(found);
     if (session->free(grant.owner, answer)) return;
   } else if (tries_ && tries_->release(grant.owner, answer)) {
-    return waits_.freed(lock, false);
+    return waits_.freed(lock_of(grant.kind, grant.name), false);
   }
   answer_release(id, {.status = ReleaseOutcome::Status::not_owner});
 }

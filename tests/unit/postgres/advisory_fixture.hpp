@@ -99,7 +99,7 @@ class FakeLocks {
     }
     if (query.uses(s.lock_slice)) {
       // Behind an unlock, where it goes on waiting.
-      if (query.uses(s.unlock_many)) (void)unlock(query.param(0), query.connection);
+      if (query.uses(s.unlock)) (void)unlock(query.param(0), query.connection);
       if (!grant(query.param(0), query.connection)) {
         const bool over = engine_.now() >= query.sent + std::chrono::milliseconds(std::stoi(query.param(3)));
         return ends_slices && over ? FakeReply::refused("55P03") : FakeReply::held();

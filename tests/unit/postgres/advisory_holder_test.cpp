@@ -25,9 +25,9 @@ TEST_F(PostgresAdvisoryHolder, TakesAFreeLockInOneRoundTrip) {
   EXPECT_EQ(a.grant->owner, a.request.owner);
   EXPECT_EQ(a.grant->valid_until, lease_valid_until(asked, options.lease));
   EXPECT_EQ(server.queries.size(), 1U);
-  EXPECT_EQ(elements_of(server.queries[0].param(0)), std::vector{key("a")});
-  EXPECT_EQ(server.queries[0].param(1), "{\"a\"}");
-  EXPECT_EQ(server.queries[0].param(2), "{\"me\"}");
+  EXPECT_EQ(server.queries[0].param(0), key("a"));
+  EXPECT_EQ(server.queries[0].param(1), "a");
+  EXPECT_EQ(server.queries[0].param(2), "me");
   EXPECT_EQ(server.queries[0].purpose.word, "locks");
   EXPECT_EQ(server.queries[0].purpose.session_lease, options.lease);
   EXPECT_EQ(release(a), Released::released);
@@ -156,7 +156,7 @@ TEST_F(PostgresAdvisoryHolder, AllWhoAskAtATimeAreToldThatALockIsBusy) {
   table.seize(key("a"));
   for (int i = 0; i < 3; ++i) (void)try_soon("a");
   engine.run();
-  EXPECT_EQ(count(sql().try_many), 1U);
+  EXPECT_EQ(count(sql().try_lock), 1U);
   for (const auto& attempt : attempts) EXPECT_EQ(attempt->busy_reports, 1);
 }
 
@@ -181,8 +181,8 @@ TEST_F(PostgresAdvisoryHolder, ATryGoesBehindTheUnlockOfTheSameLock) {
   EXPECT_GT(again.grant->token, a.grant->token);
   EXPECT_FALSE(table.entered_twice);
   ASSERT_EQ(server.queries.size(), 3U);
-  EXPECT_TRUE(server.queries[1].uses(sql().unlock_many));
-  EXPECT_TRUE(server.queries[2].uses(sql().try_many));
+  EXPECT_TRUE(server.queries[1].uses(sql().unlock));
+  EXPECT_TRUE(server.queries[2].uses(sql().try_lock));
 }
 
 TEST_F(PostgresAdvisoryHolder, AnUnlockThatWaitsGoesBeforeATryOfTheSameLock) {
@@ -191,11 +191,11 @@ TEST_F(PostgresAdvisoryHolder, AnUnlockThatWaitsGoesBeforeATryOfTheSameLock) {
   table.holds_unlocks = true;
   release_soon(a);
   release_soon(b);  // behind the other, and not sent yet
-  EXPECT_EQ(count(sql().unlock_many), 1U);
+  EXPECT_EQ(count(sql().unlock), 1U);
   const auto& again = try_soon("b");
-  EXPECT_EQ(count(sql().unlock_many), 2U);
-  EXPECT_EQ(count(sql().try_many), 3U);
-  EXPECT_TRUE(server.queries.back().uses(sql().try_many));
+  EXPECT_EQ(count(sql().unlock), 2U);
+  EXPECT_EQ(count(sql().try_lock), 3U);
+  EXPECT_TRUE(server.queries.back().uses(sql().try_lock));
   table.holds_unlocks = false;
   server.release();
   engine.run();
@@ -218,7 +218,7 @@ TEST_F(PostgresAdvisoryHolder, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) 
   server.release();
   engine.run();
   EXPECT_EQ(server.queries.size(), 3U);
-  EXPECT_EQ(count(sql().try_many), 3U);
+  EXPECT_EQ(count(sql().try_many), 1U);
   EXPECT_TRUE(a.grant && b.grant && d.grant);
   EXPECT_EQ(c.busy_reports, 1);
   EXPECT_NE(b.grant->token, d.grant->token);
@@ -230,7 +230,8 @@ TEST_F(PostgresAdvisoryHolder, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) 
   table.holds_unlocks = false;
   server.release();
   engine.run();
-  EXPECT_EQ(count(sql().unlock_many), 2U);
+  EXPECT_EQ(count(sql().unlock), 1U);
+  EXPECT_EQ(count(sql().unlock_many), 1U);
   ASSERT_EQ(released.size(), 3U);
   for (const auto& outcome : released) EXPECT_EQ(outcome.status, Released::released);
   EXPECT_EQ(table.size(), 2U);  // the first one, and the other client's
@@ -265,7 +266,7 @@ TEST_F(PostgresAdvisoryHolder, ALeaseLongerThanTheSessionsIsRefused) {
 TEST_F(PostgresAdvisoryHolder, WhatIsGrantedToNobodyIsUnlocked) {
   (void)try_now("warm up");
   auto& a = try_soon("a");
-  EXPECT_EQ(count(sql().try_many), 2U);
+  EXPECT_EQ(count(sql().try_lock), 2U);
   a.contention.reset();
   engine.run();
   EXPECT_FALSE(a.grant);
@@ -300,12 +301,12 @@ TEST_F(PostgresAdvisoryHolder, OneWhoAskedAfterThemGetsWhatIsGrantedToNobody) {
   auto& gives_up_too = try_soon("a");
   table.holds_tries = false;
   table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (query.uses(sql().try_many) && query.param(1) == "{\"a\"}") return FakeReply::held();
+    if (query.uses(sql().try_lock) && query.param(1) == "a") return FakeReply::held();
     return std::nullopt;
   };
   server.release();
   engine.run();
-  ASSERT_EQ(count(sql().try_many), 3U);  // that of "a" is under way
+  ASSERT_EQ(count(sql().try_lock), 3U);  // that of "a" is under way
   gives_up.contention.reset();
   gives_up_too.contention.reset();
   table.instead = nullptr;

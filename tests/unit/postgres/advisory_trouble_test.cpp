@@ -21,8 +21,8 @@ class PostgresAdvisoryTrouble : public PostgresAdvisory {
     table.instead = [this, &statement, sqlstate, times](const FakeQuery& query) mutable -> std::optional<FakeReply> {
       if (!query.uses(statement) || times == 0) return std::nullopt;
       --times;
-      if (query.uses(sql().try_many) || query.uses(sql().lock_slice)) table.take(query.param(0), query.connection);
-      if (query.uses(sql().try_many)) table.take(elements_of(query.param(0)).front(), query.connection);
+      if (query.uses(sql().try_lock) || query.uses(sql().lock_slice)) table.take(query.param(0), query.connection);
+      if (query.uses(sql().try_lock)) table.take(elements_of(query.param(0)).front(), query.connection);
       return FakeReply::refused(sqlstate);
     };
   }
@@ -35,7 +35,7 @@ TEST_F(PostgresAdvisoryTrouble, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheS
   const auto& held = try_now("held");
   int answers = 0;
   table.instead = [&](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (!query.uses(sql().try_many) && !query.uses(sql().try_many)) return std::nullopt;
+    if (!query.uses(sql().try_lock) && !query.uses(sql().try_lock)) return std::nullopt;
     if (answers == 0) return FakeReply::held();
     --answers;
     return FakeReply::refused("55P03");
@@ -59,11 +59,11 @@ TEST_F(PostgresAdvisoryTrouble, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheS
 
 TEST_F(PostgresAdvisoryTrouble, AnAnswerOfAnotherSessionIsNoGrant) {
   const auto& held = try_now("held");
-  answer(sql().try_many, FakeReply::of({{"a", "5", "4711"}}));
+  answer(sql().try_lock, FakeReply::of({{"5", "4711"}}));
   const auto& a = try_now("a");
   EXPECT_FALSE(a.grant);
   ASSERT_TRUE(failed(a, errc::unsupported));
-  EXPECT_EQ(elements_of(last(sql().unlock_many).param(0)), std::vector{key("a")});
+  EXPECT_EQ(last(sql().unlock).param(0), key("a"));
   ASSERT_TRUE(lost(host, held.request.owner));  // the session is given up
 }
 

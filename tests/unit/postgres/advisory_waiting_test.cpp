@@ -30,7 +30,7 @@ class PostgresAdvisoryWaiting : public PostgresAdvisory {
 TEST_F(PostgresAdvisoryWaiting, TriesFirstAndThenWaitsOnAnotherConnection) {
   table.seize(key("a"));
   const auto& a = wait_for("a");
-  EXPECT_LE(count(sql().try_many), 2U);
+  EXPECT_LE(count(sql().try_lock), 2U);
   ASSERT_EQ(count(sql().lock_slice), 1U);
   const FakeQuery& slice = last(sql().lock_slice);
   EXPECT_EQ(slice.purpose.word, "waiting");
@@ -53,7 +53,7 @@ TEST_F(PostgresAdvisoryWaiting, WhatIsFreeNeedsNoOtherConnection) {
 TEST_F(PostgresAdvisoryWaiting, WaitsForALockOfTheSameClientWithoutTrying) {
   const auto& a = try_now("a");
   const auto& b = wait_for("a");
-  EXPECT_EQ(count(sql().try_many), 1U);
+  EXPECT_EQ(count(sql().try_lock), 1U);
   EXPECT_FALSE(b.grant);
   EXPECT_EQ(release(a), Released::released);
   ASSERT_TRUE(b.grant);
@@ -69,7 +69,7 @@ TEST_F(PostgresAdvisoryWaiting, ALockLivesWhereItWasGrantedAndIsReleasedThere) {
   ASSERT_FALSE(host.extensions.empty());
   EXPECT_EQ(host.extensions.back().first, a.request.owner);
   EXPECT_EQ(release(a), Released::released);
-  EXPECT_EQ(last(sql().unlock_many).connection, member);
+  EXPECT_EQ(last(sql().unlock).connection, member);
   EXPECT_FALSE(table.held(key("a")));
   EXPECT_EQ(release(a), Released::not_owner);
 }
@@ -114,16 +114,16 @@ TEST_F(PostgresAdvisoryWaiting, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwi
 
 TEST_F(PostgresAdvisoryWaiting, WhatGoesWrongAfterABusyAnswerBeginsWithAShortPause) {
   table.seize(key("a"));
-  answer(sql().try_many, FakeReply::refused("53200"));
+  answer(sql().try_lock, FakeReply::refused("53200"));
   const auto& a = wait_for("a");
   engine.advance(5s);  // of longer and longer pauses
   table.instead = nullptr;
   engine.advance(2s);
   ASSERT_GE(a.busy_reports, 1);
-  const std::size_t tries = count(sql().try_many);
+  const std::size_t tries = count(sql().try_lock);
   end_slices("53200");
   engine.advance(50ms);
-  EXPECT_EQ(count(sql().try_many), tries + 1);
+  EXPECT_EQ(count(sql().try_lock), tries + 1);
 }
 
 TEST_F(PostgresAdvisoryWaiting, WithItsConnectionALockIsLostAndNoOther) {
@@ -162,7 +162,7 @@ TEST_F(PostgresAdvisoryWaiting, AnAnswerOfAnotherSessionIsNoGrant) {
   server.release();
   engine.run();
   ASSERT_TRUE(failed(a, errc::unsupported));
-  EXPECT_EQ(count(sql().unlock_many), 1U);
+  EXPECT_EQ(count(sql().unlock), 1U);
   EXPECT_EQ(server.open(), 1U);
 }
 
