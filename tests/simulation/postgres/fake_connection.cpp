@@ -10,8 +10,7 @@ namespace dlock::postgres {
 
 bool FakeQuery::uses(const Statement& statement) const {
   return std::any_of(commands.begin(), commands.end(), [&](const Command& command) {
-    return command.statement != nullptr &&
-           (command.statement == &statement || command.statement->sql == statement.sql);
+    return command.statement != nullptr && (command.statement == &statement || command.statement->sql == statement.sql);
   });
 }
 
