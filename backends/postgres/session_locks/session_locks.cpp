@@ -279,7 +279,7 @@ LockSession* SessionLocks::session_for_wait() {
   return take_session(true);
 }
 
-bool SessionLocks::hand_to_try(const OwnerId& waiter, LockSession& session) {
+bool SessionLocks::hand_to_try(OwnerId waiter, LockSession& session) {
   const auto found = attempts_.find(waiter);
   if (found == attempts_.end()) return false;
   const auto attempt = found->second;
