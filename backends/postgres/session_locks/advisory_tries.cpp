@@ -498,7 +498,7 @@ void AdvisoryTries::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease), options_.lease / steps_per_lease);
 }
 
-// What it has goes with it: no unlock is sent before the holders know.
+// The locks go with the session: no unlock is sent before the holders know.
 void AdvisoryTries::session_ending(const Failure& why) {
   const Lifetime::Watch life = lifetime_.watch();
   ending_ = true;

@@ -12,7 +12,7 @@ namespace dlock::postgres {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using Status = SessionAnswer::Status;
+using Status = TryAnswer::Status;
 
 namespace {
 
@@ -84,7 +84,7 @@ void LockSession::answered(const Outcome& outcome, const Results& results) {
     // Whichever session got the lock: perhaps what gives it back comes to the same one.
     is_unfit_ = true;
     state_ = State::busy;
-    return answer({.failure = dialect_.senseless(request_, session_.server())});
+    return answer({.why = dialect_.senseless(request_, session_.server())});
   }
   token_ = FencingToken(static_cast<std::uint64_t>(*reply.token));
   grant(outcome.sent);
@@ -102,7 +102,7 @@ void LockSession::grant(TimePoint sent) {
   }
   sent_ = sent;
   state_ = State::granted;
-  answer({.status = Status::granted, .sent = sent});
+  answer({.status = Status::granted});
 }
 
 void LockSession::confirmed(const Outcome& outcome, const Results& /*results*/) {
@@ -114,7 +114,7 @@ void LockSession::confirmed(const Outcome& outcome, const Results& /*results*/) 
 void LockSession::problem(const Outcome& outcome, bool waited) {
   if (outcome.problem == Problem::refused && dialect_.is_busy(outcome, waited)) {
     state_ = State::busy;
-    return answer({.status = Status::busy, .sent = outcome.sent, .failure = outcome.failure});
+    return answer({.status = Status::busy});
   }
   const Remedy remedy = meaning_of(outcome).remedy;
   const Failure why = failure_of(outcome, options_.schema);
@@ -122,14 +122,14 @@ void LockSession::problem(const Outcome& outcome, bool waited) {
     return fail(outcome.problem == Problem::refused ? Remedy::retry : remedy, why);
   }
   state_ = State::busy;
-  answer({.status = Status::failed, .remedy = remedy, .failure = why});
+  answer({.status = Status::failed, .remedy = remedy, .why = why});
 }
 
-void LockSession::answer(SessionAnswer answer) {
+void LockSession::answer(const TryAnswer& answer) {
   const Handler done = std::exchange(done_, nullptr);
   const Lifetime::Watch life = lifetime_.watch();
   if (done) done(answer);
-  // Whoever asked has not said what is to become of it.
+  // The handler neither asked again nor closed the session.
   if (!life.over() && state_ == State::busy) clean();
 }
 
@@ -199,7 +199,7 @@ void LockSession::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease));
 }
 
-// What it has goes with it: nothing is given back before the holder knows.
+// The lock goes with the session: nothing is given back before the holder knows.
 void LockSession::session_ending(const Failure& why) {
   const Lifetime::Watch life = lifetime_.watch();
   if (state_ == State::held) state_ = State::freeing;
@@ -221,7 +221,7 @@ void LockSession::fail(Remedy remedy, const Failure& why) {
   const Failure reason = why;
   end();
   if (remedy == Remedy::reconnect) user_.session_broken(reason);
-  answer({.status = Status::failed, .remedy = remedy, .failure = reason});
+  answer({.status = Status::failed, .remedy = remedy, .why = reason});
 }
 
 void LockSession::close() {

@@ -14,7 +14,6 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include <dlock/spi/backend.hpp>
@@ -22,18 +21,11 @@
 
 #include "backends/common/session_holds.hpp"
 #include "backends/postgres/session_locks/session_dialect.hpp"
+#include "backends/postgres/session_locks/try_answer.hpp"
 #include "backends/postgres/sessions/session.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
-
-struct SessionAnswer {
-  enum class Status { granted, busy, failed };
-  Status status = Status::failed;
-  TimePoint sent = {};            // a lease counts from then
-  Remedy remedy = Remedy::final;  // failed
-  Failure failure = {};
-};
 
 // In tasks only.
 class LockSession final : private Session::User, private common::SessionHolds<LockRequest, Watch> {
@@ -53,7 +45,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
    protected:
     ~User() = default;
   };
-  using Handler = std::function<void(const SessionAnswer&)>;
+  using Handler = std::function<void(const TryAnswer&)>;
   using ReleaseHandler = Backend::ReleaseHandler;
 
   // All outlive it.
@@ -64,18 +56,16 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   // Waits in the server for so long, or not at all. Connects first if there is no connection yet. The handler is called
   // once, never inside the call, unless the session is closed.
   void ask(const LockRequest& request, SessionDialect::Patience patience, Handler done);
-  // What was granted is this owner's.
+  // The lock that was granted is this owner's.
   [[nodiscard]] Grant hold(const OwnerId& owner);
   // False: it is lost. Answers when the server has, or the session is over.
   [[nodiscard]] bool free(const OwnerId& owner, ReleaseHandler done);
-  // Nothing is wanted of what was asked: makes the session free.
+  // The lock is not wanted: makes the session free.
   void clean();
   // At once, whatever is under way: only the end of its connection ends a wait in the server.
   void close();
 
-  [[nodiscard]] const LockRequest& request() const noexcept { return request_; }
   [[nodiscard]] bool is_ready() const noexcept { return session_.ready(); }
-  [[nodiscard]] bool is_free() const noexcept { return state_ == State::free; }
 
  private:
   enum class State { free, asking, busy, granted, held, freeing, over };
@@ -88,7 +78,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   void cleaned(const Outcome& outcome, const Results& results);
   void problem(const Outcome& outcome, bool waited);
   void grant(TimePoint sent);
-  void answer(SessionAnswer answer);
+  void answer(const TryAnswer& answer);
   void fail(Remedy remedy, const Failure& why);
   void end();
 

@@ -168,25 +168,16 @@ void SessionLocks::carry_out(const std::shared_ptr<Attempt>& attempt) {
 
 void SessionLocks::answered(const std::shared_ptr<Attempt>& attempt, const TryAnswer& answer) {
   attempt->advisory = 0;
+  LockSession* const session = std::exchange(attempt->session, nullptr);
   switch (answer.status) {
-    case TryAnswer::Status::granted:
-      return finish(attempt, {.status = Status::granted, .grant = answer.grant});
+    case TryAnswer::Status::granted: {
+      const OwnerId& owner = attempt->request.owner;
+      return finish(attempt, {.status = Status::granted, .grant = session ? hold(*session, owner) : answer.grant});
+    }
     case TryAnswer::Status::busy:
       return finish_busy(attempt);
     case TryAnswer::Status::failed:
       return failed(attempt, answer.remedy, answer.why);
-  }
-}
-
-void SessionLocks::answered(const std::shared_ptr<Attempt>& attempt, const SessionAnswer& answer) {
-  LockSession* const session = std::exchange(attempt->session, nullptr);
-  switch (answer.status) {
-    case SessionAnswer::Status::granted:
-      return finish(attempt, {.status = Status::granted, .grant = hold(*session, attempt->request.owner)});
-    case SessionAnswer::Status::busy:
-      return finish_busy(attempt);
-    case SessionAnswer::Status::failed:
-      return failed(attempt, answer.remedy, answer.failure);
   }
 }
 
@@ -214,7 +205,7 @@ void SessionLocks::set_up(const std::shared_ptr<Attempt>& attempt, const Failure
   }));
 }
 
-// What is granted later is given back.
+// A grant that comes later is given back.
 void SessionLocks::give_up(const std::shared_ptr<Attempt>& attempt) {
   const bool sent = attempt->session != nullptr && attempt->session->is_ready();
   const bool sent_with_others = attempt->advisory != 0 && tries_->withdraw(std::exchange(attempt->advisory, 0));
@@ -226,7 +217,7 @@ void SessionLocks::give_up(const std::shared_ptr<Attempt>& attempt) {
   if (sent_with_others) tries_->overdue();
 }
 
-// Its caller has gone. What is granted later is given back.
+// The caller has gone. A grant that comes later is given back.
 void SessionLocks::withdraw(const OwnerId& owner) {
   const auto found = attempts_.find(owner);
   if (found == attempts_.end()) return;
@@ -318,7 +309,8 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
     held_.erase(found);
     if (session->free(grant.owner, answer)) return;
   } else if (tries_ && tries_->release(grant.owner, answer)) {
-    return waits_.freed(lock_of(grant.kind, grant.name), false);
+    if (!waits_.empty()) waits_.freed(lock_of(grant.kind, grant.name), false);
+    return;
   }
   answer_release(id, {.status = ReleaseOutcome::Status::not_owner});
 }
@@ -341,7 +333,7 @@ void SessionLocks::report_if_quiet() {
   closed();
 }
 
-// What they ask goes where nothing delays it.
+// Its questions go where nothing delays them.
 void SessionLocks::watch_snapshots() {
   snapshot_watch_.emplace(host().executor(),
                           SnapshotWatch::Waits{[this] { return waits_.waiting(); }, [this] { waits_.restart(); }},
@@ -393,9 +385,12 @@ void SessionLocks::try_on_session(const std::shared_ptr<Attempt>& attempt) {
     (void)waits_.make_room();
     return serve_soon();
   }
-  attempt->session = session;
-  session->ask(attempt->request, std::nullopt,
-               [this, attempt](const SessionAnswer& answer) { answered(attempt, answer); });
+  ask(*session, attempt);
+}
+
+void SessionLocks::ask(LockSession& session, const std::shared_ptr<Attempt>& attempt) {
+  attempt->session = &session;
+  session.ask(attempt->request, std::nullopt, [this, attempt](const TryAnswer& answer) { answered(attempt, answer); });
 }
 
 void SessionLocks::serve() {
@@ -404,9 +399,7 @@ void SessionLocks::serve() {
     if (session == nullptr) break;
     const auto attempt = std::move(want_session_.front());
     want_session_.pop_front();
-    attempt->session = session;
-    session->ask(attempt->request, std::nullopt,
-                 [this, attempt](const SessionAnswer& answer) { answered(attempt, answer); });
+    ask(*session, attempt);
   }
   waits_.room();
   report_if_quiet();

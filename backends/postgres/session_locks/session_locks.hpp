@@ -67,7 +67,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   [[nodiscard]] std::string lock_of(LockKind kind, const std::string& name) const;
   void carry_out(const std::shared_ptr<Attempt>& attempt);
   void try_on_session(const std::shared_ptr<Attempt>& attempt);
-  void answered(const std::shared_ptr<Attempt>& attempt, const SessionAnswer& answer);
+  void ask(LockSession& session, const std::shared_ptr<Attempt>& attempt);
   void answered(const std::shared_ptr<Attempt>& attempt, const TryAnswer& answer);
   void failed(const std::shared_ptr<Attempt>& attempt, Remedy remedy, const Failure& why);
   void set_up(const std::shared_ptr<Attempt>& attempt, const Failure& why);

@@ -10,7 +10,7 @@ namespace dlock::postgres {
 struct TryAnswer {
   enum class Status { granted, busy, failed };
   Status status = Status::failed;
-  Grant grant = {};               // granted
+  Grant grant = {};               // granted, by AdvisoryTries; LockSession::hold() makes one
   Remedy remedy = Remedy::final;  // failed: nothing is left held. Remedy::reconnect: it does that itself.
   Failure why = {};
 };

@@ -193,12 +193,12 @@ void Waits::wait(const std::string& lock, Line& line) {
   line.since = executor_.now();
   const nanoseconds slice = random_between(slices.shortest, slices.longest, executor_);
   line.session->ask(line.waiters.begin()->second.request, slice,
-                    lifetime_.guard([this, lock](const SessionAnswer& answer) { answered(lock, answer); }));
+                    lifetime_.guard([this, lock](const TryAnswer& answer) { answered(lock, answer); }));
   if (begins_) begins_();
 }
 
-void Waits::answered(const std::string& lock, const SessionAnswer& answer) {
-  using Status = SessionAnswer::Status;
+void Waits::answered(const std::string& lock, const TryAnswer& answer) {
+  using Status = TryAnswer::Status;
   Line& line = lines_.at(lock);
   const LockRequest& first = line.waiters.begin()->second.request;
   if (answer.status == Status::granted) {
@@ -220,7 +220,7 @@ void Waits::answered(const std::string& lock, const SessionAnswer& answer) {
   room();
   if (answer.status != Status::failed) return;
   // A try makes missing tables.
-  if (answer.remedy != Remedy::set_up) line.failure = answer.failure;
+  if (answer.remedy != Remedy::set_up) line.failure = answer.why;
   tell_first(lock);
 }
 
@@ -253,21 +253,25 @@ void Waits::freed(const std::string& lock, bool shared) {
   }));
 }
 
-Waits::Line* Waits::oldest() {
-  Line* oldest = nullptr;
-  for (auto& [lock, line] : lines_) {
-    if (line.session == nullptr || line.has_lock) continue;
-    if (oldest == nullptr || line.since < oldest->since) oldest = &line;
+// Of those that wait in the server.
+std::unordered_map<std::string, Waits::Line>::iterator Waits::oldest() {
+  auto oldest = lines_.end();
+  for (auto at = lines_.begin(); at != lines_.end(); ++at) {
+    if (at->second.session == nullptr || at->second.has_lock) continue;
+    if (oldest == lines_.end() || at->second.since < oldest->second.since) oldest = at;
   }
   return oldest;
 }
 
+void Waits::cut(const std::string& lock, Line& line, bool in_front) {
+  end(line, true);
+  put_outside(lock, in_front);
+}
+
 bool Waits::make_room() {
-  Line* const line = oldest();
-  if (line == nullptr) return false;
-  const auto found = std::find_if(lines_.begin(), lines_.end(), [&](const auto& item) { return &item.second == line; });
-  end(*line, true);
-  put_outside(found->first, true);
+  const auto found = oldest();
+  if (found == lines_.end()) return false;
+  cut(found->first, found->second, true);
   arm();
   return true;
 }
@@ -275,21 +279,17 @@ bool Waits::make_room() {
 void Waits::restart() {
   for (auto& [lock, line] : lines_) {
     if (line.session == nullptr || line.has_lock || !line.session->is_ready()) continue;
-    end(line, true);
-    put_outside(lock, false);
+    cut(lock, line, false);
   }
   room();
 }
 
 // Where a lock waits for a session, and a long slice keeps it.
 void Waits::check() {
-  Line* const line = oldest();
-  if (!outside_.empty() && line != nullptr && line->is_long &&
-      executor_.now() >= saturating_add(line->since, longest_short_slice)) {
-    const auto found =
-        std::find_if(lines_.begin(), lines_.end(), [&](const auto& item) { return &item.second == line; });
-    end(*line, true);
-    put_outside(found->first, false);
+  const auto found = outside_.empty() ? lines_.end() : oldest();
+  if (found != lines_.end() && found->second.is_long &&
+      executor_.now() >= saturating_add(found->second.since, longest_short_slice)) {
+    cut(found->first, found->second, false);
   }
   serve();
 }

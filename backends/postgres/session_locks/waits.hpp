@@ -72,6 +72,7 @@ class Waits final {
   [[nodiscard]] bool has_no_place(const std::string& lock) const;
   // How many wait in the client, of whom the server knows nothing.
   [[nodiscard]] std::size_t in_client(const std::string& lock) const;
+  [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }  // in the server
 
   // This client let go of the lock, or shares it: a waiter may get it.
@@ -107,12 +108,13 @@ class Waits final {
   void put_outside(const std::string& lock, bool in_front);
   void serve();
   void wait(const std::string& lock, Line& line);
-  void answered(const std::string& lock, const SessionAnswer& answer);
+  void answered(const std::string& lock, const TryAnswer& answer);
   void tell_first(const std::string& lock);
   void end(Line& line, bool at_once);
   void check();
   void arm();
-  [[nodiscard]] Line* oldest();
+  void cut(const std::string& lock, Line& line, bool in_front);
+  [[nodiscard]] std::unordered_map<std::string, Line>::iterator oldest();
 
   Executor& executor_;
   Sessions& sessions_;
