@@ -138,14 +138,20 @@ TEST_P(Simulation, KeepsAllPromises) {
   if (!HasFailure()) expect_enough(subject, sum);
 }
 
-TEST_P(Simulation, OfASeedIsTheSameEachTime) {
+INSTANTIATE_TEST_SUITE_P(Subjects, Simulation, testing::ValuesIn(subjects()),
+                         [](const auto& subject) { return subject.param.name; });
+
+class SeededSimulation : public testing::TestWithParam<Subject> {};
+
+TEST_P(SeededSimulation, IsTheSameEachTime) {
   const Subject& subject = GetParam();
   const std::vector<Event> history = simulate(subject, 1).history;
   EXPECT_TRUE(history == simulate(subject, 1).history);
   EXPECT_FALSE(history == simulate(subject, 2).history);
 }
 
-INSTANTIATE_TEST_SUITE_P(Subjects, Simulation, testing::ValuesIn(subjects()),
+INSTANTIATE_TEST_SUITE_P(Subjects, SeededSimulation,
+                         testing::ValuesIn(rig::sanitized ? std::vector{subjects().front()} : subjects()),
                          [](const auto& subject) { return subject.param.name; });
 
 }  // namespace

@@ -29,6 +29,11 @@ bool sweeps_all_kinds(const Subject& subject) {
          (!rig::sanitized && subject.name == subjects().front().name);
 }
 
+// A sanitizer takes ten times as long. With other subjects than the first each operation meets a third of the fates.
+bool is_left_out(const Subject& subject, std::size_t operation, std::size_t fate) {
+  return rig::sanitized && subject.name != subjects().front().name && fate % 3 != operation % 3;
+}
+
 std::vector<Subject> subjects_that_spoil() {
   std::vector<Subject> all = subjects();
   std::erase_if(all, [](const Subject& subject) { return !subject.spoils; });
@@ -58,6 +63,7 @@ class Sweep : public testing::TestWithParam<std::tuple<Subject, std::size_t>> {
   // Each request in each way.
   void sweep(const SimulatedLock& lock, Mode mode) {
     for (std::size_t fate = 1; fate < fates; ++fate) {
+      if (is_left_out(std::get<Subject>(GetParam()), std::get<std::size_t>(GetParam()), fate)) continue;
       for (std::size_t request = 0; request < most_requests && !HasFailure() && supported_; ++request) {
         const std::size_t requests =
             run_and_check({.operation = static_cast<Operation>(std::get<std::size_t>(GetParam())),
@@ -84,7 +90,7 @@ TEST_P(Sweep, OneSpoiledRequestBreaksNoPromise) {
   std::cout << runs_ << " runs\n";
   // A holder that is told at once of the end of its session has nothing to send.
   const bool may_be_silent = static_cast<Operation>(std::get<std::size_t>(GetParam())) == Operation::be_broken;
-  EXPECT_GE(runs_, !supported_ ? 1 : may_be_silent ? fates - 1 : fates + 1);
+  EXPECT_GE(runs_, !supported_ ? 1 : rig::sanitized ? 2 : may_be_silent ? fates - 1 : fates + 1);
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);

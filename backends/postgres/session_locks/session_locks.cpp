@@ -59,14 +59,15 @@ struct SessionLocks::Attempt {
 class SessionLocks::Acquire final : public Contention {
  public:
   Acquire(SessionLocks& locks, const OwnerId& owner, std::unique_ptr<Contention> contention)
-      : locks_(locks), owner_(owner), contention_(std::move(contention)) {}
+      : locks_(locks), life_(locks.lifetime_.watch()), owner_(owner), contention_(std::move(contention)) {}
   ~Acquire() override {
     contention_.reset();
-    locks_.withdraw(owner_);
+    if (!life_.over()) locks_.withdraw(owner_);
   }
 
  private:
   SessionLocks& locks_;
+  const Lifetime::Watch life_;
   const OwnerId owner_;
   std::unique_ptr<Contention> contention_;
 };
@@ -279,7 +280,7 @@ LockSession* SessionLocks::session_for_wait() {
   return take_session(true);
 }
 
-bool SessionLocks::hand_to_try(const OwnerId& waiter, LockSession& session) {
+bool SessionLocks::hand_to_try(OwnerId waiter, LockSession& session) {
   const auto found = attempts_.find(waiter);
   if (found == attempts_.end()) return false;
   const auto attempt = found->second;

@@ -90,7 +90,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   [[nodiscard]] std::size_t most_waits() const override;
   [[nodiscard]] LockSession* session_for_wait() override;
-  [[nodiscard]] bool hand_to_try(const OwnerId& waiter, LockSession& session) override;
+  [[nodiscard]] bool hand_to_try(OwnerId waiter, LockSession& session) override;
 
   void session_free(LockSession& session) override;
   void session_over(LockSession& session) override;

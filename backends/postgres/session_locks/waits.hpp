@@ -44,8 +44,8 @@ class Waits final {
     [[nodiscard]] virtual std::size_t most_waits() const = 0;
     // nullptr: all of them are taken.
     [[nodiscard]] virtual LockSession* session_for_wait() = 0;
-    // The lock of a waiter's, whose try is under way. False: there is none.
-    [[nodiscard]] virtual bool hand_to_try(const OwnerId& waiter, LockSession& session) = 0;
+    // The lock of a waiter's, whose try is under way. False: there is none. By value: the waiter goes meanwhile.
+    [[nodiscard]] virtual bool hand_to_try(OwnerId waiter, LockSession& session) = 0;
 
    protected:
     ~Sessions() = default;
