@@ -6,6 +6,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/spi/backend.hpp>
 
+#include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
@@ -30,12 +31,13 @@ nanoseconds silence_for(const Dialling& dialling, const Purpose& purpose) {
 Session::Session(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user)
     : executor_(executor),
       dialling_(dialling),
+      purpose_(std::move(purpose)),
+      upkeep_(upkeep),
       user_(user),
-      session_lease_(purpose.session_lease),
-      silence_(silence_for(dialling, purpose)),
+      silence_(silence_for(dialling, purpose_)),
       requests_(executor, *this),
       beat_timer_(executor),
-      link_(executor, dialling, std::move(purpose), upkeep, *this) {}
+      reconnect_(executor, {.lasting = std::chrono::seconds(1)}, [this] { connect(); }) {}
 
 Session::~Session() = default;
 
@@ -44,7 +46,7 @@ Session::~Session() = default;
 Session::RequestId Session::request(Request request) {
   Requests::Entry entry{.id = requests_.next_id(), .deadline = request.deadline};
   const RequestId id = entry.id;
-  if (link_.over()) {
+  if (over()) {
     executor_.post(lifetime_.guard([done = std::move(request.query.done), why = problem()] {
       if (done) done({.problem = Problem::not_sent, .failure = why}, {});
     }));
@@ -52,13 +54,13 @@ Session::RequestId Session::request(Request request) {
   }
   entry.payload.done = std::move(request.query.done);
   entry.payload.request = std::move(request);
-  if (link_.ready()) {
+  if (ready()) {
     send(std::move(entry));
     return id;
   }
   const bool patient = entry.payload.request.patient;
   requests_.wait(std::move(entry));
-  link_.want(patient);
+  want(patient);
   return id;
 }
 
@@ -73,7 +75,7 @@ void Session::send(Requests::Entry entry) {
     answered(id, outcome, results);
   };
   requests_.sent(std::move(entry));
-  link_.connection().send(std::move(query));
+  connection_->send(std::move(query));
 }
 
 bool Session::idle() const noexcept {
@@ -94,25 +96,14 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
     // A server that is of no use is left for another one: its refusal is no answer.
     const bool serves = meaning_of(outcome).remedy != Remedy::reconnect;
     if (!entry->payload.heartbeat && serves) closed_at_request_ = false;
-    if (!closed_at_request_ && serves && !link_.is_answered()) {
-      link_.answered();
+    if (!closed_at_request_ && serves && !reconnect_.is_answered()) {
+      reconnect_.answered();
       user_.session_answered();
       if (life.over()) return;
     }
   }
   if (entry->payload.done) entry->payload.done(outcome, results);
   if (!life.over()) rest_if_idle();
-}
-
-// As a task of its own: a handler may ask more, and it is the connection that has called us.
-void Session::rest_if_idle() {
-  if (!link_.may_rest() || !idle()) return;
-  executor_.post(lifetime_.guard([this] {
-    if (!link_.may_rest() || !idle()) return;
-    beat_timer_.disarm();
-    (void)requests_.take_sent();  // a heartbeat, at most
-    link_.rest();
-  }));
 }
 
 void Session::fail_waiting(const Failure& why) {
@@ -126,38 +117,98 @@ void Session::fail_waiting(const Failure& why) {
 
 // --- The connection --------------------------------------------------------------------------------------------------
 
-void Session::link_ready() {
+void Session::want(bool patient) {
+  if (patient && keeps_away()) {
+    if (reconnect_.is_idle()) reconnect_.pause_until(dialling_.full->next());
+    if (reconnect_.is_pausing()) return;
+  }
+  reconnect_.want();
+}
+
+void Session::connect() {
+  connection_ = dialling_.connections(executor_, dialling_.options, purpose_, *this);
+  connection_->open(saturating_add(executor_.now(), dialling_.connect_timeout));
+}
+
+bool Session::keeps_away() const {
+  return dialling_.full != nullptr && dialling_.full->makes_room() && executor_.now() < dialling_.full->next();
+}
+
+void Session::connection_ready() {
+  breaking_off_ = false;
+  reconnect_.ready();
+  server_ = connection_->server();
+  urgent_backoff_.reset();
   ++epoch_;
   last_alive_ = executor_.now();
   schedule_beat();
   const Lifetime::Watch life = lifetime_.watch();
   user_.session_ready();
-  if (life.over() || !link_.ready()) return;
+  if (life.over() || !ready()) return;
   for (auto& entry : requests_.take_waiting()) send(std::move(entry));
   // The observer is to be told soon whether the server answers again.
   if (epoch_ > 1 && requests_.under_way().empty()) send_heartbeat();
   rest_if_idle();
 }
 
-void Session::link_down(const Failure& why, bool was_ready) {
+void Session::connection_lost(const Failure& why) {
+  const bool was_ready = reconnect_.is_ready();
+  Failure reason = why;
+  if (was_ready && !breaking_off_ && !reconnect_.is_answered()) reason.detail += common::nothing_answered;
+  const auto gone = std::move(connection_);  // which is what called us
+  FullServer* const full = !was_ready && is_about_a_full_server(reason) ? dialling_.full : nullptr;
+  if (full != nullptr) {
+    full->refused(reason);
+    reconnect_.down_until(
+        reason, full->makes_room() ? full->next() : saturating_add(executor_.now(), urgent_backoff_.next(executor_)));
+  } else {
+    reconnect_.down(reason);
+  }
+  was_refused_as_full_ = full != nullptr || (was_refused_as_full_ && dialling_.full->recently());
+  if (upkeep_ == Upkeep::once) reconnect_.stop();
   beat_timer_.disarm();
-  const auto gone = requests_.take_sent();  // the connection has answered them
+  const auto answered = requests_.take_sent();  // by the connection
   const Lifetime::Watch life = lifetime_.watch();
   // What waits now that a connection broke was asked for meanwhile, and gets the next one.
-  if (!was_ready || link_.over()) fail_waiting(why);
-  if (!life.over()) user_.session_down(why, was_ready);
+  if (!was_ready || over()) fail_waiting(reason);
+  if (!life.over()) user_.session_down(reason, was_ready);
   const auto& waiting = requests_.waiting();
   if (life.over() || waiting.empty()) return;
-  link_.want(std::all_of(waiting.begin(), waiting.end(),
-                         [](const auto& item) { return item.second.payload.request.patient; }));
+  want(std::all_of(waiting.begin(), waiting.end(),
+                   [](const auto& item) { return item.second.payload.request.patient; }));
 }
 
-void Session::link_notified(const std::string& channel, const std::string& payload) {
+void Session::connection_notified(const std::string& channel, const std::string& payload) {
   user_.session_notified(channel, payload);
 }
 
+// This client makes room for others, and the server had no room for this connection at first.
+bool Session::may_rest() const {
+  return reconnect_.is_ready() && upkeep_ == Upkeep::kept_up && was_refused_as_full_ && dialling_.full->makes_room();
+}
+
+// As a task of its own: a handler may ask more, and it is the connection that has called us.
+void Session::rest_if_idle() {
+  if (!may_rest() || !idle()) return;
+  executor_.post(lifetime_.guard([this] {
+    if (!may_rest() || !idle()) return;
+    beat_timer_.disarm();
+    (void)requests_.take_sent();  // a heartbeat, at most
+    reconnect_.rest();
+    connection_.reset();
+    dialling_.full->looked();
+  }));
+}
+
+void Session::break_off(const Failure& why) {
+  if (!connection_) return;
+  breaking_off_ = true;
+  connection_->break_off(why);
+}
+
 void Session::stop() {
-  link_.stop();
+  reconnect_.stop();
+  connection_.reset();
   beat_timer_.disarm();
   requests_.clear();
 }
@@ -172,7 +223,7 @@ void Session::schedule_beat() {
 }
 
 void Session::beat() {
-  if (!link_.ready()) return;
+  if (!ready()) return;
   if (requests_.under_way().empty() && executor_.now() >= saturating_add(last_alive_, silence_)) send_heartbeat();
   schedule_beat();
 }
@@ -196,13 +247,13 @@ void Session::send_heartbeat() {
 // --- Deadlines -------------------------------------------------------------------------------------------------------
 
 void Session::requests_catch_up() {
-  if (link_.ready()) link_.connection().receive();
+  if (ready()) connection_->receive();
 }
 
 // With the session go its locks, so it is kept as long as they are safe.
 TimePoint Session::requests_unresponsive() {
-  const TimePoint safe_until = lease_valid_until(last_alive_, session_lease_);
-  if (session_lease_ > nanoseconds(0) && executor_.now() < safe_until) return safe_until;
+  const TimePoint safe_until = lease_valid_until(last_alive_, purpose_.session_lease);
+  if (purpose_.session_lease > nanoseconds(0) && executor_.now() < safe_until) return safe_until;
   break_off({errc::unavailable, server().endpoint + ": no answer in time"});
   return TimePoint::max();
 }

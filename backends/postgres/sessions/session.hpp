@@ -1,5 +1,6 @@
-// Queries and their answers over one connection that is kept up: with deadlines, and noticing a server that has gone
-// silent. The client's commands share one, its LISTEN has another; the members of a pool are sessions, too, made once.
+// Queries and their answers over one connection: with deadlines, and noticing a server that has gone silent. A session
+// that is kept up is connected when it is first wanted, and again when its connection breaks (common::Reconnect): the
+// client's commands have one, its LISTEN another. Others are connected once, for a lock that is lost with them.
 #pragma once
 
 #include <chrono>
@@ -8,17 +9,33 @@
 #include <string>
 #include <vector>
 
+#include <dlock/spi/backoff.hpp>
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
+#include "backends/common/reconnect.hpp"
 #include "backends/common/request_table.hpp"
-#include "backends/postgres/sessions/link.hpp"
+#include "backends/postgres/sessions/full_server.hpp"
 #include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 
 // As short as a lease may be that is kept by heartbeats: a session is heard of three times in it.
 inline constexpr std::chrono::nanoseconds shortest_session_lease = std::chrono::milliseconds(150);
+
+// How connections are made, and how long anything may take. What it refers to outlives its users.
+struct Dialling {
+  const Options& options;
+  ConnectionFactory connections;
+  std::chrono::nanoseconds connect_timeout{};
+  std::chrono::nanoseconds response_timeout{};
+  FullServer* full = nullptr;  // what this client knows about that; nullptr: it takes no notice
+};
+
+enum class Upkeep {
+  kept_up,  // there is always to be a connection
+  once,     // what it was good for is gone with it
+};
 
 struct Request {
   Query query = {};
@@ -40,7 +57,7 @@ struct SessionRequest {
 };
 
 // In tasks only.
-class Session final : private Link::User, private common::RequestTable<SessionRequest>::User {
+class Session final : private Connection::Listener, private common::RequestTable<SessionRequest>::User {
  public:
   // None of them is called inside a call to the session but receive() and break_off(). Any may destroy it.
   class User {
@@ -71,15 +88,16 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
   Session(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user);
   ~Session();
 
-  // Connects if there is no connection and none is being made. A request does the same.
-  void want(bool patient = false) { link_.want(patient); }
-  [[nodiscard]] bool ready() const noexcept { return link_.ready(); }
+  // Connects unless it is connected; sooner than planned where it is pausing. A request does the same. patient: not
+  // sooner than a client that makes room for others at a full server does.
+  void want(bool patient = false);
+  [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready() && connection_->usable(); }
   // It was to be made once, and is gone; or was stopped.
-  [[nodiscard]] bool over() const noexcept { return link_.over(); }
+  [[nodiscard]] bool over() const noexcept { return reconnect_.is_over(); }
   // Of the last connection that stood.
-  [[nodiscard]] const ServerInfo& server() const noexcept { return link_.server(); }
+  [[nodiscard]] const ServerInfo& server() const noexcept { return server_; }
   // Why it is not ready.
-  [[nodiscard]] const Failure& problem() const noexcept { return link_.problem(); }
+  [[nodiscard]] const Failure& problem() const noexcept { return reconnect_.problem(); }
   // Grows with every connection that stands, so that what belongs to an earlier one can be told. 0: there was none yet.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
   // No request is waiting or under way.
@@ -96,7 +114,7 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
   bool withdraw(RequestId id) { return requests_.withdraw(id); }
 
   // Something is wrong with this connection: give it up and, if it is kept up, make another.
-  void break_off(const Failure& why) { link_.break_off(why); }
+  void break_off(const Failure& why);
   // For good; nothing is called any more.
   void stop();
 
@@ -105,15 +123,20 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
 
   void send(Requests::Entry entry);
   void answered(RequestId id, const Outcome& outcome, const Results& results);
+  void fail_waiting(const Failure& why);
+
+  void connect();
+  [[nodiscard]] bool keeps_away() const;
+  [[nodiscard]] bool may_rest() const;
+  void rest_if_idle();
+
   void beat();
   void send_heartbeat();
   void schedule_beat();
-  void fail_waiting(const Failure& why);
-  void rest_if_idle();
 
-  void link_ready() override;
-  void link_down(const Failure& why, bool was_ready) override;
-  void link_notified(const std::string& channel, const std::string& payload) override;
+  void connection_ready() override;
+  void connection_lost(const Failure& why) override;
+  void connection_notified(const std::string& channel, const std::string& payload) override;
 
   void requests_catch_up() override;
   TimePoint requests_unresponsive() override;
@@ -121,8 +144,9 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
 
   Executor& executor_;
   const Dialling& dialling_;
+  const Purpose purpose_;
+  const Upkeep upkeep_;
   User& user_;
-  const std::chrono::nanoseconds session_lease_;
   const std::chrono::nanoseconds silence_;  // as long as this, and we probe the server
 
   Requests requests_;
@@ -130,8 +154,14 @@ class Session final : private Link::User, private common::RequestTable<SessionRe
   bool closed_at_request_ = false;  // since then, a heartbeat that is answered says nothing about requests
   TimePoint last_alive_;            // when the newest query was sent that has been answered
   Timer beat_timer_;
-  Link link_;
+
+  ServerInfo server_;
+  Backoff urgent_backoff_{std::chrono::milliseconds(250)};  // of a client that holds locks, at a full server
+  bool was_refused_as_full_ = false;
+  bool breaking_off_ = false;
+  common::Reconnect reconnect_;
   Lifetime lifetime_;
+  std::unique_ptr<Connection> connection_;  // goes first: nothing is called back any more
 };
 
 }  // namespace dlock::postgres
