@@ -117,7 +117,6 @@ struct Inspection::Breaking {
 Inspection::Inspection(Commands& commands) : commands_(commands) {}
 
 Inspection::AllQuestions Inspection::questions_for(const Options& options, LockKind kind) {
-  const Queue queue = kind == LockKind::lock ? Queue::in_the_row : Queue::none;
   const auto ask = [](auto statements) {
     return Questions{std::move(statements.inspect),
                      std::move(statements.list),
@@ -134,12 +133,8 @@ Inspection::AllQuestions Inspection::questions_for(const Options& options, LockK
   };
   switch (options.strategy) {
     case Strategy::table:
-      if (kind == LockKind::read_write || kind == LockKind::semaphore) {
-        return {ask(sharing_statements(options.schema, options.durability, kind)), {}, {}};
-      }
-      return {ask(table_statements(options.schema, options.durability, queue, kind)), {}, {}};
     case Strategy::optimistic:
-      return {ask(optimistic_statements(options.schema, options.durability, queue, kind)), {}, {}};
+      return {ask(row_statements(options.strategy, options.schema, options.durability, kind)), {}, {}};
     case Strategy::for_update:
       return {ask(for_update_statements(options.schema, options.durability)), {}, {}};
     case Strategy::advisory:

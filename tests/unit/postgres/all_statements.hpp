@@ -19,53 +19,18 @@ using NamedStatements = std::vector<std::pair<std::string, std::string>>;
 inline NamedStatements all_statements(std::string_view schema, Durability durability) {
   NamedStatements all;
   const auto add = [&](const std::string& name, const Statement& statement) { all.emplace_back(name, statement.sql); };
-  const auto t = table_statements(schema, durability);
-  add("table.acquire", t.acquire);
-  add("table.acquire_many", t.acquire_many);
-  add("table.renew_many", t.renew_many);
-  add("table.release", t.release);
-  add("table.release_many", t.release_many);
-  add("table.mark_many", t.mark_many);
-  add("table.leave_many", t.leave_many);
-  add("table.inspect", t.inspect);
-  add("table.list", t.list);
-  add("table.break_lock", t.break_lock);
-  add("table.forget", t.forget);
-  const auto o = optimistic_statements(schema, durability);
-  add("optimistic.acquire", o.acquire);
-  add("optimistic.acquire_many", o.acquire_many);
-  add("optimistic.renew_many", o.renew_many);
-  add("optimistic.release", o.release);
-  add("optimistic.release_many", o.release_many);
-  add("optimistic.mark_many", o.mark_many);
-  add("optimistic.leave_many", o.leave_many);
-  add("optimistic.inspect", o.inspect);
-  add("optimistic.list", o.list);
-  add("optimistic.break_lock", o.break_lock);
-  add("optimistic.forget", o.forget);
-  for (const auto& older :
-       {table_statements(schema, durability, Queue::none), optimistic_statements(schema, durability, Queue::none)}) {
-    add("older.release", older.release);
-    add("older.release_many", older.release_many);
-    add("older.mark_many", older.mark_many);
+  const auto add_rows = [&](const RowStatements& of) {
+    for (const Statement* each : {&of.change, &of.acquire, &of.renew, &of.release, &of.mark, &of.inspect, &of.list,
+                                  &of.break_lock, &of.forget}) {
+      if (!each->sql.empty()) add(each->word, *each);
+    }
+  };
+  for (const LockKind kind : {LockKind::lock, LockKind::election}) {
+    add_rows(table_statements(schema, durability, kind));
+    add_rows(optimistic_statements(schema, durability, kind));
   }
-  for (const auto& [start, of] :
-       {std::pair{"table", table_statements(schema, durability, Queue::none, LockKind::election)},
-        std::pair{"optimistic", optimistic_statements(schema, durability, Queue::none, LockKind::election)}}) {
-    const std::string name = "election." + std::string(start) + ".";
-    add(name + "acquire", of.acquire);
-    add(name + "acquire_many", of.acquire_many);
-    add(name + "mark_many", of.mark_many);
-    add(name + "release", of.release);
-  }
-  for (const LockKind space : {LockKind::read_write, LockKind::semaphore}) {
-    const auto s = sharing_statements(schema, durability, space);
-    add("sharing.change", s.change);
-    add("sharing.mark_many", s.mark_many);
-    add("sharing.inspect", s.inspect);
-    add("sharing.list", s.list);
-    add("sharing.break_lock", s.break_lock);
-    add("sharing.forget", s.forget);
+  for (const LockKind kind : {LockKind::read_write, LockKind::semaphore}) {
+    add_rows(sharing_statements(schema, durability, kind));
   }
   add("limit_of_wait", limit_of_wait());
   add("waits_for_snapshots", waits_for_snapshots());

@@ -31,47 +31,52 @@ bool is_sign(const SqlWord& word, std::string_view sign) {
 
 // How many parameters each takes, so that the header, the code and the SQL agree.
 const std::map<std::string, std::size_t> parameters = {
-    {"table.acquire", 4},
-    {"table.acquire_many", 4},
-    {"table.renew_many", 3},
-    {"table.release", 4},
-    {"table.release_many", 4},
-    {"table.mark_many", 4},
-    {"table.leave_many", 2},
-    {"table.inspect", 1},
-    {"table.list", 1},
-    {"table.break_lock", 2},
-    {"table.forget", 3},
-    {"optimistic.acquire", 6},
-    {"optimistic.acquire_many", 6},
-    {"optimistic.renew_many", 3},
+    {"lease.acquire", 8},
+    {"lease.renew", 3},
+    {"lease.release", 4},
+    {"lease.mark", 3},
+    {"lease.inspect", 1},
+    {"lease.list", 1},
+    {"lease.break_lock", 2},
+    {"lease.forget", 3},
+    {"optimistic.acquire", 8},
+    {"optimistic.renew", 3},
     {"optimistic.release", 4},
-    {"optimistic.release_many", 4},
-    {"optimistic.mark_many", 4},
-    {"optimistic.leave_many", 2},
-    {"older.release", 4},
-    {"older.release_many", 4},
-    {"older.mark_many", 4},
+    {"optimistic.mark", 3},
     {"optimistic.inspect", 1},
     {"optimistic.list", 1},
     {"optimistic.break_lock", 2},
     {"optimistic.forget", 3},
-    {"election.table.acquire", 5},
-    {"election.table.acquire_many", 5},
-    {"election.table.mark_many", 4},
-    {"election.table.release", 4},
-    {"election.optimistic.acquire", 7},
-    {"election.optimistic.acquire_many", 7},
-    {"election.optimistic.mark_many", 4},
-    {"election.optimistic.release", 4},
+    {"lease_elect.acquire", 8},
+    {"lease_elect.renew", 3},
+    {"lease_elect.release", 4},
+    {"lease_elect.mark", 3},
+    {"lease_elect.inspect", 1},
+    {"lease_elect.list", 1},
+    {"lease_elect.break_lock", 2},
+    {"lease_elect.forget", 3},
+    {"optimistic_elect.acquire", 8},
+    {"optimistic_elect.renew", 3},
+    {"optimistic_elect.release", 4},
+    {"optimistic_elect.mark", 3},
+    {"optimistic_elect.inspect", 1},
+    {"optimistic_elect.list", 1},
+    {"optimistic_elect.break_lock", 2},
+    {"optimistic_elect.forget", 3},
+    {"lease_rw.change", 9},
+    {"lease_rw.mark", 3},
+    {"lease_rw.inspect", 1},
+    {"lease_rw.list", 1},
+    {"lease_rw.break_lock", 2},
+    {"lease_rw.forget", 3},
+    {"lease_sem.change", 9},
+    {"lease_sem.mark", 3},
+    {"lease_sem.inspect", 1},
+    {"lease_sem.list", 1},
+    {"lease_sem.break_lock", 2},
+    {"lease_sem.forget", 3},
     {"advisory.shared.try_lock", 4},
     {"advisory.shared.join", 4},
-    {"sharing.change", 9},
-    {"sharing.mark_many", 4},
-    {"sharing.inspect", 1},
-    {"sharing.list", 1},
-    {"sharing.break_lock", 2},
-    {"sharing.forget", 3},
     {"limit_of_wait", 1},
     {"waits_for_snapshots", 0},
     {"for_update.ensure", 1},
@@ -174,18 +179,15 @@ TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
   };
   const auto sync = table_statements("dlock", Durability::sync);
   EXPECT_FALSE(without_waiting(sync.acquire.sql));
-  EXPECT_FALSE(without_waiting(sync.acquire_many.sql));
-  EXPECT_FALSE(without_waiting(sync.renew_many.sql));
+  EXPECT_FALSE(without_waiting(sync.renew.sql));
   EXPECT_FALSE(without_waiting(sync.release.sql));
-  EXPECT_TRUE(without_waiting(sync.mark_many.sql)) << "a mark that is forgotten costs one look more";
+  EXPECT_TRUE(without_waiting(sync.mark.sql)) << "a mark that is forgotten costs one look more";
   const auto async = table_statements("dlock", Durability::async);
-  for (const Statement* s : {&async.acquire, &async.acquire_many, &async.renew_many, &async.release,
-                             &async.release_many, &async.break_lock}) {
+  for (const Statement* s : {&async.acquire, &async.renew, &async.release, &async.break_lock}) {
     EXPECT_TRUE(without_waiting(s->sql)) << s->sql;
   }
   const auto optimistic = optimistic_statements("dlock", Durability::async);
-  for (const Statement* s : {&optimistic.acquire, &optimistic.acquire_many, &optimistic.renew_many, &optimistic.release,
-                             &optimistic.release_many, &optimistic.break_lock}) {
+  for (const Statement* s : {&optimistic.acquire, &optimistic.renew, &optimistic.release, &optimistic.break_lock}) {
     EXPECT_TRUE(without_waiting(s->sql)) << s->sql;
   }
   const auto for_update = for_update_statements("dlock", Durability::async);
@@ -212,7 +214,7 @@ TEST(PostgresStatements, ThoseThatWaitForARowCountAllWaitsTogether) {
 TEST(PostgresStatements, WaitOnlyForAMomentForSomebodyWhoInsertsTheSameRow) {
   for (const auto& statements :
        {table_statements("dlock", Durability::sync), optimistic_statements("dlock", Durability::sync)}) {
-    for (const Statement* s : {&statements.acquire, &statements.acquire_many}) {
+    for (const Statement* s : {&statements.acquire}) {
       const std::size_t insertion = s->sql.find("INSERT INTO");
       ASSERT_NE(insertion, std::string::npos);
       EXPECT_NE(s->sql.find("set_config('lock_timeout', '250', true)", insertion), std::string::npos) << s->sql;
@@ -264,17 +266,17 @@ TEST(PostgresStatements, OfOtherKindsAreAboutOtherTables) {
   const auto expect_only = [&](const auto& statements, const std::string& table) {
     for (const Statement* s : statements) EXPECT_EQ(tables_in(s->sql), std::set<std::string>{table}) << s->sql;
   };
-  const auto t = table_statements("the schema", Durability::sync, Queue::none, LockKind::election);
-  const auto o = optimistic_statements("the schema", Durability::sync, Queue::none, LockKind::election);
+  const auto t = table_statements("the schema", Durability::sync, LockKind::election);
+  const auto o = optimistic_statements("the schema", Durability::sync, LockKind::election);
   for (const auto& [s, table] : {std::pair{&t, "lease_elect"}, std::pair{&o, "optimistic_elect"}}) {
-    expect_only(std::array{&s->acquire, &s->acquire_many, &s->renew_many, &s->release, &s->release_many, &s->mark_many,
-                           &s->inspect, &s->list, &s->break_lock, &s->forget},
-                table);
+    expect_only(
+        std::array{&s->acquire, &s->renew, &s->release, &s->mark, &s->inspect, &s->list, &s->break_lock, &s->forget},
+        table);
   }
   for (const auto& [space, table] :
        {std::pair{LockKind::read_write, "lease_rw"}, std::pair{LockKind::semaphore, "lease_sem"}}) {
     const auto s = sharing_statements("the schema", Durability::sync, space);
-    expect_only(std::array{&s.change, &s.mark_many, &s.inspect, &s.list, &s.break_lock, &s.forget}, table);
+    expect_only(std::array{&s.change, &s.mark, &s.inspect, &s.list, &s.break_lock, &s.forget}, table);
   }
   const auto a = advisory_statements("the schema", Durability::sync, AdvisoryKey::KeySpace::bigint, LockKind::election);
   for (const Mode mode : {Mode::shared, Mode::exclusive}) {
