@@ -34,6 +34,8 @@ constexpr std::size_t most_in_a_query = 500;
 // About as long as a client that looks takes to find out.
 constexpr nanoseconds pause_per_release = milliseconds(1);
 constexpr int most_releases = 20;
+// One may be this client's own release, of which it hears when it waits already.
+constexpr int releases_without_pause = 2;
 
 }  // namespace
 
@@ -146,10 +148,10 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
   const std::string name = found->first;  // those that are told may be the last ones that wait for it
   Mark& mark = found->second;
   if (space_ != LockKind::lock) return watchers_.tell_all(name);
-  const nanoseconds at_most = pause_per_release * mark.releases;
-  mark.releases = std::min(mark.releases + 1, most_releases);
-  if (at_most == nanoseconds(0)) return watchers_.tell_first(name);
   if (mark.look.armed()) return;
+  mark.releases = std::min(mark.releases + 1, most_releases);
+  if (mark.releases <= releases_without_pause) return watchers_.tell_first(name);
+  const nanoseconds at_most = pause_per_release * mark.releases;
   Executor& executor = commands_.executor();
   mark.look.arm(saturating_add(executor.now(), random_between(nanoseconds(0), at_most, executor)),
                 [this, name] { watchers_.tell_first(name); });

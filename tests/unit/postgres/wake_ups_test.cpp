@@ -61,7 +61,7 @@ TEST_F(PostgresWakeUps, AReleaseTellsTheOneThatHasWaitedLongest) {
   EXPECT_EQ(take_told(), Words{"a"});
   rows.give_to("x", "somebody", 24h);
   rows.free("x");
-  engine.advance(1ms);
+  engine.run();
   EXPECT_EQ(take_told(), Words{"a"}) << "it is still the first";
 }
 
@@ -287,16 +287,19 @@ TEST_F(PostgresWakeUps, WhoGotTheLockLeavesWithoutTellingAnybody) {
 TEST_F(PostgresWakeUps, TheMoreReleasesItHeardOfTheLaterItLooks) {
   const auto watching = watch("x", "a");
   engine.run();
-  for (int releases = 0; releases < 40; ++releases) {
+  for (int releases = 1; releases < 40; ++releases) {
     const TimePoint start = engine.now();
     server.notify(rows.channel, "x");
     engine.run();
-    EXPECT_EQ(told.empty(), releases > 0) << releases;
-    server.notify(rows.channel, "x");  // who got it meanwhile has released it
-    while (told.empty()) engine.advance(1ms);
-    EXPECT_LE(engine.now() - start, std::min(releases * 2 + 1, 20) * 1ms) << releases;
+    EXPECT_EQ(told.empty(), releases > 2) << releases;
+    while (told.empty()) {
+      server.notify(rows.channel, "x");  // who got it meanwhile has released it
+      engine.advance(1ms);
+    }
+    EXPECT_LE(engine.now() - start, std::min(releases + 1, 20) * 1ms) << releases;
+    EXPECT_EQ(take_told(), Words{"a"});
     engine.advance(50ms);
-    EXPECT_EQ(take_told().size(), releases == 0 ? 2U : 1U) << "once for both";
+    EXPECT_TRUE(told.empty());
   }
 }
 
