@@ -17,6 +17,23 @@ constexpr std::uint32_t most_connections = 1000;
 // A socket's address has room for 107 bytes with "/.s.PGSQL.65535" behind the directory.
 constexpr std::size_t longest_socket_directory = 90;
 
+template <class T>
+using Words = std::initializer_list<std::pair<std::string_view, T>>;
+constexpr Words<Strategy> strategies = {{"table", Strategy::table},
+                                        {"optimistic", Strategy::optimistic},
+                                        {"for-update", Strategy::for_update},
+                                        {"advisory", Strategy::advisory}};
+constexpr Words<Durability> durabilities = {
+    {"sync", Durability::sync}, {"async", Durability::async}, {"unlogged", Durability::unlogged}};
+
+template <class T>
+std::string_view word_for(T value, Words<T> words) noexcept {
+  for (const auto& [word, meaning] : words) {
+    if (meaning == value) return word;
+  }
+  return "";
+}
+
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
 }
@@ -105,37 +122,14 @@ std::string take_target_session_attrs(Url& url) {
   return *std::move(value);
 }
 
-std::string take_application_name(Url& url, const std::string& holder) {
-  const auto value = url.take("application_name");
-  return as_application_name(value ? *value : "dlock:" + holder);
-}
-
 }  // namespace
 
 std::string_view to_string(Strategy strategy) noexcept {
-  switch (strategy) {
-    case Strategy::table:
-      return "table";
-    case Strategy::optimistic:
-      return "optimistic";
-    case Strategy::for_update:
-      return "for-update";
-    case Strategy::advisory:
-      return "advisory";
-  }
-  return "";
+  return word_for(strategy, strategies);
 }
 
 std::string_view to_string(Durability durability) noexcept {
-  switch (durability) {
-    case Durability::sync:
-      return "sync";
-    case Durability::async:
-      return "async";
-    case Durability::unlogged:
-      return "unlogged";
-  }
-  return "";
+  return word_for(durability, durabilities);
 }
 
 std::string as_application_name(std::string_view text) {
@@ -165,21 +159,14 @@ Options parse_options(const BackendConfig& config) {
   options.password = take_either(url, "password", url.password());
   options.password_file = common::take_password_file(url, "password_file", options.password.has_value());
   options.database = take_database(url);
-  options.strategy = url.take_choice<Strategy>("strategy",
-                                               {{"table", Strategy::table},
-                                                {"optimistic", Strategy::optimistic},
-                                                {"for-update", Strategy::for_update},
-                                                {"advisory", Strategy::advisory}},
-                                               Strategy::table);
+  options.strategy = url.take_choice("strategy", strategies, options.strategy);
   options.schema = take_schema(url);
-  options.durability = url.take_choice<Durability>(
-      "durability", {{"sync", Durability::sync}, {"async", Durability::async}, {"unlogged", Durability::unlogged}},
-      Durability::sync);
+  options.durability = url.take_choice("durability", durabilities, options.durability);
   options.key = take_key(url, options.strategy);
   options.pooler = take_pooler(url, options.strategy);
   options.max_connections = url.take_number("max_connections", 1, most_connections).value_or(options.max_connections);
   options.target_session_attrs = take_target_session_attrs(url);
-  options.application_name = take_application_name(url, config.holder);
+  options.application_name = as_application_name(url.take("application_name").value_or("dlock:" + config.holder));
   options.libpq = take_libpq_parameters(url);
   url.require_no_parameters();
   options.holder = config.holder;

@@ -1,8 +1,30 @@
 #include "backends/postgres/libpq/libpq_connection.hpp"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "backends/postgres/libpq/libpq_results.hpp"
+#include "backends/postgres/libpq/received_bytes.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
+
 namespace dlock::postgres {
+
+namespace {
+
+constexpr int as_text = 0;
+constexpr std::string_view no_such_statement = "26000";
+constexpr std::string_view changed_result = "0A000";
+
+bool is_sendable(const Query& query) {
+  return std::all_of(query.commands.begin(), query.commands.end(), [](const Command& command) {
+    return std::all_of(command.params.begin(), command.params.end(), [](const Parameter& parameter) {
+      return !parameter || parameter->find('\0') == std::string::npos;
+    });
+  });
+}
+
+}  // namespace
 
 ConnectionFactory libpq_connections() {
   return [](Executor& executor, const Options& options, const Purpose& purpose, Connection::Listener& listener) {
@@ -16,40 +38,42 @@ LibpqConnection::LibpqConnection(Executor& executor, const Options& options, con
       purpose_(purpose),
       listener_(listener),
       greeting_timer_(executor),
-      dialler_(executor, options, purpose, *this) {}
+      dialler_(executor, options, purpose, [this](Result<PgHandle> connection) {
+        if (!connection.ok()) return break_off(connection.failure());
+        dialled(std::move(connection.value()));
+      }) {}
 
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
-void LibpqConnection::dialled(PgHandle connection) {
-  Pipeline::Events& events = *this;
-  pipeline_ = std::make_unique<Pipeline>(executor_, std::move(connection), dialler_.endpoint(), events);
-  if (auto problem = pipeline_->start()) return refuse(*std::move(problem));
-  greeting_timer_.arm(dialler_.share_ends(), [this] {
-    refuse({errc::unavailable, dialler_.endpoint() + ": no answer within the connect timeout"});
-  });
-  say_preamble();
-}
-
-void LibpqConnection::say_preamble() {
-  preamble_.emplace(purpose_, Preamble::Facts{.version = pipeline_->server_version(),
-                                              .backend_pid = pipeline_->backend_pid(),
+void LibpqConnection::dialled(PgHandle handle) {
+  link_ = std::make_unique<Link>(std::move(handle));
+  PGconn* const connection = link_->handle.get();
+  (void)PQsetNoticeReceiver(
+      connection, [](void* self, const PGresult* notice) { static_cast<LibpqConnection*>(self)->note_end(*notice); },
+      this);
+  if (PQsetnonblocking(connection, 1) != 0 || PQenterPipelineMode(connection) != 1) return give_up(last_error());
+  try {
+    link_->descriptor = executor_.watch(PQsocket(connection));
+  } catch (const Error& e) {
+    return give_up({e.code(), dialler_.endpoint() + ": " + e.detail()});
+  }
+  wait_readable();
+  greeting_timer_.arm(dialler_.share_ends(), [this] { give_up(unavailable("no answer within the connect timeout")); });
+  preamble_.emplace(purpose_, Preamble::Facts{.version = PQserverVersion(connection),
+                                              .backend_pid = PQbackendPID(connection),
                                               .pooler = options_.pooler});
-  const std::size_t count = preamble_->commands().size();
-  for (std::size_t i = 0; i < count; ++i) {
-    pipeline_->send(
-        {.commands = {preamble_->commands()[i]}, .done = [this, i](const Outcome& outcome, const Results& results) {
-           preamble_answered(i, outcome, results);
-         }});
+  for (std::size_t i = 0; i < preamble_->commands().size(); ++i) {
+    enqueue({.commands = {preamble_->commands()[i]}, .done = [this, i](const Outcome& outcome, const Results& results) {
+               preamble_answered(i, outcome, results);
+             }});
   }
 }
 
 void LibpqConnection::preamble_answered(std::size_t command, const Outcome& outcome, const Results& results) {
-  // A broken connection says so itself.
-  if (outcome.problem == Problem::not_sent || outcome.problem == Problem::unknown_outcome) return;
   if (!preamble_->answered(command, outcome, results)) {
     const Failure& why = outcome.failure;
-    return refuse({why.code ? why.code : errc::protocol,
-                   dialler_.endpoint() + ": the server did not identify itself: " + why.detail});
+    return give_up({why.code ? why.code : errc::protocol,
+                    dialler_.endpoint() + ": the server did not identify itself: " + why.detail});
   }
   if (command + 1 == preamble_->commands().size()) greeted();
 }
@@ -57,70 +81,301 @@ void LibpqConnection::preamble_answered(std::size_t command, const Outcome& outc
 void LibpqConnection::greeted() {
   server_ = preamble_->server();
   server_.endpoint = dialler_.endpoint();
-  server_.encrypted = pipeline_->encrypted();
+  server_.encrypted = PQsslInUse(link_->handle.get()) == 1;
   if (server_.standby && options_.target_session_attrs != "any") {
-    return refuse({errc::unavailable, server_.endpoint + ": it is a standby; locks need the primary"});
+    return give_up(unavailable("it is a standby; locks need the primary"));
+  }
+  if (server_.read_only) {
+    return give_up({errc::access_denied,
+                    server_.endpoint + ": transactions are read-only by default (default_transaction_read_only), which "
+                                       "cannot be changed behind a pooler; switch it off for this role and database"});
   }
   greeting_timer_.disarm();
   preamble_.reset();
-  if (server_.read_only) {
-    return refuse({errc::access_denied,
-                   server_.endpoint + ": transactions are read-only by default (default_transaction_read_only), which "
-                                      "cannot be changed behind a pooler; switch it off for this role and database"});
-  }
-  pipeline_->prepare_statements(!server_.pooled);
   ready_ = true;
   listener_.connection_ready();
 }
 
-void LibpqConnection::refuse(Failure why) {
-  greeting_timer_.disarm();
-  // It may be what called us, and its destruction answers no query.
-  const auto gone = std::move(pipeline_);
-  dialler_.refuse(std::move(why));
-}
-
-void LibpqConnection::dialling_failed(const Failure& why) {
-  lose(why);
-}
-
-// --- Connected -------------------------------------------------------------------------------------------------------
+// --- Sending ---------------------------------------------------------------------------------------------------------
 
 void LibpqConnection::send(Query query) {
-  if (usable()) return pipeline_->send(std::move(query));
-  executor_.post(lifetime_.guard([done = std::move(query.done), endpoint = options_.endpoint()] {
-    if (!done) return;
-    done({.problem = Problem::not_sent, .failure = {errc::unavailable, endpoint + ": not connected"}}, {});
+  if (usable() && is_sendable(query)) return enqueue(std::move(query));
+  Failure why{errc::invalid_argument, "a zero byte in a parameter"};
+  if (!usable()) why = {errc::unavailable, options_.endpoint() + ": not connected"};
+  executor_.post(lifetime_.guard([done = std::move(query.done), why = std::move(why)] {
+    if (done) done({.problem = Problem::not_sent, .failure = why}, {});
   }));
 }
 
+// A lone query goes out at once. When others are under way, more are likely to follow in this turn of the engine.
+void LibpqConnection::enqueue(Query query) {
+  link_->unsent.push_back(std::move(query));
+  if (link_->taking_input || link_->writing_posted || link_->clogged) return;
+  if (link_->in_flight.empty()) return write_out();
+  link_->writing_posted = true;
+  executor_.post(link_->lifetime.guard([this] {
+    link_->writing_posted = false;
+    write_out();
+  }));
+}
+
+// What libpq has may go out at any time; so that it can be told what did not, it gets only as much as the network
+// takes.
+void LibpqConnection::write_out() {
+  while (!link_->unsent.empty() && !link_->clogged) {
+    Query query = std::move(link_->unsent.front());
+    link_->unsent.pop_front();
+    if (!hand_over(std::move(query))) return give_up_soon();
+    flush();
+  }
+}
+
+bool LibpqConnection::hand_over(Query query) {
+  InFlight& entry = link_->in_flight.emplace_back();
+  entry.done = std::move(query.done);
+  entry.sent = executor_.now();
+  for (std::size_t i = 0; i < query.commands.size(); ++i) {
+    if (!hand_over_command(query.commands[i], i, entry)) return false;
+  }
+  return PQpipelineSync(link_->handle.get()) == 1;
+}
+
+bool LibpqConnection::hand_over_command(const Command& command, std::size_t number, InFlight& entry) {
+  PGconn* const connection = link_->handle.get();
+  const Statement* const statement = command.statement;
+  const std::string& text = statement != nullptr ? statement->sql : command.text;
+  std::vector<const char*> values;
+  values.reserve(command.params.size());
+  for (const Parameter& parameter : command.params) values.push_back(parameter ? parameter->c_str() : nullptr);
+  const int count = static_cast<int>(values.size());
+  const char* name = nullptr;
+  if (statement != nullptr && !server_.pooled) {
+    const auto [found, first] = link_->prepared.try_emplace(statement);
+    Prepared& prepared = found->second;
+    if (first) {
+      prepared = {.name = "dlock_" + std::to_string(++link_->names_given), .by = &entry};
+      entry.steps.push_back({.statement = statement, .prepares = true, .command = number});
+      if (PQsendPrepare(connection, prepared.name.c_str(), text.c_str(), 0, nullptr) != 1) return false;
+    }
+    // Where it is prepared in the same query, this command is not carried out unless it is.
+    if (prepared.by == nullptr || prepared.by == &entry) name = prepared.name.c_str();
+  }
+  entry.steps.push_back({.statement = statement, .command = number});
+  if (name != nullptr)
+    return PQsendQueryPrepared(connection, name, count, values.data(), nullptr, nullptr, as_text) == 1;
+  return PQsendQueryParams(connection, text.c_str(), count, nullptr, values.data(), nullptr, nullptr, as_text) == 1;
+}
+
+void LibpqConnection::flush() {
+  const int result = PQflush(link_->handle.get());
+  if (result < 0) return give_up_soon();
+  if (result == 0 || std::exchange(link_->clogged, true)) return;
+  link_->descriptor->async_wait(Descriptor::Interest::writable, [this](std::error_code) {
+    link_->clogged = false;
+    flush();
+    write_out();
+  });
+}
+
+// --- Receiving -------------------------------------------------------------------------------------------------------
+
+void LibpqConnection::wait_readable() {
+  link_->descriptor->async_wait(Descriptor::Interest::readable, [this](std::error_code) {
+    const Lifetime::Watch life = link_->lifetime.watch();
+    receive();
+    if (!life.over()) wait_readable();
+  });
+}
+
 void LibpqConnection::receive() {
-  if (pipeline_) pipeline_->receive();
+  if (!link_ || link_->taking_input) return;
+  const Lifetime::Watch life = link_->lifetime.watch();
+  // What came before the end counts.
+  const bool good = PQconsumeInput(link_->handle.get()) == 1;
+  const Failure end = good ? Failure{} : last_error();
+  link_->taking_input = true;
+  take_input();
+  if (life.over()) return;
+  link_->taking_input = false;
+  if (link_->ended) return give_up(*link_->ended);
+  if (!good) return give_up(end);
+  if (answer_has_no_end()) return give_up(unavailable("the server sends data without end, and answers no request"));
+  write_out();
+}
+
+// Rows of one answer, and a message of any length, take memory; what has been answered is free again.
+bool LibpqConnection::answer_has_no_end() {
+  if (std::exchange(link_->answered, false)) {
+    link_->counted_from.reset();  // the usual case asks the kernel nothing
+    return false;
+  }
+  const std::uint64_t received = received_bytes(PQsocket(link_->handle.get()));
+  if (!link_->counted_from) link_->counted_from = received;
+  return received - *link_->counted_from > longest_answer;
+}
+
+void LibpqConnection::take_input() {
+  const Lifetime::Watch life = link_->lifetime.watch();
+  // Parses what there is, notices and notifications among it, also while no query is under way.
+  while (PQisBusy(link_->handle.get()) == 0) {
+    if (!take_results()) break;
+    if (life.over()) return;
+  }
+  struct Free {
+    void operator()(PGnotify* notification) const noexcept { PQfreemem(notification); }
+  };
+  while (const std::unique_ptr<PGnotify, Free> notification{PQnotifies(link_->handle.get())}) {
+    if (ready_) listener_.connection_notified(notification->relname, notification->extra);
+    if (life.over()) return;
+  }
+}
+
+// False: there is nothing more at present.
+bool LibpqConnection::take_results() {
+  const PgResult result(PQgetResult(link_->handle.get()));
+  if (!result) {
+    if (!std::exchange(link_->result_ends, false)) return false;
+    if (!link_->in_flight.empty()) ++link_->in_flight.front().step;
+    return true;
+  }
+  if (link_->in_flight.empty()) {
+    link_->ended = unavailable("the server answered without a request");
+    return false;
+  }
+  if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) {
+    finish_query();
+    return true;
+  }
+  link_->result_ends = true;
+  take_result(*result);
+  return !link_->ended;
+}
+
+void LibpqConnection::take_result(const PGresult& result) {
+  InFlight& entry = link_->in_flight.front();
+  if (entry.step >= entry.steps.size()) {
+    // The commit itself was refused: a conflict of serializable transactions, for example.
+    if (!entry.steps.empty() && PQresultStatus(&result) == PGRES_FATAL_ERROR) return take_refusal(result, entry);
+    link_->ended = unavailable("the server sent more answers than there were commands");
+    return;
+  }
+  const Step& step = entry.steps[entry.step];
+  switch (PQresultStatus(&result)) {
+    case PGRES_COMMAND_OK:
+    case PGRES_TUPLES_OK:
+      if (!step.prepares) {
+        entry.results.push_back(to_rows(result));
+      } else if (const auto found = link_->prepared.find(step.statement); found != link_->prepared.end()) {
+        found->second.by = nullptr;
+      }
+      return;
+    case PGRES_FATAL_ERROR:
+      return take_refusal(result, entry);
+    case PGRES_PIPELINE_ABORTED:
+      if (step.prepares) link_->prepared.erase(step.statement);
+      return;
+    default:
+      link_->ended = unavailable("a statement that is not a query");
+  }
+}
+
+void LibpqConnection::take_refusal(const PGresult& result, InFlight& entry) {
+  const char* const sqlstate = PQresultErrorField(&result, PG_DIAG_SQLSTATE);
+  if (sqlstate == nullptr) {  // libpq's own words: the connection is broken
+    link_->ended = unavailable(in_one_line(PQresultErrorMessage(&result)));
+    return;
+  }
+  note_end(result);
+  if (link_->ended) return;
+  const bool of_commit = entry.step >= entry.steps.size();
+  const Step& step = of_commit ? entry.steps.back() : entry.steps[entry.step];
+  entry.refusal = Outcome{.problem = Problem::refused,
+                          .failure = server_failure(dialler_.endpoint(), result),
+                          .sqlstate = sqlstate,
+                          .failed_command = of_commit ? step.command + 1 : step.command,
+                          .sent = entry.sent};
+  if (of_commit) return;
+  // It was not prepared; or the server has forgotten it, or its plan no longer fits the table: prepared again at the
+  // next use.
+  const std::string_view code = sqlstate;
+  if (step.prepares || code == no_such_statement || code == changed_result) link_->prepared.erase(step.statement);
+}
+
+void LibpqConnection::finish_query() {
+  link_->answered = true;
+  const InFlight entry = std::move(link_->in_flight.front());
+  link_->in_flight.pop_front();
+  if (!entry.done) return;
+  if (entry.refusal) return entry.done(*entry.refusal, {});
+  entry.done({.sent = entry.sent}, entry.results);
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+// The server says why it ends the session, and only then ends it.
+void LibpqConnection::note_end(const PGresult& message) {
+  const char* const severity = PQresultErrorField(&message, PG_DIAG_SEVERITY_NONLOCALIZED);
+  const std::string_view word = severity == nullptr ? "" : severity;
+  if (word != "FATAL" && word != "PANIC") return;
+  link_->ended = Failure{errc::unavailable, server_failure(dialler_.endpoint(), message).detail};
+  if (const char* const sqlstate = PQresultErrorField(&message, PG_DIAG_SQLSTATE)) link_->sqlstate_of_end = sqlstate;
+}
+
+Failure LibpqConnection::unavailable(const std::string& why) const {
+  return {errc::unavailable, dialler_.endpoint() + ": " + (why.empty() ? "the connection is broken" : why)};
+}
+
+Failure LibpqConnection::last_error() const {
+  return unavailable(in_one_line(PQerrorMessage(link_->handle.get())));
+}
+
+// Before it is ready, the next address may be better.
+void LibpqConnection::give_up(Failure why) {
+  if (ready_) return break_off(why);
+  greeting_timer_.disarm();
+  link_.reset();
+  dialler_.failed(std::move(why));
+}
+
+// The caller of send() does not expect to hear of the end inside the call. And the server may have said why it hung up.
+void LibpqConnection::give_up_soon() {
+  link_->clogged = true;  // nothing more goes out
+  executor_.post([this, why = last_error(), life = link_->lifetime.watch()] {
+    if (!life.over()) receive();
+    if (!life.over()) give_up(why);
+  });
 }
 
 void LibpqConnection::break_off(const Failure& why) {
-  if (usable()) return pipeline_->break_off(why);
-  if (lost_) return;
-  greeting_timer_.disarm();
-  const auto gone = std::move(pipeline_);
-  dialler_.stop();
-  lose(why);
-}
-
-void LibpqConnection::pipeline_broken(const Failure& why) {
-  if (!ready_) return refuse(why);
-  lose(why);
-}
-
-void LibpqConnection::pipeline_notified(const std::string& channel, const std::string& payload) {
-  if (ready_) listener_.connection_notified(channel, payload);
-}
-
-void LibpqConnection::lose(const Failure& why) {
-  lost_ = true;
+  if (std::exchange(lost_, true)) return;
   // It may belong to what is destroyed. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
+  greeting_timer_.disarm();
+  dialler_.stop();
+  const auto link = std::move(link_);
+  const Lifetime::Watch life = lifetime_.watch();
+  if (ready_) {  // the preamble's queries need no answer
+    link->close();
+    for (const InFlight& entry : link->in_flight) {
+      const Outcome unknown{.problem = Problem::unknown_outcome,
+                            .failure = {errc::ambiguous, reason.detail},
+                            .sqlstate = link->sqlstate_of_end,
+                            .sent = entry.sent};
+      if (entry.done) entry.done(entry.refusal.value_or(unknown), {});
+      if (life.over()) return;
+    }
+    for (const Query& query : link->unsent) {
+      if (query.done) query.done({.problem = Problem::not_sent, .failure = {errc::unavailable, reason.detail}}, {});
+      if (life.over()) return;
+    }
+  }
   listener_.connection_lost(reason);
+}
+
+void LibpqConnection::Link::close() {
+  descriptor.reset();
+  handle.get_deleter().abandon = !in_flight.empty();
+  handle.reset();
 }
 
 }  // namespace dlock::postgres

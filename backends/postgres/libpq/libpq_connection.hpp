@@ -1,44 +1,109 @@
-// The real Connection, over libpq: dials, says the preamble, and then hands queries on to the pipeline.
+// The real Connection, over libpq: dials, sends the preamble, and from then on has many queries under way, in libpq's
+// pipeline mode. Each ends with a Sync of its own, and nothing here blocks.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/result.hpp>
 
 #include "backends/postgres/libpq/libpq_dialler.hpp"
-#include "backends/postgres/libpq/libpq_pipeline.hpp"
+#include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/connection.hpp"
 #include "backends/postgres/sql/preamble.hpp"
 
 namespace dlock::postgres {
 
-class LibpqConnection final : public Connection, private Dialler::Events, private Pipeline::Events {
+class LibpqConnection final : public Connection {
  public:
   LibpqConnection(Executor& executor, const Options& options, const Purpose& purpose, Listener& listener);
 
   void open(TimePoint deadline) override { dialler_.start(deadline); }
-  [[nodiscard]] bool usable() const noexcept override { return ready_ && !lost_ && pipeline_ && !pipeline_->broken(); }
+  [[nodiscard]] bool usable() const noexcept override { return ready_ && !lost_; }
   [[nodiscard]] const ServerInfo& server() const noexcept override { return server_; }
   void send(Query query) override;
   void receive() override;
   void break_off(const Failure& why) override;
 
  private:
-  void dialled(PgHandle connection) override;
-  void dialling_failed(const Failure& why) override;
-  void pipeline_broken(const Failure& why) override;
-  void pipeline_notified(const std::string& channel, const std::string& payload) override;
+  // What libpq answers to: the preparing of a statement, or a command.
+  struct Step {
+    const Statement* statement = nullptr;  // if it is one
+    bool prepares = false;
+    std::size_t command = 0;
+  };
+  struct InFlight {
+    Handler done;
+    TimePoint sent;
+    std::vector<Step> steps;
+    std::size_t step = 0;  // the one that is being answered
+    Results results;
+    std::optional<Outcome> refusal;
+  };
+  // How a statement is known to the server. While it is being prepared, other queries send its text: should the
+  // preparing fail, each use fails for its own reason.
+  struct Prepared {
+    std::string name;
+    const InFlight* by = nullptr;  // the query that prepares it, until that is answered
+  };
+  // A connection that is logged in. It is replaced where the preamble finds it of no use.
+  struct Link {
+    explicit Link(PgHandle connection) : handle(std::move(connection)) {}
+    ~Link() { close(); }
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+    void close();
 
-  void say_preamble();
+    PgHandle handle;
+    std::unique_ptr<Descriptor> descriptor;  // destroyed before the socket is closed
+    std::deque<Query> unsent;                // libpq knows nothing of them
+    std::deque<InFlight> in_flight;          // libpq has them, and the network perhaps
+    std::unordered_map<const Statement*, Prepared> prepared;
+    std::size_t names_given = 0;
+    bool clogged = false;       // libpq has something that the network does not take
+    bool taking_input = false;  // what is asked meanwhile goes out in one piece
+    bool writing_posted = false;
+    bool result_ends = false;                   // the next thing is the end of a step
+    bool answered = false;                      // a query, since the last look
+    std::optional<std::uint64_t> counted_from;  // bytes received when it was first seen that nothing was answered
+    std::optional<Failure> ended;               // the server said so
+    std::string sqlstate_of_end;                // if it did
+    Lifetime lifetime;
+  };
+
+  void dialled(PgHandle handle);
   void preamble_answered(std::size_t command, const Outcome& outcome, const Results& results);
   void greeted();
-  void refuse(Failure why);
-  void lose(const Failure& why);
+
+  void enqueue(Query query);
+  void write_out();
+  [[nodiscard]] bool hand_over(Query query);
+  [[nodiscard]] bool hand_over_command(const Command& command, std::size_t number, InFlight& entry);
+  void flush();
+
+  void wait_readable();
+  void take_input();
+  [[nodiscard]] bool take_results();
+  void take_result(const PGresult& result);
+  void take_refusal(const PGresult& result, InFlight& entry);
+  void finish_query();
+  [[nodiscard]] bool answer_has_no_end();
+
+  void note_end(const PGresult& message);
+  void give_up(Failure why);
+  void give_up_soon();
+  [[nodiscard]] Failure unavailable(const std::string& why) const;
+  [[nodiscard]] Failure last_error() const;
 
   Executor& executor_;
   const Options& options_;
@@ -48,9 +113,9 @@ class LibpqConnection final : public Connection, private Dialler::Events, privat
   bool ready_ = false;
   bool lost_ = false;
   Timer greeting_timer_;
-  std::optional<Preamble> preamble_;
+  std::optional<Preamble> preamble_;  // until it is answered
   Dialler dialler_;
-  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<Link> link_;  // from the login until the connection is lost
   Lifetime lifetime_;
 };
 

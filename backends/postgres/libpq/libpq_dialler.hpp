@@ -2,12 +2,15 @@
 // address gets its share of the time, and libpq is only ever given numeric addresses, so nothing here blocks.
 #pragma once
 
-#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <dlock/spi/executor.hpp>
+#include <dlock/spi/result.hpp>
 
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/options.hpp"
@@ -19,55 +22,43 @@ namespace dlock::postgres {
 // In tasks only.
 class Dialler final {
  public:
-  // None is called inside a call to the dialler but refuse(); each may destroy it.
-  class Events {
-   public:
-    Events() = default;
-    Events(const Events&) = delete;
-    Events& operator=(const Events&) = delete;
-    // Logged in.
-    virtual void dialled(PgHandle connection) = 0;
-    // There is no host left to try.
-    virtual void dialling_failed(const Failure& why) = 0;
+  // With a connection that is logged in; or, once no address is left to try, with the reasons. Never called inside
+  // start(); may destroy the dialler.
+  using Handler = std::function<void(Result<PgHandle>)>;
 
-   protected:
-    ~Events() = default;
-  };
-
-  Dialler(Executor& executor, const Options& options, const Purpose& purpose, Events& events);
+  Dialler(Executor& executor, const Options& options, const Purpose& purpose, Handler done);
 
   void start(TimePoint deadline);
-  // What was dialled is of no use: goes on with the next.
-  void refuse(Failure why);
+  // What is being tried, or was dialled, is of no use: goes on with the next address.
+  void failed(Failure why);
   // No connection is wanted any more.
   void stop();
   // Until when the present address has to prove itself.
   [[nodiscard]] TimePoint share_ends() const noexcept { return share_ends_; }
   // Of the host that is being tried, or was dialled.
-  [[nodiscard]] std::string endpoint() const;
+  [[nodiscard]] std::string endpoint() const { return options_.endpoint_of(*target_.host); }
 
  private:
-  void try_next_host();
-  void try_next_address();
-  void take_share(std::size_t addresses);
-  [[nodiscard]] std::optional<Failure> begin(const std::string& hostaddr);
-  void poll();
+  struct Target {
+    const Host* host = nullptr;
+    std::optional<std::string> address = {};  // none: to be resolved; empty: the host is a socket's directory
+  };
+
+  void try_next();
+  void dial();
   void wait(Descriptor::Interest interest);
-  void failed(Failure why);
+  void poll();
 
   Executor& executor_;
   const Options& options_;
   const Purpose purpose_;
-  Events& events_;
+  const Handler done_;
   TimePoint deadline_;
   TimePoint share_ends_;
   Timer timer_;
-
-  std::size_t host_ = 0;       // the one being tried
-  std::size_t next_host_ = 0;  // after it
+  Target target_;  // the one being tried
+  std::deque<Target> targets_;
   std::optional<util::Resolution> resolution_;
-  std::vector<std::string> addresses_;  // of the host; an empty one stands for a socket's directory
-  std::size_t next_address_ = 0;
   PgHandle connection_;
   std::unique_ptr<Descriptor> descriptor_;  // never outlives the socket, which libpq may replace at any step
   std::vector<Failure> failures_;

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cstddef>
 
 namespace dlock::postgres {
 
@@ -14,9 +13,7 @@ std::uint64_t received_bytes(int socket) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  // Linux before 4.1 says less.
-  return size >= offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received ? info.tcpi_bytes_received
-                                                                                           : 0;
+  return info.tcpi_bytes_received;  // 0 before Linux 4.1, which says less
 }
 
 std::string unread_bytes(int socket) {

@@ -12,20 +12,13 @@
 namespace dlock::postgres {
 
 struct Commands::Run {
-  Run(Executor& executor, std::vector<Command> what, Handler then, TimePoint at_the_latest, bool may_set_up,
-      bool is_patient)
-      : commands(std::move(what)),
-        done(std::move(then)),
-        deadline(at_the_latest),
-        sets_up(may_set_up),
-        patient(is_patient),
-        pause(executor) {}
+  explicit Run(Executor& executor) : pause(executor) {}
 
-  const std::vector<Command> commands;
-  const Handler done;
-  const TimePoint deadline;
-  bool sets_up;  // once
-  const bool patient;
+  std::vector<Command> commands;
+  Handler done;
+  TimePoint deadline;
+  bool sets_up = false;  // once
+  bool patient = false;
   Backoff backoff{std::chrono::milliseconds(500)};
   Timer pause;
 };
@@ -55,8 +48,13 @@ std::string Commands::with_last_refusal(std::string text) const {
 }
 
 void Commands::run(Query query, TimePoint deadline, MissingSchema missing, bool patient) {
-  attempt(std::make_shared<Run>(executor_, std::move(query.commands), std::move(query.done), deadline,
-                                missing == MissingSchema::make, patient));
+  const auto run = std::make_shared<Run>(executor_);
+  run->commands = std::move(query.commands);
+  run->done = std::move(query.done);
+  run->deadline = deadline;
+  run->sets_up = missing == MissingSchema::make;
+  run->patient = patient;
+  attempt(run);
 }
 
 void Commands::attempt(const std::shared_ptr<Run>& run) {
