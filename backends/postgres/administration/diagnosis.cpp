@@ -10,7 +10,7 @@
 
 #include "backends/postgres/administration/findings.hpp"
 #include "backends/postgres/administration/inspection.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/sql_template.hpp"
 #include "backends/postgres/sql/statements.hpp"
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "backends/postgres/administration/findings.hpp"
-#include "backends/postgres/sessions/schema_state.hpp"
+#include "backends/postgres/schema/layout.hpp"
+#include "backends/postgres/schema/schema_state.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 

@@ -1,8 +1,8 @@
 // strategy=advisory: PostgreSQL's own locks, which know nothing but a number, and a row for token and holder.
 #include <stdexcept>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/sql_template.hpp"
 #include "backends/postgres/sql/statements.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 namespace dlock::conformance {
 

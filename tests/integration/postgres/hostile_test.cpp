@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "held_lock.hpp"
 #include "integration_test.hpp"
 #include "live_services.hpp"

@@ -9,7 +9,7 @@
 
 #include "array_elements.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 namespace dlock::postgres {
 

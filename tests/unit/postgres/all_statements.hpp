@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backends/postgres/administration/diagnosis.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/preamble.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {

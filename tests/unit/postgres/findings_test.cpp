@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/preamble.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "table_row.hpp"
 
 namespace dlock::postgres {

@@ -1,4 +1,4 @@
-#include "backends/postgres/sessions/schema.hpp"
+#include "backends/postgres/schema/schema.hpp"
 
 #include <gtest/gtest.h>
 

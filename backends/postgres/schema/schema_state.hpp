@@ -10,8 +10,8 @@
 #include <dlock/error.hpp>
 
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/connection.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 

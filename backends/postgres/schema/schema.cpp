@@ -1,10 +1,10 @@
-#include "backends/postgres/sessions/schema.hpp"
+#include "backends/postgres/schema/schema.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
-#include "backends/postgres/sessions/schema_state.hpp"
+#include "backends/postgres/schema/schema_state.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 

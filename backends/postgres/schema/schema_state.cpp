@@ -1,9 +1,9 @@
-#include "backends/postgres/sessions/schema_state.hpp"
+#include "backends/postgres/schema/schema_state.hpp"
 
 #include <algorithm>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 

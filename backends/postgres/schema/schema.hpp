@@ -12,8 +12,8 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sessions/session.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 #include <gtest/gtest.h>
 
