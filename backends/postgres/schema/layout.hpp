@@ -1,4 +1,4 @@
-// The SQL that makes, checks and describes dlock's schema. No I/O.
+// The tables of dlock's schema, and the SQL that makes, checks and changes them. No I/O.
 #pragma once
 
 #include <span>
@@ -20,12 +20,10 @@ inline constexpr int schema_version = 1;
 // A table of the layout.
 struct TableDefinition {
   std::string_view name;
-  std::string_view columns;  // their names in order, separated by commas
-  std::string_view body;     // how they are declared, without "name"; a template, see fill()
-  bool locks = true;         // false: only says what the schema is
-  // The last one and how it is declared, where the first dlock had none such: added to tables that exist.
-  std::string_view added = {};
-  std::string_view addition = {};
+  std::string_view columns;     // their names in order, separated by commas
+  std::string_view body;        // how they are declared, without "name"; a template, see fill()
+  bool locks = true;            // false: only says what the schema is
+  std::string_view added = {};  // one more column, an array of texts, that tables of the first dlock lack
   bool since_first = true;  // false: what an older dlock has made lacks it, and is good for plain locks all the same
 };
 
@@ -34,15 +32,18 @@ struct TableDefinition {
 
 [[nodiscard]] std::span<const TableDefinition> layout();
 
-// How to create what is missing, one transaction, each a statement of its own and in this order: BEGIN first and COMMIT
-// last. In between it is to be seen whose the tables are: the end, which says that they are ours, runs their triggers.
-// Safe where several do it at once, and where all is there already (which takes the right to create all the
-// same). A role that may not create schemas, in a schema that was made for it, leaves out the statement for the schema.
-// 42P07, 42710 and 23505 mean that a client that does not take the lock in it was faster: again from the beginning.
+// Changes to the schema: each is a transaction, to be sent as one query. BEGIN, a limit for waiting and the lock of all
+// that change the schema come first, and COMMIT comes last. 55P03: another client has the lock for long.
+inline constexpr int first_change = 3;  // the command behind the lock
+
+// Makes what is missing, and needs the right to create even where nothing is. A role that may not create schemas, in a
+// schema that was made for it, leaves out the statement for the schema. 42P06, 42P07, 42710 and 23505: a client that
+// does not take the lock was faster.
 [[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema);
-[[nodiscard]] std::vector<std::string> end_of_creation(std::string_view schema);
-// Adds to a table what an older dlock has not given it: a transaction, in one query. Everybody who uses the table waits
-// meanwhile, so it does not wait for long itself: 55P03.
+// Writes the version, unless there is one.
+[[nodiscard]] std::vector<std::string> recording(std::string_view schema);
+// Adds to a table what an older dlock has not given it. Everybody who uses the table waits meanwhile, so the
+// transaction does not wait for long itself: 55P03.
 [[nodiscard]] std::vector<std::string> extension(std::string_view schema, const TableDefinition& table);
 
 struct SchemaStatements {
@@ -52,19 +53,19 @@ struct SchemaStatements {
   // may create schemas in this database.
   Statement rights;
   // $1 schema. A row for each of our tables that is there: name, columns in order separated by commas, persistence ('p'
-  // or 'u'), whether we may select, insert, update, delete; owner, whether the owner is to be trusted, what there is
-  // in words that runs when the table is used, and is not dlock's (triggers, rules, ...), whether we may change the
-  // table.
+  // or 'u'), whether we may select, insert, update; owner, whether the owner is to be trusted, what there is in words
+  // that runs when the table is used, and is not dlock's (triggers, rules, ...), whether we may change the table.
   Statement tables;
-  // $1 schema. A row for each: name, live rows, dead rows, updates, HOT updates among them, bytes (with indexes).
-  Statement health;
 };
 
 [[nodiscard]] SchemaStatements schema_statements(std::string_view schema);
 
-// What a role needs, in the words of SQL: "GRANT USAGE ON SCHEMA ...; GRANT SELECT, INSERT, UPDATE ON ...".
+// The names of all tables, for {names} in other statements about them.
+[[nodiscard]] std::string names_of_tables();
+
+// The rights that a role needs, in the words of SQL: "GRANT USAGE ON SCHEMA ...; GRANT SELECT, INSERT, UPDATE ON ...".
 [[nodiscard]] std::string needed_grants(std::string_view schema);
-// And to forget names.
+// The right that it needs besides to forget names.
 [[nodiscard]] std::string grant_to_forget(std::string_view schema);
 
 }  // namespace dlock::postgres
