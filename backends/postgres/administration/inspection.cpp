@@ -171,7 +171,7 @@ void Inspection::look(LockKind kind, const std::string& name, bool tables, Backe
         if (never_set_up(outcome)) return done(LockInfo{.name = name, .kind = kind});
         if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
         auto infos = read_infos(kind, results[0]);
-        LockInfo info = infos.empty() ? LockInfo{.kind = kind} : std::move(infos.front());
+        LockInfo info = infos.empty() ? LockInfo{.name = name, .kind = kind} : std::move(infos.front());
         info.name = name;
         if (info.waiters && waiting_) *info.waiters += waiting_(kind, name);
         done(std::move(info));

@@ -108,9 +108,6 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   void recorded(const Results& results) {
     const auto version = results[first_change + 1].number(0, 0);
     if (const auto problem = problem_with_version(schema(), version.value_or(0))) return fail(*problem);
-    if (made_.empty() && results[first_change].affected > 0) {
-      made_.push_back("the version in table " + qualified(schema(), "meta"));
-    }
     extend();
   }
 
@@ -160,8 +157,8 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   // Others go on meanwhile: those who create the same, and those who use the table.
   void refused(const Outcome& outcome) {
     const Meaning meaning = meaning_of(outcome);
-    const bool again = is_creation_race(outcome.sqlstate) || meaning.remedy == Remedy::busy ||
-                       meaning.remedy == Remedy::retry || meaning.remedy == Remedy::set_up;
+    const bool again =
+        meaning.remedy == Remedy::busy || meaning.remedy == Remedy::retry || meaning.remedy == Remedy::set_up;
     if (outcome.problem == Problem::refused && again && ++attempts_ < max_attempts) {
       (void)session_.request({.query = {.commands = {{.text = "ROLLBACK"}}}});
       return pause_.arm(saturating_add(owner_.executor_.now(), between_attempts), [this] { look(); });

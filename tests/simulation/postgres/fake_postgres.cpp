@@ -439,9 +439,7 @@ FakePostgres::Step FakePostgres::execute_text(Session& session, const std::strin
   } else if (text.starts_with("CREATE TABLE")) {
     session.makes_schema = true;
   } else if (text.starts_with("INSERT INTO")) {
-    const bool recorded = version.has_value();
-    if (!recorded) version = std::to_string(schema_version);
-    return {.rows = {.affected = recorded ? 0U : 1U}};
+    if (!version) version = std::to_string(schema_version);
   } else if (text.find("pg_advisory_xact_lock") != std::string::npos) {
     if (!row_is_free(session, creation_row)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
     session.rows.insert(creation_row);

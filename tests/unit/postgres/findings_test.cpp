@@ -20,7 +20,7 @@ using Severity = Finding::Severity;
 // A server in which nothing is wrong.
 Examined good_server() {
   Examined good;
-  good.server = {.version = 150013, .encrypted = true, .isolation = "read committed", .endpoint = "db:5432/locks"};
+  good.server = {.version = 150013, .encrypted = true, .endpoint = "db:5432/locks"};
   good.round_trip = std::chrono::microseconds(1500);
   good.our_clock = 1'000'001;
   good.answers["server"].rows = {{"15.13", "1000000", "t"}};
