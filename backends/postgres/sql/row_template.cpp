@@ -3,7 +3,7 @@
 #include <string>
 
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/sql_template.hpp"
 
 namespace dlock::postgres {

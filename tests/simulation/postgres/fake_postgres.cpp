@@ -9,7 +9,7 @@
 
 #include "array_elements.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 namespace dlock::postgres {
 
@@ -408,12 +408,8 @@ std::optional<FakePostgres::Step> FakePostgres::execute_plain(Session& session, 
   if (word == "begin") return execute_text(session, "BEGIN");
   if (word == "heartbeat") return of({"read committed"});
   if (word == "waits_for_snapshots") return of({"1", waits_for_snapshots});
-  if (word == "version") return of({std::to_string(schema_version)});
-  if (word == "tables") return Step{.rows = tables_for(session)};
-  if (word == "rights") {
-    const char* const there = has_schema || session.makes_schema ? "t" : "f";
-    return of({there, there, there, may_create_schema ? "t" : "f"});
-  }
+  if (word == "version") return version ? of({version}) : Step();
+  if (word == "tables" || word == "rights") return Step{.rows = look_at_schema(session, word == "rights")};
   if (word != "set_patience") return std::nullopt;
   session.patience = milliseconds(std::stoi(params.at(0)));
   return of({params.at(0) + "ms"});
@@ -443,7 +439,7 @@ FakePostgres::Step FakePostgres::execute_text(Session& session, const std::strin
   } else if (text.starts_with("CREATE TABLE")) {
     session.makes_schema = true;
   } else if (text.starts_with("INSERT INTO")) {
-    return {.rows = {.affected = 1}};
+    if (!version) version = std::to_string(schema_version);
   } else if (text.find("pg_advisory_xact_lock") != std::string::npos) {
     if (!row_is_free(session, creation_row)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
     session.rows.insert(creation_row);
@@ -451,14 +447,19 @@ FakePostgres::Step FakePostgres::execute_text(Session& session, const std::strin
   return {};
 }
 
-Rows FakePostgres::tables_for(const Session& session) const {
-  Rows answer;
-  if (!has_schema && !session.makes_schema) return answer;
+Rows FakePostgres::look_at_schema(const Session& session, bool rights) const {
+  const bool there = has_schema || session.makes_schema;
+  const char* const may = there ? "t" : "f";
+  Rows about_schema{.rows = {{may, may, may, may_create_schema ? "t" : "f"}}};
+  Rows tables;
   for (const TableDefinition& each : layout()) {
-    answer.rows.push_back(
-        {std::string(each.name), std::string(each.columns), "p", "t", "t", "t", "t", "me", "t", "", "t"});
+    if (!there) break;
+    std::string columns(each.columns);
+    if (!each.added.empty()) columns += "," + std::string(each.added);
+    tables.rows.push_back({std::string(each.name), columns, "p", "t", "t", "t", "me", "t", "", "t"});
   }
-  return answer;
+  if (catalogue) catalogue(about_schema, tables);
+  return rights ? about_schema : tables;
 }
 
 // A real clock does not stand still from one statement to the next.

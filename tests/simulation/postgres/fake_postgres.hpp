@@ -56,6 +56,8 @@ class FakePostgres {
   // --- What it has ---
   bool has_schema = true;
   bool may_create_schema = true;
+  std::optional<std::string> version = "1";                   // in the table "meta"
+  std::function<void(Rows& rights, Rows& tables)> catalogue;  // changes what is said of schema and tables
   std::optional<std::string> waits_for_snapshots;  // the transaction that waits for those of all others to end
   [[nodiscard]] FakeLockTable::Row& row(const std::string& table_name, const std::string& name) {
     return table(table_name)->rows.at(name);
@@ -144,7 +146,7 @@ class FakePostgres {
   void look(std::string_view table, const std::string& name, Rows& answer) const;
   [[nodiscard]] Rows break_lock(std::string_view table, const std::string& what, const std::string& sessions);
   [[nodiscard]] Rows forget(std::string_view table, const std::string& name, std::int64_t age, std::size_t at_most);
-  [[nodiscard]] Rows tables_for(const Session& session) const;
+  [[nodiscard]] Rows look_at_schema(const Session& session, bool rights) const;
   [[nodiscard]] Step execute_advisory(Session& session, std::string_view word, const Params& params);
   [[nodiscard]] Step lock_key(Session& session, std::string_view word, bool shared, const Params& params);
   [[nodiscard]] std::string next_fence(const Session& session, std::string_view table, const std::string& row,

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backends/postgres/administration/diagnosis.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/preamble.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
@@ -81,24 +81,18 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add("advisory.break_lock", a.break_lock);
     add("advisory.forget", a.forget);
   }
-  const auto s = schema_statements(schema);
-  add("schema.version", s.version);
-  add("schema.rights", s.rights);
-  add("schema.tables", s.tables);
-  add("schema.health", s.health);
-  const auto q = server_questions();
-  all.emplace_back("server.server", q.server);
-  all.emplace_back("server.settings", q.settings);
-  all.emplace_back("server.standbys", q.standbys);
-  all.emplace_back("server.connections", q.connections);
-  all.emplace_back("server.indexes", q.indexes);
+  Options options;
+  options.schema = schema;
+  for (const Question& question : questions_of_doctor(options)) {
+    add("doctor." + question.statement.word, question.statement);
+  }
   const Preamble preamble({}, {.version = 170000, .backend_pid = 1});
   all.emplace_back("preamble.question", preamble.commands().at(0).text);
   all.emplace_back("preamble.setting", preamble.commands().at(1).text);
   for (const bool with_schema : {true, false}) {
     for (const std::string& sql : creation(schema, durability, with_schema)) all.emplace_back("creation", sql);
   }
-  for (const std::string& sql : end_of_creation(schema)) all.emplace_back("end_of_creation", sql);
+  for (const std::string& sql : recording(schema)) all.emplace_back("recording", sql);
   for (const std::string& sql : extension(schema, layout()[1])) all.emplace_back("extension", sql);
   // What has no parts.
   for (const char* const sql :

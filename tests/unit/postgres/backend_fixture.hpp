@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "backends/postgres/postgres_backend.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "tests/simulation/postgres/fake_postgres.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/layout.hpp"
+#include "backends/postgres/schema/schema.hpp"
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/session_locks.hpp"
 #include "backends/postgres/sessions/commands.hpp"
-#include "backends/postgres/sessions/schema.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
