@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using Severity = Finding::Severity;
 
-struct Unimpressed final : common::ConnectionObserver {
+struct SilentObserver final : common::ConnectionObserver {
   void connected() override {}
   void broken(const Failure& /*why*/) override {}
 };
@@ -50,7 +50,7 @@ class PostgresDiagnosis : public testing::Test {
   }();
   Dialling dialling{options, server.connections(), 5s, 5s};
   Schema schema{engine, options, dialling};
-  Unimpressed observer;
+  SilentObserver observer;
   std::optional<Commands> commands{std::in_place, engine, options, dialling, schema, observer};
 };
 
