@@ -197,8 +197,7 @@ bool FakePostgres::carry_out(Session& session, Received& received) {
   if (received.fate == Fate::refuse && refuse(session, received)) return true;
   const auto& commands = received.query.commands;
   while (received.next < commands.size()) {
-    const Step step =
-        received.too_long ? Step{.sqlstate = received.end_of_wait} : execute(session, commands[received.next]);
+    Step step = received.too_long ? Step{.sqlstate = received.end_of_wait} : execute(session, commands[received.next]);
     if (step.waits) {
       if (received.waits) return false;
       received.waits = true;
@@ -212,7 +211,8 @@ bool FakePostgres::carry_out(Session& session, Received& received) {
       fail(session, step.sqlstate, received.next);
       return true;
     }
-    received.results.push_back(step.rows);
+    if (falsify) falsify(session.process, word_of(commands[received.next]), step.rows);
+    received.results.push_back(std::move(step.rows));
     ++received.next;
   }
   if (!session.open) commit(session);
@@ -386,8 +386,8 @@ FakePostgres::Step FakePostgres::execute(Session& session, const Command& comman
   if (command.statement == nullptr) return execute_text(session, command.text);
   Params params;
   for (const Parameter& param : command.params) params.push_back(param.value_or(""));
-  if (!refused.empty()) {  // an error may come after the lock was granted
-    (void)execute_advisory(session, word, params);
+  if (!refused.empty()) {  // an error may come after the lock was granted, or before it was unlocked
+    if (word.find(".unlock") == std::string::npos) (void)execute_advisory(session, word, params);
     return {.sqlstate = refused};
   }
   if (auto step = execute_plain(session, word, params)) return *std::move(step);

@@ -47,6 +47,8 @@ class FakePostgres {
   std::chrono::nanoseconds latency{};  // of what it sends
   // The SQLSTATE with which it refuses a command; empty: none.
   std::function<std::string(int process, std::string_view word, const Command&)> refusal;
+  // Changes the answer to a command that was carried out.
+  std::function<void(int process, std::string_view word, Rows&)> falsify;
   void cut(int process);
   void set_reachable(int process, bool reachable);
   void expire(int process);  // pg_terminate_backend()
