@@ -99,7 +99,7 @@ class FakeLocks {
     }
     if (query.uses(s.lock_slice)) {
       // Behind an unlock, where it goes on waiting.
-      if (query.uses(s.unlock)) (void)unlock(query.param(0), query.connection);
+      if (query.uses(s.unlock)) (void)unlock(elements_of(query.param(0)).front(), query.connection);
       if (!grant(query.param(0), query.connection)) {
         const bool over = engine_.now() >= query.sent + std::chrono::milliseconds(std::stoi(query.param(3)));
         return ends_slices && over ? FakeReply::refused("55P03") : FakeReply::held();
@@ -108,13 +108,9 @@ class FakeLocks {
     }
     if (query.uses(s.unlock)) {
       if (holds_unlocks) return FakeReply::held();
-      return FakeReply::of({{unlock(query.param(0), query.connection) ? "t" : "f"}});
-    }
-    if (query.uses(s.unlock_many)) {
-      if (holds_unlocks) return FakeReply::held();
       std::vector<Rows::Row> rows;
       for (const std::string& key : elements_of(query.param(0))) {
-        rows.push_back({key, unlock(key, query.connection) ? "t" : "f"});
+        rows.push_back({unlock(key, query.connection) ? "t" : "f", key});
       }
       return FakeReply::of(std::move(rows));
     }

@@ -51,7 +51,7 @@ class PostgresAdvisorySharing : public PostgresAdvisory {
  private:
   std::optional<FakeReply> reply(const FakeQuery& query) {
     const bool joins = query.uses(shared().join);
-    if (query.uses(unlock())) return FakeReply::of({{"t"}});
+    if (query.uses(unlock())) return FakeReply::of({{"t", elements_of(query.param(0)).front()}});
     if (!joins && !query.uses(shared().try_lock)) return std::nullopt;
     if (holds_answers) return FakeReply::held();
     if (refuses == (joins ? "join" : "try")) return FakeReply::refused("55P03");

@@ -94,7 +94,6 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add(start + "lock_slice", a.lock_slice);
     add(start + "try_many", a.try_many);
     add(start + "unlock", a.unlock);
-    add(start + "unlock_many", a.unlock_many);
     add(start + "try_in_transaction", a.try_in_transaction);
     add(start + "lock_in_transaction", a.lock_in_transaction);
     add(start + "inspect", a.inspect);
@@ -110,7 +109,6 @@ inline NamedStatements all_statements(std::string_view schema, Durability durabi
     add("advisory.lock_slice", a.lock_slice);
     add("advisory.proof", a.proof);
     add("advisory.unlock", a.unlock);
-    add("advisory.unlock_many", a.unlock_many);
     add("advisory.inspect", a.inspect);
     add("advisory.list", a.list);
     add("advisory.break_lock", a.break_lock);
