@@ -35,6 +35,8 @@ class FullServer {
   [[nodiscard]] bool recently() const;
   // This client makes room for others.
   [[nodiscard]] bool makes_room() const { return recently() && !holds(); }
+  // And does not connect yet.
+  [[nodiscard]] bool keeps_away() const { return makes_room() && executor_.now() < next_; }
   // What the server said.
   [[nodiscard]] const Failure& why() const noexcept { return why_; }
   // When a client that makes room connects next.

@@ -118,7 +118,7 @@ void Session::fail_waiting(const Failure& why) {
 // --- The connection --------------------------------------------------------------------------------------------------
 
 void Session::want(bool patient) {
-  if (patient && keeps_away()) {
+  if (patient && dialling_.full != nullptr && dialling_.full->keeps_away()) {
     if (reconnect_.is_idle()) reconnect_.pause_until(dialling_.full->next());
     if (reconnect_.is_pausing()) return;
   }
@@ -128,10 +128,6 @@ void Session::want(bool patient) {
 void Session::connect() {
   connection_ = dialling_.connections(executor_, dialling_.options, purpose_, *this);
   connection_->open(saturating_add(executor_.now(), dialling_.connect_timeout));
-}
-
-bool Session::keeps_away() const {
-  return dialling_.full != nullptr && dialling_.full->makes_room() && executor_.now() < dialling_.full->next();
 }
 
 void Session::connection_ready() {
@@ -250,10 +246,10 @@ void Session::requests_catch_up() {
   if (ready()) connection_->receive();
 }
 
-// With the session go its locks, so it is kept as long as they are safe.
 TimePoint Session::requests_unresponsive() {
   const TimePoint safe_until = lease_valid_until(last_alive_, purpose_.session_lease);
-  if (purpose_.session_lease > nanoseconds(0) && executor_.now() < safe_until) return safe_until;
+  const bool holds = purpose_.session_lease > nanoseconds(0) && user_.session_holds();
+  if (holds && executor_.now() < safe_until) return safe_until;
   break_off({errc::unavailable, server().endpoint + ": no answer in time"});
   return TimePoint::max();
 }

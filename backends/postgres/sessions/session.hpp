@@ -78,6 +78,8 @@ class Session final : private Connection::Listener, private common::RequestTable
     virtual void session_answered() {}
     // It is about to be given up, and the server has not noticed: the holders of its locks are to be told first.
     virtual void session_ending(const Failure& /*why*/) {}
+    // With the connection locks would be lost, so it is kept without an answer for as long as they are safe.
+    [[nodiscard]] virtual bool session_holds() const { return true; }
     virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
 
    protected:
@@ -126,7 +128,6 @@ class Session final : private Connection::Listener, private common::RequestTable
   void fail_waiting(const Failure& why);
 
   void connect();
-  [[nodiscard]] bool keeps_away() const;
   [[nodiscard]] bool may_rest() const;
   void rest_if_idle();
 

@@ -64,16 +64,17 @@ constexpr std::string_view try_many = R"sql(
   RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){commit}
 )sql";
 
+// CASE and the order of the columns make the lock come first and the unlock last.
 constexpr std::string_view proof = R"sql(
-  SELECT pg_catalog.pg_backend_pid(), EXISTS (
-    SELECT FROM pg_catalog.pg_locks AS p
-    WHERE p.locktype {=} 'advisory' AND p.granted AND p.pid {=} pg_catalog.pg_backend_pid())
+  SELECT pg_catalog.pg_backend_pid(),
+    CASE WHEN pg_catalog.pg_try_advisory_lock($1::{int8}) THEN EXISTS (
+      SELECT FROM pg_catalog.pg_locks AS p
+      WHERE p.locktype {=} 'advisory' AND p.granted AND p.pid {=} pg_catalog.pg_backend_pid()) END,
+    pg_catalog.pg_advisory_unlock($1::{int8})
 )sql";
 
-constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock{shared}({arguments})";
-
-constexpr std::string_view unlock_many = R"sql(
-  SELECT q.key, pg_catalog.pg_advisory_unlock{shared}({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)
+constexpr std::string_view unlock = R"sql(
+  SELECT pg_catalog.pg_advisory_unlock{shared}({arguments}), q.key FROM pg_catalog.unnest($1::{text}[]) AS q (key)
 )sql";
 
 // pg_locks shows the halves of the key as unsigned numbers. A transaction that was prepared has no process.
@@ -255,8 +256,7 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit(), "lock_slice"),
       .try_many = build.statement(try_many, "try_many", "q.key"),
       .proof = build.statement(proof, "proof"),
-      .unlock = build.statement(unlock, "unlock"),
-      .unlock_many = build.statement(unlock_many, "unlock_many", "q.key"),
+      .unlock = build.statement(unlock, "unlock", "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.
       .try_in_transaction = build.tried("pg_try_advisory_xact_lock", "", "try_in_transaction"),
       .lock_in_transaction =

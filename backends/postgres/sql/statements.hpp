@@ -150,10 +150,11 @@ struct AdvisoryStatements {
   Statement lock_slice;
   // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
   Statement try_many;
-  // Behind a try that is a session's first: answers backend pid, and true if pg_locks shows any such lock of it.
+  // $1 a key that no other client uses, which the session locks and unlocks. Answers backend pid, and true if pg_locks
+  // shows such a lock of it meanwhile.
   Statement proof;
-  Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
-  Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
+  // $1 keys, none twice. Answers for each true, or false (and a warning) if it was not held, and the key.
+  Statement unlock;
   // As try_lock and lock_slice, to be held until the end of the transaction. lock_in_transaction: and $5 what
   // limit_of_wait() answered, or ''. Afterwards the timeouts are what they were before.
   Statement try_in_transaction;

@@ -505,15 +505,15 @@ void FakePostgres::take_key(Session& session, const std::string& key, bool share
   ++(shared ? session.keys[key].shared : session.keys[key].exclusive);
 }
 
-Rows::Row FakePostgres::free_key(Session& session, const std::string& key, bool shared) {
+bool FakePostgres::free_key(Session& session, const std::string& key, bool shared) {
   const auto found = session.keys.find(key);
-  if (found == session.keys.end()) return {"f"};
+  if (found == session.keys.end()) return false;
   int& count = shared ? found->second.shared : found->second.exclusive;
-  if (count == 0) return {"f"};
+  if (count == 0) return false;
   --count;
   if (found->second.exclusive + found->second.shared == 0) session.keys.erase(found);
   retry_soon();
-  return {"t"};
+  return true;
 }
 
 std::string FakePostgres::next_fence(const Session& session, std::string_view table, const std::string& row,
@@ -530,12 +530,14 @@ FakePostgres::Step FakePostgres::execute_advisory(Session& session, std::string_
   const std::string_view fence = word.substr(0, word.find('.'));
   const std::string pid = std::to_string(1000 + session.number);
   if (auto step = answer_question(fence, what, params)) return *std::move(step);
-  if (what == "proof") return {.rows = {.rows = {{pid, session.keys.empty() ? "f" : "t"}}}};
-  if (what == "unlock") return {.rows = {.rows = {free_key(session, params.at(0), shared)}}};
+  if (what == "proof") {
+    if (key_is_free(session, params.at(0), false)) return {.rows = {.rows = {{pid, "t", "t"}}}};
+    return {.rows = {.rows = {{pid, std::nullopt, "f"}}}};
+  }
   Rows answer;
-  if (what == "unlock_many") {
+  if (what == "unlock") {
     for (const std::string& key : elements_of(params.at(0))) {
-      answer.rows.push_back({key, free_key(session, key, shared).at(0)});
+      answer.rows.push_back({free_key(session, key, shared) ? "t" : "f", key});
     }
     return {.rows = answer};
   }

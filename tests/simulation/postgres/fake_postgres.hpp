@@ -158,7 +158,7 @@ class FakePostgres {
   [[nodiscard]] bool key_is_free(const Session& session, const std::string& key, bool shared) const;
   [[nodiscard]] bool row_is_free(const Session& session, const std::string& name) const;
   void take_key(Session& session, const std::string& key, bool shared);
-  [[nodiscard]] Rows::Row free_key(Session& session, const std::string& key, bool shared);
+  [[nodiscard]] bool free_key(Session& session, const std::string& key, bool shared);
   [[nodiscard]] std::int64_t next_token(std::int64_t last);
   void commit(Session& session);
   void roll_back(Session& session);

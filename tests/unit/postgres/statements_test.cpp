@@ -117,12 +117,15 @@ TEST(PostgresStatements, LeaveATransactionOfTheCallersAsItWas) {
 TEST(PostgresStatements, TakeTheLockInTheSpaceOfItsKeys) {
   using KeySpace = AdvisoryKey::KeySpace;
   const auto unlock = [](KeySpace space) { return advisory_statements("dlock", Durability::sync, space).unlock.sql; };
-  EXPECT_EQ(unlock(KeySpace::bigint), "SELECT pg_catalog.pg_advisory_unlock($1::pg_catalog.int8)");
+  const std::string of_many = ", q.key FROM pg_catalog.unnest($1::pg_catalog.text[]) AS q (key)";
+  EXPECT_EQ(unlock(KeySpace::bigint), "SELECT pg_catalog.pg_advisory_unlock(q.key::pg_catalog.int8)" + of_many);
   EXPECT_EQ(unlock(KeySpace::pair),
-            "SELECT pg_catalog.pg_advisory_unlock(($1::pg_catalog.int8 OPERATOR(pg_catalog.>>) 32)::pg_catalog.int4, "
-            "(($1::pg_catalog.int8 OPERATOR(pg_catalog.<<) 32) OPERATOR(pg_catalog.>>) 32)::pg_catalog.int4)");
+            "SELECT pg_catalog.pg_advisory_unlock((q.key::pg_catalog.int8 OPERATOR(pg_catalog.>>) "
+            "32)::pg_catalog.int4, ((q.key::pg_catalog.int8 OPERATOR(pg_catalog.<<) 32) OPERATOR(pg_catalog.>>) "
+            "32)::pg_catalog.int4)" +
+                of_many);
   EXPECT_EQ(unlock(KeySpace::server),
-            "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended($1::pg_catalog.text, 0))");
+            "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtextextended(q.key::pg_catalog.text, 0))" + of_many);
 }
 
 // Kinds of locks are told apart by their tables, and by nothing else that their statements say.
