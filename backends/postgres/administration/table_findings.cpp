@@ -95,13 +95,6 @@ class Judge {
               "; \"dlock init\" creates it, and so does the first use of a lock by this role");
       return state_.exists && std::all_of(missing.begin(), missing.end(), is_younger);
     }
-    if (const auto outdated = state_.outdated(); !outdated.empty()) {
-      add(Severity::note, "schema",
-          quoted(outdated.front()->name) + " has no column " + std::string(outdated.front()->added) +
-              ", because an older dlock created it: waiters retry all at once, and in no order; run \"dlock init\" as "
-              "its owner to add it");
-      return true;
-    }
     add(Severity::ok, "schema", named + ", version " + std::to_string(schema_version));
     return true;
   }

@@ -55,15 +55,10 @@ std::vector<std::string> transaction(const std::string& patience_ms, const std::
   return statements;
 }
 
-std::string addition_of(const TableDefinition& table) {
-  return std::string(table.added) + " " + fill("{text}[] NOT NULL DEFAULT ARRAY[]::{text}[]", {});
-}
-
 std::string create_table(std::string_view schema, const TableDefinition& table, Durability durability) {
   std::string columns = table.locks ? fill(name_column, {}) : std::string();
   if (!columns.empty() && !table.body.empty()) columns += ", ";
   columns += fill(table.body, {});
-  if (!table.added.empty()) columns += ", " + addition_of(table);
   const bool unlogged = table.locks && durability == Durability::unlogged;
   std::string out = unlogged ? "CREATE UNLOGGED TABLE IF NOT EXISTS " : "CREATE TABLE IF NOT EXISTS ";
   out += qualified(schema, table.name) + " (" + columns + ")";
@@ -108,8 +103,7 @@ constexpr std::string_view tables = R"sql(
         FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS y ON y.oid {=} a.atttypid
         WHERE a.attrelid {=} c.oid AND y.typnamespace {<>} 'pg_catalog'::{regnamespace}),
       (SELECT pg_catalog.string_agg('table ' {||} h.inhrelid::{regclass}::{text}, ', ' ORDER BY h.inhseqno)
-        FROM pg_catalog.pg_inherits AS h WHERE h.inhparent {=} c.oid)),
-    pg_catalog.pg_has_role(o.oid, 'USAGE')
+        FROM pg_catalog.pg_inherits AS h WHERE h.inhparent {=} c.oid))
   FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid {=} c.relnamespace
     JOIN pg_catalog.pg_roles AS o ON o.oid {=} c.relowner JOIN pg_catalog.pg_roles AS s ON s.oid {=} n.nspowner
     CROSS JOIN pg_catalog.pg_roles AS r CROSS JOIN pg_catalog.pg_database AS d
@@ -131,8 +125,8 @@ std::span<const TableDefinition> layout() {
        .columns = "singleton,version",
        .body = "singleton {bool} PRIMARY KEY DEFAULT true CHECK (singleton), version {int4} NOT NULL",
        .locks = false},
-      {.name = "lease", .columns = lease_columns, .body = lease_body, .added = "waiters"},
-      {.name = "optimistic", .columns = optimistic_columns, .body = optimistic_body, .added = "waiters"},
+      {.name = "lease", .columns = lease_columns, .body = lease_body},
+      {.name = "optimistic", .columns = optimistic_columns, .body = optimistic_body},
       {.name = "row_lock", .columns = "name", .body = ""},
       {.name = "row_token", .columns = "name,holder,token", .body = "holder {text} NOT NULL, token {int8} NOT NULL"},
       {.name = "fence", .columns = fence_columns, .body = fence_body},
@@ -157,11 +151,6 @@ std::vector<std::string> creation(std::string_view schema, Durability durability
 std::vector<std::string> recording(std::string_view schema) {
   return transaction("5000", {"INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" +
                               std::to_string(schema_version) + ") ON CONFLICT (singleton) DO NOTHING"});
-}
-
-std::vector<std::string> extension(std::string_view schema, const TableDefinition& table) {
-  return transaction(
-      "250", {"ALTER TABLE " + qualified(schema, table.name) + " ADD COLUMN IF NOT EXISTS " + addition_of(table)});
 }
 
 std::string names_of_tables() {

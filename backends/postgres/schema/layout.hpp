@@ -20,11 +20,10 @@ inline constexpr int schema_version = 1;
 // A table of the layout.
 struct TableDefinition {
   std::string_view name;
-  std::string_view columns;     // their names in order, separated by commas
-  std::string_view body;        // how they are declared, without "name"; a template, see fill()
-  bool locks = true;            // false: only says what the schema is
-  std::string_view added = {};  // one more column, an array of texts, that tables of the first dlock lack
-  bool since_first = true;  // false: what an older dlock has made lacks it, and is good for plain locks all the same
+  std::string_view columns;  // their names in order, separated by commas
+  std::string_view body;     // how they are declared, without "name"; a template, see fill()
+  bool locks = true;         // false: only says what the schema is
+  bool since_first = true;   // false: what an older dlock has made lacks it, and is good for plain locks all the same
 };
 
 // Where a table of plain locks is "lease", that of elections is "lease_elect".
@@ -42,9 +41,6 @@ inline constexpr int first_change = 3;  // the command behind the lock
 [[nodiscard]] std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema);
 // Writes the version, unless there is one.
 [[nodiscard]] std::vector<std::string> recording(std::string_view schema);
-// Adds to a table what an older dlock has not given it. Everybody who uses the table waits meanwhile, so the
-// transaction does not wait for long itself: 55P03.
-[[nodiscard]] std::vector<std::string> extension(std::string_view schema, const TableDefinition& table);
 
 struct SchemaStatements {
   // The version in "meta". 3F000 or 42P01: there is no such schema.
@@ -54,7 +50,7 @@ struct SchemaStatements {
   Statement rights;
   // $1 schema. A row for each of our tables that is there: name, columns in order separated by commas, persistence ('p'
   // or 'u'), whether we may select, insert, update; owner, whether the owner is to be trusted, what there is in words
-  // that runs when the table is used, and is not dlock's (triggers, rules, ...), whether we may change the table.
+  // that runs when the table is used, and is not dlock's (triggers, rules, ...).
   Statement tables;
 };
 

@@ -21,8 +21,7 @@ constexpr std::chrono::milliseconds between_attempts(300);
 // Each change is a transaction of its own, in one query. No transaction stays open while the next query is decided on.
 //
 //   look -> read the version -> create -> look ...
-//                            -> record the version ->
-//                            -> extend -> look ...
+//                            -> record the version -> finish
 //                            -> finish
 class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, private Session::User {
  public:
@@ -33,10 +32,9 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   void look() { ask({rights(), tables()}, false, &SettingUp::looked); }
 
-  void add(TimePoint deadline, bool extends, Backend::Handler<Made> done) {
+  void add(TimePoint deadline, Backend::Handler<Made> done) {
     const auto caller = callers_.emplace(callers_.end(), owner_.executor_, std::move(done));
     caller->timer.arm(deadline, [this, caller] { give_up(caller); });
-    extends_ = extends_ || extends;
   }
 
  private:
@@ -80,7 +78,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
           {errc::invalid_argument, qualified(schema(), missing.front()) + " is not a table; use another schema"});
     }
     if (!has_version) return record();
-    extend();
+    finish(made_);
   }
 
   // --- Changing ---
@@ -108,23 +106,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   void recorded(const Results& results) {
     const auto version = results[first_change + 1].number(0, 0);
     if (const auto problem = problem_with_version(schema(), version.value_or(0))) return fail(*problem);
-    extend();
-  }
-
-  // One table after the other, and only on request: for a moment no client can use it. Tables of other owners work
-  // without it.
-  void extend() {
-    for (const TableDefinition* const table : state_.outdated()) {
-      if (!extends_ || !state_.table(table->name)->may_alter) continue;
-      extending_ = table;
-      return ask(texts(extension(schema(), *table)), true, &SettingUp::extended);
-    }
     finish(made_);
-  }
-
-  void extended(const Results& /*results*/) {
-    made_.push_back("column " + std::string(extending_->added) + " of table " + qualified(schema(), extending_->name));
-    look();
   }
 
   // --- Asking ---
@@ -205,8 +187,6 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   SchemaState state_;
   Made made_;
   bool created_ = false;
-  bool extends_ = false;  // the tables that an older dlock has made, too
-  const TableDefinition* extending_ = nullptr;
   int attempts_ = 0;
   Timer pause_;
   Session session_;
@@ -218,19 +198,15 @@ Schema::Schema(Executor& executor, const Options& options, const Dialling& diall
 Schema::~Schema() = default;
 
 void Schema::set_up(TimePoint deadline, Handler done) {
-  join(deadline, false, [done = std::move(done)](const Result<Made>& made) {
+  initialize(deadline, [done = std::move(done)](const Result<Made>& made) {
     done(made.ok() ? std::nullopt : std::optional(made.failure()));
   });
 }
 
 void Schema::initialize(TimePoint deadline, Backend::Handler<Made> done) {
-  join(deadline, true, std::move(done));
-}
-
-void Schema::join(TimePoint deadline, bool extends, Backend::Handler<Made> done) {
   const bool first = under_way_ == nullptr;
   if (first) under_way_ = std::make_shared<SettingUp>(*this);
-  under_way_->add(deadline, extends, std::move(done));
+  under_way_->add(deadline, std::move(done));
   if (first) under_way_->look();
 }
 

@@ -35,13 +35,11 @@ class Schema {
   // The next call tries again what has failed.
   void set_up(TimePoint deadline, Handler done);
 
-  // Does the same, and adds to the tables of an older dlock what they lack.
+  // Does the same, and answers what was made.
   void initialize(TimePoint deadline, Backend::Handler<Made> done);
 
  private:
   class SettingUp;
-
-  void join(TimePoint deadline, bool extends, Backend::Handler<Made> done);
 
   Executor& executor_;
   const Options& options_;

@@ -53,16 +53,6 @@ std::vector<std::string_view> SchemaState::missing() const {
   return names;
 }
 
-std::vector<const TableDefinition*> SchemaState::outdated() const {
-  std::vector<const TableDefinition*> definitions;
-  for (const TableDefinition& definition : layout()) {
-    const TableState* const present = table(definition.name);
-    const bool lacks = present != nullptr && !definition.added.empty() && !has_column(*present, definition.added);
-    if (lacks) definitions.push_back(&definition);
-  }
-  return definitions;
-}
-
 SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
   SchemaState state{.exists = rights.flag(0, 0),
                     .may_use = rights.flag(0, 1),
@@ -77,8 +67,7 @@ SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
                             .may_update = tables.flag(i, 5),
                             .owner = tables.text(i, 6),
                             .trusted = tables.flag(i, 7),
-                            .planted = tables.text(i, 8),
-                            .may_alter = tables.flag(i, 9)});
+                            .planted = tables.text(i, 8)});
   }
   return state;
 }

@@ -25,7 +25,6 @@ struct TableState {
   std::string owner = {};
   bool trusted = true;       // the owner, whose triggers we would run
   std::string planted = {};  // code that is not dlock's and runs when the table is used, in words
-  bool may_alter = false;
 };
 
 struct SchemaState {
@@ -39,8 +38,6 @@ struct SchemaState {
   [[nodiscard]] const TableState* table(std::string_view name) const noexcept;
   // The names of tables of the layout that are not there.
   [[nodiscard]] std::vector<std::string_view> missing() const;
-  // The tables that are there without the column that was added later.
-  [[nodiscard]] std::vector<const TableDefinition*> outdated() const;
 };
 
 // Answers to SchemaStatements::rights and ::tables.

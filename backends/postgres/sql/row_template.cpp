@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/schema/layout.hpp"
+#include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/sql_template.hpp"
 
 namespace dlock::postgres {

@@ -49,7 +49,6 @@ class AllStatements {
     add("preamble", {preamble.commands().at(0).text, preamble.commands().at(1).text});
     for (const bool with_schema : {true, false}) add("creation", creation(schema, durability, with_schema));
     add("recording", recording(schema));
-    add("extension", extension(schema, layout()[1]));
     add("plain", {"ROLLBACK", "SAVEPOINT dlock", "ROLLBACK TO SAVEPOINT dlock", "RELEASE SAVEPOINT dlock",
                   "LISTEN " + quote_identifier(schema)});  // really the schema's channel
   }

@@ -105,24 +105,6 @@ TEST_F(PostgresSchemaSetUp, AVersionIsRecordedUnlessItCannotBeRead) {
   EXPECT_EQ(creations, 0);
 }
 
-// Tables without their new column belong to an older dlock.
-TEST_F(PostgresSchemaSetUp, TablesOfAnOlderDlockAreExtendedByTheirOwner) {
-  server.has_schema = true;
-  server.version = "1";
-  bool owned = false;
-  int looks = 0;
-  server.catalogue = [&](Rows& /*rights*/, Rows& tables) {
-    if (tables.empty() || ++looks > 4) return;
-    for (const std::size_t row : {1U, 2U}) {
-      tables.rows[row][1] = std::string(layout()[row].columns);
-      if (!owned) tables.rows[row][9] = "f";
-    }
-  };
-  EXPECT_EQ(initialize(), "made");
-  owned = true;
-  EXPECT_EQ(initialize(), "made; column waiters of table \"dlock\".\"lease\"");
-}
-
 TEST_F(PostgresSchemaSetUp, WhatIsThereIsRefusedInWords) {
   const std::string grants =
       "run \"dlock init\" with a role that may, and then GRANT USAGE ON SCHEMA \"dlock\" TO <role>; GRANT SELECT, "

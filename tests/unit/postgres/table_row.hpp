@@ -8,9 +8,7 @@
 namespace dlock::postgres {
 
 inline Rows::Row table_row(const TableDefinition& table) {
-  std::string columns(table.columns);
-  if (!table.added.empty()) columns += "," + std::string(table.added);
-  return {std::string(table.name), columns, "p", "t", "t", "t", "me", "t", "", "t"};
+  return {std::string(table.name), std::string(table.columns), "p", "t", "t", "t", "me", "t", ""};
 }
 
 }  // namespace dlock::postgres
