@@ -30,8 +30,6 @@ constexpr nanoseconds unmarked_pause = milliseconds(10);
 constexpr int longest_pause_doublings = 7;  // 1.28 s
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
-constexpr nanoseconds shortest_absence = seconds(30);
-constexpr nanoseconds longest_absence = seconds(60);
 constexpr std::size_t most_in_a_query = 500;
 // How long the client named in a notification is left alone with the lock. It and the others are told at the same time,
 // so this need not cover a round trip.
@@ -61,20 +59,7 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, Lock
       id_(new_id(commands.executor().random())),
       late_timer_(commands.executor()),
       timer_(commands.executor()),
-      linger_(commands.executor()),
-      come_back_(commands.executor()) {
-  if (dialling_.full == nullptr) return;
-  // It may be our own session that calls.
-  dialling_.full->when_refused(lifetime_.guard([this] {
-    if (come_back_.armed()) return;
-    come_back_.arm(saturating_add(commands_.executor().now(),
-                                  random_between(shortest_absence, longest_absence, commands_.executor())),
-                   [this] {
-                     if (!watchers_.empty() && !given_up_) connect();
-                   });
-    commands_.executor().post(lifetime_.guard([this] { disconnect(); }));
-  }));
-}
+      linger_(commands.executor()) {}
 
 WakeUps::~WakeUps() = default;
 
@@ -89,7 +74,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   if (given_up_) return nullptr;
   auto watch = watchers_.watch(name, std::move(changed));
   linger_.disarm();
-  if (!come_back_.armed()) connect();
+  connect();
   // For the others it has been marked, or is about to be.
   const bool marked = marks_[name].missed == 0 && watchers_.count(name) > 1;
   if (listening_ && !marked) mark_at(name, commands_.executor().now());
@@ -119,7 +104,7 @@ void WakeUps::connect() {
     session_.emplace(commands_.executor(), dialling_, Purpose{.word = "listen"}, Upkeep::kept_up,
                      static_cast<Session::User&>(*this));
   }
-  session_->want();
+  session_->want(true);
 }
 
 void WakeUps::disconnect() {
@@ -151,6 +136,11 @@ void WakeUps::listen() {
 void WakeUps::session_down(const Failure& /*why*/, bool /*was_ready*/) {
   listening_ = false;
   for (auto& [name, mark] : marks_) mark.good = false;
+}
+
+void WakeUps::session_left() {
+  session_down({}, true);
+  session_->want(true);
 }
 
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
@@ -258,7 +248,7 @@ void WakeUps::mark() {
       lifetime_.guard([this, names, with_queue = sql_.has_queue()](const Outcome& outcome, const Results& results) {
         marked(names, with_queue, outcome, results);
       });
-  commands_.run(std::move(query), commands_.answer_by());
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::make, true);
 }
 
 void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, const Outcome& outcome,
