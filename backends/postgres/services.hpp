@@ -5,8 +5,8 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/schema.hpp"
 #include "backends/postgres/sessions/commands.hpp"
-#include "backends/postgres/sessions/schema.hpp"
 #include "backends/postgres/sessions/session.hpp"
 
 namespace dlock::postgres {

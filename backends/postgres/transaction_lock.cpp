@@ -5,10 +5,8 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,9 +17,9 @@
 
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/libpq/libpq_results.hpp"
-#include "backends/postgres/sql/advisory_key.hpp"
 #include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/lock_key.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 #include "backends/postgres/sql/statements.hpp"
 #include "util/names.hpp"
@@ -35,12 +33,11 @@ using std::chrono::milliseconds;
 using Kind = TransactionLockOptions::Kind;
 using Token = std::optional<FencingToken>;
 
-constexpr std::string_view lock_not_available = "55P03";
 // As lock_timeout.
-constexpr std::string_view for_ever = "0";
+constexpr const char* for_ever = "0";
 // How long a try waits for another client that inserts the same row just now. Mostly that takes a moment; but it may be
 // a transaction like ours, which keeps the lock.
-constexpr milliseconds insertion_patience(200);
+constexpr const char* insertion_patience_ms = "200";
 constexpr int most_rounds = 3;
 
 // --- How long --------------------------------------------------------------------------------------------------------
@@ -54,7 +51,7 @@ class Patience {
   [[nodiscard]] bool over() const { return clock_->now() >= end_; }
   // What is left, as a timeout of the server's; at least a millisecond, because zero means no limit.
   [[nodiscard]] std::string timeout() const {
-    if (unlimited_) return std::string(for_ever);
+    if (unlimited_) return for_ever;
     const auto left = std::chrono::ceil<milliseconds>(end_ - clock_->now()).count();
     return std::to_string(std::clamp<std::int64_t>(left, 1, std::numeric_limits<std::int32_t>::max()));
   }
@@ -89,7 +86,7 @@ class Caller {
     outcome.failure = server_failure(endpoint(), *result);
     Failure why = failure_of(outcome, schema_);
     const bool impatient = patience != nullptr && is_end_of_patience(outcome) && patience->over();
-    if (outcome.sqlstate == lock_not_available || impatient) why.code = errc::timed_out;
+    if (outcome.sqlstate == "55P03" || impatient) why.code = errc::timed_out;
     // The session is gone, and the transaction with it.
     if (why.code == errc::ambiguous) why.code = errc::unavailable;
     throw Error(why);
@@ -191,103 +188,73 @@ Token token_of(const Rows& rows) {
   return FencingToken(static_cast<std::uint64_t>(*token));
 }
 
-// --- A row -----------------------------------------------------------------------------------------------------------
+// --- Taking ----------------------------------------------------------------------------------------------------------
+
+// A lock of that name. Without patience: a try.
+struct Wanted {
+  std::string name;
+  std::string holder;
+  Options options;  // schema and key
+  const Patience* patience;
+};
 
 // A row that is not there is inserted by the caller's transaction: until that ends, no other client can insert it, and
 // all of dlock's strategy for-update do, before they lock it. So it is locked that way, too. The statement that locks
 // it is another one, which sees what was committed meanwhile.
-class RowLock {
- public:
-  RowLock(PGconn* connection, std::string_view name, const TransactionLockOptions& options)
-      : caller_(connection, options.schema),
-        use_(for_update_statements(options.schema, Durability::sync)),
-        name_(name),
-        holder_(holder_of(options)) {}
-
-  Token try_lock() {
-    for (int round = 0; round < most_rounds; ++round) {
-      const Rows rows = caller_.run(use_.try_in_transaction.sql, {name_, holder_});
-      const Token token = token_of(rows);
-      if (token || rows.flag(0, 1)) return token;
-      const std::string patience = std::to_string(insertion_patience.count());
-      if (!caller_.run_in_savepoint(use_.ensure_in_transaction.sql, {name_, patience})) return std::nullopt;
-    }
-    return std::nullopt;
-  }
-
-  Token lock(const Patience& patience) {
-    for (int round = 0; round < most_rounds; ++round) {
-      const Rows rows = caller_.run_within(patience, use_.lock_in_transaction.sql, {name_, holder_});
+Token take_row(Caller& caller, const Wanted& wanted) {
+  const auto& [name, holder, options, patience] = wanted;
+  const ForUpdateStatements use = for_update_statements(options.schema, Durability::sync);
+  for (int round = 0; round < most_rounds; ++round) {
+    if (patience != nullptr) {
+      const Rows rows = caller.run_within(*patience, use.lock_in_transaction.sql, {name, holder});
       if (const Token token = token_of(rows)) return token;
-      (void)caller_.run(use_.ensure_in_transaction.sql, {name_, patience.timeout()});
+      (void)caller.run(use.ensure_in_transaction.sql, {name, patience->timeout()});
+    } else {
+      const Rows rows = caller.run(use.try_in_transaction.sql, {name, holder});
+      const Token token = token_of(rows);
+      const bool there = rows.flag(0, 1);
+      if (token || there || !caller.run_in_savepoint(use.ensure_in_transaction.sql, {name, insertion_patience_ms})) {
+        return token;
+      }
     }
-    throw Error(errc::protocol, "another client keeps removing the row of lock " + util::quoted(name_));
   }
+  if (patience == nullptr) return std::nullopt;
+  throw Error(errc::protocol, "another client keeps removing the row of lock " + util::quoted(name));
+}
 
- private:
-  Caller caller_;
-  const ForUpdateStatements use_;
-  const std::string name_;
-  const std::string holder_;
-};
+Token take_key(Caller& caller, const Wanted& wanted) {
+  const auto& [name, holder, options, patience] = wanted;
+  const LockKey key = lock_key(options, name);
+  const AdvisoryStatements use = advisory_statements(options.schema, Durability::sync, key.space);
+  const std::vector<std::string> params = {key.parameter, token_row(options, name), holder};
+  return token_of(patience == nullptr ? caller.run(use.try_in_transaction.sql, params)
+                                      : caller.run_within(*patience, use.lock_in_transaction.sql, params));
+}
 
-// --- An advisory lock ------------------------------------------------------------------------------------------------
-
-class AdvisoryLock {
- public:
-  AdvisoryLock(PGconn* connection, std::string_view name, const TransactionLockOptions& options)
-      : caller_(connection, options.schema),
-        name_(name),
-        holder_(holder_of(options)),
-        key_(key_of(name, options)),
-        row_(token_row(*parse_key_scheme(options.key), key_, name)),
-        use_(advisory_statements(options.schema, Durability::sync, key_.space)) {}
-
-  Token try_lock() {
-    return token_of(caller_.run(use_.try_in_transaction.sql, {key_parameter(key_, name_), row_, holder_}));
+Token take(PGconn* connection, std::string_view name, const TransactionLockOptions& options, const Patience* patience) {
+  check(connection, name, options);
+  Wanted wanted{.name = std::string(name), .holder = holder_of(options), .options = {}, .patience = patience};
+  wanted.options.schema = options.schema;
+  Caller caller(connection, options.schema);
+  if (options.kind == Kind::row) return take_row(caller, wanted);
+  const auto scheme = parse_key_scheme(options.key);
+  if (!scheme) {
+    refuse("key must be sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended, not " +
+           util::quoted(options.key));
   }
-  Token lock(const Patience& patience) {
-    return token_of(
-        caller_.run_within(patience, use_.lock_in_transaction.sql, {key_parameter(key_, name_), row_, holder_}));
-  }
-
- private:
-  static AdvisoryKey key_of(std::string_view name, const TransactionLockOptions& options) {
-    const auto scheme = parse_key_scheme(options.key);
-    if (!scheme) {
-      refuse("key must be sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended, not " +
-             util::quoted(options.key));
-    }
-    return advisory_key(*scheme, options.schema, name);
-  }
-
-  Caller caller_;
-  const std::string name_;
-  const std::string holder_;
-  const AdvisoryKey key_;
-  const std::string row_;
-  const AdvisoryStatements use_;
-};
+  wanted.options.key = *scheme;
+  return take_key(caller, wanted);
+}
 
 }  // namespace
 
 Token try_lock_in_transaction(pg_conn* connection, std::string_view name, const TransactionLockOptions& options) {
-  check(connection, name, options);
-  if (options.kind == Kind::row) return RowLock(connection, name, options).try_lock();
-  return AdvisoryLock(connection, name, options).try_lock();
+  return take(connection, name, options, nullptr);
 }
 
 FencingToken lock_in_transaction(pg_conn* connection, std::string_view name, const TransactionLockOptions& options) {
-  check(connection, name, options);
-  const bool row = options.kind == Kind::row;
-  Token token;
-  if (options.wait == Duration()) {
-    token = try_lock_in_transaction(connection, name, options);
-  } else {
-    const Patience patience(options.wait);
-    token = row ? RowLock(connection, name, options).lock(patience)
-                : AdvisoryLock(connection, name, options).lock(patience);
-  }
+  const Patience patience(options.wait);
+  const Token token = take(connection, name, options, options.wait == Duration() ? nullptr : &patience);
   if (!token) throw Error(errc::timed_out, "lock " + util::quoted(name) + " is already held");
   return *token;
 }

@@ -13,7 +13,7 @@ set_scene() {
   esac
   case $page in
     # The recipes add it.
-    docs/cli.md | docs/backends/postgres.md) psql app -q -c 'ALTER TABLE orders ADD COLUMN fence bigint NOT NULL DEFAULT 0' ;;
+    docs/cli.md) psql app -q -c 'ALTER TABLE orders ADD COLUMN fence bigint NOT NULL DEFAULT 0' ;;
   esac
 }
 

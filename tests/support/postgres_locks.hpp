@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::test {
 

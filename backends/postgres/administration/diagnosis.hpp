@@ -10,16 +10,13 @@
 
 namespace dlock::postgres {
 
-// What is asked about the server, beside SchemaStatements.
-struct ServerQuestions {
-  std::string server;       // one row: version, seconds since 1970, whether over TCP
-  std::string settings;     // $1 names; rows of name, value, value by default
-  std::string standbys;     // one row: how many
-  std::string connections;  // Examined::connections
-  std::string indexes;      // $1 schema; Examined::indexes
+struct Question {
+  Statement statement;  // its word is the name of the answer: see Examined::answers
+  std::string check;    // that cannot be made without an answer; empty: other answers say why
+  std::vector<Parameter> params = {};
 };
 
-[[nodiscard]] ServerQuestions server_questions();
+[[nodiscard]] std::vector<Question> questions_of_doctor(const Options& options);
 
 // Answers within the response timeout. Changes nothing. In tasks only.
 void diagnose(Commands& commands, Backend::Handler<std::vector<Finding>> done);

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dlock/info.hpp>
@@ -15,33 +15,22 @@
 
 namespace dlock::postgres {
 
-// One row of pg_settings, in the units of the server.
-struct Setting {
-  std::string now;         // in our session
-  std::string by_default;  // of the role, the database or the server
-};
-
-// What was not answered is missing, or empty.
 struct Examined {
-  ServerInfo server;
-  std::chrono::nanoseconds round_trip{};
-  // By the server's clock and by ours, in seconds since 1970.
-  std::optional<std::int64_t> server_clock;
-  std::int64_t our_clock = 0;
-  bool over_tcp = false;
-  std::string version;  // "15.13 (Debian ...)"
-  std::map<std::string, Setting> settings;
-  std::optional<std::int64_t> standbys;
-  // One row: connections that the server has room for, has; the role may have, has; the database may have, has. Below
-  // zero: no limit.
-  std::optional<Rows> connections;
+  // A row of pg_settings, in the units of the server. Empty where it has none of that name.
+  struct Setting {
+    std::string now;         // in our session
+    std::string by_default;  // of the role, the database or the server
+  };
 
-  std::optional<Rows> rights;  // SchemaStatements::rights
-  std::optional<Rows> tables;  // SchemaStatements::tables
-  std::optional<Rows> health;  // SchemaStatements::health
-  // Table and index, for each index that is not the primary key's.
-  std::optional<Rows> indexes;
-  std::optional<std::int64_t> schema_version;
+  ServerInfo server = {};
+  std::chrono::nanoseconds round_trip{};
+  std::int64_t our_clock = 0;  // in seconds since 1970
+  // By the names of the questions, which say what is in the rows. Those that the server refused are missing.
+  std::map<std::string, Rows, std::less<>> answers = {};
+
+  [[nodiscard]] bool knows(std::string_view question) const { return answers.contains(question); }
+  [[nodiscard]] const Rows& answer(std::string_view question) const;  // without rows where there is none
+  [[nodiscard]] Setting setting(std::string_view name) const;
 };
 
 // The settings that server_findings() looks at.

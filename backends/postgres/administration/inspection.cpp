@@ -1,16 +1,17 @@
 #include "backends/postgres/administration/inspection.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <dlock/spi/backoff.hpp>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
@@ -94,10 +95,6 @@ Failure may_not_delete(const Outcome& outcome, const Options& options) {
   return {errc::access_denied, outcome.failure.detail + "; and to forget names: " + grant_to_forget(options.schema)};
 }
 
-AdvisoryKey key_of(const Options& options, const std::string& name, LockKind kind) {
-  return advisory_key(options.key, options.schema, name, kind);
-}
-
 }  // namespace
 
 struct Inspection::Breaking {
@@ -106,7 +103,7 @@ struct Inspection::Breaking {
 
   const LockKind kind;
   const std::string name;
-  const Backend::Handler<bool> done;
+  Backend::Handler<bool> done;
   const TimePoint deadline;
   bool quiet = false;               // wakes no waiter
   std::vector<std::int64_t> ended;  // sessions that were told to end
@@ -116,152 +113,149 @@ struct Inspection::Breaking {
 
 Inspection::Inspection(Commands& commands) : commands_(commands) {}
 
-Inspection::AllQuestions Inspection::questions_for(const Options& options, LockKind kind) {
-  const Queue queue = kind == LockKind::lock ? Queue::in_the_row : Queue::none;
-  const auto ask = [](auto statements) {
+Inspection::~Inspection() = default;
+
+Inspection::Questions Inspection::questions_for(LockKind kind, KeySpace space) const {
+  const auto& [schema, durability] = std::tie(commands_.options().schema, commands_.options().durability);
+  const Strategy strategy = commands_.options().strategy;
+  const auto of = [](auto statements) {
     return Questions{std::move(statements.inspect),
                      std::move(statements.list),
                      std::move(statements.break_lock),
                      std::move(statements.forget),
                      {}};
   };
-  const auto advisory = [&](AdvisoryKey::KeySpace space) {
-    auto statements = advisory_statements(options.schema, options.durability, space, kind);
-    Statement without_tables = std::move(statements.inspect_without_tables);
-    Questions questions = ask(std::move(statements));
-    questions.inspect_without_tables = std::move(without_tables);
-    return questions;
-  };
-  switch (options.strategy) {
+  switch (strategy) {
     case Strategy::table:
-      if (kind == LockKind::read_write || kind == LockKind::semaphore) {
-        return {ask(sharing_statements(options.schema, options.durability, kind)), {}, {}};
-      }
-      return {ask(table_statements(options.schema, options.durability, queue, kind)), {}, {}};
     case Strategy::optimistic:
-      return {ask(optimistic_statements(options.schema, options.durability, queue, kind)), {}, {}};
+      return of(row_statements(strategy, schema, durability, kind));
     case Strategy::for_update:
-      return {ask(for_update_statements(options.schema, options.durability)), {}, {}};
+      return of(for_update_statements(schema, durability));
     case Strategy::advisory:
       break;
   }
-  using KeySpace = AdvisoryKey::KeySpace;
-  return {advisory(KeySpace::bigint), advisory(KeySpace::pair), advisory(KeySpace::server)};
+  const AdvisoryStatements statements = advisory_statements(schema, durability, space, kind);
+  Questions questions = of(statements);
+  questions.inspect_without_tables = statements.inspect_without_tables;
+  return questions;
 }
 
 const Inspection::Questions& Inspection::questions_about(LockKind kind, const std::string& name) {
   const Options& options = commands_.options();
-  auto found = questions_.find(kind);
-  if (found == questions_.end()) found = questions_.emplace(kind, questions_for(options, kind)).first;
-  if (options.strategy != Strategy::advisory || name.empty()) return found->second.front();
-  return found->second.at(static_cast<std::size_t>(key_of(options, name, kind).space));
+  const bool by_key = options.strategy == Strategy::advisory && !name.empty();
+  const KeySpace space = by_key ? lock_key(options, name, kind).space : KeySpace::bigint;
+  const auto found = questions_.find({kind, space});
+  if (found != questions_.end()) return found->second;
+  return questions_.emplace(std::pair(kind, space), questions_for(kind, space)).first->second;
 }
+
+// --- Looking ---------------------------------------------------------------------------------------------------------
 
 void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
-  ask(questions_about(kind, name).inspect, kind, name, std::move(done));
+  look(kind, name, true, std::move(done));
 }
 
-void Inspection::ask(const Statement& question, LockKind kind, const std::string& name,
-                     Backend::Handler<LockInfo> done) {
+void Inspection::look(LockKind kind, const std::string& name, bool tables, Backend::Handler<LockInfo> done) {
   const Options& options = commands_.options();
+  const bool advisory = options.strategy == Strategy::advisory;
   std::vector<Parameter> params = {name};
-  if (options.strategy == Strategy::advisory)
-    params = {key_parameter(key_of(options, name, kind), name), token_row(options, name)};
-  Query query{
-      .commands = {{.statement = &question, .params = std::move(params)}},
-      .done = [this, &question, kind, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
-        const Statement& without_tables = questions_about(kind, name).inspect_without_tables;
-        if (never_set_up(outcome)) {
-          if (!without_tables.sql.empty() && &question != &without_tables) return ask(without_tables, kind, name, done);
-          return done(LockInfo{.name = name, .kind = kind});
-        }
+  if (advisory) params = {lock_key(options, name, kind).parameter, token_row(options, name)};
+  const Questions& questions = questions_about(kind, name);
+  ask(tables ? questions.inspect : questions.inspect_without_tables, std::move(params),
+      [this, kind, name, advisory, tables, done = std::move(done)](const Outcome& outcome, const Results& results) {
+        if (never_set_up(outcome) && advisory && tables) return look(kind, name, false, done);
+        if (never_set_up(outcome)) return done(LockInfo{.name = name, .kind = kind});
         if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
         auto infos = read_infos(kind, results[0]);
         LockInfo info = infos.empty() ? LockInfo{.name = name, .kind = kind} : std::move(infos.front());
         info.name = name;
         if (info.waiters && waiting_) *info.waiters += waiting_(kind, name);
         done(std::move(info));
-      }};
-  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
+      });
 }
 
 void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
-  Query query{.commands = {{.statement = &questions_about(kind).list, .params = {std::to_string(most_names + 1)}}},
-              .done = [kind, done = std::move(done)](const Outcome& outcome, const Results& results) {
-                std::vector<LockInfo> infos;
-                if (never_set_up(outcome)) return done(std::move(infos));
-                if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-                if (results[0].size() > most_names) {
-                  return done(Failure{errc::unavailable,
-                                      "more than " + std::to_string(most_names) + " locks; too many to list"});
-                }
-                done(read_infos(kind, results[0]));
-              }};
-  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
+  ask(questions_about(kind).list, {std::to_string(most_names + 1)},
+      [kind, done = std::move(done)](const Outcome& outcome, const Results& results) {
+        if (never_set_up(outcome)) return done(std::vector<LockInfo>());
+        if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
+        if (results[0].size() <= most_names) return done(read_infos(kind, results[0]));
+        done(Failure{errc::unavailable, "more than " + std::to_string(most_names) + " locks; too many to list"});
+      });
 }
+
+void Inspection::ask(const Statement& question, std::vector<Parameter> params, Handler done) {
+  commands_.run({.commands = {{.statement = &question, .params = std::move(params)}}, .done = std::move(done)},
+                commands_.answer_by(), MissingSchema::refuse);
+}
+
+// --- Breaking --------------------------------------------------------------------------------------------------------
 
 void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done) {
-  try_to_break(std::make_shared<Breaking>(commands_.executor(), kind, name, std::move(done), commands_.answer_by()));
+  try_to_break(
+      breaking_.emplace(breaking_.end(), commands_.executor(), kind, name, std::move(done), commands_.answer_by()));
 }
 
-void Inspection::try_to_break(const std::shared_ptr<Breaking>& breaking) {
+void Inspection::try_to_break(std::list<Breaking>::iterator breaking) {
   const Options& options = commands_.options();
-  const std::string& name = breaking->name;
-  std::vector<Parameter> params = {name};
-  if (options.strategy == Strategy::advisory) params = {key_parameter(key_of(options, name, breaking->kind), name)};
+  const auto& [kind, name] = std::tie(breaking->kind, breaking->name);
+  const bool advisory = options.strategy == Strategy::advisory;
+  Command command{.statement = &questions_about(kind, name).break_lock,
+                  .params = {advisory ? lock_key(options, name, kind).parameter : name}};
   if (by_session(options.strategy)) {
-    params.emplace_back(bigint_array(breaking->ended));
+    command.params.emplace_back(bigint_array(breaking->ended));
   } else {
-    params.emplace_back(breaking->quiet ? "" : channel_of(options.schema, breaking->kind));
+    command.params.emplace_back(breaking->quiet ? "" : channel_of(options.schema, kind));
   }
-  Query query{
-      .commands = {{.statement = &questions_about(breaking->kind, name).break_lock, .params = std::move(params)}},
-      .done = [this, breaking](const Outcome& outcome, const Results& results) {
-        tried_to_break(breaking, outcome, results);
-      }};
+  Query query{.commands = {std::move(command)},
+              .done = [this, breaking](const Outcome& outcome, const Results& results) {
+                if (const auto result = broken(*breaking, outcome, results)) return finish(breaking, *result);
+                try_later(breaking);
+              }};
   commands_.run(std::move(query), breaking->deadline, MissingSchema::refuse);
 }
 
-void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome,
-                                const Results& results) {
+void Inspection::try_later(std::list<Breaking>::iterator breaking) {
+  Executor& executor = commands_.executor();
+  const TimePoint at = saturating_add(executor.now(), breaking->backoff.next(executor));
+  // An attempt that is cut off leaves in doubt what became of it: the last has a quarter of the time for its answer.
+  if (at < breaking->deadline - commands_.options().response_timeout / 4) {
+    return breaking->pause.arm(at, [this, breaking] { try_to_break(breaking); });
+  }
+  finish(breaking,
+         Failure{errc::unavailable, breaking->ended.empty()
+                                        ? "another transaction keeps the row of this lock locked"
+                                        : "dlock told the holder's session to end, but it still holds the lock"});
+}
+
+void Inspection::finish(std::list<Breaking>::iterator breaking, const Result<bool>& result) {
+  const auto done = std::move(breaking->done);
+  (void)breaking_.erase(breaking);
+  done(result);
+}
+
+// nullopt: not yet.
+std::optional<Result<bool>> Inspection::broken(Breaking& breaking, const Outcome& outcome, const Results& results) {
   const Options& options = commands_.options();
-  if (never_set_up(outcome)) return breaking->done(false);
-  if (is_full_of_notifications(outcome) && !std::exchange(breaking->quiet, true)) return try_to_break(breaking);
-  if (outcome.sqlstate == "42501" && by_session(options.strategy)) {
-    return breaking->done(may_not_end_session(outcome, options));
-  }
-  if (outcome.problem != Problem::none) return breaking->done(outcome.failure);
+  const bool session = by_session(options.strategy);
+  if (never_set_up(outcome)) return false;
+  if (is_full_of_notifications(outcome) && !std::exchange(breaking.quiet, true)) return std::nullopt;
+  if (outcome.sqlstate == "42501" && session) return may_not_end_session(outcome, options);
+  if (outcome.problem != Problem::none) return outcome.failure;
   const Rows& rows = results[0];
-  if (const std::string prepared = rows.text(0, 1); by_session(options.strategy) && !prepared.empty()) {
-    return breaking->done(has_no_session(prepared));
-  }
-  if (by_session(options.strategy)) {
+  if (session) {
+    if (const std::string prepared = rows.text(0, 1); !prepared.empty()) return has_no_session(prepared);
     // Where the session that we meant to end is gone already, so is its lock.
     std::vector<std::int64_t> ending;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows.flag(i, 0)) ending.push_back(rows.number(i, 2).value_or(0));
     }
-    if (ending.empty()) return breaking->done(!breaking->ended.empty());
-    if (breaking->ended.empty()) breaking->ended = std::move(ending);
+    if (ending.empty()) return !breaking.ended.empty();
+    if (breaking.ended.empty()) breaking.ended = std::move(ending);
   } else if (rows.empty() || rows.flag(0, 0)) {
-    return breaking->done(!rows.empty());
+    return !rows.empty();
   }
-  const TimePoint at = saturating_add(commands_.executor().now(), breaking->backoff.next(commands_.executor()));
-  // An attempt that is cut off leaves in doubt what became of it: the last has a quarter of the time for its answer.
-  if (at >= breaking->deadline - options.response_timeout / 4) {
-    return breaking->done(
-        Failure{errc::unavailable, breaking->ended.empty()
-                                       ? "another transaction keeps the row of this lock locked"
-                                       : "dlock told the holder's session to end, but it still holds the lock"});
-  }
-  // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
-  pausing_.insert(breaking);
-  breaking->pause.arm(at, [this, weak = std::weak_ptr<Breaking>(breaking)] {
-    if (const auto paused = weak.lock()) {
-      pausing_.erase(paused);
-      try_to_break(paused);
-    }
-  });
+  return std::nullopt;
 }
 
 // --- Forgetting ------------------------------------------------------------------------------------------------------
@@ -269,21 +263,18 @@ void Inspection::tried_to_break(const std::shared_ptr<Breaking>& breaking, const
 void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
   const Options& options = commands_.options();
   const bool advisory = options.strategy == Strategy::advisory;
-  const bool one = !what.name.empty();
   const auto age = std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
-  Query query{.commands = {{.statement = &questions_about(what.kind).forget,
-                            .params = {one && advisory ? token_row(options, what.name) : what.name, std::to_string(age),
-                                       std::to_string(advisory ? most_advisory_forgotten : most_forgotten)}}},
-              .done = [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {
-                std::vector<std::string> names;
-                if (never_set_up(outcome)) return done(std::move(names));
-                if (outcome.sqlstate == "42501") return done(may_not_delete(outcome, options));
-                if (outcome.problem != Problem::none) return done(outcome.failure);
-                names.reserve(results[0].size());
-                for (std::size_t i = 0; i < results[0].size(); ++i) names.push_back(results[0].text(i, 0));
-                done(std::move(names));
-              }};
-  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
+  ask(questions_about(what.kind).forget,
+      {advisory && !what.name.empty() ? token_row(options, what.name) : what.name, std::to_string(age),
+       std::to_string(advisory ? most_advisory_forgotten : most_forgotten)},
+      [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {
+        std::vector<std::string> names;
+        if (never_set_up(outcome)) return done(std::move(names));
+        if (outcome.sqlstate == "42501") return done(may_not_delete(outcome, options));
+        if (outcome.problem != Problem::none) return done(outcome.failure);
+        for (std::size_t i = 0; i < results[0].size(); ++i) names.push_back(results[0].text(i, 0));
+        done(std::move(names));
+      });
 }
 
 }  // namespace dlock::postgres

@@ -1,14 +1,12 @@
 // Questions about locks, breaking one, and forgetting names.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <list>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -24,6 +22,7 @@ namespace dlock::postgres {
 class Inspection final {
  public:
   explicit Inspection(Commands& commands);
+  ~Inspection();
 
   // How many acquires of a name wait where the server does not see them, to be counted by
   // inspect() with those that it sees.
@@ -48,20 +47,23 @@ class Inspection final {
     Statement inspect_without_tables;  // of advisory locks
   };
   struct Breaking;
+  using KeySpace = AdvisoryKey::KeySpace;
 
-  // By the space of the key; the first for all but advisory locks.
-  using AllQuestions = std::array<Questions, 3>;
-
-  [[nodiscard]] static AllQuestions questions_for(const Options& options, LockKind kind);
+  [[nodiscard]] Questions questions_for(LockKind kind, KeySpace space) const;
   [[nodiscard]] const Questions& questions_about(LockKind kind, const std::string& name = {});
-  void ask(const Statement& question, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done);
-  void try_to_break(const std::shared_ptr<Breaking>& breaking);
-  void tried_to_break(const std::shared_ptr<Breaking>& breaking, const Outcome& outcome, const Results& results);
+  void ask(const Statement& question, std::vector<Parameter> params, Handler done);
+  void look(LockKind kind, const std::string& name, bool tables, Backend::Handler<LockInfo> done);
+  void try_to_break(std::list<Breaking>::iterator breaking);
+  void try_later(std::list<Breaking>::iterator breaking);
+  void finish(std::list<Breaking>::iterator breaking, const Result<bool>& result);
+  // nullopt: not yet.
+  [[nodiscard]] std::optional<Result<bool>> broken(Breaking& breaking, const Outcome& outcome, const Results& results);
 
   Commands& commands_;
-  std::map<LockKind, AllQuestions> questions_;  // of the kinds that were asked about; they stay where they are
+  // By the space of their keys where they are advisory. They stay where they are.
+  std::map<std::pair<LockKind, KeySpace>, Questions> questions_;
   std::function<std::size_t(LockKind, const std::string&)> waiting_;
-  std::unordered_set<std::shared_ptr<Breaking>> pausing_;  // before another attempt
+  std::list<Breaking> breaking_;
 };
 
 }  // namespace dlock::postgres

@@ -2,18 +2,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 #include "backends/postgres/administration/findings.hpp"
-#include "backends/postgres/sessions/schema_state.hpp"
+#include "backends/postgres/schema/layout.hpp"
+#include "backends/postgres/schema/schema_state.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 
-using Severity = Finding::Severity;
-
 namespace {
+
+using Severity = Finding::Severity;
 
 // Autovacuum comes after a thousand dead rows, once a minute.
 constexpr std::int64_t many_dead = 100'000;
@@ -37,6 +36,12 @@ std::vector<std::string_view> tables_of(Strategy strategy) {
   return {"fence", "fence_rw", "fence_elect"};
 }
 
+// What the first dlock has made is good for plain locks without them.
+bool is_younger(std::string_view name) {
+  return std::any_of(layout().begin(), layout().end(),
+                     [&](const TableDefinition& each) { return each.name == name && !each.since_first; });
+}
+
 std::string in_words(std::int64_t bytes) {
   if (bytes < 10 << 20) return std::to_string(bytes >> 10) + " kB";
   return std::to_string(bytes >> 20) + " MB";
@@ -48,7 +53,7 @@ class Judge {
       : examined_(examined),
         options_(options),
         ours_(tables_of(options.strategy)),
-        state_(read_schema_state(*examined.rights, *examined.tables)) {
+        state_(read_schema_state(examined.answer("rights"), examined.answer("tables"))) {
     std::erase_if(ours_, [&](std::string_view name) { return is_younger(name) && state_.table(name) == nullptr; });
   }
 
@@ -67,12 +72,6 @@ class Judge {
   void add(Severity severity, std::string check, std::string message) {
     findings_.push_back({severity, std::move(check), std::move(message)});
   }
-  // Than the first dlock: what one of them has made is good for plain locks without.
-  [[nodiscard]] static bool is_younger(std::string_view name) {
-    const auto found =
-        std::find_if(layout().begin(), layout().end(), [&](const auto& each) { return each.name == name; });
-    return found != layout().end() && !found->since_first;
-  }
   [[nodiscard]] bool is_ours(std::string_view table) const {
     return std::find(ours_.begin(), ours_.end(), table) != ours_.end();
   }
@@ -81,8 +80,8 @@ class Judge {
   // Whether there are tables to look at.
   bool judge_schema() {
     const std::string named = "schema " + quote_identifier(options_.schema);
-    std::optional<Failure> problem;
-    if (examined_.schema_version) problem = problem_with_version(options_.schema, *examined_.schema_version);
+    const auto version = examined_.answer("version").number(0, 0).value_or(schema_version);
+    auto problem = problem_with_version(options_.schema, version);
     if (!problem) problem = problem_with_tables(options_.schema, state_);
     if (!problem) problem = problem_with_rights(options_.schema, state_);
     if (problem) {
@@ -135,68 +134,63 @@ class Judge {
   }
 
   void judge_persistence() {
+    const bool wanted = options_.durability == Durability::unlogged;
     for (const std::string_view name : ours_) {
       const TableState* const table = state_.table(name);
-      if (table == nullptr || table->unlogged == (options_.durability == Durability::unlogged)) continue;
-      if (table->unlogged) {
-        add(Severity::warning, "tables",
-            quoted(name) + " is unlogged: a crash of the server loses all locks, although durability=" +
-                std::string(to_string(options_.durability)) + "; ALTER TABLE " + quoted(name) + " SET LOGGED");
-      } else {
-        add(Severity::note, "tables",
-            quoted(name) + " is logged, although durability=unlogged: that is safe, but slower; ALTER TABLE " +
-                quoted(name) + " SET UNLOGGED");
-      }
+      if (table == nullptr || table->unlogged == wanted) continue;
+      const std::string asked = "durability=" + std::string(to_string(options_.durability));
+      const std::string says = wanted ? " is logged, although " + asked + ": that is safe, but slower"
+                                      : " is unlogged: a crash of the server loses all locks, although " + asked;
+      add(wanted ? Severity::note : Severity::warning, "tables",
+          quoted(name) + says + "; ALTER TABLE " + quoted(name) + (wanted ? " SET UNLOGGED" : " SET LOGGED"));
     }
   }
 
   void judge_indexes() {
-    if (!examined_.indexes) return;
-    for (std::size_t i = 0; i < examined_.indexes->size(); ++i) {
-      const std::string table = examined_.indexes->text(i, 0);
-      if (!is_ours(table)) continue;
+    const Rows& indexes = examined_.answer("indexes");
+    for (std::size_t i = 0; i < indexes.size(); ++i) {
+      if (!is_ours(indexes.text(i, 0))) continue;
       add(Severity::warning, "indexes",
-          quoted(table) + " has an index that is not dlock's, " +
-              qualified(options_.schema, examined_.indexes->text(i, 1)) +
+          quoted(indexes.text(i, 0)) + " has an index that is not dlock's, " + quoted(indexes.text(i, 1)) +
               ": it keeps rows from being updated in place, so the table grows and locks get slower; drop it");
     }
   }
 
   void judge_health() {
-    if (!examined_.health) return;
-    for (std::size_t i = 0; i < examined_.health->size(); ++i) {
-      if (is_ours(examined_.health->text(i, 0))) judge_health(*examined_.health, i);
+    const Rows& health = examined_.answer("health");
+    for (std::size_t i = 0; i < health.size(); ++i) {
+      if (is_ours(health.text(i, 0))) judge_health(health, i);
     }
   }
 
   void judge_health(const Rows& health, std::size_t row) {
     const auto number = [&](std::size_t column) { return health.number(row, column).value_or(0); };
-    const std::string table = quoted(health.text(row, 0));
+    const std::string table = quoted(health.text(row, 0)) + ": ";
     const std::int64_t live = number(1);
     const std::int64_t dead = number(2);
     const std::int64_t updates = number(3);
     const std::int64_t in_place = updates > 0 ? number(4) * 100 / updates : 100;
     const std::int64_t bytes = number(5);
-    bool well = true;
-    const auto warn = [&](const std::string& message) {
-      well = false;
-      add(Severity::warning, "table health", table + ": " + message);
-    };
+    const std::size_t before = findings_.size();
+    const std::string rows = std::to_string(live) + " rows";
     if (dead > many_dead && dead > dead_per_live * live) {
-      warn(std::to_string(dead) + " dead rows beside " + std::to_string(live) +
-           " live ones: autovacuum does not keep up, or a long-running transaction prevents it");
+      add(Severity::warning, "table health",
+          table + std::to_string(dead) + " dead rows beside " + std::to_string(live) +
+              " live ones: autovacuum does not keep up, or a long-running transaction prevents it");
     }
     if (updates >= enough_updates && in_place < percent_in_place) {
-      warn("only " + std::to_string(in_place) +
-           " % of its updates were made in place: one index too many, no room in its pages (fillfactor 50), or a "
-           "long-running transaction");
+      add(Severity::warning, "table health",
+          table + "only " + std::to_string(in_place) +
+              " % of its updates were made in place: one index too many, no room in its pages (fillfactor 50), or a "
+              "long-running transaction");
     }
     if (bytes > large && bytes / std::max<std::int64_t>(live, 1) > bytes_per_row) {
-      warn(in_words(bytes) + " for about " + std::to_string(live) +
-           " rows: it is bloated; VACUUM FULL shrinks it, but no client can acquire or renew a lock meanwhile");
+      add(Severity::warning, "table health",
+          table + in_words(bytes) + " for about " + rows +
+              ": it is bloated; VACUUM FULL shrinks it, but no client can acquire or renew a lock meanwhile");
     }
-    if (!well) return;
-    std::string message = table + ": about " + std::to_string(live) + " rows in " + in_words(bytes);
+    if (findings_.size() > before) return;
+    std::string message = table + "about " + rows + " in " + in_words(bytes);
     if (updates > 0) message += ", " + std::to_string(in_place) + " % of updates in place";
     add(Severity::ok, "table health", std::move(message));
   }
@@ -211,7 +205,7 @@ class Judge {
 }  // namespace
 
 std::vector<Finding> table_findings(const Examined& examined, const Options& options) {
-  if (!examined.rights || !examined.tables) return {};
+  if (!examined.knows("rights") || !examined.knows("tables")) return {};
   return Judge(examined, options).all();
 }
 

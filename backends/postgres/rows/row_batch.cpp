@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include <dlock/duration.hpp>
+#include <dlock/spi/backoff.hpp>
 
 #include "backends/postgres/sql/sqlstate.hpp"
 
@@ -20,94 +19,72 @@ using Status = RowAnswer::Status;
 namespace {
 
 constexpr std::size_t most_in_a_query = 500;
-// The parts of that statement are looked through for each of its requests.
+// That statement looks through all of its requests for each of them.
 constexpr std::size_t most_changes_in_a_query = 100;
-// libpq sends 8 KiB at a time. Were a query of several commands longer, the server could carry out the first of them
+// libpq sends 8 KiB at a time. If a query of several commands were longer, the server could carry out the first of them
 // before the rest is sent, and keep their rows locked for as long as this process is stopped there. Something is left
-// for a statement that has to be prepared; behind a pooler none is, and each is sent as it is.
+// for a statement that has to be prepared; behind a pooler each is sent with its text.
 constexpr std::size_t most_bytes_together = 6 << 10;
 constexpr std::size_t bytes_of_owner = 32;
-constexpr std::size_t bytes_around = 8;  // numbers, commas
+constexpr std::size_t bytes_around = 16;  // numbers, commas
 // The query's own end, which says what became of it, comes first where it is about the same.
 constexpr nanoseconds behind_the_query = milliseconds(20);
-// Where the queue of notifications was full, none is tried for so long. Each waiter asks now and then by itself.
+// If the queue of notifications was full, none is tried for so long. Each waiter asks now and then by itself.
 constexpr nanoseconds quiet_for = std::chrono::seconds(1);
+// Until it was carried out alone. A name that the database's encoding cannot write is sent alone for as long as it is
+// asked about; a transaction that has inserted a row ends.
+constexpr nanoseconds suspected_for = std::chrono::seconds(10);
+constexpr std::size_t most_suspects = 1000;
+// While another client changes a row: again at once, then after pauses that double. To mark many locks takes some
+// milliseconds.
+constexpr nanoseconds first_pause = milliseconds(5);
+constexpr int most_times_locked = 6;
 
-template <class Items>
-RowCommands::Requests requests_of(const Items& items) {
-  RowCommands::Requests requests;
-  requests.reserve(items.size());
-  for (const auto& item : items) requests.push_back(&item->request);
-  return requests;
+std::size_t bytes_of(const RowRequest& request) {
+  return request.name.size() + request.holder.size() + request.stood_still.owner.size() + bytes_of_owner + bytes_around;
 }
 
 }  // namespace
 
+// One query: a command for each kind of request in it.
 struct RowBatch::Load {
-  Items releases;
-  Items renewals;
-  Items acquires;
-  TimePoint deadline = TimePoint::min();
-  bool patient = true;  // all of them are
-  bool quiet = false;   // it sends no notification
-  bool with_queue = true;
+  using Part = std::vector<std::pair<Table::Id, std::shared_ptr<const RowRequest>>>;
+  std::vector<Part> parts;
+  bool quiet = false;
+  bool notifies = false;
+  std::size_t size = 0;
 
-  [[nodiscard]] std::size_t size() const noexcept { return releases.size() + renewals.size() + acquires.size(); }
-  [[nodiscard]] bool is_of_one_kind() const noexcept {
-    return size() == std::max({releases.size(), renewals.size(), acquires.size()});
-  }
-  // As parameters, more or less.
-  [[nodiscard]] std::size_t bytes() const {
-    std::size_t sum = 0;
-    for_each([&sum](const auto& item) { sum += item->request.name.size() + bytes_of_owner + bytes_around; });
-    for (const auto& item : acquires) {
-      sum += item->request.holder.size() + item->request.stood_still.owner.size() + bytes_around;
-    }
-    return sum;
-  }
-  [[nodiscard]] Items all() const {
-    Items items;
-    items.reserve(size());
-    for_each([&items](const auto& item) { items.push_back(item); });
-    return items;
-  }
-  [[nodiscard]] Items& of(Kind kind) noexcept {
-    return kind == Kind::release ? releases : kind == Kind::renew ? renewals : acquires;
-  }
-  template <class F>
-  void for_each(F&& f) const {
-    for (const Items* items : {&releases, &renewals, &acquires}) {
-      for (const auto& item : *items) f(item);
-    }
+  [[nodiscard]] static RowCommands::Requests requests_of(const Part& part) {
+    RowCommands::Requests requests;
+    requests.reserve(part.size());
+    for (const auto& [id, request] : part) requests.push_back(request.get());
+    return requests;
   }
 };
 
-RowBatch::RowBatch(Commands& commands, RowSql& sql, Variant variant, std::string channel)
+RowBatch::RowBatch(Commands& commands, const RowCommands& statements)
     : commands_(commands),
-      sql_(sql),
-      variant_(variant),
-      statements_(sql, variant, std::move(channel)),
+      statements_(statements),
+      requests_(commands.executor(), *this),
       window_timer_(commands.executor()),
-      timer_(commands.executor()) {}
-
-RowBatch::~RowBatch() = default;
+      pause_timer_(commands.executor()) {}
 
 void RowBatch::ask(RowRequest request, Handler done) {
-  arm(request.deadline);
-  // What is under way may wait for a connection, and have time to.
-  if (!under_way_.empty() && !request.patient) commands_.session().want();
-  waiting_.push_back(
-      std::make_shared<Item>(Item{.request = std::move(request),
-                                  .done = std::move(done),
-                                  .at_most = variant_.sharing ? most_changes_in_a_query : most_in_a_query}));
-  window_.asked(commands_.executor().now());
+  // What is in flight may wait for a connection, and have time to.
+  if (in_flight_ > 0 && !request.patient) commands_.session().want();
+  const TimePoint deadline = request.deadline;
+  requests_.wait(
+      {.id = requests_.next_id(),
+       .deadline = deadline,
+       .payload = {.request = std::make_shared<const RowRequest>(std::move(request)), .done = std::move(done)}});
+  window_.asked(now());
   schedule();
 }
 
-// At the end of this turn of the engine, so that what is asked in it goes out together.
+// At the end of this turn of the engine, so that what is asked in it is sent together.
 void RowBatch::schedule() {
-  if (!under_way_.empty() || scheduled_ || waiting_.empty()) return;
-  if (const auto until = window_.waits_until(commands_.executor().now())) {
+  if (in_flight_ > 0 || scheduled_ || requests_.waiting().empty()) return;
+  if (const auto until = window_.waits_until(now())) {
     if (!window_timer_.armed()) window_timer_.arm(*until, [this] { schedule(); });
     return;
   }
@@ -115,236 +92,197 @@ void RowBatch::schedule() {
   scheduled_ = true;
   commands_.executor().post(lifetime_.guard([this] {
     scheduled_ = false;
-    send();
+    if (in_flight_ == 0) send();
   }));
 }
 
 // --- Out -------------------------------------------------------------------------------------------------------------
 
 void RowBatch::send() {
-  if (!under_way_.empty()) return;
-  const auto load = take_load();
-  if (load->size() == 0) return;
-  if (variant_.sharing || load->is_of_one_kind() ||
-      (!commands_.server().pooled && load->bytes() <= most_bytes_together)) {
-    under_way_ = {load};
-  } else {
-    for (const Kind kind : {Kind::release, Kind::renew, Kind::acquire}) {
-      if (load->of(kind).empty()) continue;
-      auto part = std::make_shared<Load>();
-      part->of(kind) = std::move(load->of(kind));
-      part->deadline = load->deadline;
-      part->patient = load->patient;
-      part->quiet = load->quiet;
-      part->with_queue = load->with_queue;
-      under_way_.push_back(std::move(part));
-    }
-  }
-  for (const auto& part : std::vector(under_way_)) {
-    commands_.run(query_of(part), part->deadline, MissingSchema::make, part->patient);
+  Entries entries = requests_.take_waiting(statements_.sharing() ? most_changes_in_a_query : most_in_a_query);
+  if (entries.empty()) return;
+  const auto alone = std::stable_partition(entries.begin(), entries.end(), [this](const Table::Entry& entry) {
+    return !is_suspect(*entry.payload.request);
+  });
+  Entries those_alone(std::make_move_iterator(alone), std::make_move_iterator(entries.end()));
+  entries.erase(alone, entries.end());
+  if (!entries.empty()) send(fit_for_one_query(std::move(entries)));
+  for (Table::Entry& entry : those_alone) {
+    Entries one;
+    one.push_back(std::move(entry));
+    send(std::move(one));
   }
 }
 
-// A name is acquired by one of those who ask; the others of this turn follow it, and have the lock found busy. An owner
-// that may hold it already has to ask for itself.
-std::shared_ptr<RowBatch::Load> RowBatch::take_load() {
-  auto load = std::make_shared<Load>();
-  load->quiet = commands_.executor().now() < quiet_until_;
-  load->with_queue = sql_.has_queue();
-  std::unordered_map<std::string_view, Item*> first;
-  std::deque<std::shared_ptr<Item>> later;
-  std::size_t at_most = most_in_a_query;
-  while (!waiting_.empty() && load->size() < at_most) {
-    auto item = std::move(waiting_.front());
-    waiting_.pop_front();
-    if (!item->done) {  // too late; those who followed it ask for themselves
-      std::move(item->followers.begin(), item->followers.end(), std::back_inserter(waiting_));
-      continue;
-    }
-    if (load->size() == 0) at_most = item->at_most;
-    if (item->at_most != at_most) {
-      later.push_back(std::move(item));
-      continue;
-    }
-    const RowRequest& request = item->request;
-    if (request.kind == Kind::acquire && !variant_.sharing) {
-      const auto [found, fresh] = first.try_emplace(request.name, item.get());
-      if (!fresh) {
-        if (request.may_be_held) {
-          later.push_back(std::move(item));
-        } else {
-          found->second->followers.push_back(std::move(item));
-        }
-        continue;
-      }
-    }
-    load->deadline = std::max(load->deadline, request.deadline);
-    load->patient = load->patient && request.patient;
-    load->of(request.kind).push_back(std::move(item));
-  }
-  waiting_.insert(waiting_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
-  return load;
+bool RowBatch::is_suspect(const RowRequest& request) const {
+  const auto found = suspects_.find(request.name);
+  return found != suspects_.end() && now() < found->second;
 }
 
-Query RowBatch::query_of(const std::shared_ptr<Load>& load) {
+// Of several kinds, only those of the first one if they are too long for one query; or if a pooler is in front, where
+// statements are not prepared. The others wait.
+RowBatch::Entries RowBatch::fit_for_one_query(Entries entries) {
+  std::size_t bytes = 0;
+  for (const Table::Entry& entry : entries) bytes += bytes_of(*entry.payload.request);
+  if (statements_.sharing() || (!commands_.server().pooled && bytes <= most_bytes_together)) return entries;
+  const Kind kind = entries.front().payload.request->kind;
+  const auto others = std::stable_partition(entries.begin(), entries.end(), [kind](const Table::Entry& entry) {
+    return entry.payload.request->kind == kind;
+  });
+  for (auto entry = others; entry != entries.end(); ++entry) requests_.wait(std::move(*entry));
+  entries.erase(others, entries.end());
+  return entries;
+}
+
+void RowBatch::send(Entries entries) {
+  const auto load = std::make_shared<Load>();
+  load->quiet = now() < quiet_until_;
+  load->size = entries.size();
+  // Releases, renewals, acquires: a name that is released can be acquired in the same query.
+  std::map<Kind, Load::Part> by_kind;
+  TimePoint deadline = TimePoint::min();
+  bool patient = true;
+  for (const Table::Entry& entry : entries) {
+    const RowRequest& request = *entry.payload.request;
+    by_kind[statements_.sharing() ? Kind::acquire : request.kind].emplace_back(entry.id, entry.payload.request);
+    deadline = std::max(deadline, request.deadline);
+    patient = patient && request.patient;
+    load->notifies = load->notifies || statements_.notifies(request);
+  }
+  for (Table::Entry& entry : entries) {
+    entry.deadline = entry.deadline < deadline ? saturating_add(entry.deadline, behind_the_query) : TimePoint::max();
+    (void)requests_.sent(std::move(entry));
+  }
   Query query;
-  if (variant_.sharing) {
-    query.commands.push_back(statements_.changes_of(requests_of(load->all()), load->quiet));
-  } else {
-    for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
-      if (!items->empty()) query.commands.push_back(statements_.of(requests_of(*items), load->quiet));
-    }
+  for (auto& [kind, part] : by_kind) {
+    query.commands.push_back(statements_.of(Load::requests_of(part), load->quiet));
+    load->parts.push_back(std::move(part));
   }
   query.done = lifetime_.guard(
       [this, load](const Outcome& outcome, const Results& results) { answered(load, outcome, results); });
-  return query;
+  ++in_flight_;
+  commands_.run(std::move(query), deadline, MissingSchema::make, patient);
 }
 
 // --- In --------------------------------------------------------------------------------------------------------------
 
 void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results) {
-  (void)std::erase(under_way_, load);
-  if (under_way_.empty()) window_.answered(load->size(), outcome.sent, commands_.executor().now());
+  if (--in_flight_ == 0) window_.answered(load->size, outcome.sent, now());
   schedule();
-  if (outcome.problem != Problem::none) return refused(load, outcome);
-  if (variant_.sharing) {
-    if (!results.empty()) {
-      const Items items = load->all();
-      give(items, RowCommands::answers_to_changes(items.size(), results.front(), outcome.sent));
-    }
-    return;
+  if (outcome.problem != Problem::none) return refused(*load, outcome);
+  if (load->size == 1) suspects_.erase(load->parts.front().front().second->name);
+  std::vector<RowAnswer> answers;
+  answers.reserve(load->size);
+  for (std::size_t i = 0; i < load->parts.size() && i < results.size(); ++i) {
+    auto some = statements_.answers_to(Load::requests_of(load->parts[i]), results[i], outcome.sent);
+    answers.insert(answers.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }
-  const Lifetime::Watch life = lifetime_.watch();
-  auto rows = results.begin();
-  for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
-    if (items->empty()) continue;
-    if (rows == results.end()) return;  // a query has a result for each of its commands
-    give(*items, RowCommands::answers_to(requests_of(*items), *rows++, outcome.sent));
-    if (life.over()) return;
-  }
+  give(*load, answers);
 }
 
-void RowBatch::refused(const std::shared_ptr<Load>& load, const Outcome& answered) {
-  Outcome outcome = answered;
-  if (sql_.does_without(outcome, load->with_queue)) {
-    for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
-    return;
-  }
-  // Where several may hold a lock, a renewal, too, finds that others' leases are over.
-  const bool notifies = variant_.sharing || !load->releases.empty() || (variant_.announces && !load->acquires.empty());
-  if (is_full_of_notifications(outcome) && notifies && !load->quiet) {
-    quiet_until_ = saturating_add(commands_.executor().now(), quiet_for);
-    for (const Items* items : {&load->acquires, &load->renewals, &load->releases}) ask_again_first(*items);
-    return;
+void RowBatch::refused(const Load& load, Outcome outcome) {
+  if (is_full_of_notifications(outcome) && load.notifies && !load.quiet) {
+    quiet_until_ = saturating_add(now(), quiet_for);
+    return ask_again(load);
   }
   if (outcome.problem == Problem::refused) {
-    // Another client inserts the same row, or has locked more than rows. Says nothing about any lock of ours.
+    // Another client inserts the same row, or has locked more than rows. That says nothing about any lock of ours.
     if (meaning_of(outcome).remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
-    if (may_be_ones_fault(outcome) && load->size() > 1) return search(load, outcome);
+    if (may_be_ones_fault(outcome)) {
+      suspect(load, outcome);
+      if (load.size > 1) return ask_again(load);
+    }
   }
-  const RowAnswer answer{.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent};
+  give(load, {load.size, {.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent}});
+}
+
+// One name may be the reason why all of the query was rolled back: the database's encoding has no characters for it, or
+// another open transaction has inserted its row. It is a name of the command that failed, or any name if the commit
+// did.
+void RowBatch::suspect(const Load& load, const Outcome& outcome) {
+  if (suspects_.size() >= most_suspects) suspects_.clear();
+  for (std::size_t i = 0; i < load.parts.size(); ++i) {
+    if (outcome.failed_command < load.parts.size() && outcome.failed_command != i) continue;
+    for (const auto& [id, request] : load.parts[i]) suspects_[request->name] = saturating_add(now(), suspected_for);
+  }
+}
+
+void RowBatch::give(const Load& load, const std::vector<RowAnswer>& answers) {
   const Lifetime::Watch life = lifetime_.watch();
-  load->for_each([&](const std::shared_ptr<Item>& item) {
-    if (!life.over()) give(*item, answer);
-  });
+  auto answer = answers.begin();
+  for (const Load::Part& part : load.parts) {
+    for (const auto& [id, request] : part) {
+      if (answer == answers.end()) return;  // never: a query has a result for each of its commands
+      const RowAnswer& given = *answer++;
+      auto entry = requests_.take(id);
+      if (!entry || !entry->payload.done) continue;
+      if (given.status == Status::again) {
+        pause(std::move(*entry));
+      } else {
+        entry->payload.done(given);
+      }
+      if (life.over()) return;
+    }
+  }
 }
 
-// It may be one name's fault that all of it was rolled back: one that the database's encoding has no characters for, or
-// whose row another open transaction has inserted. It is among those of the command that failed, or of all where the
-// commit did, and searched for there by halves.
-void RowBatch::search(const std::shared_ptr<Load>& load, const Outcome& outcome) {
-  Items suspects;
-  Items others;
-  std::vector<const Items*> commands;
-  for (const Items* items : {&load->releases, &load->renewals, &load->acquires}) {
-    if (!items->empty()) commands.push_back(items);
-  }
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    const bool suspect = variant_.sharing || i == outcome.failed_command || outcome.failed_command >= commands.size();
-    Items& kind = suspect ? suspects : others;
-    kind.insert(kind.end(), commands[i]->begin(), commands[i]->end());
-  }
-  std::shared_ptr<Item> found;
-  if (suspects.size() == 1) found = std::exchange(suspects, {}).front();
-  for (const auto& item : suspects) item->at_most = (suspects.size() + 1) / 2;
-  ask_again_first(suspects);
-  ask_again_first(others);
-  if (found) give(*found, {.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent});
-}
+// --- Again -----------------------------------------------------------------------------------------------------------
 
-void RowBatch::ask_again_first(const Items& items) {
-  for (const auto& item : items) arm(item->request.deadline);
-  waiting_.insert(waiting_.begin(), items.begin(), items.end());
+void RowBatch::ask_again(const Load& load) {
+  for (const Load::Part& part : load.parts) {
+    for (const auto& [id, request] : part) {
+      auto entry = requests_.take(id);
+      if (!entry || !entry->payload.done) continue;
+      entry->deadline = request->deadline;
+      requests_.wait(std::move(*entry));
+    }
+  }
   schedule();
 }
 
-void RowBatch::give(const Items& items, const std::vector<RowAnswer>& answers) {
-  const Lifetime::Watch life = lifetime_.watch();
-  auto answer = answers.begin();
-  for (const auto& item : items) {
-    give(*item, *answer++);
-    if (life.over()) return;
+void RowBatch::pause(Table::Entry entry) {
+  const RowRequest& request = *entry.payload.request;
+  const int times = ++entry.payload.times_locked;
+  TimePoint at = now();
+  if (times > 1) {
+    const nanoseconds at_most = first_pause * (1 << (times - 2));
+    at = saturating_add(at, random_between(at_most / 2, at_most, commands_.executor()));
   }
+  if (times == most_times_locked || at >= request.deadline) {
+    return entry.payload.done(
+        {.status = Status::failed,
+         .failure = {errc::unavailable, "another transaction keeps the row of lock \"" + request.name + "\" locked"}});
+  }
+  entry.deadline = request.deadline;
+  if (times == 1) {
+    requests_.wait(std::move(entry));
+    return schedule();
+  }
+  pausing_.emplace(at, std::move(entry));
+  pause_timer_.arm(pausing_.begin()->first, [this] { end_pauses(); });
 }
 
-// The followers have not asked: for them the lock is busy, or their acquire has not been carried out.
-void RowBatch::give(Item& item, const RowAnswer& answer) {
+void RowBatch::end_pauses() {
+  while (!pausing_.empty() && pausing_.begin()->first <= now()) {
+    requests_.wait(std::move(pausing_.extract(pausing_.begin()).mapped()));
+  }
+  if (!pausing_.empty()) pause_timer_.arm(pausing_.begin()->first, [this] { end_pauses(); });
+  schedule();
+}
+
+// --- Deadlines -------------------------------------------------------------------------------------------------------
+
+void RowBatch::requests_overdue(Entries sent, Entries unsent) {
+  const RowAnswer no_answer{.status = Status::failed, .failure = commands_.no_answer()};
+  const RowAnswer not_asked{
+      .status = Status::failed,
+      .failure = {errc::unavailable, commands_.server().endpoint + ": no answer in time to an earlier request"}};
   const Lifetime::Watch life = lifetime_.watch();
-  const auto followers = std::exchange(item.followers, {});
-  if (const auto done = std::exchange(item.done, nullptr)) done(answer);
-  for (const auto& follower : followers) {
-    if (life.over()) return;
-    const auto done = std::exchange(follower->done, nullptr);
-    if (!done) continue;
-    RowAnswer theirs = answer;
-    if (answer.status == Status::yes) {
-      theirs = {.status = Status::no, .sent = answer.sent, .lease = item.request.lease};
-    } else if (answer.status == Status::failed && answer.failure.code == errc::ambiguous) {
-      theirs.failure.code = errc::unavailable;
+  for (const Entries* entries : {&unsent, &sent}) {
+    for (const Table::Entry& entry : *entries) {
+      entry.payload.done(entries == &sent ? no_answer : not_asked);
+      if (life.over()) return;
     }
-    done(theirs);
-  }
-}
-
-// --- Time ------------------------------------------------------------------------------------------------------------
-
-void RowBatch::arm(TimePoint at) {
-  if (at >= armed_for_) return;
-  armed_for_ = at;
-  timer_.arm(at, [this] { fail_overdue(); });
-}
-
-void RowBatch::fail_overdue() {
-  armed_for_ = TimePoint::max();
-  const TimePoint now = commands_.executor().now();
-  std::vector<std::pair<Handler, Failure>> overdue;
-  TimePoint next = TimePoint::max();
-  const auto look = [&](Item& item, TimePoint deadline, const Failure& why) {
-    if (!item.done) return;
-    if (now >= deadline) {
-      overdue.emplace_back(std::exchange(item.done, nullptr), why);
-    } else {
-      next = std::min(next, deadline);
-    }
-  };
-  const Failure not_asked{errc::unavailable, commands_.server().endpoint + ": no answer in time to an earlier request"};
-  const Failure no_answer = commands_.no_answer();
-  for (const auto& item : waiting_) {
-    for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);
-    look(*item, item->request.deadline, not_asked);
-  }
-  for (const auto& load : under_way_) {
-    load->for_each([&](const std::shared_ptr<Item>& item) {
-      for (const auto& follower : item->followers) look(*follower, follower->request.deadline, not_asked);
-      const TimePoint deadline = item->request.deadline;
-      if (deadline < load->deadline) look(*item, saturating_add(deadline, behind_the_query), no_answer);
-    });
-  }
-  arm(next);
-  const Lifetime::Watch life = lifetime_.watch();
-  for (const auto& [done, why] : overdue) {
-    done({.status = Status::failed, .failure = why});
-    if (life.over()) return;
   }
 }
 

@@ -1,75 +1,82 @@
-// What the row strategies ask of their table: one query at a time, and what is asked meanwhile goes into the next one,
-// so that many locks share a statement, a round trip and a commit. (What is long is one query for each kind.)
+// The row strategies send one query at a time, and requests that are made meanwhile go into the next one, so that many
+// locks share a statement, a round trip and a commit.
+//
+// A request waits, is in flight, and is answered. It waits again
+//   - if another client is changing its row: a few times, with growing pauses,
+//   - if the query was rolled back because of one of its requests: then each is sent alone,
+//   - if the server's queue of notifications was full: then it notifies no client.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
+#include "backends/common/request_table.hpp"
 #include "backends/postgres/rows/batch_window.hpp"
 #include "backends/postgres/rows/row_commands.hpp"
 #include "backends/postgres/rows/row_request.hpp"
-#include "backends/postgres/rows/row_sql.hpp"
 #include "backends/postgres/sessions/commands.hpp"
 
 namespace dlock::postgres {
 
+struct BatchedRequest {
+  std::shared_ptr<const RowRequest> request;
+  std::function<void(const RowAnswer&)> done;
+  int times_locked = 0;  // another client was changing the row
+};
+
 // In tasks only.
-class RowBatch {
+class RowBatch final : private common::RequestTable<BatchedRequest>::User {
  public:
   using Handler = std::function<void(const RowAnswer&)>;
 
-  using Variant = RowCommands::Variant;
-
-  // All outlive it. channel: where waiters listen.
-  RowBatch(Commands& commands, RowSql& sql, Variant variant, std::string channel);
-  ~RowBatch();
+  // Both outlive it.
+  RowBatch(Commands& commands, const RowCommands& statements);
 
   // The handler is called once, never inside the call, and not much later than at the deadline.
   void ask(RowRequest request, Handler done);
 
  private:
-  struct Item {
-    RowRequest request;
-    Handler done;
-    std::size_t at_most;  // in one query; fewer and fewer where an error may be its fault
-    std::vector<std::shared_ptr<Item>> followers = {};
-  };
-  using Items = std::vector<std::shared_ptr<Item>>;
-  // What goes out together, by kind.
+  using Table = common::RequestTable<BatchedRequest>;
+  using Entries = std::vector<Table::Entry>;
   struct Load;
 
   void schedule();
   void send();
-  [[nodiscard]] std::shared_ptr<Load> take_load();
-  [[nodiscard]] Query query_of(const std::shared_ptr<Load>& load);
-
+  void send(Entries entries);
+  [[nodiscard]] bool is_suspect(const RowRequest& request) const;
+  [[nodiscard]] Entries fit_for_one_query(Entries entries);
   void answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results);
-  void refused(const std::shared_ptr<Load>& load, const Outcome& answered);
-  void search(const std::shared_ptr<Load>& load, const Outcome& outcome);
-  void ask_again_first(const Items& items);
-  void give(const Items& items, const std::vector<RowAnswer>& answers);
-  void give(Item& item, const RowAnswer& answer);
-  void arm(TimePoint at);
-  void fail_overdue();
+  void refused(const Load& load, Outcome outcome);
+  void suspect(const Load& load, const Outcome& outcome);
+  void give(const Load& load, const std::vector<RowAnswer>& answers);
+  void ask_again(const Load& load);
+  void pause(Table::Entry entry);
+  void end_pauses();
+
+  void requests_catch_up() override {}
+  TimePoint requests_unresponsive() override { return TimePoint::max(); }
+  void requests_overdue(Entries sent, Entries unsent) override;
+
+  [[nodiscard]] TimePoint now() const { return commands_.executor().now(); }
 
   Commands& commands_;
-  RowSql& sql_;
-  const Variant variant_;
-  const RowCommands statements_;
-  std::deque<std::shared_ptr<Item>> waiting_;
-  std::vector<std::shared_ptr<Load>> under_way_;
+  const RowCommands& statements_;
+  Table requests_;
+  std::size_t in_flight_ = 0;  // queries
   bool scheduled_ = false;
   BatchWindow window_;
   Timer window_timer_;
-  TimePoint quiet_until_ = TimePoint::min();  // no notifications until then
-  TimePoint armed_for_ = TimePoint::max();
-  Timer timer_;
+  std::multimap<TimePoint, Table::Entry> pausing_;
+  Timer pause_timer_;
+  TimePoint quiet_until_ = TimePoint::min();             // no notifications until then
+  std::unordered_map<std::string, TimePoint> suspects_;  // names that are sent alone until then
   Lifetime lifetime_;
 };
 

@@ -1,4 +1,4 @@
-// The statements in which requests about rows go out together, and what their answers say.
+// The statements in which requests about rows are sent together, and the answers in their rows.
 #pragma once
 
 #include <cstddef>
@@ -6,43 +6,41 @@
 #include <vector>
 
 #include "backends/postgres/rows/row_request.hpp"
-#include "backends/postgres/rows/row_sql.hpp"
-#include "backends/postgres/sessions/commands.hpp"
+#include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
 
 class RowCommands {
  public:
-  // What is different about the statements.
-  struct Variant {
-    bool optimistic = false;
-    bool announces = false;  // grants, and not only releases, send notifications
-    bool sharing = false;    // several may hold a lock, and all that is asked of its row is one statement
-  };
   using Requests = std::vector<const RowRequest*>;
 
-  // The statements outlive it. channel: where waiters listen.
-  RowCommands(const RowSql& sql, Variant variant, std::string channel)
-      : sql_(sql), variant_(variant), channel_(std::move(channel)) {}
+  // channel: where waiters listen.
+  RowCommands(RowStatements statements, LockKind kind, std::string channel)
+      : statements_(std::move(statements)), kind_(kind), channel_(std::move(channel)) {}
 
-  // Requests of one kind. quiet: no client is notified.
+  // Several may hold a lock: one statement carries out requests of any kind, because a statement changes a row only
+  // once.
+  [[nodiscard]] bool sharing() const noexcept { return kind_ == LockKind::read_write || kind_ == LockKind::semaphore; }
+  // An answer to this request may have notified clients.
+  [[nodiscard]] bool notifies(const RowRequest& request) const noexcept {
+    return sharing() || request.kind == RowRequest::Kind::release || announces(request);
+  }
+  // Requests of one kind, unless sharing(). quiet: no client is notified.
   [[nodiscard]] Command of(const Requests& requests, bool quiet) const;
-  // Of any kinds, where several may hold a lock: all that is asked of a row at once is worked out together, for a
-  // statement changes a row only once.
-  [[nodiscard]] Command changes_of(const Requests& requests, bool quiet) const;
+  // For each request, in their order.
+  [[nodiscard]] std::vector<RowAnswer> answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const;
 
-  // An answer for each request, in their order.
-  [[nodiscard]] static std::vector<RowAnswer> answers_to(const Requests& requests, const Rows& rows, TimePoint sent);
-  [[nodiscard]] static std::vector<RowAnswer> answers_to_changes(std::size_t requests, const Rows& rows,
-                                                                 TimePoint sent);
+  [[nodiscard]] Command mark(const std::vector<std::string>& names, std::chrono::milliseconds mark_for,
+                             std::chrono::milliseconds marked_for) const;
 
  private:
-  [[nodiscard]] Command releases_of(const Requests& requests, const std::string& channel) const;
-  [[nodiscard]] Command renewals_of(const Requests& requests) const;
-  [[nodiscard]] Command acquires_of(const Requests& requests, const std::string& channel) const;
+  // Observers of an election hear of grants, too.
+  [[nodiscard]] bool announces(const RowRequest& request) const noexcept {
+    return kind_ == LockKind::election && request.kind == RowRequest::Kind::acquire;
+  }
 
-  const RowSql& sql_;
-  const Variant variant_;
+  const RowStatements statements_;
+  const LockKind kind_;
   const std::string channel_;
 };
 

@@ -22,9 +22,6 @@ constexpr std::chrono::hours max_lease{24};
 
 // Another client is changing the row: worth another look soon.
 constexpr nanoseconds while_changing = milliseconds(50);
-// For the holder: at once, then after pauses that double. To mark many locks takes some milliseconds.
-constexpr nanoseconds first_pause = milliseconds(5);
-constexpr int looks_while_changing = 6;
 
 // What a writer takes, of what there is for readers.
 constexpr std::int64_t all_permits = 2'147'483'647;
@@ -41,19 +38,6 @@ TryPolicy policy_of(const Options& options) {
   return policy;
 }
 
-RowSql sql_for(const Options& options, LockKind kind) {
-  if (kind == LockKind::read_write || kind == LockKind::semaphore) {
-    return RowSql(sharing_statements(options.schema, options.durability, kind));
-  }
-  const auto of = [&](Queue queue) {
-    return options.strategy == Strategy::optimistic
-               ? optimistic_statements(options.schema, options.durability, queue, kind)
-               : table_statements(options.schema, options.durability, queue, kind);
-  };
-  if (kind != LockKind::lock) return RowSql(of(Queue::none));
-  return {of(Queue::in_the_row), of(Queue::none)};
-}
-
 // A row that is free when its lease expires frees itself; with the other strategy a client must have seen it unchanged,
 // so what is left of an owner is of interest for longer.
 nanoseconds patience_of(const Options& options) {
@@ -66,11 +50,10 @@ RowLocks::RowLocks(const Services& services, LockKind kind)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
       space_(kind),
-      sql_(sql_for(services.options, kind)),
-      channel_(channel_of(services.options.schema, kind)),
-      batch_(services.commands, sql_,
-             {.optimistic = optimistic(), .announces = kind == LockKind::election, .sharing = sharing()}, channel_),
-      wake_ups_(services.commands, services.dialling, sql_, kind, channel_,
+      statements_(row_statements(services.options.strategy, services.options.schema, services.options.durability, kind),
+                  kind, channel_of(services.options.schema, kind)),
+      batch_(services.commands, statements_),
+      wake_ups_(services.commands, services.dialling, statements_, kind, channel_of(services.options.schema, kind),
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
                   host().warn({.name = "", .reason = std::move(why)});
@@ -78,12 +61,15 @@ RowLocks::RowLocks(const Services& services, LockKind kind)
       releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
                 [this](const std::string& name, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
                        Releases::Answer done) {
-                  ask_release({.kind = RowRequest::Kind::release,
-                               .name = name,
-                               .owner = owner,
-                               .deadline = deadline,
-                               .gave_up = reason == Releases::Reason::give_up},
-                              0, std::move(done));
+                  batch_.ask({.kind = RowRequest::Kind::release,
+                              .name = name,
+                              .owner = owner,
+                              .deadline = deadline,
+                              .gave_up = reason == Releases::Reason::give_up},
+                             [done = std::move(done)](const RowAnswer& answer) {
+                               if (answer.status == RowAnswer::Status::failed) return done(answer.failure);
+                               done(answer.status == RowAnswer::Status::yes);
+                             });
                 }) {
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return holds_any(); });
@@ -124,33 +110,22 @@ nanoseconds RowLocks::mark_of(const LockRequest& request) const {
 }
 
 void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
-  try_acquire(request, 0, services_.commands.answer_by(), std::move(done));
-}
-
-void RowLocks::try_acquire(const LockRequest& request, int changing, TimePoint deadline, TryHandler done) {
-  const TimePoint now = host().executor().now();
   RowRequest row{.kind = RowRequest::Kind::acquire,
                  .name = request.name,
                  .owner = request.owner,
-                 .deadline = deadline,
+                 .deadline = services_.commands.answer_by(),
                  .holder = holder_text(request),
                  .may_be_held = in_doubt_.contains(request.owner),
                  .lease = request.lease,
                  .patient = request.wait};
-  if (optimistic()) row.stood_still = observed_.over(request.name, now);
-  if (sharing()) {
+  if (optimistic()) row.stood_still = observed_.over(request.name, host().executor().now());
+  if (statements_.sharing()) {
     row.permits = space_ == LockKind::semaphore ? request.permits : all_permits;
     row.weight = space_ == LockKind::semaphore || request.mode == Mode::shared ? 1 : all_permits;
     row.mark = mark_of(request);
   }
-  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
-    // Another client has made the row meanwhile, which may have room for more.
-    if (answer.status == RowAnswer::Status::again &&
-        look_again(changing + 1, deadline, [=, this] { try_acquire(request, changing + 1, deadline, done); })) {
-      return;
-    }
-    done(outcome_of(request, answer));
-  });
+  batch_.ask(std::move(row),
+             [=, this, done = std::move(done)](const RowAnswer& answer) { done(outcome_of(request, answer)); });
 }
 
 TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
@@ -196,46 +171,25 @@ void RowLocks::abandon(const LockRequest& request) {
 
 // --- Held locks ------------------------------------------------------------------------------------------------------
 
-struct RowLocks::Renewal {
-  Grant grant;
-  RenewHandler done;
-  TimePoint deadline;
-  int changing = 0;
-};
-
 void RowLocks::renew(const Grant& grant, RenewHandler done) {
   const TimePoint deadline =
       saturating_add(host().executor().now(), std::min(services_.options.response_timeout, grant.lease / 4));
-  renew(std::make_shared<Renewal>(Renewal{grant, std::move(done), deadline}));
-}
-
-void RowLocks::renew(const std::shared_ptr<Renewal>& renewal) {
   RowRequest row{.kind = RowRequest::Kind::renew,
-                 .name = renewal->grant.name,
-                 .owner = renewal->grant.owner,
-                 .deadline = renewal->deadline,
-                 .lease = renewal->grant.lease};
-  batch_.ask(std::move(row), [this, renewal](const RowAnswer& answer) {
+                 .name = grant.name,
+                 .owner = grant.owner,
+                 .deadline = deadline,
+                 .lease = grant.lease};
+  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
     using Status = RenewOutcome::Status;
-    const Grant& grant = renewal->grant;
-    switch (answer.status) {
-      case RowAnswer::Status::yes: {
-        const TimePoint valid_until = lease_valid_until(answer.sent, grant.lease);
-        note_held(grant.owner, valid_until);
-        return renewal->done({.status = Status::renewed, .valid_until = valid_until});
-      }
-      case RowAnswer::Status::no:
-        held_.erase(grant.owner);
-        return renewal->done({.status = Status::lost,
-                              .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
-      case RowAnswer::Status::again:
-        if (look_again(++renewal->changing, renewal->deadline, [this, renewal] { renew(renewal); })) return;
-        return renewal->done({.status = Status::failed,
-                              .failure = {errc::unavailable,
-                                          "another transaction keeps the row of lock \"" + grant.name + "\" locked"}});
-      case RowAnswer::Status::failed:
-        return renewal->done({.status = Status::failed, .failure = answer.failure});
+    if (answer.status == RowAnswer::Status::failed) return done({.status = Status::failed, .failure = answer.failure});
+    if (answer.status == RowAnswer::Status::no) {
+      held_.erase(grant.owner);
+      return done({.status = Status::lost,
+                   .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
     }
+    const TimePoint valid_until = lease_valid_until(answer.sent, grant.lease);
+    note_held(grant.owner, valid_until);
+    done({.status = Status::renewed, .valid_until = valid_until});
   });
 }
 
@@ -263,50 +217,6 @@ void RowLocks::note_held(const OwnerId& owner, TimePoint until) {
 bool RowLocks::holds_any() const {
   const TimePoint now = host().executor().now();
   return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second.until > now; });
-}
-
-void RowLocks::ask_release(const RowRequest& row, int changing, Releases::Answer done) {
-  batch_.ask(row, [=, this, done = std::move(done)](const RowAnswer& answer) {
-    switch (answer.status) {
-      case RowAnswer::Status::yes:
-        return done(true);
-      case RowAnswer::Status::no:
-        return done(false);
-      case RowAnswer::Status::again:
-        if (look_again(changing + 1, row.deadline, [=, this] { ask_release(row, changing + 1, done); })) {
-          return;
-        }
-        return done(
-            Failure{errc::unavailable, "another transaction keeps the row of lock \"" + row.name + "\" locked"});
-      case RowAnswer::Status::failed:
-        return done(answer.failure);
-    }
-  });
-}
-
-struct RowLocks::Pause {
-  Pause(Executor& executor, std::function<void()> then) : look(std::move(then)), timer(executor) {}
-  const std::function<void()> look;
-  Timer timer;
-};
-
-bool RowLocks::look_again(int looks, TimePoint deadline, std::function<void()> look) {
-  if (looks >= looks_while_changing) return false;
-  if (looks == 1) {
-    look();
-    return true;
-  }
-  Executor& executor = host().executor();
-  const nanoseconds at_most = first_pause * (1 << (looks - 2));
-  const TimePoint at = saturating_add(executor.now(), random_between(at_most / 2, at_most, executor));
-  if (at >= deadline) return false;
-  const auto pause = std::make_shared<Pause>(executor, std::move(look));
-  pauses_.insert(pause);
-  pause->timer.arm(at, [this, weak = std::weak_ptr<Pause>(pause)] {
-    const auto over = weak.lock();
-    if (pauses_.erase(over) != 0) over->look();
-  });
-  return true;
 }
 
 void RowLocks::close(std::function<void()> done) {

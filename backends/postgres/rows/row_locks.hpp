@@ -37,28 +37,15 @@ class RowLocks final : public TryBackend {
   void close(std::function<void()> done) override;
 
  private:
-  struct Renewal;
-  struct Pause;
-
   [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
-  // Whether several may hold a lock.
-  [[nodiscard]] bool sharing() const noexcept {
-    return space_ == LockKind::read_write || space_ == LockKind::semaphore;
-  }
   [[nodiscard]] std::chrono::nanoseconds mark_of(const LockRequest& request) const;
-  void try_acquire(const LockRequest& request, int changing, TimePoint deadline, TryHandler done);
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
   void note_held(const OwnerId& owner, TimePoint until);
   [[nodiscard]] bool holds_any() const;
-  void renew(const std::shared_ptr<Renewal>& renewal);
-  // Another client was changing the row the last so many times. False: enough of that.
-  [[nodiscard]] bool look_again(int looks, TimePoint deadline, std::function<void()> look);
-  void ask_release(const RowRequest& row, int changing, Releases::Answer done);
 
   const Services services_;
   const LockKind space_;
-  RowSql sql_;
-  const std::string channel_;
+  const RowCommands statements_;
   RowBatch batch_;
   WakeUps wake_ups_;
   ObservedVersions observed_;
@@ -70,7 +57,6 @@ class RowLocks final : public TryBackend {
   std::unordered_map<OwnerId, Held> held_;  // those that were lost may stay for a while
   std::size_t tidied_to_ = 0;               // how many were left of them when those were removed
   Releases releases_;
-  std::unordered_set<std::shared_ptr<Pause>> pauses_;  // before another look
 };
 
 }  // namespace dlock::postgres

@@ -40,7 +40,7 @@ struct RowAnswer {
   enum class Status {
     yes,    // granted, renewed, released
     no,     // busy; lost; not the owner's
-    again,  // another client is changing the row; of an acquire, only of what several may hold
+    again,  // another client is changing the row; RowBatch asks again
     failed,
   };
   Status status = Status::failed;

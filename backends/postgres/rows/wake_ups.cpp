@@ -1,8 +1,6 @@
 #include "backends/postgres/rows/wake_ups.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdint>
 #include <utility>
 
@@ -31,33 +29,23 @@ constexpr int longest_pause_doublings = 7;  // 1.28 s
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
 constexpr std::size_t most_in_a_query = 500;
-// How long the client named in a notification is left alone with the lock. It and the others are told at the same time,
-// so this need not cover a round trip.
-constexpr nanoseconds shortest_patience = milliseconds(5);
-constexpr nanoseconds longest_patience = milliseconds(10);
-constexpr nanoseconds patience_with_all = milliseconds(100);
-constexpr nanoseconds queue_again_after = milliseconds(3);
-
-// What this client is called in queues.
-std::string new_id(std::uint64_t random) {
-  std::array<char, 16> digits{};
-  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), random, 16).ptr;
-  return {digits.data(), end};
-}
+// About as long as a client that looks takes to find out.
+constexpr nanoseconds pause_per_release = milliseconds(1);
+constexpr int most_releases = 20;
+// One may be this client's own release, of which it hears when it waits already.
+constexpr int releases_without_pause = 2;
 
 }  // namespace
 
-WakeUps::WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, LockKind kind, std::string channel,
-                 std::function<void(Failure)> deaf)
+WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements, LockKind kind,
+                 std::string channel, std::function<void(Failure)> deaf)
     : commands_(commands),
       dialling_(dialling),
-      sql_(sql),
+      statements_(statements),
       space_(kind),
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
-      id_(new_id(commands.executor().random())),
-      late_timer_(commands.executor()),
       timer_(commands.executor()),
       linger_(commands.executor()) {}
 
@@ -76,7 +64,8 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   linger_.disarm();
   connect();
   // For the others it has been marked, or is about to be.
-  const bool marked = marks_[name].missed == 0 && watchers_.count(name) > 1;
+  const Mark& mark = marks_.try_emplace(name, commands_.executor()).first->second;
+  const bool marked = mark.missed == 0 && watchers_.count(name) > 1;
   if (listening_ && !marked) mark_at(name, commands_.executor().now());
   return watch;
 }
@@ -89,8 +78,6 @@ void WakeUps::tell(const std::string& name) {
 void WakeUps::nobody_waits_for(const std::string& name) {
   const auto found = marks_.find(name);
   if (found->second.due) due_.erase(*found->second.due);
-  cancel_late_look(name);
-  if (found->second.queues) leave_queue(name);
   marks_.erase(found);
   if (watchers_.empty() && session_) {
     linger_.arm(saturating_add(commands_.executor().now(), linger_for), [this] { disconnect(); });
@@ -145,50 +132,27 @@ void WakeUps::session_left() {
 
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
   if (channel != channel_) return;
-  const std::size_t tab = payload.find('\t');
-  const bool names_a_client = tab != std::string::npos;
-  const std::string name = names_a_client ? payload.substr(tab + 1) : payload;
-  const auto mark = marks_.find(name);
-  if (mark == marks_.end()) return;
-  if (names_a_client) {
-    if (payload.substr(0, tab) != id_) return look_late(name);
-    // We have had our turn; by then the lock is taken again, and those of us who still wait want another one.
-    mark->second.queues = false;
-    mark_at(name, saturating_add(commands_.executor().now(), queue_again_after));
+  auto found = marks_.find(payload);
+  if (found == marks_.end()) found = marks_.find(payload.substr(payload.find('\t') + 1));
+  if (found == marks_.end()) return;
+  const std::string name = found->first;  // those that are told may be the last ones that wait for it
+  Mark& mark = found->second;
+  if (space_ != LockKind::lock) return watchers_.tell_all(name);
+  if (mark.look.armed()) return;
+  mark.releases = std::min(mark.releases + 1, most_releases);
+  if (mark.releases <= releases_without_pause) return watchers_.tell_first(name);
+  const nanoseconds at_most = pause_per_release * mark.releases;
+  Executor& executor = commands_.executor();
+  mark.look.arm(saturating_add(executor.now(), random_between(nanoseconds(0), at_most, executor)),
+                [this, name] { watchers_.tell_first(name); });
+}
+
+void WakeUps::taken(const std::string& name) {
+  if (const auto found = marks_.find(name); found != marks_.end()) {
+    found->second.releases = 0;
+    found->second.look.disarm();
   }
-  cancel_late_look(name);
-  tell(name);
-}
-
-// Another client is to look first. If no news of that comes, it is no longer there, or does not wait any more. And
-// if others are named again and again, we may have lost our place.
-void WakeUps::look_late(const std::string& name) {
-  Mark& mark = marks_.at(name);
-  const TimePoint now = commands_.executor().now();
-  if (!mark.look) mark.named_others_since = now;
-  cancel_late_look(name);
-  const nanoseconds patience = random_between(shortest_patience, longest_patience, commands_.executor());
-  const TimePoint at_the_latest = std::max(saturating_add(mark.named_others_since, patience_with_all), now);
-  mark.look = late_.emplace(std::min(saturating_add(now, patience), at_the_latest), name);
-  late_timer_.arm(late_.begin()->first, [this] { look_where_it_is_late(); });
-}
-
-void WakeUps::cancel_late_look(const std::string& name) {
-  if (auto& look = marks_.at(name).look) late_.erase(*std::exchange(look, std::nullopt));
-}
-
-void WakeUps::look_where_it_is_late() {
-  const TimePoint now = commands_.executor().now();
-  const Lifetime::Watch life = lifetime_.watch();
-  while (!late_.empty() && late_.begin()->first <= now) {
-    const std::string name = late_.begin()->second;
-    const bool in_doubt = now >= saturating_add(marks_.at(name).named_others_since, patience_with_all);
-    cancel_late_look(name);
-    if (in_doubt) mark_at(name, now);
-    watchers_.tell_first(name);
-    if (life.over()) return;
-  }
-  if (!late_.empty()) late_timer_.arm(late_.begin()->first, [this] { look_where_it_is_late(); });
+  watchers_.taken(name);
 }
 
 void WakeUps::give_up(const Failure& why) {
@@ -214,12 +178,6 @@ void WakeUps::mark_at(const std::string& name, TimePoint at) {
   arm();
 }
 
-// It waits no longer, and has not been named: the next in line would wait for it in vain, though not for long.
-void WakeUps::leave_queue(const std::string& name) {
-  Query query{.commands = {{.statement = &sql_.use().leave_many, .params = {text_array({name}), id_}}}};
-  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse, true);
-}
-
 void WakeUps::mark_all_now() {
   const TimePoint now = commands_.executor().now();
   for (const auto& [name, mark] : marks_) mark_at(name, now);
@@ -241,23 +199,17 @@ void WakeUps::mark() {
   }
   if (names.empty()) return arm();
   marking_ = true;
-  Query query{.commands = {{.statement = &sql_.use().mark_many,
-                            .params = {text_array({names.begin(), names.end()}), std::to_string(mark_for.count()),
-                                       std::to_string(marked_for.count()), id_}}}};
-  query.done =
-      lifetime_.guard([this, names, with_queue = sql_.has_queue()](const Outcome& outcome, const Results& results) {
-        marked(names, with_queue, outcome, results);
-      });
+  Query query{.commands = {statements_.mark(names, mark_for, marked_for)}};
+  query.done = lifetime_.guard(
+      [this, names](const Outcome& outcome, const Results& results) { marked(names, outcome, results); });
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::make, true);
 }
 
-void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, const Outcome& outcome,
-                     const Results& results) {
+void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results) {
   marking_ = false;
   const TimePoint now = commands_.executor().now();
   if (outcome.problem != Problem::none || results.empty()) {
-    const nanoseconds pause = sql_.does_without(outcome, with_queue) ? nanoseconds(0) : after_failure;
-    for (const std::string& name : names) mark_at(name, saturating_add(now, pause));
+    for (const std::string& name : names) mark_at(name, saturating_add(now, after_failure));
     return arm();
   }
   std::unordered_map<std::string, bool> is_marked;
@@ -268,13 +220,9 @@ void WakeUps::marked(const std::vector<std::string>& names, bool with_queue, con
   for (const std::string& name : names) {
     const auto mark = marks_.find(name);
     const auto found = is_marked.find(name);
-    if (mark == marks_.end()) {
-      if (found != is_marked.end() && found->second && with_queue) leave_queue(name);
-      continue;
-    }
+    if (mark == marks_.end()) continue;
     if (found != is_marked.end() && found->second) {
       mark->second.missed = 0;
-      mark->second.queues = with_queue;
       // Others may have entered it, or a client got it, since they looked.
       if (!std::exchange(mark->second.good, true) && space_ != LockKind::lock) to_look.push_back(name);
       mark_at(name, saturating_add(outcome.sent, mark_again));

@@ -1,9 +1,10 @@
 // How waiters of the row strategies hear of a release: one connection listens, and what waiters wait for is marked, so
 // that only the release of a marked lock notifies (a NOTIFY is costly: all that notify commit one after the other).
 //
-// A row knows in which order clients have marked it, and a release names the first one, which looks at once; the others
-// look a few milliseconds later, unless they hear of the next release by then. That is a matter of courtesy: the first
-// client that finds a lock free takes it.
+// A release tells every client that listens. The first time, a waiter looks at once; the more releases it has heard of
+// without getting the lock, the more clients compete, and the longer the random pause before it looks: so few of them
+// ask at once, and those who come late find a lock that is taken again. (An older dlock keeps a queue of clients in the
+// row, and names the first one in front of the name.)
 //
 // What is no plain lock may be entered by several at once, and is observed by some that do not want to enter: there,
 // all are told, and look.
@@ -24,7 +25,7 @@
 #include <dlock/spi/try_backend.hpp>
 
 #include "backends/common/watchers.hpp"
-#include "backends/postgres/rows/row_sql.hpp"
+#include "backends/postgres/rows/row_commands.hpp"
 #include "backends/postgres/sessions/commands.hpp"
 #include "backends/postgres/sessions/session.hpp"
 
@@ -34,8 +35,8 @@ namespace dlock::postgres {
 class WakeUps final : private Session::User {
  public:
   // All outlive it. deaf: called once, when it turns out that waiters cannot be woken here.
-  WakeUps(Commands& commands, const Dialling& dialling, RowSql& sql, LockKind kind, std::string channel,
-          std::function<void(Failure)> deaf);
+  WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements, LockKind kind,
+          std::string channel, std::function<void(Failure)> deaf);
   ~WakeUps();
 
   // Calls changed when the lock may have become free: of those who wait for it here, for the one who has waited
@@ -43,18 +44,18 @@ class WakeUps final : private Session::User {
   // be woken.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
   // It was given to one of those who wait here, so the others need not look.
-  void taken(const std::string& name) { watchers_.taken(name); }
+  void taken(const std::string& name);
 
  private:
   using Due = std::multimap<TimePoint, std::string>;
-  // When the lock that has waiters is to be marked.
+  // When the lock that has waiters is to be marked, and to be looked at.
   struct Mark {
-    int missed = 0;       // times in a row that it could not be marked
-    bool queues = false;  // this client stands in the queue, as far as it knows
-    bool good = false;    // releases notify, and this client hears them
-    std::optional<Due::iterator> due;
-    std::optional<Due::iterator> look = std::nullopt;  // when to look, although another client was to look first
-    TimePoint named_others_since = {};                 // while there is such a look
+    explicit Mark(Executor& executor) : look(executor) {}
+    int missed = 0;     // times in a row that it could not be marked
+    bool good = false;  // releases notify, and this client hears them
+    std::optional<Due::iterator> due = std::nullopt;
+    int releases = 0;  // that this client has heard of since it waits, or since it had the lock
+    Timer look;
   };
 
   void tell(const std::string& name);
@@ -64,15 +65,11 @@ class WakeUps final : private Session::User {
   void listen();
   void give_up(const Failure& why);
 
-  void look_late(const std::string& name);
-  void cancel_late_look(const std::string& name);
-  void look_where_it_is_late();
   void mark_at(const std::string& name, TimePoint at);
-  void leave_queue(const std::string& name);
   void mark_all_now();
   void arm();
   void mark();
-  void marked(const std::vector<std::string>& names, bool with_queue, const Outcome& outcome, const Results& results);
+  void marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results);
 
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;
@@ -81,7 +78,7 @@ class WakeUps final : private Session::User {
 
   Commands& commands_;
   const Dialling& dialling_;
-  RowSql& sql_;
+  const RowCommands& statements_;
   const LockKind space_;
   const std::string channel_;
   const std::function<void(Failure)> deaf_;
@@ -89,9 +86,6 @@ class WakeUps final : private Session::User {
   common::Watchers watchers_;  // by the lock's name
   std::unordered_map<std::string, Mark> marks_;
   Due due_;
-  const std::string id_;
-  Due late_;
-  Timer late_timer_;
   bool marking_ = false;
   Timer timer_;
   bool listening_ = false;

@@ -3,7 +3,6 @@
 #include "backends/postgres/session_locks/session_dialect.hpp"
 #include "backends/postgres/sessions/session_fitness.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
 
@@ -13,10 +12,7 @@ class AdvisoryDialect final : public SessionDialect {
  public:
   AdvisoryDialect(const Options& options, const AdvisorySql& sql) : options_(options), sql_(sql) {}
 
-  [[nodiscard]] Purpose purpose() const override { return {.word = "waiting", .session_lease = options_.lease}; }
-  [[nodiscard]] std::optional<Failure> unfit(const ServerInfo& server) const override {
-    return unfit_for_locks(server);
-  }
+  [[nodiscard]] const char* word() const override { return "waiting"; }
 
   // An error, lock_timeout among them, may come in the moment of the grant, and does not undo that.
   [[nodiscard]] std::vector<Command> ask(const LockRequest& request, Patience patience, bool used) const override {
@@ -31,24 +27,14 @@ class AdvisoryDialect final : public SessionDialect {
   }
   [[nodiscard]] Reply read(const Results& results, const ServerInfo& server) const override {
     const Rows& rows = results.back();
-    return {.token = rows.number(0, 1) == server.backend_pid ? rows.number(0, 0) : std::nullopt};
-  }
-  [[nodiscard]] Failure senseless(const LockRequest& /*request*/, const ServerInfo& server) const override {
-    return other_session(server);
-  }
-  [[nodiscard]] bool is_busy(const Outcome& outcome, bool /*waited*/) const override {
-    return meaning_of(outcome).remedy == Remedy::busy;
-  }
-  [[nodiscard]] std::vector<Command> prepare(const LockRequest& /*request*/, std::chrono::nanoseconds /*patience*/,
-                                             bool /*used*/) const override {
-    return {};
+    if (rows.number(0, 1) != server.backend_pid) return {.why = other_session(server)};
+    return {.token = rows.number(0, 0).value_or(0)};
   }
 
   [[nodiscard]] Command free(const LockRequest& request) const override { return clean(request); }
-  [[nodiscard]] bool was_held(const Results& results) const override { return results.front().flag(0, 0); }
   [[nodiscard]] Command clean(const LockRequest& request) const override {
     const LockKey key = key_of(request);
-    return {.statement = &sql_.of(key).unlock, .params = {key.parameter}};
+    return {.statement = &sql_.of(key).unlock, .params = {text_array({key.parameter})}};
   }
 
  private:

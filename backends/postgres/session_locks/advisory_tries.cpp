@@ -1,7 +1,9 @@
 #include "backends/postgres/session_locks/advisory_tries.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <dlock/duration.hpp>
@@ -11,7 +13,7 @@
 namespace dlock::postgres {
 
 using std::chrono::nanoseconds;
-using Status = TryAnswer::Status;
+using Status = TryOutcome::Status;
 
 namespace {
 
@@ -30,6 +32,11 @@ Purpose purpose_of(nanoseconds lease) {
           .lock_patience = std::min(longest_lock_patience, lease / lock_patiences_per_lease)};
 }
 
+// Each of those who share a lock needs a token, but the session needs the lock once.
+bool go_together(const LockKey& a, const LockKey& b) {
+  return a.mode == Mode::exclusive && b.mode == Mode::exclusive && a.space == b.space && a.kind == b.kind;
+}
+
 }  // namespace
 
 AdvisoryTries::AdvisoryTries(BackendHost& host, const Options& options, const Dialling& dialling,
@@ -46,27 +53,22 @@ AdvisoryTries::AdvisoryTries(BackendHost& host, const Options& options, const Di
 
 AdvisoryTries::~AdvisoryTries() = default;
 
-AdvisoryTries::Id AdvisoryTries::ask(const LockRequest& request, const LockKey& key, Handler done) {
-  const Id id = ++last_try_;
-  tries_.emplace(id, Try{request, key, std::move(done)});
+std::shared_ptr<AdvisoryTries::Ask> AdvisoryTries::ask(const LockRequest& request, const LockKey& key,
+                                                       AnswerHandler done) {
+  const auto asked = std::make_shared<Ask>(Ask{request, key, token_row(options_, request.name), std::move(done)});
   if (excludes(key)) {
-    answers_.emplace_back(id, TryAnswer{.status = Status::busy});
+    answer(asked, {.status = Status::busy});
   } else {
-    pending_.insert(id);
+    pending_.push_back(asked);
     session_.want(request.wait);
     pump();
   }
-  settle_soon();
-  return id;
+  return asked;
 }
 
-bool AdvisoryTries::withdraw(Id id) {
-  return tries_.erase(id) > 0 && pending_.erase(id) == 0;
-}
-
-void AdvisoryTries::overdue() {
-  if (!empty() || flights_.empty() || !session_.ready()) return;
-  give_up({errc::unavailable, session_.server().endpoint + ": no answer in time"});
+bool AdvisoryTries::withdraw(Ask& asked) {
+  asked.done = nullptr;
+  return std::erase_if(pending_, [&](const auto& each) { return each.get() == &asked; }) == 0;
 }
 
 void AdvisoryTries::ask(Query query) {
@@ -77,393 +79,298 @@ void AdvisoryTries::ask(Query query) {
 
 // It is held here, and not to be shared: tries for it are useless, and would be granted a second time.
 bool AdvisoryTries::excludes(const LockKey& key) const {
-  const auto found = held_.find(key);
-  if (found == held_.end()) return false;
-  return key.mode == Mode::exclusive || found->first.mode == Mode::exclusive;
+  const auto found = had_.find(key);
+  return found != had_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
 }
 
 // What can go out now, goes.
 void AdvisoryTries::pump() {
-  if (!session_.ready()) return;
-  std::vector<Group> groups;
-  if (refusal_) {
-    fail_pending(Remedy::final, *refusal_);
-  } else if (tried_ == 0) {
-    groups = next_groups();
+  if (session_.ready()) {
+    if (refusal_) fail(std::exchange(pending_, {}), *refusal_, Remedy::final);
+    std::vector<Batch> batches = tried_ == 0 ? next_batches() : std::vector<Batch>();
+    if (unlocked_ == 0 || !batches.empty()) send_unlocks();
+    for (Batch& batch : batches) send(std::move(batch));
   }
-  if (!unlocks_.empty() && (unlocked_ == 0 || !groups.empty())) send_unlocks();
-  if (!groups.empty()) send_tries(std::move(groups));
+  if (quiet()) when_quiet_();
 }
 
-// --- Tries -----------------------------------------------------------------------------------------------------------
+// --- Batches ---------------------------------------------------------------------------------------------------------
 
-std::vector<AdvisoryTries::Group> AdvisoryTries::next_groups() {
-  const std::size_t room = most_locks_ - std::min(most_locks_, taken());
+// A try that has to go alone does: one that another client's lock blocks delays all that was sent behind it.
+std::vector<AdvisoryTries::Batch> AdvisoryTries::next_batches() {
   std::vector<Group> groups;
   std::map<LockKey, std::size_t> places;
-  for (auto at = pending_.begin(); at != pending_.end();) {
-    const Id id = *at;
-    const Try& wanted = tries_.at(id);
-    const auto place = places.find(wanted.key);
-    // One at a time: a try that another client's lock blocks delays all that was sent behind it.
-    const bool later = !groups.empty() && (wanted.alone || groups.front().alone);
-    const bool joins = held_.contains(wanted.key);
-    if (excludes(wanted.key)) {
-      answers_.emplace_back(id, TryAnswer{.status = Status::busy});
-    } else if (place != places.end() && groups[place->second].key.mode == wanted.key.mode) {
-      groups[place->second].tries.push_back(id);
-    } else if (room == 0 && !joins) {
-      answers_.emplace_back(
-          id, TryAnswer{.remedy = Remedy::retry_later,
-                        .why = {errc::unavailable, "this client holds " + std::to_string(most_locks_) +
-                                                       " advisory locks, and the server has room for few: hold fewer "
-                                                       "at once, or use strategy=table"}});
-    } else if (!later && place == places.end() &&
-               groups.size() < std::min(std::max<std::size_t>(room, 1), most_tries_at_once)) {
-      places.emplace(wanted.key, groups.size());
-      groups.push_back({.key = wanted.key,
-                        .row = token_row(options_, wanted.request.name),
-                        .tries = {id},
-                        .alone = wanted.alone,
-                        .joins = joins});
+  for (const auto& asked : std::exchange(pending_, {})) {
+    const LockKey& key = asked->key;
+    const auto place = places.find(key);
+    const bool full = !had_.contains(key) && taken() + groups.size() >= most_locks_;
+    const bool one_is_alone = !groups.empty() && (asked->alone || groups.front().front()->alone);
+    if (excludes(key)) {
+      answer(asked, {.status = Status::busy});
+    } else if (place != places.end() && place->first.mode == key.mode) {
+      groups[place->second].push_back(asked);
+    } else if (full && groups.empty()) {
+      fail({asked},
+           {errc::unavailable, "this client holds " + std::to_string(most_locks_) +
+                                   " advisory locks, and the server has room for few: hold fewer at once, or use "
+                                   "strategy=table"},
+           Remedy::retry_later);
+    } else if (full || place != places.end() || one_is_alone || groups.size() == most_tries_at_once) {
+      pending_.push_back(asked);
     } else {
-      ++at;
-      continue;
+      places.emplace(key, groups.size());
+      groups.push_back({asked});
     }
-    at = pending_.erase(at);
   }
-  return groups;
-}
-
-// A query of its own for each space of keys and kind of locks, and for each lock that is shared: of those who share
-// it, each needs a token, but the session needs the lock once.
-void AdvisoryTries::send_tries(std::vector<Group> groups) {
-  std::map<std::pair<KeySpace, LockKind>, std::vector<Group>> together;
+  std::vector<Batch> batches;
   for (Group& group : groups) {
-    if (group.key.mode == Mode::shared) {
-      if (group.joins) held_.at(group.key) += group.tries.size();
-      std::vector<Group> alone{std::move(group)};
-      Command command = command_for(alone);
-      send_flight({.groups = std::move(alone)}, std::move(command));
-      continue;
-    }
-    const std::pair which(group.key.space, group.key.kind);
-    together[which].push_back(std::move(group));
+    const LockKey& key = group.front()->key;
+    const auto fits = [&](const Batch& batch) { return go_together(batch.groups.front().front()->key, key); };
+    auto batch = std::find_if(batches.begin(), batches.end(), fits);
+    if (batch == batches.end()) batch = batches.insert(batch, Batch{.joins = had_.contains(key)});
+    batch->groups.push_back(std::move(group));
   }
-  for (auto& [which, some] : together) {
-    Command command = command_for(some);
-    send_flight({.groups = std::move(some)}, std::move(command));
-  }
+  return batches;
 }
 
-Command AdvisoryTries::command_for(const std::vector<Group>& groups) const {
-  const Group& first = groups.front();
+void AdvisoryTries::send(Batch batch) {
+  if (!std::exchange(proving_, true)) prove();
+  const Group& first = batch.groups.front();
+  if (batch.joins) had_.at(first.front()->key) += first.size();
+  tried_ += batch.groups.size();
+  Command command = command_for(batch);
+  request(std::move(command), [this, sent = std::move(batch)](const Outcome& outcome, const Results& results) {
+    answered(sent, outcome, results);
+  });
+}
+
+Command AdvisoryTries::command_for(const Batch& batch) const {
+  const Group& group = batch.groups.front();
+  const Ask& first = *group.front();
   const AdvisoryStatements& statements = sql_.of(first.key);
   if (first.key.mode == Mode::shared) {
-    return {.statement = first.joins ? &statements.join : &statements.try_lock,
-            .params = {first.key.parameter, first.row, tries_.at(first.tries.front()).request.holder,
-                       std::to_string(first.tries.size())}};
+    return {.statement = batch.joins ? &statements.join : &statements.try_lock,
+            .params = {first.key.parameter, first.row, first.request.holder, std::to_string(group.size())}};
   }
-  if (groups.size() == 1) {
-    return {.statement = &statements.try_lock,
-            .params = {first.key.parameter, first.row, holder_text(tries_.at(first.tries.front()).request)}};
+  if (batch.groups.size() == 1) {
+    return {.statement = &statements.try_lock, .params = {first.key.parameter, first.row, holder_text(first.request)}};
   }
   std::vector<std::string_view> keys;
   std::vector<std::string_view> rows;
   std::vector<std::string> holders;
-  for (const Group& group : groups) {
-    keys.emplace_back(group.key.parameter);
-    rows.emplace_back(group.row);
-    holders.push_back(holder_text(tries_.at(group.tries.front()).request));
+  for (const Group& each : batch.groups) {
+    keys.emplace_back(each.front()->key.parameter);
+    rows.emplace_back(each.front()->row);
+    holders.push_back(holder_text(each.front()->request));
   }
   return {.statement = &statements.try_many,
           .params = {text_array(keys), text_array(rows), text_array({holders.begin(), holders.end()})}};
 }
 
-void AdvisoryTries::send_flight(Flight flight, Command command) {
-  const FlightId id = ++last_flight_;
-  tried_ += flight.groups.size();
-  flights_.emplace(id, std::move(flight));
-  const bool with_proof = !proven_;
-  // Without a deadline: whatever the answer, and however late, it has to be known what the session has.
-  (void)session_.request({.commands = {std::move(command)},
-                          .done =
-                              [this, id, with_proof](const Outcome& outcome, const Results& results) {
-                                if (!with_proof) return tries_answered(id, outcome, results);
-                                Flight& tried = flights_.at(id);
-                                tried.outcome = outcome;
-                                tried.results = results;
-                              }},
-                         TimePoint::max());
-  if (!with_proof) return;
-  // In the same round trip, and a query of its own, so that an error of it undoes nothing.
-  (void)session_.request(
-      {.commands = {{.statement = &sql_.of(KeySpace::bigint).proof}},
-       .done = [this, id](const Outcome& outcome, const Results& results) { prove(id, outcome, results); }},
-      TimePoint::max());
+// Without a deadline: whatever the answer, and however late, it has to be known what the session has.
+void AdvisoryTries::request(Command command, postgres::Handler done) {
+  (void)session_.request({.commands = {std::move(command)}, .done = std::move(done)}, TimePoint::max());
 }
 
-// A server that is none of PostgreSQL's may have functions of that name which lock nothing.
-void AdvisoryTries::prove(FlightId id, const Outcome& outcome, const Results& results) {
-  const Outcome tried = flights_.at(id).outcome;
-  const Results rows = flights_.at(id).results;
-  const bool granted_any = tried.problem == Problem::none && !rows.empty() && !rows.front().empty();
-  if (!granted_any || proven_) return tries_answered(id, tried, rows);
-  const bool forbidden = outcome.problem == Problem::refused && meaning_of(outcome).code == errc::access_denied;
-  if (outcome.problem != Problem::none && !forbidden) return tries_answered(id, outcome, {});
-  if (forbidden && !std::exchange(warned_of_proof_, true)) {
-    host_.warn({.name = "",
-                .reason = {errc::access_denied, outcome.failure.detail +
-                                                    "; so it cannot be checked that this server's advisory locks "
-                                                    "exclude other clients"}});
-  }
-  const Rows none;
-  const Rows& proof = results.empty() ? none : results.front();
-  if (!forbidden && proof.number(0, 0) != session_.server().backend_pid) {
-    refusal_ = other_session(session_.server());
-  } else if (!forbidden && !proof.flag(0, 1)) {
-    refusal_ = locks_nothing(session_.server());
-  }
-  proven_ = !refusal_;
-  tries_answered(id, tried, rows);
-}
-
-void AdvisoryTries::tries_answered(FlightId id, const Outcome& outcome, const Results& results) {
-  const Flight flight = std::move(flights_.extract(id).mapped());
-  tried_ -= flight.groups.size();
-  const Meaning meaning = meaning_of(outcome);
-  switch (outcome.problem) {
-    case Problem::none:
-      take_rows(flight, outcome.sent, results);
-      break;
-    case Problem::refused:
-      refused(flight, outcome);
-      break;
-    case Problem::not_sent:
-    case Problem::unknown_outcome:  // what it may have got goes with the connection
-      for (const Group& group : flight.groups) {
-        if (group.joins) leave(group.key, group.tries.size());
-        give_answers(group.tries, {.remedy = meaning.remedy, .why = outcome.failure});
-      }
-      break;
-  }
-  if (outcome.problem == Problem::refused && meaning.remedy == Remedy::reconnect) {
-    return give_up({errc::unavailable, outcome.failure.detail});
-  }
-  settle();
-}
-
-// A row for each that was granted: of several, with the name in front of token and process.
-void AdvisoryTries::take_rows(const Flight& flight, TimePoint sent, const Results& results) {
-  const Rows none;
-  const Rows& rows = results.empty() ? none : results.front();
-  if (flight.groups.size() == 1) return take_row(flight.groups.front(), rows, 0, 0, sent);
-  std::unordered_map<std::string, std::size_t> places;
-  for (std::size_t row = 0; row < rows.size(); ++row) places.emplace(rows.text(row, 0), row);
-  for (const Group& group : flight.groups) {
-    const auto place = places.find(group.row);
-    take_row(group, rows, place == places.end() ? rows.size() : place->second, 1, sent);
-  }
-}
-
-// Those who share a lock have the tokens up to the one that was answered. Of the others only the first one was tried
-// for.
-void AdvisoryTries::take_row(const Group& group, const Rows& rows, std::size_t row, std::size_t column,
-                             TimePoint sent) {
-  if (row >= rows.size()) {
-    if (group.joins) leave(group.key, group.tries.size());
-    return give_answers(group.tries, {.status = Status::busy});
-  }
-  const auto token = rows.number(row, column);
-  const bool ours = token && *token > 0 && rows.number(row, column + 1) == session_.server().backend_pid;
-  if (!ours || refusal_) {
-    // Whichever session got the lock: perhaps the unlock comes to the same one.
-    (void)held_.erase(group.key);
-    unlocks_.push_back({.key = group.key});
-    if (!ours) refusal_ = other_session(session_.server());
-    return give_answers(group.tries, {.remedy = Remedy::final, .why = *refusal_});
-  }
-  const bool shared = group.key.mode == Mode::shared;
-  const std::size_t granted_to = shared ? group.tries.size() : 1;
-  if (!group.joins) held_.emplace(group.key, granted_to);
-  std::uint64_t next = static_cast<std::uint64_t>(*token) - granted_to;
-  for (std::size_t i = 0; i < granted_to; ++i) {
-    ++next;
-    const auto wanted = tries_.find(group.tries[i]);
-    if (wanted != tries_.end()) {
-      granted(group.tries[i], wanted->second, FencingToken(next), sent);
-      continue;
-    }
-    leave(group.key, 1);  // no caller waits for it any more
-    if (!shared) return ask_again({group.tries.begin() + 1, group.tries.end()}, false);
-  }
-  if (!shared) give_answers({group.tries.begin() + 1, group.tries.end()}, {.status = Status::busy});
-}
-
-void AdvisoryTries::granted(Id id, const Try& wanted, FencingToken token, TimePoint sent) {
-  const LockRequest& request = wanted.request;
-  Grant grant{.name = request.name,
-              .owner = request.owner,
-              .token = token,
-              .valid_until = lease_valid_until(sent, options_.lease),
-              .lease = request.lease,
-              .kind = request.kind,
-              .mode = request.mode};
-  add(grant, wanted.key);
-  answers_.emplace_back(id, TryAnswer{.status = Status::granted, .grant = std::move(grant)});
-}
-
-// A refusal rolls back the rows but not the locks: an error may come after the lock, and in the moment of the grant.
-void AdvisoryTries::refused(const Flight& flight, const Outcome& outcome) {
-  for (const Group& group : flight.groups) {
-    if (group.joins) {
-      leave(group.key, group.tries.size());
-    } else {
-      unlock_later({.key = group.key});
-    }
-  }
-  TryAnswer answer{.remedy = meaning_of(outcome).remedy, .why = failure_of(outcome, options_.schema)};
-  // Another client has locked the token's row, or the table. That says nothing about the lock.
-  if (answer.remedy == Remedy::busy) answer.why.code = errc::unavailable;
-  const bool reconnects = answer.remedy == Remedy::reconnect;
-  if (reconnects) answer.remedy = Remedy::retry;  // over the next connection
-  const bool one_may_be_the_reason = !reconnects && answer.remedy != Remedy::set_up && flight.groups.size() > 1;
-  for (const Group& group : flight.groups) {
-    if (!one_may_be_the_reason) {
-      give_answers(group.tries, answer);
-      continue;
-    }
-    ask_again(group.tries, true);
-  }
-}
-
-void AdvisoryTries::ask_again(const std::vector<Id>& tries, bool alone) {
-  for (const Id id : tries) {
-    const auto found = tries_.find(id);
-    if (found == tries_.end()) continue;
-    found->second.alone = alone;
-    pending_.insert(id);
-  }
+// A server that is none of PostgreSQL's may have functions of that name which lock nothing. The answer comes before
+// that of the session's first try, in the same round trip.
+void AdvisoryTries::prove() {
+  const auto key = std::to_string(static_cast<std::int64_t>(host_.executor().random()));
+  request({.statement = &sql_.of(KeySpace::bigint).proof, .params = {key}},
+          [this](const Outcome& outcome, const Results& results) {
+            const ServerInfo& server = session_.server();
+            if (outcome.problem == Problem::none) {
+              const Rows& proof = results.front();
+              if (!proof.flag(0, 1)) refusal_ = locks_nothing(server);
+              if (proof.number(0, 0) != server.backend_pid) refusal_ = other_session(server);
+            } else if (outcome.problem == Problem::refused && meaning_of(outcome).code != errc::access_denied) {
+              refusal_ = failure_of(outcome, options_.schema);
+            } else if (outcome.problem == Problem::refused && !std::exchange(warned_of_proof_, true)) {
+              host_.warn({.name = "",
+                          .reason = {errc::access_denied,
+                                     outcome.failure.detail +
+                                         "; so it cannot be checked that this server's advisory locks exclude other "
+                                         "clients"}});
+            }
+          });
 }
 
 // --- Answers ---------------------------------------------------------------------------------------------------------
 
-void AdvisoryTries::give_answers(const std::vector<Id>& tries, const TryAnswer& answer) {
-  for (const Id id : tries) answers_.emplace_back(id, answer);
+void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const Results& results) {
+  tried_ -= batch.groups.size();
+  const Remedy remedy = meaning_of(outcome).remedy;
+  if (outcome.problem == Problem::none) {
+    take_rows(batch, outcome.sent, results.front());
+  } else if (outcome.problem == Problem::refused) {
+    refused(batch, outcome);
+    if (remedy == Remedy::reconnect) return give_up({errc::unavailable, outcome.failure.detail});
+  } else {  // what it may have got goes with the connection
+    for (const Group& group : batch.groups) fail(group, outcome.failure, remedy);
+  }
+  if (refusal_ && tried_ == 0 && unlocks_.empty()) return give_up(*refusal_);
+  pump();
 }
 
-void AdvisoryTries::fail_pending(Remedy remedy, const Failure& why) {
-  for (const Id id : std::exchange(pending_, {})) answers_.emplace_back(id, TryAnswer{.remedy = remedy, .why = why});
-}
-
-void AdvisoryTries::deliver() {
-  const Lifetime::Watch life = lifetime_.watch();
-  while (!answers_.empty()) {
-    const auto [id, answer] = std::move(answers_.front());
-    answers_.pop_front();
-    const auto found = tries_.extract(id);
-    if (found.empty()) {  // withdrawn since
-      if (answer.status != Status::granted) continue;
-      if (auto key = take(answer.grant.owner)) unlock_later({.key = *std::move(key)});
+// A row for each that was granted: of several, with the name in front of token and process.
+void AdvisoryTries::take_rows(const Batch& batch, TimePoint sent, const Rows& rows) {
+  const std::size_t column = batch.groups.size() == 1 ? 0 : 1;
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    places.emplace(column == 0 ? batch.groups.front().front()->row : rows.text(row, 0), row);
+  }
+  for (const Group& group : batch.groups) {
+    const LockKey& key = group.front()->key;
+    const auto place = places.find(group.front()->row);
+    if (place == places.end()) {
+      if (batch.joins) leave(key, group.size());
+      for (const auto& each : group) answer(each, {.status = Status::busy});
       continue;
     }
-    found.mapped().done(answer);
-    if (life.over()) return;
+    const auto token = rows.number(place->second, column);
+    const auto pid = rows.number(place->second, column + 1);
+    if (!token || *token <= 0 || pid != session_.server().backend_pid) refusal_ = other_session(session_.server());
+    if (refusal_) {
+      // Whichever session got the lock: perhaps the unlock comes to the same one.
+      had_.erase(key);
+      unlocks_.push_back({.key = key});
+      fail(group, *refusal_, Remedy::final);
+    } else {
+      if (!batch.joins) had_.emplace(key, key.mode == Mode::shared ? group.size() : 1);
+      granted(group, static_cast<std::uint64_t>(*token), sent);
+    }
   }
 }
 
-void AdvisoryTries::settle_soon() {
-  if (answers_.empty() || std::exchange(settling_, true)) return;
-  host_.executor().post(lifetime_.guard([this] {
-    settling_ = false;
-    settle();
-  }));
+// Those who share a lock have the tokens up to the one that was answered. Else the first one has it; and where its
+// caller has gone, the others ask for it behind its unlock.
+void AdvisoryTries::granted(const Group& group, std::uint64_t token, TimePoint sent) {
+  const bool shared = group.front()->key.mode == Mode::shared;
+  if (shared) token -= group.size() - 1;
+  for (const auto& asked : group) {
+    const LockRequest& request = asked->request;
+    if (!shared && asked != group.front()) {
+      answer(asked, {.status = Status::busy});
+    } else if (asked->done) {
+      Grant grant{.name = request.name,
+                  .owner = request.owner,
+                  .token = FencingToken(token),
+                  .valid_until = lease_valid_until(sent, options_.lease),
+                  .lease = request.lease,
+                  .kind = request.kind,
+                  .mode = request.mode};
+      add(grant, asked->key);
+      answer(asked, {.status = Status::granted, .grant = std::move(grant)});
+    } else {
+      leave(asked->key, 1);
+      if (!shared) return ask_again({group.begin() + 1, group.end()});
+    }
+    ++token;
+  }
 }
 
-// After anything that may have called a handler.
-void AdvisoryTries::settle() {
-  const Lifetime::Watch life = lifetime_.watch();
-  pump();
-  deliver();
-  if (life.over()) return;
-  pump();
-  if (quiet()) when_quiet_();
+// A refusal rolls back the rows but not the locks: an error may come after the lock, and in the moment of the grant.
+void AdvisoryTries::refused(const Batch& batch, const Outcome& outcome) {
+  Remedy remedy = meaning_of(outcome).remedy;
+  Failure why = failure_of(outcome, options_.schema);
+  // Another client has locked the token's row, or the table. That says nothing about the lock.
+  if (remedy == Remedy::busy) why.code = errc::unavailable;
+  const bool of_session = remedy == Remedy::reconnect;
+  if (of_session) remedy = Remedy::retry;  // over the next connection
+  const bool one_is_at_fault = !of_session && remedy != Remedy::set_up && batch.groups.size() > 1;
+  for (const Group& group : batch.groups) {
+    if (batch.joins) {
+      leave(group.front()->key, group.size());
+    } else {
+      unlocks_.push_back({.key = group.front()->key});
+    }
+    for (const auto& each : group) each->alone = one_is_at_fault;
+    one_is_at_fault ? ask_again(group) : fail(group, why, remedy);
+  }
+}
+
+void AdvisoryTries::ask_again(const Group& group) {
+  std::copy_if(group.begin(), group.end(), std::back_inserter(pending_), [](const auto& each) { return each->done; });
+}
+
+void AdvisoryTries::fail(const Group& group, const Failure& why, Remedy remedy) {
+  for (const auto& each : group) answer(each, {.status = Status::failed, .failure = why}, remedy);
+}
+
+// As a task, before which the next batch goes out. A grant that is not wanted any more is given back.
+void AdvisoryTries::answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy) {
+  ++answers_;
+  host_.executor().post(lifetime_.guard([this, asked, outcome = std::move(outcome), remedy] {
+    --answers_;
+    const auto done = std::exchange(asked->done, nullptr);
+    if (!done && outcome.status == Status::granted) {
+      if (const auto key = take(outcome.grant.owner)) leave(*key, 1);
+    }
+    pump();
+    if (done) done(outcome, remedy);
+  }));
 }
 
 // --- Unlocks ---------------------------------------------------------------------------------------------------------
 
 bool AdvisoryTries::release(const OwnerId& owner, ReleaseHandler done) {
-  auto key = take(owner);
+  const auto key = take(owner);
   if (!key) return false;
-  unlock_later({.key = *std::move(key), .done = std::move(done)});
+  leave(*key, 1, std::move(done));
   pump();
-  settle_soon();
   return true;
 }
 
-// The last of those who share it unlocks it.
-void AdvisoryTries::unlock_later(Unlock unlock) {
-  const auto found = held_.find(unlock.key);
-  if (found != held_.end() && found->second > 1) {
-    --found->second;
-    if (unlock.done) unlock.done({.status = ReleaseOutcome::Status::released});
-    return;
+// Of those who share it, so many do no longer, and the last one unlocks it. Nothing where it went with the session.
+void AdvisoryTries::leave(const LockKey& key, std::size_t readers, ReleaseHandler done) {
+  using Released = ReleaseOutcome::Status;
+  const auto found = had_.find(key);
+  const bool had = found != had_.end();
+  if (had && (found->second -= readers) == 0) {
+    unlocks_.push_back({.key = found->first, .done = std::move(done)});
+    had_.erase(found);
+  } else if (done) {
+    done({.status = had ? Released::released : Released::not_owner});
   }
-  if (found != held_.end()) held_.erase(found);
-  unlocks_.push_back(std::move(unlock));
-}
-
-// Of those who share it, as many do no longer. Nothing where it went with the session.
-void AdvisoryTries::leave(const LockKey& key, std::size_t readers) {
-  for (; readers > 0 && held_.contains(key); --readers) unlock_later({.key = key});
 }
 
 // Lost, and the session still has it.
 void AdvisoryTries::remove(const OwnerId& /*owner*/, LockKey key) {
   if (ending_) return;
-  unlock_later({.key = std::move(key)});
+  leave(key, 1);
   pump();
 }
 
 void AdvisoryTries::send_unlocks() {
   std::map<std::pair<KeySpace, Mode>, std::vector<Unlock>> together;
   for (Unlock& unlock : std::exchange(unlocks_, {})) {
-    const std::pair which(unlock.key.space, unlock.key.mode);
-    together[which].push_back(std::move(unlock));
+    together[std::pair(unlock.key.space, unlock.key.mode)].push_back(std::move(unlock));
   }
   for (auto& [which, unlocks] : together) {
     std::vector<std::string_view> keys;
-    keys.reserve(unlocks.size());
     for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
     // To unlock is the same for all kinds.
-    const AdvisoryStatements& statements = sql_.of(which.first, LockKind::lock, which.second);
-    Command command{.statement = &statements.unlock_many, .params = {text_array(keys)}};
-    if (unlocks.size() == 1) command = {.statement = &statements.unlock, .params = {unlocks.front().key.parameter}};
-    const FlightId id = ++last_flight_;
+    const Statement& statement = sql_.of(which.first, LockKind::lock, which.second).unlock;
     unlocked_ += unlocks.size();
-    flights_.emplace(id, Flight{.unlocks = std::move(unlocks)});
-    (void)session_.request({.commands = {std::move(command)},
-                            .done = [this, id](const Outcome& outcome,
-                                               const Results& results) { unlocks_answered(id, outcome, results); }},
-                           TimePoint::max());
+    request({.statement = &statement, .params = {text_array(keys)}},
+            [this, sent = std::move(unlocks)](const Outcome& outcome, const Results& results) {
+              unlocked(sent, outcome, results);
+            });
   }
 }
 
-void AdvisoryTries::unlocks_answered(FlightId id, const Outcome& outcome, const Results& results) {
+void AdvisoryTries::unlocked(const std::vector<Unlock>& unlocks, const Outcome& outcome, const Results& results) {
   using Released = ReleaseOutcome::Status;
-  const Flight flight = std::move(flights_.extract(id).mapped());
-  unlocked_ -= flight.unlocks.size();
+  unlocked_ -= unlocks.size();
   std::set<std::string> freed;  // the keys that the session had
-  const bool one = flight.unlocks.size() == 1;
   for (std::size_t row = 0; !results.empty() && row < results.front().size(); ++row) {
-    if (!results.front().flag(row, one ? 0 : 1)) continue;
-    freed.insert(one ? flight.unlocks.front().key.parameter : results.front().text(row, 0));
+    if (results.front().flag(row, 0)) freed.insert(results.front().text(row, 1));
   }
   const bool in_doubt = (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::refused) &&
                         !is_end_of_session(outcome);
   const Lifetime::Watch life = lifetime_.watch();
   pump();  // before the program goes on
-  for (const Unlock& unlock : flight.unlocks) {
+  for (const Unlock& unlock : unlocks) {
     if (!unlock.done) continue;
     ReleaseOutcome released{.status = freed.contains(unlock.key.parameter) ? Released::released : Released::not_owner};
     if (in_doubt) released = {.status = Released::failed, .failure = failure_of(outcome, options_.schema)};
@@ -474,9 +381,8 @@ void AdvisoryTries::unlocks_answered(FlightId id, const Outcome& outcome, const 
     // What the session still has is unknown; without it, nothing.
     give_up({errc::unavailable, "an unlock was refused: " + outcome.failure.detail});
   } else if (outcome.problem == Problem::none && unlocked_ == 0 && refusal_) {
-    give_up(Failure(*refusal_));
+    give_up(*refusal_);
   }
-  if (!life.over()) settle();
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
@@ -484,14 +390,14 @@ void AdvisoryTries::unlocks_answered(FlightId id, const Outcome& outcome, const 
 void AdvisoryTries::session_ready() {
   const ServerInfo& server = session_.server();
   refusal_ = unfit_for_locks(server);
-  proven_ = false;
+  proving_ = ending_ = false;
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
     host_.warn({.name = "",
                 .reason = {errc::unsupported,
                            server.endpoint + ": the server cannot end idle sessions (idle_session_timeout, PostgreSQL "
                                              "14), so a holder that is stopped keeps its locks until it resumes"}});
   }
-  settle();
+  pump();
 }
 
 void AdvisoryTries::session_alive(TimePoint sent) {
@@ -500,28 +406,31 @@ void AdvisoryTries::session_alive(TimePoint sent) {
 
 // The locks go with the session: no unlock is sent before the holders know.
 void AdvisoryTries::session_ending(const Failure& why) {
-  const Lifetime::Watch life = lifetime_.watch();
   ending_ = true;
   session_lost(why);
-  if (!life.over()) ending_ = false;
 }
 
 void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
+  const Lifetime::Watch life = lifetime_.watch();
   session_ending(why);
-  held_.clear();
+  if (life.over()) return;
+  had_.clear();
   refusal_.reset();
   // The server has unlocked them by now, or is about to.
   for (const Unlock& unlock : std::exchange(unlocks_, {})) {
     if (unlock.done) unlock.done({.status = ReleaseOutcome::Status::not_owner});
+    if (life.over()) return;
   }
   // What is asked when a connection has just been lost waits for the next one.
-  if (!was_ready) fail_pending(meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy, why);
+  if (!was_ready) {
+    fail(std::exchange(pending_, {}), why, meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
+  }
   observer_.broken(why);
-  settle();
+  pump();
 }
 
 // Before the server can know: the holders of locks are told first.
-void AdvisoryTries::give_up(const Failure& why) {
+void AdvisoryTries::give_up(Failure why) {
   const Lifetime::Watch life = lifetime_.watch();
   session_ending(why);
   if (!life.over()) session_.break_off(why);

@@ -1,9 +1,7 @@
 // strategy=for-update: a transaction locks a row, and has it until it ends. See statements.hpp for the SQL.
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/session_locks/session_dialect.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
 #include "backends/postgres/sql/statements.hpp"
-#include "util/names.hpp"
 
 namespace dlock::postgres {
 
@@ -13,22 +11,9 @@ using std::chrono::nanoseconds;
 
 class ForUpdateDialect final : public SessionDialect {
  public:
-  ForUpdateDialect(const Options& options, const ForUpdateStatements& statements)
-      : options_(options), use_(statements) {}
+  explicit ForUpdateDialect(const Options& options) : use_(for_update_statements(options.schema, options.durability)) {}
 
-  [[nodiscard]] Purpose purpose() const override { return {.word = "transaction", .session_lease = options_.lease}; }
-  [[nodiscard]] std::optional<Failure> unfit(const ServerInfo& server) const override {
-    if (server.pooled) {
-      return Failure{errc::unsupported,
-                     server.endpoint +
-                         ": there is a pooler in front of the server, and strategy=for-update needs sessions of its "
-                         "own; connect to the server itself, use strategy=table, or set pooler=session if the pooler "
-                         "keeps a session for each client"};
-    }
-    if (server.standby)
-      return Failure{errc::unavailable, server.endpoint + ": it is a standby; locks need the primary"};
-    return std::nullopt;
-  }
+  [[nodiscard]] const char* word() const override { return "transaction"; }
 
   [[nodiscard]] std::vector<Command> ask(const LockRequest& request, Patience patience, bool used) const override {
     std::vector<Command> commands = anew(used);
@@ -40,25 +25,17 @@ class ForUpdateDialect final : public SessionDialect {
   }
   [[nodiscard]] Reply read(const Results& results, const ServerInfo& /*server*/) const override {
     const Rows& rows = results.at(results.size() - 2);  // the heartbeat is the last
-    return {.no_row = rows.empty(), .token = rows.number(0, 0)};
-  }
-  [[nodiscard]] Failure senseless(const LockRequest& request, const ServerInfo& /*server*/) const override {
-    return {errc::protocol, "the token of lock " + util::quoted(request.name) + " is not a positive number"};
-  }
-  [[nodiscard]] bool is_busy(const Outcome& outcome, bool waited) const override {
-    return meaning_of(outcome).remedy == Remedy::busy || (waited && is_end_of_patience(outcome));
+    return {.no_row = rows.empty(), .token = rows.number(0, 0).value_or(0)};
   }
   // In a transaction of its own, so that others see the row before it is locked.
-  [[nodiscard]] std::vector<Command> prepare(const LockRequest& request, nanoseconds patience,
-                                             bool used) const override {
+  [[nodiscard]] std::vector<Command> prepare(const LockRequest& request, nanoseconds wait, bool used) const override {
     std::vector<Command> commands = anew(used);
-    commands.push_back(set_patience(patience));
+    commands.push_back(set_patience(wait));
     commands.push_back({.statement = &use_.ensure, .params = {request.name}});
     return commands;
   }
 
   [[nodiscard]] Command free(const LockRequest& /*request*/) const override { return {.statement = &use_.commit}; }
-  [[nodiscard]] bool was_held(const Results& /*results*/) const override { return true; }
   [[nodiscard]] Command clean(const LockRequest& /*request*/) const override { return {.statement = &use_.rollback}; }
 
  private:
@@ -71,14 +48,13 @@ class ForUpdateDialect final : public SessionDialect {
     return {.statement = &use_.set_patience, .params = {std::to_string(ms)}};
   }
 
-  const Options& options_;
-  const ForUpdateStatements& use_;
+  const ForUpdateStatements use_;
 };
 
 }  // namespace
 
-std::unique_ptr<SessionDialect> for_update_dialect(const Options& options, const ForUpdateStatements& statements) {
-  return std::make_unique<ForUpdateDialect>(options, statements);
+std::unique_ptr<SessionDialect> for_update_dialect(const Options& options) {
+  return std::make_unique<ForUpdateDialect>(options);
 }
 
 }  // namespace dlock::postgres

@@ -6,13 +6,14 @@
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sessions/session_fitness.hpp"
 #include "util/names.hpp"
 
 namespace dlock::postgres {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
-using Status = TryAnswer::Status;
+using Status = TryOutcome::Status;
 
 namespace {
 
@@ -21,7 +22,7 @@ namespace {
 constexpr int fresh_part_of_lease = 4;
 // Another client inserts the same row just now. Mostly that takes a moment; but it may be a transaction of a program's
 // own that takes the lock for the first time, and keeps it.
-constexpr milliseconds insertion_patience{200};
+constexpr nanoseconds insertion_patience = milliseconds(200);
 constexpr int most_insertions = 3;
 
 }  // namespace
@@ -33,13 +34,14 @@ LockSession::LockSession(BackendHost& host, const Options& options, const Dialli
       dialling_(dialling),
       dialect_(dialect),
       user_(user),
-      session_(host.executor(), dialling, dialect.purpose(), Upkeep::once, *this) {}
+      session_(host.executor(), dialling, {.word = dialect.word(), .session_lease = options.lease}, Upkeep::once,
+               *this) {}
 
 LockSession::~LockSession() = default;
 
 // --- Asking ----------------------------------------------------------------------------------------------------------
 
-void LockSession::ask(const LockRequest& request, SessionDialect::Patience patience, Handler done) {
+void LockSession::ask(const LockRequest& request, SessionDialect::Patience patience, AnswerHandler done) {
   request_ = request;
   patience_ = patience;
   done_ = std::move(done);
@@ -51,42 +53,42 @@ void LockSession::ask(const LockRequest& request, SessionDialect::Patience patie
 void LockSession::send() {
   auto commands = dialect_.ask(request_, patience_, used_);
   used_ = true;
-  request(std::move(commands), patience_.has_value(), &LockSession::answered);
+  request(std::move(commands), patience_, &LockSession::answered);
 }
 
-void LockSession::request(std::vector<Command> commands, bool blocks,
-                          void (LockSession::*answer)(const Outcome&, const Results&)) {
-  nanoseconds patience = dialling_.response_timeout;
+void LockSession::request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered) {
+  nanoseconds patience = dialling_.response_timeout + waits.value_or(nanoseconds(0));
   if (!session_.ready()) patience += dialling_.connect_timeout;
-  if (blocks) patience += patience_.value_or(insertion_patience);
   (void)session_.request(
       {.query = {.commands = std::move(commands),
-                 .done = [this, answer](const Outcome& outcome,
-                                        const Results& results) { (this->*answer)(outcome, results); }},
+                 .done = [this, answered](const Outcome& outcome,
+                                          const Results& results) { (this->*answered)(outcome, results); }},
        .deadline = saturating_add(host_.executor().now(), patience),
-       .blocks = blocks});
+       .blocks = waits.has_value()});
 }
 
 void LockSession::answered(const Outcome& outcome, const Results& results) {
   if (state_ != State::asking) return;
   if (outcome.problem != Problem::none) return problem(outcome, patience_.has_value());
-  const SessionDialect::Reply reply = dialect_.read(results, session_.server());
+  SessionDialect::Reply reply = dialect_.read(results, session_.server());
+  const std::string name = util::quoted(request_.name);
   if (reply.no_row) {
     if (++insertions_ > most_insertions) {
-      return fail(Remedy::final,
-                  {errc::protocol, "another client keeps removing the row of lock " + util::quoted(request_.name)});
+      return fail({errc::protocol, "another client keeps removing the row of lock " + name}, Remedy::final);
     }
-    auto commands = dialect_.prepare(request_, patience_.value_or(insertion_patience), used_);
-    used_ = false;
-    return request(std::move(commands), true, &LockSession::prepared);
+    const nanoseconds wait = patience_.value_or(insertion_patience);
+    auto commands = dialect_.prepare(request_, wait, std::exchange(used_, false));
+    return request(std::move(commands), wait, &LockSession::prepared);
   }
-  if (!reply.token || *reply.token <= 0) {
+  if (!reply.why.code && reply.token <= 0) {
+    reply.why = {errc::protocol, "the token of lock " + name + " is not a positive number"};
+  }
+  if (reply.why.code) {
     // Whichever session got the lock: perhaps what gives it back comes to the same one.
     is_unfit_ = true;
-    state_ = State::busy;
-    return answer({.why = dialect_.senseless(request_, session_.server())});
+    return answer({.status = Status::failed, .failure = reply.why});
   }
-  token_ = FencingToken(static_cast<std::uint64_t>(*reply.token));
+  token_ = FencingToken(static_cast<std::uint64_t>(reply.token));
   grant(outcome.sent);
 }
 
@@ -98,37 +100,37 @@ void LockSession::prepared(const Outcome& outcome, const Results& /*results*/) {
 
 void LockSession::grant(TimePoint sent) {
   if (host_.executor().now() >= saturating_add(sent, options_.lease / fresh_part_of_lease)) {
-    return request({{.text = heartbeat_sql}}, false, &LockSession::confirmed);
+    return request({{.text = heartbeat_sql}}, std::nullopt, &LockSession::confirmed);
   }
   sent_ = sent;
-  state_ = State::granted;
-  answer({.status = Status::granted});
+  state_ = State::parked;
+  answer({.status = Status::granted, .grant = patience_ ? Grant{} : hold(request_.owner)});
 }
 
 void LockSession::confirmed(const Outcome& outcome, const Results& /*results*/) {
   if (state_ != State::asking) return;
-  if (outcome.problem != Problem::none) return fail(Remedy::reconnect, outcome.failure);
+  if (outcome.problem != Problem::none) return fail(outcome.failure, Remedy::reconnect);
   grant(outcome.sent);
 }
 
 void LockSession::problem(const Outcome& outcome, bool waited) {
-  if (outcome.problem == Problem::refused && dialect_.is_busy(outcome, waited)) {
-    state_ = State::busy;
-    return answer({.status = Status::busy});
-  }
   const Remedy remedy = meaning_of(outcome).remedy;
   const Failure why = failure_of(outcome, options_.schema);
-  if (outcome.problem != Problem::refused || remedy == Remedy::reconnect) {
-    return fail(outcome.problem == Problem::refused ? Remedy::retry : remedy, why);
+  const bool is_refused = outcome.problem == Problem::refused;
+  if (is_refused && (remedy == Remedy::busy || (waited && is_end_of_patience(outcome)))) {
+    return answer({.status = Status::busy});
   }
-  state_ = State::busy;
-  answer({.status = Status::failed, .remedy = remedy, .why = why});
+  if (is_refused && remedy != Remedy::reconnect) {
+    return answer({.status = Status::failed, .failure = why}, remedy);
+  }
+  fail(why, is_refused ? Remedy::retry : remedy);
 }
 
-void LockSession::answer(const TryAnswer& answer) {
-  const Handler done = std::exchange(done_, nullptr);
+void LockSession::answer(const TryOutcome& outcome, Remedy remedy) {
+  if (state_ == State::asking) state_ = State::busy;
+  const AnswerHandler done = std::exchange(done_, nullptr);
   const Lifetime::Watch life = lifetime_.watch();
-  if (done) done(answer);
+  if (done) done(outcome, remedy);
   // The handler neither asked again nor closed the session.
   if (!life.over() && state_ == State::busy) clean();
 }
@@ -149,37 +151,40 @@ Grant LockSession::hold(const OwnerId& owner) {
 }
 
 bool LockSession::free(const OwnerId& owner, ReleaseHandler done) {
-  using Released = ReleaseOutcome::Status;
   if (!take(owner)) return false;
-  state_ = State::freeing;
-  Query query{.commands = {dialect_.free(request_)}};
-  query.done = [this, done = std::move(done)](const Outcome& outcome, const Results& results) {
-    const bool refused_or_unknown = outcome.problem == Problem::refused || outcome.problem == Problem::unknown_outcome;
-    ReleaseOutcome released{.status = Released::not_owner};  // it went with the session
-    if (outcome.problem == Problem::none && dialect_.was_held(results)) released.status = Released::released;
-    if (refused_or_unknown && !is_end_of_session(outcome)) {
-      released = {.status = Released::failed, .failure = failure_of(outcome, options_.schema)};
-    }
-    cleaned(outcome, results);
-    done(std::move(released));
-  };
-  (void)session_.request(std::move(query), saturating_add(host_.executor().now(), dialling_.response_timeout));
+  released_ = std::move(done);
+  give_back(dialect_.free(request_));
   return true;
 }
 
 void LockSession::clean() {
-  if (state_ == State::over) return;
+  if (state_ != State::over) give_back(dialect_.clean(request_));
+}
+
+void LockSession::give_back(Command command) {
   state_ = State::freeing;
-  request({dialect_.clean(request_)}, false, &LockSession::cleaned);
+  request({std::move(command)}, std::nullopt, &LockSession::cleaned);
 }
 
 // Without an answer it is unknown what the session has; with the connection, that ends.
-void LockSession::cleaned(const Outcome& outcome, const Results& /*results*/) {
-  if (state_ != State::freeing) return;
-  if (outcome.problem != Problem::none || is_unfit_) return end();
-  used_ = false;
-  state_ = State::free;
-  user_.session_free(*this);
+void LockSession::cleaned(const Outcome& outcome, const Results& results) {
+  using Released = ReleaseOutcome::Status;
+  const ReleaseHandler done = std::exchange(released_, nullptr);
+  ReleaseOutcome released{.status = Released::not_owner};  // it went with the session
+  const bool is_known = outcome.problem == Problem::none || outcome.problem == Problem::not_sent;
+  if (!is_known && !is_end_of_session(outcome)) {
+    released = {.status = Released::failed, .failure = failure_of(outcome, options_.schema)};
+  } else if (outcome.problem == Problem::none && (results.front().empty() || results.front().flag(0, 0))) {
+    released.status = Released::released;
+  }
+  if (state_ == State::freeing && (outcome.problem != Problem::none || is_unfit_)) {
+    end();
+  } else if (state_ == State::freeing) {
+    used_ = false;
+    state_ = State::free;
+    user_.session_free(*this);
+  }
+  if (done) done(std::move(released));
 }
 
 void LockSession::remove(const OwnerId& /*owner*/, LockRequest /*request*/) {
@@ -189,9 +194,10 @@ void LockSession::remove(const OwnerId& /*owner*/, LockRequest /*request*/) {
 // --- The session -----------------------------------------------------------------------------------------------------
 
 void LockSession::session_ready() {
-  if (const auto problem = dialect_.unfit(session_.server())) {
-    const bool final = problem->code != errc::unavailable;
-    fail(final ? Remedy::final : Remedy::reconnect, *problem);
+  const ServerInfo& server = session_.server();
+  if (const auto why = unfit_for_locks(server)) return fail(*why, Remedy::final);
+  if (server.standby) {
+    fail({errc::unavailable, server.endpoint + ": it is a standby; locks need the primary"}, Remedy::reconnect);
   }
 }
 
@@ -199,29 +205,26 @@ void LockSession::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease));
 }
 
-// The lock goes with the session: nothing is given back before the holder knows.
-void LockSession::session_ending(const Failure& why) {
-  const Lifetime::Watch life = lifetime_.watch();
-  if (state_ == State::held) state_ = State::freeing;
-  session_lost(why);
-  if (!life.over()) fail(Remedy::reconnect, why);
-}
-
 void LockSession::session_down(const Failure& why, bool /*was_ready*/) {
+  lose(why, meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
+}
+
+// The lock goes with the session: nothing is given back before the holder knows.
+void LockSession::lose(const Failure& why, Remedy remedy) {
   const Lifetime::Watch life = lifetime_.watch();
   if (state_ == State::held) state_ = State::freeing;
   session_lost(why);
-  if (life.over()) return;
-  fail(meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy, why);
+  if (!life.over()) fail(why, remedy);
 }
 
-void LockSession::fail(Remedy remedy, const Failure& why) {
+void LockSession::fail(const Failure& why, Remedy remedy) {
   if (state_ == State::over) return;
   // It may belong to the session. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
   end();
   if (remedy == Remedy::reconnect) user_.session_broken(reason);
-  answer({.status = Status::failed, .remedy = remedy, .why = reason});
+  if (released_) return cleaned({.problem = Problem::unknown_outcome, .failure = reason}, {});
+  answer({.status = Status::failed, .failure = reason}, remedy);
 }
 
 void LockSession::close() {

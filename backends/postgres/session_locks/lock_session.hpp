@@ -4,24 +4,22 @@
 //   state   | the session has   | ends with
 //   --------+-------------------+-------------------------------------------------------------------------------
 //   free    | nothing           | ask()
-//   asking  | perhaps the lock  | the answer: granted, busy, failed
+//   asking  | perhaps the lock  | the answer: granted and held, or parked where it waited; busy; failed
 //   busy    | perhaps the lock  | ask() of the same request; clean()
-//   granted | the lock          | hold(), clean()
+//   parked  | the lock          | hold(), clean()
 //   held    | the lock          | free(); loss of the session
 //   freeing | perhaps the lock  | free
 //   over    | no connection     | from all of them: the connection broke, or is of no use
 #pragma once
 
-#include <chrono>
 #include <functional>
-#include <optional>
+#include <vector>
 
-#include <dlock/spi/backend.hpp>
 #include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/try_backend.hpp>
 
 #include "backends/common/session_holds.hpp"
 #include "backends/postgres/session_locks/session_dialect.hpp"
-#include "backends/postgres/session_locks/try_answer.hpp"
 #include "backends/postgres/sessions/session.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 
@@ -45,7 +43,8 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
    protected:
     ~User() = default;
   };
-  using Handler = std::function<void(const TryAnswer&)>;
+  // remedy: of a failure.
+  using AnswerHandler = std::function<void(const TryOutcome& outcome, Remedy remedy)>;
   using ReleaseHandler = Backend::ReleaseHandler;
 
   // All outlive it.
@@ -53,12 +52,13 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
               User& user);
   ~LockSession();
 
-  // Waits in the server for so long, or not at all. Connects first if there is no connection yet. The handler is called
-  // once, never inside the call, unless the session is closed.
-  void ask(const LockRequest& request, SessionDialect::Patience patience, Handler done);
-  // The lock that was granted is this owner's.
+  // Connects first if there is no connection yet. The handler is called once, never inside the call, unless the session
+  // is closed. A lock that was waited for is parked, for want of an owner.
+  void ask(const LockRequest& request, SessionDialect::Patience patience, AnswerHandler done);
+  // This owner's is the lock that the session has.
   [[nodiscard]] Grant hold(const OwnerId& owner);
-  // False: it is lost. Answers when the server has, or the session is over.
+  [[nodiscard]] bool holds() const noexcept { return state_ == State::held; }
+  // False: it has no lock of that owner. Answers when the server has, or the session is over.
   [[nodiscard]] bool free(const OwnerId& owner, ReleaseHandler done);
   // The lock is not wanted: makes the session free.
   void clean();
@@ -68,18 +68,21 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   [[nodiscard]] bool is_ready() const noexcept { return session_.ready(); }
 
  private:
-  enum class State { free, asking, busy, granted, held, freeing, over };
+  enum class State { free, asking, busy, parked, held, freeing, over };
+  using Answered = void (LockSession::*)(const Outcome& outcome, const Results& results);
 
   void send();
-  void request(std::vector<Command> commands, bool blocks, void (LockSession::*answer)(const Outcome&, const Results&));
+  void request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered);
   void answered(const Outcome& outcome, const Results& results);
   void prepared(const Outcome& outcome, const Results& results);
   void confirmed(const Outcome& outcome, const Results& results);
   void cleaned(const Outcome& outcome, const Results& results);
   void problem(const Outcome& outcome, bool waited);
   void grant(TimePoint sent);
-  void answer(const TryAnswer& answer);
-  void fail(Remedy remedy, const Failure& why);
+  void answer(const TryOutcome& outcome, Remedy remedy = Remedy::final);
+  void give_back(Command command);
+  void lose(const Failure& why, Remedy remedy);
+  void fail(const Failure& why, Remedy remedy);
   void end();
 
   void look(const OwnerId& /*owner*/, Hold& /*hold*/) override {}
@@ -89,7 +92,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   void session_answered() override { user_.session_connected(); }
   void session_down(const Failure& why, bool was_ready) override;
   void session_alive(TimePoint sent) override;
-  void session_ending(const Failure& why) override;
+  void session_ending(const Failure& why) override { lose(why, Remedy::reconnect); }
 
   const Options& options_;
   const Dialling& dialling_;
@@ -98,7 +101,8 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   State state_ = State::free;
   LockRequest request_;
   SessionDialect::Patience patience_;
-  Handler done_;
+  AnswerHandler done_;
+  ReleaseHandler released_;
   bool used_ = false;      // something of the request may be left on the session
   bool is_unfit_ = false;  // for another acquire
   int insertions_ = 0;     // of what is to be locked, with no holder there

@@ -9,7 +9,6 @@
 
 namespace dlock::postgres {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using Status = TryOutcome::Status;
@@ -24,35 +23,38 @@ constexpr nanoseconds longest_look = seconds(2);
 // A connection costs the server a process.
 constexpr nanoseconds longest_free = seconds(10);
 
-std::unique_ptr<SessionDialect> dialect_for(const Options& options, const AdvisorySql& advisory,
-                                            const ForUpdateStatements& for_update) {
-  if (options.strategy == Strategy::advisory) return advisory_dialect(options, advisory);
-  return for_update_dialect(options, for_update);
+bool is_advisory(const Options& options) {
+  return options.strategy == Strategy::advisory;
+}
+
+// One text for each lock.
+std::string text_of(const LockKey& key) {
+  return std::to_string(static_cast<int>(key.kind)) + ":" + key.parameter;
 }
 
 }  // namespace
 
 // One try, until it is answered.
 struct SessionLocks::Attempt {
-  Attempt(Executor& executor, const LockRequest& what, std::string of_lock, TryHandler then, TimePoint at_the_latest)
+  Attempt(Executor& executor, const LockRequest& what, LockKey of_lock, TryHandler then, TimePoint end)
       : request(what),
-        lock(std::move(of_lock)),
+        key(std::move(of_lock)),
+        lock(text_of(key)),
         done(std::move(then)),
-        deadline(at_the_latest),
-        end(executor),
-        pause(executor) {}
+        deadline(end),
+        timer(executor) {}
 
   const LockRequest request;
-  const std::string lock;  // lock_of() that
+  const LockKey key;
+  const std::string lock;  // text_of() that
   TryHandler done;         // empty once it is answered
   const TimePoint deadline;
-  Timer end;
-  Timer pause;
+  Timer timer;  // of the deadline, or of a pause before that
   Backoff backoff{seconds(1)};
   bool was_set_up = false;
-  Failure trouble = {};            // the last
-  AdvisoryTries::Id advisory = 0;  // under way
-  LockSession* session = nullptr;  // the same
+  Failure trouble = {};                             // the last
+  std::weak_ptr<AdvisoryTries::Ask> advisory = {};  // under way
+  LockSession* session = nullptr;                   // the same
 };
 
 // An acquire that takes its try with it when it goes, if that was not sent.
@@ -77,25 +79,27 @@ SessionLocks::SessionLocks(const Services& services, Limits limits)
       services_(services),
       limits_(limits),
       advisory_sql_(services.options),
-      for_update_sql_(for_update_statements(services.options.schema, services.options.durability)),
-      dialect_(dialect_for(services.options, advisory_sql_, for_update_sql_)),
+      dialect_(is_advisory(services.options) ? advisory_dialect(services.options, advisory_sql_)
+                                             : for_update_dialect(services.options)),
       free_timer_(services.host.executor()),
       waits_(services.host.executor(), *this, limits.slices) {
-  if (services.options.strategy == Strategy::advisory) {
+  if (is_advisory(services.options)) {
     // Each session of a waiter's has one at most.
     const std::size_t others = std::min<std::size_t>(limits.advisory_locks - 1, services.options.max_connections);
     tries_.emplace(services.host, services.options, services.dialling, advisory_sql_, limits.advisory_locks - others,
-                   [this] { report_if_quiet(); });
+                   [this] {
+                     if (closed_) serve_soon();
+                   });
   }
   if (FullServer* const full = services_.dialling.full) {
-    full->holds_if([this] { return !held_.empty() || (tries_ && tries_->holds_any()); });
+    full->holds_if([this] { return held() > 0 || (tries_ && tries_->holds_any()); });
   }
 }
 
 SessionLocks::~SessionLocks() = default;
 
 Capabilities SessionLocks::capabilities() const noexcept {
-  const bool advisory = services_.options.strategy == Strategy::advisory;
+  const bool advisory = is_advisory(services_.options);
   return {
       .backend = "postgresql",
       .strategy = to_string(services_.options.strategy),
@@ -121,9 +125,9 @@ Capabilities SessionLocks::capabilities() const noexcept {
   };
 }
 
-std::string SessionLocks::lock_of(LockKind kind, const std::string& name) const {
-  if (services_.options.strategy == Strategy::for_update) return name;
-  return std::to_string(static_cast<int>(kind)) + ":" + lock_key(services_.options, name, kind).parameter;
+LockKey SessionLocks::key_of(LockKind kind, const std::string& name, Mode mode) const {
+  if (tries_) return lock_key(services_.options, name, kind, mode);
+  return {.parameter = name, .mode = mode, .kind = kind};
 }
 
 // --- Tries -----------------------------------------------------------------------------------------------------------
@@ -141,80 +145,68 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
 
 // Ends in time to say what the trouble was. The caller would otherwise only learn that no answer came.
 void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
-  const std::string lock = lock_of(request.kind, request.name);
-  if (LockSession* const session = waits_.take(lock, request)) {
-    return done({.status = Status::granted, .grant = hold(*session, request.owner)});
-  }
-  if (auto why = waits_.take_failure(lock, request))
-    return done({.status = Status::failed, .failure = *std::move(why)});
   Executor& executor = host().executor();
-  const nanoseconds patience = services_.dialling.response_timeout / 10 * 9;
   const auto attempt =
-      std::make_shared<Attempt>(executor, request, lock, std::move(done), saturating_add(executor.now(), patience));
+      std::make_shared<Attempt>(executor, request, key_of(request.kind, request.name, request.mode), std::move(done),
+                                saturating_add(executor.now(), services_.dialling.response_timeout / 10 * 9));
+  if (LockSession* const session = waits_.take(attempt->lock, request)) {
+    return finish(attempt, {.status = Status::granted, .grant = session->hold(request.owner)});
+  }
+  if (auto why = waits_.take_failure(attempt->lock, request)) return fail(attempt, *std::move(why));
   attempts_.insert_or_assign(request.owner, attempt);
-  attempt->end.arm(attempt->deadline, [this, weak = std::weak_ptr<Attempt>(attempt)] {
-    if (const auto late = weak.lock()) give_up(late);
-  });
   carry_out(attempt);
 }
 
-void SessionLocks::carry_out(const std::shared_ptr<Attempt>& attempt) {
-  const LockRequest& request = attempt->request;
-  if (waits_.in_server(attempt->lock)) return finish_busy(attempt);
-  if (!tries_) return try_on_session(attempt);
-  attempt->advisory = tries_->ask(request, lock_key(services_.options, request.name, request.kind, request.mode),
-                                  [this, attempt](const TryAnswer& answer) { answered(attempt, answer); });
-}
-
-void SessionLocks::answered(const std::shared_ptr<Attempt>& attempt, const TryAnswer& answer) {
-  attempt->advisory = 0;
-  LockSession* const session = std::exchange(attempt->session, nullptr);
-  switch (answer.status) {
-    case TryAnswer::Status::granted: {
-      const OwnerId& owner = attempt->request.owner;
-      return finish(attempt, {.status = Status::granted, .grant = session ? hold(*session, owner) : answer.grant});
-    }
-    case TryAnswer::Status::busy:
-      return finish_busy(attempt);
-    case TryAnswer::Status::failed:
-      return failed(attempt, answer.remedy, answer.why);
-  }
-}
-
-void SessionLocks::failed(const std::shared_ptr<Attempt>& attempt, Remedy remedy, const Failure& why) {
-  if (remedy == Remedy::retry) return retry(attempt, why);
-  if (remedy == Remedy::set_up && !std::exchange(attempt->was_set_up, true)) return set_up(attempt, why);
-  finish(attempt, {.status = Status::failed, .failure = why});
-}
-
-void SessionLocks::retry(const std::shared_ptr<Attempt>& attempt, const Failure& why) {
-  attempt->trouble = why;
-  const TimePoint at = saturating_add(host().executor().now(), attempt->backoff.next(host().executor()));
-  if (at >= attempt->deadline) return finish(attempt, {.status = Status::failed, .failure = why});
-  attempt->pause.arm(at, [this, weak = std::weak_ptr<Attempt>(attempt)] {
-    if (const auto paused = weak.lock()) carry_out(paused);
+void SessionLocks::at(TimePoint time, const AttemptPtr& attempt,
+                      void (SessionLocks::*then)(const AttemptPtr& attempt)) {
+  attempt->timer.arm(time, [this, then, weak = std::weak_ptr(attempt)] {
+    if (const auto still = weak.lock()) (this->*then)(still);
   });
 }
 
-void SessionLocks::set_up(const std::shared_ptr<Attempt>& attempt, const Failure& why) {
+void SessionLocks::carry_out(const AttemptPtr& attempt) {
+  at(attempt->deadline, attempt, &SessionLocks::give_up);
+  if (waits_.in_server(attempt->lock)) return finish(attempt, {.status = Status::busy});
+  if (!tries_) return try_on_session(attempt);
+  attempt->advisory =
+      tries_->ask(attempt->request, attempt->key,
+                  [this, attempt](const TryOutcome& outcome, Remedy remedy) { answered(attempt, outcome, remedy); });
+}
+
+void SessionLocks::answered(const AttemptPtr& attempt, const TryOutcome& outcome, Remedy remedy) {
+  attempt->advisory.reset();
+  attempt->session = nullptr;
+  const bool failed = outcome.status == Status::failed;
+  if (failed && remedy == Remedy::retry) return retry(attempt, outcome.failure);
+  if (failed && remedy == Remedy::set_up && !std::exchange(attempt->was_set_up, true)) {
+    return set_up(attempt, outcome.failure);
+  }
+  finish(attempt, outcome);
+}
+
+void SessionLocks::retry(const AttemptPtr& attempt, const Failure& why) {
+  attempt->trouble = why;
+  const TimePoint again = saturating_add(host().executor().now(), attempt->backoff.next(host().executor()));
+  if (again >= attempt->deadline) return fail(attempt, why);
+  at(again, attempt, &SessionLocks::carry_out);
+}
+
+void SessionLocks::set_up(const AttemptPtr& attempt, const Failure& why) {
   attempt->trouble = why;
   services_.schema.set_up(attempt->deadline, lifetime_.guard([this, attempt](const std::optional<Failure>& why_not) {
     if (!attempt->done) return;
-    if (!why_not) return carry_out(attempt);
-    finish(attempt, {.status = Status::failed, .failure = *why_not});
+    why_not ? fail(attempt, *why_not) : carry_out(attempt);
   }));
 }
 
 // A grant that comes later is given back.
-void SessionLocks::give_up(const std::shared_ptr<Attempt>& attempt) {
-  const bool sent = attempt->session != nullptr && attempt->session->is_ready();
-  const bool sent_with_others = attempt->advisory != 0 && tries_->withdraw(std::exchange(attempt->advisory, 0));
-  if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
-  Failure why{sent || sent_with_others ? errc::ambiguous : errc::unavailable,
-              services_.options.endpoint() + ": no answer in time"};
-  if (attempt->trouble.code) why = {errc::unavailable, attempt->trouble.detail};
-  finish(attempt, {.status = Status::failed, .failure = std::move(why)});
-  if (sent_with_others) tries_->overdue();
+void SessionLocks::give_up(const AttemptPtr& attempt) {
+  const auto advisory = std::exchange(attempt->advisory, {}).lock();
+  LockSession* const session = std::exchange(attempt->session, nullptr);
+  const bool sent = session != nullptr ? session->is_ready() : advisory && tries_->withdraw(*advisory);
+  if (session != nullptr) session->close();
+  if (attempt->trouble.code) return fail(attempt, {errc::unavailable, attempt->trouble.detail});
+  fail(attempt, {sent ? errc::ambiguous : errc::unavailable, services_.options.endpoint() + ": no answer in time"});
 }
 
 // The caller has gone. A grant that comes later is given back.
@@ -223,28 +215,25 @@ void SessionLocks::withdraw(const OwnerId& owner) {
   if (found == attempts_.end()) return;
   const auto attempt = found->second;
   if (attempt->session != nullptr) return;  // it is answered, and then released
-  if (attempt->advisory != 0) (void)tries_->withdraw(std::exchange(attempt->advisory, 0));
-  finish(attempt, {.status = Status::failed, .failure = {errc::unavailable, "nobody waits for it"}});
+  if (const auto advisory = std::exchange(attempt->advisory, {}).lock()) (void)tries_->withdraw(*advisory);
+  fail(attempt, {errc::unavailable, "nobody waits for it"});
 }
 
-void SessionLocks::finish_busy(const std::shared_ptr<Attempt>& attempt) {
-  TryOutcome outcome{.status = Status::busy};
-  if (waits_.has_no_place(attempt->lock)) {
-    outcome.retry_after = random_between(shortest_look, longest_look, host().executor());
-  }
-  finish(attempt, std::move(outcome));
+void SessionLocks::fail(const AttemptPtr& attempt, Failure why) {
+  finish(attempt, {.status = Status::failed, .failure = std::move(why)});
 }
 
-void SessionLocks::finish(const std::shared_ptr<Attempt>& attempt, TryOutcome outcome) {
+void SessionLocks::finish(const AttemptPtr& attempt, TryOutcome outcome) {
   const auto done = std::exchange(attempt->done, nullptr);
-  attempt->end.disarm();
-  attempt->pause.disarm();
+  attempt->timer.disarm();
   const auto found = attempts_.find(attempt->request.owner);
   if (found != attempts_.end() && found->second == attempt) attempts_.erase(found);
   std::erase(want_session_, attempt);
   if (outcome.status == Status::granted) {
     waits_.leave(attempt->lock, attempt->request.owner);
     if (attempt->request.mode == Mode::shared) waits_.freed(attempt->lock, true);
+  } else if (outcome.status == Status::busy && waits_.has_no_place(attempt->lock)) {
+    outcome.retry_after = random_between(shortest_look, longest_look, host().executor());
   }
   if (done) done(std::move(outcome));
 }
@@ -252,72 +241,71 @@ void SessionLocks::finish(const std::shared_ptr<Attempt>& attempt, TryOutcome ou
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Watch> SessionLocks::wait_for(const LockRequest& request, std::function<void()> changed) {
-  return waits_.watch(lock_of(request.kind, request.name), request, std::move(changed));
+  return waits_.watch(text_of(key_of(request.kind, request.name)), request, std::move(changed));
 }
 
 std::size_t SessionLocks::waiting_here(LockKind kind, const std::string& name) const {
-  return waits_.in_client(lock_of(kind, name));
+  return waits_.in_client(text_of(key_of(kind, name)));
 }
 
 std::size_t SessionLocks::most_waits() const {
   const FullServer* const full = services_.dialling.full;
   if (full != nullptr && full->makes_room()) return 0;
   const std::size_t limit = services_.options.max_connections;
-  const std::size_t taken = held_.size() + (tries_ ? 0 : 1);  // a try needs one
+  const std::size_t taken = held() + (tries_ ? 0 : 1);  // a try needs one
   return taken < limit ? limit - taken : 1;
 }
 
 LockSession* SessionLocks::session_for_wait() {
-  return take_session(true);
+  return want_session_.empty() ? take_session(true) : nullptr;
 }
 
-bool SessionLocks::hand_to_try(OwnerId waiter, LockSession& session) {
-  const auto found = attempts_.find(waiter);
-  if (found == attempts_.end()) return false;
-  const auto attempt = found->second;
-  LockSession* const taken = waits_.take(attempt->lock, attempt->request);
-  if (taken != &session) return false;
-  if (attempt->advisory != 0) (void)tries_->withdraw(std::exchange(attempt->advisory, 0));
-  if (attempt->session != nullptr) std::exchange(attempt->session, nullptr)->close();
-  finish(attempt, {.status = Status::granted, .grant = hold(session, waiter)});
-  return true;
+// Its questions go where nothing delays them.
+void SessionLocks::watch_snapshots() {
+  snapshot_watch_.emplace(host().executor(), waits_, [this](Query query) {
+    if (tries_) return tries_->ask(std::move(query));
+    Commands& commands = services_.commands;
+    commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
+  });
 }
 
-// --- What is held ----------------------------------------------------------------------------------------------------
-
-Grant SessionLocks::hold(LockSession& session, const OwnerId& owner) {
-  held_.insert_or_assign(owner, &session);
-  return session.hold(owner);
+void SessionLocks::wait_began() {
+  if (snapshot_watch_) snapshot_watch_->began();
 }
+
+// --- The end ---------------------------------------------------------------------------------------------------------
 
 void SessionLocks::abandon(const LockRequest& /*request*/) {
   // A try that is not answered any more leaves nothing.
 }
 
 void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
-  const auto id = ++last_release_;
-  Timer& timer = releases_.try_emplace(id, host().executor(), std::move(done)).first->second.timer;
-  timer.arm(saturating_add(host().executor().now(), services_.dialling.response_timeout), [this, id] {
-    answer_release(id, {.status = ReleaseOutcome::Status::failed,
-                        .failure = {errc::ambiguous, services_.options.endpoint() + ": no answer in time"}});
-    if (tries_) tries_->overdue();
-  });
-  auto answer = lifetime_.guard([this, id](ReleaseOutcome outcome) { answer_release(id, std::move(outcome)); });
-  const auto found = held_.find(grant.owner);
-  if (found != held_.end()) {
-    LockSession* const session = found->second;
-    held_.erase(found);
-    if (session->free(grant.owner, answer)) return;
-  } else if (tries_ && tries_->release(grant.owner, answer)) {
-    if (!waits_.empty()) waits_.freed(lock_of(grant.kind, grant.name), false);
+  struct Release {
+    Release(Executor& executor, ReleaseHandler then) : timer(executor), done(std::move(then)) {}
+    void answer(ReleaseOutcome outcome) {
+      timer.disarm();
+      if (const auto answered = std::exchange(done, nullptr)) answered(std::move(outcome));
+    }
+    Timer timer;
+    ReleaseHandler done;
+  };
+  Executor& executor = host().executor();
+  const auto release = std::make_shared<Release>(executor, std::move(done));
+  release->timer.arm(saturating_add(executor.now(), services_.dialling.response_timeout),
+                     [weak = std::weak_ptr(release), why = services_.options.endpoint() + ": no answer in time"] {
+                       if (const auto late = weak.lock()) {
+                         late->answer({.status = ReleaseOutcome::Status::failed, .failure = {errc::ambiguous, why}});
+                       }
+                     });
+  const auto answer = [release](ReleaseOutcome outcome) { release->answer(std::move(outcome)); };
+  if (tries_ && tries_->release(grant.owner, answer)) {
+    if (!waits_.empty()) waits_.freed(text_of(key_of(grant.kind, grant.name)), false);
     return;
   }
-  answer_release(id, {.status = ReleaseOutcome::Status::not_owner});
-}
-
-void SessionLocks::answer_release(std::uint64_t id, ReleaseOutcome outcome) {
-  const auto release = releases_.extract(id);
-  if (release) release.mapped().done(std::move(outcome));
+  for (const auto& [session, owned] : sessions_) {
+    if (owned->free(grant.owner, answer)) return;
+  }
+  answer({.status = ReleaseOutcome::Status::not_owner});
 }
 
 void SessionLocks::close(std::function<void()> done) {
@@ -333,36 +321,26 @@ void SessionLocks::report_if_quiet() {
   closed();
 }
 
-// Its questions go where nothing delays them.
-void SessionLocks::watch_snapshots() {
-  snapshot_watch_.emplace(host().executor(),
-                          SnapshotWatch::Waits{[this] { return waits_.waiting(); }, [this] { waits_.restart(); }},
-                          [this](Query query) {
-                            if (tries_) return tries_->ask(std::move(query));
-                            Commands& commands = services_.commands;
-                            commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
-                          });
-  waits_.when_one_begins([this] { snapshot_watch_->began(); });
-}
-
 // --- Sessions --------------------------------------------------------------------------------------------------------
 
+std::size_t SessionLocks::held() const {
+  return static_cast<std::size_t>(
+      std::count_if(sessions_.begin(), sessions_.end(), [](const auto& item) { return item.second->holds(); }));
+}
+
+// patient: a client that only waits leaves a full server's connections to others, and connects now and then.
 LockSession* SessionLocks::take_session(bool patient) {
   if (!free_.empty()) {
     LockSession* const session = free_.back().session;
     free_.pop_back();
     return session;
   }
-  if (sessions_.size() >= services_.options.max_connections || (patient && keeps_away())) return nullptr;
+  const FullServer* const full = services_.dialling.full;
+  const bool keeps_away = patient && full != nullptr && full->keeps_away();
+  if (keeps_away || sessions_.size() >= services_.options.max_connections) return nullptr;
   auto session = std::make_unique<LockSession>(host(), services_.options, services_.dialling, *dialect_,
                                                static_cast<LockSession::User&>(*this));
   return sessions_.emplace(session.get(), std::move(session)).first->second.get();
-}
-
-// A client that only waits leaves a full server's connections to others, and connects now and then.
-bool SessionLocks::keeps_away() const {
-  const FullServer* const full = services_.dialling.full;
-  return full != nullptr && full->makes_room() && host().executor().now() < full->next();
 }
 
 Failure SessionLocks::exhausted() const {
@@ -373,35 +351,33 @@ Failure SessionLocks::exhausted() const {
 }
 
 // Where all of them hold locks, it is unknown when one comes free, and a try does not wait for that.
-void SessionLocks::try_on_session(const std::shared_ptr<Attempt>& attempt) {
-  LockSession* const session = want_session_.empty() ? take_session(attempt->request.wait) : nullptr;
-  if (session == nullptr) {
-    const bool all_hold = held_.size() >= services_.options.max_connections;
-    if (attempt->request.wait ? keeps_away() : all_hold) {
-      return finish(attempt, {.status = Status::failed, .failure = exhausted()});
-    }
-    attempt->trouble = exhausted();
-    want_session_.push_back(attempt);
-    (void)waits_.make_room();
-    return serve_soon();
-  }
-  ask(*session, attempt);
+void SessionLocks::try_on_session(const AttemptPtr& attempt) {
+  const bool waits = attempt->request.wait;
+  LockSession* session = want_session_.empty() ? take_session(waits) : nullptr;
+  if (session == nullptr && waits_.make_room()) session = take_session(waits);
+  if (session != nullptr) return ask(*session, attempt);
+  const FullServer* const full = services_.dialling.full;
+  const bool all_hold = held() >= services_.options.max_connections;
+  if (waits ? full != nullptr && full->keeps_away() : all_hold) return fail(attempt, exhausted());
+  attempt->trouble = exhausted();
+  want_session_.push_back(attempt);
 }
 
-void SessionLocks::ask(LockSession& session, const std::shared_ptr<Attempt>& attempt) {
+void SessionLocks::ask(LockSession& session, const AttemptPtr& attempt) {
   attempt->session = &session;
-  session.ask(attempt->request, std::nullopt, [this, attempt](const TryAnswer& answer) { answered(attempt, answer); });
+  session.ask(attempt->request, std::nullopt,
+              [this, attempt](const TryOutcome& outcome, Remedy remedy) { answered(attempt, outcome, remedy); });
 }
 
 void SessionLocks::serve() {
   while (!want_session_.empty()) {
-    LockSession* const session = take_session(want_session_.front()->request.wait);
+    const auto attempt = want_session_.front();
+    LockSession* const session = take_session(attempt->request.wait);
     if (session == nullptr) break;
-    const auto attempt = std::move(want_session_.front());
     want_session_.pop_front();
     ask(*session, attempt);
   }
-  waits_.room();
+  waits_.serve();
   report_if_quiet();
 }
 
@@ -417,7 +393,6 @@ void SessionLocks::serve_soon() {
 
 void SessionLocks::session_free(LockSession& session) {
   const TimePoint now = host().executor().now();
-  forget_holder(session);
   free_.push_back({&session, now});
   if (!free_timer_.armed()) free_timer_.arm(saturating_add(now, longest_free), [this] { drop_old(); });
   serve_soon();
@@ -426,7 +401,6 @@ void SessionLocks::session_free(LockSession& session) {
 void SessionLocks::session_over(LockSession& session) {
   const auto found = sessions_.find(&session);
   if (found == sessions_.end()) return;
-  forget_holder(session);
   waits_.lost(session);
   std::erase_if(free_, [&](const Free& each) { return each.session == &session; });
   over_.push_back(std::move(found->second));
@@ -443,10 +417,6 @@ void SessionLocks::session_connected() {
 void SessionLocks::session_broken(const Failure& why) {
   if (!std::exchange(connected_, false)) return;
   host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
-}
-
-void SessionLocks::forget_holder(const LockSession& session) {
-  std::erase_if(held_, [&](const auto& item) { return item.second == &session; });
 }
 
 void SessionLocks::drop_old() {

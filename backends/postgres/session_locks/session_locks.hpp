@@ -11,7 +11,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -31,7 +30,6 @@
 #include "backends/postgres/session_locks/snapshot_watch.hpp"
 #include "backends/postgres/session_locks/waits.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
 
@@ -63,34 +61,32 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
  private:
   struct Attempt;
   class Acquire;
+  using AttemptPtr = std::shared_ptr<Attempt>;
 
-  [[nodiscard]] std::string lock_of(LockKind kind, const std::string& name) const;
-  void carry_out(const std::shared_ptr<Attempt>& attempt);
-  void try_on_session(const std::shared_ptr<Attempt>& attempt);
-  void ask(LockSession& session, const std::shared_ptr<Attempt>& attempt);
-  void answered(const std::shared_ptr<Attempt>& attempt, const TryAnswer& answer);
-  void failed(const std::shared_ptr<Attempt>& attempt, Remedy remedy, const Failure& why);
-  void set_up(const std::shared_ptr<Attempt>& attempt, const Failure& why);
-  void retry(const std::shared_ptr<Attempt>& attempt, const Failure& why);
-  void give_up(const std::shared_ptr<Attempt>& attempt);
+  [[nodiscard]] LockKey key_of(LockKind kind, const std::string& name, Mode mode = Mode::exclusive) const;
+  void carry_out(const AttemptPtr& attempt);
+  void try_on_session(const AttemptPtr& attempt);
+  void ask(LockSession& session, const AttemptPtr& attempt);
+  void answered(const AttemptPtr& attempt, const TryOutcome& outcome, Remedy remedy);
+  void retry(const AttemptPtr& attempt, const Failure& why);
+  void set_up(const AttemptPtr& attempt, const Failure& why);
+  void at(TimePoint time, const AttemptPtr& attempt, void (SessionLocks::*then)(const AttemptPtr& attempt));
+  void give_up(const AttemptPtr& attempt);
   void withdraw(const OwnerId& owner);
-  void finish(const std::shared_ptr<Attempt>& attempt, TryOutcome outcome);
-  void finish_busy(const std::shared_ptr<Attempt>& attempt);
-  [[nodiscard]] Grant hold(LockSession& session, const OwnerId& owner);
-  void answer_release(std::uint64_t id, ReleaseOutcome outcome);
+  void finish(const AttemptPtr& attempt, TryOutcome outcome);
+  void fail(const AttemptPtr& attempt, Failure why);
 
+  [[nodiscard]] std::size_t held() const;
   [[nodiscard]] LockSession* take_session(bool patient);
-  [[nodiscard]] bool keeps_away() const;
   [[nodiscard]] Failure exhausted() const;
   void serve();
-  void serve_soon();
   void drop_old();
-  void forget_holder(const LockSession& session);
   void report_if_quiet();
 
   [[nodiscard]] std::size_t most_waits() const override;
   [[nodiscard]] LockSession* session_for_wait() override;
-  [[nodiscard]] bool hand_to_try(OwnerId waiter, LockSession& session) override;
+  void wait_began() override;
+  void serve_soon() override;
 
   void session_free(LockSession& session) override;
   void session_over(LockSession& session) override;
@@ -100,7 +96,6 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   const Services services_;
   const Limits limits_;
   const AdvisorySql advisory_sql_;
-  const ForUpdateStatements for_update_sql_;
   const std::unique_ptr<SessionDialect> dialect_;
   std::optional<AdvisoryTries> tries_;
 
@@ -111,22 +106,14 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   };
   std::deque<Free> free_;  // the one that was used last is the last
   Timer free_timer_;
-  std::unordered_map<OwnerId, LockSession*> held_;
   std::vector<std::unique_ptr<LockSession>> over_;
 
-  std::unordered_map<OwnerId, std::shared_ptr<Attempt>> attempts_;
-  std::deque<std::shared_ptr<Attempt>> want_session_;
-  bool serving_ = false;    // a task will
-  bool connected_ = false;  // as far as the observer knows
+  std::unordered_map<OwnerId, AttemptPtr> attempts_;  // by owner, until they are answered
+  std::deque<AttemptPtr> want_session_;               // of those; no wait begins before they are served
+  bool serving_ = false;                              // a task will
+  bool connected_ = false;                            // as far as the observer knows
   Waits waits_;
   std::optional<SnapshotWatch> snapshot_watch_;
-  struct Release {
-    Release(Executor& executor, ReleaseHandler then) : timer(executor), done(std::move(then)) {}
-    Timer timer;
-    ReleaseHandler done;
-  };
-  std::unordered_map<std::uint64_t, Release> releases_;  // not answered
-  std::uint64_t last_release_ = 0;
   std::function<void()> closed_;
   Lifetime lifetime_;
 };

@@ -25,12 +25,8 @@ constexpr std::int64_t most_counted = 1500;  // the slices end by themselves by 
 
 }  // namespace
 
-SnapshotWatch::SnapshotWatch(Executor& executor, Waits waits, Ask ask)
-    : executor_(executor),
-      waits_(std::move(waits)),
-      ask_(std::move(ask)),
-      question_(waits_for_snapshots()),
-      timer_(executor) {}
+SnapshotWatch::SnapshotWatch(Executor& executor, Waits& waits, std::function<void(Query query)> ask)
+    : executor_(executor), waits_(waits), ask_(std::move(ask)), question_(waits_for_snapshots()), timer_(executor) {}
 
 void SnapshotWatch::began() {
   if (!asking_ && !timer_.armed()) look_in(nanoseconds(0));
@@ -42,7 +38,7 @@ void SnapshotWatch::look_in(nanoseconds pause) {
 }
 
 void SnapshotWatch::look() {
-  if (waits_.count() == 0) return seen_.clear();  // the next one that is let in begins anew
+  if (waits_.waiting() == 0) return seen_.clear();  // the next one that is let in begins anew
   asking_ = true;
   ask_({.commands = {{.statement = &question_}},
         .done =

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
+#include "backends/postgres/session_locks/waits.hpp"
 #include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
@@ -20,17 +20,9 @@ namespace dlock::postgres {
 // In tasks only.
 class SnapshotWatch {
  public:
-  // Sends a query where nothing delays it. Its handler is called once, never inside the call, unless this is destroyed
-  // first.
-  using Ask = std::function<void(Query query)>;
-
-  // The client's waits in the server.
-  struct Waits {
-    std::function<std::size_t()> count;
-    std::function<void()> restart;
-  };
-
-  SnapshotWatch(Executor& executor, Waits waits, Ask ask);
+  // ask: sends a query where nothing delays it. Its handler is called once, never inside the call, unless this is
+  // destroyed first.
+  SnapshotWatch(Executor& executor, Waits& waits, std::function<void(Query query)> ask);
   // A wait began.
   void began();
 
@@ -40,8 +32,8 @@ class SnapshotWatch {
   void answered(const Outcome& outcome, const Results& results);
 
   Executor& executor_;
-  const Waits waits_;
-  const Ask ask_;
+  Waits& waits_;
+  const std::function<void(Query)> ask_;
   const Statement question_;
   std::set<std::string> seen_;  // transactions that waited when this was last asked
   bool asking_ = false;

@@ -44,8 +44,9 @@ class Waits final {
     [[nodiscard]] virtual std::size_t most_waits() const = 0;
     // nullptr: all of them are taken.
     [[nodiscard]] virtual LockSession* session_for_wait() = 0;
-    // The lock of a waiter's, whose try is under way. False: there is none. By value: the waiter goes meanwhile.
-    [[nodiscard]] virtual bool hand_to_try(OwnerId waiter, LockSession& session) = 0;
+    virtual void wait_began() = 0;
+    // There may be a session for a lock that has none: serve() is to be called, as a task.
+    virtual void serve_soon() = 0;
 
    protected:
     ~Sessions() = default;
@@ -77,14 +78,12 @@ class Waits final {
 
   // This client let go of the lock, or shares it: a waiter may get it.
   void freed(const std::string& lock, bool shared);
-  // There may be more sessions than there were.
-  void room();
+  // Locks without a session get those that there are, each in its turn.
+  void serve();
   // A try finds no session: the wait that has lasted longest is given up. False: there is none.
-  [[nodiscard]] bool make_room();
+  bool make_room();
   // All waits in the server end and begin anew.
   void restart();
-  // Called when a wait begins.
-  void when_one_begins(std::function<void()> told) { begins_ = std::move(told); }
 
  private:
   class Waiting;
@@ -94,37 +93,33 @@ class Waits final {
   };
   struct Line {
     std::map<std::uint64_t, Waiter> waiters = {};  // the one that has waited longest is the first
-    LockSession* session = nullptr;                // waits in the server, or has the lock
+    LockSession* session = nullptr;                // waits in the server, or has the lock; else it is in outside_
     bool has_lock = false;
-    TimePoint since = {};  // the wait
-    bool is_long = false;
+    TimePoint since = {};                           // the wait
     std::optional<Failure> failure = std::nullopt;  // for the first waiter
     TimePoint pauses_until = TimePoint::min();
     Backoff backoff{std::chrono::seconds(1)};
   };
+  using Lines = std::unordered_map<std::string, Line>;
+  enum class Turn { next, last };
 
   void remove(const std::string& lock, std::uint64_t id);
-  void head_changed(const std::string& lock, Line& line, const LockRequest& before);
-  void put_outside(const std::string& lock, bool in_front);
-  void serve();
+  void first_has_gone(const std::string& lock, Line& line, const LockRequest& first);
+  [[nodiscard]] Line* line_of_first(const std::string& lock, const OwnerId& waiter);
+  LockSession* leave_session(const std::string& lock, Line& line, Turn turn);
   void wait(const std::string& lock, Line& line);
-  void answered(const std::string& lock, const TryAnswer& answer);
-  void tell_first(const std::string& lock);
-  void end(Line& line, bool at_once);
+  void answered(const std::string& lock, const TryOutcome& outcome, Remedy remedy);
+  void tell(const std::string& lock, bool readers = false);
   void check();
-  void arm();
-  void cut(const std::string& lock, Line& line, bool in_front);
-  [[nodiscard]] std::unordered_map<std::string, Line>::iterator oldest();
+  [[nodiscard]] Lines::iterator oldest();
 
   Executor& executor_;
   Sessions& sessions_;
   const WaitSlices slices_;
-  std::function<void()> begins_;
-  std::unordered_map<std::string, Line> lines_;
+  Lines lines_;
   std::deque<std::string> outside_;  // locks without a session, the one that comes next first
-  std::size_t waiting_ = 0;
+  std::size_t waiting_ = 0;          // in the server
   std::uint64_t last_id_ = 0;
-  bool serving_posted_ = false;
   Timer timer_;
   Lifetime lifetime_;
 };

@@ -240,10 +240,10 @@ void Session::requests_catch_up() {
   if (ready()) connection_->receive();
 }
 
-// With the session go its locks, so it is kept as long as they are safe.
 TimePoint Session::requests_unresponsive() {
   const TimePoint safe_until = lease_valid_until(last_alive_, purpose_.session_lease);
-  if (purpose_.session_lease > nanoseconds(0) && executor_.now() < safe_until) return safe_until;
+  const bool holds = purpose_.session_lease > nanoseconds(0) && user_.session_holds();
+  if (holds && executor_.now() < safe_until) return safe_until;
   break_off({errc::unavailable, server().endpoint + ": no answer in time"});
   return TimePoint::max();
 }

@@ -79,6 +79,8 @@ class Session final : private Connection::Listener, private common::RequestTable
     virtual void session_ending(const Failure& /*why*/) {}
     // The connection was closed because others need it more, at a full server. The next one is made when it is wanted.
     virtual void session_left() {}
+    // With the connection locks would be lost, so it is kept without an answer for as long as they are safe.
+    [[nodiscard]] virtual bool session_holds() const { return true; }
     virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
 
    protected:

@@ -131,22 +131,6 @@ AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::
   return {KeySpace::server, 0};
 }
 
-std::optional<KeySpace> space_of(const KeyScheme& scheme) noexcept {
-  switch (scheme.kind) {
-    case Kind::sha256:
-    case Kind::int64:
-      return KeySpace::bigint;
-    case Kind::pair:
-    case Kind::crc32pair:
-      return KeySpace::pair;
-    case Kind::hashtextextended:
-      return KeySpace::server;
-    case Kind::medallion:
-      break;
-  }
-  return std::nullopt;
-}
-
 std::string key_parameter(const AdvisoryKey& key, std::string_view name) {
   return key.space == KeySpace::server ? std::string(name) : std::to_string(key.number);
 }

@@ -58,9 +58,6 @@ struct AdvisoryKey {
 [[nodiscard]] AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name,
                                        LockKind kind = LockKind::lock);
 
-// The space of all keys of the scheme, where they are all in one; medallion has keys in both.
-[[nodiscard]] std::optional<AdvisoryKey::KeySpace> space_of(const KeyScheme& scheme) noexcept;
-
 // The parameter "key" of the statements for advisory locks of that space: the number, or the name where the server
 // computes it.
 [[nodiscard]] std::string key_parameter(const AdvisoryKey& key, std::string_view name);

@@ -1,8 +1,8 @@
 // strategy=advisory: PostgreSQL's own locks, which know nothing but a number, and a row for token and holder.
 #include <stdexcept>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/sql_template.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
@@ -64,16 +64,17 @@ constexpr std::string_view try_many = R"sql(
   RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){commit}
 )sql";
 
+// CASE and the order of the columns make the lock come first and the unlock last.
 constexpr std::string_view proof = R"sql(
-  SELECT pg_catalog.pg_backend_pid(), EXISTS (
-    SELECT FROM pg_catalog.pg_locks AS p
-    WHERE p.locktype {=} 'advisory' AND p.granted AND p.pid {=} pg_catalog.pg_backend_pid())
+  SELECT pg_catalog.pg_backend_pid(),
+    CASE WHEN pg_catalog.pg_try_advisory_lock($1::{int8}) THEN EXISTS (
+      SELECT FROM pg_catalog.pg_locks AS p
+      WHERE p.locktype {=} 'advisory' AND p.granted AND p.pid {=} pg_catalog.pg_backend_pid()) END,
+    pg_catalog.pg_advisory_unlock($1::{int8})
 )sql";
 
-constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock{shared}({arguments})";
-
-constexpr std::string_view unlock_many = R"sql(
-  SELECT q.key, pg_catalog.pg_advisory_unlock{shared}({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)
+constexpr std::string_view unlock = R"sql(
+  SELECT pg_catalog.pg_advisory_unlock{shared}({arguments}), q.key FROM pg_catalog.unnest($1::{text}[]) AS q (key)
 )sql";
 
 // pg_locks shows the halves of the key as unsigned numbers. A transaction that was prepared has no process.
@@ -110,20 +111,13 @@ constexpr std::string_view inspect = R"sql(
   SELECT o.name, {who}, (SELECT pg_catalog.count(*) FROM k WHERE NOT granted){how}
   FROM (SELECT $2::{text} AS name) AS o
     LEFT JOIN (SELECT key, pid, gid{is_shared} FROM k WHERE granted{one}) AS h ON true
-    LEFT JOIN {fence} AS f ON f.name {=} o.name
+    LEFT JOIN {tokens} AS f ON f.name {=} o.name
     LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
 )sql";
 
 // Locks need no tables of ours.
-constexpr std::string_view inspect_without_tables = R"sql(
-  WITH {locks},
-  k AS MATERIALIZED (SELECT key, pid, granted, gid FROM l WHERE key {=} {key} AND objsubid {=} {space})
-  SELECT o.name, h.key IS NOT NULL, {whose}, 0::{int8}, NULL::{int8},
-    (SELECT pg_catalog.count(*) FROM k WHERE NOT granted)
-  FROM (SELECT $2::{text} AS name) AS o
-    LEFT JOIN (SELECT key, pid, gid FROM k WHERE granted LIMIT 1) AS h ON true
-    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
-)sql";
+constexpr std::string_view no_tokens =
+    "(SELECT ''::{text} AS name, 0 AS pid, ''::{text} AS holder, 0::{int8} AS token WHERE false)";
 
 // Each of the parts is as large as it is, and not looked through for each name.
 constexpr std::string_view list = R"sql(
@@ -210,6 +204,9 @@ class Builder {
                                     const std::string& key = "$1") const {
     return {fill(text, with(key_fillings(space_, key))), table_ + word + ending_};
   }
+  [[nodiscard]] Statement inspected(std::string_view tokens, const std::string& word) const {
+    return {fill(inspect, with_key({{"tokens", fill(tokens, fillings_)}})), table_ + word + ending_};
+  }
   [[nodiscard]] Statement tried(const std::string& function, const std::string& end, const std::string& word) const {
     return lock(fill(trying, with_key({{"function", function}})), "a.ok", end, word, more_);
   }
@@ -259,14 +256,13 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit(), "lock_slice"),
       .try_many = build.statement(try_many, "try_many", "q.key"),
       .proof = build.statement(proof, "proof"),
-      .unlock = build.statement(unlock, "unlock"),
-      .unlock_many = build.statement(unlock_many, "unlock_many", "q.key"),
+      .unlock = build.statement(unlock, "unlock", "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.
       .try_in_transaction = build.tried("pg_try_advisory_xact_lock", "", "try_in_transaction"),
       .lock_in_transaction =
           build.waited(waiting_in_transaction, "a.ok {=} ''", fill(restore, {}), "lock_in_transaction"),
-      .inspect = build.statement(inspect, "inspect"),
-      .inspect_without_tables = build.statement(inspect_without_tables, "inspect_without_tables"),
+      .inspect = build.inspected("{fence}", "inspect"),
+      .inspect_without_tables = build.inspected(no_tokens, "inspect_without_tables"),
       .list = build.statement(list, "list"),
       .break_lock = build.statement(break_lock, "break_lock"),
       .forget = build.statement(forget, "forget"),

@@ -111,7 +111,6 @@ struct ServerInfo {
   bool read_only = false;             // by a default of the role's or the database's that cannot be changed from here
   bool ends_silent_sessions = false;  // Purpose::session_lease is in force
   bool encrypted = false;             // by TLS, as far as we are concerned: behind a pooler is the pooler's affair
-  std::string isolation = {};         // the default of transactions, as it is now: "read committed"
   std::string endpoint = {};          // "host:port/db", the one of several that it is
 };
 

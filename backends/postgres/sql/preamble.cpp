@@ -20,7 +20,6 @@ constexpr int version_17 = 170000;
 
 constexpr const char* question =
     "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(),"
-    " pg_catalog.current_setting('default_transaction_isolation'),"
     " pg_catalog.current_setting('default_transaction_read_only')";
 constexpr const char* setting =
     "SELECT pg_catalog.set_config($1::pg_catalog.text, $2::pg_catalog.text, false)"
@@ -101,12 +100,10 @@ bool Preamble::answered(std::size_t command, const Outcome& outcome, const Resul
     server_.pooled = facts_.pooler == Pooler::transaction ||
                      (facts_.pooler == Pooler::detect && server_.backend_pid != facts_.backend_pid);
     server_.standby = results[0].flag(0, 1);
-    if (server_.isolation.empty()) server_.isolation = results[0].text(0, 2);
-    server_.read_only = server_.pooled && results[0].text(0, 3) == "on";
+    server_.read_only = server_.pooled && results[0].text(0, 2) == "on";
     return true;
   }
   const bool taken = good && !results[0].empty();
-  if (taken && command == 1) server_.isolation = results[0].text(0, 0);
   if (taken && command == session_limit_) server_.ends_silent_sessions = results[0].text(0, 0) != "0";
   return true;
 }

@@ -1,6 +1,6 @@
 // strategy=table, for what several may hold: a row with all who hold it. A read-write lock is a semaphore with more
 // permits than there can be readers: a reader takes one of them and a writer all.
-#include "backends/postgres/sql/row_texts.hpp"
+#include "backends/postgres/sql/row_template.hpp"
 
 namespace dlock::postgres {
 
@@ -141,35 +141,17 @@ constexpr std::string_view look = R"sql(
     WHERE (e.value {->>} 0)::{int8} {>} {us}) AS e ON true
 )sql";
 
-constexpr std::string_view break_lock = R"sql(
-  WITH f AS MATERIALIZED (
-    SELECT l.name, NULL::{text} AS next FROM {table} AS l WHERE l.name {=} $1::{text} AND {used} {>} 0
-    FOR NO KEY UPDATE SKIP LOCKED),
-  r AS (
-    UPDATE {table} AS l SET holders = pg_catalog.jsonb_build_object() WHERE l.name {=} (SELECT f.name FROM f)
-    RETURNING l.name, l.waiting_until, (SELECT f.next FROM f) AS next{commit})
-  SELECT true, {notify} FROM r
-  UNION ALL SELECT false, NULL::{text} FROM {table} AS l
-    WHERE l.name {=} $1::{text} AND {used} {>} 0 AND NOT EXISTS (SELECT FROM r)
-)sql";
-
-constexpr std::string_view forget = R"sql(
-  WITH f AS MATERIALIZED (
-    SELECT l.name FROM {table} AS l
-    WHERE ($1::{text} {=} '' OR l.name {=} $1::{text}) AND {used} {=} 0 AND l.waiting_until {<=} {now}
-      AND l.marked_until {<=} {now} AND l.token {old}
-    LIMIT $3::{int8} FOR UPDATE SKIP LOCKED),
-  d AS (
-    DELETE FROM {table} WHERE name {=} ANY (ARRAY(SELECT f.name FROM f)) RETURNING name{commit})
-  SELECT name FROM d
-)sql";
-
 }  // namespace
 
 RowStatements sharing_statements(std::string_view schema, Durability durability, LockKind kind) {
-  return row_statements(
-      {.table = "lease", .change = change, .used = used, .look = look, .break_lock = break_lock, .forget = forget},
-      schema, durability, Queue::none, kind);
+  return row_statements_of({.table = "lease",
+                            .held = "{used} {>} 0",
+                            .freeing = "holders = pg_catalog.jsonb_build_object()",
+                            .look = look,
+                            .in_use = "{used} {>} 0 OR l.marked_until {>} {now}",
+                            .change = change,
+                            .used = used},
+                           schema, durability, kind);
 }
 
 }  // namespace dlock::postgres

@@ -4,8 +4,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 
@@ -39,8 +39,8 @@ constexpr std::array known = {
     Known{"40003", cut_off},  // statement_completion_unknown
     Known{"40", again},       // transaction_rollback
     Known{"57014", again},    // query_canceled: statement_timeout, pg_cancel_backend(), a conflict with recovery
-    Known{"23505", again},    // unique_violation: another client was faster
-    Known{"42P06", again},    // duplicate_schema, the same when creating
+    Known{"23505", again},    // unique_violation: another client was faster, and so with these three
+    Known{"42P06", again},    // duplicate_schema
     Known{"42P07", again},    // duplicate_table
     Known{"42710", again},    // duplicate_object
 
@@ -170,11 +170,6 @@ bool is_end_of_session(const Outcome& outcome) noexcept {
 
 bool is_full_of_notifications(const Outcome& outcome) noexcept {
   return outcome.problem == Problem::refused && outcome.sqlstate == "54000";
-}
-
-bool is_creation_race(std::string_view sqlstate) noexcept {
-  constexpr std::array<std::string_view, 4> races = {"42P06", "42P07", "42710", "23505"};
-  return std::find(races.begin(), races.end(), sqlstate) != races.end();
 }
 
 }  // namespace dlock::postgres

@@ -15,7 +15,7 @@ enum class Remedy {
   // Another client has the lock, and we would have had to wait (longer) for it. Not an error.
   busy,
   // Was rolled back and may succeed when it is tried again, within the deadline: a deadlock, a serialization failure, a
-  // cancelled query.
+  // cancelled query, a table that another client has created just then.
   retry,
   // The server lacks something just now: memory, disk, connections; or it is unknown what is wrong with it. Try again,
   // but later.
@@ -62,8 +62,5 @@ struct Meaning {
 // The queue of notifications is full, because a listening session takes none (in an open transaction). What
 // notifies is rolled back as a whole.
 [[nodiscard]] bool is_full_of_notifications(const Outcome& outcome) noexcept;
-
-// Another client has created the same just then; look again.
-[[nodiscard]] bool is_creation_race(std::string_view sqlstate) noexcept;
 
 }  // namespace dlock::postgres

@@ -17,9 +17,9 @@
 //   - The owner is OwnerId::to_string(), new for every acquire. It alone says whose a lock is: while it stands in the
 //     row no other owner has had the lock since, so tokens and versions need not be compared as well.
 //
-// Statements of many locks ("..._many") take arrays of equal length: text_array(), bigint_array(). Those of one client
-// must not run at the same time on two connections: two of them that lock the same rows could deadlock. Against other
-// clients' they cannot.
+// Statements of many locks take arrays of equal length: text_array(), bigint_array(). Those of one client must not run
+// at the same time on two connections: two of them that lock the same rows could deadlock. Against other clients' they
+// cannot.
 #pragma once
 
 #include <cstdint>
@@ -52,44 +52,38 @@ namespace dlock::postgres {
 // None of them waits for a row that another client is changing: for acquire that is busy, for the others it is a reason
 // to ask again. For a row that another client is inserting acquire waits a moment, then fails with 55P03.
 struct RowStatements {
-  // Only of read-write locks and semaphores, and there in the place of the next five. Any number of requests at once:
-  // $1 names, $2 owners, $3 what (-1: release of who gave up, 0: release, 1: renew, 2: acquire), $4 leases in ms, $5
-  // holders, $6 how many permits it takes, $7 of how many, $8 for how many ms it keeps those out, while it waits, who
-  // want fewer than all, $9 channel. Answers a row for each, in no order:
+  // Only of read-write locks and semaphores, and there in the place of acquire, renew and release. Any number of
+  // requests at once: $1 names, $2 owners, $3 what (-1: release of who gave up, 0: release, 1: renew, 2: acquire), $4
+  // leases in ms, $5 holders, $6 how many permits it takes, $7 of how many, $8 for how many ms it keeps those out,
+  // while it waits, who want fewer than all, $9 channel. Answers a row for each, in no order:
   //   its number, from 1; whether it was carried out, as with the others, or NULL: ask again; its token; if it was
   //   refused, because others use another number of permits, that number; if it is busy, ms until that may end
   // Those who want all permits enter alone. It waits for rows that others are changing, but not for long: 55P03.
-  Statement change;
-  // $1 name, $2 owner, $3 holder, $4 lease in ms; optimistic: $5 and $6, owner and version that stood still, or '' and
-  // 0. Answers one row of our owner and
-  //   token, NULL, NULL, NULL: granted. The same owner asking again keeps its token and gets a full lease.
+  Statement change = {};
+  // $1 names, $2 owners, $3 holders, $4 leases in ms, $5 and $6 owners and versions that stood still (optimistic), or
+  // '' and 0, $7 1 if the owner may have the lock already: of several requests for a name, the first such one is
+  // carried out, or else the first, $8 channel, or '': the clients that have marked the row are notified of the grant.
+  // Answers rows of owner and
+  //   token, ...: granted. The same owner asking again keeps its token and gets a full lease.
   //   NULL, NULL, NULL, ms: busy for so long, unless it is renewed or released (table)
   //   NULL, owner, version, lease in ms: busy (optimistic)
-  // or none: busy, and changing just now; if the owner has it already, nothing is said about that.
-  // Of an election, one parameter more: the channel, as for release. Those that have marked it are told of a grant,
-  // too.
-  Statement acquire;
-  // The same of many: $1 names (none twice), $2 owners, $3 holders, $4 leases; $5 owners, $6 versions.
-  Statement acquire_many;
+  // An owner that is missing: busy, and changing just now; if the owner has it already, nothing is said about that.
+  Statement acquire = {};
   // $1 names, $2 owners, $3 leases in ms. Answers rows of owner and: true, it was renewed; false, another client is
   // changing the row just now, ask again. Those missing have lost their locks. A lease that has expired by the server's
   // clock (table) is not revived, even where no other client has taken the lock.
-  Statement renew_many;
-  // $1 name, $2 owner, $3 1 if the owner gave up, so that the transaction that has locked the row may be about to
-  // commit an acquire of it, $4 channel, or '' to notify no client. Answers one row of owner and: true, it was the
-  // owner's until now, and those who wait are notified, if the row is marked: of the name, and where clients stand in
-  // the queue, of the first one, which is to look first and does no longer stand there, and a tab, in front; false, ask
-  // again. No row: it was not the owner's.
-  Statement release;
-  Statement release_many;  // $1 names (none twice), $2 owners, $3 who gave up, $4 channel
-  // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already, and by $4, this
-  // client, which is to look first when those that came before have had their turn. Answers rows of
-  // name and true: a release in the next $3 ms will notify - so LISTEN first. False or no row: it is not held,
-  // or changing just now; try again. What is no plain lock is marked whether it is held or not.
-  Statement mark_many;
-  Statement leave_many;  // $1 names (none twice), $2 this client: it stands in none of those queues any more
-  Statement inspect;     // $1 name; no row: no such lock
-  Statement list;        // $1 at most so many
+  Statement renew = {};
+  // $1 names, $2 owners, $3 1 if the owner gave up, so that the transaction that has locked the row may be about to
+  // commit an acquire of it, $4 channel, or '' to notify no client. Answers rows of owner and: true, it was the owner's
+  // until now, and the clients that have marked the row are notified of the name; false, ask again. No row: it was not
+  // the owner's.
+  Statement release = {};
+  // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already. Answers rows of
+  // name and true: a release in the next $3 ms will notify - so LISTEN first. False or no row: it is not held, or
+  // changing just now; try again. Other kinds than plain locks are marked whether they are held or not.
+  Statement mark = {};
+  Statement inspect;  // $1 name; no row: no such lock
+  Statement list;     // $1 at most so many
   // $1 name, $2 channel, or ''. Answers one row, true: it was held until now; false: ask again. No row: it was not
   // held.
   Statement break_lock;
@@ -156,10 +150,11 @@ struct AdvisoryStatements {
   Statement lock_slice;
   // $1 keys, $2 rows, $3 holders; no row twice. Answers row, token, backend pid of those that were granted.
   Statement try_many;
-  // Behind a try that is a session's first: answers backend pid, and true if pg_locks shows any such lock of it.
+  // $1 a key that no other client uses, which the session locks and unlocks. Answers backend pid, and true if pg_locks
+  // shows such a lock of it meanwhile.
   Statement proof;
-  Statement unlock;       // $1 key. Answers true, or false (and a warning) if it was not held.
-  Statement unlock_many;  // $1 keys, none twice. Answers key and the same for each.
+  // $1 keys, none twice. Answers for each true, or false (and a warning) if it was not held, and the key.
+  Statement unlock;
   // As try_lock and lock_slice, to be held until the end of the transaction. lock_in_transaction: and $5 what
   // limit_of_wait() answered, or ''. Afterwards the timeouts are what they were before.
   Statement try_in_transaction;
@@ -174,17 +169,16 @@ struct AdvisoryStatements {
   Statement forget;      // $1 token_row(), or ''; for keys of all spaces
 };
 
-// Whether rows have a queue of those who wait. Tables that an older dlock has made have none, nor have those of other
-// kinds than plain locks.
-enum class Queue { in_the_row, none };
-
 [[nodiscard]] RowStatements table_statements(std::string_view schema, Durability durability,
-                                             Queue queue = Queue::in_the_row, LockKind kind = LockKind::lock);
+                                             LockKind kind = LockKind::lock);
 [[nodiscard]] RowStatements optimistic_statements(std::string_view schema, Durability durability,
-                                                  Queue queue = Queue::in_the_row, LockKind kind = LockKind::lock);
+                                                  LockKind kind = LockKind::lock);
 // With strategy=table, for what several may hold: inspect and list answer a row for each of them, and the columns
 //   permits in all, how many this one has, its token
 [[nodiscard]] RowStatements sharing_statements(std::string_view schema, Durability durability, LockKind kind);
+// One of these.
+[[nodiscard]] RowStatements row_statements(Strategy strategy, std::string_view schema, Durability durability,
+                                           LockKind kind);
 [[nodiscard]] ForUpdateStatements for_update_statements(std::string_view schema, Durability durability);
 [[nodiscard]] AdvisoryStatements advisory_statements(std::string_view schema, Durability durability,
                                                      AdvisoryKey::KeySpace space, LockKind kind = LockKind::lock,

@@ -18,8 +18,6 @@ namespace {
 
 constexpr const char* holder = "floor";
 constexpr const char* channel = "floor";
-constexpr const char* lease_ms = "30000";
-constexpr const char* was_held = "0";  // not given up
 
 postgres::Durability durability_of(const UrlText& url) {
   return waits_for_the_disk(url) ? postgres::Durability::sync : postgres::Durability::async;
@@ -28,13 +26,15 @@ postgres::Durability durability_of(const UrlText& url) {
 // "table" and "optimistic"
 class RowFloor final : public Floor {
  public:
-  RowFloor(const UrlText& url, std::string name, const postgres::RowStatements& statements, bool optimistic)
-      : connection_(connect_durably(url)), name_(std::move(name)), owner_(own_name()) {
+  RowFloor(const UrlText& url, const std::string& name, const postgres::RowStatements& statements)
+      : connection_(connect_durably(url)),
+        name_(postgres::text_array({name})),
+        owner_(postgres::text_array({own_name()})),
+        holder_(postgres::text_array({holder})) {
     connection_.prepare("acquire", statements.acquire.sql);
     connection_.prepare("release", statements.release.sql);
-    acquire_ = {name_.c_str(), owner_.c_str(), holder, lease_ms};
-    if (optimistic) acquire_.insert(acquire_.end(), {"", "0"});
-    release_ = {name_.c_str(), owner_.c_str(), was_held, channel};
+    acquire_ = {name_.c_str(), owner_.c_str(), holder_.c_str(), "{30000}", "{\"\"}", "{0}", "{0}", ""};
+    release_ = {name_.c_str(), owner_.c_str(), "{0}", channel};
   }
 
   void acquire() override {
@@ -50,6 +50,7 @@ class RowFloor final : public Floor {
   PostgresConnection connection_;
   std::string name_;
   std::string owner_;
+  std::string holder_;
   std::vector<const char*> acquire_;
   std::vector<const char*> release_;
 };
@@ -106,7 +107,8 @@ class AdvisoryFloor final : public Floor {
     require_free(PQntuples(connection_.call("try_lock", {key_.c_str(), name_.c_str(), holder}).get()) == 1);
   }
   void release() override {
-    const PostgresResult result = connection_.call("unlock", {key_.c_str()});
+    const std::string keys = "{" + key_ + "}";
+    const PostgresResult result = connection_.call("unlock", {keys.c_str()});
     require_held(std::string_view(PQgetvalue(result.get(), 0, 0)) == "t");
   }
 
@@ -122,10 +124,10 @@ std::unique_ptr<Floor> make_postgres_same_requests(const UrlText& url, std::stri
                                                    const std::string& schema, const std::string& name) {
   const postgres::Durability durability = durability_of(url);
   if (strategy == "table") {
-    return std::make_unique<RowFloor>(url, name, postgres::table_statements(schema, durability), false);
+    return std::make_unique<RowFloor>(url, name, postgres::table_statements(schema, durability));
   }
   if (strategy == "optimistic") {
-    return std::make_unique<RowFloor>(url, name, postgres::optimistic_statements(schema, durability), true);
+    return std::make_unique<RowFloor>(url, name, postgres::optimistic_statements(schema, durability));
   }
   if (strategy == "for-update") {
     return std::make_unique<ForUpdateFloor>(url, name, postgres::for_update_statements(schema, durability));

@@ -6,8 +6,8 @@
 #include <exception>
 #include <optional>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/postgres/by_hand.hpp"
 #include "bench/targets/postgres/connection.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 namespace dlock::conformance {
 
@@ -41,7 +41,7 @@ PostgresService::PostgresService(PostgresSetup setup)
   for (const std::string& statement : postgres::creation("dlock", postgres::Durability::sync, true)) {
     owner.run(statement);
   }
-  for (const std::string& statement : postgres::end_of_creation("dlock")) owner.run(statement);
+  for (const std::string& statement : postgres::recording("dlock")) owner.run(statement);
   if (setup == PostgresSetup::pooled) pooler_.emplace(server_, test::PgBouncerConfig{.pool_size = 4});
   if (setup == PostgresSetup::session_pooled) {
     std::vector<std::string> roles;

@@ -13,8 +13,8 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/postgres/libpq/libpq_connection.hpp"
+#include "backends/postgres/schema/schema.hpp"
 #include "backends/postgres/session_locks/session_locks.hpp"
-#include "backends/postgres/sessions/schema.hpp"
 
 namespace dlock::test {
 

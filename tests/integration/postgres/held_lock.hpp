@@ -44,14 +44,16 @@ class HeldLock {
     switch (strategy_) {
       case Strategy::table:
       case Strategy::optimistic:
-        return flag(ask({{.statement = &rows_.release, .params = {name_, owner_, "0", postgres::channel_of(schema_)}}}),
+        return flag(ask({{.statement = &rows_.release,
+                          .params = {postgres::text_array({name_}), postgres::text_array({owner_}), "{0}",
+                                     postgres::channel_of(schema_)}}}),
                     1);
       case Strategy::for_update:
         return ask({{.statement = &for_update_.commit}})->outcome().problem == postgres::Problem::none;
       case Strategy::advisory:
         break;
     }
-    return flag(ask({{.statement = &advisory_.unlock, .params = {key()}}}), 0);
+    return flag(ask({{.statement = &advisory_.unlock, .params = {"{" + key() + "}"}}}), 0);
   }
   // Whether it is still ours.
   [[nodiscard]] bool renew() {
@@ -60,8 +62,7 @@ class HeldLock {
     switch (strategy_) {
       case Strategy::table:
       case Strategy::optimistic:
-        return flag(
-            ask({{.statement = &rows_.renew_many, .params = {names, owners, postgres::bigint_array({30'000})}}}), 1);
+        return flag(ask({{.statement = &rows_.renew, .params = {names, owners, postgres::bigint_array({30'000})}}}), 1);
       case Strategy::for_update:
       case Strategy::advisory:
         break;
@@ -73,14 +74,13 @@ class HeldLock {
   using Answer = LiveConnection::Answer;
 
   void take() {
-    const std::string lease = "30000";
     Answer answer;
     switch (strategy_) {
       case Strategy::table:
-        answer = ask({{.statement = &rows_.acquire, .params = {name_, owner_, holder, lease}}});
-        return read(answer, 1);
       case Strategy::optimistic:
-        answer = ask({{.statement = &rows_.acquire, .params = {name_, owner_, holder, lease, "", "0"}}});
+        answer = ask({{.statement = &rows_.acquire,
+                       .params = {postgres::text_array({name_}), postgres::text_array({owner_}),
+                                  postgres::text_array({holder}), "{30000}", "{\"\"}", "{0}", "{0}", ""}}});
         return read(answer, 1);
       case Strategy::for_update:
         answer = ask({{.statement = &for_update_.ensure, .params = {name_}}});

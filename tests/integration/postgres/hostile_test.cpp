@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
@@ -120,18 +120,22 @@ class PostgresHostileTest : public OnSharedServer<> {
     }
   }
   // One by one, then many at once.
-  void throw_names_at(const postgres::RowStatements& s, bool optimistic);
+  void throw_names_at(const postgres::RowStatements& s);
+  // Parameters of an acquire of all names.
+  Params many(const std::string& channel) const {
+    const std::string other = array(in_order_of_names());
+    return {array(names), other, other, numbers(60'000), other, numbers(7), numbers(0), channel};
+  }
 
   std::unique_ptr<LiveConnection> connection;
   const std::vector<std::string> names = hostile_locks();
 };
 
-void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool optimistic) {
+void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s) {
   const std::string channel = "a\"b'c;--";
   for (const std::string& name : names) {
-    Params params = {name, other_of(name), other_of(name), "60000"};
-    if (optimistic) params.insert(params.end(), {other_of(name), "7"});
-    const Rows granted = ask(s.acquire, params);
+    const std::string other = array({other_of(name)});
+    const Rows granted = ask(s.acquire, {array({name}), other, other, "{60000}", other, "{7}", "{0}", ""});
     ASSERT_EQ(granted.size(), 1U) << name;
     EXPECT_EQ(granted.text(0, 0), other_of(name));
     EXPECT_GT(granted.number(0, 1).value_or(0), 0) << name;
@@ -140,26 +144,25 @@ void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool 
   const Rows listed = ask(s.list, {"1000"});
   EXPECT_EQ(column(listed, 0), names);
   EXPECT_EQ(column(listed, 2), others());
-  EXPECT_EQ(column(ask(s.mark_many, {array(names), "60000", "30000", "me"}), 0), names);
-  EXPECT_EQ(column(ask(s.renew_many, {array(names), array(in_order_of_names()), numbers(60'000)}), 0), others());
+  EXPECT_EQ(column(ask(s.mark, {array(names), "60000", "30000"}), 0), names);
+  EXPECT_EQ(column(ask(s.renew, {array(names), array(in_order_of_names()), numbers(60'000)}), 0), others());
   for (const std::string& name : names) {
-    EXPECT_EQ(ask(s.release, {name, name, "1", channel}).size(), 0U) << "not that owner's";
-    const Rows released = ask(s.release, {name, other_of(name), "0", channel});
+    EXPECT_EQ(ask(s.release, {array({name}), array({name}), "{1}", channel}).size(), 0U) << "not that owner's";
+    const Rows released = ask(s.release, {array({name}), array({other_of(name)}), "{0}", channel});
     ASSERT_EQ(released.size(), 1U) << name;
     EXPECT_EQ(released.text(0, 0), other_of(name));
     EXPECT_TRUE(released.flag(0, 1));
   }
   expect_all_inspected(s.inspect, false);
 
-  Params params = {array(names), array(in_order_of_names()), array(in_order_of_names()), numbers(60'000)};
-  if (optimistic) params.insert(params.end(), {array(in_order_of_names()), numbers(7)});
-  const Rows granted = ask(s.acquire_many, params);
+  const Params params = many(channel);
+  const Rows granted = ask(s.acquire, params);
   EXPECT_EQ(column(granted, 0), others());
   for (std::size_t i = 0; i < granted.size(); ++i) EXPECT_GT(granted.number(i, 1).value_or(0), 0);
   expect_all_inspected(s.inspect, true);
-  EXPECT_EQ(column(ask(s.release_many, {array(names), array(in_order_of_names()), numbers(0), channel}), 0), others());
+  EXPECT_EQ(column(ask(s.release, {array(names), array(in_order_of_names()), numbers(0), channel}), 0), others());
   expect_all_inspected(s.inspect, false);
-  (void)ask(s.acquire_many, params);
+  (void)ask(s.acquire, params);
   for (const std::string& name : names) {
     const Rows broken = ask(s.break_lock, {name, channel});
     ASSERT_EQ(broken.size(), 1U) << name;
@@ -169,31 +172,22 @@ void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s, bool 
 }
 
 TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsWithAnExpiry) {
-  throw_names_at(postgres::table_statements("dlock", Durability::async), false);
+  throw_names_at(postgres::table_statements("dlock", Durability::async));
   EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease"), std::to_string(names.size()));
 }
 
 TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsWithAVersion) {
-  throw_names_at(postgres::optimistic_statements("dlock", Durability::async), true);
+  throw_names_at(postgres::optimistic_statements("dlock", Durability::async));
   EXPECT_EQ(server.value("SELECT count(*) FROM dlock.optimistic"), std::to_string(names.size()));
 }
 
 TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsOfElections) {
-  using postgres::Queue;
-  const auto table = postgres::table_statements("dlock", Durability::async, Queue::none, LockKind::election);
-  const auto optimistic = postgres::optimistic_statements("dlock", Durability::async, Queue::none, LockKind::election);
+  const auto table = postgres::table_statements("dlock", Durability::async, LockKind::election);
+  const auto optimistic = postgres::optimistic_statements("dlock", Durability::async, LockKind::election);
   for (const postgres::RowStatements* s : {&table, &optimistic}) {
-    Params one = {names[0], other_of(names[0]), other_of(names[0]), "60000"};
-    Params many = {array(names), array(in_order_of_names()), array(in_order_of_names()), numbers(60000)};
-    if (s == &optimistic) {
-      one.insert(one.end(), {"", "0"});
-      many.insert(many.end(), {array(std::vector<std::string>(names.size())), numbers(0)});
-    }
-    one.emplace_back("a\"b'c;--");
-    many.emplace_back("a\"b'c;--");
-    EXPECT_EQ(ask(s->acquire, one).text(0, 0), other_of(names[0]));
-    EXPECT_EQ(ask(s->mark_many, {array(names), "60000", "30000", "me"}).size(), 1U);
-    EXPECT_EQ(column(ask(s->acquire_many, many), 0), others());
+    EXPECT_EQ(column(ask(s->acquire, many("a\"b'c;--")), 0), others());
+    EXPECT_EQ(ask(s->mark, {array(names), "60000", "30000"}).size(), names.size());
+    EXPECT_EQ(column(ask(s->acquire, many("a\"b'c;--")), 0), others()) << "and told to those who wait";
     expect_all_inspected(s->inspect, true);
   }
 }
@@ -210,7 +204,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForRowsThatSeveralMayHold) {
   expect_all_inspected(s.inspect, true);
   EXPECT_EQ(column(ask(s.list, {"1000"}), 0), names);
   change(1);
-  EXPECT_EQ(ask(s.mark_many, {array(names), "60000", "30000", "me"}).size(), names.size());
+  EXPECT_EQ(ask(s.mark, {array(names), "60000", "30000"}).size(), names.size());
   change(0);
   expect_all_inspected(s.inspect, false);
   change(2);
@@ -266,12 +260,12 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       EXPECT_EQ(held.text(0, 0), name);
       EXPECT_TRUE(held.flag(0, 1)) << name;
       EXPECT_EQ(held.text(0, 2), other_of(name));
-      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(s.unlock, {array({parameter})}).flag(0, 0)) << name;
       EXPECT_GT(once(s.lock_slice, {parameter, name, other_of(name), "5000"}).number(0, 0).value_or(0), 0) << name;
-      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(s.unlock, {array({parameter})}).flag(0, 0)) << name;
       const Rows many = once(s.try_many, {array({parameter}), array({name}), array({other_of(name)})});
       EXPECT_EQ(many.text(0, 0), name);
-      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(s.unlock, {array({parameter})}).flag(0, 0)) << name;
       EXPECT_EQ(once(s.break_lock, {parameter, "{}"}).size(), 0U) << name;
       EXPECT_GT(once(s.try_in_transaction, {parameter, name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
       EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0);
@@ -285,7 +279,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       ASSERT_EQ(readers.size(), 1U);
       EXPECT_EQ(readers.text(0, 2), other_of(name));
       EXPECT_EQ(readers.number(0, 7), 1);
-      EXPECT_TRUE(once(rw.unlock, {parameter}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(rw.unlock, {array({parameter})}).flag(0, 0)) << name;
     }
     const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::KeySpace::bigint);
     EXPECT_EQ(column(connection->ask(s.list.sql, {"1000"})->results().back(), 0), names) << scheme;
@@ -293,19 +287,22 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
 }
 
 TEST_F(PostgresHostileTest, ASchemaIsOnlyANameForTheQuestionsAboutIt) {
-  const auto s = postgres::schema_statements("dlock");
   for (const std::string& name : names) {
     if (name.size() > 63 || name == "public") continue;
-    EXPECT_FALSE(ask(s.rights, {name}).flag(0, 0)) << name;
-    EXPECT_EQ(ask(s.tables, {name}).size(), 0U) << name;
-    EXPECT_EQ(ask(s.health, {name}).size(), 0U) << name;
+    postgres::Options options;
+    options.schema = name;
+    for (const auto& [statement, check, params] : postgres::questions_of_doctor(options)) {
+      if (params != std::vector<postgres::Parameter>{name}) continue;
+      const Rows rows = ask(statement, {name});
+      EXPECT_TRUE(rows.empty() || !rows.flag(0, 0)) << check << " of " << name;
+    }
   }
 }
 
 // A text of libpq's ends at a zero byte: "lock" and "lock\0x" would become one.
 TEST_F(PostgresHostileTest, AZeroByteIsNeverSent) {
   const auto s = postgres::table_statements("dlock", Durability::sync);
-  const auto answer = connection->ask(s.acquire, {std::string("lock\0x", 6), "o", "h", "1000"});
+  const auto answer = connection->ask(s.inspect, {std::string("lock\0x", 6)});
   EXPECT_EQ(answer->outcome().problem, postgres::Problem::not_sent);
   EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease"), "0");
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "backends/postgres/sql/statements.hpp"
 #include "explained.hpp"
 #include "held_lock.hpp"

@@ -58,14 +58,15 @@ class PlansTest : public OnSharedServer<testing::Test> {
   std::vector<std::pair<std::string, std::string>> prepared_;
 };
 
+constexpr const char* acquire_three =
+    "'{7,8,n}', '{me,me,me}', '{me,me,me}', '{1000,1000,1000}', '{o7,o8,\"\"}', '{1,2,0}', '{0,0,0}', ''";
+
 TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
   const auto use = postgres::table_statements("dlock", Durability::sync);
-  prepare("acquire", use.acquire, "'7', 'me', 'me', 1000");
-  prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}'");
-  prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
-  prepare("release", use.release, "'7', 'o7', '1', ''");
-  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', '{1,1}', ''");
-  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
+  prepare("acquire", use.acquire, acquire_three);
+  prepare("renew", use.renew, "'{7}', '{o7}', '{1000}'");
+  prepare("release", use.release, "'{7,8}', '{o7,o8}', '{1,1}', ''");
+  prepare("mark", use.mark, "'{7,8}', 1000, 500");
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
   fill("lease", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
@@ -74,12 +75,10 @@ TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
 
 TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
   const auto use = postgres::optimistic_statements("dlock", Durability::sync);
-  prepare("acquire", use.acquire, "'7', 'me', 'me', 1000, '', 0");
-  prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}', '{o7,o8}', '{1,2}'");
-  prepare("renew_many", use.renew_many, "'{7}', '{o7}', '{1000}'");
-  prepare("release", use.release, "'7', 'o7', '1', ''");
-  prepare("release_many", use.release_many, "'{7,8}', '{o7,o8}', '{1,1}', ''");
-  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
+  prepare("acquire", use.acquire, acquire_three);
+  prepare("renew", use.renew, "'{7}', '{o7}', '{1000}'");
+  prepare("release", use.release, "'{7,8}', '{o7,o8}', '{1,1}', ''");
+  prepare("mark", use.mark, "'{7,8}', 1000, 500");
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
   fill("optimistic", "name, owner, holder, version, token, lease_ms", "i, 'o' || i, '', 1, 1, 1000");
@@ -87,11 +86,10 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
 }
 
 TEST_F(PlansTest, OfElectionsAreGoodForAnyNumberOfRows) {
-  const auto use = postgres::table_statements("dlock", Durability::sync, postgres::Queue::none, LockKind::election);
-  prepare("acquire", use.acquire, "'7', 'me', 'me', 1000, ''");
-  prepare("acquire_many", use.acquire_many, "'{7,8}', '{me,me}', '{me,me}', '{1000,1000}', ''");
-  prepare("release", use.release, "'7', 'o7', '1', ''");
-  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
+  const auto use = postgres::table_statements("dlock", Durability::sync, LockKind::election);
+  prepare("acquire", use.acquire, acquire_three);
+  prepare("release", use.release, "'{7}', '{o7}', '{1}', ''");
+  prepare("mark", use.mark, "'{7,8}', 1000, 500");
   fill("lease_elect", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
   expect_few_rows_looked_at();
 }
@@ -100,7 +98,7 @@ TEST_F(PlansTest, OfWhatSeveralMayHoldAreGoodForAnyNumberOfRows) {
   const auto use = postgres::sharing_statements("dlock", Durability::sync, LockKind::semaphore);
   prepare("change", use.change,
           "'{7,8,n}', '{o7,me,me}', '{0,2,2}', '{1,1,1}', '{h,h,h}', '{1,1,1}', '{2,2,2}', '{0,9,0}', ''");
-  prepare("mark_many", use.mark_many, "'{7,8}', 1000, 500, 'me'");
+  prepare("mark", use.mark, "'{7,8}', 1000, 500");
   prepare("inspect", use.inspect, "'7'");
   prepare("break_lock", use.break_lock, "'7', ''");
   fill("lease_sem", "name, token, permits, holders",

@@ -75,46 +75,41 @@ TEST_F(PostgresQuietTest, TheUsualUpsertWritesWhenItIsBusy) {
       "'lock', 'me'");
 }
 
+constexpr const char* tries =
+    "ARRAY['lock', 'Lock'], ARRAY['me', 'I'], ARRAY['holder', 'holder'], ARRAY[30000, 30000], ARRAY['', 'somebody'], "
+    "ARRAY[0, 7], ARRAY[0, 0], 'channel'";
+
 TEST_F(PostgresQuietTest, BusyTriesForARowWithAnExpiryWriteNothing) {
   const auto s = postgres::table_statements("dlock", Durability::sync);
   const HeldLock lock(server.url(), table, "lock");
-  const std::string one = "'lock', 'me', 'holder', 30000";
-  const std::string many = "ARRAY['lock', 'Lock'], ARRAY['me', 'I'], ARRAY['holder', 'holder'], ARRAY[30000, 30000]";
   const HeldLock other(server.url(), table, "Lock");
-  expect_silence("a try", s.acquire, one);
-  expect_silence("tries", s.acquire_many, many);
-  expect_silence("a renewal of what is lost", s.renew_many, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
-  expect_silence("a release of what is lost", s.release, "'lock', 'me', 0, 'channel'");
-  expect_silence("releases of what is lost", s.release_many, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
+  expect_silence("tries", s.acquire, tries);
+  expect_silence("a renewal of what is lost", s.renew, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
+  expect_silence("a release of what is lost", s.release, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
   expect_silence("an inspection", s.inspect, "'lock'");
   expect_silence("a list", s.list, "100");
   expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
-  expect_noise("a mark", s.mark_many.sql, "ARRAY['lock'], 60000, 30000, 'me'");
-  server.run("UPDATE dlock.lease SET waiting_until = 'infinity', waiters = '{me}'");
-  expect_silence("a mark on what is marked", s.mark_many, "ARRAY['lock'], 60000, 30000, 'me'");
+  expect_noise("a mark", s.mark.sql, "ARRAY['lock'], 60000, 30000");
+  server.run("UPDATE dlock.lease SET waiting_until = 'infinity'");
+  expect_silence("a mark on what is marked", s.mark, "ARRAY['lock'], 60000, 30000");
   server.run("UPDATE dlock.lease SET expires_at = '-infinity'");
-  expect_noise("a grant", s.acquire.sql, one);
-  expect_noise("grants", s.acquire_many.sql, many);
+  expect_noise("grants", s.acquire.sql, tries);
 }
 
 TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
   const auto s = postgres::optimistic_statements("dlock", Durability::sync);
   const HeldLock lock(server.url(), HeldLock::Strategy::optimistic, "lock");
-  const std::string one = "'lock', 'me', 'holder', 30000, 'somebody', 7";
-  const std::string many = "ARRAY['lock'], ARRAY['me'], ARRAY['holder'], ARRAY[30000], ARRAY['somebody'], ARRAY[7]";
-  expect_silence("a try", s.acquire, one);
-  expect_silence("tries", s.acquire_many, many);
-  expect_silence("a renewal of what is lost", s.renew_many, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
-  expect_silence("a release of what is lost", s.release, "'lock', 'me', 0, 'channel'");
-  expect_silence("releases of what is lost", s.release_many, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
+  const HeldLock other(server.url(), HeldLock::Strategy::optimistic, "Lock");
+  expect_silence("tries", s.acquire, tries);
+  expect_silence("a renewal of what is lost", s.renew, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
+  expect_silence("a release of what is lost", s.release, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
   expect_silence("an inspection", s.inspect, "'lock'");
   expect_silence("a list", s.list, "100");
   expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
-  server.run("UPDATE dlock.optimistic SET waiting_until = 'infinity', waiters = '{me}'");
-  expect_silence("a mark on what is marked", s.mark_many, "ARRAY['lock'], 60000, 30000, 'me'");
+  server.run("UPDATE dlock.optimistic SET waiting_until = 'infinity'");
+  expect_silence("a mark on what is marked", s.mark, "ARRAY['lock'], 60000, 30000");
   server.run("UPDATE dlock.optimistic SET owner = NULL");
-  expect_noise("a grant", s.acquire.sql, one);
-  expect_noise("grants", s.acquire_many.sql, many);
+  expect_noise("grants", s.acquire.sql, tries);
 }
 
 TEST_F(PostgresQuietTest, BusyTriesForWhatSeveralMayHoldWriteNothing) {
@@ -150,8 +145,7 @@ TEST_F(PostgresQuietTest, TriesForARowThatIsBeingChangedWriteNothing) {
   server.run("INSERT INTO dlock.lease (name, holder, token, expires_at) VALUES ('lock', '', 1, '-infinity')");
   PostgresConnection other(server.admin_conninfo());
   other.run("BEGIN; SELECT FROM dlock.lease FOR UPDATE");
-  expect_silence("a try", s.acquire, "'lock', 'me', 'holder', 30000");
-  expect_silence("tries", s.acquire_many, "ARRAY['lock'], ARRAY['me'], ARRAY['holder'], ARRAY[30000]");
+  expect_silence("a try", s.acquire, "ARRAY['lock'], ARRAY['me'], ARRAY['holder'], ARRAY[30000], '{}', '{}', '{}', ''");
 }
 
 TEST_F(PostgresQuietTest, BusyTriesForSessionsLocksWriteNothing) {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "held_lock.hpp"
 #include "integration_test.hpp"
 #include "live_services.hpp"
@@ -124,8 +124,9 @@ TEST_F(PostgresSchemaTest, IsMadeWhileSomebodyElseMakesItWithoutTheLock) {
 
 TEST_F(PostgresSchemaTest, WaitsForSomebodyWhoIsMakingIt) {
   PostgresConnection other(server.admin_conninfo());
-  for (const std::string& sql : postgres::creation("dlock", postgres::Durability::sync, true)) other.run(sql);
-  other.run(postgres::end_of_creation("dlock").front());
+  std::vector<std::string> making = postgres::creation("dlock", postgres::Durability::sync, true);
+  making.back() = postgres::recording("dlock").at(postgres::first_change);  // in the place of COMMIT
+  for (const std::string& sql : making) other.run(sql);
   other.run("GRANT ALL ON SCHEMA dlock TO locker");
   other.run("GRANT ALL ON ALL TABLES IN SCHEMA dlock TO locker");
   LiveServices services(server.url());
@@ -188,7 +189,6 @@ TEST_F(PostgresSchemaTest, WhatAnotherRoleMadeBeforehandIsNotTaken) {
   server.run("GRANT ALL ON SEQUENCE public.sprung TO PUBLIC");
   PostgresConnection mallory(server.url_as("mallory", "secret"));
   for (const std::string& sql : postgres::creation("dlock", postgres::Durability::sync, true)) mallory.run(sql);
-  mallory.run("COMMIT");
   mallory.run("GRANT ALL ON SCHEMA dlock TO PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA dlock TO PUBLIC");
   mallory.run(
       "CREATE FUNCTION dlock.trap() RETURNS trigger LANGUAGE plpgsql AS "

@@ -12,7 +12,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "integration_test.hpp"
 #include "live_connection.hpp"
 #include "postgres/shared_server.hpp"

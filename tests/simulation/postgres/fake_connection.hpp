@@ -83,7 +83,7 @@ class FakeServer {
   // How many connections it has; it refuses more. nullopt: any number.
   std::optional<std::size_t> room;
   // What the next connections are told; backend_pid and endpoint are the fake's.
-  ServerInfo info{.version = 150020, .isolation = "read committed"};
+  ServerInfo info{.version = 150020};
 
   // By default everything is answered, without rows. Heartbeats are not asked about unless `replies_to_heartbeats`.
   std::function<FakeReply(const FakeQuery&)> reply;

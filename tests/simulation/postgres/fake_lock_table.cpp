@@ -21,10 +21,6 @@ std::int64_t number(const std::string& text) {
   return std::stoll(text);
 }
 
-bool contains(const auto& list, const std::string& text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
-
 Cell milliseconds_until(TimePoint at, TimePoint now) {
   return std::to_string(std::chrono::duration_cast<milliseconds>(at - now).count());
 }
@@ -46,7 +42,7 @@ std::string FakeLockTable::words_for(const FakeQuery& query) {
 FakeLockTable::Columns FakeLockTable::columns_of(const Command& command) {
   Columns columns;
   const std::string word = word_for(command);
-  const bool many = word.ends_with("_many") || word == "change";
+  const bool many = word == "acquire" || word == "renew" || word == "release" || word == "mark" || word == "change";
   for (const Parameter& param : command.params) {
     const std::string text = param.value_or("");
     columns.push_back(many && text.starts_with('{') ? elements_of(text) : std::vector<std::string>{text});
@@ -63,16 +59,16 @@ FakeReply FakeLockTable::carry_out(const FakeQuery& query) {
 Rows FakeLockTable::carry_out(const Command& command) {
   const std::string word = word_for(command);
   const Columns columns = columns_of(command);
-  if (word.starts_with("acquire")) return acquire(columns);
-  if (word == "renew_many") return renew(columns);
-  if (word.starts_with("release")) return release(columns, columns.at(3).front());
+  if (word == "acquire") return acquire(columns);
+  if (word == "renew") return renew(columns);
+  if (word == "release") return release(columns, columns.at(3).front());
   if (word == "change") {
     if (!columns.at(8).front().empty()) channel = columns.at(8).front();
     return change(changes_in(columns), !columns.at(8).front().empty());
   }
-  if (word == "mark_many") {
-    return mark(columns.at(0), milliseconds(number(columns.at(1).front())), milliseconds(number(columns.at(2).front())),
-                columns.at(3).front());
+  if (word == "mark") {
+    return mark(columns.at(0), milliseconds(number(columns.at(1).front())),
+                milliseconds(number(columns.at(2).front())));
   }
   if (word == "break_lock") return break_lock(columns.at(0).front(), columns.at(1).front());
   if (word == "forget") {
@@ -85,13 +81,6 @@ Rows FakeLockTable::carry_out(const Command& command) {
       if (word == "list" ? answer.size() < std::stoull(columns.at(0).front()) : name == columns.at(0).front()) {
         look(name, row, answer);
       }
-    }
-  }
-  if (word == "leave_many") {
-    for (const std::string& name : columns.at(0)) {
-      const auto row = rows.find(name);
-      if (row != rows.end() && std::erase(row->second.waiters, columns.at(1).front()) > 0)
-        answer.rows.push_back({"off"});
     }
   }
   return answer;
@@ -127,31 +116,43 @@ std::int64_t FakeLockTable::next_token(std::int64_t last) const {
 // --- What one may hold -----------------------------------------------------------------------------------------------
 
 Rows FakeLockTable::acquire(const Columns& columns) {
+  const std::vector<std::string>& names = columns.at(0);
+  std::map<std::string, std::size_t> first;  // of those that want it, one in doubt before others
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto [found, fresh] = first.try_emplace(names[i], i);
+    if (!fresh && columns.at(6).at(i) == "1" && columns.at(6).at(found->second) != "1") found->second = i;
+  }
   Rows answer;
-  for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
+  std::map<std::string, bool> granted;
+  for (const auto& [name, i] : first) {
     const std::string& owner = columns.at(1).at(i);
-    const bool fresh = !rows.contains(columns.at(0).at(i));
-    Row& row = rows[columns.at(0).at(i)];
+    const bool fresh = !rows.contains(name);
+    Row& row = rows[name];
     const bool ours = row.owner == owner;
     const bool stood_still = optimistic_ && !row.owner.empty() && row.owner == columns.at(4).at(i) &&
                              row.version == number(columns.at(5).at(i));
-    if (!row.locked && (fresh || !is_held(row) || ours || stood_still)) {
-      if (!ours) row.token = next_token(row.token);
-      row.owner = owner;
-      row.holder = columns.at(2).at(i);
-      row.lease_ms = number(columns.at(3).at(i));
-      ++row.version;
-      row.expires_at = saturating_add(now(), milliseconds(row.lease_ms));
-      if (kind_ == LockKind::election && !columns.back().front().empty()) {
-        channel = columns.back().front();
-        tell(row, columns.at(0).at(i));
-      }
-      answer.rows.push_back({owner, std::to_string(row.token), Cell(), Cell(), Cell()});
-    } else if (is_held(row) && !ours) {
-      answer.rows.push_back(
-          optimistic_ ? Rows::Row{owner, Cell(), row.owner, std::to_string(row.version), std::to_string(row.lease_ms)}
-                      : Rows::Row{owner, Cell(), Cell(), Cell(), milliseconds_until(row.expires_at, now())});
+    granted[name] = !row.locked && (fresh || !is_held(row) || ours || stood_still);
+    if (!granted[name]) continue;
+    if (!ours) row.token = next_token(row.token);
+    row.owner = owner;
+    row.holder = columns.at(2).at(i);
+    row.lease_ms = number(columns.at(3).at(i));
+    ++row.version;
+    row.expires_at = saturating_add(now(), milliseconds(row.lease_ms));
+    if (!columns.at(7).front().empty()) {
+      channel = columns.at(7).front();
+      tell(row, name);
     }
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& owner = columns.at(1).at(i);
+    const Row& row = rows.at(names[i]);
+    const bool ours = row.owner == owner;
+    if (!(ours ? granted[names[i]] : is_held(row))) continue;
+    const Cell token = ours ? Cell(std::to_string(row.token)) : Cell();
+    answer.rows.push_back(
+        optimistic_ ? Rows::Row{owner, token, row.owner, std::to_string(row.version), std::to_string(row.lease_ms)}
+                    : Rows::Row{owner, token, Cell(), Cell(), milliseconds_until(row.expires_at, now())});
   }
   return answer;
 }
@@ -183,29 +184,22 @@ Rows FakeLockTable::release(const Columns& columns, const std::string& listened)
     const bool ours = found->second.owner == owner;
     const bool unknown = found->second.locked && columns.at(2).at(i) == "1";
     if (!ours && !unknown) continue;
-    answer.rows.push_back({owner, found->second.locked ? "f" : "t", Cell()});
+    answer.rows.push_back({owner, found->second.locked ? "f" : "t"});
     if (!found->second.locked) free(found->first, !listened.empty());
   }
   return answer;
 }
 
-Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark_for, nanoseconds marked_for,
-                         const std::string& client) {
+Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark_for, nanoseconds marked_for) {
   Rows answer;
   for (const std::string& name : names) {
     const auto found = rows.find(name);
     if (found == rows.end()) continue;
     Row& row = found->second;
     const TimePoint enough = saturating_add(now(), marked_for);
-    const bool plain = kind_ == LockKind::lock;
-    const auto queues = [&] { return !plain || contains(row.waiters, client); };
-    const bool counts = !plain || is_held(row);
-    if (counts && (row.waiting_until < enough || !queues()) && !row.locked) {
-      if (row.waiting_until <= now()) row.waiters.clear();
-      row.waiting_until = saturating_add(now(), mark_for);
-      if (!queues()) row.waiters.push_back(client);
-    }
-    answer.rows.push_back({name, counts && row.waiting_until >= enough && queues() ? "t" : "f"});
+    const bool counts = kind_ != LockKind::lock || is_held(row);
+    if (counts && row.waiting_until < enough && !row.locked) row.waiting_until = saturating_add(now(), mark_for);
+    answer.rows.push_back({name, counts && row.waiting_until >= enough ? "t" : "f"});
   }
   return answer;
 }
@@ -224,9 +218,7 @@ void FakeLockTable::free(const std::string& name, bool notifies) {
   row.owner.clear();
   ++row.version;
   row.expires_at = TimePoint::min();
-  const std::string next = row.waiters.empty() ? std::string() : row.waiters.front();
-  if (!row.waiters.empty()) row.waiters.pop_front();
-  if (notifies) tell(row, next.empty() ? name : next + "\t" + name);
+  if (notifies) tell(row, name);
 }
 
 void FakeLockTable::tell(const Row& row, const std::string& payload) {

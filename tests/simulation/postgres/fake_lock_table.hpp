@@ -1,5 +1,5 @@
-// A table of the row strategies, in the memory of a fake server: what table_statements.cpp, optimistic_statements.cpp
-// and sharing_statements.cpp say, once more in C++.
+// A table of the row strategies, in the memory of a fake server: what row_template.cpp and sharing_statements.cpp say,
+// once more in C++.
 //
 //   FakeLockTable rows(engine, Strategy::table);
 //   server.reply = [&](const FakeQuery& query) { return rows.carry_out(query); };
@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -40,7 +39,6 @@ class FakeLockTable {
     std::int64_t lease_ms = 0;
     TimePoint expires_at = TimePoint::min();
     TimePoint waiting_until = TimePoint::min();
-    std::deque<std::string> waiters = {};
     bool locked = false;  // by a transaction of another client's
     // Of what several may hold.
     std::int64_t permits = 0;
@@ -61,9 +59,9 @@ class FakeLockTable {
   // The elements of each parameter. First come the names, then the owners.
   [[nodiscard]] static Columns columns_of(const Command& command);
 
-  // "acquire", "acquire_many", "renew_many", "release", "release_many", "mark_many"; or the text.
+  // "acquire", "renew", "release", "mark", ...; or the text.
   [[nodiscard]] static std::string word_for(const Command& command);
-  // Of a query, in order: "release_many renew_many acquire".
+  // Of a query, in order: "release renew acquire".
   [[nodiscard]] static std::string words_for(const FakeQuery& query);
 
   [[nodiscard]] bool held(const std::string& name) const;
@@ -117,7 +115,7 @@ class FakeLockTable {
   Rows renew(const Columns& columns);
   Rows release(const Columns& columns, const std::string& listened);
   Rows mark(const std::vector<std::string>& names, std::chrono::nanoseconds mark_for,
-            std::chrono::nanoseconds marked_for, const std::string& client);
+            std::chrono::nanoseconds marked_for);
   void look(const std::string& name, const Row& row, Rows& answer) const;
   Rows break_lock(const std::string& name, const std::string& listened);
   Rows forget(const std::string& name, std::int64_t age, std::size_t at_most);

@@ -9,7 +9,7 @@
 
 #include "array_elements.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 namespace dlock::postgres {
 
@@ -197,8 +197,7 @@ bool FakePostgres::carry_out(Session& session, Received& received) {
   if (received.fate == Fate::refuse && refuse(session, received)) return true;
   const auto& commands = received.query.commands;
   while (received.next < commands.size()) {
-    const Step step =
-        received.too_long ? Step{.sqlstate = received.end_of_wait} : execute(session, commands[received.next]);
+    Step step = received.too_long ? Step{.sqlstate = received.end_of_wait} : execute(session, commands[received.next]);
     if (step.waits) {
       if (received.waits) return false;
       received.waits = true;
@@ -212,7 +211,8 @@ bool FakePostgres::carry_out(Session& session, Received& received) {
       fail(session, step.sqlstate, received.next);
       return true;
     }
-    received.results.push_back(step.rows);
+    if (falsify) falsify(session.process, word_of(commands[received.next]), step.rows);
+    received.results.push_back(std::move(step.rows));
     ++received.next;
   }
   if (!session.open) commit(session);
@@ -386,8 +386,8 @@ FakePostgres::Step FakePostgres::execute(Session& session, const Command& comman
   if (command.statement == nullptr) return execute_text(session, command.text);
   Params params;
   for (const Parameter& param : command.params) params.push_back(param.value_or(""));
-  if (!refused.empty()) {  // an error may come after the lock was granted
-    (void)execute_advisory(session, word, params);
+  if (!refused.empty()) {  // an error may come after the lock was granted, or before it was unlocked
+    if (word.find(".unlock") == std::string::npos) (void)execute_advisory(session, word, params);
     return {.sqlstate = refused};
   }
   if (auto step = execute_plain(session, word, params)) return *std::move(step);
@@ -408,12 +408,8 @@ std::optional<FakePostgres::Step> FakePostgres::execute_plain(Session& session, 
   if (word == "begin") return execute_text(session, "BEGIN");
   if (word == "heartbeat") return of({"read committed"});
   if (word == "waits_for_snapshots") return of({"1", waits_for_snapshots});
-  if (word == "version") return of({std::to_string(schema_version)});
-  if (word == "tables") return Step{.rows = tables_for(session)};
-  if (word == "rights") {
-    const char* const there = has_schema || session.makes_schema ? "t" : "f";
-    return of({there, there, there, may_create_schema ? "t" : "f"});
-  }
+  if (word == "version") return version ? of({version}) : Step();
+  if (word == "tables" || word == "rights") return Step{.rows = look_at_schema(session, word == "rights")};
   if (word != "set_patience") return std::nullopt;
   session.patience = milliseconds(std::stoi(params.at(0)));
   return of({params.at(0) + "ms"});
@@ -443,7 +439,7 @@ FakePostgres::Step FakePostgres::execute_text(Session& session, const std::strin
   } else if (text.starts_with("CREATE TABLE")) {
     session.makes_schema = true;
   } else if (text.starts_with("INSERT INTO")) {
-    return {.rows = {.affected = 1}};
+    if (!version) version = std::to_string(schema_version);
   } else if (text.find("pg_advisory_xact_lock") != std::string::npos) {
     if (!row_is_free(session, creation_row)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
     session.rows.insert(creation_row);
@@ -451,14 +447,19 @@ FakePostgres::Step FakePostgres::execute_text(Session& session, const std::strin
   return {};
 }
 
-Rows FakePostgres::tables_for(const Session& session) const {
-  Rows answer;
-  if (!has_schema && !session.makes_schema) return answer;
+Rows FakePostgres::look_at_schema(const Session& session, bool rights) const {
+  const bool there = has_schema || session.makes_schema;
+  const char* const may = there ? "t" : "f";
+  Rows about_schema{.rows = {{may, may, may, may_create_schema ? "t" : "f"}}};
+  Rows tables;
   for (const TableDefinition& each : layout()) {
-    answer.rows.push_back(
-        {std::string(each.name), std::string(each.columns), "p", "t", "t", "t", "t", "me", "t", "", "t"});
+    if (!there) break;
+    std::string columns(each.columns);
+    if (!each.added.empty()) columns += "," + std::string(each.added);
+    tables.rows.push_back({std::string(each.name), columns, "p", "t", "t", "t", "me", "t", "", "t"});
   }
-  return answer;
+  if (catalogue) catalogue(about_schema, tables);
+  return rights ? about_schema : tables;
 }
 
 // A real clock does not stand still from one statement to the next.
@@ -504,15 +505,15 @@ void FakePostgres::take_key(Session& session, const std::string& key, bool share
   ++(shared ? session.keys[key].shared : session.keys[key].exclusive);
 }
 
-Rows::Row FakePostgres::free_key(Session& session, const std::string& key, bool shared) {
+bool FakePostgres::free_key(Session& session, const std::string& key, bool shared) {
   const auto found = session.keys.find(key);
-  if (found == session.keys.end()) return {"f"};
+  if (found == session.keys.end()) return false;
   int& count = shared ? found->second.shared : found->second.exclusive;
-  if (count == 0) return {"f"};
+  if (count == 0) return false;
   --count;
   if (found->second.exclusive + found->second.shared == 0) session.keys.erase(found);
   retry_soon();
-  return {"t"};
+  return true;
 }
 
 std::string FakePostgres::next_fence(const Session& session, std::string_view table, const std::string& row,
@@ -529,12 +530,14 @@ FakePostgres::Step FakePostgres::execute_advisory(Session& session, std::string_
   const std::string_view fence = word.substr(0, word.find('.'));
   const std::string pid = std::to_string(1000 + session.number);
   if (auto step = answer_question(fence, what, params)) return *std::move(step);
-  if (what == "proof") return {.rows = {.rows = {{pid, session.keys.empty() ? "f" : "t"}}}};
-  if (what == "unlock") return {.rows = {.rows = {free_key(session, params.at(0), shared)}}};
+  if (what == "proof") {
+    if (key_is_free(session, params.at(0), false)) return {.rows = {.rows = {{pid, "t", "t"}}}};
+    return {.rows = {.rows = {{pid, std::nullopt, "f"}}}};
+  }
   Rows answer;
-  if (what == "unlock_many") {
+  if (what == "unlock") {
     for (const std::string& key : elements_of(params.at(0))) {
-      answer.rows.push_back({key, free_key(session, key, shared).at(0)});
+      answer.rows.push_back({free_key(session, key, shared) ? "t" : "f", key});
     }
     return {.rows = answer};
   }

@@ -47,6 +47,8 @@ class FakePostgres {
   std::chrono::nanoseconds latency{};  // of what it sends
   // The SQLSTATE with which it refuses a command; empty: none.
   std::function<std::string(int process, std::string_view word, const Command&)> refusal;
+  // Changes the answer to a command that was carried out.
+  std::function<void(int process, std::string_view word, Rows&)> falsify;
   void cut(int process);
   void set_reachable(int process, bool reachable);
   void expire(int process);  // pg_terminate_backend()
@@ -56,6 +58,8 @@ class FakePostgres {
   // --- What it has ---
   bool has_schema = true;
   bool may_create_schema = true;
+  std::optional<std::string> version = "1";                   // in the table "meta"
+  std::function<void(Rows& rights, Rows& tables)> catalogue;  // changes what is said of schema and tables
   std::optional<std::string> waits_for_snapshots;  // the transaction that waits for those of all others to end
   [[nodiscard]] FakeLockTable::Row& row(const std::string& table_name, const std::string& name) {
     return table(table_name)->rows.at(name);
@@ -144,7 +148,7 @@ class FakePostgres {
   void look(std::string_view table, const std::string& name, Rows& answer) const;
   [[nodiscard]] Rows break_lock(std::string_view table, const std::string& what, const std::string& sessions);
   [[nodiscard]] Rows forget(std::string_view table, const std::string& name, std::int64_t age, std::size_t at_most);
-  [[nodiscard]] Rows tables_for(const Session& session) const;
+  [[nodiscard]] Rows look_at_schema(const Session& session, bool rights) const;
   [[nodiscard]] Step execute_advisory(Session& session, std::string_view word, const Params& params);
   [[nodiscard]] Step lock_key(Session& session, std::string_view word, bool shared, const Params& params);
   [[nodiscard]] std::string next_fence(const Session& session, std::string_view table, const std::string& row,
@@ -154,7 +158,7 @@ class FakePostgres {
   [[nodiscard]] bool key_is_free(const Session& session, const std::string& key, bool shared) const;
   [[nodiscard]] bool row_is_free(const Session& session, const std::string& name) const;
   void take_key(Session& session, const std::string& key, bool shared);
-  [[nodiscard]] Rows::Row free_key(Session& session, const std::string& key, bool shared);
+  [[nodiscard]] bool free_key(Session& session, const std::string& key, bool shared);
   [[nodiscard]] std::int64_t next_token(std::int64_t last);
   void commit(Session& session);
   void roll_back(Session& session);

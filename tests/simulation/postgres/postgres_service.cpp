@@ -1,8 +1,8 @@
 #include "tests/simulation/postgres/postgres_service.hpp"
 
 #include "backends/postgres/postgres_backend.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "torture/dice.hpp"
 
 namespace dlock::simulation {

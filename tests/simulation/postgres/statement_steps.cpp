@@ -13,103 +13,79 @@ namespace dlock::postgres {
 
 namespace {
 
-// $T stands for both tables of plain locks.
+constexpr const char* one = R"({h} {60000} {""} {0} {0})";
+
+// $T stands for both tables of plain locks, $ONE for the rest of an acquire of one lock by an owner that saw nothing.
 constexpr std::string_view rows_of_one_holder = R"(
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  2 $T.acquire_many {x,y,z} {b,c,d} {h,h,h} {60000,60000,60000} |{"","",""} {0,0,0} => b - $SEEN lease, c token, d token
-  2 $T.renew_many {x,y,w} {b,c,d} {60000,60000,60000} => c t
-  2 $T.release x b 0 '' =>
-  2 $T.release_many {x,y} {b,c} {0,1} '' => c t
-  2 $T.release y c 1 '' =>
-  1 $T.renew_many {x} {a} {60000} => a t
-  1 $T.release x a 0 '' => a t
-  1 $T.renew_many {x} {a} {60000} =>
-  2 $T.acquire x b h 60000 |'' 0 => b token
+  1 $T.acquire {x} {a} $ONE '' => a token
+  1 $T.acquire {x} {a} $ONE '' => a token
+  2 $T.acquire {x,y,z} {b,c,d} {h,h,h} {60000,60000,60000} {"","",""} {0,0,0} {0,0,0} '' => b - $SEEN lease, c token, d token
+  2 $T.acquire {v,v,w,w} {e,f,g,h} {h,h,h,h} {60000,60000,60000,60000} {"","","",""} {0,0,0,0} {0,0,0,1} '' => e token, f - $SEEN_E lease, g - $SEEN_H lease, h token
+  2 $T.renew {x,y,w} {b,c,d} {60000,60000,60000} => c t
+  2 $T.release {x} {b} {0} '' =>
+  2 $T.release {x,y} {b,c} {0,1} '' => c t
+  2 $T.release {y} {c} {1} '' =>
+  1 $T.renew {x} {a} {60000} => a t
+  1 $T.release {x} {a} {0} '' => a t
+  1 $T.renew {x} {a} {60000} =>
+  2 $T.acquire {x} {b} $ONE '' => b token
 )";
 
 constexpr std::string_view rows_locked_by_others = R"(
-  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.acquire {x} {a} $ONE '' => a token
   locks $T x
-  2 $T.acquire x a h 60000 |'' 0 =>
-  2 $T.acquire x b h 60000 |'' 0 => b - $SEEN_BEFORE lease
-  2 $T.renew_many {x} {a} {60000} => a f
-  2 $T.release x a 0 '' => a f
-  2 $T.release x b 0 '' =>
-  2 $T.release x b 1 '' => b f
-  2 $T.mark_many {x} 60000 30000 me => x f
+  2 $T.acquire {x} {a} $ONE '' =>
+  2 $T.acquire {x} {b} $ONE '' => b - $SEEN_BEFORE lease
+  2 $T.renew {x} {a} {60000} => a f
+  2 $T.release {x} {a} {0} '' => a f
+  2 $T.release {x} {b} {0} '' =>
+  2 $T.release {x} {b} {1} '' => b f
+  2 $T.mark {x} 60000 30000 => x f
   unlocks
-  2 $T.release x b 1 '' =>
-  2 $T.release x a 0 '' => a t
+  2 $T.release {x} {b} {1} '' =>
+  2 $T.release {x} {a} {0} '' => a t
 )";
 
 constexpr std::string_view notifications = R"(
   3 listen c =>
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  1 $T.release x a 0 c => a t
-  2 $T.mark_many {x,y} 60000 30000 me => x f
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  2 $T.mark_many {x} 60000 30000 me => x t
-  2 $T.mark_many {x} 60000 30000 me => x t
-  4 $T.mark_many {x} 60000 30000 you => x t
-  4 $T.leave_many {x,y} you => off
-  1 $T.release x a 0 '' => a t
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  1 $T.release x a 0 c => a t
+  1 $T.acquire {x} {a} $ONE '' => a token
+  1 $T.release {x} {a} {0} c => a t
+  2 $T.mark {x,y} 60000 30000 => x f
+  1 $T.acquire {x} {a} $ONE '' => a token
+  2 $T.mark {x} 60000 30000 => x t
+  4 $T.mark {x} 60000 30000 => x t
+  1 $T.release {x} {a} {0} '' => a t
+  1 $T.acquire {x} {a} $ONE '' => a token
+  1 $T.release {x} {a} {0} c => a t
   3 hears x
-)";
-
-constexpr std::string_view named_waiter = R"(
-  3 listen c =>
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  2 $T.mark_many {x} 60000 30000 me => x t
-  4 $T.mark_many {x} 60000 30000 you => x t
-  2 $T.mark_many {x} 60000 30000 me => x t
-  1 $T.release_many {x} {a} {0} c => a t
-  3 hears me x
-  5 listen c =>
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  1 $T.release x a 0 c => a t
-  5 hears you x
-  6 listen c =>
-  1 $T.acquire x a h 60000 |'' 0 => a token
-  1 $T.release x a 0 c => a t
-  6 hears x
-  7 listen c =>
-  1 $T.acquire y a h 60000 |'' 0 => a token
-  4 $T.mark_many {y} 1 0 gone => y t
-  pass 10
-  2 $T.mark_many {y} 60000 30000 me => y t
-  1 $T.release y a 0 c => a t
-  7 hears me y
 )";
 
 constexpr std::string_view election = R"(
   3 listen c =>
-  1 $T_elect.acquire x a h 60000 |'' 0 c => a token
-  2 $T_elect.mark_many {x} 60000 30000 me => x t
-  1 $T_elect.release x a 0 '' => a t
-  2 $T_elect.mark_many {x} 60000 30000 me => x t
-  2 $T_elect.acquire x b h 60000 |'' 0 c => b token
+  1 $T_elect.acquire {x} {a} $ONE c => a token
+  2 $T_elect.mark {x} 60000 30000 => x t
+  1 $T_elect.release {x} {a} {0} '' => a t
+  2 $T_elect.mark {x} 60000 30000 => x t
+  2 $T_elect.acquire {x} {b} $ONE c => b token
   3 hears x
 )";
 
 constexpr std::string_view expiry = R"(
-  1 lease.acquire x a h 100 => a token
+  1 lease.acquire {x} {a} {h} {100} {""} {0} {0} '' => a token
   pass 150
-  1 lease.renew_many {x} {a} {60000} =>
-  2 lease.acquire x b h 60000 => b token
-  1 lease.release x a 0 '' =>
-  1 lease.mark_many {x} 60000 30000 me => x t
+  1 lease.renew {x} {a} {60000} =>
+  2 lease.acquire {x} {b} $ONE '' => b token
+  1 lease.release {x} {a} {0} '' =>
+  1 lease.mark {x} 60000 30000 => x t
 )";
 
 constexpr std::string_view takeover = R"(
-  1 optimistic.acquire x a h 60000 '' 0 => a token
-  2 optimistic.acquire x b h 60000 a 7 => b - a 1 lease
-  1 optimistic.renew_many {x} {a} {60000} => a t
-  2 optimistic.acquire x b h 60000 a 1 => b - a 2 lease
-  2 optimistic.acquire x b h 60000 a 2 => b token
-  1 optimistic.renew_many {x} {a} {60000} =>
+  1 optimistic.acquire {x} {a} $ONE '' => a token
+  2 optimistic.acquire {x} {b} {h} {60000} {a} {7} {0} '' => b - a 1 lease
+  1 optimistic.renew {x} {a} {60000} => a t
+  2 optimistic.acquire {x} {b} {h} {60000} {a} {1} {0} '' => b - a 2 lease
+  2 optimistic.acquire {x} {b} {h} {60000} {a} {2} {0} '' => b token
+  1 optimistic.renew {x} {a} {60000} =>
 )";
 
 // names, owners, what, leases, holders, weights, permits, marks, channel
@@ -131,7 +107,7 @@ constexpr std::string_view read_write = R"(
   1 lease_rw.change {x,x,x} {a,w,b} {2,2,2} {60000,60000,60000} {h,h,h} {1,9,1} {9,9,9} {0,60000,0} c => 1 t token, 2 f - - lease, 3 t token
   2 lease_rw.change {x} {c} {2} {60000} {h} {1} {9} {0} c => 1 f - - lease
   2 lease_rw.change {x} {v} {2} {60000} {h} {9} {9} {60000} c => 1 f - - lease
-  2 lease_rw.mark_many {x} 60000 30000 me => x t
+  2 lease_rw.mark {x} 60000 30000 => x t
   2 lease_rw.change {x} {w} {0} {60000} {h} {9} {9} {0} c => 1 f
   3 hears x
   2 lease_rw.change {x} {c} {2} {60000} {h} {1} {9} {0} c => 1 t token
@@ -153,22 +129,22 @@ constexpr std::string_view row_of_several_locked = R"(
 
 constexpr std::string_view advisory = R"(
   1 fence.try_lock 7 x h => token pid
-  1 fence.proof => pid t
-  2 fence.proof => pid f
+  1 fence.proof 9 => pid t t
+  2 fence.proof 7 => pid - f
   2 fence.try_lock 7 x h =>
   2 fence.try_many {7,8} {x,y} {h,h} => y token pid
-  2 fence.unlock 7 => f
-  2 fence.unlock_many {7,8} => 7 f, 8 t
+  2 fence.unlock {7} => f 7
+  2 fence.unlock {7,8} => f 7, t 8
   2 fence.lock_slice 7 x h 100 => 55P03
   2 fence.lock_slice 7 x h 60000 ...
   3 fence.lock_slice 7 x h 60000 ...
-  1 fence.unlock 7 => t
+  1 fence.unlock {7} => t 7
   2 <= token pid
   4 fence.try_lock 7 x h =>
   2 end
   3 <= token pid
-  3 fence.unlock 7 => t
-  3 fence.unlock 7 => f
+  3 fence.unlock {7} => t 7
+  3 fence.unlock {7} => f 7
   4 fence.try_lock 7 x h => token pid
 )";
 
@@ -182,11 +158,11 @@ constexpr std::string_view shared_advisory = R"(
   4 fence_rw.try_lock_shared 7 x h 1 =>
   4 fence_rw.lock_slice_shared 7 x h 60000 ...
   5 fence_rw.lock_slice_shared 7 x h 60000 ...
-  1 fence_rw.unlock 7 => f
-  1 fence_rw.unlock_shared 7 => t
-  2 fence_rw.unlock_many_shared {7} => 7 t
+  1 fence_rw.unlock {7} => f 7
+  1 fence_rw.unlock_shared {7} => t 7
+  2 fence_rw.unlock_shared {7} => t 7
   3 <= token pid
-  3 fence_rw.unlock 7 => t
+  3 fence_rw.unlock {7} => t 7
   4 <= token pid
   5 <= token pid
 )";
@@ -213,13 +189,13 @@ constexpr std::string_view for_update = R"(
 
 constexpr std::string_view questions = R"(
   1 $T.inspect x =>
-  1 $T.acquire x a h 60000 |'' 0 => a token
+  1 $T.acquire {x} {a} $ONE '' => a token
   2 $T.inspect x => x t h token$LEFT
   2 $T.list 10 => x t h token$LEFT
   2 $T.forget x 0 10 =>
   2 $T.break_lock x c => t
   2 $T.break_lock x c =>
-  1 $T.renew_many {x} {a} {60000} =>
+  1 $T.renew {x} {a} {60000} =>
   2 $T.inspect x => x f  token
   2 $T.forget '' 3600000000 10 =>
   2 $T.forget '' 0 10 => x
@@ -246,7 +222,7 @@ constexpr std::string_view questions_about_sessions = R"(
   3 fence.break_lock 8 {} =>
   2 end
   pass 700
-  1 fence.unlock 7 => t
+  1 fence.unlock {7} => t 7
   3 fence.inspect 7 x => x f  token - 0
   3 fence.forget '' 0 10 => x
   3 row_lock.inspect x =>
@@ -268,23 +244,23 @@ std::map<std::string, Statement> statements_by_word() {
   std::map<std::string, Statement> all;
   const auto add = [&all](const Statement& statement) { all.emplace(statement.word, statement); };
   const auto add_rows = [&](const RowStatements& of) {
-    for (const auto* each : {&of.change, &of.acquire, &of.acquire_many, &of.renew_many, &of.release, &of.release_many,
-                             &of.mark_many, &of.leave_many, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
+    for (const auto* each : {&of.change, &of.acquire, &of.renew, &of.release, &of.mark, &of.inspect, &of.list,
+                             &of.break_lock, &of.forget}) {
       add(*each);
     }
   };
   constexpr auto sync = Durability::sync;
   add_rows(table_statements("dlock", sync));
   add_rows(optimistic_statements("dlock", sync));
-  add_rows(table_statements("dlock", sync, Queue::none, LockKind::election));
-  add_rows(optimistic_statements("dlock", sync, Queue::none, LockKind::election));
+  add_rows(table_statements("dlock", sync, LockKind::election));
+  add_rows(optimistic_statements("dlock", sync, LockKind::election));
   add_rows(sharing_statements("dlock", sync, LockKind::read_write));
   add_rows(sharing_statements("dlock", sync, LockKind::semaphore));
   for (const LockKind kind : {LockKind::lock, LockKind::read_write}) {
     for (const Mode mode : {Mode::exclusive, Mode::shared}) {
       const auto of = advisory_statements("dlock", sync, AdvisoryKey::KeySpace::bigint, kind, mode);
-      for (const auto* each : {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock,
-                               &of.unlock_many, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
+      for (const auto* each : {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock, &of.inspect,
+                               &of.list, &of.break_lock, &of.forget}) {
         add(*each);
       }
     }
@@ -342,7 +318,10 @@ std::string text_of(const StepSessions::Answer& answer, int backend_pid) {
     std::vector<std::string> rows;
     for (const auto& cells : answer.results[i].rows) {
       std::string row;
-      for (const auto& cell : cells) row += cell_text(cell, pid) + ' ';
+      for (const auto& cell : cells) {
+        if (cells.size() == 5 && row.ends_with(" token ")) break;  // a grant; the rest is for those who find it busy
+        row += cell_text(cell, pid) + ' ';
+      }
       row.erase(row.find_last_not_of(" -") + 1);
       if (!row.empty()) rows.push_back(row);
     }
@@ -354,16 +333,14 @@ std::string text_of(const StepSessions::Answer& answer, int backend_pid) {
   return text;
 }
 
-// What stands behind a "|" is of one strategy only, up to the arrow or a channel.
 Scenario scenario_of(bool optimistic, const std::string& name, std::string_view steps) {
   std::string text = replaced(std::string(steps), "$T", optimistic ? "optimistic" : "lease");
+  text = replaced(text, "$ONE", one);
   text = replaced(text, "$SEEN_BEFORE", optimistic ? "a 1" : "- -");
+  text = replaced(text, "$SEEN_E", optimistic ? "e 1" : "- -");
+  text = replaced(text, "$SEEN_H", optimistic ? "h 1" : "- -");
   text = replaced(text, "$SEEN", optimistic ? "a 2" : "- -");
   text = replaced(text, "$LEFT", optimistic ? "" : " lease");
-  for (auto at = text.find('|'); at != std::string::npos; at = text.find('|')) {
-    const std::size_t end = std::min(text.find(" =>", at), text.find(" c =>", at));
-    text.erase(at, optimistic ? 1 : end - at);
-  }
   return {(optimistic ? "optimistic" : "table") + name, text};
 }
 
@@ -425,13 +402,12 @@ std::vector<Scenario> scenarios() {
     all.push_back(scenario_of(optimistic, "OneHolder", rows_of_one_holder));
     all.push_back(scenario_of(optimistic, "LockedByOthers", rows_locked_by_others));
     all.push_back(scenario_of(optimistic, "Notifications", notifications));
-    all.push_back(scenario_of(optimistic, "NamedWaiter", named_waiter));
     all.push_back(scenario_of(optimistic, "Election", election));
     all.push_back(scenario_of(optimistic, "Questions", questions));
   }
   const auto add = [&all](const char* name, std::string_view steps) { all.push_back({name, std::string(steps)}); };
-  add("tableExpiry", expiry);
-  add("optimisticTakeover", takeover);
+  add("tableExpiry", replaced(std::string(expiry), "$ONE", one));
+  add("optimisticTakeover", replaced(std::string(takeover), "$ONE", one));
   add("Semaphore", semaphore);
   add("ReadWriteLock", read_write);
   add("RowOfSeveralLocked", row_of_several_locked);

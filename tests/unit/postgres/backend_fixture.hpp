@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -15,8 +16,8 @@
 #include <vector>
 
 #include "backends/postgres/postgres_backend.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "tests/simulation/postgres/fake_postgres.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
@@ -35,17 +36,26 @@ class BackendTest : public testing::TestWithParam<Strategy> {
   // Of one process.
   struct Client {
     Client(test::ManualEngine& engine, FakePostgres& server, int process, const Options& options)
-        : host(engine), backend(std::in_place, host, options, server.connections(process)) {}
+        : host(engine),
+          lease(std::min<std::chrono::nanoseconds>(10s, options.lease)),
+          backend(std::in_place, host, options, server.connections(process)) {}
 
-    [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait) {
+    [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait, LockKind kind = LockKind::lock,
+                                                   Mode mode = Mode::exclusive) {
       auto attempt = std::make_unique<Attempt>();
-      attempt->request = {
-          .name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s, .wait = wait};
+      attempt->request = {.name = name,
+                          .owner = host.new_owner_id(),
+                          .holder = "host:1:test",
+                          .lease = lease,
+                          .wait = wait,
+                          .kind = kind,
+                          .mode = mode};
       attempt->contention = backend->contend(attempt->request, *attempt);
       return attempt;
     }
 
     test::RecordingHost host;
+    std::chrono::nanoseconds lease;
     std::optional<PostgresBackend> backend;
   };
 
@@ -125,10 +135,10 @@ class BackendTest : public testing::TestWithParam<Strategy> {
     return *said;
   }
   // Holders and waiters.
-  [[nodiscard]] std::size_t owners(const std::string& name) {
+  [[nodiscard]] std::size_t owners(const std::string& name, LockKind kind = LockKind::lock) {
     if (options.strategy == Strategy::for_update) return server.sessions_of_row(name).size();
     if (options.strategy == Strategy::advisory) {
-      return server.sessions_of_key(lock_key(options, name).parameter).size();
+      return server.sessions_of_key(lock_key(options, name, kind).parameter).size();
     }
     return server.holders_of_rows(options.strategy == Strategy::table ? "lease" : "optimistic", name).size();
   }
@@ -173,6 +183,36 @@ class BackendTest : public testing::TestWithParam<Strategy> {
   std::string_view spoiled_;
   Fate fate_{};
   int fates_ = 0;
+};
+
+// Strategies whose locks live in sessions of the server.
+class SessionsTest : public BackendTest {
+ protected:
+  using Words = std::vector<std::string>;
+
+  SessionsTest() { server.wire().records = true; }
+
+  [[nodiscard]] bool is_advisory() const { return options.strategy == Strategy::advisory; }
+  // Our queries with such a command.
+  [[nodiscard]] std::vector<FakeQuery> queries(std::string_view word) {
+    std::vector<FakeQuery> found;
+    for (const FakeQuery& query : server.wire().queries) {
+      const bool has = std::any_of(query.commands.begin(), query.commands.end(), [&](const Command& each) {
+        return (each.statement != nullptr ? each.statement->word : each.text).find(word) != std::string::npos;
+      });
+      if (query.process == 1 && has) found.push_back(query);
+    }
+    return found;
+  }
+  // Another client has the lock first.
+  [[nodiscard]] std::unique_ptr<Attempt> granted_after_a_wait(const std::string& name) {
+    const auto holder = taken_by_others(name);
+    auto attempt = acquire(name, true);
+    EXPECT_EQ(said(*attempt), "busy");
+    EXPECT_EQ(release(*others, *holder, 0s), "released");
+    EXPECT_TRUE(attempt->grant);
+    return attempt;
+  }
 };
 
 [[nodiscard]] inline std::string name_of_strategy(const testing::TestParamInfo<Strategy>& info) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "backend_fixture.hpp"
-#include "reports.hpp"
 
 namespace dlock::postgres {
 
@@ -144,16 +143,11 @@ TEST_P(BackendTurns, AHoldersLeaseAndReleaseNeedNoConnectionOfThoseThatWait) {
 TEST_P(BackendTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBusy) {
   const Attempts waiting = wait_for_names_held_elsewhere(6);
   const auto holder = taken_by_others("b");
-  const LockRequest request{
-      .name = "b", .owner = ours->host.new_owner_id(), .holder = "me", .lease = 10s, .wait = true};
-  FirstReport first;
-  LastReport last;
-  const auto contention = ours->backend->contend(request, first);
-  const auto another = ours->backend->contend(
-      {.name = "b", .owner = ours->host.new_owner_id(), .holder = "me", .lease = 10s, .wait = true}, last);
-  engine.advance(1s);
-  EXPECT_EQ(first.word, "busy");
-  EXPECT_EQ(last.word, "busy");
+  for (const auto& each : {acquire("b", true), acquire("b", true)}) {
+    engine.advance(1s);
+    EXPECT_EQ(said(*each), "busy");
+    EXPECT_TRUE(each->unreachable_reports.empty());
+  }
 }
 
 TEST_P(BackendTurns, WhoeverGivesUpOrFailsMakesRoomForTheNext) {
@@ -161,6 +155,25 @@ TEST_P(BackendTurns, WhoeverGivesUpOrFailsMakesRoomForTheNext) {
   for (std::size_t i = 0; i < 4; ++i) waiting[i].reset();
   engine.advance(3s);
   EXPECT_EQ(owners(elsewhere(4)), 2U);
+}
+
+TEST_P(BackendTurns, ATryThatIsUnderWayWhenTheWaitIsGrantedLeavesNothing) {
+  Attempts waiting = wait_for_names_held_elsewhere(6);
+  const auto holder = taken_by_others("x");
+  const auto x = acquire("x", true);
+  engine.advance(500ms);
+  spoil(try_word(), Fate::hold, 1);
+  const auto hasty = acquire("x");
+  for (auto& each : waiting) each.reset();
+  engine.advance(1s);
+  EXPECT_EQ(owners("x"), 2U) << "it waits in the server";
+  (void)release(*others, *holder, 0s);
+  EXPECT_TRUE(is_granted(*x, 1s));
+  heal();
+  engine.run();
+  EXPECT_FALSE(hasty->grant);
+  EXPECT_EQ(release(*ours, *x, 1s), "released");
+  EXPECT_EQ(owners("x"), 0U);
 }
 
 class BackendTurnsOfForUpdate : public BackendTurns {};

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/postgres_backend.hpp"
 #include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::postgres {
 
@@ -19,23 +20,32 @@ namespace {
 using namespace std::chrono_literals;
 using Severity = Finding::Severity;
 
-struct Unimpressed final : common::ConnectionObserver {
-  void connected() override {}
-  void broken(const Failure& /*why*/) override {}
-};
-
 class PostgresDiagnosis : public testing::Test {
  protected:
-  std::vector<Finding> findings(std::chrono::nanoseconds within = 5s) {
+  PostgresDiagnosis() {
+    Options options;
+    options.connect_timeout = options.response_timeout = 5s;
+    backend.emplace(host, options, server.connections());
+  }
+  std::vector<Finding> findings() {
     std::optional<std::vector<Finding>> found;
-    diagnose(*commands, [&](Result<std::vector<Finding>> result) {
+    backend->diagnose([&](const Result<std::vector<Finding>>& result) {
       EXPECT_FALSE(found) << "answered twice";
-      found = result.ok() ? result.value() : std::vector<Finding>{};
+      found = result.value();
     });
     EXPECT_FALSE(found) << "answered inside the call";
-    engine.advance(within);
+    engine.advance(5s);
     EXPECT_TRUE(found) << "not answered";
     return found.value_or(std::vector<Finding>{});
+  }
+  // As in "error server: connection refused".
+  static std::vector<std::string> words_of(const std::vector<Finding>& findings) {
+    constexpr const char* words[] = {"ok", "note", "warning", "error"};
+    std::vector<std::string> all;
+    for (const auto& [severity, check, message] : findings) {
+      all.push_back(words[static_cast<std::size_t>(severity)] + (" " + check + ": ") + message);
+    }
+    return all;
   }
   static bool asks_for(const FakeQuery& query, const std::string& word) {
     return query.sql().find(word) != std::string::npos;
@@ -43,83 +53,45 @@ class PostgresDiagnosis : public testing::Test {
 
   test::ManualEngine engine;
   FakeServer server;
-  Options options = [] {
-    Options o;
-    o.response_timeout = 5s;
-    return o;
-  }();
-  Dialling dialling{options, server.connections(), 5s, 5s};
-  Schema schema{engine, options, dialling};
-  Unimpressed observer;
-  std::optional<Commands> commands{std::in_place, engine, options, dialling, schema, observer};
+  test::RecordingHost host{engine};
+  std::optional<PostgresBackend> backend;
 };
 
-TEST_F(PostgresDiagnosis, JudgesWhatWasAnswered) {
-  server.reply = [](const FakeQuery& query) {
-    if (asks_for(query, "server_version")) return FakeReply::of({{"15.13", "0", "t"}});
+TEST_F(PostgresDiagnosis, JudgesWhatWasAnsweredAndChangesNothing) {
+  const auto now = std::chrono::floor<std::chrono::seconds>(engine.clock().wall_now().time_since_epoch());
+  server.reply = [now](const FakeQuery& query) {
+    if (asks_for(query, "server_version")) return FakeReply::of({{"15.13", std::to_string(now.count()), "t"}});
     if (asks_for(query, "pg_settings")) return FakeReply::of({{"fsync", "off", "off"}});
+    if (asks_for(query, "pg_stat_replication")) return FakeReply::refused("42501");
+    if (asks_for(query, "SELECT version FROM")) return FakeReply::refused("42P01");
     return FakeReply{};
   };
-  const auto found = findings();
-  const auto says = [&](const std::string& check, Severity severity) {
-    return std::any_of(found.begin(), found.end(),
-                       [&](const Finding& f) { return f.check == check && f.severity == severity; });
+  const auto found = words_of(findings());
+  const auto says = [&](const std::string& start) {
+    return std::count_if(found.begin(), found.end(), [&](const auto& each) { return each.starts_with(start); });
   };
-  EXPECT_TRUE(says("server", Severity::ok));
-  EXPECT_TRUE(says("version", Severity::ok));
-  EXPECT_TRUE(says("fsync", Severity::warning));
-  EXPECT_TRUE(says("schema", Severity::error)) << "there is none, and no right to make it";
-}
-
-TEST_F(PostgresDiagnosis, ChangesNothing) {
-  (void)findings();
+  EXPECT_EQ(says("ok server: fake:5432/locks answered"), 1);
+  EXPECT_EQ(says("ok version: PostgreSQL 15.13"), 1);
+  EXPECT_EQ(says("ok clock: "), 1);
+  EXPECT_EQ(says("warning fsync: "), 1);
+  EXPECT_EQ(says("note replication: cannot be checked: "), 1);
+  EXPECT_EQ(says("error schema: schema \"dlock\" does not exist"), 1) << "the version is not missed";
   EXPECT_EQ(server.dialled, 1) << "nothing is set up";
+  EXPECT_EQ(server.queries.size(), 9U);
   for (const FakeQuery& query : server.queries) EXPECT_TRUE(query.sql().starts_with("SELECT")) << query.sql();
-  EXPECT_GE(server.queries.size(), 8U);
 }
 
-TEST_F(PostgresDiagnosis, AServerThatCannotBeReachedIsAFinding) {
-  server.dialling = FakeServer::Dialling::fail;
-  const auto found = findings();
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].severity, Severity::error);
-  EXPECT_EQ(found[0].check, "server");
-  EXPECT_NE(found[0].message.find("connection refused"), std::string::npos);
-}
-
-TEST_F(PostgresDiagnosis, AServerThatDoesNotAnswerIsAFindingInTime) {
+TEST_F(PostgresDiagnosis, AServerThatDoesNotAnswerIsTheOnlyFinding) {
   server.reply = [](const FakeQuery&) { return FakeReply::held(); };
-  const auto found = findings(5s);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].severity, Severity::error);
-}
-
-TEST_F(PostgresDiagnosis, WhatMayNotBeAskedIsNoted) {
-  server.reply = [](const FakeQuery& query) {
-    return asks_for(query, "pg_stat_replication") ? FakeReply::refused("42501") : FakeReply{};
-  };
-  const auto found = findings();
-  EXPECT_EQ(std::count_if(found.begin(), found.end(),
-                          [](const Finding& f) {
-                            return f.check == "replication" && f.severity == Severity::note &&
-                                   f.message.starts_with("cannot be checked");
-                          }),
-            1);
-}
-
-TEST_F(PostgresDiagnosis, AVersionThatCannotBeReadIsNotMissed) {
-  const std::string version = schema_statements(options.schema).version.sql;
-  server.reply = [&](const FakeQuery& query) {
-    return query.sql() == version ? FakeReply::refused("42P01") : FakeReply{};
-  };
-  for (const Finding& finding : findings()) {
-    EXPECT_EQ(finding.message.find("cannot be checked"), std::string::npos) << finding.message;
-  }
+  ASSERT_EQ(findings().size(), 1U);
+  server.break_connections();
+  server.dialling = FakeServer::Dialling::fail;
+  EXPECT_EQ(words_of(findings()), std::vector<std::string>{"error server: fake: connection refused"});
 }
 
 TEST_F(PostgresDiagnosis, NobodyIsCalledAfterItsDestruction) {
-  diagnose(*commands, [](const Result<std::vector<Finding>>&) { FAIL(); });
-  commands.reset();
+  backend->diagnose([](const Result<std::vector<Finding>>&) { FAIL(); });
+  backend.reset();
   engine.advance(1min);
 }
 

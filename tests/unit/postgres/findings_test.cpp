@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/postgres/sql/preamble.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 #include "table_row.hpp"
 
 namespace dlock::postgres {
@@ -20,307 +20,247 @@ using Severity = Finding::Severity;
 // A server in which nothing is wrong.
 Examined good_server() {
   Examined good;
-  good.server = {.version = 150013, .encrypted = true, .isolation = "read committed", .endpoint = "db:5432/locks"};
+  good.server = {.version = 150013, .encrypted = true, .endpoint = "db:5432/locks"};
   good.round_trip = std::chrono::microseconds(1500);
-  good.server_clock = 1'000'000;
   good.our_clock = 1'000'001;
-  good.over_tcp = true;
-  good.version = "15.13";
-  good.standbys = 0;
-  good.connections = Rows{.rows = {{"97", "5", "-1", "4", "-1", "5"}}};
-  for (const std::string& name : interesting_settings()) good.settings[name] = {"0", "0"};
+  good.answers["server"].rows = {{"15.13", "1000000", "t"}};
+  good.answers["standbys"].rows = {{"0"}};
+  good.answers["connections"].rows = {{"97", "5", "-1", "4", "-1", "5"}};
+  Rows& settings = good.answers["settings"];
+  settings.rows = {{"default_transaction_isolation", "read committed", "read committed"},
+                   {"synchronous_commit", "on", "on"},
+                   {"fsync", "on", "on"},
+                   {"full_page_writes", "on", "on"}};
   const Preamble preamble({}, {.version = good.server.version});
   for (const Command& command : preamble.commands()) {
-    if (!command.params.empty()) good.settings[*command.params[0]] = {*command.params[1], "0"};
+    if (!command.params.empty()) settings.rows.push_back({command.params[0], command.params[1], "0"});
   }
-  good.settings["default_transaction_isolation"] = {"read committed", "read committed"};
-  good.settings["synchronous_commit"] = {"on", "on"};
-  good.settings["synchronous_standby_names"] = {"", ""};
-  good.settings["fsync"] = {"on", "on"};
-  good.settings["full_page_writes"] = {"on", "on"};
-  good.rights = Rows{.rows = {{"t", "t", "t", "t"}}};
-  good.tables = Rows{};
-  for (const TableDefinition& table : layout()) good.tables->rows.push_back(table_row(table));
-  good.health =
-      Rows{.rows = {{"lease", "100", "10", "5000", "4990", "65536"}, {"fence", "100", "10", "5000", "4990", "65536"}}};
-  good.indexes = Rows{};
-  good.schema_version = schema_version;
+  good.answers["rights"].rows = {{"t", "t", "t", "t"}};
+  for (const TableDefinition& table : layout()) good.answers["tables"].rows.push_back(table_row(table));
+  good.answers["health"].rows = {{"lease", "100", "10", "5000", "4990", "65536"},
+                                 {"fence", "100", "10", "5000", "4990", "65536"}};
+  good.answers["indexes"] = {};
+  good.answers["version"].rows = {{std::to_string(schema_version)}};
   return good;
 }
 
-class PostgresFindings : public testing::Test {
- protected:
-  // The first finding of a check; fails where there is none.
-  [[nodiscard]] Finding about(const std::string& check) const {
-    std::vector<Finding> findings = server_findings(server, options);
-    for (Finding& finding : table_findings(server, options)) findings.push_back(std::move(finding));
-    const auto found =
-        std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.check == check; });
-    if (found != findings.end()) return *found;
-    ADD_FAILURE() << "nothing was found about " << check;
-    return {};
-  }
-  [[nodiscard]] Severity severity(const std::string& check) const { return about(check).severity; }
-  void expect(const std::string& check, const std::string& words) const {
-    const std::string message = about(check).message;
-    EXPECT_NE(message.find(words), std::string::npos) << message;
-  }
-  void set(const std::string& name, const std::string& now, const std::string& by_default) {
-    server.settings[name] = {now, by_default};
-  }
-  void use(Strategy strategy) { options.strategy = strategy; }
+std::vector<Finding> findings_about(const Examined& examined, const Options& options) {
+  std::vector<Finding> all = server_findings(examined, options);
+  for (const Finding& finding : table_findings(examined, options)) all.push_back(finding);
+  return all;
+}
 
-  Examined server = good_server();
-  Options options = [] {
-    Options o;
-    o.libpq = {{"sslmode", "verify-full"}};
-    return o;
-  }();
+Options good_options(Strategy strategy = Strategy::table) {
+  Options options;
+  options.strategy = strategy;
+  options.libpq = {{"sslmode", "verify-full"}};
+  return options;
+}
+
+// --- What is different -----------------------------------------------------------------------------------------------
+
+using Change = std::function<void(Examined&, Options&)>;
+
+Change with(Strategy strategy) {
+  return [=](Examined&, Options& options) { options.strategy = strategy; };
+}
+Change with(Durability durability) {
+  return [=](Examined&, Options& options) { options.durability = durability; };
+}
+template <class T>
+Change with(T ServerInfo::*member, T value) {
+  return [=](Examined& examined, Options&) { examined.server.*member = value; };
+}
+Change without_mode() {
+  return [](Examined&, Options& options) { options.libpq.clear(); };
+}
+Change answer(const std::string& question, std::vector<Rows::Row> rows) {
+  return [=](Examined& examined, Options&) { examined.answers[question].rows = rows; };
+}
+Change set(const std::string& name, const std::string& now, const std::string& by_default) {
+  return [=](Examined& examined, Options&) {
+    auto& rows = examined.answers["settings"].rows;
+    (void)rows.insert(rows.begin(), {name, now, by_default});  // the first counts
+  };
+}
+Change off(const std::string& name) {
+  return set(name, "off", "off");
+}
+// Of what SchemaStatements::tables answers.
+Change cell(std::size_t column, const std::string& text, std::size_t table = 1) {
+  return [=](Examined& examined, Options&) { examined.answers["tables"].rows.at(table).at(column) = text; };
+}
+Change only_tables(const std::function<bool(const TableDefinition&)>& there) {
+  return [=](Examined& examined, Options&) {
+    auto& rows = examined.answers["tables"].rows;
+    rows.clear();
+    for (const TableDefinition& table : layout()) {
+      if (there(table)) rows.push_back(table_row(table));
+    }
+  };
+}
+Change health(const Rows::Row& row) {
+  return answer("health", {row});
+}
+
+struct Case {
+  std::vector<Change> changes;
+  std::string check;
+  Severity severity;
+  std::string words = {};
 };
 
-TEST_F(PostgresFindings, FindsNothingWrongWhereNothingIs) {
+const auto& cases() {
+  using enum Severity;
+  constexpr auto advisory = Strategy::advisory;
+  constexpr auto for_update = Strategy::for_update;
+  static const std::vector<Case> all = {
+      {{with(&ServerInfo::version, 110022)}, "version", error, "needs 12"},
+      {{with(&ServerInfo::version, 130010)}, "version", ok},
+      {{with(&ServerInfo::version, 130010), with(for_update)}, "version", warning, "idle_session_timeout"},
+      {{with(&ServerInfo::standby, true)}, "role", error, "a standby"},
+
+      {{without_mode()}, "encryption", note, "sslrootcert"},
+      {{without_mode(), with<std::string>(&ServerInfo::endpoint, "[::1]:5432/db")}, "encryption", ok},
+      {{with(&ServerInfo::encrypted, false)}, "encryption", warning, "sslrootcert"},
+      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "127.example.net:5432/db")},
+       "encryption",
+       warning},
+      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "127.0.0.1:5432/db")},
+       "encryption",
+       ok},
+      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "localhost:5432/db")},
+       "encryption",
+       ok},
+      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "/run/postgresql:5432/db")},
+       "encryption",
+       ok,
+       "a socket of this machine"},
+
+      {{with(&ServerInfo::pooled, true)}, "pooler", note, "poll"},
+      {{with(&ServerInfo::pooled, true), with(advisory)}, "pooler", error, "strategy=advisory"},
+      {{with(&ServerInfo::pooled, true), with(for_update)}, "pooler", error, "strategy=for-update"},
+      {{[](Examined&, Options& options) { options.pooler = Pooler::session; }}, "pooler", note, "trusts"},
+
+      {{set("default_transaction_isolation", "read committed", "serializable")},
+       "isolation",
+       ok,
+       "serializable for others"},
+      {{set("default_transaction_isolation", "serializable", "serializable")}, "isolation", warning},
+      // The server did not accept them; a Unix socket has no keepalive.
+      {{set("tcp_user_timeout", "0", "0")}, "settings", warning, "tcp_user_timeout is 0 instead of 30000"},
+      {{set("tcp_user_timeout", "0", "0"), answer("server", {{"15.13", "1000000", "f"}})}, "settings", ok},
+      {{set("client_connection_check_interval", "0", "0")},
+       "settings",
+       warning,
+       "client_connection_check_interval is 0 instead of 500"},
+      {{off("fsync")}, "fsync", warning, "switch it on"},
+      {{off("full_page_writes")}, "full_page_writes", warning},
+      {{off("synchronous_commit")}, "durability", ok},  // dlock's own commits wait
+      {{with(Durability::async)}, "durability", note, "durability=async"},
+
+      {{answer("standbys", {{"2"}})}, "replication", note, "2 standbys, none of them synchronous"},
+      {{answer("standbys", {{"1"}}), set("synchronous_standby_names", "s1", "s1")}, "replication", ok, "1 standby;"},
+      {{answer("standbys", {{"2"}}), with(advisory)}, "replication", note, "advisory locks are not replicated"},
+      {{answer("standbys", {{"2"}}), set("synchronous_standby_names", "s1", "s1"),
+        set("synchronous_commit", "local", "local")},
+       "replication",
+       note,
+       "do not wait"},
+      {{set("synchronous_standby_names", "s1", "s1")}, "replication", error, "no standby is connected"},
+
+      {{answer("connections", {{"97", "91", "-1", "4", "-1", "5"}})}, "connections", ok, "up to 3"},
+      {{answer("connections", {{"97", "91", "-1", "4", "-1", "5"}}), with(advisory)},
+       "connections",
+       warning,
+       "the server may have 97 connections and has 91; a client of this kind opens up to 13"},
+      {{answer("connections", {{"97", "5", "6", "4", "-1", "5"}})},
+       "connections",
+       warning,
+       "this role may have 6 connections and has 4"},
+      {{answer("connections", {{"97", "5", "-1", "4", "7", "5"}})},
+       "connections",
+       warning,
+       "this database may have 7 connections and has 5"},
+
+      {{answer("server", {{"15.13", "999940", "t"}})}, "clock", warning, "61s behind"},
+      {{answer("server", {{"15.13", "999940", "t"}}), with(Strategy::optimistic)}, "clock", note},
+
+      {{answer("rights", {{"f", "f", "f", "t"}}), answer("tables", {})}, "schema", note, "dlock init"},
+      {{answer("rights", {{"f", "f", "f", "f"}}), answer("tables", {})}, "schema", error, "dlock init"},
+      {{answer("version", {{"2"}})}, "schema", error, "version 2"},
+      {{cell(1, "name")}, "schema", error, "\"dlock\".\"lease\""},
+      {{cell(1, std::string(layout()[1].columns))}, "schema", note, "\"dlock\".\"lease\" has no column waiters"},
+      // Plain locks are as good as ever with tables that the first dlock has made.
+      {{only_tables(&TableDefinition::since_first)}, "schema", note, "is not complete"},
+      {{only_tables(&TableDefinition::since_first)}, "permissions", ok},
+      {{cell(5, "f")}, "permissions", error, "\"dlock\".\"lease\"; it needs: GRANT USAGE"},
+      {{cell(5, "f"), with(advisory)}, "permissions", ok},
+      {{cell(6, "mallory"), cell(7, "f")}, "owners", warning, "\"dlock\".\"lease\" belongs to role \"mallory\""},
+      {{cell(7, "f"), cell(8, "trigger trap", 2)}, "owners", error, "trigger trap"},
+      {{cell(2, "u")}, "tables", warning, "ALTER TABLE \"dlock\".\"lease\" SET LOGGED"},
+      {{with(Durability::unlogged)}, "tables", note, "ALTER TABLE \"dlock\".\"lease\" SET UNLOGGED"},
+      {{answer("indexes", {{"lease", "by_expiry"}})}, "indexes", warning, "\"dlock\".\"by_expiry\""},
+      {{answer("indexes", {{"lease", "by_expiry"}, {"fence", "by_key"}}), with(advisory)},
+       "indexes",
+       warning,
+       "\"dlock\".\"by_key\""},
+      {{health({"lease", "100", "0", "0", "0", "16384"})}, "table health", ok, "about 100 rows in 16 kB"},
+      {{health({"lease", "100", "500000", "9000", "8999", "16384"})}, "table health", warning, "500000 dead rows"},
+      {{health({"lease", "100", "10", "9000", "90", "16384"})}, "table health", warning, "only 1 %"},
+      {{health({"lease", "100", "10", "9000", "8999", "1073741824"})},
+       "table health",
+       warning,
+       "1024 MB for about 100 rows"},
+      {{health({"lease", "5000000", "10", "9000", "8999", "1073741824"})}, "table health", ok, "99 % of updates"},
+  };
+  return all;
+}
+
+TEST(PostgresFindings, SayWhatADifferenceMeans) {
+  for (const Case& each : cases()) {
+    Examined examined = good_server();
+    Options options = good_options();
+    for (const Change& change : each.changes) change(examined, options);
+    const std::vector<Finding> all = findings_about(examined, options);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Finding& f) { return f.check == each.check; });
+    ASSERT_NE(found, all.end()) << each.check << ": " << each.words;
+    EXPECT_EQ(found->severity, each.severity) << each.check << ": " << found->message;
+    EXPECT_NE(found->message.find(each.words), std::string::npos) << each.check << ": " << found->message;
+  }
+}
+
+TEST(PostgresFindings, FindNothingWrongWhereNothingIs) {
   for (const Strategy strategy : {Strategy::table, Strategy::advisory}) {
-    use(strategy);
-    std::vector<Finding> findings = server_findings(server, options);
-    EXPECT_EQ(findings.size(), 12U);
-    for (Finding& finding : table_findings(server, options)) findings.push_back(std::move(finding));
-    EXPECT_EQ(findings.size(), 16U);
-    for (const Finding& finding : findings) {
+    const auto all = findings_about(good_server(), good_options(strategy));
+    EXPECT_EQ(all.size(), 16U);
+    for (const Finding& finding : all) {
       EXPECT_EQ(finding.severity, Severity::ok) << finding.check << ": " << finding.message;
     }
-  }
-  expect("server", "db:5432/locks answered within 1500us");
-}
-
-// --- The server ------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresFindings, OldServersAreRefusedOrWarnedOf) {
-  server.server.version = 110022;
-  EXPECT_EQ(severity("version"), Severity::error);
-  server.server.version = 130010;
-  EXPECT_EQ(severity("version"), Severity::ok) << "for leases in rows";
-  use(Strategy::for_update);
-  EXPECT_EQ(severity("version"), Severity::warning) << "it has no idle_session_timeout";
-}
-
-TEST_F(PostgresFindings, AStandbyKeepsNoLocks) {
-  server.server.standby = true;
-  EXPECT_EQ(severity("role"), Severity::error);
-}
-
-TEST_F(PostgresFindings, WhatIsNotVerifiedMayComeFromAnybody) {
-  options.libpq = {{"sslmode", "require"}};
-  EXPECT_EQ(severity("encryption"), Severity::note);
-  expect("encryption", "sslrootcert");
-  options.libpq.clear();
-  EXPECT_EQ(severity("encryption"), Severity::note);
-  server.server.encrypted = false;
-  EXPECT_EQ(severity("encryption"), Severity::warning);
-  expect("encryption", "sslrootcert");
-  server.server.endpoint = "127.example.net:5432/db";
-  EXPECT_EQ(severity("encryption"), Severity::warning);
-  for (const char* endpoint : {"localhost:5432/db", "127.0.0.1:5432/db", "[::1]:5432/db", "/run/postgresql:5432/db"}) {
-    server.server.endpoint = endpoint;
-    EXPECT_EQ(severity("encryption"), Severity::ok) << endpoint;
+    EXPECT_EQ(all.front().message, "db:5432/locks answered within 1500us");
   }
 }
 
-TEST_F(PostgresFindings, APoolerIsNotForLocksThatLiveInSessions) {
-  server.server.pooled = true;
-  EXPECT_EQ(severity("pooler"), Severity::note);
-  use(Strategy::optimistic);
-  EXPECT_EQ(severity("pooler"), Severity::note);
-  use(Strategy::advisory);
-  EXPECT_EQ(severity("pooler"), Severity::error);
-  use(Strategy::for_update);
-  EXPECT_EQ(severity("pooler"), Severity::error);
-  server.server.pooled = false;
-  options.pooler = Pooler::session;
-  EXPECT_EQ(severity("pooler"), Severity::note) << "it is the user who says so";
-}
-
-TEST_F(PostgresFindings, AnIsolationThatCouldNotBeChangedIsWarnedOf) {
-  set("default_transaction_isolation", "read committed", "serializable");
-  EXPECT_EQ(severity("isolation"), Severity::ok);
-  expect("isolation", "serializable for others");
-  set("default_transaction_isolation", "serializable", "serializable");
-  EXPECT_EQ(severity("isolation"), Severity::warning);
-}
-
-TEST_F(PostgresFindings, TimeoutsThatEndHoldersAreNamed) {
-  for (const char* name : {"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
-                           "idle_session_timeout", "transaction_timeout"}) {
-    server = good_server();
-    set(name, "0", "7000");
-    EXPECT_EQ(severity("timeouts"), Severity::note) << name;
-    expect("timeouts", std::string(name) + "=7000 ms");
-    set(name, "7000", "7000");
-    EXPECT_EQ(severity("timeouts"), Severity::warning) << name;
-    expect("timeouts", std::string(name) + "=7000 ms");
+TEST(PostgresFindings, TimeoutsThatEndHoldersAreNamed) {
+  for (const std::string name : {"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
+                                 "idle_session_timeout", "transaction_timeout"}) {
+    for (const auto& [now, severity] : {std::pair("0", Severity::note), std::pair("7000", Severity::warning)}) {
+      Examined examined = good_server();
+      Options options = good_options();
+      set(name, now, "7000")(examined, options);
+      const auto all = server_findings(examined, options);
+      const auto found = std::find_if(all.begin(), all.end(), [&](const Finding& f) { return f.check == "timeouts"; });
+      EXPECT_EQ(found->severity, severity) << name;
+      EXPECT_TRUE(found->message.starts_with(name + "=7000 ms")) << found->message;
+    }
   }
 }
 
-TEST_F(PostgresFindings, WhatTheServerDidNotTakeIsNamed) {
-  set("tcp_user_timeout", "0", "0");
-  EXPECT_EQ(severity("settings"), Severity::warning);
-  expect("settings", "tcp_user_timeout is 0 instead of 30000");
-  server.over_tcp = false;
-  EXPECT_EQ(severity("settings"), Severity::ok) << "a Unix socket has none";
-  set("client_connection_check_interval", "0", "0");
-  expect("settings", "client_connection_check_interval is 0 instead of 500");
-}
-
-TEST_F(PostgresFindings, WhatIsNotOnDiskIsWarnedOf) {
-  set("fsync", "off", "off");
-  EXPECT_EQ(severity("fsync"), Severity::warning);
-  set("full_page_writes", "off", "off");
-  EXPECT_EQ(severity("full_page_writes"), Severity::warning);
-  set("synchronous_commit", "off", "off");
-  EXPECT_EQ(severity("durability"), Severity::ok) << "not for dlock's own commits";
-  options.durability = Durability::async;
-  EXPECT_EQ(severity("durability"), Severity::note) << "as was asked for";
-}
-
-TEST_F(PostgresFindings, StandbysThatNobodyWaitsForMayLoseLocks) {
-  server.standbys = 2;
-  EXPECT_EQ(severity("replication"), Severity::note);
-  expect("replication", "2 standbys, none of them synchronous");
-  set("synchronous_standby_names", "s1", "s1");
-  EXPECT_EQ(severity("replication"), Severity::ok);
-  use(Strategy::advisory);
-  EXPECT_EQ(severity("replication"), Severity::note);
-  expect("replication", "advisory locks are not replicated");
-  use(Strategy::table);
-  set("synchronous_commit", "local", "local");
-  EXPECT_EQ(severity("replication"), Severity::note);
-  expect("replication", "do not wait");
-}
-
-TEST_F(PostgresFindings, WaitingForAStandbyThatIsNotThereIsAnError) {
-  set("synchronous_standby_names", "s1", "s1");
-  EXPECT_EQ(severity("replication"), Severity::error);
-}
-
-TEST_F(PostgresFindings, RoomForConnectionsIsCountedByStrategy) {
-  server.connections = Rows{.rows = {{"97", "91", "-1", "4", "-1", "5"}}};
-  EXPECT_EQ(severity("connections"), Severity::ok) << "rows need three";
-  use(Strategy::advisory);
-  EXPECT_EQ(severity("connections"), Severity::warning);
-  expect("connections", "the server may have 97 connections and has 91");
-  options.max_connections = 3;
-  EXPECT_EQ(severity("connections"), Severity::ok);
-  server.connections = Rows{.rows = {{"97", "5", "6", "4", "-1", "5"}}};
-  expect("connections", "this role may have 6 connections and has 4");
-  server.connections = Rows{.rows = {{"97", "5", "-1", "4", "7", "5"}}};
-  expect("connections", "this database may have 7 connections and has 5");
-}
-
-TEST_F(PostgresFindings, AClockThatDiffersIsWarnedOf) {
-  server.our_clock += 60;
-  EXPECT_EQ(severity("clock"), Severity::warning);
-  expect("clock", "61s behind");
-  use(Strategy::optimistic);
-  EXPECT_EQ(severity("clock"), Severity::note) << "it decides nothing there";
-}
-
-TEST_F(PostgresFindings, WhatCouldNotBeAskedIsNotJudged) {
-  server.settings.clear();
-  server.standbys.reset();
-  server.connections.reset();
-  server.server_clock.reset();
-  EXPECT_EQ(server_findings(server, options).size(), 5U);
-  server.tables.reset();
-  EXPECT_TRUE(table_findings(server, options).empty());
-}
-
-// --- The tables ------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresFindings, ASchemaThatIsNotThereYetIsFineForWhoMayMakeIt) {
-  server.rights = Rows{.rows = {{"f", "f", "f", "t"}}};
-  server.tables = Rows{};
-  EXPECT_EQ(severity("schema"), Severity::note);
-  expect("schema", "dlock init");
-  server.rights = Rows{.rows = {{"f", "f", "f", "f"}}};
-  EXPECT_EQ(severity("schema"), Severity::error);
-  expect("schema", "dlock init");
-}
-
-TEST_F(PostgresFindings, ASchemaThatIsNotOursIsAnError) {
-  server.schema_version = 2;
-  EXPECT_EQ(severity("schema"), Severity::error);
-  expect("schema", "version 2");
-  server.schema_version = schema_version;
-  server.tables->rows[1][1] = "name";
-  EXPECT_EQ(severity("schema"), Severity::error);
-  expect("schema", "\"dlock\".\"lease\"");
-}
-
-TEST_F(PostgresFindings, AMissingRightIsAnErrorWhereTheStrategyNeedsIt) {
-  server.tables->rows[1][5] = "f";  // lease, UPDATE
-  EXPECT_EQ(severity("permissions"), Severity::error);
-  expect("permissions", "\"dlock\".\"lease\"");
-  expect("permissions", "GRANT SELECT, INSERT, UPDATE");
-  use(Strategy::advisory);
-  EXPECT_EQ(severity("permissions"), Severity::ok);
-}
-
-// Its plain locks are as good as ever.
-TEST_F(PostgresFindings, WhatAnOlderDlockHasMadeIsLookedAtToo) {
-  for (const TableDefinition& table : layout()) {
-    if (table.since_first) continue;
-    std::erase_if(server.tables->rows, [&](const auto& row) { return row.at(0) == table.name; });
-  }
-  EXPECT_EQ(severity("schema"), Severity::note);
-  expect("schema", "is not complete");
-  EXPECT_EQ(severity("permissions"), Severity::ok);
-}
-
-TEST_F(PostgresFindings, WhatOthersWouldRunThereIsTold) {
-  EXPECT_EQ(severity("owners"), Severity::ok);
-  server.tables->rows[1][7] = "mallory";
-  server.tables->rows[1][8] = "f";
-  EXPECT_EQ(severity("owners"), Severity::warning);
-  expect("owners", "\"dlock\".\"lease\" belongs to role \"mallory\"");
-  server.tables->rows[2][9] = "trigger trap";
-  EXPECT_EQ(severity("owners"), Severity::error);
-  expect("owners", "trigger trap");
-  server.tables->rows.pop_back();
-  EXPECT_EQ(severity("schema"), Severity::note) << "not complete";
-  EXPECT_EQ(severity("owners"), Severity::error);
-}
-
-TEST_F(PostgresFindings, UnloggedTablesAreWarnedOfUnlessAskedFor) {
-  for (Rows::Row& row : server.tables->rows) row[2] = "u";
-  EXPECT_EQ(severity("tables"), Severity::warning);
-  expect("tables", "ALTER TABLE \"dlock\".\"lease\" SET LOGGED");
-  options.durability = Durability::unlogged;
-  for (const Finding& finding : table_findings(server, options)) EXPECT_NE(finding.check, "tables");
-  for (Rows::Row& row : server.tables->rows) row[2] = "p";
-  EXPECT_EQ(severity("tables"), Severity::note);
-}
-
-TEST_F(PostgresFindings, AnIndexTooManyIsNamed) {
-  server.indexes = Rows{.rows = {{"lease", "by_expiry"}}};
-  EXPECT_EQ(severity("indexes"), Severity::warning);
-  expect("indexes", "\"dlock\".\"by_expiry\"");
-  use(Strategy::advisory);
-  server.indexes = Rows{.rows = {{"lease", "by_expiry"}, {"fence", "by_key"}}};
-  expect("indexes", "\"dlock\".\"by_key\"");
-}
-
-TEST_F(PostgresFindings, AnUnhealthyTableIsWarnedOf) {
-  const auto health = [&](Rows::Row row) {
-    server.health = Rows{.rows = {std::move(row)}};
-    return about("table health");
-  };
-  EXPECT_EQ(health({"lease", "100", "0", "0", "0", "16384"}).severity, Severity::ok) << "nothing has happened yet";
-  EXPECT_EQ(health({"lease", "100", "500000", "9000", "8999", "16384"}).severity, Severity::warning);
-  expect("table health", "500000 dead rows");
-  EXPECT_EQ(health({"lease", "100", "10", "9000", "90", "16384"}).severity, Severity::warning);
-  expect("table health", "only 1 %");
-  EXPECT_EQ(health({"lease", "100", "10", "9000", "8999", "1073741824"}).severity, Severity::warning);
-  expect("table health", "1024 MB for about 100 rows");
-  EXPECT_EQ(health({"lease", "5000000", "10", "9000", "8999", "1073741824"}).severity, Severity::ok);
+TEST(PostgresFindings, WhatCouldNotBeAskedIsNotJudged) {
+  Examined examined = good_server();
+  examined.answers.clear();
+  EXPECT_EQ(server_findings(examined, good_options()).size(), 5U);
+  EXPECT_TRUE(table_findings(examined, good_options()).empty());
 }
 
 }  // namespace

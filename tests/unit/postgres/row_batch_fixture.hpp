@@ -20,10 +20,8 @@ class RowBatchTest : public RowsTest {
   explicit RowBatchTest(Strategy which)
       : RowsTest(which),
         line(engine, server, row_options(which)),
-        statements(which == Strategy::optimistic ? optimistic_statements("dlock", Durability::sync)
-                                                 : table_statements("dlock", Durability::sync)),
-        batch(std::in_place, *line.commands, sql, RowBatch::Variant{.optimistic = which == Strategy::optimistic},
-              rows.channel) {}
+        statements(row_statements(which, "dlock", Durability::sync, LockKind::lock), LockKind::lock, rows.channel),
+        batch(std::in_place, *line.commands, statements) {}
 
   // Owners are numbers; so are requests, in the order of asking.
   std::size_t ask(RowRequest::Kind kind, const std::string& name, std::uint64_t owner,
@@ -72,10 +70,7 @@ class RowBatchTest : public RowsTest {
   [[nodiscard]] static std::string owner(std::uint64_t number) { return OwnerId(0, number).to_string(); }
 
   CommandLine line;
-  const RowStatements statements;
-  RowSql sql{statements, line.options.strategy == Strategy::optimistic
-                             ? optimistic_statements("dlock", Durability::sync, Queue::none)
-                             : table_statements("dlock", Durability::sync, Queue::none)};
+  const RowCommands statements;
   std::vector<std::optional<RowAnswer>> answers;
   std::vector<TimePoint> when;
   std::vector<std::size_t> order;

@@ -50,20 +50,6 @@ TEST_F(PostgresBatchTrouble, SeveralNamesThatCannotBeFailEach) {
   EXPECT_EQ(result(other), "no");
 }
 
-TEST_F(PostgresBatchTrouble, WhatIsAskedLaterDoesNotSufferFromTheSearch) {
-  next_reply = Untranslatable();
-  (void)acquire("bad", 1);
-  (void)acquire("x", 2);
-  when_answered = [this](std::size_t number) {
-    if (number == 1) (void)acquire("y", 3);
-    if (number == 1) (void)acquire("z", 4);
-  };
-  engine.run();
-  EXPECT_EQ(result(2), "yes");
-  EXPECT_EQ(result(3), "yes");
-  EXPECT_EQ(count("acquire_many"), 2U);
-}
-
 // A queue of notifications that is full refuses the commit of whatever notifies.
 struct NobodyCanBeNotified {
   std::optional<FakeReply> operator()(const FakeQuery& query) const {

@@ -51,11 +51,11 @@ TEST_P(PostgresRowLocks, AcquiresOfOneTurnAreOneQuery) {
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 64; ++i) attempts.push_back(client->contend("x" + std::to_string(i)));
   engine.run();
-  EXPECT_EQ(said(), Words{"acquire_many"});
+  EXPECT_EQ(said(), Words{"acquire"});
   for (const auto& attempt : attempts) ASSERT_TRUE(attempt->grant);
   for (const auto& attempt : attempts) client->release(*attempt->grant);
   engine.run();
-  EXPECT_EQ(said(), (Words{"acquire_many", "release_many"}));
+  EXPECT_EQ(said(), (Words{"acquire", "release"}));
 }
 
 TEST_P(PostgresRowLocks, ATryThatFindsItBusyAsksOnce) {
@@ -255,7 +255,7 @@ TEST_P(PostgresRowLocks, WhoSaysThatThereIsAPoolerIsNotWarned) {
 TEST_P(PostgresRowLocks, ARenewalCountsFromWhenItWasSent) {
   const auto attempt = client->contend("x", true, 10s);
   engine.advance(3s);
-  reply_to("renew_many", FakeReply::held());
+  reply_to("renew", FakeReply::held());
   const TimePoint sent = engine.now();
   client->renew(*attempt->grant);
   engine.advance(1s);
@@ -290,7 +290,7 @@ TEST_F(PostgresTableLocks, ALeaseThatRanOutOnTheServerIsNotBroughtBack) {
 TEST_P(PostgresRowLocks, ARenewalIsAnsweredWithinAQuarterOfTheLease) {
   const auto attempt = client->contend("x", true, 2s);
   engine.run();
-  reply_to("renew_many", FakeReply::held());
+  reply_to("renew", FakeReply::held());
   client->renew(*attempt->grant);
   engine.advance(500ms);
   ASSERT_EQ(client->renewals.size(), 1U);

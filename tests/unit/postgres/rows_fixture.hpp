@@ -106,7 +106,7 @@ class RowsTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<RowClient> make(Pooler pooler = Pooler::detect) {
     return std::make_unique<RowClient>(engine, server, row_options(strategy, pooler), kind);
   }
-  // Everything that was asked but on connections for listening, in words: {"acquire", "release_many acquire"}.
+  // Everything that was asked but on connections for listening, in words: {"acquire", "release acquire"}.
   [[nodiscard]] std::vector<std::string> said() const {
     std::vector<std::string> words;
     for (const FakeQuery& query : server.queries) {

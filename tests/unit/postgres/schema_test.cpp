@@ -1,405 +1,266 @@
-#include "backends/postgres/sessions/schema.hpp"
+// The set-up of the schema, by clients over a server in memory. What the SQL of it does is for tests on real servers.
+#include "backends/postgres/schema/schema.hpp"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "table_row.hpp"
-#include "tests/simulation/postgres/fake_connection.hpp"
+#include "backends/postgres/postgres_backend.hpp"
+#include "tests/simulation/postgres/fake_postgres.hpp"
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::postgres {
 
 namespace {
 
 using namespace std::chrono_literals;
-using Made = std::vector<std::string>;
-
-// The catalogue of a database, as far as it is asked about.
-struct FakeCatalogue {
-  bool schema = false;
-  bool may_use = true;
-  bool may_create = true;
-  bool may_create_schemas = true;
-  std::vector<Rows::Row> tables;
-  std::optional<std::string> version;
-
-  void add(const TableDefinition& table, const std::string& columns = {}) {
-    tables.push_back(table_row(table));
-    if (!columns.empty()) tables.back()[1] = columns;
-  }
-  [[nodiscard]] bool has(std::string_view name) const {
-    return std::any_of(tables.begin(), tables.end(), [&](const Rows::Row& row) { return row[0] == name; });
-  }
-  void fill() {
-    schema = true;
-    for (const TableDefinition& table : layout()) {
-      if (!has(table.name)) add(table);
-    }
-    if (!version) version = std::to_string(schema_version);
-  }
-};
+using simulation::Fate;
 
 class PostgresSchemaSetUp : public testing::Test {
  protected:
   PostgresSchemaSetUp() {
-    server.reply = [this](const FakeQuery& query) { return answer(query); };
+    options.connect_timeout = options.response_timeout = 5s;
+    server.has_schema = false;
+    server.version.reset();
+    server.fate = [this](int, std::string_view words) {
+      if (!words.starts_with("BEGIN")) return Fate::answer;
+      if (words.find("CREATE") != words.npos) ++creations;
+      return fate;
+    };
+    server.refusal = [this](int, std::string_view word, const Command&) {
+      return refusals > 0 && word.starts_with("CREATE TABLE") && refusals-- > 0 ? state : std::string();
+    };
+    backend.emplace(host, options, server.connections(1));
   }
 
-  FakeReply answer(const FakeQuery& query) {
-    if (next_reply) {
-      if (auto reply = next_reply(query)) return *std::move(reply);
-    }
-    FakeReply reply;
-    for (const Command& command : query.commands) reply.results.push_back(answer(command, query.commands.size() > 1));
-    return reply;
-  }
-  Rows answer(const Command& command, bool creating) {
-    const std::string& sql = command.statement != nullptr ? command.statement->sql : command.text;
-    const auto flag = [](bool value) { return std::optional<std::string>(value ? "t" : "f"); };
-    if (sql == statements.rights.sql) {
-      return {.rows = {{flag(there.schema), flag(there.schema && there.may_use), flag(there.schema && there.may_create),
-                        flag(there.may_create_schemas)}}};
-    }
-    if (sql == statements.tables.sql) return {.rows = there.tables};
-    if (sql == statements.version.sql) {
-      return there.version ? Rows{.rows = {{there.version}}} : Rows{};
-    }
-    if (sql.starts_with("CREATE SCHEMA")) there.schema = true;
-    if (creating && sql.starts_with("INSERT") && !there.version) {
-      there.version = std::to_string(schema_version);
-      return {.affected = 1};
-    }
-    for (const TableDefinition& table : layout()) {
-      const bool names = sql.find("TABLE IF NOT EXISTS \"dlock\".\"" + std::string(table.name) + "\"") != sql.npos;
-      if (names && !there.has(table.name)) there.add(table);
-    }
-    return {};
-  }
-
-  // The n-th caller's answer: "ok", or the failure's words, once it is there.
-  void set_up(std::chrono::nanoseconds within = 10s) {
-    const std::size_t caller = answers.size();
-    answers.emplace_back();
-    schema->set_up(engine.now() + within, [this, caller](const std::optional<Failure>& why_not) {
-      EXPECT_FALSE(answers[caller].has_value()) << "answered twice";
-      answers[caller] = why_not.value_or(Failure{{}, "ok"});
+  // The place of the answer: "nothing" until it comes, then what was made, or the failure's words.
+  std::size_t begin() {
+    const std::size_t place = said.size();
+    said.emplace_back("nothing");
+    backend->initialize([this, place](Result<Schema::Made> made) {
+      EXPECT_EQ(said[place], "nothing") << "answered twice";
+      code = made.ok() ? std::error_code() : made.failure().code;
+      said[place] = made.ok() ? "made" : made.failure().detail;
+      for (const std::string& each : made.ok() ? made.value() : Schema::Made()) said[place] += "; " + each;
       if (when_answered) when_answered();
     });
+    EXPECT_EQ(said[place], "nothing") << "answered inside the call";
+    return place;
   }
-  std::string result() {
-    set_up();
-    engine.run();
-    return answers.back() ? answers.back()->detail : "none";
-  }
-  Made initialize() {
-    std::optional<Made> made;
-    schema->initialize(engine.now() + 10s, [&](Result<Made> result) {
-      made = result.ok() ? result.value() : Made{result.failure().detail};
-    });
-    engine.run();
-    return made.value_or(Made{"none"});
-  }
-  [[nodiscard]] std::size_t creations() const { return server.count(creation("dlock", Durability::sync, true)[0]); }
-  [[nodiscard]] bool is_creation(const FakeQuery& query) const { return query.sql().starts_with("BEGIN"); }
-  void refuse_creation(const std::string& sqlstate, int times = 1) {
-    next_reply = [this, sqlstate, times](const FakeQuery& query) mutable -> std::optional<FakeReply> {
-      if (!is_creation(query) || times-- <= 0) return std::nullopt;
-      return FakeReply::refused(sqlstate, 3);
-    };
+  const std::string& initialize(std::chrono::nanoseconds time = 5s) {
+    const std::size_t place = begin();
+    engine.advance(time);
+    return said[place];
   }
 
   test::ManualEngine engine;
-  FakeServer server;
+  FakePostgres server{engine};
+  test::RecordingHost host{engine};
   Options options;
-  Dialling dialling{options, server.connections(), 5s, 5s};
-  const SchemaStatements statements = schema_statements("dlock");
-  FakeCatalogue there;
-  std::function<std::optional<FakeReply>(const FakeQuery&)> next_reply;
-  std::vector<std::optional<Failure>> answers;
+  Fate fate = Fate::answer;  // of what changes the schema
+  std::string state;         // with which so many creations are refused
+  int refusals = 0;
+  int creations = 0;
+  std::vector<std::string> said;
+  std::error_code code;
   std::function<void()> when_answered;
-  std::optional<Schema> schema{std::in_place, engine, options, dialling};
+  std::optional<PostgresBackend> backend;
 };
 
-// --- What is made ----------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresSchemaSetUp, MakesEverythingInAnEmptyDatabase) {
-  EXPECT_EQ(result(), "ok");
-  EXPECT_TRUE(there.schema);
-  EXPECT_EQ(there.tables.size(), layout().size());
-  EXPECT_EQ(creations(), 1U);
-  EXPECT_EQ(server.open(), 0U) << "its connection is closed";
-}
-
-TEST_F(PostgresSchemaSetUp, SaysWhatItMade) {
-  there.add(layout()[1]);
-  there.schema = true;
-  Made all_others;
-  for (const TableDefinition& table : layout()) {
-    if (table.name != "lease") all_others.push_back("table \"dlock\".\"" + std::string(table.name) + "\"");
-  }
-  EXPECT_EQ(initialize(), all_others);
-  EXPECT_EQ(initialize(), Made{});
-}
-
-TEST_F(PostgresSchemaSetUp, SaysWhatItMadeInAnEmptyDatabase) {
-  options.durability = Durability::unlogged;
-  const Made made = initialize();
-  ASSERT_EQ(made.size(), layout().size() + 1);
-  EXPECT_EQ(made[0], "schema \"dlock\"");
-  EXPECT_EQ(made[1], "table \"dlock\".\"meta\"");
-  EXPECT_EQ(made[2], "unlogged table \"dlock\".\"lease\"");
-}
-
-TEST_F(PostgresSchemaSetUp, DoesNotClaimWhatOthersMadeBeforeItGotTheLock) {
-  next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (is_creation(query)) there.fill();  // while it waited
-    return std::nullopt;
-  };
-  EXPECT_EQ(initialize(), Made{});
+TEST_F(PostgresSchemaSetUp, MakesAndSaysWhatIsMissing) {
+  std::string all = "made; schema \"dlock\"";
+  for (const TableDefinition& table : layout())
+    all += "; table " + std::string("\"dlock\".\"").append(table.name) + '"';
+  EXPECT_EQ(initialize(), all);
+  EXPECT_TRUE(server.has_schema);
+  EXPECT_EQ(server.version, "1");
+  EXPECT_EQ(initialize(), "made");
+  EXPECT_EQ(creations, 1);
+  EXPECT_EQ(server.wire().open(), 0U) << "its connection is closed";
 }
 
 TEST_F(PostgresSchemaSetUp, OnlyLooksWhereNothingIsMissing) {
-  there.fill();
-  there.may_create = false;
-  there.may_create_schemas = false;
-  EXPECT_EQ(result(), "ok");
-  EXPECT_EQ(creations(), 0U);
+  server.has_schema = true;
+  server.version = "1";
+  server.catalogue = [](Rows& rights, Rows& /*tables*/) { rights.rows = {{"t", "t", "f", "f"}}; };
+  EXPECT_EQ(initialize(), "made");
+  EXPECT_EQ(creations, 0);
 }
 
-TEST_F(PostgresSchemaSetUp, WritesAVersionThatIsMissing) {
-  there.fill();
-  there.version.reset();
-  EXPECT_EQ(initialize(), Made{"the version in table \"dlock\".\"meta\""});
-  EXPECT_EQ(there.version, "1");
-}
-
-TEST_F(PostgresSchemaSetUp, MakesTablesInASchemaThatSomebodyMadeForIt) {
-  there.schema = true;
-  there.may_create_schemas = false;
-  EXPECT_EQ(result(), "ok");
-  const auto& commands = std::find_if(server.queries.begin(), server.queries.end(), [&](const auto& query) {
-                           return is_creation(query);
-                         })->commands;
-  EXPECT_TRUE(std::none_of(commands.begin(), commands.end(), [](const Command& command) {
-    return command.text.starts_with("CREATE SCHEMA");
-  })) << "that takes a right that it does not have, even if the schema exists";
-}
-
-TEST_F(PostgresSchemaSetUp, TakesAVersionThatItMayNotReadForGood) {
-  there.fill();
-  there.tables[0][3] = "f";
-  EXPECT_EQ(result(), "ok");
-  EXPECT_EQ(creations(), 0U);
-}
-
-// --- What is refused -------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresSchemaSetUp, ANewerVersionIsLeftAlone) {
-  there.fill();
-  there.tables.pop_back();  // it may do without
-  there.version = "2";
-  EXPECT_EQ(
-      result(),
-      "fake:5432/locks: schema \"dlock\" has version 2 of dlock's tables, and this is a dlock for version 1: use a "
-      "newer dlock, or another schema");
-  EXPECT_EQ(answers.back()->code, errc::unsupported);
-  EXPECT_EQ(creations(), 0U);
-}
-
-TEST_F(PostgresSchemaSetUp, AVersionThatTurnsUpMeanwhileIsSeen) {
-  next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (is_creation(query)) there.version = "7";
-    return std::nullopt;
+TEST_F(PostgresSchemaSetUp, AVersionIsRecordedUnlessItCannotBeRead) {
+  server.has_schema = true;
+  server.catalogue = [](Rows& /*rights*/, Rows& tables) {
+    if (!tables.empty()) tables.rows[0][3] = "f";
   };
-  (void)result();
-  EXPECT_EQ(answers.back()->code, errc::unsupported);
-  EXPECT_NE(answers.back()->detail.find("version 7"), std::string::npos) << answers.back()->detail;
+  EXPECT_EQ(initialize(), "made");
+  EXPECT_FALSE(server.version);
+  server.catalogue = nullptr;
+  EXPECT_EQ(initialize(), "made");
+  EXPECT_EQ(server.version, "1");
+  EXPECT_EQ(creations, 0);
 }
 
-TEST_F(PostgresSchemaSetUp, TablesOfSomebodyElseAreLeftAlone) {
-  there.schema = true;
-  there.add(layout()[1], "id,price");
-  EXPECT_EQ(result(),
-            "fake:5432/locks: table \"dlock\".\"lease\" is not dlock's: it has the columns id,price instead of "
-            "name,owner,holder,token,expires_at,waiting_until,waiters; use another schema");
-  EXPECT_EQ(answers.back()->code, errc::invalid_argument);
-  EXPECT_EQ(creations(), 0U);
-}
-
-TEST_F(PostgresSchemaSetUp, SomebodyElsesTableOfVersionsIsLeftAlone) {
-  there.schema = true;
-  there.add(layout()[0], "version");
-  EXPECT_NE(result().find("\"meta\" is not dlock's"), std::string::npos) << answers.back()->detail;
-}
-
-TEST_F(PostgresSchemaSetUp, AViewInTheWayIsNoticed) {
-  next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
-    if (!is_creation(query)) return std::nullopt;
-    FakeReply reply;
-    for (const Command& command : query.commands) {
-      if (command.text.find("\"fence\"") == std::string::npos) {
-        reply.results.push_back(answer(command, true));
-      } else {
-        reply.results.emplace_back();  // "already exists, skipping"
-      }
+// Tables without their new column belong to an older dlock.
+TEST_F(PostgresSchemaSetUp, TablesOfAnOlderDlockAreExtendedByTheirOwner) {
+  server.has_schema = true;
+  server.version = "1";
+  bool owned = false;
+  int looks = 0;
+  server.catalogue = [&](Rows& /*rights*/, Rows& tables) {
+    if (tables.empty() || ++looks > 4) return;
+    for (const std::size_t row : {1U, 2U}) {
+      tables.rows[row][1] = std::string(layout()[row].columns);
+      if (!owned) tables.rows[row][9] = "f";
     }
-    return reply;
   };
-  EXPECT_NE(result().find("\"dlock\".\"fence\" is not a table"), std::string::npos);
+  EXPECT_EQ(initialize(), "made");
+  owned = true;
+  EXPECT_EQ(initialize(), "made; column waiters of table \"dlock\".\"lease\"");
 }
 
-TEST_F(PostgresSchemaSetUp, ARoleThatMayNotIsToldWhatSomebodyElseHasToDo) {
-  there.may_create_schemas = false;
-  EXPECT_EQ(
-      result(),
-      "fake:5432/locks: schema \"dlock\" does not exist, and this role may not create schemas in the database: run "
-      "\"dlock init\" with a role that may, and then GRANT USAGE ON SCHEMA \"dlock\" TO <role>; GRANT SELECT, "
-      "INSERT, UPDATE ON ALL TABLES IN SCHEMA \"dlock\" TO <role>");
-  EXPECT_EQ(answers.back()->code, errc::access_denied);
-  there.fill();
-  there.may_create = false;
-  there.tables.pop_back();
-  EXPECT_NE(
-      result().find("lacks the tables \"" + std::string(layout().back().name) + "\", and this role may not create"),
-      std::string::npos);
-  EXPECT_EQ(answers.back()->code, errc::access_denied);
-  there.may_use = false;
-  EXPECT_NE(result().find("this role may not use schema \"dlock\""), std::string::npos);
-  EXPECT_EQ(answers.back()->code, errc::access_denied);
-  EXPECT_EQ(creations(), 0U);
-}
-
-TEST_F(PostgresSchemaSetUp, ARefusalThatTheRightsDidNotForetellIsTold) {
-  refuse_creation("42501");
-  EXPECT_NE(result().find("GRANT USAGE"), std::string::npos);
-  EXPECT_EQ(answers.back()->code, errc::access_denied);
-  EXPECT_EQ(creations(), 1U);
-}
-
-// --- Others at the same time -----------------------------------------------------------------------------------------
-
-TEST_F(PostgresSchemaSetUp, LosingARaceMeansToLookAgain) {
-  for (const char* sqlstate : {"23505", "42P07", "42710", "42P06", "40P01", "55P03"}) {
-    there = {};
-    server.queries.clear();
-    refuse_creation(sqlstate);
-    EXPECT_EQ(result(), "ok") << sqlstate;
-    EXPECT_EQ(creations(), 2U) << sqlstate;
-    EXPECT_EQ(server.count("ROLLBACK"), 1U) << sqlstate;
+TEST_F(PostgresSchemaSetUp, WhatIsThereIsRefusedInWords) {
+  const std::string grants =
+      "run \"dlock init\" with a role that may, and then GRANT USAGE ON SCHEMA \"dlock\" TO <role>; GRANT SELECT, "
+      "INSERT, UPDATE ON ALL TABLES IN SCHEMA \"dlock\" TO <role>";
+  const struct {
+    std::function<void(FakePostgres& server, Rows& rights, Rows& tables)> state;
+    errc code;
+    std::string words;
+  } cases[] = {
+      {[](auto& server, auto&, auto&) { server.version = "2"; }, errc::unsupported,
+       "schema \"dlock\" has version 2 of dlock's tables, and this is a dlock for version 1: use a newer dlock, or "
+       "another schema"},
+      {[](auto& server, auto&, auto& tables) {
+         server.version = "2";
+         tables.rows.pop_back();  // a newer dlock may do without
+       },
+       errc::unsupported, "schema \"dlock\" has version 2"},
+      {[](auto&, auto&, auto& tables) { tables.rows[1][1] = "id,price"; }, errc::invalid_argument,
+       "table \"dlock\".\"lease\" is not dlock's: it has the columns id,price instead of "
+       "name,owner,holder,token,expires_at,waiting_until; use another schema"},
+      {[](auto&, auto&, auto& tables) { tables.rows[0][1] = "version"; }, errc::invalid_argument,
+       "table \"dlock\".\"meta\" is not dlock's"},
+      {[](auto&, auto&, auto& tables) { tables.rows.pop_back(); }, errc::invalid_argument,
+       "\"dlock\".\"fence_elect\" is not a table; use another schema"},
+      {[](auto&, auto& rights, auto& tables) {
+         rights.rows = {{"f", "f", "f", "f"}};
+         tables.rows.clear();
+       },
+       errc::access_denied,
+       "schema \"dlock\" does not exist, and this role may not create schemas in the database: " + grants},
+      {[](auto&, auto& rights, auto& tables) {
+         rights.rows = {{"t", "t", "f", "f"}};
+         tables.rows.pop_back();
+       },
+       errc::access_denied,
+       "schema \"dlock\" lacks the tables \"fence_elect\", and this role may not create tables in it: " + grants},
+      {[](auto&, auto& rights, auto&) {
+         rights.rows = {{"t", "f", "f", "f"}};
+       },
+       errc::access_denied, "this role may not use schema \"dlock\": " + grants},
+      {[](auto&, auto&, auto& tables) {
+         tables.rows[0][6] = "mallory";
+         tables.rows[0][7] = "f";
+       },
+       errc::access_denied, "table \"dlock\".\"meta\" belongs to role \"mallory\", whose triggers would run with"},
+      {[](auto&, auto&, auto& tables) { tables.rows[0][8] = "trigger trap"; }, errc::access_denied,
+       "that are not dlock's and would run with the rights of every role that takes a lock: trigger trap; drop them"},
+  };
+  for (const auto& each : cases) {
+    server.has_schema = true;
+    server.version = "1";
+    server.catalogue = [&](Rows& rights, Rows& tables) { each.state(server, rights, tables); };
+    const std::string words = initialize();
+    EXPECT_TRUE(words.starts_with("fake:5432/locks: ")) << words;
+    EXPECT_NE(words.find(each.words), words.npos) << words;
+    EXPECT_EQ(code, each.code) << words;
   }
+  EXPECT_EQ(creations, 1) << "only a view in the way is not seen before";
 }
 
-TEST_F(PostgresSchemaSetUp, DoesNotLookAgainForEver) {
-  refuse_creation("55P03", 1'000'000);
-  EXPECT_NE(result(), "ok");
-  EXPECT_EQ(answers.back()->code, errc::unavailable) << "not busy: no lock is";
-  EXPECT_EQ(creations(), 10U);
+// Others create the same, or have the lock of all who do.
+TEST_F(PostgresSchemaSetUp, ACreationIsRefusedAndMadeAgain) {
+  for (const char* const each : {"23505", "42P07", "42710", "42P06", "40P01", "55P03", "42P01"}) {
+    server.has_schema = false;
+    creations = 0;
+    state = each;
+    refusals = 1;
+    EXPECT_TRUE(initialize().starts_with("made; schema")) << each << ": " << said.back();
+    EXPECT_EQ(creations, 2) << each;
+  }
+  server.has_schema = false;
+  creations = 0;
+  state = "55P03";
+  refusals = 1'000'000;
+  (void)initialize(1min);
+  EXPECT_EQ(code, errc::unavailable) << "not busy: no lock is";
+  EXPECT_EQ(creations, 10) << "not for ever";
+  state = "42501";
+  EXPECT_NE(initialize().find("GRANT USAGE"), std::string::npos) << "a right that was not asked about";
+  EXPECT_EQ(code, errc::access_denied);
+  EXPECT_EQ(creations, 11);
 }
 
-TEST_F(PostgresSchemaSetUp, CallersAtTheSameTimeShareOneRun) {
-  set_up();
-  set_up();
-  EXPECT_FALSE(answers[0] || answers[1]) << "answered inside the call";
-  engine.run();
-  EXPECT_EQ(answers[0]->detail, "ok");
-  EXPECT_EQ(answers[1]->detail, "ok");
-  EXPECT_EQ(creations(), 1U);
-  EXPECT_EQ(server.dialled, 1);
-}
-
-TEST_F(PostgresSchemaSetUp, TheNextCallAfterAFailureTriesAgain) {
-  there.may_create_schemas = false;
-  (void)result();
-  there.may_create_schemas = true;
-  EXPECT_EQ(result(), "ok");
-  EXPECT_EQ(server.dialled, 2);
-}
-
-TEST_F(PostgresSchemaSetUp, AHandlerMayCallAgain) {
-  there.may_create_schemas = false;
-  when_answered = [&] {
-    when_answered = nullptr;
-    there.may_create_schemas = true;
-    set_up();
-  };
-  (void)result();
-  engine.run();
-  ASSERT_EQ(answers.size(), 2U);
-  EXPECT_EQ(answers[0]->code, errc::access_denied);
-  EXPECT_EQ(answers[1]->detail, "ok");
-}
-
-// --- Trouble ---------------------------------------------------------------------------------------------------------
-
-TEST_F(PostgresSchemaSetUp, EachCallerIsAnsweredByItsDeadline) {
-  next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
-    return is_creation(query) ? std::optional(FakeReply::held()) : std::nullopt;
-  };
-  set_up(2s);
-  set_up(30s);
+TEST_F(PostgresSchemaSetUp, CallersShareOneRunAndEachIsAnsweredByItsDeadline) {
+  fate = Fate::hold;
+  const std::size_t first = begin();
   engine.advance(2s);
-  ASSERT_TRUE(answers[0]);
-  EXPECT_EQ(answers[0]->code, errc::unavailable);
-  EXPECT_FALSE(answers[1]);
-  engine.advance(20s);
-  EXPECT_FALSE(answers[1]) << "the server may keep it waiting longer than an answer takes";
-  next_reply = nullptr;
-  server.release();
+  const std::size_t second = begin();
+  engine.advance(3s);
+  EXPECT_EQ(said[first], "schema \"dlock\" could not be set up in time");
+  EXPECT_EQ(code, errc::unavailable);
+  EXPECT_EQ(said[second], "nothing");
+  fate = Fate::answer;
+  server.release_held();
   engine.run();
-  EXPECT_EQ(answers[1]->detail, "ok");
+  EXPECT_TRUE(said[second].starts_with("made; schema")) << said[second];
+  EXPECT_EQ(server.wire().dialled, 1);
 }
 
 TEST_F(PostgresSchemaSetUp, NothingGoesOnThatNobodyWaitsFor) {
-  server.reply = [](const FakeQuery&) { return FakeReply::held(); };
-  set_up(2s);
-  engine.advance(2s);
-  EXPECT_TRUE(answers[0]);
-  EXPECT_EQ(server.open(), 0U);
+  fate = Fate::hold;
+  (void)initialize();
+  EXPECT_EQ(server.wire().open(), 0U);
   engine.advance(1h);
-  EXPECT_EQ(server.dialled, 1);
+  EXPECT_EQ(server.wire().dialled, 1);
 }
 
-TEST_F(PostgresSchemaSetUp, AServerThatCannotBeReachedIsUnavailable) {
-  server.dialling = FakeServer::Dialling::fail;
-  EXPECT_EQ(result(), "fake: connection refused");
-  EXPECT_EQ(answers.back()->code, errc::unavailable);
-  server.dialling = FakeServer::Dialling::refuse_password;
-  (void)result();
-  EXPECT_EQ(answers.back()->code, errc::access_denied);
+TEST_F(PostgresSchemaSetUp, AServerThatCannotBeAskedIsUnavailable) {
+  server.wire().dialling = FakeServer::Dialling::fail;
+  EXPECT_EQ(initialize(), "fake: connection refused");
+  EXPECT_EQ(code, errc::unavailable);
+  server.wire().dialling = FakeServer::Dialling::refuse_password;
+  (void)initialize();
+  EXPECT_EQ(code, errc::access_denied);
+  server.wire().dialling = FakeServer::Dialling::accept;
+  fate = Fate::lose_answer;
+  (void)initialize();
+  EXPECT_EQ(code, errc::unavailable) << "not ambiguous: the next call makes sure";
+  fate = Fate::answer;
+  EXPECT_TRUE(initialize().starts_with("made"));
 }
 
-TEST_F(PostgresSchemaSetUp, ABreakInTheMiddleIsUnavailableNotAmbiguous) {
-  next_reply = [this](const FakeQuery& query) -> std::optional<FakeReply> {
-    return is_creation(query) ? std::optional(FakeReply::lost()) : std::nullopt;
+TEST_F(PostgresSchemaSetUp, AHandlerMayCallAgainAndMayBeTheEnd) {
+  server.may_create_schema = false;
+  when_answered = [&] {
+    when_answered = nullptr;
+    server.may_create_schema = true;
+    (void)begin();
   };
-  EXPECT_NE(result(), "ok");
-  EXPECT_EQ(answers.back()->code, errc::unavailable);
-  next_reply = nullptr;
-  EXPECT_EQ(result(), "ok");
-}
-
-TEST_F(PostgresSchemaSetUp, NobodyIsCalledAfterItsDestruction) {
-  set_up();
-  set_up();
-  when_answered = [&] { schema.reset(); };  // while there is another to tell
-  engine.run();
-  EXPECT_TRUE(answers[0]);
-  EXPECT_FALSE(answers[1]);
-  schema.emplace(engine, options, dialling);
-  when_answered = nullptr;
-  set_up(1s);
-  schema.reset();
-  engine.advance(10s);
-  EXPECT_FALSE(answers[2]);
-  EXPECT_EQ(server.open(), 0U);
+  (void)initialize();
+  EXPECT_TRUE(said.back().starts_with("made; schema")) << said.back();
+  when_answered = [&] { backend.reset(); };
+  const std::size_t last = begin();
+  (void)begin();
+  engine.advance(5s);
+  EXPECT_EQ(said[last], "made");
+  EXPECT_EQ(said[last + 1], "nothing");
+  EXPECT_EQ(engine.pending_timers(), 0U);
 }
 
 }  // namespace

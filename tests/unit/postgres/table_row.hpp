@@ -3,12 +3,14 @@
 
 #include <string>
 
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 namespace dlock::postgres {
 
 inline Rows::Row table_row(const TableDefinition& table) {
-  return {std::string(table.name), std::string(table.columns), "p", "t", "t", "t", "f", "me", "t", "", "t"};
+  std::string columns(table.columns);
+  if (!table.added.empty()) columns += "," + std::string(table.added);
+  return {std::string(table.name), columns, "p", "t", "t", "t", "me", "t", "", "t"};
 }
 
 }  // namespace dlock::postgres

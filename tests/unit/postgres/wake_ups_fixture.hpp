@@ -22,10 +22,11 @@ class WakeUpsTest : public RowsTest {
     start();
   }
   void start() {
-    wake_ups.emplace(*line.commands, line.dialling, sql, LockKind::lock, rows.channel, [this](const Failure& why) {
-      deaf.push_back(why);
-      if (when_deaf) when_deaf();
-    });
+    wake_ups.emplace(*line.commands, line.dialling, statements, LockKind::lock, rows.channel,
+                     [this](const Failure& why) {
+                       deaf.push_back(why);
+                       if (when_deaf) when_deaf();
+                     });
   }
   // A waiter called `who`, who writes down when it is told.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, const std::string& who) {
@@ -36,8 +37,8 @@ class WakeUpsTest : public RowsTest {
   }
   [[nodiscard]] std::vector<std::string> take_told() { return std::exchange(told, {}); }
   [[nodiscard]] const std::string listen() const { return "LISTEN \"" + rows.channel + "\""; }
-  [[nodiscard]] std::size_t marks() const { return count("mark_many"); }
-  [[nodiscard]] std::vector<std::string> marked_last() const { return elements_of(last("mark_many").param(0)); }
+  [[nodiscard]] std::size_t marks() const { return count("mark"); }
+  [[nodiscard]] std::vector<std::string> marked_last() const { return elements_of(last("mark").param(0)); }
   [[nodiscard]] int listening_connection() const {
     int connection = 0;
     for (const FakeQuery& query : server.queries) {
@@ -47,8 +48,7 @@ class WakeUpsTest : public RowsTest {
   }
 
   CommandLine line{engine, server, row_options(Strategy::table)};
-  const RowStatements statements = table_statements("dlock", Durability::sync);
-  RowSql sql{statements, table_statements("dlock", Durability::sync, Queue::none)};
+  const RowCommands statements{table_statements("dlock", Durability::sync), LockKind::lock, rows.channel};
   std::vector<std::string> told;
   std::function<void(const std::string&)> when_told;
   std::vector<Failure> deaf;

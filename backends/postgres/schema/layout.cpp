@@ -1,4 +1,4 @@
-#include "backends/postgres/sql/schema_statements.hpp"
+#include "backends/postgres/schema/layout.hpp"
 
 #include <array>
 
@@ -8,11 +8,6 @@
 namespace dlock::postgres {
 
 namespace {
-
-// A client that creates or changes the schema has this advisory lock meanwhile: the bytes "dlock" NUL "pg".
-constexpr std::string_view creation_lock = "7236281174065180775";
-constexpr std::string_view creation_patience_ms = "5000";
-constexpr std::string_view extension_patience_ms = "250";
 
 // Updated in place (HOT), as long as a page has room and no index has one of the columns that change: so half of each
 // page is left free, and there is no index but that of the name. Cleaned by the number of dead rows, however large the
@@ -27,7 +22,15 @@ constexpr std::string_view name_column =
     "name {text} COLLATE {C} PRIMARY KEY CHECK (pg_catalog.octet_length(name) {>=} 1 "
     "AND pg_catalog.octet_length(name) {<=} 1024)";
 
-constexpr std::string_view queue_column = "{text}[] NOT NULL DEFAULT ARRAY[]::{text}[]";
+constexpr std::string_view lease_columns = "name,owner,holder,token,expires_at,waiting_until";
+constexpr std::string_view lease_body =
+    "owner {text}, holder {text} NOT NULL, token {int8} NOT NULL, expires_at {timestamptz} NOT NULL, "
+    "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'";
+
+constexpr std::string_view optimistic_columns = "name,owner,holder,version,token,lease_ms,waiting_until";
+constexpr std::string_view optimistic_body =
+    "owner {text}, holder {text} NOT NULL, version {int8} NOT NULL, token {int8} NOT NULL, lease_ms {int8} NOT NULL, "
+    "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'";
 
 constexpr std::string_view fence_columns = "name,key,space,pid,holder,token";
 constexpr std::string_view fence_body =
@@ -39,8 +42,21 @@ constexpr std::string_view sharing_body =
     "marked_until {timestamptz} NOT NULL DEFAULT '-infinity', "
     "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'";
 
+// A client that changes the schema has this advisory lock meanwhile: the bytes "dlock" NUL "pg". Without it, those who
+// create at the same time fail in one of several ways, "IF NOT EXISTS" or not.
+constexpr const char* lock = "SELECT pg_catalog.pg_advisory_xact_lock(7236281174065180775)";
+
+std::vector<std::string> transaction(const std::string& patience_ms, const std::vector<std::string>& changes) {
+  std::vector<std::string> statements = {"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+                                         "SELECT pg_catalog.set_config('lock_timeout', '" + patience_ms + "', true)",
+                                         lock};
+  statements.insert(statements.end(), changes.begin(), changes.end());
+  statements.emplace_back("COMMIT");
+  return statements;
+}
+
 std::string addition_of(const TableDefinition& table) {
-  return std::string(table.added) + " " + fill(table.addition, {});
+  return std::string(table.added) + " " + fill("{text}[] NOT NULL DEFAULT ARRAY[]::{text}[]", {});
 }
 
 std::string create_table(std::string_view schema, const TableDefinition& table, Durability durability) {
@@ -53,14 +69,6 @@ std::string create_table(std::string_view schema, const TableDefinition& table, 
   out += qualified(schema, table.name) + " (" + columns + ")";
   if (table.locks) out += storage;
   return out;
-}
-
-std::string names_of_tables() {
-  std::string out;
-  for (const TableDefinition& table : layout()) {
-    out += (out.empty() ? "'" : ", '") + std::string(table.name) + "'";
-  }
-  return fill("ARRAY[{names}]::{name}[]", {{"names", out}});
 }
 
 constexpr std::string_view rights = R"sql(
@@ -78,8 +86,7 @@ constexpr std::string_view tables = R"sql(
     (SELECT pg_catalog.string_agg(a.attname::{text}, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
       WHERE a.attrelid {=} c.oid AND a.attnum {>} 0 AND NOT a.attisdropped),
     c.relpersistence, pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.has_table_privilege(c.oid, 'INSERT'),
-    pg_catalog.has_table_privilege(c.oid, 'UPDATE'), pg_catalog.has_table_privilege(c.oid, 'DELETE'),
-    o.rolname, CASE WHEN r.rolsuper THEN o.rolsuper AND s.rolsuper
+    pg_catalog.has_table_privilege(c.oid, 'UPDATE'), o.rolname, CASE WHEN r.rolsuper THEN o.rolsuper AND s.rolsuper
       ELSE o.oid {=} r.oid OR o.rolsuper OR o.oid {=} d.datdba OR o.oid {=} n.nspowner
         OR pg_catalog.pg_has_role(o.oid, 'MEMBER') END,
     pg_catalog.concat_ws(', ',
@@ -111,13 +118,6 @@ constexpr std::string_view tables = R"sql(
   ORDER BY c.relname
 )sql";
 
-constexpr std::string_view health = R"sql(
-  SELECT s.relname, s.n_live_tup, s.n_dead_tup, s.n_tup_upd, s.n_tup_hot_upd,
-    pg_catalog.pg_total_relation_size(s.relid)
-  FROM pg_catalog.pg_stat_all_tables AS s
-  WHERE s.schemaname {=} $1::{name} AND s.relname {=} ANY ({names}) ORDER BY s.relname
-)sql";
-
 }  // namespace
 
 std::string table_of(std::string_view table, LockKind kind) {
@@ -131,34 +131,14 @@ std::span<const TableDefinition> layout() {
        .columns = "singleton,version",
        .body = "singleton {bool} PRIMARY KEY DEFAULT true CHECK (singleton), version {int4} NOT NULL",
        .locks = false},
-      {.name = "lease",
-       .columns = "name,owner,holder,token,expires_at,waiting_until,waiters",
-       .body = "owner {text}, holder {text} NOT NULL, token {int8} NOT NULL, "
-               "expires_at {timestamptz} NOT NULL, "
-               "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
-       .added = "waiters",
-       .addition = queue_column},
-      {.name = "optimistic",
-       .columns = "name,owner,holder,version,token,lease_ms,waiting_until,waiters",
-       .body = "owner {text}, holder {text} NOT NULL, version {int8} NOT NULL, token {int8} NOT NULL, "
-               "lease_ms {int8} NOT NULL, waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
-       .added = "waiters",
-       .addition = queue_column},
+      {.name = "lease", .columns = lease_columns, .body = lease_body, .added = "waiters"},
+      {.name = "optimistic", .columns = optimistic_columns, .body = optimistic_body, .added = "waiters"},
       {.name = "row_lock", .columns = "name", .body = ""},
       {.name = "row_token", .columns = "name,holder,token", .body = "holder {text} NOT NULL, token {int8} NOT NULL"},
       {.name = "fence", .columns = fence_columns, .body = fence_body},
-      // Of the other kinds of locks. The first dlock had none of them.
-      {.name = "lease_elect",
-       .columns = "name,owner,holder,token,expires_at,waiting_until",
-       .body = "owner {text}, holder {text} NOT NULL, token {int8} NOT NULL, "
-               "expires_at {timestamptz} NOT NULL, "
-               "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
-       .since_first = false},
-      {.name = "optimistic_elect",
-       .columns = "name,owner,holder,version,token,lease_ms,waiting_until",
-       .body = "owner {text}, holder {text} NOT NULL, version {int8} NOT NULL, token {int8} NOT NULL, "
-               "lease_ms {int8} NOT NULL, waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'",
-       .since_first = false},
+      // The tables of other kinds of locks than plain ones. The first dlock had none of them.
+      {.name = "lease_elect", .columns = lease_columns, .body = lease_body, .since_first = false},
+      {.name = "optimistic_elect", .columns = optimistic_columns, .body = optimistic_body, .since_first = false},
       {.name = "lease_rw", .columns = sharing_columns, .body = sharing_body, .since_first = false},
       {.name = "lease_sem", .columns = sharing_columns, .body = sharing_body, .since_first = false},
       {.name = "fence_rw", .columns = fence_columns, .body = fence_body, .since_first = false},
@@ -167,54 +147,36 @@ std::span<const TableDefinition> layout() {
   return tables;
 }
 
-namespace {
-
-constexpr const char* begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-
-std::string local_setting(const char* name, std::string_view value) {
-  return "SELECT pg_catalog.set_config('" + std::string(name) + "', '" + std::string(value) + "', true)";
-}
-
-// Without it, those who create at the same time fail in one of several ways, "IF NOT EXISTS" or not.
-std::string lock_creation() {
-  return "SELECT pg_catalog.pg_advisory_xact_lock(" + std::string(creation_lock) + ")";
-}
-
-}  // namespace
-
 std::vector<std::string> creation(std::string_view schema, Durability durability, bool with_schema) {
-  std::vector<std::string> statements = {
-      begin,
-      local_setting("lock_timeout", creation_patience_ms),
-      // The end is another query, and this process may be stopped before it.
-      local_setting("idle_in_transaction_session_timeout", creation_patience_ms),
-      lock_creation(),
-  };
-  if (with_schema) statements.push_back("CREATE SCHEMA IF NOT EXISTS " + quote_identifier(schema));
-  for (const TableDefinition& table : layout()) {
-    statements.push_back(create_table(schema, table, durability));
-  }
-  return statements;
+  std::vector<std::string> changes;
+  if (with_schema) changes.push_back("CREATE SCHEMA IF NOT EXISTS " + quote_identifier(schema));
+  for (const TableDefinition& table : layout()) changes.push_back(create_table(schema, table, durability));
+  return transaction("5000", changes);
+}
+
+std::vector<std::string> recording(std::string_view schema) {
+  return transaction("5000", {"INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" +
+                              std::to_string(schema_version) + ") ON CONFLICT (singleton) DO NOTHING"});
 }
 
 std::vector<std::string> extension(std::string_view schema, const TableDefinition& table) {
-  return {begin, local_setting("lock_timeout", extension_patience_ms), lock_creation(),
-          "ALTER TABLE " + qualified(schema, table.name) + " ADD COLUMN IF NOT EXISTS " + addition_of(table), "COMMIT"};
+  return transaction(
+      "250", {"ALTER TABLE " + qualified(schema, table.name) + " ADD COLUMN IF NOT EXISTS " + addition_of(table)});
 }
 
-std::vector<std::string> end_of_creation(std::string_view schema) {
-  return {"INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" + std::to_string(schema_version) +
-              ") ON CONFLICT (singleton) DO NOTHING",
-          "COMMIT"};
+std::string names_of_tables() {
+  std::string out;
+  for (const TableDefinition& table : layout()) {
+    out += (out.empty() ? "'" : ", '") + std::string(table.name) + "'";
+  }
+  return fill("ARRAY[{names}]::{name}[]", {{"names", out}});
 }
 
 SchemaStatements schema_statements(std::string_view schema) {
-  const Fillings fillings = {{"names", names_of_tables()}};
   return {
       .version = {"SELECT version FROM " + qualified(schema, "meta"), "version"},
       .rights = {fill(rights, {}), "rights"},
-      .tables = {fill(tables, fillings), "tables"},
-      .health = {fill(health, fillings), "health"},
+      .tables = {fill(tables, {{"names", names_of_tables()}}), "tables"},
   };
 }
 

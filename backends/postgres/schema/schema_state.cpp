@@ -1,9 +1,8 @@
-#include "backends/postgres/sessions/schema_state.hpp"
+#include "backends/postgres/schema/schema_state.hpp"
 
 #include <algorithm>
 
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 
@@ -23,12 +22,12 @@ bool has_column(const TableState& table, std::string_view column) {
   return ("," + table.columns + ",").find("," + std::string(column) + ",") != std::string::npos;
 }
 
-// A newer dlock may have added some, and an older one has not added what was added since.
+// A newer dlock may have added some.
 bool has_columns(const TableState& table, const TableDefinition& definition) {
   std::string_view rest = definition.columns;
   while (!rest.empty()) {
     const std::string_view column = rest.substr(0, rest.find(','));
-    if (column != definition.added && !has_column(table, column)) return false;
+    if (!has_column(table, column)) return false;
     rest.remove_prefix(std::min(column.size() + 1, rest.size()));
   }
   return true;
@@ -76,10 +75,10 @@ SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
                             .may_select = tables.flag(i, 3),
                             .may_insert = tables.flag(i, 4),
                             .may_update = tables.flag(i, 5),
-                            .owner = tables.text(i, 7),
-                            .trusted = tables.flag(i, 8),
-                            .planted = tables.text(i, 9),
-                            .may_alter = tables.flag(i, 10)});
+                            .owner = tables.text(i, 6),
+                            .trusted = tables.flag(i, 7),
+                            .planted = tables.text(i, 8),
+                            .may_alter = tables.flag(i, 9)});
   }
   return state;
 }
@@ -88,8 +87,7 @@ std::optional<Failure> problem_with_version(std::string_view schema, std::int64_
   if (version == schema_version) return std::nullopt;
   const std::string has = named(schema) + " has version " + std::to_string(version) +
                           " of dlock's tables, and this is " + "a dlock for version " + std::to_string(schema_version);
-  if (version > schema_version) return Failure{errc::unsupported, has + ": use a newer dlock, or another schema"};
-  return Failure{errc::unsupported, has + ": use another schema"};
+  return Failure{errc::unsupported, has + ": use a newer dlock, or another schema"};
 }
 
 std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state) {
@@ -138,16 +136,15 @@ std::optional<Failure> problem_with_rights(std::string_view schema, const Schema
                                  ", and this role may not create tables in it");
 }
 
-std::vector<std::string> made_between(std::string_view schema, Durability durability, const SchemaState& before,
-                                      const SchemaState& after) {
-  std::vector<std::string> made;
-  if (!before.exists && after.exists) made.push_back(named(schema));
+std::vector<std::string> additions_to(const SchemaState& state, std::string_view schema, Durability durability) {
+  std::vector<std::string> additions;
+  if (!state.exists) additions.push_back(named(schema));
   for (const TableDefinition& definition : layout()) {
-    if (before.table(definition.name) != nullptr || after.table(definition.name) == nullptr) continue;
+    if (state.table(definition.name) != nullptr) continue;
     const bool unlogged = definition.locks && durability == Durability::unlogged;
-    made.push_back((unlogged ? "unlogged table " : "table ") + qualified(schema, definition.name));
+    additions.push_back((unlogged ? "unlogged table " : "table ") + qualified(schema, definition.name));
   }
-  return made;
+  return additions;
 }
 
 }  // namespace dlock::postgres

@@ -12,35 +12,36 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sessions/session.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 
-// In tasks only. What it refers to outlives it. Tables that exist are left as they are, logged or not, whatever
+// In tasks only. Executor, options and dialling outlive it. Tables that exist stay logged or not as they are, whatever
 // Options::durability says.
 class Schema {
  public:
-  // Why it cannot be used, or nothing. errc::access_denied: this role may not make it, another one has to.
-  // errc::unsupported, errc::invalid_argument: what is there is another version's, or not dlock's.
+  // Why the schema cannot be used, or nothing. errc::access_denied: this role may not make it, another one has to.
+  // errc::unsupported, errc::invalid_argument: its tables are another version's, or not dlock's.
   using Handler = std::function<void(std::optional<Failure> why_not)>;
+  // Everything that was made, each in words for people.
+  using Made = std::vector<std::string>;
 
   Schema(Executor& executor, const Options& options, const Dialling& dialling);
   ~Schema();
 
   // Makes what is missing, over a connection of its own. Callers at the same time are answered together, never inside
   // the call, and each at the latest at its deadline. Where that is not allowed, the failure says to run "dlock init".
-  // What failed is tried again by the next call.
+  // The next call tries again what has failed.
   void set_up(TimePoint deadline, Handler done);
 
-  // The same. Answers with what was made, each in words for people.
-  void initialize(TimePoint deadline, Backend::Handler<std::vector<std::string>> done);
+  // Does the same, and adds to the tables of an older dlock what they lack.
+  void initialize(TimePoint deadline, Backend::Handler<Made> done);
 
  private:
   class SettingUp;
-  using Done = std::function<void(const Failure* why_not, const std::vector<std::string>& made)>;
 
-  void join(TimePoint deadline, bool extends, Done done);
+  void join(TimePoint deadline, bool extends, Backend::Handler<Made> done);
 
   Executor& executor_;
   const Options& options_;

@@ -1,4 +1,4 @@
-// What there is of dlock's schema in a database, and whether it will do. No I/O.
+// The state of dlock's schema in a database, and whether this client can work with it. No I/O.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <dlock/error.hpp>
 
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/connection.hpp"
-#include "backends/postgres/sql/schema_statements.hpp"
 
 namespace dlock::postgres {
 
@@ -24,7 +24,7 @@ struct TableState {
   bool may_update = false;
   std::string owner = {};
   bool trusted = true;       // the owner, whose triggers we would run
-  std::string planted = {};  // what is not dlock's and runs when the table is used, in words
+  std::string planted = {};  // code that is not dlock's and runs when the table is used, in words
   bool may_alter = false;
 };
 
@@ -37,26 +37,26 @@ struct SchemaState {
 
   // nullptr: there is no such table.
   [[nodiscard]] const TableState* table(std::string_view name) const noexcept;
-  // Those of the layout that are not there.
+  // The names of tables of the layout that are not there.
   [[nodiscard]] std::vector<std::string_view> missing() const;
-  // Those that are there, without what was added later.
+  // The tables that are there without the column that was added later.
   [[nodiscard]] std::vector<const TableDefinition*> outdated() const;
 };
 
 // Answers to SchemaStatements::rights and ::tables.
 [[nodiscard]] SchemaState read_schema_state(const Rows& rights, const Rows& tables);
 
-// Why nothing can be done with what is there; what is missing is no problem.
+// Why nothing can be done with the tables that are there; missing ones are no problem.
 [[nodiscard]] std::optional<Failure> problem_with_version(std::string_view schema, std::int64_t version);
 [[nodiscard]] std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state);
-// Why this role should not use what is there.
+// Why this role should not use them.
 [[nodiscard]] std::optional<Failure> problem_with_planted(std::string_view schema, const SchemaState& state);
 [[nodiscard]] std::optional<Failure> problem_with_owners(std::string_view schema, const SchemaState& state);
 // Why this role cannot make what is missing.
 [[nodiscard]] std::optional<Failure> problem_with_rights(std::string_view schema, const SchemaState& state);
 
-// What was made between the two, each in words: schema "dlock", table "dlock"."lease".
-[[nodiscard]] std::vector<std::string> made_between(std::string_view schema, Durability durability,
-                                                    const SchemaState& before, const SchemaState& after);
+// All that creation() adds to such a state, each in words: schema "dlock", table "dlock"."lease".
+[[nodiscard]] std::vector<std::string> additions_to(const SchemaState& state, std::string_view schema,
+                                                    Durability durability);
 
 }  // namespace dlock::postgres

@@ -1,0 +1,405 @@
+// strategy=advisory: tries that share a session, grants that are proven, readers that share a lock.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using test::failed;
+using test::lost;
+using Released = ReleaseOutcome::Status;
+
+class BackendAdvisory : public SessionsTest {
+ protected:
+  [[nodiscard]] std::ptrdiff_t count(std::string_view words) const {
+    return std::count(sent.begin(), sent.end(), words);
+  }
+  void release_soon(const Attempt& attempt) {
+    ours->backend->release(*attempt.grant,
+                           [this](const ReleaseOutcome& outcome) { released.push_back(outcome.status); });
+  }
+  [[nodiscard]] std::unique_ptr<Attempt> contend_rw(Client& client, Mode mode, bool wait = false) {
+    return client.contend("x", wait, LockKind::read_write, mode);
+  }
+  [[nodiscard]] std::unique_ptr<Attempt> read() {
+    auto attempt = contend_rw(*ours, Mode::shared);
+    engine.run();
+    return attempt;
+  }
+  [[nodiscard]] std::size_t sessions() { return owners("x", LockKind::read_write); }
+
+  std::vector<Released> released;
+};
+INSTANTIATE_TEST_SUITE_P(, BackendAdvisory, testing::Values(Strategy::advisory), name_of_strategy);
+
+// --- Tries on one session --------------------------------------------------------------------------------------------
+
+TEST_P(BackendAdvisory, ALockThatTheSessionHasIsBusyWithoutAsking) {
+  const auto x = acquire("x");
+  spoil(try_word(), Fate::hold, 1);
+  const auto other = acquire("other");  // the server is slow
+  sent.clear();
+  EXPECT_EQ(said(*acquire("x")), "busy");
+  const auto waiting = acquire("x", true);
+  EXPECT_EQ(count("fence.try_lock"), 0);
+  heal();
+  EXPECT_EQ(release(*ours, *x), "released");
+  ASSERT_TRUE(waiting->grant);
+  EXPECT_GT(waiting->grant->token, x->grant->token);
+}
+
+TEST_P(BackendAdvisory, ANameWithTheKeyOfAnotherIsBusy) {
+  options.key = *parse_key_scheme("int64:7");
+  ours.emplace(engine, server, 1, options);
+  const auto a = acquire("a");
+  EXPECT_EQ(said(*a), "granted");
+  EXPECT_EQ(said(*acquire("b")), "busy");
+}
+
+TEST_P(BackendAdvisory, OfThoseThatTryAtATimeTheFirstIsSentForAll) {
+  for (const bool is_held : {false, true}) {
+    const std::string name = is_held ? "held" : "free";
+    const auto holder = is_held ? taken_by_others(name) : nullptr;
+    std::vector<std::unique_ptr<Attempt>> tries;
+    for (int i = 0; i < 3; ++i) tries.push_back(ours->contend(name, false));
+    sent.clear();
+    engine.run();
+    EXPECT_LE(count("fence.try_lock"), 1);
+    EXPECT_EQ(said(*tries[0]), is_held ? "busy" : "granted");
+    EXPECT_EQ(said(*tries[1]) + said(*tries[2]), "busybusy");
+  }
+}
+
+TEST_P(BackendAdvisory, ALockThatWasBusyIsBusyOnlyForThoseThatHadAskedByThen) {
+  const auto holder = taken_by_others("x");
+  spoil(try_word(), Fate::hold, 1);
+  const auto first = acquire("x");
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  const auto second = acquire("x");
+  heal();
+  engine.run();
+  EXPECT_EQ(said(*first), "busy");
+  EXPECT_EQ(said(*second), "granted");
+}
+
+TEST_P(BackendAdvisory, ATryGoesBehindTheUnlockOfTheSameLock) {
+  const auto a = acquire("a");
+  const auto b = acquire("b");
+  sent.clear();
+  spoil("fence.unlock", Fate::hold, 1);
+  release_soon(*a);
+  release_soon(*b);  // behind the other, and not sent yet
+  const auto again = ours->contend("b", false);
+  EXPECT_EQ(sent, (Words{"fence.unlock", "fence.unlock", "fence.try_lock"}));
+  engine.run();
+  EXPECT_FALSE(again->grant);
+  heal();
+  engine.run();
+  ASSERT_TRUE(again->grant);
+  EXPECT_GT(again->grant->token, b->grant->token);
+  EXPECT_EQ(released, std::vector(2, Released::released));
+}
+
+TEST_P(BackendAdvisory, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) {
+  const auto holder = taken_by_others("c");
+  EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
+  sent.clear();
+  spoil("fence.try", Fate::hold, 1);
+  std::vector<std::unique_ptr<Attempt>> tries;
+  for (const char* const name : {"a", "b", "c", "d"}) tries.push_back(acquire(name));
+  heal();
+  engine.run();
+  EXPECT_EQ(sent, (Words{"fence.try_lock", "fence.try_many"}));
+  EXPECT_EQ(said(*tries[2]), "busy");
+  tries.erase(tries.begin() + 2);
+  spoil("fence.unlock", Fate::hold, 1);
+  for (const auto& each : tries) {
+    ASSERT_TRUE(each->grant);
+    release_soon(*each);
+  }
+  EXPECT_NE(tries[1]->grant->token, tries[2]->grant->token);
+  engine.run();
+  heal();
+  engine.run();
+  EXPECT_EQ(count("fence.unlock"), 1);
+  EXPECT_EQ(count("fence.unlock_many"), 1);
+  EXPECT_EQ(released, std::vector(3, Released::released));
+  EXPECT_EQ(owners("a") + owners("b") + owners("d"), 0U);
+}
+
+TEST_P(BackendAdvisory, AnUnlockOfWhatWasNotHeldIsNotOurs) {
+  server.falsify = [](int, std::string_view word, Rows& rows) {
+    if (word == "fence.unlock") rows.rows.at(0).at(0) = "f";
+  };
+  EXPECT_EQ(release(*ours, *acquire("x")), "not ours");
+  server.falsify = nullptr;
+  const auto y = granted_after_a_wait("y");
+  server.falsify = [](int, std::string_view word, Rows& rows) {
+    if (word == "fence.unlock") rows.rows.at(0).at(0) = "f";
+  };
+  EXPECT_EQ(release(*ours, *y), "not ours");
+  EXPECT_TRUE(ours->host.losses.empty());
+}
+
+TEST_P(BackendAdvisory, AReleaseThatWasNotSentWhenTheSessionBrokeIsNotConfirmed) {
+  const auto a = acquire("a");
+  const auto b = acquire("b");
+  spoil("fence.unlock", Fate::hold, 1);
+  release_soon(*a);
+  release_soon(*b);
+  server.cut(1);
+  engine.run();
+  EXPECT_EQ(released, (std::vector{Released::failed, Released::not_owner}));
+  EXPECT_TRUE(ours->host.losses.empty());
+}
+
+TEST_P(BackendAdvisory, ATryThatIsGivenUpBeforeItIsSentIsNeverSent) {
+  ours->contend("x", false).reset();
+  engine.run();
+  EXPECT_TRUE(sent.empty());
+}
+
+TEST_P(BackendAdvisory, AGrantThatIsGivenBackGoesToOneThatAskedLater) {
+  EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
+  spoil(try_word(), Fate::hold, 2);
+  const auto other = acquire("other");
+  auto first = acquire("x");  // these are sent together
+  const auto second = acquire("x");
+  auto third = acquire("x");
+  server.release_held();
+  engine.run();
+  first->contention.reset();
+  third->contention.reset();
+  server.release_held();
+  engine.run();
+  ASSERT_TRUE(second->grant);
+  EXPECT_EQ(release(*ours, *second), "released");
+  EXPECT_EQ(owners("x"), 0U);
+}
+
+// max_connections of the thousand are for waiters.
+TEST_P(BackendAdvisory, HoldsOnlySoManyLocksAndSaysSo) {
+  const std::size_t most = ours->backend->capabilities().max_locks - options.max_connections;
+  std::vector<std::unique_ptr<Attempt>> tries;
+  for (std::size_t i = 0; i < most + 3; ++i) tries.push_back(ours->contend(std::to_string(i), false));
+  engine.run();
+  for (std::size_t i = 0; i < most; ++i) ASSERT_TRUE(tries[i]->grant) << i;
+  for (std::size_t i = most; i < tries.size(); ++i) {
+    EXPECT_TRUE(failed(*tries[i], errc::unavailable, "advisory locks"));
+    EXPECT_EQ(owners(tries[i]->request.name), 0U);
+  }
+  EXPECT_EQ(release(*ours, *tries[0], 0s), "released");
+  EXPECT_EQ(said(*acquire("another")), "granted");
+}
+
+// If all of them were sent at once, the last answer of the session would be as old as the first of them.
+TEST_P(BackendAdvisory, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheSession) {
+  const auto held = acquire("held");
+  server.delay = [] { return 250ms; };
+  spoil("fence.try", Fate::late);
+  refuse("fence.try", "55P03");
+  std::vector<std::unique_ptr<Attempt>> waiting;
+  for (int i = 0; i < 70; ++i) waiting.push_back(ours->contend(std::to_string(i), true));
+  engine.advance(2 * options.lease);
+  EXPECT_TRUE(ours->host.losses.empty());
+  EXPECT_GT(refused(), 50);
+  waiting.clear();
+  heal();
+  EXPECT_EQ(release(*ours, *held), "released");
+}
+
+TEST_P(BackendAdvisory, ASilentSessionIsKeptAsLongAsItsLocksAreSafe) {
+  const auto x = acquire("x");
+  const int dialled = server.wire().dialled;
+  spoil(try_word(), Fate::hold, 1);
+  const auto waiting = acquire("y", true);
+  engine.advance(5s);
+  EXPECT_EQ(waiting->unreachable_reports.size(), 1U);
+  engine.advance(4s);
+  EXPECT_EQ(waiting->unreachable_reports.size(), 2U);
+  EXPECT_EQ(server.wire().dialled, dialled);
+  EXPECT_TRUE(ours->host.losses.empty());
+  engine.advance(3s);
+  EXPECT_TRUE(lost(ours->host, x->request.owner));
+  EXPECT_EQ(said(*waiting), "granted");
+  EXPECT_EQ(release(*ours, *waiting), "released");
+  spoil(try_word(), Fate::hold, 1);
+  const auto next = acquire("y", true);
+  engine.advance(5s);
+  EXPECT_EQ(said(*next), "granted") << "no lock is lost with that session";
+}
+
+// --- Whether the server's locks are any ------------------------------------------------------------------------------
+
+TEST_P(BackendAdvisory, TheFirstGrantOfASessionIsProvenInTheSameRoundTrip) {
+  const auto holder = taken_by_others("busy");
+  EXPECT_EQ(said(*acquire("busy")), "busy");
+  const auto a = acquire("a");
+  EXPECT_EQ(count("fence.proof"), 2) << "a lock that is busy proves nothing";
+  const auto b = acquire("b");
+  EXPECT_EQ(sent, (Words{"fence.try_lock", "fence.proof", "fence.try_lock", "fence.proof", "fence.try_lock"}));
+  server.cut(1);
+  engine.advance(1s);
+  EXPECT_EQ(said(*acquire("c")), "granted");
+  EXPECT_EQ(count("fence.proof"), 3);
+}
+
+TEST_P(BackendAdvisory, AGrantThatIsNotProvenIsRefused) {
+  struct Proof {
+    std::size_t column;
+    const char* cell;
+    const char* words;
+  };
+  for (const Proof& proof :
+       {Proof{1, "f", "pg_locks does not show it"}, Proof{0, "9", "a different session answered"}}) {
+    server.falsify = [&](int, std::string_view word, Rows& rows) {
+      if (word == "fence.proof") rows.rows.at(0).at(proof.column) = proof.cell;
+    };
+    for (const bool wait : {false, true}) {
+      EXPECT_TRUE(failed(*acquire("x", wait), errc::unsupported, proof.words));
+      engine.advance(1s);
+      EXPECT_EQ(owners("x"), 0U);
+    }
+  }
+  server.falsify = nullptr;
+  EXPECT_EQ(said(*acquire("x")), "granted") << "each session is asked";
+}
+
+TEST_P(BackendAdvisory, AGrantWithoutAnAnswerToItsProofIsNone) {
+  spoil("fence.proof", Fate::lose_answer, 1);
+  EXPECT_EQ(said(*acquire("x")), "unknown");
+  refuse("fence.proof", "57014", 1);
+  engine.advance(1s);
+  const auto x = acquire("x", true);
+  EXPECT_FALSE(x->grant);
+  engine.advance(2s);
+  EXPECT_TRUE(x->grant);
+  EXPECT_EQ(owners("x"), 1U);
+}
+
+TEST_P(BackendAdvisory, WhereAGrantMayNotBeProvenTheProgramIsWarnedOnce) {
+  refuse("fence.proof", "42501");
+  std::vector<std::unique_ptr<Attempt>> held;
+  for (const char* const name : {"a", "b", "c"}) {
+    held.push_back(acquire(name));
+    EXPECT_TRUE(held.back()->grant);
+    if (held.size() < 2) continue;
+    server.cut(1);
+    engine.advance(1s);
+  }
+  EXPECT_EQ(
+      std::count_if(ours->host.warnings.begin(), ours->host.warnings.end(),
+                    [](const auto& each) { return each.reason.detail.find("cannot be checked") != std::string::npos; }),
+      1);
+}
+
+// --- Readers ---------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendAdvisory, ASessionHasAReadersLockOnceAndTheLastReaderUnlocksIt) {
+  const auto one = contend_rw(*ours, Mode::shared);
+  const auto two = contend_rw(*ours, Mode::shared);
+  engine.run();
+  const auto three = read();
+  ASSERT_TRUE(one->grant && two->grant && three->grant);
+  EXPECT_EQ(count("fence_rw.try_lock_shared"), 1);
+  EXPECT_EQ(count("fence_rw.join_shared"), 1);
+  EXPECT_EQ(two->grant->token.value(), one->grant->token.value() + 1);
+  EXPECT_GT(three->grant->token, two->grant->token);
+  EXPECT_EQ(three->grant->mode, Mode::shared);
+  EXPECT_EQ(three->grant->kind, LockKind::read_write);
+  EXPECT_EQ(release(*ours, *two), "released");
+  EXPECT_EQ(release(*ours, *one), "released");
+  EXPECT_EQ(count("fence.unlock_shared"), 0);
+  EXPECT_EQ(sessions(), 1U);
+  EXPECT_EQ(release(*ours, *three), "released");
+  EXPECT_EQ(sessions(), 0U);
+  EXPECT_TRUE(read()->grant);
+}
+
+// The server would make the session that reads a writer.
+TEST_P(BackendAdvisory, AWriterDoesNotAskWhereTheSessionReads) {
+  const auto reader = read();
+  sent.clear();
+  const auto writer = contend_rw(*ours, Mode::exclusive);
+  engine.run();
+  EXPECT_EQ(said(*writer), "busy");
+  EXPECT_TRUE(sent.empty());
+  EXPECT_EQ(release(*ours, *reader), "released");
+  const auto next = contend_rw(*ours, Mode::exclusive);
+  engine.run();
+  EXPECT_EQ(said(*next), "granted");
+}
+
+TEST_P(BackendAdvisory, AReaderDoesNotJoinWhereAWriterWaits) {
+  const auto reader = read();
+  const auto writer = contend_rw(*others, Mode::exclusive, true);
+  engine.run();
+  EXPECT_EQ(said(*read()), "busy");
+  EXPECT_EQ(release(*ours, *reader, 0s), "released");
+  EXPECT_TRUE(writer->grant) << "the reader that did not join is not counted";
+}
+
+TEST_P(BackendAdvisory, AReaderThatIsReleasedWhileAnotherJoinsLeavesItTheLock) {
+  const auto reader = read();
+  spoil("fence_rw.join", Fate::hold, 1);
+  const auto other = read();
+  EXPECT_EQ(release(*ours, *reader, 0s), "released");
+  EXPECT_EQ(sessions(), 1U);
+  heal();
+  engine.run();
+  ASSERT_TRUE(other->grant);
+  EXPECT_EQ(release(*ours, *other), "released");
+  EXPECT_EQ(sessions(), 0U);
+}
+
+TEST_P(BackendAdvisory, AReaderThatGivesUpIsNotCounted) {
+  for (const bool alone : {false, true}) {
+    spoil("fence_rw.try_lock", Fate::hold, 1);
+    auto one = contend_rw(*ours, Mode::shared);
+    const auto two = alone ? nullptr : contend_rw(*ours, Mode::shared);
+    engine.run();
+    one->contention.reset();
+    heal();
+    engine.run();
+    EXPECT_EQ(sessions(), alone ? 0U : 1U);
+    if (alone) continue;
+    ASSERT_TRUE(two->grant);
+    EXPECT_EQ(release(*ours, *two), "released");
+    EXPECT_EQ(sessions(), 0U);
+  }
+}
+
+// A refusal may come after the grant; but a reader that joins takes no lock.
+TEST_P(BackendAdvisory, ARefusedReadersLockIsUnlockedUnlessOthersHaveIt) {
+  refuse("fence_rw.try_lock", "55P03", 1);
+  EXPECT_EQ(said(*read()), "unavailable");
+  EXPECT_EQ(sessions(), 0U);
+  const auto reader = read();
+  refuse("fence_rw.join", "55P03", 1);
+  EXPECT_EQ(said(*read()), "unavailable");
+  EXPECT_EQ(sessions(), 1U);
+  EXPECT_EQ(release(*ours, *reader), "released");
+  EXPECT_EQ(sessions(), 0U);
+}
+
+TEST_P(BackendAdvisory, WithTheSessionAllItsReadersLoseTheLock) {
+  const auto one = read();
+  const auto two = read();
+  server.cut(1);
+  engine.run();
+  EXPECT_EQ(ours->host.losses.size(), 2U);
+  engine.advance(1s);
+  EXPECT_TRUE(read()->grant);
+  EXPECT_EQ(count("fence_rw.try_lock_shared"), 2) << "the next session has it anew";
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres

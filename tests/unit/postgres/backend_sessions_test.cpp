@@ -1,0 +1,356 @@
+// Locks that live in sessions of the server: what both strategies promise, and what is for-update's alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+using test::failed;
+using test::lost;
+using State = ConnectionEvent::State;
+
+class BackendSessions : public SessionsTest {};
+INSTANTIATE_TEST_SUITE_P(, BackendSessions, testing::Values(Strategy::advisory, Strategy::for_update),
+                         name_of_strategy);
+class BackendForUpdate : public SessionsTest {};
+INSTANTIATE_TEST_SUITE_P(, BackendForUpdate, testing::Values(Strategy::for_update), name_of_strategy);
+
+// --- Acquire and release ---------------------------------------------------------------------------------------------
+
+TEST_P(BackendSessions, AFreeLockTakesOneRoundTripAndItsReleaseAnother) {
+  EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");  // there are a session and a row now
+  sent.clear();
+  const TimePoint asked = engine.now();
+  const auto x = acquire("x", true);
+  ASSERT_TRUE(x->grant);
+  EXPECT_EQ(sent, Words{is_advisory() ? "fence.try_lock" : "begin row_lock.try_lock heartbeat"});
+  EXPECT_EQ(x->grant->name, "x");
+  EXPECT_EQ(x->grant->owner, x->request.owner);
+  EXPECT_EQ(x->grant->valid_until, lease_valid_until(asked, options.lease));
+  const FakeQuery query = queries(try_word()).back();
+  const std::vector<Parameter> named{"x", "host:1:test"};
+  const std::vector<Parameter> keyed{lock_key(options, "x").parameter, "x", "host:1:test"};
+  EXPECT_EQ(query.commands.at(is_advisory() ? 0 : 1).params, is_advisory() ? keyed : named);
+  EXPECT_EQ(query.purpose.word, is_advisory() ? "locks" : "transaction");
+  EXPECT_EQ(query.purpose.session_lease, options.lease);
+  sent.clear();
+  EXPECT_EQ(release(*ours, *x, 0s), "released");
+  EXPECT_EQ(sent, Words{std::string(release_word())});
+  EXPECT_EQ(server.wire().dialled, 1);
+}
+
+TEST_P(BackendSessions, ALeaseCountsFromWhenItsRequestWasSent) {
+  EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");
+  spoil(try_word(), Fate::hold, 1);
+  const TimePoint asked = engine.now();
+  const auto x = acquire("x");
+  engine.advance(1500ms);
+  EXPECT_FALSE(x->reported());
+  heal();
+  engine.run();
+  ASSERT_TRUE(x->grant);
+  EXPECT_EQ(x->grant->valid_until, lease_valid_until(asked, options.lease));
+}
+
+TEST_P(BackendSessions, ATryOfAHeldLockIsBusyAndLeavesASessionForTheNext) {
+  const auto holder = taken_by_others("x");
+  const auto x = acquire("x");
+  EXPECT_EQ(said(*x), "busy");
+  EXPECT_EQ(owners("x"), 1U);
+  if (!is_advisory()) {
+    EXPECT_EQ(sent.back(), "rollback") << "a transaction that failed stays open";
+  }
+  const int dialled = server.wire().dialled;
+  EXPECT_EQ(said(*acquire("y")), "granted");
+  EXPECT_EQ(server.wire().dialled, dialled);
+}
+
+TEST_P(BackendSessions, OnlyTheOwnerReleases) {
+  const auto x = acquire("x");
+  Attempt stranger;
+  stranger.grant = *x->grant;
+  stranger.grant->owner = ours->host.new_owner_id();
+  EXPECT_EQ(release(*ours, stranger), "not ours");
+  EXPECT_EQ(owners("x"), 1U);
+  EXPECT_EQ(release(*ours, *x), "released");
+  EXPECT_EQ(release(*ours, *x), "not ours");
+}
+
+TEST_P(BackendSessions, AReleaseThatIsNotAnsweredEndsInTimeAndCostsNoOtherLock) {
+  const auto x = acquire("x");
+  const auto other = acquire("other");
+  spoil(release_word(), Fate::hold, 1);
+  EXPECT_EQ(release(*ours, *x), "unknown");
+  heal();
+  engine.run();
+  EXPECT_EQ(owners("x"), 0U);
+  EXPECT_TRUE(ours->host.losses.empty());
+  spoil(release_word(), Fate::silence, 1);
+  EXPECT_EQ(release(*ours, *other), "unknown");
+  auto next = acquire("y", true);
+  engine.advance(1s);
+  EXPECT_EQ(said(*next), "granted") << "no lock is lost with that session";
+}
+
+TEST_P(BackendSessions, ALeaseLongerThanTheSessionsIsRefused) {
+  ours->lease = options.lease + 1ms;
+  const auto x = acquire("x", true);
+  EXPECT_TRUE(failed(*x, errc::invalid_argument, "raise lease in the URL"));
+  EXPECT_EQ(server.wire().dialled, 0);
+}
+
+TEST_P(BackendSessions, AnAnswerOfAnotherSessionOrWithoutATokenIsNoGrant) {
+  for (const std::string token : {"0", "-5", "x", "", "5 of another session"}) {
+    for (const bool wait : {false, true}) {
+      SCOPED_TRACE(token + (wait ? ", after a wait" : ""));
+      const bool elsewhere = token.size() > 2;
+      if (elsewhere && !is_advisory()) continue;
+      auto held = acquire("held");
+      std::unique_ptr<Attempt> holder = wait ? taken_by_others("x") : nullptr;
+      auto x = wait ? acquire("x", true) : nullptr;
+      server.falsify = [&](int process, std::string_view word, Rows& rows) {
+        if (process != 1 || rows.empty() || word.find(wait ? wait_word() : try_word()) == word.npos) return;
+        rows.rows[0].at(elsewhere ? 1 : 0) = elsewhere ? "4711" : token;
+      };
+      if (wait) EXPECT_EQ(release(*others, *holder, 0s), "released");
+      if (!wait) x = acquire("x");
+      EXPECT_TRUE(failed(*x, is_advisory() ? errc::unsupported : errc::protocol,
+                         is_advisory() ? "a different session answered" : "token"));
+      server.falsify = nullptr;
+      x.reset();
+      engine.advance(1s);
+      EXPECT_EQ(owners("x"), 0U);
+      EXPECT_EQ(ours->host.losses.size(), is_advisory() && !wait ? 1U : 0U) << "the session of the tries is given up";
+      ours->host.losses.clear();
+      (void)release(*ours, *held);
+      EXPECT_EQ(owners("held"), 0U);
+    }
+  }
+}
+
+// The server has granted both; the caller that is told first ends the other's acquire.
+TEST_P(BackendSessions, AGrantToACallerThatGaveUpBeforeItWasToldIsGivenBack) {
+  const auto a = ours->contend("a", false);
+  const auto b = ours->contend("b", false);
+  a->when_granted = [&] { b->contention.reset(); };
+  b->when_granted = [&] { a->contention.reset(); };
+  engine.run();
+  ASSERT_NE(a->grant.has_value(), b->grant.has_value());
+  EXPECT_EQ(owners("a"), a->grant ? 1U : 0U);
+  EXPECT_EQ(owners("b"), b->grant ? 1U : 0U);
+}
+
+TEST_P(BackendSessions, SayWhatTheyCan) {
+  const Capabilities can = ours->backend->capabilities();
+  EXPECT_EQ(can.strategy, is_advisory() ? "advisory" : "for-update");
+  EXPECT_EQ(can.lease_kind, LeaseKind::session);
+  EXPECT_EQ(can.fencing, FencingDurability::wall_clock);
+  EXPECT_EQ(can.fair, is_advisory());
+  EXPECT_TRUE(can.wakes_waiters && can.wakes_one && can.counts_waiters && can.one_waiter_per_client);
+  EXPECT_TRUE(can.can_inspect && can.can_list && can.can_break && can.can_forget && can.can_forget_idle);
+  EXPECT_EQ(can.max_lease, options.lease);
+}
+
+// --- Holding ---------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendSessions, ALockStaysInTheSessionThatWaitedForItAndIsReleasedThere) {
+  for (int dialled = 0, round = 0; round < 3; ++round) {
+    const auto x = granted_after_a_wait("y");
+    const int session = queries(wait_word()).back().connection;
+    if (round > 0) {
+      EXPECT_EQ(server.wire().dialled, dialled) << "a connection is used again";
+    }
+    dialled = server.wire().dialled;
+    engine.advance(5s);
+    EXPECT_EQ(ours->host.extensions.back().first, x->request.owner);
+    EXPECT_EQ(release(*ours, *x), "released");
+    EXPECT_EQ(queries(release_word()).back().connection, session);
+    EXPECT_EQ(owners("y"), 0U);
+  }
+  EXPECT_TRUE(ours->host.losses.empty());
+}
+
+TEST_P(BackendSessions, WithTheConnectionThatWaitedForItALockIsLostAndNoOther) {
+  const auto other = acquire("other");
+  const auto x = granted_after_a_wait("x");
+  const int session = queries(wait_word()).back().connection;
+  EXPECT_NE(session, queries(try_word()).front().connection);
+  server.wire().break_connections("gone", session);
+  engine.run();
+  EXPECT_TRUE(lost(ours->host, x->request.owner));
+  EXPECT_EQ(release(*ours, *x), "not ours");
+  EXPECT_EQ(release(*ours, *other), "released");
+}
+
+TEST_P(BackendSessions, AnErrorOfAHeartbeatIsALoss) {
+  const auto x = acquire("x");
+  engine.advance(5s);
+  EXPECT_TRUE(ours->host.losses.empty());
+  refuse("SHOW", "57014", 1);
+  sent.clear();
+  engine.advance(3s);
+  EXPECT_TRUE(lost(ours->host, x->request.owner));
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), "SHOW"), std::ssize(sent)) << "nothing is given back before that";
+  EXPECT_EQ(owners("x"), 0U);
+}
+
+TEST_P(BackendSessions, ASilentServerIsALossByTheEndOfTheLease) {
+  const auto x = acquire("x");
+  spoil("SHOW", Fate::hold);
+  engine.advance(x->grant->valid_until - engine.now() - 1ms);
+  EXPECT_TRUE(ours->host.losses.empty());
+  engine.advance(1ms);
+  EXPECT_TRUE(lost(ours->host, x->request.owner));
+}
+
+TEST_P(BackendSessions, AnAnswerThatComesAfterTheLeaseDoesNotBringItBack) {
+  const auto x = acquire("x");
+  spoil("SHOW", Fate::hold, 1);
+  engine.advance(3s);
+  heal();  // the answer is in the network's buffers
+  ours->host.extensions.clear();
+  engine.sleep_through(options.lease);
+  EXPECT_TRUE(lost(ours->host, x->request.owner));
+  EXPECT_TRUE(ours->host.extensions.empty());
+  EXPECT_EQ(owners("x"), 0U) << "a lock without an owner is released by none";
+}
+
+TEST_P(BackendSessions, HeartbeatsKeepTheShortestLease) {
+  options.lease = ours->backend->capabilities().min_lease;
+  ours.emplace(engine, server, 1, options);
+  const auto x = acquire("x");
+  for (int i = 0; i < 200; ++i) engine.advance(options.lease / 20);
+  EXPECT_TRUE(x->grant && ours->host.losses.empty());
+}
+
+// --- Waiting ---------------------------------------------------------------------------------------------------------
+
+// An error does not undo the grant of an advisory lock; and the fake reports a session that has a lock twice.
+TEST_P(BackendSessions, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwice) {
+  const auto holder = taken_by_others("x");
+  const auto x = acquire("x", true);
+  engine.advance(2s);
+  refuse(wait_word(), is_advisory() ? "55P03" : "57014", 1);
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  engine.advance(100ms);
+  ASSERT_TRUE(x->grant);
+  EXPECT_EQ(release(*ours, *x), "released");
+  EXPECT_EQ(owners("x"), 0U);
+}
+
+TEST_P(BackendSessions, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
+  const auto holder = taken_by_others("x");
+  refuse(wait_word(), is_advisory() ? "55P03" : "57014");
+  const auto x = acquire("x", true);
+  engine.advance(10s);
+  EXPECT_LT(sent.size(), 100U);
+  EXPECT_LE(server.wire().dialled, 5);
+  heal();
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  engine.advance(2s);
+  EXPECT_EQ(said(*x), "granted");
+}
+
+// --- Connections -----------------------------------------------------------------------------------------------------
+
+TEST_P(BackendSessions, TheObserverIsToldWhenTheServerIsThereAndWhenItIsNot) {
+  const auto a = acquire("a");
+  const auto b = acquire("b");
+  const auto news = [this] {
+    std::vector<State> news = ours->host.connections;
+    news.erase(std::unique(news.begin(), news.end()), news.end());
+    return news;
+  };
+  EXPECT_EQ(news(), std::vector{State::connected});
+  server.wire().dialling = FakeServer::Dialling::fail;
+  server.cut(1);
+  engine.run();
+  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting}));
+  const auto c = acquire("c", true);
+  engine.advance(5s);
+  EXPECT_LE(ours->host.connections.size(), 3U);
+  server.wire().dialling = FakeServer::Dialling::accept;
+  engine.advance(2s);
+  EXPECT_EQ(said(*c), "granted");
+  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting, State::connected}));
+}
+
+TEST_P(BackendSessions, AConnectionThatNoLockNeedsIsClosedAfterAWhile) {
+  for (const char* const name : {"a", "b"}) {
+    EXPECT_EQ(release(*ours, *acquire(name), 0s), "released");
+    EXPECT_EQ(server.wire().open(), 1U);
+  }
+  engine.advance(60s);
+  EXPECT_EQ(server.wire().open(), is_advisory() ? 1U : 0U);
+}
+
+TEST_P(BackendForUpdate, ATryIsToldWhichLimitIsReachedAndAWaitGetsTheNextConnection) {
+  std::vector<std::unique_ptr<Attempt>> held;
+  for (const char* const name : {"a", "b", "c", "d"}) held.push_back(acquire(name));
+  EXPECT_TRUE(failed(*acquire("x"), errc::unavailable, "max_connections=4"));
+  EXPECT_EQ(server.wire().open(), 4U);
+  const auto waiting = acquire("x", true);
+  ours->backend->release(*held[0]->grant, [](const ReleaseOutcome&) {});
+  for (int i = 0; i < 1000 && !waiting->grant && engine.run_one(); ++i) {
+    (void)ours->contend("y", false);  // a newcomer at each moment of the hand-over
+  }
+  EXPECT_TRUE(waiting->grant);
+}
+
+// --- Rows of for-update ----------------------------------------------------------------------------------------------
+
+TEST_P(BackendForUpdate, ANameThatWasNeverUsedGetsItsRowInATransactionOfItsOwn) {
+  EXPECT_EQ(said(*acquire("new")), "granted");
+  EXPECT_EQ(sent, (Words{"begin row_lock.try_lock heartbeat", "rollback set_patience row_lock.ensure",
+                         "begin row_lock.try_lock heartbeat"}));
+}
+
+TEST_P(BackendForUpdate, ARowThatAnotherTransactionInsertsIsBusyAndAWaiterWaitsForIt) {
+  refuse("row_lock.ensure", "57014");
+  EXPECT_EQ(said(*acquire("new")), "busy");
+  const auto waiting = acquire("new", true);
+  engine.advance(1s);
+  EXPECT_EQ(said(*waiting), "busy");
+  std::vector<int> patience;  // in milliseconds
+  for (const FakeQuery& query : queries("row_lock.ensure")) {
+    patience.push_back(std::stoi(query.commands.at(1).params.at(0).value()));
+  }
+  EXPECT_EQ(patience.front(), 200);
+  EXPECT_GE(*std::max_element(patience.begin(), patience.end()), 30'000);
+  heal();
+  engine.advance(1s);
+  EXPECT_EQ(said(*waiting), "granted");
+}
+
+TEST_P(BackendForUpdate, ARowThatOthersRemoveIsInsertedAgainAFewTimes) {
+  int removals = 0;
+  server.falsify = [&](int process, std::string_view word, Rows& rows) {
+    const bool locks = word == "row_lock.try_lock" || word == "row_lock.lock";
+    if (process == 1 && locks && removals-- > 0) rows.rows.clear();
+  };
+  for (const bool wait : {false, true}) {
+    const auto holder = wait ? taken_by_others("x") : nullptr;
+    removals = wait ? 0 : 3;
+    auto x = acquire("x", wait);
+    if (wait) {
+      removals = 3;
+      EXPECT_EQ(release(*others, *holder, 0s), "released");
+    }
+    EXPECT_EQ(said(*x), "granted");
+    EXPECT_EQ(queries("row_lock.ensure").size(), wait ? 6U : 3U);
+    EXPECT_EQ(release(*ours, *x), "released");
+  }
+  removals = 4;
+  EXPECT_TRUE(failed(*acquire("x"), errc::protocol, "keeps removing the row"));
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres
