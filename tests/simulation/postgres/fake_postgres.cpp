@@ -34,7 +34,7 @@ std::string word_of(const Command& command) {
   return command.statement != nullptr ? command.statement->word : command.text.substr(0, command.text.find(' '));
 }
 
-std::string words_of(const FakeQuery& query) {
+std::string words_in(const FakeQuery& query) {
   std::string words;
   for (const Command& command : query.commands) words += (words.empty() ? "" : " ") + word_of(command);
   return words;
@@ -149,7 +149,7 @@ void FakePostgres::receive(const FakeQuery& query) {
   const auto found = sessions_.find(query.connection);
   if (found == sessions_.end() || found->second.silent || found->second.broken) return;
   Session& session = found->second;
-  const Fate what = fate ? fate(session.process, words_of(query)) : Fate::answer;
+  const Fate what = fate ? fate(session.process, words_in(query)) : Fate::answer;
   if (what == Fate::lose_request) return break_off(session, reset);
   if (what == Fate::silence) return be_silent(session);
   session.queue.push_back({.query = query, .fate = what});
