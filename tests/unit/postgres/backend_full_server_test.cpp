@@ -44,8 +44,9 @@ TEST_P(BackendAtAFullServer, AClientThatOnlyWaits_ConnectsEveryFewSeconds) {
   EXPECT_GE(dialled, 5);
   EXPECT_LE(dialled, 13);
   EXPECT_FALSE(waiting[0]->failure);
-  ASSERT_FALSE(waiting[0]->unreachable_reports.empty());
-  EXPECT_NE(waiting[0]->unreachable_reports.back().detail.find("53300"), std::string::npos);
+  const auto& reports = waiting[0]->unreachable_reports;
+  EXPECT_TRUE(std::any_of(reports.begin(), reports.end(),
+                          [](const Failure& why) { return why.detail.find("53300") != std::string::npos; }));
   const auto attempt = contend(*ours, "y", false);
   EXPECT_GE(dialled_within(60ms), 1) << "a try does not wait";
   EXPECT_EQ(said(*attempt), "unavailable");
@@ -82,7 +83,7 @@ TEST_P(BackendAtAFullServer, AWaiterThatWasRefused_TriesItsLocksAndLeaves) {
     engine.advance(10s);  // refused again
     server.wire().room = connected + 1;
   }
-  EXPECT_EQ(release(*others, *holder, 10s), "released");
+  EXPECT_EQ(release(*others, *holder, 30s), "released");
   EXPECT_TRUE(waiting->grant);
   EXPECT_EQ(server.wire().connected(), connected + 1) << "a holder keeps its connection";
 }
