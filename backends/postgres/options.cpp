@@ -19,11 +19,11 @@ constexpr std::size_t longest_socket_directory = 90;
 
 template <class T>
 using Words = std::initializer_list<std::pair<std::string_view, T>>;
-constexpr Words<Strategy> strategies = {{"table", Strategy::table},
-                                        {"optimistic", Strategy::optimistic},
-                                        {"for-update", Strategy::for_update},
-                                        {"advisory", Strategy::advisory}};
-constexpr Words<Durability> durabilities = {
+const Words<Strategy> strategies = {{"table", Strategy::table},
+                                    {"optimistic", Strategy::optimistic},
+                                    {"for-update", Strategy::for_update},
+                                    {"advisory", Strategy::advisory}};
+const Words<Durability> durabilities = {
     {"sync", Durability::sync}, {"async", Durability::async}, {"unlogged", Durability::unlogged}};
 
 template <class T>

@@ -28,8 +28,6 @@ constexpr nanoseconds unmarked_pause = milliseconds(10);
 constexpr int longest_pause_doublings = 7;  // 1.28 s
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
-constexpr nanoseconds shortest_absence = seconds(30);
-constexpr nanoseconds longest_absence = seconds(60);
 constexpr std::size_t most_in_a_query = 500;
 // About as long as a client that looks takes to find out.
 constexpr nanoseconds pause_per_release = milliseconds(1);
@@ -49,20 +47,7 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowCommands
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
       timer_(commands.executor()),
-      linger_(commands.executor()),
-      come_back_(commands.executor()) {
-  if (dialling_.full == nullptr) return;
-  // It may be our own session that calls.
-  dialling_.full->when_refused(lifetime_.guard([this] {
-    if (come_back_.armed()) return;
-    come_back_.arm(saturating_add(commands_.executor().now(),
-                                  random_between(shortest_absence, longest_absence, commands_.executor())),
-                   [this] {
-                     if (!watchers_.empty() && !given_up_) connect();
-                   });
-    commands_.executor().post(lifetime_.guard([this] { disconnect(); }));
-  }));
-}
+      linger_(commands.executor()) {}
 
 WakeUps::~WakeUps() = default;
 
@@ -77,7 +62,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   if (given_up_) return nullptr;
   auto watch = watchers_.watch(name, std::move(changed));
   linger_.disarm();
-  if (!come_back_.armed()) connect();
+  connect();
   // For the others it has been marked, or is about to be.
   const Mark& mark = marks_.try_emplace(name, commands_.executor()).first->second;
   const bool marked = mark.missed == 0 && watchers_.count(name) > 1;
@@ -106,7 +91,7 @@ void WakeUps::connect() {
     session_.emplace(commands_.executor(), dialling_, Purpose{.word = "listen"}, Upkeep::kept_up,
                      static_cast<Session::User&>(*this));
   }
-  session_->want();
+  session_->want(true);
 }
 
 void WakeUps::disconnect() {
@@ -138,6 +123,11 @@ void WakeUps::listen() {
 void WakeUps::session_down(const Failure& /*why*/, bool /*was_ready*/) {
   listening_ = false;
   for (auto& [name, mark] : marks_) mark.good = false;
+}
+
+void WakeUps::session_left() {
+  session_down({}, true);
+  session_->want(true);
 }
 
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
@@ -212,7 +202,7 @@ void WakeUps::mark() {
   Query query{.commands = {statements_.mark(names, mark_for, marked_for)}};
   query.done = lifetime_.guard(
       [this, names](const Outcome& outcome, const Results& results) { marked(names, outcome, results); });
-  commands_.run(std::move(query), commands_.answer_by());
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::make, true);
 }
 
 void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results) {

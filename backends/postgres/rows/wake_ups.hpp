@@ -10,8 +10,7 @@
 // all are told, and look.
 //
 // A mark expires by itself and is renewed while there are waiters. Notifications can be lost with the connection, and
-// an expiry sends none; so each waiter asks again from time to time. And has to do with that where the server is full:
-// then the connection that listens is the first one to go.
+// an expiry sends none; so each waiter asks again from time to time.
 #pragma once
 
 #include <functional>
@@ -74,6 +73,7 @@ class WakeUps final : private Session::User {
 
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;
+  void session_left() override;
   void session_notified(const std::string& channel, const std::string& payload) override;
 
   Commands& commands_;
@@ -92,7 +92,6 @@ class WakeUps final : private Session::User {
   bool given_up_ = false;
   std::optional<Session> session_;
   Timer linger_;
-  Timer come_back_;  // armed: the server was full, and we do not listen meanwhile
   Lifetime lifetime_;
 };
 

@@ -103,7 +103,7 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
     }
   }
   if (entry->payload.done) entry->payload.done(outcome, results);
-  if (!life.over()) rest_if_idle();
+  if (!life.over()) leave_if_idle();
 }
 
 void Session::fail_waiting(const Failure& why) {
@@ -134,7 +134,8 @@ void Session::connection_ready() {
   breaking_off_ = false;
   reconnect_.ready();
   server_ = connection_->server();
-  urgent_backoff_.reset();
+  makes_room_ = upkeep_ == Upkeep::kept_up && dialling_.full != nullptr && dialling_.full->makes_room();
+  if (makes_room_) dialling_.full->keep_away();
   ++epoch_;
   last_alive_ = executor_.now();
   schedule_beat();
@@ -144,7 +145,7 @@ void Session::connection_ready() {
   for (auto& entry : requests_.take_waiting()) send(std::move(entry));
   // The observer is to be told soon whether the server answers again.
   if (epoch_ > 1 && requests_.under_way().empty()) send_heartbeat();
-  rest_if_idle();
+  leave_if_idle();
 }
 
 void Session::connection_lost(const Failure& why) {
@@ -152,15 +153,12 @@ void Session::connection_lost(const Failure& why) {
   Failure reason = why;
   if (was_ready && !breaking_off_ && !reconnect_.is_answered()) reason.detail += common::nothing_answered;
   const auto gone = std::move(connection_);  // which is what called us
-  FullServer* const full = !was_ready && is_about_a_full_server(reason) ? dialling_.full : nullptr;
-  if (full != nullptr) {
-    full->refused(reason);
-    reconnect_.down_until(
-        reason, full->makes_room() ? full->next() : saturating_add(executor_.now(), urgent_backoff_.next(executor_)));
+  if (dialling_.full != nullptr && !was_ready && is_about_a_full_server(reason)) {
+    dialling_.full->refused(reason);
+    reconnect_.down_until(reason, dialling_.full->next());
   } else {
     reconnect_.down(reason);
   }
-  was_refused_as_full_ = full != nullptr || (was_refused_as_full_ && dialling_.full->recently());
   if (upkeep_ == Upkeep::once) reconnect_.stop();
   beat_timer_.disarm();
   const auto answered = requests_.take_sent();  // by the connection
@@ -178,21 +176,17 @@ void Session::connection_notified(const std::string& channel, const std::string&
   user_.session_notified(channel, payload);
 }
 
-// This client makes room for others, and the server had no room for this connection at first.
-bool Session::may_rest() const {
-  return reconnect_.is_ready() && upkeep_ == Upkeep::kept_up && was_refused_as_full_ && dialling_.full->makes_room();
-}
-
 // As a task of its own: a handler may ask more, and it is the connection that has called us.
-void Session::rest_if_idle() {
-  if (!may_rest() || !idle()) return;
-  executor_.post(lifetime_.guard([this] {
-    if (!may_rest() || !idle()) return;
+void Session::leave_if_idle() {
+  const auto leaves = [this] { return makes_room_ && ready() && idle() && dialling_.full->makes_room(); };
+  if (!leaves()) return;
+  executor_.post(lifetime_.guard([this, leaves] {
+    if (!leaves()) return;
     beat_timer_.disarm();
     (void)requests_.take_sent();  // a heartbeat, at most
     reconnect_.rest();
     connection_.reset();
-    dialling_.full->looked();
+    user_.session_left();
   }));
 }
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <dlock/spi/backoff.hpp>
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
@@ -45,7 +44,7 @@ struct Request {
   // The server may keep it waiting. The connection is given up at the deadline, not before, and is not asked whether it
   // is still there meanwhile. Nothing else should be under way on it.
   bool blocks = false;
-  // No holder depends on it: at a full server it waits for the connection for as long as this client keeps away.
+  // No holder depends on it: it waits for the connection for as long as this client keeps away from a full server.
   bool patient = false;
 };
 
@@ -78,6 +77,8 @@ class Session final : private Connection::Listener, private common::RequestTable
     virtual void session_answered() {}
     // It is about to be given up, and the server has not noticed: the holders of its locks are to be told first.
     virtual void session_ending(const Failure& /*why*/) {}
+    // The connection was closed because others need it more, at a full server. The next one is made when it is wanted.
+    virtual void session_left() {}
     // With the connection locks would be lost, so it is kept without an answer for as long as they are safe.
     [[nodiscard]] virtual bool session_holds() const { return true; }
     virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
@@ -91,7 +92,7 @@ class Session final : private Connection::Listener, private common::RequestTable
   ~Session();
 
   // Connects unless it is connected; sooner than planned where it is pausing. A request does the same. patient: not
-  // sooner than a client that makes room for others at a full server does.
+  // while this client keeps away from a full server.
   void want(bool patient = false);
   [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready() && connection_->usable(); }
   // It was to be made once, and is gone; or was stopped.
@@ -128,8 +129,7 @@ class Session final : private Connection::Listener, private common::RequestTable
   void fail_waiting(const Failure& why);
 
   void connect();
-  [[nodiscard]] bool may_rest() const;
-  void rest_if_idle();
+  void leave_if_idle();
 
   void beat();
   void send_heartbeat();
@@ -157,8 +157,7 @@ class Session final : private Connection::Listener, private common::RequestTable
   Timer beat_timer_;
 
   ServerInfo server_;
-  Backoff urgent_backoff_{std::chrono::milliseconds(250)};  // of a client that holds locks, at a full server
-  bool was_refused_as_full_ = false;
+  bool makes_room_ = false;  // this connection was made at a full server, by a client that holds no lock
   bool breaking_off_ = false;
   common::Reconnect reconnect_;
   Lifetime lifetime_;
