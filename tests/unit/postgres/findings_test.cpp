@@ -71,8 +71,8 @@ template <class T>
 Change with(T ServerInfo::*member, T value) {
   return [=](Examined& examined, Options&) { examined.server.*member = value; };
 }
-Change without_mode() {
-  return [](Examined&, Options& options) { options.libpq.clear(); };
+Change at(const std::string& endpoint) {
+  return with(&ServerInfo::endpoint, endpoint);
 }
 Change answer(const std::string& question, std::vector<Rows::Row> rows) {
   return [=](Examined& examined, Options&) { examined.answers[question].rows = rows; };
@@ -83,135 +83,118 @@ Change set(const std::string& name, const std::string& now, const std::string& b
     (void)rows.insert(rows.begin(), {name, now, by_default});  // the first counts
   };
 }
-Change off(const std::string& name) {
-  return set(name, "off", "off");
+Change set(const std::string& name, const std::string& value) {
+  return set(name, value, value);
 }
 // Of what SchemaStatements::tables answers.
 Change cell(std::size_t column, const std::string& text, std::size_t table = 1) {
   return [=](Examined& examined, Options&) { examined.answers["tables"].rows.at(table).at(column) = text; };
 }
-Change only_tables(const std::function<bool(const TableDefinition&)>& there) {
-  return [=](Examined& examined, Options&) {
-    auto& rows = examined.answers["tables"].rows;
-    rows.clear();
-    for (const TableDefinition& table : layout()) {
-      if (there(table)) rows.push_back(table_row(table));
-    }
-  };
-}
 Change health(const Rows::Row& row) {
   return answer("health", {row});
 }
+void leave_first_tables(Examined& examined, Options&) {
+  auto& rows = examined.answers["tables"].rows;
+  rows.clear();
+  for (const TableDefinition& table : layout()) {
+    if (table.since_first) rows.push_back(table_row(table));
+  }
+}
 
 struct Case {
-  std::vector<Change> changes;
   std::string check;
   Severity severity;
-  std::string words = {};
+  std::string words;
+  std::vector<Change> changes;
 };
 
-const auto& cases() {
+const std::vector<Case>& cases() {
   using enum Severity;
-  constexpr auto advisory = Strategy::advisory;
-  constexpr auto for_update = Strategy::for_update;
+  const Change advisory = with(Strategy::advisory);
+  const Change for_update = with(Strategy::for_update);
+  const Change not_verified = [](Examined&, Options& options) { options.libpq.clear(); };
+  const Change plain = with(&ServerInfo::encrypted, false);
+  const Change pooled = with(&ServerInfo::pooled, true);
+  const Change trusted = [](Examined&, Options& options) { options.pooler = Pooler::session; };
+  const Change standbys = answer("standbys", {{"2"}});
+  const Change named = set("synchronous_standby_names", "s1");
+  const Change crowded = answer("connections", {{"97", "91", "-1", "4", "-1", "5"}});
+  const Change late = answer("server", {{"15.13", "999940", "t"}});
+  const Change by_socket = answer("server", {{"15.13", "1000000", "f"}});
+  const Change no_tables = answer("tables", {});
+  const std::string check_interval = "client_connection_check_interval";
   static const std::vector<Case> all = {
-      {{with(&ServerInfo::version, 110022)}, "version", error, "needs 12"},
-      {{with(&ServerInfo::version, 130010)}, "version", ok},
-      {{with(&ServerInfo::version, 130010), with(for_update)}, "version", warning, "idle_session_timeout"},
-      {{with(&ServerInfo::standby, true)}, "role", error, "a standby"},
+      {"version", error, "needs 12", {with(&ServerInfo::version, 110022)}},
+      {"version", ok, "", {with(&ServerInfo::version, 130010)}},
+      {"version", warning, "idle_session_timeout", {with(&ServerInfo::version, 130010), for_update}},
+      {"role", error, "a standby", {with(&ServerInfo::standby, true)}},
 
-      {{without_mode()}, "encryption", note, "sslrootcert"},
-      {{without_mode(), with<std::string>(&ServerInfo::endpoint, "[::1]:5432/db")}, "encryption", ok},
-      {{with(&ServerInfo::encrypted, false)}, "encryption", warning, "sslrootcert"},
-      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "127.example.net:5432/db")},
-       "encryption",
-       warning},
-      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "127.0.0.1:5432/db")},
-       "encryption",
-       ok},
-      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "localhost:5432/db")},
-       "encryption",
-       ok},
-      {{with(&ServerInfo::encrypted, false), with<std::string>(&ServerInfo::endpoint, "/run/postgresql:5432/db")},
-       "encryption",
-       ok,
-       "a socket of this machine"},
+      {"encryption", note, "sslrootcert", {not_verified}},
+      {"encryption", ok, "", {not_verified, at("[::1]:5432/db")}},
+      {"encryption", warning, "sslrootcert", {plain}},
+      {"encryption", warning, "", {plain, at("127.example.net:5432/db")}},
+      {"encryption", ok, "", {plain, at("127.0.0.1:5432/db")}},
+      {"encryption", ok, "", {plain, at("localhost:5432/db")}},
+      {"encryption", ok, "a socket of this machine", {plain, at("/run/postgresql:5432/db")}},
 
-      {{with(&ServerInfo::pooled, true)}, "pooler", note, "poll"},
-      {{with(&ServerInfo::pooled, true), with(advisory)}, "pooler", error, "strategy=advisory"},
-      {{with(&ServerInfo::pooled, true), with(for_update)}, "pooler", error, "strategy=for-update"},
-      {{[](Examined&, Options& options) { options.pooler = Pooler::session; }}, "pooler", note, "trusts"},
+      {"pooler", note, "poll", {pooled}},
+      {"pooler", error, "strategy=advisory", {pooled, advisory}},
+      {"pooler", error, "strategy=for-update", {pooled, for_update}},
+      {"pooler", note, "trusts", {trusted}},
 
-      {{set("default_transaction_isolation", "read committed", "serializable")},
-       "isolation",
-       ok,
-       "serializable for others"},
-      {{set("default_transaction_isolation", "serializable", "serializable")}, "isolation", warning},
+      {"isolation", ok, "for others", {set("default_transaction_isolation", "read committed", "serializable")}},
+      {"isolation", warning, "serializable", {set("default_transaction_isolation", "serializable")}},
       // The server did not accept them; a Unix socket has no keepalive.
-      {{set("tcp_user_timeout", "0", "0")}, "settings", warning, "tcp_user_timeout is 0 instead of 30000"},
-      {{set("tcp_user_timeout", "0", "0"), answer("server", {{"15.13", "1000000", "f"}})}, "settings", ok},
-      {{set("client_connection_check_interval", "0", "0")},
-       "settings",
-       warning,
-       "client_connection_check_interval is 0 instead of 500"},
-      {{off("fsync")}, "fsync", warning, "switch it on"},
-      {{off("full_page_writes")}, "full_page_writes", warning},
-      {{off("synchronous_commit")}, "durability", ok},  // dlock's own commits wait
-      {{with(Durability::async)}, "durability", note, "durability=async"},
+      {"settings", warning, "tcp_user_timeout is 0 instead of 30000", {set("tcp_user_timeout", "0")}},
+      {"settings", ok, "", {set("tcp_user_timeout", "0"), by_socket}},
+      {"settings", warning, check_interval + " is 0 instead of 500", {set(check_interval, "0")}},
+      {"fsync", warning, "switch it on", {set("fsync", "off")}},
+      {"full_page_writes", warning, "switch it on", {set("full_page_writes", "off")}},
+      {"durability", ok, "", {set("synchronous_commit", "off")}},  // dlock's own commits wait
+      {"durability", note, "durability=async", {with(Durability::async)}},
 
-      {{answer("standbys", {{"2"}})}, "replication", note, "2 standbys, none of them synchronous"},
-      {{answer("standbys", {{"1"}}), set("synchronous_standby_names", "s1", "s1")}, "replication", ok, "1 standby;"},
-      {{answer("standbys", {{"2"}}), with(advisory)}, "replication", note, "advisory locks are not replicated"},
-      {{answer("standbys", {{"2"}}), set("synchronous_standby_names", "s1", "s1"),
-        set("synchronous_commit", "local", "local")},
-       "replication",
-       note,
-       "do not wait"},
-      {{set("synchronous_standby_names", "s1", "s1")}, "replication", error, "no standby is connected"},
+      {"replication", note, "2 standbys, none of them synchronous", {standbys}},
+      {"replication", ok, "1 standby;", {answer("standbys", {{"1"}}), named}},
+      {"replication", note, "advisory locks are not replicated", {standbys, advisory}},
+      {"replication", note, "do not wait", {standbys, named, set("synchronous_commit", "local")}},
+      {"replication", error, "no standby is connected", {named}},
 
-      {{answer("connections", {{"97", "91", "-1", "4", "-1", "5"}})}, "connections", ok, "up to 3"},
-      {{answer("connections", {{"97", "91", "-1", "4", "-1", "5"}}), with(advisory)},
-       "connections",
+      {"connections", ok, "up to 3", {crowded}},
+      {"connections",
        warning,
-       "the server may have 97 connections and has 91; a client of this kind opens up to 13"},
-      {{answer("connections", {{"97", "5", "6", "4", "-1", "5"}})},
-       "connections",
+       "server may have 97 connections and has 91; a client of this kind opens up to 13",
+       {crowded, advisory}},
+      {"connections",
        warning,
-       "this role may have 6 connections and has 4"},
-      {{answer("connections", {{"97", "5", "-1", "4", "7", "5"}})},
-       "connections",
+       "this role may have 6 connections and has 4",
+       {answer("connections", {{"97", "5", "6", "4", "-1", "5"}})}},
+      {"connections",
        warning,
-       "this database may have 7 connections and has 5"},
+       "this database may have 7 connections and has 5",
+       {answer("connections", {{"97", "5", "-1", "4", "7", "5"}})}},
+      {"clock", warning, "61s behind", {late}},
+      {"clock", note, "61s behind", {late, with(Strategy::optimistic)}},
 
-      {{answer("server", {{"15.13", "999940", "t"}})}, "clock", warning, "61s behind"},
-      {{answer("server", {{"15.13", "999940", "t"}}), with(Strategy::optimistic)}, "clock", note},
-
-      {{answer("rights", {{"f", "f", "f", "t"}}), answer("tables", {})}, "schema", note, "dlock init"},
-      {{answer("rights", {{"f", "f", "f", "f"}}), answer("tables", {})}, "schema", error, "dlock init"},
-      {{answer("version", {{"2"}})}, "schema", error, "version 2"},
-      {{cell(1, "name")}, "schema", error, "\"dlock\".\"lease\""},
+      {"schema", note, "dlock init", {answer("rights", {{"f", "f", "f", "t"}}), no_tables}},
+      {"schema", error, "dlock init", {answer("rights", {{"f", "f", "f", "f"}}), no_tables}},
+      {"schema", error, "version 2", {answer("version", {{"2"}})}},
+      {"schema", error, "\"dlock\".\"lease\"", {cell(1, "name")}},
       // Plain locks are as good as ever with tables that the first dlock has made.
-      {{only_tables(&TableDefinition::since_first)}, "schema", note, "is not complete"},
-      {{only_tables(&TableDefinition::since_first)}, "permissions", ok},
-      {{cell(5, "f")}, "permissions", error, "\"dlock\".\"lease\"; it needs: GRANT USAGE"},
-      {{cell(5, "f"), with(advisory)}, "permissions", ok},
-      {{cell(6, "mallory"), cell(7, "f")}, "owners", warning, "\"dlock\".\"lease\" belongs to role \"mallory\""},
-      {{cell(7, "f"), cell(8, "trigger trap", 2)}, "owners", error, "trigger trap"},
-      {{cell(2, "u")}, "tables", warning, "ALTER TABLE \"dlock\".\"lease\" SET LOGGED"},
-      {{with(Durability::unlogged)}, "tables", note, "ALTER TABLE \"dlock\".\"lease\" SET UNLOGGED"},
-      {{answer("indexes", {{"lease", "by_expiry"}})}, "indexes", warning, "\"dlock\".\"by_expiry\""},
-      {{answer("indexes", {{"lease", "by_expiry"}, {"fence", "by_key"}}), with(advisory)},
-       "indexes",
-       warning,
-       "\"dlock\".\"by_key\""},
-      {{health({"lease", "100", "0", "0", "0", "16384"})}, "table health", ok, "about 100 rows in 16 kB"},
-      {{health({"lease", "100", "500000", "9000", "8999", "16384"})}, "table health", warning, "500000 dead rows"},
-      {{health({"lease", "100", "10", "9000", "90", "16384"})}, "table health", warning, "only 1 %"},
-      {{health({"lease", "100", "10", "9000", "8999", "1073741824"})},
-       "table health",
-       warning,
-       "1024 MB for about 100 rows"},
-      {{health({"lease", "5000000", "10", "9000", "8999", "1073741824"})}, "table health", ok, "99 % of updates"},
+      {"schema", note, "is not complete", {leave_first_tables}},
+      {"permissions", ok, "", {leave_first_tables}},
+      {"permissions", error, "\"dlock\".\"lease\"; it needs: GRANT USAGE", {cell(5, "f")}},
+      {"permissions", ok, "", {cell(5, "f"), advisory}},
+      {"owners", warning, "\"lease\" belongs to role \"mallory\"", {cell(6, "mallory"), cell(7, "f")}},
+      {"owners", error, "trigger trap", {cell(7, "f"), cell(8, "trigger trap", 2)}},
+      {"tables", warning, "ALTER TABLE \"dlock\".\"lease\" SET LOGGED", {cell(2, "u")}},
+      {"tables", note, "ALTER TABLE \"dlock\".\"lease\" SET UNLOGGED", {with(Durability::unlogged)}},
+      {"indexes", warning, "\"dlock\".\"by_expiry\"", {answer("indexes", {{"lease", "by_expiry"}})}},
+      {"indexes", warning, "\"by_key\"", {answer("indexes", {{"lease", "by_expiry"}, {"fence", "by_key"}}), advisory}},
+      {"table health", ok, "about 100 rows in 16 kB", {health({"lease", "100", "0", "0", "0", "16384"})}},
+      {"table health", warning, "500000 dead", {health({"lease", "100", "500000", "9000", "8999", "16384"})}},
+      {"table health", warning, "only 1 %", {health({"lease", "100", "10", "9000", "90", "16384"})}},
+      {"table health", warning, "1024 MB for", {health({"lease", "100", "10", "9000", "8999", "1073741824"})}},
+      {"table health", ok, "99 % of", {health({"lease", "5000000", "10", "9000", "8999", "1073741824"})}},
   };
   return all;
 }
