@@ -26,7 +26,7 @@ class PostgresFullServer : public testing::Test {
 
 TEST_F(PostgresFullServer, IsLeftAloneForLongerAndLongerUpToABoundAndForgotten) {
   EXPECT_FALSE(full.recently() || full.makes_room());
-  for (const auto bound : {1s, 2s, 4s, 8s, 10s, 10s, 10s}) {
+  for (const auto bound : {1s, 2s, 4s, 8s, 10s, 10s, 10s, 10s, 10s}) {
     const auto pause = refuse();
     EXPECT_EQ(refuse(), pause) << "another connection of the same moment";
     EXPECT_GE(pause, bound / 2);
