@@ -37,10 +37,16 @@ class BackendTest : public testing::TestWithParam<Strategy> {
     Client(test::ManualEngine& engine, FakePostgres& server, int process, const Options& options)
         : host(engine), backend(std::in_place, host, options, server.connections(process)) {}
 
-    [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait) {
+    [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait,
+                                                   std::chrono::nanoseconds lease = 10s) {
+      return contend({.name = name, .owner = {}, .holder = {}, .lease = lease, .wait = wait});
+    }
+    // With an owner of its own.
+    [[nodiscard]] std::unique_ptr<Attempt> contend(LockRequest request) {
       auto attempt = std::make_unique<Attempt>();
-      attempt->request = {
-          .name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s, .wait = wait};
+      request.owner = host.new_owner_id();
+      request.holder = "host:1:test";
+      attempt->request = std::move(request);
       attempt->contention = backend->contend(attempt->request, *attempt);
       return attempt;
     }
@@ -56,8 +62,8 @@ class BackendTest : public testing::TestWithParam<Strategy> {
     options.connect_timeout = 5s;
     options.max_connections = connections;
     server.refusal = [this](int process, std::string_view word, const Command& command) {
-      if (process != 1 || (refuses && !refuses(command)) || !takes_one(refused_, refusals_, word)) return std::string();
-      return state_;
+      const bool chosen = process == 1 && word.find(refused_) != word.npos && (!refuses || refuses(command));
+      return chosen && takes_one(refused_, refusals_, word) ? state_ : std::string();
     };
     server.fate = [this](int process, std::string_view words) {
       if (process == 1) sent.emplace_back(words);
