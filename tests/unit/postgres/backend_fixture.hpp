@@ -42,14 +42,19 @@ class BackendTest : public testing::TestWithParam<Strategy> {
 
     [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait, LockKind kind = LockKind::lock,
                                                    Mode mode = Mode::exclusive) {
+      return contend(
+          {.name = name, .owner = {}, .holder = {}, .lease = lease, .wait = wait, .kind = kind, .mode = mode});
+    }
+    [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait,
+                                                   std::chrono::nanoseconds of_lease) {
+      return contend({.name = name, .owner = {}, .holder = {}, .lease = of_lease, .wait = wait});
+    }
+    // With an owner of its own.
+    [[nodiscard]] std::unique_ptr<Attempt> contend(LockRequest request) {
       auto attempt = std::make_unique<Attempt>();
-      attempt->request = {.name = name,
-                          .owner = host.new_owner_id(),
-                          .holder = "host:1:test",
-                          .lease = lease,
-                          .wait = wait,
-                          .kind = kind,
-                          .mode = mode};
+      request.owner = host.new_owner_id();
+      request.holder = "host:1:test";
+      attempt->request = std::move(request);
       attempt->contention = backend->contend(attempt->request, *attempt);
       return attempt;
     }
@@ -66,8 +71,8 @@ class BackendTest : public testing::TestWithParam<Strategy> {
     options.connect_timeout = 5s;
     options.max_connections = connections;
     server.refusal = [this](int process, std::string_view word, const Command& command) {
-      if (process != 1 || (refuses && !refuses(command)) || !takes_one(refused_, refusals_, word)) return std::string();
-      return state_;
+      const bool chosen = process == 1 && word.find(refused_) != word.npos && (!refuses || refuses(command));
+      return chosen && takes_one(refused_, refusals_, word) ? state_ : std::string();
     };
     server.fate = [this](int process, std::string_view words) {
       if (process == 1) sent.emplace_back(words);

@@ -27,15 +27,17 @@ class PostgresBatchWindow : public testing::Test {
   BatchWindow window;
 };
 
-TEST_F(PostgresBatchWindow, NobodyIsExpectedAtFirst) {
+TEST_F(PostgresBatchWindow, NobodyIsExpectedAtFirstAndALoneCallerNeverWaits) {
   EXPECT_FALSE(waits());
   window.asked(now);
   EXPECT_FALSE(waits());
-  round(4, 1);
-  EXPECT_FALSE(waits());
+  for (int i = 0; i < 10; ++i) {
+    round(1, 1);
+    EXPECT_FALSE(waits());
+  }
 }
 
-TEST_F(PostgresBatchWindow, ThoseWhoComeBackAreWaitedFor) {
+TEST_F(PostgresBatchWindow, AsManyAreWaitedForAsCameBackOfLate) {
   for (int i = 0; i < 5; ++i) round(4, 4);
   round(4, 0);
   for (int i = 0; i < 4; ++i) {
@@ -43,21 +45,8 @@ TEST_F(PostgresBatchWindow, ThoseWhoComeBackAreWaitedFor) {
     window.asked(now);
   }
   EXPECT_FALSE(waits());
-}
-
-TEST_F(PostgresBatchWindow, ALoneCallerNeverWaits) {
-  for (int i = 0; i < 10; ++i) {
-    round(1, 1);
-    EXPECT_FALSE(waits());
-  }
-}
-
-TEST_F(PostgresBatchWindow, WhoStayedAwayIsNotWaitedForAgain) {
-  for (int i = 0; i < 5; ++i) round(4, 4);
-  // Another asks each time.
-  for (int i = 0; i < 4; ++i) round(4, 1);
-  round(4, 1);
-  EXPECT_FALSE(waits());
+  for (int i = 0; i < 5; ++i) round(4, 1);
+  EXPECT_FALSE(waits()) << "the others stay away";
   for (int i = 0; i < 4; ++i) round(4, 0);
   EXPECT_FALSE(waits());
 }
@@ -71,9 +60,6 @@ TEST_F(PostgresBatchWindow, TheWaitIsHalfARoundTripAndAMillisecondAtMost) {
   round(2, 2, 50ms);
   round(2, 1, 50ms);
   EXPECT_EQ(window.waits_until(now), now + 1ms);
-}
-
-TEST_F(PostgresBatchWindow, WhoComesTooLateDoesNotCount) {
   for (int i = 0; i < 5; ++i) {
     round(2, 0);
     now += 300us;
@@ -81,7 +67,7 @@ TEST_F(PostgresBatchWindow, WhoComesTooLateDoesNotCount) {
     window.asked(now);
   }
   round(2, 1);
-  EXPECT_FALSE(waits());
+  EXPECT_FALSE(waits()) << "who comes too late does not count";
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::unique_ptr<PGconn, Finish> no_connection() {
 }
 
 // The identifier as the server reads it.
-std::string read_back(const std::string& quoted) {
+std::string unquoted(const std::string& quoted) {
   EXPECT_GE(quoted.size(), 2U);
   EXPECT_EQ(quoted.front(), '"');
   EXPECT_EQ(quoted.back(), '"');
@@ -58,7 +58,7 @@ TEST(PostgresIdentifier, IsQuoted) {
 TEST(PostgresIdentifier, IsReadBackAsItWasWhateverItContains) {
   for (const std::string& name : hostile_names(2000)) {
     ASSERT_EQ(problem_with_identifier(name), std::nullopt) << name;
-    EXPECT_EQ(read_back(quote_identifier(name)), name);
+    EXPECT_EQ(unquoted(quote_identifier(name)), name);
   }
 }
 

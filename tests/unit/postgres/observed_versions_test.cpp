@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include <dlock/clock.hpp>
 
@@ -25,76 +28,34 @@ class PostgresObservedVersions : public testing::Test {
   ObservedVersions observed;
 };
 
-TEST_F(PostgresObservedVersions, WhatNobodyHasSeenIsNotOver) {
-  EXPECT_FALSE(over());
-}
-
 TEST_F(PostgresObservedVersions, ALeaseIsOverWhenItsVersionStoodStillForAsLong) {
+  EXPECT_FALSE(over()) << "nobody has seen it";
   EXPECT_EQ(note(5), 30s);
-  now += 30s - 1ns;
+  now += 10s;
+  EXPECT_EQ(note(5), 20s) << "seeing the same again does not start it again";
+  now += 20s - 1ns;
   EXPECT_FALSE(over());
   now += 1ns;
-  EXPECT_TRUE(over());
   EXPECT_EQ(observed.over("x", now).owner, "a");
   EXPECT_EQ(observed.over("x", now).version, 5);
   EXPECT_TRUE(observed.over("y", now).owner.empty());
-}
-
-TEST_F(PostgresObservedVersions, SeeingTheSameAgainDoesNotStartItAgain) {
-  (void)note(5);
-  now += 10s;
-  EXPECT_EQ(note(5), 20s);
-  now += 19s;
-  EXPECT_EQ(note(5), 1s);
-  now += 1s;
-  EXPECT_TRUE(over());
-  EXPECT_EQ(note(5), 0s);
   now += 1h;
   EXPECT_EQ(note(5), 0s) << "never negative";
 }
 
-TEST_F(PostgresObservedVersions, ARenewalStartsItAgain) {
-  (void)note(5);
+TEST_F(PostgresObservedVersions, ARenewalAnotherOwnerAndBeingForgottenStartItAgain) {
+  (void)note(5, 30s, "a");
   now += 29s;
-  EXPECT_EQ(note(6), 30s);
+  EXPECT_EQ(note(6, 10s, "a"), 10s) << "with the holder's lease";
+  now += 9s;
+  EXPECT_EQ(note(6, 30s, "b"), 30s);
   now += 29s;
   EXPECT_FALSE(over());
   now += 1s;
   EXPECT_EQ(observed.over("x", now).version, 6);
-}
-
-TEST_F(PostgresObservedVersions, AnotherOwnerOfTheSameVersionStartsItAgain) {
-  (void)note(5, 30s, "a");
-  now += 29s;
-  EXPECT_EQ(note(5, 30s, "b"), 30s);
-  now += 1s;
-  EXPECT_FALSE(over());
-}
-
-TEST_F(PostgresObservedVersions, TheHoldersLeaseCounts) {
-  (void)note(5, 10s);
-  now += 5s;
-  EXPECT_EQ(note(6, 60s), 60s);
-  now += 59s;
-  EXPECT_FALSE(over());
-}
-
-TEST_F(PostgresObservedVersions, WhatIsForgottenIsLookedAtForAWholeLease) {
-  (void)note(5);
-  now += 30s;
   observed.forget("x");
   EXPECT_FALSE(over());
-  EXPECT_EQ(note(5), 30s);
-}
-
-// Somebody who only tries from time to time.
-TEST_F(PostgresObservedVersions, LooksMayBeFarApart) {
-  (void)note(5, 30s);
-  now += 9min;
-  for (int i = 0; i < 20'000; ++i) {
-    (void)observed.note("other" + std::to_string(i), {.owner = "a", .version = 1}, 30s, now);
-  }
-  EXPECT_TRUE(over());
+  EXPECT_EQ(note(6, 30s, "b"), 30s);
 }
 
 // Ten thousand waiters are ordinary, and the holders of all their locks may have died together.
@@ -107,22 +68,23 @@ TEST_F(PostgresObservedVersions, AnyNumberOfLocksCanBeWaitedFor) {
     }
     return left;
   };
-  EXPECT_EQ(look_at_all(), 10s);
-  for (int second = 9; second >= 0; --second) {
-    now += 1s;
+  for (int second = 10; second >= 0; --second) {
     ASSERT_EQ(look_at_all(), std::chrono::seconds(second));
+    now += 1s;
   }
   for (int i = 0; i < names; ++i) ASSERT_FALSE(observed.over("x" + std::to_string(i), now).owner.empty()) << i;
 }
 
-// What nobody has asked about for long is dropped once there is much of it.
-TEST_F(PostgresObservedVersions, DoesNotKeepEveryNameThereEverWas) {
-  (void)note(5, 30s);
-  now += 1h;
-  for (int i = 0; i < 20'000; ++i) {
-    (void)observed.note("other" + std::to_string(i), {.owner = "a", .version = 1}, 30s, now);
+// One that is tried for from time to time stays, and is dropped after long once there is much else.
+TEST_F(PostgresObservedVersions, KeepsWhatWasAskedAboutOfLate) {
+  for (const auto& [apart, kept] : {std::pair<std::chrono::nanoseconds, bool>(9min, true), {1h, false}}) {
+    (void)note(5);
+    now += apart;
+    for (int i = 0; i < 60'000; ++i) {
+      (void)observed.note(std::to_string(apart.count() + i), {.owner = "a", .version = 1}, 30s, now);
+    }
+    EXPECT_EQ(over(), kept);
   }
-  EXPECT_FALSE(over());
 }
 
 }  // namespace

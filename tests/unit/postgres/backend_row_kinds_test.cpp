@@ -1,0 +1,201 @@
+// Locks in rows that are no plain locks. Requests for what several may hold are one statement, whatever they want. Who
+// observes an election is told of each change.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend_rows_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+class BackendSharing : public BackendRowsTest {
+ protected:
+  using BackendRowsTest::BackendRowsTest;
+
+  [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait, Mode mode = Mode::exclusive,
+                                                 std::uint32_t permits = 2) {
+    return ours->contend({.name = name,
+                          .owner = {},
+                          .holder = {},
+                          .lease = 30s,
+                          .wait = wait,
+                          .kind = kind,
+                          .mode = mode,
+                          .permits = permits});
+  }
+  [[nodiscard]] std::unique_ptr<Attempt> ask(bool wait, Mode mode, std::uint32_t permits = 2) {
+    auto attempt = contend("x", wait, mode, permits);
+    engine.run();
+    return attempt;
+  }
+  [[nodiscard]] std::vector<std::string> last(std::size_t index) { return column(*queries("change").back(), index); }
+};
+class BackendSemaphores : public BackendSharing {
+ protected:
+  BackendSemaphores() : BackendSharing(LockKind::semaphore) {}
+};
+INSTANTIATE_TEST_SUITE_P(, BackendSemaphores, testing::Values(Strategy::table), name_of_strategy);
+class BackendReadWriteLocks : public BackendSharing {
+ protected:
+  BackendReadWriteLocks() : BackendSharing(LockKind::read_write) {}
+};
+INSTANTIATE_TEST_SUITE_P(, BackendReadWriteLocks, testing::Values(Strategy::table), name_of_strategy);
+class BackendElections : public BackendRowsTest {
+ protected:
+  BackendElections() : BackendRowsTest(LockKind::election) {}
+};
+INSTANTIATE_TEST_SUITE_P(, BackendElections, testing::ValuesIn(row_strategies), name_of_strategy);
+
+// --- What several may hold -------------------------------------------------------------------------------------------
+
+TEST_P(BackendSemaphores, AllThatIsAskedInATurnIsOneStatementOfAHundredRequestsAtMost) {
+  const auto first = contend("x", true);
+  const auto second = contend("x", true);
+  engine.run();
+  ASSERT_TRUE(first->grant && second->grant);
+  EXPECT_EQ(second->grant->kind, LockKind::semaphore);
+  EXPECT_GT(second->grant->token, first->grant->token);
+  give_back(*first);
+  renew(*second);
+  const auto third = contend("x", true);
+  engine.run();
+  EXPECT_EQ(take_answers(), (Words{"x released", "x renewed"}));
+  EXPECT_TRUE(third->grant);
+  EXPECT_EQ(count("change"), 2U);
+  EXPECT_EQ(last(2), (Words{"0", "1", "2"}));
+  EXPECT_EQ(last(6), (Words{"1", "1", "2"}));
+  (void)take_sent();
+  Attempts attempts;
+  for (int i = 0; i < 150; ++i) attempts.push_back(contend("n" + std::to_string(i), false));
+  engine.run();
+  EXPECT_EQ(column(*queries().at(0), 0).size(), 100U);
+  EXPECT_EQ(take_sent(), (Words{"change", "change"}));
+}
+
+TEST_P(BackendSemaphores, AnotherNumberOfPermitsIsRefused) {
+  const auto first = ask(true, Mode::exclusive);
+  EXPECT_TRUE(test::failed(*ask(true, Mode::exclusive, 3), errc::invalid_argument, "with 2 permits"));
+}
+
+TEST_P(BackendSemaphores, WhoseRowWasMadeMeanwhileAsksAgain) {
+  const auto reply = server.wire().reply;
+  int times = 0;
+  server.wire().reply = [&](const FakeQuery& query) {
+    if (is_heartbeat(query) || ++times > 1) return reply(query);
+    return FakeReply::of({{"1", std::nullopt, std::nullopt, std::nullopt, std::nullopt}});
+  };
+  const auto attempt = ask(false, Mode::exclusive);
+  EXPECT_EQ(attempt->busy_reports, 0);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// A renewal finds that the leases of others have expired, and notifies, too.
+TEST_P(BackendSemaphores, WhereTheQueueOfNotificationsIsFullNothingIsHeldUp) {
+  refuse_notifications(".change");
+  const auto attempt = ask(false, Mode::exclusive);
+  ASSERT_TRUE(attempt->grant);
+  engine.advance(1s);
+  renew(*attempt);
+  engine.run();
+  EXPECT_EQ(take_answers(), Words{"x renewed"});
+  EXPECT_EQ(count("change"), 4U);
+}
+
+// Half of its mark is never more than its lease, and it looks before that is over.
+TEST_P(BackendReadWriteLocks, AWriterThatWaitsKeepsReadersOutUntilItEntersOrGivesUp) {
+  for (const bool gives_up : {false, true}) {
+    const auto reader = ask(true, Mode::shared);
+    const auto another = ask(true, Mode::shared);
+    ASSERT_TRUE(reader->grant && another->grant);
+    EXPECT_EQ(reader->grant->mode, Mode::shared);
+    EXPECT_EQ(said(*ask(false, Mode::exclusive)), "busy");
+    EXPECT_EQ(last(5), last(6)) << "all permits";
+    EXPECT_EQ(last(7), Words{"0"}) << "it does not wait";
+    const auto writer = ask(true, Mode::exclusive);
+    EXPECT_EQ(last(7), Words{"6000"});
+    const std::size_t before = count("change");
+    engine.advance(3s);
+    EXPECT_GT(count("change"), before);
+    EXPECT_EQ(row("x").writer, writer->request.owner.to_string());
+    EXPECT_EQ(said(*ask(false, Mode::shared)), "busy");
+    if (gives_up) {
+      writer->contention.reset();
+      engine.run();
+      EXPECT_TRUE(row("x").writer.empty());
+      EXPECT_EQ(said(*ask(false, Mode::shared)), "granted");
+      continue;
+    }
+    EXPECT_EQ(release(*ours, *reader, 0s), "released");
+    EXPECT_EQ(release(*ours, *another, 0s), "released");
+    engine.advance(3s);
+    ASSERT_TRUE(writer->grant);
+    EXPECT_TRUE(row("x").writer.empty());
+    const std::size_t entered = count("change");
+    writer->contention.reset();
+    engine.advance(1s);
+    EXPECT_EQ(count("change"), entered) << "there is nothing to take away";
+    EXPECT_EQ(release(*ours, *writer), "released");
+  }
+}
+
+TEST_P(BackendReadWriteLocks, AWriterThatGivesUpWhileItLooksTakesItsMarkAway) {
+  const auto reader = ask(true, Mode::shared);
+  spoil(".change", Fate::hold, 1);
+  auto writer = ask(true, Mode::exclusive);
+  EXPECT_FALSE(row("x").writer.empty());
+  writer.reset();
+  heal();
+  engine.run();
+  EXPECT_TRUE(row("x").writer.empty());
+}
+
+// --- Elections -------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendElections, AllWhoLookAreToldOfTheGrantAndOfTheEnd) {
+  int changes = 0;
+  const auto holder = held_by_others("x");
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  const auto watch = ours->backend->watch(kind, "x", [&changes] { ++changes; });
+  engine.advance(100ms);
+  EXPECT_EQ(changes, 1) << "it may have changed before anybody listened";
+  engine.advance(1min);
+  EXPECT_EQ(changes, 1);
+  const auto leading = held_by_others("x");
+  EXPECT_EQ(changes, 2);
+  const auto next = ours->contend({.name = "x",
+                                   .owner = {},
+                                   .holder = {},
+                                   .lease = 30s,
+                                   .wait = true,
+                                   .kind = kind,
+                                   .mode = Mode::exclusive,
+                                   .permits = 1,
+                                   .value = "10.0.0.7:80"});
+  engine.run();
+  changes = 0;
+  EXPECT_EQ(release(*others, *leading, 0s), "released");
+  EXPECT_GE(changes, 1) << "who only looks does not keep it from those who want to lead";
+  ASSERT_TRUE(next->grant);
+  EXPECT_EQ(next->grant->kind, LockKind::election);
+  EXPECT_EQ(row("x").holder, "host:1:test\n10.0.0.7:80");
+}
+
+TEST_P(BackendElections, WhereTheQueueOfNotificationsIsFullAGrantIsNotHeldUp) {
+  refuse_notifications(".acquire");
+  const auto leading = ours->contend(
+      {.name = "x", .owner = {}, .holder = {}, .lease = 30s, .wait = false, .kind = kind, .mode = Mode::exclusive});
+  engine.run();
+  EXPECT_TRUE(leading->grant);
+  EXPECT_EQ(count("acquire"), 2U);
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres

@@ -1,0 +1,115 @@
+// Clients of the row strategies: the queries that they send, and the rows.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend_fixture.hpp"
+#include "backends/postgres/sql/identifier.hpp"
+
+namespace dlock::postgres {
+
+class BackendRowsTest : public BackendTest {
+ protected:
+  using Words = std::vector<std::string>;
+  using Attempts = std::vector<std::unique_ptr<Attempt>>;
+
+  explicit BackendRowsTest(LockKind which = LockKind::lock)
+      : kind(which),
+        table(table_of(options.strategy == Strategy::table ? "lease" : "optimistic", which)),
+        channel(channel_of(options.schema, which)) {
+    server.wire().records = true;
+  }
+
+  // This client begins anew, with the options as they are now.
+  void restart() {
+    server.wire().queries.clear();
+    ours.emplace(engine, server, 1, options);
+  }
+  [[nodiscard]] FakeLockTable::Row& row(const std::string& name) { return server.row(table, name); }
+
+  // --- The queries of this client: "acquire", "release renew acquire" ---
+  [[nodiscard]] std::vector<const FakeQuery*> queries(std::string_view words = {}) {
+    std::vector<const FakeQuery*> found;
+    for (const FakeQuery& query : server.wire().queries) {
+      if (query.process == 1 && !is_heartbeat(query) && (words.empty() || FakeLockTable::words_for(query) == words)) {
+        found.push_back(&query);
+      }
+    }
+    return found;
+  }
+  [[nodiscard]] std::size_t count(std::string_view words) { return queries(words).size(); }
+  [[nodiscard]] Words take_sent() {
+    Words words;
+    for (const FakeQuery* query : queries()) words.push_back(FakeLockTable::words_for(*query));
+    server.wire().queries.clear();
+    return words;
+  }
+  [[nodiscard]] static std::vector<std::string> column(const FakeQuery& query, std::size_t index) {
+    return FakeLockTable::columns_of(query.commands.at(0)).at(index);
+  }
+
+  // --- Locks that are held: "x renewed", "x lost", "x released", "x not ours", "x unknown", ... ---
+  void renew(const Attempt& attempt) { renew(*ours, attempt); }
+  void renew(Client& client, const Attempt& attempt) {
+    client.backend->renew(*attempt.grant, [this, name = attempt.request.name](const RenewOutcome& outcome) {
+      using Status = RenewOutcome::Status;
+      renewed_until = outcome.valid_until;
+      answers.push_back(name + " " +
+                        (outcome.status == Status::renewed ? "renewed"
+                         : outcome.status == Status::lost  ? "lost"
+                                                           : word_of(outcome.failure.code)));
+    });
+  }
+  void give_back(const Attempt& attempt) {
+    ours->backend->release(*attempt.grant, [this, name = attempt.request.name](const ReleaseOutcome& outcome) {
+      using Status = ReleaseOutcome::Status;
+      answers.push_back(name + " " +
+                        (outcome.status == Status::released    ? "released"
+                         : outcome.status == Status::not_owner ? "not ours"
+                                                               : word_of(outcome.failure.code)));
+    });
+  }
+  [[nodiscard]] Words take_answers() { return std::exchange(answers, {}); }
+
+  [[nodiscard]] std::unique_ptr<Attempt> held_by_others(const std::string& name, std::chrono::nanoseconds lease = 24h) {
+    auto attempt = others->contend({.name = name,
+                                    .owner = {},
+                                    .holder = {},
+                                    .lease = lease,
+                                    .wait = false,
+                                    .kind = kind,
+                                    .mode = Mode::exclusive});
+    engine.run();
+    EXPECT_TRUE(attempt->grant);
+    return attempt;
+  }
+  // A client that tries for such names is refused.
+  void refuse_names_with(const std::string& part, std::string state) {
+    refuse(".acquire", std::move(state));
+    refuses = [part](const Command& command) { return command.params.front()->find(part) != std::string::npos; };
+  }
+  // Whatever notifies is refused, as where the server's queue of notifications is full.
+  void refuse_notifications(std::string_view word) {
+    refuse(word, "54000");
+    refuses = [](const Command& command) { return !command.params.back()->empty(); };
+  }
+
+  const LockKind kind;
+  const std::string table;
+  const std::string channel;
+  Words answers;
+  TimePoint renewed_until;
+};
+
+constexpr std::array row_strategies{Strategy::table, Strategy::optimistic};
+
+}  // namespace dlock::postgres

@@ -1,0 +1,563 @@
+// Locks in rows: what goes out together, what comes back, and in what time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend_rows_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+class BackendRows : public BackendRowsTest {};
+INSTANTIATE_TEST_SUITE_P(, BackendRows, testing::ValuesIn(row_strategies), name_of_strategy);
+class BackendRowsOfTable : public BackendRowsTest {};
+INSTANTIATE_TEST_SUITE_P(, BackendRowsOfTable, testing::Values(Strategy::table), name_of_strategy);
+class BackendRowsOfOptimistic : public BackendRowsTest {};
+INSTANTIATE_TEST_SUITE_P(, BackendRowsOfOptimistic, testing::Values(Strategy::optimistic), name_of_strategy);
+
+// --- Queries ---------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendRows, RequestsOfATurnAndThoseDuringAQueryGoTogether) {
+  Attempts attempts;
+  for (int i = 0; i < 64; ++i) attempts.push_back(ours->contend("x" + std::to_string(i), false));
+  engine.run();
+  EXPECT_EQ(take_sent(), Words{"acquire"});
+  for (const auto& each : attempts) give_back(*each);
+  engine.run();
+  EXPECT_EQ(take_sent(), Words{"release"});
+  EXPECT_EQ(std::count_if(answers.begin(), answers.end(), [](const auto& each) { return each.ends_with("released"); }),
+            64);
+  spoil(".acquire", Fate::hold, 1);
+  const auto a = acquire("a");
+  const auto b = acquire("b");
+  const auto c = acquire("c", true);
+  EXPECT_EQ(take_sent(), Words{"acquire"});
+  heal();
+  engine.run();
+  EXPECT_EQ(take_sent(), Words{"acquire"});
+  EXPECT_TRUE(a->grant && b->grant && c->grant);
+  engine.advance(1h);
+  EXPECT_EQ(take_sent(), Words{});
+  EXPECT_EQ(server.wire().dialled, 1) << "nobody listens where nobody waits";
+}
+
+TEST_P(BackendRows, AQueryHasFiveHundredRequestsAtMost) {
+  Attempts attempts;
+  for (int i = 0; i < 1200; ++i) attempts.push_back(ours->contend("x" + std::to_string(i), false));
+  engine.run();
+  std::vector<std::size_t> sizes;
+  for (const FakeQuery* query : queries("acquire")) sizes.push_back(column(*query, 0).size());
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{500, 500, 200}));
+  for (const auto& each : attempts) ASSERT_TRUE(each->grant);
+}
+
+TEST_P(BackendRows, ReleasesGoBeforeRenewalsAndRenewalsBeforeAcquires) {
+  const auto x = acquire("x");
+  const auto y = acquire("y");
+  (void)take_sent();
+  const auto next = ours->contend("x", false);
+  renew(*y);
+  give_back(*x);
+  engine.run();
+  EXPECT_EQ(take_sent(), Words{"release renew acquire"});
+  EXPECT_EQ(take_answers(), (Words{"x released", "y renewed"}));
+  EXPECT_EQ(said(*next), "granted") << "it is free by then";
+}
+
+// Else the server could have carried out a part of it while the rest is not sent yet, and keep rows locked meanwhile.
+TEST_P(BackendRows, AQueryOfSeveralCommandsIsSentInOnePiece) {
+  static constexpr std::size_t one_piece = 8192;
+  const auto ask_for_many = [this](std::size_t length, int each) {
+    const std::string name = std::string(length, 'x') + std::to_string(each) + "/";
+    Attempts held;
+    for (int i = 0; i < 2 * each; ++i) held.push_back(ours->contend(name + std::to_string(i), false));
+    engine.run();
+    (void)take_sent();
+    for (int i = 0; i < 2 * each; i += 2) {
+      give_back(*held[static_cast<std::size_t>(i)]);
+      held.push_back(ours->contend(name + "y" + std::to_string(i), false));
+      renew(*held[static_cast<std::size_t>(i + 1)]);
+    }
+    engine.run();
+    for (const FakeQuery* query : queries()) {
+      std::size_t bytes = 0;
+      for (const Command& command : query->commands) {
+        for (const Parameter& parameter : command.params) bytes += parameter->size();
+      }
+      EXPECT_LT(query->commands.size() == 1 ? 0 : bytes, one_piece) << length << " " << each;
+    }
+    for (const auto& attempt : held) EXPECT_TRUE(attempt->grant);
+    return take_sent();
+  };
+  const Words apart = {"release", "acquire", "renew"};
+  EXPECT_EQ(ask_for_many(1, 10), Words{"release renew acquire"});
+  EXPECT_EQ(ask_for_many(44, 64), apart) << "one kind now, the others in their order";
+  for (int each = 20; each <= 150; each += 10) (void)ask_for_many(1, each);
+  server.wire().info.pooled = true;
+  restart();
+  EXPECT_EQ(ask_for_many(1, 1), apart) << "a pooler's statements are not prepared";
+}
+
+TEST_P(BackendRows, OfSeveralWhoAskForANameTheFirstGetsIt) {
+  Attempts attempts;
+  for (int i = 0; i < 10; ++i) attempts.push_back(ours->contend("x", false));
+  const auto other = ours->contend("y", false);
+  engine.run();
+  EXPECT_EQ(take_sent(), Words{"acquire"});
+  for (const auto& each : attempts) EXPECT_EQ(said(*each), &each == &attempts[0] ? "granted" : "busy");
+  EXPECT_EQ(said(*other), "granted");
+  EXPECT_EQ(attempts[0]->grant->token.value(), static_cast<std::uint64_t>(row("x").token));
+}
+
+// They wake up one after the other, and ask again soon.
+TEST_P(BackendRows, CallersWhoComeBackSoonAfterEachOtherGoOutTogether) {
+  struct Caller {
+    std::unique_ptr<Attempt> attempt;
+    std::chrono::nanoseconds wakes;
+  };
+  std::vector<Caller> callers(4);
+  server.latency = 400us;
+  const std::function<void(Caller&)> ask = [&](Caller& caller) {
+    const auto then = [&](const std::function<void()>& step) {
+      (void)engine.schedule(engine.now() + caller.wakes, step);
+    };
+    caller.attempt = ours->contend("x" + std::to_string(caller.wakes.count()), false);
+    caller.attempt->when_granted = [&, then] {
+      then([&, then] {
+        ours->backend->release(*caller.attempt->grant,
+                               [&, then](const ReleaseOutcome&) { then([&] { ask(caller); }); });
+      });
+    };
+  };
+  for (std::size_t i = 0; i < callers.size(); ++i) {
+    callers[i].wakes = 10us * static_cast<int>(i + 1);
+    ask(callers[i]);
+    engine.advance(100us);
+  }
+  engine.advance(20ms);
+  (void)take_sent();
+  engine.advance(10ms);
+  EXPECT_GE(queries().size(), 20U);
+  for (const FakeQuery* query : queries()) {
+    std::size_t requests = 0;
+    for (const Command& command : query->commands) requests += FakeLockTable::columns_of(command).at(0).size();
+    EXPECT_EQ(requests, 4U);
+  }
+}
+
+// --- Refusals --------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendRows, NamesThatMayBeTheReasonOfARefusalAreSentAloneForAWhile) {
+  const auto r = acquire("r");
+  const auto s = acquire("s");
+  refuse_names_with("bad", "22P05");
+  (void)take_sent();
+  const auto ask_for = [this](const Words& names) {
+    Attempts attempts;
+    for (const std::string& name : names) attempts.push_back(ours->contend(name, false));
+    engine.run();
+    for (const auto& each : attempts) {
+      if (!each->grant) {
+        EXPECT_EQ(said(*each), "invalid");
+        EXPECT_TRUE(each->request.name == "bad");
+      } else {
+        give_back(*each);
+      }
+    }
+    const Words words = take_sent();
+    engine.run();
+    (void)take_sent();
+    return words;
+  };
+  renew(*r);
+  renew(*s);
+  EXPECT_EQ(ask_for({"bad", "x"}), (Words{"renew acquire", "renew", "acquire", "acquire"})) << "of the command alone";
+  EXPECT_EQ(take_answers(), (Words{"r renewed", "s renewed", "x released"}));
+  EXPECT_EQ(ask_for({"bad", "x", "y"}), (Words{"acquire", "acquire"})) << "alone x was no reason";
+  engine.advance(10s);
+  EXPECT_EQ(ask_for({"bad", "x"}), (Words{"acquire", "acquire", "acquire"}));
+  refuses = [](const Command&) { return false; };
+  EXPECT_EQ(ask_for({"bad", "x"}), (Words{"acquire", "acquire"}));
+  EXPECT_EQ(ask_for({"bad", "x"}), (Words{"acquire"}));
+}
+
+// The commit does not say which of the commands it is.
+TEST_P(BackendRows, ARefusedCommitMayBeTheFaultOfAnyName) {
+  const auto r = acquire("r");
+  const auto s = acquire("s");
+  const auto reply = server.wire().reply;
+  server.wire().reply = [&](const FakeQuery& query) {
+    const bool refused = query.commands.front().params.front().value_or("").find('r') != std::string::npos;
+    return refused ? FakeReply::refused("23514", query.commands.size()) : reply(query);
+  };
+  (void)take_sent();
+  renew(*r);
+  renew(*s);
+  const auto x = ours->contend("x", false);
+  engine.run();
+  EXPECT_EQ(take_sent(), (Words{"renew acquire", "renew", "renew", "acquire"}));
+  EXPECT_EQ(take_answers(), (Words{"r protocol", "s renewed"}));
+  EXPECT_EQ(said(*x), "granted");
+}
+
+TEST_P(BackendRows, WhereTheQueueOfNotificationsIsFullLocksAreReleasedWithoutThem) {
+  Attempts held;
+  for (const char* const name : {"a", "b", "c", "d"}) held.push_back(acquire(name));
+  (void)take_sent();
+  refuse_notifications(".release");
+  give_back(*held[0]);
+  give_back(*held[1]);
+  engine.run();
+  EXPECT_EQ(take_sent(), (Words{"release", "release"}));
+  give_back(*held[2]);
+  engine.run();
+  EXPECT_EQ(take_sent(), Words{"release"}) << "for a while they are not refused first";
+  heal();
+  engine.advance(1s);
+  give_back(*held[3]);
+  engine.run();
+  EXPECT_EQ(queries("release").at(0)->param(3), channel);
+  EXPECT_EQ(take_answers(), (Words{"a released", "b released", "c released", "d released"}));
+}
+
+// --- Time ------------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendRows, EachIsAnsweredInItsOwnTime) {
+  const auto a = ours->contend("a", false, 2s);
+  const auto b = ours->contend("b", false, 10s);
+  const auto c = ours->contend("c", false, 400ms);
+  engine.run();
+  spoil("renew", Fate::hold, 2);
+  renew(*a);
+  renew(*b);
+  engine.run();
+  renew(*c);
+  engine.advance(100ms);
+  EXPECT_EQ(take_answers(), Words{"c unavailable"}) << "nobody was asked";
+  engine.advance(399ms);
+  EXPECT_EQ(take_answers(), Words{});
+  engine.advance(21ms);
+  EXPECT_EQ(take_answers(), Words{"a unknown"});
+  server.release_held();
+  engine.run();
+  EXPECT_EQ(take_answers(), Words{"b renewed"});
+  EXPECT_EQ(count("renew"), 1U);
+  renew(*b);
+  engine.advance(2500ms);
+  EXPECT_EQ(take_answers(), Words{"b unknown"}) << "after a quarter of its lease";
+  heal();
+  engine.advance(5s);
+  EXPECT_EQ(take_answers(), Words{});
+}
+
+TEST_P(BackendRows, WhoseTimeIsOverIsNotAskedForAgain) {
+  const auto a = ours->contend("a", false, 400ms);
+  engine.run();
+  (void)take_sent();
+  server.delay = [] { return 1s; };
+  spoil(".renew", Fate::late, 1);
+  refuse(".acquire", "22P05", 1);
+  renew(*a);
+  const auto x = ours->contend("x", false);
+  engine.advance(2s);
+  EXPECT_EQ(take_answers(), Words{"a unknown"});
+  EXPECT_EQ(take_sent(), (Words{"renew acquire", "acquire"}));
+  EXPECT_EQ(said(*x), "granted");
+}
+
+TEST_P(BackendRows, ALeaseCountsFromWhenItsRequestWasSent) {
+  server.wire().dialling = FakeServer::Dialling::fail;
+  const auto attempt = acquire("x", true);
+  engine.advance(3s);
+  EXPECT_FALSE(attempt->unreachable_reports.empty());
+  server.wire().dialling = FakeServer::Dialling::accept;
+  spoil("", Fate::hold, 2);
+  engine.advance(1100ms);
+  const TimePoint sent = queries("acquire").at(0)->sent;
+  engine.advance(1s);
+  server.release_held();
+  engine.run();
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 10s));
+  const TimePoint renewed = engine.now();
+  renew(*attempt);
+  engine.advance(1s);
+  heal();
+  engine.run();
+  EXPECT_EQ(take_answers(), Words{"x renewed"});
+  EXPECT_EQ(renewed_until, lease_valid_until(renewed, 10s));
+}
+
+// --- Rows that others change -----------------------------------------------------------------------------------------
+
+// Waiters mark it, for example.
+TEST_P(BackendRows, ARowThatIsLockedForAMomentIsAskedForAgain) {
+  const auto x = ours->contend("x", false, 1min);
+  const auto y = acquire("y");
+  for (const auto moment : {0ms, 2ms, 30ms}) {
+    row("x").locked = true;
+    renew(*x);
+    renew(*y);
+    engine.advance(moment);
+    EXPECT_EQ(take_answers(), Words{"y renewed"}) << "no other lock is delayed";
+    row("x").locked = false;
+    engine.advance(50ms);
+    EXPECT_EQ(take_answers(), Words{"x renewed"}) << moment.count();
+  }
+  row("x").locked = true;
+  (void)take_sent();
+  renew(*x);
+  engine.advance(50ms);
+  EXPECT_EQ(take_answers(), Words{});
+  engine.advance(105ms);
+  EXPECT_EQ(take_answers(), Words{"x unavailable"});
+  EXPECT_EQ(take_sent(), Words(6, "renew")) << "with growing pauses";
+  give_back(*x);
+  engine.advance(200ms);
+  EXPECT_EQ(take_answers(), Words{"x unavailable"});
+  row("x").locked = false;
+  engine.advance(1s);
+  EXPECT_EQ(owners("x"), 0U) << "it goes on by itself";
+}
+
+TEST_P(BackendRows, ARowThatIsLockedIsNotAskedForPastTheDeadline) {
+  const auto x = ours->contend("x", false, 40ms);
+  engine.run();
+  row("x").locked = true;
+  renew(*x);
+  engine.advance(10ms);
+  EXPECT_EQ(take_answers(), Words{"x unavailable"});
+}
+
+TEST_P(BackendRows, AFreeRowThatIsBeingChangedIsBusyAndAskedForSoon) {
+  EXPECT_EQ(release(*ours, *acquire("x")), "released");
+  row("x").locked = true;
+  EXPECT_EQ(said(*acquire("x")), "busy");
+  (void)take_sent();
+  const auto waiting = acquire("x", true);
+  engine.advance(1s);
+  EXPECT_FALSE(waiting->grant);
+  EXPECT_LT(count("acquire"), 200U);
+  row("x").locked = false;
+  engine.advance(60ms);
+  EXPECT_TRUE(waiting->grant);
+}
+
+// --- In doubt --------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendRows, WhoMayHoldTheLockComesBeforeOthersOfTheClient) {
+  spoil(".acquire", Fate::lose_answer, 1);
+  const auto attempt = acquire("x", true);
+  EXPECT_EQ(attempt->unreachable_reports.size(), 1U);
+  Attempts tries;
+  for (int i = 0; i < 100 && !attempt->grant; ++i) {
+    tries.push_back(ours->contend("x", false));
+    engine.advance(1ms);
+  }
+  EXPECT_TRUE(attempt->grant);
+  for (const auto& each : tries) EXPECT_FALSE(each->grant);
+}
+
+// Its own transaction may be the one that is changing the row: not finished yet, or looked at by somebody.
+TEST_P(BackendRows, WhoIsInDoubtStaysSoWhileTheRowIsBeingChanged) {
+  spoil(".acquire", Fate::lose_answer, 1);
+  auto attempt = acquire("x", true);
+  row("x").locked = true;
+  engine.advance(2s);
+  EXPECT_EQ(said(*attempt), "nothing") << "it may be its own";
+  LockRequest request = attempt->request;
+  attempt.reset();
+  engine.advance(100ms);
+  EXPECT_EQ(owners("x"), 1U);
+  Attempt again;
+  request.wait = false;
+  again.contention = ours->backend->contend(request, again);
+  engine.run();
+  EXPECT_EQ(said(again), "busy") << "nothing is known of this owner any more";
+  row("x").locked = false;
+  engine.advance(3s);
+  EXPECT_EQ(owners("x"), 0U);
+}
+
+TEST_P(BackendRows, WhoWasInDoubtAndFindsSomebodyElseIsStillInDoubt) {
+  spoil(".acquire", Fate::lose_request, 1);
+  auto attempt = acquire("x", true);
+  (void)held_by_others("x");
+  engine.advance(1s);
+  EXPECT_GE(attempt->busy_reports, 1);
+  row("x").locked = true;
+  row("x").owner.clear();
+  row("x").expires_at = TimePoint::min();
+  engine.advance(3s);
+  EXPECT_GT(attempt->unreachable_reports.size(), 1U) << "its first try may be what is changing the row now";
+  row("x").locked = false;
+  (void)held_by_others("x");
+  attempt.reset();
+  engine.run();
+  EXPECT_EQ(count("release"), 1U);
+  engine.advance(5s);
+  EXPECT_EQ(count("release"), 2U) << "and once more, for a try that comes late";
+}
+
+TEST_P(BackendRows, WhoWasInDoubtAndIsGrantedTheLockCleansUpAfterItsRelease) {
+  spoil(".acquire", Fate::lose_request, 1);
+  const auto attempt = acquire("x", true);
+  engine.advance(1s);
+  EXPECT_EQ(release(*ours, *attempt, 0s), "released");
+  ASSERT_EQ(owners("x"), 0U);
+  (void)taken_by_others("x");
+  row("x").owner = attempt->request.owner.to_string();  // the first try, carried out at last
+  engine.advance(2s);
+  EXPECT_EQ(owners("x"), 0U);
+}
+
+// --- Waiting ---------------------------------------------------------------------------------------------------------
+
+// Time stands still in it, so there can be no poll interval.
+TEST_P(BackendRows, OneReleaseWakesOneOfAClientsWaiters) {
+  const auto holder = held_by_others("x");
+  Attempts waiting;
+  for (int i = 0; i < 20; ++i) waiting.push_back(acquire("x", true));
+  EXPECT_EQ(waiting[0]->busy_reports, 2) << "once more after it began to watch";
+  (void)take_sent();
+  const TimePoint now = engine.now();
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  EXPECT_EQ(take_sent(), Words{"acquire"});
+  FencingToken last = holder->grant->token;
+  while (!waiting.empty()) {
+    const auto granted = std::find_if(waiting.begin(), waiting.end(), [](const auto& each) { return each->grant; });
+    ASSERT_NE(granted, waiting.end()) << waiting.size();
+    const auto attempt = std::move(*granted);
+    waiting.erase(granted);
+    for (const auto& each : waiting) EXPECT_FALSE(each->grant);
+    EXPECT_GT(std::exchange(last, attempt->grant->token), FencingToken());
+    attempt->contention.reset();
+    EXPECT_EQ(release(*ours, *attempt, 0s), "released");
+  }
+  EXPECT_EQ(engine.now(), now);
+}
+
+TEST_P(BackendRows, AWakeUpThatIsLostIsMadeUpForByAsking) {
+  const auto holder = held_by_others("x");
+  const auto waiting = acquire("x", true);
+  row("x").waiting_until = TimePoint::min();
+  EXPECT_EQ(release(*others, *holder, 0s), "released");
+  EXPECT_FALSE(waiting->grant);
+  engine.advance(2s);
+  EXPECT_TRUE(waiting->grant);
+}
+
+TEST_P(BackendRowsOfTable, AWaiterIsThereWhenALeaseExpiresAndNoRenewalBringsItBack) {
+  const auto holder = held_by_others("x", 5300ms);
+  const auto waiting = acquire("x", true);
+  engine.advance(5299ms);
+  EXPECT_FALSE(waiting->grant);
+  engine.advance(4ms);
+  EXPECT_TRUE(waiting->grant);
+  renew(*others, *holder);
+  engine.advance(10s);
+  renew(*waiting);
+  engine.run();
+  EXPECT_EQ(take_answers(), (Words{"x lost", "x lost"}));
+}
+
+TEST_P(BackendRows, BehindAPoolerWaitersPollAndTheUserIsWarnedOnceUnlessItHasSaidSo) {
+  server.wire().info.pooled = true;
+  for (const bool has_said_so : {false, true}) {
+    options.pooler = has_said_so ? Pooler::transaction : Pooler::detect;
+    restart();
+    const int dialled = server.wire().dialled;
+    const auto holder = held_by_others("x");
+    const int theirs = server.wire().dialled - dialled;
+    const auto first = acquire("x", true);
+    const auto second = acquire("x", true);
+    engine.advance(1min);
+    ASSERT_EQ(ours->host.warnings.size(), has_said_so ? 0U : 1U);
+    for (const auto& each : ours->host.warnings) EXPECT_EQ(each.reason.code, errc::unsupported);
+    EXPECT_EQ(ours->backend->capabilities().wakes_waiters, !has_said_so);
+    EXPECT_EQ(server.wire().dialled - dialled - theirs, 1);
+    EXPECT_GE(count("acquire"), has_said_so ? 400U : 30U);
+    EXPECT_LE(count("acquire"), has_said_so ? 2410U : 130U);
+    EXPECT_EQ(release(*others, *holder, has_said_so ? 150ms : 2s), "released");
+    EXPECT_NE(first->grant.has_value(), second->grant.has_value());
+    EXPECT_EQ(release(*ours, first->grant ? *first : *second, 0s), "released");
+  }
+}
+
+// --- Taking over -----------------------------------------------------------------------------------------------------
+
+TEST_P(BackendRowsOfOptimistic, ADeadHoldersLockIsTakenOverWhenItStoodStillForOneLease) {
+  const auto held = taken_by_others("x");
+  engine.advance(4s);
+  const TimePoint first_seen = engine.now();
+  const auto waiting = ours->contend("x", true, 60s);
+  engine.advance(10s - 1ns);
+  EXPECT_FALSE(waiting->grant) << "one lease of the holder's, from when it was first seen";
+  engine.advance(10ms);
+  ASSERT_TRUE(waiting->grant);
+  EXPECT_GT(waiting->grant->token, held->grant->token);
+  EXPECT_LE(queries("acquire").back()->sent, first_seen + 10s + 5ms);
+  renew(*others, *held);
+  engine.run();
+  EXPECT_EQ(take_answers(), Words{"x lost"});
+}
+
+TEST_P(BackendRowsOfOptimistic, TriesFromTimeToTimeTakeOverByWhatTheirOwnClientSaw) {
+  const auto held = taken_by_others("x");
+  spoil(".acquire", Fate::hold, 1);
+  const auto first = acquire("x");
+  engine.advance(2s);
+  heal();
+  engine.run();
+  EXPECT_EQ(said(*first), "busy") << "it stands still from when the answer that showed it arrived";
+  engine.advance(10s - 1ns);
+  EXPECT_EQ(said(*acquire("x")), "busy");
+  engine.advance(1ns);
+  const auto theirs = others->contend("x", false);
+  engine.run();
+  EXPECT_EQ(said(*theirs), "busy");
+  EXPECT_EQ(said(*acquire("x")), "granted");
+}
+
+TEST_P(BackendRowsOfOptimistic, NobodyTakesOverBeforeTheHolderKnowsThatItIsOver) {
+  for (const auto late : {0ms, 1ms, 500ms, 2000ms}) {
+    const std::string name = "x" + std::to_string(late.count());
+    spoil(".acquire", Fate::hold, 1);
+    const auto held = ours->contend(name, false, 5s);
+    engine.advance(late);
+    heal();
+    engine.run();
+    ASSERT_TRUE(held->grant);
+    const auto waiting = others->contend(name, true);
+    for (int ms = 0; ms < 10'000 && !waiting->grant; ++ms) engine.advance(1ms);
+    ASSERT_TRUE(waiting->grant);
+    EXPECT_GE(engine.now(), held->grant->valid_until);
+  }
+}
+
+TEST_P(BackendRowsOfOptimistic, ARenewalStartsItAgain) {
+  const auto held = taken_by_others("x");
+  const auto waiting = acquire("x", true);
+  for (int i = 0; i < 5; ++i) {
+    engine.advance(9s);
+    renew(*others, *held);
+    engine.run();
+    EXPECT_EQ(take_answers(), Words{"x renewed"});
+  }
+  engine.advance(10s - 1ns);
+  EXPECT_FALSE(waiting->grant);
+  engine.advance(3s);
+  EXPECT_TRUE(waiting->grant);
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres

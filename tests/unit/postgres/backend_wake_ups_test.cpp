@@ -1,0 +1,365 @@
+// Locks in rows: how waiters hear of releases.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend_rows_fixture.hpp"
+
+namespace dlock::postgres {
+
+namespace {
+
+class BackendWakeUps : public BackendRowsTest {
+ protected:
+  BackendWakeUps() {
+    for (const char* const name : {"x", "y", "z"}) hold(name);
+    connected_before_ = server.wire().connected();
+  }
+  void hold(const std::string& name) { holders_[name] = held_by_others(name); }
+  void free(const std::string& name) { EXPECT_EQ(release(*others, *holders_[name], 0s), "released"); }
+  // A waiter called `who`, who writes down when it is told.
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, const std::string& who) {
+    return ours->backend->watch(kind, name, [this, who] {
+      told.push_back(who);
+      if (when_told) when_told();
+    });
+  }
+  [[nodiscard]] std::unique_ptr<Watch> watching(const std::string& name, const std::string& who) {
+    auto watching = watch(name, who);
+    engine.run();
+    return watching;
+  }
+  [[nodiscard]] Words take_told() { return std::exchange(told, {}); }
+  [[nodiscard]] std::size_t marks() { return count("mark"); }
+  [[nodiscard]] std::size_t listens() { return count("LISTEN \"" + channel + "\""); }
+  [[nodiscard]] bool is_marked(const std::string& name) { return row(name).waiting_until > engine.now(); }
+  [[nodiscard]] int listening_connection() {
+    int connection = 0;
+    for (const FakeQuery* query : queries())
+      connection = query->purpose.word == "listen" ? query->connection : connection;
+    return connection;
+  }
+  [[nodiscard]] std::size_t connected() { return server.wire().connected() - connected_before_; }
+
+  Words told;
+  std::function<void()> when_told;
+
+ private:
+  std::map<std::string, std::unique_ptr<Attempt>> holders_;
+  std::size_t connected_before_ = 0;
+};
+INSTANTIATE_TEST_SUITE_P(, BackendWakeUps, testing::ValuesIn(row_strategies), name_of_strategy);
+
+// --- Listening and marking -------------------------------------------------------------------------------------------
+
+TEST_P(BackendWakeUps, ListensBeforeItMarksAndOnceForAll) {
+  spoil("LISTEN", Fate::hold, 1);
+  const auto first = watching("x", "a");
+  engine.advance(1s);
+  EXPECT_EQ(listens(), 1U);
+  EXPECT_EQ(marks(), 0U) << "whoever releases a marked lock notifies only those who listen";
+  heal();
+  engine.run();
+  EXPECT_EQ(marks(), 1U);
+  EXPECT_TRUE(is_marked("x"));
+  (void)take_sent();
+  const auto second = watching("x", "b");
+  EXPECT_EQ(take_sent(), Words{}) << "who joins after the mark costs nothing";
+  const auto third = watching("y", "c");
+  EXPECT_EQ(column(*queries("mark").at(0), 0), Words{"y"});
+  EXPECT_EQ(take_sent(), Words{"mark"});
+  EXPECT_EQ(connected(), 2U) << "the commands have another";
+  EXPECT_TRUE(told.empty());
+}
+
+TEST_P(BackendWakeUps, AMarkIsRenewedBeforeItExpiresWhileSomebodyWaits) {
+  spoil(".mark", Fate::hold, 1);
+  auto first = watching("x", "a");
+  const auto second = watching("y", "b");
+  auto third = watching("z", "c");
+  EXPECT_EQ(marks(), 1U) << "one query at a time";
+  engine.advance(3s);
+  first.reset();
+  heal();
+  engine.run();
+  EXPECT_EQ(marks(), 2U);
+  EXPECT_EQ(column(*queries("mark").back(), 0), (Words{"y", "z"}));
+  third.reset();
+  const TimePoint sent = queries("mark").back()->sent;
+  engine.advance(7s);
+  EXPECT_EQ(marks(), 3U);
+  EXPECT_EQ(queries("mark").back()->sent, sent + 7s);
+  spoil(".mark", Fate::hold, 1);
+  engine.advance(7s + 2s);
+  heal();
+  engine.advance(5s);
+  EXPECT_EQ(queries("mark").back()->sent, sent + 21s) << "it counts from when it was sent";
+  for (int second = 0; second < 120; ++second) {
+    engine.advance(1s);
+    ASSERT_TRUE(is_marked("y")) << second;
+  }
+  EXPECT_LE(marks(), 5U + 120U / 7U);
+  EXPECT_FALSE(is_marked("x") || is_marked("z"));
+  EXPECT_TRUE(told.empty());
+  EXPECT_EQ(listens(), 1U);
+}
+
+TEST_P(BackendWakeUps, VeryManyAreMarkedInSeveralQueries) {
+  std::vector<std::unique_ptr<Watch>> waiting;
+  for (int i = 0; i < 1200; ++i) waiting.push_back(watch("n" + std::to_string(i), "n"));
+  engine.run();
+  std::vector<std::size_t> sizes;
+  for (const FakeQuery* query : queries("mark")) sizes.push_back(column(*query, 0).size());
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{500, 500, 200}));
+  EXPECT_EQ(told.size(), 1200U) << "nobody has ever had them";
+}
+
+TEST_P(BackendWakeUps, WhatCannotBeMarkedMayBeFreeAndIsMarkedSeldomerAndSeldomer) {
+  row("x").locked = true;
+  const auto first = watching("x", "a");
+  EXPECT_EQ(take_told(), Words{"a"});
+  row("x").locked = false;
+  engine.advance(10ms);
+  EXPECT_TRUE(is_marked("x"));
+  for (int times = 0; times < 2; ++times) {  // and soon again, the next time
+    EXPECT_TRUE(take_told().empty());
+    row("x").locked = true;
+    row("x").waiting_until = TimePoint::min();
+    engine.advance(7s);
+    (void)take_sent();
+    told.clear();
+    engine.advance(100ms);
+    EXPECT_GE(marks(), 3U);
+    engine.advance(30s);
+    (void)take_sent();
+    told.clear();
+    engine.advance(60s);
+    EXPECT_LT(marks(), 50U);
+    EXPECT_GT(marks(), 40U);
+    EXPECT_EQ(take_told().size(), marks());
+    row("x").locked = false;
+    const auto second = watching("x", "b");
+    EXPECT_TRUE(is_marked("x")) << "at once for one who joins";
+  }
+}
+
+TEST_P(BackendWakeUps, AMarkThatFailsIsTriedAgainInASecond) {
+  for (const char* const state : {"42501", "XX000", "57P01"}) {
+    refuse(".mark", state, 1);
+    (void)take_sent();
+    const auto waiting = watching("x", "a");
+    engine.advance(999ms);
+    EXPECT_EQ(marks(), 1U) << state;
+    engine.advance(100ms);
+    EXPECT_EQ(marks(), 2U) << state;
+    EXPECT_TRUE(is_marked("x"));
+    row("x").waiting_until = TimePoint::min();
+  }
+  EXPECT_TRUE(told.empty());
+}
+
+TEST_P(BackendWakeUps, WhoLeavesWhileItIsMarkedIsForgottenAndWhoComesBackHasItMarkedAgain) {
+  for (const bool comes_back : {false, true}) {
+    (void)take_sent();
+    spoil(".mark", Fate::hold, 1);
+    row("x").locked = true;
+    auto waiting = watching("x", "a");
+    row("x").locked = false;
+    waiting.reset();
+    if (comes_back) waiting = watch("x", "b");
+    heal();
+    engine.advance(5s);
+    EXPECT_EQ(marks(), comes_back ? 2U : 1U);
+    EXPECT_EQ(is_marked("x"), comes_back);
+    EXPECT_EQ(take_told(), comes_back ? Words{"b"} : Words{});
+  }
+}
+
+// --- Who is told -----------------------------------------------------------------------------------------------------
+
+TEST_P(BackendWakeUps, AReleaseTellsTheOneThatHasWaitedLongestAndTheNextWhenItLeavesUnlessItWasTaken) {
+  auto a = watch("x", "a");
+  auto b = watch("x", "b");
+  auto c = watch("x", "c");
+  const auto other = watching("y", "d");
+  free("x");
+  EXPECT_EQ(take_told(), Words{"a"});
+  a.reset();
+  EXPECT_TRUE(told.empty()) << "not inside the call";
+  engine.run();
+  EXPECT_EQ(take_told(), Words{"b"});
+  const auto ours_now = acquire("x");
+  ASSERT_TRUE(ours_now->grant);
+  b.reset();
+  engine.advance(1s);
+  EXPECT_EQ(take_told(), Words{});
+  EXPECT_EQ(release(*ours, *ours_now, 0s), "released");
+  EXPECT_EQ(take_told(), Words{"c"});
+}
+
+TEST_P(BackendWakeUps, NotificationsOfOthersAreIgnoredAndNobodyIsToldTwiceByOne) {
+  std::unique_ptr<Watch> another;
+  when_told = [&] {
+    if (!another) another = watch("x", "b");
+  };
+  const auto waiting = watching("x", "a");
+  for (const auto& [where, what] :
+       {std::pair("else", "x"), std::pair(channel.c_str(), "z"), std::pair(channel.c_str(), "")}) {
+    server.wire().notify(where, what);
+  }
+  engine.run();
+  EXPECT_EQ(take_told(), Words{});
+  server.wire().notify(channel, "x");
+  engine.run();
+  EXPECT_EQ(take_told(), Words{"a"});
+}
+
+TEST_P(BackendWakeUps, AnOlderDlockNamesAClientInFrontOfTheName) {
+  hold("tab\there");
+  const auto x = watch("x", "a");
+  const auto tab = watching("tab\there", "b");
+  for (const char* const payload : {"another\tx", "tab\there", "another\tnobody waits for this"}) {
+    server.wire().notify(channel, payload);
+  }
+  engine.run();
+  EXPECT_EQ(take_told(), (Words{"a", "b"}));
+}
+
+// Else all of a crowd would ask for it at once.
+TEST_P(BackendWakeUps, TheMoreReleasesItHeardOfTheLaterItLooksUntilItGetsTheLock) {
+  auto watch_x = watching("x", "a");
+  const auto hear_of_releases = [this](int many) {
+    std::chrono::nanoseconds longest{};
+    for (int releases = 0; releases < many; ++releases) {
+      const TimePoint start = engine.now();
+      server.wire().notify(channel, "x");
+      engine.run();
+      EXPECT_EQ(told.empty(), releases > 0) << releases;
+      server.wire().notify(channel, "x");  // who got it meanwhile has released it
+      while (told.empty()) engine.advance(100us);
+      EXPECT_LE(engine.now() - start, std::min(releases * 2 + 1, 20) * 1ms) << releases;
+      longest = std::max(longest, engine.now() - start);
+      engine.advance(50ms);
+      EXPECT_EQ(take_told().size(), releases == 0 ? 2U : 1U) << "once for both";
+    }
+    return longest;
+  };
+  EXPECT_GT(hear_of_releases(40), 10ms);
+  free("x");
+  engine.advance(20ms);
+  (void)take_told();
+  server.wire().notify(channel, "x");
+  const auto attempt = acquire("x");
+  ASSERT_TRUE(attempt->grant);
+  engine.advance(1s);
+  EXPECT_EQ(take_told(), Words{}) << "it was taken";
+  (void)hear_of_releases(5);
+  server.wire().notify(channel, "x");
+  engine.run();
+  watch_x.reset();
+  engine.advance(1s);
+  EXPECT_EQ(take_told(), Words{}) << "who leaves is not told late";
+}
+
+// --- Nobody waits any more -------------------------------------------------------------------------------------------
+
+TEST_P(BackendWakeUps, WhenNobodyHasWaitedForAMinuteTheConnectionIsClosed) {
+  auto waiting = watching("x", "a");
+  waiting.reset();
+  engine.advance(59s);
+  waiting = watch("x", "b");
+  engine.advance(5min);
+  EXPECT_EQ(listens(), 1U);
+  waiting.reset();
+  (void)take_sent();
+  engine.advance(59s);
+  EXPECT_EQ(connected(), 2U);
+  engine.advance(1h);
+  EXPECT_EQ(connected(), 1U);
+  EXPECT_EQ(take_sent(), Words{});
+  waiting = watching("x", "c");
+  EXPECT_EQ(listens(), 1U);
+  free("x");
+  EXPECT_EQ(take_told(), Words{"c"});
+}
+
+// --- Trouble ---------------------------------------------------------------------------------------------------------
+
+TEST_P(BackendWakeUps, AfterABreakItListensAndMarksAgain) {
+  const auto x = watch("x", "a");
+  const auto y = watching("y", "b");
+  server.wire().break_connections("gone", listening_connection());
+  engine.run();
+  free("x");
+  row("y").waiting_until = TimePoint::min();
+  engine.advance(100ms);
+  EXPECT_EQ(listens(), 2U);
+  EXPECT_TRUE(is_marked("y"));
+  EXPECT_EQ(told.size(), static_cast<std::size_t>(std::count(told.begin(), told.end(), "a")));
+  EXPECT_FALSE(take_told().empty()) << "it was released meanwhile";
+  free("y");
+  EXPECT_EQ(take_told(), Words{"b"});
+  for (const auto outage : {1s, 6s, 8s, 20s, 600s}) {
+    const std::string name = "x" + std::to_string(outage.count());
+    hold(name);
+    const auto waiting = watching(name, name);
+    server.wire().unreachable = {1};
+    server.wire().break_connections("gone", listening_connection());
+    engine.advance(outage);
+    row(name).waiting_until = TimePoint::min();
+    server.wire().unreachable = {};
+    engine.advance(2s);
+    EXPECT_TRUE(is_marked(name)) << outage.count();
+    told.clear();
+    free(name);
+    EXPECT_EQ(std::count(told.begin(), told.end(), name), 1) << outage.count();
+  }
+}
+
+TEST_P(BackendWakeUps, AListenThatIsRefusedIsTriedOverAnotherConnection) {
+  refuse("LISTEN", "53200", 2);
+  const auto waiting = watching("x", "a");
+  engine.advance(1s);
+  EXPECT_EQ(listens(), 3U);
+  EXPECT_EQ(marks(), 1U);
+}
+
+TEST_P(BackendWakeUps, AfterAFinalRefusalTheNextWhoWaitsTriesAgain) {
+  server.wire().dialling = FakeServer::Dialling::refuse_password;
+  const int dialled = server.wire().dialled;
+  const auto first = watching("x", "a");
+  engine.advance(1h);
+  EXPECT_EQ(server.wire().dialled, dialled + 1);
+  server.wire().dialling = FakeServer::Dialling::accept;
+  const auto second = watching("y", "b");
+  engine.advance(100ms);
+  EXPECT_EQ(listens(), 1U);
+  EXPECT_EQ(column(*queries("mark").back(), 0).size(), 2U);
+}
+
+TEST_P(BackendWakeUps, BehindAPoolerNobodyIsWoken) {
+  server.wire().info.pooled = true;
+  for (const bool is_known : {false, true}) {
+    restart();
+    if (is_known) (void)acquire("known");
+    auto waiting = watch("x", "a");
+    EXPECT_EQ(waiting == nullptr, is_known);
+    EXPECT_TRUE(ours->host.warnings.empty()) << "not inside the call";
+    engine.run();
+    EXPECT_EQ(watch("x", "b"), nullptr);
+    waiting.reset();
+    engine.advance(1h);
+    EXPECT_EQ(ours->host.warnings.size(), 1U) << "said once";
+    EXPECT_EQ(listens(), 0U);
+    EXPECT_EQ(connected(), is_known ? 1U : 0U);
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::postgres
