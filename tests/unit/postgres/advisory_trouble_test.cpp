@@ -67,6 +67,25 @@ TEST_F(PostgresAdvisoryTrouble, AnAnswerOfAnotherSessionIsNoGrant) {
   ASSERT_TRUE(lost(host, held.request.owner));  // the session is given up
 }
 
+// --- Sessions that are lost ------------------------------------------------------------------------------------------
+
+TEST_F(PostgresAdvisoryTrouble, ASessionThatIsLostBeforeItsGrantIsReportedTakesItAlong) {
+  for (int events = 0; events < 6; ++events) {
+    ASSERT_EQ(release(try_now("warm up")), Released::released);
+    auto& a = try_soon("a");
+    std::size_t losses = 0;
+    a.when_granted = [&] { losses = host.losses.size(); };
+    for (int i = 0; i < events; ++i) (void)engine.run_one();
+    for (int connection = 1; connection <= server.dialled; ++connection) table.forget(connection);
+    server.break_connections();
+    engine.advance(1s);
+    if (a.grant && !table.held(key("a"))) {
+      EXPECT_GT(host.losses.size(), losses) << "after " << events;
+    }
+    if (a.grant && table.held(key("a"))) (void)release(a);
+  }
+}
+
 // --- A server that does not answer -----------------------------------------------------------------------------------
 
 TEST_F(PostgresAdvisoryTrouble, AReleaseThatIsNotAnsweredFailsInTimeAndGoesOn) {
