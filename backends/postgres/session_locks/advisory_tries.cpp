@@ -53,21 +53,18 @@ AdvisoryTries::AdvisoryTries(BackendHost& host, const Options& options, const Di
 
 AdvisoryTries::~AdvisoryTries() = default;
 
-std::shared_ptr<AdvisoryTries::Ask> AdvisoryTries::ask(const LockRequest& request, const LockKey& key,
-                                                       AnswerHandler done) {
-  const auto asked = std::make_shared<Ask>(Ask{request, key, token_row(options_, request.name), std::move(done)});
-  if (excludes(key)) {
-    answer(asked, {.status = Status::busy});
-  } else {
-    pending_.push_back(asked);
-    session_.want(request.wait);
-    pump();
-  }
-  return asked;
+void AdvisoryTries::ask(const std::shared_ptr<Ask>& asked, AnswerHandler done) {
+  asked->done = std::move(done);
+  asked->row = token_row(options_, asked->request.name);
+  asked->alone = false;
+  if (excludes(asked->key)) return answer(asked, {.status = Status::busy});
+  pending_.push_back(asked);
+  session_.want(asked->request.wait);
+  pump();
 }
 
 bool AdvisoryTries::withdraw(Ask& asked) {
-  asked.done = nullptr;
+  if (!std::exchange(asked.done, nullptr)) return false;
   return std::erase_if(pending_, [&](const auto& each) { return each.get() == &asked; }) == 0;
 }
 
@@ -98,67 +95,64 @@ void AdvisoryTries::pump() {
 
 // A try that has to go alone does: one that another client's lock blocks delays all that was sent behind it.
 std::vector<AdvisoryTries::Batch> AdvisoryTries::next_batches() {
-  std::vector<Group> groups;
-  std::map<LockKey, std::size_t> places;
+  std::map<LockKey, Group> groups;
   for (const auto& asked : std::exchange(pending_, {})) {
     const LockKey& key = asked->key;
-    const auto place = places.find(key);
+    const auto group = groups.find(key);
     const bool full = !had_.contains(key) && taken() + groups.size() >= most_locks_;
-    const bool one_is_alone = !groups.empty() && (asked->alone || groups.front().front()->alone);
+    const bool one_is_alone = !groups.empty() && (asked->alone || groups.begin()->second.front()->alone);
     if (excludes(key)) {
       answer(asked, {.status = Status::busy});
-    } else if (place != places.end() && place->first.mode == key.mode) {
-      groups[place->second].push_back(asked);
+    } else if (group != groups.end() && group->first.mode == key.mode) {
+      group->second.push_back(asked);
     } else if (full && groups.empty()) {
       fail({asked},
            {errc::unavailable, "this client holds " + std::to_string(most_locks_) +
                                    " advisory locks, and the server has room for few: hold fewer at once, or use "
                                    "strategy=table"},
            Remedy::retry_later);
-    } else if (full || place != places.end() || one_is_alone || groups.size() == most_tries_at_once) {
+    } else if (full || group != groups.end() || one_is_alone || groups.size() == most_tries_at_once) {
       pending_.push_back(asked);
     } else {
-      places.emplace(key, groups.size());
-      groups.push_back({asked});
+      groups.emplace(key, Group{asked});
     }
   }
   std::vector<Batch> batches;
-  for (Group& group : groups) {
-    const LockKey& key = group.front()->key;
-    const auto fits = [&](const Batch& batch) { return go_together(batch.groups.front().front()->key, key); };
+  for (auto& [key, group] : groups) {
+    const auto fits = [&first = key](const Batch& batch) { return go_together(batch.front().front()->key, first); };
     auto batch = std::find_if(batches.begin(), batches.end(), fits);
-    if (batch == batches.end()) batch = batches.insert(batch, Batch{.joins = had_.contains(key)});
-    batch->groups.push_back(std::move(group));
+    if (batch == batches.end()) batch = batches.emplace(batch);
+    batch->push_back(std::move(group));
   }
   return batches;
 }
 
+// Those who join the ones that share a lock are counted meanwhile.
 void AdvisoryTries::send(Batch batch) {
   if (!std::exchange(proving_, true)) prove();
-  const Group& first = batch.groups.front();
-  if (batch.joins) had_.at(first.front()->key) += first.size();
-  tried_ += batch.groups.size();
+  tried_ += batch.size();
   Command command = command_for(batch);
+  const auto had = had_.find(batch.front().front()->key);
+  if (had != had_.end()) had->second += batch.front().size();
   request(std::move(command), [this, sent = std::move(batch)](const Outcome& outcome, const Results& results) {
     answered(sent, outcome, results);
   });
 }
 
 Command AdvisoryTries::command_for(const Batch& batch) const {
-  const Group& group = batch.groups.front();
-  const Ask& first = *group.front();
+  const Ask& first = *batch.front().front();
   const AdvisoryStatements& statements = sql_.of(first.key);
   if (first.key.mode == Mode::shared) {
-    return {.statement = batch.joins ? &statements.join : &statements.try_lock,
-            .params = {first.key.parameter, first.row, first.request.holder, std::to_string(group.size())}};
+    return {.statement = had_.contains(first.key) ? &statements.join : &statements.try_lock,
+            .params = {first.key.parameter, first.row, first.request.holder, std::to_string(batch.front().size())}};
   }
-  if (batch.groups.size() == 1) {
+  if (batch.size() == 1) {
     return {.statement = &statements.try_lock, .params = {first.key.parameter, first.row, holder_text(first.request)}};
   }
   std::vector<std::string_view> keys;
   std::vector<std::string_view> rows;
   std::vector<std::string> holders;
-  for (const Group& each : batch.groups) {
+  for (const Group& each : batch) {
     keys.emplace_back(each.front()->key.parameter);
     rows.emplace_back(each.front()->row);
     holders.push_back(holder_text(each.front()->request));
@@ -198,7 +192,7 @@ void AdvisoryTries::prove() {
 // --- Answers ---------------------------------------------------------------------------------------------------------
 
 void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const Results& results) {
-  tried_ -= batch.groups.size();
+  tried_ -= batch.size();
   const Remedy remedy = meaning_of(outcome).remedy;
   if (outcome.problem == Problem::none) {
     take_rows(batch, outcome.sent, results.front());
@@ -206,7 +200,7 @@ void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const R
     refused(batch, outcome);
     if (remedy == Remedy::reconnect) return give_up({errc::unavailable, outcome.failure.detail});
   } else {  // what it may have got goes with the connection
-    for (const Group& group : batch.groups) fail(group, outcome.failure, remedy);
+    for (const Group& group : batch) fail(group, outcome.failure, remedy);
   }
   if (refusal_ && tried_ == 0 && unlocks_.empty()) return give_up(*refusal_);
   pump();
@@ -214,16 +208,16 @@ void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const R
 
 // A row for each that was granted: of several, with the name in front of token and process.
 void AdvisoryTries::take_rows(const Batch& batch, TimePoint sent, const Rows& rows) {
-  const std::size_t column = batch.groups.size() == 1 ? 0 : 1;
+  const std::size_t column = batch.size() == 1 ? 0 : 1;
   std::unordered_map<std::string, std::size_t> places;
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    places.emplace(column == 0 ? batch.groups.front().front()->row : rows.text(row, 0), row);
+    places.emplace(column == 0 ? batch.front().front()->row : rows.text(row, 0), row);
   }
-  for (const Group& group : batch.groups) {
+  for (const Group& group : batch) {
     const LockKey& key = group.front()->key;
     const auto place = places.find(group.front()->row);
     if (place == places.end()) {
-      if (batch.joins) leave(key, group.size());
+      leave(key, group.size());
       for (const auto& each : group) answer(each, {.status = Status::busy});
       continue;
     }
@@ -236,7 +230,7 @@ void AdvisoryTries::take_rows(const Batch& batch, TimePoint sent, const Rows& ro
       unlocks_.push_back({.key = key});
       fail(group, *refusal_, Remedy::final);
     } else {
-      if (!batch.joins) had_.emplace(key, key.mode == Mode::shared ? group.size() : 1);
+      had_.emplace(key, key.mode == Mode::shared ? group.size() : 1);
       granted(group, static_cast<std::uint64_t>(*token), sent);
     }
   }
@@ -277,13 +271,11 @@ void AdvisoryTries::refused(const Batch& batch, const Outcome& outcome) {
   if (remedy == Remedy::busy) why.code = errc::unavailable;
   const bool of_session = remedy == Remedy::reconnect;
   if (of_session) remedy = Remedy::retry;  // over the next connection
-  const bool one_is_at_fault = !of_session && remedy != Remedy::set_up && batch.groups.size() > 1;
-  for (const Group& group : batch.groups) {
-    if (batch.joins) {
-      leave(group.front()->key, group.size());
-    } else {
-      unlocks_.push_back({.key = group.front()->key});
-    }
+  const bool one_is_at_fault = !of_session && remedy != Remedy::set_up && batch.size() > 1;
+  for (const Group& group : batch) {
+    const LockKey& key = group.front()->key;
+    had_.emplace(key, group.size());
+    leave(key, group.size());
     for (const auto& each : group) each->alone = one_is_at_fault;
     one_is_at_fault ? ask_again(group) : fail(group, why, remedy);
   }
@@ -297,7 +289,8 @@ void AdvisoryTries::fail(const Group& group, const Failure& why, Remedy remedy) 
   for (const auto& each : group) answer(each, {.status = Status::failed, .failure = why}, remedy);
 }
 
-// As a task, before which the next batch goes out. A grant that is not wanted any more is given back.
+// As a task, before which the next batch goes out. Meanwhile a grant may be lost; where no caller wants it any more it
+// is given back.
 void AdvisoryTries::answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy) {
   ++answers_;
   host_.executor().post(lifetime_.guard([this, asked, outcome = std::move(outcome), remedy] {
@@ -307,7 +300,11 @@ void AdvisoryTries::answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome
       if (const auto key = take(outcome.grant.owner)) leave(*key, 1);
     }
     pump();
-    if (done) done(outcome, remedy);
+    if (!done) return;
+    const bool is_lost = outcome.status == Status::granted && !contains(outcome.grant.owner);
+    if (!is_lost) return done(outcome, remedy);
+    done({.status = Status::failed, .failure = {errc::unavailable, "the session ended in the moment of the grant"}},
+         Remedy::retry);
   }));
 }
 

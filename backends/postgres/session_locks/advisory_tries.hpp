@@ -46,9 +46,9 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   struct Ask {
     LockRequest request;
     LockKey key;
-    std::string row;     // token_row()
-    AnswerHandler done;  // empty: the answer is not wanted any more
-    bool alone = false;  // it may have been its fault that a batch of several was refused
+    AnswerHandler done = nullptr;  // empty: no answer is wanted, or no longer
+    std::string row = {};          // token_row()
+    bool alone = false;            // it may have been its fault that a batch of several was refused
   };
 
   // All outlive it. most_locks: that it may hold. when_quiet: called when quiet() may have become true.
@@ -56,8 +56,9 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
                 std::size_t most_locks, std::function<void()> when_quiet);
   ~AdvisoryTries();
 
-  // The handler is called at most once, as a task. Where it fails, nothing is left held.
-  [[nodiscard]] std::shared_ptr<Ask> ask(const LockRequest& request, const LockKey& key, AnswerHandler done);
+  // The handler is called at most once, as a task, and the same may then be asked again. Where it fails, nothing is
+  // left held.
+  void ask(const std::shared_ptr<Ask>& asked, AnswerHandler done);
   // The answer is not wanted any more: what is granted later is given back. False: it was not sent and never will be.
   bool withdraw(Ask& asked);
   // A question that is about no lock, and waits for none.
@@ -75,10 +76,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   using KeySpace = AdvisoryKey::KeySpace;
   // Those for one key. The first one is tried for, and a lock that it finds busy is busy for all of them.
   using Group = std::vector<std::shared_ptr<Ask>>;
-  struct Batch {  // one statement
-    std::vector<Group> groups = {};
-    bool joins = false;  // those who share the lock in this session already; counted in had_ meanwhile
-  };
+  using Batch = std::vector<Group>;  // one statement
   struct Unlock {
     LockKey key;
     ReleaseHandler done = nullptr;  // empty: no caller waits

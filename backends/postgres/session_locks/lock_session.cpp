@@ -24,6 +24,8 @@ constexpr int fresh_part_of_lease = 4;
 // own that takes the lock for the first time, and keeps it.
 constexpr nanoseconds insertion_patience = milliseconds(200);
 constexpr int most_insertions = 3;
+// A connection costs the server a process.
+constexpr nanoseconds longest_free = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -34,6 +36,7 @@ LockSession::LockSession(BackendHost& host, const Options& options, const Dialli
       dialling_(dialling),
       dialect_(dialect),
       user_(user),
+      free_timer_(host.executor()),
       session_(host.executor(), dialling, {.word = dialect.word(), .session_lease = options.lease}, Upkeep::once,
                *this) {}
 
@@ -47,6 +50,7 @@ void LockSession::ask(const LockRequest& request, SessionDialect::Patience patie
   done_ = std::move(done);
   insertions_ = 0;
   state_ = State::asking;
+  free_timer_.disarm();
   send();
 }
 
@@ -182,6 +186,7 @@ void LockSession::cleaned(const Outcome& outcome, const Results& results) {
   } else if (state_ == State::freeing) {
     used_ = false;
     state_ = State::free;
+    free_timer_.arm(saturating_add(host_.executor().now(), longest_free), [this] { close(); });
     user_.session_free(*this);
   }
   if (done) done(std::move(released));

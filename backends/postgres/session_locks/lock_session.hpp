@@ -3,7 +3,7 @@
 //
 //   state   | the session has   | ends with
 //   --------+-------------------+-------------------------------------------------------------------------------
-//   free    | nothing           | ask()
+//   free    | nothing           | ask(); the end of its connection, after some seconds
 //   asking  | perhaps the lock  | the answer: granted and held, or parked where it waited; busy; failed
 //   busy    | perhaps the lock  | ask() of the same request; clean()
 //   parked  | the lock          | hold(), clean()
@@ -108,6 +108,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   int insertions_ = 0;     // of what is to be locked, with no holder there
   FencingToken token_;
   TimePoint sent_;
+  Timer free_timer_;
   Lifetime lifetime_;
   Session session_;  // goes first: nothing is called back any more
 };

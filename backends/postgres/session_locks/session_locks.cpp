@@ -20,8 +20,6 @@ constexpr TryPolicy policy{.poll_min = seconds(30), .poll_max = seconds(60)};
 // The first waiter of a lock that has no session to wait on looks so often.
 constexpr nanoseconds shortest_look = seconds(1);
 constexpr nanoseconds longest_look = seconds(2);
-// A connection costs the server a process.
-constexpr nanoseconds longest_free = seconds(10);
 
 bool is_advisory(const Options& options) {
   return options.strategy == Strategy::advisory;
@@ -35,26 +33,18 @@ std::string text_of(const LockKey& key) {
 }  // namespace
 
 // One try, until it is answered.
-struct SessionLocks::Attempt {
+struct SessionLocks::Attempt : AdvisoryTries::Ask {
   Attempt(Executor& executor, const LockRequest& what, LockKey of_lock, TryHandler then, TimePoint end)
-      : request(what),
-        key(std::move(of_lock)),
-        lock(text_of(key)),
-        done(std::move(then)),
-        deadline(end),
-        timer(executor) {}
+      : Ask{what, std::move(of_lock)}, lock(text_of(key)), tried(std::move(then)), deadline(end), timer(executor) {}
 
-  const LockRequest request;
-  const LockKey key;
-  const std::string lock;  // text_of() that
-  TryHandler done;         // empty once it is answered
+  const std::string lock;  // text_of() its key
+  TryHandler tried;        // empty once it is answered
   const TimePoint deadline;
   Timer timer;  // of the deadline, or of a pause before that
   Backoff backoff{seconds(1)};
   bool was_set_up = false;
-  Failure trouble = {};                             // the last
-  std::weak_ptr<AdvisoryTries::Ask> advisory = {};  // under way
-  LockSession* session = nullptr;                   // the same
+  Failure trouble = {};            // the last
+  LockSession* session = nullptr;  // asks for it just now
 };
 
 // An acquire that takes its try with it when it goes, if that was not sent.
@@ -81,7 +71,6 @@ SessionLocks::SessionLocks(const Services& services, Limits limits)
       advisory_sql_(services.options),
       dialect_(is_advisory(services.options) ? advisory_dialect(services.options, advisory_sql_)
                                              : for_update_dialect(services.options)),
-      free_timer_(services.host.executor()),
       waits_(services.host.executor(), *this, limits.slices) {
   if (is_advisory(services.options)) {
     // Each session of a waiter's has one at most.
@@ -168,13 +157,12 @@ void SessionLocks::carry_out(const AttemptPtr& attempt) {
   at(attempt->deadline, attempt, &SessionLocks::give_up);
   if (waits_.in_server(attempt->lock)) return finish(attempt, {.status = Status::busy});
   if (!tries_) return try_on_session(attempt);
-  attempt->advisory =
-      tries_->ask(attempt->request, attempt->key,
-                  [this, attempt](const TryOutcome& outcome, Remedy remedy) { answered(attempt, outcome, remedy); });
+  tries_->ask(attempt, [this, weak = std::weak_ptr(attempt)](const TryOutcome& outcome, Remedy remedy) {
+    if (const auto asked = weak.lock()) answered(asked, outcome, remedy);
+  });
 }
 
 void SessionLocks::answered(const AttemptPtr& attempt, const TryOutcome& outcome, Remedy remedy) {
-  attempt->advisory.reset();
   attempt->session = nullptr;
   const bool failed = outcome.status == Status::failed;
   if (failed && remedy == Remedy::retry) return retry(attempt, outcome.failure);
@@ -194,16 +182,15 @@ void SessionLocks::retry(const AttemptPtr& attempt, const Failure& why) {
 void SessionLocks::set_up(const AttemptPtr& attempt, const Failure& why) {
   attempt->trouble = why;
   services_.schema.set_up(attempt->deadline, lifetime_.guard([this, attempt](const std::optional<Failure>& why_not) {
-    if (!attempt->done) return;
+    if (!attempt->tried) return;
     why_not ? fail(attempt, *why_not) : carry_out(attempt);
   }));
 }
 
 // A grant that comes later is given back.
 void SessionLocks::give_up(const AttemptPtr& attempt) {
-  const auto advisory = std::exchange(attempt->advisory, {}).lock();
   LockSession* const session = std::exchange(attempt->session, nullptr);
-  const bool sent = session != nullptr ? session->is_ready() : advisory && tries_->withdraw(*advisory);
+  const bool sent = session != nullptr ? session->is_ready() : tries_ && tries_->withdraw(*attempt);
   if (session != nullptr) session->close();
   if (attempt->trouble.code) return fail(attempt, {errc::unavailable, attempt->trouble.detail});
   fail(attempt, {sent ? errc::ambiguous : errc::unavailable, services_.options.endpoint() + ": no answer in time"});
@@ -215,7 +202,7 @@ void SessionLocks::withdraw(const OwnerId& owner) {
   if (found == attempts_.end()) return;
   const auto attempt = found->second;
   if (attempt->session != nullptr) return;  // it is answered, and then released
-  if (const auto advisory = std::exchange(attempt->advisory, {}).lock()) (void)tries_->withdraw(*advisory);
+  if (tries_) (void)tries_->withdraw(*attempt);
   fail(attempt, {errc::unavailable, "nobody waits for it"});
 }
 
@@ -224,7 +211,7 @@ void SessionLocks::fail(const AttemptPtr& attempt, Failure why) {
 }
 
 void SessionLocks::finish(const AttemptPtr& attempt, TryOutcome outcome) {
-  const auto done = std::exchange(attempt->done, nullptr);
+  const auto tried = std::exchange(attempt->tried, nullptr);
   attempt->timer.disarm();
   const auto found = attempts_.find(attempt->request.owner);
   if (found != attempts_.end() && found->second == attempt) attempts_.erase(found);
@@ -235,7 +222,7 @@ void SessionLocks::finish(const AttemptPtr& attempt, TryOutcome outcome) {
   } else if (outcome.status == Status::busy && waits_.has_no_place(attempt->lock)) {
     outcome.retry_after = random_between(shortest_look, longest_look, host().executor());
   }
-  if (done) done(std::move(outcome));
+  if (tried) tried(std::move(outcome));
 }
 
 // --- Waiting ---------------------------------------------------------------------------------------------------------
@@ -249,8 +236,7 @@ std::size_t SessionLocks::waiting_here(LockKind kind, const std::string& name) c
 }
 
 std::size_t SessionLocks::most_waits() const {
-  const FullServer* const full = services_.dialling.full;
-  if (full != nullptr && full->makes_room()) return 0;
+  if (services_.dialling.makes_room()) return 0;
   const std::size_t limit = services_.options.max_connections;
   const std::size_t taken = held() + (tries_ ? 0 : 1);  // a try needs one
   return taken < limit ? limit - taken : 1;
@@ -331,12 +317,11 @@ std::size_t SessionLocks::held() const {
 // patient: a client that only waits leaves a full server's connections to others, and connects now and then.
 LockSession* SessionLocks::take_session(bool patient) {
   if (!free_.empty()) {
-    LockSession* const session = free_.back().session;
+    LockSession* const session = free_.back();
     free_.pop_back();
     return session;
   }
-  const FullServer* const full = services_.dialling.full;
-  const bool keeps_away = patient && full != nullptr && full->keeps_away();
+  const bool keeps_away = patient && services_.dialling.keeps_away();
   if (keeps_away || sessions_.size() >= services_.options.max_connections) return nullptr;
   auto session = std::make_unique<LockSession>(host(), services_.options, services_.dialling, *dialect_,
                                                static_cast<LockSession::User&>(*this));
@@ -344,8 +329,7 @@ LockSession* SessionLocks::take_session(bool patient) {
 }
 
 Failure SessionLocks::exhausted() const {
-  const FullServer* const full = services_.dialling.full;
-  if (full != nullptr && full->makes_room()) return full->why();
+  if (services_.dialling.makes_room()) return services_.dialling.full->why();
   return {errc::unavailable, "max_connections=" + std::to_string(services_.options.max_connections) +
                                  ": every connection holds a lock or waits for one; raise max_connections in the URL"};
 }
@@ -356,9 +340,8 @@ void SessionLocks::try_on_session(const AttemptPtr& attempt) {
   LockSession* session = want_session_.empty() ? take_session(waits) : nullptr;
   if (session == nullptr && waits_.make_room()) session = take_session(waits);
   if (session != nullptr) return ask(*session, attempt);
-  const FullServer* const full = services_.dialling.full;
   const bool all_hold = held() >= services_.options.max_connections;
-  if (waits ? full != nullptr && full->keeps_away() : all_hold) return fail(attempt, exhausted());
+  if (waits ? services_.dialling.keeps_away() : all_hold) return fail(attempt, exhausted());
   attempt->trouble = exhausted();
   want_session_.push_back(attempt);
 }
@@ -392,9 +375,7 @@ void SessionLocks::serve_soon() {
 }
 
 void SessionLocks::session_free(LockSession& session) {
-  const TimePoint now = host().executor().now();
-  free_.push_back({&session, now});
-  if (!free_timer_.armed()) free_timer_.arm(saturating_add(now, longest_free), [this] { drop_old(); });
+  free_.push_back(&session);
   serve_soon();
 }
 
@@ -402,7 +383,7 @@ void SessionLocks::session_over(LockSession& session) {
   const auto found = sessions_.find(&session);
   if (found == sessions_.end()) return;
   waits_.lost(session);
-  std::erase_if(free_, [&](const Free& each) { return each.session == &session; });
+  std::erase(free_, &session);
   over_.push_back(std::move(found->second));
   sessions_.erase(found);
   serve_soon();
@@ -417,12 +398,6 @@ void SessionLocks::session_connected() {
 void SessionLocks::session_broken(const Failure& why) {
   if (!std::exchange(connected_, false)) return;
   host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
-}
-
-void SessionLocks::drop_old() {
-  const TimePoint now = host().executor().now();
-  while (!free_.empty() && now >= saturating_add(free_.front().since, longest_free)) free_.front().session->close();
-  if (!free_.empty()) free_timer_.arm(saturating_add(free_.front().since, longest_free), [this] { drop_old(); });
 }
 
 }  // namespace dlock::postgres

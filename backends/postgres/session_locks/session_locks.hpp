@@ -80,7 +80,6 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   [[nodiscard]] LockSession* take_session(bool patient);
   [[nodiscard]] Failure exhausted() const;
   void serve();
-  void drop_old();
   void report_if_quiet();
 
   [[nodiscard]] std::size_t most_waits() const override;
@@ -100,12 +99,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   std::optional<AdvisoryTries> tries_;
 
   std::unordered_map<const LockSession*, std::unique_ptr<LockSession>> sessions_;
-  struct Free {
-    LockSession* session;
-    TimePoint since;
-  };
-  std::deque<Free> free_;  // the one that was used last is the last
-  Timer free_timer_;
+  std::vector<LockSession*> free_;  // the one that was used last is the last
   std::vector<std::unique_ptr<LockSession>> over_;
 
   std::unordered_map<OwnerId, AttemptPtr> attempts_;  // by owner, until they are answered

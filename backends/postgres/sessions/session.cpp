@@ -118,7 +118,7 @@ void Session::fail_waiting(const Failure& why) {
 // --- The connection --------------------------------------------------------------------------------------------------
 
 void Session::want(bool patient) {
-  if (patient && dialling_.full != nullptr && dialling_.full->keeps_away()) {
+  if (patient && dialling_.keeps_away()) {
     if (reconnect_.is_idle()) reconnect_.pause_until(dialling_.full->next());
     if (reconnect_.is_pausing()) return;
   }

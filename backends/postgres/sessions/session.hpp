@@ -29,6 +29,10 @@ struct Dialling {
   std::chrono::nanoseconds connect_timeout{};
   std::chrono::nanoseconds response_timeout{};
   FullServer* full = nullptr;  // what this client knows about that; nullptr: it takes no notice
+
+  // This client makes room for others at a full server; and does not connect yet.
+  [[nodiscard]] bool makes_room() const { return full != nullptr && full->makes_room(); }
+  [[nodiscard]] bool keeps_away() const { return full != nullptr && full->keeps_away(); }
 };
 
 enum class Upkeep {
