@@ -144,7 +144,8 @@ void RowBatch::send(Entries entries) {
   bool patient = true;
   for (const Table::Entry& entry : entries) {
     const RowRequest& request = *entry.payload.request;
-    by_kind[statements_.sharing() ? Kind::acquire : request.kind].emplace_back(entry.id, entry.payload.request);
+    by_kind[statements_.sharing() && request.kind != Kind::mark ? Kind::acquire : request.kind].emplace_back(
+        entry.id, entry.payload.request);
     deadline = std::max(deadline, request.deadline);
     patient = patient && request.patient;
     load->notifies = load->notifies || statements_.notifies(request);

@@ -56,11 +56,11 @@ std::vector<RowAnswer> answers_to_changes(std::size_t requests, const Rows& rows
   return answers;
 }
 
-// Columns of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner, done.
+// Columns of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner or name, done.
 RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent) {
   RowAnswer answer{.sent = sent};
   if (kind != Kind::acquire) {
-    answer.status = rows.flag(row, 1) ? Status::yes : Status::again;
+    answer.status = rows.flag(row, 1) ? Status::yes : kind == Kind::mark ? Status::no : Status::again;
     return answer;
   }
   if (const auto token = rows.number(row, 1)) {
@@ -78,10 +78,13 @@ RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent
 
 Command RowCommands::of(const Requests& requests, bool quiet) const {
   const std::string channel = quiet || !notifies(*requests.front()) ? std::string() : channel_;
-  std::vector<Parameter> params = {
-      texts(requests, [](const RowRequest& request) { return request.name; }),
-      texts(requests, [](const RowRequest& request) { return request.owner.to_string(); }),
-  };
+  std::vector<Parameter> params = {texts(requests, [](const RowRequest& request) { return request.name; })};
+  if (requests.front()->kind == Kind::mark) {
+    params.emplace_back(std::to_string(mark_for.count()));
+    params.emplace_back(std::to_string(marked_for.count()));
+    return {.statement = &statements_.mark, .params = std::move(params)};
+  }
+  params.emplace_back(texts(requests, [](const RowRequest& request) { return request.owner.to_string(); }));
   const auto add = [&params](std::string param) { params.emplace_back(std::move(param)); };
   const auto add_numbers = [&](auto&& f) { add(numbers(requests, f)); };
   if (sharing()) {
@@ -103,6 +106,7 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
       add(leases(requests));
       return {.statement = &statements_.renew, .params = std::move(params)};
     case Kind::acquire:
+    case Kind::mark:
       break;
   }
   add(holders(requests));
@@ -115,26 +119,19 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
 }
 
 std::vector<RowAnswer> RowCommands::answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const {
-  if (sharing()) return answers_to_changes(requests.size(), rows, sent);
-  std::unordered_map<OwnerId, std::size_t> row_of;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (const auto owner = OwnerId::parse(rows.text(row, 0))) row_of.emplace(*owner, row);
-  }
+  const bool marks = requests.front()->kind == Kind::mark;
+  if (sharing() && !marks) return answers_to_changes(requests.size(), rows, sent);
+  std::unordered_map<std::string, std::size_t> row_of;  // by owners; of marks, by names
+  for (std::size_t row = 0; row < rows.size(); ++row) row_of.emplace(rows.text(row, 0), row);
   std::vector<RowAnswer> answers;
   answers.reserve(requests.size());
   for (const RowRequest* request : requests) {
-    const auto found = row_of.find(request->owner);
+    const auto found = row_of.find(marks ? request->name : request->owner.to_string());
     // No row of an acquire: busy, and changing.
     answers.push_back(found == row_of.end() ? RowAnswer{.status = Status::no, .sent = sent}
                                             : answer_in(request->kind, rows, found->second, sent));
   }
   return answers;
-}
-
-Command RowCommands::mark(const std::vector<std::string>& names, milliseconds mark_for, milliseconds marked_for) const {
-  return {.statement = &statements_.mark,
-          .params = {text_array({names.begin(), names.end()}), std::to_string(mark_for.count()),
-                     std::to_string(marked_for.count())}};
 }
 
 }  // namespace dlock::postgres

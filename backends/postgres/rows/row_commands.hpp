@@ -13,6 +13,9 @@ namespace dlock::postgres {
 class RowCommands {
  public:
   using Requests = std::vector<const RowRequest*>;
+  // A mark is good for mark_for, and for at least marked_for when the server answers that the row is marked.
+  static constexpr std::chrono::milliseconds mark_for = std::chrono::seconds(15);
+  static constexpr std::chrono::milliseconds marked_for = std::chrono::seconds(8);
 
   // channel: where waiters listen.
   RowCommands(RowStatements statements, LockKind kind, std::string channel)
@@ -23,15 +26,13 @@ class RowCommands {
   [[nodiscard]] bool sharing() const noexcept { return kind_ == LockKind::read_write || kind_ == LockKind::semaphore; }
   // An answer to this request may have notified clients.
   [[nodiscard]] bool notifies(const RowRequest& request) const noexcept {
-    return sharing() || request.kind == RowRequest::Kind::release || announces(request);
+    return request.kind != RowRequest::Kind::mark &&
+           (sharing() || request.kind == RowRequest::Kind::release || announces(request));
   }
-  // Requests of one kind, unless sharing(). quiet: no client is notified.
+  // Requests of one kind; if sharing(), of any but marks. quiet: no client is notified.
   [[nodiscard]] Command of(const Requests& requests, bool quiet) const;
   // For each request, in their order.
   [[nodiscard]] std::vector<RowAnswer> answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const;
-
-  [[nodiscard]] Command mark(const std::vector<std::string>& names, std::chrono::milliseconds mark_for,
-                             std::chrono::milliseconds marked_for) const;
 
  private:
   // Observers of an election hear of grants, too.

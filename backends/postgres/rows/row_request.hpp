@@ -17,7 +17,12 @@ struct ObservedVersion {
 };
 
 struct RowRequest {
-  enum class Kind { release, renew, acquire };
+  enum class Kind {
+    release,
+    renew,
+    acquire,
+    mark,  // for those who wait; without an owner
+  };
   Kind kind = Kind::acquire;
   std::string name;
   OwnerId owner;
@@ -38,8 +43,8 @@ struct RowRequest {
 
 struct RowAnswer {
   enum class Status {
-    yes,    // granted, renewed, released
-    no,     // busy; lost; not the owner's
+    yes,    // granted, renewed, released, marked
+    no,     // busy; lost; not the owner's; not marked, because it is free, or another client is changing the row
     again,  // another client is changing the row; RowBatch asks again
     failed,
   };

@@ -18,17 +18,12 @@ using std::chrono::seconds;
 
 namespace {
 
-// A mark is good for mark_for, and for at least marked_for when we go by it.
-constexpr milliseconds mark_for = seconds(15);
-constexpr milliseconds marked_for = seconds(8);
 constexpr nanoseconds mark_again = seconds(7);
-static_assert(mark_again < marked_for && 2 * marked_for > mark_for);
-
+static_assert(mark_again < RowCommands::marked_for && 2 * RowCommands::marked_for > RowCommands::mark_for);
 constexpr nanoseconds unmarked_pause = milliseconds(10);
 constexpr int longest_pause_doublings = 7;  // 1.28 s
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
-constexpr std::size_t most_in_a_query = 500;
 // About as long as a client that looks takes to find out.
 constexpr nanoseconds pause_per_release = milliseconds(1);
 constexpr int most_releases = 20;
@@ -41,12 +36,11 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowCommands
                  std::string channel, std::function<void(Failure)> deaf)
     : commands_(commands),
       dialling_(dialling),
-      statements_(statements),
       space_(kind),
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
-      timer_(commands.executor()),
+      batch_(commands, statements),
       linger_(commands.executor()) {}
 
 WakeUps::~WakeUps() = default;
@@ -64,9 +58,8 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   linger_.disarm();
   connect();
   // For the others it has been marked, or is about to be.
-  const Mark& mark = marks_.try_emplace(name, commands_.executor()).first->second;
-  const bool marked = mark.missed == 0 && watchers_.count(name) > 1;
-  if (listening_ && !marked) mark_at(name, commands_.executor().now());
+  const auto [mark, fresh] = marks_.try_emplace(name, commands_.executor());
+  if (fresh || mark->second.missed > 0) this->mark(name);
   return watch;
 }
 
@@ -76,9 +69,7 @@ void WakeUps::tell(const std::string& name) {
 }
 
 void WakeUps::nobody_waits_for(const std::string& name) {
-  const auto found = marks_.find(name);
-  if (found->second.due) due_.erase(*found->second.due);
-  marks_.erase(found);
+  marks_.erase(name);
   if (watchers_.empty() && session_) {
     linger_.arm(saturating_add(commands_.executor().now(), linger_for), [this] { disconnect(); });
   }
@@ -115,7 +106,7 @@ void WakeUps::listen() {
                 }
                 if (outcome.problem != Problem::none) return;
                 listening_ = true;
-                mark_all_now();
+                for (const auto& [name, mark] : marks_) this->mark(name);
               })};
   (void)session_->request(std::move(query), commands_.answer_by());
 }
@@ -166,79 +157,34 @@ void WakeUps::give_up(const Failure& why) {
 
 // --- Marks -----------------------------------------------------------------------------------------------------------
 
-void WakeUps::mark_at(const std::string& name, TimePoint at) {
+void WakeUps::mark(const std::string& name) {
+  const auto found = marks_.find(name);
+  if (!listening_ || found->second.asked) return;
+  found->second.asked = true;
+  batch_.ask({.kind = RowRequest::Kind::mark, .name = name, .deadline = commands_.answer_by(), .patient = true},
+             [this, name](const RowAnswer& answer) { marked(name, answer); });
+}
+
+void WakeUps::mark_after(const std::string& name, nanoseconds time) {
+  marks_.at(name).again.arm(saturating_add(commands_.executor().now(), time), [this, name] { mark(name); });
+}
+
+void WakeUps::marked(const std::string& name, const RowAnswer& answer) {
   const auto found = marks_.find(name);
   if (found == marks_.end()) return;
   Mark& mark = found->second;
-  if (mark.due && at < (*mark.due)->first) {
-    due_.erase(*mark.due);
-    mark.due.reset();
+  mark.asked = false;
+  if (answer.status == RowAnswer::Status::failed) return mark_after(name, after_failure);
+  if (answer.status == RowAnswer::Status::yes) {
+    mark.missed = 0;
+    mark_after(name, answer.sent + mark_again - commands_.executor().now());
+    // Others may have entered it, or a client got it, since they looked.
+    if (!std::exchange(mark.good, listening_) && space_ != LockKind::lock) tell(name);
+    return;
   }
-  if (!mark.due) mark.due = due_.emplace(at, name);
-  arm();
-}
-
-void WakeUps::mark_all_now() {
-  const TimePoint now = commands_.executor().now();
-  for (const auto& [name, mark] : marks_) mark_at(name, now);
-}
-
-void WakeUps::arm() {
-  if (marking_ || !listening_ || due_.empty()) return;
-  timer_.arm(due_.begin()->first, [this] { mark(); });
-}
-
-void WakeUps::mark() {
-  if (marking_ || !listening_) return;
-  const TimePoint now = commands_.executor().now();
-  std::vector<std::string> names;
-  while (!due_.empty() && due_.begin()->first <= now && names.size() < most_in_a_query) {
-    names.push_back(due_.begin()->second);
-    marks_.at(names.back()).due.reset();
-    due_.erase(due_.begin());
-  }
-  if (names.empty()) return arm();
-  marking_ = true;
-  Query query{.commands = {statements_.mark(names, mark_for, marked_for)}};
-  query.done = lifetime_.guard(
-      [this, names](const Outcome& outcome, const Results& results) { marked(names, outcome, results); });
-  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::make, true);
-}
-
-void WakeUps::marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results) {
-  marking_ = false;
-  const TimePoint now = commands_.executor().now();
-  if (outcome.problem != Problem::none || results.empty()) {
-    for (const std::string& name : names) mark_at(name, saturating_add(now, after_failure));
-    return arm();
-  }
-  std::unordered_map<std::string, bool> is_marked;
-  for (std::size_t row = 0; row < results[0].size(); ++row) {
-    is_marked.emplace(results[0].text(row, 0), results[0].flag(row, 1));
-  }
-  std::vector<std::string> to_look;
-  for (const std::string& name : names) {
-    const auto mark = marks_.find(name);
-    const auto found = is_marked.find(name);
-    if (mark == marks_.end()) continue;
-    if (found != is_marked.end() && found->second) {
-      mark->second.missed = 0;
-      // Others may have entered it, or a client got it, since they looked.
-      if (!std::exchange(mark->second.good, true) && space_ != LockKind::lock) to_look.push_back(name);
-      mark_at(name, saturating_add(outcome.sent, mark_again));
-      continue;
-    }
-    const int doublings = std::min(mark->second.missed++, longest_pause_doublings);
-    mark_at(name, saturating_add(now, unmarked_pause * (1 << doublings)));
-    to_look.push_back(name);
-  }
-  arm();
-  // Those that are not marked are free, or were when we looked.
-  const Lifetime::Watch life = lifetime_.watch();
-  for (const std::string& name : to_look) {
-    tell(name);
-    if (life.over()) return;
-  }
+  // It is free, or was.
+  mark_after(name, unmarked_pause * (1 << std::min(mark.missed++, longest_pause_doublings)));
+  tell(name);
 }
 
 }  // namespace dlock::postgres

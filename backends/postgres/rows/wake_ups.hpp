@@ -13,19 +13,18 @@
 // an expiry sends none; so each waiter asks again from time to time.
 #pragma once
 
+#include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
 #include "backends/common/watchers.hpp"
-#include "backends/postgres/rows/row_commands.hpp"
+#include "backends/postgres/rows/row_batch.hpp"
 #include "backends/postgres/sessions/commands.hpp"
 #include "backends/postgres/sessions/session.hpp"
 
@@ -47,14 +46,14 @@ class WakeUps final : private Session::User {
   void taken(const std::string& name);
 
  private:
-  using Due = std::multimap<TimePoint, std::string>;
-  // When the lock that has waiters is to be marked, and to be looked at.
+  // Of a lock that has waiters.
   struct Mark {
-    explicit Mark(Executor& executor) : look(executor) {}
-    int missed = 0;     // times in a row that it could not be marked
-    bool good = false;  // releases notify, and this client hears them
-    std::optional<Due::iterator> due = std::nullopt;
-    int releases = 0;  // that this client has heard of since it waits, or since it had the lock
+    explicit Mark(Executor& executor) : again(executor), look(executor) {}
+    bool asked = false;  // for a mark, without an answer so far
+    int missed = 0;      // times in a row that it could not be marked
+    bool good = false;   // releases notify, and this client hears them
+    Timer again;         // to mark it
+    int releases = 0;    // that this client has heard of since it waits, or since it had the lock
     Timer look;
   };
 
@@ -65,11 +64,9 @@ class WakeUps final : private Session::User {
   void listen();
   void give_up(const Failure& why);
 
-  void mark_at(const std::string& name, TimePoint at);
-  void mark_all_now();
-  void arm();
-  void mark();
-  void marked(const std::vector<std::string>& names, const Outcome& outcome, const Results& results);
+  void mark(const std::string& name);
+  void mark_after(const std::string& name, std::chrono::nanoseconds time);
+  void marked(const std::string& name, const RowAnswer& answer);
 
   void session_ready() override;
   void session_down(const Failure& why, bool was_ready) override;
@@ -78,16 +75,13 @@ class WakeUps final : private Session::User {
 
   Commands& commands_;
   const Dialling& dialling_;
-  const RowCommands& statements_;
   const LockKind space_;
   const std::string channel_;
   const std::function<void(Failure)> deaf_;
 
   common::Watchers watchers_;  // by the lock's name
   std::unordered_map<std::string, Mark> marks_;
-  Due due_;
-  bool marking_ = false;
-  Timer timer_;
+  RowBatch batch_;  // of marks, which wait for no disk
   bool listening_ = false;
   bool given_up_ = false;
   std::optional<Session> session_;
