@@ -100,7 +100,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     if (!unreachable_.empty()) return done_(std::vector<Finding>{{Severity::error, "server", unreachable_}});
     found_.server = commands_.server();
     std::vector<Finding> findings = server_findings(found_, commands_.options());
-    for (auto& more : {table_findings(found_, commands_.options()), not_checked_}) {
+    for (const auto& more : {table_findings(found_, commands_.options()), not_checked_}) {
       findings.insert(findings.end(), more.begin(), more.end());
     }
     done_(std::move(findings));

@@ -53,7 +53,7 @@ class Judge {
       : examined_(examined),
         options_(options),
         ours_(tables_of(options.strategy)),
-        state_(read_schema_state(examined.answer("rights"), examined.answer("tables"))) {
+        state_(read_schema_state(options.schema, examined.answer("rights"), examined.answer("tables"))) {
     std::erase_if(ours_, [&](std::string_view name) { return is_younger(name) && state_.table(name) == nullptr; });
   }
 
@@ -82,8 +82,8 @@ class Judge {
     const std::string named = "schema " + quote_identifier(options_.schema);
     const auto version = examined_.answer("version").number(0, 0).value_or(schema_version);
     auto problem = problem_with_version(options_.schema, version);
-    if (!problem) problem = problem_with_tables(options_.schema, state_);
-    if (!problem) problem = problem_with_rights(options_.schema, state_);
+    if (!problem) problem = state_.problem_with_tables();
+    if (!problem) problem = state_.problem_with_rights();
     if (problem) {
       add(Severity::error, "schema", problem->detail);
       return false;
@@ -100,10 +100,10 @@ class Judge {
   }
 
   void judge_owners() {
-    if (const auto problem = problem_with_planted(options_.schema, state_)) {
+    if (const auto problem = state_.problem_with_planted()) {
       return add(Severity::error, "owners", problem->detail);
     }
-    if (const auto problem = problem_with_owners(options_.schema, state_)) {
+    if (const auto problem = state_.problem_with_owners()) {
       return add(Severity::warning, "owners", problem->detail);
     }
     std::string owners;

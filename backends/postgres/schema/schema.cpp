@@ -49,12 +49,12 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   // Reads nothing from tables of others: to read a table may run what they have planted.
   void looked(const Results& results) {
-    state_ = read_schema_state(results[0], results[1]);
-    if (const auto problem = problem_with_planted(schema(), state_)) return fail(*problem);
-    if (const auto problem = problem_with_owners(schema(), state_)) return fail(*problem);
+    state_ = read_schema_state(schema(), results[0], results[1]);
+    if (const auto problem = state_.problem_with_planted()) return fail(*problem);
+    if (const auto problem = state_.problem_with_owners()) return fail(*problem);
     const TableState* const meta = state_.table("meta");
     const bool readable = meta != nullptr && meta->may_select && state_.may_use;
-    if (readable && !problem_with_tables(schema(), {.tables = {*meta}})) {
+    if (readable && !SchemaState{.schema = schema(), .tables = {*meta}}.problem_with_tables()) {
       return ask({version()}, false, &SettingUp::read_version);
     }
     decide(meta != nullptr && !meta->may_select);
@@ -69,8 +69,8 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   }
 
   void decide(bool has_version) {
-    if (const auto problem = problem_with_tables(schema(), state_)) return fail(*problem);
-    if (const auto problem = problem_with_rights(schema(), state_)) return fail(*problem);
+    if (const auto problem = state_.problem_with_tables()) return fail(*problem);
+    if (const auto problem = state_.problem_with_rights()) return fail(*problem);
     const auto missing = state_.missing();
     if (!state_.exists || !missing.empty()) {
       if (!created_) return create();
@@ -91,8 +91,8 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   }
 
   void created(const Results& results) {
-    const SchemaState before = read_schema_state(results[first_change], results[first_change + 1]);
-    made_ = additions_to(before, schema(), owner_.options_.durability);
+    const SchemaState before = read_schema_state(schema(), results[first_change], results[first_change + 1]);
+    made_ = before.additions(owner_.options_.durability);
     created_ = true;
     look();
   }

@@ -53,8 +53,9 @@ std::vector<std::string_view> SchemaState::missing() const {
   return names;
 }
 
-SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
-  SchemaState state{.exists = rights.flag(0, 0),
+SchemaState read_schema_state(const std::string& schema, const Rows& rights, const Rows& tables) {
+  SchemaState state{.schema = schema,
+                    .exists = rights.flag(0, 0),
                     .may_use = rights.flag(0, 1),
                     .may_create = rights.flag(0, 2),
                     .may_create_schemas = rights.flag(0, 3)};
@@ -74,62 +75,62 @@ SchemaState read_schema_state(const Rows& rights, const Rows& tables) {
 
 std::optional<Failure> problem_with_version(std::string_view schema, std::int64_t version) {
   if (version == schema_version) return std::nullopt;
-  const std::string has = named(schema) + " has version " + std::to_string(version) +
-                          " of dlock's tables, and this is " + "a dlock for version " + std::to_string(schema_version);
-  return Failure{errc::unsupported, has + ": use a newer dlock, or another schema"};
+  return Failure{errc::unsupported, named(schema) + " has version " + std::to_string(version) +
+                                        " of dlock's tables, and this is a dlock for version " +
+                                        std::to_string(schema_version) + ": use a newer dlock, or another schema"};
 }
 
-std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state) {
+std::optional<Failure> SchemaState::problem_with_tables() const {
   for (const TableDefinition& definition : layout()) {
-    const TableState* const table = state.table(definition.name);
-    if (table == nullptr || has_columns(*table, definition)) continue;
+    const TableState* const present = table(definition.name);
+    if (present == nullptr || has_columns(*present, definition)) continue;
     return Failure{errc::invalid_argument,
                    "table " + qualified(schema, definition.name) + " is not dlock's: it has the columns " +
-                       table->columns + " instead of " + std::string(definition.columns) + "; use another schema"};
+                       present->columns + " instead of " + std::string(definition.columns) + "; use another schema"};
   }
   return std::nullopt;
 }
 
-std::optional<Failure> problem_with_planted(std::string_view schema, const SchemaState& state) {
-  for (const TableState& table : state.tables) {
-    if (table.planted.empty()) continue;
+std::optional<Failure> SchemaState::problem_with_planted() const {
+  for (const TableState& each : tables) {
+    if (each.planted.empty()) continue;
     return Failure{
         errc::access_denied,
-        "table " + qualified(schema, table.name) + " of role " + quote_identifier(table.owner) +
+        "table " + qualified(schema, each.name) + " of role " + quote_identifier(each.owner) +
             " has additions that are not dlock's and would run with the rights of every role that takes a lock: " +
-            table.planted + "; drop them, or use another schema"};
+            each.planted + "; drop them, or use another schema"};
   }
   return std::nullopt;
 }
 
-std::optional<Failure> problem_with_owners(std::string_view schema, const SchemaState& state) {
-  for (const TableState& table : state.tables) {
-    if (table.trusted) continue;
+std::optional<Failure> SchemaState::problem_with_owners() const {
+  for (const TableState& each : tables) {
+    if (each.trusted) continue;
     return Failure{errc::access_denied,
-                   "table " + qualified(schema, table.name) + " belongs to role " + quote_identifier(table.owner) +
+                   "table " + qualified(schema, each.name) + " belongs to role " + quote_identifier(each.owner) +
                        ", whose triggers would run with the rights of this role: use another schema, or, if that role "
                        "is meant to own dlock's tables, connect as a role with fewer rights"};
   }
   return std::nullopt;
 }
 
-std::optional<Failure> problem_with_rights(std::string_view schema, const SchemaState& state) {
-  if (!state.exists) {
-    if (state.may_create_schemas) return std::nullopt;
+std::optional<Failure> SchemaState::problem_with_rights() const {
+  if (!exists) {
+    if (may_create_schemas) return std::nullopt;
     return not_allowed(schema, named(schema) + " does not exist, and this role may not create schemas in the database");
   }
-  if (!state.may_use) return not_allowed(schema, "this role may not use " + named(schema));
-  const auto missing = state.missing();
-  if (missing.empty() || state.may_create) return std::nullopt;
-  return not_allowed(schema, named(schema) + " lacks the tables " + quoted_list(missing) +
+  if (!may_use) return not_allowed(schema, "this role may not use " + named(schema));
+  const auto names = missing();
+  if (names.empty() || may_create) return std::nullopt;
+  return not_allowed(schema, named(schema) + " lacks the tables " + quoted_list(names) +
                                  ", and this role may not create tables in it");
 }
 
-std::vector<std::string> additions_to(const SchemaState& state, std::string_view schema, Durability durability) {
+std::vector<std::string> SchemaState::additions(Durability durability) const {
   std::vector<std::string> additions;
-  if (!state.exists) additions.push_back(named(schema));
+  if (!exists) additions.push_back(named(schema));
   for (const TableDefinition& definition : layout()) {
-    if (state.table(definition.name) != nullptr) continue;
+    if (table(definition.name) != nullptr) continue;
     const bool unlogged = definition.locks && durability == Durability::unlogged;
     additions.push_back((unlogged ? "unlogged table " : "table ") + qualified(schema, definition.name));
   }

@@ -28,6 +28,7 @@ struct TableState {
 };
 
 struct SchemaState {
+  std::string schema;
   bool exists = false;
   bool may_use = false;
   bool may_create = false;          // tables in it
@@ -38,22 +39,23 @@ struct SchemaState {
   [[nodiscard]] const TableState* table(std::string_view name) const noexcept;
   // The names of tables of the layout that are not there.
   [[nodiscard]] std::vector<std::string_view> missing() const;
+
+  // Why nothing can be done with the tables that are there; missing ones are no problem.
+  [[nodiscard]] std::optional<Failure> problem_with_tables() const;
+  // Why this role should not use them.
+  [[nodiscard]] std::optional<Failure> problem_with_planted() const;
+  [[nodiscard]] std::optional<Failure> problem_with_owners() const;
+  // Why this role cannot make what is missing.
+  [[nodiscard]] std::optional<Failure> problem_with_rights() const;
+
+  // All that creation() would add, each in words: schema "dlock", table "dlock"."lease".
+  [[nodiscard]] std::vector<std::string> additions(Durability durability) const;
 };
 
-// Answers to SchemaStatements::rights and ::tables.
-[[nodiscard]] SchemaState read_schema_state(const Rows& rights, const Rows& tables);
+// From the answers to SchemaStatements::rights and ::tables.
+[[nodiscard]] SchemaState read_schema_state(const std::string& schema, const Rows& rights, const Rows& tables);
 
-// Why nothing can be done with the tables that are there; missing ones are no problem.
+// Why nothing can be done with tables of that version.
 [[nodiscard]] std::optional<Failure> problem_with_version(std::string_view schema, std::int64_t version);
-[[nodiscard]] std::optional<Failure> problem_with_tables(std::string_view schema, const SchemaState& state);
-// Why this role should not use them.
-[[nodiscard]] std::optional<Failure> problem_with_planted(std::string_view schema, const SchemaState& state);
-[[nodiscard]] std::optional<Failure> problem_with_owners(std::string_view schema, const SchemaState& state);
-// Why this role cannot make what is missing.
-[[nodiscard]] std::optional<Failure> problem_with_rights(std::string_view schema, const SchemaState& state);
-
-// All that creation() adds to such a state, each in words: schema "dlock", table "dlock"."lease".
-[[nodiscard]] std::vector<std::string> additions_to(const SchemaState& state, std::string_view schema,
-                                                    Durability durability);
 
 }  // namespace dlock::postgres
