@@ -19,19 +19,8 @@ class BackendSharing : public BackendRowsTest {
  protected:
   using BackendRowsTest::BackendRowsTest;
 
-  [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait, Mode mode = Mode::exclusive,
-                                                 std::uint32_t permits = 2) {
-    return ours->contend({.name = name,
-                          .owner = {},
-                          .holder = {},
-                          .lease = 30s,
-                          .wait = wait,
-                          .kind = kind,
-                          .mode = mode,
-                          .permits = permits});
-  }
-  [[nodiscard]] std::unique_ptr<Attempt> ask(bool wait, Mode mode, std::uint32_t permits = 2) {
-    auto attempt = contend("x", wait, mode, permits);
+  [[nodiscard]] std::unique_ptr<Attempt> ask(bool wait, Mode mode = Mode::exclusive) {
+    auto attempt = ours->contend(request("x", wait, mode));
     engine.run();
     return attempt;
   }
@@ -56,32 +45,29 @@ INSTANTIATE_TEST_SUITE_P(, BackendElections, testing::ValuesIn(row_strategies), 
 // --- What several may hold -------------------------------------------------------------------------------------------
 
 TEST_P(BackendSemaphores, AllThatIsAskedInATurnIsOneStatementOfAHundredRequestsAtMost) {
-  const auto first = contend("x", true);
-  const auto second = contend("x", true);
-  engine.run();
+  const auto first = ours->contend(request("x", true));
+  const auto second = ask(true);
   ASSERT_TRUE(first->grant && second->grant);
   EXPECT_EQ(second->grant->kind, LockKind::semaphore);
   EXPECT_GT(second->grant->token, first->grant->token);
   give_back(*first);
   renew(*second);
-  const auto third = contend("x", true);
-  engine.run();
+  EXPECT_EQ(said(*ask(true)), "granted");
   EXPECT_EQ(take_answers(), (Words{"x released", "x renewed"}));
-  EXPECT_TRUE(third->grant);
-  EXPECT_EQ(count("change"), 2U);
   EXPECT_EQ(last(2), (Words{"0", "1", "2"}));
   EXPECT_EQ(last(6), (Words{"1", "1", "2"}));
-  (void)take_sent();
-  Attempts attempts;
-  for (int i = 0; i < 150; ++i) attempts.push_back(contend("n" + std::to_string(i), false));
-  engine.run();
-  EXPECT_EQ(column(*queries().at(0), 0).size(), 100U);
   EXPECT_EQ(take_sent(), (Words{"change", "change"}));
+  (void)contend_for(150);
+  EXPECT_EQ(sizes("change"), (std::vector<std::size_t>{100, 50}));
 }
 
 TEST_P(BackendSemaphores, AnotherNumberOfPermitsIsRefused) {
-  const auto first = ask(true, Mode::exclusive);
-  EXPECT_TRUE(test::failed(*ask(true, Mode::exclusive, 3), errc::invalid_argument, "with 2 permits"));
+  const auto first = ask(true);
+  LockRequest other = request("x", true);
+  other.permits = 3;
+  const auto refused = ours->contend(other);
+  engine.run();
+  EXPECT_TRUE(test::failed(*refused, errc::invalid_argument, "with 2 permits"));
 }
 
 TEST_P(BackendSemaphores, WhoseRowWasMadeMeanwhileAsksAgain) {
@@ -91,7 +77,7 @@ TEST_P(BackendSemaphores, WhoseRowWasMadeMeanwhileAsksAgain) {
     if (is_heartbeat(query) || ++times > 1) return reply(query);
     return FakeReply::of({{"1", std::nullopt, std::nullopt, std::nullopt, std::nullopt}});
   };
-  const auto attempt = ask(false, Mode::exclusive);
+  const auto attempt = ask(false);
   EXPECT_EQ(attempt->busy_reports, 0);
   EXPECT_TRUE(attempt->grant);
 }
@@ -99,7 +85,7 @@ TEST_P(BackendSemaphores, WhoseRowWasMadeMeanwhileAsksAgain) {
 // A renewal finds that the leases of others have expired, and notifies, too.
 TEST_P(BackendSemaphores, WhereTheQueueOfNotificationsIsFullNothingIsHeldUp) {
   refuse_notifications(".change");
-  const auto attempt = ask(false, Mode::exclusive);
+  const auto attempt = ask(false);
   ASSERT_TRUE(attempt->grant);
   engine.advance(1s);
   renew(*attempt);
@@ -115,10 +101,10 @@ TEST_P(BackendReadWriteLocks, AWriterThatWaitsKeepsReadersOutUntilItEntersOrGive
     const auto another = ask(true, Mode::shared);
     ASSERT_TRUE(reader->grant && another->grant);
     EXPECT_EQ(reader->grant->mode, Mode::shared);
-    EXPECT_EQ(said(*ask(false, Mode::exclusive)), "busy");
+    EXPECT_EQ(said(*ask(false)), "busy");
     EXPECT_EQ(last(5), last(6)) << "all permits";
     EXPECT_EQ(last(7), Words{"0"}) << "it does not wait";
-    const auto writer = ask(true, Mode::exclusive);
+    const auto writer = ask(true);
     EXPECT_EQ(last(7), Words{"6000"});
     const std::size_t before = count("change");
     engine.advance(3s);
@@ -148,7 +134,7 @@ TEST_P(BackendReadWriteLocks, AWriterThatWaitsKeepsReadersOutUntilItEntersOrGive
 TEST_P(BackendReadWriteLocks, AWriterThatGivesUpWhileItLooksTakesItsMarkAway) {
   const auto reader = ask(true, Mode::shared);
   spoil(".change", Fate::hold, 1);
-  auto writer = ask(true, Mode::exclusive);
+  auto writer = ask(true);
   EXPECT_FALSE(row("x").writer.empty());
   writer.reset();
   heal();
@@ -169,15 +155,9 @@ TEST_P(BackendElections, AllWhoLookAreToldOfTheGrantAndOfTheEnd) {
   EXPECT_EQ(changes, 1);
   const auto leading = held_by_others("x");
   EXPECT_EQ(changes, 2);
-  const auto next = ours->contend({.name = "x",
-                                   .owner = {},
-                                   .holder = {},
-                                   .lease = 30s,
-                                   .wait = true,
-                                   .kind = kind,
-                                   .mode = Mode::exclusive,
-                                   .permits = 1,
-                                   .value = "10.0.0.7:80"});
+  LockRequest standing = request("x", true);
+  standing.value = "10.0.0.7:80";
+  const auto next = ours->contend(standing);
   engine.run();
   changes = 0;
   EXPECT_EQ(release(*others, *leading, 0s), "released");
@@ -189,8 +169,7 @@ TEST_P(BackendElections, AllWhoLookAreToldOfTheGrantAndOfTheEnd) {
 
 TEST_P(BackendElections, WhereTheQueueOfNotificationsIsFullAGrantIsNotHeldUp) {
   refuse_notifications(".acquire");
-  const auto leading = ours->contend(
-      {.name = "x", .owner = {}, .holder = {}, .lease = 30s, .wait = false, .kind = kind, .mode = Mode::exclusive});
+  const auto leading = ours->contend(request("x", false));
   engine.run();
   EXPECT_TRUE(leading->grant);
   EXPECT_EQ(count("acquire"), 2U);

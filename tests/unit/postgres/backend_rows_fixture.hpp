@@ -53,8 +53,41 @@ class BackendRowsTest : public BackendTest {
     server.wire().queries.clear();
     return words;
   }
-  [[nodiscard]] static std::vector<std::string> column(const FakeQuery& query, std::size_t index) {
+  [[nodiscard]] static Words column(const FakeQuery& query, std::size_t index) {
     return FakeLockTable::columns_of(query.commands.at(0)).at(index);
+  }
+  // How many requests each has.
+  [[nodiscard]] std::vector<std::size_t> sizes(std::string_view words) {
+    std::vector<std::size_t> sizes;
+    for (const FakeQuery* query : queries(words)) sizes.push_back(column(*query, 0).size());
+    return sizes;
+  }
+
+  // --- Requests ---
+  [[nodiscard]] LockRequest request(const std::string& name, bool wait, Mode mode = Mode::exclusive) const {
+    return {.name = name,
+            .owner = {},
+            .holder = {},
+            .lease = 30s,
+            .wait = wait,
+            .kind = kind,
+            .mode = mode,
+            .permits = kind == LockKind::semaphore ? 2U : 1U};
+  }
+  // x0, x1, ...: in one turn.
+  [[nodiscard]] Attempts contend_for(int many, const std::string& prefix = "x") {
+    Attempts attempts;
+    for (int i = 0; i < many; ++i) attempts.push_back(ours->contend(request(prefix + std::to_string(i), false)));
+    engine.run();
+    return attempts;
+  }
+  [[nodiscard]] std::unique_ptr<Attempt> held_by_others(const std::string& name, std::chrono::nanoseconds lease = 24h) {
+    LockRequest theirs = request(name, false);
+    theirs.lease = lease;
+    auto attempt = others->contend(theirs);
+    engine.run();
+    EXPECT_TRUE(attempt->grant);
+    return attempt;
   }
 
   // --- Locks that are held: "x renewed", "x lost", "x released", "x not ours", "x unknown", ... ---
@@ -80,18 +113,6 @@ class BackendRowsTest : public BackendTest {
   }
   [[nodiscard]] Words take_answers() { return std::exchange(answers, {}); }
 
-  [[nodiscard]] std::unique_ptr<Attempt> held_by_others(const std::string& name, std::chrono::nanoseconds lease = 24h) {
-    auto attempt = others->contend({.name = name,
-                                    .owner = {},
-                                    .holder = {},
-                                    .lease = lease,
-                                    .wait = false,
-                                    .kind = kind,
-                                    .mode = Mode::exclusive});
-    engine.run();
-    EXPECT_TRUE(attempt->grant);
-    return attempt;
-  }
   // A client that tries for such names is refused.
   void refuse_names_with(const std::string& part, std::string state) {
     refuse(".acquire", std::move(state));

@@ -113,9 +113,7 @@ TEST_P(BackendWakeUps, VeryManyAreMarkedInSeveralQueries) {
   std::vector<std::unique_ptr<Watch>> waiting;
   for (int i = 0; i < 1200; ++i) waiting.push_back(watch("n" + std::to_string(i), "n"));
   engine.run();
-  std::vector<std::size_t> sizes;
-  for (const FakeQuery* query : queries("mark")) sizes.push_back(column(*query, 0).size());
-  EXPECT_EQ(sizes, (std::vector<std::size_t>{500, 500, 200}));
+  EXPECT_EQ(sizes("mark"), (std::vector<std::size_t>{500, 500, 200}));
   EXPECT_EQ(told.size(), 1200U) << "nobody has ever had them";
 }
 
@@ -202,32 +200,23 @@ TEST_P(BackendWakeUps, AReleaseTellsTheOneThatHasWaitedLongestAndTheNextWhenItLe
   EXPECT_EQ(take_told(), Words{"c"});
 }
 
-TEST_P(BackendWakeUps, NotificationsOfOthersAreIgnoredAndNobodyIsToldTwiceByOne) {
+TEST_P(BackendWakeUps, OfNotificationsThoseOfWaitersCountAndTheSpellingOfAnOlderDlock) {
+  hold("tab\there");
+  const auto tab = watching("tab\there", "tab");
   std::unique_ptr<Watch> another;
-  when_told = [&] {
+  when_told = [&] {  // is not told by the same one
     if (!another) another = watch("x", "b");
   };
   const auto waiting = watching("x", "a");
-  for (const auto& [where, what] :
-       {std::pair("else", "x"), std::pair(channel.c_str(), "z"), std::pair(channel.c_str(), "")}) {
-    server.wire().notify(where, what);
-  }
-  engine.run();
-  EXPECT_EQ(take_told(), Words{});
-  server.wire().notify(channel, "x");
-  engine.run();
-  EXPECT_EQ(take_told(), Words{"a"});
-}
-
-TEST_P(BackendWakeUps, AnOlderDlockNamesAClientInFrontOfTheName) {
-  hold("tab\there");
-  const auto x = watch("x", "a");
-  const auto tab = watching("tab\there", "b");
-  for (const char* const payload : {"another\tx", "tab\there", "another\tnobody waits for this"}) {
-    server.wire().notify(channel, payload);
-  }
-  engine.run();
-  EXPECT_EQ(take_told(), (Words{"a", "b"}));
+  const auto notify = [this](const std::string& where, const std::string& payload) {
+    server.wire().notify(where, payload);
+    engine.run();
+    return take_told();
+  };
+  EXPECT_EQ(notify("else", "x"), Words{});
+  for (const char* const payload : {"z", "", "another\tz"}) EXPECT_EQ(notify(channel, payload), Words{});
+  EXPECT_EQ(notify(channel, "another\tx"), Words{"a"}) << "a client, and the name";
+  EXPECT_EQ(notify(channel, "tab\there"), Words{"tab"});
 }
 
 // Else all of a crowd would ask for it at once.
@@ -241,7 +230,7 @@ TEST_P(BackendWakeUps, TheMoreReleasesItHeardOfTheLaterItLooksUntilItGetsTheLock
       engine.run();
       EXPECT_EQ(told.empty(), releases > 0) << releases;
       server.wire().notify(channel, "x");  // who got it meanwhile has released it
-      while (told.empty()) engine.advance(100us);
+      for (int i = 0; i < 1000 && told.empty(); ++i) engine.advance(100us);
       EXPECT_LE(engine.now() - start, std::min(releases * 2 + 1, 20) * 1ms) << releases;
       longest = std::max(longest, engine.now() - start);
       engine.advance(50ms);
@@ -273,13 +262,13 @@ TEST_P(BackendWakeUps, WhenNobodyHasWaitedForAMinuteTheConnectionIsClosed) {
   waiting.reset();
   engine.advance(59s);
   waiting = watch("x", "b");
-  engine.advance(5min);
+  engine.advance(2min);
   EXPECT_EQ(listens(), 1U);
   waiting.reset();
   (void)take_sent();
   engine.advance(59s);
   EXPECT_EQ(connected(), 2U);
-  engine.advance(1h);
+  engine.advance(5min);
   EXPECT_EQ(connected(), 1U);
   EXPECT_EQ(take_sent(), Words{});
   waiting = watching("x", "c");
@@ -321,25 +310,18 @@ TEST_P(BackendWakeUps, AfterABreakItListensAndMarksAgain) {
   }
 }
 
-TEST_P(BackendWakeUps, AListenThatIsRefusedIsTriedOverAnotherConnection) {
-  refuse("LISTEN", "53200", 2);
-  const auto waiting = watching("x", "a");
-  engine.advance(1s);
-  EXPECT_EQ(listens(), 3U);
-  EXPECT_EQ(marks(), 1U);
-}
-
-TEST_P(BackendWakeUps, AfterAFinalRefusalTheNextWhoWaitsTriesAgain) {
+TEST_P(BackendWakeUps, AListenThatIsRefusedIsTriedOverAnotherConnectionAndAfterAFinalRefusalByTheNextWhoWaits) {
   server.wire().dialling = FakeServer::Dialling::refuse_password;
   const int dialled = server.wire().dialled;
   const auto first = watching("x", "a");
-  engine.advance(1h);
+  engine.advance(5min);
   EXPECT_EQ(server.wire().dialled, dialled + 1);
   server.wire().dialling = FakeServer::Dialling::accept;
+  refuse("LISTEN", "53200", 2);
   const auto second = watching("y", "b");
-  engine.advance(100ms);
-  EXPECT_EQ(listens(), 1U);
-  EXPECT_EQ(column(*queries("mark").back(), 0).size(), 2U);
+  engine.advance(1s);
+  EXPECT_EQ(listens(), 3U);
+  EXPECT_EQ(sizes("mark"), std::vector<std::size_t>{2});
 }
 
 TEST_P(BackendWakeUps, BehindAPoolerNobodyIsWoken) {
@@ -353,7 +335,7 @@ TEST_P(BackendWakeUps, BehindAPoolerNobodyIsWoken) {
     engine.run();
     EXPECT_EQ(watch("x", "b"), nullptr);
     waiting.reset();
-    engine.advance(1h);
+    engine.advance(5min);
     EXPECT_EQ(ours->host.warnings.size(), 1U) << "said once";
     EXPECT_EQ(listens(), 0U);
     EXPECT_EQ(connected(), is_known ? 1U : 0U);
