@@ -161,8 +161,9 @@ void WakeUps::mark(const std::string& name) {
   const auto found = marks_.find(name);
   if (!listening_ || found->second.asked) return;
   found->second.asked = true;
-  batch_.ask({.kind = RowRequest::Kind::mark, .name = name, .deadline = commands_.answer_by(), .patient = true},
-             [this, name](const RowAnswer& answer) { marked(name, answer); });
+  batch_.ask(
+      {.kind = RowRequest::Kind::mark, .name = name, .owner = {}, .deadline = commands_.answer_by(), .patient = true},
+      [this, name](const RowAnswer& answer) { marked(name, answer); });
 }
 
 void WakeUps::mark_after(const std::string& name, nanoseconds time) {
