@@ -112,18 +112,20 @@ TEST_P(BackendSessions, AnAnswerOfAnotherSessionOrWithoutATokenIsNoGrant) {
       SCOPED_TRACE(token + (wait ? ", after a wait" : ""));
       const bool elsewhere = token.size() > 2;
       if (elsewhere && !is_advisory()) continue;
+      const std::string_view word = wait ? wait_word() : try_word();
       auto held = acquire("held");
+      const std::size_t before = queries(word).size();
       std::unique_ptr<Attempt> holder = wait ? taken_by_others("x") : nullptr;
       auto x = wait ? acquire("x", true) : nullptr;
-      server.falsify = [&](int process, std::string_view word, Rows& rows) {
-        if (process != 1 || rows.empty() || word.find(wait ? wait_word() : try_word()) == word.npos) return;
+      server.falsify = [&](int process, std::string_view of, Rows& rows) {
+        if (process != 1 || rows.empty() || of.find(word) == of.npos) return;
         rows.rows[0].at(elsewhere ? 1 : 0) = elsewhere ? "4711" : token;
       };
       if (wait) EXPECT_EQ(release(*others, *holder, 0s), "released");
       if (!wait) x = acquire("x");
       const bool refused = elsewhere || (is_advisory() && !wait);
-      EXPECT_TRUE(failed(*x, refused ? errc::unsupported : errc::protocol,
-                         refused ? "a different session answered" : "token"));
+      EXPECT_TRUE(
+          failed(*x, refused ? errc::unsupported : errc::protocol, refused ? "a different session answered" : "token"));
       server.falsify = nullptr;
       x.reset();
       engine.advance(1s);
@@ -132,6 +134,8 @@ TEST_P(BackendSessions, AnAnswerOfAnotherSessionOrWithoutATokenIsNoGrant) {
       ours->host.losses.clear();
       (void)release(*ours, *held);
       EXPECT_EQ(owners("held"), 0U);
+      EXPECT_EQ(release(*ours, *granted_after_a_wait("y")), "released");
+      EXPECT_NE(queries(word).back().connection, queries(word).at(before).connection) << "it is not used again";
     }
   }
 }
