@@ -408,6 +408,18 @@ TEST_P(BackendRows, WhoWasInDoubtAndIsGrantedTheLockCleansUpAfterItsRelease) {
   EXPECT_EQ(owners("x"), 0U);
 }
 
+// A lease in the row ends by itself; a version has to be taken over by somebody who watches.
+TEST_P(BackendRows, AReleaseThatCannotBeSentGoesOnForAsLongAsItMatters) {
+  const auto x = acquire("x");
+  server.set_reachable(1, false);
+  server.cut(1);
+  EXPECT_EQ(release(*ours, *x), "unavailable");
+  engine.advance(5min);
+  server.set_reachable(1, true);
+  engine.advance(2s);
+  EXPECT_EQ(row("x").owner.empty(), options.strategy == Strategy::optimistic);
+}
+
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 // Time stands still in it, so there can be no poll interval.
