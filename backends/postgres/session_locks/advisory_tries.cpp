@@ -39,17 +39,16 @@ bool go_together(const LockKey& a, const LockKey& b) {
 
 }  // namespace
 
-AdvisoryTries::AdvisoryTries(BackendHost& host, const Options& options, const Dialling& dialling,
-                             const AdvisorySql& sql, std::size_t most_locks, std::function<void()> when_quiet)
-    : SessionHolds(host, "PostgreSQL"),
-      options_(options),
+AdvisoryTries::AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
+                             std::size_t most_locks, std::function<void()> when_quiet)
+    : SessionHolds(services.host, "PostgreSQL"),
+      options_(services.options),
       sql_(sql),
-      response_timeout_(dialling.response_timeout),
+      observer_(observer),
+      response_timeout_(services.dialling.response_timeout),
       most_locks_(most_locks),
       when_quiet_(std::move(when_quiet)),
-      news_(host, true),
-      observer_(news_),
-      session_(host.executor(), dialling, purpose_of(options.lease), Upkeep::kept_up, *this) {}
+      session_(services.host.executor(), services.dialling, purpose_of(options_.lease), Upkeep::kept_up, *this) {}
 
 AdvisoryTries::~AdvisoryTries() = default;
 

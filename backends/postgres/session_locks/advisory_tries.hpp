@@ -31,6 +31,7 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/session_holds.hpp"
+#include "backends/postgres/services.hpp"
 #include "backends/postgres/sessions/session.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
@@ -52,7 +53,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   };
 
   // All outlive it. most_locks: that it may hold. when_quiet: called when quiet() may have become true.
-  AdvisoryTries(BackendHost& host, const Options& options, const Dialling& dialling, const AdvisorySql& sql,
+  AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
                 std::size_t most_locks, std::function<void()> when_quiet);
   ~AdvisoryTries();
 
@@ -116,6 +117,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
 
   const Options& options_;
   const AdvisorySql& sql_;
+  common::ConnectionObserver& observer_;
   const std::chrono::nanoseconds response_timeout_;
   const std::size_t most_locks_;
   const std::function<void()> when_quiet_;
@@ -133,8 +135,6 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   bool ending_ = false;             // the session is, or has ended
   bool warned_ = false;
   bool warned_of_proof_ = false;
-  common::ConnectionNews news_;
-  common::ConnectionNews::Source observer_;
   Lifetime lifetime_;
   Session session_;  // goes first: nothing is called back any more
 };

@@ -29,16 +29,17 @@ constexpr nanoseconds longest_free = std::chrono::seconds(10);
 
 }  // namespace
 
-LockSession::LockSession(BackendHost& host, const Options& options, const Dialling& dialling,
-                         const SessionDialect& dialect, User& user)
-    : SessionHolds(host, "PostgreSQL"),
-      options_(options),
-      dialling_(dialling),
+LockSession::LockSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
+                         User& user)
+    : SessionHolds(services.host, "PostgreSQL"),
+      options_(services.options),
+      dialling_(services.dialling),
       dialect_(dialect),
+      observer_(observer),
       user_(user),
-      free_timer_(host.executor()),
-      session_(host.executor(), dialling, {.word = dialect.word(), .session_lease = options.lease}, Upkeep::once,
-               *this) {}
+      free_timer_(services.host.executor()),
+      session_(services.host.executor(), dialling_, {.word = dialect.word(), .session_lease = options_.lease},
+               Upkeep::once, *this) {}
 
 LockSession::~LockSession() = default;
 
@@ -227,7 +228,7 @@ void LockSession::fail(const Failure& why, Remedy remedy) {
   // It may belong to the session. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
   end();
-  if (remedy == Remedy::reconnect) user_.session_broken(reason);
+  if (observer_ != nullptr && remedy == Remedy::reconnect) observer_->broken(reason);
   if (released_) return cleaned({.problem = Problem::unknown_outcome, .failure = reason}, {});
   answer({.status = Status::failed, .failure = reason}, remedy);
 }

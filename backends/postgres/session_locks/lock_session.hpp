@@ -18,7 +18,9 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/common/session_holds.hpp"
+#include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/session_dialect.hpp"
 #include "backends/postgres/sessions/session.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
@@ -37,8 +39,6 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
     virtual void session_free(LockSession& session) = 0;
     // To be destroyed, though not inside this call.
     virtual void session_over(LockSession& session) = 0;
-    virtual void session_connected() = 0;
-    virtual void session_broken(const Failure& why) = 0;
 
    protected:
     ~User() = default;
@@ -47,8 +47,8 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   using AnswerHandler = std::function<void(const TryOutcome& outcome, Remedy remedy)>;
   using ReleaseHandler = Backend::ReleaseHandler;
 
-  // All outlive it.
-  LockSession(BackendHost& host, const Options& options, const Dialling& dialling, const SessionDialect& dialect,
+  // All outlive it. observer: may be nullptr.
+  LockSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
               User& user);
   ~LockSession();
 
@@ -89,7 +89,9 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   void remove(const OwnerId& owner, LockRequest request) override;
 
   void session_ready() override;
-  void session_answered() override { user_.session_connected(); }
+  void session_answered() override {
+    if (observer_ != nullptr) observer_->connected();
+  }
   void session_down(const Failure& why, bool was_ready) override;
   void session_alive(TimePoint sent) override;
   void session_ending(const Failure& why) override { lose(why, Remedy::reconnect); }
@@ -97,6 +99,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   const Options& options_;
   const Dialling& dialling_;
   const SessionDialect& dialect_;
+  common::ConnectionObserver* const observer_;
   User& user_;
   State state_ = State::free;
   LockRequest request_;

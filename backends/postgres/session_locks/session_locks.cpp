@@ -71,14 +71,15 @@ SessionLocks::SessionLocks(const Services& services, Limits limits)
       advisory_sql_(services.options),
       dialect_(is_advisory(services.options) ? advisory_dialect(services.options, advisory_sql_)
                                              : for_update_dialect(services.options)),
+      news_(services.host),
+      observer_(news_),
       waits_(services.host.executor(), *this, limits.slices) {
   if (is_advisory(services.options)) {
     // Each session of a waiter's has one at most.
     const std::size_t others = std::min<std::size_t>(limits.advisory_locks - 1, services.options.max_connections);
-    tries_.emplace(services.host, services.options, services.dialling, advisory_sql_, limits.advisory_locks - others,
-                   [this] {
-                     if (closed_) serve_soon();
-                   });
+    tries_.emplace(services_, advisory_sql_, observer_, limits.advisory_locks - others, [this] {
+      if (closed_) serve_soon();
+    });
   }
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return held() > 0 || (tries_ && tries_->holds_any()); });
@@ -193,7 +194,7 @@ void SessionLocks::give_up(const AttemptPtr& attempt) {
   const bool sent = session != nullptr ? session->is_ready() : tries_ && tries_->withdraw(*attempt);
   if (session != nullptr) session->close();
   if (attempt->trouble.code) return fail(attempt, {errc::unavailable, attempt->trouble.detail});
-  fail(attempt, {sent ? errc::ambiguous : errc::unavailable, services_.options.endpoint() + ": no answer in time"});
+  fail(attempt, no_answer(sent ? errc::ambiguous : errc::unavailable));
 }
 
 // The caller has gone. A grant that comes later is given back.
@@ -277,12 +278,11 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
   };
   Executor& executor = host().executor();
   const auto release = std::make_shared<Release>(executor, std::move(done));
-  release->timer.arm(saturating_add(executor.now(), services_.dialling.response_timeout),
-                     [weak = std::weak_ptr(release), why = services_.options.endpoint() + ": no answer in time"] {
-                       if (const auto late = weak.lock()) {
-                         late->answer({.status = ReleaseOutcome::Status::failed, .failure = {errc::ambiguous, why}});
-                       }
-                     });
+  release->timer.arm(
+      saturating_add(executor.now(), services_.dialling.response_timeout), [this, weak = std::weak_ptr(release)] {
+        const auto late = weak.lock();
+        if (late) late->answer({.status = ReleaseOutcome::Status::failed, .failure = no_answer(errc::ambiguous)});
+      });
   const auto answer = [release](ReleaseOutcome outcome) { release->answer(std::move(outcome)); };
   if (tries_ && tries_->release(grant.owner, answer)) {
     if (!waits_.empty()) waits_.freed(text_of(key_of(grant.kind, grant.name)), false);
@@ -323,9 +323,13 @@ LockSession* SessionLocks::take_session(bool patient) {
   }
   const bool keeps_away = patient && services_.dialling.keeps_away();
   if (keeps_away || sessions_.size() >= services_.options.max_connections) return nullptr;
-  auto session = std::make_unique<LockSession>(host(), services_.options, services_.dialling, *dialect_,
+  auto session = std::make_unique<LockSession>(services_, *dialect_, tries_ ? nullptr : &observer_,
                                                static_cast<LockSession::User&>(*this));
   return sessions_.emplace(session.get(), std::move(session)).first->second.get();
+}
+
+Failure SessionLocks::no_answer(errc code) const {
+  return {code, services_.options.endpoint() + ": no answer in time"};
 }
 
 Failure SessionLocks::exhausted() const {
@@ -387,17 +391,6 @@ void SessionLocks::session_over(LockSession& session) {
   over_.push_back(std::move(found->second));
   sessions_.erase(found);
   serve_soon();
-}
-
-// Of strategy=advisory the session of the tries is what the observer is told about.
-void SessionLocks::session_connected() {
-  if (tries_ || std::exchange(connected_, true)) return;
-  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
-}
-
-void SessionLocks::session_broken(const Failure& why) {
-  if (!std::exchange(connected_, false)) return;
-  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
 }
 
 }  // namespace dlock::postgres

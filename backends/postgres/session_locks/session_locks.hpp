@@ -78,6 +78,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   [[nodiscard]] std::size_t held() const;
   [[nodiscard]] LockSession* take_session(bool patient);
+  [[nodiscard]] Failure no_answer(errc code) const;
   [[nodiscard]] Failure exhausted() const;
   void serve();
   void report_if_quiet();
@@ -89,13 +90,13 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   void session_free(LockSession& session) override;
   void session_over(LockSession& session) override;
-  void session_connected() override;
-  void session_broken(const Failure& why) override;
 
   const Services services_;
   const Limits limits_;
   const AdvisorySql advisory_sql_;
   const std::unique_ptr<SessionDialect> dialect_;
+  common::ConnectionNews news_;
+  common::ConnectionNews::Source observer_;  // of the sessions for tries
   std::optional<AdvisoryTries> tries_;
 
   std::unordered_map<const LockSession*, std::unique_ptr<LockSession>> sessions_;
@@ -105,7 +106,6 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   std::unordered_map<OwnerId, AttemptPtr> attempts_;  // by owner, until they are answered
   std::deque<AttemptPtr> want_session_;               // of those; no wait begins before they are served
   bool serving_ = false;                              // a task will
-  bool connected_ = false;                            // as far as the observer knows
   Waits waits_;
   std::optional<SnapshotWatch> snapshot_watch_;
   std::function<void()> closed_;

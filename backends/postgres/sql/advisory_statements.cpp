@@ -23,7 +23,10 @@ constexpr std::string_view fenced = R"sql(
   RETURNING f.token, pg_catalog.pg_backend_pid(){end}
 )sql";
 
-constexpr std::string_view trying = "a AS MATERIALIZED (SELECT pg_catalog.{function}({arguments}) AS ok)";
+constexpr std::string_view trying =
+    "a AS MATERIALIZED (SELECT pg_catalog.pg_try_advisory_lock{shared}({arguments}) AS ok)";
+constexpr std::string_view trying_in_transaction =
+    "a AS MATERIALIZED (SELECT pg_catalog.pg_try_advisory_xact_lock({arguments}) AS ok)";
 
 // A session that has a lock would get it again past those who wait for it.
 constexpr std::string_view joining = R"sql(
@@ -185,63 +188,49 @@ class Builder {
     const Fillings common = common_fillings(schema, durability);
     fillings_.insert(fillings_.end(), common.begin(), common.end());
     const bool may_be_shared = kind == LockKind::read_write;
-    fillings_.emplace_back("shared", mode == Mode::shared ? "_shared" : "");
+    fillings_.emplace_back("shared", ending_);
     fillings_.emplace_back("mode", may_be_shared ? fill(", p.mode {=} 'ShareLock' AS shared", {}) : "");
     fillings_.emplace_back("is_shared", may_be_shared ? ", shared" : "");
     fillings_.emplace_back("one", may_be_shared ? "" : " LIMIT 1");
     fillings_.emplace_back("one_each", may_be_shared ? "" : " DISTINCT ON (l.key, l.objsubid)");
     fillings_.emplace_back("how", may_be_shared ? fill(how_held, {}) : "");
-    more_ = mode == Mode::shared ? " " + fill("{+} ($4::{int8} {-} 1)", {}) : "";
+    fillings_.emplace_back("many", mode == Mode::shared ? " " + fill("{+} ($4::{int8} {-} 1)", {}) : "");
     fillings_.emplace_back("locks", fill(locks, fillings_));
     fillings_.emplace_back("purpose", may_be_shared ? "| (locks|waiting)$', '', 'g'" : "', ''");
     fillings_.emplace_back("whose", fill(whose, fillings_));
     fillings_.emplace_back("who", fill(who, fillings_));
-    commit_ = fill("{commit}", fillings_);
   }
 
   // With the key where `key` says.
-  [[nodiscard]] Statement statement(std::string_view text, const std::string& word,
-                                    const std::string& key = "$1") const {
-    return {fill(text, with(key_fillings(space_, key))), table_ + word + ending_};
+  [[nodiscard]] Statement statement(std::string_view text, const std::string& word, const std::string& key = "$1",
+                                    const Fillings& more = {}) const {
+    return {fill(text, with(key, more)), table_ + word + ending_};
   }
   [[nodiscard]] Statement inspected(std::string_view tokens, const std::string& word) const {
-    return {fill(inspect, with_key({{"tokens", fill(tokens, fillings_)}})), table_ + word + ending_};
+    return statement(inspect, word, "$1", {{"tokens", fill(tokens, fillings_)}});
   }
-  [[nodiscard]] Statement tried(const std::string& function, const std::string& end, const std::string& word) const {
-    return lock(fill(trying, with_key({{"function", function}})), "a.ok", end, word, more_);
+  // many: how many tokens more than one.
+  [[nodiscard]] Statement lock(std::string_view how, std::string_view granted, std::string_view end,
+                               const std::string& word, std::string_view many = {}) const {
+    const Fillings all = with("$1");
+    return statement(
+        fenced, word, "$1",
+        {{"a", fill(how, all)}, {"granted", fill(granted, all)}, {"end", fill(end, all)}, {"more", fill(many, all)}});
   }
-  [[nodiscard]] Statement joined(const std::string& end) const {
-    return lock(fill(joining, with_key({})), "a.ok", end, "join", more_);
-  }
-  [[nodiscard]] Statement waited(std::string_view how, std::string_view granted, const std::string& end,
-                                 const std::string& word) const {
-    return lock(fill(how, with_key({})), fill(granted, fillings_), end, word);
-  }
-  [[nodiscard]] const std::string& commit() const noexcept { return commit_; }
 
  private:
-  [[nodiscard]] Fillings with(const Fillings& more) const {
+  [[nodiscard]] Fillings with(const std::string& key, const Fillings& more = {}) const {
     Fillings all = fillings_;
+    const Fillings of_key = key_fillings(space_, key);
+    all.insert(all.end(), of_key.begin(), of_key.end());
     all.insert(all.end(), more.begin(), more.end());
     return all;
-  }
-  [[nodiscard]] Fillings with_key(const Fillings& more) const {
-    Fillings all = with(key_fillings(space_, "$1"));
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  [[nodiscard]] Statement lock(const std::string& a, const std::string& granted, const std::string& end,
-                               const std::string& word, const std::string& more = {}) const {
-    return {fill(fenced, with_key({{"a", a}, {"granted", granted}, {"end", end}, {"more", more}})),
-            table_ + word + ending_};
   }
 
   Fillings fillings_;
   KeySpace space_;
   std::string table_;   // of the words
   std::string ending_;  // of the words for a mode
-  std::string commit_;
-  std::string more_;  // tokens than one
 };
 
 }  // namespace
@@ -249,18 +238,16 @@ class Builder {
 AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space, LockKind kind,
                                        Mode mode) {
   const Builder build(schema, durability, space, kind, mode);
-  const std::string ending = mode == Mode::shared ? "_shared" : "";
   return {
-      .try_lock = build.tried("pg_try_advisory_lock" + ending, build.commit(), "try_lock"),
-      .join = build.joined(build.commit()),
-      .lock_slice = build.waited(waiting, "a.ok {=} '' AND {brief}", build.commit(), "lock_slice"),
+      .try_lock = build.lock(trying, "a.ok", "{commit}", "try_lock", "{many}"),
+      .join = build.lock(joining, "a.ok", "{commit}", "join", "{many}"),
+      .lock_slice = build.lock(waiting, "a.ok {=} '' AND {brief}", "{commit}", "lock_slice"),
       .try_many = build.statement(try_many, "try_many", "q.key"),
       .proof = build.statement(proof, "proof"),
       .unlock = build.statement(unlock, "unlock", "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.
-      .try_in_transaction = build.tried("pg_try_advisory_xact_lock", "", "try_in_transaction"),
-      .lock_in_transaction =
-          build.waited(waiting_in_transaction, "a.ok {=} ''", fill(restore, {}), "lock_in_transaction"),
+      .try_in_transaction = build.lock(trying_in_transaction, "a.ok", "", "try_in_transaction"),
+      .lock_in_transaction = build.lock(waiting_in_transaction, "a.ok {=} ''", restore, "lock_in_transaction"),
       .inspect = build.inspected("{fence}", "inspect"),
       .inspect_without_tables = build.inspected(no_tokens, "inspect_without_tables"),
       .list = build.statement(list, "list"),

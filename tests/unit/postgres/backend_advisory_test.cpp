@@ -147,6 +147,24 @@ TEST_P(BackendAdvisory, AnUnlockOfWhatWasNotHeldIsNotOurs) {
   EXPECT_TRUE(ours->host.losses.empty());
 }
 
+// Answer and end may arrive together.
+TEST_P(BackendAdvisory, AGrantWhoseSessionEndsBeforeItIsReportedIsNone) {
+  for (int events = 0; events < 8; ++events) {
+    EXPECT_EQ(release(*ours, *acquire("warm up"), 1s), "released");
+    const auto attempt = ours->contend("x", false);
+    std::size_t losses = 0;
+    attempt->when_granted = [&] { losses = ours->host.losses.size(); };
+    for (int i = 0; i < events; ++i) (void)engine.run_one();
+    server.cut(1);
+    engine.advance(1s);
+    const bool is_held = owners("x") > 0;
+    EXPECT_TRUE(is_held || !attempt->grant || ours->host.losses.size() > losses) << "after " << events;
+    if (is_held) {
+      EXPECT_EQ(release(*ours, *attempt, 1s), "released");
+    }
+  }
+}
+
 TEST_P(BackendAdvisory, AReleaseThatWasNotSentWhenTheSessionBrokeIsNotConfirmed) {
   const auto a = acquire("a");
   const auto b = acquire("b");
