@@ -113,6 +113,13 @@ class BackendRowsTest : public BackendTest {
   }
   [[nodiscard]] Words take_answers() { return std::exchange(answers, {}); }
 
+  void break_listening_connection() {
+    int connection = 0;
+    for (const FakeQuery* query : queries()) {
+      if (query->purpose.word == "listen") connection = query->connection;
+    }
+    server.wire().break_connections("gone", connection);
+  }
   // A client that tries for such names is refused.
   void refuse_names_with(const std::string& part, std::string state) {
     refuse(".acquire", std::move(state));

@@ -38,12 +38,6 @@ class BackendWakeUps : public BackendRowsTest {
   [[nodiscard]] std::size_t marks() { return count("mark"); }
   [[nodiscard]] std::size_t listens() { return count("LISTEN \"" + channel + "\""); }
   [[nodiscard]] bool is_marked(const std::string& name) { return row(name).waiting_until > engine.now(); }
-  [[nodiscard]] int listening_connection() {
-    int connection = 0;
-    for (const FakeQuery* query : queries())
-      connection = query->purpose.word == "listen" ? query->connection : connection;
-    return connection;
-  }
   [[nodiscard]] std::size_t connected() { return server.wire().connected() - connected_before_; }
 
   Words told;
@@ -119,7 +113,8 @@ TEST_P(BackendWakeUps, VeryManyAreMarkedInSeveralQueries) {
 
 TEST_P(BackendWakeUps, WhatCannotBeMarkedMayBeFreeAndIsMarkedSeldomerAndSeldomer) {
   row("x").locked = true;
-  const auto first = watching("x", "a");
+  const auto first = watch("x", "a");
+  const auto other = watching("x", "b");
   EXPECT_EQ(take_told(), Words{"a"});
   row("x").locked = false;
   engine.advance(10ms);
@@ -141,7 +136,7 @@ TEST_P(BackendWakeUps, WhatCannotBeMarkedMayBeFreeAndIsMarkedSeldomerAndSeldomer
     EXPECT_GT(marks(), 40U);
     EXPECT_EQ(take_told().size(), marks());
     row("x").locked = false;
-    const auto second = watching("x", "b");
+    const auto another = watching("x", "c");
     EXPECT_TRUE(is_marked("x")) << "at once for one who joins";
   }
 }
@@ -285,7 +280,7 @@ TEST_P(BackendWakeUps, WhenNobodyHasWaitedForAMinuteTheConnectionIsClosed) {
 TEST_P(BackendWakeUps, AfterABreakItListensAndMarksAgain) {
   const auto x = watch("x", "a");
   const auto y = watching("y", "b");
-  server.wire().break_connections("gone", listening_connection());
+  break_listening_connection();
   engine.run();
   free("x");
   row("y").waiting_until = TimePoint::min();
@@ -301,7 +296,7 @@ TEST_P(BackendWakeUps, AfterABreakItListensAndMarksAgain) {
     hold(name);
     const auto waiting = watching(name, name);
     server.wire().unreachable = {1};
-    server.wire().break_connections("gone", listening_connection());
+    break_listening_connection();
     engine.advance(outage);
     row(name).waiting_until = TimePoint::min();
     server.wire().unreachable = {};
