@@ -94,10 +94,7 @@ KeyScheme take_key(Url& url, Strategy strategy) {
   if (!value) return {};
   if (strategy != Strategy::advisory) refuse("key: only strategy=advisory has keys");
   const auto scheme = parse_key_scheme(*value);
-  if (!scheme) {
-    refuse("key must be sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended, not " +
-           util::quoted(*value));
-  }
+  if (!scheme) refuse(std::string("key must be ") + key_schemes + ", not " + util::quoted(*value));
   return *scheme;
 }
 

@@ -36,7 +36,7 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowCommands
                  std::string channel, std::function<void(Failure)> deaf)
     : commands_(commands),
       dialling_(dialling),
-      space_(kind),
+      kind_(kind),
       channel_(std::move(channel)),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
@@ -64,7 +64,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
 }
 
 void WakeUps::tell(const std::string& name) {
-  if (space_ == LockKind::lock) return watchers_.tell_first(name);
+  if (kind_ == LockKind::lock) return watchers_.tell_first(name);
   watchers_.tell_all(name);
 }
 
@@ -128,7 +128,7 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
   if (found == marks_.end()) return;
   const std::string name = found->first;  // those that are told may be the last ones that wait for it
   Mark& mark = found->second;
-  if (space_ != LockKind::lock) return watchers_.tell_all(name);
+  if (kind_ != LockKind::lock) return watchers_.tell_all(name);
   if (mark.look.armed()) return;
   mark.releases = std::min(mark.releases + 1, most_releases);
   if (mark.releases <= releases_without_pause) return watchers_.tell_first(name);
@@ -180,7 +180,7 @@ void WakeUps::marked(const std::string& name, const RowAnswer& answer) {
     mark.missed = 0;
     mark_after(name, answer.sent + mark_again - commands_.executor().now());
     // Others may have entered it, or a client got it, since they looked.
-    if (!std::exchange(mark.good, listening_) && space_ != LockKind::lock) tell(name);
+    if (!std::exchange(mark.good, listening_) && kind_ != LockKind::lock) tell(name);
     return;
   }
   // It is free, or was.

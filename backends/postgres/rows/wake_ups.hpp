@@ -75,7 +75,7 @@ class WakeUps final : private Session::User {
 
   Commands& commands_;
   const Dialling& dialling_;
-  const LockKind space_;
+  const LockKind kind_;
   const std::string channel_;
   const std::function<void(Failure)> deaf_;
 

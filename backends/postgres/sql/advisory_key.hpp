@@ -32,6 +32,9 @@ struct KeyScheme {
   friend bool operator==(const KeyScheme&, const KeyScheme&) = default;
 };
 
+// For messages.
+inline constexpr const char* key_schemes = "sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended";
+
 // "sha256", "int64:-5", "pair:1,2", "medallion", "crc32pair" or "crc32pair:7", "hashtextextended"; nullopt for anything
 // else, numbers that do not fit among them.
 [[nodiscard]] std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept;
