@@ -322,7 +322,8 @@ void AdvisoryTries::leave(const LockKey& key, std::size_t readers, ReleaseHandle
   using Released = ReleaseOutcome::Status;
   const auto found = had_.find(key);
   const bool had = found != had_.end();
-  if (had && (found->second -= readers) == 0) {
+  if (had) found->second -= readers;
+  if (had && found->second == 0) {
     unlocks_.push_back({.key = found->first, .done = std::move(done)});
     had_.erase(found);
   } else if (done) {
