@@ -169,23 +169,25 @@ void AdvisoryTries::request(Command command, postgres::Handler done) {
 // that of the session's first try, in the same round trip.
 void AdvisoryTries::prove() {
   const auto key = std::to_string(static_cast<std::int64_t>(host_.executor().random()));
-  request({.statement = &sql_.of(KeySpace::bigint).proof, .params = {key}},
-          [this](const Outcome& outcome, const Results& results) {
-            const ServerInfo& server = session_.server();
-            if (outcome.problem == Problem::none) {
-              const Rows& proof = results.front();
-              if (!proof.flag(0, 1)) refusal_ = locks_nothing(server);
-              if (proof.number(0, 0) != server.backend_pid) refusal_ = other_session(server);
-            } else if (outcome.problem == Problem::refused && meaning_of(outcome).code != errc::access_denied) {
-              refusal_ = failure_of(outcome, options_.schema);
-            } else if (outcome.problem == Problem::refused && !std::exchange(warned_of_proof_, true)) {
-              host_.warn({.name = "",
-                          .reason = {errc::access_denied,
-                                     outcome.failure.detail +
-                                         "; so it cannot be checked that this server's advisory locks exclude other "
-                                         "clients"}});
-            }
-          });
+  const auto judge = [this](const Outcome& outcome, const Results& results) {
+    const ServerInfo& server = session_.server();
+    if (outcome.problem == Problem::none) {
+      const Rows& proof = results.front();
+      if (!proof.flag(0, 1)) refusal_ = locks_nothing(server);
+      if (proof.number(0, 0) != server.backend_pid) refusal_ = other_session(server);
+    } else if (outcome.problem == Problem::refused && meaning_of(outcome).code != errc::access_denied) {
+      refusal_ = failure_of(outcome, options_.schema);
+    } else if (outcome.problem == Problem::refused && !std::exchange(warned_of_proof_, true)) {
+      host_.warn({.name = "",
+                  .reason = {errc::access_denied,
+                             outcome.failure.detail +
+                                 "; so it cannot be checked that this server's advisory locks exclude other "
+                                 "clients"}});
+    }
+  };
+  (void)session_.request(
+      {.query = {.commands = {{.statement = &sql_.of(KeySpace::bigint).proof, .params = {key}}}, .done = judge},
+       .aside = true});
 }
 
 // --- Answers ---------------------------------------------------------------------------------------------------------

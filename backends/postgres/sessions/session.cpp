@@ -88,15 +88,17 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
   const auto entry = requests_.take(id);
   if (!entry) return;
   const Lifetime::Watch life = lifetime_.watch();
-  if (outcome.problem == Problem::unknown_outcome && !entry->payload.heartbeat) closed_at_request_ = true;
+  const bool aside = entry->payload.request.aside;
+  const bool about_locks = !entry->payload.heartbeat && !aside;
+  if (outcome.problem == Problem::unknown_outcome && about_locks) closed_at_request_ = true;
   if (outcome.problem == Problem::none || outcome.problem == Problem::refused) {
     last_alive_ = std::max(last_alive_, outcome.sent);
     user_.session_alive(outcome.sent);
     if (life.over()) return;
     // A server that is of no use is left for another one: its refusal is no answer.
     const bool serves = meaning_of(outcome).remedy != Remedy::reconnect;
-    if (!entry->payload.heartbeat && serves) closed_at_request_ = false;
-    if (!closed_at_request_ && serves && !reconnect_.is_answered()) {
+    if (about_locks && serves) closed_at_request_ = false;
+    if (!closed_at_request_ && !aside && serves && !reconnect_.is_answered()) {
       reconnect_.answered();
       user_.session_answered();
       if (life.over()) return;

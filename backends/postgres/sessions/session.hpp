@@ -50,6 +50,8 @@ struct Request {
   bool blocks = false;
   // No holder depends on it: it waits for the connection for as long as this client keeps away from a full server.
   bool patient = false;
+  // Not about locks: its answer does not show that the server answers requests about locks.
+  bool aside = false;
 };
 
 // What the session keeps of one.

@@ -287,6 +287,19 @@ TEST_P(BackendSessions, TheObserverIsToldWhenTheServerIsThereAndWhenItIsNot) {
   EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting, State::connected}));
 }
 
+// What a session is asked about itself is no answer to a try.
+TEST_P(BackendSessions, AServerThatHangsUpAtEachTryIsNotConnected) {
+  spoil(try_word(), Fate::lose_request);
+  const auto a = acquire("a", true);
+  engine.advance(10s);
+  EXPECT_GT(server.wire().dialled, 5);
+  EXPECT_EQ(std::count(ours->host.connections.begin(), ours->host.connections.end(), State::connected), 0);
+  heal();
+  engine.advance(2s);
+  EXPECT_EQ(said(*a), "granted");
+  EXPECT_EQ(ours->host.connections.back(), State::connected);
+}
+
 TEST_P(BackendSessions, AConnectionThatNoLockNeedsIsClosedAfterAWhile) {
   for (const char* const name : {"a", "b"}) {
     EXPECT_EQ(release(*ours, *acquire(name), 0s), "released");
