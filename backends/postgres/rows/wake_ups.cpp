@@ -24,9 +24,10 @@ constexpr nanoseconds unmarked_pause = milliseconds(10);
 constexpr int longest_pause_doublings = 7;  // 1.28 s
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
-// About as long as a client that looks takes to find out.
-constexpr nanoseconds pause_per_release = milliseconds(1);
-constexpr int most_releases = 20;
+// Those that compete have mostly heard of as many releases as there are of them. So few of them look between two
+// releases, however many they are, and none waits for longer than some releases.
+constexpr nanoseconds longest_gap = milliseconds(4);
+constexpr int most_releases = 50;
 // One may be this client's own release, of which it hears when it waits already.
 constexpr int releases_without_pause = 2;
 
@@ -129,11 +130,13 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
   const std::string name = found->first;  // those that are told may be the last ones that wait for it
   Mark& mark = found->second;
   if (kind_ != LockKind::lock) return watchers_.tell_all(name);
-  if (mark.look.armed()) return;
-  mark.releases = std::min(mark.releases + 1, most_releases);
-  if (mark.releases <= releases_without_pause) return watchers_.tell_first(name);
-  const nanoseconds at_most = pause_per_release * mark.releases;
   Executor& executor = commands_.executor();
+  const nanoseconds gap = std::min(executor.now() - std::exchange(mark.last_release, executor.now()), longest_gap);
+  mark.gap = (mark.gap + gap) / 2;
+  mark.releases = std::min(mark.releases + 1, most_releases);
+  if (mark.look.armed()) return;
+  if (mark.releases <= releases_without_pause) return watchers_.tell_first(name);
+  const nanoseconds at_most = mark.releases * mark.gap / 2;
   mark.look.arm(saturating_add(executor.now(), random_between(nanoseconds(0), at_most, executor)),
                 [this, name] { watchers_.tell_first(name); });
 }

@@ -54,6 +54,8 @@ class WakeUps final : private Session::User {
     bool good = false;   // releases notify, and this client hears them
     Timer again;         // to mark it
     int releases = 0;    // that this client has heard of since it waits, or since it had the lock
+    TimePoint last_release = TimePoint();
+    std::chrono::nanoseconds gap{};  // between two of them, of late
     Timer look;
   };
 

@@ -226,16 +226,16 @@ TEST_P(BackendWakeUps, TheMoreReleasesItHeardOfTheLaterItLooksUntilItGetsTheLock
       EXPECT_EQ(told.empty(), releases > 0) << releases;
       server.wire().notify(channel, "x");  // who got it meanwhile has released it
       for (int i = 0; i < 1000 && told.empty(); ++i) engine.advance(100us);
-      EXPECT_LE(engine.now() - start, std::min(releases * 2 + 1, 20) * 1ms) << releases;
+      EXPECT_LE(engine.now() - start, std::min(releases * 2 + 1, 50) * 2ms) << releases;
       longest = std::max(longest, engine.now() - start);
       engine.advance(50ms);
       EXPECT_EQ(take_told().size(), releases == 0 ? 2U : 1U) << "once for both";
     }
     return longest;
   };
-  EXPECT_GT(hear_of_releases(40), 10ms);
+  EXPECT_GT(hear_of_releases(40), 30ms);
   free("x");
-  engine.advance(20ms);
+  engine.advance(100ms);
   (void)take_told();
   server.wire().notify(channel, "x");
   const auto attempt = acquire("x");
