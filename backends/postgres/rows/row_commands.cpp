@@ -14,32 +14,37 @@ using Requests = RowCommands::Requests;
 
 namespace {
 
-template <class F>
-std::string texts(const Requests& requests, F&& f) {
-  std::vector<std::string> elements;
-  elements.reserve(requests.size());
-  for (const RowRequest* request : requests) elements.push_back(f(*request));
-  return text_array({elements.begin(), elements.end()});
-}
+// One parameter of a statement: an array, or for a statement of one request its value.
+struct Column {
+  const Requests& requests;
+  const bool one;
 
-template <class F>
-std::string numbers(const Requests& requests, F&& f) {
-  std::vector<std::int64_t> elements;
-  elements.reserve(requests.size());
-  for (const RowRequest* request : requests) elements.push_back(f(*request));
-  return bigint_array(elements);
-}
-
-// In whole milliseconds, rounded up: the server's lease never ends before ours.
-std::string leases(const Requests& requests) {
-  return numbers(requests, [](const RowRequest& request) {
-    return std::max<std::int64_t>(std::chrono::ceil<milliseconds>(request.lease).count(), 1);
-  });
-}
-
-std::string holders(const Requests& requests) {
-  return texts(requests, [](const RowRequest& request) { return request.holder; });
-}
+  template <class F>
+  [[nodiscard]] std::string texts(F&& f) const {
+    if (one) return f(*requests.front());
+    std::vector<std::string> elements;
+    elements.reserve(requests.size());
+    for (const RowRequest* request : requests) elements.push_back(f(*request));
+    return text_array({elements.begin(), elements.end()});
+  }
+  template <class F>
+  [[nodiscard]] std::string numbers(F&& f) const {
+    if (one) return std::to_string(f(*requests.front()));
+    std::vector<std::int64_t> elements;
+    elements.reserve(requests.size());
+    for (const RowRequest* request : requests) elements.push_back(f(*request));
+    return bigint_array(elements);
+  }
+  // In whole milliseconds, rounded up: the server's lease never ends before ours.
+  [[nodiscard]] std::string leases() const {
+    return numbers([](const RowRequest& request) {
+      return std::max<std::int64_t>(std::chrono::ceil<milliseconds>(request.lease).count(), 1);
+    });
+  }
+  [[nodiscard]] std::string holders() const {
+    return texts([](const RowRequest& request) { return request.holder; });
+  }
+};
 
 // Columns: number, done, token, permits, ms.
 std::vector<RowAnswer> answers_to_changes(std::size_t requests, const Rows& rows, TimePoint sent) {
@@ -78,19 +83,22 @@ RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent
 
 Command RowCommands::of(const Requests& requests, bool quiet) const {
   const std::string channel = quiet || !notifies(*requests.front()) ? std::string() : channel_;
-  std::vector<Parameter> params = {texts(requests, [](const RowRequest& request) { return request.name; })};
-  if (requests.front()->kind == Kind::mark) {
+  const bool marks = requests.front()->kind == Kind::mark;
+  const bool one = requests.size() == 1 && !sharing() && !marks;
+  const Column column{requests, one};
+  std::vector<Parameter> params = {column.texts([](const RowRequest& request) { return request.name; })};
+  if (marks) {
     params.emplace_back(std::to_string(mark_for.count()));
     params.emplace_back(std::to_string(marked_for.count()));
     return {.statement = &statements_.mark, .params = std::move(params)};
   }
-  params.emplace_back(texts(requests, [](const RowRequest& request) { return request.owner.to_string(); }));
+  params.emplace_back(column.texts([](const RowRequest& request) { return request.owner.to_string(); }));
   const auto add = [&params](std::string param) { params.emplace_back(std::move(param)); };
-  const auto add_numbers = [&](auto&& f) { add(numbers(requests, f)); };
+  const auto add_numbers = [&](auto&& f) { add(column.numbers(f)); };
   if (sharing()) {
     add_numbers([](const RowRequest& request) { return request.gave_up ? -1 : std::int64_t(request.kind); });
-    add(leases(requests));
-    add(holders(requests));
+    add(column.leases());
+    add(column.holders());
     add_numbers([](const RowRequest& request) { return request.weight; });
     add_numbers([](const RowRequest& request) { return request.permits; });
     add_numbers([](const RowRequest& request) { return std::chrono::ceil<milliseconds>(request.mark).count(); });
@@ -101,21 +109,21 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
     case Kind::release:
       add_numbers([](const RowRequest& request) { return std::int64_t(request.gave_up); });
       add(channel);
-      return {.statement = &statements_.release, .params = std::move(params)};
+      return {.statement = one ? &statements_.release_one : &statements_.release, .params = std::move(params)};
     case Kind::renew:
-      add(leases(requests));
-      return {.statement = &statements_.renew, .params = std::move(params)};
+      add(column.leases());
+      return {.statement = one ? &statements_.renew_one : &statements_.renew, .params = std::move(params)};
     case Kind::acquire:
     case Kind::mark:
       break;
   }
-  add(holders(requests));
-  add(leases(requests));
-  add(texts(requests, [](const RowRequest& request) { return request.stood_still.owner; }));
+  add(column.holders());
+  add(column.leases());
+  add(column.texts([](const RowRequest& request) { return request.stood_still.owner; }));
   add_numbers([](const RowRequest& request) { return request.stood_still.version; });
   add_numbers([](const RowRequest& request) { return std::int64_t(request.may_be_held); });
   add(channel);
-  return {.statement = &statements_.acquire, .params = std::move(params)};
+  return {.statement = one ? &statements_.acquire_one : &statements_.acquire, .params = std::move(params)};
 }
 
 std::vector<RowAnswer> RowCommands::answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const {

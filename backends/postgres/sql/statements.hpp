@@ -69,15 +69,18 @@ struct RowStatements {
   //   NULL, owner, version, lease in ms: busy (optimistic)
   // An owner that is missing: busy, and changing just now; if the owner has it already, nothing is said about that.
   Statement acquire = {};
+  Statement acquire_one = {};  // of one, without arrays; so the next two
   // $1 names, $2 owners, $3 leases in ms. Answers rows of owner and: true, it was renewed; false, another client is
   // changing the row just now, ask again. Those missing have lost their locks. A lease that has expired by the server's
   // clock (table) is not revived, even where no other client has taken the lock.
   Statement renew = {};
+  Statement renew_one = {};
   // $1 names, $2 owners, $3 1 if the owner gave up, so that the transaction that has locked the row may be about to
   // commit an acquire of it, $4 channel, or '' to notify no client. Answers rows of owner and: true, it was the owner's
   // until now, and the clients that have marked the row are notified of the name; false, ask again. No row: it was not
   // the owner's.
   Statement release = {};
+  Statement release_one = {};
   // $1 names (none twice), $2 mark for so many ms, $3 unless they are marked for so many ms already. Answers rows of
   // name and true: a release in the next $3 ms will notify - so LISTEN first. False or no row: it is not held, or
   // changing just now; try again. Other kinds than plain locks are marked whether they are held or not.

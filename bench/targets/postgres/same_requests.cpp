@@ -27,14 +27,11 @@ postgres::Durability durability_of(const UrlText& url) {
 class RowFloor final : public Floor {
  public:
   RowFloor(const UrlText& url, const std::string& name, const postgres::RowStatements& statements)
-      : connection_(connect_durably(url)),
-        name_(postgres::text_array({name})),
-        owner_(postgres::text_array({own_name()})),
-        holder_(postgres::text_array({holder})) {
-    connection_.prepare("acquire", statements.acquire.sql);
-    connection_.prepare("release", statements.release.sql);
-    acquire_ = {name_.c_str(), owner_.c_str(), holder_.c_str(), "{30000}", "{\"\"}", "{0}", "{0}", ""};
-    release_ = {name_.c_str(), owner_.c_str(), "{0}", channel};
+      : connection_(connect_durably(url)), name_(name), owner_(own_name()) {
+    connection_.prepare("acquire", statements.acquire_one.sql);
+    connection_.prepare("release", statements.release_one.sql);
+    acquire_ = {name_.c_str(), owner_.c_str(), holder, "30000", "", "0", "0", ""};
+    release_ = {name_.c_str(), owner_.c_str(), "0", channel};
   }
 
   void acquire() override {
@@ -50,7 +47,6 @@ class RowFloor final : public Floor {
   PostgresConnection connection_;
   std::string name_;
   std::string owner_;
-  std::string holder_;
   std::vector<const char*> acquire_;
   std::vector<const char*> release_;
 };

@@ -134,8 +134,8 @@ class PostgresHostileTest : public OnSharedServer<> {
 void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s) {
   const std::string channel = "a\"b'c;--";
   for (const std::string& name : names) {
-    const std::string other = array({other_of(name)});
-    const Rows granted = ask(s.acquire, {array({name}), other, other, "{60000}", other, "{7}", "{0}", ""});
+    const std::string other = other_of(name);
+    const Rows granted = ask(s.acquire_one, {name, other, other, "60000", other, "7", "0", ""});
     ASSERT_EQ(granted.size(), 1U) << name;
     EXPECT_EQ(granted.text(0, 0), other_of(name));
     EXPECT_GT(granted.number(0, 1).value_or(0), 0) << name;
@@ -147,8 +147,8 @@ void PostgresHostileTest::throw_names_at(const postgres::RowStatements& s) {
   EXPECT_EQ(column(ask(s.mark, {array(names), "60000", "30000"}), 0), names);
   EXPECT_EQ(column(ask(s.renew, {array(names), array(in_order_of_names()), numbers(60'000)}), 0), others());
   for (const std::string& name : names) {
-    EXPECT_EQ(ask(s.release, {array({name}), array({name}), "{1}", channel}).size(), 0U) << "not that owner's";
-    const Rows released = ask(s.release, {array({name}), array({other_of(name)}), "{0}", channel});
+    EXPECT_EQ(ask(s.release_one, {name, name, "1", channel}).size(), 0U) << "not that owner's";
+    const Rows released = ask(s.release_one, {name, other_of(name), "0", channel});
     ASSERT_EQ(released.size(), 1U) << name;
     EXPECT_EQ(released.text(0, 0), other_of(name));
     EXPECT_TRUE(released.flag(0, 1));

@@ -64,6 +64,9 @@ constexpr const char* acquire_three =
 TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
   const auto use = postgres::table_statements("dlock", Durability::sync);
   prepare("acquire", use.acquire, acquire_three);
+  prepare("acquire_one", use.acquire_one, "'7', 'me', 'me', 1000, 'o7', 1, 0, ''");
+  prepare("release_one", use.release_one, "'7', 'o7', 1, ''");
+  prepare("renew_one", use.renew_one, "'7', 'o7', 1000");
   prepare("renew", use.renew, "'{7}', '{o7}', '{1000}'");
   prepare("release", use.release, "'{7,8}', '{o7,o8}', '{1,1}', ''");
   prepare("mark", use.mark, "'{7,8}', 1000, 500");
@@ -76,6 +79,9 @@ TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
 TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
   const auto use = postgres::optimistic_statements("dlock", Durability::sync);
   prepare("acquire", use.acquire, acquire_three);
+  prepare("acquire_one", use.acquire_one, "'7', 'me', 'me', 1000, 'o7', 1, 0, ''");
+  prepare("release_one", use.release_one, "'7', 'o7', 1, ''");
+  prepare("renew_one", use.renew_one, "'7', 'o7', 1000");
   prepare("renew", use.renew, "'{7}', '{o7}', '{1000}'");
   prepare("release", use.release, "'{7,8}', '{o7,o8}', '{1,1}', ''");
   prepare("mark", use.mark, "'{7,8}', 1000, 500");
@@ -88,6 +94,9 @@ TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
 TEST_F(PlansTest, OfElectionsAreGoodForAnyNumberOfRows) {
   const auto use = postgres::table_statements("dlock", Durability::sync, LockKind::election);
   prepare("acquire", use.acquire, acquire_three);
+  prepare("acquire_one", use.acquire_one, "'7', 'me', 'me', 1000, 'o7', 1, 0, ''");
+  prepare("release_one", use.release_one, "'7', 'o7', 1, ''");
+  prepare("renew_one", use.renew_one, "'7', 'o7', 1000");
   prepare("release", use.release, "'{7}', '{o7}', '{1}', ''");
   prepare("mark", use.mark, "'{7,8}', 1000, 500");
   fill("lease_elect", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");

@@ -75,6 +75,7 @@ TEST_F(PostgresQuietTest, TheUsualUpsertWritesWhenItIsBusy) {
       "'lock', 'me'");
 }
 
+constexpr const char* one_try = "'lock', 'me', 'holder', 30000, 'somebody', 7, 0, 'channel'";
 constexpr const char* tries =
     "ARRAY['lock', 'Lock'], ARRAY['me', 'I'], ARRAY['holder', 'holder'], ARRAY[30000, 30000], ARRAY['', 'somebody'], "
     "ARRAY[0, 7], ARRAY[0, 0], 'channel'";
@@ -84,6 +85,9 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAnExpiryWriteNothing) {
   const HeldLock lock(server.url(), table, "lock");
   const HeldLock other(server.url(), table, "Lock");
   expect_silence("tries", s.acquire, tries);
+  expect_silence("a try", s.acquire_one, one_try);
+  expect_silence("a renewal alone of what is lost", s.renew_one, "'lock', 'me', 30000");
+  expect_silence("a release alone of what is lost", s.release_one, "'lock', 'me', 0, 'channel'");
   expect_silence("a renewal of what is lost", s.renew, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
   expect_silence("a release of what is lost", s.release, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
   expect_silence("an inspection", s.inspect, "'lock'");
@@ -94,6 +98,7 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAnExpiryWriteNothing) {
   expect_silence("a mark on what is marked", s.mark, "ARRAY['lock'], 60000, 30000");
   server.run("UPDATE dlock.lease SET expires_at = '-infinity'");
   expect_noise("grants", s.acquire.sql, tries);
+  expect_noise("a grant", s.acquire_one.sql, "'Lock', 'I', 'holder', 30000, '', 0, 0, 'channel'");
 }
 
 TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
@@ -101,6 +106,9 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
   const HeldLock lock(server.url(), HeldLock::Strategy::optimistic, "lock");
   const HeldLock other(server.url(), HeldLock::Strategy::optimistic, "Lock");
   expect_silence("tries", s.acquire, tries);
+  expect_silence("a try", s.acquire_one, one_try);
+  expect_silence("a renewal alone of what is lost", s.renew_one, "'lock', 'me', 30000");
+  expect_silence("a release alone of what is lost", s.release_one, "'lock', 'me', 0, 'channel'");
   expect_silence("a renewal of what is lost", s.renew, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
   expect_silence("a release of what is lost", s.release, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
   expect_silence("an inspection", s.inspect, "'lock'");
@@ -110,6 +118,7 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
   expect_silence("a mark on what is marked", s.mark, "ARRAY['lock'], 60000, 30000");
   server.run("UPDATE dlock.optimistic SET owner = NULL");
   expect_noise("grants", s.acquire.sql, tries);
+  expect_noise("a grant", s.acquire_one.sql, "'Lock', 'I', 'holder', 30000, '', 0, 0, 'channel'");
 }
 
 TEST_F(PostgresQuietTest, BusyTriesForWhatSeveralMayHoldWriteNothing) {

@@ -28,23 +28,27 @@ constexpr const char* microseconds = "(extract(epoch FROM clock_timestamp()) * 1
 // of its columns; no row, or NULL: busy.
 struct Taking {
   std::string sql;
-  bool ours = false;  // arguments are arrays, and more of them
+  bool ours = false;  // more arguments
+  bool many = false;  // they are arrays
   bool optimistic = false;
   std::size_t token = 1;  // column
 
   [[nodiscard]] std::string arguments(const std::string& name, const std::string& owner) const {
-    const auto text = [&](const std::string& value) { return ours ? "ARRAY['" + value + "']" : "'" + value + "'"; };
-    const auto number = [&](const std::string& value) { return ours ? "ARRAY[" + value + "]" : value; };
+    const auto text = [&](const std::string& value) { return many ? "ARRAY['" + value + "']" : "'" + value + "'"; };
+    const auto number = [&](const std::string& value) { return many ? "ARRAY[" + value + "]" : value; };
     std::string all = text(name) + ", " + text(owner) + ", " + text("holder") + ", " + number("60000");
     if (ours) all += ", " + text("") + ", " + number("0") + ", " + number("0") + ", ''";
     return all;
   }
 };
 
-Taking ours(bool optimistic) {
+Taking ours(bool optimistic, bool many) {
   const auto statements = optimistic ? postgres::optimistic_statements("dlock", Durability::sync)
                                      : postgres::table_statements("dlock", Durability::sync);
-  return {.sql = statements.acquire.sql, .ours = true, .optimistic = optimistic};
+  return {.sql = (many ? statements.acquire : statements.acquire_one).sql,
+          .ours = true,
+          .many = many,
+          .optimistic = optimistic};
 }
 
 const char* table_of(const Taking& taking) {
@@ -191,9 +195,9 @@ TEST_F(PostgresRaceTest, AnInsertAfterADeleteHandsOutASmallerTokenAfterAGreaterO
   EXPECT_LT(*token, others) << "so a release keeps the row";
 }
 
-class PostgresOurRaceTest : public PostgresRaceTest, public testing::WithParamInterface<bool> {
+class PostgresOurRaceTest : public PostgresRaceTest, public testing::WithParamInterface<std::pair<bool, bool>> {
  protected:
-  const Taking taking = ours(GetParam());
+  const Taking taking = ours(GetParam().first, GetParam().second);
 };
 
 TEST_P(PostgresOurRaceTest, ARowThatSomebodyHasIsBusyAtOnceAndTheNextTokenIsGreater) {
@@ -286,13 +290,16 @@ TEST_F(PostgresRaceTest, NoVersionOfARowComesBack) {
     EXPECT_GT(version, last) << after;
     last = version;
   };
-  Locker locker(server, ours(true));
+  Locker locker(server, ours(true, true));
+  Locker one(server, ours(true, false));
   HeldLock lock(server.url(), postgres::Strategy::optimistic, "lock", "us");
   expect_greater("the first grant");
   EXPECT_TRUE(lock.renew());
   expect_greater("a renewal");
   EXPECT_TRUE(locker.take("us"));
   expect_greater("a grant to whoever has it");
+  EXPECT_TRUE(one.take("us"));
+  expect_greater("such a grant alone");
   EXPECT_TRUE(lock.release());
   expect_greater("a release");
   EXPECT_TRUE(locker.take("them"));
@@ -368,8 +375,13 @@ TEST_P(PostgresOurRaceTest, OfManyWhoMeetAFreeRowOneGetsIt) {
   EXPECT_TRUE(std::is_sorted(tokens.begin(), tokens.end(), std::less_equal<>())) << "smaller or equal tokens";
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, PostgresOurRaceTest, testing::Bool(),
-                         [](const auto& test) { return std::string(test.param ? "optimistic" : "table"); });
+INSTANTIATE_TEST_SUITE_P(Every, PostgresOurRaceTest,
+                         testing::Values(std::pair{false, false}, std::pair{false, true}, std::pair{true, false},
+                                         std::pair{true, true}),
+                         [](const auto& test) {
+                           return std::string(test.param.first ? "optimistic" : "table") +
+                                  (test.param.second ? "_many" : "");
+                         });
 
 }  // namespace
 

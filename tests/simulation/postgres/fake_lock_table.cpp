@@ -29,8 +29,9 @@ Cell milliseconds_until(TimePoint at, TimePoint now) {
 
 std::string FakeLockTable::word_for(const Command& command) {
   if (command.statement == nullptr) return command.text;
-  const std::string& word = command.statement->word;
-  return word.substr(word.find('.') + 1);
+  std::string word = command.statement->word.substr(command.statement->word.find('.') + 1);
+  if (word.ends_with("_one")) word.resize(word.size() - std::string_view("_one").size());
+  return word;
 }
 
 std::string FakeLockTable::words_for(const FakeQuery& query) {
@@ -42,7 +43,9 @@ std::string FakeLockTable::words_for(const FakeQuery& query) {
 FakeLockTable::Columns FakeLockTable::columns_of(const Command& command) {
   Columns columns;
   const std::string word = word_for(command);
-  const bool many = word == "acquire" || word == "renew" || word == "release" || word == "mark" || word == "change";
+  const bool one = command.statement != nullptr && command.statement->word.ends_with("_one");
+  const bool many =
+      !one && (word == "acquire" || word == "renew" || word == "release" || word == "mark" || word == "change");
   for (const Parameter& param : command.params) {
     const std::string text = param.value_or("");
     columns.push_back(many && text.starts_with('{') ? elements_of(text) : std::vector<std::string>{text});

@@ -29,6 +29,13 @@ constexpr std::string_view rows_of_one_holder = R"(
   1 $T.release {x} {a} {0} '' => a t
   1 $T.renew {x} {a} {60000} =>
   2 $T.acquire {x} {b} $ONE '' => b token
+  1 $T.acquire_one {x} a h 60000 '' 0 0 '' => a token
+  2 $T.acquire_one {x} b h 60000 '' 0 1 '' => b - $SEEN_A lease
+  1 $T.acquire_one {x} a h 60000 '' 0 1 '' => a token
+  1 $T.renew_one {x} a 60000 => a t
+  1 $T.renew_one {x} b 60000 =>
+  1 $T.release_one {x} b 1 '' =>
+  1 $T.release_one {x} a 0 '' => a t
 )";
 
 constexpr std::string_view rows_locked_by_others = R"(
@@ -244,8 +251,8 @@ std::map<std::string, Statement> statements_by_word() {
   std::map<std::string, Statement> all;
   const auto add = [&all](const Statement& statement) { all.emplace(statement.word, statement); };
   const auto add_rows = [&](const RowStatements& of) {
-    for (const auto* each : {&of.change, &of.acquire, &of.renew, &of.release, &of.mark, &of.inspect, &of.list,
-                             &of.break_lock, &of.forget}) {
+    for (const auto* each : {&of.change, &of.acquire, &of.acquire_one, &of.renew, &of.renew_one, &of.release,
+                             &of.release_one, &of.mark, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
       add(*each);
     }
   };
@@ -337,6 +344,7 @@ Scenario scenario_of(bool optimistic, const std::string& name, std::string_view 
   std::string text = replaced(std::string(steps), "$T", optimistic ? "optimistic" : "lease");
   text = replaced(text, "$ONE", one);
   text = replaced(text, "$SEEN_BEFORE", optimistic ? "a 1" : "- -");
+  text = replaced(text, "$SEEN_A", optimistic ? "a 1" : "- -");
   text = replaced(text, "$SEEN_E", optimistic ? "e 1" : "- -");
   text = replaced(text, "$SEEN_H", optimistic ? "h 1" : "- -");
   text = replaced(text, "$SEEN", optimistic ? "a 2" : "- -");

@@ -66,7 +66,8 @@ class AllStatements {
     for (const std::string& sql : texts) all.emplace_back(name, sql);
   }
   void add(const RowStatements& s) {
-    add({&s.change, &s.acquire, &s.renew, &s.release, &s.mark, &s.inspect, &s.list, &s.break_lock, &s.forget});
+    add({&s.change, &s.acquire, &s.acquire_one, &s.renew, &s.renew_one, &s.release, &s.release_one, &s.mark, &s.inspect,
+         &s.list, &s.break_lock, &s.forget});
   }
   void add(const AdvisoryStatements& s) {
     add({&s.try_lock, &s.join, &s.lock_slice, &s.try_many, &s.proof, &s.unlock, &s.try_in_transaction,

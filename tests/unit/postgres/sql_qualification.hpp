@@ -56,7 +56,9 @@ class SqlQualification {
   // "name AS (", "name AS MATERIALIZED (": of those no schema can be said, and nothing else comes before them.
   void find_named_queries() {
     for (at_ = 0; at_ < words_.size(); ++at_) {
-      const bool as = is_word(1, "AS") && (is_sign(2, "(") || (is_word(2, "MATERIALIZED") && is_sign(3, "(")));
+      const std::ptrdiff_t what = is_word(2, "NOT") ? 3 : 2;
+      const bool as =
+          is_word(1, "AS") && (is_sign(2, "(") || (is_word(what, "MATERIALIZED") && is_sign(what + 1, "(")));
       if (word(0).kind == Kind::word && as) queries_.insert(word(0).text);
     }
   }
