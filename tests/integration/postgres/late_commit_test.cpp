@@ -44,7 +44,7 @@ class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInt
   [[nodiscard]] static std::string asking(int sessions) {
     return std::to_string(sessions) + " = (SELECT count(*) FROM pg_stat_activity WHERE usename = '" +
            std::string(PostgresServer::user) +
-           "' AND query LIKE '%WITH _ AS MATERIALIZED%' AND (state = 'idle' OR wait_event_type = 'Lock'))";
+           "' AND query LIKE '%WITH _ AS%MATERIALIZED%' AND (state = 'idle' OR wait_event_type = 'Lock'))";
   }
   static std::optional<Lease> try_acquire(Client& client) {
     std::error_code error;
