@@ -23,7 +23,9 @@ class RowCommands {
 
   // Several may hold a lock: one statement carries out requests of any kind, because a statement changes a row only
   // once.
-  [[nodiscard]] bool sharing() const noexcept { return kind_ == LockKind::read_write || kind_ == LockKind::semaphore; }
+  [[nodiscard]] bool sharing() const noexcept { return !statements_.change.sql.empty(); }
+  [[nodiscard]] LockKind kind() const noexcept { return kind_; }
+  [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
   // An answer to this request may have notified clients.
   [[nodiscard]] bool notifies(const RowRequest& request) const noexcept {
     return request.kind != RowRequest::Kind::mark &&

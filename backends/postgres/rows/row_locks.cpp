@@ -49,11 +49,10 @@ nanoseconds patience_of(const Options& options) {
 RowLocks::RowLocks(const Services& services, LockKind kind)
     : TryBackend(services.host, policy_of(services.options)),
       services_(services),
-      kind_(kind),
       statements_(row_statements(services.options.strategy, services.options.schema, services.options.durability, kind),
                   kind, channel_of(services.options.schema, kind)),
       batch_(services.commands, statements_),
-      wake_ups_(services.commands, services.dialling, statements_, kind, channel_of(services.options.schema, kind),
+      wake_ups_(services.commands, services.dialling, statements_,
                 [this](Failure why) {
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
                   host().warn({.name = "", .reason = std::move(why)});
@@ -105,7 +104,7 @@ Capabilities RowLocks::capabilities() const noexcept {
 // --- Acquiring -------------------------------------------------------------------------------------------------------
 
 nanoseconds RowLocks::mark_of(const LockRequest& request) const {
-  if (kind_ != LockKind::read_write || request.mode == Mode::shared || !request.wait) return {};
+  if (statements_.kind() != LockKind::read_write || request.mode == Mode::shared || !request.wait) return {};
   return std::min<nanoseconds>(looks_per_mark * policy_of(services_.options).poll_max, request.lease);
 }
 
@@ -120,8 +119,8 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
                  .patient = request.wait};
   if (optimistic()) row.stood_still = observed_.over(request.name, host().executor().now());
   if (statements_.sharing()) {
-    row.permits = kind_ == LockKind::semaphore ? request.permits : all_permits;
-    row.weight = kind_ == LockKind::semaphore || request.mode == Mode::shared ? 1 : all_permits;
+    row.permits = statements_.kind() == LockKind::semaphore ? request.permits : all_permits;
+    row.weight = statements_.kind() == LockKind::semaphore || request.mode == Mode::shared ? 1 : all_permits;
     row.mark = mark_of(request);
   }
   batch_.ask(std::move(row),
@@ -149,7 +148,8 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
     const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
     note_held(request.owner, valid_until);
     return {.status = Status::granted,
-            .grant = {request.name, request.owner, answer.token, valid_until, request.lease, kind_, request.mode}};
+            .grant = {request.name, request.owner, answer.token, valid_until, request.lease, statements_.kind(),
+                      request.mode}};
   }
   if (!answer.lease) return {.status = Status::busy, .retry_after = while_changing};
   const nanoseconds mark = mark_of(request);

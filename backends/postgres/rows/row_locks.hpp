@@ -44,7 +44,6 @@ class RowLocks final : public TryBackend {
   [[nodiscard]] bool holds_any() const;
 
   const Services services_;
-  const LockKind kind_;
   const RowCommands statements_;
   RowBatch batch_;
   WakeUps wake_ups_;

@@ -24,8 +24,8 @@ constexpr nanoseconds unmarked_pause = milliseconds(10);
 constexpr int longest_pause_doublings = 7;  // 1.28 s
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
-// Those that compete have mostly heard of as many releases as there are of them. So few of them look between two
-// releases, however many they are, and none waits for longer than some releases.
+// A client that competes with others has mostly been notified of as many releases as there are others. If the longest
+// pause is half the time of so many releases, few clients try between two releases. Limits keep the pause short.
 constexpr nanoseconds longest_gap = milliseconds(4);
 constexpr int most_releases = 50;
 // One may be this client's own release, of which it hears when it waits already.
@@ -33,12 +33,11 @@ constexpr int releases_without_pause = 2;
 
 }  // namespace
 
-WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements, LockKind kind,
-                 std::string channel, std::function<void(Failure)> deaf)
+WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements,
+                 std::function<void(Failure)> deaf)
     : commands_(commands),
       dialling_(dialling),
-      kind_(kind),
-      channel_(std::move(channel)),
+      statements_(statements),
       deaf_(std::move(deaf)),
       watchers_(commands.executor(), [this](const std::string& name) { nobody_waits_for(name); }),
       batch_(commands, statements),
@@ -65,7 +64,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
 }
 
 void WakeUps::tell(const std::string& name) {
-  if (kind_ == LockKind::lock) return watchers_.tell_first(name);
+  if (statements_.kind() == LockKind::lock) return watchers_.tell_first(name);
   watchers_.tell_all(name);
 }
 
@@ -100,7 +99,7 @@ void WakeUps::session_ready() {
 }
 
 void WakeUps::listen() {
-  Query query{.commands = {{.text = "LISTEN " + quote_identifier(channel_)}},
+  Query query{.commands = {{.text = "LISTEN " + quote_identifier(statements_.channel())}},
               .done = lifetime_.guard([this](const Outcome& outcome, const Results&) {
                 if (outcome.problem == Problem::refused) {
                   return session_->break_off(failure_of(outcome, commands_.options().schema));
@@ -123,13 +122,13 @@ void WakeUps::session_left() {
 }
 
 void WakeUps::session_notified(const std::string& channel, const std::string& payload) {
-  if (channel != channel_) return;
+  if (channel != statements_.channel()) return;
   auto found = marks_.find(payload);
   if (found == marks_.end()) found = marks_.find(payload.substr(payload.find('\t') + 1));
   if (found == marks_.end()) return;
   const std::string name = found->first;  // those that are told may be the last ones that wait for it
   Mark& mark = found->second;
-  if (kind_ != LockKind::lock) return watchers_.tell_all(name);
+  if (statements_.kind() != LockKind::lock) return watchers_.tell_all(name);
   Executor& executor = commands_.executor();
   const nanoseconds gap = std::min(executor.now() - std::exchange(mark.last_release, executor.now()), longest_gap);
   mark.gap = (mark.gap + gap) / 2;
@@ -183,7 +182,7 @@ void WakeUps::marked(const std::string& name, const RowAnswer& answer) {
     mark.missed = 0;
     mark_after(name, answer.sent + mark_again - commands_.executor().now());
     // Others may have entered it, or a client got it, since they looked.
-    if (!std::exchange(mark.good, listening_) && kind_ != LockKind::lock) tell(name);
+    if (!std::exchange(mark.good, listening_) && statements_.kind() != LockKind::lock) tell(name);
     return;
   }
   // It is free, or was.

@@ -1,10 +1,10 @@
 // How waiters of the row strategies hear of a release: one connection listens, and what waiters wait for is marked, so
 // that only the release of a marked lock notifies (a NOTIFY is costly: all that notify commit one after the other).
 //
-// A release tells every client that listens. The first time, a waiter looks at once; the more releases it has heard of
-// without getting the lock, the more clients compete, and the longer the random pause before it looks: so few of them
-// ask at once, and those who come late find a lock that is taken again. (An older dlock keeps a queue of clients in the
-// row, and names the first one in front of the name.)
+// A release notifies every client that listens. For the first two notifications, a waiter tries at once. Then it tries
+// after a random pause, which grows with the number of releases that it was notified of without getting the lock, and
+// with the time between them. So few clients try between two releases, however many compete. (An older dlock keeps a
+// queue of clients in the row, and puts the first client in front of the name.)
 //
 // What is no plain lock may be entered by several at once, and is observed by some that do not want to enter: there,
 // all are told, and look.
@@ -34,8 +34,8 @@ namespace dlock::postgres {
 class WakeUps final : private Session::User {
  public:
   // All outlive it. deaf: called once, when it turns out that waiters cannot be woken here.
-  WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements, LockKind kind,
-          std::string channel, std::function<void(Failure)> deaf);
+  WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements,
+          std::function<void(Failure)> deaf);
   ~WakeUps();
 
   // Calls changed when the lock may have become free: of those who wait for it here, for the one who has waited
@@ -46,7 +46,7 @@ class WakeUps final : private Session::User {
   void taken(const std::string& name);
 
  private:
-  // Of a lock that has waiters.
+  // A lock that has waiters.
   struct Mark {
     explicit Mark(Executor& executor) : again(executor), look(executor) {}
     bool asked = false;  // for a mark, without an answer so far
@@ -77,8 +77,7 @@ class WakeUps final : private Session::User {
 
   Commands& commands_;
   const Dialling& dialling_;
-  const LockKind kind_;
-  const std::string channel_;
+  const RowCommands& statements_;
   const std::function<void(Failure)> deaf_;
 
   common::Watchers watchers_;  // by the lock's name

@@ -46,10 +46,9 @@ constexpr std::string_view sharing_body =
 // create at the same time fail in one of several ways, "IF NOT EXISTS" or not.
 constexpr const char* lock = "SELECT pg_catalog.pg_advisory_xact_lock(7236281174065180775)";
 
-std::vector<std::string> transaction(const std::string& patience_ms, const std::vector<std::string>& changes) {
+std::vector<std::string> transaction(const std::vector<std::string>& changes) {
   std::vector<std::string> statements = {"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
-                                         "SELECT pg_catalog.set_config('lock_timeout', '" + patience_ms + "', true)",
-                                         lock};
+                                         "SELECT pg_catalog.set_config('lock_timeout', '5000', true)", lock};
   statements.insert(statements.end(), changes.begin(), changes.end());
   statements.emplace_back("COMMIT");
   return statements;
@@ -145,12 +144,12 @@ std::vector<std::string> creation(std::string_view schema, Durability durability
   std::vector<std::string> changes;
   if (with_schema) changes.push_back("CREATE SCHEMA IF NOT EXISTS " + quote_identifier(schema));
   for (const TableDefinition& table : layout()) changes.push_back(create_table(schema, table, durability));
-  return transaction("5000", changes);
+  return transaction(changes);
 }
 
 std::vector<std::string> recording(std::string_view schema) {
-  return transaction("5000", {"INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" +
-                              std::to_string(schema_version) + ") ON CONFLICT (singleton) DO NOTHING"});
+  return transaction({"INSERT INTO " + qualified(schema, "meta") + " (version) VALUES (" +
+                      std::to_string(schema_version) + ") ON CONFLICT (singleton) DO NOTHING"});
 }
 
 std::string names_of_tables() {

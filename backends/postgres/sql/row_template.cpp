@@ -183,7 +183,7 @@ RowStatements row_statements_of(const RowFragments& fragments, std::string_view 
   add("columns", fragments.columns);
   add("values", fragments.values);
   add("seen", fragments.seen);
-  add("in_use", fragments.in_use);
+  add("in_use", fragments.in_use.empty() ? fragments.held : fragments.in_use);
   // Other kinds of locks have observers, too, which want to hear of a grant. So their rows are marked even while free.
   add("awaited", kind == LockKind::lock ? fragments.held : "true");
   const auto statement = [&](std::string_view text, const char* of, const char* channel = "''",
@@ -231,8 +231,7 @@ RowStatements table_statements(std::string_view schema, Durability durability, L
        .look = "SELECT l.name, l.expires_at {>} {now}, CASE WHEN l.expires_at {>} {now} THEN l.holder ELSE '' END, "
                "l.token, CASE WHEN l.expires_at {>} {now} AND pg_catalog.isfinite(l.expires_at) "
                "THEN greatest((extract(epoch FROM l.expires_at {-} {now}) {*} 1000)::{int8}, 0) END, NULL::{int8} "
-               "FROM {table} AS l ",
-       .in_use = "l.expires_at {>} {now}"},
+               "FROM {table} AS l "},
       schema, durability, kind);
 }
 
@@ -250,8 +249,7 @@ RowStatements optimistic_statements(std::string_view schema, Durability durabili
        .values = "1, q.lease_ms",
        .seen = "l.owner AS seen_owner, l.version AS seen_version, l.lease_ms AS ms",
        .look = "SELECT l.name, l.owner IS NOT NULL, CASE WHEN l.owner IS NOT NULL THEN l.holder ELSE '' END, l.token, "
-               "NULL::{int8}, NULL::{int8} FROM {table} AS l ",
-       .in_use = "l.owner IS NOT NULL"},
+               "NULL::{int8}, NULL::{int8} FROM {table} AS l "},
       schema, durability, kind);
 }
 

@@ -19,7 +19,7 @@ struct RowFragments {
   std::string_view values = {};   // of these columns
   std::string_view seen = {};     // owner, version, ms: an acquire that finds the lock busy answers them
   std::string_view look;          // SELECT of inspect and list, without its condition
-  std::string_view in_use;        // condition: forget keeps the row
+  std::string_view in_use = {};   // condition: forget keeps the row; by default while it is held
   // Locks that several clients may hold: one statement in the place of acquire, renew and release; {used} in the other
   // fragments stands for the permits that are taken.
   std::string_view change = {};

@@ -37,6 +37,19 @@ class PlansTest : public OnSharedServer<testing::Test> {
     session_.run("EXPLAIN EXECUTE " + name + "(" + parameters + ")");
     prepared_.emplace_back(name, parameters);
   }
+  // All that row strategies ask about rows of one holder.
+  void prepare(const postgres::RowStatements& use) {
+    prepare("acquire", use.acquire,
+            "'{7,8,n}', '{me,me,me}', '{me,me,me}', '{1000,1000,1000}', '{o7,o8,\"\"}', '{1,2,0}', '{0,0,0}', ''");
+    prepare("acquire_one", use.acquire_one, "'7', 'me', 'me', 1000, 'o7', 1, 0, ''");
+    prepare("release_one", use.release_one, "'7', 'o7', 1, ''");
+    prepare("renew_one", use.renew_one, "'7', 'o7', 1000");
+    prepare("renew", use.renew, "'{7}', '{o7}', '{1000}'");
+    prepare("release", use.release, "'{7,8}', '{o7,o8}', '{1,1}', ''");
+    prepare("mark", use.mark, "'{7,8}', 1000, 500");
+    prepare("inspect", use.inspect, "'7'");
+    prepare("break_lock", use.break_lock, "'7', ''");
+  }
   void fill(const std::string& table, const std::string& columns, const std::string& values) {
     server.run("INSERT INTO dlock." + table + " (" + columns + ") SELECT " + values +
                " FROM generate_series(1, 20000) AS i");
@@ -58,47 +71,20 @@ class PlansTest : public OnSharedServer<testing::Test> {
   std::vector<std::pair<std::string, std::string>> prepared_;
 };
 
-constexpr const char* acquire_three =
-    "'{7,8,n}', '{me,me,me}', '{me,me,me}', '{1000,1000,1000}', '{o7,o8,\"\"}', '{1,2,0}', '{0,0,0}', ''";
-
 TEST_F(PlansTest, OfTableAreGoodForAnyNumberOfRows) {
-  const auto use = postgres::table_statements("dlock", Durability::sync);
-  prepare("acquire", use.acquire, acquire_three);
-  prepare("acquire_one", use.acquire_one, "'7', 'me', 'me', 1000, 'o7', 1, 0, ''");
-  prepare("release_one", use.release_one, "'7', 'o7', 1, ''");
-  prepare("renew_one", use.renew_one, "'7', 'o7', 1000");
-  prepare("renew", use.renew, "'{7}', '{o7}', '{1000}'");
-  prepare("release", use.release, "'{7,8}', '{o7,o8}', '{1,1}', ''");
-  prepare("mark", use.mark, "'{7,8}', 1000, 500");
-  prepare("inspect", use.inspect, "'7'");
-  prepare("break_lock", use.break_lock, "'7', ''");
+  prepare(postgres::table_statements("dlock", Durability::sync));
   fill("lease", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
   expect_few_rows_looked_at();
 }
 
 TEST_F(PlansTest, OfOptimisticAreGoodForAnyNumberOfRows) {
-  const auto use = postgres::optimistic_statements("dlock", Durability::sync);
-  prepare("acquire", use.acquire, acquire_three);
-  prepare("acquire_one", use.acquire_one, "'7', 'me', 'me', 1000, 'o7', 1, 0, ''");
-  prepare("release_one", use.release_one, "'7', 'o7', 1, ''");
-  prepare("renew_one", use.renew_one, "'7', 'o7', 1000");
-  prepare("renew", use.renew, "'{7}', '{o7}', '{1000}'");
-  prepare("release", use.release, "'{7,8}', '{o7,o8}', '{1,1}', ''");
-  prepare("mark", use.mark, "'{7,8}', 1000, 500");
-  prepare("inspect", use.inspect, "'7'");
-  prepare("break_lock", use.break_lock, "'7', ''");
+  prepare(postgres::optimistic_statements("dlock", Durability::sync));
   fill("optimistic", "name, owner, holder, version, token, lease_ms", "i, 'o' || i, '', 1, 1, 1000");
   expect_few_rows_looked_at();
 }
 
 TEST_F(PlansTest, OfElectionsAreGoodForAnyNumberOfRows) {
-  const auto use = postgres::table_statements("dlock", Durability::sync, LockKind::election);
-  prepare("acquire", use.acquire, acquire_three);
-  prepare("acquire_one", use.acquire_one, "'7', 'me', 'me', 1000, 'o7', 1, 0, ''");
-  prepare("release_one", use.release_one, "'7', 'o7', 1, ''");
-  prepare("renew_one", use.renew_one, "'7', 'o7', 1000");
-  prepare("release", use.release, "'{7}', '{o7}', '{1}', ''");
-  prepare("mark", use.mark, "'{7,8}', 1000, 500");
+  prepare(postgres::table_statements("dlock", Durability::sync, LockKind::election));
   fill("lease_elect", "name, owner, holder, token, expires_at", "i, 'o' || i, '', 1, 'infinity'");
   expect_few_rows_looked_at();
 }

@@ -17,6 +17,11 @@ namespace {
 
 using postgres::Durability;
 
+constexpr const char* one_try = "'lock', 'me', 'holder', 30000, 'somebody', 7, 0, 'channel'";
+constexpr const char* tries =
+    "ARRAY['lock', 'Lock'], ARRAY['me', 'I'], ARRAY['holder', 'holder'], ARRAY[30000, 30000], ARRAY['', 'somebody'], "
+    "ARRAY[0, 7], ARRAY[0, 0], 'channel'";
+
 class PostgresQuietTest : public OnSharedServer<> {
  protected:
   void SetUp() override {
@@ -61,6 +66,19 @@ class PostgresQuietTest : public OnSharedServer<> {
     EXPECT_TRUE(by_it.transaction) << what;
   }
 
+  // "lock" and "Lock" are somebody else's.
+  void expect_silence_while_busy(const postgres::RowStatements& s) {
+    expect_silence("tries", s.acquire, tries);
+    expect_silence("a try", s.acquire_one, one_try);
+    expect_silence("a renewal alone of what is lost", s.renew_one, "'lock', 'me', 30000");
+    expect_silence("a release alone of what is lost", s.release_one, "'lock', 'me', 0, 'channel'");
+    expect_silence("a renewal of what is lost", s.renew, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
+    expect_silence("a release of what is lost", s.release, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
+    expect_silence("an inspection", s.inspect, "'lock'");
+    expect_silence("a list", s.list, "100");
+    expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
+  }
+
   std::unique_ptr<PostgresConnection> sql;
   const HeldLock::Strategy table = HeldLock::Strategy::table;
 };
@@ -75,24 +93,11 @@ TEST_F(PostgresQuietTest, TheUsualUpsertWritesWhenItIsBusy) {
       "'lock', 'me'");
 }
 
-constexpr const char* one_try = "'lock', 'me', 'holder', 30000, 'somebody', 7, 0, 'channel'";
-constexpr const char* tries =
-    "ARRAY['lock', 'Lock'], ARRAY['me', 'I'], ARRAY['holder', 'holder'], ARRAY[30000, 30000], ARRAY['', 'somebody'], "
-    "ARRAY[0, 7], ARRAY[0, 0], 'channel'";
-
 TEST_F(PostgresQuietTest, BusyTriesForARowWithAnExpiryWriteNothing) {
   const auto s = postgres::table_statements("dlock", Durability::sync);
   const HeldLock lock(server.url(), table, "lock");
   const HeldLock other(server.url(), table, "Lock");
-  expect_silence("tries", s.acquire, tries);
-  expect_silence("a try", s.acquire_one, one_try);
-  expect_silence("a renewal alone of what is lost", s.renew_one, "'lock', 'me', 30000");
-  expect_silence("a release alone of what is lost", s.release_one, "'lock', 'me', 0, 'channel'");
-  expect_silence("a renewal of what is lost", s.renew, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
-  expect_silence("a release of what is lost", s.release, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
-  expect_silence("an inspection", s.inspect, "'lock'");
-  expect_silence("a list", s.list, "100");
-  expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
+  expect_silence_while_busy(s);
   expect_noise("a mark", s.mark.sql, "ARRAY['lock'], 60000, 30000");
   server.run("UPDATE dlock.lease SET waiting_until = 'infinity'");
   expect_silence("a mark on what is marked", s.mark, "ARRAY['lock'], 60000, 30000");
@@ -105,15 +110,7 @@ TEST_F(PostgresQuietTest, BusyTriesForARowWithAVersionWriteNothing) {
   const auto s = postgres::optimistic_statements("dlock", Durability::sync);
   const HeldLock lock(server.url(), HeldLock::Strategy::optimistic, "lock");
   const HeldLock other(server.url(), HeldLock::Strategy::optimistic, "Lock");
-  expect_silence("tries", s.acquire, tries);
-  expect_silence("a try", s.acquire_one, one_try);
-  expect_silence("a renewal alone of what is lost", s.renew_one, "'lock', 'me', 30000");
-  expect_silence("a release alone of what is lost", s.release_one, "'lock', 'me', 0, 'channel'");
-  expect_silence("a renewal of what is lost", s.renew, "ARRAY['lock'], ARRAY['me'], ARRAY[30000]");
-  expect_silence("a release of what is lost", s.release, "ARRAY['lock'], ARRAY['me'], ARRAY[0], 'channel'");
-  expect_silence("an inspection", s.inspect, "'lock'");
-  expect_silence("a list", s.list, "100");
-  expect_silence("a break of nothing", s.break_lock, "'free', 'channel'");
+  expect_silence_while_busy(s);
   server.run("UPDATE dlock.optimistic SET waiting_until = 'infinity'");
   expect_silence("a mark on what is marked", s.mark, "ARRAY['lock'], 60000, 30000");
   server.run("UPDATE dlock.optimistic SET owner = NULL");
