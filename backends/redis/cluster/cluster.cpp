@@ -44,7 +44,7 @@ struct Cluster::Run {
   const TimePoint deadline;
   Handler done;
   int redirections = 0;
-  bool asking = false;      // where it is under way, which may have no slots yet
+  bool redirected = false;  // to where it is under way, which the map may not know to have slots
   Server* at = nullptr;     // where it is under way
   std::uint64_t there = 0;  // its number there
   Server* because_of = nullptr;
@@ -137,6 +137,7 @@ bool Cluster::withdraw(std::uint64_t id) {
 void Cluster::attempt(const std::shared_ptr<Run>& run) {
   run->at = nullptr;
   Server* const owner = owners_[run->slot];
+  run->redirected = false;
   if (owner != nullptr) return ask(*run, *owner, false);
   if (known_ || !asking_) refresh();
   if (known_) {
@@ -156,7 +157,6 @@ void Cluster::ask(Run& run, Server& server, bool asking) {
   CommandClient& client = server.line(run.line);
   const auto done = [this, id = run.id](Result<Reply> reply, TimePoint sent) { answered(id, std::move(reply), sent); };
   run.at = &server;
-  run.asking = asking;
   run.timer.disarm();
   if (asking) (void)client.request({"ASKING"}, run.deadline, [](const Result<Reply>&, TimePoint) {});
   run.there = run.request.script != nullptr ? client.run(*run.request.script, run.request.words, run.deadline, done,
@@ -188,6 +188,7 @@ void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) 
   if (++run->redirections > most_redirections) {
     return finish(run, nullptr, Failure{errc::unavailable, "sent from node to node of the cluster, last by " + said});
   }
+  run->redirected = true;
   ask(*run, *to.server, to.asks);
 }
 
@@ -364,7 +365,7 @@ void Cluster::retire() {
     for (const auto& [address, node] : nodes_) {
       const bool stays = (asking_ && !node->commands().idle()) || is_master(*node) ||
                          std::any_of(runs_.begin(), runs_.end(), [&node = node](const auto& run) {
-                           return run.second->at == node.get() && run.second->asking;
+                           return run.second->at == node.get() && run.second->redirected;
                          });
       if (!stays) leaving.push_back(node.get());
     }

@@ -486,6 +486,24 @@ TEST_F(ClusterMapTest, ANodeThatSlotsAreOnTheirWayToIsKeptWhileItIsAsked) {
   EXPECT_EQ(gone, std::vector<std::string>{"c"});
 }
 
+// After a failover a node may say for a while yet that the old master has the slots.
+TEST_F(ClusterMapTest, ANodeThatARequestWasSentOnToIsKeptWhileItIsAsked) {
+  make();
+  learn();
+  engine.advance(1s);
+  node("a").refuse("MOVED 5061 c:7000");
+  node("c").reply = [](const Words&) { return std::string(); };
+  const int before = maps();
+  const auto asked = ask(bar);
+  engine.advance(500ms);
+  EXPECT_GT(maps(), before) << "nothing said that the slot is still a's";
+  EXPECT_FALSE(asked->result) << asked->said();
+  ASSERT_EQ(node("c").server.connections.size(), 1U);
+  node("c").server.connections.front()->reply("+c\r\n");
+  engine.run();
+  EXPECT_EQ(asked->said(), "c");
+}
+
 TEST_F(ClusterMapTest, AnAnswerMayEndAll) {
   make();
   learn();
