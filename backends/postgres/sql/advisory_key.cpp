@@ -10,7 +10,6 @@ namespace dlock::postgres {
 
 namespace {
 
-using Kind = KeyScheme::Kind;
 using KeySpace = AdvisoryKey::KeySpace;
 
 constexpr std::uint32_t low_31_bits = 0x7fffffff;
@@ -77,7 +76,7 @@ std::optional<KeyScheme> parse_pair(std::string_view text) noexcept {
   const auto first = parse_number<std::int32_t>(text.substr(0, comma));
   const auto second = parse_number<std::int32_t>(text.substr(comma + 1));
   if (!first || !second) return std::nullopt;
-  return KeyScheme{.kind = Kind::pair, .first = *first, .second = *second};
+  return KeyScheme{.kind = KeyScheme::Kind::pair, .first = *first, .second = *second};
 }
 
 }  // namespace
@@ -86,23 +85,23 @@ std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view word = text.substr(0, colon);
   if (colon == text.size()) {
-    if (word == "sha256") return KeyScheme{.kind = Kind::sha256};
-    if (word == "medallion") return KeyScheme{.kind = Kind::medallion};
-    if (word == "crc32pair") return KeyScheme{.kind = Kind::crc32pair};
-    if (word == "hashtextextended") return KeyScheme{.kind = Kind::hashtextextended};
+    if (word == "sha256") return KeyScheme{.kind = KeyScheme::Kind::sha256};
+    if (word == "medallion") return KeyScheme{.kind = KeyScheme::Kind::medallion};
+    if (word == "crc32pair") return KeyScheme{.kind = KeyScheme::Kind::crc32pair};
+    if (word == "hashtextextended") return KeyScheme{.kind = KeyScheme::Kind::hashtextextended};
     return std::nullopt;
   }
   const std::string_view value = text.substr(colon + 1);
   if (word == "pair") return parse_pair(value);
   if (word == "int64") {
     const auto number = parse_number<std::int64_t>(value);
-    if (number) return KeyScheme{.kind = Kind::int64, .number = *number};
+    if (number) return KeyScheme{.kind = KeyScheme::Kind::int64, .number = *number};
   }
   if (word == "crc32pair") {
     // Of any whole number the low 31 bits are taken.
     const auto prefix = parse_number<std::int64_t>(value);
     if (prefix) {
-      return KeyScheme{.kind = Kind::crc32pair, .second = static_cast<std::int32_t>(*prefix & low_31_bits)};
+      return KeyScheme{.kind = KeyScheme::Kind::crc32pair, .second = static_cast<std::int32_t>(*prefix & low_31_bits)};
     }
   }
   return std::nullopt;
@@ -115,17 +114,17 @@ AdvisoryKey AdvisoryKey::of(std::int32_t first, std::int32_t second) noexcept {
 
 AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name, LockKind kind) {
   switch (scheme.kind) {
-    case Kind::sha256:
+    case KeyScheme::Kind::sha256:
       return by_sha256(schema, name, kind);
-    case Kind::int64:
+    case KeyScheme::Kind::int64:
       return AdvisoryKey::of(scheme.number);
-    case Kind::pair:
+    case KeyScheme::Kind::pair:
       return AdvisoryKey::of(scheme.first, scheme.second);
-    case Kind::medallion:
+    case KeyScheme::Kind::medallion:
       return by_medallion(name);
-    case Kind::crc32pair:
+    case KeyScheme::Kind::crc32pair:
       return AdvisoryKey::of(static_cast<std::int32_t>(crc32(name) & low_31_bits), scheme.second);
-    case Kind::hashtextextended:
+    case KeyScheme::Kind::hashtextextended:
       break;
   }
   return {KeySpace::server, 0};
@@ -137,7 +136,7 @@ std::string key_parameter(const AdvisoryKey& key, std::string_view name) {
 
 std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::string_view name) {
   std::string row(name);
-  if (scheme.kind == Kind::sha256) return row;
+  if (scheme.kind == KeyScheme::Kind::sha256) return row;
   switch (key.space) {
     case KeySpace::bigint:
       return row + "\tint64:" + std::to_string(key.number);
