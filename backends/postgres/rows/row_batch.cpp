@@ -217,7 +217,7 @@ void RowBatch::give(const Load& load, const std::vector<RowAnswer>& answers) {
       const RowAnswer& given = *answer++;
       auto entry = requests_.take(id);
       if (!entry || !entry->payload.done) continue;
-      if (given.status == Status::again) {
+      if (given.status == Status::again && request->kind != Kind::mark) {
         pause(std::move(*entry));
       } else {
         entry->payload.done(given);

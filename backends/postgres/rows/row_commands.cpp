@@ -65,7 +65,8 @@ std::vector<RowAnswer> answers_to_changes(std::size_t requests, const Rows& rows
 RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent) {
   RowAnswer answer{.sent = sent};
   if (kind != Kind::acquire) {
-    answer.status = rows.flag(row, 1) ? Status::yes : kind == Kind::mark ? Status::no : Status::again;
+    const bool no = kind == Kind::mark && !rows.text(row, 1).empty();
+    answer.status = rows.flag(row, 1) ? Status::yes : no ? Status::no : Status::again;
     return answer;
   }
   if (const auto token = rows.number(row, 1)) {

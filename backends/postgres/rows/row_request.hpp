@@ -44,8 +44,8 @@ struct RowRequest {
 struct RowAnswer {
   enum class Status {
     yes,    // granted, renewed, released, marked
-    no,     // busy; lost; not the owner's; not marked, because it is free, or another client is changing the row
-    again,  // another client is changing the row; RowBatch asks again
+    no,     // busy; lost; not the owner's; not marked, because it is free
+    again,  // another client is changing the row; RowBatch asks again, except for a mark
     failed,
   };
   Status status = Status::failed;

@@ -21,7 +21,8 @@ namespace {
 constexpr nanoseconds mark_again = seconds(7);
 static_assert(mark_again < RowCommands::marked_for && 2 * RowCommands::marked_for > RowCommands::mark_for);
 constexpr nanoseconds unmarked_pause = milliseconds(10);
-constexpr int longest_pause_doublings = 7;  // 1.28 s
+constexpr int longest_pause_doublings = 7;     // 1.28 s
+constexpr int longest_changing_doublings = 3;  // 80 ms
 constexpr nanoseconds after_failure = seconds(1);
 constexpr nanoseconds linger_for = seconds(60);
 // A client that competes with others has mostly been notified of as many releases as there are others. If the longest
@@ -185,8 +186,13 @@ void WakeUps::marked(const std::string& name, const RowAnswer& answer) {
     if (!std::exchange(mark.good, listening_) && statements_.kind() != LockKind::lock) tell(name);
     return;
   }
+  const int missed = mark.missed++;
+  if (answer.status == RowAnswer::Status::again) {
+    const nanoseconds pause = unmarked_pause * (1 << std::min(missed, longest_changing_doublings));
+    return mark_after(name, missed == 0 ? nanoseconds(0) : pause);
+  }
   // It is free, or was.
-  mark_after(name, unmarked_pause * (1 << std::min(mark.missed++, longest_pause_doublings)));
+  mark_after(name, unmarked_pause * (1 << std::min(missed, longest_pause_doublings)));
   tell(name);
 }
 

@@ -124,7 +124,7 @@ constexpr std::string_view release = R"sql(
 )sql";
 
 // For a row that m does not mark, the other half reads the version of the row from when the statement began. If that
-// was marked for long enough, every release since then has notified.
+// was marked for long enough, every release since then has notified. NULL: a transaction was changing it.
 constexpr std::string_view mark = R"sql(
   WITH q AS MATERIALIZED (SELECT * FROM pg_catalog.unnest($1::{text}[]) AS q (name)),
   f AS MATERIALIZED (
@@ -138,7 +138,8 @@ constexpr std::string_view mark = R"sql(
     FROM q JOIN f ON f.name {=} q.name WHERE l.name {=} q.name AND {awaited}
     RETURNING l.name, pg_catalog.set_config('synchronous_commit', 'off', true))
   SELECT name, true FROM m
-  UNION ALL SELECT l.name, {awaited} AND l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms}))
+  UNION ALL SELECT l.name, CASE WHEN NOT ({awaited}) THEN false
+      WHEN l.waiting_until {>=} ({now} {+} ($3::{int8}::{float8} {*} {ms})) THEN true END
     FROM {each} WHERE NOT EXISTS (SELECT FROM m WHERE m.name {=} q.name)
 )sql";
 

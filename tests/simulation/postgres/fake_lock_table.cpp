@@ -202,7 +202,9 @@ Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark
     const TimePoint enough = saturating_add(now(), marked_for);
     const bool counts = kind_ != LockKind::lock || is_held(row);
     if (counts && row.waiting_until < enough && !row.locked) row.waiting_until = saturating_add(now(), mark_for);
-    answer.rows.push_back({name, counts && row.waiting_until >= enough ? "t" : "f"});
+    answer.rows.push_back({name, !counts                       ? "f"
+                                 : row.waiting_until >= enough ? std::optional<std::string>("t")
+                                                               : std::nullopt});
   }
   return answer;
 }

@@ -47,7 +47,7 @@ constexpr std::string_view rows_locked_by_others = R"(
   2 $T.release {x} {a} {0} '' => a f
   2 $T.release {x} {b} {0} '' =>
   2 $T.release {x} {b} {1} '' => b f
-  2 $T.mark {x} 60000 30000 => x f
+  2 $T.mark {x} 60000 30000 => x
   unlocks
   2 $T.release {x} {b} {1} '' =>
   2 $T.release {x} {a} {0} '' => a t
