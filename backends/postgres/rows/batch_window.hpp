@@ -1,7 +1,7 @@
-// Those whose answers come together have to wake up before they ask again, and seldom do so in the same turn. A query
-// that goes out as soon as the first of them asks leaves the others to the one after it, and then two groups take
-// turns, each with a query, a round trip and a commit of its own. So a query may wait for a part of a round trip for as
-// many as came back the last times, and not at all where none come back.
+// Callers whose answers arrive together wake up before they ask again, and seldom do so in the same turn. If a query
+// went out as soon as the first of them asks, the others would be in the next one, and two groups would take turns,
+// each with a query, a round trip and a commit of its own. So a query may wait, for a part of a round trip, for as many
+// callers as came back the last times, and not at all if none came back.
 #pragma once
 
 #include <chrono>
@@ -15,19 +15,19 @@ namespace dlock::postgres {
 // In tasks only.
 class BatchWindow {
  public:
-  // So many were answered together, of a query that was sent then.
+  // So many requests of a query that was sent then were answered together.
   void answered(std::size_t together, TimePoint sent, TimePoint now);
-  // One more asks.
+  // One more request arrives.
   void asked(TimePoint now);
-  // What has been asked waits until then, unless more ask. Empty: no longer.
+  // Requests wait until then, unless more arrive. Empty: they wait no longer.
   [[nodiscard]] std::optional<TimePoint> waits_until(TimePoint now) const;
 
  private:
   TimePoint end_ = TimePoint::min();
   std::size_t answered_ = 0;
-  std::size_t asked_ = 0;     // since then, until the end
-  std::size_t expected_ = 0;  // of them
-  double share_ = 0;          // of those who were answered, of late
+  std::size_t asked_ = 0;     // requests since then, until end_
+  std::size_t expected_ = 0;  // requests until end_
+  double share_ = 0;          // of the answered callers that came back, averaged
 };
 
 }  // namespace dlock::postgres

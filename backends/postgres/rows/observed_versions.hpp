@@ -16,10 +16,10 @@ namespace dlock::postgres {
 // In tasks only.
 class ObservedVersions {
  public:
-  // An answer that has arrived now shows the lock held. Tells for how long it must still stay unchanged.
+  // An answer that has arrived now shows the lock held. Returns for how long it must still stay unchanged.
   [[nodiscard]] std::chrono::nanoseconds note(const std::string& name, const ObservedVersion& seen,
                                               std::chrono::nanoseconds lease, TimePoint now);
-  // What stood still for long enough to be taken over; nothing otherwise.
+  // The version that stood still for long enough to be taken over; empty if there is none.
   [[nodiscard]] ObservedVersion over(const std::string& name, TimePoint now) const;
   void forget(const std::string& name) { seen_.erase(name); }
 
@@ -34,7 +34,7 @@ class ObservedVersions {
   void make_room(TimePoint now);
 
   std::unordered_map<std::string, Entry> seen_;
-  std::size_t room_ = 0;  // beyond this, those not asked about for long are dropped
+  std::size_t room_ = 0;  // at this size, entries that were not asked about for long are dropped
 };
 
 }  // namespace dlock::postgres

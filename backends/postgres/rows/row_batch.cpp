@@ -19,7 +19,7 @@ using Status = RowAnswer::Status;
 namespace {
 
 constexpr std::size_t most_in_a_query = 500;
-// That statement looks through all of its requests for each of them.
+// For each request, that statement reads through all of them.
 constexpr std::size_t most_changes_in_a_query = 100;
 // libpq sends 8 KiB at a time. If a query of several commands were longer, the server could carry out the first of them
 // before the rest is sent, and keep their rows locked for as long as this process is stopped there. Something is left
@@ -27,12 +27,12 @@ constexpr std::size_t most_changes_in_a_query = 100;
 constexpr std::size_t most_bytes_together = 6 << 10;
 constexpr std::size_t bytes_of_owner = 32;
 constexpr std::size_t bytes_around = 16;  // numbers, commas
-// The query's own end, which says what became of it, comes first where it is about the same.
+// If the query ends at about the same time, its outcome, which says more, comes first.
 constexpr nanoseconds behind_the_query = milliseconds(20);
-// If the queue of notifications was full, none is tried for so long. Each waiter asks now and then by itself.
+// If the queue of notifications was full, no query notifies for so long. Waiters poll.
 constexpr nanoseconds quiet_for = std::chrono::seconds(1);
-// Until it was carried out alone. A name that the database's encoding cannot write is sent alone for as long as it is
-// asked about; a transaction that has inserted a row ends.
+// A name stays suspect for so long, or until it was carried out alone. A name that the database's encoding cannot
+// represent becomes suspect again with each request; a transaction that has inserted a row ends.
 constexpr nanoseconds suspected_for = std::chrono::seconds(10);
 constexpr std::size_t most_suspects = 1000;
 // While another client changes a row: again at once, then after pauses that double. To mark many locks takes some
@@ -70,7 +70,7 @@ RowBatch::RowBatch(Commands& commands, const RowCommands& statements)
       pause_timer_(commands.executor()) {}
 
 void RowBatch::ask(RowRequest request, Handler done) {
-  // What is in flight may wait for a connection, and have time to.
+  // The query in flight may wait for a connection more patiently than this request.
   if (in_flight_ > 0 && !request.patient) commands_.session().want();
   const TimePoint deadline = request.deadline;
   requests_.wait(
@@ -81,7 +81,7 @@ void RowBatch::ask(RowRequest request, Handler done) {
   schedule();
 }
 
-// At the end of this turn of the engine, so that what is asked in it is sent together.
+// At the end of this turn of the engine, so that all requests of the turn are sent together.
 void RowBatch::schedule() {
   if (in_flight_ > 0 || scheduled_ || requests_.waiting().empty()) return;
   if (const auto until = window_.waits_until(now())) {
@@ -119,8 +119,8 @@ bool RowBatch::is_suspect(const RowRequest& request) const {
   return found != suspects_.end() && now() < found->second;
 }
 
-// Of several kinds, only those of the first one if they are too long for one query; or if a pooler is in front, where
-// statements are not prepared. The others wait.
+// If the requests are too long for one query, or behind a pooler, where statements are not prepared, only the requests
+// of the first kind are sent, and the others wait.
 RowBatch::Entries RowBatch::fit_for_one_query(Entries entries) {
   std::size_t bytes = 0;
   for (const Table::Entry& entry : entries) bytes += bytes_of(*entry.payload.request);

@@ -35,7 +35,7 @@ struct Column {
     for (const RowRequest* request : requests) elements.push_back(f(*request));
     return bigint_array(elements);
   }
-  // In whole milliseconds, rounded up: the server's lease never ends before ours.
+  // In whole milliseconds, rounded up, so that the server's lease never ends before ours.
   [[nodiscard]] std::string leases() const {
     return numbers([](const RowRequest& request) {
       return std::max<std::int64_t>(std::chrono::ceil<milliseconds>(request.lease).count(), 1);
@@ -61,7 +61,7 @@ std::vector<RowAnswer> answers_to_changes(std::size_t requests, const Rows& rows
   return answers;
 }
 
-// Columns of an acquire: owner, token, owner and version that were seen, ms. Of the others: owner or name, done.
+// Columns of an acquire: owner, token, owner and version that were seen, ms. All others: owner or name, done.
 RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent) {
   RowAnswer answer{.sent = sent};
   if (kind != Kind::acquire) {
@@ -130,13 +130,13 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
 std::vector<RowAnswer> RowCommands::answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const {
   const bool marks = requests.front()->kind == Kind::mark;
   if (sharing() && !marks) return answers_to_changes(requests.size(), rows, sent);
-  std::unordered_map<std::string, std::size_t> row_of;  // by owners; of marks, by names
+  std::unordered_map<std::string, std::size_t> row_of;  // by owner; for marks, by name
   for (std::size_t row = 0; row < rows.size(); ++row) row_of.emplace(rows.text(row, 0), row);
   std::vector<RowAnswer> answers;
   answers.reserve(requests.size());
   for (const RowRequest* request : requests) {
     const auto found = row_of.find(marks ? request->name : request->owner.to_string());
-    // No row of an acquire: busy, and changing.
+    // An acquire without a row: the lock is busy, and a transaction is changing it.
     answers.push_back(found == row_of.end() ? RowAnswer{.status = Status::no, .sent = sent}
                                             : answer_in(request->kind, rows, found->second, sent));
   }

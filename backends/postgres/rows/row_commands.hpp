@@ -17,7 +17,7 @@ class RowCommands {
   static constexpr std::chrono::milliseconds mark_for = std::chrono::seconds(15);
   static constexpr std::chrono::milliseconds marked_for = std::chrono::seconds(8);
 
-  // channel: where waiters listen.
+  // Waiters listen on this channel.
   RowCommands(RowStatements statements, LockKind kind, std::string channel)
       : statements_(std::move(statements)), kind_(kind), channel_(std::move(channel)) {}
 
@@ -37,7 +37,7 @@ class RowCommands {
   [[nodiscard]] std::vector<RowAnswer> answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const;
 
  private:
-  // Observers of an election hear of grants, too.
+  // Observers of an election are notified of grants, too.
   [[nodiscard]] bool announces(const RowRequest& request) const noexcept {
     return kind_ == LockKind::election && request.kind == RowRequest::Kind::acquire;
   }

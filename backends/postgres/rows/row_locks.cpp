@@ -20,15 +20,15 @@ namespace {
 constexpr milliseconds min_lease{20};
 constexpr std::chrono::hours max_lease{24};
 
-// Another client is changing the row: worth another look soon.
+// Another client is changing the row, so the next try is soon.
 constexpr nanoseconds while_changing = milliseconds(50);
 
-// What a writer takes, of what there is for readers.
+// A read-write lock has so many permits; a writer takes all of them.
 constexpr std::int64_t all_permits = 2'147'483'647;
-// A writer's mark is good for so many of its looks at most. It looks when half of it has passed, in any case.
-constexpr int looks_per_mark = 3;
+// A writer's mark lasts for so many of its polls at most. The writer tries again when half of it has passed.
+constexpr int polls_per_mark = 3;
 
-// Waiters are woken, so they seldom ask by themselves; unless they cannot be woken.
+// Waiters are woken, so they poll seldom; behind a pooler, where they are not woken, they poll often.
 TryPolicy policy_of(const Options& options) {
   TryPolicy policy{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
   if (options.pooler == Pooler::transaction) {
@@ -38,8 +38,8 @@ TryPolicy policy_of(const Options& options) {
   return policy;
 }
 
-// A row that is free when its lease expires frees itself; with the other strategy a client must have seen it unchanged,
-// so what is left of an owner is of interest for longer.
+// strategy=table: an abandoned row is free when its lease expires. optimistic: a client must first have seen it
+// unchanged, so releasing what an abandoned acquire left behind is worth while for longer.
 nanoseconds patience_of(const Options& options) {
   return options.strategy == Strategy::optimistic ? nanoseconds(std::chrono::minutes(10)) : nanoseconds(0);
 }
@@ -105,7 +105,7 @@ Capabilities RowLocks::capabilities() const noexcept {
 
 nanoseconds RowLocks::mark_of(const LockRequest& request) const {
   if (statements_.kind() != LockKind::read_write || request.mode == Mode::shared || !request.wait) return {};
-  return std::min<nanoseconds>(looks_per_mark * policy_of(services_.options).poll_max, request.lease);
+  return std::min<nanoseconds>(polls_per_mark * policy_of(services_.options).poll_max, request.lease);
 }
 
 void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
@@ -197,7 +197,7 @@ void RowLocks::release(const Grant& grant, ReleaseHandler done) {
   const auto held = held_.find(grant.owner);
   const bool in_doubt = held != held_.end() && held->second.in_doubt;
   releases_.release(grant, [=, this, done = std::move(done)](ReleaseOutcome outcome) {
-    // What could not be released keeps others out, as what is held does.
+    // A lock that could not be released keeps others out, as a held one does.
     if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(grant.owner);
     if (in_doubt) releases_.abandon(grant.name, grant.owner, grant.lease, true);
     done(std::move(outcome));

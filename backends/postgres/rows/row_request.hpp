@@ -1,4 +1,4 @@
-// What is asked about a row, and what the answer said.
+// A request about the row of a lock, and the answer.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace dlock::postgres {
 
-// What the row of a lock that is held said. Of the table: nothing.
+// The owner and the version in the row of a held lock. strategy=table leaves both empty.
 struct ObservedVersion {
   std::string owner = {};
   std::int64_t version = 0;
@@ -21,21 +21,21 @@ struct RowRequest {
     release,
     renew,
     acquire,
-    mark,  // for those who wait; without an owner
+    mark,  // for waiters; without an owner
   };
   Kind kind = Kind::acquire;
   std::string name;
   OwnerId owner;
   TimePoint deadline;
-  // Of an acquire.
+  // For an acquire:
   std::string holder = {};
   ObservedVersion stood_still = {};  // may be taken over
   bool may_be_held = false;          // by this very owner
-  std::chrono::nanoseconds lease{};  // and of a renewal
-  bool patient = false;              // as Request's: for a waiter
-  bool gave_up = false;              // of a release: the owner does not know whether it has the lock
-  // Of an acquire of what several may hold: how many permits of how many, and for how long it is to keep out those who
-  // want fewer than all while it waits.
+  std::chrono::nanoseconds lease{};  // for a renewal, too
+  bool patient = false;              // for a waiter, as in Request
+  bool gave_up = false;              // for a release: the owner does not know whether it has the lock
+  // For an acquire of a lock that several may hold: it takes `weight` of `permits`. If that is all of them, it keeps
+  // smaller requests out for as long as `mark` while it waits.
   std::int64_t weight = 1;
   std::int64_t permits = 1;
   std::chrono::nanoseconds mark{};
@@ -51,10 +51,10 @@ struct RowAnswer {
   Status status = Status::failed;
   Failure failure = {};  // errc::unavailable: was not carried out; errc::ambiguous: may have been
   TimePoint sent = {};   // just before the query went out
-  // Of an acquire.
+  // For an acquire:
   FencingToken token = {};
   ObservedVersion seen = {};
-  // Until the lease expires (table); or how long it is (optimistic). Not known while the row is being changed.
+  // strategy=table: until the lease expires; optimistic: how long it is. Unknown while a transaction changes the row.
   std::optional<std::chrono::nanoseconds> lease = std::nullopt;
   std::optional<std::int64_t> other_permits = std::nullopt;  // others use this number of them
 };

@@ -29,7 +29,7 @@ constexpr nanoseconds linger_for = seconds(60);
 // pause is half the time of so many releases, few clients try between two releases. Limits keep the pause short.
 constexpr nanoseconds longest_gap = milliseconds(4);
 constexpr int most_releases = 50;
-// One may be this client's own release, of which it hears when it waits already.
+// One may be this client's own release, if it waits again before the notification arrives.
 constexpr int releases_without_pause = 2;
 
 }  // namespace
@@ -46,7 +46,7 @@ WakeUps::WakeUps(Commands& commands, const Dialling& dialling, const RowCommands
 
 WakeUps::~WakeUps() = default;
 
-// --- Who waits -------------------------------------------------------------------------------------------------------
+// --- Waiters ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<void()> changed) {
   if (!given_up_ && commands_.server().pooled) {
@@ -58,7 +58,7 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<voi
   auto watch = watchers_.watch(name, std::move(changed));
   linger_.disarm();
   connect();
-  // For the others it has been marked, or is about to be.
+  // If other waiters were there before, the lock is marked, or is about to be.
   const auto [mark, fresh] = marks_.try_emplace(name, commands_.executor());
   if (fresh || mark->second.missed > 0) this->mark(name);
   return watch;
@@ -127,7 +127,7 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
   auto found = marks_.find(payload);
   if (found == marks_.end()) found = marks_.find(payload.substr(payload.find('\t') + 1));
   if (found == marks_.end()) return;
-  const std::string name = found->first;  // those that are told may be the last ones that wait for it
+  const std::string name = found->first;  // a waiter that is woken may be the last one, and erase it
   Mark& mark = found->second;
   if (statements_.kind() != LockKind::lock) return watchers_.tell_all(name);
   Executor& executor = commands_.executor();
@@ -182,7 +182,7 @@ void WakeUps::marked(const std::string& name, const RowAnswer& answer) {
   if (answer.status == RowAnswer::Status::yes) {
     mark.missed = 0;
     mark_after(name, answer.sent + mark_again - commands_.executor().now());
-    // Others may have entered it, or a client got it, since they looked.
+    // Other clients may have got or released it since the waiters last tried.
     if (!std::exchange(mark.good, listening_) && statements_.kind() != LockKind::lock) tell(name);
     return;
   }

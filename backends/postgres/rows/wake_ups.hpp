@@ -1,16 +1,17 @@
-// How waiters of the row strategies hear of a release: one connection listens, and what waiters wait for is marked, so
-// that only the release of a marked lock notifies (a NOTIFY is costly: all that notify commit one after the other).
+// Wakes waiters of the row strategies after a release. One connection listens, and the rows of awaited locks are
+// marked, so that only the release of a marked lock notifies (NOTIFY is costly: transactions that notify commit one by
+// one).
 //
 // A release notifies every client that listens. For the first two notifications, a waiter tries at once. Then it tries
 // after a random pause, which grows with the number of releases that it was notified of without getting the lock, and
 // with the time between them. So few clients try between two releases, however many compete. (An older dlock keeps a
 // queue of clients in the row, and puts the first client in front of the name.)
 //
-// What is no plain lock may be entered by several at once, and is observed by some that do not want to enter: there,
-// all are told, and look.
+// Several clients may hold a lock of another kind at once, and observers only read who holds it: a release of such a
+// lock wakes all waiters.
 //
-// A mark expires by itself and is renewed while there are waiters. Notifications can be lost with the connection, and
-// an expiry sends none; so each waiter asks again from time to time.
+// A mark expires by itself and is renewed while there are waiters. A connection that breaks can lose notifications, and
+// a lease that expires sends none; so each waiter tries again from time to time.
 #pragma once
 
 #include <chrono>
@@ -33,29 +34,28 @@ namespace dlock::postgres {
 // In tasks only.
 class WakeUps final : private Session::User {
  public:
-  // All outlive it. deaf: called once, when it turns out that waiters cannot be woken here.
+  // All arguments outlive it. It calls deaf once, if it finds that it cannot wake waiters here.
   WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements,
           std::function<void(Failure)> deaf);
   ~WakeUps();
 
-  // Calls changed when the lock may have become free: of those who wait for it here, for the one who has waited
-  // longest; of what is no plain lock for all of them, also when the mark has come into effect. nullptr: waiters cannot
-  // be woken.
+  // Calls `changed` when the lock may have become free. For a plain lock, only the waiter that has waited longest is
+  // woken; for other kinds all of them, and also when the mark takes effect. nullptr: it cannot wake waiters.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
-  // It was given to one of those who wait here, so the others need not look.
+  // A waiter of this client got the lock, so the others need not try.
   void taken(const std::string& name);
 
  private:
   // A lock that has waiters.
   struct Mark {
     explicit Mark(Executor& executor) : again(executor), look(executor) {}
-    bool asked = false;  // for a mark, without an answer so far
+    bool asked = false;  // a request to mark it is under way
     int missed = 0;      // times in a row that it could not be marked
-    bool good = false;   // releases notify, and this client hears them
-    Timer again;         // to mark it
-    int releases = 0;    // that this client has heard of since it waits, or since it had the lock
+    bool good = false;   // releases notify, and this client listens
+    Timer again;         // marks it again
+    int releases = 0;    // notifications since this client began to wait, or since it had the lock
     TimePoint last_release = TimePoint();
-    std::chrono::nanoseconds gap{};  // between two of them, of late
+    std::chrono::nanoseconds gap{};  // between two of them, averaged
     Timer look;
   };
 
@@ -82,7 +82,7 @@ class WakeUps final : private Session::User {
 
   common::Watchers watchers_;  // by the lock's name
   std::unordered_map<std::string, Mark> marks_;
-  RowBatch batch_;  // of marks, which wait for no disk
+  RowBatch batch_;  // marks only, which wait for no disk
   bool listening_ = false;
   bool given_up_ = false;
   std::optional<Session> session_;

@@ -23,11 +23,20 @@ postgres::Durability durability_of(const UrlText& url) {
   return waits_for_the_disk(url) ? postgres::Durability::sync : postgres::Durability::async;
 }
 
+// With those of dlock's settings that decide how the server plans its statements.
+PostgresConnection connect(const UrlText& url) {
+  PostgresConnection connection = connect_durably(url);
+  (void)connection.value(
+      "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'force_generic_plan' ELSE 'off' END, false) "
+      "FROM pg_settings WHERE name IN ('plan_cache_mode', 'enable_seqscan', 'jit')");
+  return connection;
+}
+
 // "table" and "optimistic"
 class RowFloor final : public Floor {
  public:
   RowFloor(const UrlText& url, const std::string& name, const postgres::RowStatements& statements)
-      : connection_(connect_durably(url)), name_(name), owner_(own_name()) {
+      : connection_(connect(url)), name_(name), owner_(own_name()) {
     connection_.prepare("acquire", statements.acquire_one.sql);
     connection_.prepare("release", statements.release_one.sql);
     acquire_ = {name_.c_str(), owner_.c_str(), holder, "30000", "", "0", "0", ""};
@@ -55,7 +64,7 @@ class RowFloor final : public Floor {
 class ForUpdateFloor final : public Floor {
  public:
   ForUpdateFloor(const UrlText& url, std::string name, const postgres::ForUpdateStatements& statements)
-      : connection_(connect_durably(url)), name_(std::move(name)) {
+      : connection_(connect(url)), name_(std::move(name)) {
     connection_.prepare("ensure", statements.ensure.sql);
     connection_.prepare("begin", statements.begin.sql);
     connection_.prepare("try_lock", statements.try_lock.sql);
@@ -91,7 +100,7 @@ class ForUpdateFloor final : public Floor {
 class AdvisoryFloor final : public Floor {
  public:
   AdvisoryFloor(const UrlText& url, const std::string& schema, std::string name)
-      : connection_(connect_durably(url)), name_(std::move(name)) {
+      : connection_(connect(url)), name_(std::move(name)) {
     const auto key = postgres::advisory_key({}, schema, name_);
     const auto statements = postgres::advisory_statements(schema, durability_of(url), key.space);
     key_ = postgres::key_parameter(key, name_);
