@@ -1,7 +1,6 @@
 #include "backends/postgres/session_locks/advisory_tries.hpp"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -56,9 +55,12 @@ void AdvisoryTries::ask(const std::shared_ptr<Ask>& asked, AnswerHandler done) {
   asked->done = std::move(done);
   asked->row = token_row(options_, asked->request.name);
   asked->alone = false;
-  if (excludes(asked->key)) return answer(asked, {.status = Status::busy});
-  pending_.push_back(asked);
-  session_.want(asked->request.wait);
+  if (excludes(asked->key)) {
+    answer(asked, {.status = Status::busy});
+  } else {
+    pending_.push_back(asked);
+    session_.want(asked->request.wait);
+  }
   pump();
 }
 
@@ -79,15 +81,19 @@ bool AdvisoryTries::excludes(const LockKey& key) const {
   return found != had_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
 }
 
-// What can go out now, goes.
+// Answers are delivered by a task, because the caller is in the middle of something.
 void AdvisoryTries::pump() {
-  if (session_.ready()) {
-    if (refusal_) fail(std::exchange(pending_, {}), *refusal_, Remedy::final);
-    std::vector<Batch> batches = tried_ == 0 ? next_batches() : std::vector<Batch>();
-    if (unlocked_ == 0 || !batches.empty()) send_unlocks();
-    for (Batch& batch : batches) send(std::move(batch));
-  }
+  send_what_waits();
+  if (!answers_.empty()) host_.executor().post(lifetime_.guard([this] { deliver_answers(); }));
   if (quiet()) when_quiet_();
+}
+
+void AdvisoryTries::send_what_waits() {
+  if (!session_.ready()) return;
+  if (refusal_) fail(std::exchange(pending_, {}), *refusal_, Remedy::final);
+  std::vector<Batch> batches = tried_ == 0 ? next_batches() : std::vector<Batch>();
+  if (unlocked_ == 0 || !batches.empty()) send_unlocks();
+  for (Batch& batch : batches) send(std::move(batch));
 }
 
 // --- Batches ---------------------------------------------------------------------------------------------------------
@@ -204,7 +210,9 @@ void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const R
     for (const Group& group : batch) fail(group, outcome.failure, remedy);
   }
   if (refusal_ && tried_ == 0 && unlocks_.empty()) return give_up(*refusal_);
-  pump();
+  if (!session_.ready()) return pump();  // session_down() follows
+  send_what_waits();
+  deliver_answers();
 }
 
 // A row for each that was granted: of several, with the name in front of token and process.
@@ -254,7 +262,6 @@ void AdvisoryTries::granted(const Group& group, std::uint64_t token, TimePoint s
                   .lease = request.lease,
                   .kind = request.kind,
                   .mode = request.mode};
-      add(grant, asked->key);
       answer(asked, {.status = Status::granted, .grant = std::move(grant)});
     } else {
       leave(asked->key, 1);
@@ -290,23 +297,23 @@ void AdvisoryTries::fail(const Group& group, const Failure& why, Remedy remedy) 
   for (const auto& each : group) answer(each, {.status = Status::failed, .failure = why}, remedy);
 }
 
-// As a task, before which the next batch goes out. Meanwhile a grant may be lost; where no caller wants it any more it
-// is given back.
 void AdvisoryTries::answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy) {
-  ++answers_;
-  host_.executor().post(lifetime_.guard([this, asked, outcome = std::move(outcome), remedy] {
-    --answers_;
+  answers_.push_back({asked, std::move(outcome), remedy});
+}
+
+// A grant is held from here on. It arrived in this task, so its session has not ended since. Each handler may withdraw
+// the next tries, whose grants are given back then.
+void AdvisoryTries::deliver_answers() {
+  const Lifetime::Watch life = lifetime_.watch();
+  while (!answers_.empty()) {
+    auto [asked, outcome, remedy] = std::move(answers_.front());
+    answers_.pop_front();
     const auto done = std::exchange(asked->done, nullptr);
-    if (!done && outcome.status == Status::granted) {
-      if (const auto key = take(outcome.grant.owner)) leave(*key, 1);
-    }
-    pump();
-    if (!done) return;
-    const bool is_lost = outcome.status == Status::granted && !contains(outcome.grant.owner);
-    if (!is_lost) return done(outcome, remedy);
-    done({.status = Status::failed, .failure = {errc::unavailable, "the session ended in the moment of the grant"}},
-         Remedy::retry);
-  }));
+    if (outcome.status == Status::granted) done ? (void)add(outcome.grant, asked->key) : leave(asked->key, 1);
+    if (done) done(std::move(outcome), remedy);
+    if (life.over()) return;
+  }
+  pump();
 }
 
 // --- Unlocks ---------------------------------------------------------------------------------------------------------
@@ -346,34 +353,34 @@ void AdvisoryTries::send_unlocks() {
     together[std::pair(unlock.key.space, unlock.key.mode)].push_back(std::move(unlock));
   }
   for (auto& [which, unlocks] : together) {
-    std::vector<std::string_view> keys;
-    for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
     // To unlock is the same for all kinds.
-    const Statement& statement = sql_.of(which.first, LockKind::lock, which.second).unlock;
+    const AdvisoryStatements& statements = sql_.of(which.first, LockKind::lock, which.second);
+    Command command{.statement = &statements.unlock, .params = {unlocks.front().key.parameter}};
+    if (unlocks.size() > 1) {
+      std::vector<std::string_view> keys;
+      for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
+      command = {.statement = &statements.unlock_many, .params = {text_array(keys)}};
+    }
     unlocked_ += unlocks.size();
-    request({.statement = &statement, .params = {text_array(keys)}},
-            [this, sent = std::move(unlocks)](const Outcome& outcome, const Results& results) {
-              unlocked(sent, outcome, results);
-            });
+    request(std::move(command), [this, sent = std::move(unlocks)](const Outcome& outcome, const Results& results) {
+      unlocked(sent, outcome, results);
+    });
   }
 }
 
 void AdvisoryTries::unlocked(const std::vector<Unlock>& unlocks, const Outcome& outcome, const Results& results) {
   using Released = ReleaseOutcome::Status;
   unlocked_ -= unlocks.size();
-  std::set<std::string> freed;  // the keys that the session had
-  for (std::size_t row = 0; !results.empty() && row < results.front().size(); ++row) {
-    if (results.front().flag(row, 0)) freed.insert(results.front().text(row, 1));
-  }
   const bool in_doubt = (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::refused) &&
                         !is_end_of_session(outcome);
   const Lifetime::Watch life = lifetime_.watch();
   pump();  // before the program goes on
-  for (const Unlock& unlock : unlocks) {
-    if (!unlock.done) continue;
-    ReleaseOutcome released{.status = freed.contains(unlock.key.parameter) ? Released::released : Released::not_owner};
+  for (std::size_t i = 0; i < unlocks.size(); ++i) {
+    if (!unlocks[i].done) continue;
+    const bool had = outcome.problem == Problem::none && results.front().flag(i, 0);
+    ReleaseOutcome released{.status = had ? Released::released : Released::not_owner};
     if (in_doubt) released = {.status = Released::failed, .failure = failure_of(outcome, options_.schema)};
-    unlock.done(std::move(released));
+    unlocks[i].done(std::move(released));
     if (life.over()) return;
   }
   if (outcome.problem == Problem::refused) {

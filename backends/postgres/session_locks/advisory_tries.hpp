@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,7 +44,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
  public:
   using ReleaseHandler = Backend::ReleaseHandler;
   // remedy: of a failure. It is never to reconnect, which the session does by itself.
-  using AnswerHandler = std::function<void(const TryOutcome& outcome, Remedy remedy)>;
+  using AnswerHandler = std::function<void(TryOutcome outcome, Remedy remedy)>;
   struct Ask {
     LockRequest request;
     LockKey key;
@@ -57,8 +58,8 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
                 std::size_t most_locks, std::function<void()> when_quiet);
   ~AdvisoryTries();
 
-  // The handler is called at most once, as a task, and the same may then be asked again. Where it fails, nothing is
-  // left held.
+  // The handler is called at most once, never inside the call, and may then ask the same again, release, or destroy
+  // this object. Where it fails, nothing is left held.
   void ask(const std::shared_ptr<Ask>& asked, AnswerHandler done);
   // The answer is not wanted any more: what is granted later is given back. False: it was not sent and never will be.
   bool withdraw(Ask& asked);
@@ -70,7 +71,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   [[nodiscard]] bool holds_any() const noexcept { return !empty(); }
   // Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept {
-    return tried_ + unlocked_ + answers_ == 0 && unlocks_.empty() && pending_.empty();
+    return tried_ + unlocked_ == 0 && unlocks_.empty() && pending_.empty() && answers_.empty();
   }
 
  private:
@@ -82,11 +83,17 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
     LockKey key;
     ReleaseHandler done = nullptr;  // empty: no caller waits
   };
+  struct Answer {
+    std::shared_ptr<Ask> asked;
+    TryOutcome outcome;
+    Remedy remedy;
+  };
 
   // Locks that are held, or may be by what is under way, or are not given back yet.
-  [[nodiscard]] std::size_t taken() const noexcept { return holds_.size() + tried_ + unlocks_.size() + unlocked_; }
+  [[nodiscard]] std::size_t taken() const noexcept { return had_.size() + tried_ + unlocks_.size() + unlocked_; }
   [[nodiscard]] bool excludes(const LockKey& key) const;
   void pump();
+  void send_what_waits();
   [[nodiscard]] std::vector<Batch> next_batches();
   void request(Command command, postgres::Handler done);
   void prove();
@@ -97,6 +104,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   void granted(const Group& group, std::uint64_t token, TimePoint sent);
   void refused(const Batch& batch, const Outcome& outcome);
   void answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy = Remedy::final);
+  void deliver_answers();
   void ask_again(const Group& group);
   void fail(const Group& group, const Failure& why, Remedy remedy);
 
@@ -126,7 +134,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   std::vector<Unlock> unlocks_;  // not sent
   std::size_t tried_ = 0;        // the locks that are tried for just now
   std::size_t unlocked_ = 0;     // those that are given back
-  std::size_t answers_ = 0;      // tasks
+  std::deque<Answer> answers_;   // not delivered
   // What the session has, without what is to be unlocked, and how many share it.
   std::map<LockKey, std::size_t> had_;
 

@@ -158,19 +158,19 @@ void SessionLocks::carry_out(const AttemptPtr& attempt) {
   at(attempt->deadline, attempt, &SessionLocks::give_up);
   if (waits_.in_server(attempt->lock)) return finish(attempt, {.status = Status::busy});
   if (!tries_) return try_on_session(attempt);
-  tries_->ask(attempt, [this, weak = std::weak_ptr(attempt)](const TryOutcome& outcome, Remedy remedy) {
-    if (const auto asked = weak.lock()) answered(asked, outcome, remedy);
+  tries_->ask(attempt, [this, weak = std::weak_ptr(attempt)](TryOutcome outcome, Remedy remedy) {
+    if (const auto asked = weak.lock()) answered(asked, std::move(outcome), remedy);
   });
 }
 
-void SessionLocks::answered(const AttemptPtr& attempt, const TryOutcome& outcome, Remedy remedy) {
+void SessionLocks::answered(const AttemptPtr& attempt, TryOutcome outcome, Remedy remedy) {
   attempt->session = nullptr;
   const bool failed = outcome.status == Status::failed;
   if (failed && remedy == Remedy::retry) return retry(attempt, outcome.failure);
   if (failed && remedy == Remedy::set_up && !std::exchange(attempt->was_set_up, true)) {
     return set_up(attempt, outcome.failure);
   }
-  finish(attempt, outcome);
+  finish(attempt, std::move(outcome));
 }
 
 void SessionLocks::retry(const AttemptPtr& attempt, const Failure& why) {

@@ -67,7 +67,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   void carry_out(const AttemptPtr& attempt);
   void try_on_session(const AttemptPtr& attempt);
   void ask(LockSession& session, const AttemptPtr& attempt);
-  void answered(const AttemptPtr& attempt, const TryOutcome& outcome, Remedy remedy);
+  void answered(const AttemptPtr& attempt, TryOutcome outcome, Remedy remedy);
   void retry(const AttemptPtr& attempt, const Failure& why);
   void set_up(const AttemptPtr& attempt, const Failure& why);
   void at(TimePoint time, const AttemptPtr& attempt, void (SessionLocks::*then)(const AttemptPtr& attempt));
