@@ -39,13 +39,13 @@ bool go_together(const LockKey& a, const LockKey& b) {
 }  // namespace
 
 AdvisoryTries::AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
-                             std::size_t most_locks, std::function<void()> when_quiet)
+                             std::function<void()> when_quiet)
     : SessionHolds(services.host, "PostgreSQL"),
       options_(services.options),
       sql_(sql),
       observer_(observer),
       response_timeout_(services.dialling.response_timeout),
-      most_locks_(most_locks),
+      most_locks_(most_advisory_locks - std::min<std::size_t>(most_advisory_locks - 1, options_.max_connections)),
       when_quiet_(std::move(when_quiet)),
       session_(services.host.executor(), services.dialling, purpose_of(options_.lease), Upkeep::kept_up, *this) {}
 

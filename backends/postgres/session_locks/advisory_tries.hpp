@@ -39,6 +39,9 @@
 
 namespace dlock::postgres {
 
+// A client has no more, because the server's table of locks has a fixed size, and when it is full even logins fail.
+inline constexpr std::size_t most_advisory_locks = 1000;
+
 // In tasks only.
 class AdvisoryTries final : private Session::User, private common::SessionHolds<LockKey, Watch> {
  public:
@@ -53,9 +56,9 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
     bool alone = false;            // it may have been its fault that a batch of several was refused
   };
 
-  // All outlive it. most_locks: that it may hold. when_quiet: called when quiet() may have become true.
+  // All outlive it. when_quiet: called when quiet() may have become true.
   AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
-                std::size_t most_locks, std::function<void()> when_quiet);
+                std::function<void()> when_quiet);
   ~AdvisoryTries();
 
   // The handler is called at most once, never inside the call, and may then ask the same again, release, or destroy
@@ -127,7 +130,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   const AdvisorySql& sql_;
   common::ConnectionObserver& observer_;
   const std::chrono::nanoseconds response_timeout_;
-  const std::size_t most_locks_;
+  const std::size_t most_locks_;  // here: each session of a waiter has one at most
   const std::function<void()> when_quiet_;
 
   Group pending_;

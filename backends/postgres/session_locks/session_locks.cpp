@@ -64,20 +64,17 @@ class SessionLocks::Acquire final : public Contention {
   std::unique_ptr<Contention> contention_;
 };
 
-SessionLocks::SessionLocks(const Services& services, Limits limits)
+SessionLocks::SessionLocks(const Services& services)
     : TryBackend(services.host, policy),
       services_(services),
-      limits_(limits),
       advisory_sql_(services.options),
       dialect_(is_advisory(services.options) ? advisory_dialect(services.options, advisory_sql_)
                                              : for_update_dialect(services.options)),
       news_(services.host),
       observer_(news_),
-      waits_(services.host.executor(), *this, limits.slices) {
+      waits_(services.host.executor(), *this) {
   if (is_advisory(services.options)) {
-    // Each session of a waiter's has one at most.
-    const std::size_t others = std::min<std::size_t>(limits.advisory_locks - 1, services.options.max_connections);
-    tries_.emplace(services_, advisory_sql_, observer_, limits.advisory_locks - others, [this] {
+    tries_.emplace(services_, advisory_sql_, observer_, [this] {
       if (closed_) serve_soon();
     });
   }
@@ -102,7 +99,7 @@ Capabilities SessionLocks::capabilities() const noexcept {
       .wakes_one = true,
       .counts_waiters = true,
       .one_waiter_per_client = true,
-      .max_locks = static_cast<std::uint32_t>(advisory ? limits_.advisory_locks : services_.options.max_connections),
+      .max_locks = static_cast<std::uint32_t>(advisory ? most_advisory_locks : services_.options.max_connections),
       .read_write_locks = advisory,
       .elections = advisory,
       .can_inspect = true,
@@ -247,17 +244,10 @@ LockSession* SessionLocks::session_for_wait() {
   return want_session_.empty() ? take_session(true) : nullptr;
 }
 
-// Its questions go where nothing delays them.
-void SessionLocks::watch_snapshots() {
-  snapshot_watch_.emplace(host().executor(), waits_, [this](Query query) {
-    if (tries_) return tries_->ask(std::move(query));
-    Commands& commands = services_.commands;
-    commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
-  });
-}
-
-void SessionLocks::wait_began() {
-  if (snapshot_watch_) snapshot_watch_->began();
+void SessionLocks::ask(Query query) {
+  if (tries_) return tries_->ask(std::move(query));
+  Commands& commands = services_.commands;
+  commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------

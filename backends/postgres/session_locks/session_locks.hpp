@@ -27,7 +27,6 @@
 #include "backends/postgres/session_locks/advisory_tries.hpp"
 #include "backends/postgres/session_locks/lock_session.hpp"
 #include "backends/postgres/session_locks/session_dialect.hpp"
-#include "backends/postgres/session_locks/snapshot_watch.hpp"
 #include "backends/postgres/session_locks/waits.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 
@@ -35,13 +34,7 @@ namespace dlock::postgres {
 
 class SessionLocks final : public TryBackend, private LockSession::User, private Waits::Sessions {
  public:
-  struct Limits {
-    WaitSlices slices = {};
-    // The server's table of locks has a fixed size, and when it is full even logins fail.
-    std::size_t advisory_locks = 1000;
-  };
-
-  SessionLocks(const Services& services, Limits limits);
+  explicit SessionLocks(const Services& services);
   ~SessionLocks() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
@@ -55,8 +48,6 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   // How many acquires of that name wait in this client, and not in the server.
   [[nodiscard]] std::size_t waiting_here(LockKind kind, const std::string& name) const;
-  // Waits in the server end where a transaction waits for the end of their snapshots.
-  void watch_snapshots();
 
  private:
   struct Attempt;
@@ -85,14 +76,13 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   [[nodiscard]] std::size_t most_waits() const override;
   [[nodiscard]] LockSession* session_for_wait() override;
-  void wait_began() override;
+  void ask(Query query) override;
   void serve_soon() override;
 
   void session_free(LockSession& session) override;
   void session_over(LockSession& session) override;
 
   const Services services_;
-  const Limits limits_;
   const AdvisorySql advisory_sql_;
   const std::unique_ptr<SessionDialect> dialect_;
   common::ConnectionNews news_;
@@ -107,7 +97,6 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   std::deque<AttemptPtr> want_session_;               // of those; no wait begins before they are served
   bool serving_ = false;                              // a task will
   Waits waits_;
-  std::optional<SnapshotWatch> snapshot_watch_;
   std::function<void()> closed_;
   Lifetime lifetime_;
 };

@@ -6,6 +6,8 @@
 
 #include <dlock/duration.hpp>
 
+#include "backends/postgres/sql/statements.hpp"
+
 namespace dlock::postgres {
 
 using std::chrono::nanoseconds;
@@ -13,12 +15,25 @@ using std::chrono::seconds;
 
 namespace {
 
+// How long a wait in the server goes on before it is asked anew. While it waits, its snapshot keeps the server from
+// cleaning up after all others, in all tables; but a new request goes to the end of the server's queue.
+struct Slices {
+  nanoseconds shortest;
+  nanoseconds longest;
+};
+constexpr Slices long_slices{.shortest = seconds(30), .longest = seconds(60)};
 // While other locks wait for a session.
-constexpr WaitSlices short_slices{.shortest = seconds(1), .longest = seconds(2)};
+constexpr Slices short_slices{.shortest = seconds(1), .longest = seconds(2)};
 // Then a slice that has lasted so long was begun when no other lock waited for a session. Only the end of its
 // connection ends it sooner.
 constexpr nanoseconds longest_short_slice = seconds(4);
 constexpr nanoseconds looks_again = seconds(1);
+
+constexpr nanoseconds shortest_pause = seconds(1);  // between questions about snapshots
+constexpr nanoseconds longest_pause = seconds(2);
+// The answer costs the server a look at each open transaction, and each of those may be a waiter that asks.
+constexpr nanoseconds pause_per_transaction = std::chrono::milliseconds(20);
+constexpr std::int64_t most_counted = 1500;  // the slices end by themselves by then
 
 // One wait in the server is as good as the other.
 bool are_alike(const LockRequest& a, const LockRequest& b) {
@@ -26,6 +41,13 @@ bool are_alike(const LockRequest& a, const LockRequest& b) {
 }
 
 }  // namespace
+
+Waits::Waits(Executor& executor, Sessions& sessions)
+    : executor_(executor),
+      sessions_(sessions),
+      timer_(executor),
+      question_(waits_for_snapshots()),
+      snapshot_timer_(executor) {}
 
 // --- Coming and going ------------------------------------------------------------------------------------------------
 
@@ -168,12 +190,12 @@ void Waits::serve() {
 }
 
 void Waits::wait(const std::string& lock, Line& line) {
-  const WaitSlices slices = outside_.empty() ? slices_ : short_slices;
+  const Slices& slices = outside_.empty() ? long_slices : short_slices;
   line.since = executor_.now();
   line.session->ask(
       line.waiters.begin()->second.request, random_between(slices.shortest, slices.longest, executor_),
       lifetime_.guard([this, lock](const TryOutcome& outcome, Remedy remedy) { answered(lock, outcome, remedy); }));
-  sessions_.wait_began();
+  if (!asking_ && !snapshot_timer_.armed()) ask_about_snapshots_in(nanoseconds(0));
 }
 
 void Waits::answered(const std::string& lock, const TryOutcome& outcome, Remedy remedy) {
@@ -240,13 +262,6 @@ bool Waits::make_room() {
   return true;
 }
 
-void Waits::restart() {
-  for (auto& [lock, line] : lines_) {
-    if (line.session == nullptr || line.has_lock || !line.session->is_ready()) continue;
-    leave_session(lock, line, Turn::last)->close();
-  }
-}
-
 // Where a lock waits for a session, and a long slice keeps it.
 void Waits::check() {
   const auto found = outside_.empty() ? lines_.end() : oldest();
@@ -255,6 +270,47 @@ void Waits::check() {
     leave_session(found->first, found->second, Turn::last)->close();
   }
   serve();
+}
+
+// --- Snapshots -------------------------------------------------------------------------------------------------------
+
+void Waits::ask_about_snapshots_in(nanoseconds pause) {
+  const nanoseconds at_least = random_between(shortest_pause, longest_pause, executor_);
+  snapshot_timer_.arm(saturating_add(executor_.now(), std::max(pause, at_least)), [this] { ask_about_snapshots(); });
+}
+
+void Waits::ask_about_snapshots() {
+  if (waiting_ == 0) return seen_.clear();  // the next wait begins anew
+  asking_ = true;
+  sessions_.ask({.commands = {{.statement = &question_}},
+                 .done = lifetime_.guard([this](const Outcome& outcome, const Results& results) {
+                   snapshots_answered(outcome, results);
+                 })});
+}
+
+void Waits::snapshots_answered(const Outcome& outcome, const Results& results) {
+  asking_ = false;
+  if (outcome.problem != Problem::none || results.empty()) return ask_about_snapshots_in(nanoseconds(0));
+  const Rows& rows = results.front();
+  std::set<std::string> waiting;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (!rows.is_null(row, 1)) waiting.insert(rows.text(row, 1));
+  }
+  // A transaction waits for what is older than itself, so not for a wait that begins now.
+  const bool any_new = std::any_of(waiting.begin(), waiting.end(),
+                                   [this](const std::string& transaction) { return !seen_.contains(transaction); });
+  seen_ = std::move(waiting);
+  ask_about_snapshots_in(pause_per_transaction *
+                         std::clamp<std::int64_t>(rows.number(0, 0).value_or(0), 0, most_counted));
+  if (any_new) restart();
+}
+
+// All waits in the server end and begin anew.
+void Waits::restart() {
+  for (auto& [lock, line] : lines_) {
+    if (line.session == nullptr || line.has_lock || !line.session->is_ready()) continue;
+    leave_session(lock, line, Turn::last)->close();
+  }
 }
 
 }  // namespace dlock::postgres

@@ -4,6 +4,10 @@
 // A wait keeps a session from those that may need it more: a holder that wants another lock before it gives the first
 // one back. Where there are more locks than sessions for them, they take turns, and the first waiter of a lock without
 // one tries now and then, as all try that are told that their lock may be free.
+//
+// A statement that waits in the server keeps a snapshot, and CREATE INDEX CONCURRENTLY and its like wait for the end of
+// all older ones. Where the lock's holder runs them, each would wait for the other until the slice ends. So a client
+// with waits in the server asks now and then whether a transaction waits so, and if one does, its waits begin anew.
 #pragma once
 
 #include <chrono>
@@ -14,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -22,15 +27,9 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/session_locks/lock_session.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
-
-// How long a wait in the server goes on before it is asked anew. While it waits, its snapshot keeps the server from
-// cleaning up after all others, in all tables; but a new request goes to the end of the server's queue.
-struct WaitSlices {
-  std::chrono::nanoseconds shortest = std::chrono::seconds(30);
-  std::chrono::nanoseconds longest = std::chrono::seconds(60);
-};
 
 // In tasks only.
 class Waits final {
@@ -44,7 +43,8 @@ class Waits final {
     [[nodiscard]] virtual std::size_t most_waits() const = 0;
     // nullptr: all of them are taken.
     [[nodiscard]] virtual LockSession* session_for_wait() = 0;
-    virtual void wait_began() = 0;
+    // Sends a query where nothing delays it. Its handler is called once, never inside the call.
+    virtual void ask(Query query) = 0;
     // There may be a session for a lock that has none: serve() is to be called, as a task.
     virtual void serve_soon() = 0;
 
@@ -52,8 +52,7 @@ class Waits final {
     ~Sessions() = default;
   };
 
-  Waits(Executor& executor, Sessions& sessions, WaitSlices slices)
-      : executor_(executor), sessions_(sessions), slices_(slices), timer_(executor) {}
+  Waits(Executor& executor, Sessions& sessions);
 
   // lock: one text for each lock. changed: called when a try of the request is worth it.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& lock, const LockRequest& request,
@@ -74,7 +73,6 @@ class Waits final {
   // How many wait in the client, of whom the server knows nothing.
   [[nodiscard]] std::size_t in_client(const std::string& lock) const;
   [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
-  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }  // in the server
 
   // This client let go of the lock, or shares it: a waiter may get it.
   void freed(const std::string& lock, bool shared);
@@ -82,8 +80,6 @@ class Waits final {
   void serve();
   // A try finds no session: the wait that has lasted longest is given up. False: there is none.
   bool make_room();
-  // All waits in the server end and begin anew.
-  void restart();
 
  private:
   class Waiting;
@@ -112,15 +108,23 @@ class Waits final {
   void tell(const std::string& lock, bool readers = false);
   void check();
   [[nodiscard]] Lines::iterator oldest();
+  void ask_about_snapshots_in(std::chrono::nanoseconds pause);
+  void ask_about_snapshots();
+  void snapshots_answered(const Outcome& outcome, const Results& results);
+  void restart();
 
   Executor& executor_;
   Sessions& sessions_;
-  const WaitSlices slices_;
   Lines lines_;
   std::deque<std::string> outside_;  // locks without a session, the one that comes next first
   std::size_t waiting_ = 0;          // in the server
   std::uint64_t last_id_ = 0;
   Timer timer_;
+
+  const Statement question_;    // about snapshots
+  std::set<std::string> seen_;  // transactions that waited for snapshots at the last answer
+  bool asking_ = false;
+  Timer snapshot_timer_;
   Lifetime lifetime_;
 };
 
