@@ -77,8 +77,8 @@ void AdvisoryTries::ask(Query query) {
 
 // It is held here, and not to be shared: tries for it are useless, and would be granted a second time.
 bool AdvisoryTries::excludes(const LockKey& key) const {
-  const auto found = had_.find(key);
-  return found != had_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
+  const auto found = locked_.find(key);
+  return found != locked_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
 }
 
 // Answers are delivered by a task, because the caller is in the middle of something.
@@ -104,7 +104,7 @@ std::vector<AdvisoryTries::Batch> AdvisoryTries::next_batches() {
   for (const auto& asked : std::exchange(pending_, {})) {
     const LockKey& key = asked->key;
     const auto group = groups.find(key);
-    const bool full = !had_.contains(key) && taken() + groups.size() >= most_locks_;
+    const bool full = !locked_.contains(key) && taken() + groups.size() >= most_locks_;
     const bool one_is_alone = !groups.empty() && (asked->alone || groups.begin()->second.front()->alone);
     if (excludes(key)) {
       answer(asked, {.status = Status::busy});
@@ -137,8 +137,8 @@ void AdvisoryTries::send(Batch batch) {
   if (!std::exchange(proving_, true)) prove();
   tried_ += batch.size();
   Command command = command_for(batch);
-  const auto had = had_.find(batch.front().front()->key);
-  if (had != had_.end()) had->second += batch.front().size();
+  const auto had = locked_.find(batch.front().front()->key);
+  if (had != locked_.end()) had->second += batch.front().size();
   request(std::move(command), [this, sent = std::move(batch)](const Outcome& outcome, const Results& results) {
     answered(sent, outcome, results);
   });
@@ -148,7 +148,7 @@ Command AdvisoryTries::command_for(const Batch& batch) const {
   const Ask& first = *batch.front().front();
   const AdvisoryStatements& statements = sql_.of(first.key);
   if (first.key.mode == Mode::shared) {
-    return {.statement = had_.contains(first.key) ? &statements.join : &statements.try_lock,
+    return {.statement = locked_.contains(first.key) ? &statements.join : &statements.try_lock,
             .params = {first.key.parameter, first.row, first.request.holder, std::to_string(batch.front().size())}};
   }
   if (batch.size() == 1) {
@@ -235,11 +235,11 @@ void AdvisoryTries::take_rows(const Batch& batch, TimePoint sent, const Rows& ro
     if (!token || *token <= 0 || pid != session_.server().backend_pid) refusal_ = other_session(session_.server());
     if (refusal_) {
       // Whichever session got the lock: perhaps the unlock comes to the same one.
-      had_.erase(key);
+      locked_.erase(key);
       unlocks_.push_back({.key = key});
       fail(group, *refusal_, Remedy::final);
     } else {
-      had_.emplace(key, key.mode == Mode::shared ? group.size() : 1);
+      locked_.emplace(key, key.mode == Mode::shared ? group.size() : 1);
       granted(group, static_cast<std::uint64_t>(*token), sent);
     }
   }
@@ -282,7 +282,7 @@ void AdvisoryTries::refused(const Batch& batch, const Outcome& outcome) {
   const bool one_is_at_fault = !of_session && remedy != Remedy::set_up && batch.size() > 1;
   for (const Group& group : batch) {
     const LockKey& key = group.front()->key;
-    had_.emplace(key, group.size());
+    locked_.emplace(key, group.size());
     leave(key, group.size());
     for (const auto& each : group) each->alone = one_is_at_fault;
     one_is_at_fault ? ask_again(group) : fail(group, why, remedy);
@@ -329,12 +329,12 @@ bool AdvisoryTries::release(const OwnerId& owner, ReleaseHandler done) {
 // Of those who share it, so many do no longer, and the last one unlocks it. Nothing where it went with the session.
 void AdvisoryTries::leave(const LockKey& key, std::size_t readers, ReleaseHandler done) {
   using Released = ReleaseOutcome::Status;
-  const auto found = had_.find(key);
-  const bool had = found != had_.end();
+  const auto found = locked_.find(key);
+  const bool had = found != locked_.end();
   if (had) found->second -= readers;
   if (had && found->second == 0) {
     unlocks_.push_back({.key = found->first, .done = std::move(done)});
-    had_.erase(found);
+    locked_.erase(found);
   } else if (done) {
     done({.status = had ? Released::released : Released::not_owner});
   }
@@ -420,7 +420,7 @@ void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
   const Lifetime::Watch life = lifetime_.watch();
   session_ending(why);
   if (life.over()) return;
-  had_.clear();
+  locked_.clear();
   refusal_.reset();
   // The server has unlocked them by now, or is about to.
   for (const Unlock& unlock : std::exchange(unlocks_, {})) {

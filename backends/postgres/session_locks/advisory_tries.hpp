@@ -12,7 +12,7 @@
 //
 //   a key     | the session has it       | ends with
 //   ----------+--------------------------+--------------------------------------------------------------------------
-//   had_      | once, however many share | the last one that has it leaves
+//   locked_      | once, however many share | the last one that has it leaves
 //   unlocks_  | perhaps                  | the unlock's answer; an unlock that is refused ends the session
 #pragma once
 
@@ -93,7 +93,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   };
 
   // Locks that are held, or may be by what is under way, or are not given back yet.
-  [[nodiscard]] std::size_t taken() const noexcept { return had_.size() + tried_ + unlocks_.size() + unlocked_; }
+  [[nodiscard]] std::size_t taken() const noexcept { return locked_.size() + tried_ + unlocks_.size() + unlocked_; }
   [[nodiscard]] bool excludes(const LockKey& key) const;
   void pump();
   void send_what_waits();
@@ -139,7 +139,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   std::size_t unlocked_ = 0;     // those that are given back
   std::deque<Answer> answers_;   // not delivered
   // What the session has, without what is to be unlocked, and how many share it.
-  std::map<LockKey, std::size_t> had_;
+  std::map<LockKey, std::size_t> locked_;
 
   std::optional<Failure> refusal_;  // why no lock can live here
   bool proving_ = false;            // this session was asked whether its locks are any

@@ -25,14 +25,14 @@
 
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/advisory_tries.hpp"
-#include "backends/postgres/session_locks/lock_session.hpp"
+#include "backends/postgres/session_locks/dedicated_session.hpp"
 #include "backends/postgres/session_locks/session_dialect.hpp"
-#include "backends/postgres/session_locks/waits.hpp"
+#include "backends/postgres/session_locks/waiter_queues.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 
 namespace dlock::postgres {
 
-class SessionLocks final : public TryBackend, private LockSession::User, private Waits::Sessions {
+class SessionLocks final : public TryBackend, private DedicatedSession::User, private WaiterQueues::Sessions {
  public:
   explicit SessionLocks(const Services& services);
   ~SessionLocks() override;
@@ -57,7 +57,7 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   [[nodiscard]] LockKey key_of(LockKind kind, const std::string& name, Mode mode = Mode::exclusive) const;
   void carry_out(const AttemptPtr& attempt);
   void try_on_session(const AttemptPtr& attempt);
-  void ask(LockSession& session, const AttemptPtr& attempt);
+  void ask(DedicatedSession& session, const AttemptPtr& attempt);
   void answered(const AttemptPtr& attempt, TryOutcome outcome, Remedy remedy);
   void retry(const AttemptPtr& attempt, const Failure& why);
   void set_up(const AttemptPtr& attempt, const Failure& why);
@@ -68,19 +68,19 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   void fail(const AttemptPtr& attempt, Failure why);
 
   [[nodiscard]] std::size_t held() const;
-  [[nodiscard]] LockSession* take_session(bool patient);
+  [[nodiscard]] DedicatedSession* take_session(bool patient);
   [[nodiscard]] Failure no_answer(errc code) const;
   [[nodiscard]] Failure exhausted() const;
-  void serve();
+  void assign_sessions();
   void report_if_quiet();
 
   [[nodiscard]] std::size_t most_waits() const override;
-  [[nodiscard]] LockSession* session_for_wait() override;
+  [[nodiscard]] DedicatedSession* session_for_wait() override;
   void ask(Query query) override;
-  void serve_soon() override;
+  void assign_sessions_soon() override;
 
-  void session_free(LockSession& session) override;
-  void session_over(LockSession& session) override;
+  void session_free(DedicatedSession& session) override;
+  void session_over(DedicatedSession& session) override;
 
   const Services services_;
   const AdvisorySql advisory_sql_;
@@ -89,14 +89,14 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   common::ConnectionNews::Source observer_;  // of the sessions for tries
   std::optional<AdvisoryTries> tries_;
 
-  std::unordered_map<const LockSession*, std::unique_ptr<LockSession>> sessions_;
-  std::vector<LockSession*> free_;  // the one that was used last is the last
-  std::vector<std::unique_ptr<LockSession>> over_;
+  std::unordered_map<const DedicatedSession*, std::unique_ptr<DedicatedSession>> sessions_;
+  std::vector<DedicatedSession*> free_;  // the one that was used last is the last
+  std::vector<std::unique_ptr<DedicatedSession>> over_;
 
   std::unordered_map<OwnerId, AttemptPtr> attempts_;  // by owner, until they are answered
   std::deque<AttemptPtr> want_session_;               // of those; no wait begins before they are served
-  bool serving_ = false;                              // a task will
-  Waits waits_;
+  bool assigning_ = false;                            // a task will
+  WaiterQueues waiters_;
   std::function<void()> closed_;
   Lifetime lifetime_;
 };

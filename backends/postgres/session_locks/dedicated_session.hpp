@@ -28,7 +28,7 @@
 namespace dlock::postgres {
 
 // In tasks only.
-class LockSession final : private Session::User, private common::SessionHolds<LockRequest, Watch> {
+class DedicatedSession final : private Session::User, private common::SessionHolds<LockRequest, Watch> {
  public:
   // Of all sessions. None is called inside a call to the session but close().
   class User {
@@ -36,9 +36,9 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
     User() = default;
     User(const User&) = delete;
     User& operator=(const User&) = delete;
-    virtual void session_free(LockSession& session) = 0;
+    virtual void session_free(DedicatedSession& session) = 0;
     // To be destroyed, though not inside this call.
-    virtual void session_over(LockSession& session) = 0;
+    virtual void session_over(DedicatedSession& session) = 0;
 
    protected:
     ~User() = default;
@@ -48,9 +48,9 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   using ReleaseHandler = Backend::ReleaseHandler;
 
   // All outlive it. observer: may be nullptr.
-  LockSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
-              User& user);
-  ~LockSession();
+  DedicatedSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
+                   User& user);
+  ~DedicatedSession();
 
   // Connects first if there is no connection yet. The handler is called once, never inside the call, unless the session
   // is closed. A lock that was waited for is parked, for want of an owner.
@@ -69,7 +69,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
 
  private:
   enum class State { free, asking, busy, parked, held, freeing, over };
-  using Answered = void (LockSession::*)(const Outcome& outcome, const Results& results);
+  using Answered = void (DedicatedSession::*)(const Outcome& outcome, const Results& results);
 
   void send();
   void request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered);
