@@ -17,10 +17,10 @@ using Status = TryOutcome::Status;
 namespace {
 
 // A try waits only if another client has locked its token's row, or the table. Then it ends soon, because all other
-// locks of the session wait with it. It may wait more than once, and is followed by what is under way already.
+// locks of the session wait with it. It may wait more than once, and statements in flight wait behind it.
 constexpr nanoseconds longest_lock_patience = std::chrono::milliseconds(250);
 constexpr int lock_patiences_per_lease = 20;
-// The others wait until a query ends, and so do those that want to give a lock back.
+// Further tries and unlocks wait until the query ends.
 constexpr std::size_t most_tries_at_once = 256;
 // Every answer confirms the session, and there may be a thousand locks: they are extended in steps of the lease.
 constexpr int steps_per_lease = 16;
@@ -31,7 +31,7 @@ Purpose purpose_of(nanoseconds lease) {
           .lock_patience = std::min(longest_lock_patience, lease / lock_patiences_per_lease)};
 }
 
-// Each of those who share a lock needs a token, but the session needs the lock once.
+// Each reader needs a token, but the session needs the lock once.
 bool go_together(const LockKey& a, const LockKey& b) {
   return a.mode == Mode::exclusive && b.mode == Mode::exclusive && a.space == b.space && a.kind == b.kind;
 }
@@ -75,7 +75,7 @@ void AdvisoryTries::ask(Query query) {
                           .patient = true});
 }
 
-// It is held here, and not to be shared: tries for it are useless, and would be granted a second time.
+// The session has the lock, and not to share it: the server would grant a try a second time.
 bool AdvisoryTries::excludes(const LockKey& key) const {
   const auto found = locked_.find(key);
   return found != locked_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
@@ -98,7 +98,7 @@ void AdvisoryTries::send_what_waits() {
 
 // --- Batches ---------------------------------------------------------------------------------------------------------
 
-// A try that has to go alone does: one that another client's lock blocks delays all that was sent behind it.
+// A try that is to go alone does: if another client's lock blocks it, it delays all statements behind it.
 std::vector<AdvisoryTries::Batch> AdvisoryTries::next_batches() {
   std::map<LockKey, Group> groups;
   for (const auto& asked : std::exchange(pending_, {})) {
@@ -132,7 +132,7 @@ std::vector<AdvisoryTries::Batch> AdvisoryTries::next_batches() {
   return batches;
 }
 
-// Those who join the ones that share a lock are counted meanwhile.
+// Readers who join are counted already while their statement is in flight.
 void AdvisoryTries::send(Batch batch) {
   if (!std::exchange(proving_, true)) prove();
   tried_ += batch.size();
@@ -166,7 +166,7 @@ Command AdvisoryTries::command_for(const Batch& batch) const {
           .params = {text_array(keys), text_array(rows), text_array({holders.begin(), holders.end()})}};
 }
 
-// Without a deadline: whatever the answer, and however late, it has to be known what the session has.
+// The request has no deadline: a late answer, too, says which locks the session has.
 void AdvisoryTries::request(Command command, postgres::Handler done) {
   (void)session_.request({.commands = {std::move(command)}, .done = std::move(done)}, TimePoint::max());
 }
@@ -245,8 +245,8 @@ void AdvisoryTries::take_rows(const Batch& batch, TimePoint sent, const Rows& ro
   }
 }
 
-// Those who share a lock have the tokens up to the one that was answered. Else the first one has it; and where its
-// caller has gone, the others ask for it behind its unlock.
+// Readers get the tokens up to the one in the answer. Otherwise the first try gets the lock; if its caller is gone, the
+// others are sent again behind its unlock.
 void AdvisoryTries::granted(const Group& group, std::uint64_t token, TimePoint sent) {
   const bool shared = group.front()->key.mode == Mode::shared;
   if (shared) token -= group.size() - 1;
@@ -326,7 +326,7 @@ bool AdvisoryTries::release(const OwnerId& owner, ReleaseHandler done) {
   return true;
 }
 
-// Of those who share it, so many do no longer, and the last one unlocks it. Nothing where it went with the session.
+// So many readers leave, and the last one unlocks. If the lock went with the session, nothing is to do.
 void AdvisoryTries::leave(const LockKey& key, std::size_t readers, ReleaseHandler done) {
   using Released = ReleaseOutcome::Status;
   const auto found = locked_.find(key);
@@ -340,7 +340,7 @@ void AdvisoryTries::leave(const LockKey& key, std::size_t readers, ReleaseHandle
   }
 }
 
-// Lost, and the session still has it.
+// The holder lost the lock, and the session still has it.
 void AdvisoryTries::remove(const OwnerId& /*owner*/, LockKey key) {
   if (ending_) return;
   leave(key, 1);
@@ -410,7 +410,7 @@ void AdvisoryTries::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease), options_.lease / steps_per_lease);
 }
 
-// The locks go with the session: no unlock is sent before the holders know.
+// The session's end frees its locks: no unlock is sent before the holders are notified.
 void AdvisoryTries::session_ending(const Failure& why) {
   ending_ = true;
   session_lost(why);
@@ -435,7 +435,7 @@ void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
   pump();
 }
 
-// Before the server can know: the holders of locks are told first.
+// Holders are notified before the connection is closed.
 void AdvisoryTries::give_up(Failure why) {
   const Lifetime::Watch life = lifetime_.watch();
   session_ending(why);

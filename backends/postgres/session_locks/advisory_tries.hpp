@@ -1,9 +1,8 @@
-// strategy=advisory: the session on which locks are tried for, and where those stay that were free.
-// Nothing that is sent on it waits for others for longer than a small part of the lease, so its locks can always be
-// given back, and heartbeats are in time.
+// strategy=advisory: the session that tries for locks, and keeps those that it is granted. No statement on it waits for
+// another client longer than a small part of the lease, so unlocks and heartbeats are always in time.
 //
-// Tries that are asked for while a batch is under way go out in the next one. Unlocks go before tries: only a try that
-// was sent behind the unlock of a lock may ask for it again.
+// A try that arrives while a batch is in flight is sent in the next one. Unlocks are sent before tries: a try of a lock
+// that the session has is sent only behind its unlock.
 //
 //   a try     | the session has its lock | ends with
 //   ----------+--------------------------+--------------------------------------------------------------------------
@@ -12,7 +11,7 @@
 //
 //   a key     | the session has it       | ends with
 //   ----------+--------------------------+--------------------------------------------------------------------------
-//   locked_      | once, however many share | the last one that has it leaves
+//   locked_   | once, however many share | the last one that has it leaves
 //   unlocks_  | perhaps                  | the unlock's answer; an unlock that is refused ends the session
 #pragma once
 
@@ -64,9 +63,9 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   // The handler is called at most once, never inside the call, and may then ask the same again, release, or destroy
   // this object. Where it fails, nothing is left held.
   void ask(const std::shared_ptr<Ask>& asked, AnswerHandler done);
-  // The answer is not wanted any more: what is granted later is given back. False: it was not sent and never will be.
+  // The caller is gone: a later grant is given back. False: the try was not sent and never will be.
   bool withdraw(Ask& asked);
-  // A question that is about no lock, and waits for none.
+  // Sends a query that takes no lock and waits for none.
   void ask(Query query);
 
   // False: that lock is not, or no longer, here. The unlock goes on until the lock is free or the session gone.
@@ -79,7 +78,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
 
  private:
   using KeySpace = AdvisoryKey::KeySpace;
-  // Those for one key. The first one is tried for, and a lock that it finds busy is busy for all of them.
+  // The tries for one key. The first one is sent; if it finds the lock busy, it is busy for all of them.
   using Group = std::vector<std::shared_ptr<Ask>>;
   using Batch = std::vector<Group>;  // one statement
   struct Unlock {
@@ -138,11 +137,11 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   std::size_t tried_ = 0;        // the locks that are tried for just now
   std::size_t unlocked_ = 0;     // those that are given back
   std::deque<Answer> answers_;   // not delivered
-  // What the session has, without what is to be unlocked, and how many share it.
+  // The keys that the session has and keeps, and how many share each.
   std::map<LockKey, std::size_t> locked_;
 
   std::optional<Failure> refusal_;  // why no lock can live here
-  bool proving_ = false;            // this session was asked whether its locks are any
+  bool proving_ = false;            // this session was asked whether its locks exclude others
   bool ending_ = false;             // the session is, or has ended
   bool warned_ = false;
   bool warned_of_proof_ = false;

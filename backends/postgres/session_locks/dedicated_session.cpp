@@ -17,8 +17,8 @@ using Status = TryOutcome::Status;
 
 namespace {
 
-// A grant counts from when it was asked for. If that is longer ago than this part of the lease, the session is asked
-// whether it still stands, and the lease counts from that question.
+// The lease counts from when the request was sent. If that is longer ago than this part of the lease, a further query
+// confirms the session, and the lease counts from when that was sent.
 constexpr int fresh_part_of_lease = 4;
 // Another client inserts the same row just now. Mostly that takes a moment; but it may be a transaction of a program's
 // own that takes the lock for the first time, and keeps it.
@@ -215,7 +215,7 @@ void DedicatedSession::session_down(const Failure& why, bool /*was_ready*/) {
   lose(why, meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
 }
 
-// The lock goes with the session: nothing is given back before the holder knows.
+// The session's end frees the lock: nothing is given back before the holder is notified.
 void DedicatedSession::lose(const Failure& why, Remedy remedy) {
   const Lifetime::Watch life = lifetime_.watch();
   if (state_ == State::held) state_ = State::freeing;

@@ -15,9 +15,9 @@ using Status = TryOutcome::Status;
 
 namespace {
 
-// Waiters are told when a try is worth it.
+// Waiters are notified when a try may succeed.
 constexpr TryPolicy policy{.poll_min = seconds(30), .poll_max = seconds(60)};
-// The first waiter of a lock that has no session to wait on looks so often.
+// The first waiter of a lock without a session to wait on tries so often.
 constexpr nanoseconds shortest_poll = seconds(1);
 constexpr nanoseconds longest_poll = seconds(2);
 
@@ -358,7 +358,7 @@ void SessionLocks::assign_sessions() {
   report_if_quiet();
 }
 
-// As a task of its own, because the code that let go of a session is in the middle of something.
+// As a task of its own, because its caller is in the middle of something.
 void SessionLocks::assign_sessions_soon() {
   if (std::exchange(assigning_, true)) return;
   host().executor().post(lifetime_.guard([this] {

@@ -3,7 +3,7 @@
 //
 // A wait keeps a session from those that may need it more: a holder that wants another lock before it gives the first
 // one back. Where there are more locks than sessions for them, they take turns, and the first waiter of a lock without
-// one tries now and then, as all try that are notified that their lock may be free.
+// one tries every second or two.
 //
 // A statement that waits in the server keeps a snapshot, and CREATE INDEX CONCURRENTLY and its like wait for the end of
 // all older ones. Where the lock's holder runs them, each would wait for the other until the slice ends. So a client
@@ -59,22 +59,22 @@ class WaiterQueues final {
                                              std::function<void()> changed);
   // The session that got the lock in the server for this request. nullptr: none did.
   [[nodiscard]] DedicatedSession* take(const std::string& lock, const LockRequest& request);
-  // Why the wait in the server ended that was this request's, once.
+  // Why this request's wait in the server failed; answered once.
   [[nodiscard]] std::optional<Failure> take_failure(const std::string& lock, const LockRequest& request);
   // The session is over, and with it the lock that it may have got.
   void lost(const DedicatedSession& session);
-  // It waits no longer, because it was granted.
+  // This waiter was granted the lock, and waits no longer.
   void leave(const std::string& lock, const OwnerId& waiter);
 
-  // The server has this client in the queue of the lock, so that others need not try.
+  // This client is in the server's queue for the lock, so that its other waiters need not try.
   [[nodiscard]] bool in_server(const std::string& lock) const;
   // Waiters of the lock have to try now and then.
   [[nodiscard]] bool has_no_place(const std::string& lock) const;
-  // How many wait in the client, of whom the server knows nothing.
+  // How many wait in this client, and not in the server.
   [[nodiscard]] std::size_t in_client(const std::string& lock) const;
   [[nodiscard]] bool empty() const noexcept { return queues_.empty(); }
 
-  // This client let go of the lock, or shares it: a waiter may get it.
+  // This client released the lock, or shares it: a waiter may get it.
   void freed(const std::string& lock, bool shared);
   // Locks without a session get those that there are, each in its turn.
   void assign_sessions();
