@@ -1,7 +1,6 @@
 #include "backends/postgres/session_locks/advisory_tries.hpp"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -18,10 +17,10 @@ using Status = TryOutcome::Status;
 namespace {
 
 // A try waits only if another client has locked its token's row, or the table. Then it ends soon, because all other
-// locks of the session wait with it. It may wait more than once, and is followed by what is under way already.
+// locks of the session wait with it. It may wait more than once, and statements in flight wait behind it.
 constexpr nanoseconds longest_lock_patience = std::chrono::milliseconds(250);
 constexpr int lock_patiences_per_lease = 20;
-// The others wait until a query ends, and so do those that want to give a lock back.
+// Further tries and unlocks wait until the query ends.
 constexpr std::size_t most_tries_at_once = 256;
 // Every answer confirms the session, and there may be a thousand locks: they are extended in steps of the lease.
 constexpr int steps_per_lease = 16;
@@ -32,7 +31,7 @@ Purpose purpose_of(nanoseconds lease) {
           .lock_patience = std::min(longest_lock_patience, lease / lock_patiences_per_lease)};
 }
 
-// Each of those who share a lock needs a token, but the session needs the lock once.
+// Each reader needs a token, but the session needs the lock once.
 bool go_together(const LockKey& a, const LockKey& b) {
   return a.mode == Mode::exclusive && b.mode == Mode::exclusive && a.space == b.space && a.kind == b.kind;
 }
@@ -40,13 +39,13 @@ bool go_together(const LockKey& a, const LockKey& b) {
 }  // namespace
 
 AdvisoryTries::AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
-                             std::size_t most_locks, std::function<void()> when_quiet)
+                             std::function<void()> when_quiet)
     : SessionHolds(services.host, "PostgreSQL"),
       options_(services.options),
       sql_(sql),
       observer_(observer),
       response_timeout_(services.dialling.response_timeout),
-      most_locks_(most_locks),
+      most_locks_(most_advisory_locks - std::min<std::size_t>(most_advisory_locks - 1, options_.max_connections)),
       when_quiet_(std::move(when_quiet)),
       session_(services.host.executor(), services.dialling, purpose_of(options_.lease), Upkeep::kept_up, *this) {}
 
@@ -56,9 +55,12 @@ void AdvisoryTries::ask(const std::shared_ptr<Ask>& asked, AnswerHandler done) {
   asked->done = std::move(done);
   asked->row = token_row(options_, asked->request.name);
   asked->alone = false;
-  if (excludes(asked->key)) return answer(asked, {.status = Status::busy});
-  pending_.push_back(asked);
-  session_.want(asked->request.wait);
+  if (excludes(asked->key)) {
+    answer(asked, {.status = Status::busy});
+  } else {
+    pending_.push_back(asked);
+    session_.want(asked->request.wait);
+  }
   pump();
 }
 
@@ -73,32 +75,36 @@ void AdvisoryTries::ask(Query query) {
                           .patient = true});
 }
 
-// It is held here, and not to be shared: tries for it are useless, and would be granted a second time.
+// The session has the lock, and not to share it: the server would grant a try a second time.
 bool AdvisoryTries::excludes(const LockKey& key) const {
-  const auto found = had_.find(key);
-  return found != had_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
+  const auto found = locked_.find(key);
+  return found != locked_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
 }
 
-// What can go out now, goes.
+// Answers are delivered by a task, because the caller is in the middle of something.
 void AdvisoryTries::pump() {
-  if (session_.ready()) {
-    if (refusal_) fail(std::exchange(pending_, {}), *refusal_, Remedy::final);
-    std::vector<Batch> batches = tried_ == 0 ? next_batches() : std::vector<Batch>();
-    if (unlocked_ == 0 || !batches.empty()) send_unlocks();
-    for (Batch& batch : batches) send(std::move(batch));
-  }
+  send_what_waits();
+  if (!answers_.empty()) host_.executor().post(lifetime_.guard([this] { deliver_answers(); }));
   if (quiet()) when_quiet_();
+}
+
+void AdvisoryTries::send_what_waits() {
+  if (!session_.ready()) return;
+  if (refusal_) fail(std::exchange(pending_, {}), *refusal_, Remedy::final);
+  std::vector<Batch> batches = tried_ == 0 ? next_batches() : std::vector<Batch>();
+  if (unlocked_ == 0 || !batches.empty()) send_unlocks();
+  for (Batch& batch : batches) send(std::move(batch));
 }
 
 // --- Batches ---------------------------------------------------------------------------------------------------------
 
-// A try that has to go alone does: one that another client's lock blocks delays all that was sent behind it.
+// A try that is to go alone does: if another client's lock blocks it, it delays all statements behind it.
 std::vector<AdvisoryTries::Batch> AdvisoryTries::next_batches() {
   std::map<LockKey, Group> groups;
   for (const auto& asked : std::exchange(pending_, {})) {
     const LockKey& key = asked->key;
     const auto group = groups.find(key);
-    const bool full = !had_.contains(key) && taken() + groups.size() >= most_locks_;
+    const bool full = !locked_.contains(key) && taken() + groups.size() >= most_locks_;
     const bool one_is_alone = !groups.empty() && (asked->alone || groups.begin()->second.front()->alone);
     if (excludes(key)) {
       answer(asked, {.status = Status::busy});
@@ -126,13 +132,13 @@ std::vector<AdvisoryTries::Batch> AdvisoryTries::next_batches() {
   return batches;
 }
 
-// Those who join the ones that share a lock are counted meanwhile.
+// Readers who join are counted already while their statement is in flight.
 void AdvisoryTries::send(Batch batch) {
   if (!std::exchange(proving_, true)) prove();
   tried_ += batch.size();
   Command command = command_for(batch);
-  const auto had = had_.find(batch.front().front()->key);
-  if (had != had_.end()) had->second += batch.front().size();
+  const auto had = locked_.find(batch.front().front()->key);
+  if (had != locked_.end()) had->second += batch.front().size();
   request(std::move(command), [this, sent = std::move(batch)](const Outcome& outcome, const Results& results) {
     answered(sent, outcome, results);
   });
@@ -142,7 +148,7 @@ Command AdvisoryTries::command_for(const Batch& batch) const {
   const Ask& first = *batch.front().front();
   const AdvisoryStatements& statements = sql_.of(first.key);
   if (first.key.mode == Mode::shared) {
-    return {.statement = had_.contains(first.key) ? &statements.join : &statements.try_lock,
+    return {.statement = locked_.contains(first.key) ? &statements.join : &statements.try_lock,
             .params = {first.key.parameter, first.row, first.request.holder, std::to_string(batch.front().size())}};
   }
   if (batch.size() == 1) {
@@ -160,7 +166,7 @@ Command AdvisoryTries::command_for(const Batch& batch) const {
           .params = {text_array(keys), text_array(rows), text_array({holders.begin(), holders.end()})}};
 }
 
-// Without a deadline: whatever the answer, and however late, it has to be known what the session has.
+// The request has no deadline: a late answer, too, says which locks the session has.
 void AdvisoryTries::request(Command command, postgres::Handler done) {
   (void)session_.request({.commands = {std::move(command)}, .done = std::move(done)}, TimePoint::max());
 }
@@ -204,7 +210,9 @@ void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const R
     for (const Group& group : batch) fail(group, outcome.failure, remedy);
   }
   if (refusal_ && tried_ == 0 && unlocks_.empty()) return give_up(*refusal_);
-  pump();
+  if (!session_.ready()) return pump();  // session_down() follows
+  send_what_waits();
+  deliver_answers();
 }
 
 // A row for each that was granted: of several, with the name in front of token and process.
@@ -227,18 +235,18 @@ void AdvisoryTries::take_rows(const Batch& batch, TimePoint sent, const Rows& ro
     if (!token || *token <= 0 || pid != session_.server().backend_pid) refusal_ = other_session(session_.server());
     if (refusal_) {
       // Whichever session got the lock: perhaps the unlock comes to the same one.
-      had_.erase(key);
+      locked_.erase(key);
       unlocks_.push_back({.key = key});
       fail(group, *refusal_, Remedy::final);
     } else {
-      had_.emplace(key, key.mode == Mode::shared ? group.size() : 1);
+      locked_.emplace(key, key.mode == Mode::shared ? group.size() : 1);
       granted(group, static_cast<std::uint64_t>(*token), sent);
     }
   }
 }
 
-// Those who share a lock have the tokens up to the one that was answered. Else the first one has it; and where its
-// caller has gone, the others ask for it behind its unlock.
+// Readers get the tokens up to the one in the answer. Otherwise the first try gets the lock; if its caller is gone, the
+// others are sent again behind its unlock.
 void AdvisoryTries::granted(const Group& group, std::uint64_t token, TimePoint sent) {
   const bool shared = group.front()->key.mode == Mode::shared;
   if (shared) token -= group.size() - 1;
@@ -254,7 +262,6 @@ void AdvisoryTries::granted(const Group& group, std::uint64_t token, TimePoint s
                   .lease = request.lease,
                   .kind = request.kind,
                   .mode = request.mode};
-      add(grant, asked->key);
       answer(asked, {.status = Status::granted, .grant = std::move(grant)});
     } else {
       leave(asked->key, 1);
@@ -275,7 +282,7 @@ void AdvisoryTries::refused(const Batch& batch, const Outcome& outcome) {
   const bool one_is_at_fault = !of_session && remedy != Remedy::set_up && batch.size() > 1;
   for (const Group& group : batch) {
     const LockKey& key = group.front()->key;
-    had_.emplace(key, group.size());
+    locked_.emplace(key, group.size());
     leave(key, group.size());
     for (const auto& each : group) each->alone = one_is_at_fault;
     one_is_at_fault ? ask_again(group) : fail(group, why, remedy);
@@ -290,23 +297,23 @@ void AdvisoryTries::fail(const Group& group, const Failure& why, Remedy remedy) 
   for (const auto& each : group) answer(each, {.status = Status::failed, .failure = why}, remedy);
 }
 
-// As a task, before which the next batch goes out. Meanwhile a grant may be lost; where no caller wants it any more it
-// is given back.
 void AdvisoryTries::answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy) {
-  ++answers_;
-  host_.executor().post(lifetime_.guard([this, asked, outcome = std::move(outcome), remedy] {
-    --answers_;
+  answers_.push_back({asked, std::move(outcome), remedy});
+}
+
+// A grant is held from here on. It arrived in this task, so its session has not ended since. Each handler may withdraw
+// the next tries, whose grants are given back then.
+void AdvisoryTries::deliver_answers() {
+  const Lifetime::Watch life = lifetime_.watch();
+  while (!answers_.empty()) {
+    auto [asked, outcome, remedy] = std::move(answers_.front());
+    answers_.pop_front();
     const auto done = std::exchange(asked->done, nullptr);
-    if (!done && outcome.status == Status::granted) {
-      if (const auto key = take(outcome.grant.owner)) leave(*key, 1);
-    }
-    pump();
-    if (!done) return;
-    const bool is_lost = outcome.status == Status::granted && !contains(outcome.grant.owner);
-    if (!is_lost) return done(outcome, remedy);
-    done({.status = Status::failed, .failure = {errc::unavailable, "the session ended in the moment of the grant"}},
-         Remedy::retry);
-  }));
+    if (outcome.status == Status::granted) done ? (void)add(outcome.grant, asked->key) : leave(asked->key, 1);
+    if (done) done(std::move(outcome), remedy);
+    if (life.over()) return;
+  }
+  pump();
 }
 
 // --- Unlocks ---------------------------------------------------------------------------------------------------------
@@ -319,21 +326,21 @@ bool AdvisoryTries::release(const OwnerId& owner, ReleaseHandler done) {
   return true;
 }
 
-// Of those who share it, so many do no longer, and the last one unlocks it. Nothing where it went with the session.
+// So many readers leave, and the last one unlocks. If the lock went with the session, nothing is to do.
 void AdvisoryTries::leave(const LockKey& key, std::size_t readers, ReleaseHandler done) {
   using Released = ReleaseOutcome::Status;
-  const auto found = had_.find(key);
-  const bool had = found != had_.end();
+  const auto found = locked_.find(key);
+  const bool had = found != locked_.end();
   if (had) found->second -= readers;
   if (had && found->second == 0) {
     unlocks_.push_back({.key = found->first, .done = std::move(done)});
-    had_.erase(found);
+    locked_.erase(found);
   } else if (done) {
     done({.status = had ? Released::released : Released::not_owner});
   }
 }
 
-// Lost, and the session still has it.
+// The holder lost the lock, and the session still has it.
 void AdvisoryTries::remove(const OwnerId& /*owner*/, LockKey key) {
   if (ending_) return;
   leave(key, 1);
@@ -346,34 +353,34 @@ void AdvisoryTries::send_unlocks() {
     together[std::pair(unlock.key.space, unlock.key.mode)].push_back(std::move(unlock));
   }
   for (auto& [which, unlocks] : together) {
-    std::vector<std::string_view> keys;
-    for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
     // To unlock is the same for all kinds.
-    const Statement& statement = sql_.of(which.first, LockKind::lock, which.second).unlock;
+    const AdvisoryStatements& statements = sql_.of(which.first, LockKind::lock, which.second);
+    Command command{.statement = &statements.unlock, .params = {unlocks.front().key.parameter}};
+    if (unlocks.size() > 1) {
+      std::vector<std::string_view> keys;
+      for (const Unlock& unlock : unlocks) keys.emplace_back(unlock.key.parameter);
+      command = {.statement = &statements.unlock_many, .params = {text_array(keys)}};
+    }
     unlocked_ += unlocks.size();
-    request({.statement = &statement, .params = {text_array(keys)}},
-            [this, sent = std::move(unlocks)](const Outcome& outcome, const Results& results) {
-              unlocked(sent, outcome, results);
-            });
+    request(std::move(command), [this, sent = std::move(unlocks)](const Outcome& outcome, const Results& results) {
+      unlocked(sent, outcome, results);
+    });
   }
 }
 
 void AdvisoryTries::unlocked(const std::vector<Unlock>& unlocks, const Outcome& outcome, const Results& results) {
   using Released = ReleaseOutcome::Status;
   unlocked_ -= unlocks.size();
-  std::set<std::string> freed;  // the keys that the session had
-  for (std::size_t row = 0; !results.empty() && row < results.front().size(); ++row) {
-    if (results.front().flag(row, 0)) freed.insert(results.front().text(row, 1));
-  }
   const bool in_doubt = (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::refused) &&
                         !is_end_of_session(outcome);
   const Lifetime::Watch life = lifetime_.watch();
   pump();  // before the program goes on
-  for (const Unlock& unlock : unlocks) {
-    if (!unlock.done) continue;
-    ReleaseOutcome released{.status = freed.contains(unlock.key.parameter) ? Released::released : Released::not_owner};
+  for (std::size_t i = 0; i < unlocks.size(); ++i) {
+    if (!unlocks[i].done) continue;
+    const bool had = outcome.problem == Problem::none && results.front().flag(i, 0);
+    ReleaseOutcome released{.status = had ? Released::released : Released::not_owner};
     if (in_doubt) released = {.status = Released::failed, .failure = failure_of(outcome, options_.schema)};
-    unlock.done(std::move(released));
+    unlocks[i].done(std::move(released));
     if (life.over()) return;
   }
   if (outcome.problem == Problem::refused) {
@@ -403,7 +410,7 @@ void AdvisoryTries::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease), options_.lease / steps_per_lease);
 }
 
-// The locks go with the session: no unlock is sent before the holders know.
+// The session's end frees its locks: no unlock is sent before the holders are notified.
 void AdvisoryTries::session_ending(const Failure& why) {
   ending_ = true;
   session_lost(why);
@@ -413,7 +420,7 @@ void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
   const Lifetime::Watch life = lifetime_.watch();
   session_ending(why);
   if (life.over()) return;
-  had_.clear();
+  locked_.clear();
   refusal_.reset();
   // The server has unlocked them by now, or is about to.
   for (const Unlock& unlock : std::exchange(unlocks_, {})) {
@@ -428,7 +435,7 @@ void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
   pump();
 }
 
-// Before the server can know: the holders of locks are told first.
+// Holders are notified before the connection is closed.
 void AdvisoryTries::give_up(Failure why) {
   const Lifetime::Watch life = lifetime_.watch();
   session_ending(why);

@@ -1,9 +1,8 @@
-// strategy=advisory: the session on which locks are tried for, and where those stay that were free.
-// Nothing that is sent on it waits for others for longer than a small part of the lease, so its locks can always be
-// given back, and heartbeats are in time.
+// strategy=advisory: the session that tries for locks, and keeps those that it is granted. No statement on it waits for
+// another client longer than a small part of the lease, so unlocks and heartbeats are always in time.
 //
-// Tries that are asked for while a batch is under way go out in the next one. Unlocks go before tries: only a try that
-// was sent behind the unlock of a lock may ask for it again.
+// A try that arrives while a batch is in flight is sent in the next one. Unlocks are sent before tries: a try of a lock
+// that the session has is sent only behind its unlock.
 //
 //   a try     | the session has its lock | ends with
 //   ----------+--------------------------+--------------------------------------------------------------------------
@@ -12,13 +11,14 @@
 //
 //   a key     | the session has it       | ends with
 //   ----------+--------------------------+--------------------------------------------------------------------------
-//   had_      | once, however many share | the last one that has it leaves
+//   locked_   | once, however many share | the last one that has it leaves
 //   unlocks_  | perhaps                  | the unlock's answer; an unlock that is refused ends the session
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,12 +38,15 @@
 
 namespace dlock::postgres {
 
+// A client has no more, because the server's table of locks has a fixed size, and when it is full even logins fail.
+inline constexpr std::size_t most_advisory_locks = 1000;
+
 // In tasks only.
 class AdvisoryTries final : private Session::User, private common::SessionHolds<LockKey, Watch> {
  public:
   using ReleaseHandler = Backend::ReleaseHandler;
   // remedy: of a failure. It is never to reconnect, which the session does by itself.
-  using AnswerHandler = std::function<void(const TryOutcome& outcome, Remedy remedy)>;
+  using AnswerHandler = std::function<void(TryOutcome outcome, Remedy remedy)>;
   struct Ask {
     LockRequest request;
     LockKey key;
@@ -52,17 +55,17 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
     bool alone = false;            // it may have been its fault that a batch of several was refused
   };
 
-  // All outlive it. most_locks: that it may hold. when_quiet: called when quiet() may have become true.
+  // All outlive it. when_quiet: called when quiet() may have become true.
   AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
-                std::size_t most_locks, std::function<void()> when_quiet);
+                std::function<void()> when_quiet);
   ~AdvisoryTries();
 
-  // The handler is called at most once, as a task, and the same may then be asked again. Where it fails, nothing is
-  // left held.
+  // The handler is called at most once, never inside the call, and may then ask the same again, release, or destroy
+  // this object. Where it fails, nothing is left held.
   void ask(const std::shared_ptr<Ask>& asked, AnswerHandler done);
-  // The answer is not wanted any more: what is granted later is given back. False: it was not sent and never will be.
+  // The caller is gone: a later grant is given back. False: the try was not sent and never will be.
   bool withdraw(Ask& asked);
-  // A question that is about no lock, and waits for none.
+  // Sends a query that takes no lock and waits for none.
   void ask(Query query);
 
   // False: that lock is not, or no longer, here. The unlock goes on until the lock is free or the session gone.
@@ -70,23 +73,29 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   [[nodiscard]] bool holds_any() const noexcept { return !empty(); }
   // Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept {
-    return tried_ + unlocked_ + answers_ == 0 && unlocks_.empty() && pending_.empty();
+    return tried_ + unlocked_ == 0 && unlocks_.empty() && pending_.empty() && answers_.empty();
   }
 
  private:
   using KeySpace = AdvisoryKey::KeySpace;
-  // Those for one key. The first one is tried for, and a lock that it finds busy is busy for all of them.
+  // The tries for one key. The first one is sent; if it finds the lock busy, it is busy for all of them.
   using Group = std::vector<std::shared_ptr<Ask>>;
   using Batch = std::vector<Group>;  // one statement
   struct Unlock {
     LockKey key;
     ReleaseHandler done = nullptr;  // empty: no caller waits
   };
+  struct Answer {
+    std::shared_ptr<Ask> asked;
+    TryOutcome outcome;
+    Remedy remedy;
+  };
 
   // Locks that are held, or may be by what is under way, or are not given back yet.
-  [[nodiscard]] std::size_t taken() const noexcept { return holds_.size() + tried_ + unlocks_.size() + unlocked_; }
+  [[nodiscard]] std::size_t taken() const noexcept { return locked_.size() + tried_ + unlocks_.size() + unlocked_; }
   [[nodiscard]] bool excludes(const LockKey& key) const;
   void pump();
+  void send_what_waits();
   [[nodiscard]] std::vector<Batch> next_batches();
   void request(Command command, postgres::Handler done);
   void prove();
@@ -97,6 +106,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   void granted(const Group& group, std::uint64_t token, TimePoint sent);
   void refused(const Batch& batch, const Outcome& outcome);
   void answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy = Remedy::final);
+  void deliver_answers();
   void ask_again(const Group& group);
   void fail(const Group& group, const Failure& why, Remedy remedy);
 
@@ -119,19 +129,19 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   const AdvisorySql& sql_;
   common::ConnectionObserver& observer_;
   const std::chrono::nanoseconds response_timeout_;
-  const std::size_t most_locks_;
+  const std::size_t most_locks_;  // here: each session of a waiter has one at most
   const std::function<void()> when_quiet_;
 
   Group pending_;
   std::vector<Unlock> unlocks_;  // not sent
   std::size_t tried_ = 0;        // the locks that are tried for just now
   std::size_t unlocked_ = 0;     // those that are given back
-  std::size_t answers_ = 0;      // tasks
-  // What the session has, without what is to be unlocked, and how many share it.
-  std::map<LockKey, std::size_t> had_;
+  std::deque<Answer> answers_;   // not delivered
+  // The keys that the session has and keeps, and how many share each.
+  std::map<LockKey, std::size_t> locked_;
 
   std::optional<Failure> refusal_;  // why no lock can live here
-  bool proving_ = false;            // this session was asked whether its locks are any
+  bool proving_ = false;            // this session was asked whether its locks exclude others
   bool ending_ = false;             // the session is, or has ended
   bool warned_ = false;
   bool warned_of_proof_ = false;

@@ -41,7 +41,7 @@ class AdvisoryDialect final : public SessionDialect {
   [[nodiscard]] Command free(const LockRequest& request) const override { return clean(request); }
   [[nodiscard]] Command clean(const LockRequest& request) const override {
     const LockKey key = key_of(request);
-    return {.statement = &sql_.of(key).unlock, .params = {text_array({key.parameter})}};
+    return {.statement = &sql_.of(key).unlock, .params = {key.parameter}};
   }
 
  private:

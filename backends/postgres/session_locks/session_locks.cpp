@@ -15,11 +15,11 @@ using Status = TryOutcome::Status;
 
 namespace {
 
-// Waiters are told when a try is worth it.
+// Waiters are notified when a try may succeed.
 constexpr TryPolicy policy{.poll_min = seconds(30), .poll_max = seconds(60)};
-// The first waiter of a lock that has no session to wait on looks so often.
-constexpr nanoseconds shortest_look = seconds(1);
-constexpr nanoseconds longest_look = seconds(2);
+// The first waiter of a lock without a session to wait on tries so often.
+constexpr nanoseconds shortest_poll = seconds(1);
+constexpr nanoseconds longest_poll = seconds(2);
 
 bool is_advisory(const Options& options) {
   return options.strategy == Strategy::advisory;
@@ -43,8 +43,8 @@ struct SessionLocks::Attempt : AdvisoryTries::Ask {
   Timer timer;  // of the deadline, or of a pause before that
   Backoff backoff{seconds(1)};
   bool was_set_up = false;
-  Failure trouble = {};            // the last
-  LockSession* session = nullptr;  // asks for it just now
+  Failure trouble = {};                 // the last
+  DedicatedSession* session = nullptr;  // asks for it just now
 };
 
 // An acquire that takes its try with it when it goes, if that was not sent.
@@ -64,21 +64,18 @@ class SessionLocks::Acquire final : public Contention {
   std::unique_ptr<Contention> contention_;
 };
 
-SessionLocks::SessionLocks(const Services& services, Limits limits)
+SessionLocks::SessionLocks(const Services& services)
     : TryBackend(services.host, policy),
       services_(services),
-      limits_(limits),
       advisory_sql_(services.options),
       dialect_(is_advisory(services.options) ? advisory_dialect(services.options, advisory_sql_)
                                              : for_update_dialect(services.options)),
       news_(services.host),
       observer_(news_),
-      waits_(services.host.executor(), *this, limits.slices) {
+      waiters_(services.host.executor(), *this) {
   if (is_advisory(services.options)) {
-    // Each session of a waiter's has one at most.
-    const std::size_t others = std::min<std::size_t>(limits.advisory_locks - 1, services.options.max_connections);
-    tries_.emplace(services_, advisory_sql_, observer_, limits.advisory_locks - others, [this] {
-      if (closed_) serve_soon();
+    tries_.emplace(services_, advisory_sql_, observer_, [this] {
+      if (closed_) assign_sessions_soon();
     });
   }
   if (FullServer* const full = services_.dialling.full) {
@@ -102,7 +99,7 @@ Capabilities SessionLocks::capabilities() const noexcept {
       .wakes_one = true,
       .counts_waiters = true,
       .one_waiter_per_client = true,
-      .max_locks = static_cast<std::uint32_t>(advisory ? limits_.advisory_locks : services_.options.max_connections),
+      .max_locks = static_cast<std::uint32_t>(advisory ? most_advisory_locks : services_.options.max_connections),
       .read_write_locks = advisory,
       .elections = advisory,
       .can_inspect = true,
@@ -139,10 +136,10 @@ void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   const auto attempt =
       std::make_shared<Attempt>(executor, request, key_of(request.kind, request.name, request.mode), std::move(done),
                                 saturating_add(executor.now(), services_.dialling.response_timeout / 10 * 9));
-  if (LockSession* const session = waits_.take(attempt->lock, request)) {
+  if (DedicatedSession* const session = waiters_.take(attempt->lock, request)) {
     return finish(attempt, {.status = Status::granted, .grant = session->hold(request.owner)});
   }
-  if (auto why = waits_.take_failure(attempt->lock, request)) return fail(attempt, *std::move(why));
+  if (auto why = waiters_.take_failure(attempt->lock, request)) return fail(attempt, *std::move(why));
   attempts_.insert_or_assign(request.owner, attempt);
   carry_out(attempt);
 }
@@ -156,21 +153,21 @@ void SessionLocks::at(TimePoint time, const AttemptPtr& attempt,
 
 void SessionLocks::carry_out(const AttemptPtr& attempt) {
   at(attempt->deadline, attempt, &SessionLocks::give_up);
-  if (waits_.in_server(attempt->lock)) return finish(attempt, {.status = Status::busy});
+  if (waiters_.in_server(attempt->lock)) return finish(attempt, {.status = Status::busy});
   if (!tries_) return try_on_session(attempt);
-  tries_->ask(attempt, [this, weak = std::weak_ptr(attempt)](const TryOutcome& outcome, Remedy remedy) {
-    if (const auto asked = weak.lock()) answered(asked, outcome, remedy);
+  tries_->ask(attempt, [this, weak = std::weak_ptr(attempt)](TryOutcome outcome, Remedy remedy) {
+    if (const auto asked = weak.lock()) answered(asked, std::move(outcome), remedy);
   });
 }
 
-void SessionLocks::answered(const AttemptPtr& attempt, const TryOutcome& outcome, Remedy remedy) {
+void SessionLocks::answered(const AttemptPtr& attempt, TryOutcome outcome, Remedy remedy) {
   attempt->session = nullptr;
   const bool failed = outcome.status == Status::failed;
   if (failed && remedy == Remedy::retry) return retry(attempt, outcome.failure);
   if (failed && remedy == Remedy::set_up && !std::exchange(attempt->was_set_up, true)) {
     return set_up(attempt, outcome.failure);
   }
-  finish(attempt, outcome);
+  finish(attempt, std::move(outcome));
 }
 
 void SessionLocks::retry(const AttemptPtr& attempt, const Failure& why) {
@@ -190,7 +187,7 @@ void SessionLocks::set_up(const AttemptPtr& attempt, const Failure& why) {
 
 // A grant that comes later is given back.
 void SessionLocks::give_up(const AttemptPtr& attempt) {
-  LockSession* const session = std::exchange(attempt->session, nullptr);
+  DedicatedSession* const session = std::exchange(attempt->session, nullptr);
   const bool sent = session != nullptr ? session->is_ready() : tries_ && tries_->withdraw(*attempt);
   if (session != nullptr) session->close();
   if (attempt->trouble.code) return fail(attempt, {errc::unavailable, attempt->trouble.detail});
@@ -218,10 +215,10 @@ void SessionLocks::finish(const AttemptPtr& attempt, TryOutcome outcome) {
   if (found != attempts_.end() && found->second == attempt) attempts_.erase(found);
   std::erase(want_session_, attempt);
   if (outcome.status == Status::granted) {
-    waits_.leave(attempt->lock, attempt->request.owner);
-    if (attempt->request.mode == Mode::shared) waits_.freed(attempt->lock, true);
-  } else if (outcome.status == Status::busy && waits_.has_no_place(attempt->lock)) {
-    outcome.retry_after = random_between(shortest_look, longest_look, host().executor());
+    waiters_.leave(attempt->lock, attempt->request.owner);
+    if (attempt->request.mode == Mode::shared) waiters_.freed(attempt->lock, true);
+  } else if (outcome.status == Status::busy && waiters_.has_no_place(attempt->lock)) {
+    outcome.retry_after = random_between(shortest_poll, longest_poll, host().executor());
   }
   if (tried) tried(std::move(outcome));
 }
@@ -229,11 +226,11 @@ void SessionLocks::finish(const AttemptPtr& attempt, TryOutcome outcome) {
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Watch> SessionLocks::wait_for(const LockRequest& request, std::function<void()> changed) {
-  return waits_.watch(text_of(key_of(request.kind, request.name)), request, std::move(changed));
+  return waiters_.watch(text_of(key_of(request.kind, request.name)), request, std::move(changed));
 }
 
 std::size_t SessionLocks::waiting_here(LockKind kind, const std::string& name) const {
-  return waits_.in_client(text_of(key_of(kind, name)));
+  return waiters_.in_client(text_of(key_of(kind, name)));
 }
 
 std::size_t SessionLocks::most_waits() const {
@@ -243,21 +240,14 @@ std::size_t SessionLocks::most_waits() const {
   return taken < limit ? limit - taken : 1;
 }
 
-LockSession* SessionLocks::session_for_wait() {
+DedicatedSession* SessionLocks::session_for_wait() {
   return want_session_.empty() ? take_session(true) : nullptr;
 }
 
-// Its questions go where nothing delays them.
-void SessionLocks::watch_snapshots() {
-  snapshot_watch_.emplace(host().executor(), waits_, [this](Query query) {
-    if (tries_) return tries_->ask(std::move(query));
-    Commands& commands = services_.commands;
-    commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
-  });
-}
-
-void SessionLocks::wait_began() {
-  if (snapshot_watch_) snapshot_watch_->began();
+void SessionLocks::ask(Query query) {
+  if (tries_) return tries_->ask(std::move(query));
+  Commands& commands = services_.commands;
+  commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse, true);
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
@@ -285,7 +275,7 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
       });
   const auto answer = [release](ReleaseOutcome outcome) { release->answer(std::move(outcome)); };
   if (tries_ && tries_->release(grant.owner, answer)) {
-    if (!waits_.empty()) waits_.freed(text_of(key_of(grant.kind, grant.name)), false);
+    if (!waiters_.empty()) waiters_.freed(text_of(key_of(grant.kind, grant.name)), false);
     return;
   }
   for (const auto& [session, owned] : sessions_) {
@@ -315,16 +305,16 @@ std::size_t SessionLocks::held() const {
 }
 
 // patient: a client that only waits leaves a full server's connections to others, and connects now and then.
-LockSession* SessionLocks::take_session(bool patient) {
+DedicatedSession* SessionLocks::take_session(bool patient) {
   if (!free_.empty()) {
-    LockSession* const session = free_.back();
+    DedicatedSession* const session = free_.back();
     free_.pop_back();
     return session;
   }
   const bool keeps_away = patient && services_.dialling.keeps_away();
   if (keeps_away || sessions_.size() >= services_.options.max_connections) return nullptr;
-  auto session = std::make_unique<LockSession>(services_, *dialect_, tries_ ? nullptr : &observer_,
-                                               static_cast<LockSession::User&>(*this));
+  auto session = std::make_unique<DedicatedSession>(services_, *dialect_, tries_ ? nullptr : &observer_,
+                                                    static_cast<DedicatedSession::User&>(*this));
   return sessions_.emplace(session.get(), std::move(session)).first->second.get();
 }
 
@@ -341,8 +331,8 @@ Failure SessionLocks::exhausted() const {
 // Where all of them hold locks, it is unknown when one comes free, and a try does not wait for that.
 void SessionLocks::try_on_session(const AttemptPtr& attempt) {
   const bool waits = attempt->request.wait;
-  LockSession* session = want_session_.empty() ? take_session(waits) : nullptr;
-  if (session == nullptr && waits_.make_room()) session = take_session(waits);
+  DedicatedSession* session = want_session_.empty() ? take_session(waits) : nullptr;
+  if (session == nullptr && waiters_.make_room()) session = take_session(waits);
   if (session != nullptr) return ask(*session, attempt);
   const bool all_hold = held() >= services_.options.max_connections;
   if (waits ? services_.dialling.keeps_away() : all_hold) return fail(attempt, exhausted());
@@ -350,47 +340,47 @@ void SessionLocks::try_on_session(const AttemptPtr& attempt) {
   want_session_.push_back(attempt);
 }
 
-void SessionLocks::ask(LockSession& session, const AttemptPtr& attempt) {
+void SessionLocks::ask(DedicatedSession& session, const AttemptPtr& attempt) {
   attempt->session = &session;
   session.ask(attempt->request, std::nullopt,
               [this, attempt](const TryOutcome& outcome, Remedy remedy) { answered(attempt, outcome, remedy); });
 }
 
-void SessionLocks::serve() {
+void SessionLocks::assign_sessions() {
   while (!want_session_.empty()) {
     const auto attempt = want_session_.front();
-    LockSession* const session = take_session(attempt->request.wait);
+    DedicatedSession* const session = take_session(attempt->request.wait);
     if (session == nullptr) break;
     want_session_.pop_front();
     ask(*session, attempt);
   }
-  waits_.serve();
+  waiters_.assign_sessions();
   report_if_quiet();
 }
 
-// As a task of its own, because the code that let go of a session is in the middle of something.
-void SessionLocks::serve_soon() {
-  if (std::exchange(serving_, true)) return;
+// As a task of its own, because its caller is in the middle of something.
+void SessionLocks::assign_sessions_soon() {
+  if (std::exchange(assigning_, true)) return;
   host().executor().post(lifetime_.guard([this] {
-    serving_ = false;
+    assigning_ = false;
     over_.clear();
-    serve();
+    assign_sessions();
   }));
 }
 
-void SessionLocks::session_free(LockSession& session) {
+void SessionLocks::session_free(DedicatedSession& session) {
   free_.push_back(&session);
-  serve_soon();
+  assign_sessions_soon();
 }
 
-void SessionLocks::session_over(LockSession& session) {
+void SessionLocks::session_over(DedicatedSession& session) {
   const auto found = sessions_.find(&session);
   if (found == sessions_.end()) return;
-  waits_.lost(session);
+  waiters_.lost(session);
   std::erase(free_, &session);
   over_.push_back(std::move(found->second));
   sessions_.erase(found);
-  serve_soon();
+  assign_sessions_soon();
 }
 
 }  // namespace dlock::postgres

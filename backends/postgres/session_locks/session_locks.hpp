@@ -25,23 +25,16 @@
 
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/advisory_tries.hpp"
-#include "backends/postgres/session_locks/lock_session.hpp"
+#include "backends/postgres/session_locks/dedicated_session.hpp"
 #include "backends/postgres/session_locks/session_dialect.hpp"
-#include "backends/postgres/session_locks/snapshot_watch.hpp"
-#include "backends/postgres/session_locks/waits.hpp"
+#include "backends/postgres/session_locks/waiter_queues.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 
 namespace dlock::postgres {
 
-class SessionLocks final : public TryBackend, private LockSession::User, private Waits::Sessions {
+class SessionLocks final : public TryBackend, private DedicatedSession::User, private WaiterQueues::Sessions {
  public:
-  struct Limits {
-    WaitSlices slices = {};
-    // The server's table of locks has a fixed size, and when it is full even logins fail.
-    std::size_t advisory_locks = 1000;
-  };
-
-  SessionLocks(const Services& services, Limits limits);
+  explicit SessionLocks(const Services& services);
   ~SessionLocks() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
@@ -55,8 +48,6 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
 
   // How many acquires of that name wait in this client, and not in the server.
   [[nodiscard]] std::size_t waiting_here(LockKind kind, const std::string& name) const;
-  // Waits in the server end where a transaction waits for the end of their snapshots.
-  void watch_snapshots();
 
  private:
   struct Attempt;
@@ -66,8 +57,8 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   [[nodiscard]] LockKey key_of(LockKind kind, const std::string& name, Mode mode = Mode::exclusive) const;
   void carry_out(const AttemptPtr& attempt);
   void try_on_session(const AttemptPtr& attempt);
-  void ask(LockSession& session, const AttemptPtr& attempt);
-  void answered(const AttemptPtr& attempt, const TryOutcome& outcome, Remedy remedy);
+  void ask(DedicatedSession& session, const AttemptPtr& attempt);
+  void answered(const AttemptPtr& attempt, TryOutcome outcome, Remedy remedy);
   void retry(const AttemptPtr& attempt, const Failure& why);
   void set_up(const AttemptPtr& attempt, const Failure& why);
   void at(TimePoint time, const AttemptPtr& attempt, void (SessionLocks::*then)(const AttemptPtr& attempt));
@@ -77,37 +68,35 @@ class SessionLocks final : public TryBackend, private LockSession::User, private
   void fail(const AttemptPtr& attempt, Failure why);
 
   [[nodiscard]] std::size_t held() const;
-  [[nodiscard]] LockSession* take_session(bool patient);
+  [[nodiscard]] DedicatedSession* take_session(bool patient);
   [[nodiscard]] Failure no_answer(errc code) const;
   [[nodiscard]] Failure exhausted() const;
-  void serve();
+  void assign_sessions();
   void report_if_quiet();
 
   [[nodiscard]] std::size_t most_waits() const override;
-  [[nodiscard]] LockSession* session_for_wait() override;
-  void wait_began() override;
-  void serve_soon() override;
+  [[nodiscard]] DedicatedSession* session_for_wait() override;
+  void ask(Query query) override;
+  void assign_sessions_soon() override;
 
-  void session_free(LockSession& session) override;
-  void session_over(LockSession& session) override;
+  void session_free(DedicatedSession& session) override;
+  void session_over(DedicatedSession& session) override;
 
   const Services services_;
-  const Limits limits_;
   const AdvisorySql advisory_sql_;
   const std::unique_ptr<SessionDialect> dialect_;
   common::ConnectionNews news_;
   common::ConnectionNews::Source observer_;  // of the sessions for tries
   std::optional<AdvisoryTries> tries_;
 
-  std::unordered_map<const LockSession*, std::unique_ptr<LockSession>> sessions_;
-  std::vector<LockSession*> free_;  // the one that was used last is the last
-  std::vector<std::unique_ptr<LockSession>> over_;
+  std::unordered_map<const DedicatedSession*, std::unique_ptr<DedicatedSession>> sessions_;
+  std::vector<DedicatedSession*> free_;  // the one that was used last is the last
+  std::vector<std::unique_ptr<DedicatedSession>> over_;
 
   std::unordered_map<OwnerId, AttemptPtr> attempts_;  // by owner, until they are answered
   std::deque<AttemptPtr> want_session_;               // of those; no wait begins before they are served
-  bool serving_ = false;                              // a task will
-  Waits waits_;
-  std::optional<SnapshotWatch> snapshot_watch_;
+  bool assigning_ = false;                            // a task will
+  WaiterQueues waiters_;
   std::function<void()> closed_;
   Lifetime lifetime_;
 };

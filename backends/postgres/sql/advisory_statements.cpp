@@ -76,9 +76,9 @@ constexpr std::string_view proof = R"sql(
     pg_catalog.pg_advisory_unlock($1::{int8})
 )sql";
 
-constexpr std::string_view unlock = R"sql(
-  SELECT pg_catalog.pg_advisory_unlock{shared}({arguments}), q.key FROM pg_catalog.unnest($1::{text}[]) AS q (key)
-)sql";
+constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock{shared}({arguments})";
+constexpr std::string_view unlock_many =
+    "SELECT pg_catalog.pg_advisory_unlock{shared}({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)";
 
 // pg_locks shows the halves of the key as unsigned numbers. A transaction that was prepared has no process.
 constexpr std::string_view locks = R"sql(
@@ -244,7 +244,8 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .lock_slice = build.lock(waiting, "a.ok {=} '' AND {brief}", "{commit}", "lock_slice"),
       .try_many = build.statement(try_many, "try_many", "q.key"),
       .proof = build.statement(proof, "proof"),
-      .unlock = build.statement(unlock, "unlock", "q.key"),
+      .unlock = build.statement(unlock, "unlock"),
+      .unlock_many = build.statement(unlock_many, "unlock_many", "q.key"),
       // Whether a transaction of the caller's waits for the disk is the caller's business.
       .try_in_transaction = build.lock(trying_in_transaction, "a.ok", "", "try_in_transaction"),
       .lock_in_transaction = build.lock(waiting_in_transaction, "a.ok {=} ''", restore, "lock_in_transaction"),

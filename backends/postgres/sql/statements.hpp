@@ -156,8 +156,10 @@ struct AdvisoryStatements {
   // $1 a key that no other client uses, which the session locks and unlocks. Answers backend pid, and true if pg_locks
   // shows such a lock of it meanwhile.
   Statement proof;
-  // $1 keys, none twice. Answers for each true, or false (and a warning) if it was not held, and the key.
+  // $1 key. Answers true, or false (and a warning) if it was not held.
   Statement unlock;
+  // $1 keys, none twice. Answers the same for each of them, in their order.
+  Statement unlock_many;
   // As try_lock and lock_slice, to be held until the end of the transaction. lock_in_transaction: and $5 what
   // limit_of_wait() answered, or ''. Afterwards the timeouts are what they were before.
   Statement try_in_transaction;

@@ -112,8 +112,7 @@ class AdvisoryFloor final : public Floor {
     require_free(PQntuples(connection_.call("try_lock", {key_.c_str(), name_.c_str(), holder}).get()) == 1);
   }
   void release() override {
-    const std::string keys = "{" + key_ + "}";
-    const PostgresResult result = connection_.call("unlock", {keys.c_str()});
+    const PostgresResult result = connection_.call("unlock", {key_.c_str()});
     require_held(std::string_view(PQgetvalue(result.get(), 0, 0)) == "t");
   }
 

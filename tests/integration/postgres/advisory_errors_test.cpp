@@ -58,17 +58,22 @@ TEST_F(AdvisoryErrorsTest, AnErrorAfterTheGrantLeavesNothingAndHarmsNobodyElse) 
   await_count(true, 0);
 }
 
-TEST_F(AdvisoryErrorsTest, ATimeoutInTheMomentOfTheGrantLeavesNothing) {
+// The server ends a wait in the same way when a slice is over.
+TEST_F(AdvisoryErrorsTest, ACancelInTheMomentOfTheGrantLeavesNothing) {
   make_schema();
-  const Client ours = client_with({.slices = {1ms, 3ms}});
+  const Client ours = client();
   DistributedLock lock = ours.make_lock("a");
   PostgresConnection sql(server.admin_conninfo());
-  // The lock gets free again and again, about when a slice ends.
+  // The lock gets free again and again, about when the wait for it is cancelled.
   for (int i = 0; i < 100; ++i) {
     sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
     Pending waiting(lock, {});
-    await_in_server("true");
-    EXPECT_EQ(sql.value("SELECT pg_sleep(0.001 * random()) IS NOT NULL AND pg_advisory_unlock(" + key_of("a") + ")"),
+    await_count(false, 1);
+    EXPECT_EQ(sql.value("SELECT pg_cancel_backend(pid) AND pg_sleep(0.0002 * random()) IS NOT NULL AND "
+                        "pg_advisory_unlock(" +
+                        key_of("a") +
+                        ") FROM pg_locks WHERE locktype = 'advisory' AND "
+                        "NOT granted"),
               "t");
     EXPECT_TRUE(waiting.lease().release());
     ASSERT_EQ(sql.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"), "0") << i;
@@ -77,7 +82,7 @@ TEST_F(AdvisoryErrorsTest, ATimeoutInTheMomentOfTheGrantLeavesNothing) {
 
 TEST_F(AdvisoryErrorsTest, ATimeoutAfterTheGrantLeavesNothing) {
   make_schema();
-  const Client ours = client_with({.slices = {20ms, 40ms}});
+  const Client ours = client();
   DistributedLock lock = ours.make_lock("a");
   DistributedLock free = ours.make_lock("free");
   EXPECT_TRUE(take(lock).release());
@@ -86,7 +91,7 @@ TEST_F(AdvisoryErrorsTest, ATimeoutAfterTheGrantLeavesNothing) {
   sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
   Pending waiting(lock, {});
   await_count(false, 1);
-  // Whoever is granted the lock has to wait for its row, until the slice is over.
+  // Whoever is granted the lock has to wait for its row, and gives up soon.
   sql.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'a' FOR UPDATE");
   sql.run("SELECT pg_advisory_unlock(" + key_of("a") + ")");
   await_in_server(

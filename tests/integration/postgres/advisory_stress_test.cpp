@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "postgres/advisory_backend.hpp"
 #include "postgres/postgres_test.hpp"
 #include "tests/support/postgres_connection.hpp"
 #include "torture/rig/hang_guard.hpp"
@@ -100,8 +99,7 @@ class AdvisoryStressTest : public PostgresTest {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::vector<Client> all;
     for (std::size_t i = 0; i < clients; ++i) {
-      all.push_back(
-          connect_advisory(server.url("strategy=advisory&max_connections=3"), {.lease = 10s}, {.slices = {1ms, 20ms}}));
+      all.push_back(connect(server.url("strategy=advisory&max_connections=3"), {.lease = 10s}));
     }
     end_ = std::chrono::steady_clock::now() + duration;
     {

@@ -4,13 +4,10 @@
 #include <string>
 
 #include "backends/postgres/sql/advisory_key.hpp"
-#include "postgres/advisory_backend.hpp"
 #include "postgres/postgres_test.hpp"
 #include "tests/support/postgres_connection.hpp"
 
 namespace dlock::test {
-
-using postgres::SessionLocks;
 
 inline constexpr const char* advisory = "strategy=advisory";
 
@@ -18,9 +15,6 @@ class AdvisoryTest : public PostgresTest {
  protected:
   [[nodiscard]] Client client(const std::string& more = {}) const {
     return steady(patient(), more.empty() ? advisory : std::string(advisory) + "&" + more);
-  }
-  [[nodiscard]] Client client_with(SessionLocks::Limits limits) const {
-    return connect_advisory(server.url(advisory), patient(), limits);
   }
   [[nodiscard]] static std::string key_of(const std::string& name) {
     return std::to_string(postgres::advisory_key({}, "dlock", name).number);

@@ -53,7 +53,7 @@ class HeldLock {
       case Strategy::advisory:
         break;
     }
-    return flag(ask({{.statement = &advisory_.unlock, .params = {"{" + key() + "}"}}}), 0);
+    return flag(ask({{.statement = &advisory_.unlock, .params = {key()}}}), 0);
   }
   // Whether it is still ours.
   [[nodiscard]] bool renew() {

@@ -260,12 +260,12 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       EXPECT_EQ(held.text(0, 0), name);
       EXPECT_TRUE(held.flag(0, 1)) << name;
       EXPECT_EQ(held.text(0, 2), other_of(name));
-      EXPECT_TRUE(once(s.unlock, {array({parameter})}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
       EXPECT_GT(once(s.lock_slice, {parameter, name, other_of(name), "5000"}).number(0, 0).value_or(0), 0) << name;
-      EXPECT_TRUE(once(s.unlock, {array({parameter})}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(s.unlock, {parameter}).flag(0, 0)) << name;
       const Rows many = once(s.try_many, {array({parameter}), array({name}), array({other_of(name)})});
       EXPECT_EQ(many.text(0, 0), name);
-      EXPECT_TRUE(once(s.unlock, {array({parameter})}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(s.unlock_many, {array({parameter})}).flag(0, 0)) << name;
       EXPECT_EQ(once(s.break_lock, {parameter, "{}"}).size(), 0U) << name;
       EXPECT_GT(once(s.try_in_transaction, {parameter, name, other_of(name)}).number(0, 0).value_or(0), 0) << name;
       EXPECT_GT(once(s.lock_in_transaction, {parameter, name, other_of(name), "5000", ""}).number(0, 0).value_or(0), 0);
@@ -279,7 +279,7 @@ TEST_F(PostgresHostileTest, NamesAreOnlyNamesForAdvisoryLocks) {
       ASSERT_EQ(readers.size(), 1U);
       EXPECT_EQ(readers.text(0, 2), other_of(name));
       EXPECT_EQ(readers.number(0, 7), 1);
-      EXPECT_TRUE(once(rw.unlock, {array({parameter})}).flag(0, 0)) << name;
+      EXPECT_TRUE(once(rw.unlock_many, {array({parameter})}).flag(0, 0)) << name;
     }
     const auto s = postgres::advisory_statements("dlock", Durability::async, postgres::AdvisoryKey::KeySpace::bigint);
     EXPECT_EQ(column(connection->ask(s.list.sql, {"1000"})->results().back(), 0), names) << scheme;

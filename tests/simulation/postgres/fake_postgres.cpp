@@ -533,9 +533,10 @@ FakePostgres::Step FakePostgres::execute_advisory(Session& session, std::string_
     return {.rows = {.rows = {{pid, std::nullopt, "f"}}}};
   }
   Rows answer;
-  if (what == "unlock") {
-    for (const std::string& key : elements_of(params.at(0))) {
-      answer.rows.push_back({free_key(session, key, shared) ? "t" : "f", key});
+  if (what.starts_with("unlock")) {
+    const bool is_one = what == "unlock";
+    for (const std::string& key : is_one ? std::vector{params.at(0)} : elements_of(params.at(0))) {
+      answer.rows.push_back({free_key(session, key, shared) ? "t" : "f"});
     }
     return {.rows = answer};
   }

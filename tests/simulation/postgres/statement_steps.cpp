@@ -140,18 +140,18 @@ constexpr std::string_view advisory = R"(
   2 fence.proof 7 => pid - f
   2 fence.try_lock 7 x h =>
   2 fence.try_many {7,8} {x,y} {h,h} => y token pid
-  2 fence.unlock {7} => f 7
-  2 fence.unlock {7,8} => f 7, t 8
+  2 fence.unlock 7 => f
+  2 fence.unlock_many {7,8} => f, t
   2 fence.lock_slice 7 x h 100 => 55P03
   2 fence.lock_slice 7 x h 60000 ...
   3 fence.lock_slice 7 x h 60000 ...
-  1 fence.unlock {7} => t 7
+  1 fence.unlock 7 => t
   2 <= token pid
   4 fence.try_lock 7 x h =>
   2 end
   3 <= token pid
-  3 fence.unlock {7} => t 7
-  3 fence.unlock {7} => f 7
+  3 fence.unlock 7 => t
+  3 fence.unlock 7 => f
   4 fence.try_lock 7 x h => token pid
 )";
 
@@ -165,11 +165,11 @@ constexpr std::string_view shared_advisory = R"(
   4 fence_rw.try_lock_shared 7 x h 1 =>
   4 fence_rw.lock_slice_shared 7 x h 60000 ...
   5 fence_rw.lock_slice_shared 7 x h 60000 ...
-  1 fence_rw.unlock {7} => f 7
-  1 fence_rw.unlock_shared {7} => t 7
-  2 fence_rw.unlock_shared {7} => t 7
+  1 fence_rw.unlock 7 => f
+  1 fence_rw.unlock_many_shared {7} => t
+  2 fence_rw.unlock_shared 7 => t
   3 <= token pid
-  3 fence_rw.unlock {7} => t 7
+  3 fence_rw.unlock 7 => t
   4 <= token pid
   5 <= token pid
 )";
@@ -229,7 +229,7 @@ constexpr std::string_view questions_about_sessions = R"(
   3 fence.break_lock 8 {} =>
   2 end
   pass 700
-  1 fence.unlock {7} => t 7
+  1 fence.unlock 7 => t
   3 fence.inspect 7 x => x f  token - 0
   3 fence.forget '' 0 10 => x
   3 row_lock.inspect x =>
@@ -266,8 +266,8 @@ std::map<std::string, Statement> statements_by_word() {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write}) {
     for (const Mode mode : {Mode::exclusive, Mode::shared}) {
       const auto of = advisory_statements("dlock", sync, AdvisoryKey::KeySpace::bigint, kind, mode);
-      for (const auto* each : {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock, &of.inspect,
-                               &of.list, &of.break_lock, &of.forget}) {
+      for (const auto* each : {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock,
+                               &of.unlock_many, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
         add(*each);
       }
     }

@@ -70,7 +70,7 @@ class AllStatements {
          &s.list, &s.break_lock, &s.forget});
   }
   void add(const AdvisoryStatements& s) {
-    add({&s.try_lock, &s.join, &s.lock_slice, &s.try_many, &s.proof, &s.unlock, &s.try_in_transaction,
+    add({&s.try_lock, &s.join, &s.lock_slice, &s.try_many, &s.proof, &s.unlock, &s.unlock_many, &s.try_in_transaction,
          &s.lock_in_transaction, &s.inspect, &s.inspect_without_tables, &s.list, &s.break_lock, &s.forget});
   }
 };

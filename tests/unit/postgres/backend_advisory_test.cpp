@@ -128,7 +128,7 @@ TEST_P(BackendAdvisory, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) {
   engine.run();
   heal();
   engine.run();
-  EXPECT_EQ(count("fence.unlock"), 2) << "the first, and then all others";
+  EXPECT_EQ(sent, (Words{"fence.try_lock", "fence.try_many", "fence.unlock", "fence.unlock_many"}));
   EXPECT_EQ(released, std::vector(3, Released::released));
   EXPECT_EQ(owners("a") + owners("b") + owners("d"), 0U);
 }
@@ -163,6 +163,23 @@ TEST_P(BackendAdvisory, AGrantWhoseSessionEndsBeforeItIsReportedIsNone) {
       EXPECT_EQ(release(*ours, *attempt, 1s), "released");
     }
   }
+}
+
+// The session is given up because of the second answer, and the first grant goes with it.
+TEST_P(BackendAdvisory, AGrantBesideOneThatMakesTheSessionUnfitIsNone) {
+  EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
+  server.falsify = [](int, std::string_view word, Rows& rows) {
+    if (word == "fence.try_many") rows.rows.at(1).at(1) = "0";
+  };
+  spoil("fence.try", Fate::hold, 1);
+  std::vector<std::unique_ptr<Attempt>> tries;
+  for (const char* const name : {"a", "b", "c"}) tries.push_back(acquire(name));
+  server.release_held();
+  server.falsify = nullptr;
+  engine.advance(1s);
+  EXPECT_EQ(owners("b") + owners("c"), 0U);
+  EXPECT_FALSE(tries[1]->grant && ours->host.losses.empty()) << "it is free, and its caller believes to hold it";
+  EXPECT_FALSE(tries[2]->grant);
 }
 
 TEST_P(BackendAdvisory, AReleaseThatWasNotSentWhenTheSessionBrokeIsNotConfirmed) {

@@ -114,8 +114,10 @@ TEST(PostgresStatements, LeaveATransactionOfTheCallersAsItWas) {
 
 TEST(PostgresStatements, TakeTheLockInTheSpaceOfItsKeys) {
   using KeySpace = AdvisoryKey::KeySpace;
-  const auto unlock = [](KeySpace space) { return advisory_statements("dlock", Durability::sync, space).unlock.sql; };
-  const std::string of_many = ", q.key FROM pg_catalog.unnest($1::pg_catalog.text[]) AS q (key)";
+  const auto unlock = [](KeySpace space) {
+    return advisory_statements("dlock", Durability::sync, space).unlock_many.sql;
+  };
+  const std::string of_many = " FROM pg_catalog.unnest($1::pg_catalog.text[]) AS q (key)";
   EXPECT_EQ(unlock(KeySpace::bigint), "SELECT pg_catalog.pg_advisory_unlock(q.key::pg_catalog.int8)" + of_many);
   EXPECT_EQ(unlock(KeySpace::pair),
             "SELECT pg_catalog.pg_advisory_unlock((q.key::pg_catalog.int8 OPERATOR(pg_catalog.>>) "

@@ -1,4 +1,4 @@
-#include "backends/postgres/session_locks/lock_session.hpp"
+#include "backends/postgres/session_locks/dedicated_session.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -17,8 +17,8 @@ using Status = TryOutcome::Status;
 
 namespace {
 
-// A grant counts from when it was asked for. If that is longer ago than this part of the lease, the session is asked
-// whether it still stands, and the lease counts from that question.
+// The lease counts from when the request was sent. If that is longer ago than this part of the lease, a further query
+// confirms the session, and the lease counts from when that was sent.
 constexpr int fresh_part_of_lease = 4;
 // Another client inserts the same row just now. Mostly that takes a moment; but it may be a transaction of a program's
 // own that takes the lock for the first time, and keeps it.
@@ -29,8 +29,8 @@ constexpr nanoseconds longest_free = std::chrono::seconds(10);
 
 }  // namespace
 
-LockSession::LockSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
-                         User& user)
+DedicatedSession::DedicatedSession(const Services& services, const SessionDialect& dialect,
+                                   common::ConnectionObserver* observer, User& user)
     : SessionHolds(services.host, "PostgreSQL"),
       options_(services.options),
       dialling_(services.dialling),
@@ -41,11 +41,11 @@ LockSession::LockSession(const Services& services, const SessionDialect& dialect
       session_(services.host.executor(), dialling_, {.word = dialect.word(), .session_lease = options_.lease},
                Upkeep::once, *this) {}
 
-LockSession::~LockSession() = default;
+DedicatedSession::~DedicatedSession() = default;
 
 // --- Asking ----------------------------------------------------------------------------------------------------------
 
-void LockSession::ask(const LockRequest& request, SessionDialect::Patience patience, AnswerHandler done) {
+void DedicatedSession::ask(const LockRequest& request, SessionDialect::Patience patience, AnswerHandler done) {
   request_ = request;
   patience_ = patience;
   done_ = std::move(done);
@@ -55,13 +55,13 @@ void LockSession::ask(const LockRequest& request, SessionDialect::Patience patie
   send();
 }
 
-void LockSession::send() {
+void DedicatedSession::send() {
   auto commands = dialect_.ask(request_, patience_, used_);
   used_ = true;
-  request(std::move(commands), patience_, &LockSession::answered);
+  request(std::move(commands), patience_, &DedicatedSession::answered);
 }
 
-void LockSession::request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered) {
+void DedicatedSession::request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered) {
   nanoseconds patience = dialling_.response_timeout + waits.value_or(nanoseconds(0));
   if (!session_.ready()) patience += dialling_.connect_timeout;
   (void)session_.request(
@@ -72,7 +72,7 @@ void LockSession::request(std::vector<Command> commands, SessionDialect::Patienc
        .blocks = waits.has_value()});
 }
 
-void LockSession::answered(const Outcome& outcome, const Results& results) {
+void DedicatedSession::answered(const Outcome& outcome, const Results& results) {
   if (state_ != State::asking) return;
   if (outcome.problem != Problem::none) return problem(outcome, patience_.has_value());
   SessionDialect::Reply reply = dialect_.read(results, session_.server());
@@ -83,7 +83,7 @@ void LockSession::answered(const Outcome& outcome, const Results& results) {
     }
     const nanoseconds wait = patience_.value_or(insertion_patience);
     auto commands = dialect_.prepare(request_, wait, std::exchange(used_, false));
-    return request(std::move(commands), wait, &LockSession::prepared);
+    return request(std::move(commands), wait, &DedicatedSession::prepared);
   }
   if (!reply.why.code && reply.token <= 0) {
     reply.why = {errc::protocol, "the token of lock " + name + " is not a positive number"};
@@ -97,28 +97,28 @@ void LockSession::answered(const Outcome& outcome, const Results& results) {
   grant(outcome.sent);
 }
 
-void LockSession::prepared(const Outcome& outcome, const Results& /*results*/) {
+void DedicatedSession::prepared(const Outcome& outcome, const Results& /*results*/) {
   if (state_ != State::asking) return;
   if (outcome.problem != Problem::none) return problem(outcome, true);
   send();
 }
 
-void LockSession::grant(TimePoint sent) {
+void DedicatedSession::grant(TimePoint sent) {
   if (host_.executor().now() >= saturating_add(sent, options_.lease / fresh_part_of_lease)) {
-    return request({{.text = heartbeat_sql}}, std::nullopt, &LockSession::confirmed);
+    return request({{.text = heartbeat_sql}}, std::nullopt, &DedicatedSession::confirmed);
   }
   sent_ = sent;
   state_ = State::parked;
   answer({.status = Status::granted, .grant = patience_ ? Grant{} : hold(request_.owner)});
 }
 
-void LockSession::confirmed(const Outcome& outcome, const Results& /*results*/) {
+void DedicatedSession::confirmed(const Outcome& outcome, const Results& /*results*/) {
   if (state_ != State::asking) return;
   if (outcome.problem != Problem::none) return fail(outcome.failure, Remedy::reconnect);
   grant(outcome.sent);
 }
 
-void LockSession::problem(const Outcome& outcome, bool waited) {
+void DedicatedSession::problem(const Outcome& outcome, bool waited) {
   const Remedy remedy = meaning_of(outcome).remedy;
   const Failure why = failure_of(outcome, options_.schema);
   const bool is_refused = outcome.problem == Problem::refused;
@@ -131,7 +131,7 @@ void LockSession::problem(const Outcome& outcome, bool waited) {
   fail(why, is_refused ? Remedy::retry : remedy);
 }
 
-void LockSession::answer(const TryOutcome& outcome, Remedy remedy) {
+void DedicatedSession::answer(const TryOutcome& outcome, Remedy remedy) {
   if (state_ == State::asking) state_ = State::busy;
   const AnswerHandler done = std::exchange(done_, nullptr);
   const Lifetime::Watch life = lifetime_.watch();
@@ -142,7 +142,7 @@ void LockSession::answer(const TryOutcome& outcome, Remedy remedy) {
 
 // --- What it has -----------------------------------------------------------------------------------------------------
 
-Grant LockSession::hold(const OwnerId& owner) {
+Grant DedicatedSession::hold(const OwnerId& owner) {
   state_ = State::held;
   Grant grant{.name = request_.name,
               .owner = owner,
@@ -155,24 +155,24 @@ Grant LockSession::hold(const OwnerId& owner) {
   return grant;
 }
 
-bool LockSession::free(const OwnerId& owner, ReleaseHandler done) {
+bool DedicatedSession::free(const OwnerId& owner, ReleaseHandler done) {
   if (!take(owner)) return false;
   released_ = std::move(done);
   give_back(dialect_.free(request_));
   return true;
 }
 
-void LockSession::clean() {
+void DedicatedSession::clean() {
   if (state_ != State::over) give_back(dialect_.clean(request_));
 }
 
-void LockSession::give_back(Command command) {
+void DedicatedSession::give_back(Command command) {
   state_ = State::freeing;
-  request({std::move(command)}, std::nullopt, &LockSession::cleaned);
+  request({std::move(command)}, std::nullopt, &DedicatedSession::cleaned);
 }
 
 // Without an answer it is unknown what the session has; with the connection, that ends.
-void LockSession::cleaned(const Outcome& outcome, const Results& results) {
+void DedicatedSession::cleaned(const Outcome& outcome, const Results& results) {
   using Released = ReleaseOutcome::Status;
   const ReleaseHandler done = std::exchange(released_, nullptr);
   ReleaseOutcome released{.status = Released::not_owner};  // it went with the session
@@ -193,13 +193,13 @@ void LockSession::cleaned(const Outcome& outcome, const Results& results) {
   if (done) done(std::move(released));
 }
 
-void LockSession::remove(const OwnerId& /*owner*/, LockRequest /*request*/) {
+void DedicatedSession::remove(const OwnerId& /*owner*/, LockRequest /*request*/) {
   if (state_ == State::held) clean();
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
 
-void LockSession::session_ready() {
+void DedicatedSession::session_ready() {
   const ServerInfo& server = session_.server();
   if (const auto why = unfit_for_locks(server)) return fail(*why, Remedy::final);
   if (server.standby) {
@@ -207,23 +207,23 @@ void LockSession::session_ready() {
   }
 }
 
-void LockSession::session_alive(TimePoint sent) {
+void DedicatedSession::session_alive(TimePoint sent) {
   SessionHolds::session_alive(lease_valid_until(sent, options_.lease));
 }
 
-void LockSession::session_down(const Failure& why, bool /*was_ready*/) {
+void DedicatedSession::session_down(const Failure& why, bool /*was_ready*/) {
   lose(why, meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
 }
 
-// The lock goes with the session: nothing is given back before the holder knows.
-void LockSession::lose(const Failure& why, Remedy remedy) {
+// The session's end frees the lock: nothing is given back before the holder is notified.
+void DedicatedSession::lose(const Failure& why, Remedy remedy) {
   const Lifetime::Watch life = lifetime_.watch();
   if (state_ == State::held) state_ = State::freeing;
   session_lost(why);
   if (!life.over()) fail(why, remedy);
 }
 
-void LockSession::fail(const Failure& why, Remedy remedy) {
+void DedicatedSession::fail(const Failure& why, Remedy remedy) {
   if (state_ == State::over) return;
   // It may belong to the session. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
@@ -233,12 +233,12 @@ void LockSession::fail(const Failure& why, Remedy remedy) {
   answer({.status = Status::failed, .failure = reason}, remedy);
 }
 
-void LockSession::close() {
+void DedicatedSession::close() {
   done_ = nullptr;
   end();
 }
 
-void LockSession::end() {
+void DedicatedSession::end() {
   if (state_ == State::over) return;
   state_ = State::over;
   session_.stop();

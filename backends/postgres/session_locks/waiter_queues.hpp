@@ -3,7 +3,11 @@
 //
 // A wait keeps a session from those that may need it more: a holder that wants another lock before it gives the first
 // one back. Where there are more locks than sessions for them, they take turns, and the first waiter of a lock without
-// one tries now and then, as all try that are told that their lock may be free.
+// one tries every second or two.
+//
+// A statement that waits in the server keeps a snapshot, and CREATE INDEX CONCURRENTLY and its like wait for the end of
+// all older ones. Where the lock's holder runs them, each would wait for the other until the slice ends. So a client
+// with waits in the server asks now and then whether a transaction waits so, and if one does, its waits begin anew.
 #pragma once
 
 #include <chrono>
@@ -14,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -21,19 +26,13 @@
 #include <dlock/spi/backoff.hpp>
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/postgres/session_locks/lock_session.hpp"
+#include "backends/postgres/session_locks/dedicated_session.hpp"
+#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 
-// How long a wait in the server goes on before it is asked anew. While it waits, its snapshot keeps the server from
-// cleaning up after all others, in all tables; but a new request goes to the end of the server's queue.
-struct WaitSlices {
-  std::chrono::nanoseconds shortest = std::chrono::seconds(30);
-  std::chrono::nanoseconds longest = std::chrono::seconds(60);
-};
-
 // In tasks only.
-class Waits final {
+class WaiterQueues final {
  public:
   class Sessions {
    public:
@@ -43,84 +42,89 @@ class Waits final {
     // How many may wait just now.
     [[nodiscard]] virtual std::size_t most_waits() const = 0;
     // nullptr: all of them are taken.
-    [[nodiscard]] virtual LockSession* session_for_wait() = 0;
-    virtual void wait_began() = 0;
-    // There may be a session for a lock that has none: serve() is to be called, as a task.
-    virtual void serve_soon() = 0;
+    [[nodiscard]] virtual DedicatedSession* session_for_wait() = 0;
+    // Sends a query where nothing delays it. Its handler is called once, never inside the call.
+    virtual void ask(Query query) = 0;
+    // There may be a session for a lock that has none: assign_sessions() is to be called, as a task.
+    virtual void assign_sessions_soon() = 0;
 
    protected:
     ~Sessions() = default;
   };
 
-  Waits(Executor& executor, Sessions& sessions, WaitSlices slices)
-      : executor_(executor), sessions_(sessions), slices_(slices), timer_(executor) {}
+  WaiterQueues(Executor& executor, Sessions& sessions);
 
   // lock: one text for each lock. changed: called when a try of the request is worth it.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& lock, const LockRequest& request,
                                              std::function<void()> changed);
   // The session that got the lock in the server for this request. nullptr: none did.
-  [[nodiscard]] LockSession* take(const std::string& lock, const LockRequest& request);
-  // Why the wait in the server ended that was this request's, once.
+  [[nodiscard]] DedicatedSession* take(const std::string& lock, const LockRequest& request);
+  // Why this request's wait in the server failed; answered once.
   [[nodiscard]] std::optional<Failure> take_failure(const std::string& lock, const LockRequest& request);
   // The session is over, and with it the lock that it may have got.
-  void lost(const LockSession& session);
-  // It waits no longer, because it was granted.
+  void lost(const DedicatedSession& session);
+  // This waiter was granted the lock, and waits no longer.
   void leave(const std::string& lock, const OwnerId& waiter);
 
-  // The server has this client in the queue of the lock, so that others need not try.
+  // This client is in the server's queue for the lock, so that its other waiters need not try.
   [[nodiscard]] bool in_server(const std::string& lock) const;
   // Waiters of the lock have to try now and then.
   [[nodiscard]] bool has_no_place(const std::string& lock) const;
-  // How many wait in the client, of whom the server knows nothing.
+  // How many wait in this client, and not in the server.
   [[nodiscard]] std::size_t in_client(const std::string& lock) const;
-  [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
-  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }  // in the server
+  [[nodiscard]] bool empty() const noexcept { return queues_.empty(); }
 
-  // This client let go of the lock, or shares it: a waiter may get it.
+  // This client released the lock, or shares it: a waiter may get it.
   void freed(const std::string& lock, bool shared);
   // Locks without a session get those that there are, each in its turn.
-  void serve();
+  void assign_sessions();
   // A try finds no session: the wait that has lasted longest is given up. False: there is none.
   bool make_room();
-  // All waits in the server end and begin anew.
-  void restart();
 
  private:
-  class Waiting;
+  class QueuedWaiter;
   struct Waiter {
     LockRequest request;
     std::function<void()> changed;
   };
-  struct Line {
+  struct Queue {
     std::map<std::uint64_t, Waiter> waiters = {};  // the one that has waited longest is the first
-    LockSession* session = nullptr;                // waits in the server, or has the lock; else it is in outside_
+    DedicatedSession* session = nullptr;  // waits in the server, or has the lock; else it is in without_session_
     bool has_lock = false;
     TimePoint since = {};                           // the wait
     std::optional<Failure> failure = std::nullopt;  // for the first waiter
     TimePoint pauses_until = TimePoint::min();
     Backoff backoff{std::chrono::seconds(1)};
   };
-  using Lines = std::unordered_map<std::string, Line>;
+  using Queues = std::unordered_map<std::string, Queue>;
   enum class Turn { next, last };
 
   void remove(const std::string& lock, std::uint64_t id);
-  void first_has_gone(const std::string& lock, Line& line, const LockRequest& first);
-  [[nodiscard]] Line* line_of_first(const std::string& lock, const OwnerId& waiter);
-  LockSession* leave_session(const std::string& lock, Line& line, Turn turn);
-  void wait(const std::string& lock, Line& line);
+  void first_has_gone(const std::string& lock, Queue& queue, const LockRequest& first);
+  [[nodiscard]] Queue* queue_of_first(const std::string& lock, const OwnerId& waiter);
+  DedicatedSession* leave_session(const std::string& lock, Queue& queue, Turn turn);
+  void wait(const std::string& lock, Queue& queue);
   void answered(const std::string& lock, const TryOutcome& outcome, Remedy remedy);
-  void tell(const std::string& lock, bool readers = false);
+  void notify(const std::string& lock, bool readers = false);
   void check();
-  [[nodiscard]] Lines::iterator oldest();
+  [[nodiscard]] Queues::iterator oldest();
+  void ask_about_snapshots_in(std::chrono::nanoseconds pause);
+  void ask_about_snapshots();
+  void snapshots_answered(const Outcome& outcome, const Results& results);
+  void restart();
 
   Executor& executor_;
   Sessions& sessions_;
-  const WaitSlices slices_;
-  Lines lines_;
-  std::deque<std::string> outside_;  // locks without a session, the one that comes next first
-  std::size_t waiting_ = 0;          // in the server
+  Queues queues_;
+  std::deque<std::string> without_session_;  // locks without a session, the one that comes next first
+  std::size_t waiting_ = 0;                  // in the server
   std::uint64_t last_id_ = 0;
   Timer timer_;
+
+  const Statement question_;    // about snapshots
+  std::set<std::string> seen_;  // transactions that waited for snapshots at the last answer
+  bool asking_ = false;
+  Timer snapshot_timer_;
   Lifetime lifetime_;
 };
 

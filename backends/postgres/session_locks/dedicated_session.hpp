@@ -28,17 +28,17 @@
 namespace dlock::postgres {
 
 // In tasks only.
-class LockSession final : private Session::User, private common::SessionHolds<LockRequest, Watch> {
+class DedicatedSession final : private Session::User, private common::SessionHolds<LockRequest, Watch> {
  public:
-  // Of all sessions. None is called inside a call to the session but close().
+  // The user of all sessions. No function is called inside a call to the session, except inside close().
   class User {
    public:
     User() = default;
     User(const User&) = delete;
     User& operator=(const User&) = delete;
-    virtual void session_free(LockSession& session) = 0;
-    // To be destroyed, though not inside this call.
-    virtual void session_over(LockSession& session) = 0;
+    virtual void session_free(DedicatedSession& session) = 0;
+    // The user destroys the session, though not inside this call.
+    virtual void session_over(DedicatedSession& session) = 0;
 
    protected:
     ~User() = default;
@@ -48,19 +48,19 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   using ReleaseHandler = Backend::ReleaseHandler;
 
   // All outlive it. observer: may be nullptr.
-  LockSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
-              User& user);
-  ~LockSession();
+  DedicatedSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
+                   User& user);
+  ~DedicatedSession();
 
   // Connects first if there is no connection yet. The handler is called once, never inside the call, unless the session
   // is closed. A lock that was waited for is parked, for want of an owner.
   void ask(const LockRequest& request, SessionDialect::Patience patience, AnswerHandler done);
-  // This owner's is the lock that the session has.
+  // Gives this owner the lock that the session has.
   [[nodiscard]] Grant hold(const OwnerId& owner);
   [[nodiscard]] bool holds() const noexcept { return state_ == State::held; }
   // False: it has no lock of that owner. Answers when the server has, or the session is over.
   [[nodiscard]] bool free(const OwnerId& owner, ReleaseHandler done);
-  // The lock is not wanted: makes the session free.
+  // Nobody wants the lock: makes the session free.
   void clean();
   // At once, whatever is under way: only the end of its connection ends a wait in the server.
   void close();
@@ -69,7 +69,7 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
 
  private:
   enum class State { free, asking, busy, parked, held, freeing, over };
-  using Answered = void (LockSession::*)(const Outcome& outcome, const Results& results);
+  using Answered = void (DedicatedSession::*)(const Outcome& outcome, const Results& results);
 
   void send();
   void request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered);
@@ -106,9 +106,9 @@ class LockSession final : private Session::User, private common::SessionHolds<Lo
   SessionDialect::Patience patience_;
   AnswerHandler done_;
   ReleaseHandler released_;
-  bool used_ = false;      // something of the request may be left on the session
+  bool used_ = false;      // the session may have the lock of the request, or a failed transaction
   bool is_unfit_ = false;  // for another acquire
-  int insertions_ = 0;     // of what is to be locked, with no holder there
+  int insertions_ = 0;     // of the row that is to be locked
   FencingToken token_;
   TimePoint sent_;
   Timer free_timer_;
