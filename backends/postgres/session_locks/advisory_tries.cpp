@@ -262,6 +262,7 @@ void AdvisoryTries::granted(const Group& group, std::uint64_t token, TimePoint s
                   .lease = request.lease,
                   .kind = request.kind,
                   .mode = request.mode};
+      add(grant, asked->key);
       answer(asked, {.status = Status::granted, .grant = std::move(grant)});
     } else {
       leave(asked->key, 1);
@@ -301,15 +302,20 @@ void AdvisoryTries::answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome
   answers_.push_back({asked, std::move(outcome), remedy});
 }
 
-// A grant is held from here on. It arrived in this task, so its session has not ended since. Each handler may withdraw
-// the next tries, whose grants are given back then.
+// A handler may withdraw the next tries; their grants are given back then. A grant may be lost before its turn comes.
 void AdvisoryTries::deliver_answers() {
   const Lifetime::Watch life = lifetime_.watch();
   while (!answers_.empty()) {
     auto [asked, outcome, remedy] = std::move(answers_.front());
     answers_.pop_front();
     const auto done = std::exchange(asked->done, nullptr);
-    if (outcome.status == Status::granted) done ? (void)add(outcome.grant, asked->key) : leave(asked->key, 1);
+    if (outcome.status == Status::granted && !done) {
+      if (const auto key = take(outcome.grant.owner)) leave(*key, 1);
+    } else if (outcome.status == Status::granted && !contains(outcome.grant.owner)) {
+      outcome = {.status = Status::failed,
+                 .failure = {errc::unavailable, "the session ended in the moment of the grant"}};
+      remedy = Remedy::retry;
+    }
     if (done) done(std::move(outcome), remedy);
     if (life.over()) return;
   }
