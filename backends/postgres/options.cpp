@@ -101,7 +101,7 @@ KeyScheme take_key(Url& url, Strategy strategy) {
 Pooler take_pooler(Url& url, Strategy strategy) {
   const auto pooler = url.take_choice<Pooler>(
       "pooler", {{"session", Pooler::session}, {"transaction", Pooler::transaction}}, Pooler::detect);
-  if (pooler == Pooler::transaction && (strategy == Strategy::for_update || strategy == Strategy::advisory)) {
+  if (pooler == Pooler::transaction && lives_in_sessions(strategy)) {
     refuse("pooler=transaction: strategy=" + std::string(to_string(strategy)) +
            " needs sessions of its own; only table and optimistic work through such a pooler");
   }

@@ -29,6 +29,11 @@ enum class Strategy {
   advisory,    // an advisory lock of a session
 };
 
+// Locks end with the session of their holder. Locks of the other strategies live in rows.
+[[nodiscard]] constexpr bool lives_in_sessions(Strategy strategy) noexcept {
+  return strategy == Strategy::for_update || strategy == Strategy::advisory;
+}
+
 enum class Durability {
   sync,      // a grant is on disk (and at the synchronous standbys) before it is answered
   async,     // a crash of the server may forget the grants of the last moments

@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
+#include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/administration/inspection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/schema.hpp"
@@ -42,12 +44,20 @@ class PostgresBackend final : public Backend {
   }
   void close(std::function<void()> done) override;
 
-  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
-  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
-  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
-  void diagnose(Handler<std::vector<Finding>> done) override;
-  void initialize(Handler<std::vector<std::string>> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
+    inspection_.inspect(kind, name, std::move(done));
+  }
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override { inspection_.list(kind, std::move(done)); }
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override {
+    inspection_.break_lock(kind, name, std::move(done));
+  }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    inspection_.forget(what, std::move(done));
+  }
+  void diagnose(Handler<std::vector<Finding>> done) override { postgres::diagnose(commands_, std::move(done)); }
+  void initialize(Handler<std::vector<std::string>> done) override {
+    schema_.initialize(commands_.answer_by(), std::move(done));
+  }
 
  private:
   [[nodiscard]] Backend& locks(LockKind kind);

@@ -25,10 +25,6 @@ constexpr std::array<std::string_view, 5> timeouts = {"statement_timeout", "lock
 constexpr std::array<std::string_view, 5> others = {"default_transaction_isolation", "synchronous_commit",
                                                     "synchronous_standby_names", "fsync", "full_page_writes"};
 
-bool lives_in_sessions(Strategy strategy) {
-  return strategy == Strategy::for_update || strategy == Strategy::advisory;
-}
-
 bool is_this_machine(std::string_view endpoint) {
   const std::size_t colon = endpoint.find(':');
   const bool loopback = endpoint.starts_with("127.") && endpoint.find_first_not_of("0123456789.") == colon;

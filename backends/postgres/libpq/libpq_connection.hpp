@@ -36,25 +36,18 @@ class LibpqConnection final : public Connection {
   void break_off(const Failure& why) override;
 
  private:
-  // What libpq answers to: the preparing of a statement, or a command.
-  struct Step {
-    const Statement* statement = nullptr;  // if it is one
-    bool prepares = false;
-    std::size_t command = 0;
-  };
   struct InFlight {
-    Handler done;
-    TimePoint sent;
-    std::vector<Step> steps;
-    std::size_t step = 0;  // the one that is being answered
-    Results results;
-    std::optional<Outcome> refusal;
+    Handler done = {};
+    TimePoint sent = {};
+    std::vector<const Statement*> statements = {};  // of each command; nullptr: it is only a text
+    Results results = {};                      // of the commands that were answered
+    std::optional<Outcome> refusal = {};
+    const Statement* prepares = nullptr;
   };
-  // How a statement is known to the server. While it is being prepared, other queries send its text: should the
-  // preparing fail, each use fails for its own reason.
+  // Until the server has confirmed it, queries send the text of the statement.
   struct Prepared {
     std::string name;
-    const InFlight* by = nullptr;  // the query that prepares it, until that is answered
+    bool ready = false;
   };
   // A connection that is logged in. It is replaced where the preamble finds it of no use.
   struct Link {
@@ -88,7 +81,8 @@ class LibpqConnection final : public Connection {
   void enqueue(Query query);
   void write_out();
   [[nodiscard]] bool hand_over(Query query);
-  [[nodiscard]] bool hand_over_command(const Command& command, std::size_t number, InFlight& entry);
+  [[nodiscard]] bool hand_over(const Command& command);
+  [[nodiscard]] bool prepare(const Statement& statement);
   void flush();
 
   void wait_readable();

@@ -2,10 +2,8 @@
 // strategies, questions, administration.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <list>
 #include <string>
-#include <unordered_set>
 
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
@@ -48,10 +46,12 @@ class Commands final : private Session::User {
 
  private:
   struct Run;
+  using Runs = std::list<Run>;
 
-  void attempt(const std::shared_ptr<Run>& run);
-  void answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results);
-  void give_up(const Run& run, Outcome outcome, Failure why) const;
+  void attempt(Runs::iterator run);
+  void answered(Runs::iterator run, const Outcome& outcome, const Results& results);
+  void fail(Runs::iterator run, Outcome outcome, Failure why);
+  void finish(Runs::iterator run, const Outcome& outcome, const Results& results);
   [[nodiscard]] std::string with_last_refusal(std::string text) const;
 
   void session_ready() override {}
@@ -64,7 +64,7 @@ class Commands final : private Session::User {
   common::ConnectionObserver& observer_;
   Session session_;
   std::string last_refusal_;  // of what was to be tried again; empty once something was carried out
-  std::unordered_set<std::shared_ptr<Run>> pausing_;  // before another attempt
+  Runs runs_;
   Lifetime lifetime_;
 };
 
