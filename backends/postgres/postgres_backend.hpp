@@ -1,7 +1,7 @@
 // postgresql:// and postgres://: locks in a PostgreSQL database. See docs/backends/postgres.md for the layout of the
-// tables and for what is guaranteed.
+// tables and the guarantees.
 //
-// How a lock is kept is the strategy's business (row_locks.hpp, session_locks.hpp); questions are the same for all.
+// RowLocks or SessionLocks keep the locks, as the strategy says; Inspection answers questions for all strategies.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,6 @@ namespace dlock::postgres {
 
 class PostgresBackend final : public Backend {
  public:
-  // connections: how they are made; tests have their own.
   PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections);
   ~PostgresBackend() override;
 
@@ -66,13 +65,13 @@ class PostgresBackend final : public Backend {
   FullServer full_;
   const Dialling dialling_;
   Schema schema_;
-  common::ConnectionNews news_;  // where locks do not depend on connections of their own
+  common::ConnectionNews news_;  // reports nothing if locks live in sessions
   common::ConnectionNews::Source commands_news_;
   Commands commands_;
   Inspection inspection_;
   const Services services_;
-  const std::unique_ptr<Backend> locks_;               // plain ones; all kinds where they share sessions
-  std::map<LockKind, std::unique_ptr<Backend>> rows_;  // of other kinds, once they are asked for
+  const std::unique_ptr<Backend> locks_;               // plain locks; all kinds if locks live in sessions
+  std::map<LockKind, std::unique_ptr<Backend>> rows_;  // other kinds, made at their first use
 };
 
 // postgresql://[user[:password]@]host[:5432][,host...][/database][?strategy=table|optimistic|for-update|advisory]

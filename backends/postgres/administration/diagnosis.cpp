@@ -31,8 +31,8 @@ constexpr std::string_view about_settings = R"sql(
 
 constexpr std::string_view about_standbys = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication";
 
-// One row: connections that the server has room for, has; the role may have, has; the database may have, has. Below
-// zero: no limit. Of others' sessions an ordinary role sees whose they are and in which database, but not what they do.
+// One row: limit and number of connections of the server, of the role, and of the database. Below zero: no limit. An
+// ordinary role sees the role and the database of all sessions.
 constexpr std::string_view about_connections = R"sql(
   SELECT pg_catalog.current_setting('max_connections')::{int8}
       {-} pg_catalog.current_setting('superuser_reserved_connections')::{int8},

@@ -1,4 +1,4 @@
-// What a server's version, role and settings mean for locks.
+// Findings about a server's version, role and settings.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -114,7 +114,7 @@ Finding judge_timeouts(const Examined& examined) {
               "program, and the lock with it"};
 }
 
-// What the first words on a connection were to bring about.
+// Settings that the preamble requested.
 Finding judge_preamble(const Examined& examined) {
   const Preamble preamble({}, {.version = examined.server.version});
   const bool over_tcp = examined.answer("server").flag(0, 2);
@@ -214,7 +214,7 @@ Examined::Setting Examined::setting(std::string_view name) const {
 std::vector<std::string> interesting_settings() {
   std::vector<std::string> names(timeouts.begin(), timeouts.end());
   names.insert(names.end(), others.begin(), others.end());
-  // Every one that any version is asked to change.
+  // All settings that the preamble changes, of any version.
   const Preamble preamble({}, {.version = 1'000'000});
   for (const Command& command : preamble.commands()) {
     if (!command.params.empty()) names.push_back(*command.params[0]);

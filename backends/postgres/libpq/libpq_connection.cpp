@@ -107,7 +107,7 @@ void LibpqConnection::send(Query query) {
   }));
 }
 
-// A lone query goes out at once. When others are under way, more are likely to follow in this turn of the engine.
+// A query goes out at once if no other is in flight. Otherwise more are likely to follow in this turn of the engine.
 void LibpqConnection::enqueue(Query query) {
   link_->unsent.push_back(std::move(query));
   if (link_->taking_input || link_->writing_posted || link_->clogged) return;
@@ -119,8 +119,8 @@ void LibpqConnection::enqueue(Query query) {
   }));
 }
 
-// What libpq has may go out at any time; so that it can be told what did not, it gets only as much as the network
-// takes.
+// libpq may send its bytes at any time. It gets only as many as the network takes, so the other queries are known to be
+// unsent.
 void LibpqConnection::write_out() {
   while (!link_->unsent.empty() && !link_->clogged) {
     Query query = std::move(link_->unsent.front());
@@ -192,7 +192,7 @@ void LibpqConnection::wait_readable() {
 void LibpqConnection::receive() {
   if (!link_ || link_->taking_input) return;
   const Lifetime::Watch life = link_->lifetime.watch();
-  // What came before the end counts.
+  // Answers that arrived before the end count.
   const bool good = PQconsumeInput(link_->handle.get()) == 1;
   const Failure end = good ? Failure{} : last_error();
   link_->taking_input = true;
@@ -205,10 +205,10 @@ void LibpqConnection::receive() {
   write_out();
 }
 
-// Rows of one answer, and a message of any length, take memory; what has been answered is free again.
+// The rows of one answer, or a message of any length, take memory until the answer is complete.
 bool LibpqConnection::answer_has_no_end() {
   if (std::exchange(link_->answered, false)) {
-    link_->counted_from.reset();  // the usual case asks the kernel nothing
+    link_->counted_from.reset();  // the usual case needs no system call
     return false;
   }
   const std::uint64_t received = received_bytes(PQsocket(link_->handle.get()));
@@ -218,7 +218,7 @@ bool LibpqConnection::answer_has_no_end() {
 
 void LibpqConnection::take_input() {
   const Lifetime::Watch life = link_->lifetime.watch();
-  // Parses what there is, notices and notifications among it, also while no query is under way.
+  // PQisBusy() parses notices and notifications, too, even if no query is in flight.
   while (PQisBusy(link_->handle.get()) == 0) {
     if (!take_results()) break;
     if (life.over()) return;
@@ -232,7 +232,7 @@ void LibpqConnection::take_input() {
   }
 }
 
-// False: there is nothing more at present.
+// False: no more results at present.
 bool LibpqConnection::take_results() {
   const PgResult result(PQgetResult(link_->handle.get()));
   if (!result) return std::exchange(link_->result_ends, false);
@@ -303,7 +303,7 @@ void LibpqConnection::finish_query() {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-// The server says why it ends the session, and only then ends it.
+// The server sends the reason before it ends the session.
 void LibpqConnection::note_end(const PGresult& message) {
   const char* const severity = PQresultErrorField(&message, PG_DIAG_SEVERITY_NONLOCALIZED);
   const std::string_view word = severity == nullptr ? "" : severity;
@@ -320,7 +320,7 @@ Failure LibpqConnection::last_error() const {
   return unavailable(in_one_line(PQerrorMessage(link_->handle.get())));
 }
 
-// Before it is ready, the next address may be better.
+// Until the connection is ready, the dialler may try another address.
 void LibpqConnection::give_up(Failure why) {
   if (ready_) return break_off(why);
   greeting_timer_.disarm();
@@ -328,7 +328,7 @@ void LibpqConnection::give_up(Failure why) {
   dialler_.failed(std::move(why));
 }
 
-// The caller of send() does not expect to hear of the end inside the call. And the server may have said why it hung up.
+// In a later task: send() must not call a handler. First read the reason that the server may have sent.
 void LibpqConnection::give_up_soon() {
   link_->clogged = true;  // nothing more goes out
   executor_.post([this, why = last_error(), life = link_->lifetime.watch()] {
@@ -339,13 +339,13 @@ void LibpqConnection::give_up_soon() {
 
 void LibpqConnection::break_off(const Failure& why) {
   if (std::exchange(lost_, true)) return;
-  // It may belong to what is destroyed. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  // A handler may destroy the owner of `why`. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
   greeting_timer_.disarm();
   dialler_.stop();
   const auto link = std::move(link_);
   const Lifetime::Watch life = lifetime_.watch();
-  if (ready_) {  // the preamble's queries need no answer
+  if (ready_) {  // otherwise only the preamble is in flight
     link->close();
     for (const InFlight& entry : link->in_flight) {
       const Outcome unknown{.problem = Problem::unknown_outcome,

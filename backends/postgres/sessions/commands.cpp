@@ -41,7 +41,7 @@ Failure Commands::no_answer() const {
   return {errc::ambiguous, with_last_refusal(server().endpoint + ": no answer in time")};
 }
 
-// What came before is more likely to be the reason than what did not come.
+// A missing answer has no reason; an earlier refusal may be it.
 std::string Commands::with_last_refusal(std::string text) const {
   if (!last_refusal_.empty()) text += "; before that: " + last_refusal_;
   return text;
