@@ -27,7 +27,7 @@ constexpr std::size_t most_changes_in_a_query = 100;
 constexpr std::size_t most_bytes_together = 6 << 10;
 constexpr std::size_t bytes_of_owner = 32;
 constexpr std::size_t bytes_around = 16;  // numbers, commas
-// The query's own end, which says what became of it, comes first where it is about the same.
+// The query's own end, which says its outcome, comes first where it is about the same.
 constexpr nanoseconds behind_the_query = milliseconds(20);
 // If the queue of notifications was full, none is tried for so long. Each waiter asks now and then by itself.
 constexpr nanoseconds quiet_for = std::chrono::seconds(1);
