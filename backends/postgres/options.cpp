@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint16_t default_port = 5432;
 constexpr std::size_t most_hosts = 16;
 constexpr std::uint32_t most_connections = 1000;
-// A socket's address has room for 107 bytes with "/.s.PGSQL.65535" behind the directory.
+// A socket's path has at most 107 bytes, and "/.s.PGSQL.65535" follows the directory.
 constexpr std::size_t longest_socket_directory = 90;
 
 template <class T>
@@ -45,7 +45,7 @@ void check_host(const std::string& name) {
          " bytes, too long for a socket's path");
 }
 
-// What the URL may say in front of the '?' or behind it, but not twice.
+// A part of the URL that may be before or after the '?', but not twice.
 std::optional<std::string> take_either(Url& url, std::string_view key, std::optional<std::string> in_front) {
   if (in_front && in_front->empty()) in_front.reset();
   auto parameter = url.take(key);
@@ -101,7 +101,7 @@ KeyScheme take_key(Url& url, Strategy strategy) {
 Pooler take_pooler(Url& url, Strategy strategy) {
   const auto pooler = url.take_choice<Pooler>(
       "pooler", {{"session", Pooler::session}, {"transaction", Pooler::transaction}}, Pooler::detect);
-  if (pooler == Pooler::transaction && (strategy == Strategy::for_update || strategy == Strategy::advisory)) {
+  if (pooler == Pooler::transaction && lives_in_sessions(strategy)) {
     refuse("pooler=transaction: strategy=" + std::string(to_string(strategy)) +
            " needs sessions of its own; only table and optimistic work through such a pooler");
   }

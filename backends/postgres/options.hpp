@@ -1,4 +1,4 @@
-// What a postgresql:// or postgres:// URL says.
+// The options of a postgresql:// or postgres:// URL.
 //
 //   postgresql://[[user][:password]@][host[:5432][,host...]][/database][?strategy=...&schema=...&sslmode=...]
 //
@@ -29,17 +29,22 @@ enum class Strategy {
   advisory,    // an advisory lock of a session
 };
 
+// Locks end with the session of their holder. Locks of the other strategies live in rows.
+[[nodiscard]] constexpr bool lives_in_sessions(Strategy strategy) noexcept {
+  return strategy == Strategy::for_update || strategy == Strategy::advisory;
+}
+
 enum class Durability {
   sync,      // a grant is on disk (and at the synchronous standbys) before it is answered
-  async,     // a crash of the server may forget the grants of the last moments
-  unlogged,  // a crash of the server forgets all grants; async otherwise
+  async,     // a crash of the server may lose the last grants
+  unlogged,  // a crash of the server loses all grants; otherwise as async
 };
 
-// What there may be between us and the server.
+// A pooler between the client and the server.
 enum class Pooler {
-  detect,       // found out when connecting
-  session,      // the user vouches: what looks like a pooler keeps a session for each client
-  transaction,  // one that lends its sessions for single transactions
+  detect,       // the preamble finds out
+  session,      // the user guarantees that the pooler, if any, keeps a session for each client
+  transaction,  // it lends its sessions for single transactions
 };
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
@@ -73,14 +78,14 @@ struct Options {
 
   // "h1:5432,h2:5432/database", for messages.
   [[nodiscard]] std::string endpoint() const;
-  // The same for one of the hosts.
+  // "h1:5432/database".
   [[nodiscard]] std::string endpoint_of(const Host& host) const;
 };
 
-// Throws Error(invalid_argument) naming the part that is wrong.
+// Throws Error(invalid_argument) that names the wrong part.
 [[nodiscard]] Options parse_options(const BackendConfig& config);
 
-// As PostgreSQL keeps the names of applications: printable ASCII, everything else replaced, cut to 63 bytes.
+// As PostgreSQL stores it: at most 63 bytes of printable ASCII, with "?" for other bytes.
 [[nodiscard]] std::string as_application_name(std::string_view text);
 
 }  // namespace dlock::postgres

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/libpq/libpq_connection.hpp"
 #include "backends/postgres/rows/row_locks.hpp"
 #include "backends/postgres/session_locks/session_locks.hpp"
@@ -11,13 +10,15 @@ namespace dlock::postgres {
 
 namespace {
 
-bool is_of_rows(Strategy strategy) {
-  return strategy == Strategy::table || strategy == Strategy::optimistic;
-}
-
 std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspection) {
+<<<<<<< HEAD
   if (is_of_rows(services.options.strategy)) return std::make_unique<RowLocks>(services);
   auto locks = std::make_unique<SessionLocks>(services);
+=======
+  if (!lives_in_sessions(services.options.strategy)) return std::make_unique<RowLocks>(services);
+  auto locks = std::make_unique<SessionLocks>(services, SessionLocks::Limits{});
+  locks->watch_snapshots();
+>>>>>>> h-rooms
   inspection.count_also(
       [made = locks.get()](LockKind kind, const std::string& name) { return made->waiting_here(kind, name); });
   return locks;
@@ -30,7 +31,7 @@ PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionF
       full_(host.executor()),
       dialling_{options_, std::move(connections), options_.connect_timeout, options_.response_timeout, &full_},
       schema_(host.executor(), options_, dialling_),
-      news_(host, is_of_rows(options_.strategy)),
+      news_(host, !lives_in_sessions(options_.strategy)),
       commands_news_(news_),
       commands_(host.executor(), options_, dialling_, schema_, commands_news_),
       inspection_(commands_),
@@ -40,7 +41,7 @@ PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionF
 PostgresBackend::~PostgresBackend() = default;
 
 Backend& PostgresBackend::locks(LockKind kind) {
-  if (kind == LockKind::lock || !is_of_rows(options_.strategy)) return *locks_;
+  if (kind == LockKind::lock || lives_in_sessions(options_.strategy)) return *locks_;
   std::unique_ptr<Backend>& rows = rows_[kind];
   if (!rows) rows = std::make_unique<RowLocks>(services_, kind);
   return *rows;
@@ -54,34 +55,6 @@ void PostgresBackend::close(std::function<void()> done) {
   for (const auto& [kind, rows] : rows_) rows->close(closed);
   locks_->close(closed);
 }
-
-// --- Questions and administration ------------------------------------------------------------------------------------
-
-void PostgresBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
-  inspection_.inspect(kind, name, std::move(done));
-}
-
-void PostgresBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
-  inspection_.list(kind, std::move(done));
-}
-
-void PostgresBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
-  inspection_.break_lock(kind, name, std::move(done));
-}
-
-void PostgresBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  inspection_.forget(what, std::move(done));
-}
-
-void PostgresBackend::diagnose(Handler<std::vector<Finding>> done) {
-  postgres::diagnose(commands_, std::move(done));
-}
-
-void PostgresBackend::initialize(Handler<std::vector<std::string>> done) {
-  schema_.initialize(commands_.answer_by(), std::move(done));
-}
-
-// --- Factory ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Backend> make_postgres_backend(BackendHost& host, const BackendConfig& config) {
   Options options = parse_options(config);

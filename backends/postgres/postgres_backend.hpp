@@ -1,18 +1,20 @@
 // postgresql:// and postgres://: locks in a PostgreSQL database. See docs/backends/postgres.md for the layout of the
-// tables and for what is guaranteed.
+// tables and the guarantees.
 //
-// How a lock is kept is the strategy's business (row_locks.hpp, session_locks.hpp); questions are the same for all.
+// RowLocks or SessionLocks keep the locks, as the strategy says; Inspection answers questions for all strategies.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
+#include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/administration/inspection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/schema.hpp"
@@ -25,7 +27,6 @@ namespace dlock::postgres {
 
 class PostgresBackend final : public Backend {
  public:
-  // connections: how they are made; tests have their own.
   PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections);
   ~PostgresBackend() override;
 
@@ -42,12 +43,20 @@ class PostgresBackend final : public Backend {
   }
   void close(std::function<void()> done) override;
 
-  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
-  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
-  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
-  void diagnose(Handler<std::vector<Finding>> done) override;
-  void initialize(Handler<std::vector<std::string>> done) override;
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
+    inspection_.inspect(kind, name, std::move(done));
+  }
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override { inspection_.list(kind, std::move(done)); }
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override {
+    inspection_.break_lock(kind, name, std::move(done));
+  }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    inspection_.forget(what, std::move(done));
+  }
+  void diagnose(Handler<std::vector<Finding>> done) override { postgres::diagnose(commands_, std::move(done)); }
+  void initialize(Handler<std::vector<std::string>> done) override {
+    schema_.initialize(commands_.answer_by(), std::move(done));
+  }
 
  private:
   [[nodiscard]] Backend& locks(LockKind kind);
@@ -56,13 +65,13 @@ class PostgresBackend final : public Backend {
   FullServer full_;
   const Dialling dialling_;
   Schema schema_;
-  common::ConnectionNews news_;  // where locks do not depend on connections of their own
+  common::ConnectionNews news_;  // reports nothing if locks live in sessions
   common::ConnectionNews::Source commands_news_;
   Commands commands_;
   Inspection inspection_;
   const Services services_;
-  const std::unique_ptr<Backend> locks_;               // plain ones; all kinds where they share sessions
-  std::map<LockKind, std::unique_ptr<Backend>> rows_;  // of other kinds, once they are asked for
+  const std::unique_ptr<Backend> locks_;               // plain locks; all kinds if locks live in sessions
+  std::map<LockKind, std::unique_ptr<Backend>> rows_;  // other kinds, made at their first use
 };
 
 // postgresql://[user[:password]@]host[:5432][,host...][/database][?strategy=table|optimistic|for-update|advisory]

@@ -1,4 +1,4 @@
-// What a strategy works with.
+// The objects that a strategy uses.
 #pragma once
 
 #include <dlock/spi/backend.hpp>
@@ -11,7 +11,7 @@
 
 namespace dlock::postgres {
 
-// All of it outlives the strategy.
+// All of them outlive the strategy.
 struct Services {
   BackendHost& host;
   const Options& options;

@@ -1,5 +1,5 @@
-// A lock inside the caller's own transaction. Unlike the rest of the backend it runs on the caller's thread, over the
-// caller's connection, and blocks.
+// A lock inside the caller's transaction: on the caller's thread, over the caller's connection, and blocking, unlike
+// the rest of the backend.
 #include <dlock/postgres.hpp>
 
 #include <libpq-fe.h>
@@ -33,10 +33,10 @@ using std::chrono::milliseconds;
 using Kind = TransactionLockOptions::Kind;
 using Token = std::optional<FencingToken>;
 
-// As lock_timeout.
+// The lock_timeout that means no limit.
 constexpr const char* for_ever = "0";
-// How long a try waits for another client that inserts the same row just now. Mostly that takes a moment; but it may be
-// a transaction like ours, which keeps the lock.
+// A try waits so long for another client that inserts the row just now. That mostly takes a moment; but it may be
+// another caller's transaction, which keeps the lock.
 constexpr const char* insertion_patience_ms = "200";
 constexpr int most_rounds = 3;
 
@@ -49,7 +49,7 @@ class Patience {
 
   [[nodiscard]] bool unlimited() const noexcept { return unlimited_; }
   [[nodiscard]] bool over() const { return clock_->now() >= end_; }
-  // What is left, as a timeout of the server's; at least a millisecond, because zero means no limit.
+  // The remaining time as a timeout of the server; at least a millisecond, because zero means no limit.
   [[nodiscard]] std::string timeout() const {
     if (unlimited_) return for_ever;
     const auto left = std::chrono::ceil<milliseconds>(end_ - clock_->now()).count();
@@ -87,12 +87,12 @@ class Caller {
     Failure why = failure_of(outcome, schema_);
     const bool impatient = patience != nullptr && is_end_of_patience(outcome) && patience->over();
     if (outcome.sqlstate == "55P03" || impatient) why.code = errc::timed_out;
-    // The session is gone, and the transaction with it.
+    // The transaction is gone with its session.
     if (why.code == errc::ambiguous) why.code = errc::unavailable;
     throw Error(why);
   }
 
-  // The same, with two parameters more, which end the statement when the patience ends.
+  // As run(), with two more parameters: the timeouts that end the statement when the patience ends.
   Rows run_within(const Patience& patience, const std::string& sql, std::vector<std::string> params) {
     static const Statement limit = limit_of_wait();
     std::string before;
@@ -102,7 +102,7 @@ class Caller {
     return run(sql, params, &patience);
   }
 
-  // The same as run(); what failed is undone, and the transaction goes on. False: 55P03.
+  // As run(), but a failure is rolled back, and the transaction stays usable. False: 55P03.
   bool run_in_savepoint(const std::string& sql, const std::vector<std::string>& params) {
     (void)run("SAVEPOINT dlock");
     try {
@@ -159,7 +159,7 @@ void check_text(const PGconn* connection, const std::optional<std::string>& prob
   if (problem) refuse(*problem);
   const char* const encoding = PQparameterStatus(connection, "client_encoding");
   const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-  // The server would take it for another text, and another lock.
+  // The server would read another text, and take another lock.
   if (!ascii && (encoding == nullptr || std::string_view(encoding) != "UTF8")) {
     refuse("connection: its client_encoding is " + std::string(encoding == nullptr ? "unknown" : encoding) + ", but " +
            what + " " + util::quoted(text) + " needs UTF8");
@@ -198,9 +198,9 @@ struct Wanted {
   const Patience* patience;
 };
 
-// A row that is not there is inserted by the caller's transaction: until that ends, no other client can insert it, and
-// all of dlock's strategy for-update do, before they lock it. So it is locked that way, too. The statement that locks
-// it is another one, which sees what was committed meanwhile.
+// The caller's transaction inserts a missing row. Until it ends, no other client can insert the row, as
+// strategy=for-update does before it locks a row; so the insertion excludes others, too. A second statement locks the
+// row, because it sees rows that were committed meanwhile.
 Token take_row(Caller& caller, const Wanted& wanted) {
   const auto& [name, holder, options, patience] = wanted;
   const ForUpdateStatements use = for_update_statements(options.schema, Durability::sync);

@@ -31,8 +31,8 @@ constexpr std::string_view about_settings = R"sql(
 
 constexpr std::string_view about_standbys = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_replication";
 
-// One row: connections that the server has room for, has; the role may have, has; the database may have, has. Below
-// zero: no limit. Of others' sessions an ordinary role sees whose they are and in which database, but not what they do.
+// One row: limit and number of connections of the server, of the role, and of the database. Below zero: no limit. An
+// ordinary role sees the role and the database of all sessions.
 constexpr std::string_view about_connections = R"sql(
   SELECT pg_catalog.current_setting('max_connections')::{int8}
       {-} pg_catalog.current_setting('superuser_reserved_connections')::{int8},
@@ -61,58 +61,41 @@ constexpr std::string_view about_health = R"sql(
   WHERE s.schemaname {=} $1::{name} AND s.relname {=} ANY ({names}) ORDER BY s.relname
 )sql";
 
-// Everything is asked at once; it is judged when the last answer is there.
-class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
- public:
-  Diagnosis(Commands& commands, Backend::Handler<std::vector<Finding>> done)
-      : commands_(commands), done_(std::move(done)) {}
-
-  void start() {
-    std::vector<Question> questions = questions_of_doctor(commands_.options());
-    under_way_ = questions.size();
-    for (Question& question : questions) {
-      Query query{.commands = {{.text = std::move(question.statement.sql), .params = std::move(question.params)}},
-                  .done = [self = shared_from_this(), word = question.statement.word, check = question.check](
-                              const Outcome& outcome, const Results& results) {
-                    self->read(word, check, outcome, results);
-                    if (--self->under_way_ == 0) self->judge();
-                  }};
-      commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
-    }
-  }
-
- private:
-  void read(const std::string& word, const std::string& check, const Outcome& outcome, const Results& results) {
-    const std::string why = unanswered_question(outcome.failure).detail;
-    if (outcome.problem == Problem::none) {
-      if (found_.answers.empty()) found_.round_trip = commands_.executor().now() - outcome.sent;
-      const auto ours = commands_.executor().clock().wall_now().time_since_epoch();
-      if (word == "server") found_.our_clock = std::chrono::floor<std::chrono::seconds>(ours).count();
-      found_.answers[word] = results[0];
-    } else if (outcome.problem != Problem::refused) {
-      if (unreachable_.empty()) unreachable_ = why;
-    } else if (!check.empty()) {
-      not_checked_.push_back({Severity::note, check, "cannot be checked: " + why});
-    }
-  }
-
-  void judge() {
-    if (!unreachable_.empty()) return done_(std::vector<Finding>{{Severity::error, "server", unreachable_}});
-    found_.server = commands_.server();
-    std::vector<Finding> findings = server_findings(found_, commands_.options());
-    for (const auto& more : {table_findings(found_, commands_.options()), not_checked_}) {
-      findings.insert(findings.end(), more.begin(), more.end());
-    }
-    done_(std::move(findings));
-  }
-
-  Commands& commands_;
-  const Backend::Handler<std::vector<Finding>> done_;
-  std::size_t under_way_ = 0;
-  Examined found_;
-  std::string unreachable_;
-  std::vector<Finding> not_checked_;
+struct Diagnosis {
+  const Backend::Handler<std::vector<Finding>> done;
+  std::size_t under_way = 0;
+  Examined found = {};
+  std::string unreachable = {};
+  std::vector<Finding> not_checked = {};
 };
+
+void note_answer(Diagnosis& diagnosis, const Question& question, const Outcome& outcome, const Results& results,
+                 const Commands& commands) {
+  Examined& found = diagnosis.found;
+  const std::string why = unanswered_question(outcome.failure).detail;
+  if (outcome.problem == Problem::none) {
+    if (found.answers.empty()) found.round_trip = commands.executor().now() - outcome.sent;
+    const auto ours = commands.executor().clock().wall_now().time_since_epoch();
+    if (question.statement.word == "server") found.our_clock = std::chrono::floor<std::chrono::seconds>(ours).count();
+    found.answers[question.statement.word] = results[0];
+  } else if (outcome.problem != Problem::refused) {
+    if (diagnosis.unreachable.empty()) diagnosis.unreachable = why;
+  } else if (!question.check.empty()) {
+    diagnosis.not_checked.push_back({Severity::note, question.check, "cannot be checked: " + why});
+  }
+}
+
+void report(Diagnosis& diagnosis, const Commands& commands) {
+  if (!diagnosis.unreachable.empty()) {
+    return diagnosis.done(std::vector<Finding>{{Severity::error, "server", diagnosis.unreachable}});
+  }
+  diagnosis.found.server = commands.server();
+  std::vector<Finding> findings = server_findings(diagnosis.found, commands.options());
+  for (const auto& more : {table_findings(diagnosis.found, commands.options()), diagnosis.not_checked}) {
+    findings.insert(findings.end(), more.begin(), more.end());
+  }
+  diagnosis.done(std::move(findings));
+}
 
 }  // namespace
 
@@ -136,7 +119,16 @@ std::vector<Question> questions_of_doctor(const Options& options) {
 }
 
 void diagnose(Commands& commands, Backend::Handler<std::vector<Finding>> done) {
-  std::make_shared<Diagnosis>(commands, std::move(done))->start();
+  const std::vector<Question> questions = questions_of_doctor(commands.options());
+  const auto diagnosis = std::make_shared<Diagnosis>(Diagnosis{.done = std::move(done), .under_way = questions.size()});
+  for (const Question& question : questions) {
+    Query query{.commands = {{.text = question.statement.sql, .params = question.params}},
+                .done = [diagnosis, question, &commands](const Outcome& outcome, const Results& results) {
+                  note_answer(*diagnosis, question, outcome, results, commands);
+                  if (--diagnosis->under_way == 0) report(*diagnosis, commands);
+                }};
+    commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse);
+  }
 }
 
 }  // namespace dlock::postgres

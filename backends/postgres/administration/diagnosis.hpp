@@ -1,4 +1,4 @@
-// Looks for what endangers locks in a PostgreSQL server: its role, its settings, the rights of our role, its tables.
+// Examines a PostgreSQL server for dangers to locks: its settings, its tables, the rights of the role.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace dlock::postgres {
 
 struct Question {
   Statement statement;  // its word is the name of the answer: see Examined::answers
-  std::string check;    // that cannot be made without an answer; empty: other answers say why
+  std::string check;    // the check that needs the answer; empty: other checks report the reason
   std::vector<Parameter> params = {};
 };
 

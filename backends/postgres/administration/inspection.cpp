@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,16 +21,12 @@ namespace {
 
 constexpr std::size_t most_names = 100'000;
 
-// In one statement, so that no row is locked for long. Advisory locks are kept in the shared memory of
-// the server, which has little of it.
+// One statement forgets at most so many, so that no row is locked for long. The server keeps advisory locks in shared
+// memory, which is small.
 constexpr int most_forgotten = 1000;
 constexpr int most_advisory_forgotten = 100;
 
-bool by_session(Strategy strategy) {
-  return strategy == Strategy::for_update || strategy == Strategy::advisory;
-}
-
-// No lock was ever taken here.
+// No lock was ever acquired here.
 bool never_set_up(const Outcome& outcome) {
   return outcome.problem == Problem::refused && (outcome.sqlstate == "42P01" || outcome.sqlstate == "3F000");
 }
@@ -43,8 +40,8 @@ LockInfo read_info(LockKind kind, const Rows& rows, std::size_t row) {
   return info;
 }
 
-// One for each name. Where several may hold a lock, its rows are those of its holders, with
-//   permits in all, how many this one has, its token
+// One for each name. If several clients may hold a lock, it has a row for each holder, with three more columns:
+//   permits in all, how many this holder has, its token
 std::vector<LockInfo> read_infos(LockKind kind, const Rows& rows) {
   std::vector<LockInfo> infos;
   infos.reserve(rows.size());
@@ -72,7 +69,7 @@ std::vector<LockInfo> read_infos(LockKind kind, const Rows& rows) {
   return infos;
 }
 
-// To ask for the session of an advisory lock takes no right to a table; that of a row's lock may lack both.
+// The statement that breaks an advisory lock reads no table, so advice about rights to tables would be wrong.
 Failure may_not_end_session(const Outcome& outcome, const Options& options) {
   std::string detail = outcome.failure.detail;
   const Outcome nothing_said{.problem = outcome.problem, .sqlstate = outcome.sqlstate};
@@ -90,7 +87,7 @@ Failure has_no_session(const std::string& prepared) {
               prepared};
 }
 
-// The message already says what locks need.
+// The message already names the rights that locks need.
 Failure may_not_delete(const Outcome& outcome, const Options& options) {
   return {errc::access_denied, outcome.failure.detail + "; and to forget names: " + grant_to_forget(options.schema)};
 }
@@ -101,12 +98,36 @@ struct Inspection::Breaking {
   Breaking(Executor& executor, LockKind of, std::string lock, Backend::Handler<bool> then, TimePoint at_the_latest)
       : kind(of), name(std::move(lock)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
 
+  // nullopt: not yet.
+  [[nodiscard]] std::optional<Result<bool>> read(const Outcome& outcome, const Results& results,
+                                                 const Options& options) {
+    const bool session = lives_in_sessions(options.strategy);
+    if (never_set_up(outcome)) return false;
+    if (is_full_of_notifications(outcome) && !std::exchange(quiet, true)) return std::nullopt;
+    if (outcome.sqlstate == "42501" && session) return may_not_end_session(outcome, options);
+    if (outcome.problem != Problem::none) return outcome.failure;
+    const Rows& rows = results[0];
+    if (!session) {
+      if (rows.empty() || rows.flag(0, 0)) return !rows.empty();
+      return std::nullopt;
+    }
+    if (const std::string prepared = rows.text(0, 1); !prepared.empty()) return has_no_session(prepared);
+    // If the session is gone already, so is its lock.
+    std::vector<std::int64_t> ending;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (rows.flag(i, 0)) ending.push_back(rows.number(i, 2).value_or(0));
+    }
+    if (ending.empty()) return !ended.empty();
+    if (ended.empty()) ended = std::move(ending);
+    return std::nullopt;
+  }
+
   const LockKind kind;
   const std::string name;
   Backend::Handler<bool> done;
   const TimePoint deadline;
-  bool quiet = false;               // wakes no waiter
-  std::vector<std::int64_t> ended;  // sessions that were told to end
+  bool quiet = false;               // notifies no waiter
+  std::vector<std::int64_t> ended;  // sessions that the server was asked to end
   Backoff backoff{std::chrono::milliseconds(200)};
   Timer pause;
 };
@@ -115,63 +136,50 @@ Inspection::Inspection(Commands& commands) : commands_(commands) {}
 
 Inspection::~Inspection() = default;
 
-Inspection::Questions Inspection::questions_for(LockKind kind, KeySpace space) const {
-  const auto& [schema, durability] = std::tie(commands_.options().schema, commands_.options().durability);
-  const Strategy strategy = commands_.options().strategy;
-  const auto of = [](auto statements) {
-    return Questions{std::move(statements.inspect),
-                     std::move(statements.list),
-                     std::move(statements.break_lock),
-                     std::move(statements.forget),
-                     {}};
-  };
-  switch (strategy) {
-    case Strategy::table:
-    case Strategy::optimistic:
-      return of(row_statements(strategy, schema, durability, kind));
-    case Strategy::for_update:
-      return of(for_update_statements(schema, durability));
-    case Strategy::advisory:
-      break;
-  }
-  const AdvisoryStatements statements = advisory_statements(schema, durability, space, kind);
-  Questions questions = of(statements);
-  questions.inspect_without_tables = statements.inspect_without_tables;
-  return questions;
-}
-
 const Inspection::Questions& Inspection::questions_about(LockKind kind, const std::string& name) {
+  using KeySpace = AdvisoryKey::KeySpace;
   const Options& options = commands_.options();
   const bool by_key = options.strategy == Strategy::advisory && !name.empty();
   const KeySpace space = by_key ? lock_key(options, name, kind).space : KeySpace::bigint;
-  const auto found = questions_.find({kind, space});
-  if (found != questions_.end()) return found->second;
-  return questions_.emplace(std::pair(kind, space), questions_for(kind, space)).first->second;
+  const auto [found, first] = questions_.try_emplace({kind, space});
+  Questions& questions = found->second;
+  const auto take = [&](auto statements) {
+    questions.inspect = std::move(statements.inspect);
+    questions.list = std::move(statements.list);
+    questions.break_lock = std::move(statements.break_lock);
+    questions.forget = std::move(statements.forget);
+  };
+  if (!first) return questions;
+  if (!lives_in_sessions(options.strategy)) {
+    take(row_statements(options.strategy, options.schema, options.durability, kind));
+  } else if (options.strategy == Strategy::for_update) {
+    take(for_update_statements(options.schema, options.durability));
+  } else {
+    AdvisoryStatements statements = advisory_statements(options.schema, options.durability, space, kind);
+    questions.inspect_without_tables = std::move(statements.inspect_without_tables);
+    take(std::move(statements));
+  }
+  return questions;
 }
-
-// --- Looking ---------------------------------------------------------------------------------------------------------
 
 void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
-  look(kind, name, true, std::move(done));
-}
-
-void Inspection::look(LockKind kind, const std::string& name, bool tables, Backend::Handler<LockInfo> done) {
   const Options& options = commands_.options();
-  const bool advisory = options.strategy == Strategy::advisory;
-  std::vector<Parameter> params = {name};
-  if (advisory) params = {lock_key(options, name, kind).parameter, token_row(options, name)};
   const Questions& questions = questions_about(kind, name);
-  ask(tables ? questions.inspect : questions.inspect_without_tables, std::move(params),
-      [this, kind, name, advisory, tables, done = std::move(done)](const Outcome& outcome, const Results& results) {
-        if (never_set_up(outcome) && advisory && tables) return look(kind, name, false, done);
-        if (never_set_up(outcome)) return done(LockInfo{.name = name, .kind = kind});
-        if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-        auto infos = read_infos(kind, results[0]);
-        LockInfo info = infos.empty() ? LockInfo{.name = name, .kind = kind} : std::move(infos.front());
-        info.name = name;
-        if (info.waiters && waiting_) *info.waiters += waiting_(kind, name);
-        done(std::move(info));
-      });
+  const auto read = [this, kind, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
+    LockInfo info{.name = name, .kind = kind};
+    if (never_set_up(outcome)) return done(std::move(info));
+    if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
+    if (auto infos = read_infos(kind, results[0]); !infos.empty()) info = std::move(infos.front());
+    info.name = name;
+    if (info.waiters && waiting_) *info.waiters += waiting_(kind, name);
+    done(std::move(info));
+  };
+  if (options.strategy != Strategy::advisory) return ask(questions.inspect, {name}, read);
+  const std::vector<Parameter> params = {lock_key(options, name, kind).parameter, token_row(options, name)};
+  ask(questions.inspect, params, [this, &questions, params, read](const Outcome& outcome, const Results& results) {
+    if (never_set_up(outcome)) return ask(questions.inspect_without_tables, params, read);
+    read(outcome, results);
+  });
 }
 
 void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
@@ -189,76 +197,41 @@ void Inspection::ask(const Statement& question, std::vector<Parameter> params, H
                 commands_.answer_by(), MissingSchema::refuse);
 }
 
-// --- Breaking --------------------------------------------------------------------------------------------------------
-
 void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done) {
   try_to_break(
       breaking_.emplace(breaking_.end(), commands_.executor(), kind, name, std::move(done), commands_.answer_by()));
 }
 
-void Inspection::try_to_break(std::list<Breaking>::iterator breaking) {
+void Inspection::try_to_break(Breakings::iterator breaking) {
   const Options& options = commands_.options();
   const auto& [kind, name] = std::tie(breaking->kind, breaking->name);
-  const bool advisory = options.strategy == Strategy::advisory;
-  Command command{.statement = &questions_about(kind, name).break_lock,
-                  .params = {advisory ? lock_key(options, name, kind).parameter : name}};
-  if (by_session(options.strategy)) {
-    command.params.emplace_back(bigint_array(breaking->ended));
-  } else {
-    command.params.emplace_back(breaking->quiet ? "" : channel_of(options.schema, kind));
-  }
-  Query query{.commands = {std::move(command)},
+  const std::string key = options.strategy == Strategy::advisory ? lock_key(options, name, kind).parameter : name;
+  std::string how = breaking->quiet ? std::string() : channel_of(options.schema, kind);
+  if (lives_in_sessions(options.strategy)) how = bigint_array(breaking->ended);
+  Query query{.commands = {{.statement = &questions_about(kind, name).break_lock, .params = {key, std::move(how)}}},
               .done = [this, breaking](const Outcome& outcome, const Results& results) {
-                if (const auto result = broken(*breaking, outcome, results)) return finish(breaking, *result);
-                try_later(breaking);
+                break_answered(breaking, outcome, results);
               }};
   commands_.run(std::move(query), breaking->deadline, MissingSchema::refuse);
 }
 
-void Inspection::try_later(std::list<Breaking>::iterator breaking) {
+void Inspection::break_answered(Breakings::iterator breaking, const Outcome& outcome, const Results& results) {
   Executor& executor = commands_.executor();
-  const TimePoint at = saturating_add(executor.now(), breaking->backoff.next(executor));
-  // An attempt that is cut off leaves in doubt what became of it: the last has a quarter of the time for its answer.
-  if (at < breaking->deadline - commands_.options().response_timeout / 4) {
-    return breaking->pause.arm(at, [this, breaking] { try_to_break(breaking); });
+  auto result = breaking->read(outcome, results, commands_.options());
+  if (!result) {
+    const TimePoint at = saturating_add(executor.now(), breaking->backoff.next(executor));
+    // Until the deadline, the last attempt has a quarter of the time: the outcome of one without an answer is unknown.
+    if (at < breaking->deadline - commands_.options().response_timeout / 4) {
+      return breaking->pause.arm(at, [this, breaking] { try_to_break(breaking); });
+    }
+    result = Failure{errc::unavailable, breaking->ended.empty()
+                                            ? "another transaction keeps the row of this lock locked"
+                                            : "dlock told the holder's session to end, but it still holds the lock"};
   }
-  finish(breaking,
-         Failure{errc::unavailable, breaking->ended.empty()
-                                        ? "another transaction keeps the row of this lock locked"
-                                        : "dlock told the holder's session to end, but it still holds the lock"});
-}
-
-void Inspection::finish(std::list<Breaking>::iterator breaking, const Result<bool>& result) {
   const auto done = std::move(breaking->done);
   (void)breaking_.erase(breaking);
-  done(result);
+  done(*result);
 }
-
-// nullopt: not yet.
-std::optional<Result<bool>> Inspection::broken(Breaking& breaking, const Outcome& outcome, const Results& results) {
-  const Options& options = commands_.options();
-  const bool session = by_session(options.strategy);
-  if (never_set_up(outcome)) return false;
-  if (is_full_of_notifications(outcome) && !std::exchange(breaking.quiet, true)) return std::nullopt;
-  if (outcome.sqlstate == "42501" && session) return may_not_end_session(outcome, options);
-  if (outcome.problem != Problem::none) return outcome.failure;
-  const Rows& rows = results[0];
-  if (session) {
-    if (const std::string prepared = rows.text(0, 1); !prepared.empty()) return has_no_session(prepared);
-    // Where the session that we meant to end is gone already, so is its lock.
-    std::vector<std::int64_t> ending;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows.flag(i, 0)) ending.push_back(rows.number(i, 2).value_or(0));
-    }
-    if (ending.empty()) return !breaking.ended.empty();
-    if (breaking.ended.empty()) breaking.ended = std::move(ending);
-  } else if (rows.empty() || rows.flag(0, 0)) {
-    return !rows.empty();
-  }
-  return std::nullopt;
-}
-
-// --- Forgetting ------------------------------------------------------------------------------------------------------
 
 void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
   const Options& options = commands_.options();

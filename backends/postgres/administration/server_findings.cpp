@@ -1,4 +1,4 @@
-// What a server's version, role and settings mean for locks.
+// Findings about a server's version, role and settings.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -24,10 +24,6 @@ constexpr std::array<std::string_view, 5> timeouts = {"statement_timeout", "lock
                                                       "transaction_timeout"};
 constexpr std::array<std::string_view, 5> others = {"default_transaction_isolation", "synchronous_commit",
                                                     "synchronous_standby_names", "fsync", "full_page_writes"};
-
-bool lives_in_sessions(Strategy strategy) {
-  return strategy == Strategy::for_update || strategy == Strategy::advisory;
-}
 
 bool is_this_machine(std::string_view endpoint) {
   const std::size_t colon = endpoint.find(':');
@@ -118,7 +114,7 @@ Finding judge_timeouts(const Examined& examined) {
               "program, and the lock with it"};
 }
 
-// What the first words on a connection were to bring about.
+// Settings that the preamble requested.
 Finding judge_preamble(const Examined& examined) {
   const Preamble preamble({}, {.version = examined.server.version});
   const bool over_tcp = examined.answer("server").flag(0, 2);
@@ -218,7 +214,7 @@ Examined::Setting Examined::setting(std::string_view name) const {
 std::vector<std::string> interesting_settings() {
   std::vector<std::string> names(timeouts.begin(), timeouts.end());
   names.insert(names.end(), others.begin(), others.end());
-  // Every one that any version is asked to change.
+  // All settings that the preamble changes, of any version.
   const Preamble preamble({}, {.version = 1'000'000});
   for (const Command& command : preamble.commands()) {
     if (!command.params.empty()) names.push_back(*command.params[0]);

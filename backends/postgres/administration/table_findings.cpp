@@ -1,4 +1,4 @@
-// What the state of dlock's tables means for locks.
+// Findings about dlock's tables.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -14,7 +14,7 @@ namespace {
 
 using Severity = Finding::Severity;
 
-// Autovacuum comes after a thousand dead rows, once a minute.
+// Autovacuum starts after a thousand dead rows, once a minute.
 constexpr std::int64_t many_dead = 100'000;
 constexpr std::int64_t dead_per_live = 10;
 constexpr std::int64_t enough_updates = 1000;
@@ -36,7 +36,7 @@ std::vector<std::string_view> tables_of(Strategy strategy) {
   return {"fence", "fence_rw", "fence_elect"};
 }
 
-// What the first dlock has made is good for plain locks without them.
+// A schema of the first dlock lacks it, and can be used for plain locks.
 bool is_younger(std::string_view name) {
   return std::any_of(layout().begin(), layout().end(),
                      [&](const TableDefinition& each) { return each.name == name && !each.since_first; });
@@ -77,7 +77,7 @@ class Judge {
   }
   [[nodiscard]] std::string quoted(std::string_view table) const { return qualified(options_.schema, table); }
 
-  // Whether there are tables to look at.
+  // True: the other checks can read the tables.
   bool judge_schema() {
     const std::string named = "schema " + quote_identifier(options_.schema);
     const auto version = examined_.answer("version").number(0, 0).value_or(schema_version);

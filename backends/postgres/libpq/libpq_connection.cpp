@@ -107,7 +107,7 @@ void LibpqConnection::send(Query query) {
   }));
 }
 
-// A lone query goes out at once. When others are under way, more are likely to follow in this turn of the engine.
+// A query goes out at once if no other is in flight. Otherwise more are likely to follow in this turn of the engine.
 void LibpqConnection::enqueue(Query query) {
   link_->unsent.push_back(std::move(query));
   if (link_->taking_input || link_->writing_posted || link_->clogged) return;
@@ -119,8 +119,8 @@ void LibpqConnection::enqueue(Query query) {
   }));
 }
 
-// What libpq has may go out at any time; so that it can be told what did not, it gets only as much as the network
-// takes.
+// libpq may send its bytes at any time. It gets only as many as the network takes, so the other queries are known to be
+// unsent.
 void LibpqConnection::write_out() {
   while (!link_->unsent.empty() && !link_->clogged) {
     Query query = std::move(link_->unsent.front());
@@ -131,38 +131,40 @@ void LibpqConnection::write_out() {
 }
 
 bool LibpqConnection::hand_over(Query query) {
-  InFlight& entry = link_->in_flight.emplace_back();
-  entry.done = std::move(query.done);
-  entry.sent = executor_.now();
-  for (std::size_t i = 0; i < query.commands.size(); ++i) {
-    if (!hand_over_command(query.commands[i], i, entry)) return false;
+  for (const Command& command : query.commands) {
+    const bool prepares = command.statement != nullptr && !server_.pooled;
+    if (prepares && !link_->prepared.contains(command.statement) && !prepare(*command.statement)) return false;
+  }
+  InFlight& entry = link_->in_flight.emplace_back(InFlight{.done = std::move(query.done), .sent = executor_.now()});
+  for (const Command& command : query.commands) {
+    entry.statements.push_back(command.statement);
+    if (!hand_over(command)) return false;
   }
   return PQpipelineSync(link_->handle.get()) == 1;
 }
 
-bool LibpqConnection::hand_over_command(const Command& command, std::size_t number, InFlight& entry) {
+// A query of its own, whose failure is no answer to the query that uses the statement.
+bool LibpqConnection::prepare(const Statement& statement) {
   PGconn* const connection = link_->handle.get();
-  const Statement* const statement = command.statement;
-  const std::string& text = statement != nullptr ? statement->sql : command.text;
+  const std::string name = "dlock_" + std::to_string(++link_->names_given);
+  link_->prepared[&statement] = {.name = name};
+  link_->in_flight.push_back({.statements = {nullptr}, .prepares = &statement});
+  return PQsendPrepare(connection, name.c_str(), statement.sql.c_str(), 0, nullptr) == 1 &&
+         PQpipelineSync(connection) == 1;
+}
+
+bool LibpqConnection::hand_over(const Command& command) {
+  PGconn* const connection = link_->handle.get();
   std::vector<const char*> values;
   values.reserve(command.params.size());
   for (const Parameter& parameter : command.params) values.push_back(parameter ? parameter->c_str() : nullptr);
   const int count = static_cast<int>(values.size());
-  const char* name = nullptr;
-  if (statement != nullptr && !server_.pooled) {
-    const auto [found, first] = link_->prepared.try_emplace(statement);
-    Prepared& prepared = found->second;
-    if (first) {
-      prepared = {.name = "dlock_" + std::to_string(++link_->names_given), .by = &entry};
-      entry.steps.push_back({.statement = statement, .prepares = true, .command = number});
-      if (PQsendPrepare(connection, prepared.name.c_str(), text.c_str(), 0, nullptr) != 1) return false;
-    }
-    // Where it is prepared in the same query, this command is not carried out unless it is.
-    if (prepared.by == nullptr || prepared.by == &entry) name = prepared.name.c_str();
+  const auto found = link_->prepared.find(command.statement);
+  if (found != link_->prepared.end() && found->second.ready) {
+    return PQsendQueryPrepared(connection, found->second.name.c_str(), count, values.data(), nullptr, nullptr,
+                               as_text) == 1;
   }
-  entry.steps.push_back({.statement = statement, .command = number});
-  if (name != nullptr)
-    return PQsendQueryPrepared(connection, name, count, values.data(), nullptr, nullptr, as_text) == 1;
+  const std::string& text = command.statement != nullptr ? command.statement->sql : command.text;
   return PQsendQueryParams(connection, text.c_str(), count, nullptr, values.data(), nullptr, nullptr, as_text) == 1;
 }
 
@@ -190,7 +192,7 @@ void LibpqConnection::wait_readable() {
 void LibpqConnection::receive() {
   if (!link_ || link_->taking_input) return;
   const Lifetime::Watch life = link_->lifetime.watch();
-  // What came before the end counts.
+  // Answers that arrived before the end count.
   const bool good = PQconsumeInput(link_->handle.get()) == 1;
   const Failure end = good ? Failure{} : last_error();
   link_->taking_input = true;
@@ -203,10 +205,10 @@ void LibpqConnection::receive() {
   write_out();
 }
 
-// Rows of one answer, and a message of any length, take memory; what has been answered is free again.
+// The rows of one answer, or a message of any length, take memory until the answer is complete.
 bool LibpqConnection::answer_has_no_end() {
   if (std::exchange(link_->answered, false)) {
-    link_->counted_from.reset();  // the usual case asks the kernel nothing
+    link_->counted_from.reset();  // the usual case needs no system call
     return false;
   }
   const std::uint64_t received = received_bytes(PQsocket(link_->handle.get()));
@@ -216,7 +218,7 @@ bool LibpqConnection::answer_has_no_end() {
 
 void LibpqConnection::take_input() {
   const Lifetime::Watch life = link_->lifetime.watch();
-  // Parses what there is, notices and notifications among it, also while no query is under way.
+  // PQisBusy() parses notices and notifications, too, even if no query is in flight.
   while (PQisBusy(link_->handle.get()) == 0) {
     if (!take_results()) break;
     if (life.over()) return;
@@ -230,14 +232,10 @@ void LibpqConnection::take_input() {
   }
 }
 
-// False: there is nothing more at present.
+// False: no more results at present.
 bool LibpqConnection::take_results() {
   const PgResult result(PQgetResult(link_->handle.get()));
-  if (!result) {
-    if (!std::exchange(link_->result_ends, false)) return false;
-    if (!link_->in_flight.empty()) ++link_->in_flight.front().step;
-    return true;
-  }
+  if (!result) return std::exchange(link_->result_ends, false);
   if (link_->in_flight.empty()) {
     link_->ended = unavailable("the server answered without a request");
     return false;
@@ -253,26 +251,15 @@ bool LibpqConnection::take_results() {
 
 void LibpqConnection::take_result(const PGresult& result) {
   InFlight& entry = link_->in_flight.front();
-  if (entry.step >= entry.steps.size()) {
-    // The commit itself was refused: a conflict of serializable transactions, for example.
-    if (!entry.steps.empty() && PQresultStatus(&result) == PGRES_FATAL_ERROR) return take_refusal(result, entry);
-    link_->ended = unavailable("the server sent more answers than there were commands");
-    return;
-  }
-  const Step& step = entry.steps[entry.step];
   switch (PQresultStatus(&result)) {
     case PGRES_COMMAND_OK:
     case PGRES_TUPLES_OK:
-      if (!step.prepares) {
-        entry.results.push_back(to_rows(result));
-      } else if (const auto found = link_->prepared.find(step.statement); found != link_->prepared.end()) {
-        found->second.by = nullptr;
-      }
+      if (entry.results.size() < entry.statements.size()) return entry.results.push_back(to_rows(result));
+      link_->ended = unavailable("the server sent more answers than there were commands");
       return;
     case PGRES_FATAL_ERROR:
       return take_refusal(result, entry);
     case PGRES_PIPELINE_ABORTED:
-      if (step.prepares) link_->prepared.erase(step.statement);
       return;
     default:
       link_->ended = unavailable("a statement that is not a query");
@@ -287,24 +274,28 @@ void LibpqConnection::take_refusal(const PGresult& result, InFlight& entry) {
   }
   note_end(result);
   if (link_->ended) return;
-  const bool of_commit = entry.step >= entry.steps.size();
-  const Step& step = of_commit ? entry.steps.back() : entry.steps[entry.step];
+  const std::size_t command = entry.results.size();
   entry.refusal = Outcome{.problem = Problem::refused,
                           .failure = server_failure(dialler_.endpoint(), result),
                           .sqlstate = sqlstate,
-                          .failed_command = of_commit ? step.command + 1 : step.command,
+                          .failed_command = command,
                           .sent = entry.sent};
-  if (of_commit) return;
-  // It was not prepared; or the server has forgotten it, or its plan no longer fits the table: prepared again at the
-  // next use.
+  if (command == entry.statements.size()) return;  // the commit: a conflict of serializable transactions, for example
+  // The server has forgotten the statement, or its plan no longer fits the table: the next use prepares it again.
   const std::string_view code = sqlstate;
-  if (step.prepares || code == no_such_statement || code == changed_result) link_->prepared.erase(step.statement);
+  if (code == no_such_statement || code == changed_result) link_->prepared.erase(entry.statements[command]);
 }
 
 void LibpqConnection::finish_query() {
   link_->answered = true;
   const InFlight entry = std::move(link_->in_flight.front());
   link_->in_flight.pop_front();
+  if (entry.prepares != nullptr) {
+    if (!entry.refusal)
+      link_->prepared[entry.prepares].ready = true;
+    else
+      link_->prepared.erase(entry.prepares);
+  }
   if (!entry.done) return;
   if (entry.refusal) return entry.done(*entry.refusal, {});
   entry.done({.sent = entry.sent}, entry.results);
@@ -312,7 +303,7 @@ void LibpqConnection::finish_query() {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-// The server says why it ends the session, and only then ends it.
+// The server sends the reason before it ends the session.
 void LibpqConnection::note_end(const PGresult& message) {
   const char* const severity = PQresultErrorField(&message, PG_DIAG_SEVERITY_NONLOCALIZED);
   const std::string_view word = severity == nullptr ? "" : severity;
@@ -329,7 +320,7 @@ Failure LibpqConnection::last_error() const {
   return unavailable(in_one_line(PQerrorMessage(link_->handle.get())));
 }
 
-// Before it is ready, the next address may be better.
+// Until the connection is ready, the dialler may try another address.
 void LibpqConnection::give_up(Failure why) {
   if (ready_) return break_off(why);
   greeting_timer_.disarm();
@@ -337,7 +328,7 @@ void LibpqConnection::give_up(Failure why) {
   dialler_.failed(std::move(why));
 }
 
-// The caller of send() does not expect to hear of the end inside the call. And the server may have said why it hung up.
+// In a later task: send() must not call a handler. First read the reason that the server may have sent.
 void LibpqConnection::give_up_soon() {
   link_->clogged = true;  // nothing more goes out
   executor_.post([this, why = last_error(), life = link_->lifetime.watch()] {
@@ -348,13 +339,13 @@ void LibpqConnection::give_up_soon() {
 
 void LibpqConnection::break_off(const Failure& why) {
   if (std::exchange(lost_, true)) return;
-  // It may belong to what is destroyed. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  // A handler may destroy the owner of `why`. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const Failure reason = why;
   greeting_timer_.disarm();
   dialler_.stop();
   const auto link = std::move(link_);
   const Lifetime::Watch life = lifetime_.watch();
-  if (ready_) {  // the preamble's queries need no answer
+  if (ready_) {  // otherwise only the preamble is in flight
     link->close();
     for (const InFlight& entry : link->in_flight) {
       const Outcome unknown{.problem = Problem::unknown_outcome,

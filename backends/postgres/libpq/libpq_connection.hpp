@@ -1,5 +1,5 @@
-// The real Connection, over libpq: dials, sends the preamble, and from then on has many queries under way, in libpq's
-// pipeline mode. Each ends with a Sync of its own, and nothing here blocks.
+// A Connection over libpq: dials, sends the preamble, and then has many queries in flight, in libpq's pipeline mode.
+// Each query ends with a Sync of its own. Nothing here blocks.
 #pragma once
 
 #include <cstddef>
@@ -36,27 +36,20 @@ class LibpqConnection final : public Connection {
   void break_off(const Failure& why) override;
 
  private:
-  // What libpq answers to: the preparing of a statement, or a command.
-  struct Step {
-    const Statement* statement = nullptr;  // if it is one
-    bool prepares = false;
-    std::size_t command = 0;
-  };
   struct InFlight {
-    Handler done;
-    TimePoint sent;
-    std::vector<Step> steps;
-    std::size_t step = 0;  // the one that is being answered
-    Results results;
-    std::optional<Outcome> refusal;
+    Handler done = {};
+    TimePoint sent = {};
+    std::vector<const Statement*> statements = {};  // of each command; nullptr: it is only a text
+    Results results = {};                           // of the commands that were answered
+    std::optional<Outcome> refusal = {};
+    const Statement* prepares = nullptr;
   };
-  // How a statement is known to the server. While it is being prepared, other queries send its text: should the
-  // preparing fail, each use fails for its own reason.
+  // Until the server has confirmed it, queries send the text of the statement.
   struct Prepared {
     std::string name;
-    const InFlight* by = nullptr;  // the query that prepares it, until that is answered
+    bool ready = false;
   };
-  // A connection that is logged in. It is replaced where the preamble finds it of no use.
+  // A connection that is logged in. If the preamble finds that it is of no use, another one replaces it.
   struct Link {
     explicit Link(PgHandle connection) : handle(std::move(connection)) {}
     ~Link() { close(); }
@@ -66,18 +59,18 @@ class LibpqConnection final : public Connection {
 
     PgHandle handle;
     std::unique_ptr<Descriptor> descriptor;  // destroyed before the socket is closed
-    std::deque<Query> unsent;                // libpq knows nothing of them
-    std::deque<InFlight> in_flight;          // libpq has them, and the network perhaps
+    std::deque<Query> unsent;                // not yet handed to libpq
+    std::deque<InFlight> in_flight;          // handed to libpq
     std::unordered_map<const Statement*, Prepared> prepared;
     std::size_t names_given = 0;
-    bool clogged = false;       // libpq has something that the network does not take
-    bool taking_input = false;  // what is asked meanwhile goes out in one piece
+    bool clogged = false;       // libpq has bytes that the network does not take
+    bool taking_input = false;  // queries of that time go out together
     bool writing_posted = false;
-    bool result_ends = false;                   // the next thing is the end of a step
-    bool answered = false;                      // a query, since the last look
-    std::optional<std::uint64_t> counted_from;  // bytes received when it was first seen that nothing was answered
-    std::optional<Failure> ended;               // the server said so
-    std::string sqlstate_of_end;                // if it did
+    bool result_ends = false;                   // the end of a command's result follows
+    bool answered = false;                      // a query, since the last answer_has_no_end()
+    std::optional<std::uint64_t> counted_from;  // received bytes since when no query was answered
+    std::optional<Failure> ended;               // the server announced it
+    std::string sqlstate_of_end;
     Lifetime lifetime;
   };
 
@@ -88,7 +81,8 @@ class LibpqConnection final : public Connection {
   void enqueue(Query query);
   void write_out();
   [[nodiscard]] bool hand_over(Query query);
-  [[nodiscard]] bool hand_over_command(const Command& command, std::size_t number, InFlight& entry);
+  [[nodiscard]] bool hand_over(const Command& command);
+  [[nodiscard]] bool prepare(const Statement& statement);
   void flush();
 
   void wait_readable();
@@ -119,7 +113,6 @@ class LibpqConnection final : public Connection {
   Lifetime lifetime_;
 };
 
-// Connections of the real kind.
 [[nodiscard]] ConnectionFactory libpq_connections();
 
 }  // namespace dlock::postgres

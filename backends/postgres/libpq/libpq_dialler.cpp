@@ -18,7 +18,7 @@ namespace {
 
 using Parameters = std::map<std::string, std::string>;
 
-// Told apart where people look at pg_stat_activity, unless they chose a name themselves.
+// pg_stat_activity shows the purpose, unless the user has chosen a name.
 std::string application_name(const Options& options, const Purpose& purpose) {
   if (!options.application_name.starts_with("dlock:")) return options.application_name;
   const std::string word = " " + purpose.word;
@@ -29,9 +29,9 @@ Parameters parameters_for(const Options& options, const Purpose& purpose, const 
                           const std::string& address) {
   Parameters parameters;
   for (const auto& [name, value] : keepalive_parameters(purpose)) parameters[name] = value;
-  parameters["gssencmode"] = "disable";  // libpq would look for tickets, for an unknown time
+  parameters["gssencmode"] = "disable";  // libpq would search for tickets, for an unknown time
   for (const auto& [name, value] : options.libpq) parameters[name] = value;
-  parameters["host"] = host.name;  // what a certificate is checked against
+  parameters["host"] = host.name;  // for the certificate
   if (!address.empty()) parameters["hostaddr"] = address;
   parameters["port"] = std::to_string(host.port);
   if (options.user) parameters["user"] = *options.user;
@@ -56,7 +56,7 @@ PgHandle start_connecting(const Parameters& parameters) {
   return PgHandle(PQconnectStartParams(names.data(), values.data(), 0));
 }
 
-// Before libpq goes on, and reads what has come.
+// Before libpq reads the bytes that have arrived.
 LoginState state_of(PGconn* connection) {
   LoginState state;
   state.encrypted = PQsslInUse(connection) == 1;
@@ -70,18 +70,18 @@ LoginState state_of(PGconn* connection) {
     default:
       return state;
   }
-  // In this order, so that an end that comes between the two is seen.
+  // In this order: the server may hang up between the two calls.
   state.unread = unread_bytes(PQsocket(connection));
   state.hung_up = has_hung_up(PQsocket(connection));
   return state;
 }
 
-// One for all the hosts: final only if every one of them refused us.
+// One failure for all hosts: final only if every host refused.
 Failure combined(const std::vector<Failure>& failures) {
   Failure all{errc::unavailable, ""};
   if (std::all_of(failures.begin(), failures.end(), common::is_final_refusal)) all.code = failures.front().code;
   for (const Failure& each : failures) {
-    if (all.detail.find(each.detail) != std::string::npos) continue;  // the same of another address
+    if (all.detail.find(each.detail) != std::string::npos) continue;  // another address of that host
     all.detail += (all.detail.empty() ? "" : "; ") + each.detail;
   }
   return all;
@@ -104,7 +104,7 @@ void Dialler::start(TimePoint deadline) {
 void Dialler::try_next() {
   target_ = std::move(targets_.front());
   targets_.pop_front();
-  // A black hole must not take the time of those that come after it.
+  // A host that never answers must not take the time of the next ones.
   const TimePoint now = executor_.now();
   share_ends_ = saturating_add(now, (deadline_ - now) / static_cast<std::int64_t>(1 + targets_.size()));
   timer_.arm(share_ends_, [this] { failed({errc::unavailable, endpoint() + ": no connection in time"}); });
@@ -131,7 +131,7 @@ void Dialler::dial() {
   if (connection == nullptr) return failed({errc::unavailable, endpoint() + ": out of memory"});
   if (PQstatus(connection) == CONNECTION_BAD) return failed(connect_failure(endpoint(), PQerrorMessage(connection)));
   (void)PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);  // for the SQLSTATE
-  // A server may send a warning at login, of a collation's version for example. libpq would print it.
+  // libpq would print warnings of the login, about the version of a collation for example.
   (void)PQsetNoticeReceiver(
       connection, [](void*, const PGresult*) {}, nullptr);
   wait(Descriptor::Interest::writable);

@@ -1,5 +1,5 @@
-// Makes a connection to the first of several hosts that will do. Names are resolved off the engine's thread, each
-// address gets its share of the time, and libpq is only ever given numeric addresses, so nothing here blocks.
+// Connects to the first of several hosts that accepts. A resolver thread looks up the names, each address has its share
+// of the time, and libpq gets numeric addresses only, so nothing here blocks.
 #pragma once
 
 #include <deque>
@@ -22,26 +22,25 @@ namespace dlock::postgres {
 // In tasks only.
 class Dialler final {
  public:
-  // With a connection that is logged in; or, once no address is left to try, with the reasons. Never called inside
-  // start(); may destroy the dialler.
+  // Gets a connection that is logged in or, once no address is left, the reasons. Never called inside start(); may
+  // destroy the dialler.
   using Handler = std::function<void(Result<PgHandle>)>;
 
   Dialler(Executor& executor, const Options& options, const Purpose& purpose, Handler done);
 
   void start(TimePoint deadline);
-  // What is being tried, or was dialled, is of no use: goes on with the next address.
+  // The present address is of no use: tries the next one.
   void failed(Failure why);
-  // No connection is wanted any more.
   void stop();
-  // Until when the present address has to prove itself.
+  // The deadline of the present address.
   [[nodiscard]] TimePoint share_ends() const noexcept { return share_ends_; }
-  // Of the host that is being tried, or was dialled.
+  // The host of the present address.
   [[nodiscard]] std::string endpoint() const { return options_.endpoint_of(*target_.host); }
 
  private:
   struct Target {
     const Host* host = nullptr;
-    std::optional<std::string> address = {};  // none: to be resolved; empty: the host is a socket's directory
+    std::optional<std::string> address = {};  // nullopt: not resolved yet; empty: the host is a socket's directory
   };
 
   void try_next();
@@ -56,7 +55,7 @@ class Dialler final {
   TimePoint deadline_;
   TimePoint share_ends_;
   Timer timer_;
-  Target target_;  // the one being tried
+  Target target_;  // the present one
   std::deque<Target> targets_;
   std::optional<util::Resolution> resolution_;
   PgHandle connection_;

@@ -13,15 +13,15 @@ struct ClearResult {
 };
 using PgResult = std::unique_ptr<PGresult, ClearResult>;
 
-// PQfinish() would send what is left and a good-bye. What we give up must not be carried out after we said so, so with
-// something under way nothing more leaves this machine, and the server gets a reset.
+// PQfinish() would send the rest of its bytes. A query that dlock has given up must not be executed later, so if
+// queries are in flight, nothing more leaves this machine, and the server gets a reset.
 struct FinishConnection {
   bool abandon = false;
 
   void operator()(PGconn* connection) const noexcept {
     const int fd = PQsocket(connection);
     if (abandon && fd >= 0) {
-      // Where they fail, the connection is closed all the same.
+      // If they fail, the connection is closed all the same.
       const linger none{.l_onoff = 1, .l_linger = 0};
       (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
       (void)shutdown(fd, SHUT_RDWR);

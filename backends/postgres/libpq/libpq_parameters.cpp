@@ -37,7 +37,7 @@ constexpr std::array choices = {
 constexpr std::array<std::string_view, 9> texts = {"sslrootcert", "sslcert",  "sslkey",     "sslpassword", "sslcrl",
                                                    "sslcrldir",   "passfile", "krbsrvname", "requirepeer"};
 
-// In seconds, except the last, which is in milliseconds, and the count.
+// In seconds, except the count and the last one, which is in milliseconds.
 struct Number {
   std::string_view key;
   std::uint32_t max;
@@ -71,8 +71,8 @@ bool has_control(std::string_view value) {
 
 using Taken = std::vector<std::pair<std::string, std::string>>;
 
-// A user who names an authority wants the server to be verified by it. libpq would not do that by itself: its default
-// is to try with TLS and then, when the certificate is wrong, without.
+// sslrootcert means that the server must be verified. libpq's default is to try TLS and, if the certificate is wrong,
+// to connect without.
 void require_verification(Taken& taken) {
   const auto find = [&](std::string_view key) {
     return std::find_if(taken.begin(), taken.end(), [&](const auto& parameter) { return parameter.first == key; });

@@ -1,5 +1,5 @@
-// The parameters of libpq that a URL may have. A white list: what changes where a connection leads, what it may do or
-// how it counts time is dlock's own business. No I/O.
+// The parameters of libpq that a URL may have. dlock itself decides on the others, which change the server, the rights
+// or the timeouts of a connection. No I/O.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace dlock::postgres {
 
-// Takes them out of the URL. Throws Error(invalid_argument) naming the parameter that has a bad value, or that dlock
-// does not hand on, and why. Unknown parameters are left in the URL.
+// Takes them out of the URL, except unknown ones. Throws Error(invalid_argument) that names the parameter with a bad
+// value, or one that dlock does not accept, and why.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> take_libpq_parameters(Url& url);
 
 }  // namespace dlock::postgres

@@ -1,4 +1,4 @@
-// What libpq's results say, in our own types.
+// libpq's results in dlock's types.
 #pragma once
 
 #include <libpq-fe.h>
@@ -13,7 +13,7 @@ namespace dlock::postgres {
 
 [[nodiscard]] Rows to_rows(const PGresult& result);
 
-// An error or a notice of the server's, with its SQLSTATE.
+// An error or a notice of the server, with its SQLSTATE.
 [[nodiscard]] Failure server_failure(const std::string& endpoint, const PGresult& result);
 
 }  // namespace dlock::postgres

@@ -1,5 +1,5 @@
-// How much a connection has brought so far. libpq keeps what the server sends until an answer is complete, however long
-// that takes, and says nothing about it; the kernel does.
+// The bytes that a connection has received. libpq stores an answer until it is complete, however long it is, and does
+// not say how much it has; the kernel does.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,17 @@
 
 namespace dlock::postgres {
 
-// The longest answer there is: a list of 100 000 locks with long names. A server that sends more without ending an
-// answer means harm, or is none.
+// The longest answer is a list of 100 000 locks with long names. A server that sends more is hostile, or no PostgreSQL.
 inline constexpr std::uint64_t longest_answer = std::uint64_t{96} << 20U;
-// The same before it has let us in.
+// Before the login is complete.
 inline constexpr std::uint64_t longest_greeting = std::uint64_t{1} << 20U;
 
-// Bytes that have come over a TCP connection; 0 for any other socket, at whose other end there is only this machine.
+// 0 for a Unix socket, whose server is on this machine.
 [[nodiscard]] std::uint64_t received_bytes(int socket) noexcept;
 
-// The received bytes that were not read yet, or the first of them. They can still be read.
+// The beginning of the bytes that have arrived. They can still be read.
 [[nodiscard]] std::string unread_bytes(int socket);
-// The other end has closed its side of the connection, or it is broken.
+// The server has closed the connection, or it is broken.
 [[nodiscard]] bool has_hung_up(int socket) noexcept;
 
 }  // namespace dlock::postgres

@@ -9,15 +9,13 @@ namespace dlock::postgres {
 
 namespace {
 
-// Updated in place (HOT), as long as a page has room and no index has one of the columns that change: so half of each
-// page is left free, and there is no index but that of the name. Cleaned by the number of dead rows, however large the
-// table.
+// Rows are updated in place (HOT) if their page has room and no index contains a column that changes: so half of each
+// page stays free, and only the name has an index. The number of dead rows starts autovacuum, however large the table.
 constexpr std::string_view storage =
     " WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, "
     "vacuum_truncate = off)";
 
-// In front of the others in the table of a strategy. Compared byte by byte, whatever the database's collation is or
-// becomes.
+// The first column in the table of a strategy. Compared byte by byte, whatever the database's collation is or becomes.
 constexpr std::string_view name_column =
     "name {text} COLLATE {C} PRIMARY KEY CHECK (pg_catalog.octet_length(name) {>=} 1 "
     "AND pg_catalog.octet_length(name) {<=} 1024)";
@@ -42,8 +40,8 @@ constexpr std::string_view sharing_body =
     "marked_until {timestamptz} NOT NULL DEFAULT '-infinity', "
     "waiting_until {timestamptz} NOT NULL DEFAULT '-infinity'";
 
-// A client that changes the schema has this advisory lock meanwhile: the bytes "dlock" NUL "pg". Without it, those who
-// create at the same time fail in one of several ways, "IF NOT EXISTS" or not.
+// The bytes "dlock" NUL "pg". Without this lock, clients that create tables at the same time fail in several ways, even
+// with IF NOT EXISTS.
 constexpr const char* lock = "SELECT pg_catalog.pg_advisory_xact_lock(7236281174065180775)";
 
 std::vector<std::string> transaction(const std::vector<std::string>& changes) {
@@ -72,9 +70,9 @@ constexpr std::string_view rights = R"sql(
   FROM (SELECT $1::{name} AS name) AS o LEFT JOIN pg_catalog.pg_namespace AS n ON n.nspname {=} o.name
 )sql";
 
-// The triggers of a table's owner run with the rights of those that use it, and the owner of the schema can put another
-// table in its place. To be trusted with that: a role whose rights we have anyway, and one that the database or the
-// schema was given to; by a superuser, only superusers.
+// Triggers of a table's owner run with the rights of the role that uses the table, and the owner of the schema can
+// replace the table. A superuser trusts superusers alone. Other roles also trust roles whose members they are, and the
+// owners of the database and of the schema.
 constexpr std::string_view tables = R"sql(
   SELECT c.relname,
     (SELECT pg_catalog.string_agg(a.attname::{text}, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute AS a
@@ -129,7 +127,7 @@ std::span<const TableDefinition> layout() {
       {.name = "row_lock", .columns = "name", .body = ""},
       {.name = "row_token", .columns = "name,holder,token", .body = "holder {text} NOT NULL, token {int8} NOT NULL"},
       {.name = "fence", .columns = fence_columns, .body = fence_body},
-      // The tables of other kinds of locks than plain ones. The first dlock had none of them.
+      // The tables of the other kinds of locks.
       {.name = "lease_elect", .columns = lease_columns, .body = lease_body, .since_first = false},
       {.name = "optimistic_elect", .columns = optimistic_columns, .body = optimistic_body, .since_first = false},
       {.name = "lease_rw", .columns = sharing_columns, .body = sharing_body, .since_first = false},

@@ -12,13 +12,13 @@ namespace dlock::postgres {
 
 namespace {
 
-// Each time another client held the lock for seconds, or created the same without taking the lock.
+// Attempts fail while another client keeps the lock for seconds, or creates tables without the lock.
 constexpr int max_attempts = 10;
 constexpr std::chrono::milliseconds between_attempts(300);
 
 }  // namespace
 
-// Each change is a transaction of its own, in one query. No transaction stays open while the next query is decided on.
+// Each change is a transaction in one query: no transaction is open between queries.
 //
 //   look -> read the version -> create -> look ...
 //                            -> record the version -> finish
@@ -47,7 +47,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   // --- Looking ---
 
-  // Reads nothing from tables of others: to read a table may run what they have planted.
+  // Reads no table of an untrusted owner: that might run code of the owner.
   void looked(const Results& results) {
     state_ = read_schema_state(schema(), results[0], results[1]);
     if (const auto problem = state_.problem_with_planted()) return fail(*problem);
@@ -83,7 +83,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
 
   // --- Changing ---
 
-  // Once no other client makes any, it is known who made what.
+  // Reads the state behind the lock: from then on no other client makes tables.
   void create() {
     std::vector<Command> commands = texts(creation(schema(), owner_.options_.durability, !state_.exists));
     (void)commands.insert(commands.begin() + first_change, {rights(), tables()});
@@ -123,7 +123,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     return commands;
   }
 
-  // Without a deadline: when no caller waits any more, all of this is destroyed.
+  // Without a deadline: once no caller waits, this object is destroyed.
   void ask(std::vector<Command> commands, bool blocks, Reader reader) {
     const std::size_t count = commands.size();
     Query query{.commands = std::move(commands),
@@ -136,7 +136,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
     (void)session_.request({.query = std::move(query), .blocks = blocks});
   }
 
-  // Others go on meanwhile: those who create the same, and those who use the table.
+  // Other clients may be creating or using the tables.
   void refused(const Outcome& outcome) {
     const Meaning meaning = meaning_of(outcome);
     const bool again =
@@ -146,7 +146,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
       return pause_.arm(saturating_add(owner_.executor_.now(), between_attempts), [this] { look(); });
     }
     Failure why = failure_of(outcome, schema());
-    // Each change may be repeated, so nothing is in doubt; and what another makes does not make a lock busy.
+    // Each change may be repeated, so no outcome is unknown; and a busy schema does not mean that a lock is busy.
     if (why.code == errc::ambiguous || why.code == errc::timed_out) why.code = errc::unavailable;
     fail(why);
   }
@@ -179,7 +179,7 @@ class Schema::SettingUp final : public std::enable_shared_from_this<SettingUp>, 
   }
 
   void session_ready() override {}
-  // The request that was under way has been answered with that.
+  // The handler of the request has the failure.
   void session_down(const Failure& /*why*/, bool /*was_ready*/) override {}
 
   Schema& owner_;

@@ -1,4 +1,4 @@
-// dlock's schema in a database: made at the first use, by a role that may, or by "dlock init".
+// dlock's schema in a database. The first client whose role may create it does so, or "dlock init".
 #pragma once
 
 #include <functional>
@@ -17,25 +17,24 @@
 
 namespace dlock::postgres {
 
-// In tasks only. Executor, options and dialling outlive it. Tables that exist stay logged or not as they are, whatever
+// In tasks only. Executor, options and dialling outlive it. Existing tables stay logged or unlogged, whatever
 // Options::durability says.
 class Schema {
  public:
-  // Why the schema cannot be used, or nothing. errc::access_denied: this role may not make it, another one has to.
-  // errc::unsupported, errc::invalid_argument: its tables are another version's, or not dlock's.
+  // nullopt: the schema can be used. errc::access_denied: this role may not create it. errc::unsupported,
+  // errc::invalid_argument: its tables have another version, or are not dlock's.
   using Handler = std::function<void(std::optional<Failure> why_not)>;
-  // Everything that was made, each in words for people.
+  // The schema and tables that were made, in words.
   using Made = std::vector<std::string>;
 
   Schema(Executor& executor, const Options& options, const Dialling& dialling);
   ~Schema();
 
-  // Makes what is missing, over a connection of its own. Callers at the same time are answered together, never inside
-  // the call, and each at the latest at its deadline. Where that is not allowed, the failure says to run "dlock init".
-  // The next call tries again what has failed.
+  // Makes missing tables, over a connection of its own. Answers all callers of that time together, never inside the
+  // call, and each at the latest at its deadline. If the role may not, the failure says to run "dlock init". After a
+  // failure, the next call tries again.
   void set_up(TimePoint deadline, Handler done);
 
-  // Does the same, and answers what was made.
   void initialize(TimePoint deadline, Backend::Handler<Made> done);
 
  private:

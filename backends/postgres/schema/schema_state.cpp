@@ -22,7 +22,7 @@ bool has_column(const TableState& table, std::string_view column) {
   return ("," + table.columns + ",").find("," + std::string(column) + ",") != std::string::npos;
 }
 
-// A newer dlock may have added some.
+// A newer dlock may have added columns.
 bool has_columns(const TableState& table, const TableDefinition& definition) {
   std::string_view rest = definition.columns;
   while (!rest.empty()) {

@@ -23,8 +23,8 @@ struct TableState {
   bool may_insert = false;
   bool may_update = false;
   std::string owner = {};
-  bool trusted = true;       // the owner, whose triggers we would run
-  std::string planted = {};  // code that is not dlock's and runs when the table is used, in words
+  bool trusted = true;       // this role trusts the owner
+  std::string planted = {};  // additions that run when the table is used, in words
 };
 
 struct SchemaState {
@@ -37,25 +37,24 @@ struct SchemaState {
 
   // nullptr: there is no such table.
   [[nodiscard]] const TableState* table(std::string_view name) const noexcept;
-  // The names of tables of the layout that are not there.
+  // The tables of the layout that do not exist.
   [[nodiscard]] std::vector<std::string_view> missing() const;
 
-  // Why nothing can be done with the tables that are there; missing ones are no problem.
+  // A table has other columns; missing tables are no problem.
   [[nodiscard]] std::optional<Failure> problem_with_tables() const;
-  // Why this role should not use them.
+  // This role should not use a table.
   [[nodiscard]] std::optional<Failure> problem_with_planted() const;
   [[nodiscard]] std::optional<Failure> problem_with_owners() const;
-  // Why this role cannot make what is missing.
+  // This role cannot make the missing tables.
   [[nodiscard]] std::optional<Failure> problem_with_rights() const;
 
-  // All that creation() would add, each in words: schema "dlock", table "dlock"."lease".
+  // The changes that creation() would make, in words: schema "dlock", table "dlock"."lease".
   [[nodiscard]] std::vector<std::string> additions(Durability durability) const;
 };
 
 // From the answers to SchemaStatements::rights and ::tables.
 [[nodiscard]] SchemaState read_schema_state(const std::string& schema, const Rows& rights, const Rows& tables);
 
-// Why nothing can be done with tables of that version.
 [[nodiscard]] std::optional<Failure> problem_with_version(std::string_view schema, std::int64_t version);
 
 }  // namespace dlock::postgres

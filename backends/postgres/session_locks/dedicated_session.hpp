@@ -53,7 +53,7 @@ class DedicatedSession final : private Session::User, private common::SessionHol
   ~DedicatedSession();
 
   // Connects first if there is no connection yet. The handler is called once, never inside the call, unless the session
-  // is closed. A lock that was waited for is parked, for want of an owner.
+  // is closed. A lock that was waited for is parked until an owner takes it.
   void ask(const LockRequest& request, SessionDialect::Patience patience, AnswerHandler done);
   // Gives this owner the lock that the session has.
   [[nodiscard]] Grant hold(const OwnerId& owner);

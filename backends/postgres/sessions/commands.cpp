@@ -41,14 +41,14 @@ Failure Commands::no_answer() const {
   return {errc::ambiguous, with_last_refusal(server().endpoint + ": no answer in time")};
 }
 
-// What came before is more likely to be the reason than what did not come.
+// A missing answer has no reason; an earlier refusal may be it.
 std::string Commands::with_last_refusal(std::string text) const {
   if (!last_refusal_.empty()) text += "; before that: " + last_refusal_;
   return text;
 }
 
 void Commands::run(Query query, TimePoint deadline, MissingSchema missing, bool patient) {
-  const auto run = std::make_shared<Run>(executor_);
+  const auto run = runs_.emplace(runs_.end(), executor_);
   run->commands = std::move(query.commands);
   run->done = std::move(query.done);
   run->deadline = deadline;
@@ -57,50 +57,49 @@ void Commands::run(Query query, TimePoint deadline, MissingSchema missing, bool 
   attempt(run);
 }
 
-void Commands::attempt(const std::shared_ptr<Run>& run) {
+void Commands::attempt(Runs::iterator run) {
   Query query{.commands = run->commands,
               .done = [this, run](const Outcome& outcome, const Results& results) { answered(run, outcome, results); }};
   (void)session_.request({.query = std::move(query), .deadline = run->deadline, .patient = run->patient});
 }
 
-void Commands::answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results) {
+void Commands::answered(Runs::iterator run, const Outcome& outcome, const Results& results) {
   if (outcome.problem == Problem::none) {
     last_refusal_.clear();
-    if (run->done) run->done(outcome, results);
-    return;
+    return finish(run, outcome, results);
   }
   const Meaning meaning = meaning_of(outcome);
   const bool again = outcome.problem == Problem::refused && meaning.execution == Execution::no;
   if (again && meaning.remedy == Remedy::set_up && std::exchange(run->sets_up, false)) {
     return schema_.set_up(run->deadline, lifetime_.guard([this, run, outcome](const std::optional<Failure>& why_not) {
       if (!why_not) return attempt(run);
-      give_up(*run, outcome, *why_not);
+      fail(run, outcome, *why_not);
     }));
   }
+  Failure why = failure_of(outcome, options_.schema);
   if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
-    last_refusal_ = failure_of(outcome, options_.schema).detail;
+    last_refusal_ = why.detail;
     const TimePoint at = saturating_add(executor_.now(), run->backoff.next(executor_));
     if (at < run->deadline) {
-      // Ours, so that its timer goes with us and not with the engine, which it would ask to cancel it.
-      pausing_.insert(run);
-      run->pause.arm(at, [this, weak = std::weak_ptr<Run>(run)] {
-        if (const auto paused = weak.lock()) {
-          pausing_.erase(paused);
-          attempt(paused);
-        }
-      });
-      // Others' answers are given inside this, which may be the end of us.
-      if (meaning.remedy == Remedy::reconnect) session_.break_off(failure_of(outcome, options_.schema));
+      run->pause.arm(at, [this, run] { attempt(run); });
+      // It answers the other requests, and their handlers may destroy this object.
+      if (meaning.remedy == Remedy::reconnect) session_.break_off(why);
       return;
     }
   }
-  give_up(*run, outcome, failure_of(outcome, options_.schema));
+  fail(run, outcome, std::move(why));
 }
 
-void Commands::give_up(const Run& run, Outcome outcome, Failure why) const {
+void Commands::fail(Runs::iterator run, Outcome outcome, Failure why) {
   if (outcome.problem == Problem::unknown_outcome) why.detail = with_last_refusal(std::move(why.detail));
   outcome.failure = std::move(why);
-  if (run.done) run.done(outcome, {});
+  finish(run, outcome, {});
+}
+
+void Commands::finish(Runs::iterator run, const Outcome& outcome, const Results& results) {
+  const Handler done = std::move(run->done);
+  runs_.erase(run);
+  if (done) done(outcome, results);
 }
 
 void Commands::session_down(const Failure& why, bool /*was_ready*/) {

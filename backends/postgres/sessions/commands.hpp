@@ -1,11 +1,9 @@
-// The connection for statements that wait for no lock, shared by everything that asks the server: locks of the row
-// strategies, questions, administration.
+// The session for statements that wait for no lock, shared by locks of the row strategies, questions and
+// administration.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <list>
 #include <string>
-#include <unordered_set>
 
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
@@ -17,10 +15,10 @@
 
 namespace dlock::postgres {
 
-// What a query does in a database where dlock has no tables yet.
+// The reaction of a query to a database without tables of dlock.
 enum class MissingSchema {
-  make,    // makes them and goes on
-  refuse,  // leaves it at that: nothing can be there to ask about
+  make,    // makes them and continues
+  refuse,  // fails
 };
 
 // In tasks only.
@@ -33,25 +31,27 @@ class Commands final : private Session::User {
 
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
-  // Of the last connection that stood.
+  // About the last connection that was ready.
   [[nodiscard]] const ServerInfo& server() const noexcept { return session_.server(); }
   [[nodiscard]] Session& session() noexcept { return session_; }
-  // When an answer is due that is asked for now.
+  // The deadline of a query that is sent now.
   [[nodiscard]] TimePoint answer_by() const noexcept;
-  // What to say where none came.
+  // The failure of a query without an answer.
   [[nodiscard]] Failure no_answer() const;
 
-  // Carries out a query; its handler is called once, never inside the call, at the latest at the deadline. What the
-  // server rolled back and may be tried again is tried again until then. The failure of an outcome is failure_of() it.
-  // patient: as Request's.
+  // Calls the handler of the query once, never inside the call, at the latest at the deadline. Until then, tries again
+  // if the server rolled the query back and may accept it later. The failure of an outcome is failure_of() it. patient:
+  // as that of a Request.
   void run(Query query, TimePoint deadline, MissingSchema missing = MissingSchema::make, bool patient = false);
 
  private:
   struct Run;
+  using Runs = std::list<Run>;
 
-  void attempt(const std::shared_ptr<Run>& run);
-  void answered(const std::shared_ptr<Run>& run, const Outcome& outcome, const Results& results);
-  void give_up(const Run& run, Outcome outcome, Failure why) const;
+  void attempt(Runs::iterator run);
+  void answered(Runs::iterator run, const Outcome& outcome, const Results& results);
+  void fail(Runs::iterator run, Outcome outcome, Failure why);
+  void finish(Runs::iterator run, const Outcome& outcome, const Results& results);
   [[nodiscard]] std::string with_last_refusal(std::string text) const;
 
   void session_ready() override {}
@@ -63,8 +63,8 @@ class Commands final : private Session::User {
   Schema& schema_;
   common::ConnectionObserver& observer_;
   Session session_;
-  std::string last_refusal_;  // of what was to be tried again; empty once something was carried out
-  std::unordered_set<std::shared_ptr<Run>> pausing_;  // before another attempt
+  std::string last_refusal_;  // of a query that was tried again; empty once a query succeeded
+  Runs runs_;
   Lifetime lifetime_;
 };
 

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds holder_pauses(250);
 constexpr seconds others_pause(10);
-// A server that has refused this client no connection for so long has room again.
+// A server that has not refused a connection for so long has room again.
 constexpr seconds remembers_for(30);
 static_assert(remembers_for > 2 * others_pause);
 
@@ -29,7 +29,7 @@ void FullServer::refused(const Failure& why) {
 
 void FullServer::keep_away() {
   const TimePoint now = executor_.now();
-  if (now < next_) return;  // another connection of the same moment
+  if (now < next_) return;  // another connection was refused at the same time
   next_ = saturating_add(now, random_between(others_pause / 2, others_pause, executor_));
 }
 

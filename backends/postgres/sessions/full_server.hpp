@@ -1,6 +1,6 @@
-// A server that refuses connections because it has no more (SQLSTATE 53300), as one client deals with it. A client that
-// holds a lock needs a connection soon, or its lock expires. One that only waits for a lock makes room: it connects
-// every few seconds, and closes such a connection as soon as its requests are answered.
+// A client at a server that refuses connections because it has no more (SQLSTATE 53300). If the client holds a lock, it
+// needs a connection soon, or its lock expires. Otherwise it makes room: it connects every few seconds, and closes such
+// a connection as soon as its requests are answered.
 #pragma once
 
 #include <functional>
@@ -19,19 +19,19 @@ class FullServer {
   FullServer(const FullServer&) = delete;
   FullServer& operator=(const FullServer&) = delete;
 
-  // Asked often while the server is full: whether this client holds a lock, of any of those that can tell.
+  // holds: called often while the server is full. The client holds a lock if any of these functions says so.
   void holds_if(std::function<bool()> holds) { holds_.push_back(std::move(holds)); }
 
-  // The server was full when a connection was tried.
+  // The server refused a connection because it is full.
   void refused(const Failure& why);
-  // A client that makes room has a connection: it makes the next one some seconds later.
+  // This client makes room and has a connection: the next one follows some seconds later.
   void keep_away();
 
-  // The server refused this client not long ago, and this client holds no lock.
+  // The server refused this client recently, and this client holds no lock.
   [[nodiscard]] bool makes_room() const;
   // And does not connect yet.
   [[nodiscard]] bool keeps_away() const { return makes_room() && executor_.now() < next_; }
-  // What the server said.
+  // The last refusal.
   [[nodiscard]] const Failure& why() const noexcept { return why_; }
   // When this client connects next.
   [[nodiscard]] TimePoint next() const;
@@ -41,7 +41,7 @@ class FullServer {
   std::vector<std::function<bool()>> holds_;
   std::optional<TimePoint> last_refusal_;
   Failure why_;
-  TimePoint next_ = TimePoint::min();  // unless it holds a lock
+  TimePoint next_ = TimePoint::min();  // while this client holds no lock
 };
 
 }  // namespace dlock::postgres

@@ -95,7 +95,7 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
     last_alive_ = std::max(last_alive_, outcome.sent);
     user_.session_alive(outcome.sent);
     if (life.over()) return;
-    // A server that is of no use is left for another one: its refusal is no answer.
+    // The session leaves a server that is of no use: its refusal is no answer.
     const bool serves = meaning_of(outcome).remedy != Remedy::reconnect;
     if (about_locks && serves) closed_at_request_ = false;
     if (!closed_at_request_ && !aside && serves && !reconnect_.is_answered()) {
@@ -145,7 +145,7 @@ void Session::connection_ready() {
   user_.session_ready();
   if (life.over() || !ready()) return;
   for (auto& entry : requests_.take_waiting()) send(std::move(entry));
-  // The observer is to be told soon whether the server answers again.
+  // The observer must soon learn whether the server answers again.
   if (epoch_ > 1 && requests_.under_way().empty()) send_heartbeat();
   leave_if_idle();
 }
@@ -154,7 +154,7 @@ void Session::connection_lost(const Failure& why) {
   const bool was_ready = reconnect_.is_ready();
   Failure reason = why;
   if (was_ready && !breaking_off_ && !reconnect_.is_answered()) reason.detail += common::nothing_answered;
-  const auto gone = std::move(connection_);  // which is what called us
+  const auto gone = std::move(connection_);  // it is on the call stack
   if (dialling_.full != nullptr && !was_ready && is_about_a_full_server(reason)) {
     dialling_.full->refused(reason);
     reconnect_.down_until(reason, dialling_.full->next());
@@ -165,7 +165,7 @@ void Session::connection_lost(const Failure& why) {
   beat_timer_.disarm();
   const auto answered = requests_.take_sent();  // by the connection
   const Lifetime::Watch life = lifetime_.watch();
-  // What waits now that a connection broke was asked for meanwhile, and gets the next one.
+  // If a connection breaks, the requests that wait are newer, and get the next connection.
   if (!was_ready || over()) fail_waiting(reason);
   if (!life.over()) user_.session_down(reason, was_ready);
   const auto& waiting = requests_.waiting();
@@ -178,7 +178,7 @@ void Session::connection_notified(const std::string& channel, const std::string&
   user_.session_notified(channel, payload);
 }
 
-// As a task of its own: a handler may ask more, and it is the connection that has called us.
+// In a later task: a handler may send more requests, and the connection may be on the call stack.
 void Session::leave_if_idle() {
   const auto leaves = [this] { return makes_room_ && ready() && idle() && dialling_.full->makes_room(); };
   if (!leaves()) return;
@@ -209,7 +209,7 @@ void Session::stop() {
 
 void Session::schedule_beat() {
   const TimePoint now = executor_.now();
-  // While something is under way, that is as good; we look again.
+  // A request in flight is as good as a heartbeat.
   const TimePoint due = saturating_add(requests_.under_way().empty() ? last_alive_ : now, silence_);
   beat_timer_.arm(std::max(due, now), [this] { beat(); });
 }
@@ -222,7 +222,7 @@ void Session::beat() {
 
 void Session::send_heartbeat() {
   Query question{.commands = {{.text = heartbeat_sql}}, .done = [this](const Outcome& outcome, const Results&) {
-                   // A transaction that has failed, for example: nothing more can be done with this session.
+                   // For example, its transaction has failed: this session is of no use.
                    if (outcome.problem != Problem::refused) return;
                    const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};
                    const Lifetime::Watch life = lifetime_.watch();

@@ -1,6 +1,6 @@
-// Queries and their answers over one connection: with deadlines, and noticing a server that has gone silent. A session
-// that is kept up is connected when it is first wanted, and again when its connection breaks (common::Reconnect): the
-// client's commands have one, its LISTEN another. Others are connected once, for a lock that is lost with them.
+// Queries and their answers over one connection, with deadlines and heartbeats. A session that is kept up connects when
+// it is first needed, and again when its connection breaks (common::Reconnect): the client's commands have one, its
+// LISTEN another. Other sessions connect once, for a lock that is lost with the connection.
 #pragma once
 
 #include <chrono>
@@ -19,73 +19,71 @@
 
 namespace dlock::postgres {
 
-// As short as a lease may be that is kept by heartbeats: a session is heard of three times in it.
+// The shortest lease that heartbeats can keep. A session has three of them in a lease.
 inline constexpr std::chrono::nanoseconds shortest_session_lease = std::chrono::milliseconds(150);
 
-// How connections are made, and how long anything may take. What it refers to outlives its users.
+// The settings for connecting. The objects that it refers to outlive its users.
 struct Dialling {
   const Options& options;
   ConnectionFactory connections;
   std::chrono::nanoseconds connect_timeout{};
   std::chrono::nanoseconds response_timeout{};
-  FullServer* full = nullptr;  // what this client knows about that; nullptr: it takes no notice
+  FullServer* full = nullptr;  // nullptr: this client never makes room
 
-  // This client makes room for others at a full server; and does not connect yet.
   [[nodiscard]] bool makes_room() const { return full != nullptr && full->makes_room(); }
   [[nodiscard]] bool keeps_away() const { return full != nullptr && full->keeps_away(); }
 };
 
 enum class Upkeep {
-  kept_up,  // there is always to be a connection
-  once,     // what it was good for is gone with it
+  kept_up,  // connects again
+  once,     // its locks are lost with its connection
 };
 
 struct Request {
   Query query = {};
-  // Then the answer is given up: not_sent or unknown_outcome. What was sent may still be carried out, unless the
-  // connection is given up, too.
+  // Without an answer by then: not_sent or unknown_outcome. If it was sent, the server may still execute it, unless the
+  // connection is closed, too.
   TimePoint deadline = TimePoint::max();
-  // The server may keep it waiting. The connection is given up at the deadline, not before, and is not asked whether it
-  // is still there meanwhile. Nothing else should be under way on it.
+  // The query may wait in the server. The session sends no heartbeat meanwhile, and closes the connection at the
+  // deadline, not before. No other request should be in flight.
   bool blocks = false;
-  // No holder depends on it: it waits for the connection for as long as this client keeps away from a full server.
+  // No lock that is held depends on it: it waits while this client keeps away from a full server.
   bool patient = false;
   // Not about locks: its answer does not show that the server answers requests about locks.
   bool aside = false;
 };
 
-// What the session keeps of one.
+// The payload of a request in the session's table.
 struct SessionRequest {
   Request request;  // without its query, once that is sent
   bool heartbeat = false;
-  Handler done;  // empty: the answer is not wanted any more
+  Handler done;  // empty: withdrawn
 };
 
 // In tasks only.
 class Session final : private Connection::Listener, private common::RequestTable<SessionRequest>::User {
  public:
-  // None of them is called inside a call to the session but receive() and break_off(). Any may destroy it.
+  // The session calls none of them inside a call to it, except break_off(). Each of them may destroy it.
   class User {
    public:
     User() = default;
     User(const User&) = delete;
     User& operator=(const User&) = delete;
-    // A connection stands: a new one, with nothing of the one before. server() says what it leads to. What waits is
-    // sent right after.
+    // A new connection is ready, and server() is known. Requests that wait are sent after this call.
     virtual void session_ready() = 0;
-    // It broke, or could not be made; what had been sent has been answered. Unless the session has ended, the next one
-    // is made by itself - but after a final refusal (any reason but errc::unavailable and errc::ambiguous) only when it
-    // is wanted.
+    // It broke, or could not be made; the requests that had been sent have been answered. Unless the session is over,
+    // it connects again; after a final refusal (any reason but errc::unavailable and errc::ambiguous) only once it is
+    // wanted.
     virtual void session_down(const Failure& why, bool was_ready) = 0;
-    // The server answered something that was sent then, so it knew the session after that.
+    // The server answered a request that was sent then, so the session existed after that.
     virtual void session_alive(TimePoint /*sent*/) {}
     // The server answered the first request of a connection; or a heartbeat, unless the last request was not answered.
     virtual void session_answered() {}
-    // It is about to be given up, and the server has not noticed: the holders of its locks are to be told first.
+    // The session is about to close its connection, and the server still has its locks: notify the holders first.
     virtual void session_ending(const Failure& /*why*/) {}
-    // The connection was closed because others need it more, at a full server. The next one is made when it is wanted.
+    // The connection was closed to make room at a full server. The session connects again once it is wanted.
     virtual void session_left() {}
-    // With the connection locks would be lost, so it is kept without an answer for as long as they are safe.
+    // Locks would be lost with the connection: without an answer, it is kept until their leases expire.
     [[nodiscard]] virtual bool session_holds() const { return true; }
     virtual void session_notified(const std::string& /*channel*/, const std::string& /*payload*/) {}
 
@@ -97,34 +95,33 @@ class Session final : private Connection::Listener, private common::RequestTable
   Session(Executor& executor, const Dialling& dialling, Purpose purpose, Upkeep upkeep, User& user);
   ~Session();
 
-  // Connects unless it is connected; sooner than planned where it is pausing. A request does the same. patient: not
-  // while this client keeps away from a full server.
+  // Connects unless it is connected; ends a pause early. A request does this, too. patient: not while this client keeps
+  // away from a full server.
   void want(bool patient = false);
   [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready() && connection_->usable(); }
-  // It was to be made once, and is gone; or was stopped.
+  // It was to connect once, and its connection is gone; or it was stopped.
   [[nodiscard]] bool over() const noexcept { return reconnect_.is_over(); }
-  // Of the last connection that stood.
+  // About the last connection that was ready.
   [[nodiscard]] const ServerInfo& server() const noexcept { return server_; }
   // Why it is not ready.
   [[nodiscard]] const Failure& problem() const noexcept { return reconnect_.problem(); }
-  // Grows with every connection that stands, so that what belongs to an earlier one can be told. 0: there was none yet.
+  // The number of connections that were ready so far.
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
-  // No request is waiting or under way.
+  // No request waits or is in flight.
   [[nodiscard]] bool idle() const noexcept;
 
-  // The handler is called once, never inside the call. Where there is no connection the request waits for it; when none
-  // can be made it is not_sent.
+  // Calls the handler once, never inside the call. Without a connection the request waits for one; if none can be made,
+  // the outcome is not_sent.
   RequestId request(Request request);
   RequestId request(Query query, TimePoint deadline) {
     return request(Request{.query = std::move(query), .deadline = deadline});
   }
-  // The answer is not wanted any more: the handler is not called. True: it was not sent and never will be. An unknown
-  // id is ignored.
+  // The handler is not called. True: it was not sent and never will be. Ignores an unknown id.
   bool withdraw(RequestId id) { return requests_.withdraw(id); }
 
-  // Something is wrong with this connection: give it up and, if it is kept up, make another.
+  // Closes the connection; a session that is kept up connects again.
   void break_off(const Failure& why);
-  // For good; nothing is called any more.
+  // Closes the session; no handler and no user is called any more.
   void stop();
 
  private:
@@ -154,20 +151,20 @@ class Session final : private Connection::Listener, private common::RequestTable
   const Purpose purpose_;
   const Upkeep upkeep_;
   User& user_;
-  const std::chrono::nanoseconds silence_;  // as long as this, and we probe the server
+  const std::chrono::nanoseconds silence_;  // after so much time without an answer, the session sends a heartbeat
 
   Requests requests_;
   std::uint64_t epoch_ = 0;
-  bool closed_at_request_ = false;  // since then, a heartbeat that is answered says nothing about requests
-  TimePoint last_alive_;            // when the newest query was sent that has been answered
+  bool closed_at_request_ = false;  // the connection was lost with a request: then answered heartbeats prove nothing
+  TimePoint last_alive_;            // when the newest query that was answered had been sent
   Timer beat_timer_;
 
   ServerInfo server_;
-  bool makes_room_ = false;  // this connection was made at a full server, by a client that holds no lock
+  bool makes_room_ = false;  // this connection was made while the client made room
   bool breaking_off_ = false;
   common::Reconnect reconnect_;
   Lifetime lifetime_;
-  std::unique_ptr<Connection> connection_;  // goes first: nothing is called back any more
+  std::unique_ptr<Connection> connection_;  // destroyed first: it calls nothing any more
 };
 
 }  // namespace dlock::postgres

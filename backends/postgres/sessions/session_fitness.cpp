@@ -6,19 +6,18 @@ namespace dlock::postgres {
 
 namespace {
 
-constexpr const char* what_to_do =
-    "connect to the server itself, or to a pooler that keeps a session for each client (pooler=session), or use "
-    "strategy=table";
+Failure needs_own_session(const ServerInfo& server, const std::string& why) {
+  return {errc::unsupported, server.endpoint + ": " + why +
+                                 "; connect to the server itself, or to a pooler that keeps a session for each client "
+                                 "(pooler=session), or use strategy=table"};
+}
 
 }  // namespace
 
 std::optional<Failure> unfit_for_locks(const ServerInfo& server) {
   if (!server.pooled) return std::nullopt;
-  return Failure{
-      errc::unsupported,
-      server.endpoint +
-          ": a pooler shares the server's sessions among its clients, so all of them would hold the lock of one; " +
-          what_to_do};
+  return needs_own_session(
+      server, "a pooler shares the server's sessions among its clients, so all of them would hold the lock of one");
 }
 
 Failure locks_nothing(const ServerInfo& server) {
@@ -29,10 +28,9 @@ Failure locks_nothing(const ServerInfo& server) {
 }
 
 Failure other_session(const ServerInfo& server) {
-  return {errc::unsupported, server.endpoint +
-                                 ": a different session answered, so a pooler shares the server's sessions among its "
-                                 "clients, and all of them would hold the lock of one; " +
-                                 what_to_do};
+  return needs_own_session(server,
+                           "a different session answered, so a pooler shares the server's sessions among its clients, "
+                           "and all of them would hold the lock of one");
 }
 
 }  // namespace dlock::postgres

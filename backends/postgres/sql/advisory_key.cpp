@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "backends/postgres/sql/digest.hpp"
 #include "util/number.hpp"
@@ -30,7 +31,7 @@ AdvisoryKey by_sha256(std::string_view schema, std::string_view name, LockKind k
   return AdvisoryKey::of(static_cast<std::int64_t>(number));
 }
 
-// Up to nine characters of ASCII fit: seven bits each, a 0, and 1s to the end. They are in the space of pairs.
+// Up to nine characters of ASCII fit: seven bits each, a 0, and 1s to the end. Their space is that of pairs.
 std::optional<AdvisoryKey> as_short_ascii(std::string_view name) noexcept {
   constexpr std::size_t most_characters = 9;
   constexpr unsigned bits = 7;
@@ -52,7 +53,7 @@ std::optional<AdvisoryKey> as_hexadecimal(std::string_view name) noexcept {
   constexpr std::size_t half = 8;
   const bool pair = name.size() == 2 * half + 1 && name[half] == ',';
   if (!pair && name.size() != 2 * half) return std::nullopt;
-  // No sign: from_chars takes none for unsigned numbers.
+  // std::from_chars accepts no sign for unsigned numbers.
   const auto first = parse_number<std::uint32_t>(name.substr(0, half), 16);
   const auto second = parse_number<std::uint32_t>(name.substr(name.size() - half), 16);
   if (!first || !second) return std::nullopt;
@@ -85,14 +86,24 @@ std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view word = text.substr(0, colon);
   if (colon == text.size()) {
+<<<<<<< HEAD
     if (word == "sha256") return KeyScheme{.kind = KeyScheme::Kind::sha256};
     if (word == "medallion") return KeyScheme{.kind = KeyScheme::Kind::medallion};
     if (word == "crc32pair") return KeyScheme{.kind = KeyScheme::Kind::crc32pair};
     if (word == "hashtextextended") return KeyScheme{.kind = KeyScheme::Kind::hashtextextended};
+=======
+    for (const auto& [without_value, kind] :
+         {std::pair("sha256", Kind::sha256), std::pair("medallion", Kind::medallion),
+          std::pair("crc32pair", Kind::crc32pair), std::pair("hashtextextended", Kind::hashtextextended)}) {
+      if (word == without_value) return KeyScheme{.kind = kind};
+    }
+>>>>>>> h-rooms
     return std::nullopt;
   }
   const std::string_view value = text.substr(colon + 1);
+  const auto number = parse_number<std::int64_t>(value);
   if (word == "pair") return parse_pair(value);
+<<<<<<< HEAD
   if (word == "int64") {
     const auto number = parse_number<std::int64_t>(value);
     if (number) return KeyScheme{.kind = KeyScheme::Kind::int64, .number = *number};
@@ -105,6 +116,12 @@ std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept {
     }
   }
   return std::nullopt;
+=======
+  if (word == "int64" && number) return KeyScheme{.kind = Kind::int64, .number = *number};
+  if (word != "crc32pair" || !number) return std::nullopt;
+  // with_advisory_lock takes the low 31 bits of any whole number.
+  return KeyScheme{.kind = Kind::crc32pair, .second = static_cast<std::int32_t>(*number & low_31_bits)};
+>>>>>>> h-rooms
 }
 
 AdvisoryKey AdvisoryKey::of(std::int32_t first, std::int32_t second) noexcept {
@@ -134,8 +151,9 @@ std::string key_parameter(const AdvisoryKey& key, std::string_view name) {
   return key.space == KeySpace::server ? std::string(name) : std::to_string(key.number);
 }
 
-std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::string_view name) {
+std::string token_row(const KeyScheme& scheme, std::string_view name) {
   std::string row(name);
+<<<<<<< HEAD
   if (scheme.kind == KeyScheme::Kind::sha256) return row;
   switch (key.space) {
     case KeySpace::bigint:
@@ -146,6 +164,13 @@ std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::stri
       break;
   }
   return row + "\thashtextextended";
+=======
+  if (scheme.kind == Kind::sha256) return row;
+  const AdvisoryKey key = advisory_key(scheme, {}, name);  // no other scheme uses the schema
+  if (key.space == KeySpace::server) return row + "\thashtextextended";
+  if (key.space == KeySpace::bigint) return row + "\tint64:" + std::to_string(key.number);
+  return row + "\tpair:" + std::to_string(key.first()) + "," + std::to_string(key.second());
+>>>>>>> h-rooms
 }
 
 }  // namespace dlock::postgres

@@ -1,6 +1,6 @@
-// Which advisory lock a name is. PostgreSQL knows advisory locks by numbers only, in two spaces that do not overlap:
-// one of 64 bits and one of pairs of 32. Other libraries have rules of their own for getting from a name to a number;
-// with their rule dlock takes their lock. No I/O.
+// The advisory lock that belongs to a name. PostgreSQL identifies advisory locks by numbers, in two spaces that do not
+// overlap: one of 64 bits and one of pairs of 32. Other libraries derive the number in other ways; with the scheme of a
+// library, dlock acquires the same lock as that library does. No I/O.
 #pragma once
 
 #include <compare>
@@ -15,8 +15,8 @@ namespace dlock::postgres {
 
 struct KeyScheme {
   enum class Kind {
-    // The first 8 bytes, big-endian, of SHA-256("dlock" NUL schema NUL name); of other kinds of locks, "dlock.elect"
-    // in the place of "dlock". With all other schemes the kinds are not kept apart.
+    // The first 8 bytes, big-endian, of SHA-256("dlock" NUL schema NUL name). Other kinds of locks replace "dlock" by,
+    // for example, "dlock.elect". With all other schemes, one name is the same lock for all kinds.
     sha256,
     int64,             // one number, whatever the name
     pair,              // one pair, whatever the name
@@ -27,7 +27,7 @@ struct KeyScheme {
   Kind kind = Kind::sha256;
   std::int64_t number = 0;  // int64
   std::int32_t first = 0;   // pair
-  std::int32_t second = 0;  // pair; crc32pair: what the prefix comes to
+  std::int32_t second = 0;  // pair; crc32pair: the low 31 bits of the prefix
 
   friend bool operator==(const KeyScheme&, const KeyScheme&) = default;
 };
@@ -35,8 +35,8 @@ struct KeyScheme {
 // For messages.
 inline constexpr const char* key_schemes = "sha256, int64:<n>, pair:<a>,<b>, medallion, crc32pair or hashtextextended";
 
-// "sha256", "int64:-5", "pair:1,2", "medallion", "crc32pair" or "crc32pair:7", "hashtextextended"; nullopt for anything
-// else, numbers that do not fit among them.
+// "sha256", "int64:-5", "pair:1,2", "medallion", "crc32pair" or "crc32pair:7", "hashtextextended". nullopt: any other
+// text, or a number that does not fit.
 [[nodiscard]] std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept;
 
 struct AdvisoryKey {
@@ -53,21 +53,19 @@ struct AdvisoryKey {
   [[nodiscard]] std::int32_t first() const noexcept { return static_cast<std::int32_t>(number >> 32U); }
   [[nodiscard]] std::int32_t second() const noexcept { return static_cast<std::int32_t>(number); }
 
-  // What tells keys of one scheme apart, for a client's own book-keeping: two names with the same one are one lock.
-  // Where the server computes the key, that is not known.
+  // Two names with equal keys are one lock, unless the server computes the key.
   friend auto operator<=>(const AdvisoryKey&, const AdvisoryKey&) = default;
 };
 
 [[nodiscard]] AdvisoryKey advisory_key(const KeyScheme& scheme, std::string_view schema, std::string_view name,
                                        LockKind kind = LockKind::lock);
 
-// The parameter "key" of the statements for advisory locks of that space: the number, or the name where the server
-// computes it.
+// The parameter "key" of the statements for advisory locks: the number, or the name if the server computes the number.
 [[nodiscard]] std::string key_parameter(const AdvisoryKey& key, std::string_view name);
 
-// The "name" of the row in table "fence" that has the tokens of that lock. Names of different locks are different, or
-// locks that do not exclude each other would wait for each other there: with the scheme sha256 it is the lock's name,
-// with the others a tab, which no name contains, and the key follow it.
-[[nodiscard]] std::string token_row(const KeyScheme& scheme, const AdvisoryKey& key, std::string_view name);
+// The "name" of the row in table "fence" that has the tokens of that lock. Different locks have different rows: with
+// one row, locks that do not exclude each other would wait for each other. With the scheme sha256 it is the lock's
+// name; with others a tab, which no name contains, and the key follow.
+[[nodiscard]] std::string token_row(const KeyScheme& scheme, std::string_view name);
 
 }  // namespace dlock::postgres

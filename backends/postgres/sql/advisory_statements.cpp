@@ -1,6 +1,4 @@
-// strategy=advisory: PostgreSQL's own locks, which know nothing but a number, and a row for token and holder.
-#include <stdexcept>
-
+// strategy=advisory: PostgreSQL's own locks, which have only a number, and a row for token and holder.
 #include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/sql_template.hpp"
@@ -12,60 +10,54 @@ namespace {
 
 using KeySpace = AdvisoryKey::KeySpace;
 
-// How to get the lock is column "ok" of a, and {granted} says whether it was got. What follows happens after that, so
-// that the order of tokens is that of the grants. The holder is alone with the row.
+// a acquires the locks; {granted}: its column "ok" says that it did. The insertion happens after that, so tokens grow
+// in the order of the grants, and no other client has locked the row. EXCLUDED may be older than a wait, which is
+// harmless for the key and the holder.
 constexpr std::string_view fenced = R"sql(
   WITH {a}
   INSERT INTO {fence} AS f (name, key, space, pid, holder, token)
-  SELECT $2::{text}, {key}, {space}, pg_catalog.pg_backend_pid(), $3::{text}, {us}{more} FROM a WHERE {granted}
-  ON CONFLICT (name) DO UPDATE SET key = {key}, space = {space}, pid = pg_catalog.pg_backend_pid(),
-    holder = $3::{text}, token = greatest(f.token {+} 1, {us}){more}
-  RETURNING f.token, pg_catalog.pg_backend_pid(){end}
+  SELECT a.name, a.key, {space}, pg_catalog.pg_backend_pid(), a.holder, {us} {more} FROM a WHERE {granted}
+  ORDER BY a.name COLLATE {C}
+  ON CONFLICT (name) DO UPDATE SET key = excluded.key, space = {space}, pid = pg_catalog.pg_backend_pid(),
+    holder = excluded.holder, token = greatest(f.token {+} 1, {us}) {more}
+  RETURNING {also}f.token, pg_catalog.pg_backend_pid(){end}
 )sql";
 
 constexpr std::string_view trying =
-    "a AS MATERIALIZED (SELECT pg_catalog.pg_try_advisory_lock{shared}({arguments}) AS ok)";
+    "a AS MATERIALIZED (SELECT {asked}, pg_catalog.pg_try_advisory_lock{shared}({arguments}) AS ok)";
 constexpr std::string_view trying_in_transaction =
-    "a AS MATERIALIZED (SELECT pg_catalog.pg_try_advisory_xact_lock({arguments}) AS ok)";
+    "a AS MATERIALIZED (SELECT {asked}, pg_catalog.pg_try_advisory_xact_lock({arguments}) AS ok)";
+constexpr std::string_view trying_many = R"sql(
+  a AS MATERIALIZED (
+    SELECT q.name, q.holder, {key} AS key, pg_catalog.pg_try_advisory_lock({arguments}) AS ok
+    FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]), pg_catalog.unnest($3::{text}[]))
+      AS q (key, name, holder))
+)sql";
 
-// A session that has a lock would get it again past those who wait for it.
+// A session that has the lock would get it again before the clients that wait for it.
 constexpr std::string_view joining = R"sql(
-  a AS MATERIALIZED (SELECT NOT EXISTS (
+  a AS MATERIALIZED (SELECT {asked}, NOT EXISTS (
     SELECT FROM pg_catalog.pg_locks AS p
     WHERE p.locktype {=} 'advisory' AND NOT p.granted AND p.mode {=} 'ExclusiveLock' AND p.objsubid {=} {space}
       AND ((p.classid::{int8} {<<} 32) {|} p.objid::{int8}) {=} {key} AND p.database {=} (
         SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname {=} pg_catalog.current_database())) AS ok)
 )sql";
 
-// set_config() lasts to the end of the transaction, here of the statement. CASE makes it come first. The function
-// answers nothing, which is '' as a text.
+// set_config() lasts until the end of the transaction, here of the statement, and CASE evaluates it first. The function
+// returns void, which is '' as a text.
 constexpr std::string_view waiting =
-    "a AS MATERIALIZED (SELECT CASE WHEN pg_catalog.set_config('lock_timeout', $4::{text}, true) IS NOT NULL "
+    "a AS MATERIALIZED (SELECT {asked}, CASE WHEN pg_catalog.set_config('lock_timeout', $4::{text}, true) IS NOT NULL "
     "THEN pg_catalog.pg_advisory_lock{shared}({arguments})::{text} END AS ok)";
 
 constexpr std::string_view waiting_in_transaction =
     "b AS MATERIALIZED (SELECT pg_catalog.current_setting('lock_timeout') AS before), "
-    "a AS MATERIALIZED (SELECT b.before, "
+    "a AS MATERIALIZED (SELECT {asked}, b.before, "
     "CASE WHEN pg_catalog.set_config('lock_timeout', $4::{text}, true) IS NOT NULL "
     "THEN pg_catalog.pg_advisory_xact_lock({arguments})::{text} END AS ok FROM b)";
 
 constexpr std::string_view restore =
     ", pg_catalog.set_config('lock_timeout', (SELECT before FROM a), true), "
     "CASE WHEN $5::{text} {<>} '' THEN pg_catalog.set_config('statement_timeout', $5::{text}, true) END";
-
-// EXCLUDED is harmless for what the parameters say.
-constexpr std::string_view try_many = R"sql(
-  WITH a AS MATERIALIZED (
-    SELECT q.name, q.holder, {key} AS key, pg_catalog.pg_try_advisory_lock({arguments}) AS ok
-    FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]), pg_catalog.unnest($3::{text}[]))
-      AS q (key, name, holder))
-  INSERT INTO {fence} AS f (name, key, space, pid, holder, token)
-  SELECT a.name, a.key, {space}, pg_catalog.pg_backend_pid(), a.holder, {us} FROM a WHERE a.ok
-  ORDER BY a.name COLLATE {C}
-  ON CONFLICT (name) DO UPDATE SET key = excluded.key, space = {space}, pid = pg_catalog.pg_backend_pid(),
-    holder = excluded.holder, token = greatest(f.token {+} 1, {us})
-  RETURNING f.name, f.token, pg_catalog.pg_backend_pid(){commit}
-)sql";
 
 // CASE and the order of the columns make the lock come first and the unlock last.
 constexpr std::string_view proof = R"sql(
@@ -80,7 +72,31 @@ constexpr std::string_view unlock = "SELECT pg_catalog.pg_advisory_unlock{shared
 constexpr std::string_view unlock_many =
     "SELECT pg_catalog.pg_advisory_unlock{shared}({arguments}) FROM pg_catalog.unnest($1::{text}[]) AS q (key)";
 
-// pg_locks shows the halves of the key as unsigned numbers. A transaction that was prepared has no process.
+// application_name says who the holder is. In a session that shares locks, its last word says only the purpose of the
+// session, and is omitted.
+constexpr std::string_view name_of_holder =
+    "coalesce('prepared transaction ' {||} h.gid, pg_catalog.regexp_replace(s.application_name, "
+    "'^([a-z]+[.])?dlock:{purpose}), '')";
+
+// Locks of one name, or of all, from the locks that the server has: dlock needs no tables for them. pg_locks shows the
+// halves of the key as unsigned numbers. A prepared transaction has no process. The row f is about dlock's last grant,
+// and another program may have the lock now. CTEs, so that the server reads each part once and not for each name.
+constexpr std::string_view look = R"sql(
+  WITH {locks},
+  h AS MATERIALIZED (
+    SELECT {one_each} l.key, l.objsubid, l.pid, l.gid{is_shared} FROM l WHERE l.granted),
+  w AS MATERIALIZED (
+    SELECT l.key, l.objsubid, pg_catalog.count(*) AS waiters FROM l WHERE NOT l.granted GROUP BY l.key, l.objsubid)
+  SELECT pg_catalog.split_part(o.name, pg_catalog.chr(9), 1), h.key IS NOT NULL,
+    CASE WHEN h.key IS NULL THEN '' WHEN h.pid {=} f.pid THEN f.holder ELSE {name_of_holder} END,
+    CASE WHEN h.key IS NULL OR h.pid {=} f.pid THEN coalesce(f.token, 0) ELSE 0 END,
+    NULL::{int8}, coalesce(w.waiters, 0){how}
+  FROM {names}
+    LEFT JOIN h ON h.key {=} o.key AND h.objsubid {=} o.space
+    LEFT JOIN w ON w.key {=} o.key AND w.objsubid {=} o.space
+    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
+)sql";
+
 constexpr std::string_view locks = R"sql(
   l AS MATERIALIZED (
     SELECT p.pid, p.granted, p.objsubid{mode}, (p.classid::{int8} {<<} 32) {|} p.objid::{int8} AS key, {gid} AS gid
@@ -89,55 +105,20 @@ constexpr std::string_view locks = R"sql(
       SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname {=} pg_catalog.current_database()))
 )sql";
 
-// As the session says itself; of those who share a lock only that is known, so what it is for is left out.
-constexpr std::string_view whose =
-    "coalesce('prepared transaction ' {||} h.gid, pg_catalog.regexp_replace(s.application_name, "
-    "'^([a-z]+[.])?dlock:{purpose}), '')";
-
-// The row is about our last lease; another client may have the lock now.
-constexpr std::string_view who = R"sql(
-  h.key IS NOT NULL,
-  CASE WHEN h.key IS NULL THEN '' WHEN h.pid {=} f.pid THEN f.holder ELSE {whose} END,
-  CASE WHEN h.key IS NULL OR h.pid {=} f.pid THEN coalesce(f.token, 0) ELSE 0 END,
-  NULL::{int8}
-)sql";
-
-// Of each of those who hold it: of two permits one, where others may have the other one; and its token, if that is
-// known.
+// For each holder: a reader has one of two permits, since others may have the other one; its token, if that is known.
 constexpr std::string_view how_held = R"sql(
   , 2, CASE WHEN h.shared THEN 1 ELSE 2 END, CASE WHEN h.pid {=} f.pid THEN f.token ELSE 0 END
 )sql";
 
-constexpr std::string_view inspect = R"sql(
-  WITH {locks},
-  k AS MATERIALIZED (SELECT key, pid, granted, gid{is_shared} FROM l WHERE key {=} {key} AND objsubid {=} {space})
-  SELECT o.name, {who}, (SELECT pg_catalog.count(*) FROM k WHERE NOT granted){how}
-  FROM (SELECT $2::{text} AS name) AS o
-    LEFT JOIN (SELECT key, pid, gid{is_shared} FROM k WHERE granted{one}) AS h ON true
-    LEFT JOIN {tokens} AS f ON f.name {=} o.name
-    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
-)sql";
+constexpr std::string_view one_name =
+    "(SELECT $2::{text} AS name, {key} AS key, {space} AS space) AS o LEFT JOIN {fence} AS f ON f.name {=} o.name";
+constexpr std::string_view one_name_without_tables =
+    "(SELECT $2::{text} AS name, {key} AS key, {space} AS space) AS o LEFT JOIN (SELECT 0 AS pid, ''::{text} AS "
+    "holder, "
+    "0::{int8} AS token WHERE false) AS f ON true";
+constexpr std::string_view all_names = "{fence} AS f CROSS JOIN LATERAL (SELECT f.name, f.key, f.space) AS o";
 
-// Locks need no tables of ours.
-constexpr std::string_view no_tokens =
-    "(SELECT ''::{text} AS name, 0 AS pid, ''::{text} AS holder, 0::{int8} AS token WHERE false)";
-
-// Each of the parts is as large as it is, and not looked through for each name.
-constexpr std::string_view list = R"sql(
-  WITH {locks},
-  h AS MATERIALIZED (
-    SELECT{one_each} l.key, l.objsubid, l.pid, l.gid{is_shared} FROM l WHERE l.granted),
-  w AS MATERIALIZED (
-    SELECT l.key, l.objsubid, pg_catalog.count(*) AS waiters FROM l WHERE NOT l.granted GROUP BY l.key, l.objsubid)
-  SELECT pg_catalog.split_part(f.name, pg_catalog.chr(9), 1), {who}, coalesce(w.waiters, 0){how}
-  FROM {fence} AS f
-    LEFT JOIN h ON h.key {=} f.key AND h.objsubid {=} f.space
-    LEFT JOIN w ON w.key {=} f.key AND w.objsubid {=} f.space
-    LEFT JOIN pg_catalog.pg_stat_activity AS s ON s.pid {=} h.pid
-  ORDER BY f.name LIMIT $1::{int8}
-)sql";
-
-// As with for-update.
+// As that of for-update.
 constexpr std::string_view break_lock = R"sql(
   WITH {locks}
   SELECT pg_catalog.pg_terminate_backend(l.pid), pg_catalog.quote_literal(l.gid), l.pid FROM l
@@ -145,8 +126,8 @@ constexpr std::string_view break_lock = R"sql(
     AND (pg_catalog.cardinality($2::{int8}[]) {=} 0 OR l.pid::{int8} {=} ANY ($2::{int8}[]))
 )sql";
 
-// The holder is alone with the row, here to the end of the transaction. CASE sees to it that only locks of
-// rows in question are tried, before the row is looked at for good.
+// A row may be deleted only by a client that has its lock, here until the end of the transaction. CASE tries the locks
+// of the rows in question alone, before FOR UPDATE reads the newest version of the row.
 constexpr std::string_view forget = R"sql(
   WITH a AS MATERIALIZED (
     SELECT name FROM {fence}
@@ -159,86 +140,66 @@ constexpr std::string_view forget = R"sql(
   SELECT pg_catalog.split_part(name, pg_catalog.chr(9), 1) FROM d
 )sql";
 
-// The key as one number, and as the lock functions take it, from where the parameter is.
-Fillings key_fillings(KeySpace space, const std::string& parameter) {
-  const Fillings where = {{"p", parameter}};
-  const auto expression = [&](std::string_view text) { return fill(text, where); };
-  switch (space) {
-    case KeySpace::bigint:
-      return {{"key", expression("{p}::{int8}")}, {"arguments", expression("{p}::{int8}")}, {"space", "1"}};
-    case KeySpace::pair:
-      return {{"key", expression("{p}::{int8}")},
-              {"arguments", expression("({p}::{int8} {>>} 32)::{int4}, (({p}::{int8} {<<} 32) {>>} 32)::{int4}")},
-              {"space", "2"}};
-    case KeySpace::server: {
-      const std::string hash = expression("pg_catalog.hashtextextended({p}::{text}, 0)");
-      return {{"key", hash}, {"arguments", hash}, {"space", "1"}};
-    }
-  }
-  throw std::logic_error("no such space of keys");
+// The key as one number, and as the arguments of the lock functions, from a parameter or a column.
+Fillings key_fillings(KeySpace space, const std::string& from) {
+  const Fillings where = {{"p", from}};
+  const auto of_space = [&](std::string_view key, std::string_view arguments, const char* number) -> Fillings {
+    return {{"key", fill(key, where)}, {"arguments", fill(arguments, where)}, {"space", number}};
+  };
+  constexpr std::string_view bigint = "{p}::{int8}";
+  constexpr std::string_view halves = "({p}::{int8} {>>} 32)::{int4}, (({p}::{int8} {<<} 32) {>>} 32)::{int4}";
+  constexpr std::string_view hash = "pg_catalog.hashtextextended({p}::{text}, 0)";
+  if (space == KeySpace::server) return of_space(hash, hash, "1");
+  return space == KeySpace::pair ? of_space(bigint, halves, "2") : of_space(bigint, bigint, "1");
 }
-
-class Builder {
- public:
-  Builder(std::string_view schema, Durability durability, KeySpace space, LockKind kind, Mode mode)
-      : fillings_{{"fence", qualified(schema, table_of("fence", kind))}},
-        space_(space),
-        table_(table_of("fence", kind) + "."),
-        ending_(mode == Mode::shared ? "_shared" : "") {
-    const Fillings common = common_fillings(schema, durability);
-    fillings_.insert(fillings_.end(), common.begin(), common.end());
-    const bool may_be_shared = kind == LockKind::read_write;
-    fillings_.emplace_back("shared", ending_);
-    fillings_.emplace_back("mode", may_be_shared ? fill(", p.mode {=} 'ShareLock' AS shared", {}) : "");
-    fillings_.emplace_back("is_shared", may_be_shared ? ", shared" : "");
-    fillings_.emplace_back("one", may_be_shared ? "" : " LIMIT 1");
-    fillings_.emplace_back("one_each", may_be_shared ? "" : " DISTINCT ON (l.key, l.objsubid)");
-    fillings_.emplace_back("how", may_be_shared ? fill(how_held, {}) : "");
-    fillings_.emplace_back("many", mode == Mode::shared ? " " + fill("{+} ($4::{int8} {-} 1)", {}) : "");
-    fillings_.emplace_back("locks", fill(locks, fillings_));
-    fillings_.emplace_back("purpose", may_be_shared ? "| (locks|waiting)$', '', 'g'" : "', ''");
-    fillings_.emplace_back("whose", fill(whose, fillings_));
-    fillings_.emplace_back("who", fill(who, fillings_));
-  }
-
-  // With the key where `key` says.
-  [[nodiscard]] Statement statement(std::string_view text, const std::string& word, const std::string& key = "$1",
-                                    const Fillings& more = {}) const {
-    return {fill(text, with(key, more)), table_ + word + ending_};
-  }
-  [[nodiscard]] Statement inspected(std::string_view tokens, const std::string& word) const {
-    return statement(inspect, word, "$1", {{"tokens", fill(tokens, fillings_)}});
-  }
-  // many: how many tokens more than one.
-  [[nodiscard]] Statement lock(std::string_view how, std::string_view granted, std::string_view end,
-                               const std::string& word, std::string_view many = {}) const {
-    const Fillings all = with("$1");
-    return statement(
-        fenced, word, "$1",
-        {{"a", fill(how, all)}, {"granted", fill(granted, all)}, {"end", fill(end, all)}, {"more", fill(many, all)}});
-  }
-
- private:
-  [[nodiscard]] Fillings with(const std::string& key, const Fillings& more = {}) const {
-    Fillings all = fillings_;
-    const Fillings of_key = key_fillings(space_, key);
-    all.insert(all.end(), of_key.begin(), of_key.end());
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-
-  Fillings fillings_;
-  KeySpace space_;
-  std::string table_;   // of the words
-  std::string ending_;  // of the words for a mode
-};
 
 }  // namespace
 
 AdvisoryStatements advisory_statements(std::string_view schema, Durability durability, KeySpace space, LockKind kind,
                                        Mode mode) {
-  const Builder build(schema, durability, space, kind, mode);
+  const std::string table = table_of("fence", kind);
+  const std::string ending = mode == Mode::shared ? "_shared" : "";
+  const bool may_be_shared = kind == LockKind::read_write;
+  Fillings fillings = common_fillings(schema, durability);
+  const auto add = [&](std::string_view word, std::string_view text) {
+    fillings.emplace_back(word, fill(text, fillings));
+  };
+  fillings.emplace(fillings.begin(), "fence", qualified(schema, table));
+  add("shared", ending);
+  add("mode", may_be_shared ? ", p.mode {=} 'ShareLock' AS shared" : "");
+  add("is_shared", may_be_shared ? ", shared" : "");
+  add("one_each", may_be_shared ? "" : "DISTINCT ON (l.key, l.objsubid)");
+  add("how", may_be_shared ? how_held : "");
+  add("purpose", may_be_shared ? "| (locks|waiting)$', '', 'g'" : "', ''");
+  add("name_of_holder", name_of_holder);
+  add("locks", locks);
+
+  const auto with = [&](const char* key, Fillings all = {}) {
+    for (const Fillings& more : {key_fillings(space, key), fillings}) all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Fillings of_one =
+      with("$1", {{"asked", fill("$2::{text} AS name, $3::{text} AS holder, {key} AS key", with("$1"))}});
+  const Fillings of_many = with("q.key");
+  const auto statement = [&](std::string_view text, const char* word, const Fillings& all) {
+    return Statement{fill(text, all), table + "." + word + ending};
+  };
+  // more: how many tokens the statement mints besides the first. also: a column in front of the token.
+  const auto lock = [&](const char* word, std::string_view how, const char* granted, std::string_view end,
+                        const Fillings& all, std::string_view more = "", const char* also = "") {
+    return statement(fenced, word,
+                     with("$1", {{"a", fill(how, all)},
+                                 {"granted", fill(granted, all)},
+                                 {"end", fill(end, all)},
+                                 {"more", fill(more, all)},
+                                 {"also", also}}));
+  };
+  const auto looking = [&](const char* word, std::string_view names, const std::string& end = "") {
+    return statement(std::string(look) + end, word, with("$1", {{"names", fill(names, of_one)}}));
+  };
+  const std::string_view many = mode == Mode::shared ? "{+} ($4::{int8} {-} 1)" : "";
   return {
+<<<<<<< HEAD
       .try_lock = build.lock(trying, "a.ok", "{commit}", "try_lock", "{many}"),
       .join = build.lock(joining, "a.ok", "{commit}", "join", "{many}"),
       .lock_slice = build.lock(waiting, "a.ok {=} '' AND {brief}", "{commit}", "lock_slice"),
@@ -254,6 +215,22 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .list = build.statement(list, "list"),
       .break_lock = build.statement(break_lock, "break_lock"),
       .forget = build.statement(forget, "forget"),
+=======
+      .try_lock = lock("try_lock", trying, "a.ok", "{commit}", of_one, many),
+      .join = lock("join", joining, "a.ok", "{commit}", of_one, many),
+      .lock_slice = lock("lock_slice", waiting, "a.ok {=} '' AND {brief}", "{commit}", of_one),
+      .try_many = lock("try_many", trying_many, "a.ok", "{commit}", of_many, "", "f.name, "),
+      .proof = statement(proof, "proof", of_one),
+      .unlock = statement(unlock, "unlock", of_many),
+      // The caller decides whether its transaction waits for the disk.
+      .try_in_transaction = lock("try_in_transaction", trying_in_transaction, "a.ok", "", of_one),
+      .lock_in_transaction = lock("lock_in_transaction", waiting_in_transaction, "a.ok {=} ''", restore, of_one),
+      .inspect = looking("inspect", one_name),
+      .inspect_without_tables = looking("inspect_without_tables", one_name_without_tables),
+      .list = looking("list", all_names, "ORDER BY o.name LIMIT $1::{int8}"),
+      .break_lock = statement(break_lock, "break_lock", of_one),
+      .forget = statement(forget, "forget", of_one),
+>>>>>>> h-rooms
   };
 }
 

@@ -9,7 +9,7 @@ namespace dlock::postgres {
 
 namespace {
 
-// More than that is no use; a server may send a hundred megabytes of it.
+// A server may send a hundred megabytes.
 constexpr std::size_t longest_text = 2000;
 
 bool is_sqlstate(std::string_view text) {
@@ -34,7 +34,7 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(from, line.find_last_not_of(" \t\r") - from + 1);
 }
 
-// "LOCATION:  ProcSleep, proc.c:1", in whatever language: a place in the server's source.
+// "LOCATION:  ProcSleep, proc.c:1", in any language: a line of the server's source.
 bool is_location(std::string_view line) {
   const auto number = line.find_last_not_of("0123456789");
   return number != std::string_view::npos && number + 1 < line.size() && line.substr(0, number + 1).ends_with(".c:");
@@ -49,7 +49,7 @@ bool is_noise(std::string_view line) {
 constexpr std::size_t record_header = 5;
 constexpr char alert_record = 0x15;
 constexpr char application_record = 0x17;
-// TLS 1.3 hides the type: two bytes of alert, one for the type, 16 of the cipher's. No message of the server's is as
+// TLS 1.3 encrypts the type: two bytes of alert, one for the type, 16 of the cipher. No message of the server is as
 // short.
 constexpr std::size_t longest_hidden_alert = 19;
 
@@ -59,7 +59,7 @@ bool is_tls(std::string_view records) {
          records[1] == 3;
 }
 
-// The end of the connection is such a record, too.
+// A server that closes the connection sends one, too.
 bool has_alert(std::string_view records) {
   while (is_tls(records)) {
     const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(records[at]); };
@@ -71,7 +71,7 @@ bool has_alert(std::string_view records) {
   return false;
 }
 
-// "I will not", not "I cannot just now".
+// A permanent refusal, no temporary problem.
 bool is_refusing_alert(std::string_view records) {
   constexpr char fatal = 2;
   constexpr char internal_error = 80;
@@ -79,8 +79,8 @@ bool is_refusing_alert(std::string_view records) {
          records[record_header] == fatal && records[record_header + 1] != internal_error;
 }
 
-// Another attempt would end the same way. Where the server's side is still there, and has said something, it was the
-// client library that would not go on: for a certificate, a way to authenticate, or because there is no TLS.
+// Another attempt would end in the same way. If the server has answered and has not closed the connection, libpq gave
+// up: because of a certificate, a way to authenticate, or because there is no TLS.
 bool is_about_trust(const LoginState& state) {
   if (state.needs_password) return true;
   if (state.unread.empty()) return false;
@@ -88,7 +88,7 @@ bool is_about_trust(const LoginState& state) {
     case LoginState::Stage::connecting:
       return false;
     case LoginState::Stage::offering_tls:
-      // It has no TLS; or it has, and our files are no good for it.
+      // It has no TLS; or it has, and libpq cannot use our files.
       return state.unread.front() == 'N' || state.unread.front() == 'S';
     case LoginState::Stage::tls_handshake:
       if (state.unread.front() == alert_record) return is_refusing_alert(state.unread);
@@ -127,7 +127,7 @@ std::string in_one_line(std::string_view text) {
   return out;
 }
 
-// Where a failure comes from several servers, only its text has the SQLSTATE.
+// If a failure comes from several servers, only its text has the SQLSTATE.
 bool is_about_a_full_server(const Failure& why) noexcept {
   return why.code == errc::unavailable && why.detail.find("53300: ") != std::string::npos;
 }

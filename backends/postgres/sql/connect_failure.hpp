@@ -1,4 +1,4 @@
-// What a failed attempt to connect means. No I/O.
+// The meaning of a failed attempt to connect. No I/O.
 #pragma once
 
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace dlock::postgres {
 
-// In which state an attempt to log in was when libpq gave it up. libpq's own complaints are translated and have no
-// SQLSTATE, so what they mean is derived from this.
+// The state of a login when libpq gave it up. libpq translates its own messages, and they have no SQLSTATE, so their
+// meaning is derived from this.
 struct LoginState {
   enum class Stage {
-    connecting,    // nothing was said about TLS or about the user yet
-    offering_tls,  // the server is to say whether it has TLS
+    connecting,    // before TLS and the user name
+    offering_tls,  // the server has not answered yet whether it has TLS
     tls_handshake,
     login,
   };
   Stage stage = Stage::connecting;
-  bool encrypted = false;       // the login
-  bool needs_password = false;  // the server asked for one, and there is none
-  bool hung_up = false;         // the server's side had closed the connection
-  std::string unread = {};      // what had come from the server just before, or the beginning of it
+  bool encrypted = false;
+  bool needs_password = false;  // the server requested one, and there is none
+  bool hung_up = false;         // the server had closed the connection
+  std::string unread = {};      // the beginning of the bytes that had arrived just before
 };
 
-// `text` is libpq's, in its verbose form, which has the SQLSTATE in it. errc::unavailable where another attempt may
+// `text` is libpq's, in its verbose form, which contains the SQLSTATE. errc::unavailable if another attempt may
 // succeed; errc::access_denied for credentials and certificates, errc::invalid_argument for a database that does not
 // exist.
 [[nodiscard]] Failure connect_failure(const std::string& endpoint, std::string_view text, const LoginState& state = {});

@@ -1,4 +1,4 @@
-// Hashes that keys and names are derived from. Not for secrets. No I/O.
+// Hashes for keys and names. Not for secrets. No I/O.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace dlock::postgres {
 
 [[nodiscard]] std::array<std::uint8_t, 32> sha256(std::string_view text) noexcept;
 [[nodiscard]] std::array<std::uint8_t, 20> sha1(std::string_view text) noexcept;
-// The one of zlib, PNG and Ethernet.
+// As in zlib, PNG and Ethernet.
 [[nodiscard]] std::uint32_t crc32(std::string_view text) noexcept;
 
 }  // namespace dlock::postgres

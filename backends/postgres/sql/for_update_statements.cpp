@@ -1,8 +1,8 @@
 // strategy=for-update: a row locked by an open transaction.
 //
 // The token is in another row than the one that is locked: waiters for a row that its holder changes lose their order.
-// What the holder wrote cannot be seen by others until it commits, but its application_name can: for as long as the
-// transaction lasts, that says token and holder.
+// Until the holder commits, others cannot read what it wrote, but they can read its application_name: until the end of
+// the transaction, that contains token and holder.
 #include "backends/postgres/sql/sql_template.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
@@ -14,12 +14,12 @@ constexpr std::string_view ensure = R"sql(
   INSERT INTO {row_lock} (name) VALUES ($1::{text}) ON CONFLICT (name) DO NOTHING
 )sql";
 
-// Not by lock_timeout: to lock a row may take two waits, for those who came first and for who has it.
+// Not a lock_timeout: the lock of a row may take two waits, for earlier waiters and for the holder.
 constexpr std::string_view set_patience = R"sql(
   SELECT pg_catalog.set_config('statement_timeout', $1::{text}, true)
 )sql";
 
-// The holder of the row is alone with its token, too.
+// No client but the holder of the row writes its token.
 constexpr std::string_view lock = R"sql(
   WITH l AS MATERIALIZED (SELECT name FROM {row_lock} WHERE name {=} $1::{text} FOR UPDATE{how})
   INSERT INTO {row_token} AS t (name, token, holder) SELECT l.name, {us}, $2::{text} FROM l
@@ -29,8 +29,8 @@ constexpr std::string_view lock = R"sql(
     pg_catalog.set_config('statement_timeout', '0', true){commit}
 )sql";
 
-// Inside the caller's transaction. Always one row, so that a caller that did not get the lock is told why and its
-// lock_timeout is put back; it is looked at after everything else.
+// Inside the caller's transaction. Always one row, so that the caller learns why it did not get the lock, and its
+// lock_timeout is restored. The server evaluates that row last.
 constexpr std::string_view try_in_transaction = R"sql(
   WITH l AS MATERIALIZED (SELECT name FROM {row_lock} WHERE name {=} $1::{text} FOR UPDATE SKIP LOCKED), {fenced}
   SELECT f.token, EXISTS (SELECT FROM {row_lock} AS r WHERE r.name {=} $1::{text})
@@ -79,9 +79,9 @@ constexpr std::string_view fenced =
     "f AS (INSERT INTO {row_token} AS t (name, token, holder) SELECT l.name, {us}, $2::{text} FROM l "
     "ON CONFLICT (name) DO UPDATE SET token = greatest(t.token {+} 1, {us}), holder = $2::{text} RETURNING t.token)";
 
-// xmax of a row that is locked is the transaction that has it. Of those who wait for it, one has the lock on the tuple,
-// and the others wait for that. A transaction that was prepared has no process. Each of the parts is as large as it is,
-// and not looked through for each name.
+// xmax of a locked row is the transaction that has locked it. One of its waiters has the lock on the tuple, and the
+// others wait for that. A prepared transaction has no process. CTEs, so that the server reads each part once and not
+// for each name.
 constexpr std::string_view look = R"sql(
   WITH l AS MATERIALIZED (
     SELECT p.pid, p.granted, p.mode, p.locktype, p.transactionid, p.database, p.relation, p.page, p.tuple, {gid} AS gid
@@ -109,7 +109,7 @@ constexpr std::string_view look = R"sql(
     LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid {=} h.pid
 )sql";
 
-// Of the sessions in $2 alone, where it has some: those that were told to end. They have the lock until they are gone.
+// If $2 is not empty, it has the processes that the server was asked to end. They have the lock until they are gone.
 constexpr std::string_view break_lock = R"sql(
   SELECT pg_catalog.pg_terminate_backend(p.pid), pg_catalog.quote_literal({gid}), p.pid
   FROM {row_lock} AS r JOIN pg_catalog.pg_locks AS p
@@ -117,8 +117,8 @@ constexpr std::string_view break_lock = R"sql(
   WHERE r.name {=} $1::{text} AND (pg_catalog.cardinality($2::{int8}[]) {=} 0 OR p.pid::{int8} {=} ANY ($2::{int8}[]))
 )sql";
 
-// The one that has locked the row is alone with its token, so t may have a newer one than l has seen. A row without a
-// token is left of a holder that died, or a client is about to lock it for the first time: it goes only by its name.
+// Only the client that has locked the row writes its token, so t may have a newer token than l. A row without a token
+// is from a holder that died, or a client is about to lock it for the first time: it is deleted only by its name.
 constexpr std::string_view forget = R"sql(
   WITH l AS MATERIALIZED (
     SELECT r.name, t.name IS NOT NULL AS fenced
@@ -154,7 +154,7 @@ ForUpdateStatements for_update_statements(std::string_view schema, Durability du
     fillings.emplace_back("how", how);
     return Statement{fill(lock, fillings), word};
   };
-  // Whether a transaction of the caller's waits for the disk is the caller's business.
+  // The caller decides whether its transaction waits for the disk.
   const auto callers = [&](std::string_view text, const std::string& timeout, const char* word) {
     Fillings fillings = common_fillings(schema, std::nullopt);
     fillings.emplace_back("fenced", fill(fenced, fillings));

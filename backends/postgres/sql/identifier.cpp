@@ -41,7 +41,7 @@ std::string channel_of(std::string_view schema, LockKind kind) {
   constexpr std::array<std::string_view, 4> ends = {"", ".rw", ".sem", ".elect"};
   std::string out = "dlock" + std::string(ends.at(static_cast<std::size_t>(kind)));
   if (out.size() + 1 + schema.size() <= max_identifier_bytes) return out + ":" + std::string(schema);
-  // '#' instead of ':', so that no schema's own name can be what this comes to.
+  // '#' instead of ':', so that it is not the channel of a schema with that name.
   constexpr std::string_view digits = "0123456789abcdef";
   out += '#';
   const auto digest = sha256(schema);

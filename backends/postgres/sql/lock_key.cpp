@@ -7,11 +7,6 @@ LockKey lock_key(const Options& options, std::string_view name, LockKind kind, M
   return {key.space, key_parameter(key, name), mode, kind};
 }
 
-std::string token_row(const Options& options, std::string_view name) {
-  const bool needs_key = options.key.kind != KeyScheme::Kind::sha256;
-  return token_row(options.key, needs_key ? advisory_key(options.key, options.schema, name) : AdvisoryKey(), name);
-}
-
 const AdvisoryStatements& AdvisorySql::of(AdvisoryKey::KeySpace space, LockKind kind, Mode mode) const {
   const std::tuple which(space, kind, mode);
   const auto found = made_.find(which);

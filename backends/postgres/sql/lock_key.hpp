@@ -1,9 +1,9 @@
-// The advisory lock of a name as sessions keep their books on it, and the statements for it.
+// The advisory lock of a name in the records of a client, and the statements for it.
 //
-// A session that has an advisory lock gets it again when it asks again, and would have to unlock it twice, so a client
-// has to know what its sessions have. It cannot know which names are the same lock where the server computes the key:
-// such names are kept apart by the names themselves. Should two of them be the same lock (that takes a collision of 64
-// bits), one client may hold both at a time, and the lock is free for others when both are released.
+// A session that has an advisory lock gets it again if it asks again, and then has to unlock it twice, so a client
+// records what its sessions have. If the server computes the keys, the client cannot know which names share a key: then
+// the names themselves are recorded. If two of them do share a key (a collision of 64 bits), one client may hold both
+// at a time, and the lock is free for other clients once both are released.
 #pragma once
 
 #include <compare>
@@ -21,7 +21,7 @@ namespace dlock::postgres {
 struct LockKey {
   AdvisoryKey::KeySpace space = AdvisoryKey::KeySpace::bigint;
   std::string parameter = {};  // key_parameter()
-  // How it is wanted or had, and where its token is; says nothing about which lock of the server's it is.
+  // They belong to a request or a hold, and to its token. The lock of the server depends on neither.
   Mode mode = Mode::exclusive;
   LockKind kind = LockKind::lock;
 
@@ -35,10 +35,12 @@ struct LockKey {
 
 [[nodiscard]] LockKey lock_key(const Options& options, std::string_view name, LockKind kind = LockKind::lock,
                                Mode mode = Mode::exclusive);
-// token_row() of that lock.
-[[nodiscard]] std::string token_row(const Options& options, std::string_view name);
+[[nodiscard]] inline std::string token_row(const Options& options, std::string_view name) {
+  return token_row(options.key, name);
+}
 
-// The statements for each space of keys, and each kind of locks. They stay where they are. In tasks only.
+// The statements for each space of keys, kind of locks and mode, made at their first use. Their addresses stay valid.
+// In tasks only.
 class AdvisorySql {
  public:
   explicit AdvisorySql(const Options& options) : options_(options) {}
@@ -48,8 +50,7 @@ class AdvisorySql {
 
  private:
   const Options& options_;
-  mutable std::map<std::tuple<AdvisoryKey::KeySpace, LockKind, Mode>, AdvisoryStatements>
-      made_;  // those that were asked for
+  mutable std::map<std::tuple<AdvisoryKey::KeySpace, LockKind, Mode>, AdvisoryStatements> made_;
 };
 
 }  // namespace dlock::postgres

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 
 namespace dlock::postgres {
@@ -13,11 +14,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr int version_11 = 110000;
-constexpr int version_12 = 120000;
-constexpr int version_14 = 140000;
-constexpr int version_17 = 170000;
-
+constexpr const char* limit_of_idle_session = "idle_session_timeout";
 constexpr const char* question =
     "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(),"
     " pg_catalog.current_setting('default_transaction_read_only')";
@@ -25,8 +22,8 @@ constexpr const char* setting =
     "SELECT pg_catalog.set_config($1::pg_catalog.text, $2::pg_catalog.text, false)"
     " WHERE $3::pg_catalog.int4 OPERATOR(pg_catalog.=) ANY (ARRAY[0, pg_catalog.pg_backend_pid()])";
 
-// How a connection on which nothing is said is watched: probes after `idle`, `count` of them, `interval` apart. What
-// was sent and is not acknowledged may take `unacknowledged`.
+// TCP probes an idle connection after `idle`, `count` times, `interval` apart. It waits for the acknowledgement of sent
+// bytes for `unacknowledged`.
 struct Probing {
   seconds idle{15};
   seconds interval{5};
@@ -34,8 +31,8 @@ struct Probing {
   milliseconds unacknowledged{30000};
 };
 
-// Where locks live in the session, the probes take at least its lease, so that the server never drops what the client
-// takes for safe; and not much longer. The client drops it no earlier than it has stopped to rely on it.
+// If locks live in the session, probing takes at least its lease, so the server never ends a session on which the
+// client still relies; and not much longer.
 Probing probing_for(nanoseconds session_lease) {
   if (session_lease <= nanoseconds(0)) return {};
   const seconds quarter = std::max(seconds(1), std::chrono::ceil<seconds>(session_lease / 4));
@@ -52,43 +49,44 @@ std::string text_of(std::int64_t number) {
 }  // namespace
 
 Preamble::Preamble(const Purpose& purpose, const Facts& facts) : facts_(facts) {
-  commands_.push_back({.text = question});
+  struct Setting {
+    const char* name;
+    std::string value;
+    int since = 0;  // version of the server
+  };
   const Probing probing = probing_for(purpose.session_lease);
   const std::string lease = text_of(std::chrono::ceil<milliseconds>(purpose.session_lease).count());
-  set("default_transaction_isolation", "read committed");
-  set("default_transaction_read_only", "off");
-  set("search_path", "pg_catalog");
-  set("row_security", "off");  // an error, instead of what a policy says
-  // A plan that was made for an empty table, and is kept, would scan it when it is full.
-  set("enable_seqscan", "off");
-  // What is asked is always the same. Left to itself a session may plan a statement of many locks anew each time,
-  // which takes longer than to carry it out.
-  if (facts.version >= version_12) set("plan_cache_mode", "force_generic_plan");
-  // Which takes a tenth of a second, and is done for what looks dear: a scan that is switched off, where nothing else
-  // will do.
-  if (facts.version >= version_11) set("jit", "off");
-  // A lock that was busy is an error for the server, and no reason to end the session.
-  set("exit_on_error", "off");
-  set("statement_timeout", "0");
-  set("lock_timeout", text_of(std::chrono::ceil<milliseconds>(purpose.lock_patience).count()));
-  set("idle_in_transaction_session_timeout", lease);
-  if (facts.version >= version_14) {
-    session_limit_ = commands_.size();
-    set("idle_session_timeout", lease);
-    // A waiter whose client is gone is to leave the server's queue. In milliseconds.
-    set("client_connection_check_interval", "500");
+  const std::string patience = text_of(std::chrono::ceil<milliseconds>(purpose.lock_patience).count());
+  const std::string only_for = facts.pooler == Pooler::session ? "0" : std::to_string(facts.backend_pid);
+  commands_.push_back({.text = question});
+  for (const auto& [name, value, since] : std::initializer_list<Setting>{
+           {"default_transaction_isolation", "read committed"},
+           {"default_transaction_read_only", "off"},
+           {"search_path", "pg_catalog"},
+           {"row_security", "off"},  // an error, instead of the rows that a policy allows
+           // The session keeps its plans. A plan that was made for an empty table would scan it once it is full.
+           {"enable_seqscan", "off"},
+           // Otherwise a session may plan a statement of many locks at each use, which takes longer than to execute it.
+           {"plan_cache_mode", "force_generic_plan", 120000},
+           // The server compiles plans that seem expensive, as a scan does that is switched off and has no alternative.
+           // That takes a tenth of a second.
+           {"jit", "off", 110000},
+           // For the server a busy lock is an error, which must not end the session.
+           {"exit_on_error", "off"},
+           {"statement_timeout", "0"},
+           {"lock_timeout", patience},
+           {"idle_in_transaction_session_timeout", lease},
+           {limit_of_idle_session, lease, 140000},
+           // In milliseconds. A waiter whose client is gone leaves the server's queue.
+           {"client_connection_check_interval", "500", 140000},
+           {"transaction_timeout", "0", 170000},
+           {"tcp_keepalives_idle", text_of(probing.idle.count())},
+           {"tcp_keepalives_interval", text_of(probing.interval.count())},
+           {"tcp_keepalives_count", text_of(probing.count)},
+           {"tcp_user_timeout", text_of(probing.unacknowledged.count()), 120000}}) {
+    if (facts.version >= since) commands_.push_back({.text = setting, .params = {name, value, only_for}});
   }
-  if (facts.version >= version_17) set("transaction_timeout", "0");
-  set("tcp_keepalives_idle", text_of(probing.idle.count()));
-  set("tcp_keepalives_interval", text_of(probing.interval.count()));
-  set("tcp_keepalives_count", text_of(probing.count));
-  if (facts.version >= version_12) set("tcp_user_timeout", text_of(probing.unacknowledged.count()));
   server_.version = facts.version;
-}
-
-void Preamble::set(const std::string& name, const std::string& value) {
-  const std::string only_for = facts_.pooler == Pooler::session ? "0" : std::to_string(facts_.backend_pid);
-  commands_.push_back({.text = setting, .params = {name, value, only_for}});
 }
 
 bool Preamble::answered(std::size_t command, const Outcome& outcome, const Results& results) {
@@ -103,8 +101,10 @@ bool Preamble::answered(std::size_t command, const Outcome& outcome, const Resul
     server_.read_only = server_.pooled && results[0].text(0, 2) == "on";
     return true;
   }
-  const bool taken = good && !results[0].empty();
-  if (taken && command == session_limit_) server_.ends_silent_sessions = results[0].text(0, 0) != "0";
+  const bool accepted = good && !results[0].empty();
+  if (accepted && commands_[command].params[0] == limit_of_idle_session) {
+    server_.ends_silent_sessions = results[0].text(0, 0) != "0";
+  }
   return true;
 }
 

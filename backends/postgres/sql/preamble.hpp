@@ -1,13 +1,12 @@
-// What is said first on each connection: who is at the other end, and how it is to treat us. No I/O.
+// The first queries on each connection: they identify the server, and change the settings of the session. No I/O.
 //
-// Behind a pooler that lends its server connections for single transactions, settings would be other clients', so
-// each of them is made only where the process that answers is the one that this connection was made to. Then all of it
-// can be said in one round trip. None but the first question has to succeed: a server that does not know a setting, or
-// allows no change of it, still keeps locks.
+// Behind a pooler that lends its server connections for single transactions, settings would affect other clients. So
+// the server changes a setting only if its process is the one to which this connection was made, and all queries can go
+// out in one round trip. Only the first one must succeed: a server that does not know a setting, or does not let us
+// change it, still keeps locks.
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +22,7 @@ class Preamble {
  public:
   struct Facts {
     int version = 0;      // PQserverVersion
-    int backend_pid = 0;  // PQbackendPID: as the other end of the connection says, be it a server or a pooler
+    int backend_pid = 0;  // PQbackendPID, which a server or a pooler has sent
     Pooler pooler = Pooler::detect;
   };
 
@@ -34,19 +33,16 @@ class Preamble {
 
   // The answer to a command. False: nothing can be done with this connection.
   [[nodiscard]] bool answered(std::size_t command, const Outcome& outcome, const Results& results);
-  // All of it, once all are answered; the endpoint is missing.
+  // Complete except for the endpoint, once all commands are answered.
   [[nodiscard]] const ServerInfo& server() const noexcept { return server_; }
 
  private:
-  void set(const std::string& name, const std::string& value);
-
   const Facts facts_;
   std::vector<Command> commands_;
-  std::optional<std::size_t> session_limit_;  // the command that asks for it
   ServerInfo server_;
 };
 
-// Parameters of the connection that make a dead server be noticed: names and values as libpq takes them.
+// Parameters of libpq, with which the client notices a dead server.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> keepalive_parameters(const Purpose& purpose);
 
 }  // namespace dlock::postgres

@@ -1,24 +1,24 @@
-// strategy=table, for what several may hold: a row with all who hold it. A read-write lock is a semaphore with more
-// permits than there can be readers: a reader takes one of them and a writer all.
+// strategy=table, for locks of several holders: a row with all holders. A read-write lock is a semaphore with more
+// permits than there can be readers: a reader takes one permit, a writer all.
 #include "backends/postgres/sql/row_template.hpp"
 
 namespace dlock::postgres {
 
 namespace {
 
-// "holders" is an object: an owner's id, and of each
+// "holders" is an object that maps an owner's id to
 //   [microseconds since 1970 when its lease expires, token, permits it has, holder]
-// A statement that changes a row locks it, looks at its newest version, and works out all of the new one from that: a
-// count of rows of their own would be of a snapshot, older than the wait for a statement that added one.
+// A statement locks a row, reads its newest version, and computes the new version from that. A count of rows for each
+// holder would use a snapshot, which is older than the wait for a statement that added one.
 //
-//   q what is asked, g the same by name, f the rows that may change, locked in the order of names, t those and new
-//   ones, s without whom the time or a release has removed, a those who could enter alone, w those who do, b the writer
-//   who keeps readers out from now on, n what becomes of the row
+//   q requests, g requests by name, f rows that may change, locked in the order of names, t these and new rows, s rows
+//   without expired and released holders, a requests that could be granted alone, w grants, b the writer that keeps
+//   readers out from now on, n the new rows
 //
-// s.holders has renewed those who were to be renewed. Who finds no room in the row as it was when the statement began
-// does not lock it, so it writes nothing. A writer asks again after half of its mark, by its own clock, and the mark is
-// renewed once a quarter is over. Who gave up (what: -1) waits for the row in any case: its own acquire, sent over an
-// earlier connection, may be what has locked it. {used}: the permits that are taken of row l.
+// s.holders contains the renewals. A request that finds no room in the row of when the statement began does not lock
+// the row, so it writes nothing. A writer asks again after half of its mark, by its own clock, and the statement renews
+// the mark once a quarter is over. A request that gave up (what: -1) waits for the row in any case: its own acquire,
+// sent over an earlier connection, may have locked the row. {used}: the permits of row l that are taken.
 constexpr std::string_view change = R"sql(
   WITH q AS MATERIALIZED (
     SELECT * FROM ROWS FROM (pg_catalog.unnest($1::{text}[]), pg_catalog.unnest($2::{text}[]),
@@ -126,7 +126,7 @@ constexpr std::string_view change = R"sql(
           WHERE (e.value {->>} 0)::{int8} {>} {us}) END AS first) AS r
 )sql";
 
-// Of row l, and for what is still good.
+// Permits of holders whose leases have not expired.
 constexpr std::string_view used =
     "(SELECT coalesce(pg_catalog.sum((e.value {->>} 2)::{int8}), 0)::{int8} FROM pg_catalog.jsonb_each(l.holders) AS e "
     "(key, value) WHERE (e.value {->>} 0)::{int8} {>} {us})";

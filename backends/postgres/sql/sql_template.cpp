@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 13> types = {"text",     "name",         
                                                     "bool",     "float8",       "interval", "timestamptz", "point",
                                                     "regclass", "regnamespace", "jsonb"};
 
-// What a {word} stands for in all templates.
+// Words that need no filling.
 std::optional<std::string> of_the_system(std::string_view word) {
   const bool is_operator = !word.empty() && word.find_first_not_of(letters_of_operators) == std::string_view::npos;
   if (is_operator) return "OPERATOR(pg_catalog." + std::string(word) + ")";
@@ -58,7 +58,7 @@ namespace {
 std::string commit_of(std::optional<Durability> durability) {
   if (!durability) return {};
   if (*durability != Durability::sync) return ", pg_catalog.set_config('synchronous_commit', 'off', true)";
-  // What else it may be set to is about standbys.
+  // Its other values are about standbys.
   return ", CASE WHEN pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' "
          "THEN pg_catalog.set_config('synchronous_commit', 'on', true) END";
 }
@@ -73,8 +73,8 @@ Fillings common_fillings(std::string_view schema, std::optional<Durability> dura
       {"ms", "pg_catalog.interval '1 millisecond'"},
       // A statement that waits for another transaction delays renewals of other locks behind it.
       {"brief", "pg_catalog.set_config('lock_timeout', '250', true) IS NOT NULL"},
-      // Of the transaction that has the lock p, where it was prepared and so has no session; NULL otherwise. All locks
-      // of a transaction, that on its own number among them, name it by the same virtual number.
+      // The prepared transaction that has the lock p; NULL if a session has it. All locks of a transaction, including
+      // that on its own number, have its virtual number.
       {"gid", fill("(SELECT x.gid FROM pg_catalog.pg_locks AS o JOIN pg_catalog.pg_prepared_xacts AS x "
                    "ON x.transaction {=} o.transactionid "
                    "WHERE p.pid IS NULL AND o.pid IS NULL AND o.virtualtransaction {=} p.virtualtransaction LIMIT 1)",

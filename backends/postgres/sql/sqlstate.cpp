@@ -19,15 +19,15 @@ constexpr Meaning busy = {Remedy::busy, Execution::no, errc::timed_out};
 constexpr Meaning again = {Remedy::retry, Execution::no, errc::unavailable};
 constexpr Meaning later = {Remedy::retry_later, Execution::no, errc::unavailable};
 constexpr Meaning elsewhere = {Remedy::reconnect, Execution::no, errc::unavailable};
-// The session ends in the middle of something. A commit that waited for a standby has happened here all the same.
+// The session ends during a query. A commit that waited for a standby has happened on the primary all the same.
 constexpr Meaning cut_off = {Remedy::reconnect, Execution::unknown, errc::ambiguous};
 constexpr Meaning not_set_up = {Remedy::set_up, Execution::no, errc::invalid_argument};
 constexpr Meaning denied = {Remedy::final, Execution::no, errc::access_denied};
 constexpr Meaning wrong = {Remedy::final, Execution::no, errc::invalid_argument};
 constexpr Meaning not_here = {Remedy::final, Execution::no, errc::unsupported};
 constexpr Meaning nonsense = {Remedy::final, Execution::no, errc::protocol};
-// An operator may make it go away: internal errors, damaged data and indexes, what triggers and extensions raise, codes
-// of servers to come. It ends a try, but no wait.
+// An operator may remove the cause: internal errors, damaged data and indexes, errors of triggers and extensions, codes
+// of later servers. It ends a try, but no wait.
 constexpr Meaning unknown = later;
 
 // Appendix A of PostgreSQL's manual. A code goes before its class.
@@ -39,13 +39,13 @@ constexpr std::array known = {
     Known{"40003", cut_off},  // statement_completion_unknown
     Known{"40", again},       // transaction_rollback
     Known{"57014", again},    // query_canceled: statement_timeout, pg_cancel_backend(), a conflict with recovery
-    Known{"23505", again},    // unique_violation: another client was faster, and so with these three
+    Known{"23505", again},    // unique_violation: another client was faster; the next three, too
     Known{"42P06", again},    // duplicate_schema
     Known{"42P07", again},    // duplicate_table
     Known{"42710", again},    // duplicate_object
 
     Known{"25006", elsewhere},  // read_only_sql_transaction: a standby
-    Known{"25P02", elsewhere},  // in_failed_sql_transaction: we lost count of what is open here
+    Known{"25P02", elsewhere},  // in_failed_sql_transaction: the client does not know the state of this session
     Known{"25P03", cut_off},    // idle_in_transaction_session_timeout
     Known{"25", elsewhere},     // invalid_transaction_state: the same
     Known{"26000", elsewhere},  // invalid_sql_statement_name: prepared in a session that is not this one
@@ -80,7 +80,7 @@ constexpr std::array known = {
     Known{"0A", not_here},     // feature_not_supported
     Known{"42883", not_here},  // undefined_function: a server that is too old
 
-    // The same statement fails in the same way.
+    // A statement fails in this way each time.
     Known{"22", nonsense},  // data_exception
     Known{"23", nonsense},  // integrity_constraint_violation
     Known{"42", nonsense},  // syntax_error_or_access_rule_violation

@@ -170,8 +170,7 @@ TEST(PostgresKeyScheme, IsRefusedWhereItIsNoneOrDoesNotFit) {
 }
 
 std::string row(const std::string& scheme, const std::string& name) {
-  const KeyScheme parsed = *parse_key_scheme(scheme);
-  return token_row(parsed, advisory_key(parsed, "dlock", name), name);
+  return token_row(*parse_key_scheme(scheme), name);
 }
 
 // What is stored is a promise to clients of other versions.
