@@ -11,14 +11,8 @@ namespace dlock::postgres {
 namespace {
 
 std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspection) {
-<<<<<<< HEAD
-  if (is_of_rows(services.options.strategy)) return std::make_unique<RowLocks>(services);
-  auto locks = std::make_unique<SessionLocks>(services);
-=======
   if (!lives_in_sessions(services.options.strategy)) return std::make_unique<RowLocks>(services);
-  auto locks = std::make_unique<SessionLocks>(services, SessionLocks::Limits{});
-  locks->watch_snapshots();
->>>>>>> h-rooms
+  auto locks = std::make_unique<SessionLocks>(services);
   inspection.count_also(
       [made = locks.get()](LockKind kind, const std::string& name) { return made->waiting_here(kind, name); });
   return locks;

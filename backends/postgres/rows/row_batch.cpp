@@ -27,11 +27,7 @@ constexpr std::size_t most_changes_in_a_query = 100;
 constexpr std::size_t most_bytes_together = 6 << 10;
 constexpr std::size_t bytes_of_owner = 32;
 constexpr std::size_t bytes_around = 16;  // numbers, commas
-<<<<<<< HEAD
 // If the query ends at about the same time, its outcome, which says more, comes first.
-=======
-// The query's own end, which says its outcome, comes first where it is about the same.
->>>>>>> h-rooms
 constexpr nanoseconds behind_the_query = milliseconds(20);
 // If the queue of notifications was full, no query notifies for so long. Waiters poll.
 constexpr nanoseconds quiet_for = std::chrono::seconds(1);

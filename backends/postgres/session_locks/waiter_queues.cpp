@@ -166,7 +166,8 @@ std::size_t WaiterQueues::in_client(const std::string& lock) const {
   return found == queues_.end() ? 0 : found->second.waiters.size() - (in_server(lock) ? 1 : 0);
 }
 
-// --- Waiting in the server ---------------------------------------------------------------------------------------------
+// --- Waiting in the server
+// ---------------------------------------------------------------------------------------------
 
 void WaiterQueues::assign_sessions() {
   const TimePoint now = executor_.now();

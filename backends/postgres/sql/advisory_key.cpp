@@ -86,42 +86,21 @@ std::optional<KeyScheme> parse_key_scheme(std::string_view text) noexcept {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view word = text.substr(0, colon);
   if (colon == text.size()) {
-<<<<<<< HEAD
-    if (word == "sha256") return KeyScheme{.kind = KeyScheme::Kind::sha256};
-    if (word == "medallion") return KeyScheme{.kind = KeyScheme::Kind::medallion};
-    if (word == "crc32pair") return KeyScheme{.kind = KeyScheme::Kind::crc32pair};
-    if (word == "hashtextextended") return KeyScheme{.kind = KeyScheme::Kind::hashtextextended};
-=======
     for (const auto& [without_value, kind] :
-         {std::pair("sha256", Kind::sha256), std::pair("medallion", Kind::medallion),
-          std::pair("crc32pair", Kind::crc32pair), std::pair("hashtextextended", Kind::hashtextextended)}) {
+         {std::pair("sha256", KeyScheme::Kind::sha256), std::pair("medallion", KeyScheme::Kind::medallion),
+          std::pair("crc32pair", KeyScheme::Kind::crc32pair),
+          std::pair("hashtextextended", KeyScheme::Kind::hashtextextended)}) {
       if (word == without_value) return KeyScheme{.kind = kind};
     }
->>>>>>> h-rooms
     return std::nullopt;
   }
   const std::string_view value = text.substr(colon + 1);
   const auto number = parse_number<std::int64_t>(value);
   if (word == "pair") return parse_pair(value);
-<<<<<<< HEAD
-  if (word == "int64") {
-    const auto number = parse_number<std::int64_t>(value);
-    if (number) return KeyScheme{.kind = KeyScheme::Kind::int64, .number = *number};
-  }
-  if (word == "crc32pair") {
-    // Of any whole number the low 31 bits are taken.
-    const auto prefix = parse_number<std::int64_t>(value);
-    if (prefix) {
-      return KeyScheme{.kind = KeyScheme::Kind::crc32pair, .second = static_cast<std::int32_t>(*prefix & low_31_bits)};
-    }
-  }
-  return std::nullopt;
-=======
-  if (word == "int64" && number) return KeyScheme{.kind = Kind::int64, .number = *number};
+  if (word == "int64" && number) return KeyScheme{.kind = KeyScheme::Kind::int64, .number = *number};
   if (word != "crc32pair" || !number) return std::nullopt;
   // with_advisory_lock takes the low 31 bits of any whole number.
-  return KeyScheme{.kind = Kind::crc32pair, .second = static_cast<std::int32_t>(*number & low_31_bits)};
->>>>>>> h-rooms
+  return KeyScheme{.kind = KeyScheme::Kind::crc32pair, .second = static_cast<std::int32_t>(*number & low_31_bits)};
 }
 
 AdvisoryKey AdvisoryKey::of(std::int32_t first, std::int32_t second) noexcept {
@@ -153,24 +132,11 @@ std::string key_parameter(const AdvisoryKey& key, std::string_view name) {
 
 std::string token_row(const KeyScheme& scheme, std::string_view name) {
   std::string row(name);
-<<<<<<< HEAD
   if (scheme.kind == KeyScheme::Kind::sha256) return row;
-  switch (key.space) {
-    case KeySpace::bigint:
-      return row + "\tint64:" + std::to_string(key.number);
-    case KeySpace::pair:
-      return row + "\tpair:" + std::to_string(key.first()) + "," + std::to_string(key.second());
-    case KeySpace::server:
-      break;
-  }
-  return row + "\thashtextextended";
-=======
-  if (scheme.kind == Kind::sha256) return row;
   const AdvisoryKey key = advisory_key(scheme, {}, name);  // no other scheme uses the schema
   if (key.space == KeySpace::server) return row + "\thashtextextended";
   if (key.space == KeySpace::bigint) return row + "\tint64:" + std::to_string(key.number);
   return row + "\tpair:" + std::to_string(key.first()) + "," + std::to_string(key.second());
->>>>>>> h-rooms
 }
 
 }  // namespace dlock::postgres

@@ -199,29 +199,13 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
   };
   const std::string_view many = mode == Mode::shared ? "{+} ($4::{int8} {-} 1)" : "";
   return {
-<<<<<<< HEAD
-      .try_lock = build.lock(trying, "a.ok", "{commit}", "try_lock", "{many}"),
-      .join = build.lock(joining, "a.ok", "{commit}", "join", "{many}"),
-      .lock_slice = build.lock(waiting, "a.ok {=} '' AND {brief}", "{commit}", "lock_slice"),
-      .try_many = build.statement(try_many, "try_many", "q.key"),
-      .proof = build.statement(proof, "proof"),
-      .unlock = build.statement(unlock, "unlock"),
-      .unlock_many = build.statement(unlock_many, "unlock_many", "q.key"),
-      // Whether a transaction of the caller's waits for the disk is the caller's business.
-      .try_in_transaction = build.lock(trying_in_transaction, "a.ok", "", "try_in_transaction"),
-      .lock_in_transaction = build.lock(waiting_in_transaction, "a.ok {=} ''", restore, "lock_in_transaction"),
-      .inspect = build.inspected("{fence}", "inspect"),
-      .inspect_without_tables = build.inspected(no_tokens, "inspect_without_tables"),
-      .list = build.statement(list, "list"),
-      .break_lock = build.statement(break_lock, "break_lock"),
-      .forget = build.statement(forget, "forget"),
-=======
       .try_lock = lock("try_lock", trying, "a.ok", "{commit}", of_one, many),
       .join = lock("join", joining, "a.ok", "{commit}", of_one, many),
       .lock_slice = lock("lock_slice", waiting, "a.ok {=} '' AND {brief}", "{commit}", of_one),
       .try_many = lock("try_many", trying_many, "a.ok", "{commit}", of_many, "", "f.name, "),
       .proof = statement(proof, "proof", of_one),
-      .unlock = statement(unlock, "unlock", of_many),
+      .unlock = statement(unlock, "unlock", of_one),
+      .unlock_many = statement(unlock_many, "unlock_many", of_many),
       // The caller decides whether its transaction waits for the disk.
       .try_in_transaction = lock("try_in_transaction", trying_in_transaction, "a.ok", "", of_one),
       .lock_in_transaction = lock("lock_in_transaction", waiting_in_transaction, "a.ok {=} ''", restore, of_one),
@@ -230,7 +214,6 @@ AdvisoryStatements advisory_statements(std::string_view schema, Durability durab
       .list = looking("list", all_names, "ORDER BY o.name LIMIT $1::{int8}"),
       .break_lock = statement(break_lock, "break_lock", of_one),
       .forget = statement(forget, "forget", of_one),
->>>>>>> h-rooms
   };
 }
 

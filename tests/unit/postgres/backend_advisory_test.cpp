@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "backend_fixture.hpp"
@@ -16,16 +14,11 @@ namespace {
 
 using test::failed;
 using test::lost;
-using Released = ReleaseOutcome::Status;
 
 class BackendAdvisory : public SessionsTest {
  protected:
   [[nodiscard]] std::ptrdiff_t count(std::string_view words) const {
     return std::count(sent.begin(), sent.end(), words);
-  }
-  void release_soon(const Attempt& attempt) {
-    ours->backend->release(*attempt.grant,
-                           [this](const ReleaseOutcome& outcome) { released.push_back(outcome.status); });
   }
   [[nodiscard]] std::unique_ptr<Attempt> contend_rw(Client& client, Mode mode, bool wait = false) {
     return client.contend("x", wait, LockKind::read_write, mode);
@@ -36,8 +29,6 @@ class BackendAdvisory : public SessionsTest {
     return attempt;
   }
   [[nodiscard]] std::size_t sessions() { return owners("x", LockKind::read_write); }
-
-  std::vector<Released> released;
 };
 INSTANTIATE_TEST_SUITE_P(, BackendAdvisory, testing::Values(Strategy::advisory), name_of_strategy);
 
@@ -57,19 +48,11 @@ TEST_P(BackendAdvisory, ALockThatTheSessionHasIsBusyWithoutAsking) {
   EXPECT_GT(waiting->grant->token, x->grant->token);
 }
 
-TEST_P(BackendAdvisory, ANameWithTheKeyOfAnotherIsBusy) {
-  options.key = *parse_key_scheme("int64:7");
-  ours.emplace(engine, server, 1, options);
-  const auto a = acquire("a");
-  EXPECT_EQ(said(*a), "granted");
-  EXPECT_EQ(said(*acquire("b")), "busy");
-}
-
 TEST_P(BackendAdvisory, OfThoseThatTryAtATimeTheFirstIsSentForAll) {
   for (const bool is_held : {false, true}) {
     const std::string name = is_held ? "held" : "free";
     const auto holder = is_held ? taken_by_others(name) : nullptr;
-    std::vector<std::unique_ptr<Attempt>> tries;
+    Attempts tries;
     for (int i = 0; i < 3; ++i) tries.push_back(ours->contend(name, false));
     sent.clear();
     engine.run();
@@ -96,8 +79,8 @@ TEST_P(BackendAdvisory, ATryGoesBehindTheUnlockOfTheSameLock) {
   const auto b = acquire("b");
   sent.clear();
   spoil("fence.unlock", Fate::hold, 1);
-  release_soon(*a);
-  release_soon(*b);  // behind the other, and not sent yet
+  give_back(*a);
+  give_back(*b);  // behind the other, and not sent yet
   const auto again = ours->contend("b", false);
   EXPECT_EQ(sent, (Words{"fence.unlock", "fence.unlock", "fence.try_lock"}));
   engine.run();
@@ -106,7 +89,7 @@ TEST_P(BackendAdvisory, ATryGoesBehindTheUnlockOfTheSameLock) {
   engine.run();
   ASSERT_TRUE(again->grant);
   EXPECT_GT(again->grant->token, b->grant->token);
-  EXPECT_EQ(released, std::vector(2, Released::released));
+  EXPECT_EQ(take_answers(), (Words{"a released", "b released"}));
 }
 
 TEST_P(BackendAdvisory, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) {
@@ -114,7 +97,7 @@ TEST_P(BackendAdvisory, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) {
   EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
   sent.clear();
   spoil("fence.try", Fate::hold, 1);
-  std::vector<std::unique_ptr<Attempt>> tries;
+  Attempts tries;
   for (const char* const name : {"a", "b", "c", "d"}) tries.push_back(acquire(name));
   heal();
   engine.run();
@@ -124,14 +107,14 @@ TEST_P(BackendAdvisory, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) {
   spoil("fence.unlock", Fate::hold, 1);
   for (const auto& each : tries) {
     ASSERT_TRUE(each->grant);
-    release_soon(*each);
+    give_back(*each);
   }
   EXPECT_NE(tries[1]->grant->token, tries[2]->grant->token);
   engine.run();
   heal();
   engine.run();
   EXPECT_EQ(sent, (Words{"fence.try_lock", "fence.try_many", "fence.unlock", "fence.unlock_many"}));
-  EXPECT_EQ(released, std::vector(3, Released::released));
+  EXPECT_EQ(take_answers(), (Words{"a released", "b released", "d released"}));
   EXPECT_EQ(owners("a") + owners("b") + owners("d"), 0U);
 }
 
@@ -189,18 +172,12 @@ TEST_P(BackendAdvisory, AReleaseThatWasNotSentWhenTheSessionBrokeIsNotConfirmed)
   const auto a = acquire("a");
   const auto b = acquire("b");
   spoil("fence.unlock", Fate::hold, 1);
-  release_soon(*a);
-  release_soon(*b);
+  give_back(*a);
+  give_back(*b);
   server.cut(1);
   engine.run();
-  EXPECT_EQ(released, (std::vector{Released::failed, Released::not_owner}));
+  EXPECT_EQ(take_answers(), (Words{"a unknown", "b not ours"}));
   EXPECT_TRUE(ours->host.losses.empty());
-}
-
-TEST_P(BackendAdvisory, ATryThatIsGivenUpBeforeItIsSentIsNeverSent) {
-  ours->contend("x", false).reset();
-  engine.run();
-  EXPECT_TRUE(sent.empty());
 }
 
 TEST_P(BackendAdvisory, AGrantThatIsGivenBackGoesToOneThatAskedLater) {
@@ -226,7 +203,7 @@ TEST_P(BackendAdvisory, AHandlerMayReleaseAskAgainOrEndTheClientBeforeTheOtherAn
     SCOPED_TRACE(does);
     ours.emplace(engine, server, 1, options);
     EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
-    released.clear();
+    answers.clear();
     spoil("fence.try", Fate::hold, 1);
     const auto warm = acquire("warm up");
     const std::unique_ptr<Attempt> both[] = {ours->contend("a", false), ours->contend("b", false)};
@@ -235,7 +212,7 @@ TEST_P(BackendAdvisory, AHandlerMayReleaseAskAgainOrEndTheClientBeforeTheOtherAn
     for (const auto& each : both) {
       each->when_granted = [&, attempt = each.get()] {
         if (std::exchange(first, first != nullptr ? first : attempt) != nullptr) return;
-        if (does == "release") release_soon(*attempt);
+        if (does == "release") give_back(*attempt);
         if (does == "ask again") again = ours->contend(attempt->request.name, false);
         if (does == "end the client") ours.reset();
       };
@@ -245,7 +222,7 @@ TEST_P(BackendAdvisory, AHandlerMayReleaseAskAgainOrEndTheClientBeforeTheOtherAn
     ASSERT_NE(first, nullptr);
     EXPECT_EQ(both[0]->grant.has_value() && both[1]->grant.has_value(), ours.has_value());
     EXPECT_EQ(owners("a") + owners("b"), !ours ? 0U : does == "release" ? 1U : 2U);
-    EXPECT_EQ(released.size(), does == "release" ? 1U : 0U);
+    EXPECT_EQ(answers.size(), does == "release" ? 1U : 0U);
     if (again) EXPECT_EQ(said(*again), "busy");
   }
 }
@@ -271,7 +248,7 @@ TEST_P(BackendAdvisory, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheSession) 
   server.delay = [] { return 250ms; };
   spoil("fence.try", Fate::late);
   refuse("fence.try", "55P03");
-  std::vector<std::unique_ptr<Attempt>> waiting;
+  Attempts waiting;
   for (int i = 0; i < 70; ++i) waiting.push_back(ours->contend(std::to_string(i), true));
   engine.advance(2 * options.lease);
   EXPECT_TRUE(ours->host.losses.empty());
@@ -340,21 +317,9 @@ TEST_P(BackendAdvisory, AGrantThatIsNotProvenIsRefused) {
   EXPECT_EQ(said(*acquire("x")), "granted") << "each session is asked";
 }
 
-TEST_P(BackendAdvisory, AGrantWithoutAnAnswerToItsProofIsNone) {
-  spoil("fence.proof", Fate::lose_answer, 1);
-  EXPECT_EQ(said(*acquire("x")), "unknown");
-  refuse("fence.proof", "57014", 1);
-  engine.advance(1s);
-  const auto x = acquire("x", true);
-  EXPECT_FALSE(x->grant);
-  engine.advance(2s);
-  EXPECT_TRUE(x->grant);
-  EXPECT_EQ(owners("x"), 1U);
-}
-
 TEST_P(BackendAdvisory, WhereAGrantMayNotBeProvenTheProgramIsWarnedOnce) {
   refuse("fence.proof", "42501");
-  std::vector<std::unique_ptr<Attempt>> held;
+  Attempts held;
   for (const char* const name : {"a", "b", "c"}) {
     held.push_back(acquire(name));
     EXPECT_TRUE(held.back()->grant);
@@ -405,15 +370,6 @@ TEST_P(BackendAdvisory, AWriterDoesNotAskWhereTheSessionReads) {
   EXPECT_EQ(said(*next), "granted");
 }
 
-TEST_P(BackendAdvisory, AReaderDoesNotJoinWhereAWriterWaits) {
-  const auto reader = read();
-  const auto writer = contend_rw(*others, Mode::exclusive, true);
-  engine.run();
-  EXPECT_EQ(said(*read()), "busy");
-  EXPECT_EQ(release(*ours, *reader, 0s), "released");
-  EXPECT_TRUE(writer->grant) << "the reader that did not join is not counted";
-}
-
 TEST_P(BackendAdvisory, AReaderThatIsReleasedWhileAnotherJoinsLeavesItTheLock) {
   const auto reader = read();
   spoil("fence_rw.join", Fate::hold, 1);
@@ -455,17 +411,6 @@ TEST_P(BackendAdvisory, ARefusedReadersLockIsUnlockedUnlessOthersHaveIt) {
   EXPECT_EQ(sessions(), 1U);
   EXPECT_EQ(release(*ours, *reader), "released");
   EXPECT_EQ(sessions(), 0U);
-}
-
-TEST_P(BackendAdvisory, WithTheSessionAllItsReadersLoseTheLock) {
-  const auto one = read();
-  const auto two = read();
-  server.cut(1);
-  engine.run();
-  EXPECT_EQ(ours->host.losses.size(), 2U);
-  engine.advance(1s);
-  EXPECT_TRUE(read()->grant);
-  EXPECT_EQ(count("fence_rw.try_lock_shared"), 2) << "the next session has it anew";
 }
 
 }  // namespace

@@ -33,6 +33,9 @@ inline constexpr std::array strategies{Strategy::table, Strategy::optimistic, St
 
 class BackendTest : public testing::TestWithParam<Strategy> {
  protected:
+  using Words = std::vector<std::string>;
+  using Attempts = std::vector<std::unique_ptr<Attempt>>;
+
   // Of one process.
   struct Client {
     Client(test::ManualEngine& engine, FakePostgres& server, int process, const Options& options)
@@ -130,15 +133,30 @@ class BackendTest : public testing::TestWithParam<Strategy> {
   [[nodiscard]] std::string release(Client& client, const Attempt& attempt, std::chrono::nanoseconds time = 4s) {
     const auto said = std::make_shared<std::string>("nothing");
     client.backend->release(*attempt.grant, [said](const ReleaseOutcome& outcome) {
-      using Outcomes = ReleaseOutcome::Status;
       EXPECT_EQ(*said, "nothing") << "answered twice";
-      *said = outcome.status == Outcomes::released    ? "released"
-              : outcome.status == Outcomes::not_owner ? "not ours"
-                                                      : word_of(outcome.failure.code);
+      *said = word_of(outcome);
     });
     engine.advance(time);
     return *said;
   }
+  // Answers arrive later: "x released", "x not ours", "x renewed", "x lost", "x unknown", ...
+  void give_back(const Attempt& attempt) {
+    ours->backend->release(*attempt.grant, [this, name = attempt.request.name](const ReleaseOutcome& outcome) {
+      answers.push_back(name + " " + word_of(outcome));
+    });
+  }
+  void renew(const Attempt& attempt) { renew(*ours, attempt); }
+  void renew(Client& client, const Attempt& attempt) {
+    client.backend->renew(*attempt.grant, [this, name = attempt.request.name](const RenewOutcome& outcome) {
+      using Status = RenewOutcome::Status;
+      renewed_until = outcome.valid_until;
+      answers.push_back(name + " " +
+                        (outcome.status == Status::renewed ? "renewed"
+                         : outcome.status == Status::lost  ? "lost"
+                                                           : word_of(outcome.failure.code)));
+    });
+  }
+  [[nodiscard]] Words take_answers() { return std::exchange(answers, {}); }
   // Holders and waiters.
   [[nodiscard]] std::size_t owners(const std::string& name, LockKind kind = LockKind::lock) {
     if (options.strategy == Strategy::for_update) return server.sessions_of_row(name).size();
@@ -154,6 +172,11 @@ class BackendTest : public testing::TestWithParam<Strategy> {
     engine.advance(options.lease + 2s);
     EXPECT_EQ(owners(name), 0U);
   }
+  [[nodiscard]] static std::string word_of(const ReleaseOutcome& outcome) {
+    using Status = ReleaseOutcome::Status;
+    if (outcome.status == Status::released) return "released";
+    return outcome.status == Status::not_owner ? "not ours" : word_of(outcome.failure.code);
+  }
   [[nodiscard]] static std::string word_of(std::error_code code) {
     for (const auto& [known, word] :
          {std::pair(errc::unavailable, "unavailable"), std::pair(errc::ambiguous, "unknown"),
@@ -168,9 +191,11 @@ class BackendTest : public testing::TestWithParam<Strategy> {
   FakePostgres server{engine};
   Options options;
   std::function<bool(const Command&)> refuses;  // where not all with that word are
-  std::vector<std::string> sent;                // by us: the words of each query
+  Words sent;                                   // by us: the words of each query
   std::optional<Client> ours;
   std::optional<Client> others;
+  Words answers;
+  TimePoint renewed_until;
 
  private:
   static constexpr int many = 1'000'000;
@@ -193,8 +218,6 @@ class BackendTest : public testing::TestWithParam<Strategy> {
 // Strategies whose locks live in sessions of the server.
 class SessionsTest : public BackendTest {
  protected:
-  using Words = std::vector<std::string>;
-
   SessionsTest() { server.wire().records = true; }
 
   [[nodiscard]] bool is_advisory() const { return options.strategy == Strategy::advisory; }

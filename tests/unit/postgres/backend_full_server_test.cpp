@@ -1,30 +1,22 @@
 // Locks in rows at a server that has no connections left: a client that holds a lock connects several times a second,
 // a client that only waits for one makes room. For locks in sessions see backend_turns_test.cpp.
-#include "backend_fixture.hpp"
+#include "backend_rows_fixture.hpp"
 
 namespace dlock::postgres {
 
 namespace {
 
-class BackendAtAFullServer : public BackendTest {
+class BackendAtAFullServer : public BackendRowsTest {
  protected:
-  BackendAtAFullServer() { server.wire().records = true; }
-
   [[nodiscard]] std::unique_ptr<Attempt> contend(Client& client, const std::string& name, bool wait = true) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {
-        .name = name, .owner = client.host.new_owner_id(), .holder = "host:1:test", .lease = 1h, .wait = wait};
-    attempt->contention = client.backend->contend(attempt->request, *attempt);
+    auto attempt = client.contend(name, wait, 1h);
     engine.run();
     return attempt;
   }
   [[nodiscard]] bool renews(Client& client, const Attempt& held) {
-    const auto renewed = std::make_shared<bool>(false);
-    client.backend->renew(*held.grant, [renewed](const RenewOutcome& outcome) {
-      *renewed = outcome.status == RenewOutcome::Status::renewed;
-    });
+    renew(client, held);
     engine.run();
-    return *renewed;
+    return take_answers() == Words{held.request.name + " renewed"};
   }
   [[nodiscard]] int dialled_within(std::chrono::nanoseconds time) {
     const int before = server.wire().dialled;
@@ -37,7 +29,7 @@ class BackendAtAFullServer : public BackendTest {
 
 TEST_P(BackendAtAFullServer, AClientThatOnlyWaits_ConnectsEveryFewSeconds) {
   set_room(0);
-  std::vector<std::unique_ptr<Attempt>> waiting;
+  Attempts waiting;
   for (int i = 0; i < 50; ++i) waiting.push_back(contend(*ours, "x" + std::to_string(i)));
   (void)dialled_within(10s);
   const int dialled = dialled_within(60s);
@@ -113,27 +105,7 @@ TEST_P(BackendAtAFullServer, AConnectionThatStandsStays_AndTheWaiterPollsOverIt)
   EXPECT_TRUE(waiting->grant);
 }
 
-TEST_P(BackendAtAFullServer, AHolderWhoseConnectionBreaks_ComesBackSoon) {
-  const auto held = contend(*ours, "x", false);
-  ASSERT_TRUE(held->grant);
-  set_room(2);
-  std::vector<std::unique_ptr<Client>> clients;
-  std::vector<std::unique_ptr<Attempt>> waiting;
-  for (int process = 3; process < 33; ++process) {
-    clients.push_back(std::make_unique<Client>(engine, server, process, options));
-    waiting.push_back(contend(*clients.back(), "x"));
-  }
-  engine.advance(5s);
-  ASSERT_EQ(server.wire().connected(), *server.wire().room);
-  for (int times = 0; times < 20; ++times) {
-    ASSERT_TRUE(renews(*ours, *held)) << times;
-    server.wire().break_connections("gone", server.wire().queries.back().connection);
-    engine.advance(2s);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(, BackendAtAFullServer, testing::Values(Strategy::table, Strategy::optimistic),
-                         name_of_strategy);
+INSTANTIATE_TEST_SUITE_P(, BackendAtAFullServer, testing::ValuesIn(row_strategies), name_of_strategy);
 
 }  // namespace
 

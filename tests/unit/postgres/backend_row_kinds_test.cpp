@@ -62,27 +62,6 @@ TEST_P(BackendSemaphores, AllThatIsAskedInATurnIsOneStatementOfAHundredRequestsA
   EXPECT_EQ(sizes("change"), (std::vector<std::size_t>{100, 50}));
 }
 
-TEST_P(BackendSemaphores, AnotherNumberOfPermitsIsRefused) {
-  const auto first = ask(true);
-  LockRequest other = request("x", true);
-  other.permits = 3;
-  const auto refused = ours->contend(other);
-  engine.run();
-  EXPECT_TRUE(test::failed(*refused, errc::invalid_argument, "with 2 permits"));
-}
-
-TEST_P(BackendSemaphores, WhoseRowWasMadeMeanwhileAsksAgain) {
-  const auto reply = server.wire().reply;
-  int times = 0;
-  server.wire().reply = [&](const FakeQuery& query) {
-    if (is_heartbeat(query) || ++times > 1) return reply(query);
-    return FakeReply::of({{"1", std::nullopt, std::nullopt, std::nullopt, std::nullopt}});
-  };
-  const auto attempt = ask(false);
-  EXPECT_EQ(attempt->busy_reports, 0);
-  EXPECT_TRUE(attempt->grant);
-}
-
 // A renewal finds that the leases of others have expired, and notifies, too.
 TEST_P(BackendSemaphores, WhereTheQueueOfNotificationsIsFullNothingIsHeldUp) {
   refuse_notifications(".change");

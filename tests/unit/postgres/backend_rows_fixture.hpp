@@ -19,9 +19,6 @@ namespace dlock::postgres {
 
 class BackendRowsTest : public BackendTest {
  protected:
-  using Words = std::vector<std::string>;
-  using Attempts = std::vector<std::unique_ptr<Attempt>>;
-
   explicit BackendRowsTest(LockKind which = LockKind::lock)
       : kind(which),
         table(table_of(options.strategy == Strategy::table ? "lease" : "optimistic", which)),
@@ -90,29 +87,6 @@ class BackendRowsTest : public BackendTest {
     return attempt;
   }
 
-  // --- Locks that are held: "x renewed", "x lost", "x released", "x not ours", "x unknown", ... ---
-  void renew(const Attempt& attempt) { renew(*ours, attempt); }
-  void renew(Client& client, const Attempt& attempt) {
-    client.backend->renew(*attempt.grant, [this, name = attempt.request.name](const RenewOutcome& outcome) {
-      using Status = RenewOutcome::Status;
-      renewed_until = outcome.valid_until;
-      answers.push_back(name + " " +
-                        (outcome.status == Status::renewed ? "renewed"
-                         : outcome.status == Status::lost  ? "lost"
-                                                           : word_of(outcome.failure.code)));
-    });
-  }
-  void give_back(const Attempt& attempt) {
-    ours->backend->release(*attempt.grant, [this, name = attempt.request.name](const ReleaseOutcome& outcome) {
-      using Status = ReleaseOutcome::Status;
-      answers.push_back(name + " " +
-                        (outcome.status == Status::released    ? "released"
-                         : outcome.status == Status::not_owner ? "not ours"
-                                                               : word_of(outcome.failure.code)));
-    });
-  }
-  [[nodiscard]] Words take_answers() { return std::exchange(answers, {}); }
-
   void break_listening_connection() {
     int connection = 0;
     for (const FakeQuery* query : queries()) {
@@ -134,8 +108,6 @@ class BackendRowsTest : public BackendTest {
   const LockKind kind;
   const std::string table;
   const std::string channel;
-  Words answers;
-  TimePoint renewed_until;
 };
 
 constexpr std::array row_strategies{Strategy::table, Strategy::optimistic};

@@ -98,17 +98,6 @@ TEST_P(BackendRows, AQueryOfSeveralCommandsIsSentInOnePiece) {
   EXPECT_EQ(ask_for_many(1, 1), apart) << "a pooler's statements are not prepared";
 }
 
-TEST_P(BackendRows, OfSeveralWhoAskForANameTheFirstGetsIt) {
-  Attempts attempts;
-  for (int i = 0; i < 10; ++i) attempts.push_back(ours->contend("x", false));
-  const auto other = ours->contend("y", false);
-  engine.run();
-  EXPECT_EQ(take_sent(), Words{"acquire"});
-  for (const auto& each : attempts) EXPECT_EQ(said(*each), &each == &attempts[0] ? "granted" : "busy");
-  EXPECT_EQ(said(*other), "granted");
-  EXPECT_EQ(attempts[0]->grant->token.value(), static_cast<std::uint64_t>(row("x").token));
-}
-
 // They wake up one after the other, and ask again soon.
 TEST_P(BackendRows, CallersWhoComeBackSoonAfterEachOtherGoOutTogether) {
   struct Caller {
@@ -265,27 +254,16 @@ TEST_P(BackendRows, WhoseTimeIsOverIsNotAskedForAgain) {
   EXPECT_EQ(said(*x), "granted");
 }
 
-TEST_P(BackendRows, ALeaseCountsFromWhenItsRequestWasSent) {
-  server.wire().dialling = FakeServer::Dialling::fail;
-  const auto attempt = acquire("x", true);
-  engine.advance(3s);
-  EXPECT_FALSE(attempt->unreachable_reports.empty());
-  server.wire().dialling = FakeServer::Dialling::accept;
-  spoil("", Fate::hold, 2);
-  engine.advance(1100ms);
-  const TimePoint sent = queries("acquire").at(0)->sent;
-  engine.advance(1s);
-  server.release_held();
-  engine.run();
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(sent, 10s));
-  const TimePoint renewed = engine.now();
+TEST_P(BackendRows, ARenewedLeaseCountsFromWhenItsRequestWasSent) {
+  const auto attempt = acquire("x");
+  spoil("renew", Fate::hold, 1);
+  const TimePoint sent = engine.now();
   renew(*attempt);
   engine.advance(1s);
   heal();
   engine.run();
   EXPECT_EQ(take_answers(), Words{"x renewed"});
-  EXPECT_EQ(renewed_until, lease_valid_until(renewed, 10s));
+  EXPECT_EQ(renewed_until, lease_valid_until(sent, 10s));
   const auto odd = ours->contend("odd", false, 20ms + 1ns);
   engine.run();
   EXPECT_EQ(column(*queries("acquire").back(), 3), Words{"21"}) << "the server's does not end before";
@@ -345,21 +323,6 @@ TEST_P(BackendRows, AFreeRowThatIsBeingChangedIsBusyAndAskedForSoon) {
 
 // --- In doubt --------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendRows, WhoMayHoldTheLockComesBeforeOthersOfTheClient) {
-  spoil(".acquire", Fate::lose_answer, 1);
-  const auto attempt = acquire("x", true);
-  EXPECT_EQ(attempt->unreachable_reports.size(), 1U);
-  spoil(".acquire", Fate::hold, 1);
-  const auto other = acquire("y");
-  const auto first = ours->contend("x", false);
-  engine.advance(1s);
-  heal();
-  engine.run();
-  EXPECT_EQ(column(*queries("acquire").back(), 0), (Words{"x", "x"}));
-  EXPECT_EQ(said(*attempt), "granted");
-  EXPECT_EQ(said(*first), "busy");
-}
-
 // Its own transaction may be the one that is changing the row: not finished yet, or looked at by somebody.
 TEST_P(BackendRows, WhoIsInDoubtStaysSoWhileTheRowIsBeingChanged) {
   spoil(".acquire", Fate::lose_answer, 1);
@@ -401,18 +364,6 @@ TEST_P(BackendRows, WhoWasInDoubtAndFindsSomebodyElseIsStillInDoubt) {
   EXPECT_EQ(count("release"), 2U) << "and once more, for a try that comes late";
 }
 
-TEST_P(BackendRows, WhoWasInDoubtAndIsGrantedTheLockCleansUpAfterItsRelease) {
-  spoil(".acquire", Fate::lose_request, 1);
-  const auto attempt = acquire("x", true);
-  engine.advance(1s);
-  EXPECT_EQ(release(*ours, *attempt, 0s), "released");
-  ASSERT_EQ(owners("x"), 0U);
-  (void)taken_by_others("x");
-  row("x").owner = attempt->request.owner.to_string();  // the first try, carried out at last
-  engine.advance(2s);
-  EXPECT_EQ(owners("x"), 0U);
-}
-
 // A lease in the row ends by itself; a version has to be taken over by somebody who watches.
 TEST_P(BackendRows, AReleaseThatCannotBeSentGoesOnForAsLongAsItMatters) {
   const auto x = acquire("x");
@@ -451,16 +402,6 @@ TEST_P(BackendRows, OneReleaseWakesOneOfAClientsWaiters) {
   EXPECT_EQ(engine.now(), now);
 }
 
-TEST_P(BackendRows, AWakeUpThatIsLostIsMadeUpForByAsking) {
-  const auto holder = held_by_others("x");
-  const auto waiting = acquire("x", true);
-  row("x").waiting_until = TimePoint::min();
-  EXPECT_EQ(release(*others, *holder, 0s), "released");
-  EXPECT_FALSE(waiting->grant);
-  engine.advance(2s);
-  EXPECT_TRUE(waiting->grant);
-}
-
 TEST_P(BackendRowsOfTable, AWaiterIsThereWhenALeaseExpiresAndNoRenewalBringsItBack) {
   const auto holder = held_by_others("x", 5300ms);
   const auto waiting = acquire("x", true);
@@ -473,29 +414,6 @@ TEST_P(BackendRowsOfTable, AWaiterIsThereWhenALeaseExpiresAndNoRenewalBringsItBa
   renew(*waiting);
   engine.run();
   EXPECT_EQ(take_answers(), (Words{"x lost", "x lost"}));
-}
-
-TEST_P(BackendRows, BehindAPoolerWaitersPollAndTheUserIsWarnedOnceUnlessItHasSaidSo) {
-  server.wire().info.pooled = true;
-  for (const bool has_said_so : {false, true}) {
-    options.pooler = has_said_so ? Pooler::transaction : Pooler::detect;
-    restart();
-    const int dialled = server.wire().dialled;
-    const auto holder = held_by_others("x");
-    const int theirs = server.wire().dialled - dialled;
-    const auto first = acquire("x", true);
-    const auto second = acquire("x", true);
-    engine.advance(20s);
-    ASSERT_EQ(ours->host.warnings.size(), has_said_so ? 0U : 1U);
-    for (const auto& each : ours->host.warnings) EXPECT_EQ(each.reason.code, errc::unsupported);
-    EXPECT_EQ(ours->backend->capabilities().wakes_waiters, !has_said_so);
-    EXPECT_EQ(server.wire().dialled - dialled - theirs, 1);
-    EXPECT_GE(count("acquire"), has_said_so ? 133U : 10U);
-    EXPECT_LE(count("acquire"), has_said_so ? 810U : 50U);
-    EXPECT_EQ(release(*others, *holder, has_said_so ? 150ms : 2s), "released");
-    EXPECT_NE(first->grant.has_value(), second->grant.has_value());
-    EXPECT_EQ(release(*ours, first->grant ? *first : *second, 0s), "released");
-  }
 }
 
 // --- Taking over -----------------------------------------------------------------------------------------------------

@@ -46,19 +46,6 @@ TEST_P(BackendSessions, AFreeLockTakesOneRoundTripAndItsReleaseAnother) {
   EXPECT_EQ(server.wire().dialled, 1);
 }
 
-TEST_P(BackendSessions, ALeaseCountsFromWhenItsRequestWasSent) {
-  EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");
-  spoil(try_word(), Fate::hold, 1);
-  const TimePoint asked = engine.now();
-  const auto x = acquire("x");
-  engine.advance(1500ms);
-  EXPECT_FALSE(x->reported());
-  heal();
-  engine.run();
-  ASSERT_TRUE(x->grant);
-  EXPECT_EQ(x->grant->valid_until, lease_valid_until(asked, options.lease));
-}
-
 TEST_P(BackendSessions, ATryOfAHeldLockIsBusyAndLeavesASessionForTheNext) {
   const auto holder = taken_by_others("x");
   const auto x = acquire("x");
@@ -83,22 +70,6 @@ TEST_P(BackendSessions, OnlyTheOwnerReleases) {
   EXPECT_EQ(release(*ours, *x), "not ours");
 }
 
-TEST_P(BackendSessions, AReleaseThatIsNotAnsweredEndsInTimeAndCostsNoOtherLock) {
-  const auto x = acquire("x");
-  const auto other = acquire("other");
-  spoil(release_word(), Fate::hold, 1);
-  EXPECT_EQ(release(*ours, *x), "unknown");
-  heal();
-  engine.run();
-  EXPECT_EQ(owners("x"), 0U);
-  EXPECT_TRUE(ours->host.losses.empty());
-  spoil(release_word(), Fate::silence, 1);
-  EXPECT_EQ(release(*ours, *other), "unknown");
-  auto next = acquire("y", true);
-  engine.advance(1s);
-  EXPECT_EQ(said(*next), "granted") << "no lock is lost with that session";
-}
-
 TEST_P(BackendSessions, ALeaseLongerThanTheSessionsIsRefused) {
   ours->lease = options.lease + 1ms;
   const auto x = acquire("x", true);
@@ -121,7 +92,9 @@ TEST_P(BackendSessions, AnAnswerOfAnotherSessionOrWithoutATokenIsNoGrant) {
         if (process != 1 || rows.empty() || of.find(word) == of.npos) return;
         rows.rows[0].at(elsewhere ? 1 : 0) = elsewhere ? "4711" : token;
       };
-      if (wait) EXPECT_EQ(release(*others, *holder, 0s), "released");
+      if (wait) {
+        EXPECT_EQ(release(*others, *holder, 0s), "released");
+      }
       if (!wait) x = acquire("x");
       const bool refused = elsewhere || (is_advisory() && !wait);
       EXPECT_TRUE(
@@ -138,18 +111,6 @@ TEST_P(BackendSessions, AnAnswerOfAnotherSessionOrWithoutATokenIsNoGrant) {
       EXPECT_NE(queries(word).back().connection, queries(word).at(before).connection) << "it is not used again";
     }
   }
-}
-
-// The server has granted both; the caller that is told first ends the other's acquire.
-TEST_P(BackendSessions, AGrantToACallerThatGaveUpBeforeItWasToldIsGivenBack) {
-  const auto a = ours->contend("a", false);
-  const auto b = ours->contend("b", false);
-  a->when_granted = [&] { b->contention.reset(); };
-  b->when_granted = [&] { a->contention.reset(); };
-  engine.run();
-  ASSERT_NE(a->grant.has_value(), b->grant.has_value());
-  EXPECT_EQ(owners("a"), a->grant ? 1U : 0U);
-  EXPECT_EQ(owners("b"), b->grant ? 1U : 0U);
 }
 
 TEST_P(BackendSessions, SayWhatTheyCan) {
@@ -307,19 +268,6 @@ TEST_P(BackendSessions, AConnectionThatNoLockNeedsIsClosedAfterAWhile) {
   }
   engine.advance(60s);
   EXPECT_EQ(server.wire().open(), is_advisory() ? 1U : 0U);
-}
-
-TEST_P(BackendForUpdate, ATryIsToldWhichLimitIsReachedAndAWaitGetsTheNextConnection) {
-  std::vector<std::unique_ptr<Attempt>> held;
-  for (const char* const name : {"a", "b", "c", "d"}) held.push_back(acquire(name));
-  EXPECT_TRUE(failed(*acquire("x"), errc::unavailable, "max_connections=4"));
-  EXPECT_EQ(server.wire().open(), 4U);
-  const auto waiting = acquire("x", true);
-  ours->backend->release(*held[0]->grant, [](const ReleaseOutcome&) {});
-  for (int i = 0; i < 1000 && !waiting->grant && engine.run_one(); ++i) {
-    (void)ours->contend("y", false);  // a newcomer at each moment of the hand-over
-  }
-  EXPECT_TRUE(waiting->grant);
 }
 
 // --- Rows of for-update ----------------------------------------------------------------------------------------------

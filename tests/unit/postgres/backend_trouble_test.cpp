@@ -18,38 +18,6 @@ using test::lost;
 
 class BackendTrouble : public BackendTest {
  protected:
-  // None fails but those with "bad" in them.
-  void try_many_names_of_which_some_cannot_be(const std::string& state) {
-    auto held = acquire("held");
-    refuse(try_word(), state);
-    refuses = [](const Command& command) {
-      return std::any_of(command.params.begin(), command.params.end(),
-                         [](const Parameter& each) { return each && each->find("bad") != std::string::npos; });
-    };
-    std::vector<std::unique_ptr<Attempt>> attempts;
-    for (int i = 0; i < 64; ++i) {
-      attempts.push_back(ours->contend((i % 30 == 13 ? "bad" : "x") + std::to_string(i), false));
-    }
-    sent.clear();
-    engine.run();
-    const std::size_t queries = sent.size();
-    const bool busy = options.strategy == Strategy::for_update;
-    const std::string bad = state == "22P05" ? "invalid" : busy ? "busy" : "unavailable";
-    for (const auto& each : attempts) {
-      EXPECT_EQ(said(*each), each->request.name.starts_with("bad") ? bad : "granted") << each->request.name;
-      if (each->grant) {
-        EXPECT_NE(release(*ours, *each, 0s), "not ours");
-      }
-    }
-    if (of_rows()) {
-      EXPECT_LE(queries, 1U + attempts.size()) << "each is asked for alone, once; the bad ones from then on";
-    }
-    heal();
-    refuses = nullptr;
-    engine.advance(1s);
-    EXPECT_TRUE(ours->host.losses.empty());
-    EXPECT_EQ(release(*ours, *held), "released");
-  }
   // Whether anything was sent in so much time that is no heartbeat.
   [[nodiscard]] std::size_t sent_within(std::chrono::nanoseconds time) {
     sent.clear();
@@ -146,16 +114,21 @@ TEST_P(BackendTrouble, ARefusedTryIsTriedAgainOrFails) {
   }
 }
 
-TEST_P(BackendTrouble, AWaitGoesOnAfterWhateverIsNotFinal) {
+TEST_P(BackendTrouble, AWaitGoesOnAfterWhateverIsNotFinalAndARefusalCostsNoOtherLock) {
   for (const Refusal& row : refusals) {
     SCOPED_TRACE(row.state);
     for (const int times : {1, 3}) {
+      const auto held = row.ends_session ? nullptr : acquire("held");
       refuse(try_word(), std::string(row.state), times);
       auto attempt = acquire("x", true);
       engine.advance(2s);
       const bool schema = row.always == "invalid" && row.once == "granted";
       EXPECT_EQ(said(*attempt), schema && times > 1 ? row.always : is_final(row) ? row.once : "granted");
       heal();
+      if (held) {
+        EXPECT_TRUE(ours->host.losses.empty());
+        EXPECT_EQ(release(*ours, *held), "released");
+      }
       if (attempt->grant) {
         EXPECT_EQ(release(*ours, *attempt), "released");
       }
@@ -218,26 +191,6 @@ TEST_P(BackendTrouble, AReleaseWhoseAnswerIsLostIsNotConfirmedByASessionAndLeave
   }
 }
 
-// An error of a try says nothing about the other locks of the session.
-TEST_P(BackendTrouble, ARefusalCostsNoOtherLock) {
-  for (const Refusal& row : refusals) {
-    if (row.ends_session) continue;
-    SCOPED_TRACE(row.state);
-    auto held = acquire("held");
-    ASSERT_TRUE(held->grant);
-    refuse(try_word(), std::string(row.state), 3);
-    auto attempt = acquire("x", true);
-    engine.advance(1s);
-    heal();
-    EXPECT_TRUE(ours->host.losses.empty());
-    EXPECT_EQ(release(*ours, *held), "released");
-    if (attempt->grant) {
-      EXPECT_EQ(release(*ours, *attempt), "released");
-    }
-    expect_gone(std::move(attempt));
-  }
-}
-
 // With a lock_timeout that somebody else has set, or where a row is locked that is not the lock's.
 TEST_P(BackendTrouble, ALockTimeoutIsBusyWhereTheStatementWaitsForTheLockAlone) {
   refuse(try_word(), "55P03");
@@ -255,10 +208,57 @@ TEST_P(BackendTrouble, ALockTimeoutIsBusyWhereTheStatementWaitsForTheLockAlone) 
 TEST_P(BackendTrouble, ANameThatCannotBeFailsAlone) {
   options.max_connections = 100;
   ours.emplace(engine, server, 1, options);
-  for (const char* const state : {"22P05", "55P03"}) {
+  refuses = [](const Command& command) {
+    return std::any_of(command.params.begin(), command.params.end(),
+                       [](const Parameter& each) { return each && each->find("bad") != std::string::npos; });
+  };
+  for (const std::string state : {"22P05", "55P03"}) {
     SCOPED_TRACE(state);
-    try_many_names_of_which_some_cannot_be(state);
+    const auto held = acquire("held");
+    refuse(try_word(), state);
+    Attempts attempts;
+    for (int i = 0; i < 64; ++i) {
+      attempts.push_back(ours->contend((i % 30 == 13 ? "bad" : "x") + std::to_string(i), false));
+    }
+    sent.clear();
+    engine.run();
+    if (of_rows()) {
+      EXPECT_LE(sent.size(), 65U) << "each is asked for alone, once; the bad ones from then on";
+    }
+    const bool busy = options.strategy == Strategy::for_update;
+    const std::string bad = state == "22P05" ? "invalid" : busy ? "busy" : "unavailable";
+    for (const auto& each : attempts) {
+      EXPECT_EQ(said(*each), each->request.name.starts_with("bad") ? bad : "granted") << each->request.name;
+      if (each->grant) {
+        EXPECT_NE(release(*ours, *each, 0s), "not ours");
+      }
+    }
+    heal();
+    engine.advance(1s);
+    EXPECT_TRUE(ours->host.losses.empty());
+    EXPECT_EQ(release(*ours, *held), "released");
   }
+}
+
+// Not from the answer, nor from the request of the caller that waited for a connection.
+TEST_P(BackendTrouble, ALeaseCountsFromWhenItsRequestWasSent) {
+  EXPECT_EQ(release(*others, *taken_by_others("x"), 0s), "released");  // there is a row now
+  server.wire().dialling = FakeServer::Dialling::fail;
+  const auto x = acquire("x", true);
+  engine.advance(3s);
+  EXPECT_FALSE(x->unreachable_reports.empty());
+  server.wire().dialling = FakeServer::Dialling::accept;
+  server.wire().records = true;
+  server.wire().queries.clear();
+  spoil(try_word(), Fate::hold, 1);
+  for (int i = 0; i < 30 && server.wire().queries.empty(); ++i) engine.advance(100ms);
+  const TimePoint asked = server.wire().queries.back().sent;
+  engine.advance(1s);
+  EXPECT_FALSE(x->grant);
+  heal();
+  engine.run();
+  ASSERT_TRUE(x->grant);
+  EXPECT_EQ(x->grant->valid_until, lease_valid_until(asked, of_rows() ? ours->lease : options.lease));
 }
 
 // --- Waiting in the server -------------------------------------------------------------------------------------------
@@ -302,64 +302,7 @@ TEST_P(BackendTroubleOfSessions, AGrantAfterALongWaitIsConfirmedBeforeItIsReport
   }
 }
 
-TEST_P(BackendTrouble, AConnectionThatBreaksIsReplacedAndTheWaitGoesOn) {
-  const auto holder = taken_by_others("x");
-  const auto attempt = acquire("x", true);
-  server.set_reachable(1, false);
-  server.cut(1);
-  engine.advance(5s);
-  EXPECT_FALSE(attempt->failure);
-  server.set_reachable(1, true);
-  engine.advance(3s);
-  EXPECT_EQ(release(*others, *holder, 0s), "released");
-  engine.advance(2s);
-  EXPECT_EQ(said(*attempt), "granted");
-}
-
 // --- What is lost ----------------------------------------------------------------------------------------------------
-
-TEST_P(BackendTrouble, AnAnswerThatIsLostOrLateLeavesATryInDoubtAndNothingBehind) {
-  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::hold, Fate::silence}) {
-    SCOPED_TRACE(static_cast<int>(fate));
-    spoil(try_word(), fate, 1);
-    auto attempt = acquire("x");
-    engine.advance(options.response_timeout);
-    const bool may_be_silent = fate == Fate::hold || fate == Fate::silence;  // the core's own deadline is the same
-    if (!may_be_silent || attempt->failure) {
-      EXPECT_EQ(said(*attempt), "unknown");
-    }
-    attempt->contention.reset();
-    engine.advance(1s);
-    heal();
-    expect_gone(std::move(attempt));
-    ASSERT_TRUE(acquire("y", true));
-    engine.advance(31s);
-  }
-}
-
-TEST_P(BackendTrouble, AWaitWhoseAnswerIsLostBeginsAgainAndGetsItsOwnGrant) {
-  for (const Fate fate : {Fate::lose_answer, Fate::lose_request}) {
-    spoil(try_word(), fate, 1);
-    auto attempt = acquire("x", true);
-    EXPECT_EQ(attempt->unreachable_reports.size(), 1U);
-    engine.advance(2s);
-    ASSERT_TRUE(attempt->grant);
-    EXPECT_EQ(attempt->grant->owner, attempt->request.owner);
-    EXPECT_EQ(release(*ours, *attempt), "released");
-    engine.advance(5s);
-    expect_gone(std::move(attempt));
-  }
-}
-
-TEST_P(BackendTrouble, WhatIsGrantedToOneWhoGaveUpIsGivenBack) {
-  spoil(try_word(), Fate::hold, 1);
-  auto attempt = acquire("x");
-  attempt.reset();
-  heal();
-  engine.run();
-  EXPECT_EQ(owners("x"), 0U);
-  EXPECT_EQ(said(*acquire("x")), "granted");
-}
 
 TEST_P(BackendTrouble, AWaiterThatGivesUpLeavesNothing) {
   const auto holder = taken_by_others("x");
@@ -369,18 +312,6 @@ TEST_P(BackendTrouble, AWaiterThatGivesUpLeavesNothing) {
   engine.advance(2s);
   EXPECT_EQ(owners("x"), 1U);
   EXPECT_EQ(sent_within(1h), 0U);
-}
-
-// The server was slow to carry it out, and the connection broke before.
-TEST_P(BackendTrouble, ATryThatIsCarriedOutLateIsTakenBack) {
-  server.delay = [] { return 700ms; };
-  spoil(try_word(), Fate::late, 1);
-  auto attempt = acquire("x");
-  engine.advance(100ms);
-  server.cut(1);
-  engine.run();
-  EXPECT_EQ(said(*attempt), "unknown");
-  expect_gone(std::move(attempt));
 }
 
 TEST_P(BackendTrouble, ALeaseThatRanOutWhileTheProcessSleptIsLostAndTheLockIsFree) {
@@ -452,17 +383,24 @@ TEST_P(BackendTrouble, AWrongPasswordIsFinal) {
   EXPECT_LE(server.wire().dialled, 2);
 }
 
-TEST_P(BackendTrouble, BehindAPoolerOnlyLocksOfRowsAreTaken) {
-  server.wire().info.pooled = true;
-  for (const bool wait : {false, true}) {
-    const auto attempt = acquire("x" + std::to_string(static_cast<int>(wait)), wait);
-    if (of_rows()) {
-      EXPECT_EQ(said(*attempt), "granted");
-    } else {
-      EXPECT_TRUE(failed(*attempt, errc::unsupported, "pooler=session"));
-      EXPECT_TRUE(sent.empty());
-    }
-  }
+TEST_P(BackendTrouble, AnIdleServerIsAskedEveryTwoSecondsAndASilentOneLosesTheConnection) {
+  EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");
+  const auto beats_within = [this](std::chrono::nanoseconds time) {
+    sent.clear();
+    engine.advance(time);
+    return std::count(sent.begin(), sent.end(), "SHOW");
+  };
+  EXPECT_EQ(beats_within(1900ms), 0);
+  const auto beats = beats_within(10s);
+  EXPECT_TRUE(beats >= 4 && beats <= 6) << beats;
+  const int dialled = server.wire().dialled;
+  spoil("SHOW", Fate::hold);
+  engine.advance(5s);
+  heal();
+  const auto y = acquire("y", true);
+  engine.advance(3s);
+  EXPECT_EQ(said(*y), "granted");
+  EXPECT_GT(server.wire().dialled, dialled);
 }
 
 TEST_P(BackendTrouble, WithItsConnectionASessionLosesItsLocksAndARowDoesNot) {
@@ -516,21 +454,6 @@ TEST_P(BackendTrouble, AHolderThatTheServerWouldNotEndWhileItIsSilentIsWarnedOfO
 
 // --- The schema ------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendTrouble, AMissingSchemaIsMadeByTheClientThatNeedsIt) {
-  server.has_schema = false;
-  EXPECT_EQ(said(*acquire("a")), "granted");
-  EXPECT_TRUE(server.has_schema);
-}
-
-TEST_P(BackendTrouble, ARoleThatMayNotMakeTheSchemaIsToldWhoMay) {
-  server.has_schema = false;
-  server.may_create_schema = false;
-  for (const bool wait : {false, true}) {
-    const auto attempt = acquire("x", wait);
-    EXPECT_TRUE(failed(*attempt, errc::access_denied, "dlock init"));
-  }
-}
-
 TEST_P(BackendTrouble, QuestionsDoNotMakeTheSchema) {
   server.has_schema = false;
   std::optional<bool> held;
@@ -551,14 +474,6 @@ TEST_P(BackendTrouble, ASchemaThatTakesTooLongToMakeIsUnavailable) {
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_P(BackendTrouble, ClosesAtOnceWhereThereIsNothingToCleanUp) {
-  bool closed = false;
-  ours->backend->close([&] { closed = true; });
-  engine.run();
-  EXPECT_TRUE(closed);
-  EXPECT_EQ(server.wire().dialled, 0);
-}
 
 TEST_P(BackendTrouble, ClosesWhenNothingIsLeft) {
   spoil(try_word(), Fate::hold, 1);

@@ -16,7 +16,6 @@ namespace {
 class BackendTurns : public BackendTest {
  protected:
   static constexpr auto step = 50ms;
-  using Attempts = std::vector<std::unique_ptr<Attempt>>;
 
   BackendTurns() : BackendTest(3) {}
 
@@ -40,55 +39,6 @@ class BackendTurns : public BackendTest {
   Attempts held;  // by others
 };
 INSTANTIATE_TEST_SUITE_P(, BackendTurns, testing::Values(Strategy::advisory, Strategy::for_update), name_of_strategy);
-
-TEST_P(BackendTurns, NestedLocksOfMoreThanThereAreConnectionsGoOn) {
-  for (const std::size_t depth : {2U, 3U}) {
-    struct Nest {
-      Attempts attempts;
-      int rounds = 0;
-    };
-    std::vector<Nest> nests(8);
-    const auto go_on = [&](Nest& nest) {
-      if (!nest.attempts.empty() && !nest.attempts.back()->grant) return;
-      if (nest.attempts.size() == depth) {
-        while (!nest.attempts.empty()) {
-          EXPECT_NE(release(*ours, *nest.attempts.back(), 0s), "not ours");
-          nest.attempts.pop_back();
-        }
-        ++nest.rounds;
-      }
-      nest.attempts.push_back(ours->contend(std::string(1, static_cast<char>('a' + nest.attempts.size())), true));
-    };
-    EXPECT_TRUE(comes_true(
-        [&] {
-          std::for_each(nests.begin(), nests.end(), go_on);
-          return std::all_of(nests.begin(), nests.end(), [](const Nest& nest) { return nest.rounds >= 3; });
-        },
-        10min));
-    EXPECT_TRUE(ours->host.losses.empty());
-    for (Nest& nest : nests) std::erase_if(nest.attempts, [](const auto& each) { return !each->grant; });
-    for (Nest& nest : nests) {
-      for (auto& each : nest.attempts) (void)release(*ours, *each, 0s);
-    }
-  }
-}
-
-TEST_P(BackendTurns, AFreeLockIsTakenAndATryIsAnsweredHoweverManyWait) {
-  const Attempts waiting = wait_for_names_held_elsewhere(12);
-  EXPECT_TRUE(is_granted(*acquire("a", true), 1s));
-  EXPECT_TRUE(is_granted(*acquire("b"), 1s));
-  const auto busy = acquire(elsewhere(11));
-  EXPECT_TRUE(comes_true([&] { return busy->busy_reports == 1; }, 1s));
-}
-
-TEST_P(BackendTurns, EachOfThoseThatWaitGetsItsLockWhenItIsFree) {
-  const Attempts waiting = wait_for_names_held_elsewhere(12);
-  for (std::size_t i = 0; i < waiting.size(); ++i) {
-    (void)release(*others, *held[i], 0s);
-    ASSERT_TRUE(is_granted(*waiting[i], 30s)) << i;
-    EXPECT_EQ(release(*ours, *waiting[i], 1s), "released");
-  }
-}
 
 // A lock that somebody else always waits for is never free when it is tried, and who wants it may hold what everybody
 // here waits for.
@@ -117,18 +67,6 @@ TEST_P(BackendTurns, ManyWhoWaitDoNotAskAllTheTime) {
   EXPECT_GT(sent.size(), 40U);
 }
 
-TEST_P(BackendTurns, WaitersOfALockAreServedInTheirOrder) {
-  const auto holder = taken_by_others("a");
-  Attempts waiting;
-  for (int i = 0; i < 7; ++i) waiting.push_back(acquire("a", true));
-  (void)release(*others, *holder, 0s);
-  for (std::size_t i = 0; i < waiting.size(); ++i) {
-    ASSERT_TRUE(is_granted(*waiting[i], 2s)) << i;
-    for (std::size_t later = i + 1; later < waiting.size(); ++later) EXPECT_FALSE(waiting[later]->grant);
-    EXPECT_EQ(release(*ours, *waiting[i], 100ms), "released");
-  }
-}
-
 TEST_P(BackendTurns, AHoldersLeaseAndReleaseNeedNoConnectionOfThoseThatWait) {
   const auto a = acquire("a");
   const Attempts waiting = wait_for_names_held_elsewhere(12);
@@ -138,23 +76,6 @@ TEST_P(BackendTurns, AHoldersLeaseAndReleaseNeedNoConnectionOfThoseThatWait) {
   EXPECT_GT(ours->host.extensions.size(), 6U);
   EXPECT_EQ(release(*ours, *a, 100ms), "released");
   EXPECT_TRUE(is_granted(*second, 100ms)) << "who waits for it in the same client learns of it at once";
-}
-
-TEST_P(BackendTurns, WhoeverWaitsWithoutAConnectionKnowsThatTheLockIsBusy) {
-  const Attempts waiting = wait_for_names_held_elsewhere(6);
-  const auto holder = taken_by_others("b");
-  for (const auto& each : {acquire("b", true), acquire("b", true)}) {
-    engine.advance(1s);
-    EXPECT_EQ(said(*each), "busy");
-    EXPECT_TRUE(each->unreachable_reports.empty());
-  }
-}
-
-TEST_P(BackendTurns, WhoeverGivesUpOrFailsMakesRoomForTheNext) {
-  Attempts waiting = wait_for_names_held_elsewhere(6);
-  for (std::size_t i = 0; i < 4; ++i) waiting[i].reset();
-  engine.advance(3s);
-  EXPECT_EQ(owners(elsewhere(4)), 2U);
 }
 
 TEST_P(BackendTurns, ATryThatIsUnderWayWhenTheWaitIsGrantedLeavesNothing) {

@@ -356,6 +356,12 @@ TEST_P(BackendWakeUps, BehindAPoolerNobodyIsWoken) {
     EXPECT_EQ(listens(), 0U);
     EXPECT_EQ(connected(), is_known ? 1U : 0U);
   }
+  options.pooler = Pooler::transaction;
+  restart();
+  EXPECT_FALSE(ours->backend->capabilities().wakes_waiters);
+  EXPECT_EQ(watch("x", "c"), nullptr);
+  engine.run();
+  EXPECT_TRUE(ours->host.warnings.empty()) << "the user knows";
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <libpq-fe.h>
 
 #include <memory>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,43 +28,12 @@ std::unique_ptr<PGconn, Finish> no_connection() {
   return std::unique_ptr<PGconn, Finish>(PQconnectStart("host=/nonexistent/dlock user=nobody dbname=none"));
 }
 
-// The identifier as the server reads it.
-std::string unquoted(const std::string& quoted) {
-  EXPECT_GE(quoted.size(), 2U);
-  EXPECT_EQ(quoted.front(), '"');
-  EXPECT_EQ(quoted.back(), '"');
-  std::string out;
-  for (std::size_t i = 1; i + 1 < quoted.size(); ++i) {
-    if (quoted[i] == '"') {
-      ++i;
-      EXPECT_EQ(quoted[i], '"') << quoted;
-      EXPECT_LT(i + 1, quoted.size()) << quoted;
-    }
-    out += quoted[i];
-  }
-  return out;
-}
-
-TEST(PostgresIdentifier, IsQuoted) {
-  EXPECT_EQ(quote_identifier("dlock"), "\"dlock\"");
-  EXPECT_EQ(quote_identifier("Or der"), "\"Or der\"");
-  EXPECT_EQ(quote_identifier("a\"b"), "\"a\"\"b\"");
-  EXPECT_EQ(quote_identifier("\""), "\"\"\"\"");
-  EXPECT_EQ(quote_identifier("a\\b'c"), "\"a\\b'c\"");
-  EXPECT_EQ(qualified("s\"", "t"), "\"s\"\"\".\"t\"");
-}
-
-TEST(PostgresIdentifier, IsReadBackAsItWasWhateverItContains) {
-  for (const std::string& name : hostile_names(2000)) {
-    ASSERT_EQ(problem_with_identifier(name), std::nullopt) << name;
-    EXPECT_EQ(unquoted(quote_identifier(name)), name);
-  }
-}
-
 TEST(PostgresIdentifier, IsQuotedAsTheClientLibraryDoesIt) {
+  EXPECT_EQ(qualified("s\"", "t"), "\"s\"\"\".\"t\"");
   const auto connection = no_connection();
   ASSERT_NE(connection, nullptr);
-  for (const std::string& name : hostile_names(500)) {
+  for (const std::string& name : hostile_names(2000)) {
+    ASSERT_EQ(problem_with_identifier(name), std::nullopt) << name;
     const std::unique_ptr<char, Free> theirs(PQescapeIdentifier(connection.get(), name.data(), name.size()));
     ASSERT_NE(theirs, nullptr) << name << ": " << PQerrorMessage(connection.get());
     EXPECT_EQ(quote_identifier(name), theirs.get());

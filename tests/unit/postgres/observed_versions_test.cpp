@@ -28,36 +28,6 @@ class PostgresObservedVersions : public testing::Test {
   ObservedVersions observed;
 };
 
-TEST_F(PostgresObservedVersions, ALeaseIsOverWhenItsVersionStoodStillForAsLong) {
-  EXPECT_FALSE(over()) << "nobody has seen it";
-  EXPECT_EQ(note(5), 30s);
-  now += 10s;
-  EXPECT_EQ(note(5), 20s) << "seeing the same again does not start it again";
-  now += 20s - 1ns;
-  EXPECT_FALSE(over());
-  now += 1ns;
-  EXPECT_EQ(observed.over("x", now).owner, "a");
-  EXPECT_EQ(observed.over("x", now).version, 5);
-  EXPECT_TRUE(observed.over("y", now).owner.empty());
-  now += 1h;
-  EXPECT_EQ(note(5), 0s) << "never negative";
-}
-
-TEST_F(PostgresObservedVersions, ARenewalAnotherOwnerAndBeingForgottenStartItAgain) {
-  (void)note(5, 30s, "a");
-  now += 29s;
-  EXPECT_EQ(note(6, 10s, "a"), 10s) << "with the holder's lease";
-  now += 9s;
-  EXPECT_EQ(note(6, 30s, "b"), 30s);
-  now += 29s;
-  EXPECT_FALSE(over());
-  now += 1s;
-  EXPECT_EQ(observed.over("x", now).version, 6);
-  observed.forget("x");
-  EXPECT_FALSE(over());
-  EXPECT_EQ(note(6, 30s, "b"), 30s);
-}
-
 // Ten thousand waiters are ordinary, and the holders of all their locks may have died together.
 TEST_F(PostgresObservedVersions, AnyNumberOfLocksCanBeWaitedFor) {
   constexpr int names = 25'000;

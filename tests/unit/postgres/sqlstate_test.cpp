@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace dlock::postgres {
 
@@ -12,73 +13,34 @@ Outcome refusal(const std::string& sqlstate, const std::string& words = "h:5432/
   return {.problem = Problem::refused, .failure = {errc::protocol, words}, .sqlstate = sqlstate};
 }
 
-struct Case {
-  const char* sqlstate;
-  Remedy remedy;
-  Execution execution;
-  errc code;
-};
-
 TEST(PostgresSqlstate, SaysWhatToDo) {
-  const Case cases[] = {
-      {"55P03", Remedy::busy, Execution::no, errc::timed_out},
-      {"40001", Remedy::retry, Execution::no, errc::unavailable},
-      {"40P01", Remedy::retry, Execution::no, errc::unavailable},
-      {"40002", Remedy::retry, Execution::no, errc::unavailable},
-      {"57014", Remedy::retry, Execution::no, errc::unavailable},
-      {"53200", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"53300", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"53100", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"54000", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"54001", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"55000", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"57000", Remedy::retry, Execution::no, errc::unavailable},
-      {"58030", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"25006", Remedy::reconnect, Execution::no, errc::unavailable},
-      {"25P02", Remedy::reconnect, Execution::no, errc::unavailable},
-      {"25001", Remedy::reconnect, Execution::no, errc::unavailable},
-      {"26000", Remedy::reconnect, Execution::no, errc::unavailable},
-      {"42P05", Remedy::reconnect, Execution::no, errc::unavailable},
-      {"57P03", Remedy::reconnect, Execution::no, errc::unavailable},
-      {"57P01", Remedy::reconnect, Execution::unknown, errc::ambiguous},
-      {"57P02", Remedy::reconnect, Execution::unknown, errc::ambiguous},
-      {"57P05", Remedy::reconnect, Execution::unknown, errc::ambiguous},
-      {"25P03", Remedy::reconnect, Execution::unknown, errc::ambiguous},
-      {"40003", Remedy::reconnect, Execution::unknown, errc::ambiguous},
-      {"08006", Remedy::reconnect, Execution::unknown, errc::ambiguous},
-      {"08P01", Remedy::reconnect, Execution::unknown, errc::ambiguous},
-      {"3F000", Remedy::set_up, Execution::no, errc::invalid_argument},
-      {"42P01", Remedy::set_up, Execution::no, errc::invalid_argument},
-      {"42703", Remedy::set_up, Execution::no, errc::invalid_argument},
-      {"42501", Remedy::final, Execution::no, errc::access_denied},
-      {"28P01", Remedy::final, Execution::no, errc::access_denied},
-      {"28000", Remedy::final, Execution::no, errc::access_denied},
-      {"3D000", Remedy::final, Execution::no, errc::invalid_argument},
-      {"0A000", Remedy::final, Execution::no, errc::unsupported},
-      {"42883", Remedy::final, Execution::no, errc::unsupported},
-      {"22021", Remedy::final, Execution::no, errc::invalid_argument},
-      {"22P05", Remedy::final, Execution::no, errc::invalid_argument},
-      {"22003", Remedy::final, Execution::no, errc::protocol},
-      {"23514", Remedy::final, Execution::no, errc::protocol},
-      {"42601", Remedy::final, Execution::no, errc::protocol},
-      {"XX000", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"XX002", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"P0001", Remedy::retry_later, Execution::no, errc::unavailable},
-      {"QQ123", Remedy::retry_later, Execution::no, errc::unavailable},
+  const struct {
+    Meaning meaning;
+    std::vector<std::string> states;
+  } rows[] = {
+      {{Remedy::busy, Execution::no, errc::timed_out}, {"55P03"}},
+      {{Remedy::retry, Execution::no, errc::unavailable},
+       {"40001", "40P01", "40002", "57014", "57000", "42P06", "42P07", "42710", "23505"}},
+      // The last ones are unknown, or none.
+      {{Remedy::retry_later, Execution::no, errc::unavailable},
+       {"53200", "53300", "53100", "54000", "54001", "55000", "58030", "XX000", "XX002", "P0001", "QQ123", "", "40",
+        "4000", "400011", "08", "?????"}},
+      {{Remedy::reconnect, Execution::no, errc::unavailable}, {"25006", "25P02", "25001", "26000", "42P05", "57P03"}},
+      {{Remedy::reconnect, Execution::unknown, errc::ambiguous},
+       {"57P01", "57P02", "57P05", "25P03", "40003", "08006", "08P01"}},
+      {{Remedy::set_up, Execution::no, errc::invalid_argument}, {"3F000", "42P01", "42703"}},
+      {{Remedy::final, Execution::no, errc::access_denied}, {"42501", "28P01", "28000"}},
+      {{Remedy::final, Execution::no, errc::invalid_argument}, {"3D000", "22021", "22P05"}},
+      {{Remedy::final, Execution::no, errc::unsupported}, {"0A000", "42883"}},
+      {{Remedy::final, Execution::no, errc::protocol}, {"22003", "23514", "42601"}},
   };
-  for (const Case& expected : cases) {
-    const Meaning meaning = meaning_of(expected.sqlstate);
-    EXPECT_EQ(meaning.remedy, expected.remedy) << expected.sqlstate;
-    EXPECT_EQ(meaning.execution, expected.execution) << expected.sqlstate;
-    EXPECT_EQ(meaning.code, expected.code) << expected.sqlstate;
-    EXPECT_EQ(failure_of(refusal(expected.sqlstate), "dlock").code, expected.code) << expected.sqlstate;
-  }
-}
-
-TEST(PostgresSqlstate, OfAnotherShapeIsUnknown) {
-  for (const char* text : {"", "40", "4000", "400011", "08", "?????"}) {
-    EXPECT_EQ(meaning_of(text).remedy, Remedy::retry_later) << text;
-    EXPECT_EQ(meaning_of(text).code, errc::unavailable) << text;
+  for (const auto& [meaning, states] : rows) {
+    for (const std::string& state : states) {
+      EXPECT_EQ(meaning_of(state).remedy, meaning.remedy) << state;
+      EXPECT_EQ(meaning_of(state).execution, meaning.execution) << state;
+      EXPECT_EQ(meaning_of(state).code, meaning.code) << state;
+      EXPECT_EQ(failure_of(refusal(state), "dlock").code, meaning.code) << state;
+    }
   }
 }
 
@@ -92,43 +54,44 @@ TEST(PostgresSqlstate, OneOfSeveralRequestsMayBeTheReason) {
   EXPECT_FALSE(may_be_ones_fault({.problem = Problem::unknown_outcome, .sqlstate = "57P01"}));
 }
 
-TEST(PostgresSqlstate, WhatWasNotAnsweredMayHaveHappened) {
-  const Outcome outcome{.problem = Problem::unknown_outcome, .failure = {errc::ambiguous, "no answer"}};
-  EXPECT_EQ(meaning_of(outcome).execution, Execution::unknown);
-  EXPECT_EQ(meaning_of(outcome).remedy, Remedy::reconnect);
-  EXPECT_EQ(meaning_of(outcome).code, errc::ambiguous);
-  EXPECT_EQ(failure_of(outcome, "dlock").detail, "no answer");
-}
-
-TEST(PostgresSqlstate, WhatWasNotSentDidNotHappen) {
-  const Outcome away{.problem = Problem::not_sent, .failure = {errc::unavailable, "no server"}};
-  EXPECT_EQ(meaning_of(away).execution, Execution::no);
-  EXPECT_EQ(meaning_of(away).remedy, Remedy::reconnect);
-  const Outcome refused{.problem = Problem::not_sent, .failure = {errc::access_denied, "wrong password"}};
-  EXPECT_EQ(meaning_of(refused).execution, Execution::no);
-  EXPECT_EQ(meaning_of(refused).remedy, Remedy::final);
-  EXPECT_EQ(meaning_of(refused).code, errc::access_denied);
-  EXPECT_EQ(failure_of(refused, "dlock").code, errc::access_denied);
-}
-
-TEST(PostgresSqlstate, AMissingPermissionNamesTheGrant) {
-  const Failure failure = failure_of(refusal("42501", "permission denied for table lease"), "my locks");
-  EXPECT_NE(failure.detail.find("permission denied for table lease"), std::string::npos) << failure.detail;
-  EXPECT_NE(failure.detail.find("GRANT USAGE ON SCHEMA \"my locks\""), std::string::npos) << failure.detail;
-  EXPECT_NE(failure.detail.find("GRANT SELECT, INSERT, UPDATE"), std::string::npos) << failure.detail;
-}
-
-TEST(PostgresSqlstate, AMissingSchemaSaysHowToGetOne) {
-  for (const char* sqlstate : {"3F000", "42P01", "42703"}) {
-    const Failure failure = failure_of(refusal(sqlstate), "dlock");
-    EXPECT_NE(failure.detail.find("dlock init"), std::string::npos) << failure.detail;
+TEST(PostgresSqlstate, WhatWasNotAnsweredMayHaveHappenedAndWhatWasNotSentDidNot) {
+  const struct {
+    Outcome outcome;
+    Meaning meaning;
+  } rows[] = {
+      {{.problem = Problem::unknown_outcome, .failure = {errc::ambiguous, "no answer"}},
+       {Remedy::reconnect, Execution::unknown, errc::ambiguous}},
+      {{.problem = Problem::not_sent, .failure = {errc::unavailable, "no server"}},
+       {Remedy::reconnect, Execution::no, errc::unavailable}},
+      {{.problem = Problem::not_sent, .failure = {errc::access_denied, "wrong password"}},
+       {Remedy::final, Execution::no, errc::access_denied}},
+  };
+  for (const auto& [outcome, meaning] : rows) {
+    EXPECT_EQ(meaning_of(outcome).execution, meaning.execution);
+    EXPECT_EQ(meaning_of(outcome).remedy, meaning.remedy);
+    EXPECT_EQ(meaning_of(outcome).code, meaning.code);
+    EXPECT_EQ(failure_of(outcome, "dlock").code, meaning.code);
+    EXPECT_EQ(failure_of(outcome, "dlock").detail, outcome.failure.detail);
   }
-  EXPECT_EQ(failure_of(refusal("40001", "no"), "dlock").detail, "no");
 }
 
-TEST(PostgresSqlstate, OthersWhoCreateTheSameAreNoFailure) {
-  for (const char* sqlstate : {"42P06", "42P07", "42710", "23505"}) {
-    EXPECT_EQ(meaning_of(sqlstate).remedy, Remedy::retry) << sqlstate;
+// Words of the server, and behind them what to do.
+TEST(PostgresSqlstate, AFailureSaysWhatHelps) {
+  const struct {
+    std::vector<std::string> states;
+    std::string help;
+  } rows[] = {
+      {{"42501"}, "GRANT USAGE ON SCHEMA \"my locks\" TO <role>; GRANT SELECT, INSERT, UPDATE"},
+      {{"3F000", "42P01", "42703"}, "dlock init"},
+      {{"40001"}, ""},
+  };
+  for (const auto& [states, help] : rows) {
+    for (const std::string& state : states) {
+      const std::string detail = failure_of(refusal(state, "denied"), "my locks").detail;
+      EXPECT_TRUE(detail.starts_with("denied")) << detail;
+      EXPECT_EQ(detail == "denied", help.empty()) << detail;
+      EXPECT_NE(detail.find(help), std::string::npos) << detail;
+    }
   }
 }
 
