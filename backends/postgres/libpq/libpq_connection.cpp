@@ -120,9 +120,15 @@ void LibpqConnection::enqueue(Query query) {
 }
 
 // libpq may send its bytes at any time. It gets only as many as the network takes, so the other queries are known to be
-// unsent.
+// unsent; so is one whose statements cannot be prepared.
 void LibpqConnection::write_out() {
   while (!link_->unsent.empty() && !link_->clogged) {
+    for (const Command& command : link_->unsent.front().commands) {
+      const bool prepares = command.statement != nullptr && !server_.pooled;
+      if (prepares && !link_->prepared.contains(command.statement) && !prepare(*command.statement)) {
+        return give_up_soon();
+      }
+    }
     Query query = std::move(link_->unsent.front());
     link_->unsent.pop_front();
     if (!hand_over(std::move(query))) return give_up_soon();
@@ -131,10 +137,6 @@ void LibpqConnection::write_out() {
 }
 
 bool LibpqConnection::hand_over(Query query) {
-  for (const Command& command : query.commands) {
-    const bool prepares = command.statement != nullptr && !server_.pooled;
-    if (prepares && !link_->prepared.contains(command.statement) && !prepare(*command.statement)) return false;
-  }
   InFlight& entry = link_->in_flight.emplace_back(InFlight{.done = std::move(query.done), .sent = executor_.now()});
   for (const Command& command : query.commands) {
     entry.statements.push_back(command.statement);
@@ -291,10 +293,8 @@ void LibpqConnection::finish_query() {
   const InFlight entry = std::move(link_->in_flight.front());
   link_->in_flight.pop_front();
   if (entry.prepares != nullptr) {
-    if (!entry.refusal)
-      link_->prepared[entry.prepares].ready = true;
-    else
-      link_->prepared.erase(entry.prepares);
+    link_->prepared[entry.prepares].ready = true;
+    if (entry.refusal) link_->prepared.erase(entry.prepares);
   }
   if (!entry.done) return;
   if (entry.refusal) return entry.done(*entry.refusal, {});
