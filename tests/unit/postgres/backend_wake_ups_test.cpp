@@ -362,6 +362,9 @@ TEST_P(BackendWakeUps, BehindAPoolerNobodyIsWoken) {
   EXPECT_EQ(watch("x", "c"), nullptr);
   engine.run();
   EXPECT_TRUE(ours->host.warnings.empty()) << "the user knows";
+  const auto waiting = acquire("x", true);
+  engine.advance(20s);
+  EXPECT_GE(count("acquire"), 133U) << "a waiter polls several times a second";
 }
 
 }  // namespace
