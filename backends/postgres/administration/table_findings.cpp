@@ -108,7 +108,7 @@ class Judge {
     }
     std::string owners;
     for (const TableState& table : state_.tables) {
-      const std::string owner = quote_identifier(table.owner);
+      const std::string owner = util::quoted(table.owner);
       if (owners.find(owner) == std::string::npos) owners += (owners.empty() ? "" : ", ") + owner;
     }
     add(Severity::ok, "owners", "dlock's tables belong to " + owners + ", and have no additions that are not dlock's");

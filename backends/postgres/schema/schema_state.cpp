@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/postgres/sql/identifier.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
@@ -59,7 +60,11 @@ SchemaState read_schema_state(const std::string& schema, const Rows& rights, con
                     .may_use = rights.flag(0, 1),
                     .may_create = rights.flag(0, 2),
                     .may_create_schemas = rights.flag(0, 3)};
+  const auto is_ours = [&](std::size_t row) {  // no other names were asked for
+    return std::ranges::any_of(layout(), [&](const auto& ours) { return ours.name == tables.text(row, 0); });
+  };
   for (std::size_t i = 0; i < tables.size(); ++i) {
+    if (!is_ours(i)) continue;
     state.tables.push_back({.name = tables.text(i, 0),
                             .columns = tables.text(i, 1),
                             .unlogged = tables.text(i, 2) == "u",
@@ -96,7 +101,7 @@ std::optional<Failure> SchemaState::problem_with_planted() const {
     if (each.planted.empty()) continue;
     return Failure{
         errc::access_denied,
-        "table " + qualified(schema, each.name) + " of role " + quote_identifier(each.owner) +
+        "table " + qualified(schema, each.name) + " of role " + util::quoted(each.owner) +
             " has additions that are not dlock's and would run with the rights of every role that takes a lock: " +
             each.planted + "; drop them, or use another schema"};
   }
@@ -107,7 +112,7 @@ std::optional<Failure> SchemaState::problem_with_owners() const {
   for (const TableState& each : tables) {
     if (each.trusted) continue;
     return Failure{errc::access_denied,
-                   "table " + qualified(schema, each.name) + " belongs to role " + quote_identifier(each.owner) +
+                   "table " + qualified(schema, each.name) + " belongs to role " + util::quoted(each.owner) +
                        ", whose triggers would run with the rights of this role: use another schema, or, if that role "
                        "is meant to own dlock's tables, connect as a role with fewer rights"};
   }

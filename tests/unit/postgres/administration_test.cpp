@@ -217,6 +217,14 @@ TEST_F(PostgresAdministration, TheDoctorJudgesWhatWasAnsweredAndChangesNothing) 
   EXPECT_EQ(said("diagnose"), "\nerror server: fake: connection refused\n");
 }
 
+// The server is none of PostgreSQL's, and answers each question with the same row.
+TEST_F(PostgresAdministration, ADoctorWhoIsAnsweredWithNonsenseGoesOn) {
+  for (const char* const cell : {"", "t", "meta"}) {
+    reply_with(FakeReply::of({std::vector<std::optional<std::string>>(12, cell)}));
+    EXPECT_NE(said("diagnose").find(" server: "), std::string::npos) << cell;
+  }
+}
+
 TEST_F(PostgresAdministration, NobodyIsCalledAfterItsDestruction) {
   reply_with(FakeReply::of({{"f"}}));
   backend->break_lock(LockKind::lock, "lock", [](const Result<bool>&) { FAIL(); });
