@@ -34,8 +34,8 @@ std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfi
   return std::make_unique<FileBackend>(host, parse_location(config.url));
 }
 
-FileBackend::FileBackend(BackendHost& backend_host, Location location, std::shared_ptr<SharedState> shared)
-    : TryBackend(backend_host), location_(std::move(location)), shared_(std::move(shared)) {
+FileBackend::FileBackend(BackendHost& backend_host, Location location)
+    : TryBackend(backend_host), location_(std::move(location)), shared_(backend_host.executor()) {
   (void)open(LockKind::lock);
 }
 
@@ -61,10 +61,6 @@ Capabilities FileBackend::capabilities() const noexcept {
           .immediate = true,
           .min_lease = std::chrono::milliseconds(1),
           .max_lease = std::chrono::nanoseconds::max()};
-}
-
-std::unique_ptr<Backend> FileBackend::another(BackendHost& backend_host) const {
-  return std::make_unique<FileBackend>(backend_host, location_, shared_);
 }
 
 LockSpace& FileBackend::open(LockKind kind) {

@@ -28,12 +28,10 @@ namespace dlock::file {
 // is first needed.
 class FileBackend final : public TryBackend {
  public:
-  FileBackend(BackendHost& host, Location location,
-              std::shared_ptr<SharedState> shared = std::make_shared<SharedState>());
+  FileBackend(BackendHost& host, Location location);
   ~FileBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
-  [[nodiscard]] std::unique_ptr<Backend> another(BackendHost& host) const override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
@@ -45,10 +43,10 @@ class FileBackend final : public TryBackend {
   void diagnose(Handler<std::vector<Finding>> done) override;
 
   // How much work was done since the start; any thread.
-  [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return shared_->kernel_tries; }
-  [[nodiscard]] std::uint64_t looks() const noexcept { return shared_->looks; }
-  [[nodiscard]] std::uint64_t wake_ups() const noexcept { return shared_->wake_ups; }
-  [[nodiscard]] std::uint64_t path_looks() const noexcept { return shared_->path_looks; }
+  [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return shared_.kernel_tries; }
+  [[nodiscard]] std::uint64_t looks() const noexcept { return shared_.looks; }
+  [[nodiscard]] std::uint64_t wake_ups() const noexcept { return shared_.wake_ups; }
+  [[nodiscard]] std::uint64_t path_looks() const noexcept { return shared_.path_looks; }
 
  private:
   // Makes its directory if need be. Throws Error.
@@ -60,7 +58,7 @@ class FileBackend final : public TryBackend {
   void ask(LockKind kind, const Handler<T>& done, T nothing, Ask&& ask);
 
   const Location location_;
-  const std::shared_ptr<SharedState> shared_;
+  SharedState shared_;
   std::array<std::unique_ptr<LockSpace>, 4> spaces_;  // the first one always
 };
 

@@ -105,8 +105,8 @@ void LockSpace::stop_waiting(NameState& state) {
 void LockSpace::subscribe(NameState& state) {
   // A second subscription to the same file is the first one, so replacing it misses nothing.
   Inotify::Subscription fresh;
-  const int error = shared_->inotify->subscribe(
-      host().executor(), state.fd.get(), kind_ == LockKind::election ? election_events : file_events, state, fresh);
+  const int error = shared_.inotify.subscribe(
+      state.fd.get(), kind_ == LockKind::election ? election_events : file_events, state, fresh);
   state.subscription = std::move(fresh);
   if (error == 0) {
     state.poll.disarm();
@@ -135,7 +135,7 @@ void LockSpace::look(NameState& state) {
     wake_first(state);
     return;
   }
-  ++shared_->looks;
+  ++shared_.looks;
   auto lock = look_for_waiters(state);
   if (!lock.ok() || lock.value() == LockState::free) {
     wake_first(state);  // an error is found again, and reported, by the try
@@ -164,7 +164,7 @@ void LockSpace::deliver_wake(NameState& state) {
   if (state.waiters.empty()) return;
   if (kind_ == LockKind::election) return wake_all(state);
   if (closed(state)) return;
-  ++shared_->wake_ups;
+  ++shared_.wake_ups;
   // Where a writer keeps readers out, no other can enter.
   const auto next =
       state.gate ? std::ranges::find(state.waiters, Mode::exclusive, &FileWatch::mode) : state.waiters.begin();
@@ -180,7 +180,7 @@ void LockSpace::wake_all(NameState& state) {
     const auto next =
         std::ranges::find_if(here->waiters, [&](const FileWatch* each) { return each->woken_in_round < round; });
     if (next == here->waiters.end()) return;
-    ++shared_->wake_ups;
+    ++shared_.wake_ups;
     (*next)->woken_in_round = round;
     const auto changed = (*next)->changed();
     (*changed)();  // may end any watch, and be the last one of the name
@@ -206,7 +206,7 @@ void LockSpace::poll(NameState& state) {
 
 void LockSpace::warn_of_polling(int error) {
   inotify_error_ = error;
-  if (shared_->warned_of_polling.exchange(true)) return;
+  if (std::exchange(shared_.warned_of_polling, true)) return;
   host().warn({"",
                {errc::unavailable, "inotify is not available for " + directory_.path() + " (" +
                                        std::generic_category().message(error) +
@@ -217,8 +217,8 @@ void LockSpace::warn_of_polling(int error) {
 
 void LockSpace::watch_directory() {
   if (directory_subscription_.active() || !directory_.is_current()) return;
-  const int error = shared_->inotify->subscribe(host().executor(), directory_.fd(), directory_events,
-                                                directory_listener_, directory_subscription_);
+  const int error =
+      shared_.inotify.subscribe(directory_.fd(), directory_events, directory_listener_, directory_subscription_);
   if (error != 0) warn_of_polling(error);
 }
 
@@ -238,7 +238,7 @@ void LockSpace::directory_event(std::uint32_t mask, std::string_view entry) {
 
 void LockSpace::revalidate(NameState& state) {
   if (!state.fd && state.leases.empty()) return;
-  ++shared_->path_looks;
+  ++shared_.path_looks;
   auto found = find_file(state.path);
   if (!found.ok() || found.value() == state.identity) return;  // an error says nothing about the file
   drop_file(state);

@@ -16,67 +16,52 @@
 
 namespace dlock::file {
 
-int Inotify::start(Executor& executor) {
+int Inotify::start() {
   if (descriptor_) return 0;
   fd_ = GuardedFd::open([] { return ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC); });
   if (!fd_) return errno;
   try {
-    descriptor_ = executor.watch(fd_.get());
+    descriptor_ = executor_.watch(fd_.get());
   } catch (const Error&) {  // the executor has no room for it
     fd_.reset();
     return ENOMEM;
   }
-  reader_ = &executor;
   wait();
   return 0;
 }
 
-int Inotify::subscribe(Executor& executor, int fd, std::uint32_t mask, Listener& listener, Subscription& subscription) {
+int Inotify::subscribe(int fd, std::uint32_t mask, Listener& listener, Subscription& subscription) {
+  if (const int error = start(); error != 0) return error;
   // By way of the descriptor, so that it is this file whatever its path leads to by now.
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  Subscription fresh;
-  {
-    // Watches are made and ended under the mutex: the kernel has one for each file, for all callers together.
-    const util::MutexLock lock(mutex_);
-    if (const int error = start(executor); error != 0) return error;
-    const int watch = ::inotify_add_watch(fd_.get(), path.c_str(), mask);
-    if (watch < 0) return errno;
-    listeners_[watch].push_back({&listener, &executor});
-    fresh = Subscription(*this, watch, listener);
-  }
-  subscription = std::move(fresh);
+  const int watch = ::inotify_add_watch(fd_.get(), ("/proc/self/fd/" + std::to_string(fd)).c_str(), mask);
+  if (watch < 0) return errno;
+  listeners_[watch].push_back(&listener);
+  subscription = Subscription(*this, watch, listener);
   return 0;
 }
 
 void Inotify::unsubscribe(int watch, const Listener& listener) noexcept {
-  const util::MutexLock lock(mutex_);
   const auto found = listeners_.find(watch);
   if (found == listeners_.end()) return;
-  auto& listening = found->second;
-  const auto at =
-      std::find_if(listening.begin(), listening.end(), [&](const Listening& l) { return l.listener == &listener; });
-  if (at != listening.end()) listening.erase(at);
-  if (!listening.empty()) return;
+  auto& all = found->second;
+  if (const auto at = std::find(all.begin(), all.end(), &listener); at != all.end()) all.erase(at);
+  if (!all.empty()) return;
   listeners_.erase(found);
   (void)::inotify_rm_watch(fd_.get(), watch);  // fails when the kernel has dropped it with the file
 }
 
 void Inotify::wait() {
-  // The last user may let go in a task of another executor, at any moment.
-  descriptor_->async_wait(Descriptor::Interest::readable, [weak = weak_from_this()](std::error_code ec) {
-    const auto self = weak.lock();
-    if (!self) return;
-    if (ec) {
-      // Not known to happen. Everybody looks once more; from then on there is only the fallback of polling.
-      self->dispatch_to_all(IN_Q_OVERFLOW);
-      return;
-    }
-    self->drain();
-    self->wait();
+  descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code ec) {
+    // Not known to happen. All listeners check once more; from then on there is only the fallback of polling.
+    if (ec) return dispatch_to_all(IN_Q_OVERFLOW);
+    const Lifetime::Watch life = lifetime_.watch();
+    drain();
+    if (!life.over()) wait();
   });
 }
 
 void Inotify::drain() {
+  const Lifetime::Watch life = lifetime_.watch();
   alignas(inotify_event) std::array<char, 16 * 1024> buffer;
   for (;;) {
     const ssize_t got = ::read(fd_.get(), buffer.data(), buffer.size());
@@ -91,6 +76,7 @@ void Inotify::drain() {
       } else {
         dispatch(event.wd, event.mask, event.len > 0 ? std::string_view(name) : std::string_view());
       }
+      if (life.over()) return;
     }
     // A full buffer means that there may be more; anything less was all of it.
     if (static_cast<std::size_t>(got) + sizeof(inotify_event) + NAME_MAX + 1 <= buffer.size()) return;
@@ -98,40 +84,31 @@ void Inotify::drain() {
 }
 
 void Inotify::dispatch(int watch, std::uint32_t mask, std::string_view name) {
-  std::vector<Listening> all;
-  {
-    const util::MutexLock lock(mutex_);
-    const auto found = listeners_.find(watch);
-    if (found == listeners_.end()) return;  // an event from before the end of the subscription
-    all = found->second;
-  }
-  for (const Listening& listening : all) {
-    if (listening.executor != reader_) {
-      listening.executor->post([weak = weak_from_this(), watch, listening, mask, entry = std::string(name)] {
-        const auto self = weak.lock();
-        if (self && self->listens(watch, listening)) listening.listener->on_event(mask, entry);
-      });
-    } else if (listens(watch, listening)) {
-      listening.listener->on_event(mask, name);
-    }
+  const auto found = listeners_.find(watch);
+  if (found == listeners_.end()) return;  // an event from before the end of the subscription
+  const std::vector<Listener*> all = found->second;
+  const Lifetime::Watch life = lifetime_.watch();
+  for (Listener* const listener : all) {
+    if (listens(watch, listener)) listener->on_event(mask, name);
+    if (life.over()) return;
   }
 }
 
 void Inotify::dispatch_to_all(std::uint32_t mask) {
   std::vector<int> watches;
-  {
-    const util::MutexLock lock(mutex_);
-    watches.reserve(listeners_.size());
-    for (const auto& entry : listeners_) watches.push_back(entry.first);
+  watches.reserve(listeners_.size());
+  for (const auto& entry : listeners_) watches.push_back(entry.first);
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const int watch : watches) {
+    dispatch(watch, mask, {});
+    if (life.over()) return;
   }
-  for (const int watch : watches) dispatch(watch, mask, {});
 }
 
-bool Inotify::listens(int watch, const Listening& listening) {
-  const util::MutexLock lock(mutex_);
+bool Inotify::listens(int watch, const Listener* listener) const {
   const auto found = listeners_.find(watch);
   return found != listeners_.end() &&
-         std::find(found->second.begin(), found->second.end(), listening) != found->second.end();
+         std::find(found->second.begin(), found->second.end(), listener) != found->second.end();
 }
 
 }  // namespace dlock::file

@@ -1,5 +1,4 @@
-// File changes from the kernel: one inotify instance, any number of listeners, of several executors. Each function is
-// called in a task of some executor; a listener is called in tasks of its own.
+// File changes from the kernel: one inotify instance, any number of listeners.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +9,16 @@
 #include <vector>
 
 #include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/file/fork_guard.hpp"
-#include "util/mutex.hpp"
 
 namespace dlock::file {
 
-class Inotify : public std::enable_shared_from_this<Inotify> {
+// In tasks only.
+class Inotify {
  public:
+  explicit Inotify(Executor& executor) : executor_(executor) {}
   class Listener {
    public:
     Listener() = default;
@@ -61,34 +62,25 @@ class Inotify : public std::enable_shared_from_this<Inotify> {
     Listener* listener_ = nullptr;
   };
 
-  // Listens to what is open under this descriptor, which may be closed afterwards, in tasks of this executor, whose
-  // task the call is. Answers 0 and replaces `subscription`, or an error number: EMFILE (too many inotify instances of
-  // this user), ENOSPC (too many watches). After a failure the next call tries again.
-  [[nodiscard]] int subscribe(Executor& executor, int fd, std::uint32_t mask, Listener& listener,
-                              Subscription& subscription) DLOCK_EXCLUDES(mutex_);
+  // Listens to the file that is open under this descriptor, which may be closed afterwards. Returns 0 and replaces
+  // `subscription`, or an error number: EMFILE (too many inotify instances of this user), ENOSPC (too many watches).
+  // After a failure the next call tries again.
+  [[nodiscard]] int subscribe(int fd, std::uint32_t mask, Listener& listener, Subscription& subscription);
 
  private:
-  struct Listening {
-    Listener* listener;
-    Executor* executor;
-    friend bool operator==(const Listening&, const Listening&) = default;
-  };
-
-  [[nodiscard]] int start(Executor& executor) DLOCK_REQUIRES(mutex_);
+  [[nodiscard]] int start();
   void wait();
   void drain();
-  void dispatch(int watch, std::uint32_t mask, std::string_view name) DLOCK_EXCLUDES(mutex_);
-  void dispatch_to_all(std::uint32_t mask) DLOCK_EXCLUDES(mutex_);
-  [[nodiscard]] bool listens(int watch, const Listening& listening) DLOCK_EXCLUDES(mutex_);
-  void unsubscribe(int watch, const Listener& listener) noexcept DLOCK_EXCLUDES(mutex_);
+  void dispatch(int watch, std::uint32_t mask, std::string_view name);
+  void dispatch_to_all(std::uint32_t mask);
+  [[nodiscard]] bool listens(int watch, const Listener* listener) const;
+  void unsubscribe(int watch, const Listener& listener) noexcept;
 
-  // Set once, by the first subscriber; events are read in tasks of its executor.
+  Executor& executor_;
   GuardedFd fd_;
-  Executor* reader_ = nullptr;
   std::unique_ptr<Descriptor> descriptor_;
-
-  util::Mutex mutex_;                                                                   // a leaf
-  std::unordered_map<int, std::vector<Listening>> listeners_ DLOCK_GUARDED_BY(mutex_);  // by watch descriptor
+  std::unordered_map<int, std::vector<Listener*>> listeners_;  // by watch descriptor
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::file

@@ -29,12 +29,12 @@ Failure clash(const std::string& path, const std::string& holder, const std::str
 
 }  // namespace
 
-LockSpace::LockSpace(BackendHost& host, LockKind kind, LockDirectory directory, std::shared_ptr<SharedState> shared)
+LockSpace::LockSpace(BackendHost& host, LockKind kind, LockDirectory directory, SharedState& shared)
     : host_(host),
       kind_(kind),
       directory_(std::move(directory)),
       known_generation_(directory_.generation()),
-      shared_(std::move(shared)),
+      shared_(shared),
       directory_listener_(*this),
       touched_at_(host.executor().now()),
       loss_check_(host.executor()) {}
@@ -72,7 +72,7 @@ TryOutcome LockSpace::try_acquire(const LockRequest& request) {
 
 std::optional<TryOutcome> LockSpace::attempt_on(NameState& state, const LockRequest& request) {
   if (auto problem = open_file(state)) return failed(std::move(*problem));
-  ++shared_->kernel_tries;
+  ++shared_.kernel_tries;
   auto lock = enter(state, request);
   if (!lock.ok()) return failed(lock.failure());
   if (lock.value() == LockState::busy) return answer_busy(state);

@@ -24,11 +24,13 @@
 
 namespace dlock::file {
 
-// What the instances of one client share.
+// The lock spaces of a client share it.
 struct SharedState {
-  const std::shared_ptr<Inotify> inotify = std::make_shared<Inotify>();
-  std::atomic<bool> warned_of_polling{false};
-  // How much work was done since the start.
+  explicit SharedState(Executor& executor) : inotify(executor) {}
+
+  Inotify inotify;
+  bool warned_of_polling = false;
+  // How much work was done since the start; any thread reads these.
   std::atomic<std::uint64_t> kernel_tries{0};
   std::atomic<std::uint64_t> looks{0};
   std::atomic<std::uint64_t> wake_ups{0};
@@ -40,7 +42,7 @@ constexpr auto trust_path = std::chrono::milliseconds(250);
 
 class LockSpace {
  public:
-  LockSpace(BackendHost& host, LockKind kind, LockDirectory directory, std::shared_ptr<SharedState> shared);
+  LockSpace(BackendHost& host, LockKind kind, LockDirectory directory, SharedState& shared);
   LockSpace(const LockSpace&) = delete;
   LockSpace& operator=(const LockSpace&) = delete;
   ~LockSpace();
@@ -184,7 +186,7 @@ class LockSpace {
   LockDirectory directory_;
   std::uint64_t known_generation_;  // of directory_, that watches and names were adapted to
   bool directory_suspect_ = false;  // it was moved or removed: look before using it
-  const std::shared_ptr<SharedState> shared_;
+  SharedState& shared_;
   DirectoryListener directory_listener_;
   Inotify::Subscription directory_subscription_;
   int inotify_error_ = 0;                                                   // why the last subscription failed

@@ -60,10 +60,6 @@ MemoryBackend::~MemoryBackend() {
   store_->detach(*this);
 }
 
-std::unique_ptr<Backend> MemoryBackend::another(BackendHost& host) const {
-  return std::make_unique<MemoryBackend>(host, config_, store_, strategy_);
-}
-
 // --- Acquire ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Contention> MemoryBackend::contend(const LockRequest& request, GrantSink& sink) {

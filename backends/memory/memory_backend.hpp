@@ -36,7 +36,6 @@ class MemoryBackend final : public TryBackend, private Session {
   ~MemoryBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_of(strategy_); }
-  [[nodiscard]] std::unique_ptr<Backend> another(BackendHost& host) const override;
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;

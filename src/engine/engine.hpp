@@ -39,20 +39,15 @@ class Engine : public Executor {
   // and timers that are due run between any two short batches of it. Moves from it only if it is accepted. Any thread.
   [[nodiscard]] virtual Notified notify(Task&& user_code, UserCode kind) = 0;
 
-  // Another engine with a serialisation of its own, for a share of the work; it is driven by the same thread, runs user
-  // code in the same queues, and is stopped with this one. nullptr: this engine has no others. Any thread. Throws
-  // Error(unavailable) when no descriptors are left.
-  [[nodiscard]] virtual std::shared_ptr<Engine> sibling() { return nullptr; }
-
   // Blocks the calling thread until the event is set, at most `limit` of real time. Answers whether it is set.
   virtual bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit = std::nullopt) = 0;
 
-  // Whether the caller is on the engine's own thread, or inside a task of this engine or of a sibling, so that waiting
-  // for the engine would be forever.
+  // Whether the caller is on the engine's own thread, or inside one of its tasks, so that waiting for the engine would
+  // be forever.
   [[nodiscard]] virtual bool must_not_block() const noexcept = 0;
 
   // Runs what was submitted, then ends the thread; later submissions are refused. Where must_not_block() it returns at
-  // once and the thread ends by itself. At most one call, and not for a sibling.
+  // once and the thread ends by itself. At most one call.
   virtual void stop() = 0;
 };
 

@@ -24,11 +24,9 @@ namespace {
 constexpr std::size_t most_tasks_in_a_turn = 256;
 constexpr std::size_t most_timers_in_a_turn = 64;
 // Callers run timers that are due, too, so that timers do not depend on when the loop's thread gets a processor. A
-// caller runs at most this many at the end of its turn, in one of this many turns. Then it runs as many of a sibling
-// that is late by this much, which may have no caller to do it.
+// caller runs at most this many at the end of its turn, in one of this many turns.
 constexpr std::size_t most_timers_of_a_caller = 32;
 constexpr std::size_t turns_between_timers = 8;
-constexpr std::chrono::nanoseconds late = LeadPolicy::longest_gap;
 // The loop's thread leaves timers to callers for so long where there are such.
 constexpr std::chrono::nanoseconds callers_go_first = std::chrono::microseconds(200);
 // Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
@@ -156,22 +154,6 @@ void ThreadEngine::launch() {
   clock_->add_listener(moved_clock_);
 }
 
-std::shared_ptr<Engine> ThreadEngine::sibling() {
-  if (const auto first = first_.lock()) return first->sibling();
-  const auto engine = std::make_shared<ThreadEngine>(loop_, clock_, random_);
-  engine->first_ = weak_from_this();
-  engine->launch();
-  engine->has_siblings_ = true;
-  hand_over();
-  const util::MutexLock lock(inbox_mutex_);
-  siblings_.push_back(engine);
-  engine->next_sibling_ = next_sibling_.load();
-  next_sibling_ = engine.get();
-  has_siblings_ = true;
-  if (stopping_ || stopped_) engine->refuse_tasks();
-  return engine;
-}
-
 // --- Turns -----------------------------------------------------------------------------------------------------------
 
 bool ThreadEngine::inside_task() const noexcept {
@@ -205,16 +187,14 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
     return true;
   }
   bool accepted = false;
-  bool helps = false;
   {
     util::DeferredWakes wakes;  // wakes after the turn
     const Turn turn(*this, by);
     accepted = run_in_order(std::move(task), at_once);
-    helps = by == By::caller && !waits_for_nothing && ++turns_ % turns_between_timers == 0;
+    const bool helps = by == By::caller && !waits_for_nothing && ++turns_ % turns_between_timers == 0;
     if (helps) run_due_timers(most_timers_of_a_caller);
   }
   work_off_inbox();
-  if (helps && has_siblings_) help_siblings();
   if (at_once && by == By::caller) yield_between_turns();
   loop_->look_again();
   return accepted;
@@ -378,25 +358,8 @@ void ThreadEngine::run_due_timers(std::size_t most) {
   }
 }
 
-void ThreadEngine::help_siblings() noexcept {
-  const auto first = first_.lock();  // keeps all of them alive
-  const TimePoint now = clock_->now();
-  for (ThreadEngine* engine = first ? first.get() : this; engine != nullptr; engine = engine->next_sibling_) {
-    if (engine != this && now >= engine->late_from_.load()) engine->be_helped();
-  }
-}
-
-void ThreadEngine::be_helped() noexcept {
-  if (!turn_.try_lock()) return;
-  hand_over();
-  util::DeferredWakes wakes;
-  const Turn turn(*this, By::caller);
-  if (!stopped_) run_due_timers(most_timers_of_a_caller);
-}
-
 void ThreadEngine::arm_timer(By by) {
   auto next = timers_.next();
-  late_from_ = next ? saturating_add(*next, late) : TimePoint::max();
   if (next && by == By::caller && clock_->runs_by_itself()) next = saturating_add(*next, callers_go_first);
   if (!next || *next >= armed_for_) return;  // an early wake-up finds nothing due and arms again
   if (!clock_->runs_by_itself()) {
@@ -465,7 +428,7 @@ void ThreadEngine::wait_for_timer_descriptor() {
   });
 }
 
-// Each engine's own last turn is after whatever it accepted before, and only after all of these may the loop end.
+// The last turn is after all tasks that were accepted before, and only after it may the loop end.
 void ThreadEngine::refuse_tasks() {
   const util::MutexLock lock(inbox_mutex_);
   stopped_ = true;
@@ -478,14 +441,6 @@ void ThreadEngine::refuse_tasks() {
 }
 
 void ThreadEngine::stop() {
-  std::vector<std::shared_ptr<ThreadEngine>> siblings;
-  {
-    const util::MutexLock lock(inbox_mutex_);
-    stopping_ = true;
-    siblings = siblings_;
-  }
-  hand_over();
-  for (const auto& engine : siblings) engine->refuse_tasks();
   refuse_tasks();
   hand_over();
   loop_->stop();

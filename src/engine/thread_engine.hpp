@@ -12,7 +12,6 @@
 //   and submit()                | task in the inbox                |
 //   the loop (timers, handlers, | waits, before all callers;       | the timers or the handler; what has come into
 //   what was posted)            | signals losses meanwhile         | the inbox
-//   a caller of a sibling       | goes on without                  | timers that are late; what has come
 //   a clock that was moved      | waits, after the loop            | what is in the inbox; the timers; what has come
 //
 // A thread that has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there
@@ -31,7 +30,6 @@
 #include <functional>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "engine/engine.hpp"
 #include "engine/event_loop.hpp"
@@ -48,7 +46,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
 
   // Starts the thread. Throws Error(unavailable) when no thread or descriptor is left.
   [[nodiscard]] static std::shared_ptr<ThreadEngine> start(std::shared_ptr<Clock> clock, Random random);
-  // Not started; use start() or sibling().
+  // Not started; use start().
   ThreadEngine(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, Random random);
   ~ThreadEngine() override;
 
@@ -62,7 +60,6 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   [[nodiscard]] bool dispatch(Task task, IfBusy if_busy = IfBusy::leave_task) override;
   [[nodiscard]] bool submit(Task task) override;
   [[nodiscard]] Notified notify(Task&& user_code, UserCode kind) override;
-  [[nodiscard]] std::shared_ptr<Engine> sibling() override;
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) override;
   [[nodiscard]] bool must_not_block() const noexcept override;
   void stop() override;
@@ -107,8 +104,6 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
 
   void run_due_timers(std::size_t most) DLOCK_REQUIRES(turn_);
   void arm_timer(By by) DLOCK_REQUIRES(turn_);
-  void help_siblings() noexcept DLOCK_EXCLUDES(turn_);
-  void be_helped() noexcept DLOCK_EXCLUDES(turn_);
   void tick_soon() DLOCK_EXCLUDES(inbox_mutex_);
   [[nodiscard]] std::uint64_t clock_moved() noexcept DLOCK_EXCLUDES(turn_);
 
@@ -129,17 +124,11 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
 
   util::Mutex inbox_mutex_;
   std::deque<Task> inbox_ DLOCK_GUARDED_BY(inbox_mutex_);
-  std::vector<std::shared_ptr<ThreadEngine>> siblings_ DLOCK_GUARDED_BY(inbox_mutex_);
-  bool stopping_ DLOCK_GUARDED_BY(inbox_mutex_) = false;  // further siblings refuse all
-  std::atomic<bool> inbox_filled_{false};                 // as inbox_ says; changes under inbox_mutex_
-  std::atomic<bool> left_to_loop_{false};                 // the loop will empty the inbox; changes under inbox_mutex_
-  std::atomic<bool> stopped_{false};                      // changes under inbox_mutex_
+  std::atomic<bool> inbox_filled_{false};  // as inbox_ says; changes under inbox_mutex_
+  std::atomic<bool> left_to_loop_{false};  // the loop will empty the inbox; changes under inbox_mutex_
+  std::atomic<bool> stopped_{false};       // changes under inbox_mutex_
 
-  std::weak_ptr<ThreadEngine> first_;                 // of a sibling
-  std::atomic<ThreadEngine*> next_sibling_{nullptr};  // of the first one and of each: siblings_, for any thread
-  std::atomic<bool> has_siblings_{false};
-  std::atomic<TimePoint> late_from_{TimePoint::max()};  // the loop's thread should have run a timer by then
-  std::thread thread_;                                  // not of a sibling
+  std::thread thread_;
 };
 
 }  // namespace dlock::engine

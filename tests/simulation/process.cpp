@@ -180,7 +180,7 @@ void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const Acqui
 void SimulatedProcess::try_both(const SimulatedLock& first, const SimulatedLock& second, const AcquireOptions& options,
                                 std::function<void(std::error_code, Lease, Lease)> handler) {
   std::make_shared<detail::Acquisition>(
-      core_->main(), detail::Target{.name = first.name}, options,
+      core_->shard(), detail::Target{.name = first.name}, options,
       [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
         core->context().notifier->complete([handler, result = std::move(result)] {
           if (!result.lease) return handler(result.failure.code, Lease(), Lease());

@@ -169,13 +169,6 @@ class Backend {
   // Constant for the lifetime of the backend; may be called from any thread.
   [[nodiscard]] virtual Capabilities capabilities() const noexcept = 0;
 
-  // Another backend for the same locks, with an executor of its own. Where capabilities().immediate, a client spreads
-  // its names over several, so that its threads do not wait for each other. It calls ping(), inspect(), list(),
-  // break_lock(), forget(), diagnose() and initialize() only on the first. Any thread, during the lifetime of this
-  // backend. nullptr, the default: there is only this one. Throws Error if it cannot be created; then this backend
-  // serves those names, too.
-  [[nodiscard]] virtual std::unique_ptr<Backend> another(BackendHost& host) const;
-
   // Starts an acquire. The contention lives until a final report or until the core cancels it.
   [[nodiscard]] virtual std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) = 0;
 

@@ -57,16 +57,14 @@ Client::~Client() {
 
 DistributedLock Client::make_lock(std::string name) const& {
   require_good_name(name);
-  const auto& shard = core_->shard_of(name);
-  return DistributedLock(std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name)}));
+  return DistributedLock(std::make_unique<detail::LockImpl>(detail::LockPlace{core_->shard(), std::move(name)}));
 }
 
 ReadWriteLock Client::make_read_write_lock(std::string name) const& {
   require_good_name(name);
   require(LockKind::read_write);
-  const auto& shard = core_->shard_of(name);
   return ReadWriteLock(
-      std::make_unique<detail::LockImpl>(detail::LockPlace{shard, std::move(name), LockKind::read_write}));
+      std::make_unique<detail::LockImpl>(detail::LockPlace{core_->shard(), std::move(name), LockKind::read_write}));
 }
 
 Semaphore Client::make_semaphore(std::string name, std::int64_t permits) const& {
@@ -76,16 +74,14 @@ Semaphore Client::make_semaphore(std::string name, std::int64_t permits) const& 
     throw Error(errc::invalid_argument,
                 "permits: " + std::to_string(permits) + " is not a number from 1 to 2147483647");
   }
-  const auto& shard = core_->shard_of(name);
   return Semaphore(std::make_unique<detail::LockImpl>(
-      detail::LockPlace{shard, std::move(name), LockKind::semaphore, static_cast<std::uint32_t>(permits)}));
+      detail::LockPlace{core_->shard(), std::move(name), LockKind::semaphore, static_cast<std::uint32_t>(permits)}));
 }
 
 Election Client::make_election(std::string name) const& {
   require_good_name(name);
   require(LockKind::election);
-  const auto& shard = core_->shard_of(name);
-  return Election(std::make_unique<detail::ElectionImpl>(detail::ElectionImpl{core_->main(), shard, std::move(name)}));
+  return Election(std::make_unique<detail::ElectionImpl>(detail::ElectionImpl{core_->shard(), std::move(name)}));
 }
 
 void Client::require(LockKind kind) const {
@@ -130,7 +126,8 @@ void Client::ping(Duration wait, std::string_view name) const {
   Backoff backoff{std::chrono::milliseconds(500)};
   while (true) {
     const auto answer = detail::ask<bool>(
-        core_->main(), [name = std::string(name)](Backend& backend, auto done) { backend.ping(name, std::move(done)); },
+        core_->shard(),
+        [name = std::string(name)](Backend& backend, auto done) { backend.ping(name, std::move(done)); },
         std::min(left(), detail::response_limit(core_->context())));
     if (answer.ok()) return;
     // An answer that the end of the wait cut off says less than the one before.
@@ -146,7 +143,7 @@ void Client::ping(Duration wait, std::string_view name) const {
 LockInfo Client::inspect(std::string_view name, LockKind kind) const {
   require_good_name(name);
   require(kind);
-  return detail::ask_or_throw<LockInfo>(core_->main(), [kind, name = std::string(name)](Backend& backend, auto done) {
+  return detail::ask_or_throw<LockInfo>(core_->shard(), [kind, name = std::string(name)](Backend& backend, auto done) {
     backend.inspect(kind, name, std::move(done));
   });
 }
@@ -154,7 +151,7 @@ LockInfo Client::inspect(std::string_view name, LockKind kind) const {
 std::vector<LockInfo> Client::list(LockKind kind) const {
   require(kind);
   auto locks = detail::ask_or_throw<std::vector<LockInfo>>(
-      core_->main(), [kind](Backend& backend, auto done) { backend.list(kind, std::move(done)); });
+      core_->shard(), [kind](Backend& backend, auto done) { backend.list(kind, std::move(done)); });
   std::sort(locks.begin(), locks.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
   return locks;
 }
@@ -162,7 +159,7 @@ std::vector<LockInfo> Client::list(LockKind kind) const {
 bool Client::break_lock(std::string_view name, LockKind kind) const {
   require_good_name(name);
   require(kind);
-  return detail::ask_or_throw<bool>(core_->main(), [kind, name = std::string(name)](Backend& backend, auto done) {
+  return detail::ask_or_throw<bool>(core_->shard(), [kind, name = std::string(name)](Backend& backend, auto done) {
     backend.break_lock(kind, name, std::move(done));
   });
 }
@@ -172,7 +169,7 @@ bool Client::forget(std::string_view name, LockKind kind) const {
   require(kind);
   const Forgetting what{.name = std::string(name), .idle = least_idle, .kind = kind};
   const auto removed = detail::ask_or_throw<std::vector<std::string>>(
-      core_->main(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
+      core_->shard(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
   if (!removed.empty()) return true;
   if (!capabilities().can_inspect) return false;
   if (const auto reason = why_kept(inspect(name, kind))) throw Error(*reason);
@@ -186,14 +183,14 @@ std::vector<std::string> Client::forget_idle(Duration idle, LockKind kind) const
     throw Error(errc::invalid_argument, "idle: must be at least one minute");
   }
   auto removed = detail::ask_or_throw<std::vector<std::string>>(
-      core_->main(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
+      core_->shard(), [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
   std::sort(removed.begin(), removed.end());
   return removed;
 }
 
 std::vector<Finding> Client::diagnose() const {
   auto result = detail::ask<std::vector<Finding>>(
-      core_->main(), [](Backend& backend, auto done) { backend.diagnose(std::move(done)); });
+      core_->shard(), [](Backend& backend, auto done) { backend.diagnose(std::move(done)); });
   if (result.ok()) return std::move(result.value());
   const auto& code = result.failure().code;
   if (code == errc::closed || code == std::errc::resource_deadlock_would_occur) throw Error(result.failure());
@@ -202,7 +199,7 @@ std::vector<Finding> Client::diagnose() const {
 
 std::vector<std::string> Client::initialize() const {
   return detail::ask_or_throw<std::vector<std::string>>(
-      core_->main(), [](Backend& backend, auto done) { backend.initialize(std::move(done)); });
+      core_->shard(), [](Backend& backend, auto done) { backend.initialize(std::move(done)); });
 }
 
 }  // namespace dlock

@@ -27,7 +27,7 @@ AcquireOptions acquire_options(const CampaignOptions& options) {
 }
 
 Result<LockInfo> ask_who_leads(const detail::ElectionImpl& election) {
-  return detail::ask<LockInfo>(election.main, [name = election.name](Backend& backend, const auto& done) {
+  return detail::ask<LockInfo>(election.shard, [name = election.name](Backend& backend, const auto& done) {
     backend.inspect(LockKind::election, name, done);
   });
 }
@@ -123,7 +123,7 @@ std::optional<Leader> Election::leader(std::error_code& ec) const {
 }
 
 Observation Election::observe(std::function<void(const std::optional<Leader>&)> handler) const {
-  auto observer = std::make_shared<detail::LeaderObserver>(impl_->main, impl_->name, std::move(handler));
+  auto observer = std::make_shared<detail::LeaderObserver>(impl_->shard, impl_->name, std::move(handler));
   observer->begin();
   return Observation(std::move(observer));
 }

@@ -9,8 +9,7 @@
 namespace dlock::detail {
 
 struct ElectionImpl {
-  const std::shared_ptr<Shard> main;   // answers questions
-  const std::shared_ptr<Shard> shard;  // the name's
+  const std::shared_ptr<Shard> shard;
   const std::string name;
 };
 

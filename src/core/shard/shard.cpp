@@ -7,8 +7,7 @@
 
 namespace dlock::detail {
 
-Shard::Shard(std::shared_ptr<ClientContext> context, std::shared_ptr<engine::Engine> engine)
-    : context_(std::move(context)), engine_(std::move(engine)) {}
+Shard::Shard(std::shared_ptr<ClientContext> context) : context_(std::move(context)) {}
 
 Shard::~Shard() = default;
 
@@ -39,7 +38,7 @@ void Shard::forget(Acquisition& acquisition) noexcept {
 }
 
 void Shard::forget_later(Acquisition& acquisition) {
-  engine_->post([weak = weak_from_this(), forgotten = acquisition.shared_from_this()] {
+  engine().post([weak = weak_from_this(), forgotten = acquisition.shared_from_this()] {
     if (const auto shard = weak.lock()) shard->forget(*forgotten);
   });
 }
@@ -63,7 +62,7 @@ void Shard::connection(ConnectionEvent event) {
     interrupted_ = true;
   } else if (std::exchange(interrupted_, false)) {
     // Not from inside: the backend is just telling.
-    engine_->post([weak = weak_from_this()] {
+    engine().post([weak = weak_from_this()] {
       if (const auto shard = weak.lock()) shard->leases_.reconnected();
     });
   }
@@ -75,8 +74,8 @@ void Shard::warn(WarningEvent event) {
 }
 
 OwnerId Shard::new_owner_id() {
-  const auto high = engine_->random();
-  return {high, engine_->random()};
+  const auto high = engine().random();
+  return {high, engine().random()};
 }
 
 // --- Close -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-// A share of a client's names: one backend with its engine, the acquires that are under way, the leases that are held.
-// A name belongs to one shard of a client, and most clients have only one.
+// What a client has: the backend with its engine, the acquires that are under way, the leases that are held.
 #pragma once
 
 #include <atomic>
@@ -22,12 +21,12 @@ class LeaderObserver;
 // Shared by the client, its locks and its leases. After close() it is an empty shell that answers `closed`.
 class Shard final : public BackendHost, public std::enable_shared_from_this<Shard> {
  public:
-  Shard(std::shared_ptr<ClientContext> context, std::shared_ptr<engine::Engine> engine);
+  explicit Shard(std::shared_ptr<ClientContext> context);
   ~Shard();
 
   // --- Any thread ---
   [[nodiscard]] const ClientContext& context() const noexcept { return *context_; }
-  [[nodiscard]] engine::Engine& engine() const noexcept { return *engine_; }
+  [[nodiscard]] engine::Engine& engine() const noexcept { return *context_->engine; }
   [[nodiscard]] Notifier& notifier() const noexcept { return *context_->notifier; }
   [[nodiscard]] Counters& counters() noexcept { return counters_; }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
@@ -38,7 +37,7 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
   }
 
   // --- BackendHost ---
-  [[nodiscard]] Executor& executor() noexcept override { return *engine_; }
+  [[nodiscard]] Executor& executor() noexcept override { return *context_->engine; }
   void extended(const OwnerId& owner, TimePoint valid_until) override { leases_.extended(owner, valid_until); }
   void lost(const OwnerId& owner, Failure why) override { leases_.gone(owner, std::move(why)); }
   void connection(ConnectionEvent event) override;
@@ -66,7 +65,6 @@ class Shard final : public BackendHost, public std::enable_shared_from_this<Shar
 
  private:
   const std::shared_ptr<ClientContext> context_;
-  const std::shared_ptr<engine::Engine> engine_;
   Counters counters_;
   std::atomic<bool> closing_{false};  // set before the leases are lost
 

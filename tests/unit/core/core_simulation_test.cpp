@@ -317,7 +317,7 @@ class Simulation {
     reached_.late_grants += static_cast<int>(granted_.size() - leased.size());
     attempts_.clear();
     service_->releases.clear();  // handlers that were never run share the lease, and with it the core
-    const std::weak_ptr<Shard> weak = std::exchange(core_, nullptr)->shard_of("x");
+    const std::weak_ptr<Shard> weak = std::exchange(core_, nullptr)->shard();
     EXPECT_TRUE(weak.expired()) << "something still owns the core";
   }
 

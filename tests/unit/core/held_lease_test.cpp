@@ -246,7 +246,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramSawOverStaysOverThoughItIsExtended) {
   const auto owner = lease.owner();
   engine_->manual_clock().advance(31s);
   EXPECT_FALSE(lease.held());
-  core_->shard_of("x")->leases().find(owner)->extend(now() + 30s);
+  core_->shard()->leases().find(owner)->extend(now() + 30s);
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(lease.lost().stop_requested());
 }

@@ -35,7 +35,7 @@ class LeaderObserverTest : public test::CoreTest {
   void observe(LeaderObserver::Handler handler = nullptr) {
     if (!handler)
       handler = [this](const std::optional<Leader>& leader) { told_.push_back(leader ? leader->value : ""); };
-    observing_ = std::make_shared<LeaderObserver>(core_->main(), "x", std::move(handler));
+    observing_ = std::make_shared<LeaderObserver>(core_->shard(), "x", std::move(handler));
     observing_->begin();
     engine_->run();
   }
@@ -157,7 +157,7 @@ TEST_F(LeaderObserverTest, TheClientMayBeClosedFirst) {
 }
 
 TEST_F(LeaderObserverTest, OfAClosedClientNothingIsTold) {
-  const auto shard = core_->main();
+  const auto shard = core_->shard();
   close();
   bool told = false;
   const auto late = std::make_shared<LeaderObserver>(shard, "x", [&](const std::optional<Leader>&) { told = true; });

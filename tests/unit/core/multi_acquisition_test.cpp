@@ -39,7 +39,7 @@ class MultiAcquisitionTest : public test::CoreTest {
   static std::shared_ptr<const LockPlaces> locks(ClientCore& core, const Names& names) {
     std::vector<LockPlace> places;
     places.reserve(names.size());
-    for (const std::string& name : names) places.push_back({core.shard_of(name), name});
+    for (const std::string& name : names) places.push_back({core.shard(), name});
     return std::make_shared<const LockPlaces>(std::move(places));
   }
   std::shared_ptr<AllOutcome> acquire_all(std::shared_ptr<const LockPlaces> locks, const AcquireOptions& options = {}) {
@@ -455,8 +455,8 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
   }
   // "a" here, "b" there, "c" here.
   std::shared_ptr<AllOutcome> begin() {
-    auto outcome = acquire_all(std::make_shared<const LockPlaces>(std::vector<LockPlace>{
-        {core_->shard_of("c"), "c"}, {other_core_->shard_of("b"), "b"}, {core_->shard_of("a"), "a"}}));
+    auto outcome = acquire_all(std::make_shared<const LockPlaces>(
+        std::vector<LockPlace>{{core_->shard(), "c"}, {other_core_->shard(), "b"}, {core_->shard(), "a"}}));
     run();
     return outcome;
   }
@@ -491,9 +491,9 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, TakesLocksOfBoth) {
 }
 
 TEST_F(MultiAcquisitionOfTwoClientsTest, ALeaseThatOneOfThemCannotKeepIsRefusedBeforeAnythingIsAsked) {
-  const auto outcome = acquire_all(std::make_shared<const LockPlaces>(std::vector<LockPlace>{
-                                       {core_->shard_of("a"), "a"}, {other_core_->shard_of("b"), "b"}}),
-                                   {.lease = 2h});
+  const auto outcome = acquire_all(
+      std::make_shared<const LockPlaces>(std::vector<LockPlace>{{core_->shard(), "a"}, {other_core_->shard(), "b"}}),
+      {.lease = 2h});
   run();
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::invalid_argument);
@@ -502,8 +502,8 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, ALeaseThatOneOfThemCannotKeepIsRefusedB
 }
 
 TEST_F(MultiAcquisitionOfTwoClientsTest, LocksOfOneNameAreTakenInTheOrderOfTheirPlaces) {
-  const LockPlace here{core_->shard_of("x"), "x"};  // fake://host comes before fake://other
-  const LockPlace there{other_core_->shard_of("x"), "x"};
+  const LockPlace here{core_->shard(), "x"};  // fake://host comes before fake://other
+  const LockPlace there{other_core_->shard(), "x"};
   for (const bool here_first : {true, false}) {
     const auto outcome = acquire_all(std::make_shared<const LockPlaces>(
         here_first ? std::vector<LockPlace>{here, there} : std::vector<LockPlace>{there, here}));
@@ -744,7 +744,7 @@ TEST_F(MultiAcquisitionTest, AnAsynchronousReleaseOfWhatIsNotHeldAnswersFalse) {
 // --- Waiting for all -------------------------------------------------------------------------------------------------
 
 TEST_F(MultiAcquisitionTest, ABlockingAcquireInAHandlerIsRefusedOnEveryBackendAndRequestsNothing) {
-  const MultiLockImpl lock({{core_->shard_of("a"), "a"}, {core_->shard_of("b"), "b"}});
+  const MultiLockImpl lock({{core_->shard(), "a"}, {core_->shard(), "b"}});
   for (const bool immediate : {false, true}) {
     if (immediate) service_->answer_everything();
     core_->context().notifier->complete([&] {
@@ -765,7 +765,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireWhoseFirstLeaseRanOutMeanwhileIsAFa
     if (contend.request.name == "b") engine_->manual_clock().advance(11s);
     contend.grant(service_->grant_of(contend.request));
   };
-  const MultiLockImpl lock({{core_->shard_of("a"), "a"}, {core_->shard_of("b"), "b"}});
+  const MultiLockImpl lock({{core_->shard(), "a"}, {core_->shard(), "b"}});
   Failure failure;
   EXPECT_FALSE(lock.acquire({.lease = 10s, .renew = false}, failure).has_value());
   EXPECT_EQ(failure.code, errc::lost);
@@ -780,7 +780,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireThatFailsWaitsForTheCloseTimeoutFor
     if (contend.request.name == "c") return contend.busy();
     contend.grant(service_->grant_of(contend.request));
   };
-  const MultiLockImpl lock({{core_->shard_of("a"), "a"}, {core_->shard_of("b"), "b"}, {core_->shard_of("c"), "c"}});
+  const MultiLockImpl lock({{core_->shard(), "a"}, {core_->shard(), "b"}, {core_->shard(), "c"}});
   const TimePoint start = now();
   Failure failure;
   EXPECT_FALSE(lock.acquire({.wait = 0s}, failure).has_value());

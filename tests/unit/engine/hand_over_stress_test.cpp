@@ -1,6 +1,5 @@
-// Many threads against an engine and its siblings, which are delayed wherever they hand something over to each other
-// (engine/hand_over.hpp). A seed decides what the threads do and, as far as the scheduler lets it, who is delayed
-// where.
+// Many threads against an engine. They are delayed wherever one hands something over to another (engine/hand_over.hpp).
+// A seed decides what the threads do and, as far as the scheduler lets it, which thread is delayed where.
 //
 // Long, because it is one program: what the threads do, what they remember of it, and what must hold in the end.
 //
@@ -118,7 +117,7 @@ class Round {
   class Worker;
   enum class Stopper { main, thread, task, user_code };
   enum class Way { leave_task, wait_for_turn, submit };
-  enum class Step { run_and_wait, burst, meet, ask, set_timer, cancel_timer, complete, nest, make_sibling };
+  enum class Step { run_and_wait, burst, meet, ask, set_timer, cancel_timer, complete, nest };
 
   // The first of them, and each of the others perhaps: a task that is forgotten is found by the next that comes in
   // another way, so there have to be rounds without those.
@@ -155,7 +154,7 @@ class Round {
   const std::size_t threads_ = dice_.chance(10) ? 64 : dice_.chance(40) ? 2 + dice_.below(3) : 8 + dice_.below(9);
   const int calls_ = static_cast<int>(500 / threads_) + 1;  // of each thread
   const std::vector<Way> ways_ = some_up_to(Way::submit);
-  const std::vector<Step> steps_ = some_up_to(Step::make_sibling);
+  const std::vector<Step> steps_ = some_up_to(Step::nest);
   const bool timers_ = std::find(steps_.begin(), steps_.end(), Step::set_timer) != steps_.end();
   const bool meets_ = std::find(steps_.begin(), steps_.end(), Step::meet) != steps_.end();
   const bool manual_ = dice_.chance(30);
@@ -165,8 +164,8 @@ class Round {
   const std::size_t stopping_thread_ = dice_.below(threads_);
   const int stopping_call_ = static_cast<int>(dice_.below(static_cast<std::uint64_t>(calls_)));
 
-  std::vector<std::unique_ptr<Subject>> subjects_;  // the first, and its siblings
-  std::vector<std::unique_ptr<Worker>> workers_;    // tasks know them until the engine has ended
+  std::unique_ptr<Subject> subject_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // tasks know them until the engine has ended
   // Or else the next step of another thread finds what was forgotten.
   const bool in_step_ = dice_.chance(60);
   std::barrier<> step_done_{static_cast<std::ptrdiff_t>(threads_)};
@@ -185,11 +184,7 @@ class Round {
 class Round::Worker {
  public:
   Worker(Round& round, std::size_t number)
-      : round_(round),
-        number_(number),
-        dice_(round.seed_ * 100 + number + 1),
-        calls_(round.subjects_.size(), 0),
-        refused_(round.subjects_.size(), false) {}
+      : round_(round), subject_(*round.subject_), number_(number), dice_(round.seed_ * 100 + number + 1) {}
 
   void work() {
     for (int call = 0; call < round_.calls_; ++call) {
@@ -202,8 +197,6 @@ class Round::Worker {
   }
 
  private:
-  [[nodiscard]] Subject& pick() { return *round_.subjects_[which_ = dice_.below(round_.subjects_.size())]; }
-
   void step() {
     switch (dice_.pick(round_.steps_)) {
       case Step::run_and_wait:
@@ -222,28 +215,26 @@ class Round::Worker {
         return complete();
       case Step::nest:
         return nest();
-      case Step::make_sibling:
-        if (dice_.chance(20)) make_sibling();
     }
   }
 
-  // In any of the ways. Tasks that one thread gives to one engine run in the order of the calls.
+  // In any of the ways. Tasks of one thread run in the order of the calls.
   template <class Body>
-  bool give(Subject& subject, Body body) {
-    const int number = calls_[which_] + 1;
-    Task task = [this, &subject, number, body = std::move(body)]() mutable {
-      round_.enter(subject);
-      round_.expect(subject.last[number_] == number - 1, "in the order of the calls, none twice and none left out");
-      subject.last[number_] = number;
+  bool give(Body body) {
+    const int number = calls_ + 1;
+    Task task = [this, number, body = std::move(body)]() mutable {
+      round_.enter(subject_);
+      round_.expect(subject_.last[number_] == number - 1, "in the order of the calls, none twice and none left out");
+      subject_.last[number_] = number;
       body();
-      leave(subject);
+      leave(subject_);
     };
     const auto way = dice_.pick(round_.ways_);
     bool accepted = false;
     if (way == Way::submit) {
-      accepted = subject.engine->submit(std::move(task));
+      accepted = subject_.engine->submit(std::move(task));
     } else if (way == Way::leave_task) {
-      accepted = subject.engine->dispatch(std::move(task), IfBusy::leave_task);
+      accepted = subject_.engine->dispatch(std::move(task), IfBusy::leave_task);
     } else {
       const int before = number;
       int seen = 0;
@@ -251,26 +242,26 @@ class Round::Worker {
         task();
         seen = before;
       };
-      accepted = subject.engine->dispatch(std::move(telling), IfBusy::wait_for_turn);
+      accepted = subject_.engine->dispatch(std::move(telling), IfBusy::wait_for_turn);
       round_.expect(!accepted || seen == before, "who waits for a turn returns when the task has run");
     }
     if (accepted) {
-      ++calls_[which_];
-      ++subject.accepted;
-      round_.expect(!refused_[which_], "once stopped, all is refused");
+      ++calls_;
+      ++subject_.accepted;
+      round_.expect(!refused_, "once stopped, all is refused");
     } else {
-      refused_[which_] = true;
+      refused_ = true;
       round_.expect(round_.stopper_ != Stopper::main, "nothing is refused before stop()");
     }
     return accepted;
   }
 
   // The event is destroyed as soon as it is seen to be set.
-  void await(util::Event& event, Subject& subject) {
+  void await(util::Event& event) {
     const auto how = dice_.below(10);
     bool set = false;
     if (how < 6) {
-      set = subject.engine->wait(event, rig::hang_guard);
+      set = subject_.engine->wait(event, rig::hang_guard);
     } else if (how < 9) {
       set = event.wait(rig::hang_guard);
     } else {
@@ -286,144 +277,129 @@ class Round::Worker {
   }
 
   void run_and_wait() {
-    Subject& subject = pick();
     util::Event event;
-    if (give(subject, [&event] { event.set(); })) await(event, subject);
+    if (give([&event] { event.set(); })) await(event);
   }
 
   // More at times than one turn runs.
   void burst() {
-    Subject& subject = pick();
     const auto count = dice_.chance(2) ? 400 : dice_.below(20);
     util::Event event;
     for (std::uint64_t i = 0; i < count; ++i) {
-      if (!give(subject, [] {})) return;
+      if (!give([] {})) return;
     }
-    if (give(subject, [&event] { event.set(); })) await(event, subject);
+    if (give([&event] { event.set(); })) await(event);
   }
 
   template <class Body>
   void give_and_await_wish(Body body) {
-    Subject& subject = pick();
     util::Event event;
     const auto wish = round_.wish(event);
-    const bool accepted = give(subject, [&subject, wish, body = std::move(body)] { body(subject, wish); });
+    const bool accepted = give([wish, body = std::move(body)] { body(wish); });
     if (!accepted && wish->take_back()) return;
-    await(event, subject);
+    await(event);
   }
 
   // Each second one is granted by the task of the next thread that comes.
   void meet() {
-    give_and_await_wish([](Subject& subject, const std::shared_ptr<Wish>& wish) {
-      if (!subject.parked.empty()) {
-        subject.parked.front()->grant();
-        subject.parked.pop_front();
+    give_and_await_wish([this](const std::shared_ptr<Wish>& wish) {
+      if (!subject_.parked.empty()) {
+        subject_.parked.front()->grant();
+        subject_.parked.pop_front();
       }
-      subject.parked.push_back(wish);
+      subject_.parked.push_back(wish);
     });
   }
 
   void ask() {
-    give_and_await_wish([this](Subject& subject, const std::shared_ptr<Wish>& wish) {
-      if (!subject.descriptor) return wish->grant();
-      subject.asked.push_back(wish);
-      if (send(subject.ends[0], "x", 1, MSG_NOSIGNAL) != 1) round_.expect(false, "there is room for a byte");
+    give_and_await_wish([this](const std::shared_ptr<Wish>& wish) {
+      if (!subject_.descriptor) return wish->grant();
+      subject_.asked.push_back(wish);
+      if (send(subject_.ends[0], "x", 1, MSG_NOSIGNAL) != 1) round_.expect(false, "there is room for a byte");
     });
   }
 
   void set_timer() {
     const auto delay = dice_.between(-10us, 300us);
-    give_and_await_wish([this, delay](Subject& subject, const std::shared_ptr<Wish>& wish) {
-      const TimePoint at = subject.engine->now() + delay;
-      (void)subject.engine->schedule(at, [this, &subject, wish, at] {
-        round_.enter(subject);
-        --subject.ran;
+    give_and_await_wish([this, delay](const std::shared_ptr<Wish>& wish) {
+      const TimePoint at = subject_.engine->now() + delay;
+      (void)subject_.engine->schedule(at, [this, wish, at] {
+        round_.enter(subject_);
+        --subject_.ran;
         round_.expect(round_.clock().now() >= at, "a timer runs when it is due");
         wish->grant();
-        leave(subject);
+        leave(subject_);
       });
     });
   }
 
   void cancel_timer() {
-    Subject& subject = pick();
     const auto delay = dice_.between(0us, 300us);
     const auto id = std::make_shared<Executor::TimerId>(0);
     const auto cancelled = std::make_shared<bool>(false);
-    (void)give(subject, [this, &subject, delay, id, cancelled] {
-      *id = subject.engine->schedule(subject.engine->now() + delay, [this, cancelled] {
+    (void)give([this, delay, id, cancelled] {
+      *id = subject_.engine->schedule(subject_.engine->now() + delay, [this, cancelled] {
         round_.expect(!*cancelled, "a timer that was cancelled does not run");
         *cancelled = true;  // an id that has run is ignored
       });
     });
     if (dice_.chance(50)) spin(dice_.below(3000));
-    (void)give(subject, [&subject, id, cancelled] {
-      subject.engine->cancel(*id);
+    (void)give([this, id, cancelled] {
+      subject_.engine->cancel(*id);
       *cancelled = true;
     });
   }
 
   // User code: on the engine's thread, outside of tasks, in the order of the calls. A dispatch in it runs in the call.
   void complete() {
-    Subject& subject = pick();
     util::Event event;
     const int number = completions_ + 1;
     const bool dispatches = dice_.chance(50);
-    Task code = [this, &subject, &event, number, dispatches] {
+    Task code = [this, &event, number, dispatches] {
       ++round_.user_code_ran_;
       round_.expect(round_.last_completion_[number_] == number - 1, "completions in the order of the calls");
       round_.last_completion_[number_] = number;
-      round_.expect(subject.engine->must_not_block(), "user code is on the engine's thread");
+      round_.expect(subject_.engine->must_not_block(), "user code is on the engine's thread");
       bool ran = false;
-      if (dispatches && subject.engine->dispatch([this, &subject, &ran] {
-            round_.enter(subject);
-            --subject.ran;
+      if (dispatches && subject_.engine->dispatch([this, &ran] {
+            round_.enter(subject_);
+            --subject_.ran;
             ran = true;
-            leave(subject);
+            leave(subject_);
           })) {
         round_.expect(ran, "a dispatch in a handler runs inside the call");
       }
       event.set();
     };
-    if (subject.engine->notify(std::move(code), UserCode::completion) == Notified::accepted) {
+    if (subject_.engine->notify(std::move(code), UserCode::completion) == Notified::accepted) {
       ++completions_;
       ++round_.user_code_accepted_;
-      await(event, subject);
+      await(event);
     }
   }
 
-  // Tasks give tasks to their own engine and to a sibling, and hand user code over.
+  // A task gives its engine another task, and hands user code over.
   void nest() {
-    Subject& subject = pick();
-    Subject& other = *round_.subjects_[dice_.below(round_.subjects_.size())];
     util::Event event;
-    std::atomic<int> left = 3;
+    std::atomic<int> left = 2;
     const auto one_less = [&left, &event] {
       if (--left == 0) event.set();
     };
-    const auto inner = [this, one_less](Subject& in) {
-      return [this, &in, one_less] {
-        round_.enter(in);
-        leave(in);
-        one_less();
-      };
+    const auto inner = [this, one_less] {
+      round_.enter(subject_);
+      leave(subject_);
+      one_less();
     };
     const bool waits = dice_.chance(50);
-    const bool accepted = give(subject, [&, this, waits] {
-      subject.inside = false;  // a task that is run inside of this one shows by what it does to the other's
-      const auto ran = subject.ran;
-      if (subject.engine->dispatch(inner(subject), waits ? IfBusy::wait_for_turn : IfBusy::leave_task)) {
-        ++subject.accepted;
+    const bool accepted = give([&, this, waits] {
+      const auto ran = subject_.ran;
+      if (subject_.engine->dispatch(inner, waits ? IfBusy::wait_for_turn : IfBusy::leave_task)) {
+        ++subject_.accepted;
       } else {
         one_less();
       }
-      round_.expect(subject.ran == ran, "never inside another task of the same engine");
-      if (other.engine->dispatch(inner(other), waits ? IfBusy::wait_for_turn : IfBusy::leave_task)) {
-        ++other.accepted;
-      } else {
-        one_less();
-      }
-      const auto notified = subject.engine->notify(
+      round_.expect(subject_.ran == ran, "never inside another task of the same engine");
+      const auto notified = subject_.engine->notify(
           [this, one_less] {
             ++round_.user_code_ran_;
             one_less();
@@ -431,21 +407,12 @@ class Round::Worker {
           UserCode::loss_signal);
       round_.expect(notified == Notified::accepted, "user code of a task is accepted");
       ++round_.user_code_accepted_;
-      subject.inside = true;
     });
-    if (accepted) await(event, subject);
-  }
-
-  // What a sibling accepts runs, whenever it was made.
-  void make_sibling() {
-    const auto sibling = round_.subjects_.front()->engine->sibling();
-    const auto from_it = dice_.chance(50) ? sibling->sibling() : sibling;
-    util::Event event;
-    if (from_it->submit([&event] { event.set(); })) await(event, *round_.subjects_.front());
+    if (accepted) await(event);
   }
 
   void stop() {
-    auto& engine = *round_.subjects_.front()->engine;
+    auto& engine = *subject_.engine;
     if (round_.stopper_ == Stopper::thread) return round_.stop();
     util::Event event;
     const auto stop_and_tell = [this, &event] {
@@ -457,26 +424,22 @@ class Round::Worker {
     } else {
       (void)engine.notify(stop_and_tell, UserCode::completion);
     }
-    await(event, *round_.subjects_.front());
+    await(event);
   }
 
   Round& round_;
+  Subject& subject_;
   const std::size_t number_;
   Dice dice_;
-  std::size_t which_ = 0;
-  std::vector<int> calls_;  // that were accepted, by engine
+  int calls_ = 0;  // that were accepted
   int completions_ = 0;
-  std::vector<bool> refused_;  // by engine
+  bool refused_ = false;
 };
 
 Round::Round(std::uint64_t seed) : seed_(seed) {
   current_seed = seed;
   threads_seen = 0;
-  const auto first = ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
-  subjects_.push_back(std::make_unique<Subject>(first, threads_));
-  for (auto siblings = dice_.below(4); siblings > 0; --siblings) {
-    subjects_.push_back(std::make_unique<Subject>(static_cast<Engine&>(*first).sibling(), threads_));
-  }
+  subject_ = std::make_unique<Subject>(ThreadEngine::start(clock_, [] { return std::uint64_t{4}; }), threads_);
 }
 
 Round::~Round() = default;
@@ -538,19 +501,15 @@ void Round::grant_all() {
 
 void Round::stop() {
   // A descriptor that is watched would keep the loop.
-  for (const auto& subject : subjects_) {
-    (void)subject->engine->dispatch([&descriptor = subject->descriptor] { descriptor.reset(); });
-  }
-  subjects_.front()->engine->stop();
+  (void)subject_->engine->dispatch([this] { subject_->descriptor.reset(); });
+  subject_->engine->stop();
   stopped_ = true;
 }
 
 void Round::run() {
   std::vector<std::thread> threads;
-  for (const auto& subject : subjects_) {
-    start_answers(*subject);
-    threads.emplace_back([this, &subject] { answer(subject->ends[1]); });
-  }
+  start_answers(*subject_);
+  threads.emplace_back([this] { answer(subject_->ends[1]); });
   for (std::size_t t = 0; t < threads_; ++t) workers_.push_back(std::make_unique<Worker>(*this, t));
   for (const auto& worker : workers_) {
     threads.emplace_back([&worker] { worker->work(); });
@@ -559,27 +518,23 @@ void Round::run() {
   for (util::Event pause; working_ > 0; (void)pause.wait(200us)) {
     if (stopped_) grant_all();
     if (manual_ && timers_) manual_clock_->advance(dice_.between(1us, 100us));
-    for (const auto& subject : subjects_) {
-      if (!meets_) break;
-      subject->engine->post([&parked = subject->parked] {
-        for (const auto& wish : parked) wish->grant();
-        parked.clear();
-      });
-    }
+    if (!meets_) continue;
+    subject_->engine->post([&parked = subject_->parked] {
+      for (const auto& wish : parked) wish->grant();
+      parked.clear();
+    });
   }
   if (stopper_ == Stopper::main) stop();
-  for (const auto& subject : subjects_) (void)shutdown(subject->ends[1], SHUT_RDWR);
+  (void)shutdown(subject_->ends[1], SHUT_RDWR);
   for (auto& thread : threads) thread.join();
   if (stopper_ != Stopper::main && stopper_ != Stopper::thread) {
     // The engine's thread has gone when only this test holds the engine.
-    const auto& engine = subjects_.front()->engine;
+    const auto& engine = subject_->engine;
     while (engine.use_count() > 1) std::this_thread::yield();
     const auto sees_what_it_did = std::shared_ptr<Engine>(engine);
   }
-  for (const auto& subject : subjects_) {
-    expect(subject->ran == subject->accepted, "all that was accepted ran");
-    for (const int fd : subject->ends) (void)close(fd);
-  }
+  expect(subject_->ran == subject_->accepted, "all that was accepted ran");
+  for (const int fd : subject_->ends) (void)close(fd);
   expect(user_code_ran_ == user_code_accepted_, "all user code that was accepted ran");
 }
 

@@ -607,5 +607,26 @@ TEST_F(ThreadEngineTest, ManyDueTimersAllRunAndHoldUpNoLossSignal) {
   on_real_clock->stop();
 }
 
+// A thread that was taken off its processor in its turn does not keep losses back.
+TEST_F(ThreadEngineTest, LossesAreSignalledWhileTheLoopWaitsForATurn) {
+  util::Event inside;
+  util::Event go_on;
+  std::thread blocker([&] {
+    EXPECT_TRUE(engine_->dispatch([&] {
+      inside.set();
+      EXPECT_TRUE(go_on.wait(rig::hang_guard));
+    }));
+  });
+  EXPECT_TRUE(inside.wait(rig::hang_guard));
+  EXPECT_TRUE(engine_->submit([] {}));  // now the loop waits
+  for (int i = 0; i < 20; ++i) {
+    const auto signalled = std::make_shared<util::Event>();
+    EXPECT_EQ(engine_->notify([signalled] { signalled->set(); }, UserCode::loss_signal), Notified::accepted);
+    EXPECT_TRUE(signalled->wait(rig::hang_guard));
+  }
+  go_on.set();
+  blocker.join();
+}
+
 }  // namespace
 }  // namespace dlock::engine

@@ -37,12 +37,12 @@ class InotifyTest : public testing::Test {
   }
   void listen(const std::string& path, std::uint32_t mask, Listening& listener, Inotify::Subscription& subscription) {
     const util::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    ASSERT_EQ(inotify_->subscribe(executor_, fd.get(), mask, listener, subscription), 0);
+    ASSERT_EQ(inotify_.subscribe(fd.get(), mask, listener, subscription), 0);
   }
 
   ScratchDirectory scratch_;
   PollExecutor executor_;
-  std::shared_ptr<Inotify> inotify_ = std::make_shared<Inotify>();
+  Inotify inotify_{executor_};
 };
 
 TEST_F(InotifyTest, TellsEachListenerOfItsFile) {
@@ -129,28 +129,6 @@ TEST_F(InotifyTest, AListenerMayEndItsOwnAndOtherSubscriptions) {
   EXPECT_TRUE(second.events.empty());
 }
 
-TEST_F(InotifyTest, AListenerIsToldByItsOwnExecutorAndNotAfterItsEnd) {
-  const auto a = make_file("a");
-  const util::UniqueFd fd(::open(a.c_str(), O_RDONLY | O_CLOEXEC));
-  Listening reader;
-  Listening listener;
-  Inotify::Subscription of_reader;
-  Inotify::Subscription subscription;
-  PollExecutor other;
-  listen(make_file("b"), IN_CLOSE_WRITE, reader, of_reader);
-  ASSERT_EQ(inotify_->subscribe(other, fd.get(), IN_CLOSE_WRITE, listener, subscription), 0);
-  write_file(a, "x");
-  executor_.run();
-  EXPECT_TRUE(listener.events.empty());
-  other.run();
-  EXPECT_EQ(listener.events.size(), 1U);
-  write_file(a, "y");
-  executor_.run();
-  subscription.reset();
-  other.run();
-  EXPECT_EQ(listener.events.size(), 1U);
-}
-
 TEST_F(InotifyTest, AfterAnOverflowEverybodyIsTold) {
   const auto a = make_file("a");
   const auto b = make_file("b");
@@ -190,12 +168,12 @@ TEST_F(InotifyTest, AFailureLeavesTheNextCallAChance) {
   Listening listener;
   Inotify::Subscription subscription;
   executor_.refuse_descriptors = true;
-  EXPECT_EQ(inotify_->subscribe(executor_, fd.get(), IN_CLOSE_WRITE, listener, subscription), ENOMEM);
+  EXPECT_EQ(inotify_.subscribe(fd.get(), IN_CLOSE_WRITE, listener, subscription), ENOMEM);
   EXPECT_FALSE(subscription.active());
   executor_.refuse_descriptors = false;
-  EXPECT_EQ(inotify_->subscribe(executor_, -1, IN_CLOSE_WRITE, listener, subscription), ENOENT);
+  EXPECT_EQ(inotify_.subscribe(-1, IN_CLOSE_WRITE, listener, subscription), ENOENT);
   EXPECT_FALSE(subscription.active());
-  EXPECT_EQ(inotify_->subscribe(executor_, fd.get(), IN_CLOSE_WRITE, listener, subscription), 0);
+  EXPECT_EQ(inotify_.subscribe(fd.get(), IN_CLOSE_WRITE, listener, subscription), 0);
   EXPECT_TRUE(subscription.active());
 }
 
