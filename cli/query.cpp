@@ -151,7 +151,6 @@ Json capabilities_json(const Capabilities& c) {
           {"counts_waiters", c.counts_waiters},
           {"one_waiter_per_client", c.one_waiter_per_client},
           {"max_locks", c.max_locks == 0 ? Json() : Json(c.max_locks)},
-          {"most_at_once", c.most_at_once},
           {"can_inspect", c.can_inspect},
           {"can_list", c.can_list},
           {"can_break", c.can_break},

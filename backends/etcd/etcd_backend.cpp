@@ -7,7 +7,6 @@
 #include "backends/etcd/administration/diagnosis.hpp"
 #include "backends/etcd/administration/inspection.hpp"
 #include "backends/etcd/connection/socket_member.hpp"
-#include "backends/etcd/locks/all_or_none.hpp"
 #include "backends/etcd/locks/keys.hpp"
 #include "util/names.hpp"
 
@@ -45,7 +44,6 @@ Capabilities EtcdBackend::capabilities() const noexcept {
       .wakes_waiters = true,
       .wakes_one = true,
       .counts_waiters = true,
-      .most_at_once = AllOrNone::most,
       .read_write_locks = true,
       .semaphores = true,
       .elections = true,
@@ -77,13 +75,6 @@ std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, Gra
   LockRequest with_value = request;
   with_value.holder = holder_text(request);
   return queue_.contend(with_value, sink);
-}
-
-std::unique_ptr<Contention> EtcdBackend::contend_for_all(const std::vector<LockRequest>& requests, GrantSink& sink) {
-  const bool good =
-      std::ranges::none_of(requests, [this](const auto& request) { return problem_with(request).has_value(); });
-  if (auto contention = good ? queue_.contend_for_all(requests, sink) : nullptr) return contention;
-  return Backend::contend_for_all(requests, sink);  // one by one there is a session, or a reason that names the lock
 }
 
 // A watch that is set again whenever its stream breaks.

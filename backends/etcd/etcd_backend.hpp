@@ -31,8 +31,6 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
-                                                            GrantSink& sink) override;
   // The session does it.
   void release(const Grant& grant, ReleaseHandler done) override { queue_.release(grant, std::move(done)); }
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,

@@ -50,8 +50,6 @@ struct Capabilities {
   bool one_waiter_per_client = false;
   // How many locks one client can hold at the same time; 0: limited only by memory.
   std::uint32_t max_locks = 0;
-  // How many free locks of a MultiLock one request acquires; 1: one after the other.
-  std::uint32_t most_at_once = 1;
   bool read_write_locks = false;
   bool semaphores = false;
   bool elections = false;

@@ -12,9 +12,6 @@
 // deadlock with them: give it a deadline. If programs lock one name on several services together, all of them must
 // write hosts and ports in the same way.
 //
-// If the service supports it (capabilities().most_at_once), one request first tries to acquire all locks of a client,
-// without waiting, all or none. If one of them is held, the MultiLock acquires them one after the other.
-//
 // All or nothing: if one acquire fails, or an acquired lock is lost before the last is acquired, all are released.
 //
 //   acquire of lock k   | its outcome                 | the others                              | the caller gets

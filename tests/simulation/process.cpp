@@ -177,21 +177,6 @@ void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const Acqui
   });
 }
 
-void SimulatedProcess::try_both(const SimulatedLock& first, const SimulatedLock& second, const AcquireOptions& options,
-                                std::function<void(std::error_code, Lease, Lease)> handler) {
-  std::make_shared<detail::Acquisition>(
-      core_->shard(), detail::Target{.name = first.name}, options,
-      [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
-        core->context().notifier->complete([handler, result = std::move(result)] {
-          if (!result.lease) return handler(result.failure.code, Lease(), Lease());
-          handler({}, detail::LeaseState::make_lease(result.lease),
-                  detail::LeaseState::make_lease(result.others.front()));
-        });
-      },
-      std::vector<detail::Target>{{.name = second.name}})
-      ->begin(engine::IfBusy::leave_task);
-}
-
 void SimulatedProcess::break_lock(const SimulatedLock& lock, Backend::Handler<bool> done) {
   query<bool>([lock](Backend& backend, auto answer) { backend.break_lock(lock.lock_kind, lock.name, answer); },
               std::move(done));

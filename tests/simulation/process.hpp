@@ -72,11 +72,6 @@ class SimulatedProcess {
   void later(std::chrono::nanoseconds delay, std::function<void()> user_code);
   void acquire(const SimulatedLock& lock, Mode mode, const AcquireOptions& options,
                std::function<void(std::error_code, Lease)> handler);
-  // A try of two locks in one step, all or none.
-  void try_both(const SimulatedLock& first, const SimulatedLock& second, const AcquireOptions& options,
-                std::function<void(std::error_code, Lease, Lease)> handler);
-  // One more thread.
-  void add_worker(std::unique_ptr<Worker> worker) { workers_.push_back(std::move(worker)); }
   // Asks its backend: ask(backend, done). The answer is `done`'s unless the process ends before.
   template <class Answer>
   void query(std::function<void(Backend&, Backend::Handler<Answer>)> ask, Backend::Handler<Answer> done) {

@@ -70,12 +70,6 @@ std::unique_ptr<Contention> ReentrantBackend::contend(const LockRequest& request
       *this, [request](Backend& inner, GrantSink& outer) { return inner.contend(request, outer); }, sink));
 }
 
-std::unique_ptr<Contention> ReentrantBackend::contend_for_all(const std::vector<LockRequest>& requests,
-                                                              GrantSink& sink) {
-  return begin(std::make_shared<Attempt>(
-      *this, [requests](Backend& inner, GrantSink& outer) { return inner.contend_for_all(requests, outer); }, sink));
-}
-
 std::unique_ptr<Contention> ReentrantBackend::begin(std::shared_ptr<Attempt> attempt) {
   call({[attempt] { attempt->begin(); }});
   return std::make_unique<Handle>(*this, std::move(attempt));

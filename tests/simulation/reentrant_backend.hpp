@@ -27,8 +27,6 @@ class ReentrantBackend final : public Backend, private BackendHost {
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return inner_->capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
-                                                            GrantSink& sink) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,

@@ -46,15 +46,13 @@ void Worker::start() {
 
 void Worker::rest() {
   process_.claims().end(lock_->name, world_.now());
-  if (!once_) start();
+  start();
 }
 
 void Worker::ask() {
   on_lost_.reset();
   lease_ = Lease();
   lock_ = &plan_.locks[world_.dice.below(plan_.locks.size())];
-  const SimulatedLock* const second = second_lock();
-  if (second != nullptr && world_.dice.chance(30)) return try_both(*second);
   const bool reads = lock_->lock_kind == LockKind::read_write && world_.dice.chance(60);
   const Mode mode = reads ? Mode::shared : Mode::exclusive;
   cancel_ = std::stop_source();
@@ -72,30 +70,6 @@ void Worker::ask() {
     if (!waiting_ || attempt != acquire_.attempt) return;
     note(Kind::cancelled);
     cancel_.request_stop();
-  });
-}
-
-const SimulatedLock* Worker::second_lock() const {
-  if (lock_->lock_kind != LockKind::lock || process_.capabilities().most_at_once < 2) return nullptr;
-  const auto found = std::ranges::find_if(
-      plan_.locks, [this](const SimulatedLock& each) { return &each != lock_ && each.lock_kind == LockKind::lock; });
-  return found == plan_.locks.end() ? nullptr : &*found;
-}
-
-void Worker::try_both(const SimulatedLock& other) {
-  AcquireOptions options = random_options(world_.dice, plan_.min_lease);
-  options.wait = Duration();
-  acquire_ = process_.ask(*lock_, Mode::exclusive, options);
-  auto helper = std::make_shared<std::unique_ptr<Worker>>(std::make_unique<Worker>(process_, world_, resource_, plan_));
-  (*helper)->once_ = true;
-  (*helper)->lock_ = &other;
-  (*helper)->acquire_ = process_.ask(other, Mode::exclusive, options);
-  process_.try_both(*lock_, other, options, [this, helper](std::error_code ec, Lease first, Lease second) {
-    Worker& of_second = **helper;
-    if (ec == errc::unsupported) ec = errc::timed_out;  // the backend cannot do it just now
-    if (!ec) process_.add_worker(std::move(*helper));
-    of_second.answered(true, ec, std::move(second));
-    answered(true, ec, std::move(first));
   });
 }
 

@@ -33,10 +33,6 @@ class Worker {
  private:
   void rest();
   void ask();
-  // Two locks in one step, or neither. Another worker, which ends with its lease, has the other one.
-  void try_both(const SimulatedLock& other);
-  // Another plain lock than ours; null if there is none.
-  [[nodiscard]] const SimulatedLock* second_lock() const;
   void answered(bool tried, std::error_code ec, Lease lease);
   void work();
   void lost();
@@ -51,7 +47,6 @@ class Worker {
   Resource& resource_;
   const Plan& plan_;
 
-  bool once_ = false;
   const SimulatedLock* lock_ = nullptr;
   Event acquire_;
   bool waiting_ = false;

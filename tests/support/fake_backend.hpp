@@ -32,8 +32,7 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
  public:
   struct Contend {
     LockRequest request;
-    std::vector<LockRequest> all;  // of an acquire of several at once, with the first
-    GrantSink* sink = nullptr;     // null once the contention was given up
+    GrantSink* sink = nullptr;  // null once the contention was given up
     bool in_sink_call = false;
 
     // Calls the sink if it is still interested. In tasks only.
@@ -148,14 +147,6 @@ class FakeBackend final : public Backend {
     service_->contends.push_back(contend);
     auto contention = std::make_unique<FakeContention>(service_, contend);
     if (service_->on_contend) service_->on_contend(*contend);
-    return contention;
-  }
-
-  [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
-                                                            GrantSink& sink) override {
-    EXPECT_LE(requests.size(), service_->capabilities.most_at_once);
-    auto contention = contend(requests.front(), sink);
-    service_->last_contend().all = requests;
     return contention;
   }
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "backends/common/for_each_still_in.hpp"
-#include "backends/etcd/locks/all_or_none.hpp"
 #include "backends/etcd/locks/keys.hpp"
 #include "backends/etcd/locks/queue_contention.hpp"
 #include "backends/etcd/wire/messages.hpp"
@@ -37,13 +36,6 @@ std::unique_ptr<Contention> Queue::contend(const LockRequest& request, GrantSink
   const std::uint64_t id = ++next_id_;
   auto contention = std::make_unique<QueueContention>(*this, id, request, sink);
   contentions_.emplace(id, contention.get());
-  contention->start();
-  return contention;
-}
-
-std::unique_ptr<Contention> Queue::contend_for_all(const std::vector<LockRequest>& requests, GrantSink& sink) {
-  if (!session_.ready() || requests.size() > AllOrNone::most) return nullptr;
-  auto contention = std::make_unique<AllOrNone>(*this, requests, sink);
   contention->start();
   return contention;
 }

@@ -61,8 +61,6 @@ class Queue {
   ~Queue();
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
-  // As in Backend. nullptr, and the sink is not called: there is no session yet, or there are too many.
-  [[nodiscard]] std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests, GrantSink& sink);
   void release(const Grant& grant, Backend::ReleaseHandler done);
 
   void session_ready();
@@ -72,7 +70,6 @@ class Queue {
 
  private:
   friend class QueueContention;
-  friend class AllOrNone;
 
   [[nodiscard]] std::string new_key(const Place& place);
   // Of a key of this session that is not there, nor will be.

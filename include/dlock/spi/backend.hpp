@@ -172,14 +172,6 @@ class Backend {
   // Starts an acquire. The contention lives until a final report or until the core cancels it.
   [[nodiscard]] virtual std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) = 0;
 
-  // Starts an acquire of several locks in one step, all or none, that does not wait. The core calls it if
-  // capabilities().most_at_once allows it, with requests of LockKind::lock, each with its own owner. The backend calls
-  // granted() for each of them, in their order, one right after the other; only the last call is final. If one of them
-  // is busy or fails, it leaves nothing of any. errc::unsupported, the default: not now, or not these; the core then
-  // requests them one by one. May return nullptr after a call to the sink.
-  [[nodiscard]] virtual std::unique_ptr<Contention> contend_for_all(const std::vector<LockRequest>& requests,
-                                                                    GrantSink& sink);
-
   // Extends the lease by grant.lease from now, if grant.owner still owns the lock; must never acquire it again or
   // revive it. Called only if capabilities().lease_kind is per_lock, one at a time for each grant. Must answer within
   // BackendConfig::response_timeout or a quarter of the lease, whichever is shorter, so that there is time for a retry.

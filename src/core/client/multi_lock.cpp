@@ -8,41 +8,13 @@
 #include "core/client/lock_impl.hpp"
 #include "core/client/multi_lock_impl.hpp"
 #include "core/client/outcome.hpp"
-#include "core/shard/blocking.hpp"
 
 namespace dlock {
 
 namespace detail {
 
 MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failure) const {
-  MultiAttempt attempt(locks, options);
-  const auto fail = [&](Failure why) {
-    failure = std::move(why);
-    attempt.end();
-    attempt.leases()->let_go();
-    return MultiLease();
-  };
-  if (auto why = attempt.problem()) return fail(*std::move(why));
-  if (attempt.leases()->must_not_block()) return fail(would_deadlock());
-  if (attempt.may_try_all()) {
-    const auto all = attempt.all(nullptr);
-    const Failure why = all->run();
-    if (!why.code) {
-      Lease first = all->take_lease();
-      attempt.got_all(std::move(first), all->take_others());
-    } else if (auto last = attempt.cannot(why)) {
-      return fail(*std::move(last));
-    }
-  }
-  while (!attempt.complete()) {
-    Failure why;
-    Lease lease = attempt.next().acquire(Mode::exclusive, attempt.next_options(), why);
-    if (why.code) return fail(attempt.failed(std::move(why)));
-    attempt.got(std::move(lease));
-  }
-  if (auto why = attempt.loss()) return fail(*std::move(why));
-  attempt.end();
-  return MultiLeaseState::make_lease(attempt.take_leases());
+  return std::make_shared<MultiAcquisition>(locks, options)->run(failure);
 }
 
 MultiLease MultiLockImpl::try_once(Duration wait, AcquireOptions options, Failure& failure) const {

@@ -13,17 +13,14 @@
 namespace dlock::detail {
 
 Acquisition::Acquisition(std::shared_ptr<Shard> shard, const Target& target, AcquireOptions options,
-                         AcquireCompletion done, const std::vector<Target>& others)
+                         AcquireCompletion done)
     : shard_(std::move(shard)),
       options_(std::move(options)),
       request_(request(target)),
       done_(std::move(done)),
       started_(shard_->executor().now()),
       deadline_(started_, options_.wait.value(), shard_->context().response_timeout),
-      timer_(shard_->executor()) {
-  others_.reserve(others.size());
-  for (const Target& other : others) others_.push_back(request(other));
-}
+      timer_(shard_->executor()) {}
 
 Acquisition::~Acquisition() = default;
 
@@ -96,21 +93,8 @@ void Acquisition::start() {
 void Acquisition::contend() {
   request_.owner = shard_->new_owner_id();
   contending_ = true;
-  if (others_.empty()) {
-    contention_ = shard_->backend().contend(request_, *this);
-  } else {
-    contend_for_all();
-  }
+  contention_ = shard_->backend().contend(request_, *this);
   contending_ = false;
-}
-
-void Acquisition::contend_for_all() {
-  std::vector<LockRequest> all{request_};
-  for (LockRequest& other : others_) {
-    other.owner = shard_->new_owner_id();
-    all.push_back(other);
-  }
-  contention_ = shard_->backend().contend_for_all(all, *this);
 }
 
 // Starts over with a new owner, after a grant that came too late to be of use.
@@ -138,11 +122,6 @@ void Acquisition::granted(Grant grant) {
     shard_->leases().release_unwanted(grant);
     return;
   }
-  if (!others_.empty()) {
-    grants_.push_back(std::move(grant));
-    if (grants_.size() <= others_.size()) return;
-    return all_granted();
-  }
   if (shard_->executor().now() >= grant.valid_until) {
     // The answer took longer than the lease (we may have been suspended): there is nothing to rely on.
     shard_->leases().release_unwanted(grant);
@@ -157,20 +136,6 @@ void Acquisition::granted(Grant grant) {
   }
   auto lease = shard_->leases().hold(std::move(grant), options_, started_);
   finish({std::move(lease), {}});
-}
-
-// They do not wait, so that none is asked for again.
-void Acquisition::all_granted() {
-  const TimePoint now = shard_->executor().now();
-  if (std::ranges::any_of(grants_, [now](const Grant& grant) { return now >= grant.valid_until; })) {
-    return abort({errc::unavailable, "the grant of several locks came after their leases had expired"});
-  }
-  AcquireResult result;
-  for (Grant& grant : std::exchange(grants_, {})) {
-    auto lease = shard_->leases().hold(std::move(grant), options_, started_);
-    (result.lease ? result.others.emplace_back() : result.lease) = std::move(lease);
-  }
-  finish(std::move(result));
 }
 
 void Acquisition::busy() {
@@ -227,7 +192,6 @@ void Acquisition::finish(AcquireResult result) {
   finished_ = true;
   timer_.disarm();
   on_cancel_.reset();
-  for (const Grant& grant : std::exchange(grants_, {})) shard_->leases().release_unwanted(grant);
   shard_->acquire_ended(result, request_.wait);
   // Inside contend() its caller goes on; elsewhere a call to the sink may be below us on the stack. Before the caller
   // is told, so that its next request comes after the contention has given up.
@@ -241,7 +205,6 @@ void Acquisition::answer(AcquireResult result) {
     return done(std::move(result));
   }
   if (result.lease) lease_ = LeaseState::make_lease(std::move(result.lease));
-  for (auto& other : result.others) other_leases_.push_back(LeaseState::make_lease(std::move(other)));
   failure_ = std::move(result.failure);
   ended_.set();
 }

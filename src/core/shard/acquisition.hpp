@@ -8,7 +8,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <dlock/lease.hpp>
 #include <dlock/options.hpp>
@@ -28,7 +27,6 @@ class Shard;
 struct AcquireResult {
   std::shared_ptr<LeaseState> lease = nullptr;
   Failure failure = {};
-  std::vector<std::shared_ptr<LeaseState>> others = {};  // what was got together with it
 };
 using AcquireCompletion = Callback<AcquireResult>;
 
@@ -44,10 +42,8 @@ struct Target {
 class Acquisition final : public GrantSink, public std::enable_shared_from_this<Acquisition> {
  public:
   // The time of the call is that of the construction. `done` runs exactly once, as a task, or inside begin() when
-  // options are wrong or the client is closed; without one the result is to be waited for. others: what is to be got
-  // together with the target, all or nothing, without waiting.
-  Acquisition(std::shared_ptr<Shard> shard, const Target& target, AcquireOptions options, AcquireCompletion done,
-              const std::vector<Target>& others = {});
+  // options are wrong or the client is closed; without one the result is to be waited for.
+  Acquisition(std::shared_ptr<Shard> shard, const Target& target, AcquireOptions options, AcquireCompletion done);
   ~Acquisition();
 
   // --- Any thread ---
@@ -56,12 +52,11 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   // Ends it, unless it has ended. Never inside the call, because the caller may be inside anything, a stop_source of
   // the program's for instance.
   void cancel();
-  // Without a completion: begins it, and waits for its end; then the leases (empty after a failure) may be taken.
+  // Without a completion: begins it, and waits for its end; then the lease (empty after a failure) may be taken.
   [[nodiscard]] Failure run();
   // Set when it has ended.
   [[nodiscard]] util::Event& ended() noexcept { return ended_; }
   [[nodiscard]] Lease take_lease() noexcept { return std::move(lease_); }
-  [[nodiscard]] std::vector<Lease> take_others() noexcept { return std::move(other_leases_); }
   [[nodiscard]] Failure take_failure() noexcept { return std::move(failure_); }
   [[nodiscard]] const std::shared_ptr<Shard>& shard() const noexcept { return shard_; }
 
@@ -83,9 +78,7 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   void start();
   [[nodiscard]] LockRequest request(const Target& target) const;
   void contend();
-  void contend_for_all();
   void restart();
-  void all_granted();
   void check_deadline();
   void arm_deadline();
   void finish(AcquireResult result);
@@ -95,8 +88,6 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   const std::shared_ptr<Shard> shard_;
   const AcquireOptions options_;
   LockRequest request_;
-  std::vector<LockRequest> others_;
-  std::vector<Grant> grants_;  // of the first of several, until the last comes
   AcquireCompletion done_;
   const TimePoint started_;
   AcquireDeadline deadline_;
@@ -109,7 +100,6 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   std::unique_ptr<Contention> contention_;
 
   Lease lease_;  // released with this if it is not taken
-  std::vector<Lease> other_leases_;
   Failure failure_;
   util::Event ended_;
 };

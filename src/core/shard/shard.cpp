@@ -17,7 +17,7 @@ void Shard::acquire_ended(const AcquireResult& result, bool waited) noexcept {
   subtract(counters_.waiting);
   const auto& code = result.failure.code;
   if (result.lease) {
-    add(counters_.acquired, 1 + result.others.size());
+    add(counters_.acquired);
   } else if (code == errc::timed_out) {
     add(waited ? counters_.timed_out : counters_.busy);
   } else if (code == errc::cancelled) {

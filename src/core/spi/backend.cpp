@@ -20,11 +20,6 @@ std::unique_ptr<Watch> Backend::watch(LockKind /*kind*/, const std::string& /*na
   return nullptr;
 }
 
-std::unique_ptr<Contention> Backend::contend_for_all(const std::vector<LockRequest>& /*requests*/, GrantSink& sink) {
-  sink.failed(unsupported(*this, "acquire several locks at once"));
-  return nullptr;
-}
-
 void Backend::renew(const Grant& /*grant*/, RenewHandler done) {
   done({.status = RenewOutcome::Status::failed, .failure = unsupported(*this, "renew a lease")});
 }
