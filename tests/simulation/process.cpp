@@ -4,7 +4,7 @@
 
 #include <dlock/spi/url.hpp>
 
-#include "core/shard/lease_state.hpp"
+#include "core/client/lease_state.hpp"
 #include "tests/simulation/reentrant_backend.hpp"
 
 namespace dlock::simulation {
@@ -170,11 +170,12 @@ void SimulatedProcess::later(std::chrono::nanoseconds delay, std::function<void(
 void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const AcquireOptions& options,
                                std::function<void(std::error_code, Lease)> handler) {
   const detail::Target target{.name = lock.name, .kind = lock.lock_kind, .mode = mode, .permits = lock.permits};
-  (void)core_->acquire(target, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
-    core->context().notifier->complete([handler, result = std::move(result)] {
-      handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
-    });
-  });
+  (void)detail::start_acquire(
+      core_, target, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
+        core->context().notifier->complete([handler, result = std::move(result)] {
+          handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+        });
+      });
 }
 
 void SimulatedProcess::break_lock(const SimulatedLock& lock, Backend::Handler<bool> done) {

@@ -76,7 +76,7 @@ class SimulatedProcess {
   template <class Answer>
   void query(std::function<void(Backend&, Backend::Handler<Answer>)> ask, Backend::Handler<Answer> done) {
     (void)engine_->submit([this, ask = std::move(ask), done = std::move(done)] {
-      if (!core_->shard()->closing()) ask(core_->shard()->backend(), done);
+      if (!core_->closing()) ask(core_->backend(), done);
     });
   }
   void break_lock(const SimulatedLock& lock, Backend::Handler<bool> done);

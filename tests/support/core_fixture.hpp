@@ -13,7 +13,7 @@
 #include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
-#include "core/shard/lease_state.hpp"
+#include "core/client/lease_state.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_observer.hpp"
@@ -56,12 +56,14 @@ class CoreTest : public testing::Test {
 
   std::shared_ptr<Outcome> acquire(const AcquireOptions& options = {}, const std::string& name = "x") {
     auto outcome = std::make_shared<Outcome>();
-    (void)core_->acquire({name}, options, [outcome, engine = engine_.get()](detail::AcquireResult result) {
-      ++outcome->calls;
-      outcome->at = engine->now();
-      outcome->failure = std::move(result.failure);
-      if (result.lease) outcome->lease = detail::LeaseState::make_lease(std::move(result.lease));
-    });
+    (void)detail::start_acquire(core_, {name}, options,
+                                [outcome, engine = engine_.get()](detail::AcquireResult result) {
+                                  ++outcome->calls;
+                                  outcome->at = engine->now();
+                                  outcome->failure = std::move(result.failure);
+                                  if (result.lease)
+                                    outcome->lease = detail::LeaseState::make_lease(std::move(result.lease));
+                                });
     return outcome;
   }
   // A lease that the service granted at once.

@@ -1,4 +1,4 @@
-#include "core/shard/acquire_deadline.hpp"
+#include "core/client/acquire_deadline.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/shard/acquisition.hpp"
+#include "core/client/acquisition.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST_F(AcquisitionTest, EveryAcquireHasAnOwnerIdOfItsOwn) {
 // Or a caller that gave up would find the lock busy with its own last attempt.
 TEST_F(AcquisitionTest, WhatTheCallerAsksNextComesAfterItsLastContentionHasGivenUp) {
   int asked_next = 0;
-  (void)core_->acquire({"x"}, {.wait = 5s}, [&](const AcquireResult& ended) {
+  (void)start_acquire(core_, {"x"}, {.wait = 5s}, [&](const AcquireResult& ended) {
     EXPECT_EQ(ended.failure.code, errc::timed_out);
     EXPECT_TRUE(engine_->dispatch([&] {
       ++asked_next;

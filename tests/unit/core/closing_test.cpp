@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/client/question.hpp"
+#include "core/api/question.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {
@@ -125,7 +125,7 @@ TEST_F(ClosingTest, TheBackendsDestructorMayAnswerWhatIsPending) {
 }
 
 TEST_F(ClosingTest, TheAnswerToAReleaseMayComeWhenNothingIsLeft) {
-  const std::weak_ptr<Shard> weak = core_->shard();
+  const std::weak_ptr<ClientCore> weak = core_;
   {
     const Lease lease = hold();
     close();
@@ -168,7 +168,7 @@ TEST_F(ClosingTest, AfterwardsEverythingAnswersClosedAtOnce) {
   const auto outcome = acquire();
   EXPECT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::closed);
-  const auto answer = ask<LockInfo>(core->shard(), [](Backend&, const auto&) { FAIL() << "it is closed"; });
+  const auto answer = ask<LockInfo>(core, [](Backend&, const auto&) { FAIL() << "it is closed"; });
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.failure().code, errc::closed);
   const auto released = release(lease);
@@ -240,7 +240,7 @@ TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
   EXPECT_FALSE(service_->has_backend());
   EXPECT_EQ(engine_->now(), inside + 2s);
   EXPECT_EQ(engine_->pending_timers(), 0U);
-  const std::weak_ptr<Shard> weak = std::exchange(core_, nullptr)->shard();
+  const std::weak_ptr<ClientCore> weak = std::exchange(core_, nullptr);
   service_->releases.clear();
   lease = Lease();
   EXPECT_TRUE(weak.expired()) << "nothing is left of it";
@@ -269,7 +269,7 @@ TEST_F(ClosingTest, ClosingInsideAHandlerEndsTheWaits) {
 
 TEST_F(ClosingTest, NothingOfACoreIsLeftWhenItsLastOwnerIsGone) {
   confirm_releases();
-  const std::weak_ptr<Shard> weak = core_->shard();
+  const std::weak_ptr<ClientCore> weak = core_;
   auto outcome = acquire();
   {
     Lease lease = hold({}, "y");

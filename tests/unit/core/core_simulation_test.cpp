@@ -17,7 +17,7 @@
 #include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
-#include "core/shard/lease_state.hpp"
+#include "core/client/lease_state.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_observer.hpp"
@@ -129,7 +129,8 @@ class Simulation {
       attempt->end_by = saturating_add(attempt->started, std::max(options.wait.value(), nanoseconds(2s)));
     }
     attempts_.push_back(attempt);
-    (void)core_->acquire({"x"}, options, [this, attempt](AcquireResult result) { ended(*attempt, std::move(result)); });
+    (void)start_acquire(core_, {"x"}, options,
+                        [this, attempt](AcquireResult result) { ended(*attempt, std::move(result)); });
   }
 
   void ended(Attempt& attempt, AcquireResult result) {
@@ -317,7 +318,7 @@ class Simulation {
     reached_.late_grants += static_cast<int>(granted_.size() - leased.size());
     attempts_.clear();
     service_->releases.clear();  // handlers that were never run share the lease, and with it the core
-    const std::weak_ptr<Shard> weak = std::exchange(core_, nullptr)->shard();
+    const std::weak_ptr<ClientCore> weak = std::exchange(core_, nullptr);
     EXPECT_TRUE(weak.expired()) << "something still owns the core";
   }
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/client/lock_impl.hpp"
+#include "core/api/lock_impl.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {
@@ -162,7 +162,7 @@ TEST_F(HandlersTest, ABlockingAcquireInsideAHandlerIsRefusedOnEveryBackendAndReq
     for (const Duration wait : {Duration(), Duration(5s), forever}) {
       bool done = false;
       core_->context().notifier->complete([&] {
-        const LockImpl lock({core_->shard(), "y"});
+        const LockImpl lock({core_, "y"});
         Failure failure;
         const Lease lease = lock.acquire(Mode::exclusive, {.wait = wait}, failure);
         EXPECT_EQ(failure.code, std::errc::resource_deadlock_would_occur);
@@ -181,7 +181,7 @@ TEST_F(HandlersTest, ABlockingAcquireInsideAHandlerIsRefusedOnEveryBackendAndReq
 TEST_F(HandlersTest, WrongOptionsOfABlockingAcquireInsideAHandlerAreReportedFirst) {
   bool done = false;
   core_->context().notifier->complete([&] {
-    const LockImpl lock({core_->shard(), "y"});
+    const LockImpl lock({core_, "y"});
     Failure failure;
     (void)lock.acquire(Mode::exclusive, {.wait = -1s}, failure);
     EXPECT_EQ(failure.code, errc::invalid_argument);
@@ -243,7 +243,7 @@ TEST_F(HandlersTest, HandlersThatAcquireAgainAreNoRecursion) {
   std::function<void()> again = [&] {
     deepest = std::max(deepest, ++depth);
     if (++rounds < 10000) {
-      core_->acquire({"y"}, {}, [&](AcquireResult result) {
+      start_acquire(core_, {"y"}, {}, [&](AcquireResult result) {
         core_->context().notifier->complete(
             [&again, lease = std::make_shared<Lease>(LeaseState::make_lease(result.lease))] {
               *lease = Lease();
@@ -277,7 +277,7 @@ TEST_F(HandlersTest, ASynchronousAcquireWaitsUntilItIsGranted) {
     timer.arm(now() + 3s,
               [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
   });
-  const LockImpl lock({core_->shard(), "y"});
+  const LockImpl lock({core_, "y"});
   Failure failure;
   const TimePoint start = now();
   const Lease lease = lock.acquire(Mode::exclusive, {}, failure);

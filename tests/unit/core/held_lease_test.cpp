@@ -1,5 +1,5 @@
 // What happens to a lease between its grant and its end: renewal, extension, loss, release.
-#include "core/shard/held_lease.hpp"
+#include "core/client/held_lease.hpp"
 
 #include <gtest/gtest.h>
 
@@ -246,7 +246,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramSawOverStaysOverThoughItIsExtended) {
   const auto owner = lease.owner();
   engine_->manual_clock().advance(31s);
   EXPECT_FALSE(lease.held());
-  core_->shard()->leases().find(owner)->extend(now() + 30s);
+  core_->leases().find(owner)->extend(now() + 30s);
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(lease.lost().stop_requested());
 }
@@ -269,7 +269,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
   const auto outcome = acquire();
   const auto state = [&] {
     std::shared_ptr<LeaseState> out;
-    core_->acquire({"y"}, {}, [&](AcquireResult result) { out = std::move(result.lease); });
+    start_acquire(core_, {"y"}, {}, [&](AcquireResult result) { out = std::move(result.lease); });
     grant(*service_->contends[1]);
     return out;
   }();
@@ -285,7 +285,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
 
 TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheProgramWasToldOfTheLossIsNone) {
   std::shared_ptr<LeaseState> state;
-  core_->acquire({"x"}, {}, [&](AcquireResult result) { state = std::move(result.lease); });
+  start_acquire(core_, {"x"}, {}, [&](AcquireResult result) { state = std::move(result.lease); });
   grant(service_->last_contend());
   engine_->advance(12s);
   ASSERT_EQ(service_->renewals.size(), 1U);

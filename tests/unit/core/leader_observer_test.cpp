@@ -1,4 +1,4 @@
-#include "core/shard/leader_observer.hpp"
+#include "core/client/leader_observer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class LeaderObserverTest : public test::CoreTest {
   void observe(LeaderObserver::Handler handler = nullptr) {
     if (!handler)
       handler = [this](const std::optional<Leader>& leader) { told_.push_back(leader ? leader->value : ""); };
-    observing_ = std::make_shared<LeaderObserver>(core_->shard(), "x", std::move(handler));
+    observing_ = std::make_shared<LeaderObserver>(core_, "x", std::move(handler));
     observing_->begin();
     engine_->run();
   }
@@ -157,10 +157,10 @@ TEST_F(LeaderObserverTest, TheClientMayBeClosedFirst) {
 }
 
 TEST_F(LeaderObserverTest, OfAClosedClientNothingIsTold) {
-  const auto shard = core_->shard();
+  const auto core = core_;
   close();
   bool told = false;
-  const auto late = std::make_shared<LeaderObserver>(shard, "x", [&](const std::optional<Leader>&) { told = true; });
+  const auto late = std::make_shared<LeaderObserver>(core, "x", [&](const std::optional<Leader>&) { told = true; });
   late->begin();
   engine_->run();
   late->stop();

@@ -1,4 +1,4 @@
-#include "core/shard/lease_keeper.hpp"
+#include "core/client/lease_keeper.hpp"
 
 #include <gtest/gtest.h>
 

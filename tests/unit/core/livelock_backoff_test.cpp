@@ -1,4 +1,4 @@
-#include "core/client/livelock_backoff.hpp"
+#include "core/api/livelock_backoff.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The acquire of several locks, and what becomes of their leases, step by step.
-#include "core/client/multi_acquisition.hpp"
+#include "core/api/multi_acquisition.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/client/multi_lock_impl.hpp"
+#include "core/api/multi_lock_impl.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {
@@ -39,7 +39,7 @@ class MultiAcquisitionTest : public test::CoreTest {
   static std::shared_ptr<const LockPlaces> locks(ClientCore& core, const Names& names) {
     std::vector<LockPlace> places;
     places.reserve(names.size());
-    for (const std::string& name : names) places.push_back({core.shard(), name});
+    for (const std::string& name : names) places.push_back({core.shared_from_this(), name});
     return std::make_shared<const LockPlaces>(std::move(places));
   }
   std::shared_ptr<AllOutcome> acquire_all(std::shared_ptr<const LockPlaces> locks, const AcquireOptions& options = {}) {
@@ -298,8 +298,8 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
   }
   // "a" here, "b" there, "c" here.
   std::shared_ptr<AllOutcome> begin() {
-    auto outcome = acquire_all(std::make_shared<const LockPlaces>(
-        std::vector<LockPlace>{{core_->shard(), "c"}, {other_core_->shard(), "b"}, {core_->shard(), "a"}}));
+    auto outcome = acquire_all(
+        std::make_shared<const LockPlaces>(std::vector<LockPlace>{{core_, "c"}, {other_core_, "b"}, {core_, "a"}}));
     run();
     return outcome;
   }
@@ -335,8 +335,7 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, TakesLocksOfBoth) {
 
 TEST_F(MultiAcquisitionOfTwoClientsTest, ALeaseThatOneOfThemCannotKeepIsRefusedBeforeAnythingIsAsked) {
   const auto outcome = acquire_all(
-      std::make_shared<const LockPlaces>(std::vector<LockPlace>{{core_->shard(), "a"}, {other_core_->shard(), "b"}}),
-      {.lease = 2h});
+      std::make_shared<const LockPlaces>(std::vector<LockPlace>{{core_, "a"}, {other_core_, "b"}}), {.lease = 2h});
   run();
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::invalid_argument);
@@ -345,8 +344,8 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, ALeaseThatOneOfThemCannotKeepIsRefusedB
 }
 
 TEST_F(MultiAcquisitionOfTwoClientsTest, LocksOfOneNameAreTakenInTheOrderOfTheirPlaces) {
-  const LockPlace here{core_->shard(), "x"};  // fake://host comes before fake://other
-  const LockPlace there{other_core_->shard(), "x"};
+  const LockPlace here{core_, "x"};  // fake://host comes before fake://other
+  const LockPlace there{other_core_, "x"};
   for (const bool here_first : {true, false}) {
     const auto outcome = acquire_all(std::make_shared<const LockPlaces>(
         here_first ? std::vector<LockPlace>{here, there} : std::vector<LockPlace>{there, here}));
@@ -587,7 +586,7 @@ TEST_F(MultiAcquisitionTest, AnAsynchronousReleaseOfWhatIsNotHeldAnswersFalse) {
 // --- Waiting for all -------------------------------------------------------------------------------------------------
 
 TEST_F(MultiAcquisitionTest, ABlockingAcquireInAHandlerIsRefusedOnEveryBackendAndRequestsNothing) {
-  const MultiLockImpl lock({{core_->shard(), "a"}, {core_->shard(), "b"}});
+  const MultiLockImpl lock({{core_, "a"}, {core_, "b"}});
   for (const bool immediate : {false, true}) {
     if (immediate) service_->answer_everything();
     core_->context().notifier->complete([&] {
@@ -608,7 +607,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireWhoseFirstLeaseRanOutMeanwhileIsAFa
     if (contend.request.name == "b") engine_->manual_clock().advance(11s);
     contend.grant(service_->grant_of(contend.request));
   };
-  const MultiLockImpl lock({{core_->shard(), "a"}, {core_->shard(), "b"}});
+  const MultiLockImpl lock({{core_, "a"}, {core_, "b"}});
   Failure failure;
   EXPECT_FALSE(lock.acquire({.lease = 10s, .renew = false}, failure).has_value());
   EXPECT_EQ(failure.code, errc::lost);
@@ -623,7 +622,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireThatFailsWaitsForTheCloseTimeoutFor
     if (contend.request.name == "c") return contend.busy();
     contend.grant(service_->grant_of(contend.request));
   };
-  const MultiLockImpl lock({{core_->shard(), "a"}, {core_->shard(), "b"}, {core_->shard(), "c"}});
+  const MultiLockImpl lock({{core_, "a"}, {core_, "b"}, {core_, "c"}});
   const TimePoint start = now();
   Failure failure;
   EXPECT_FALSE(lock.acquire({.wait = 0s}, failure).has_value());

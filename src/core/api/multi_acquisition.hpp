@@ -1,0 +1,61 @@
+// The acquire of several locks: one after the other, all or nothing. A task of each lock's client asks for the next.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include <dlock/multi_lease.hpp>
+#include <dlock/options.hpp>
+
+#include "core/api/multi_lease_state.hpp"
+#include "core/client/acquisition.hpp"
+#include "util/event.hpp"
+
+namespace dlock::detail {
+
+class MultiAcquisition : public std::enable_shared_from_this<MultiAcquisition> {
+ public:
+  // The time of the call is that of the construction. Without a handler the result is to be waited for.
+  MultiAcquisition(std::shared_ptr<const LockPlaces> locks, AcquireOptions options,
+                   Completion<MultiLease> handler = nullptr);
+  MultiAcquisition(const MultiAcquisition&) = delete;
+  MultiAcquisition& operator=(const MultiAcquisition&) = delete;
+  ~MultiAcquisition() = default;
+
+  // Returns at once; the handler runs exactly once, as user code. Either this or run(), once.
+  void begin();
+  // Blocks until it has ended. An empty lease means that `failure` has a code.
+  [[nodiscard]] MultiLease run(Failure& failure);
+
+ private:
+  [[nodiscard]] std::optional<Failure> problem() const;
+  [[nodiscard]] const LockPlace& next() const { return locks_->places[locks_->order[got_]]; }
+  void ask();
+  void answered(AcquireResult result);
+  // Why a lease was lost before that happened; nothing if all are still held.
+  [[nodiscard]] std::optional<Failure> loss(const std::string& before) const;
+  // by: its client runs the handler.
+  void finish(const LockPlace& by, Failure failure);
+
+  const std::shared_ptr<const LockPlaces> locks_;
+  const AcquireOptions options_;
+  const TimePoint deadline_;
+  // Handed on, never copied: its captures must be destroyed where it runs, not inside a task.
+  Completion<MultiLease> handler_;
+  std::shared_ptr<MultiLeaseState> leases_;
+  std::size_t got_ = 0;
+  std::stop_source stop_;  // ends the wait for the next
+  std::optional<std::stop_callback<std::function<void()>>> on_cancel_;
+  std::optional<std::stop_callback<std::function<void()>>> on_loss_;
+  std::atomic<std::thread::id> asking_;  // the thread that is inside ask()
+  Failure failure_;
+  util::Event ended_;
+};
+
+}  // namespace dlock::detail

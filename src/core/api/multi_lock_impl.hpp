@@ -1,0 +1,31 @@
+// What a MultiLock consists of.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <dlock/multi_lease.hpp>
+
+#include "core/api/default_options.hpp"
+#include "core/api/multi_acquisition.hpp"
+#include "core/api/thread_leases.hpp"
+
+namespace dlock::detail {
+
+class MultiLockImpl {
+ public:
+  explicit MultiLockImpl(std::vector<LockPlace> places)
+      : locks(std::make_shared<const LockPlaces>(std::move(places))) {}
+
+  // Waits for the end of an acquire. An empty lease means that `failure` has a code.
+  [[nodiscard]] MultiLease acquire(const AcquireOptions& options, Failure& failure) const;
+  // The same for a try that waits for so long.
+  [[nodiscard]] MultiLease try_once(Duration wait, AcquireOptions options, Failure& failure) const;
+
+  const std::shared_ptr<const LockPlaces> locks;
+  BasicThreadLeases<MultiLease> leases;
+  DefaultOptions defaults;
+};
+
+}  // namespace dlock::detail

@@ -1,0 +1,112 @@
+// One acquire: from the call to its only completion.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include <dlock/lease.hpp>
+#include <dlock/options.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/task.hpp>
+
+#include "core/client/acquire_deadline.hpp"
+#include "engine/engine.hpp"
+#include "util/event.hpp"
+
+namespace dlock::detail {
+
+class LeaseState;
+class ClientCore;
+
+// How an acquire ended: with a lease, or with a failure; timed_out means that another lease held the lock.
+struct AcquireResult {
+  std::shared_ptr<LeaseState> lease = nullptr;
+  Failure failure = {};
+};
+using AcquireCompletion = Callback<AcquireResult>;
+
+// What is to be acquired.
+struct Target {
+  const std::string& name;
+  LockKind kind = LockKind::lock;
+  Mode mode = Mode::exclusive;
+  std::uint32_t permits = 1;
+  std::string_view value = {};
+};
+
+class Acquisition final : public GrantSink, public std::enable_shared_from_this<Acquisition> {
+ public:
+  // The time of the call is that of the construction. `done` runs exactly once, as a task, or inside begin() when
+  // options are wrong or the client is closed; without one the result is to be waited for.
+  Acquisition(std::shared_ptr<ClientCore> core, const Target& target, AcquireOptions options, AcquireCompletion done);
+  ~Acquisition();
+
+  // --- Any thread ---
+  // Asks the backend. At most one call.
+  void begin(engine::IfBusy if_busy);
+  // Ends it, unless it has ended. Never inside the call, because the caller may be inside anything, a stop_source of
+  // the program's for instance.
+  void cancel();
+  // Without a completion: begins it, and waits for its end; then the lease (empty after a failure) may be taken.
+  [[nodiscard]] Failure run();
+  // Set when it has ended.
+  [[nodiscard]] util::Event& ended() noexcept { return ended_; }
+  [[nodiscard]] Lease take_lease() noexcept { return std::move(lease_); }
+  [[nodiscard]] Failure take_failure() noexcept { return std::move(failure_); }
+  [[nodiscard]] const std::shared_ptr<ClientCore>& core() const noexcept { return core_; }
+
+  // --- In tasks ---
+  // Its key in the client.
+  void set_number(std::uint64_t number) noexcept { number_ = number; }
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  // Finishes with this failure, unless finished.
+  void abort(Failure why);
+  // Gives up the contention, which is not to be done from inside a call to the sink.
+  void end_contention() noexcept;
+
+  void granted(Grant grant) override;
+  void busy() override;
+  void unreachable(Failure why) override;
+  void failed(Failure why) override;
+
+ private:
+  void start();
+  [[nodiscard]] LockRequest request(const Target& target) const;
+  void contend();
+  void restart();
+  void check_deadline();
+  void arm_deadline();
+  void finish(AcquireResult result);
+  void answer(AcquireResult result);
+  [[nodiscard]] std::optional<Failure> problem() const;
+
+  const std::shared_ptr<ClientCore> core_;
+  const AcquireOptions options_;
+  LockRequest request_;
+  AcquireCompletion done_;
+  const TimePoint started_;
+  AcquireDeadline deadline_;
+  Timer timer_;
+  TimePoint armed_for_ = TimePoint::max();
+  std::uint64_t number_ = 0;
+  bool contending_ = false;  // inside Backend::contend()
+  bool finished_ = false;
+  std::optional<std::stop_callback<std::function<void()>>> on_cancel_;
+  std::unique_ptr<Contention> contention_;
+
+  Lease lease_;  // released with this if it is not taken
+  Failure failure_;
+  util::Event ended_;
+};
+
+// Starts one. `done` runs exactly once: as a task, or inside the call when options are wrong or the client is closed.
+std::shared_ptr<Acquisition> start_acquire(std::shared_ptr<ClientCore> core, const Target& target,
+                                           AcquireOptions options, AcquireCompletion done,
+                                           engine::IfBusy if_busy = engine::IfBusy::leave_task);
+
+}  // namespace dlock::detail

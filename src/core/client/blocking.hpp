@@ -1,0 +1,29 @@
+// Blocking calls on top of the engine, and why they may not be made on its own thread.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <system_error>
+
+#include <dlock/duration.hpp>
+#include <dlock/error.hpp>
+
+#include "core/client/client_context.hpp"
+#include "util/event.hpp"
+
+namespace dlock::detail {
+
+// A blocking call throws it on the engine thread, which runs what the call would wait for. Also where the backend would
+// answer at once: else a program that passes its tests on one backend would fail on another.
+[[nodiscard]] inline Failure would_deadlock() {
+  return {std::make_error_code(std::errc::resource_deadlock_would_occur),
+          "a blocking call in a handler; use the asynchronous form, or another thread"};
+}
+
+// A request's answer is due within the response timeout; a little more lets the backend say itself why there is none.
+[[nodiscard]] inline std::chrono::nanoseconds response_limit(const ClientContext& context) noexcept {
+  const auto timeout = Duration(context.response_timeout).value();
+  return timeout > forever.value() / 2 ? forever.value() : timeout + timeout / 4;
+}
+
+}  // namespace dlock::detail

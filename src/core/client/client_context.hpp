@@ -1,0 +1,47 @@
+// What all parts of a client share, and what outlives the client where a lease does.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <dlock/capabilities.hpp>
+#include <dlock/clock.hpp>
+#include <dlock/error.hpp>
+#include <dlock/options.hpp>
+#include <dlock/spi/url.hpp>
+
+#include "core/client/notifier.hpp"
+#include "engine/engine.hpp"
+
+namespace dlock::detail {
+
+struct ClientContext {
+  // Options must have been validated.
+  ClientContext(std::shared_ptr<engine::Engine> main_engine, const Url& url, const ClientOptions& options);
+
+  // Whether the backend can keep such a lease.
+  [[nodiscard]] std::optional<Failure> problem_with_lease(std::chrono::nanoseconds wanted) const;
+  // Where the client's locks are: the same text for all clients that go there, if their URLs name hosts and ports the
+  // same way. Of the URL that is hosts and path; no credentials, no parameters.
+  [[nodiscard]] std::string endpoint() const;
+  // In a child made by fork() the client is the parent's business.
+  [[nodiscard]] bool foreign_process() const noexcept;
+
+  const std::shared_ptr<engine::Engine> engine;
+  const std::shared_ptr<const Clock> clock;
+  const std::string redacted_url;
+  const std::string place;  // of the endpoint
+  const std::string holder;
+  const std::chrono::nanoseconds lease;
+  const std::chrono::nanoseconds response_timeout;
+  const std::chrono::nanoseconds connect_timeout;
+  const std::chrono::nanoseconds close_timeout;
+  const std::uint64_t fork_generation;
+  const std::shared_ptr<Notifier> notifier;
+  Capabilities capabilities;  // constant once the client is made
+};
+
+}  // namespace dlock::detail
