@@ -87,6 +87,19 @@ TEST(Layering, UtilitiesKnowNothingAboveThem) {
   }
 }
 
+// Each room of the core uses only those before it.
+TEST(Layering, TheRoomsOfTheCoreAreInOrder) {
+  std::vector<std::string> later = {"core/spi/", "core/client/", "core/api/"};
+  for (const char* const room : {"values", "spi", "client"}) {
+    const auto includes = includes_below(std::string("src/core/") + room);
+    EXPECT_FALSE(includes.empty()) << room;
+    for (const auto& [file, named] : includes) {
+      for (const std::string& above : later) EXPECT_FALSE(named.starts_with(above)) << file << " includes " << named;
+    }
+    later.erase(later.begin());
+  }
+}
+
 TEST(Layering, AsioIsTheEnginesAlone) {
   for (const auto& [file, named] : includes_below("src")) {
     if (!starts_with_one_of(named, {"asio"})) continue;
