@@ -11,8 +11,10 @@ namespace dlock::engine {
 
 namespace {
 
-// Somewhat longer than a turn that is under way on another processor takes.
-constexpr int lock_spins = 40;
+// A thread that waits tries again seldom, after pauses that double: if two processors took every other turn, the data
+// would move between them each time, and a turn would take several times as long.
+constexpr int first_pauses = 32;
+constexpr int last_pauses = 512;
 
 bool several_processors() noexcept {
   static const bool several = std::thread::hardware_concurrency() > 1;
@@ -33,12 +35,17 @@ bool TurnMutex::try_lock() noexcept {
 }
 
 void TurnMutex::lock() noexcept {
-  if (try_lock()) return;
-  for (int i = several_processors() ? lock_spins : 0; i > 0; --i) {
-    util::pause_processor();
-    if (try_lock()) return;
-  }
+  if (try_lock() || (spin() && try_lock())) return;
   sleep_for_lock();
+}
+
+// False: it has been locked all the time.
+bool TurnMutex::spin() const noexcept {
+  for (int pauses = first_pauses; several_processors() && pauses <= last_pauses; pauses *= 2) {
+    for (int i = 0; i < pauses; ++i) util::pause_processor();
+    if ((state_.load() & locked) == 0 && first_.load() == 0) return true;
+  }
+  return false;
 }
 
 void TurnMutex::sleep_for_lock() noexcept {
@@ -57,6 +64,7 @@ void TurnMutex::sleep_for_lock() noexcept {
     } else {
       hand_over();
       util::futex_wait(wakes_, wakes);
+      (void)spin();
     }
   }
 }

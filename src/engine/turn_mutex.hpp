@@ -40,6 +40,7 @@ class DLOCK_CAPABILITY("mutex") TurnMutex {
   static constexpr std::uint32_t coming = 2;   // one of the sleepers was woken and has not come yet
   static constexpr std::uint32_t sleeper = 4;  // as many as sleep, or are about to
 
+  [[nodiscard]] bool spin() const noexcept;
   void sleep_for_lock() noexcept;
   [[nodiscard]] bool lock_first_until(const util::MonotonicPoint* until) noexcept;
   // Wakes whose turn it is to take it, unless it is locked.
