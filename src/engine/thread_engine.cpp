@@ -64,11 +64,9 @@ struct ThreadEngine::Inside {
   Inside& operator=(const Inside&) = delete;
   ~Inside() { innermost = outer; }
 
-  // Whether this thread is inside a task of an engine of which that holds.
-  template <class Condition>
-  [[nodiscard]] static bool any(Condition condition) noexcept {
+  [[nodiscard]] static bool task_of(const ThreadEngine& engine) noexcept {
     for (const Inside* inside = innermost; inside != nullptr; inside = inside->outer) {
-      if (condition(*inside->engine)) return true;
+      if (inside->engine == &engine) return true;
     }
     return false;
   }
@@ -82,7 +80,7 @@ thread_local const ThreadEngine::Inside* ThreadEngine::Inside::innermost = nullp
 
 class ThreadEngine::AsioDescriptor final : public Descriptor {
  public:
-  AsioDescriptor(ThreadEngine& engine, int fd) : engine_(engine), descriptor_(engine.loop_->io()) {
+  AsioDescriptor(ThreadEngine& engine, int fd) : engine_(engine), descriptor_(engine.loop_.io()) {
     std::error_code ec;
     descriptor_.assign(fd, ec);
     if (ec) throw Error(errc::unavailable, "cannot watch a descriptor: " + ec.message());
@@ -121,11 +119,11 @@ class ThreadEngine::MovedClock final : public ClockListener {
 
 std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, Random random) {
   try {
-    auto engine = std::make_shared<ThreadEngine>(std::make_shared<EventLoop>(), std::move(clock), std::move(random));
+    auto engine = std::make_shared<ThreadEngine>(std::move(clock), std::move(random));
     engine->launch();
     const util::SignalsBlocked blocked;
     // The thread shares the ownership, so that stop() on the engine thread itself leaves nothing dangling.
-    engine->thread_ = std::thread([engine]() noexcept { engine->loop_->run(); });
+    engine->thread_ = std::thread([engine]() noexcept { engine->loop_.run(); });
     pthread_setname_np(engine->thread_.native_handle(), "dlock-engine");  // for people only: a failure does not matter
     return engine;
   } catch (const Error&) {
@@ -135,8 +133,8 @@ std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, 
   }
 }
 
-ThreadEngine::ThreadEngine(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, Random random)
-    : loop_(std::move(loop)), clock_(std::move(clock)), random_(std::move(random)), timer_descriptor_(loop_->io()) {}
+ThreadEngine::ThreadEngine(std::shared_ptr<Clock> clock, Random random)
+    : clock_(std::move(clock)), random_(std::move(random)), timer_descriptor_(loop_.io()) {}
 
 ThreadEngine::~ThreadEngine() = default;
 
@@ -157,7 +155,7 @@ void ThreadEngine::launch() {
 // --- Turns -----------------------------------------------------------------------------------------------------------
 
 bool ThreadEngine::inside_task() const noexcept {
-  return Inside::any([this](const ThreadEngine& engine) { return &engine == this; });
+  return Inside::task_of(*this);
 }
 
 void ThreadEngine::run(Task task) noexcept {
@@ -170,7 +168,7 @@ void ThreadEngine::run(Task task) noexcept {
 bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
   if (inside_task()) return put_into_inbox(std::move(task));  // this very turn goes on with it
   const bool waits_for_nothing = Inside::innermost != nullptr;
-  const By by = !waits_for_nothing && loop_->on_own_thread() ? By::loop : By::caller;
+  const By by = !waits_for_nothing && loop_.on_own_thread() ? By::loop : By::caller;
   bool at_once = true;
   if (by == By::loop) {  // in a handler of the user: another thread's turn ends at once
     turn_.lock_first();
@@ -183,7 +181,7 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
     if (!put_into_inbox(std::move(task))) return false;
     hand_over();
     work_off_inbox();
-    loop_->look_again();
+    loop_.look_again();
     return true;
   }
   bool accepted = false;
@@ -196,7 +194,7 @@ bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
   }
   work_off_inbox();
   if (at_once && by == By::caller) yield_between_turns();
-  loop_->look_again();
+  loop_.look_again();
   return accepted;
 }
 
@@ -259,9 +257,9 @@ void ThreadEngine::run_all_of_inbox() {
 }
 
 void ThreadEngine::take_turn_for_loop(Task task) noexcept {
-  loop_->handler_begins();
+  loop_.handler_begins();
   {
-    while (!turn_.lock_first_for(longest_without_losses)) loop_->run_loss_signals();
+    while (!turn_.lock_first_for(longest_without_losses)) loop_.run_loss_signals();
     util::DeferredWakes wakes;
     const Turn turn(*this, By::loop);
     if (task) run(std::move(task));
@@ -291,7 +289,7 @@ void ThreadEngine::work_off_inbox() noexcept {
 
 void ThreadEngine::leave_inbox_to_loop() {
   if (left_to_loop_) return;
-  loop_->post([this] {
+  loop_.post([this] {
     {
       const util::MutexLock lock(inbox_mutex_);  // the caller has it until the flag is set
       left_to_loop_ = false;
@@ -309,7 +307,7 @@ bool ThreadEngine::submit(Task task) {
   if (stopped_) return false;
   inbox_.push_back(std::move(task));
   try {
-    if (!inside || (loop_->callers_waiting() >= several && !loop_->on_own_thread())) leave_inbox_to_loop();
+    if (!inside || (loop_.callers_waiting() >= several && !loop_.on_own_thread())) leave_inbox_to_loop();
   } catch (...) {
     inbox_.pop_back();  // refused as a whole
     throw;
@@ -324,15 +322,15 @@ Notified ThreadEngine::notify(Task&& user_code, UserCode kind) {
   // From a task that still runs while the engine stops it is accepted, because the caller could only run it under the
   // mutex. The thread cannot end before that task does.
   if (!clock_->runs_by_itself()) ++notified_;
-  return loop_->notify(std::move(user_code), kind, inside_task());
+  return loop_.notify(std::move(user_code), kind, inside_task());
 }
 
 bool ThreadEngine::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {
-  return loop_->wait(event, limit);
+  return loop_.wait(event, limit);
 }
 
 bool ThreadEngine::must_not_block() const noexcept {
-  return loop_->on_own_thread() || Inside::any([this](const ThreadEngine& e) { return e.loop_ == loop_; });
+  return loop_.on_own_thread() || inside_task();
 }
 
 // --- Timers and descriptors ------------------------------------------------------------------------------------------
@@ -410,8 +408,8 @@ std::uint64_t ThreadEngine::clock_moved() noexcept {
     ran = ran_;
   }
   work_off_inbox();
-  loop_->look_again();
-  loop_->drain_user_code();
+  loop_.look_again();
+  loop_.drain_user_code();
   return ran + notified_;
 }
 
@@ -432,7 +430,7 @@ void ThreadEngine::wait_for_timer_descriptor() {
 void ThreadEngine::refuse_tasks() {
   const util::MutexLock lock(inbox_mutex_);
   stopped_ = true;
-  loop_->post([this] {
+  loop_.post([this] {
     take_turn_for_loop([this] {
       std::error_code ignored;  // closing reports nothing that could be acted on
       timer_descriptor_.close(ignored);
@@ -443,9 +441,9 @@ void ThreadEngine::refuse_tasks() {
 void ThreadEngine::stop() {
   refuse_tasks();
   hand_over();
-  loop_->stop();
+  loop_.stop();
   hand_over();
-  loop_->post([this] { loop_->end_work(); });
+  loop_.post([this] { loop_.end_work(); });
   if (must_not_block()) {
     thread_.detach();
   } else if (thread_.joinable()) {

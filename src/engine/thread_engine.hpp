@@ -47,7 +47,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   // Starts the thread. Throws Error(unavailable) when no thread or descriptor is left.
   [[nodiscard]] static std::shared_ptr<ThreadEngine> start(std::shared_ptr<Clock> clock, Random random);
   // Not started; use start().
-  ThreadEngine(std::shared_ptr<EventLoop> loop, std::shared_ptr<Clock> clock, Random random);
+  ThreadEngine(std::shared_ptr<Clock> clock, Random random);
   ~ThreadEngine() override;
 
   [[nodiscard]] const Clock& clock() const noexcept override { return *clock_; }
@@ -107,7 +107,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   void tick_soon() DLOCK_EXCLUDES(inbox_mutex_);
   [[nodiscard]] std::uint64_t clock_moved() noexcept DLOCK_EXCLUDES(turn_);
 
-  const std::shared_ptr<EventLoop> loop_;
+  EventLoop loop_;
   const std::shared_ptr<Clock> clock_;
   const Random random_;
   asio::posix::stream_descriptor timer_descriptor_;
