@@ -31,7 +31,7 @@
 namespace dlock {
 
 namespace detail {
-class LeaseState;
+class LeaseRecord;
 }
 
 class [[nodiscard]] Lease {
@@ -106,11 +106,11 @@ class [[nodiscard]] Lease {
   [[nodiscard]] bool has_value() const noexcept { return state_ != nullptr; }
 
  private:
-  friend class detail::LeaseState;
-  explicit Lease(std::shared_ptr<detail::LeaseState> state) noexcept;
+  friend class detail::LeaseRecord;
+  explicit Lease(std::shared_ptr<detail::LeaseRecord> state) noexcept;
   void start_release(detail::Completion<bool> handler);
 
-  std::shared_ptr<detail::LeaseState> state_;
+  std::shared_ptr<detail::LeaseRecord> state_;
 };
 
 }  // namespace dlock

@@ -4,7 +4,7 @@
 
 #include <dlock/spi/url.hpp>
 
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 #include "tests/simulation/reentrant_backend.hpp"
 
 namespace dlock::simulation {
@@ -173,7 +173,7 @@ void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const Acqui
   (void)detail::start_acquire(
       core_, target, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
         core->context().notifier->complete([handler, result = std::move(result)] {
-          handler(result.failure.code, result.lease ? detail::LeaseState::make_lease(result.lease) : Lease());
+          handler(result.failure.code, result.lease ? detail::LeaseRecord::make_lease(result.lease) : Lease());
         });
       });
 }

@@ -13,7 +13,7 @@
 #include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_observer.hpp"
@@ -62,7 +62,7 @@ class CoreTest : public testing::Test {
                                   outcome->at = engine->now();
                                   outcome->failure = std::move(result.failure);
                                   if (result.lease)
-                                    outcome->lease = detail::LeaseState::make_lease(std::move(result.lease));
+                                    outcome->lease = detail::LeaseRecord::make_lease(std::move(result.lease));
                                 });
     return outcome;
   }

@@ -10,7 +10,7 @@
 #include "core/client/acquisition.hpp"
 #include "core/client/blocking.hpp"
 #include "core/client/failures.hpp"
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 
 namespace dlock::detail {
 
@@ -54,7 +54,7 @@ void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completio
   (void)detail::start_acquire(
       core, target(mode), options, [core = core, handler = std::move(handler)](AcquireResult result) mutable {
         core->notifier().complete([handler = std::move(handler), result = std::move(result)] {
-          handler(result.failure, result.lease ? LeaseState::make_lease(result.lease) : Lease());
+          handler(result.failure, result.lease ? LeaseRecord::make_lease(result.lease) : Lease());
         });
       });
 }

@@ -5,7 +5,7 @@
 
 #include "core/client/blocking.hpp"
 #include "core/client/failures.hpp"
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 
 namespace dlock::detail {
 
@@ -96,7 +96,7 @@ void MultiAcquisition::answered(AcquireResult result) {
     }
     return finish(by, naming(next().name, std::move(why)));
   }
-  leases_->put(locks_->order[got_++], LeaseState::make_lease(std::move(result.lease)));
+  leases_->put(locks_->order[got_++], LeaseRecord::make_lease(std::move(result.lease)));
   if (got_ < locks_->order.size()) return ask();
   finish(by, loss("all locks were acquired").value_or(Failure{}));
 }

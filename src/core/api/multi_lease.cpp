@@ -51,7 +51,7 @@ MultiLeaseState::MultiLeaseState(std::shared_ptr<const LockPlaces> locks)
 
 void MultiLeaseState::put(std::size_t i, Lease lease) {
   leases_[i] = std::move(lease);
-  LeaseState::of(leases_[i])->join(lost_);
+  LeaseRecord::of(leases_[i])->join(lost_);
 }
 
 bool MultiLeaseState::held() const noexcept {
@@ -77,10 +77,10 @@ bool MultiLeaseState::mark_released() noexcept {
 bool MultiLeaseState::begin_release(bool may_wait_for_turn) noexcept {
   if (!mark_released()) return false;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
-    const auto& lease = LeaseState::of(leases_[i]);
+    const auto& lease = LeaseRecord::of(leases_[i]);
     if (!lease) continue;
     begun_[i] =
-        LeaseState::release_and_tell(lease, may_wait_for_turn ? lease->core().if_busy() : engine::IfBusy::leave_task);
+        LeaseRecord::release_and_tell(lease, may_wait_for_turn ? lease->core().if_busy() : engine::IfBusy::leave_task);
   }
   return true;
 }
@@ -91,7 +91,7 @@ bool MultiLeaseState::begin_release(bool may_wait_for_turn) noexcept {
 class MultiLeaseState::WaitInAll {
  public:
   // False: not within `limit` from the first wait.
-  bool wait(LeaseState& lease, std::chrono::nanoseconds limit) {
+  bool wait(LeaseRecord& lease, std::chrono::nanoseconds limit) {
     util::Event& event = lease.release_ended();
     if (event.is_set()) return true;
     const auto now = Clock::now();
@@ -115,7 +115,7 @@ Failure MultiLeaseState::await_release(bool& ours) {
   Failure first;
   ours = true;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
-    LeaseState& lease = *LeaseState::of(leases_[i]);
+    LeaseRecord& lease = *LeaseRecord::of(leases_[i]);
     Failure failure;
     bool was_ours = false;
     if (!begun_[i]) {
@@ -137,7 +137,7 @@ void MultiLeaseState::let_go() noexcept {
   WaitInAll all;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     if (!begun_[i]) continue;
-    LeaseState& lease = *LeaseState::of(leases_[i]);
+    LeaseRecord& lease = *LeaseRecord::of(leases_[i]);
     const auto limit = lease.core().context().close_timeout;
     if (limit > std::chrono::nanoseconds::zero()) (void)all.wait(lease, limit);
   }
@@ -182,8 +182,8 @@ void MultiLeaseState::release_and_call(Completion<bool> handler) {
     return;
   }
   for (const std::size_t i : std::views::reverse(locks_->order)) {
-    const auto& lease = LeaseState::of(leases_[i]);
-    const bool begun = LeaseState::release(
+    const auto& lease = LeaseRecord::of(leases_[i]);
+    const bool begun = LeaseRecord::release(
         lease,
         [&lease = *lease, ending](Failure failure, bool was_ours) {
           if (failure.code) failure = naming(lease.name(), std::move(failure));
@@ -198,7 +198,7 @@ void MultiLeaseState::release_and_call(Completion<bool> handler) {
 void MultiLeaseState::release_in_background() noexcept {
   if (!mark_released()) return;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
-    LeaseState::release_in_background(LeaseState::of(leases_[i]));
+    LeaseRecord::release_in_background(LeaseRecord::of(leases_[i]));
   }
 }
 

@@ -11,7 +11,7 @@
 #include <dlock/multi_lease.hpp>
 
 #include "core/api/lock_place.hpp"
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 
 namespace dlock::detail {
 

@@ -6,7 +6,7 @@
 #include "core/client/blocking.hpp"
 #include "core/client/client_core.hpp"
 #include "core/client/failures.hpp"
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 #include "util/names.hpp"
 #include "util/process.hpp"
 
@@ -204,7 +204,7 @@ void Acquisition::answer(AcquireResult result) {
     const auto done = std::move(done_);
     return done(std::move(result));
   }
-  if (result.lease) lease_ = LeaseState::make_lease(std::move(result.lease));
+  if (result.lease) lease_ = LeaseRecord::make_lease(std::move(result.lease));
   failure_ = std::move(result.failure);
   ended_.set();
 }

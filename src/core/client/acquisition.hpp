@@ -20,12 +20,12 @@
 
 namespace dlock::detail {
 
-class LeaseState;
+class LeaseRecord;
 class ClientCore;
 
 // How an acquire ended: with a lease, or with a failure; timed_out means that another lease held the lock.
 struct AcquireResult {
-  std::shared_ptr<LeaseState> lease = nullptr;
+  std::shared_ptr<LeaseRecord> lease = nullptr;
   Failure failure = {};
 };
 using AcquireCompletion = Callback<AcquireResult>;

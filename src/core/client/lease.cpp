@@ -8,7 +8,7 @@
 
 #include "core/client/blocking.hpp"
 #include "core/client/client_core.hpp"
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 #include "util/immortal.hpp"
 
 namespace dlock {
@@ -16,13 +16,13 @@ namespace dlock {
 namespace {
 
 // Answers whether release_ended() is to be waited for.
-bool begin_release(const std::shared_ptr<detail::LeaseState>& state) noexcept {
-  return detail::LeaseState::release_and_tell(state, state->core().if_busy());
+bool begin_release(const std::shared_ptr<detail::LeaseRecord>& state) noexcept {
+  return detail::LeaseRecord::release_and_tell(state, state->core().if_busy());
 }
 
 // Gives the lease back on the way out: waits for the service's word for a bounded time, and never on the engine thread.
-void let_go(const std::shared_ptr<detail::LeaseState>& state) noexcept {
-  if (!state || state->phase() == detail::LeaseState::Phase::gone || !begin_release(state)) return;
+void let_go(const std::shared_ptr<detail::LeaseRecord>& state) noexcept {
+  if (!state || state->phase() == detail::LeaseRecord::Phase::gone || !begin_release(state)) return;
   const detail::ClientContext& context = state->core().context();
   if (context.close_timeout == std::chrono::nanoseconds::zero()) return;
   if (state->release_ended().is_set() || context.engine->must_not_block()) return;
@@ -32,7 +32,7 @@ void let_go(const std::shared_ptr<detail::LeaseState>& state) noexcept {
 }  // namespace
 
 Lease::Lease() noexcept = default;
-Lease::Lease(std::shared_ptr<detail::LeaseState> state) noexcept : state_(std::move(state)) {}
+Lease::Lease(std::shared_ptr<detail::LeaseRecord> state) noexcept : state_(std::move(state)) {}
 Lease::Lease(Lease&& other) noexcept = default;
 
 Lease& Lease::operator=(Lease&& other) noexcept {
@@ -101,7 +101,7 @@ bool Lease::release(std::error_code& ec) noexcept {
 
 void Lease::release_in_background() noexcept {
   const auto state = state_;
-  if (state) detail::LeaseState::release_in_background(state);
+  if (state) detail::LeaseRecord::release_in_background(state);
 }
 
 void Lease::start_release(detail::Completion<bool> handler) {
@@ -109,13 +109,13 @@ void Lease::start_release(detail::Completion<bool> handler) {
     handler({}, false);
     return;
   }
-  const auto answer = [](detail::LeaseState& state, auto& to, const Failure& failure, bool was_ours) {
+  const auto answer = [](detail::LeaseRecord& state, auto& to, const Failure& failure, bool was_ours) {
     state.core().notifier().complete([to = std::move(to), failure, was_ours] { to(failure, was_ours); });
   };
   // Shared with the case that nothing is released; handed on, never copied: what it captured must be destroyed where it
   // runs, not inside a task.
   const auto once = std::make_shared<decltype(handler)>(std::move(handler));
-  const bool released = detail::LeaseState::release(
+  const bool released = detail::LeaseRecord::release(
       state_,
       [&state = *state_, once, answer](const Failure& failure, bool was_ours) {
         answer(state, *once, failure, was_ours);

@@ -1,15 +1,25 @@
 // The leases of a client: kept, lost, released. In tasks only.
+//
+//   an entry             | until
+//   ---------------------+-----------------------------------------------------------------------------------------
+//   with `keeping`       | the lease is lost (then without), or the program has released it (then it goes)
+//   without: it is lost  | the program has released it, if only by the destructor of its Lease
+//
+// What the program sees of a lease is its LeaseRecord; see there for the phases.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
+#include <optional>
+#include <system_error>
 #include <unordered_map>
+#include <vector>
 
 #include <dlock/options.hpp>
 #include <dlock/spi/backend.hpp>
 
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
+#include "core/client/renewal_schedule.hpp"
 
 namespace dlock::detail {
 
@@ -18,20 +28,15 @@ class LeaseTable {
   explicit LeaseTable(ClientCore& core) noexcept : core_(core) {}
 
   // Makes a lease of a grant to an acquire of that time.
-  [[nodiscard]] std::shared_ptr<LeaseState> hold(Grant grant, const AcquireOptions& options, TimePoint started);
-  // nullptr if it is not, or no longer, kept here.
-  [[nodiscard]] std::shared_ptr<LeaseState> find(const OwnerId& owner) const;
+  [[nodiscard]] std::shared_ptr<LeaseRecord> hold(Grant grant, const AcquireOptions& options, TimePoint started);
 
-  // News of the backend's. Ignored for an owner that is not here.
-  void renewal_ended(const OwnerId& owner, const RenewOutcome& outcome) const;
-  void extended(const OwnerId& owner, TimePoint valid_until) const;
+  // News of the backend. Ignored for an owner that is not here.
+  void extended(const OwnerId& owner, TimePoint valid_until);
   void gone(const OwnerId& owner, Failure why);
   void reconnected();
 
-  // It can no longer be relied on; no effect if it was lost before.
-  void lose(LeaseState& lease, Failure why);
-  // The program has given it back, lost or not; no effect if that was done before.
-  void give_back(const std::shared_ptr<LeaseState>& lease);
+  // The program has released it, lost or not; no effect if that was done before.
+  void give_back(const std::shared_ptr<LeaseRecord>& lease);
   // Frees a grant whose caller no longer waits.
   void release_unwanted(const Grant& grant);
 
@@ -41,11 +46,40 @@ class LeaseTable {
   [[nodiscard]] std::size_t pending_releases() const noexcept { return pending_releases_; }
 
  private:
-  void release_in_backend(const Grant& grant, std::shared_ptr<LeaseState> lease);
-  void released(LeaseState& lease, const ReleaseOutcome& outcome);
+  struct Keeping {
+    Keeping(Executor& executor, RenewalSchedule when, TimePoint end)
+        : schedule(when), timer(executor), fixed_end(end) {}
+
+    RenewalSchedule schedule;
+    Timer timer;
+    // The client ends the lease then, although the service would keep it; max(): never.
+    const TimePoint fixed_end;
+    TimePoint renewal_sent;
+    std::vector<std::error_code> warned_of;  // since the last renewal
+  };
+  struct Entry {
+    std::shared_ptr<LeaseRecord> record;
+    std::optional<Keeping> keeping;
+    bool in_backend = true;  // the backend may still know the grant, so that giving the lease back has to reach it
+  };
+  using Step = RenewalSchedule::Step;
+
+  [[nodiscard]] Entry* find(const OwnerId& owner);
+  // Each of these may end with the entry being lost, or erased.
+  void follow(Entry& entry, const Step& step);
+  void renew(Entry& entry);
+  void renewal_ended(const OwnerId& owner, const RenewOutcome& outcome);
+  [[nodiscard]] bool ended_by_program(Entry& entry);
+
+  // The lease can no longer be relied on; no effect if it was lost before.
+  void lose(Entry& entry, Failure why);
+  void expire(Entry& entry);
+  void warn_once(Entry& entry, const Failure& failure);
+  void release_in_backend(const Grant& grant, std::shared_ptr<LeaseRecord> lease);
+  void released(LeaseRecord& lease, const ReleaseOutcome& outcome);
 
   ClientCore& core_;
-  std::unordered_map<OwnerId, std::shared_ptr<LeaseState>> leases_;
+  std::unordered_map<OwnerId, Entry> entries_;
   std::size_t pending_releases_ = 0;
 };
 

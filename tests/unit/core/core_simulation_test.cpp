@@ -17,7 +17,7 @@
 #include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_observer.hpp"
@@ -70,7 +70,7 @@ class Simulation {
     TimePoint end_by = TimePoint::max();
     std::stop_source cancel;
     int calls = 0;
-    std::shared_ptr<LeaseState> state;
+    std::shared_ptr<LeaseRecord> state;
     Lease lease;
     bool released = false;
     bool seen_lost = false;
@@ -145,7 +145,7 @@ class Simulation {
     if (!result.lease) return;
     ++reached_.granted;
     attempt.state = result.lease;
-    attempt.lease = LeaseState::make_lease(std::move(result.lease));
+    attempt.lease = LeaseRecord::make_lease(std::move(result.lease));
     attempt.on_lost.emplace(attempt.state->lost_token(), [this, &attempt] {
       EXPECT_FALSE(attempt.signalled);
       attempt.signalled = true;
@@ -273,7 +273,7 @@ class Simulation {
   }
 
   void check_lease(Attempt& attempt, TimePoint now) {
-    LeaseState& state = *attempt.state;
+    LeaseRecord& state = *attempt.state;
     const bool held = state.held();
     EXPECT_TRUE(!held || now < state.valid_until());
     EXPECT_FALSE(held && (attempt.released || attempt.signalled || attempt.seen_lost)) << "came back to life";
@@ -284,7 +284,7 @@ class Simulation {
     if (attempt.signalled && !slept_ && !attempt.seen_lost) {
       EXPECT_LE(attempt.signalled_at, state.valid_until()) << "signalled late";
     }
-    EXPECT_FALSE(attempt.signalled && state.phase() > LeaseState::Phase::lost) << "a release is no loss";
+    EXPECT_FALSE(attempt.signalled && state.phase() > LeaseRecord::Phase::lost) << "a release is no loss";
     reached_.lost += attempt.signalled;
   }
 

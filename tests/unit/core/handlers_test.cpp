@@ -245,7 +245,7 @@ TEST_F(HandlersTest, HandlersThatAcquireAgainAreNoRecursion) {
     if (++rounds < 10000) {
       start_acquire(core_, {"y"}, {}, [&](AcquireResult result) {
         core_->context().notifier->complete(
-            [&again, lease = std::make_shared<Lease>(LeaseState::make_lease(result.lease))] {
+            [&again, lease = std::make_shared<Lease>(LeaseRecord::make_lease(result.lease))] {
               *lease = Lease();
               again();
             });

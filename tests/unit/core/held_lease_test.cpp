@@ -1,5 +1,5 @@
 // What happens to a lease between its grant and its end: renewal, extension, loss, release.
-#include "core/client/held_lease.hpp"
+#include "core/client/lease_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -243,10 +243,9 @@ TEST_F(HeldLeaseTest, ARenewalThatArrivesAfterTheProgramSawTheEndRevivesNothing)
 // The engine had read the clock before the program did, and writes afterwards.
 TEST_F(HeldLeaseTest, WhatTheProgramSawOverStaysOverThoughItIsExtended) {
   const Lease lease = hold();
-  const auto owner = lease.owner();
   engine_->manual_clock().advance(31s);
   EXPECT_FALSE(lease.held());
-  core_->leases().find(owner)->extend(now() + 30s);
+  LeaseRecord::of(lease)->extend(now() + 30s);
   EXPECT_FALSE(lease.held());
   EXPECT_TRUE(lease.lost().stop_requested());
 }
@@ -268,7 +267,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
   answer_renewals();
   const auto outcome = acquire();
   const auto state = [&] {
-    std::shared_ptr<LeaseState> out;
+    std::shared_ptr<LeaseRecord> out;
     start_acquire(core_, {"y"}, {}, [&](AcquireResult result) { out = std::move(result.lease); });
     grant(*service_->contends[1]);
     return out;
@@ -278,13 +277,13 @@ TEST_F(HeldLeaseTest, WhatTheProgramWasToldIsLostIsNotRenewedOn) {
   EXPECT_EQ(service_->renewals_asked, 0U);
   EXPECT_EQ(stats().lost, 1U) << "and the core has noticed";
   EXPECT_EQ(observer_->count("lost y"), 1U);
-  Lease lease = LeaseState::make_lease(state);
+  Lease lease = LeaseRecord::make_lease(state);
   EXPECT_FALSE(lease.held());
   service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
 }
 
 TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheProgramWasToldOfTheLossIsNone) {
-  std::shared_ptr<LeaseState> state;
+  std::shared_ptr<LeaseRecord> state;
   start_acquire(core_, {"x"}, {}, [&](AcquireResult result) { state = std::move(result.lease); });
   grant(service_->last_contend());
   engine_->advance(12s);
@@ -294,7 +293,7 @@ TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheProgramWasToldOfTheLossIsNon
   EXPECT_EQ(stats().renewed, 0U);
   EXPECT_EQ(observer_->count("renewed x"), 0U);
   EXPECT_EQ(stats().lost, 1U);
-  const Lease lease = LeaseState::make_lease(std::move(state));
+  const Lease lease = LeaseRecord::make_lease(std::move(state));
   EXPECT_FALSE(lease.held());
   service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
 }

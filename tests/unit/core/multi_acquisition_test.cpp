@@ -469,7 +469,7 @@ TEST_F(MultiAcquisitionTest, ALeaseThatWasLostBeforeItBecameOneOfSeveralIsALoss)
   const Lease lease = hold();
   task([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
   const std::stop_source signal_of_all;
-  LeaseState::of(lease)->join(signal_of_all);
+  LeaseRecord::of(lease)->join(signal_of_all);
   EXPECT_TRUE(signal_of_all.stop_requested());
 }
 

@@ -8,7 +8,7 @@
 #include <stop_token>
 #include <utility>
 
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {

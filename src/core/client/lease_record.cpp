@@ -1,4 +1,4 @@
-#include "core/client/lease_state.hpp"
+#include "core/client/lease_record.hpp"
 
 #include <algorithm>
 #include <new>
@@ -8,63 +8,63 @@
 
 namespace dlock::detail {
 
-LeaseState::LeaseState(std::shared_ptr<ClientCore> core, Grant grant)
+LeaseRecord::LeaseRecord(std::shared_ptr<ClientCore> core, Grant grant)
     : core_(std::move(core)),
       grant_(std::move(grant)),
       granted_at_(core_->context().clock->now()),
       valid_until_(grant_.valid_until) {}
 
-LeaseState::~LeaseState() = default;
+LeaseRecord::~LeaseRecord() = default;
 
-bool LeaseState::held() noexcept {
+bool LeaseRecord::held() noexcept {
   if (phase() != Phase::held || foreign_process()) return false;
   if (!expired()) return true;
   (void)mark_lost();
   return false;
 }
 
-std::chrono::nanoseconds LeaseState::remaining() noexcept {
+std::chrono::nanoseconds LeaseRecord::remaining() noexcept {
   if (!held()) return std::chrono::nanoseconds::zero();
   const TimePoint end = valid_until();
   if (end == TimePoint::max()) return std::chrono::nanoseconds::max();
   return std::max(end - core_->context().clock->now(), std::chrono::nanoseconds::zero());
 }
 
-bool LeaseState::expired() const noexcept {
+bool LeaseRecord::expired() const noexcept {
   return core_->context().clock->now() >= valid_until();
 }
 
-bool LeaseState::foreign_process() const noexcept {
+bool LeaseRecord::foreign_process() const noexcept {
   return core_->context().foreign_process();
 }
 
 // Of a loss and a join() at the same time, the second to look sees both.
-void LeaseState::fire_lost() noexcept {
+void LeaseRecord::fire_lost() noexcept {
   if (phase_.load() != Phase::lost) return;
   lost_.fire();
   ended_.fire();
   if (joined_.load()) signal_of_all_.request_stop();
 }
 
-void LeaseState::look_for_loss() noexcept {
+void LeaseRecord::look_for_loss() noexcept {
   if (expired() && !foreign_process()) (void)mark_lost();
   fire_lost();  // the engine may not have come to it yet
 }
 
-void LeaseState::join(std::stop_source signal_of_all) {
+void LeaseRecord::join(std::stop_source signal_of_all) {
   signal_of_all_ = std::move(signal_of_all);
   joined_.store(true);
   fire_lost();
 }
 
-void LeaseState::release_in_background(const std::shared_ptr<LeaseState>& state) noexcept {
+void LeaseRecord::release_in_background(const std::shared_ptr<LeaseRecord>& state) noexcept {
   const auto tell = [&state = *state](const Failure& failure, bool /*was_ours*/) {
     if (failure.code) state.core().warn({state.name(), failure});
   };
   (void)release(state, tell, engine::IfBusy::leave_task);
 }
 
-bool LeaseState::release_and_tell(const std::shared_ptr<LeaseState>& state, engine::IfBusy if_busy) noexcept {
+bool LeaseRecord::release_and_tell(const std::shared_ptr<LeaseRecord>& state, engine::IfBusy if_busy) noexcept {
   return release(
       state, [&state = *state](Failure failure, bool was_ours) { state.end_release(std::move(failure), was_ours); },
       if_busy);
@@ -72,7 +72,7 @@ bool LeaseState::release_and_tell(const std::shared_ptr<LeaseState>& state, engi
 
 // A copy of the pointer: a stop callback may destroy the lease.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
-bool LeaseState::release(std::shared_ptr<LeaseState> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept {
+bool LeaseRecord::release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept {
   if (state->foreign_process()) return false;
   if (state->expired()) (void)state->mark_lost();
   const bool ours = state->leave_held(Phase::giving_back);
@@ -98,12 +98,12 @@ bool LeaseState::release(std::shared_ptr<LeaseState> state, ReleaseCompletion do
   return ours;
 }
 
-void LeaseState::answer_release(Failure failure, bool was_ours) {
+void LeaseRecord::answer_release(Failure failure, bool was_ours) {
   const auto done = std::move(release_done_);
   if (done) done(std::move(failure), was_ours);
 }
 
-void LeaseState::end_release(Failure failure, bool was_ours) noexcept {
+void LeaseRecord::end_release(Failure failure, bool was_ours) noexcept {
   release_failure_ = std::move(failure);
   was_ours_ = was_ours;
   release_ended_.set();

@@ -1,11 +1,10 @@
-// A lease: what the program's Lease and the client's tasks share.
+// A lease as the program sees it, shared with the client's tasks.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -14,7 +13,6 @@
 #include <dlock/spi/task.hpp>
 
 #include "core/client/failures.hpp"
-#include "core/client/held_lease.hpp"
 #include "core/client/stop_signal.hpp"
 #include "engine/engine.hpp"
 #include "util/event.hpp"
@@ -37,16 +35,16 @@ using ReleaseCompletion = Callback<Failure, bool>;
 //   given_back  | has released it                  | whichever comes upon it releases it in the       | gone
 //               |                                  | backend: that of release(), or one that renews   |
 //   gone        |                                  | have no more to do with it                       |
-class LeaseState : public std::enable_shared_from_this<LeaseState> {
+class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
  public:
   enum class Phase : std::uint8_t { held, lost, giving_back, given_back, gone };
 
-  LeaseState(std::shared_ptr<ClientCore> core, Grant grant);
-  ~LeaseState();
+  LeaseRecord(std::shared_ptr<ClientCore> core, Grant grant);
+  ~LeaseRecord();
 
-  [[nodiscard]] static Lease make_lease(std::shared_ptr<LeaseState> state) noexcept { return Lease(std::move(state)); }
+  [[nodiscard]] static Lease make_lease(std::shared_ptr<LeaseRecord> state) noexcept { return Lease(std::move(state)); }
   // nullptr for an empty lease.
-  [[nodiscard]] static const std::shared_ptr<LeaseState>& of(const Lease& lease) noexcept { return lease.state_; }
+  [[nodiscard]] static const std::shared_ptr<LeaseRecord>& of(const Lease& lease) noexcept { return lease.state_; }
 
   // --- Any thread ---
 
@@ -72,12 +70,12 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   // Gives it back, after ended_token() has fired on this thread. True: `done` runs exactly once, as a task, or right
   // here if the client is closed. False: it was lost or given back before, and `done` does not run. Never fails when
   // memory is short: what cannot be left to the engine now is done by the task that comes upon it.
-  static bool release(std::shared_ptr<LeaseState> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
+  static bool release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
 
   // The same where nobody waits: the observer is told of a failure.
-  static void release_in_background(const std::shared_ptr<LeaseState>& state) noexcept;
+  static void release_in_background(const std::shared_ptr<LeaseRecord>& state) noexcept;
   // The same for a caller that waits: true where release_ended() will be set.
-  static bool release_and_tell(const std::shared_ptr<LeaseState>& state, engine::IfBusy if_busy) noexcept;
+  static bool release_and_tell(const std::shared_ptr<LeaseRecord>& state, engine::IfBusy if_busy) noexcept;
   // For a release() with a completion that calls end_release(): what came of it, once this is set.
   [[nodiscard]] util::Event& release_ended() noexcept { return release_ended_; }
   [[nodiscard]] const Failure& release_failure() const noexcept { return release_failure_; }
@@ -95,18 +93,12 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
 
   // --- In tasks ---
 
-  // With the present valid_until.
+  // As it was granted.
   [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
-  void extend(TimePoint valid_until) noexcept {
-    grant_.valid_until = valid_until;
-    valid_until_.store(valid_until, std::memory_order_release);
-  }
+  void extend(TimePoint valid_until) noexcept { valid_until_.store(valid_until, std::memory_order_release); }
   void set_gone() noexcept { phase_.store(Phase::gone, std::memory_order_release); }
   // Tells what came of release(). Once, after set_gone().
   void answer_release(Failure failure, bool was_ours);
-
-  // From the grant until the lease table forgets it.
-  std::optional<HeldLease> kept;
 
  private:
   bool leave_held(Phase to) noexcept {
@@ -115,9 +107,9 @@ class LeaseState : public std::enable_shared_from_this<LeaseState> {
   }
 
   const std::shared_ptr<ClientCore> core_;
-  Grant grant_;  // valid_until in tasks only; the rest never changes
+  const Grant grant_;
   const TimePoint granted_at_;
-  std::atomic<TimePoint> valid_until_;  // grant_'s, for the program
+  std::atomic<TimePoint> valid_until_;
   std::atomic<Phase> phase_{Phase::held};
   StopSignal lost_;
   StopSignal ended_;
