@@ -58,11 +58,11 @@ const std::string& Election::name() const noexcept {
 }
 
 Lease Election::campaign(const CampaignOptions& options) {
-  return candidate(*impl_, options).acquire(Mode::exclusive, acquire_options(options));
+  return candidate(*impl_, options).acquire(Mode::exclusive, acquire_options(options)).or_throw();
 }
 
 Lease Election::campaign(const CampaignOptions& options, std::error_code& ec) {
-  return candidate(*impl_, options).acquire(Mode::exclusive, acquire_options(options), ec);
+  return candidate(*impl_, options).acquire(Mode::exclusive, acquire_options(options)).or_code(ec);
 }
 
 std::optional<Lease> Election::try_campaign(CampaignOptions options) {
@@ -75,12 +75,12 @@ std::optional<Lease> Election::try_campaign(CampaignOptions options, std::error_
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as in DistributedLock
 std::optional<Lease> Election::try_campaign_for(Duration wait, CampaignOptions options) {
-  return candidate(*impl_, options).try_acquire_for(Mode::exclusive, wait, acquire_options(options));
+  return candidate(*impl_, options).try_acquire(Mode::exclusive, wait, acquire_options(options)).unless_busy();
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 std::optional<Lease> Election::try_campaign_for(Duration wait, CampaignOptions options, std::error_code& ec) {
-  return candidate(*impl_, options).try_acquire_for(Mode::exclusive, wait, acquire_options(options), ec);
+  return candidate(*impl_, options).try_acquire(Mode::exclusive, wait, acquire_options(options)).unless_busy(ec);
 }
 
 void Election::start_campaign(const CampaignOptions& options, detail::Completion<Lease> handler) {
@@ -91,10 +91,9 @@ void Election::run(const std::stop_token& stop, CampaignOptions options, const L
   options.wait = forever;
   options.cancel = stop;
   while (!stop.stop_requested()) {
-    Failure failure;
-    const Lease leading = candidate(*impl_, options).acquire(Mode::exclusive, acquire_options(options), failure);
-    if (failure.code == errc::cancelled) return;
-    if (failure.code) throw Error(failure);
+    auto outcome = candidate(*impl_, options).acquire(Mode::exclusive, acquire_options(options));
+    if (outcome.failure.code == errc::cancelled) return;
+    const Lease leading = std::move(outcome).or_throw();
     std::stop_source over;
     const auto end = [&over] { over.request_stop(); };
     const std::stop_callback at_stop(stop, end);

@@ -16,11 +16,11 @@ const std::string& DistributedLock::name() const noexcept {
 }
 
 Lease DistributedLock::acquire(const AcquireOptions& options) {
-  return impl_->acquire(Mode::exclusive, options);
+  return impl_->acquire(Mode::exclusive, options).or_throw();
 }
 
 Lease DistributedLock::acquire(const AcquireOptions& options, std::error_code& ec) {
-  return impl_->acquire(Mode::exclusive, options, ec);
+  return impl_->acquire(Mode::exclusive, options).or_code(ec);
 }
 
 std::optional<Lease> DistributedLock::try_acquire(AcquireOptions options) {
@@ -32,11 +32,11 @@ std::optional<Lease> DistributedLock::try_acquire(AcquireOptions options, std::e
 }
 
 std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOptions options) {
-  return impl_->try_acquire_for(Mode::exclusive, wait, std::move(options));
+  return impl_->try_acquire(Mode::exclusive, wait, std::move(options)).unless_busy();
 }
 
 std::optional<Lease> DistributedLock::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
-  return impl_->try_acquire_for(Mode::exclusive, wait, std::move(options), ec);
+  return impl_->try_acquire(Mode::exclusive, wait, std::move(options)).unless_busy(ec);
 }
 
 void DistributedLock::start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler) {

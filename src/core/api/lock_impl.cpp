@@ -6,7 +6,6 @@
 
 #include <dlock/error.hpp>
 
-#include "core/api/outcome.hpp"
 #include "core/client/acquisition.hpp"
 #include "core/client/blocking.hpp"
 #include "core/client/failures.hpp"
@@ -14,39 +13,19 @@
 
 namespace dlock::detail {
 
-Lease LockPlace::acquire(Mode mode, const AcquireOptions& options, Failure& failure) const {
+Outcome<Lease> LockImpl::acquire(Mode mode, const AcquireOptions& options) const {
   const auto acquisition = std::make_shared<Acquisition>(core, target(mode), options, nullptr);
-  failure = acquisition->run();
-  return acquisition->take_lease();
+  Failure failure = acquisition->run();
+  return {.lease = acquisition->take_lease(), .failure = std::move(failure)};
 }
 
-Lease LockImpl::acquire(Mode mode, const AcquireOptions& options) const {
-  return lease_or_throw([&](Failure& failure) { return acquire(mode, options, failure); });
-}
-
-Lease LockImpl::acquire(Mode mode, const AcquireOptions& options, std::error_code& ec) const {
-  return lease_or_code([&](Failure& failure) { return acquire(mode, options, failure); }, ec);
-}
-
-Lease LockImpl::try_once(Mode mode, Duration wait, AcquireOptions options, Failure& failure) const {
+Outcome<Lease> LockImpl::try_acquire(Mode mode, Duration wait, AcquireOptions options) const {
   const std::string_view form = kind == LockKind::election ? "try_campaign"
                                 : mode == Mode::shared     ? "try_acquire_shared"
                                                            : "try_acquire";
-  if (auto why = problem_with_wait(wait, options, form)) {
-    failure = *std::move(why);
-    return {};
-  }
+  if (auto why = problem_with_wait(wait, options, form)) return {.failure = *std::move(why)};
   options.wait = wait;
-  return acquire(mode, options, failure);
-}
-
-std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options) const {
-  return lease_unless_busy([&](Failure& failure) { return try_once(mode, wait, std::move(options), failure); });
-}
-
-std::optional<Lease> LockImpl::try_acquire_for(Mode mode, Duration wait, AcquireOptions options,
-                                               std::error_code& ec) const {
-  return lease_unless_busy([&](Failure& failure) { return try_once(mode, wait, std::move(options), failure); }, ec);
+  return acquire(mode, options);
 }
 
 void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const {
@@ -66,14 +45,14 @@ void LockImpl::lock(Mode mode) {
   }
   auto options = defaults.get();
   options.wait = forever;
-  leases_.enter([&] { return acquire(mode, options); }, mode);
+  leases_.enter([&] { return acquire(mode, options).or_throw(); }, mode);
 }
 
 bool LockImpl::try_lock_within(Mode mode, Duration wait) {
   if (mine().held()) return false;
   auto options = defaults.get();
   options.wait = std::max(wait, Duration());
-  return leases_.try_enter([&] { return try_acquire_for(mode, options.wait, options); }, mode);
+  return leases_.try_enter([&] { return acquire(mode, options).unless_busy(); }, mode);
 }
 
 void LockImpl::unlock(Mode mode) noexcept {

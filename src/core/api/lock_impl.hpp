@@ -1,10 +1,8 @@
-// What locks of all kinds consist of.
+// A lock of any kind.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <dlock/detail/completion.hpp>
@@ -14,21 +12,19 @@
 
 #include "core/api/default_options.hpp"
 #include "core/api/lock_place.hpp"
+#include "core/api/outcome.hpp"
 #include "core/api/thread_leases.hpp"
 
 namespace dlock::detail {
 
-// What DistributedLock says of its functions holds for those of the same name.
+// The documentation of DistributedLock is that of the functions with the same names.
 class LockImpl : public LockPlace {
  public:
   explicit LockImpl(LockPlace place) : LockPlace(std::move(place)) {}
 
-  using LockPlace::acquire;
-  Lease acquire(Mode mode, const AcquireOptions& options) const;
-  Lease acquire(Mode mode, const AcquireOptions& options, std::error_code& ec) const;
-  [[nodiscard]] std::optional<Lease> try_acquire_for(Mode mode, Duration wait, AcquireOptions options) const;
-  [[nodiscard]] std::optional<Lease> try_acquire_for(Mode mode, Duration wait, AcquireOptions options,
-                                                     std::error_code& ec) const;
+  [[nodiscard]] Outcome<Lease> acquire(Mode mode, const AcquireOptions& options) const;
+  // A try that waits for so long; wrong: options with another wait.
+  [[nodiscard]] Outcome<Lease> try_acquire(Mode mode, Duration wait, AcquireOptions options) const;
   void start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const;
 
   // Keep the lease for this thread.
@@ -41,8 +37,6 @@ class LockImpl : public LockPlace {
   DefaultOptions defaults;
 
  private:
-  [[nodiscard]] Lease try_once(Mode mode, Duration wait, AcquireOptions options, Failure& failure) const;
-
   ThreadLeases leases_;
 };
 

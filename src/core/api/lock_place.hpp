@@ -16,8 +16,6 @@
 namespace dlock::detail {
 
 struct LockPlace {
-  // Waits for the end of an acquire. An empty lease means that `failure` has a code.
-  [[nodiscard]] Lease acquire(Mode mode, const AcquireOptions& options, Failure& failure) const;
   [[nodiscard]] Target target(Mode mode = Mode::exclusive) const noexcept { return {name, kind, mode, permits, value}; }
 
   const std::shared_ptr<ClientCore> core;

@@ -38,24 +38,17 @@ void MultiAcquisition::begin() {
   ask();
 }
 
-MultiLease MultiAcquisition::run(Failure& failure) {
-  if (auto why = problem()) {
-    failure = *std::move(why);
-    return {};
-  }
-  if (leases_->must_not_block()) {
-    failure = would_deadlock();
-    return {};
-  }
+Outcome<MultiLease> MultiAcquisition::run() {
+  if (auto why = problem()) return {.failure = *std::move(why)};
+  if (leases_->must_not_block()) return {.failure = would_deadlock()};
   ask();
   const ClientCore& first = *locks_->places.front().core;
   const bool one_client =
       std::ranges::all_of(locks_->places, [&](const LockPlace& place) { return place.core.get() == &first; });
   (void)(one_client ? first.engine().wait(ended_) : ended_.wait());
-  failure = std::move(failure_);
-  if (!failure.code) return MultiLeaseState::make_lease(std::move(leases_));
+  if (!failure_.code) return {.lease = MultiLeaseState::make_lease(std::move(leases_))};
   leases_->let_go();
-  return {};
+  return {.failure = std::move(failure_)};
 }
 
 std::optional<Failure> MultiAcquisition::problem() const {

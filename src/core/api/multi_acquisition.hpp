@@ -14,6 +14,7 @@
 #include <dlock/options.hpp>
 
 #include "core/api/multi_lease_state.hpp"
+#include "core/api/outcome.hpp"
 #include "core/client/acquisition.hpp"
 #include "util/event.hpp"
 
@@ -30,8 +31,8 @@ class MultiAcquisition : public std::enable_shared_from_this<MultiAcquisition> {
 
   // Returns at once; the handler runs exactly once, as user code. Either this or run(), once.
   void begin();
-  // Blocks until it has ended. An empty lease means that `failure` has a code.
-  [[nodiscard]] MultiLease run(Failure& failure);
+  // Blocks until it has ended.
+  [[nodiscard]] Outcome<MultiLease> run();
 
  private:
   [[nodiscard]] std::optional<Failure> problem() const;

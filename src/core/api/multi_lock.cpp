@@ -7,23 +7,19 @@
 
 #include "core/api/lock_impl.hpp"
 #include "core/api/multi_lock_impl.hpp"
-#include "core/api/outcome.hpp"
 
 namespace dlock {
 
 namespace detail {
 
-MultiLease MultiLockImpl::acquire(const AcquireOptions& options, Failure& failure) const {
-  return std::make_shared<MultiAcquisition>(locks, options)->run(failure);
+Outcome<MultiLease> MultiLockImpl::acquire(const AcquireOptions& options) const {
+  return std::make_shared<MultiAcquisition>(locks, options)->run();
 }
 
-MultiLease MultiLockImpl::try_once(Duration wait, AcquireOptions options, Failure& failure) const {
-  if (auto why = problem_with_wait(wait, options)) {
-    failure = *std::move(why);
-    return {};
-  }
+Outcome<MultiLease> MultiLockImpl::try_acquire(Duration wait, AcquireOptions options) const {
+  if (auto why = problem_with_wait(wait, options)) return {.failure = *std::move(why)};
   options.wait = wait;
-  return acquire(options, failure);
+  return acquire(options);
 }
 
 }  // namespace detail
@@ -44,11 +40,11 @@ const std::vector<std::string>& MultiLock::names() const noexcept {
 }
 
 MultiLease MultiLock::acquire(const AcquireOptions& options) {
-  return detail::lease_or_throw([&](Failure& failure) { return impl_->acquire(options, failure); });
+  return impl_->acquire(options).or_throw();
 }
 
 MultiLease MultiLock::acquire(const AcquireOptions& options, std::error_code& ec) {
-  return detail::lease_or_code([&](Failure& failure) { return impl_->acquire(options, failure); }, ec);
+  return impl_->acquire(options).or_code(ec);
 }
 
 std::optional<MultiLease> MultiLock::try_acquire(AcquireOptions options) {
@@ -60,13 +56,11 @@ std::optional<MultiLease> MultiLock::try_acquire(AcquireOptions options, std::er
 }
 
 std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options) {
-  return detail::lease_unless_busy(
-      [&](Failure& failure) { return impl_->try_once(wait, std::move(options), failure); });
+  return impl_->try_acquire(wait, std::move(options)).unless_busy();
 }
 
 std::optional<MultiLease> MultiLock::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
-  return detail::lease_unless_busy([&](Failure& failure) { return impl_->try_once(wait, std::move(options), failure); },
-                                   ec);
+  return impl_->try_acquire(wait, std::move(options)).unless_busy(ec);
 }
 
 void MultiLock::start_acquire(const AcquireOptions& options, detail::Completion<MultiLease> handler) {
@@ -91,7 +85,7 @@ bool MultiLock::try_lock_within(Duration wait) {
   if (impl_->leases.mine().held()) return false;
   auto options = impl_->defaults.get();
   options.wait = std::max(wait, Duration());
-  return impl_->leases.try_enter([&] { return try_acquire_for(options.wait, options); });
+  return impl_->leases.try_enter([&] { return impl_->acquire(options).unless_busy(); });
 }
 
 void MultiLock::unlock() noexcept {

@@ -18,10 +18,9 @@ class MultiLockImpl {
   explicit MultiLockImpl(std::vector<LockPlace> places)
       : locks(std::make_shared<const LockPlaces>(std::move(places))) {}
 
-  // Waits for the end of an acquire. An empty lease means that `failure` has a code.
-  [[nodiscard]] MultiLease acquire(const AcquireOptions& options, Failure& failure) const;
-  // The same for a try that waits for so long.
-  [[nodiscard]] MultiLease try_once(Duration wait, AcquireOptions options, Failure& failure) const;
+  [[nodiscard]] Outcome<MultiLease> acquire(const AcquireOptions& options) const;
+  // A try that waits for so long.
+  [[nodiscard]] Outcome<MultiLease> try_acquire(Duration wait, AcquireOptions options) const;
 
   const std::shared_ptr<const LockPlaces> locks;
   BasicThreadLeases<MultiLease> leases;

@@ -1,11 +1,11 @@
-// The ways in which an acquire tells a caller that waited how it ended. Each calls acquire(failure), which answers with
-// a lease, or with an empty one and a failure that has a code; timed_out means that another lease held the lock.
+// The end of a blocking acquire, and the ways in which the functions of the API report it.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <dlock/error.hpp>
 #include <dlock/options.hpp>
@@ -24,40 +24,34 @@ namespace dlock::detail {
                                     : "wait: " + name + "_for() waits for its argument; the options say otherwise"};
 }
 
-template <class Acquire>
-auto lease_or_throw(Acquire acquire) {
-  Failure failure;
-  auto lease = acquire(failure);
-  if (failure.code) throw Error(failure);
-  return lease;
-}
+// How a blocking acquire ended: with a lease, or with a failure; timed_out means that another lease held the lock.
+template <class AnyLease>
+struct Outcome {
+  AnyLease lease = {};
+  Failure failure = {};
 
-template <class Acquire>
-auto lease_or_code(Acquire acquire, std::error_code& ec) {
-  Failure failure;
-  auto lease = acquire(failure);
-  ec = failure.code;
-  return lease;
-}
+  [[nodiscard]] AnyLease or_throw() && {
+    if (failure.code) throw Error(failure);
+    return std::move(lease);
+  }
+  [[nodiscard]] AnyLease or_code(std::error_code& ec) && {
+    ec = failure.code;
+    return std::move(lease);
+  }
+  // nullopt: another lease held it.
+  [[nodiscard]] std::optional<AnyLease> unless_busy() && {
+    if (failure.code && failure.code != errc::timed_out) throw Error(failure);
+    return if_held();
+  }
+  [[nodiscard]] std::optional<AnyLease> unless_busy(std::error_code& ec) && {
+    ec = failure.code == errc::timed_out ? std::error_code() : failure.code;
+    return if_held();
+  }
 
-// nullopt: another lease held it.
-template <class Acquire>
-auto lease_unless_busy(Acquire acquire) {
-  Failure failure;
-  std::optional lease(acquire(failure));
-  if (!failure.code) return lease;
-  if (failure.code != errc::timed_out) throw Error(failure);
-  lease.reset();
-  return lease;
-}
-
-template <class Acquire>
-auto lease_unless_busy(Acquire acquire, std::error_code& ec) {
-  Failure failure;
-  std::optional lease(acquire(failure));
-  ec = failure.code == errc::timed_out ? std::error_code() : failure.code;
-  if (failure.code) lease.reset();
-  return lease;
-}
+ private:
+  [[nodiscard]] std::optional<AnyLease> if_held() {
+    return failure.code ? std::nullopt : std::optional(std::move(lease));
+  }
+};
 
 }  // namespace dlock::detail

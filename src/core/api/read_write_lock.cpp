@@ -18,11 +18,11 @@ const std::string& ReadWriteLock::name() const noexcept {
 // --- To write --------------------------------------------------------------------------------------------------------
 
 Lease ReadWriteLock::acquire(const AcquireOptions& options) {
-  return impl_->acquire(Mode::exclusive, options);
+  return impl_->acquire(Mode::exclusive, options).or_throw();
 }
 
 Lease ReadWriteLock::acquire(const AcquireOptions& options, std::error_code& ec) {
-  return impl_->acquire(Mode::exclusive, options, ec);
+  return impl_->acquire(Mode::exclusive, options).or_code(ec);
 }
 
 std::optional<Lease> ReadWriteLock::try_acquire(AcquireOptions options) {
@@ -34,11 +34,11 @@ std::optional<Lease> ReadWriteLock::try_acquire(AcquireOptions options, std::err
 }
 
 std::optional<Lease> ReadWriteLock::try_acquire_for(Duration wait, AcquireOptions options) {
-  return impl_->try_acquire_for(Mode::exclusive, wait, std::move(options));
+  return impl_->try_acquire(Mode::exclusive, wait, std::move(options)).unless_busy();
 }
 
 std::optional<Lease> ReadWriteLock::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
-  return impl_->try_acquire_for(Mode::exclusive, wait, std::move(options), ec);
+  return impl_->try_acquire(Mode::exclusive, wait, std::move(options)).unless_busy(ec);
 }
 
 void ReadWriteLock::start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler) {
@@ -48,11 +48,11 @@ void ReadWriteLock::start_acquire(const AcquireOptions& options, detail::Complet
 // --- To read ---------------------------------------------------------------------------------------------------------
 
 Lease ReadWriteLock::acquire_shared(const AcquireOptions& options) {
-  return impl_->acquire(Mode::shared, options);
+  return impl_->acquire(Mode::shared, options).or_throw();
 }
 
 Lease ReadWriteLock::acquire_shared(const AcquireOptions& options, std::error_code& ec) {
-  return impl_->acquire(Mode::shared, options, ec);
+  return impl_->acquire(Mode::shared, options).or_code(ec);
 }
 
 std::optional<Lease> ReadWriteLock::try_acquire_shared(AcquireOptions options) {
@@ -64,11 +64,11 @@ std::optional<Lease> ReadWriteLock::try_acquire_shared(AcquireOptions options, s
 }
 
 std::optional<Lease> ReadWriteLock::try_acquire_shared_for(Duration wait, AcquireOptions options) {
-  return impl_->try_acquire_for(Mode::shared, wait, std::move(options));
+  return impl_->try_acquire(Mode::shared, wait, std::move(options)).unless_busy();
 }
 
 std::optional<Lease> ReadWriteLock::try_acquire_shared_for(Duration wait, AcquireOptions options, std::error_code& ec) {
-  return impl_->try_acquire_for(Mode::shared, wait, std::move(options), ec);
+  return impl_->try_acquire(Mode::shared, wait, std::move(options)).unless_busy(ec);
 }
 
 void ReadWriteLock::start_acquire_shared(const AcquireOptions& options, detail::Completion<Lease> handler) {

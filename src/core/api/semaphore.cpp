@@ -20,11 +20,11 @@ std::uint32_t Semaphore::permits() const noexcept {
 }
 
 Lease Semaphore::acquire(const AcquireOptions& options) {
-  return impl_->acquire(Mode::exclusive, options);
+  return impl_->acquire(Mode::exclusive, options).or_throw();
 }
 
 Lease Semaphore::acquire(const AcquireOptions& options, std::error_code& ec) {
-  return impl_->acquire(Mode::exclusive, options, ec);
+  return impl_->acquire(Mode::exclusive, options).or_code(ec);
 }
 
 std::optional<Lease> Semaphore::try_acquire(AcquireOptions options) {
@@ -36,11 +36,11 @@ std::optional<Lease> Semaphore::try_acquire(AcquireOptions options, std::error_c
 }
 
 std::optional<Lease> Semaphore::try_acquire_for(Duration wait, AcquireOptions options) {
-  return impl_->try_acquire_for(Mode::exclusive, wait, std::move(options));
+  return impl_->try_acquire(Mode::exclusive, wait, std::move(options)).unless_busy();
 }
 
 std::optional<Lease> Semaphore::try_acquire_for(Duration wait, AcquireOptions options, std::error_code& ec) {
-  return impl_->try_acquire_for(Mode::exclusive, wait, std::move(options), ec);
+  return impl_->try_acquire(Mode::exclusive, wait, std::move(options)).unless_busy(ec);
 }
 
 void Semaphore::start_acquire(const AcquireOptions& options, detail::Completion<Lease> handler) {

@@ -163,8 +163,7 @@ TEST_F(HandlersTest, ABlockingAcquireInsideAHandlerIsRefusedOnEveryBackendAndReq
       bool done = false;
       core_->context().notifier->complete([&] {
         const LockImpl lock({core_, "y"});
-        Failure failure;
-        const Lease lease = lock.acquire(Mode::exclusive, {.wait = wait}, failure);
+        const auto [lease, failure] = lock.acquire(Mode::exclusive, {.wait = wait});
         EXPECT_EQ(failure.code, std::errc::resource_deadlock_would_occur);
         EXPECT_FALSE(lease.has_value());
         done = true;
@@ -182,9 +181,7 @@ TEST_F(HandlersTest, WrongOptionsOfABlockingAcquireInsideAHandlerAreReportedFirs
   bool done = false;
   core_->context().notifier->complete([&] {
     const LockImpl lock({core_, "y"});
-    Failure failure;
-    (void)lock.acquire(Mode::exclusive, {.wait = -1s}, failure);
-    EXPECT_EQ(failure.code, errc::invalid_argument);
+    EXPECT_EQ(lock.acquire(Mode::exclusive, {.wait = -1s}).failure.code, errc::invalid_argument);
     done = true;
   });
   engine_->run();
@@ -278,9 +275,8 @@ TEST_F(HandlersTest, ASynchronousAcquireWaitsUntilItIsGranted) {
               [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
   });
   const LockImpl lock({core_, "y"});
-  Failure failure;
   const TimePoint start = now();
-  const Lease lease = lock.acquire(Mode::exclusive, {}, failure);
+  const auto [lease, failure] = lock.acquire(Mode::exclusive, {});
   EXPECT_FALSE(failure.code);
   EXPECT_TRUE(lease.held());
   EXPECT_EQ(now(), start + 3s);

@@ -590,11 +590,9 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireInAHandlerIsRefusedOnEveryBackendAn
   for (const bool immediate : {false, true}) {
     if (immediate) service_->answer_everything();
     core_->context().notifier->complete([&] {
-      Failure failure;
-      EXPECT_FALSE(lock.acquire({}, failure).has_value());
-      EXPECT_EQ(failure.code, std::errc::resource_deadlock_would_occur);
-      EXPECT_FALSE(lock.acquire({.lease = 1ns}, failure).has_value());
-      EXPECT_EQ(failure.code, errc::invalid_argument) << "wrong options are reported first";
+      EXPECT_EQ(lock.acquire({}).failure.code, std::errc::resource_deadlock_would_occur);
+      EXPECT_EQ(lock.acquire({.lease = 1ns}).failure.code, errc::invalid_argument)
+          << "wrong options are reported first";
     });
     engine_->run();
   }
@@ -608,8 +606,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireWhoseFirstLeaseRanOutMeanwhileIsAFa
     contend.grant(service_->grant_of(contend.request));
   };
   const MultiLockImpl lock({{core_, "a"}, {core_, "b"}});
-  Failure failure;
-  EXPECT_FALSE(lock.acquire({.lease = 10s, .renew = false}, failure).has_value());
+  const Failure failure = lock.acquire({.lease = 10s, .renew = false}).failure;
   EXPECT_EQ(failure.code, errc::lost);
   EXPECT_EQ(failure.detail, "lock \"a\" was lost before all locks were acquired");
   EXPECT_EQ(released(), (Names{"b", "a"}));
@@ -624,8 +621,7 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireThatFailsWaitsForTheCloseTimeoutFor
   };
   const MultiLockImpl lock({{core_, "a"}, {core_, "b"}, {core_, "c"}});
   const TimePoint start = now();
-  Failure failure;
-  EXPECT_FALSE(lock.acquire({.wait = 0s}, failure).has_value());
+  const Failure failure = lock.acquire({.wait = 0s}).failure;
   EXPECT_EQ(failure.code, errc::timed_out);
   EXPECT_EQ(failure.detail, "lock \"c\" is already held");
   EXPECT_EQ(now(), start + 2s);
