@@ -263,8 +263,6 @@ bool MultiLease::release(std::error_code& ec) noexcept {
     return release();
   } catch (const Error& e) {
     ec = e.code();
-  } catch (...) {  // out of memory, and the releases go on
-    ec = std::make_error_code(std::errc::not_enough_memory);
   }
   return false;
 }

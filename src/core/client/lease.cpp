@@ -93,8 +93,6 @@ bool Lease::release(std::error_code& ec) noexcept {
     return release();
   } catch (const Error& e) {
     ec = e.code();
-  } catch (...) {  // out of memory, and the release goes on
-    ec = std::make_error_code(std::errc::not_enough_memory);
   }
   return false;
 }

@@ -1,7 +1,6 @@
 #include "core/client/lease_record.hpp"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "core/client/client_core.hpp"
@@ -80,17 +79,11 @@ bool LeaseRecord::release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion 
     state->release_done_ = std::move(done);
     state->ended_.fire();  // before another owner can enter
     state->phase_.store(Phase::given_back, std::memory_order_release);
-  } else if (state->phase() == Phase::gone || state->phase() == Phase::giving_back) {
+  } else if (state->phase() != Phase::lost) {
     return false;
   }
   state->fire_lost();
-  // Also where it was given back before: there may have been no memory then.
-  bool accepted = true;
-  try {
-    accepted = state->core().engine().dispatch([state] { state->core().leases().give_back(state); }, if_busy);
-  } catch (const std::bad_alloc&) {
-    return ours;
-  }
+  const bool accepted = state->core().engine().dispatch([state] { state->core().leases().give_back(state); }, if_busy);
   if (ours && !accepted) {  // close() made it lost and released it
     state->set_gone();
     state->answer_release({}, false);

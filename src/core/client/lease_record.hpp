@@ -68,8 +68,7 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
   void join(std::stop_source signal_of_all);
 
   // Gives it back, after ended_token() has fired on this thread. True: `done` runs exactly once, as a task, or right
-  // here if the client is closed. False: it was lost or given back before, and `done` does not run. Never fails when
-  // memory is short: what cannot be left to the engine now is done by the task that comes upon it.
+  // here if the client is closed. False: it was lost or given back before, and `done` does not run.
   static bool release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
 
   // The same where nobody waits: the observer is told of a failure.
