@@ -229,7 +229,7 @@ void LockTable::free(Lock& lock, const OwnerId& first_before, const Clock& clock
   for (const auto& [number, session] : lock.watches) session->freed(number);
 }
 
-// Lets everybody in, in their order, who fits in.
+// Grants the waiters that fit, in their order.
 void LockTable::admit(Lock& lock, const Clock& clock) {
   while (const Waiter* first = lock.queue.first()) {
     if (!fits(lock, first->mode)) return;

@@ -50,7 +50,7 @@ class MemoryStore {
   Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, Session& session, const Clock& clock) {
     return table(request.kind, request.name).try_acquire(request, mark, session, clock);
   }
-  // The same, but waits in line if another owner holds the lock.
+  // As try_acquire(), but waits in line if another owner holds the lock.
   Answer enqueue(const LockRequest& request, Session& session, const Clock& clock) {
     return table(request.kind, request.name).enqueue(request, session, clock);
   }
@@ -79,7 +79,7 @@ class MemoryStore {
 
   // --- For tests ----------------------------------------------------------------------------------------------------
 
-  // What would happen if the process of these clients died and the store knew at once: all that they hold, wait for and
+  // As if the process of these clients died and the store knew at once: all that they hold, wait for and
   // watch is gone.
   void kill_sessions(const std::string& holder, const Clock& clock);
   // How many owners hold this lock or wait for it.

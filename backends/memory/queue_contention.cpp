@@ -24,7 +24,7 @@ void QueueContention::ask() {
 
 void QueueContention::granted(FencingToken token, TimePoint since) {
   const TimePoint valid_until = lease_valid_until(since, request_.lease);
-  // News that are older than the lease they bring are worth nothing; whoever still owns the lock is granted it again.
+  // News that are older than the lease they bring are ignored; the client that still owns the lock is granted it again.
   if (const TimePoint now = executor_.now(); now >= valid_until) return ask_at(now);
   timer_.disarm();
   if (queued_) waiting_.erase(request_.owner);

@@ -1,5 +1,5 @@
-// What drives a client: an Executor plus what only the core may use. Its implementations are ThreadEngine (a thread
-// and the machine's clock) and, for tests and simulation, some that a single thread drives by hand.
+// The engine of a client: an Executor, plus functions for the core alone. Its implementations are ThreadEngine (a
+// thread and the machine's clock) and, for tests and simulation, some that a single thread drives by hand.
 #pragma once
 
 #include <chrono>

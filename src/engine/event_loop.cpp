@@ -68,7 +68,7 @@ void EventLoop::sleep_until_lead() {
 // `hurry`: user code waits for its next batch.
 void EventLoop::lead(bool hurry) {
   for (bool leaving = false;;) {
-    // What is ready is done before the loop is left alone, and before more user code.
+    // Ready handlers run before the loop is left alone, and before more user code.
     const bool idle = !(hurry || leaving ? run_what_is_ready() : run_next());
     hand_over();
     const util::MutexLock lock(mutex_);
@@ -198,7 +198,7 @@ void EventLoop::stop() {
 
 // --- Callers that wait -----------------------------------------------------------------------------------------------
 
-// Both also when the thread is cancelled while it waits.
+// These two also end the wait if the thread is cancelled.
 class EventLoop::Waiting {
  public:
   Waiting(EventLoop& loop, const util::Event& event) : loop_(loop), leads_(loop.take_lead(event)) {}

@@ -36,8 +36,8 @@ constexpr int several = 16;
 // the thread whose turn it is.
 constexpr std::chrono::nanoseconds longest_without_losses = std::chrono::microseconds(200);
 
-// A thread that gives its processor up between turns, when it has had it for a while, is seldom taken off it inside of
-// one, where all others would wait until it is let run again.
+// A thread that yields its processor between turns is seldom preempted inside of one, where all others would wait for
+// it.
 void yield_between_turns() noexcept {
   constexpr unsigned turns_between_looks = 64;
   constexpr auto a_while = std::chrono::milliseconds(1);
@@ -244,7 +244,7 @@ void ThreadEngine::run_batch() {
   }
 }
 
-// What is there now.
+// The tasks that are there now.
 void ThreadEngine::run_all_of_inbox() {
   run_batch();
   if (!inbox_filled_) return;

@@ -68,7 +68,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   class AsioDescriptor;
   class MovedClock;
   struct Inside;
-  // Whose turn it is: what was left to the loop is for the loop's turns.
+  // The owner of a turn: tasks that were left to the loop run in the loop's turns.
   enum class By { caller, loop };
 
   // A turn for which turn_ has been taken. At its end it runs what has come into the inbox, and gives turn_ back.
@@ -88,7 +88,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   [[nodiscard]] bool inside_task() const noexcept;
   void wait_for_timer_descriptor();
 
-  // What throws in a turn ends the program: it has left the mutex and what that guards in an unknown state.
+  // A task that throws ends the program: the state that the mutex guards is unknown then.
   void run(Task task) noexcept DLOCK_REQUIRES(turn_);
   void run_inbox(By by) DLOCK_REQUIRES(turn_);
   void run_batch() DLOCK_REQUIRES(turn_);

@@ -23,8 +23,8 @@ bool several_processors() noexcept {
 
 }  // namespace
 
-// Here and below all is in one total order (seq_cst): a thread that goes to sleep says so before its last look at what
-// it waits for, and a thread that changes that looks for sleepers afterwards.
+// All operations are in one total order (seq_cst): a sleeper registers before its final check, and a waker checks for
+// sleepers after its change.
 
 bool TurnMutex::try_lock() noexcept {
   std::uint32_t state = state_.load();
@@ -92,7 +92,7 @@ bool TurnMutex::lock_first_until(const util::MonotonicPoint* until) noexcept {
       }
     }
     if (until != nullptr && std::chrono::steady_clock::now() >= *until) {
-      // An unlock that saw this thread here has woken no other.
+      // unlock() may have woken no other waiter because of this one.
       --first_;
       hand_over();
       pass_on(state_.load());

@@ -12,7 +12,7 @@
 namespace dlock::engine {
 
 // Not fair: a thread that runs takes it before those that sleep. That is what keeps the rate up where there are more
-// callers than processors: a turn costs no switch of threads. Only lock_first() goes before everybody else.
+// callers than processors: a turn costs no switch of threads. Only lock_first() goes before all others.
 //
 // At most one of the sleepers is on its way at a time: further unlocks wake no thread until that one has come, or each
 // turn would cost a wake-up. (As in Go's sync.Mutex.) A std::mutex has neither; with 64 callers on two processors it
@@ -28,7 +28,7 @@ class DLOCK_CAPABILITY("mutex") TurnMutex {
   void lock() noexcept DLOCK_ACQUIRE();
   // Goes before all that wait in lock() or come to try.
   void lock_first() noexcept DLOCK_ACQUIRE();
-  // The same, at most for so long; a thread that gives up loses its place.
+  // At most for so long; a thread that gives up loses its place.
   [[nodiscard]] bool lock_first_for(std::chrono::nanoseconds limit) noexcept DLOCK_TRY_ACQUIRE(true);
   void unlock() noexcept DLOCK_RELEASE();
 

@@ -1,4 +1,4 @@
-// What of the program's own code is to run, in three queues with a rule each. No thread of its own; not thread-safe.
+// The code of the program that waits to run, in three queues with a rule each. Not thread-safe.
 //
 //   queue       | runs                               | when many wait
 //   ------------+------------------------------------+------------------------------------------------
@@ -42,7 +42,7 @@ class UserCodeQueue {
 
   // The next loss signal; empty where there is none.
   [[nodiscard]] Task pop_loss_signal() { return loss_signals_.empty() ? Task() : pop_from(loss_signals_); }
-  // What is to run next; not when empty().
+  // The next to run; not when empty().
   [[nodiscard]] Task pop() {
     if (!loss_signals_.empty()) return pop_from(loss_signals_);
     event_is_next_ = !events_.empty() && (event_is_next_ || completions_.empty());

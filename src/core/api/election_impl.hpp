@@ -1,4 +1,4 @@
-// What an election consists of.
+// An election.
 #pragma once
 
 #include <memory>

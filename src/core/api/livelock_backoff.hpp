@@ -13,8 +13,8 @@
 
 namespace dlock::detail {
 
-// Of one thread: what it holds by lock() and try_lock(), and how its tries went. (A lock that is destroyed while it is
-// held counts as held: that thread makes no pauses any more.)
+// One thread: the locks that it holds by lock() and try_lock(), and its failed tries. (A lock that is destroyed while
+// it is held counts as held: that thread makes no pauses any more.)
 class LivelockBackoff {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

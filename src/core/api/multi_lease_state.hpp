@@ -63,9 +63,9 @@ class MultiLeaseState {
   [[nodiscard]] Failure await_release(bool& ours);
   // All of this on the way out: waits for a bounded time, and never on an engine thread.
   void let_go() noexcept;
-  // The same as a whole without waiting; the handler runs exactly once.
+  // All of this without waiting; the handler runs exactly once.
   void release_and_call(Completion<bool> handler);
-  // The same; the clients' observers are told of failures.
+  // All of this without waiting; the clients' observers are notified of failures.
   void release_in_background() noexcept;
 
  private:

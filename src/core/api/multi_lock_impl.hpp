@@ -1,4 +1,4 @@
-// What a MultiLock consists of.
+// A MultiLock.
 #pragma once
 
 #include <memory>

@@ -53,7 +53,7 @@ class BasicThreadLeases {
     put(acquire(), mode);
   }
 
-  // The same by a try, which answers nullopt for busy. Answers whether this thread holds the lock now.
+  // As enter(), by a try that returns nullopt for busy. Returns whether this thread holds the lock now.
   template <class TryAcquire>
   bool try_enter(TryAcquire try_acquire, Mode mode = Mode::exclusive) {
     (void)decrement();

@@ -151,7 +151,7 @@ void Acquisition::busy() {
 void Acquisition::unreachable(Failure why) {
   if (finished_) return;
   if (!why.code) why.code = errc::unavailable;
-  // A wait without limit would otherwise hide the trouble from everybody.
+  // Otherwise a wait without limit would never report the problem.
   if (deadline_.unreachable(why)) core_->warn({request_.name, std::move(why)});
   check_deadline();
 }
@@ -193,8 +193,8 @@ void Acquisition::finish(AcquireResult result) {
   timer_.disarm();
   on_cancel_.reset();
   core_->acquire_ended(result, request_.wait);
-  // Inside contend() its caller goes on; elsewhere a call to the sink may be below us on the stack. Before the caller
-  // is told, so that its next request comes after the contention has given up.
+  // The contention may be on the call stack, so a later task destroys it; that task is posted before the caller is
+  // answered, so that the caller's next request comes after the contention has given up.
   if (!contending_ && contention_) core_->forget_later(*this);
   answer(std::move(result));
 }

@@ -30,7 +30,7 @@ struct AcquireResult {
 };
 using AcquireCompletion = Callback<AcquireResult>;
 
-// What is to be acquired.
+// The lock to acquire.
 struct Target {
   const std::string& name;
   LockKind kind = LockKind::lock;

@@ -1,4 +1,4 @@
-// What all parts of a client share, and what outlives the client where a lease does.
+// The settings and the engine that all parts of a client share; they live as long as its last lease.
 #pragma once
 
 #include <chrono>

@@ -20,7 +20,7 @@ namespace dlock::detail {
 
 class ClientCore;
 
-// Who leads, of what inspect() answers.
+// The leader, according to an answer of inspect().
 [[nodiscard]] std::optional<Leader> leader_of(LockInfo info);
 
 class LeaderObserver final : public std::enable_shared_from_this<LeaderObserver> {

@@ -37,7 +37,7 @@ bool LeaseRecord::foreign_process() const noexcept {
   return core_->context().foreign_process();
 }
 
-// Of a loss and a join() at the same time, the second to look sees both.
+// If a loss and a join() happen at the same time, the later of the two checks sees both.
 void LeaseRecord::fire_lost() noexcept {
   if (phase_.load() != Phase::lost) return;
   lost_.fire();

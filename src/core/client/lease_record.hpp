@@ -32,8 +32,8 @@ using ReleaseCompletion = Callback<Failure, bool>;
 //               |                                  |                                                  | giving_back
 //   lost        | was or will be told by lost()    | have given it up, except release()              |
 //   giving_back | is inside release()              | leave it alone                                   | given_back
-//   given_back  | has released it                  | whichever comes upon it releases it in the       | gone
-//               |                                  | backend: that of release(), or one that renews   |
+//   given_back  | has released it                  | the task of release(), or the next renewal task  | gone
+//               |                                  | before it, releases it in the backend            |
 //   gone        |                                  | have no more to do with it                       |
 class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
  public:
@@ -60,7 +60,7 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
   [[nodiscard]] std::chrono::nanoseconds remaining() noexcept;
   // Runs stop callbacks on this thread, if it was lost.
   void fire_lost() noexcept;
-  // The same, also where nobody has noticed the loss yet.
+  // Notices a loss first, if no task has yet.
   void look_for_loss() noexcept;
   [[nodiscard]] std::stop_token lost_token() { return lost_.token(); }
   [[nodiscard]] std::stop_token ended_token() { return ended_.token(); }
@@ -71,9 +71,9 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
   // here if the client is closed. False: it was lost or given back before, and `done` does not run.
   static bool release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
 
-  // The same where nobody waits: the observer is told of a failure.
+  // release() without a caller that waits: the observer is notified of a failure.
   static void release_in_background(const std::shared_ptr<LeaseRecord>& state) noexcept;
-  // The same for a caller that waits: true where release_ended() will be set.
+  // release() for a caller that waits: true if release_ended() will be set.
   static bool release_and_tell(const std::shared_ptr<LeaseRecord>& state, engine::IfBusy if_busy) noexcept;
   // For a release() with a completion that calls end_release(): what came of it, once this is set.
   [[nodiscard]] util::Event& release_ended() noexcept { return release_ended_; }
@@ -96,7 +96,7 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
   [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
   void extend(TimePoint valid_until) noexcept { valid_until_.store(valid_until, std::memory_order_release); }
   void set_gone() noexcept { phase_.store(Phase::gone, std::memory_order_release); }
-  // Tells what came of release(). Once, after set_gone().
+  // Calls the completion of release(). Once, after set_gone().
   void answer_release(Failure failure, bool was_ours);
 
  private:

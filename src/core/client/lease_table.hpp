@@ -5,7 +5,7 @@
 //   with `keeping`       | the lease is lost (then without), or the program has released it (then it goes)
 //   without: it is lost  | the program has released it, if only by the destructor of its Lease
 //
-// What the program sees of a lease is its LeaseRecord; see there for the phases.
+// The program sees the LeaseRecord; see there for its phases.
 #pragma once
 
 #include <cstddef>

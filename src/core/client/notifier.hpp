@@ -24,7 +24,7 @@ class Notifier : public std::enable_shared_from_this<Notifier> {
 
   // Runs a handler of the program on the engine thread; right here if there is none any more.
   void complete(Task handler);
-  // The same for what lost() has to call, and before all other code of the program. It must not throw.
+  // As tell(), for the callbacks of lost(): before all other code of the program. It must not throw.
   void signal_loss(Task signal);
 
   void add_to(Stats& stats) const noexcept;

@@ -1,4 +1,4 @@
-// The source of a stop token that most leases are never asked for: it is made when somebody asks. Any thread.
+// The source of a stop token that most leases are never asked for: it is made when it is first asked for. Any thread.
 #pragma once
 
 #include <optional>
