@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <new>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -57,9 +56,6 @@ class QueuedEngine : public engine::Engine {
     return true;
   }
 
-  // The next dispatch finds no memory.
-  void fail_next_dispatch() noexcept { fail_next_dispatch_ = true; }
-
   // While busy, the engine thread is taken to be inside a task: dispatches of "other threads" queue up.
   void set_busy(bool busy) noexcept { busy_ = busy; }
 
@@ -81,7 +77,6 @@ class QueuedEngine : public engine::Engine {
     throw std::logic_error("an engine that is driven by hand has no descriptors");
   }
   [[nodiscard]] bool dispatch(Task task, engine::IfBusy /*if_busy*/ = engine::IfBusy::leave_task) override {
-    if (std::exchange(fail_next_dispatch_, false)) throw std::bad_alloc();
     if (stopped_) return false;
     if (!inside_task_ && (inside_user_code_ || (!busy_ && queued_dispatches_ == 0))) {
       run_task(task);
@@ -134,7 +129,6 @@ class QueuedEngine : public engine::Engine {
   bool inside_task_ = false;
   bool inside_user_code_ = false;
   bool busy_ = false;
-  bool fail_next_dispatch_ = false;
   bool stopped_ = false;
 };
 

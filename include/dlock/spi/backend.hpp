@@ -53,8 +53,8 @@ struct Grant {
   std::string name;
   OwnerId owner;
   FencingToken token;
-  // Until when the lock is safe at first: lease_valid_until() of the time just before the request was sent;
-  // TimePoint::max() if the lease does not expire.
+  // Until when the lock is safe: lease_valid_until() of the time just before the request was sent; TimePoint::max() if
+  // the lease does not expire. renew() and release() get the end of the last renewal.
   TimePoint valid_until;
   std::chrono::nanoseconds lease{};
   LockKind kind = LockKind::lock;  // this and the mode as in the request

@@ -92,8 +92,13 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
 
   // --- In tasks ---
 
-  // As it was granted.
-  [[nodiscard]] const Grant& grant() const noexcept { return grant_; }
+  // With the present end.
+  [[nodiscard]] Grant grant() const {
+    Grant present = grant_;
+    present.valid_until = valid_until();
+    return present;
+  }
+  [[nodiscard]] std::chrono::nanoseconds length() const noexcept { return grant_.lease; }
   void extend(TimePoint valid_until) noexcept { valid_until_.store(valid_until, std::memory_order_release); }
   void set_gone() noexcept { phase_.store(Phase::gone, std::memory_order_release); }
   // Calls the completion of release(). Once, after set_gone().

@@ -38,7 +38,7 @@ std::shared_ptr<LeaseRecord> LeaseTable::hold(Grant grant, const AcquireOptions&
   entry.record = lease;
   entry.keeping.emplace(
       core_.executor(),
-      RenewalSchedule(lease->grant().lease, options.renew && own_lease, lease->granted_at(), end, lease->owner().low()),
+      RenewalSchedule(lease->length(), options.renew && own_lease, lease->granted_at(), end, lease->owner().low()),
       fixed_end);
   follow(entry, entry.keeping->schedule.start(now, end));
   add(core_.counters().held);

@@ -164,52 +164,6 @@ TEST_F(ReleaseTest, ASecondReleaseAnswersFalse) {
   EXPECT_EQ(stats().lost, 0U);
 }
 
-TEST_F(ReleaseTest, ALeaseThatIsReleasedWithoutMemoryIsReleasedInsteadOfRenewed) {
-  Lease lease = hold();
-  engine_->fail_next_dispatch();
-  const auto released = release(lease);
-  EXPECT_FALSE(lease.held());
-  EXPECT_TRUE(service_->released.empty());
-  EXPECT_EQ(released->calls, 0);
-  engine_->advance(12s);
-  EXPECT_EQ(service_->renewals_asked, 0U);
-  ASSERT_EQ(service_->released.size(), 1U);
-  answer_release({.status = ReleaseStatus::released});
-  EXPECT_EQ(released->calls, 1);
-  EXPECT_TRUE(released->was_ours);
-  EXPECT_EQ(stats().held, 0U);
-}
-
-TEST_F(ReleaseTest, ALeaseThatIsReleasedWithoutMemoryIsReleasedByItsDestructionAtTheLatest) {
-  service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
-  std::shared_ptr<Released> released;
-  {
-    Lease lease = hold();
-    engine_->fail_next_dispatch();
-    released = release(lease);
-    EXPECT_TRUE(service_->released.empty());
-  }
-  EXPECT_EQ(service_->released.size(), 1U);
-  engine_->run();
-  EXPECT_EQ(released->calls, 1);
-  EXPECT_TRUE(released->was_ours);
-}
-
-TEST_F(ReleaseTest, ASecondReleaseCarriesOutTheFirstAndAnswersFalse) {
-  Lease lease = hold();
-  engine_->fail_next_dispatch();
-  const auto first = release(lease);
-  const auto second = release(lease);
-  EXPECT_EQ(second->calls, 1);
-  EXPECT_FALSE(second->was_ours);
-  ASSERT_EQ(service_->released.size(), 1U);
-  answer_release({.status = ReleaseStatus::released});
-  EXPECT_EQ(first->calls, 1);
-  EXPECT_TRUE(first->was_ours);
-  EXPECT_EQ(stats().lost, 0U);
-  EXPECT_EQ(observer_->count("lost x"), 0U);
-}
-
 TEST_F(ReleaseTest, TheReleaseOfALostLeaseAnswersFalseAndStillTellsTheService) {
   Lease lease = hold();
   engine_->advance(40s);
