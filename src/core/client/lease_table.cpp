@@ -32,7 +32,7 @@ std::shared_ptr<LeaseRecord> LeaseTable::hold(Grant grant, const AcquireOptions&
     fixed_end = saturating_add(now, options.lease ? options.lease->value() : context.lease);
     grant.valid_until = std::min(grant.valid_until, fixed_end);
   }
-  const auto lease = std::make_shared<LeaseRecord>(core_.shared_from_this(), std::move(grant));
+  auto lease = std::make_shared<LeaseRecord>(core_.shared_from_this(), std::move(grant));
   const TimePoint end = lease->valid_until();
   Entry& entry = entries_[lease->owner()];
   entry.record = lease;
@@ -186,8 +186,7 @@ void LeaseTable::lose(Entry& entry, Failure why) {
 
 // --- Released --------------------------------------------------------------------------------------------------------
 
-void LeaseTable::give_back(const std::shared_ptr<LeaseRecord>& of) {
-  const std::shared_ptr<LeaseRecord> lease = of;  // the entry's own may be meant
+void LeaseTable::give_back(std::shared_ptr<LeaseRecord> lease) {
   const bool was_lost = lease->phase() == LeaseRecord::Phase::lost;
   Entry* const entry = find(lease->owner());
   if (entry == nullptr) {
@@ -206,7 +205,8 @@ void LeaseTable::give_back(const std::shared_ptr<LeaseRecord>& of) {
   }
   lease->set_gone();
   if (in_backend) {
-    release_in_backend(lease->grant(), lease);
+    const Grant grant = lease->grant();
+    release_in_backend(grant, std::move(lease));
   } else {  // lost while the release was on its way
     released(*lease, {.status = ReleaseOutcome::Status::not_owner});
   }

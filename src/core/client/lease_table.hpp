@@ -36,7 +36,7 @@ class LeaseTable {
   void reconnected();
 
   // The program has released it, lost or not; no effect if that was done before.
-  void give_back(const std::shared_ptr<LeaseRecord>& lease);
+  void give_back(std::shared_ptr<LeaseRecord> lease);
   // Frees a grant whose caller no longer waits.
   void release_unwanted(const Grant& grant);
 
