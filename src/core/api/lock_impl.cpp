@@ -7,7 +7,6 @@
 #include <dlock/error.hpp>
 
 #include "core/client/acquisition.hpp"
-#include "core/client/blocking.hpp"
 #include "core/client/failures.hpp"
 #include "core/client/lease_record.hpp"
 

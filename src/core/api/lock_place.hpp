@@ -5,10 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <dlock/error.hpp>
-#include <dlock/lease.hpp>
 #include <dlock/lock_kind.hpp>
-#include <dlock/options.hpp>
 
 #include "core/client/acquisition.hpp"
 #include "core/client/client_core.hpp"

@@ -7,7 +7,6 @@
 
 #include <dlock/duration.hpp>
 
-#include "core/client/blocking.hpp"
 #include "core/client/client_core.hpp"
 
 namespace dlock::detail {

@@ -91,7 +91,7 @@ TEST_F(AdvisoryErrorsTest, ATimeoutAfterTheGrantLeavesNothing) {
   sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
   Pending waiting(lock, {});
   await_count(false, 1);
-  // Whoever is granted the lock has to wait for its row, and gives up soon.
+  // The client that is granted the lock waits for its row, and gives up soon.
   sql.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'a' FOR UPDATE");
   sql.run("SELECT pg_advisory_unlock(" + key_of("a") + ")");
   await_in_server(

@@ -70,7 +70,7 @@ class PostgresAdministration : public testing::Test {
       words = result.ok() ? in_words(result.value()) : result.failure().code.message() + ": " + result.failure().detail;
     };
   }
-  // What is answered to inspect, list, break, forget or diagnose.
+  // The answer to inspect, list, break, forget or diagnose.
   std::string said(const std::string& question, const std::string& name = "lock") {
     std::string words;
     if (question == "inspect") backend->inspect(LockKind::lock, name, into<LockInfo>(words));

@@ -248,7 +248,7 @@ TEST_P(BackendSessions, TheObserverIsToldWhenTheServerIsThereAndWhenItIsNot) {
   EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting, State::connected}));
 }
 
-// What a session is asked about itself is no answer to a try.
+// An answer about the session itself does not answer a try.
 TEST_P(BackendSessions, AServerThatHangsUpAtEachTryIsNotConnected) {
   spoil(try_word(), Fate::lose_request);
   const auto a = acquire("a", true);
