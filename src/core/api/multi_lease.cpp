@@ -258,13 +258,7 @@ bool MultiLease::release() {
 }
 
 bool MultiLease::release(std::error_code& ec) noexcept {
-  try {
-    ec.clear();
-    return release();
-  } catch (const Error& e) {
-    ec = e.code();
-  }
-  return false;
+  return detail::true_or_code([this] { return release(); }, ec);
 }
 
 void MultiLease::release_in_background() noexcept {

@@ -88,13 +88,7 @@ bool Lease::release() {
 }
 
 bool Lease::release(std::error_code& ec) noexcept {
-  try {
-    ec.clear();
-    return release();
-  } catch (const Error& e) {
-    ec = e.code();
-  }
-  return false;
+  return detail::true_or_code([this] { return release(); }, ec);
 }
 
 void Lease::release_in_background() noexcept {
