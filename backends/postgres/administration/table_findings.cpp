@@ -7,6 +7,7 @@
 #include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/schema/schema_state.hpp"
 #include "backends/postgres/sql/identifier.hpp"
+#include "util/names.hpp"
 
 namespace dlock::postgres {
 
