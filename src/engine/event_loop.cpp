@@ -32,82 +32,49 @@ bool EventLoop::on_an_own_thread() noexcept {
   return is_own_thread;
 }
 
+// Each round: a batch of user code, then handlers while this thread leads, else sleep.
 void EventLoop::run() {
   own_thread_ = std::this_thread::get_id();
   is_own_thread = true;
   util::ask_for_short_time_slices();
   mutex_.lock();
-  while (true) {
-    sleep_until_lead();
-    if (ended_) break;
-    leader_ = Leader::own_thread;
-    const bool hurry = !user_code_.empty();
+  for (bool idle = false; !io_.stopped();) {
+    run_user_code();
+    const bool hurry = !user_code_.empty();  // it waits for its next batch
+    if (leader_ == Leader::own_thread && idle && may_leave_lead()) {
+      leader_ = Leader::nobody;
+      last_led_ = Clock::now();
+    }
+    if (leader_ == Leader::nobody && must_lead()) leader_ = Leader::own_thread;
+    if (leader_ != Leader::own_thread) {
+      const auto since = leader_ == Leader::caller ? Clock::now() : last_led_;
+      if (!hurry) (void)woken_.wait_until(mutex_, since + LeadPolicy::longest_gap);
+      continue;
+    }
+    own_thread_called_ = false;
+    // Ready handlers run before the loop is left alone, and before more user code.
+    const bool only_ready = hurry || may_leave_lead();
     mutex_.unlock();
     hand_over();
-    lead(hurry);
+    idle = !(only_ready ? run_ready_handlers() : io_.run_one() > 0);
+    hand_over();
     mutex_.lock();
   }
+  while (!user_code_.empty()) run_user_code();  // nothing else is left, and no more is accepted
+  leader_ = Leader::nobody;
   mutex_.unlock();
 }
 
-// Returns when it is this thread's turn to lead, or when there is nothing left to do.
-void EventLoop::sleep_until_lead() {
-  const auto since = Clock::now();
-  while (!ended_) {
-    run_user_code();
-    const auto now = Clock::now();
-    auto until = now + LeadPolicy::longest_gap;
-    if (leader_ == Leader::nobody) {
-      until = std::max(since, last_led_) + LeadPolicy::longest_gap;
-      if (own_thread_called_ || posted_ > 0 || !user_code_.empty() || now >= until) return;
-    }
-    if (user_code_.empty()) (void)woken_.wait_until(mutex_, until);
-  }
+bool EventLoop::must_lead() const {
+  return own_thread_called_ || !user_code_.empty() || Clock::now() >= last_led_ + LeadPolicy::longest_gap;
 }
 
-// `hurry`: user code waits for its next batch.
-void EventLoop::lead(bool hurry) {
-  for (bool leaving = false;;) {
-    // Ready handlers run before the loop is left alone, and before more user code.
-    const bool idle = !(hurry || leaving ? run_what_is_ready() : run_next());
-    hand_over();
-    const util::MutexLock lock(mutex_);
-    run_user_code();
-    own_thread_called_ = false;
-    ended_ = io_.stopped();
-    while (ended_ && !user_code_.empty()) run_user_code();  // nothing else is left, and no more is accepted
-    if (ended_ || (leaving && idle && may_leave_lead())) {
-      leader_ = Leader::nobody;
-      return;
-    }
-    leaving = may_leave_lead();
-    hurry = !user_code_.empty();
-  }
+bool EventLoop::may_leave_lead() const {
+  return !stopping_ && policy_.own_thread_may_leave(Clock::now());
 }
 
-// Waits for the next handler. Where callers wait for answers, it looks for a while before it falls asleep.
-bool EventLoop::run_next() {
-  if (waiting_ == 0) return io_.run_one() > 0;
-  const auto start = Clock::now();
-  handler_began_.reset();
-  bool ran = false;
-  for (auto now = start; !ran && !io_.stopped() && now - start < own_polling_.duration(); now = Clock::now()) {
-    hand_over();
-    ran = io_.poll_one() > 0;
-    if (!ran) std::this_thread::yield();
-  }
-  hand_over();
-  if (!ran) ran = io_.run_one() > 0;
-  own_polling_.waited(handler_began_.value_or(Clock::now()) - start);
-  return ran;
-}
-
-void EventLoop::handler_begins() noexcept {
-  if (on_own_thread() && !handler_began_) handler_began_ = Clock::now();
-}
-
-// Answers whether there was something. Loss signals do not wait for all of it.
-bool EventLoop::run_what_is_ready() {
+// Answers whether there was one. Loss signals do not wait for all of them.
+bool EventLoop::run_ready_handlers() {
   const auto end = Clock::now() + longest_row_of_handlers;
   bool ran = false;
   while (io_.poll_one() > 0) {
@@ -123,23 +90,14 @@ void EventLoop::run_user_code() {
   if (user_code_.empty()) return;
   const auto end = Clock::now() + longest_batch;
   for (int left = most_in_a_batch; left > 0; --left) {
-    run_unlocked(user_code_.pop());
+    Task code = user_code_.pop();
+    mutex_.unlock();
+    code();
+    code = nullptr;  // what it holds is the user's, too
+    hand_over();
+    mutex_.lock();
     if (user_code_.empty() || Clock::now() >= end) return;
   }
-}
-
-void EventLoop::run_loss_signals() {
-  if (!on_own_thread()) return;
-  const util::MutexLock lock(mutex_);
-  while (Task code = user_code_.pop_loss_signal()) run_unlocked(std::move(code));
-}
-
-void EventLoop::run_unlocked(Task code) {
-  mutex_.unlock();
-  code();
-  code = nullptr;  // what it holds is the user's, too
-  hand_over();
-  mutex_.lock();
 }
 
 void EventLoop::call_own_thread() {
@@ -150,15 +108,10 @@ void EventLoop::call_own_thread() {
 // --- Work for it -----------------------------------------------------------------------------------------------------
 
 void EventLoop::post(Task handler) {
-  asio::post(io_, [this, handler = std::move(handler)]() noexcept {
-    --posted_;
-    handler();
-  });
-  hand_over();
-  ++posted_;  // may have begun already: then the two meet at zero
+  asio::post(io_, [handler = std::move(handler)]() noexcept { handler(); });
   hand_over();
   const util::MutexLock lock(mutex_);
-  if (leader_ == Leader::nobody) call_own_thread();
+  if (leader_ != Leader::own_thread) call_own_thread();
 }
 
 Notified EventLoop::notify(Task&& user_code, UserCode kind, bool although_stopping) {
@@ -198,49 +151,52 @@ void EventLoop::stop() {
 
 // --- Callers that wait -----------------------------------------------------------------------------------------------
 
-// These two also end the wait if the thread is cancelled.
+// Also ends the wait if the thread is cancelled.
 class EventLoop::Waiting {
  public:
-  Waiting(EventLoop& loop, const util::Event& event) : loop_(loop), leads_(loop.take_lead(event)) {}
+  Waiting(EventLoop& loop, const util::Event& event) : loop_(loop), leads_(loop.come(event)), led_(leads_) {}
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
-  ~Waiting() { loop_.waited(leads_, start_); }
+  ~Waiting() {
+    hand_over();
+    const util::MutexLock lock(loop_.mutex_);
+    if (leads_) loop_.leave_lead();
+    loop_.policy_.went(led_, start_, Clock::now());
+    loop_.waiting_ = loop_.policy_.waiting();
+  }
+
+  void leave_lead() {
+    hand_over();
+    const util::MutexLock lock(loop_.mutex_);
+    leads_ = false;
+    loop_.leave_lead();
+  }
   [[nodiscard]] bool leads() const noexcept { return leads_; }
   [[nodiscard]] Clock::time_point start() const noexcept { return start_; }
 
  private:
   EventLoop& loop_;
   const Clock::time_point start_ = Clock::now();
-  const bool leads_;
-};
-
-class EventLoop::Leading {
- public:
-  Leading(EventLoop& loop, const util::Event& event) noexcept : loop_(loop), event_(event) {}
-  Leading(const Leading&) = delete;
-  Leading& operator=(const Leading&) = delete;
-  ~Leading() { loop_.leave_lead(event_); }
-
- private:
-  EventLoop& loop_;
-  const util::Event& event_;
+  bool leads_;
+  const bool led_;
 };
 
 bool EventLoop::wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) {
   if (event.is_set()) return true;
   hand_over();
-  const Waiting waiting(*this, event);
+  Waiting waiting(*this, event);
   hand_over();
   const auto end = limit ? saturating_add(waiting.start(), *limit) : Clock::time_point::max();
   if (waiting.leads()) {
-    const Leading leading(*this, event);
     lead_until(event, std::min(end, waiting.start() + LeadPolicy::longest_lead));
+    if (event.is_set()) return true;
+    waiting.leave_lead();
   }
-  if (event.is_set()) return true;
   return limit ? event.wait(std::max(end - Clock::now(), Clock::duration::zero())) : event.wait();
 }
 
-bool EventLoop::take_lead(const util::Event& event) {
+// Answers whether the caller leads now.
+bool EventLoop::come(const util::Event& event) {
   const util::MutexLock lock(mutex_);
   policy_.came(event);
   waiting_ = policy_.waiting();
@@ -251,7 +207,7 @@ bool EventLoop::take_lead(const util::Event& event) {
   }
   leader_ = Leader::caller;
   led_for_ = &event;
-  caller_leads_ = true;
+  caller_ = std::this_thread::get_id();
   return true;
 }
 
@@ -269,27 +225,17 @@ void EventLoop::lead_until(const util::Event& event, Clock::time_point end) {
   polling_.waited(now - begin);
 }
 
-void EventLoop::leave_lead(const util::Event& event) {
-  hand_over();
-  const util::MutexLock lock(mutex_);
+void EventLoop::leave_lead() {
   leader_ = Leader::nobody;
-  led_for_ = nullptr;
-  caller_leads_ = false;
+  caller_ = std::thread::id();
   last_led_ = Clock::now();
-  if (waiting_ > 1 || stopping_ || posted_ > 0 || !event.is_set()) call_own_thread();
+  if (waiting_ > 1 || stopping_ || !led_for_->is_set()) call_own_thread();
 }
 
-void EventLoop::waited(bool led, Clock::time_point since) {
-  hand_over();
-  const util::MutexLock lock(mutex_);
-  policy_.went(led, since, Clock::now());
-  waiting_ = policy_.waiting();
-}
-
+// Either this sees the caller, or the caller sees its event: events and caller_ are in one total order.
 void EventLoop::look_again() {
-  // Either this sees the caller, or the caller sees its event: events and this flag are in one total order.
   hand_over();
-  if (!caller_leads_) return;
+  if (const auto caller = caller_.load(); caller == std::thread::id() || caller == std::this_thread::get_id()) return;
   hand_over();
   const util::MutexLock lock(mutex_);
   if (leader_ == Leader::caller && led_for_->is_set()) asio::post(io_, [] {});

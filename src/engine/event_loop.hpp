@@ -49,16 +49,13 @@ class EventLoop {
   // set by handlers, or before a call of look_again().
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) DLOCK_EXCLUDES(mutex_);
 
-  // Something was done outside the loop which may be what a caller that leads waits for. Not by the leader.
+  // Something was done which may be what a caller that leads waits for. Any thread.
   void look_again() DLOCK_EXCLUDES(mutex_);
 
-  // Where the own thread is held up: what may not wait until it goes on. On any other thread does nothing.
-  void run_loss_signals() DLOCK_EXCLUDES(mutex_);
+  // Whether a loss signal waits for the own thread.
+  [[nodiscard]] bool losses_wait() const noexcept { return loss_signalled_; }
 
   [[nodiscard]] int callers_waiting() const noexcept { return waiting_; }
-
-  // By a handler, first of all, so that its own time does not count as waiting.
-  void handler_begins() noexcept;
 
   // Blocks until the user code that waits now has run. Not on an own thread.
   void drain_user_code() DLOCK_EXCLUDES(mutex_);
@@ -73,39 +70,28 @@ class EventLoop {
   enum class Leader { nobody, own_thread, caller };
 
   class Waiting;
-  class Leading;
 
   // The own thread.
-  void sleep_until_lead() DLOCK_REQUIRES(mutex_);
-  void lead(bool hurry) DLOCK_EXCLUDES(mutex_);
-  bool run_next();
-  bool run_what_is_ready();
+  [[nodiscard]] bool must_lead() const DLOCK_REQUIRES(mutex_);
+  [[nodiscard]] bool may_leave_lead() const DLOCK_REQUIRES(mutex_);
+  bool run_ready_handlers();
   void run_user_code() DLOCK_REQUIRES(mutex_);
-  void run_unlocked(Task code) DLOCK_REQUIRES(mutex_);
   Notified wait_behind(UserCode kind) DLOCK_EXCLUDES(mutex_);
-  [[nodiscard]] bool may_leave_lead() const DLOCK_REQUIRES(mutex_) {
-    return !stopping_ && policy_.own_thread_may_leave(Clock::now());
-  }
+  void call_own_thread() DLOCK_REQUIRES(mutex_);
 
   // Callers.
-  [[nodiscard]] bool take_lead(const util::Event& event) DLOCK_EXCLUDES(mutex_);
   void lead_until(const util::Event& event, Clock::time_point end);
-  void leave_lead(const util::Event& event) DLOCK_EXCLUDES(mutex_);
-  void waited(bool led, Clock::time_point since) DLOCK_EXCLUDES(mutex_);
-
-  void call_own_thread() DLOCK_REQUIRES(mutex_);
+  [[nodiscard]] bool come(const util::Event& event) DLOCK_EXCLUDES(mutex_);
+  void leave_lead() DLOCK_REQUIRES(mutex_);
 
   std::atomic<std::thread::id> own_thread_{};
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
 
-  std::atomic<int> posted_{0};                      // handlers that have not begun
-  AnswerPolling polling_;                           // of a caller that leads; the leader's
-  AnswerPolling own_polling_;                       // of the own thread; its own
-  std::optional<Clock::time_point> handler_began_;  // since the own thread began to wait; its own
+  AnswerPolling polling_;  // of a caller that leads; the leader's
 
   std::atomic<bool> loss_signalled_{false};  // since user code ran last
-  std::atomic<bool> caller_leads_{false};    // as leader_ says
+  std::atomic<std::thread::id> caller_{};    // that leads
   std::atomic<int> waiting_{0};              // as policy_ says
 
   util::Mutex mutex_;  // a leaf
@@ -116,8 +102,7 @@ class EventLoop {
   const util::Event* led_for_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // what the caller that leads waits for
   bool own_thread_called_ DLOCK_GUARDED_BY(mutex_) = true;         // it has to lead
   bool stopping_ DLOCK_GUARDED_BY(mutex_) = false;
-  bool ended_ DLOCK_GUARDED_BY(mutex_) = false;
-  Clock::time_point last_led_ DLOCK_GUARDED_BY(mutex_);  // by a caller
+  Clock::time_point last_led_ DLOCK_GUARDED_BY(mutex_);  // by whoever has left the lead since
 };
 
 }  // namespace dlock::engine

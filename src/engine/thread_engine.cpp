@@ -1,4 +1,3 @@
-// Long, because turns, inbox and timers are one protocol: each step relies on what the others do.
 #include "engine/thread_engine.hpp"
 
 #include <pthread.h>
@@ -6,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -20,21 +20,20 @@ namespace dlock::engine {
 
 namespace {
 
-// Then others get their turn.
+// Then the loop goes on, so that a caller is not kept for long.
 constexpr std::size_t most_tasks_in_a_turn = 256;
-constexpr std::size_t most_timers_in_a_turn = 64;
-// Callers run timers that are due, too, so that timers do not depend on when the loop's thread gets a processor. A
-// caller runs at most this many at the end of its turn, in one of this many turns.
-constexpr std::size_t most_timers_of_a_caller = 32;
-constexpr std::size_t turns_between_timers = 8;
-// The loop's thread leaves timers to callers for so long where there are such.
-constexpr std::chrono::nanoseconds callers_go_first = std::chrono::microseconds(200);
-// Where so many callers wait, what their turns leave behind, such as the sending of what they wrote, is done for all of
-// them at once.
+constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t most_timers_at_once = 64;
+constexpr std::size_t most_timers_of_a_caller = 16;
+// Where so many callers wait, what a caller's turn leaves behind, such as the sending of what it wrote, is left to the
+// loop, which does it for all of them at once.
 constexpr int several = 16;
-// The loop's thread waits so long for a turn before it checks for losses to report: the scheduler may have suspended
-// the thread whose turn it is.
-constexpr std::chrono::nanoseconds longest_without_losses = std::chrono::microseconds(200);
+// Timers that are due run at the end of one in so many turns, too, so that they do not depend on when the loop's thread
+// gets a processor.
+constexpr std::size_t turns_between_timers = 8;
+// The loop's thread leaves timers to callers for so long where there are such: a thread that runs seldom gets a
+// processor soon when there are losses to signal.
+constexpr std::chrono::nanoseconds callers_go_first = std::chrono::microseconds(200);
 
 // A thread that yields its processor between turns is seldom preempted inside of one, where all others would wait for
 // it.
@@ -70,6 +69,10 @@ struct ThreadEngine::Inside {
     }
     return false;
   }
+  // Whether this thread may wait for another, which may be waiting for this one else.
+  [[nodiscard]] static bool nothing_that_others_wait_for() noexcept {
+    return innermost == nullptr && !EventLoop::on_an_own_thread();
+  }
 
   const ThreadEngine* const engine;
   const Inside* const outer;
@@ -92,9 +95,9 @@ class ThreadEngine::AsioDescriptor final : public Descriptor {
                                                      : asio::posix::stream_descriptor::wait_write;
     descriptor_.async_wait(what, [&engine = engine_, life = lifetime_.watch(),
                                   handler = std::move(handler)](std::error_code ec) mutable noexcept {
-      engine.take_turn_for_loop([&life, &handler, ec] {
-        const auto run = std::move(handler);  // what it holds may use the executor when it goes
-        if (!life.over()) run(ec);
+      // Refused: the engine was stopped.
+      (void)engine.dispatch([life = std::move(life), handler = std::move(handler), ec] {
+        if (!life.over()) handler(ec);
       });
     });
   }
@@ -136,8 +139,6 @@ std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, 
 ThreadEngine::ThreadEngine(std::shared_ptr<Clock> clock, Random random)
     : clock_(std::move(clock)), random_(std::move(random)), timer_descriptor_(loop_.io()) {}
 
-ThreadEngine::~ThreadEngine() = default;
-
 void ThreadEngine::launch() {
   const int fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
   if (fd < 0) throw Error(errc::unavailable, "cannot create a timer descriptor: " + describe(errno));
@@ -158,6 +159,84 @@ bool ThreadEngine::inside_task() const noexcept {
   return Inside::task_of(*this);
 }
 
+bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
+  if (stopping_) return false;
+  if (inside_task()) return leave(std::move(task), false);
+  if (if_busy == IfBusy::leave_task || !Inside::nothing_that_others_wait_for()) return leave(std::move(task), true);
+  const bool accepted = wait_for_turn(std::move(task));
+  yield_between_turns();
+  return accepted;
+}
+
+bool ThreadEngine::submit(Task task) {
+  return !stopping_ && leave(std::move(task), false);
+}
+
+// Leaves the task to the turn under way. If there is none, `begins` it or asks the loop to.
+bool ThreadEngine::leave(Task task, bool begins) DLOCK_NO_THREAD_SAFETY_ANALYSIS {
+  const auto added = turn_.add(task, begins);
+  if (added == TurnQueue::Added::with_turn) run_turn(std::move(task), most_after_own());
+  if (added == TurnQueue::Added::ask_loop) ask_loop();
+  return added != TurnQueue::Added::refused;
+}
+
+// Runs the task behind those that wait now.
+bool ThreadEngine::wait_for_turn(Task task) DLOCK_NO_THREAD_SAFETY_ANALYSIS {
+  const auto before = turn_.wait_to_begin();
+  if (before == TurnQueue::State::stopped) return false;
+  const util::DeferredWakes wakes;  // wakes after the turn
+  if (before == TurnQueue::State::left) {
+    run_batch(all);
+    turn_.take(batch_);
+    run_batch(all);
+  }
+  run_turn(std::move(task), most_tasks_in_a_turn);
+  return true;
+}
+
+void ThreadEngine::ask_loop() {
+  hand_over();
+  loop_.post([this] {
+    if (turn_.begin_left()) run_turn(nullptr, most_tasks_in_a_turn);
+  });
+}
+
+std::size_t ThreadEngine::most_after_own() const noexcept {
+  return loop_.callers_waiting() < several || loop_.on_own_thread() ? most_tasks_in_a_turn : 0;
+}
+
+void ThreadEngine::run_turn(Task first, std::size_t most) noexcept {
+  const util::DeferredWakes wakes;  // wakes after the turn
+  if (first) run(std::move(first));
+  if (++turns_ % turns_between_timers == 0) run_due_timers(most_timers_of_a_caller);
+  for (bool ended = false; !ended;) {
+    most = run_batch(most);
+    arm_timer();
+    const bool last = last_turn_;
+    if (!batch_.empty()) {
+      turn_.leave_rest();
+      ask_loop();
+      ended = true;
+    } else if (turn_.end(last)) {
+      if (last) loop_.post([this] { loop_.end_work(); });
+      ended = true;
+    } else {
+      turn_.take(batch_);
+    }
+  }
+  hand_over();
+  loop_.look_again();
+}
+
+std::size_t ThreadEngine::run_batch(std::size_t most) noexcept {
+  for (; !batch_.empty() && most > 0; --most) {
+    Task task = std::move(batch_.front());
+    batch_.pop_front();
+    run(std::move(task));
+  }
+  return most;
+}
+
 void ThreadEngine::run(Task task) noexcept {
   const Inside inside(*this);
   ++ran_;
@@ -165,162 +244,11 @@ void ThreadEngine::run(Task task) noexcept {
   task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
 }
 
-bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
-  if (inside_task()) return put_into_inbox(std::move(task));  // this very turn goes on with it
-  const bool waits_for_nothing = Inside::innermost != nullptr;
-  const By by = !waits_for_nothing && loop_.on_own_thread() ? By::loop : By::caller;
-  bool at_once = true;
-  if (by == By::loop) {  // in a handler of the user: another thread's turn ends at once
-    turn_.lock_first();
-  } else if (if_busy == IfBusy::wait_for_turn && !waits_for_nothing) {
-    turn_.lock();
-  } else if (turn_.try_lock()) {
-    at_once = false;
-  } else {
-    hand_over();
-    if (!put_into_inbox(std::move(task))) return false;
-    hand_over();
-    work_off_inbox();
-    loop_.look_again();
-    return true;
-  }
-  bool accepted = false;
-  {
-    util::DeferredWakes wakes;  // wakes after the turn
-    const Turn turn(*this, by);
-    accepted = run_in_order(std::move(task), at_once);
-    const bool helps = by == By::caller && !waits_for_nothing && ++turns_ % turns_between_timers == 0;
-    if (helps) run_due_timers(most_timers_of_a_caller);
-  }
-  work_off_inbox();
-  if (at_once && by == By::caller) yield_between_turns();
-  loop_.look_again();
-  return accepted;
-}
-
-bool ThreadEngine::run_in_order(Task task, bool at_once) {
-  if (stopped_) return false;  // if stop() comes now: it waits for a turn of its own, after this one
-  hand_over();
-  if (at_once) {
-    run_all_of_inbox();
-  } else if (inbox_filled_ || !batch_.empty()) {
-    return put_into_inbox(std::move(task));
-  }
-  run(std::move(task));
-  return true;
-}
-
-ThreadEngine::Turn::~Turn() {
-  engine_.run_inbox(by_);
-  engine_.arm_timer(by_);
-  hand_over();
-  engine_.turn_.unlock();
-  hand_over();
-}
-
-void ThreadEngine::run_inbox(By by) {
-  for (std::size_t left = most_tasks_in_a_turn;; --left) {
-    if (batch_.empty() || left == 0) {
-      if (batch_.empty() && !inbox_filled_) return;
-      hand_over();
-      const util::MutexLock lock(inbox_mutex_);
-      if (left == 0) return leave_inbox_to_loop();
-      if (left_to_loop_ && by == By::caller) return;
-      batch_.swap(inbox_);
-      inbox_filled_ = false;
-      if (batch_.empty()) return;
-    }
-    Task task = std::move(batch_.front());
-    batch_.pop_front();
-    run(std::move(task));
-  }
-}
-
-void ThreadEngine::run_batch() {
-  for (std::size_t left = batch_.size(); left > 0; --left) {
-    Task task = std::move(batch_.front());
-    batch_.pop_front();
-    run(std::move(task));
-  }
-}
-
-// The tasks that are there now.
-void ThreadEngine::run_all_of_inbox() {
-  run_batch();
-  if (!inbox_filled_) return;
-  {
-    const util::MutexLock lock(inbox_mutex_);
-    batch_.swap(inbox_);
-    inbox_filled_ = false;
-  }
-  run_batch();
-}
-
-void ThreadEngine::take_turn_for_loop(Task task) noexcept {
-  loop_.handler_begins();
-  {
-    while (!turn_.lock_first_for(longest_without_losses)) loop_.run_loss_signals();
-    util::DeferredWakes wakes;
-    const Turn turn(*this, By::loop);
-    if (task) run(std::move(task));
-  }
-  work_off_inbox();
-}
-
-// --- The inbox -------------------------------------------------------------------------------------------------------
-
-bool ThreadEngine::put_into_inbox(Task task) {
-  const util::MutexLock lock(inbox_mutex_);
-  if (stopped_) return false;
-  inbox_.push_back(std::move(task));
-  inbox_filled_ = true;
-  return true;
-}
-
-// A thread that leaves a task in the inbox because a turn is under way relies on the look after that turn.
-void ThreadEngine::work_off_inbox() noexcept {
-  hand_over();
-  while (inbox_filled_ && !left_to_loop_ && turn_.try_lock()) {
-    hand_over();
-    util::DeferredWakes wakes;
-    const Turn turn(*this, By::caller);
-  }
-}
-
-void ThreadEngine::leave_inbox_to_loop() {
-  if (left_to_loop_) return;
-  loop_.post([this] {
-    {
-      const util::MutexLock lock(inbox_mutex_);  // the caller has it until the flag is set
-      left_to_loop_ = false;
-    }
-    hand_over();
-    take_turn_for_loop(nullptr);
-  });
-  hand_over();
-  left_to_loop_ = true;
-}
-
-bool ThreadEngine::submit(Task task) {
-  const bool inside = inside_task();
-  const util::MutexLock lock(inbox_mutex_);
-  if (stopped_) return false;
-  inbox_.push_back(std::move(task));
-  try {
-    if (!inside || (loop_.callers_waiting() >= several && !loop_.on_own_thread())) leave_inbox_to_loop();
-  } catch (...) {
-    inbox_.pop_back();  // refused as a whole
-    throw;
-  }
-  inbox_filled_ = true;
-  return true;
-}
-
 // --- User code, and waiting for it -----------------------------------------------------------------------------------
 
 Notified ThreadEngine::notify(Task&& user_code, UserCode kind) {
-  // From a task that still runs while the engine stops it is accepted, because the caller could only run it under the
-  // mutex. The thread cannot end before that task does.
+  // From a task that still runs while the engine stops it is accepted, because the caller could only run it in the
+  // turn. The thread cannot end before that task does.
   if (!clock_->runs_by_itself()) ++notified_;
   return loop_.notify(std::move(user_code), kind, inside_task());
 }
@@ -356,15 +284,19 @@ void ThreadEngine::run_due_timers(std::size_t most) {
   }
 }
 
-void ThreadEngine::arm_timer(By by) {
+void ThreadEngine::tick() {
+  armed_for_ = TimePoint::max();
+  run_due_timers(most_timers_at_once);
+}
+
+void ThreadEngine::arm_timer() {
   auto next = timers_.next();
-  if (next && by == By::caller && clock_->runs_by_itself()) next = saturating_add(*next, callers_go_first);
+  if (next && clock_->runs_by_itself() && !loop_.on_own_thread()) next = saturating_add(*next, callers_go_first);
   if (!next || *next >= armed_for_) return;  // an early wake-up finds nothing due and arms again
   if (!clock_->runs_by_itself()) {
-    if (*next <= now()) {
-      armed_for_ = *next;
-      tick_soon();
-    }
+    if (*next > now()) return;  // until the clock is moved
+    armed_for_ = *next;
+    loop_.post([this] { (void)dispatch([this]() DLOCK_REQUIRES(turn_) { tick(); }); });
     return;
   }
   const auto since_epoch = std::max(next->time_since_epoch(), std::chrono::nanoseconds(1));  // 0 would disarm
@@ -377,73 +309,41 @@ void ThreadEngine::arm_timer(By by) {
   (void)timerfd_settime(timer_descriptor_.native_handle(), TFD_TIMER_ABSTIME, &at, nullptr);
 }
 
-// As a task like others, but never in the turn that goes on: timers that arm each other must not make it endless.
-void ThreadEngine::tick_soon() {
-  const util::MutexLock lock(inbox_mutex_);
-  if (stopped_) return;
-  inbox_.emplace_back([this]() DLOCK_REQUIRES(turn_) {
-    armed_for_ = TimePoint::max();
-    run_due_timers(most_timers_in_a_turn);
+void ThreadEngine::wait_for_timer_descriptor() {
+  timer_descriptor_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code ec) noexcept {
+    if (ec) return;  // closed by stop()
+    std::uint64_t expirations = 0;
+    (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness
+    (void)dispatch([this]() DLOCK_REQUIRES(turn_) { tick(); });
+    wait_for_timer_descriptor();
   });
-  leave_inbox_to_loop();
-  inbox_filled_ = true;
 }
 
 // Where a thread may wait for another it could be in the other's advance(). And a child made by fork() has no thread of
 // the loop.
 std::uint64_t ThreadEngine::clock_moved() noexcept {
   if (fork_generation_ != util::fork_generation()) return 0;
-  if (EventLoop::on_an_own_thread() || Inside::innermost != nullptr) {
-    tick_soon();
+  if (!Inside::nothing_that_others_wait_for()) {
+    post([this]() DLOCK_REQUIRES(turn_) { tick(); });
     return 0;
   }
   std::uint64_t ran = 0;
-  {
-    turn_.lock();
-    util::DeferredWakes wakes;
-    const Turn turn(*this, By::loop);
-    run_all_of_inbox();
-    if (!stopped_) run_due_timers(timers_.size());
-    run_all_of_inbox();
-    ran = ran_;
-  }
-  work_off_inbox();
-  loop_.look_again();
+  (void)wait_for_turn([this]() DLOCK_REQUIRES(turn_) { run_due_timers(timers_.size()); });
+  (void)wait_for_turn([this, &ran]() DLOCK_REQUIRES(turn_) { ran = ran_ -= 2; });  // behind what those have posted
   loop_.drain_user_code();
   return ran + notified_;
 }
 
-void ThreadEngine::wait_for_timer_descriptor() {
-  timer_descriptor_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code ec) noexcept {
-    if (ec) return;  // closed by stop()
-    std::uint64_t expirations = 0;
-    (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness
-    take_turn_for_loop([this]() DLOCK_REQUIRES(turn_) {
-      armed_for_ = TimePoint::max();
-      run_due_timers(most_timers_in_a_turn);
-    });
-    wait_for_timer_descriptor();
-  });
-}
-
 // The last turn is after all tasks that were accepted before, and only after it may the loop end.
-void ThreadEngine::refuse_tasks() {
-  const util::MutexLock lock(inbox_mutex_);
-  stopped_ = true;
-  loop_.post([this] {
-    take_turn_for_loop([this] {
-      std::error_code ignored;  // closing reports nothing that could be acted on
-      timer_descriptor_.close(ignored);
-    });
-  });
-}
-
 void ThreadEngine::stop() {
-  refuse_tasks();
-  hand_over();
   loop_.stop();
   hand_over();
-  loop_.post([this] { loop_.end_work(); });
+  post([this]() DLOCK_REQUIRES(turn_) {
+    std::error_code ignored;  // closing reports nothing that could be acted on
+    timer_descriptor_.close(ignored);
+    last_turn_ = true;
+  });
+  stopping_ = true;
   if (must_not_block()) {
     thread_.detach();
   } else if (thread_.joinable()) {

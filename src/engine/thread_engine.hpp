@@ -1,25 +1,20 @@
 // The engine of a real client: a serialisation of tasks over an event loop with a thread of its own.
 //
-// A task runs in a *turn*: while turn_ is held, on whatever thread that is. Who takes turns, and for what:
+// A task runs in a *turn*, on whatever thread has it (TurnQueue). Whoever has the turn runs all tasks that wait for
+// one:
 //
-//   who                         | finds a turn under way           | in its own turn runs
-//   ----------------------------+----------------------------------+-----------------------------------------------
-//   dispatch(), leave_task      | leaves the task in the inbox     | the task; what has come into the inbox
-//   dispatch(), wait_for_turn   | waits, after the loop            | what is in the inbox; the task; what has come
-//   dispatch() in a handler of  | waits, before all callers        | the same
-//   the user, on the own thread |                                  |
-//   dispatch() inside a task    | it is its own turn: leaves the   |
-//   and submit()                | task in the inbox                |
-//   the loop (timers, handlers, | waits, before all callers;       | the timers or the handler; what has come into
-//   what was posted)            | signals losses meanwhile         | the inbox
-//   a clock that was moved      | waits, after the loop            | what is in the inbox; the timers; what has come
+//   who                              | no turn is under way            | a turn is under way
+//   ---------------------------------+---------------------------------+----------------------------------------------
+//   dispatch(), leave_task           | takes it                        | leaves the task to it
+//   dispatch(), wait_for_turn        | takes it                        | waits for its own
+//   dispatch() inside a task         |                                 | leaves the task to it: it is its own turn
+//   submit(), post()                 | asks the loop to take it        | leaves the task to it
+//   the loop: timers, descriptors,   | takes it                        | leaves the task to it
+//   what it was asked for            |                                 |
 //
-// A thread that has given a turn back looks into the inbox once more (work_off_inbox()), so that nothing is left there
-// by a thread that found a turn under way that was just ending. After most_tasks_in_a_turn the loop goes on with the
-// rest, so that others get their turn. Waiters whose events were set in a turn are woken after it
-// (util::DeferredWakes).
-//
-// Timers and descriptors are touched in turns only. Lock order: turn_, inbox_mutex_, the loop's.
+// So the loop, which also runs the user's code, never waits for a thread that the kernel suspended in its turn. After
+// most_tasks_in_a_turn the loop goes on with the rest. Callers whose events were set in a turn are woken after it
+// (util::DeferredWakes). Timers and descriptors are touched in turns only.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -34,8 +29,7 @@
 #include "engine/engine.hpp"
 #include "engine/event_loop.hpp"
 #include "engine/timer_queue.hpp"
-#include "engine/turn_mutex.hpp"
-#include "util/mutex.hpp"
+#include "engine/turn_queue.hpp"
 #include "util/process.hpp"
 
 namespace dlock::engine {
@@ -48,7 +42,7 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   [[nodiscard]] static std::shared_ptr<ThreadEngine> start(std::shared_ptr<Clock> clock, Random random);
   // Not started; use start().
   ThreadEngine(std::shared_ptr<Clock> clock, Random random);
-  ~ThreadEngine() override;
+  ~ThreadEngine() override = default;
 
   [[nodiscard]] const Clock& clock() const noexcept override { return *clock_; }
   void post(Task task) override { (void)submit(std::move(task)); }  // documented as dropped once stopped
@@ -68,44 +62,27 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   class AsioDescriptor;
   class MovedClock;
   struct Inside;
-  // The owner of a turn: tasks that were left to the loop run in the loop's turns.
-  enum class By { caller, loop };
-
-  // A turn for which turn_ has been taken. At its end it runs what has come into the inbox, and gives turn_ back.
-  class DLOCK_SCOPED_CAPABILITY Turn {
-   public:
-    Turn(ThreadEngine& engine, By by) noexcept DLOCK_REQUIRES(engine.turn_) : engine_(engine), by_(by) {}
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn() DLOCK_RELEASE() DLOCK_NO_THREAD_SAFETY_ANALYSIS;
-
-   private:
-    ThreadEngine& engine_;
-    const By by_;
-  };
 
   void launch();
   [[nodiscard]] bool inside_task() const noexcept;
   void wait_for_timer_descriptor();
 
-  // A task that throws ends the program: the state that the mutex guards is unknown then.
+  [[nodiscard]] bool leave(Task task, bool begins);
+  [[nodiscard]] bool wait_for_turn(Task task);
+  void ask_loop();
+  // How many tasks a caller's turn runs beside its own.
+  [[nodiscard]] std::size_t most_after_own() const noexcept;
+  // Runs the task and at most so many of those that wait, then gives the turn back.
+  void run_turn(Task first, std::size_t most) noexcept DLOCK_RELEASE(turn_) DLOCK_NO_THREAD_SAFETY_ANALYSIS;
+  // Runs at most so many tasks that were taken out of the queue. Answers how many more it may have run.
+  std::size_t run_batch(std::size_t most) noexcept DLOCK_REQUIRES(turn_);
+  // A task that throws ends the program: the state that the turn guards is unknown then.
   void run(Task task) noexcept DLOCK_REQUIRES(turn_);
-  void run_inbox(By by) DLOCK_REQUIRES(turn_);
-  void run_batch() DLOCK_REQUIRES(turn_);
-  void run_all_of_inbox() DLOCK_REQUIRES(turn_);
-  // Behind what is in the inbox: at once, or by leaving it there. Answers whether it was accepted.
-  [[nodiscard]] bool run_in_order(Task task, bool at_once) DLOCK_REQUIRES(turn_);
-  void take_turn_for_loop(Task task) noexcept DLOCK_EXCLUDES(turn_);
 
-  [[nodiscard]] bool put_into_inbox(Task task) DLOCK_EXCLUDES(inbox_mutex_);
-  void work_off_inbox() noexcept DLOCK_EXCLUDES(turn_);
-  void leave_inbox_to_loop() DLOCK_REQUIRES(inbox_mutex_);
-  void refuse_tasks();
-
+  void tick() DLOCK_REQUIRES(turn_);
   void run_due_timers(std::size_t most) DLOCK_REQUIRES(turn_);
-  void arm_timer(By by) DLOCK_REQUIRES(turn_);
-  void tick_soon() DLOCK_EXCLUDES(inbox_mutex_);
-  [[nodiscard]] std::uint64_t clock_moved() noexcept DLOCK_EXCLUDES(turn_);
+  void arm_timer() DLOCK_REQUIRES(turn_);
+  [[nodiscard]] std::uint64_t clock_moved() noexcept;
 
   EventLoop loop_;
   const std::shared_ptr<Clock> clock_;
@@ -114,19 +91,15 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   const std::uint64_t fork_generation_ = util::fork_generation();
   std::shared_ptr<MovedClock> moved_clock_;
 
-  TurnMutex turn_;
+  TurnQueue turn_;
+  std::deque<Task> batch_ DLOCK_GUARDED_BY(turn_);  // taken out of the queue, and being run
   TimerQueue timers_ DLOCK_GUARDED_BY(turn_);
   TimePoint armed_for_ DLOCK_GUARDED_BY(turn_) = TimePoint::max();
-  std::deque<Task> batch_ DLOCK_GUARDED_BY(turn_);  // taken out of the inbox, and being run
-  std::size_t turns_ DLOCK_GUARDED_BY(turn_) = 0;   // of callers
-  std::uint64_t ran_ DLOCK_GUARDED_BY(turn_) = 0;   // tasks
-  std::atomic<std::uint64_t> notified_{0};          // user code
-
-  util::Mutex inbox_mutex_;
-  std::deque<Task> inbox_ DLOCK_GUARDED_BY(inbox_mutex_);
-  std::atomic<bool> inbox_filled_{false};  // as inbox_ says; changes under inbox_mutex_
-  std::atomic<bool> left_to_loop_{false};  // the loop will empty the inbox; changes under inbox_mutex_
-  std::atomic<bool> stopped_{false};       // changes under inbox_mutex_
+  std::size_t turns_ DLOCK_GUARDED_BY(turn_) = 0;
+  std::uint64_t ran_ DLOCK_GUARDED_BY(turn_) = 0;  // tasks
+  bool last_turn_ DLOCK_GUARDED_BY(turn_) = false;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> notified_{0};  // user code
 
   std::thread thread_;
 };

@@ -1,16 +1,17 @@
-// Timers in the order of their deadlines. No I/O, no clock of its own, not thread-safe. Arming and cancelling allocate
-// nothing once there is room for as many timers as are armed at a time.
+// Timers in the order of their deadlines. No I/O, no clock of its own, not thread-safe.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include <dlock/spi/executor.hpp>
 
 namespace dlock::engine {
 
+// A table of tasks, and a binary heap of their deadlines. What is cancelled leaves the table, and the heap when it
+// comes to its top, or when it is half of the heap.
 class TimerQueue {
  public:
   using Id = Executor::TimerId;
@@ -21,34 +22,23 @@ class TimerQueue {
   // Removes and returns the earliest task that is due; equal deadlines in the order they were added.
   [[nodiscard]] std::optional<Executor::Task> pop_due(TimePoint now);
   [[nodiscard]] std::optional<TimePoint> next() const noexcept;
-  [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return tasks_.size(); }
 
  private:
-  struct Slot {
-    std::uint32_t use = 0;  // how often the slot was taken: part of the id, so that an old one finds nothing
-    std::size_t place = 0;  // in heap_
-    Executor::Task task;
-  };
-  struct Entry {
+  struct Deadline {
     TimePoint at;
-    std::uint64_t number;  // in the order of the calls of add()
-    std::uint32_t slot;
-
-    [[nodiscard]] bool before(const Entry& other) const noexcept {
-      return at != other.at ? at < other.at : number < other.number;
+    Id id;                                                                // in the order of the calls of add()
+    [[nodiscard]] bool operator<(const Deadline& other) const noexcept {  // as std::push_heap wants it: latest first
+      return at != other.at ? at > other.at : id > other.id;
     }
   };
+  using Tasks = std::unordered_map<Id, Executor::Task>;
 
-  void put(std::size_t place, const Entry& entry) noexcept;
-  void sift_up(std::size_t place) noexcept;
-  void sift_down(std::size_t place) noexcept;
-  // Takes the entry out and answers its task.
-  [[nodiscard]] Executor::Task remove(std::size_t place) noexcept;
+  [[nodiscard]] Tasks::node_type take(Id id);
 
-  std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_slots_;  // has room for all of them
-  std::vector<Entry> heap_;                // binary, the earliest first
-  std::uint64_t added_ = 0;
+  Tasks tasks_;
+  std::vector<Deadline> heap_;  // the top is in tasks_
+  Id last_ = 0;
 };
 
 }  // namespace dlock::engine

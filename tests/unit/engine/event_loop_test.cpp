@@ -171,23 +171,6 @@ TEST_F(EventLoopTest, ALossSignalWaitsForOneHandlerNotForARowOfThem) {
   EXPECT_LT(handled_before, count / 2);
 }
 
-TEST_F(EventLoopTest, AHandlerThatIsHeldUpCanHaveLossSignalsRunAndNothingElse) {
-  std::vector<int> ran;
-  util::Event done;
-  loop_.post([&] {
-    EXPECT_TRUE(notify([&] { ran.push_back(2); }, UserCode::event));
-    EXPECT_TRUE(notify([&] { ran.push_back(1); }, UserCode::loss_signal));
-    std::thread([&] { loop_.run_loss_signals(); }).join();  // user code is not for other threads
-    EXPECT_TRUE(ran.empty());
-    loop_.run_loss_signals();
-    EXPECT_EQ(ran, std::vector{1});
-    EXPECT_TRUE(notify([&] { done.set(); }));
-  });
-  ASSERT_TRUE(done.wait(rig::hang_guard));
-  end();
-  EXPECT_EQ(ran, (std::vector{1, 2}));
-}
-
 TEST_F(EventLoopTest, AllUserCodeThatWasAcceptedRunsBeforeTheLoopEnds) {
   util::Event go_on;
   hold_up_until(go_on);
