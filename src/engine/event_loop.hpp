@@ -102,7 +102,7 @@ class EventLoop {
   const util::Event* led_for_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // what the caller that leads waits for
   bool own_thread_called_ DLOCK_GUARDED_BY(mutex_) = true;         // it has to lead
   bool stopping_ DLOCK_GUARDED_BY(mutex_) = false;
-  Clock::time_point last_led_ DLOCK_GUARDED_BY(mutex_);  // by whoever has left the lead since
+  Clock::time_point last_led_ DLOCK_GUARDED_BY(mutex_);  // when a caller or the own thread left the lead last
 };
 
 }  // namespace dlock::engine

@@ -1,18 +1,16 @@
-// The engine of a real client: a serialisation of tasks over an event loop with a thread of its own.
+// The engine of a real client: runs tasks one at a time, beside an event loop with a thread of its own.
 //
-// A task runs in a *turn*, on whatever thread has it (TurnQueue). Whoever has the turn runs all tasks that wait for
-// one:
+// A thread runs a task while it has the *turn* (TurnQueue), and then the tasks that wait for one:
 //
-//   who                              | no turn is under way            | a turn is under way
-//   ---------------------------------+---------------------------------+----------------------------------------------
-//   dispatch(), leave_task           | takes it                        | leaves the task to it
-//   dispatch(), wait_for_turn        | takes it                        | waits for its own
-//   dispatch() inside a task         |                                 | leaves the task to it: it is its own turn
-//   submit(), post()                 | asks the loop to take it        | leaves the task to it
-//   the loop: timers, descriptors,   | takes it                        | leaves the task to it
-//   what it was asked for            |                                 |
+//   call                               | no turn is under way      | a turn is under way
+//   -----------------------------------+---------------------------+----------------------------------------------------
+//   dispatch(), leave_task;            | takes it                  | leaves the task to it
+//   timers and descriptors of the loop |                           |
+//   dispatch(), wait_for_turn          | takes it                  | waits for its own
+//   dispatch() inside a task           |                           | leaves the task to it: it is the caller's own
+//   submit(), post()                   | asks the loop to take it  | leaves the task to it
 //
-// So the loop, which also runs the user's code, never waits for a thread that the kernel suspended in its turn. After
+// The loop, which also runs the user's code, never waits for a thread that the kernel has suspended in its turn. After
 // most_tasks_in_a_turn the loop goes on with the rest. Callers whose events were set in a turn are woken after it
 // (util::DeferredWakes). Timers and descriptors are touched in turns only.
 #pragma once

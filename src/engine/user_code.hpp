@@ -40,8 +40,6 @@ class UserCodeQueue {
 
   [[nodiscard]] bool empty() const noexcept { return loss_signals_.empty() && completions_.empty() && events_.empty(); }
 
-  // The next loss signal; empty where there is none.
-  [[nodiscard]] Task pop_loss_signal() { return loss_signals_.empty() ? Task() : pop_from(loss_signals_); }
   // The next to run; not when empty().
   [[nodiscard]] Task pop() {
     if (!loss_signals_.empty()) return pop_from(loss_signals_);

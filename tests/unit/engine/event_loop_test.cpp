@@ -219,29 +219,6 @@ TEST_F(EventLoopTest, AWaitEndsAtItsLimit) {
   EXPECT_FALSE(loop_.wait(never, -1s));
 }
 
-TEST_F(EventLoopTest, AllOfManyCallersAreAnswered) {
-  std::vector<std::thread> callers;
-  for (int t = 0; t < 6; ++t) {
-    callers.emplace_back([&, t] {
-      for (int i = 0; i < 500; ++i) {
-        const auto event = std::make_shared<util::Event>();
-        if ((i + t) % 3 == 0) {
-          loop_.post([event] { event->set(); });
-        } else {
-          loop_.post([this, event] { EXPECT_TRUE(notify([event] { event->set(); })); });
-        }
-        if ((i + t) % 3 == 0) {
-          ASSERT_TRUE(loop_.wait(*event, rig::hang_guard));
-        } else {
-          ASSERT_TRUE(event->wait(rig::hang_guard));
-        }
-      }
-    });
-  }
-  for (auto& caller : callers) caller.join();
-  EXPECT_EQ(loop_.callers_waiting(), 0);
-}
-
 TEST_F(EventLoopTest, EndsWhileACallerWaits) {
   come_alone_until_leading();
   EXPECT_TRUE(wait_for([&](util::Event& event) {

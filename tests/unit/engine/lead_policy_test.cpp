@@ -34,55 +34,45 @@ class LeadPolicyTest : public testing::Test {
   Clock::time_point now_{1h};
 };
 
-TEST_F(LeadPolicyTest, TheOwnThreadLeadsUntilItKnowsBetter) {
-  EXPECT_FALSE(may_leave());
-  come_alone(2);
-  EXPECT_FALSE(may_leave());
-  come_alone(1);
-  EXPECT_TRUE(may_leave());
-}
-
-TEST_F(LeadPolicyTest, ItLeadsAgainWhenTheNextDoesNotComeWithinTheGap) {
-  come_alone(3);
-  now_ += LeadPolicy::longest_gap - 1ns;
-  EXPECT_TRUE(may_leave());
-  now_ += 1ns;
-  EXPECT_FALSE(may_leave());
-  come_alone(1);
-  EXPECT_TRUE(may_leave()) << "what was learnt is kept";
-}
-
-TEST_F(LeadPolicyTest, SeveralAtOnceMakeItLeadUntilTheyComeAloneAgain) {
-  come_alone(3);
-  policy_.came(event_);
-  policy_.came(other_event_);
-  EXPECT_EQ(policy_.waiting(), 2);
-  EXPECT_FALSE(may_leave());
-  policy_.went(false, now_, now_);
-  policy_.went(false, now_, now_);
-  EXPECT_EQ(policy_.waiting(), 0);
-  EXPECT_FALSE(may_leave());
-  come_alone(2);
-  EXPECT_TRUE(may_leave()) << "the last of the several went alone, too";
-}
-
-TEST_F(LeadPolicyTest, OfSeveralOnlyTheLastCountsAsAlone) {
-  for (int i = 0; i < 3; ++i) {
-    policy_.came(event_);
-    policy_.came(other_event_);
-    policy_.went(false, now_, now_);
-    policy_.went(false, now_, now_);
+TEST_F(LeadPolicyTest, TheOwnThreadLeavesTheLeadToCallersThatComeAlone) {
+  struct Row {
+    const char* name;
+    const char* calls;  // . alone; 2 two at once; L alone, for long; s just not for long; l alone, and leads; g a gap
+    bool may_leave;
+  };
+  for (const auto& [name, calls, leaves] : {
+           Row{"at first", "", false},
+           {"too few", "..", false},
+           {"enough", "...", true},
+           {"no next one within the gap", "...g", false},
+           {"what was learnt is kept", "...g.", true},
+           {"several at once", "...2", false},
+           {"the last of several went alone, too", "...2..", true},
+           {"only the last of several counts", "22", false},
+           {"who waits for long teaches nothing", "LLLLL", false},
+           {"who leads teaches nothing", "lllll", false},
+           {"nearly long", "sss", true},
+       }) {
+    policy_ = LeadPolicy();
+    for (const char* call = calls; *call != '\0'; ++call) {
+      if (*call == 'g') {
+        now_ += LeadPolicy::longest_gap - 1ns;
+        EXPECT_TRUE(may_leave()) << name;
+        now_ += 1ns;
+      } else if (*call == '2') {
+        policy_.came(event_);
+        policy_.came(other_event_);
+        EXPECT_EQ(policy_.waiting(), 2);
+        policy_.went(false, now_, now_);
+        policy_.went(false, now_, now_);
+      } else {
+        const auto longest = LeadPolicy::longest_lead;
+        come_and_go(*call == 'L' ? longest : *call == 's' ? longest - 1ns : 50us, *call == 'l');
+      }
+    }
+    EXPECT_EQ(policy_.waiting(), 0);
+    EXPECT_EQ(may_leave(), leaves) << name;
   }
-  EXPECT_FALSE(may_leave());
-}
-
-TEST_F(LeadPolicyTest, WhoWaitedLongOrLedItselfTeachesNothing) {
-  for (int i = 0; i < 5; ++i) come_and_go(LeadPolicy::longest_lead);
-  EXPECT_FALSE(may_leave());
-  for (int i = 0; i < 5; ++i) come_and_go(50us, true);
-  EXPECT_FALSE(may_leave());
-  for (int i = 0; i < 3; ++i) come_and_go(LeadPolicy::longest_lead - 1ns);
-  EXPECT_TRUE(may_leave());
 }
 
 TEST_F(LeadPolicyTest, NobodyIsLeftAloneWhoHasNoAnswerYet) {
