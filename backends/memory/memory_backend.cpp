@@ -70,8 +70,8 @@ void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
   using Status = TryOutcome::Status;
   const TimePoint sent = executor_.now();
   const MemoryStore::Answer answer = store_->try_acquire(request, mark_, clock());
-  if (answer.other_permits) {
-    return done({.status = Status::failed, .failure = other_permits(request, *answer.other_permits)});
+  if (answer.other_permits != 0) {
+    return done({.status = Status::failed, .failure = other_permits(request, answer.other_permits)});
   }
   if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - executor_.now()});
   const TimePoint valid_until = lease_valid_until(sent, request.lease);

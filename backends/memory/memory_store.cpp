@@ -66,7 +66,7 @@ MemoryStore::Answer MemoryStore::enqueue(const LockRequest& request, OnAnswer on
   const util::MutexLock guard(mutex_);
   Lock& lock = open(request, clock);
   Answer answer = acquire(lock, request, clock);
-  if (answer.granted || answer.other_permits) return answer;
+  if (answer.granted || answer.other_permits != 0) return answer;
   if (std::ranges::find(lock.queue, request.owner, &Claim::owner) == lock.queue.end()) {
     lock.queue.push_back({request.owner, holder_text(request), request.lease, request.mode, std::move(on_answer)});
   }
@@ -204,7 +204,7 @@ MemoryStore::Answer MemoryStore::acquire(Lock& lock, const LockRequest& request,
   const TimePoint now = clock.now();
   if (Claim* const mine = lock.holder(request.owner)) {
     mine->lease_ends = saturating_add(now, request.lease);
-    return {.granted = true, .token = mine->token, .lease_ends = mine->lease_ends};
+    return {.token = mine->token, .lease_ends = mine->lease_ends, .granted = true};
   }
   if (lock.used() && lock.permits != request.permits) return {.other_permits = lock.permits};
   lock.permits = request.permits;
@@ -218,7 +218,7 @@ MemoryStore::Answer MemoryStore::grant(Lock& lock, Claim claim, const Clock& clo
   if (lock.writer == claim.owner) lock.marked_until = {};
   claim.token = lock.token;
   claim.lease_ends = saturating_add(clock.now(), claim.lease);
-  const Answer answer{.granted = true, .token = claim.token, .lease_ends = claim.lease_ends};
+  const Answer answer{.token = claim.token, .lease_ends = claim.lease_ends, .granted = true};
   if (claim.on_answer) std::exchange(claim.on_answer, nullptr)(answer);
   lock.holders.push_back(std::move(claim));
   if (lock.kind == LockKind::election) {

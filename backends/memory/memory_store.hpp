@@ -14,7 +14,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,12 +33,12 @@ namespace dlock::memory {
 class MemoryStore {
  public:
   struct Answer {
-    bool granted = false;
     FencingToken token = {};  // if granted
     // If granted, of this lease; if not, when the first of the current ones ends, or a writer's mark.
     TimePoint lease_ends = {};
+    std::uint32_t other_permits = 0;  // refused: others use this number; 0: not refused
+    bool granted = false;
     bool first_in_line = false;
-    std::optional<std::uint32_t> other_permits = std::nullopt;  // refused: others use this number
   };
   // The store calls both on any thread while it is locked: post a task, and do nothing else.
   using OnAnswer = std::function<void(const Answer&)>;

@@ -9,7 +9,7 @@ QueueContention::~QueueContention() {
 
 void QueueContention::ask() {
   MemoryStore::Answer answer = store_.try_acquire(request_, {}, executor_.clock());
-  if (!answer.granted && !answer.other_permits) {
+  if (!answer.granted && answer.other_permits == 0) {
     queued_ = true;
     const auto handler = lifetime_.guard([this](const MemoryStore::Answer& later) {
       if (queued_) on_answer(later);
@@ -25,7 +25,7 @@ void QueueContention::ask() {
 }
 
 void QueueContention::on_answer(const MemoryStore::Answer& answer) {
-  if (answer.other_permits) return sink_.failed(other_permits(request_, *answer.other_permits));
+  if (answer.other_permits != 0) return sink_.failed(other_permits(request_, answer.other_permits));
   if (!answer.granted) {
     if (answer.first_in_line) timer_.arm(answer.lease_ends, [this] { ask(); });
     return sink_.busy();

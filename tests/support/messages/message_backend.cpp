@@ -57,8 +57,8 @@ void MessageBackend::try_acquire(const LockRequest& request, TryHandler done) {
         using Status = TryOutcome::Status;
         if (!result.ok()) return done({.status = Status::failed, .failure = result.failure()});
         const memory::MemoryStore::Answer& answer = result.value();
-        if (answer.other_permits) {
-          return done({.status = Status::failed, .failure = other_permits(asked, *answer.other_permits)});
+        if (answer.other_permits != 0) {
+          return done({.status = Status::failed, .failure = other_permits(asked, answer.other_permits)});
         }
         if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
         if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);

@@ -66,7 +66,7 @@ void QueueContention::answered(TimePoint sent, Result<memory::MemoryStore::Answe
     ask_again_at(saturating_add(client_.connection_.executor().now(), backoff_.next(client_.connection_.executor())));
     return sink_.unreachable(answer.failure());
   }
-  if (const auto other = answer.value().other_permits) return sink_.failed(other_permits(request_, *other));
+  if (const auto other = answer.value().other_permits; other != 0) return sink_.failed(other_permits(request_, other));
   queued_ = true;
   if (answer.value().granted) return granted(answer.value().token, sent);
   backoff_.reset();
