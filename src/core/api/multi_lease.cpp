@@ -138,8 +138,7 @@ void MultiLeaseState::let_go() noexcept {
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     if (!begun_[i]) continue;
     LeaseRecord& lease = *LeaseRecord::of(leases_[i]);
-    const auto limit = lease.core().context().close_timeout;
-    if (limit > std::chrono::nanoseconds::zero()) (void)all.wait(lease, limit);
+    (void)all.wait(lease, lease.core().context().close_timeout);
   }
 }
 
@@ -183,14 +182,11 @@ void MultiLeaseState::release_and_call(Completion<bool> handler) {
   }
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     const auto& lease = LeaseRecord::of(leases_[i]);
-    const bool begun = LeaseRecord::release(
-        lease,
-        [&lease = *lease, ending](Failure failure, bool was_ours) {
-          if (failure.code) failure = naming(lease.name(), std::move(failure));
-          ending->end_part(lease.core(), std::move(failure), was_ours);
-        },
-        engine::IfBusy::leave_task);
-    if (!begun) ending->end_part(first, {}, false);
+    ReleaseCompletion end = [&lease = *lease, ending](Failure failure, bool was_ours) {
+      if (failure.code) failure = naming(lease.name(), std::move(failure));
+      ending->end_part(lease.core(), std::move(failure), was_ours);
+    };
+    if (!LeaseRecord::release(lease, end, engine::IfBusy::leave_task)) ending->end_part(first, {}, false);
   }
   ending->end_part(first, {}, true);
 }
