@@ -10,7 +10,6 @@
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/backoff.hpp>
 
-#include "core/api/election_impl.hpp"
 #include "core/api/lock_impl.hpp"
 #include "core/api/question.hpp"
 #include "core/client/client_core.hpp"

@@ -4,7 +4,6 @@
 
 #include <dlock/options.hpp>
 
-#include "core/api/election_impl.hpp"
 #include "core/api/lock_impl.hpp"
 #include "core/api/question.hpp"
 #include "core/client/leader_observer.hpp"
@@ -13,10 +12,8 @@ namespace dlock {
 
 namespace {
 
-// A campaign is an acquire of a lock with this candidate's value.
 detail::LockImpl candidate(const detail::ElectionImpl& election, const CampaignOptions& options) {
-  return detail::LockImpl(
-      {.core = election.core, .name = election.name, .kind = LockKind::election, .permits = 1, .value = options.value});
+  return detail::LockImpl({election.core, election.name, LockKind::election, 1, options.value});
 }
 
 AcquireOptions acquire_options(const CampaignOptions& options) {

@@ -10,7 +10,8 @@
 
 #include <dlock/multi_lease.hpp>
 
-#include "core/api/lock_place.hpp"
+#include "core/client/acquisition.hpp"
+#include "core/client/client_core.hpp"
 #include "core/client/lease_record.hpp"
 
 namespace dlock::detail {
