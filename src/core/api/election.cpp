@@ -20,12 +20,6 @@ AcquireOptions acquire_options(const CampaignOptions& options) {
   return {.wait = options.wait, .lease = options.lease, .renew = options.renew, .cancel = options.cancel};
 }
 
-Result<LockInfo> ask_who_leads(const detail::ElectionImpl& election) {
-  return detail::ask<LockInfo>(election.core, [name = election.name](Backend& backend, const auto& done) {
-    backend.inspect(LockKind::election, name, done);
-  });
-}
-
 }  // namespace
 
 // --- Observation -----------------------------------------------------------------------------------------------------
@@ -104,15 +98,12 @@ void Election::run(const std::stop_token& stop, const Leading& f) {
 }
 
 std::optional<Leader> Election::leader() const {
-  Result<LockInfo> answer = ask_who_leads(*impl_);
-  if (!answer.ok()) throw Error(answer.failure());
-  return detail::leader_of(std::move(answer.value()));
+  return detail::leader_of(
+      detail::ask_or_throw<LockInfo>(impl_->core, &Backend::inspect, LockKind::election, impl_->name));
 }
 
 std::optional<Leader> Election::leader(std::error_code& ec) const {
-  Result<LockInfo> answer = ask_who_leads(*impl_);
-  ec = answer.ok() ? std::error_code() : answer.failure().code;
-  return answer.ok() ? detail::leader_of(std::move(answer.value())) : std::nullopt;
+  return detail::value_or_code([this] { return leader(); }, ec);
 }
 
 Observation Election::observe(std::function<void(const std::optional<Leader>&)> handler) const {

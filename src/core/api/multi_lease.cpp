@@ -250,7 +250,7 @@ bool MultiLease::release() {
 }
 
 bool MultiLease::release(std::error_code& ec) noexcept {
-  return detail::true_or_code([this] { return release(); }, ec);
+  return detail::value_or_code([this] { return release(); }, ec);
 }
 
 void MultiLease::release_in_background() noexcept {

@@ -87,7 +87,7 @@ bool Lease::release() {
 }
 
 bool Lease::release(std::error_code& ec) noexcept {
-  return detail::true_or_code([this] { return release(); }, ec);
+  return detail::value_or_code([this] { return release(); }, ec);
 }
 
 void Lease::release_in_background() noexcept {
