@@ -1,6 +1,12 @@
 #include "backends/memory/memory_backend.hpp"
 
+#include <cstdint>
 #include <utility>
+
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+
+#include "backends/memory/queue_contention.hpp"
 
 namespace dlock::memory {
 
@@ -44,27 +50,18 @@ Capabilities capabilities_of(Strategy strategy) noexcept {
   };
 }
 
-MemoryBackend::MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store,
-                             Strategy strategy)
+MemoryBackend::MemoryBackend(BackendHost& host, std::shared_ptr<MemoryStore> store, Strategy strategy)
     : TryBackend(host, policy_of(strategy)),
-      Session(config.holder),
       executor_(host.executor()),
-      config_(config),
       store_(std::move(store)),
       strategy_(strategy),
-      mark_(4 * policy_of(strategy).poll_max) {
-  store_->attach(*this);
-}
-
-MemoryBackend::~MemoryBackend() {
-  store_->detach(*this);
-}
+      mark_(4 * policy_of(strategy).poll_max) {}
 
 // --- Acquire ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Contention> MemoryBackend::contend(const LockRequest& request, GrantSink& sink) {
   if (strategy_ != Strategy::queue || !request.wait) return TryBackend::contend(request, sink);
-  auto contention = std::make_unique<QueueContention>(executor_, *store_, session(), waiting_, request, sink);
+  auto contention = std::make_unique<QueueContention>(executor_, *store_, request, sink);
   contention->ask();
   return contention;
 }
@@ -72,9 +69,9 @@ std::unique_ptr<Contention> MemoryBackend::contend(const LockRequest& request, G
 void MemoryBackend::try_acquire(const LockRequest& request, TryHandler done) {
   using Status = TryOutcome::Status;
   const TimePoint sent = executor_.now();
-  const MemoryStore::Answer answer = store_->try_acquire(request, mark_, *this, clock());
-  if (answer.other_permits) {
-    return done({.status = Status::failed, .failure = other_permits(request, *answer.other_permits)});
+  const MemoryStore::Answer answer = store_->try_acquire(request, mark_, clock());
+  if (answer.other_permits != 0) {
+    return done({.status = Status::failed, .failure = other_permits(request, answer.other_permits)});
   }
   if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - executor_.now()});
   const TimePoint valid_until = lease_valid_until(sent, request.lease);
@@ -86,30 +83,32 @@ void MemoryBackend::abandon(const LockRequest& request) {
   (void)store_->release(request.kind, request.name, request.owner, clock());
 }
 
-class MemoryBackend::StoreWatch final : public Watch {
+namespace {
+
+class StoreWatch final : public Watch {
  public:
-  StoreWatch(MemoryBackend& backend, LockKind kind, std::string name, std::function<void()> changed)
-      : backend_(backend),
-        kind_(kind),
-        name_(std::move(name)),
-        number_(backend.store_->watch(kind, name_, backend.session())) {
-    backend_.watches_.emplace(number_, std::move(changed));
+  StoreWatch(Executor& executor, std::shared_ptr<MemoryStore> store, LockKind kind, std::string name,
+             std::function<void()> changed)
+      : store_(std::move(store)), kind_(kind), name_(std::move(name)) {
+    number_ = store_->watch(kind_, name_, [&executor, handler = lifetime_.guard(std::move(changed))] {
+      executor.post(handler);  // a copy: the call may end the watch
+    });
   }
-  ~StoreWatch() override {
-    backend_.watches_.erase(number_);
-    backend_.store_->unwatch(kind_, name_, number_);
-  }
+  ~StoreWatch() override { store_->unwatch(kind_, name_, number_); }
 
  private:
-  MemoryBackend& backend_;
+  const std::shared_ptr<MemoryStore> store_;
   const LockKind kind_;
   const std::string name_;
-  const std::uint64_t number_;
+  std::uint64_t number_ = 0;
+  Lifetime lifetime_;
 };
+
+}  // namespace
 
 std::unique_ptr<Watch> MemoryBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   if (strategy_ == Strategy::poll) return nullptr;
-  return std::make_unique<StoreWatch>(*this, kind, name, std::move(changed));
+  return std::make_unique<StoreWatch>(executor_, store_, kind, name, std::move(changed));
 }
 
 // --- While held ------------------------------------------------------------------------------------------------------
@@ -131,20 +130,17 @@ void MemoryBackend::release(const Grant& grant, ReleaseHandler done) {
 
 // --- Questions and administration ------------------------------------------------------------------------------------
 
-// Waiters of the other strategies do not stand in the queue.
-void MemoryBackend::hide_waiters(LockInfo& info) const {
-  if (strategy_ != Strategy::queue) info.waiters.reset();
-}
-
 void MemoryBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   LockInfo info = store_->inspect(kind, name, clock());
-  hide_waiters(info);
+  if (strategy_ != Strategy::queue) info.waiters.reset();  // they do not stand in the queue
   done(std::move(info));
 }
 
 void MemoryBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
   std::vector<LockInfo> all = store_->list(kind, clock());
-  for (LockInfo& info : all) hide_waiters(info);
+  for (LockInfo& info : all) {
+    if (strategy_ != Strategy::queue) info.waiters.reset();
+  }
   done(std::move(all));
 }
 
@@ -162,32 +158,6 @@ void MemoryBackend::diagnose(Handler<std::vector<Finding>> done) {
   done(std::vector<Finding>{
       {ok, "store", "reached; it knows " + std::to_string(names) + " names"},
       {note, "scope", "only clients in this process see these locks; use file:// for the whole machine"}});
-}
-
-// --- News from the store ---------------------------------------------------------------------------------------------
-
-void MemoryBackend::granted(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
-                            TimePoint since) {
-  executor_.post(lifetime_.guard([this, owner, token, since] {
-    // One that has gone meanwhile has released the lock.
-    if (const auto found = waiting_.find(owner); found != waiting_.end()) found->second->granted(token, since);
-  }));
-}
-
-void MemoryBackend::first_in_line(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner,
-                                  TimePoint lease_ends) {
-  executor_.post(lifetime_.guard([this, owner, lease_ends] {
-    if (const auto found = waiting_.find(owner); found != waiting_.end()) found->second->first_in_line(lease_ends);
-  }));
-}
-
-void MemoryBackend::freed(std::uint64_t watch) {
-  executor_.post(lifetime_.guard([this, watch] {
-    const auto found = watches_.find(watch);
-    if (found == watches_.end()) return;  // it ended while the news were under way
-    const auto changed = found->second;   // the call may end the watch
-    changed();
-  }));
 }
 
 // --- Factory ---------------------------------------------------------------------------------------------------------
@@ -210,7 +180,7 @@ std::unique_ptr<Backend> make_memory_backend(BackendHost& host, const BackendCon
   const auto strategy = url.take_choice<Strategy>(
       "strategy", {{"queue", Strategy::queue}, {"watch", Strategy::watch}, {"poll", Strategy::poll}}, Strategy::queue);
   url.require_no_parameters();
-  return std::make_unique<MemoryBackend>(host, config, MemoryStore::named(store_name(url)), strategy);
+  return std::make_unique<MemoryBackend>(host, MemoryStore::named(store_name(url)), strategy);
 }
 
 }  // namespace dlock::memory

@@ -1,26 +1,21 @@
-// memory://: locks within one process, and the reference implementation of the SPI.
+// memory://: locks within one process, and the reference implementation of the SPI. A backend author learns from it
+// which functions a backend has, and what each of them answers.
 //
-// All clients of memory://name share one MemoryStore. By default waiters stand in the store's queue (an example of a
-// Contention of one's own, queue_contention.hpp); ?strategy=watch and ?strategy=poll wait by the ready-made contention
-// of TryBackend instead.
+// All clients of memory://name share one MemoryStore. By default waiters stand in the store's queue
+// (queue_contention.hpp); ?strategy=watch and ?strategy=poll wait by the ready-made contention of TryBackend.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
-#include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
 #include "backends/memory/memory_store.hpp"
-#include "backends/memory/queue_contention.hpp"
-#include "backends/memory/session.hpp"
 
 namespace dlock::memory {
 
@@ -30,10 +25,9 @@ enum class Strategy { queue, watch, poll };
 [[nodiscard]] TryPolicy policy_of(Strategy strategy);
 [[nodiscard]] Capabilities capabilities_of(Strategy strategy) noexcept;
 
-class MemoryBackend final : public TryBackend, private Session {
+class MemoryBackend final : public TryBackend {
  public:
-  MemoryBackend(BackendHost& host, const BackendConfig& config, std::shared_ptr<MemoryStore> store, Strategy strategy);
-  ~MemoryBackend() override;
+  MemoryBackend(BackendHost& host, std::shared_ptr<MemoryStore> store, Strategy strategy);
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_of(strategy_); }
 
@@ -52,26 +46,12 @@ class MemoryBackend final : public TryBackend, private Session {
   void diagnose(Handler<std::vector<Finding>> done) override;
 
  private:
-  class StoreWatch;
-
   [[nodiscard]] const Clock& clock() const noexcept { return executor_.clock(); }
-  [[nodiscard]] Session& session() noexcept { return *this; }
-  void hide_waiters(LockInfo& info) const;
-
-  // --- Session: each becomes a task ---
-  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
-               TimePoint since) override;
-  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
-  void freed(std::uint64_t watch) override;
 
   Executor& executor_;
-  const BackendConfig config_;
   const std::shared_ptr<MemoryStore> store_;
   const Strategy strategy_;
   const std::chrono::nanoseconds mark_;  // how long that of a waiting writer lasts: a few tries
-  std::unordered_map<std::uint64_t, std::function<void()>> watches_;
-  QueueContention::Waiting waiting_;
-  Lifetime lifetime_;
 };
 
 // memory://[name][?strategy=queue|watch|poll]

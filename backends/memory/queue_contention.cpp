@@ -2,34 +2,41 @@
 
 namespace dlock::memory {
 
+// The owner waits, or was handed the lock by a task that has not run yet.
 QueueContention::~QueueContention() {
-  if (!queued_) return;
-  waiting_.erase(request_.owner);
-  // It waits, or was handed the lock by news that are still under way.
-  (void)store_.release(request_.kind, request_.name, request_.owner, executor_.clock());
+  if (queued_) (void)store_.release(request_.kind, request_.name, request_.owner, executor_.clock());
 }
 
 void QueueContention::ask() {
-  const TimePoint sent = executor_.now();
-  const MemoryStore::Answer answer = store_.enqueue(request_, session_, executor_.clock());
-  if (answer.other_permits) return sink_.failed(other_permits(request_, *answer.other_permits));
-  if (answer.granted) return granted(answer.token, sent);
-  if (!queued_) {
+  MemoryStore::Answer answer = store_.try_acquire(request_, {}, executor_.clock());
+  if (!answer.granted && answer.other_permits == 0) {
     queued_ = true;
-    waiting_.emplace(request_.owner, this);
+    const auto handler = lifetime_.guard([this](const MemoryStore::Answer& later) {
+      if (queued_) on_answer(later);
+    });
+    answer = store_.enqueue(
+        request_,
+        [&executor = executor_, handler](const MemoryStore::Answer& later) {
+          executor.post([handler, later] { handler(later); });
+        },
+        executor_.clock());
   }
-  if (answer.first_in_line) first_in_line(answer.lease_ends);
-  sink_.busy();
+  on_answer(answer);
 }
 
-void QueueContention::granted(FencingToken token, TimePoint since) {
-  const TimePoint valid_until = lease_valid_until(since, request_.lease);
-  // News that are older than the lease they bring are ignored; the client that still owns the lock is granted it again.
-  if (const TimePoint now = executor_.now(); now >= valid_until) return ask_at(now);
+void QueueContention::on_answer(const MemoryStore::Answer& answer) {
+  if (answer.other_permits != 0) return sink_.failed(other_permits(request_, answer.other_permits));
+  if (!answer.granted) {
+    if (answer.first_in_line) timer_.arm(answer.lease_ends, [this] { ask(); });
+    return sink_.busy();
+  }
+  const TimePoint valid_until = lease_valid_until(answer.lease_ends - request_.lease, request_.lease);
+  // The task ran late. If the store still knows the owner, asking gets a new lease.
+  if (executor_.now() >= valid_until) return ask();
   timer_.disarm();
-  if (queued_) waiting_.erase(request_.owner);
   queued_ = false;
-  sink_.granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.kind, request_.mode});
+  sink_.granted(
+      {request_.name, request_.owner, answer.token, valid_until, request_.lease, request_.kind, request_.mode});
 }
 
 }  // namespace dlock::memory

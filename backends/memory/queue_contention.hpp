@@ -1,54 +1,35 @@
-// Waiting in the store's queue: an example of a backend that implements Contention itself.
+// Waiting in the store's queue. A backend author learns from it how to implement Contention for a service that has a
+// queue of its own: ask, wait for the hand-over, and leave nothing behind.
 #pragma once
-
-#include <memory>
-#include <unordered_map>
 
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/memory/memory_store.hpp"
-#include "backends/memory/session.hpp"
 
 namespace dlock::memory {
 
-// Enters the queue, and waits until the lock is handed over. The store notices the end of a lease only when asked, so
-// the first in line asks again when the current lease ends; asking again does no harm. In tasks only.
+// The first in line asks again when the current lease ends, because the store does not notice that. Asking again does
+// no harm. In tasks only.
 class QueueContention final : public Contention {
  public:
-  // The contentions of a client that stand in queues, by their owners.
-  using Waiting = std::unordered_map<OwnerId, QueueContention*>;
-
-  QueueContention(Executor& executor, MemoryStore& store, Session& session, Waiting& waiting,
-                  const LockRequest& request, GrantSink& sink)
-      : executor_(executor),
-        store_(store),
-        session_(session),
-        waiting_(waiting),
-        request_(request),
-        sink_(sink),
-        timer_(executor) {}
+  QueueContention(Executor& executor, MemoryStore& store, const LockRequest& request, GrantSink& sink)
+      : executor_(executor), store_(store), request_(request), sink_(sink), timer_(executor) {}
   ~QueueContention() override;
 
   void ask();
-  // The store has handed the lock over; the lease counts from `since`.
-  void granted(FencingToken token, TimePoint since);
-  // The store's first in line asks when the lease ends.
-  void first_in_line(TimePoint lease_ends) { ask_at(lease_ends); }
 
  private:
-  void ask_at(TimePoint at) {
-    timer_.arm(at, [this] { ask(); });
-  }
+  void on_answer(const MemoryStore::Answer& answer);
 
   Executor& executor_;
   MemoryStore& store_;
-  Session& session_;
-  Waiting& waiting_;
   const LockRequest request_;
   GrantSink& sink_;
-  bool queued_ = false;
+  bool queued_ = false;  // the store may hand the lock over
   Timer timer_;
+  Lifetime lifetime_;
 };
 
 }  // namespace dlock::memory

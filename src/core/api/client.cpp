@@ -10,7 +10,6 @@
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/backoff.hpp>
 
-#include "core/api/election_impl.hpp"
 #include "core/api/lock_impl.hpp"
 #include "core/api/question.hpp"
 #include "core/client/client_core.hpp"
@@ -142,33 +141,27 @@ void Client::ping(Duration wait, std::string_view name) const {
 LockInfo Client::inspect(std::string_view name, LockKind kind) const {
   require_good_name(name);
   require(kind);
-  return detail::ask_or_throw<LockInfo>(core_, [kind, name = std::string(name)](Backend& backend, auto done) {
-    backend.inspect(kind, name, std::move(done));
-  });
+  return detail::ask_or_throw<LockInfo>(core_, &Backend::inspect, kind, std::string(name));
 }
 
 std::vector<LockInfo> Client::list(LockKind kind) const {
   require(kind);
-  auto locks = detail::ask_or_throw<std::vector<LockInfo>>(
-      core_, [kind](Backend& backend, auto done) { backend.list(kind, std::move(done)); });
-  std::sort(locks.begin(), locks.end(), [](const LockInfo& a, const LockInfo& b) { return a.name < b.name; });
+  auto locks = detail::ask_or_throw<std::vector<LockInfo>>(core_, &Backend::list, kind);
+  std::ranges::sort(locks, {}, &LockInfo::name);
   return locks;
 }
 
 bool Client::break_lock(std::string_view name, LockKind kind) const {
   require_good_name(name);
   require(kind);
-  return detail::ask_or_throw<bool>(core_, [kind, name = std::string(name)](Backend& backend, auto done) {
-    backend.break_lock(kind, name, std::move(done));
-  });
+  return detail::ask_or_throw<bool>(core_, &Backend::break_lock, kind, std::string(name));
 }
 
 bool Client::forget(std::string_view name, LockKind kind) const {
   require_good_name(name);
   require(kind);
   const Forgetting what{.name = std::string(name), .idle = least_idle, .kind = kind};
-  const auto removed = detail::ask_or_throw<std::vector<std::string>>(
-      core_, [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
+  const auto removed = detail::ask_or_throw<std::vector<std::string>>(core_, &Backend::forget, what);
   if (!removed.empty()) return true;
   if (!capabilities().can_inspect) return false;
   if (const auto reason = why_kept(inspect(name, kind))) throw Error(*reason);
@@ -181,9 +174,8 @@ std::vector<std::string> Client::forget_idle(Duration idle, LockKind kind) const
   if (what.idle < least_idle) {
     throw Error(errc::invalid_argument, "idle: must be at least one minute");
   }
-  auto removed = detail::ask_or_throw<std::vector<std::string>>(
-      core_, [what](Backend& backend, auto done) { backend.forget(what, std::move(done)); });
-  std::sort(removed.begin(), removed.end());
+  auto removed = detail::ask_or_throw<std::vector<std::string>>(core_, &Backend::forget, what);
+  std::ranges::sort(removed);
   return removed;
 }
 
@@ -197,8 +189,7 @@ std::vector<Finding> Client::diagnose() const {
 }
 
 std::vector<std::string> Client::initialize() const {
-  return detail::ask_or_throw<std::vector<std::string>>(
-      core_, [](Backend& backend, auto done) { backend.initialize(std::move(done)); });
+  return detail::ask_or_throw<std::vector<std::string>>(core_, &Backend::initialize);
 }
 
 }  // namespace dlock

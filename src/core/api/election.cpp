@@ -4,7 +4,6 @@
 
 #include <dlock/options.hpp>
 
-#include "core/api/election_impl.hpp"
 #include "core/api/lock_impl.hpp"
 #include "core/api/question.hpp"
 #include "core/client/leader_observer.hpp"
@@ -13,20 +12,12 @@ namespace dlock {
 
 namespace {
 
-// A campaign is an acquire of a lock with this candidate's value.
 detail::LockImpl candidate(const detail::ElectionImpl& election, const CampaignOptions& options) {
-  return detail::LockImpl(
-      {.core = election.core, .name = election.name, .kind = LockKind::election, .permits = 1, .value = options.value});
+  return detail::LockImpl({election.core, election.name, LockKind::election, 1, options.value});
 }
 
 AcquireOptions acquire_options(const CampaignOptions& options) {
   return {.wait = options.wait, .lease = options.lease, .renew = options.renew, .cancel = options.cancel};
-}
-
-Result<LockInfo> ask_who_leads(const detail::ElectionImpl& election) {
-  return detail::ask<LockInfo>(election.core, [name = election.name](Backend& backend, const auto& done) {
-    backend.inspect(LockKind::election, name, done);
-  });
 }
 
 }  // namespace
@@ -107,15 +98,12 @@ void Election::run(const std::stop_token& stop, const Leading& f) {
 }
 
 std::optional<Leader> Election::leader() const {
-  Result<LockInfo> answer = ask_who_leads(*impl_);
-  if (!answer.ok()) throw Error(answer.failure());
-  return detail::leader_of(std::move(answer.value()));
+  return detail::leader_of(
+      detail::ask_or_throw<LockInfo>(impl_->core, &Backend::inspect, LockKind::election, impl_->name));
 }
 
 std::optional<Leader> Election::leader(std::error_code& ec) const {
-  Result<LockInfo> answer = ask_who_leads(*impl_);
-  ec = answer.ok() ? std::error_code() : answer.failure().code;
-  return answer.ok() ? detail::leader_of(std::move(answer.value())) : std::nullopt;
+  return detail::value_or_code([this] { return leader(); }, ec);
 }
 
 Observation Election::observe(std::function<void(const std::optional<Leader>&)> handler) const {

@@ -10,10 +10,10 @@
 #include <dlock/lock_kind.hpp>
 #include <dlock/options.hpp>
 
-#include "core/api/default_options.hpp"
-#include "core/api/lock_place.hpp"
 #include "core/api/outcome.hpp"
 #include "core/api/thread_leases.hpp"
+#include "core/client/acquisition.hpp"
+#include "core/client/client_core.hpp"
 
 namespace dlock::detail {
 
@@ -38,6 +38,12 @@ class LockImpl : public LockPlace {
 
  private:
   ThreadLeases leases_;
+};
+
+// A campaign is an acquire of a lock, with the candidate's value.
+struct ElectionImpl {
+  const std::shared_ptr<ClientCore> core;
+  const std::string name;
 };
 
 }  // namespace dlock::detail

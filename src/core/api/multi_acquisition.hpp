@@ -9,12 +9,15 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <dlock/multi_lease.hpp>
 #include <dlock/options.hpp>
 
 #include "core/api/multi_lease_state.hpp"
 #include "core/api/outcome.hpp"
+#include "core/api/thread_leases.hpp"
 #include "core/client/acquisition.hpp"
 #include "util/event.hpp"
 
@@ -57,6 +60,20 @@ class MultiAcquisition : public std::enable_shared_from_this<MultiAcquisition> {
   std::atomic<std::thread::id> asking_;  // the thread that is inside ask()
   Failure failure_;
   util::Event ended_;
+};
+
+class MultiLockImpl {
+ public:
+  explicit MultiLockImpl(std::vector<LockPlace> places)
+      : locks(std::make_shared<const LockPlaces>(std::move(places))) {}
+
+  [[nodiscard]] Outcome<MultiLease> acquire(const AcquireOptions& options) const;
+  // A try that waits for so long.
+  [[nodiscard]] Outcome<MultiLease> try_acquire(Duration wait, AcquireOptions options) const;
+
+  const std::shared_ptr<const LockPlaces> locks;
+  BasicThreadLeases<MultiLease> leases;
+  DefaultOptions defaults;
 };
 
 }  // namespace dlock::detail

@@ -110,37 +110,32 @@ class MultiLeaseState::WaitInAll {
   std::chrono::nanoseconds in_vain_{0};
 };
 
-Failure MultiLeaseState::await_release(bool& ours) {
+Failure MultiLeaseState::await_release(bool& ours, Limit limit) {
   WaitInAll all;
   Failure first;
   ours = true;
   for (const std::size_t i : std::views::reverse(locks_->order)) {
-    LeaseRecord& lease = *LeaseRecord::of(leases_[i]);
     Failure failure;
     bool was_ours = false;
-    if (!begun_[i]) {
-      // It was lost, or has been released already.
-    } else if (!all.wait(lease, response_limit(lease.core().context()))) {
-      failure = {errc::unavailable, "the release of lock \"" + lease.name() + "\" was not confirmed in time"};
-    } else {
-      failure = lease.release_failure();
-      was_ours = lease.was_ours();
+    if (begun_[i]) {  // else it was lost, or has been released already
+      LeaseRecord& lease = *LeaseRecord::of(leases_[i]);
+      if (all.wait(lease, limit(lease.core().context()))) {
+        failure = lease.release_failure();
+        was_ours = lease.was_ours();
+      } else {
+        failure = {errc::unavailable, "the release of lock \"" + lease.name() + "\" was not confirmed in time"};
+      }
     }
     ours = ours && was_ours;
-    if (failure.code && !first.code) first = naming(lease.name(), std::move(failure));
+    if (failure.code && !first.code) first = naming(locks_->names[i], std::move(failure));
   }
   return first;
 }
 
 void MultiLeaseState::let_go() noexcept {
   if (!begin_release(true) || must_not_block()) return;
-  WaitInAll all;
-  for (const std::size_t i : std::views::reverse(locks_->order)) {
-    if (!begun_[i]) continue;
-    LeaseRecord& lease = *LeaseRecord::of(leases_[i]);
-    const auto limit = lease.core().context().close_timeout;
-    if (limit > std::chrono::nanoseconds::zero()) (void)all.wait(lease, limit);
-  }
+  bool ours = false;  // nobody is left to be told
+  (void)await_release(ours, [](const ClientContext& context) noexcept { return context.close_timeout; });
 }
 
 // --- Releases without waiting ----------------------------------------------------------------------------------------
@@ -183,14 +178,11 @@ void MultiLeaseState::release_and_call(Completion<bool> handler) {
   }
   for (const std::size_t i : std::views::reverse(locks_->order)) {
     const auto& lease = LeaseRecord::of(leases_[i]);
-    const bool begun = LeaseRecord::release(
-        lease,
-        [&lease = *lease, ending](Failure failure, bool was_ours) {
-          if (failure.code) failure = naming(lease.name(), std::move(failure));
-          ending->end_part(lease.core(), std::move(failure), was_ours);
-        },
-        engine::IfBusy::leave_task);
-    if (!begun) ending->end_part(first, {}, false);
+    ReleaseCompletion end = [&lease = *lease, ending](Failure failure, bool was_ours) {
+      if (failure.code) failure = naming(lease.name(), std::move(failure));
+      ending->end_part(lease.core(), std::move(failure), was_ours);
+    };
+    if (!LeaseRecord::release(lease, end, engine::IfBusy::leave_task)) ending->end_part(first, {}, false);
   }
   ending->end_part(first, {}, true);
 }
@@ -253,12 +245,12 @@ bool MultiLease::release() {
   }
   if (!state->begin_release(true)) return false;
   bool ours = false;
-  if (const Failure failure = state->await_release(ours); failure.code) throw Error(failure);
+  if (const Failure failure = state->await_release(ours, detail::response_limit); failure.code) throw Error(failure);
   return ours;
 }
 
 bool MultiLease::release(std::error_code& ec) noexcept {
-  return detail::true_or_code([this] { return release(); }, ec);
+  return detail::value_or_code([this] { return release(); }, ec);
 }
 
 void MultiLease::release_in_background() noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <stop_token>
@@ -10,7 +11,8 @@
 
 #include <dlock/multi_lease.hpp>
 
-#include "core/api/lock_place.hpp"
+#include "core/client/acquisition.hpp"
+#include "core/client/client_core.hpp"
 #include "core/client/lease_record.hpp"
 
 namespace dlock::detail {
@@ -58,9 +60,10 @@ class MultiLeaseState {
   // Gives back all that are there, in reverse order, without waiting for the services. The first call answers true and
   // does it.
   bool begin_release(bool may_wait_for_turn) noexcept;
-  // After a call that was the first: waits for the services' word. Answers what went wrong first, and in `ours` whether
-  // all had been ours.
-  [[nodiscard]] Failure await_release(bool& ours);
+  // After a call that was the first: waits for the services' word, at most for so long with each client. Answers what
+  // went wrong first, and in `ours` whether all had been ours.
+  using Limit = std::chrono::nanoseconds (*)(const ClientContext& context) noexcept;
+  [[nodiscard]] Failure await_release(bool& ours, Limit limit);
   // All of this on the way out: waits for a bounded time, and never on an engine thread.
   void let_go() noexcept;
   // All of this without waiting; the handler runs exactly once.

@@ -6,7 +6,7 @@
 #include <dlock/error.hpp>
 
 #include "core/api/lock_impl.hpp"
-#include "core/api/multi_lock_impl.hpp"
+#include "core/api/multi_acquisition.hpp"
 
 namespace dlock {
 

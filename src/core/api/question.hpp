@@ -49,10 +49,10 @@ template <class T, class Question>
   return ask<T>(core, std::move(question), response_limit(core->context()));
 }
 
-// The value, or Error.
-template <class T, class Question>
-[[nodiscard]] T ask_or_throw(const std::shared_ptr<ClientCore>& core, Question question) {
-  Result<T> result = ask<T>(core, std::move(question));
+// Asks a function of the backend, `done` being its last parameter. The value, or Error.
+template <class T, class Function, class... Arguments>
+[[nodiscard]] T ask_or_throw(const std::shared_ptr<ClientCore>& core, Function function, Arguments... arguments) {
+  Result<T> result = ask<T>(core, [=](Backend& backend, const auto& done) { (backend.*function)(arguments..., done); });
   if (!result.ok()) throw Error(result.failure());
   return std::move(result.value());
 }

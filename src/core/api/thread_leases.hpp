@@ -10,6 +10,7 @@
 
 #include <dlock/lease.hpp>
 #include <dlock/lock_kind.hpp>
+#include <dlock/options.hpp>
 
 #include "core/api/livelock_backoff.hpp"
 #include "util/immortal.hpp"
@@ -96,5 +97,22 @@ class BasicThreadLeases {
 };
 
 using ThreadLeases = BasicThreadLeases<Lease>;
+
+// The options of lock() and try_lock(). Any thread.
+class DefaultOptions {
+ public:
+  [[nodiscard]] AcquireOptions get() const {
+    const util::MutexLock lock(mutex_);
+    return options_;
+  }
+  void set(const AcquireOptions& options) {
+    const util::MutexLock lock(mutex_);
+    options_ = options;
+  }
+
+ private:
+  mutable util::Mutex mutex_;
+  AcquireOptions options_ DLOCK_GUARDED_BY(mutex_);
+};
 
 }  // namespace dlock::detail

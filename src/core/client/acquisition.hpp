@@ -39,6 +39,17 @@ struct Target {
   std::string_view value = {};
 };
 
+// A lock of a client.
+struct LockPlace {
+  [[nodiscard]] Target target(Mode mode = Mode::exclusive) const noexcept { return {name, kind, mode, permits, value}; }
+
+  const std::shared_ptr<ClientCore> core;
+  const std::string name;
+  const LockKind kind = LockKind::lock;
+  const std::uint32_t permits = 1;
+  const std::string value = {};
+};
+
 class Acquisition final : public GrantSink, public std::enable_shared_from_this<Acquisition> {
  public:
   // The time of the call is that of the construction. `done` runs exactly once, as a task, or inside begin() when
@@ -54,11 +65,7 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   void cancel();
   // Without a completion: begins it, and waits for its end; then the lease (empty after a failure) may be taken.
   [[nodiscard]] Failure run();
-  // Set when it has ended.
-  [[nodiscard]] util::Event& ended() noexcept { return ended_; }
   [[nodiscard]] Lease take_lease() noexcept { return std::move(lease_); }
-  [[nodiscard]] Failure take_failure() noexcept { return std::move(failure_); }
-  [[nodiscard]] const std::shared_ptr<ClientCore>& core() const noexcept { return core_; }
 
   // --- In tasks ---
   // Its key in the client.

@@ -26,16 +26,16 @@ namespace dlock::detail {
   return timeout > forever.value() / 2 ? forever.value() : timeout + timeout / 4;
 }
 
-// The result of a call that may throw Error; then false, with its code in `ec`.
+// The result of a call that may throw Error; then an empty one, with its code in `ec`.
 template <class Call>
-[[nodiscard]] bool true_or_code(Call call, std::error_code& ec) {
+[[nodiscard]] auto value_or_code(Call call, std::error_code& ec) -> decltype(call()) {
   try {
     ec.clear();
     return call();
   } catch (const Error& e) {
     ec = e.code();
   }
-  return false;
+  return {};
 }
 
 }  // namespace dlock::detail

@@ -24,7 +24,6 @@ bool begin_release(const std::shared_ptr<detail::LeaseRecord>& state) noexcept {
 void let_go(const std::shared_ptr<detail::LeaseRecord>& state) noexcept {
   if (!state || state->phase() == detail::LeaseRecord::Phase::gone || !begin_release(state)) return;
   const detail::ClientContext& context = state->core().context();
-  if (context.close_timeout == std::chrono::nanoseconds::zero()) return;
   if (state->release_ended().is_set() || context.engine->must_not_block()) return;
   context.engine->wait(state->release_ended(), context.close_timeout);
 }
@@ -88,7 +87,7 @@ bool Lease::release() {
 }
 
 bool Lease::release(std::error_code& ec) noexcept {
-  return detail::true_or_code([this] { return release(); }, ec);
+  return detail::value_or_code([this] { return release(); }, ec);
 }
 
 void Lease::release_in_background() noexcept {
@@ -101,19 +100,13 @@ void Lease::start_release(detail::Completion<bool> handler) {
     handler({}, false);
     return;
   }
-  const auto answer = [](detail::LeaseRecord& state, auto& to, const Failure& failure, bool was_ours) {
+  const auto state = state_;
+  // Handed on, never copied: what the handler captured must be destroyed where it runs, not inside a task.
+  detail::ReleaseCompletion done = [&state = *state, to = std::move(handler)](const Failure& failure,
+                                                                              bool was_ours) mutable {
     state.core().notifier().complete([to = std::move(to), failure, was_ours] { to(failure, was_ours); });
   };
-  // Shared with the case that nothing is released; handed on, never copied: what it captured must be destroyed where it
-  // runs, not inside a task.
-  const auto once = std::make_shared<decltype(handler)>(std::move(handler));
-  const bool released = detail::LeaseRecord::release(
-      state_,
-      [&state = *state_, once, answer](const Failure& failure, bool was_ours) {
-        answer(state, *once, failure, was_ours);
-      },
-      engine::IfBusy::leave_task);
-  if (!released) answer(*state_, *once, {}, false);
+  if (!detail::LeaseRecord::release(state, done, engine::IfBusy::leave_task)) done({}, false);
 }
 
 const std::string& Lease::name() const noexcept {

@@ -57,21 +57,23 @@ void LeaseRecord::join(std::stop_source signal_of_all) {
 }
 
 void LeaseRecord::release_in_background(const std::shared_ptr<LeaseRecord>& state) noexcept {
-  const auto tell = [&state = *state](const Failure& failure, bool /*was_ours*/) {
+  ReleaseCompletion warn = [&state = *state](const Failure& failure, bool /*was_ours*/) {
     if (failure.code) state.core().warn({state.name(), failure});
   };
-  (void)release(state, tell, engine::IfBusy::leave_task);
+  (void)release(state, warn, engine::IfBusy::leave_task);
 }
 
 bool LeaseRecord::release_and_tell(const std::shared_ptr<LeaseRecord>& state, engine::IfBusy if_busy) noexcept {
-  return release(
-      state, [&state = *state](Failure failure, bool was_ours) { state.end_release(std::move(failure), was_ours); },
-      if_busy);
+  ReleaseCompletion end = [&state = *state](Failure failure, bool was_ours) {
+    state.end_release(std::move(failure), was_ours);
+  };
+  return release(state, end, if_busy);
 }
 
 // A copy of the pointer: a stop callback may destroy the lease.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
-bool LeaseRecord::release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept {
+bool LeaseRecord::release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion& done,
+                          engine::IfBusy if_busy) noexcept {
   if (state->foreign_process()) return false;
   if (state->expired()) (void)state->mark_lost();
   const bool ours = state->leave_held(Phase::giving_back);

@@ -67,9 +67,9 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
   // One of several leases: its loss fires their signal, too. At most one call.
   void join(std::stop_source signal_of_all);
 
-  // Gives it back, after ended_token() has fired on this thread. True: `done` runs exactly once, as a task, or right
-  // here if the client is closed. False: it was lost or given back before, and `done` does not run.
-  static bool release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion done, engine::IfBusy if_busy) noexcept;
+  // Gives it back, after ended_token() has fired on this thread. True: takes `done`, which runs exactly once, as a
+  // task, or right here if the client is closed. False: it was lost or given back before; leaves `done` alone.
+  static bool release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion& done, engine::IfBusy if_busy) noexcept;
 
   // release() without a caller that waits: the observer is notified of a failure.
   static void release_in_background(const std::shared_ptr<LeaseRecord>& state) noexcept;

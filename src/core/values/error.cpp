@@ -1,66 +1,54 @@
 #include <dlock/error.hpp>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include "util/immortal.hpp"
 
 namespace dlock {
 
 namespace {
 
+struct Meaning {
+  errc code;
+  const char* message;
+  std::optional<std::errc> condition = std::nullopt;  // of the standard library, if it has one for this
+};
+
+constexpr std::array meanings{
+    Meaning{errc::timed_out, "timed out waiting for the lock", std::errc::timed_out},
+    Meaning{errc::cancelled, "the wait was cancelled", std::errc::operation_canceled},
+    Meaning{errc::lost, "the lock was lost"},
+    Meaning{errc::not_owner, "the lock is not ours", std::errc::operation_not_permitted},
+    Meaning{errc::unavailable, "the lock service is unavailable"},
+    Meaning{errc::ambiguous, "the lock service did not answer; the outcome is unknown"},
+    Meaning{errc::access_denied, "access denied", std::errc::permission_denied},
+    Meaning{errc::invalid_argument, "invalid argument", std::errc::invalid_argument},
+    Meaning{errc::unsupported, "not supported by this backend", std::errc::not_supported},
+    Meaning{errc::closed, "the client is closed"},
+    Meaning{errc::protocol, "unexpected data from the lock service", std::errc::protocol_error},
+};
+
+// nullptr for a value that is no errc.
+const Meaning* meaning_of(int value) noexcept {
+  const auto* const found = std::ranges::find(meanings, static_cast<errc>(value), &Meaning::code);
+  return found == meanings.end() ? nullptr : found;
+}
+
 class Category final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "dlock"; }
 
   [[nodiscard]] std::string message(int value) const override {
-    switch (static_cast<errc>(value)) {
-      case errc::timed_out:
-        return "timed out waiting for the lock";
-      case errc::cancelled:
-        return "the wait was cancelled";
-      case errc::lost:
-        return "the lock was lost";
-      case errc::not_owner:
-        return "the lock is not ours";
-      case errc::unavailable:
-        return "the lock service is unavailable";
-      case errc::ambiguous:
-        return "the lock service did not answer; the outcome is unknown";
-      case errc::access_denied:
-        return "access denied";
-      case errc::invalid_argument:
-        return "invalid argument";
-      case errc::unsupported:
-        return "not supported by this backend";
-      case errc::closed:
-        return "the client is closed";
-      case errc::protocol:
-        return "unexpected data from the lock service";
-    }
-    return "unknown error " + std::to_string(value);
+    const Meaning* const meaning = meaning_of(value);
+    return meaning != nullptr ? meaning->message : "unknown error " + std::to_string(value);
   }
 
   [[nodiscard]] std::error_condition default_error_condition(int value) const noexcept override {
-    switch (static_cast<errc>(value)) {
-      case errc::timed_out:
-        return std::errc::timed_out;
-      case errc::cancelled:
-        return std::errc::operation_canceled;
-      case errc::not_owner:
-        return std::errc::operation_not_permitted;
-      case errc::access_denied:
-        return std::errc::permission_denied;
-      case errc::invalid_argument:
-        return std::errc::invalid_argument;
-      case errc::unsupported:
-        return std::errc::not_supported;
-      case errc::protocol:
-        return std::errc::protocol_error;
-      case errc::lost:
-      case errc::unavailable:
-      case errc::ambiguous:
-      case errc::closed:
-        break;
-    }
-    return {value, *this};
+    const Meaning* const meaning = meaning_of(value);
+    if (meaning == nullptr || !meaning->condition) return {value, *this};
+    return *meaning->condition;
   }
 };
 

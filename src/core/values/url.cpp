@@ -25,9 +25,17 @@ constexpr std::size_t max_url_bytes = 65536;
   throw Error(errc::invalid_argument, "URL: " + why);
 }
 
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f;
+[[noreturn]] void refuse_value(std::string_view key, std::string_view value, const std::string& expected) {
+  refuse("parameter \"" + std::string(key) + "\": " + util::quoted(value) + " is not " + expected);
+}
+
+bool is_control(unsigned char c) {
+  return c < 0x20 || c == 0x7f;
+}
+
+// May be in the name of a parameter, or of the zone of an IPv6 address.
+bool is_plain(unsigned char c) {
+  return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
 }
 
 std::string decode(std::string_view text, const std::string& part) {
@@ -102,20 +110,17 @@ std::uint16_t parse_port(std::string_view text, std::string_view host) {
 
 // The key of a parameter as a message may show it; in a malformed URL anything may stand in its place.
 std::string shown_key(std::string_view key) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
-  return !key.empty() && std::all_of(key.begin(), key.end(), plain) ? "parameter " + util::quoted(key)
-                                                                    : std::string("a parameter");
+  return !key.empty() && std::ranges::all_of(key, is_plain) ? "parameter " + util::quoted(key)
+                                                            : std::string("a parameter");
 }
 
 // "address" or "address%25zone" (RFC 6874).
 std::string parse_ipv6(std::string_view text) {
   std::string name = decode(text, "IPv6 address");
   const std::size_t zone = std::min(name.find('%'), name.size());
-  const auto allowed_in_zone = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
   const bool good_address = zone != 0 && name.find_first_not_of("0123456789abcdefABCDEF:.") >= zone;
-  const bool good_zone = zone == name.size() ||
-                         (zone + 1 < name.size() && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(zone) + 1,
-                                                                name.end(), allowed_in_zone));
+  const bool good_zone =
+      zone == name.size() || (zone + 1 < name.size() && std::ranges::all_of(name.substr(zone + 1), is_plain));
   if (!good_address || !good_zone) refuse("malformed IPv6 address " + util::quoted(name));
   return name;
 }
@@ -123,26 +128,22 @@ std::string parse_ipv6(std::string_view text) {
 Url::Host parse_host(std::string_view text) {
   if (text.empty()) refuse("empty host in the list of hosts");
   Url::Host host;
-  std::string_view port;
-  bool has_port = false;
+  std::optional<std::string_view> port;
   if (text.front() == '[') {
     const std::size_t close = text.find(']');
     if (close == std::string_view::npos) refuse("IPv6 address without closing ']'");
     host.name = parse_ipv6(text.substr(1, close - 1));
-    const std::string_view rest = text.substr(close + 1);
-    has_port = !rest.empty();
-    if (has_port && rest.front() != ':') refuse("unexpected text after ']'");
-    if (has_port) port = rest.substr(1);
+    std::string_view rest = text.substr(close + 1);
+    port = cut(rest, ':');
+    if (!rest.empty()) refuse("unexpected text after ']'");
   } else {
-    if (std::count(text.begin(), text.end(), ':') > 1) refuse("IPv6 addresses are written in brackets, [::1]");
-    const auto after_colon = cut(text, ':');
-    has_port = after_colon.has_value();
-    if (has_port) port = *after_colon;
+    if (std::ranges::count(text, ':') > 1) refuse("IPv6 addresses are written in brackets, [::1]");
+    port = cut(text, ':');
     host.name = decode(text, "host");
     if (host.name.empty()) refuse("empty host before the port");
-    if (std::any_of(host.name.begin(), host.name.end(), is_control)) refuse("host has a control character");
+    if (std::ranges::any_of(host.name, is_control)) refuse("host has a control character");
   }
-  if (has_port) host.port = parse_port(port, host.name);
+  if (port) host.port = parse_port(*port, host.name);
   return host;
 }
 
@@ -161,7 +162,7 @@ std::vector<Url::Host> parse_hosts(std::string_view text) {
 
 Url Url::parse(std::string_view text) {
   if (text.size() > max_url_bytes) refuse("longer than 64 KiB");
-  if (std::any_of(text.begin(), text.end(), is_control)) refuse("has a control character");
+  if (std::ranges::any_of(text, is_control)) refuse("has a control character");
   if (text.find('#') != std::string_view::npos) refuse("fragments (#...) are not supported; write '#' as %23");
 
   Url url;
@@ -245,12 +246,8 @@ std::optional<std::string> Url::take(std::string_view key) {
 std::optional<Duration> Url::take_duration(std::string_view key) {
   const auto value = take(key);
   if (!value) return std::nullopt;
-  const auto duration = parse_duration(*value);
-  if (!duration) {
-    refuse("parameter \"" + std::string(key) + "\": " + util::quoted(*value) +
-           " is not a duration such as 250ms or 30s");
-  }
-  return duration;
+  if (const auto duration = parse_duration(*value)) return duration;
+  refuse_value(key, *value, "a duration such as 250ms or 30s");
 }
 
 std::optional<std::uint32_t> Url::take_number(std::string_view key, std::uint32_t min, std::uint32_t max) {
@@ -258,8 +255,7 @@ std::optional<std::uint32_t> Url::take_number(std::string_view key, std::uint32_
   if (!text) return std::nullopt;
   const auto value = util::parse_number<std::uint32_t>(*text);
   if (value && *value >= min && *value <= max) return value;
-  refuse("parameter \"" + std::string(key) + "\": " + util::quoted(*text) + " is not a number from " +
-         std::to_string(min) + " to " + std::to_string(max));
+  refuse_value(key, *text, "a number from " + std::to_string(min) + " to " + std::to_string(max));
 }
 
 std::optional<std::size_t> Url::take_word(std::string_view key, const std::vector<std::string_view>& words) {

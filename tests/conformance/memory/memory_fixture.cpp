@@ -129,7 +129,8 @@ void MemoryFixture::kill_hold(LockKind kind, const std::string& name) {
   (void)store_->break_lock(kind, name, service_clock());
 }
 void MemoryFixture::kill_session(Client& client) {
-  store_->kill_sessions(client.holder(), service_clock());
+  faults_->kill(client.holder());
+  store_->kill(client.holder(), service_clock());
 }
 
 void MemoryFixture::stall() {

@@ -57,7 +57,7 @@ MemoryService::~MemoryService() = default;
 
 std::unique_ptr<Backend> MemoryService::connect(int /*process*/, BackendHost& host, const BackendConfig& config) {
   const BackendFactory correct = [this](BackendHost& inner, const BackendConfig& same) -> std::unique_ptr<Backend> {
-    if (way_ == Way::calls) return std::make_unique<memory::MemoryBackend>(inner, same, store_, strategy_);
+    if (way_ == Way::calls) return std::make_unique<memory::MemoryBackend>(inner, store_, strategy_);
     return std::make_unique<messages::MessageBackend>(inner, same, store_, faults_, strategy_);
   };
   return std::make_unique<SimulatedBackend>(

@@ -13,17 +13,23 @@ struct Connection::Exchange {
 
 Connection::Connection(Executor& executor, std::shared_ptr<memory::MemoryStore> store, std::shared_ptr<Faults> faults,
                        std::string holder, std::chrono::nanoseconds response_timeout, Inbox& inbox)
-    : Session(std::move(holder)),
-      executor_(executor),
+    : executor_(executor),
       store_(std::move(store)),
       faults_(std::move(faults)),
       response_timeout_(response_timeout),
-      inbox_(inbox) {
-  store_->attach(*this);
+      holder_(std::move(holder)),
+      inbox_(inbox),
+      mailbox_(std::make_shared<Mailbox>()) {
+  const util::MutexLock lock(mailbox_->mutex);
+  mailbox_->connection = this;
 }
 
 Connection::~Connection() {
-  store_->detach(*this);
+  {
+    const util::MutexLock lock(mailbox_->mutex);
+    mailbox_->connection = nullptr;
+  }
+  store_->kill(holder_, clock(), false);
   faults_->forget(this);
 }
 
@@ -60,17 +66,21 @@ void Connection::arrive(const std::shared_ptr<Exchange>& exchange) {
 
 // --- News from the store ---------------------------------------------------------------------------------------------
 
-void Connection::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
-                         TimePoint since) {
-  receive(owner, [this, kind, name, owner, token, since] { inbox_.granted(kind, name, owner, token, since); });
+memory::MemoryStore::OnAnswer Connection::notices_for(const LockRequest& request) {
+  return [mailbox = mailbox_, kind = request.kind, name = request.name,
+          owner = request.owner](const memory::MemoryStore::Answer& answer) {
+    const util::MutexLock lock(mailbox->mutex);
+    Connection* const to = mailbox->connection;
+    if (to == nullptr) return;
+    to->receive(owner, [to, kind, name, owner, answer] { to->inbox_.notified(kind, name, owner, answer); });
+  };
 }
 
-void Connection::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
-  receive(owner, [this, kind, name, owner, lease_ends] { inbox_.first_in_line(kind, name, owner, lease_ends); });
-}
-
-void Connection::freed(std::uint64_t watch) {
-  receive(OwnerId(), [this, watch] { inbox_.freed(watch); });
+memory::MemoryStore::OnChange Connection::notices_for(std::function<void()> changed) {
+  return [mailbox = mailbox_, changed = std::move(changed)] {
+    const util::MutexLock lock(mailbox->mutex);
+    if (mailbox->connection != nullptr) mailbox->connection->receive(OwnerId(), changed);
+  };
 }
 
 // Called with the store locked, on any thread: everything else happens in a task of this client.

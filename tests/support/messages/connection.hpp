@@ -1,7 +1,6 @@
 // One client's way to the store: messages that may be delayed, lost or repeated, as between a client and a server.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <list>
@@ -15,11 +14,12 @@
 
 #include "backends/memory/memory_store.hpp"
 #include "tests/support/messages/faults.hpp"
+#include "util/mutex.hpp"
 
 namespace dlock::messages {
 
 // In tasks only.
-class Connection final : private memory::Session {
+class Connection final {
  public:
   // Where news from the store arrive, as tasks.
   class Inbox {
@@ -27,10 +27,9 @@ class Connection final : private memory::Session {
     Inbox() = default;
     Inbox(const Inbox&) = delete;
     Inbox& operator=(const Inbox&) = delete;
-    virtual void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
-                         TimePoint since) = 0;
-    virtual void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) = 0;
-    virtual void freed(std::uint64_t watch) = 0;
+    // A waiting owner was granted the lock, or is the first in line.
+    virtual void notified(LockKind kind, const std::string& name, const OwnerId& owner,
+                          const memory::MemoryStore::Answer& answer) = 0;
 
    protected:
     ~Inbox() = default;
@@ -43,10 +42,13 @@ class Connection final : private memory::Session {
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Clock& clock() const noexcept { return executor_.clock(); }
   [[nodiscard]] memory::MemoryStore& store() const noexcept { return *store_; }
-  [[nodiscard]] memory::Session& session() noexcept { return *this; }
+  [[nodiscard]] const std::string& holder() const noexcept { return holder_; }
+  // For the store: send what it reports to the inbox, or as a message that makes the client call `changed`.
+  [[nodiscard]] memory::MemoryStore::OnAnswer notices_for(const LockRequest& request);
+  [[nodiscard]] memory::MemoryStore::OnChange notices_for(std::function<void()> changed);
 
   // Nothing arrives any more, in either direction.
-  [[nodiscard]] bool dead() const noexcept { return killed_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool dead() const { return faults_->killed(holder_); }
 
   // Has the store carry out call(store, parameters). done(parameters, result) is told the outcome once, `late` what
   // arrives after that; errc::ambiguous means that the response timeout has passed and the request may yet take effect.
@@ -86,18 +88,19 @@ class Connection final : private memory::Session {
   std::list<Timer>::iterator schedule(TimePoint at, Executor::Task task);
   [[nodiscard]] Executor::Task while_alive(Executor::Task task) const;
 
-  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
-               TimePoint since) override;
-  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
-  void freed(std::uint64_t watch) override;
-  void killed() override { killed_.store(true, std::memory_order_relaxed); }
+  // The store may still report to a client that is gone.
+  struct Mailbox {
+    util::Mutex mutex;  // after the store's
+    Connection* connection DLOCK_GUARDED_BY(mutex);
+  };
 
   Executor& executor_;
   const std::shared_ptr<memory::MemoryStore> store_;
   const std::shared_ptr<Faults> faults_;
   const std::chrono::nanoseconds response_timeout_;
+  const std::string holder_;
   Inbox& inbox_;
-  std::atomic<bool> killed_{false};
+  const std::shared_ptr<Mailbox> mailbox_;
   std::list<Timer> timers_;  // what is under way, handlers included, ends with the connection
   Lifetime lifetime_;
 };

@@ -14,6 +14,16 @@ void Faults::resume() {
   for (auto& held : std::exchange(held_, {})) held.executor->post(std::move(held.task));
 }
 
+void Faults::kill(const std::string& holder) {
+  const util::MutexLock lock(mutex_);
+  killed_.insert(holder);
+}
+
+bool Faults::killed(const std::string& holder) const {
+  const util::MutexLock lock(mutex_);
+  return killed_.contains(holder);
+}
+
 Delivery Faults::plan(const Message& message) const {
   std::shared_ptr<FaultInjector> injector;
   {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,11 @@ class Faults {
   // Lets everything go that was held.
   void resume();
 
+  // Nothing reaches the clients of this holder any more, nor what they send the store.
+  void kill(const std::string& holder);
+
   // --- For connections ---
+  [[nodiscard]] bool killed(const std::string& holder) const;
   [[nodiscard]] Delivery plan(const Message& message) const;
   void hold(const void* connection, Executor& executor, Executor::Task task);
   // Drops what is held for that connection; its executor is not used afterwards.
@@ -77,6 +82,7 @@ class Faults {
   mutable util::Mutex mutex_;
   std::shared_ptr<FaultInjector> injector_ DLOCK_GUARDED_BY(mutex_);
   std::vector<Held> held_ DLOCK_GUARDED_BY(mutex_);
+  std::set<std::string> killed_ DLOCK_GUARDED_BY(mutex_);
 };
 
 }  // namespace dlock::messages

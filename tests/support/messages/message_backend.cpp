@@ -50,15 +50,15 @@ void MessageBackend::try_acquire(const LockRequest& request, TryHandler done) {
   connection_.request(
       Operation::try_acquire, request.owner, request,
       [&connection, mark = mark_](memory::MemoryStore& store, const LockRequest& asked) {
-        return store.try_acquire(asked, mark, connection.session(), connection.clock());
+        return store.try_acquire(asked, mark, connection.clock());
       },
       [this, &clock = connection.clock(), sent, done = std::move(done)](const LockRequest& asked,
                                                                         Result<memory::MemoryStore::Answer> result) {
         using Status = TryOutcome::Status;
         if (!result.ok()) return done({.status = Status::failed, .failure = result.failure()});
         const memory::MemoryStore::Answer& answer = result.value();
-        if (answer.other_permits) {
-          return done({.status = Status::failed, .failure = other_permits(asked, *answer.other_permits)});
+        if (answer.other_permits != 0) {
+          return done({.status = Status::failed, .failure = other_permits(asked, answer.other_permits)});
         }
         if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
         if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);
@@ -78,22 +78,17 @@ void MessageBackend::abandon(const LockRequest& request) {
 class MessageBackend::StoreWatch final : public Watch {
  public:
   StoreWatch(MessageBackend& backend, LockKind kind, std::string name, std::function<void()> changed)
-      : backend_(backend),
-        space_(kind),
-        name_(std::move(name)),
-        number_(backend.connection_.store().watch(kind, name_, backend.connection_.session())) {
-    backend_.watches_.emplace(number_, std::move(changed));
+      : store_(backend.connection_.store()), kind_(kind), name_(std::move(name)) {
+    number_ = store_.watch(kind, name_, backend.connection_.notices_for(lifetime_.guard(std::move(changed))));
   }
-  ~StoreWatch() override {
-    backend_.watches_.erase(number_);
-    backend_.connection_.store().unwatch(space_, name_, number_);
-  }
+  ~StoreWatch() override { store_.unwatch(kind_, name_, number_); }
 
  private:
-  MessageBackend& backend_;
-  const LockKind space_;
+  memory::MemoryStore& store_;
+  const LockKind kind_;
   const std::string name_;
-  const std::uint64_t number_;
+  std::uint64_t number_ = 0;
+  Lifetime lifetime_;
 };
 
 std::unique_ptr<Watch> MessageBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
@@ -200,24 +195,6 @@ void MessageBackend::diagnose(Handler<std::vector<Finding>> done) {
 
 void MessageBackend::close(std::function<void()> done) {
   TryBackend::close([this, done = std::move(done)] { cleanups_.finish(done); });
-}
-
-// --- News from the store ---------------------------------------------------------------------------------------------
-
-void MessageBackend::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
-                             TimePoint since) {
-  queue_.granted(kind, name, owner, token, since);
-}
-
-void MessageBackend::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
-  queue_.first_in_line(kind, name, owner, lease_ends);
-}
-
-void MessageBackend::freed(std::uint64_t watch) {
-  const auto found = watches_.find(watch);
-  if (found == watches_.end()) return;  // it ended while the news were under way
-  const auto changed = found->second;   // the call may end the watch
-  changed();
 }
 
 }  // namespace dlock::messages

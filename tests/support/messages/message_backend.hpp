@@ -3,11 +3,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -48,15 +46,14 @@ class MessageBackend final : public TryBackend, private Connection::Inbox {
   class StoreWatch;
   class Trying;
 
-  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
-               TimePoint since) override;
-  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) override;
-  void freed(std::uint64_t watch) override;
+  void notified(LockKind kind, const std::string& name, const OwnerId& owner,
+                const memory::MemoryStore::Answer& answer) override {
+    queue_.notified(kind, name, owner, answer);
+  }
 
   const memory::Strategy strategy_;
   const std::chrono::nanoseconds mark_;  // how long that of a waiting writer lasts: a few tries
-  std::unordered_map<std::uint64_t, std::function<void()>> watches_;
-  std::unordered_set<OwnerId> trying_;  // owners of acquires in progress that may send messages
+  std::unordered_set<OwnerId> trying_;   // owners of acquires in progress that may send messages
   Connection connection_;
   Cleanups cleanups_;
   QueueClient queue_;

@@ -13,15 +13,11 @@ std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, Gra
   return contention;
 }
 
-void QueueClient::granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token,
-                          TimePoint since) {
-  if (auto* contention = find(owner)) return contention->granted(token, since);
-  cleanups_.heard_of(kind, name, owner);
-}
-
-void QueueClient::first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends) {
-  if (auto* contention = find(owner)) return contention->first_in_line(lease_ends);
-  cleanups_.heard_of(kind, name, owner);
+void QueueClient::notified(LockKind kind, const std::string& name, const OwnerId& owner,
+                           const memory::MemoryStore::Answer& answer) {
+  auto* const contention = find(owner);
+  if (contention == nullptr) return cleanups_.heard_of(kind, name, owner);
+  contention->notified(answer);
 }
 
 QueueContention* QueueClient::find(const OwnerId& owner) const {
@@ -51,7 +47,7 @@ void QueueContention::ask() {
   connection.request(
       Operation::enqueue, request_.owner, request_,
       [&connection](memory::MemoryStore& store, const LockRequest& request) {
-        return store.enqueue(request, connection.session(), connection.clock());
+        return store.enqueue(request, connection.notices_for(request), connection.clock());
       },
       [&client = client_, sent](const LockRequest& request, const Result<memory::MemoryStore::Answer>& answer) {
         if (auto* contention = client.find(request.owner)) return contention->answered(sent, answer);
@@ -70,7 +66,7 @@ void QueueContention::answered(TimePoint sent, Result<memory::MemoryStore::Answe
     ask_again_at(saturating_add(client_.connection_.executor().now(), backoff_.next(client_.connection_.executor())));
     return sink_.unreachable(answer.failure());
   }
-  if (const auto other = answer.value().other_permits) return sink_.failed(other_permits(request_, *other));
+  if (const auto other = answer.value().other_permits; other != 0) return sink_.failed(other_permits(request_, other));
   queued_ = true;
   if (answer.value().granted) return granted(answer.value().token, sent);
   backoff_.reset();
@@ -82,6 +78,11 @@ void QueueContention::answered(TimePoint sent, Result<memory::MemoryStore::Answe
     ask_again_at(lost_news_check());
   }
   sink_.busy();
+}
+
+void QueueContention::notified(const memory::MemoryStore::Answer& answer) {
+  if (!answer.granted) return first_in_line(answer.lease_ends);
+  granted(answer.token, answer.lease_ends - request_.lease);
 }
 
 void QueueContention::granted(FencingToken token, TimePoint since) {

@@ -24,8 +24,8 @@ class QueueClient {
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
-  void granted(LockKind kind, const std::string& name, const OwnerId& owner, FencingToken token, TimePoint since);
-  void first_in_line(LockKind kind, const std::string& name, const OwnerId& owner, TimePoint lease_ends);
+  void notified(LockKind kind, const std::string& name, const OwnerId& owner,
+                const memory::MemoryStore::Answer& answer);
 
  private:
   friend class QueueContention;
@@ -46,10 +46,11 @@ class QueueContention final : public Contention {
 
   void ask();
   void answered(TimePoint sent, Result<memory::MemoryStore::Answer> answer);
-  void granted(FencingToken token, TimePoint since);
-  void first_in_line(TimePoint lease_ends);
+  void notified(const memory::MemoryStore::Answer& answer);
 
  private:
+  void granted(FencingToken token, TimePoint since);
+  void first_in_line(TimePoint lease_ends);
   void ask_again_at(TimePoint at);
   [[nodiscard]] TimePoint lost_news_check();
 

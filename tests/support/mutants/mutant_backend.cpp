@@ -14,8 +14,6 @@
 
 #include <dlock/spi/backend.hpp>
 
-#include "backends/memory/session.hpp"
-
 namespace dlock::mutants {
 
 // Clients may have a thread each.
@@ -33,15 +31,6 @@ std::shared_ptr<Service> make_service() {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A session of nobody, who hears nothing.
-class Nobody final : public memory::Session {
- public:
-  Nobody() : Session("nobody") {}
-  void granted(LockKind, const std::string&, const OwnerId&, FencingToken, TimePoint) override {}
-  void first_in_line(LockKind, const std::string&, const OwnerId&, TimePoint) override {}
-  void freed(std::uint64_t) override {}
-};
 
 class MutantBackend final : public Backend {
  public:
@@ -101,7 +90,6 @@ class MutantBackend final : public Backend {
   BackendHost& host_;
   const std::shared_ptr<Service> service_;
   const std::shared_ptr<memory::MemoryStore> store_;
-  Nobody nobody_;
   bool denied_ = false;   // a try ended without the lock
   const bool disturbed_;  // a client whose connection a test cuts
   const Mutation mutation_;
@@ -255,7 +243,7 @@ void MutantBackend::send(Request& request) {
       while (store_->break_lock(sent.kind, sent.name, host_.executor().clock())) {
         // Those who wait are granted it in between.
       }
-      request.take_over(store_->try_acquire(sent, {}, nobody_, host_.executor().clock()).token);
+      request.take_over(store_->try_acquire(sent, {}, host_.executor().clock()).token);
     });
   }
   request.contention = correct_->contend(sent, request);
@@ -285,7 +273,7 @@ void MutantBackend::keep_with_others(const Grant& grant) {
                              .lease = kept.lease,
                              .kind = kept.kind,
                              .mode = kept.mode},
-                            {}, nobody_, host_.executor().clock());
+                            {}, host_.executor().clock());
   const std::scoped_lock guard(service_->mutex);
   service_->readers.push_back(std::move(kept));
 }

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/api/multi_lock_impl.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {

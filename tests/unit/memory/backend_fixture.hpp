@@ -24,10 +24,8 @@ using test::Attempt;
 
 class BackendTest : public testing::Test {
  protected:
-  std::unique_ptr<MemoryBackend> make(const std::string& label, Strategy strategy = Strategy::queue) {
-    const BackendConfig config{
-        .url = {}, .holder = "host:1:" + label, .lease = 30s, .response_timeout = 2s, .connect_timeout = 5s};
-    return std::make_unique<MemoryBackend>(host, config, store, strategy);
+  std::unique_ptr<MemoryBackend> make(Strategy strategy = Strategy::queue) {
+    return std::make_unique<MemoryBackend>(host, store, strategy);
   }
 
   std::unique_ptr<Attempt> contend(MemoryBackend& backend, bool wait = true, std::chrono::nanoseconds lease = 30s) {

@@ -9,8 +9,8 @@ namespace {
 
 class MemoryBackendTest : public BackendTest {
  protected:
-  std::unique_ptr<MemoryBackend> a = make("a");
-  std::unique_ptr<MemoryBackend> b = make("b");
+  std::unique_ptr<MemoryBackend> a = make();
+  std::unique_ptr<MemoryBackend> b = make();
 };
 
 TEST_F(MemoryBackendTest, GrantsAFreeLockInsideTheCall) {
@@ -116,17 +116,6 @@ TEST_F(MemoryBackendTest, ABrokenLockIsFoundLostByTheRenewal) {
   EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::not_owner);
 }
 
-TEST_F(MemoryBackendTest, TheLockOfAKilledSessionGoesToTheNextWaiter) {
-  const auto holder = contend(*a);
-  const auto waiter = contend(*b);
-  store->kill_sessions("host:1:a", engine.clock());
-  engine.run();
-  EXPECT_TRUE(waiter->grant);
-  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::lost);
-  EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::not_owner);
-  EXPECT_EQ(residue(), 1U);
-}
-
 // --- Close -----------------------------------------------------------------------------------------------------------
 
 TEST_F(MemoryBackendTest, CloseIsDoneAtOnceWhenNothingIsLeft) {
@@ -149,7 +138,7 @@ TEST_F(MemoryBackendTest, ADestroyedBackendIgnoresNewsThatAreUnderWay) {
 // --- The other strategies --------------------------------------------------------------------------------------------
 
 TEST_F(MemoryBackendTest, AWatchingWaiterIsWokenByTheRelease) {
-  const auto watcher = make("w", Strategy::watch);
+  const auto watcher = make(Strategy::watch);
   const auto holder = contend(*a);
   const auto waiter = contend(*watcher);
   EXPECT_FALSE(waiter->grant);
@@ -158,7 +147,7 @@ TEST_F(MemoryBackendTest, AWatchingWaiterIsWokenByTheRelease) {
 }
 
 TEST_F(MemoryBackendTest, APollingWaiterComesBackByItself) {
-  const auto poller = make("p", Strategy::poll);
+  const auto poller = make(Strategy::poll);
   const auto holder = contend(*a);
   const auto waiter = contend(*poller);
   EXPECT_EQ(release(*a, *holder->grant), ReleaseOutcome::Status::released);
@@ -170,7 +159,7 @@ TEST_F(MemoryBackendTest, APollingWaiterComesBackByItself) {
 TEST_F(MemoryBackendTest, CapabilitiesFollowTheStrategy) {
   EXPECT_TRUE(a->capabilities().fair);
   EXPECT_EQ(a->capabilities().strategy, "queue");
-  const auto watcher = make("w", Strategy::watch);
+  const auto watcher = make(Strategy::watch);
   EXPECT_FALSE(watcher->capabilities().fair);
   EXPECT_FALSE(watcher->capabilities().counts_waiters);
   EXPECT_EQ(watcher->capabilities().strategy, "watch");

@@ -26,19 +26,19 @@ using Child = test::ForkedChild;
 TEST(MemoryFork, TheLocksAndWaitersOfTheParentAreNotTheChilds) {
   const auto store = MemoryStore::named("fork");
   const ManualClock clock;
-  RecordingSession session(*store, "host:1:parent");
+  Reports reports;
   const LockRequest request{.name = "x", .owner = OwnerId(0, 1), .holder = "host:1:parent", .lease = 30s};
-  ASSERT_TRUE(store->try_acquire(request, 0s, session, clock).granted);
+  ASSERT_TRUE(store->try_acquire(request, 0s, clock).granted);
   LockRequest waiting = request;
   waiting.owner = OwnerId(0, 2);
-  ASSERT_FALSE(store->enqueue(waiting, session, clock).granted);
+  ASSERT_FALSE(store->enqueue(waiting, reports.on_answer(waiting), clock).granted);
   EXPECT_EQ(Child::run([&](Child& child) {
               const Client client = connect("memory://fork");
               auto lease = client.make_lock("x").try_acquire();
               child.check(lease.has_value());
               child.check(lease && lease->release());
               child.check(client.make_lock("x").try_acquire().has_value());  // no waiter of the parent got it
-              child.check(session.news.empty());
+              child.check(reports.news.empty());
               child.check(MemoryStore::named("fork") == MemoryStore::named("fork"));
             }),
             "good");

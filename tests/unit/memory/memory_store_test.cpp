@@ -116,7 +116,7 @@ TEST_F(MemoryStoreTest, TokensGrowAcrossStores) {
   const auto before = try_acquire(1).token;
   clock.advance(1us);
   MemoryStore another;
-  EXPECT_GT(another.try_acquire(request(2), 0s, a, clock).token, before);
+  EXPECT_GT(another.try_acquire(request(2), 0s, clock).token, before);
 }
 
 TEST_F(MemoryStoreTest, TokensFitASignedInteger) {
@@ -130,7 +130,7 @@ TEST_F(MemoryStoreTest, TokensGrowThoughTheNameWasForgotten) {
   clock.step_wall(-24h);
   for (std::uint64_t i = 0; i < 5000; ++i) {
     const auto name = "other " + std::to_string(i);
-    (void)store.try_acquire(request(i, 30s, name), 0s, a, clock);
+    (void)store.try_acquire(request(i, 30s, name), 0s, clock);
     (void)store.release(LockKind::lock, name, OwnerId(0, i), clock);
   }
   ASSERT_LT(store.size(), 2000U) << "names pile up";
@@ -139,7 +139,7 @@ TEST_F(MemoryStoreTest, TokensGrowThoughTheNameWasForgotten) {
 
 TEST_F(MemoryStoreTest, NamesWhoseLeasesRanOutUnnoticedAreForgotten) {
   for (std::uint64_t i = 0; i < 5000; ++i) {
-    (void)store.try_acquire(request(i, 1s, "other " + std::to_string(i)), 0s, a, clock);
+    (void)store.try_acquire(request(i, 1s, "other " + std::to_string(i)), 0s, clock);
     clock.advance(1s);
   }
   EXPECT_LT(store.size(), 2000U) << "names pile up";
@@ -147,7 +147,7 @@ TEST_F(MemoryStoreTest, NamesWhoseLeasesRanOutUnnoticedAreForgotten) {
 
 TEST_F(MemoryStoreTest, NamesInUseAreNotForgotten) {
   for (std::uint64_t i = 0; i < 5000; ++i) {
-    (void)store.try_acquire(request(i, 30s, "held " + std::to_string(i)), 0s, a, clock);
+    (void)store.try_acquire(request(i, 30s, "held " + std::to_string(i)), 0s, clock);
   }
   for (std::uint64_t i = 0; i < 5000; ++i) {
     ASSERT_TRUE(store.release(LockKind::lock, "held " + std::to_string(i), OwnerId(0, i), clock)) << i;
@@ -189,7 +189,7 @@ TEST_F(MemoryStoreTest, InspectOfAnUnknownNameDoesNotCreateIt) {
 }
 
 TEST_F(MemoryStoreTest, ListIsSortedAndCountsAnEndedLeaseAsFree) {
-  for (const char* name : {"b", "a", "c"}) (void)store.try_acquire(request(1, 30s, name), 0s, a, clock);
+  for (const char* name : {"b", "a", "c"}) (void)store.try_acquire(request(1, 30s, name), 0s, clock);
   (void)store.release(LockKind::lock, "c", OwnerId(0, 1), clock);
   clock.advance(20s);
   (void)store.renew({.name = "a", .owner = OwnerId(0, 1), .token = {}, .valid_until = {}, .lease = 30s}, clock);
@@ -207,72 +207,29 @@ TEST_F(MemoryStoreTest, BreakTakesTheLockFromItsHolder) {
   EXPECT_FALSE(store.break_lock(LockKind::lock, "lock", clock));
 }
 
-// --- Sessions --------------------------------------------------------------------------------------------------------
+// --- Killed clients --------------------------------------------------------------------------------------------------
 
-TEST_F(MemoryStoreTest, AKilledSessionLeavesNothing) {
-  (void)store.try_acquire(request(1), 0s, b, clock);
-  (void)store.enqueue(request(2), b, clock);
+TEST_F(MemoryStoreTest, AKilledClientLeavesNothing) {
+  (void)store.try_acquire(request(1, 30s, "lock", "host:1:b"), 0s, clock);
+  (void)enqueue(request(2, 30s, "lock", "host:1:b"), b);
   (void)enqueue(3);
-  (void)store.watch(LockKind::lock, "lock", b);
-  store.kill_sessions("host:1:b", clock);
-  EXPECT_THAT(b.news, testing::Contains("killed"));
+  LockRequest leader = request(4, 30s, "election", "host:1:b");
+  leader.kind = LockKind::election;
+  leader.value = "address";
+  (void)store.try_acquire(leader, 0s, clock);
+  store.kill("host:1:b", clock);
   EXPECT_THAT(a.news, ElementsAre("granted 3"));
+  EXPECT_THAT(b.news, IsEmpty());
   EXPECT_EQ(store.residue("lock", clock), 1U);
+  EXPECT_EQ(store.residue("election", clock, LockKind::election), 0U);
 }
 
-TEST_F(MemoryStoreTest, AKilledFirstInLinePassesTheWatchOn) {
+TEST_F(MemoryStoreTest, AKilledFirstInLinePassesTheTurnOn) {
   (void)try_acquire(1);
-  (void)store.enqueue(request(2), b, clock);
+  (void)enqueue(request(2, 30s, "lock", "host:1:b"), b);
   (void)enqueue(3);
-  store.kill_sessions("host:1:b", clock);
+  store.kill("host:1:b", clock);
   EXPECT_THAT(a.news, ElementsAre("first 3"));
-}
-
-TEST_F(MemoryStoreTest, ADetachedSessionLeavesTheQueueButKeepsItsLease) {
-  {
-    RecordingSession c(store, "host:1:c");
-    (void)store.try_acquire(request(1, 30s), 0s, c, clock);
-    (void)store.enqueue(request(2), c, clock);
-    (void)store.watch(LockKind::lock, "lock", c);
-    (void)enqueue(3);
-  }
-  EXPECT_THAT(a.news, ElementsAre("first 3"));
-  EXPECT_TRUE(store.inspect(LockKind::lock, "lock", clock).held);
-  clock.advance(30s);
-  EXPECT_TRUE(enqueue(3).granted);
-}
-
-TEST_F(MemoryStoreTest, WhoWatchesIsToldNothingOnceItWasKilledAndTheOthersAre) {
-  (void)store.watch(LockKind::lock, "lock", b);
-  (void)store.watch(LockKind::lock, "lock", a);
-  store.kill_sessions("host:1:b", clock);
-  (void)try_acquire(1);
-  (void)release(1);
-  EXPECT_THAT(b.news, ElementsAre("killed"));
-  EXPECT_THAT(a.news, ElementsAre("freed 2"));
-}
-
-TEST_F(MemoryStoreTest, ASessionIsNotTakenForOneThatWasInItsPlace) {
-  std::optional<RecordingSession> c(std::in_place, store, "host:1:c");
-  (void)store.try_acquire(request(1, 30s, "held"), 0s, *c, clock);
-  (void)store.watch(LockKind::lock, "lock", *c);
-  c.emplace(store, "host:1:c");
-  (void)try_acquire(2);
-  (void)release(2);
-  EXPECT_THAT(c->news, IsEmpty());
-  store.kill_sessions("host:1:c", clock);
-  EXPECT_TRUE(store.inspect(LockKind::lock, "held", clock).held) << "it has nothing there";
-}
-
-TEST_F(MemoryStoreTest, ADetachedSessionTakesNothingOfTheOthersAlong) {
-  (void)store.try_acquire(request(1, 30s, "held"), 0s, b, clock);
-  (void)store.watch(LockKind::lock, "lock", b);
-  { const RecordingSession c(store, "host:1:c"); }
-  (void)try_acquire(2);
-  (void)release(2);
-  EXPECT_THAT(b.news, ElementsAre("freed 1"));
-  store.kill_sessions("host:1:b", clock);
-  EXPECT_FALSE(store.inspect(LockKind::lock, "held", clock).held);
 }
 
 TEST_F(MemoryStoreTest, ResidueCountsHolderAndWaiters) {
@@ -327,7 +284,7 @@ TEST_F(MemoryStoreTest, ForgetsNoNameThatIsInUse) {
   EXPECT_TRUE(release(1));
   EXPECT_TRUE(release(2));
   EXPECT_THAT(store.forget({.name = {}, .idle = 1min}, clock), IsEmpty()) << "just taken";
-  const auto watch = store.watch(LockKind::lock, "lock", a);
+  const auto watch = store.watch(LockKind::lock, "lock", a.on_change());
   clock.advance(1h);
   EXPECT_THAT(store.forget({.name = {}, .idle = 1min}, clock), IsEmpty()) << "waited for";
   store.unwatch(LockKind::lock, "lock", watch);
@@ -336,8 +293,8 @@ TEST_F(MemoryStoreTest, ForgetsNoNameThatIsInUse) {
 }
 
 TEST_F(MemoryStoreTest, Names_ThatWereOnlyWatched_AreForgottenWithTheirLastWatch) {
-  const auto first = store.watch(LockKind::election, "seen", a);
-  const auto second = store.watch(LockKind::election, "seen", b);
+  const auto first = store.watch(LockKind::election, "seen", a.on_change());
+  const auto second = store.watch(LockKind::election, "seen", b.on_change());
   store.unwatch(LockKind::election, "seen", first);
   EXPECT_EQ(store.size(), 1U);
   store.unwatch(LockKind::election, "seen", second);

@@ -1,4 +1,4 @@
-// A memory store, a clock, and two sessions that write down what they are told.
+// A memory store, a clock, and the reports to two clients.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,45 +15,38 @@ namespace dlock::memory {
 
 using namespace std::chrono_literals;
 
-struct RecordingSession final : Session {
-  RecordingSession(MemoryStore& store, std::string holder) : Session(std::move(holder)), store_(store) {
-    store_.attach(*this);
+// What the store reported to one client.
+struct Reports {
+  [[nodiscard]] MemoryStore::OnAnswer on_answer(const LockRequest& request) {
+    return [this, owner = request.owner](const MemoryStore::Answer& answer) {
+      news.push_back((answer.granted ? "granted " : "first ") + std::to_string(owner.low()));
+      last = answer;
+      if (answer.granted) last_token = answer.token;
+    };
   }
-  ~RecordingSession() { store_.detach(*this); }
-
-  void granted(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner, FencingToken token,
-               TimePoint since) override {
-    news.push_back("granted " + std::to_string(owner.low()));
-    last_token = token;
-    last_since = since;
+  [[nodiscard]] MemoryStore::OnChange on_change() {
+    return [this] { news.emplace_back("freed"); };
   }
-  void first_in_line(LockKind /*kind*/, const std::string& /*name*/, const OwnerId& owner,
-                     TimePoint lease_ends) override {
-    news.push_back("first " + std::to_string(owner.low()));
-    last_lease_ends = lease_ends;
-  }
-  void freed(std::uint64_t watch) override { news.push_back("freed " + std::to_string(watch)); }
-  void killed() override { news.push_back("killed"); }
 
   std::vector<std::string> news;
+  MemoryStore::Answer last;
   FencingToken last_token;
-  TimePoint last_since;
-  TimePoint last_lease_ends;
-
- private:
-  MemoryStore& store_;
 };
 
 class MemoryStoreTest : public testing::Test {
  protected:
-  static LockRequest request(std::uint64_t owner, std::chrono::nanoseconds lease = 30s, std::string name = "lock") {
-    return {.name = std::move(name), .owner = OwnerId(0, owner), .holder = "host:1:a", .lease = lease};
+  static LockRequest request(std::uint64_t owner, std::chrono::nanoseconds lease = 30s, std::string name = "lock",
+                             std::string holder = "host:1:a") {
+    return {.name = std::move(name), .owner = OwnerId(0, owner), .holder = std::move(holder), .lease = lease};
   }
   MemoryStore::Answer try_acquire(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
-    return store.try_acquire(request(owner, lease), 0s, a, clock);
+    return store.try_acquire(request(owner, lease), 0s, clock);
   }
   MemoryStore::Answer enqueue(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
-    return store.enqueue(request(owner, lease), a, clock);
+    return enqueue(request(owner, lease), a);
+  }
+  MemoryStore::Answer enqueue(const LockRequest& request, Reports& reports) {
+    return store.enqueue(request, reports.on_answer(request), clock);
   }
   bool release(std::uint64_t owner) { return store.release(LockKind::lock, "lock", OwnerId(0, owner), clock); }
   bool renew(std::uint64_t owner, std::chrono::nanoseconds lease = 30s) {
@@ -63,8 +56,8 @@ class MemoryStoreTest : public testing::Test {
 
   ManualClock clock;
   MemoryStore store;
-  RecordingSession a{store, "host:1:a"};
-  RecordingSession b{store, "host:1:b"};
+  Reports a;
+  Reports b;
 };
 
 }  // namespace dlock::memory
