@@ -67,9 +67,7 @@ MemoryStore::Answer MemoryStore::enqueue(const LockRequest& request, OnAnswer on
   Lock& lock = open(request, clock);
   Answer answer = acquire(lock, request, clock);
   if (answer.granted || answer.other_permits != 0) return answer;
-  if (std::ranges::find(lock.queue, request.owner, &Claim::owner) == lock.queue.end()) {
-    lock.queue.push_back({request.owner, holder_text(request), request.lease, request.mode, std::move(on_answer)});
-  }
+  lock.push({request.owner, holder_text(request), request.lease, request.mode, std::move(on_answer)});
   answer.first_in_line = lock.queue.front().owner == request.owner;
   if (answer.first_in_line) lock.notified = request.owner;
   return answer;
@@ -88,9 +86,8 @@ bool MemoryStore::release(LockKind kind, const std::string& name, const OwnerId&
   const util::MutexLock guard(mutex_);
   Lock* const lock = find(kind, name, clock);
   if (lock == nullptr) return false;
-  const auto is_owner = [&](const Claim& each) { return each.owner == owner; };
-  const bool held = std::erase_if(lock->holders, is_owner) > 0;
-  if (!held) std::erase_if(lock->queue, is_owner);
+  const bool held = std::erase_if(lock->holders, [&](const Claim& each) { return each.owner == owner; }) > 0;
+  if (const auto place = lock->places.find(owner); place != lock->places.end()) (void)lock->pop(place->second);
   const bool marked = lock->writer == owner && lock->marked_until > clock.now();
   if (marked) lock->marked_until = {};
   settle(*lock, held || marked, clock);
@@ -162,7 +159,10 @@ void MemoryStore::kill(const std::string& holder, const Clock& clock, bool lease
   };
   for (Names& each : names_) {
     for (auto& [name, lock] : each.locks) {
-      std::erase_if(lock.queue, killed);
+      for (auto next = lock.queue.begin(); next != lock.queue.end();) {
+        const auto place = next++;
+        if (killed(*place)) (void)lock.pop(place);
+      }
       settle(lock, leases && std::erase_if(lock.holders, killed) > 0, clock);
     }
   }
@@ -192,6 +192,18 @@ bool MemoryStore::Lock::fits(Mode mode) const noexcept {
 MemoryStore::Claim* MemoryStore::Lock::holder(const OwnerId& owner) noexcept {
   const auto found = std::ranges::find(holders, owner, &Claim::owner);
   return found == holders.end() ? nullptr : &*found;
+}
+
+void MemoryStore::Lock::push(Claim claim) {
+  const auto [place, is_new] = places.try_emplace(claim.owner);
+  if (is_new) place->second = queue.insert(queue.end(), std::move(claim));
+}
+
+MemoryStore::Claim MemoryStore::Lock::pop(std::list<Claim>::iterator place) {
+  Claim claim = std::move(*place);
+  queue.erase(place);
+  places.erase(claim.owner);
+  return claim;
 }
 
 TimePoint MemoryStore::Lock::first_end() const noexcept {
@@ -235,9 +247,7 @@ void MemoryStore::settle(Lock& lock, bool freed, const Clock& clock) {
     freed |= std::erase_if(lock.holders, [&](const Claim& holder) { return holder.lease_ends <= now; }) > 0;
   }
   while (!lock.queue.empty() && lock.fits(lock.queue.front().mode)) {
-    Claim first = std::move(lock.queue.front());
-    lock.queue.pop_front();
-    (void)grant(lock, std::move(first), clock);  // it was notified
+    (void)grant(lock, lock.pop(lock.queue.begin()), clock);  // it was notified
   }
   if (!lock.queue.empty()) {
     const Claim& first = lock.queue.front();

@@ -105,9 +105,10 @@ class MemoryStore {
     LockKind kind;
     std::uint32_t permits = 1;  // of those that hold it or wait
     std::vector<Claim> holders;
-    std::list<Claim> queue;  // first come, first served
-    OwnerId notified;        // the last owner that learned that it is the first in line
-    FencingToken token;      // of the last lease
+    std::list<Claim> queue;                                          // first come, first served
+    std::unordered_map<OwnerId, std::list<Claim>::iterator> places;  // in the queue
+    OwnerId notified;    // the last owner that learned that it is the first in line
+    FencingToken token;  // of the last lease
     std::map<std::uint64_t, OnChange> watches;
     // A writer that waits without a place in the line, and until when that keeps readers out.
     OwnerId writer;
@@ -117,6 +118,8 @@ class MemoryStore {
     [[nodiscard]] bool idle() const noexcept { return !used() && watches.empty(); }
     [[nodiscard]] bool fits(Mode mode) const noexcept;
     [[nodiscard]] Claim* holder(const OwnerId& owner) noexcept;
+    void push(Claim claim);  // an owner that waits already keeps its place
+    Claim pop(std::list<Claim>::iterator place);
     [[nodiscard]] TimePoint first_end() const noexcept;
     [[nodiscard]] LockInfo describe(const std::string& name, TimePoint now) const;
   };
