@@ -23,7 +23,7 @@ enum class Notified {
 enum class IfBusy {
   leave_task,     // the task runs as if posted, and the call returns
   wait_for_turn,  // the call returns when the task has run: for tasks that take less time than going to sleep and being
-                  // woken would; but not from inside a task of another engine, which waits for nothing
+                  // woken would; as leave_task inside a task of another engine and on the thread of any engine
 };
 
 class Engine : public Executor {

@@ -52,9 +52,6 @@ class EventLoop {
   // Something was done which may be what a caller that leads waits for. Any thread.
   void look_again() DLOCK_EXCLUDES(mutex_);
 
-  // Whether a loss signal waits for the own thread.
-  [[nodiscard]] bool losses_wait() const noexcept { return loss_signalled_; }
-
   [[nodiscard]] int callers_waiting() const noexcept { return waiting_; }
 
   // Blocks until the user code that waits now has run. Not on an own thread.
