@@ -13,7 +13,6 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -323,25 +322,6 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
   EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
-TEST_F(ClientTest, NoHandlerRunsAfterTheDestructor) {
-  for (int round = 0; round < 20; ++round) {
-    std::atomic<bool> gone = false;
-    std::atomic<int> calls = 0;
-    {
-      const Client client = make();
-      DistributedLock lock = client.make_lock("x");
-      for (int i = 0; i < 20; ++i) {
-        lock.async_acquire({}, [&](std::error_code, const Lease&) {
-          EXPECT_FALSE(gone);
-          ++calls;
-        });
-      }
-    }
-    gone = true;
-    EXPECT_EQ(calls, 20) << "but each runs once";
-  }
-}
-
 TEST_F(ClientTest, AssignmentClosesTheOldClient_WhoseLocksAnswerClosed) {
   Client client = make();
   DistributedLock lock = client.make_lock("x");
@@ -388,48 +368,6 @@ TEST_F(ClientTest, TheObserverAndAStreamThatOnlyOutlivesTheClientReceiveItsEvent
   EXPECT_EQ(observer->events(), (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
   EXPECT_EQ(stream.str().rfind("dlock: acquired \"x\", token 3, after ", 0), 0U) << stream.str();
   EXPECT_NE(stream.str().find("\ndlock: released \"x\", token 3, after "), std::string::npos) << stream.str();
-}
-
-// The counter is not atomic: only the lock protects it. Under TSan the lock must also publish it.
-TEST_F(ClientTest, ManyThreadsShareAClient) {
-  const Client client = make();
-  int counter = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&] {
-      DistributedLock lock = client.make_lock("x");
-      for (int i = 0; i < 50; ++i) {
-        Lease lease = lock.acquire();
-        ++counter;
-        EXPECT_TRUE(lease.release());
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(counter, 400);
-  EXPECT_EQ(client.stats().acquired, 400U);
-  EXPECT_EQ(client.stats().released, 400U);
-  EXPECT_EQ(client.stats().held, 0U);
-  EXPECT_EQ(client.stats().waiting, 0U);
-}
-
-TEST_F(ClientTest, CancellingRacesWithEverything) {
-  const Client client = make();
-  for (int round = 0; round < 200; ++round) {
-    std::stop_source stop;
-    DistributedLock lock = client.make_lock("x");
-    std::optional<Lease> blocker;
-    if (round % 2 == 0) blocker = lock.acquire();
-    std::thread canceller([&] { stop.request_stop(); });
-    std::error_code ec;
-    const Lease lease = lock.acquire({.cancel = stop.get_token()}, ec);
-    canceller.join();
-    EXPECT_EQ(lease.held(), !ec);
-    if (ec) {
-      EXPECT_EQ(ec, errc::cancelled);
-    }
-  }
-  EXPECT_EQ(client.stats().waiting, 0U);
 }
 
 }  // namespace

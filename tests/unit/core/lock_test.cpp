@@ -249,6 +249,13 @@ TYPED_TEST(EachLockWithLeases, DefaultsGoIntoLockButTheWaitIsTheCalls) {
   this->lock_.lock();
   EXPECT_LE(this->lock_.lease().valid_until(), this->clock_->now() + 7s);
   this->lock_.unlock();
+  std::optional<Lease> held = this->rival_.acquire();
+  std::jthread releasing([&] {
+    while (this->client_.stats().waiting == 0) std::this_thread::yield();
+    held.reset();
+  });
+  this->lock_.lock();
+  this->lock_.unlock();
   std::stop_source stop;
   stop.request_stop();
   this->lock_.set_defaults({.cancel = stop.get_token()});

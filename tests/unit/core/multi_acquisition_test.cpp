@@ -497,6 +497,12 @@ TEST_F(MultiAcquisitionTest, AReleaseGoesOnPastAFailureAndNamesTheLock) {
     EXPECT_EQ(e.detail(), "lock \"b\": no answer");
   }
   EXPECT_EQ(released(), (Names{"c", "b", "a"}));
+  hold_all({"b", "a", "c"}).async_release([](const Failure& failure, bool were_ours) {
+    EXPECT_EQ(failure.code, errc::ambiguous);
+    EXPECT_EQ(failure.detail, "lock \"b\": no answer");
+    EXPECT_FALSE(were_ours);
+  });
+  engine_->run();
   expect_nothing_left();
 }
 

@@ -120,6 +120,10 @@ TEST_F(ReleasesTest, AReleaseIsAskedForUntilItIsAnswered) {
     EXPECT_EQ(asked.size(), row.answers.size() + (row.goes_on ? 1 : 0));
     if (row.goes_on) {
       EXPECT_EQ(asked.back().reason, Reason::give_up);
+      reply(unavailable);
+      EXPECT_EQ(asked.size(), row.answers.size() + 1) << "not at once";
+      engine.advance(20ms);
+      ASSERT_EQ(asked.size(), row.answers.size() + 2);
       reply(true);
       engine.advance(1s);
     }
@@ -147,24 +151,6 @@ TEST_F(ReleasesTest, TheCallerIsAnsweredAtTheDeadline) {
   reply(ambiguous);
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].status, Status::failed);
-}
-
-TEST_F(ReleasesTest, WhatCouldNotBeAskedFailsAndGoesOnUntilItIsConfirmed) {
-  release(grant());
-  reply(unavailable);
-  ASSERT_EQ(outcomes.size(), 1U);
-  EXPECT_EQ(outcomes[0].status, Status::failed);
-  EXPECT_EQ(outcomes[0].failure.code, errc::unavailable);
-  ASSERT_EQ(asked.size(), 2U);
-  EXPECT_EQ(asked[1].owner, a);
-  EXPECT_EQ(asked[1].reason, Reason::give_up);
-  reply(unavailable);
-  EXPECT_EQ(asked.size(), 2U) << "not at once";
-  engine.advance(20ms);
-  ASSERT_EQ(asked.size(), 3U);
-  reply(true);
-  engine.advance(1h);
-  EXPECT_EQ(asked.size(), 3U) << "nothing was ever in doubt, so once is enough";
 }
 
 TEST_F(ReleasesTest, TwoLocksDoNotMeddleWithEachOther) {

@@ -109,21 +109,6 @@ TEST(RenewalSchedule, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
   EXPECT_EQ(endless.due(TimePoint::max() - 1ns).action, Action::none);
 }
 
-TEST(RenewalSchedule, HoldsALeaseForeverWhileRenewalsSucceed_AndAnUnansweredOneDoesNotKeepTheLossBack) {
-  auto keeper = keeper_for();
-  TimePoint now = *keeper.start().wake;
-  for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(keeper.due(now).action, Action::renew);
-    ASSERT_LT(now, keeper.valid_until());
-    now = *keeper.renewed(now, lease_valid_until(now, kLease)).wake;
-  }
-  const auto unanswered = keeper.due(now);
-  ASSERT_EQ(unanswered.action, Action::renew);
-  ASSERT_TRUE(unanswered.wake);
-  EXPECT_LT(*unanswered.wake, keeper.valid_until());
-  EXPECT_EQ(keeper.due(*unanswered.wake).action, Action::lose);
-}
-
 TEST(RenewalSchedule, RetriesAFailedRenewalFasterAndFasterUntilTheEnd) {
   auto keeper = keeper_for();
   TimePoint now = *keeper.start().wake;
@@ -190,16 +175,6 @@ TEST(RenewalSchedule, AtTheInstantOfTheLossAndAfterTheEndNothingRevives) {
       }
     }
   }
-}
-
-TEST(RenewalSchedule, AnExtensionMovesTheEndAndNeverBack) {
-  auto keeper = keeper_for(kLease, false);
-  const TimePoint end = keeper.valid_until();
-  EXPECT_EQ(keeper.extended(kGrantedAt + 1s, end + 10s).action, Action::none);
-  EXPECT_EQ(keeper.valid_until(), end + 10s);
-  EXPECT_EQ(keeper.extended(kGrantedAt + 2s, end).action, Action::none);
-  EXPECT_EQ(keeper.valid_until(), end + 10s);
-  EXPECT_EQ(keeper.due(end).action, Action::none);
 }
 
 TEST(RenewalSchedule, AGrantOrARenewalThatTookLongToArriveIsFollowedByARenewalInTime) {

@@ -151,6 +151,7 @@ TEST_F(TryBackendTest, AContentionThatIsGivenUp_ReleasesWhatItMayHaveLeft) {
       {"late, unknown", {}, unknown, 1, {}},
       {"unknown", {unknown}, {}, 1, {"unreachable"}},
       {"unknown, then not sent", {unknown}, down, 1, {"unreachable"}},
+      {"unknown, then busy", {unknown, busy(), busy()}, {}, 1, {"unreachable", "busy", "busy"}},
       {"unknown, then granted", {unknown, granted()}, {}, 0, {"unreachable", "granted"}},
       {"unknown, then final", {unknown, failed(errc::access_denied)}, {}, 1, {"unreachable", "failed"}},
       {"unknown, not waiting", {unknown}, {}, 1, {"failed"}, false},

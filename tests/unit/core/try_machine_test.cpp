@@ -48,36 +48,6 @@ class TryMachineTest : public testing::Test {
   std::mt19937_64 random_{1};
 };
 
-TEST_F(TryMachineTest, BusyIsReportedThenWatchedThenTriedAgain) {
-  TryMachine m = machine();
-  const auto start = m.start();
-  EXPECT_TRUE(start.attempt);
-  EXPECT_FALSE(start.watch);
-  const auto first = m.tried(busy(), kNow);
-  EXPECT_EQ(first.report, Report::busy);
-  EXPECT_FALSE(first.final);
-  EXPECT_TRUE(first.watch);
-  EXPECT_FALSE(first.attempt);
-  EXPECT_FALSE(m.changed().attempt) << "covered by the try that follows";
-  EXPECT_TRUE(m.watching(true, kNow).attempt) << "a release before the watch stood is seen by the second try only";
-  const auto second = m.tried(busy(), kNow);
-  EXPECT_FALSE(second.attempt || second.watch);
-  ASSERT_TRUE(second.wake) << "the safety net under the watch";
-  EXPECT_TRUE(m.changed().attempt);
-}
-
-TEST_F(TryMachineTest, WithoutAWatchItPolls) {
-  TryMachine m = started();
-  (void)m.tried(busy(), kNow);
-  const auto unwatched = m.watching(false, kNow);
-  EXPECT_FALSE(unwatched.attempt);
-  ASSERT_TRUE(unwatched.wake);
-  EXPECT_TRUE(m.timer().attempt);
-  const auto again = m.tried(busy(), kNow);
-  EXPECT_FALSE(again.watch) << "asked once, answered once";
-  EXPECT_TRUE(again.wake);
-}
-
 TEST_F(TryMachineTest, AChangeDuringATryLeadsToAnother_AndATimerThatIsNotWantedToNone) {
   TryMachine m = waiting();
   ASSERT_TRUE(m.timer().attempt);
@@ -168,25 +138,6 @@ TEST_F(TryMachineTest, ARequestThatDoesNotWaitIsOneTry_AndWhatTryingAgainCannotM
     EXPECT_TRUE(step.final);
     EXPECT_FALSE(step.attempt || step.watch || step.wake);
   }
-}
-
-TEST_F(TryMachineTest, RemembersAnUnknownOutcomeUntilAGrantResolvesIt) {
-  TryMachine m = started();
-  EXPECT_FALSE(m.outcome_unknown());
-  EXPECT_EQ(m.tried(failed(errc::ambiguous), kNow).report, Report::unreachable);
-  EXPECT_TRUE(m.outcome_unknown());
-  (void)m.timer();
-  (void)m.tried(failed(errc::unavailable), kNow);
-  EXPECT_TRUE(m.outcome_unknown()) << "a try that did not happen resolves nothing";
-  (void)m.timer();
-  TryMachine refused = m;
-  TryMachine got = m;
-  (void)m.tried(busy(), kNow);
-  EXPECT_TRUE(m.outcome_unknown()) << "another owner held it then, and that try may yet arrive";
-  EXPECT_TRUE(refused.tried(failed(errc::access_denied), kNow).final);
-  EXPECT_TRUE(refused.outcome_unknown());
-  (void)got.tried(granted(), kNow);
-  EXPECT_FALSE(got.outcome_unknown());
 }
 
 // Whatever happens, a machine that is not done either has a try or a watch under way or asked to be woken.
