@@ -1,12 +1,23 @@
-// In a child made by fork() what the parent holds is the parent's business.
+// Clients where the process is special: in a child made by fork(), under a kernel that gives no random numbers, and in
+// the destructors of static objects.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -28,6 +39,8 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 
 namespace dlock {
 namespace {
+
+// --- In a child made by fork() what the parent holds is the parent's business ---
 
 using Child = test::ForkedChild;
 
@@ -204,6 +217,97 @@ TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
             }),
             "good");
   EXPECT_EQ(lease.held(), client_.has_value());
+}
+
+// --- A kernel that gives no random numbers, as under a filter of system calls (seccomp) ---
+
+// Only in a child: it lasts as long as the process.
+void refuse_random_numbers() {
+  std::array<sock_filter, 4> code{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 0, 1),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+  sock_fprog program{code.size(), code.data()};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
+}
+
+TEST(RandomnessTest, AConnect_WithoutRandomNumbers_IsAnError) {
+  EXPECT_EQ(Child::run([](Child& child) {
+              refuse_random_numbers();
+              try {
+                (void)connect("simple://", {}, std::make_shared<test::SimpleService>()->factory());
+                child.check(false);
+              } catch (const Error& e) {
+                child.check(e.code() == errc::unavailable);
+              }
+            }),
+            "good");
+}
+
+TEST(RandomnessTest, AClient_WhoseKernelRefusesRandomNumbersLater_GoesOn) {
+  EXPECT_EQ(Child::run([](Child& child) {
+              const Client client = connect("simple://", {}, std::make_shared<test::SimpleService>()->factory());
+              refuse_random_numbers();
+              DistributedLock lock = client.make_lock("x");
+              std::set<std::string> owners;
+              constexpr int more_than_threads_keep = 100;
+              for (int i = 0; i < more_than_threads_keep; ++i) owners.insert(lock.acquire().owner().to_string());
+              child.check(owners.size() == more_than_threads_keep);
+            }),
+            "good");
+}
+
+// --- Destructors of static objects, which may run when all function-local statics have been destroyed ---
+
+// Made before main() and so before all that is made at its first use, and destroyed after it.
+struct AtTheEnd {
+  std::function<void()> action;
+  ~AtTheEnd() {
+    if (action) action();
+  }
+};
+AtTheEnd at_the_end;
+
+void check(bool ok, int number) {
+  if (!ok) _exit(number);
+}
+
+void use_everything() {
+  const auto service = std::make_shared<test::SimpleService>();
+  const Client client = connect("simple://", {}, service->factory());
+  DistributedLock lock = client.make_lock("x");
+  Lease lease = lock.acquire();
+  check(lease.held(), 1);
+  check(lease.name() == "x", 2);
+  check(lease.release(), 3);
+  check(Lease().name().empty(), 4);
+  lock.lock();
+  check(lock.lease().held(), 5);
+  lock.unlock();
+  check(!lock.lease().held(), 6);
+  RecursiveLock recursive(client.make_lock("y"));
+  check(!recursive.lease().has_value(), 7);
+  check(recursive.try_lock_for(std::chrono::seconds(1)), 8);
+  recursive.unlock();
+  try {
+    (void)connect("nonesuch://");
+    check(false, 9);
+  } catch (const Error& e) {
+    check(e.code() == errc::invalid_argument, 10);
+    check(e.code().message() == "invalid argument", 11);
+  }
+}
+
+TEST(StaticDestruction, ClientsCanBeMadeAndUsedUntilTheVeryEnd) {
+  EXPECT_EXIT(
+      {
+        alarm(30);  // a hang ends as a signal
+        use_everything();
+        at_the_end.action = use_everything;
+        std::exit(0);  // NOLINT(concurrency-mt-unsafe): what this is about
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
