@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <limits>
-#include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -340,24 +340,6 @@ TEST_F(AcquisitionTest, CancellingEndsTheWaitAndItsTimer_BeforeTheRequestInItOrL
   }
   EXPECT_EQ(stats().cancelled, 3U);
   EXPECT_EQ(stats().waiting, 0U);
-}
-
-TEST_F(AcquisitionTest, AGrantBeforeTheCancellationArrivesWins) {
-  for (const bool arrived : {false, true}) {
-    std::stop_source stop;
-    const auto outcome = acquire({.cancel = stop.get_token()});
-    engine_->set_busy(true);
-    (void)engine_->dispatch([&] { last().grant(service_->grant_of(last().request)); });
-    if (arrived) {
-      engine_->set_busy(false);
-      engine_->run();
-    }
-    stop.request_stop();
-    engine_->set_busy(false);
-    engine_->run();
-    ASSERT_EQ(outcome->calls, 1);
-    EXPECT_TRUE(outcome->lease.held());
-  }
 }
 
 }  // namespace

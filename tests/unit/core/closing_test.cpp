@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -143,19 +141,6 @@ TEST_F(ClosingTest, TheAnswerToAReleaseMayComeWhenNothingIsLeft) {
   service_->releases[0].done({.status = ReleaseStatus::released});
 }
 
-TEST_F(ClosingTest, ALeaseMayOutliveItsClient) {
-  confirm_releases();
-  std::optional<Lease> lease = hold();
-  close();
-  engine_.reset();
-  EXPECT_FALSE(lease->held());
-  EXPECT_TRUE(lease->lost().stop_requested());
-  EXPECT_EQ(lease->name(), "x");
-  EXPECT_EQ(lease->token(), FencingToken(1));
-  EXPECT_FALSE(lease->release());
-  lease.reset();
-}
-
 // --- Inside a handler ------------------------------------------------------------------------------------------------
 
 TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
@@ -196,18 +181,6 @@ TEST_F(ClosingTest, ClosingInsideAHandlerEndsTheWaitsAndWhenTheReleasesAreDone) 
   EXPECT_FALSE(service_->has_backend());
   EXPECT_EQ(engine_->pending_timers(), 0U);
   core_.reset();
-}
-
-TEST_F(ClosingTest, NothingOfACoreIsLeftWhenItsLastOwnerIsGone) {
-  confirm_releases();
-  const std::weak_ptr<ClientCore> weak = core_;
-  auto outcome = acquire();
-  {
-    Lease lease = hold({}, "y");
-    close();
-    EXPECT_FALSE(weak.expired()) << "the lease keeps the shell";
-  }
-  EXPECT_TRUE(weak.expired());
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <random>
 #include <stop_token>
-#include <string>
 #include <unordered_set>
 #include <utility>
 

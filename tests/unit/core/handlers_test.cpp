@@ -1,6 +1,7 @@
 // Where and how the program's own code is called: completion handlers, observers, lost() callbacks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -9,7 +10,6 @@
 #include <stop_token>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "core/api/lock_impl.hpp"
@@ -198,17 +198,6 @@ TEST_F(HandlersTest, HandlersThatAcquireAgainAreNoRecursion) {
   engine_->run();
   EXPECT_EQ(rounds, 1000);
   EXPECT_EQ(deepest, 1);
-}
-
-TEST_F(HandlersTest, ASynchronousReleaseGivesUpAfterTheResponseTimeout) {
-  Lease lease = hold();
-  service_->on_release = nullptr;
-  const TimePoint start = now();
-  std::error_code ec;
-  EXPECT_FALSE(lease.release(ec));
-  EXPECT_EQ(ec, errc::unavailable);
-  EXPECT_LE(now(), start + 2500ms);
-  EXPECT_FALSE(lease.held());
 }
 
 }  // namespace

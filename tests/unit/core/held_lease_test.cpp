@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -48,21 +48,6 @@ class ProcessLeaseTest : public test::CoreTest {
 
 // --- Renewal ---------------------------------------------------------------------------------------------------------
 
-TEST_F(HeldLeaseTest, IsRenewedAboutEveryThirdOfTheLease) {
-  answer_renewals();
-  const Lease lease = hold();
-  for (int i = 0; i < 3600; ++i) {
-    engine_->advance(1s);
-    ASSERT_TRUE(lease.held());
-    ASSERT_GT(lease.valid_until(), now() + 15s);
-  }
-  EXPECT_GE(service_->renewals_asked, 320U);
-  EXPECT_LE(service_->renewals_asked, 410U);
-  EXPECT_EQ(stats().renewed, service_->renewals_asked);
-  EXPECT_EQ(observer_->count("renewed x"), service_->renewals_asked);
-  EXPECT_FALSE(lease.lost().stop_requested());
-}
-
 TEST_F(HeldLeaseTest, IsRenewedSoonAfterAReconnection) {
   answer_renewals();
   const Lease first = hold();
@@ -100,25 +85,6 @@ TEST_F(HeldLeaseTest, ARenewalIsReportedWithItsLatency) {
   EXPECT_EQ(observer_->count("renewed x"), 1U);
   EXPECT_EQ(observer_->last_renewed.latency, 250ms) << "of the attempt that succeeded";
   EXPECT_EQ(observer_->last_renewed.token, lease.token());
-}
-
-// Answers take most of the response timeout, and the lease is barely longer.
-TEST_F(HeldLeaseTest, AShortLeaseAndASlowServiceGetAlong) {
-  const auto outcome = acquire({.lease = 3s});
-  const Grant granted = service_->grant_of(service_->last_contend().request);
-  engine_->advance(1800ms);
-  task([&] { service_->last_contend().grant(granted); });
-  ASSERT_EQ(outcome->calls, 1);
-  for (int i = 0; i < 20; ++i) {
-    while (service_->renewals.empty()) {
-      engine_->advance(10ms);
-      ASSERT_TRUE(outcome->lease.held()) << "renewal " << i << " was not asked for in time";
-    }
-    const TimePoint sent = now();
-    engine_->advance(500ms);
-    answer_renewal({.status = RenewStatus::renewed, .valid_until = lease_valid_until(sent, 3s)});
-    ASSERT_TRUE(outcome->lease.held());
-  }
 }
 
 TEST_F(HeldLeaseTest, ARenewalThatFails_IsRetriedInTheLeaseAndWarnedOfOncePerKindOfTrouble) {

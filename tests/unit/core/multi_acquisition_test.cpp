@@ -236,19 +236,6 @@ TEST_F(MultiAcquisitionTest, TheLossOfAFirstLeaseEndsTheWaitForTheLast) {
   }
 }
 
-TEST_F(MultiAcquisitionTest, ClosingTheClientEndsItAtAnyLock) {
-  for (std::size_t k = 0; k < 3; ++k) {
-    if (k > 0) restart();
-    const auto outcome = acquire_all({"a", "b", "c"});
-    grant_first(k);
-    EXPECT_EQ(outcome->calls, 0);
-    close();
-    EXPECT_EQ(outcome->calls, 1);
-    EXPECT_EQ(outcome->failure.code, errc::closed);
-    EXPECT_EQ(service_->released.size(), k);
-  }
-}
-
 // Two clients, each with an engine and a service of its own.
 class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
  protected:
@@ -410,16 +397,6 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, NothingWaitsOnTheEngineThreadOfEither) 
 }
 
 // --- Held ------------------------------------------------------------------------------------------------------------
-
-TEST_F(MultiAcquisitionTest, AreValidUntilTheEarliest) {
-  const auto outcome = acquire_all({"a", "b"});
-  grant(service_->last_contend());
-  engine_->advance(5s);
-  grant(service_->last_contend());
-  const MultiLease& leases = outcome->leases;
-  EXPECT_LT(leases[0].valid_until(), leases[1].valid_until());
-  EXPECT_EQ(leases.valid_until(), leases[0].valid_until());
-}
 
 TEST_F(MultiAcquisitionTest, TheLossOfOneIsALossAndLeavesTheOthersToBeGivenBack) {
   MultiLease leases = hold_all({"a", "b", "c"});

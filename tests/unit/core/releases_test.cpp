@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>

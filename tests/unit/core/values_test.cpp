@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <dlock/capabilities.hpp>
