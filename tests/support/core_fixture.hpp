@@ -80,6 +80,11 @@ class CoreTest : public testing::Test {
     EXPECT_TRUE(engine_->dispatch(f));
     engine_->run();
   }
+  [[nodiscard]] FakeService::Contend& last() const { return service_->last_contend(); }
+  // The service says that the lock is held, in answer to the newest request.
+  void busy() {
+    task([&] { last().busy(); });
+  }
   void grant(FakeService::Contend& contend) {
     task([&] { contend.grant(service_->grant_of(contend.request)); });
   }

@@ -23,10 +23,6 @@ using std::chrono::nanoseconds;
 class AcquisitionTest : public test::CoreTest {
  protected:
   void SetUp() override { open(); }
-  test::FakeService::Contend& last() { return service_->last_contend(); }
-  void busy() {
-    task([&] { last().busy(); });
-  }
   void unreachable(const Failure& why) {
     task([&] { last().report([&](GrantSink& sink) { sink.unreachable(why); }); });
   }
@@ -68,26 +64,6 @@ TEST_F(AcquisitionTest, WhatTheCallerAsksNextComesAfterItsLastContentionHasGiven
   task([&] { service_->last_contend().busy(); });
   engine_->advance(5s);
   EXPECT_EQ(asked_next, 1);
-}
-
-TEST_F(AcquisitionTest, AGrantIsALease) {
-  for (const bool inside_the_call : {false, true}) {
-    if (inside_the_call) service_->answer_everything();
-    const auto outcome = acquire();
-    if (!inside_the_call) {
-      EXPECT_EQ(stats().waiting, 1U);
-      grant(last());
-    }
-    ASSERT_EQ(outcome->calls, 1);
-    EXPECT_TRUE(outcome->lease.held());
-    EXPECT_EQ(outcome->lease.token(), FencingToken(inside_the_call ? 2 : 1));
-    EXPECT_EQ(outcome->lease.name(), "x");
-    EXPECT_EQ(outcome->lease.owner(), last().request.owner);
-    EXPECT_EQ(outcome->lease.valid_until(), lease_valid_until(now(), 30s));
-    EXPECT_EQ(service_->live_contentions(), 0U);
-    EXPECT_EQ(stats().waiting, 0U);
-    EXPECT_EQ(stats().acquired, inside_the_call ? 2U : 1U);
-  }
 }
 
 // --- The end of a wait -----------------------------------------------------------------------------------------------
@@ -192,6 +168,10 @@ TEST_F(AcquisitionTest, AGrantWinsAtTheInstantOfTheDeadline_AndWithinTheResponse
   engine_->advance(5s);
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_TRUE(outcome->lease.held());
+  EXPECT_EQ(outcome->lease.owner(), last().request.owner);
+  EXPECT_EQ(outcome->lease.valid_until(), lease_valid_until(now(), 30s));
+  EXPECT_EQ(service_->live_contentions(), 0U);
+  EXPECT_EQ(stats().acquired, 2U);
 }
 
 TEST_F(AcquisitionTest, AGrantAfterGivingUpIsReleased) {

@@ -282,31 +282,6 @@ TEST(ClientPing, AsksUntilTheServiceAnswersOrTheWaitEnds) {
 
 // --- Life ------------------------------------------------------------------------------------------------------------
 
-TEST_F(ClientTest, MayBeDestroyedInAHandler) {
-  auto client = std::make_unique<Client>(make());
-  DistributedLock lock = client->make_lock("x");
-  DistributedLock rival = client->make_lock("x");
-  util::Event done;
-  util::Event waiter_done;
-  std::optional<Lease> kept;
-  lock.async_acquire({}, [&](std::error_code, Lease lease) {
-    kept = std::move(lease);
-    rival.async_acquire({}, [&](std::error_code ec, const Lease&) {
-      EXPECT_EQ(ec, errc::closed);
-      waiter_done.set();
-    });
-    client.reset();
-    done.set();
-  });
-  ASSERT_TRUE(done.wait(rig::hang_guard));
-  EXPECT_TRUE(waiter_done.wait(rig::hang_guard));
-  EXPECT_FALSE(kept->held());
-  EXPECT_TRUE(kept->lost().stop_requested());
-  std::error_code ec;
-  EXPECT_FALSE(lock.acquire({}, ec).has_value());
-  EXPECT_EQ(ec, errc::closed);
-}
-
 TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
   util::Event done;
   {

@@ -27,8 +27,8 @@ TEST_F(ClosingTest, WaitsEndWithClosed_LeasesAreLostAndReleased_WhatIsAnsweredAf
   confirm_releases();
   std::stop_source stop;
   const auto waiting = acquire({.cancel = stop.get_token()});
-  const auto busy = acquire({.wait = 5s});
-  task([&] { service_->last_contend().busy(); });
+  const auto timed = acquire({.wait = 5s});
+  busy();
   Lease lease = hold({}, "a");
   const Lease stolen = hold({}, "b");
   lose(stolen);
@@ -44,7 +44,7 @@ TEST_F(ClosingTest, WaitsEndWithClosed_LeasesAreLostAndReleased_WhatIsAnsweredAf
   EXPECT_TRUE(service_->close_asked);
   stop.request_stop();
   engine_->run();
-  for (const auto& outcome : {waiting, busy}) {
+  for (const auto& outcome : {waiting, timed}) {
     EXPECT_EQ(outcome->calls, 1);
     EXPECT_TRUE(outcome->failure.code == errc::closed || outcome->failure.code == errc::timed_out);
   }

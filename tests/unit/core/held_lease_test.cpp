@@ -295,9 +295,9 @@ TEST_F(SessionLeaseTest, AFixedLengthIsExtendedUpToItsEndOnly_AndReleased) {
   for (const auto length : {10s, 60s}) {
     const TimePoint end = now() + length;
     const auto outcome = acquire({.lease = length, .renew = false});
-    Grant grant = service_->grant_of(service_->last_contend().request);
+    Grant grant = service_->grant_of(last().request);
     grant.valid_until = std::min(grant.valid_until, lease_valid_until(now(), 20s));
-    task([&] { service_->last_contend().grant(grant); });
+    task([&] { last().grant(grant); });
     service_->released.clear();
     while (now() + 5s < end) {
       engine_->advance(5s);

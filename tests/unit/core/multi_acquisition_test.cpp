@@ -67,15 +67,15 @@ class MultiAcquisitionTest : public test::CoreTest {
   }
   MultiLease hold_all(const Names& names, const AcquireOptions& options = {}) {
     const auto outcome = acquire_all(names, options);
-    while (outcome->calls == 0) grant(service_->last_contend());
+    while (outcome->calls == 0) grant(last());
     EXPECT_FALSE(outcome->failure.code) << outcome->failure.detail;
     return std::move(outcome->leases);
   }
   // Grants that many of the locks.
   void grant_first(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) grant(service_->last_contend());
+    for (std::size_t i = 0; i < count; ++i) grant(last());
   }
-  [[nodiscard]] const std::string& asked_last() const { return service_->last_contend().request.name; }
+  [[nodiscard]] const std::string& asked_last() const { return last().request.name; }
   [[nodiscard]] Names released() const {
     Names names;
     for (const Grant& grant : service_->released) names.push_back(grant.name);
@@ -97,7 +97,7 @@ TEST_F(MultiAcquisitionTest, AsksForOneAfterTheOtherInTheOrderOfNames) {
     EXPECT_EQ(service_->live_contentions(), 1U);
     EXPECT_EQ(asked_last(), name);
     EXPECT_EQ(outcome->calls, 0);
-    grant(service_->last_contend());
+    grant(last());
   }
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_FALSE(outcome->failure.code);
@@ -119,28 +119,13 @@ TEST_F(MultiAcquisitionTest, AFailureAtAnyOfThemLeavesNothing) {
   };
   std::stop_source stop;
   const std::vector<Way> ways = {
-      {"busy", {.wait = 0s}, errc::timed_out, [&] { task([&] { service_->last_contend().busy(); }); }},
-      {"timed out",
-       {.wait = 5s},
-       errc::timed_out,
-       [&] {
-         task([&] { service_->last_contend().busy(); });
-         engine_->advance(5s);
-       }},
+      {"busy", {.wait = 0s}, errc::timed_out, [&] { busy(); }},
+      {"timed out", {.wait = 5s}, errc::timed_out, [&] { busy(), engine_->advance(5s); }},
       {"unreachable", {.wait = 5s}, errc::unavailable, [&] { engine_->advance(5s); }},
-      {"failed",
-       {},
-       errc::access_denied,
-       [&] { task([&] {
-               service_->last_contend().fail({errc::access_denied, "no such right"});
-             }); }},
-      {"cancelled",
-       {},
-       errc::cancelled,
-       [&] {
-         stop.request_stop();
-         engine_->run();
-       }},
+      {"failed", {}, errc::access_denied, [&] { task([&] {
+                                                  last().fail({errc::access_denied, "no right"});
+                                                }); }},
+      {"cancelled", {}, errc::cancelled, [&] { stop.request_stop(), engine_->run(); }},
   };
   const Names names{"a", "b", "c"};
   for (const Way& way : ways) {
@@ -167,8 +152,8 @@ TEST_F(MultiAcquisitionTest, TheDeadlineIsOneForAll) {
   const TimePoint start = now();
   const auto outcome = acquire_all({"a", "b"}, {.wait = 5s});
   engine_->advance(3s);
-  grant(service_->last_contend());
-  task([&] { service_->last_contend().busy(); });
+  grant(last());
+  busy();
   engine_->advance(10s);
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::timed_out);
@@ -177,12 +162,12 @@ TEST_F(MultiAcquisitionTest, TheDeadlineIsOneForAll) {
 
 TEST_F(MultiAcquisitionTest, WhatIsAskedForAtTheDeadlineIsTriedOnce) {
   const auto outcome = acquire_all({"a", "b"}, {.wait = 1s});
-  EXPECT_TRUE(service_->last_contend().request.wait);
+  EXPECT_TRUE(last().request.wait);
   engine_->sleep_through(1s);  // nothing was heard of the service yet
-  grant(service_->last_contend());
+  grant(last());
   ASSERT_EQ(asked_last(), "b");
-  EXPECT_FALSE(service_->last_contend().request.wait);
-  grant(service_->last_contend());
+  EXPECT_FALSE(last().request.wait);
+  grant(last());
   EXPECT_TRUE(outcome->leases.held());
 }
 
@@ -210,7 +195,7 @@ TEST_F(MultiAcquisitionTest, TheLossOfAFirstLeaseEndsTheWaitForTheLast) {
                                  {"the process was stopped, and the last grant arrives before any timer",
                                   [&](auto&) {
                                     engine_->manual_clock().advance(11s);
-                                    grant(service_->last_contend());
+                                    grant(last());
                                   },
                                   {"c", "b", "a"}},
                                  {"it was stolen, and is another owner's by now",
@@ -222,11 +207,11 @@ TEST_F(MultiAcquisitionTest, TheLossOfAFirstLeaseEndsTheWaitForTheLast) {
     SCOPED_TRACE(way.name);
     service_->released.clear();
     const auto outcome = acquire_all({"a", "b", "c"}, {.lease = 10s, .renew = false});
-    const OwnerId first = service_->last_contend().request.owner;
+    const OwnerId first = last().request.owner;
     grant_first(1);
     engine_->advance(5s);
     grant_first(1);
-    task([&] { service_->last_contend().busy(); });
+    busy();
     way.lose(first);
     ASSERT_EQ(outcome->calls, 1);
     EXPECT_EQ(outcome->failure.code, errc::lost);
@@ -274,7 +259,7 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
     return outcome;
   }
   void grant_here() {
-    grant(service_->last_contend());
+    grant(last());
     run();
   }
   void grant_there() {
@@ -337,7 +322,7 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, ALossOrTheCloseOfEitherEndsTheWaitAndGi
   for (const Way& way : ways) {
     SCOPED_TRACE(way.name);
     const auto outcome = begin();
-    const OwnerId first = service_->last_contend().request.owner;
+    const OwnerId first = last().request.owner;
     grant_here();
     ASSERT_EQ(other_service_->live_contentions(), 1U);
     way.end(first);
