@@ -27,7 +27,7 @@ TEST_F(ClosingTest, WaitsEndWithClosed_LeasesAreLostAndReleased_WhatIsAnsweredAf
   confirm_releases();
   std::stop_source stop;
   const auto waiting = acquire({.cancel = stop.get_token()});
-  const auto timed = acquire({.wait = 5s});
+  const auto timed = acquire({.wait = 1min});
   busy();
   Lease lease = hold({}, "a");
   const Lease stolen = hold({}, "b");
@@ -46,9 +46,8 @@ TEST_F(ClosingTest, WaitsEndWithClosed_LeasesAreLostAndReleased_WhatIsAnsweredAf
   engine_->run();
   for (const auto& outcome : {waiting, timed}) {
     EXPECT_EQ(outcome->calls, 1);
-    EXPECT_TRUE(outcome->failure.code == errc::closed || outcome->failure.code == errc::timed_out);
+    EXPECT_EQ(outcome->failure.code, errc::closed);
   }
-  EXPECT_EQ(waiting->failure.code, errc::closed);
   EXPECT_FALSE(lease.held() || renewing.held());
   EXPECT_TRUE(lost.stop_requested() && renewing.lost().stop_requested());
   EXPECT_EQ(observer_->count("lost a"), 1U);
