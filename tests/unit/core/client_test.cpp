@@ -251,7 +251,7 @@ TEST(ClientPing, AsksUntilTheServiceAnswersOrTheWaitEnds) {
                                  {{}, forever, {}, 1},
                                  {{down, {errc::unavailable, "starting"}, {}}, 1min, {}, 3},
                                  {{down}, 0s, errc::unavailable, 1},
-                                 {{down}, 100ms, errc::unavailable, 2},
+                                 {{down}, 100ms, errc::unavailable, 1},
                                  {{{errc::access_denied, "down"}}, forever, errc::access_denied, 1},
                                  {{{errc::protocol, "down"}}, forever, errc::protocol, 1},
                                  {{{errc::invalid_argument, "down"}}, forever, errc::invalid_argument, 1}};

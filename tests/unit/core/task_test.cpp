@@ -10,7 +10,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace dlock {
 namespace {
@@ -92,18 +91,6 @@ TYPED_TEST(TaskOf, WhatItHoldsIsDestroyedExactlyOnce_CalledMovedOrAssigned) {
   third = nullptr;
   EXPECT_EQ(after, 0);
   EXPECT_FALSE(third);
-}
-
-TYPED_TEST(TaskOf, ManyMoveWithTheirContainer) {
-  int living = 0;
-  {
-    std::vector<Task> tasks;
-    for (int i = 0; i < 100; ++i) tasks.emplace_back(TypeParam(living));
-    tasks.erase(tasks.begin(), tasks.begin() + 50);
-    EXPECT_EQ(living, 50);
-    for (const Task& task : tasks) task();
-  }
-  EXPECT_EQ(living, 0);
 }
 
 // A destructor of the user may do anything, such as set the very handler anew of which it was part.
