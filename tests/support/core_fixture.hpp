@@ -80,6 +80,11 @@ class CoreTest : public testing::Test {
     EXPECT_TRUE(engine_->dispatch(f));
     engine_->run();
   }
+  [[nodiscard]] FakeService::Contend& last() const { return service_->last_contend(); }
+  // The service says that the lock is held, in answer to the newest request.
+  void busy() {
+    task([&] { last().busy(); });
+  }
   void grant(FakeService::Contend& contend) {
     task([&] { contend.grant(service_->grant_of(contend.request)); });
   }
@@ -104,6 +109,23 @@ class CoreTest : public testing::Test {
     auto renewal = std::move(service_->renewals.back());
     service_->renewals.pop_back();
     task([&] { renewal.done(std::move(outcome)); });
+  }
+  void confirm_releases() {
+    service_->on_release = [](auto& release) { release.done({.status = ReleaseOutcome::Status::released}); };
+  }
+  void answer_renewals() {
+    service_->on_renew = [this](auto& renewal) {
+      renewal.done(
+          {.status = RenewOutcome::Status::renewed, .valid_until = service_->valid_until(renewal.grant.lease)});
+    };
+  }
+  // The service says that its owner does not hold it any more.
+  void lose(const Lease& lease, const Failure& why = {errc::lost, "stolen"}) {
+    task([&] { service_->host().lost(lease.owner(), why); });
+  }
+  // As a task at that time, while the test waits for something else.
+  void in_task_after(std::chrono::nanoseconds delay, std::function<void()> f) {
+    task([&] { (void)engine_->schedule(now() + delay, std::move(f)); });
   }
   [[nodiscard]] TimePoint now() const { return engine_->now(); }
   [[nodiscard]] Stats stats() const { return core_->stats(); }

@@ -1,48 +1,53 @@
+// An acquire, from the request to the lease or the failure.
 #include "core/client/acquisition.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "core/client/acquire_deadline.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {
 namespace {
 
 using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
 
 class AcquisitionTest : public test::CoreTest {
  protected:
   void SetUp() override { open(); }
+  void unreachable(const Failure& why) {
+    task([&] { last().report([&](GrantSink& sink) { sink.unreachable(why); }); });
+  }
+  // A grant whose lease of a second is over when it arrives.
+  Grant stale_grant() {
+    const Grant stale = service_->grant_of(last().request);
+    engine_->advance(1s);
+    return stale;
+  }
 };
 
 TEST_F(AcquisitionTest, TheRequestSaysWhatTheBackendNeeds) {
   const auto outcome = acquire({.wait = 5s, .lease = 12s}, "orders/42");
-  const LockRequest& request = service_->last_contend().request;
-  EXPECT_EQ(request.name, "orders/42");
-  EXPECT_EQ(request.lease, 12s);
-  EXPECT_TRUE(request.wait);
-  EXPECT_NE(request.owner, OwnerId());
-  EXPECT_NE(request.holder.find(":test"), std::string::npos);
-}
-
-TEST_F(AcquisitionTest, DefaultsAreTheClientsLeaseAndAnUnlimitedWait) {
-  const auto outcome = acquire();
-  EXPECT_EQ(service_->last_contend().request.lease, 30s);
-  EXPECT_TRUE(service_->last_contend().request.wait);
+  const LockRequest first = last().request;
+  EXPECT_EQ(first.name, "orders/42");
+  EXPECT_EQ(first.lease, 12s);
+  EXPECT_TRUE(first.wait);
+  EXPECT_NE(first.owner, OwnerId());
+  EXPECT_NE(first.holder.find(":test"), std::string::npos);
+  const auto by_default = acquire();
+  EXPECT_EQ(last().request.lease, 30s);
+  EXPECT_TRUE(last().request.wait);
+  EXPECT_NE(last().request.owner, first.owner) << "each acquire has an owner id of its own";
   engine_->advance(std::chrono::hours(24 * 365));
-  EXPECT_EQ(outcome->calls, 0);
-}
-
-TEST_F(AcquisitionTest, EveryAcquireHasAnOwnerIdOfItsOwn) {
-  const auto a = acquire();
-  const auto b = acquire();
-  EXPECT_NE(service_->contends[0]->request.owner, service_->contends[1]->request.owner);
+  EXPECT_EQ(by_default->calls, 0) << "a wait without limit";
 }
 
 // Or a caller that gave up would find the lock busy with its own last attempt.
@@ -61,65 +66,59 @@ TEST_F(AcquisitionTest, WhatTheCallerAsksNextComesAfterItsLastContentionHasGiven
   EXPECT_EQ(asked_next, 1);
 }
 
-TEST_F(AcquisitionTest, AGrantIsALease) {
-  const auto outcome = acquire();
-  EXPECT_EQ(stats().waiting, 1U);
-  grant(service_->last_contend());
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_TRUE(outcome->lease.held());
-  EXPECT_EQ(outcome->lease.token(), FencingToken(1));
-  EXPECT_EQ(outcome->lease.name(), "x");
-  EXPECT_EQ(outcome->lease.owner(), service_->last_contend().request.owner);
-  EXPECT_EQ(outcome->lease.valid_until(), lease_valid_until(now(), 30s));
-  EXPECT_EQ(service_->live_contentions(), 0U);
-  EXPECT_EQ(stats().waiting, 0U);
-  EXPECT_EQ(stats().acquired, 1U);
-  EXPECT_EQ(stats().held, 1U);
-}
+// --- The end of a wait -----------------------------------------------------------------------------------------------
 
-TEST_F(AcquisitionTest, AGrantFromInsideTheCallIsALease) {
-  service_->answer_everything();
-  const auto outcome = acquire();
-  EXPECT_EQ(outcome->calls, 1);
-  EXPECT_TRUE(outcome->lease.held());
-  EXPECT_EQ(service_->live_contentions(), 0U);
-}
-
-TEST_F(AcquisitionTest, ATryOfABusyLockTimesOutAtOnce) {
-  service_->on_contend = [](auto& contend) { contend.busy(); };
-  const auto outcome = acquire({.wait = 0s});
-  EXPECT_FALSE(service_->last_contend().request.wait);
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::timed_out);
-  EXPECT_FALSE(outcome->lease.has_value());
-  EXPECT_EQ(service_->live_contentions(), 0U);
-  EXPECT_EQ(stats().busy, 1U);
-  EXPECT_EQ(stats().timed_out, 0U);
-}
-
-TEST_F(AcquisitionTest, ABusyLockTimesOutAtTheDeadline) {
-  const auto outcome = acquire({.wait = 5s});
-  const TimePoint start = now();
-  task([&] { service_->last_contend().busy(); });
-  engine_->advance(5s - 1ns);
-  EXPECT_EQ(outcome->calls, 0);
-  engine_->advance(1ns);
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::timed_out);
-  EXPECT_EQ(outcome->at, start + 5s);
-  EXPECT_EQ(service_->live_contentions(), 0U) << "given up, without residue";
-  EXPECT_EQ(stats().timed_out, 1U);
-  EXPECT_EQ(stats().busy, 0U);
-}
-
-TEST_F(AcquisitionTest, ABusyLockTimesOutAtADeadlineBeforeTheResponseTimeout) {
-  const auto outcome = acquire({.wait = 100ms});
-  const TimePoint start = now();
-  task([&] { service_->last_contend().busy(); });
-  engine_->advance(1s);
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::timed_out);
-  EXPECT_EQ(outcome->at, start + 100ms);
+// One row for each sequence of news; the acquire ends exactly then.
+TEST_F(AcquisitionTest, AWaitEndsAtItsDeadline_WithTheLastNews) {
+  enum class News { busy, unreachable };
+  struct Row {
+    const char* name;
+    nanoseconds wait;
+    std::vector<std::pair<nanoseconds, News>> news;  // when
+    std::error_code code;
+    nanoseconds end;
+    std::string detail = "\"x\"";
+  };
+  const std::vector<Row> rows = {
+      {"try, busy", 0s, {{0s, News::busy}}, errc::timed_out, 0s},
+      {"busy", 5s, {{0s, News::busy}}, errc::timed_out, 5s},
+      {"busy, briefly", 100ms, {{0s, News::busy}}, errc::timed_out, 100ms},
+      {"busy after the wait", 100ms, {{1s, News::busy}}, errc::timed_out, 1s},
+      {"try, silent", 0s, {}, errc::unavailable, 2s},
+      {"silent, briefly", 500ms, {}, errc::unavailable, 2s},
+      {"silent", 5s, {}, errc::unavailable, 5s},
+      {"unreachable", 5s, {{0s, News::unreachable}}, errc::unavailable, 5s, "out of reach"},
+      {"busy last", 5s, {{0s, News::unreachable}, {1s, News::busy}}, errc::timed_out, 5s},
+      {"unreachable last", 5s, {{0s, News::busy}, {1s, News::unreachable}}, errc::unavailable, 5s, "out of reach"}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const TimePoint start = now();
+    const Stats before = stats();
+    const auto outcome = acquire({.wait = row.wait});
+    EXPECT_EQ(last().request.wait, row.wait > 0s);
+    for (const auto& [when, news] : row.news) {
+      engine_->advance(start + when - now());
+      EXPECT_EQ(outcome->calls, 0);
+      news == News::busy ? busy() : unreachable({errc::unavailable, "out of reach"});
+    }
+    if (now() < start + row.end) {
+      engine_->advance(start + row.end - now() - 1ns);
+      EXPECT_EQ(outcome->calls, 0);
+      engine_->advance(1ns);
+    }
+    ASSERT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, row.code);
+    EXPECT_NE(outcome->failure.detail.find(row.detail), std::string::npos) << outcome->failure.detail;
+    EXPECT_EQ(outcome->at, start + row.end);
+    EXPECT_FALSE(outcome->lease.has_value());
+    EXPECT_EQ(service_->live_contentions(), 0U) << "given up, without residue";
+    EXPECT_EQ(engine_->pending_timers(), 0U);
+    const bool was_busy = row.code == errc::timed_out;
+    EXPECT_EQ(stats().busy - before.busy, was_busy && row.wait == 0s ? 1U : 0U);
+    EXPECT_EQ(stats().timed_out - before.timed_out, was_busy && row.wait > 0s ? 1U : 0U);
+    EXPECT_EQ(stats().failed - before.failed, was_busy ? 0U : 1U);
+  }
+  EXPECT_EQ(AcquireDeadline(TimePoint::max() - 1ns, 1h, forever.value()).wake(), TimePoint::max()) << "no overflow";
 }
 
 TEST_F(AcquisitionTest, TheWaitBeginsWithTheCallHoweverLongTheEngineIsBusy) {
@@ -139,83 +138,40 @@ TEST_F(AcquisitionTest, TheWaitBeginsWithTheCallHoweverLongTheEngineIsBusy) {
   EXPECT_EQ(outcome->at, start + 5s);
 }
 
-TEST_F(AcquisitionTest, ASilentServiceIsUnavailableAfterTheResponseTimeout) {
-  for (const auto& [wait, end] :
-       {std::pair(0ns, 2000ms), std::pair<std::chrono::nanoseconds, std::chrono::milliseconds>(500ms, 2000ms),
-        std::pair<std::chrono::nanoseconds, std::chrono::milliseconds>(5s, 5000ms)}) {
-    const TimePoint start = now();
-    const auto outcome = acquire({.wait = wait});
-    engine_->advance(end - 1ns);
-    EXPECT_EQ(outcome->calls, 0);
-    engine_->advance(1ns);
-    ASSERT_EQ(outcome->calls, 1);
-    EXPECT_EQ(outcome->failure.code, errc::unavailable);
-    EXPECT_EQ(outcome->at, start + end);
-    EXPECT_EQ(service_->live_contentions(), 0U);
-  }
-  EXPECT_EQ(stats().failed, 3U);
-}
-
-TEST_F(AcquisitionTest, AnUnreachableServiceIsReportedAtTheDeadline) {
-  const auto outcome = acquire({.wait = 5s});
-  task([&] { service_->last_contend().unreachable(); });
-  engine_->advance(5s - 1ns);
-  EXPECT_EQ(outcome->calls, 0);
-  engine_->advance(1ns);
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
-  EXPECT_EQ(outcome->failure.detail, "out of reach");
-}
-
 TEST_F(AcquisitionTest, TheObserverHearsOncePerTroubleThatAWaitCannotReachTheService) {
   const auto outcome = acquire({}, "a");
-  const auto say = [&](const Failure& why) {
-    task([&] { service_->last_contend().report([&](GrantSink& sink) { sink.unreachable(why); }); });
-    engine_->run();
-  };
-  say({errc::unavailable, "refused"});
-  say({errc::unavailable, "refused"});
-  EXPECT_EQ(observer_->count("warning a"), 1U);
-  EXPECT_EQ(observer_->last_warning.reason.detail, "refused");
-  say({errc::unavailable, "too many open files"});
-  EXPECT_EQ(observer_->count("warning a"), 2U);
-  task([&] { service_->last_contend().busy(); });
-  say({errc::unavailable, "too many open files"});
-  EXPECT_EQ(observer_->count("warning a"), 3U) << "it had been reached in between";
+  const std::vector<std::pair<Failure, std::uint64_t>> rows = {{{errc::unavailable, "refused"}, 1},
+                                                               {{errc::unavailable, "refused"}, 1},
+                                                               {{errc::unavailable, "too many open files"}, 2},
+                                                               {{errc::ambiguous, "too many open files"}, 3}};
+  for (const auto& [why, warnings] : rows) {
+    unreachable(why);
+    EXPECT_EQ(observer_->count("warning a"), warnings);
+    EXPECT_EQ(observer_->last_warning.reason.detail, why.detail);
+  }
+  busy();
+  unreachable(rows.back().first);
+  EXPECT_EQ(observer_->count("warning a"), 4U) << "it had been reached in between";
   EXPECT_EQ(outcome->calls, 0);
 }
 
-TEST_F(AcquisitionTest, TheLastNewsIsReported) {
-  const auto outcome = acquire({.wait = 5s});
-  task([&] { service_->last_contend().unreachable(); });
+TEST_F(AcquisitionTest, AGrantWinsAtTheInstantOfTheDeadline_AndWithinTheResponseTimeout) {
+  const auto late = acquire({.wait = 100ms});
   engine_->advance(1s);
-  task([&] { service_->last_contend().busy(); });
-  engine_->advance(4s);
-  EXPECT_EQ(outcome->failure.code, errc::timed_out);
-}
-
-TEST_F(AcquisitionTest, AnAnswerAfterTheWaitButWithinTheResponseTimeoutStillCounts) {
-  const auto granted = acquire({.wait = 100ms}, "a");
-  const auto busy = acquire({.wait = 100ms}, "b");
-  engine_->advance(1s);
-  EXPECT_EQ(granted->calls, 0);
-  grant(*service_->contends[0]);
-  EXPECT_TRUE(granted->lease.held());
-  task([&] { service_->contends[1]->busy(); });
-  EXPECT_EQ(busy->failure.code, errc::timed_out);
-}
-
-TEST_F(AcquisitionTest, AGrantAtTheInstantOfTheDeadlineWins) {
+  EXPECT_EQ(late->calls, 0);
+  grant(last());
+  EXPECT_TRUE(late->lease.held());
   const auto outcome = acquire({.wait = 5s});
-  task([&] { service_->last_contend().busy(); });
+  busy();
   Timer timer(*engine_);
-  task([&] {
-    timer.arm(now() + 5s,
-              [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
-  });
+  task([&] { timer.arm(now() + 5s, [&] { last().grant(service_->grant_of(last().request)); }); });
   engine_->advance(5s);
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_TRUE(outcome->lease.held());
+  EXPECT_EQ(outcome->lease.owner(), last().request.owner);
+  EXPECT_EQ(outcome->lease.valid_until(), lease_valid_until(now(), 30s));
+  EXPECT_EQ(service_->live_contentions(), 0U);
+  EXPECT_EQ(stats().acquired, 2U);
 }
 
 TEST_F(AcquisitionTest, AGrantAfterGivingUpIsReleased) {
@@ -236,89 +192,74 @@ TEST_F(AcquisitionTest, AGrantAfterGivingUpIsReleased) {
   EXPECT_EQ(stats().held, 0U);
 }
 
-TEST_F(AcquisitionTest, ATryWhoseLeaseIsOverOnArrivalIsReleasedAndReported) {
-  const auto outcome = acquire({.wait = 0s, .lease = 1s});
-  const Grant stale = service_->grant_of(service_->last_contend().request);
-  engine_->advance(1s);
-  task([&] { service_->last_contend().grant(stale); });
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
+// --- A lease that is over on arrival ---------------------------------------------------------------------------------
+
+TEST_F(AcquisitionTest, ALeaseThatIsOverOnArrival_IsReleased_AndAWaitStartsOverWithAnotherOwner) {
+  const auto tried = acquire({.wait = 0s, .lease = 1s});
+  const Grant too_late = stale_grant();
+  task([&] { last().grant(too_late); });
+  ASSERT_EQ(tried->calls, 1);
+  EXPECT_EQ(tried->failure.code, errc::unavailable);
   EXPECT_EQ(service_->released.size(), 1U);
   EXPECT_EQ(stats().held, 0U);
-}
-
-TEST_F(AcquisitionTest, AWaitWhoseLeaseIsOverOnArrivalStartsOverWithAnotherOwner) {
-  const auto outcome = acquire({.wait = 10s, .lease = 1s});
-  const Grant stale = service_->grant_of(service_->last_contend().request);
-  engine_->advance(1s);
-  task([&] { service_->last_contend().grant(stale); });
-  EXPECT_EQ(outcome->calls, 0);
-  ASSERT_EQ(service_->contends.size(), 2U);
-  EXPECT_EQ(service_->contends[0]->sink, nullptr);
-  EXPECT_NE(service_->contends[1]->request.owner, stale.owner) << "a late release must not touch the new grant";
-  ASSERT_EQ(service_->released.size(), 1U);
-  EXPECT_EQ(service_->released[0].owner, stale.owner);
-  grant(service_->last_contend());
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_TRUE(outcome->lease.held());
-}
-
-TEST_F(AcquisitionTest, StartingOverDoesNotProlongTheWait) {
-  const auto outcome = acquire({.wait = 5s, .lease = 1s});
   const TimePoint start = now();
-  for (int i = 0; i < 4; ++i) {
-    const Grant stale = service_->grant_of(service_->last_contend().request);
-    engine_->advance(1s);
-    task([&] { service_->last_contend().grant(stale); });
+  const auto outcome = acquire({.wait = 5s, .lease = 1s});
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto before = service_->contends.back();
+    const Grant stale = stale_grant();
+    task([&] { last().grant(stale); });
+    EXPECT_EQ(outcome->calls, 0);
+    EXPECT_EQ(before->sink, nullptr);
+    EXPECT_NE(last().request.owner, stale.owner) << "a late release must not touch the new grant";
+    ASSERT_EQ(service_->released.size(), 2 + i);
+    EXPECT_EQ(service_->released.back().owner, stale.owner);
   }
-  EXPECT_EQ(service_->contends.size(), 5U);
   engine_->advance(10s);
   ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->at, start + 5s);
+  EXPECT_EQ(outcome->at, start + 5s) << "starting over does not prolong the wait";
   EXPECT_EQ(service_->live_contentions(), 0U);
 }
 
-TEST_F(AcquisitionTest, StartingOverAfterTheWaitEndsWithTheAnswerFromInsideTheCall) {
-  const auto outcome = acquire({.wait = 100ms, .lease = 1s});
-  const Grant stale = service_->grant_of(service_->last_contend().request);
-  engine_->advance(1s);
-  service_->on_contend = [](auto& contend) { contend.busy(); };
-  task([&] { service_->last_contend().grant(stale); });
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::timed_out);
-  EXPECT_EQ(service_->live_contentions(), 0U);
+TEST_F(AcquisitionTest, StartingOverAfterTheWait_EndsWithTheAnswerFromInsideTheCall) {
+  for (const bool granted : {false, true}) {
+    service_->on_contend = nullptr;
+    const auto outcome = acquire({.wait = 100ms, .lease = 1s});
+    const Grant stale = stale_grant();
+    service_->on_contend = [&](auto& contend) {
+      contend.busy();
+      if (granted) contend.grant(service_->grant_of(contend.request));
+    };
+    task([&] { last().grant(stale); });
+    ASSERT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->lease.held(), granted);
+    EXPECT_EQ(outcome->failure.code, granted ? std::error_code() : errc::timed_out);
+    EXPECT_EQ(service_->live_contentions(), 0U);
+  }
 }
 
-TEST_F(AcquisitionTest, StartingOverAfterTheWaitABusyLockThatIsGrantedInsideTheSameCallIsALease) {
-  const auto outcome = acquire({.wait = 100ms, .lease = 1s});
-  const Grant stale = service_->grant_of(service_->last_contend().request);
-  engine_->advance(1s);
-  service_->on_contend = [this](auto& contend) {
-    contend.busy();
-    contend.grant(service_->grant_of(contend.request));
-  };
-  task([&] { service_->last_contend().grant(stale); });
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_TRUE(outcome->lease.held()) << outcome->failure.detail;
-}
-
-TEST_F(AcquisitionTest, CancellingBetweenAStaleGrantAndTheNewStartEndsTheWait) {
+TEST_F(AcquisitionTest, CancellingBetweenAStaleGrantAndTheNewStart_EndsTheWait) {
   std::stop_source stop;
   const auto outcome = acquire({.wait = 5s, .lease = 1s, .cancel = stop.get_token()});
-  const Grant stale = service_->grant_of(service_->last_contend().request);
-  engine_->advance(1s);
+  const Grant stale = stale_grant();
   stop.request_stop();
-  (void)engine_->dispatch([&] { service_->last_contend().grant(stale); });
+  (void)engine_->dispatch([&] { last().grant(stale); });
   engine_->run();
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::cancelled);
   EXPECT_EQ(service_->contends.size(), 1U);
 }
 
-TEST_F(AcquisitionTest, AFinalFailureIsPassedOn) {
+// --- Failures --------------------------------------------------------------------------------------------------------
+
+TEST_F(AcquisitionTest, AFinalFailureIsPassedOn_AndReportsAfterItAreIgnored) {
   for (const errc code : {errc::access_denied, errc::protocol, errc::unsupported, errc::ambiguous}) {
+    service_->on_contend = [&](auto& contend) {
+      contend.fail({code, "the service's words"});
+      contend.busy();
+      contend.unreachable();
+      contend.fail({errc::closed, ""});
+    };
     const auto outcome = acquire();
-    task([&] { service_->last_contend().fail({code, "the service's words"}); });
     ASSERT_EQ(outcome->calls, 1);
     EXPECT_EQ(outcome->failure.code, code);
     EXPECT_EQ(outcome->failure.detail, "the service's words");
@@ -328,43 +269,23 @@ TEST_F(AcquisitionTest, AFinalFailureIsPassedOn) {
 
 TEST_F(AcquisitionTest, AFailureWithoutACodeIsNeverTakenForSuccess) {
   const auto outcome = acquire();
-  task([&] { service_->last_contend().fail({}); });
+  task([&] { last().fail({}); });
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_TRUE(outcome->failure.code);
   EXPECT_FALSE(outcome->lease.has_value());
   const auto silent = acquire({.wait = 1s});
-  task([&] { service_->last_contend().report([](GrantSink& sink) { sink.unreachable({}); }); });
+  unreachable({});
   engine_->advance(2s);
   ASSERT_EQ(silent->calls, 1);
   EXPECT_TRUE(silent->failure.code);
 }
 
-TEST_F(AcquisitionTest, ReportsAfterTheFinalOneAreIgnored) {
-  service_->on_contend = [&](auto& contend) {
-    contend.fail({errc::access_denied, ""});
-    contend.busy();
-    contend.unreachable();
-    contend.fail({errc::protocol, ""});
-  };
-  const auto outcome = acquire();
-  EXPECT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::access_denied);
-}
-
-TEST_F(AcquisitionTest, NegativeAndSenselessOptionsAreRefusedBeforeAnythingIsSent) {
-  using Seconds = std::chrono::duration<double>;
-  const AcquireOptions bad[] = {
-      {.wait = -1ns},
-      {.wait = std::chrono::nanoseconds::min()},
-      {.wait = Seconds(std::numeric_limits<double>::quiet_NaN())},
-      {.lease = 0s},
-      {.lease = -1s},
-      {.lease = 9ms},
-      {.lease = 25h},
-      {.lease = forever},
-      {.lease = Seconds(std::numeric_limits<double>::quiet_NaN())},
-  };
-  for (const auto& options : bad) {
+TEST_F(AcquisitionTest, SenselessOptionsAreRefusedBeforeAnythingIsSent_TheBoundsThemselvesAreGood) {
+  const Duration nan = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN());
+  const AcquireOptions rows[] = {
+      {.wait = -1ns}, {.wait = nanoseconds::min()}, {.wait = nan}, {.lease = 0s}, {.lease = -1s}, {.lease = 9ms},
+      {.lease = 25h}, {.lease = forever},           {.lease = nan}};
+  for (const auto& options : rows) {
     const auto outcome = acquire(options);
     ASSERT_EQ(outcome->calls, 1) << "right away";
     EXPECT_EQ(outcome->failure.code, errc::invalid_argument);
@@ -372,90 +293,32 @@ TEST_F(AcquisitionTest, NegativeAndSenselessOptionsAreRefusedBeforeAnythingIsSen
     EXPECT_TRUE(names_the_option) << outcome->failure.detail;
   }
   EXPECT_TRUE(service_->contends.empty());
-}
-
-TEST_F(AcquisitionTest, TheBoundsOfALeaseThemselvesAreGood) {
   service_->answer_everything();
-  for (const Duration lease : {Duration(10ms), Duration(24h)}) {
-    const auto outcome = acquire({.lease = lease});
-    EXPECT_TRUE(outcome->lease.held());
-  }
+  for (const Duration lease : {Duration(10ms), Duration(24h)}) EXPECT_TRUE(acquire({.lease = lease})->lease.held());
 }
 
-TEST_F(AcquisitionTest, CancelledBeforehandNothingIsSent) {
-  std::stop_source stop;
-  stop.request_stop();
-  const auto outcome = acquire({.cancel = stop.get_token()});
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::cancelled);
-  EXPECT_TRUE(service_->contends.empty());
-  EXPECT_EQ(stats().cancelled, 1U);
-  EXPECT_EQ(stats().waiting, 0U);
-}
+// --- Cancelling ------------------------------------------------------------------------------------------------------
 
-TEST_F(AcquisitionTest, CancellingEndsTheWait) {
-  std::stop_source stop;
-  const auto outcome = acquire({.cancel = stop.get_token()});
-  task([&] { service_->last_contend().busy(); });
-  stop.request_stop();
-  EXPECT_EQ(outcome->calls, 0) << "never inside request_stop()";
-  engine_->run();
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::cancelled);
-  EXPECT_EQ(service_->live_contentions(), 0U);
-}
-
-TEST_F(AcquisitionTest, CancellingInsideTheCallToTheBackendCounts) {
-  std::stop_source stop;
-  service_->on_contend = [&](auto&) { stop.request_stop(); };
-  const auto outcome = acquire({.cancel = stop.get_token()});
-  engine_->run();
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::cancelled);
-}
-
-TEST_F(AcquisitionTest, CancellingAfterTheGrantHasNoEffect) {
-  std::stop_source stop;
-  const auto outcome = acquire({.cancel = stop.get_token()});
-  grant(service_->last_contend());
-  stop.request_stop();
-  engine_->run();
-  EXPECT_EQ(outcome->calls, 1);
-  EXPECT_TRUE(outcome->lease.held());
-}
-
-TEST_F(AcquisitionTest, AGrantBeforeTheCancellationArrivesWins) {
-  std::stop_source stop;
-  const auto outcome = acquire({.cancel = stop.get_token()});
-  engine_->set_busy(true);
-  (void)engine_->dispatch(
-      [&] { service_->last_contend().grant(service_->grant_of(service_->last_contend().request)); });
-  stop.request_stop();
-  engine_->set_busy(false);
-  engine_->run();
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_TRUE(outcome->lease.held());
-}
-
-TEST_F(AcquisitionTest, TheCancelledWaitKeepsNoTimer) {
-  std::stop_source stop;
-  const auto outcome = acquire({.wait = 5s, .cancel = stop.get_token()});
-  EXPECT_EQ(engine_->pending_timers(), 1U);
-  stop.request_stop();
-  engine_->run();
-  EXPECT_EQ(engine_->pending_timers(), 0U);
-}
-
-TEST_F(AcquisitionTest, ManyWaitsEndEachAtItsOwnTime) {
-  std::vector<std::shared_ptr<Outcome>> outcomes;
-  const TimePoint start = now();
-  for (int i = 1; i <= 1000; ++i) outcomes.push_back(acquire({.wait = std::chrono::seconds(i * 7 % 1000 + 3)}));
-  engine_->advance(2000s);
-  for (int i = 1; i <= 1000; ++i) {
-    const auto& outcome = outcomes[static_cast<std::size_t>(i - 1)];
+TEST_F(AcquisitionTest, CancellingEndsTheWaitAndItsTimer_BeforeTheRequestInItOrLater) {
+  enum class When { before, inside_the_call, while_waiting };
+  for (const When when : {When::before, When::inside_the_call, When::while_waiting}) {
+    std::stop_source stop;
+    if (when == When::before) stop.request_stop();
+    service_->on_contend = [&](auto& contend) {
+      EXPECT_NE(when, When::before) << "nothing is sent";
+      when == When::inside_the_call ? (void)stop.request_stop() : contend.busy();
+    };
+    const auto outcome = acquire({.wait = 5s, .cancel = stop.get_token()});
+    EXPECT_EQ(engine_->pending_timers(), when == When::before ? 0U : 1U);
+    stop.request_stop();
+    EXPECT_EQ(outcome->calls, when == When::before ? 1 : 0) << "never inside request_stop()";
+    engine_->run();
     ASSERT_EQ(outcome->calls, 1);
-    EXPECT_EQ(outcome->at, start + std::chrono::seconds(i * 7 % 1000 + 3));
+    EXPECT_EQ(outcome->failure.code, errc::cancelled);
+    EXPECT_EQ(service_->live_contentions(), 0U);
+    EXPECT_EQ(engine_->pending_timers(), 0U);
   }
+  EXPECT_EQ(stats().cancelled, 3U);
   EXPECT_EQ(stats().waiting, 0U);
 }
 

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(All, AdvanceTest, testing::Values(Service::memory, Serv
                          [](const auto& each) { return each.param == Service::memory ? "Memory" : "File"; });
 
 TEST_P(AdvanceTest, SixtyStepsOfASecondKeepARenewedLeaseOfThirtySeconds) {
-  for (int repetition = 0; repetition < 200; ++repetition) {
+  for (int repetition = 0; repetition < 50; ++repetition) {
     const Client client = make();
     const Lease lease = client.make_lock("job").acquire({.lease = 30s});
     for (int step = 0; step < 60; ++step) {

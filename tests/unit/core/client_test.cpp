@@ -1,16 +1,19 @@
-// Client and connect() with a real engine.
+// Client and connect() with a real engine. What the conformance suite tests of clients is not tested here again.
 #include <dlock/client.hpp>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <stop_token>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -32,32 +35,78 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// The failure that a call throws; none if it does not throw.
+Failure failure_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return {e.code(), e.detail()};
+  } catch (const std::system_error& e) {
+    return {e.code(), e.what()};
+  }
+  return {};
+}
+
 class ClientTest : public testing::Test {
  protected:
   [[nodiscard]] Client make(ClientOptions options = {}, std::string_view url = "simple://") {
     if (options.label.empty()) options.label = "test";
     return connect(url, std::move(options), service_->factory());
   }
-  // The words with which connect() refuses.
-  std::string refusal(ClientOptions options, std::string_view url = "simple://") {
-    try {
-      (void)make(std::move(options), url);
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::invalid_argument);
-      return e.detail();
-    }
-    ADD_FAILURE() << "accepted";
-    return {};
-  }
   std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
 };
 
-TEST_F(ClientTest, SaysWhoItIsWithoutSecrets) {
+TEST_F(ClientTest, SaysWhoItIsWithoutSecrets_AndTakesTheCommonParametersFromTheUrl) {
   const Client client = make({}, "simple://u:hunter2@h");
   EXPECT_EQ(client.url(), "simple://u:***@h");
   EXPECT_EQ(client.holder().substr(client.holder().rfind(':')), ":test");
   EXPECT_NE(client.holder().find(':' + std::to_string(getpid()) + ':'), std::string::npos);
   EXPECT_EQ(client.capabilities().backend, "simple");
+  const Client other =
+      make({}, "simple://?label=billing&lease=5s&response_timeout=1s&connect_timeout=1s&close_timeout=1s");
+  EXPECT_NE(other.holder().find(":billing"), std::string::npos);
+  EXPECT_LE(other.make_lock("x").acquire().valid_until(), LeaseClock::now() + 5s);
+  std::atomic<std::uint64_t> n = 0;
+  const Client seeded = make({.random = [&] { return ++n; }});
+  EXPECT_EQ(seeded.make_lock("x").acquire().owner(), OwnerId(1, 2)) << "random numbers may come from the program";
+}
+
+TEST_F(ClientTest, WrongOptionsAreRefusedByName) {
+  const Duration nan = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN());
+  struct Row {
+    std::string named;
+    ClientOptions options = {};
+    std::string url = "simple://";
+  };
+  const std::vector<Row> rows = {{"lease", {.lease = 0s}},
+                                 {"lease", {.lease = -1s}},
+                                 {"lease", {.lease = 1ms}},  // below the backend's minimum
+                                 {"lease", {.lease = forever}},
+                                 {"response_timeout", {.response_timeout = 0s}},
+                                 {"response_timeout", {.response_timeout = nan}},
+                                 {"connect_timeout", {.connect_timeout = -1s}},
+                                 {"close_timeout", {.close_timeout = -1s}},
+                                 {"label", {.label = "a\nb"}},
+                                 {"label", {.label = std::string(65, 'x')}},
+                                 {"lease", {}, "simple://?lease=5"},
+                                 {"close_timeout", {}, "simple://?close_timeout=x"},
+                                 {"leese", {}, "simple://?leese=5s"},
+                                 {"scheme", {}, "simple"}};
+  for (const Row& row : rows) {
+    const Failure failure = failure_of([&] { (void)make(row.options, row.url); });
+    EXPECT_EQ(failure.code, errc::invalid_argument) << row.named;
+    EXPECT_NE(failure.detail.find(row.named), std::string::npos) << failure.detail;
+  }
+}
+
+TEST_F(ClientTest, WhatAFactoryThrowsOrDoesNotMakeIsAnError) {
+  const auto throws = [](auto what) {
+    return [what](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> { throw what; };
+  };
+  EXPECT_THROW((void)connect("x://", {}, throws(Error(errc::access_denied, "no"))), Error);
+  EXPECT_THROW((void)connect("x://", {}, throws(std::runtime_error("no"))), std::runtime_error);
+  EXPECT_THROW((void)connect("x://", {}, [](auto&, auto&) { return std::unique_ptr<Backend>(); }), Error);
+  EXPECT_THROW((void)connect("nonesuch://h"), Error);
 }
 
 // The shape of a busy asynchronous program: each handler begins the next acquire at once.
@@ -85,84 +134,57 @@ TEST_F(ClientTest, LeasesAreRenewedAndWaitsEndThoughHandlersAlwaysStartMore) {
   EXPECT_TRUE(lease.held());
 }
 
-TEST_F(ClientTest, TheCommonParametersComeFromTheUrl) {
-  const Client client =
-      make({}, "simple://?label=billing&lease=5s&response_timeout=1s&connect_timeout=1s&close_timeout=1s");
-  EXPECT_NE(client.holder().find(":billing"), std::string::npos);
-  const Lease lease = client.make_lock("x").acquire();
-  EXPECT_LE(lease.valid_until(), LeaseClock::now() + 5s);
-}
+// --- Questions -------------------------------------------------------------------------------------------------------
 
-TEST_F(ClientTest, WrongOptionsAreRefusedByName) {
-  EXPECT_NE(refusal({.lease = 0s}).find("lease"), std::string::npos);
-  EXPECT_NE(refusal({.lease = -1s}).find("lease"), std::string::npos);
-  EXPECT_NE(refusal({.lease = 1ms}).find("lease"), std::string::npos) << "below the backend's minimum";
-  EXPECT_NE(refusal({.lease = forever}).find("lease"), std::string::npos);
-  EXPECT_NE(refusal({.response_timeout = 0s}).find("response_timeout"), std::string::npos);
-  EXPECT_NE(refusal({.connect_timeout = -1s}).find("connect_timeout"), std::string::npos);
-  EXPECT_NE(refusal({.close_timeout = -1s}).find("close_timeout"), std::string::npos);
-  EXPECT_NE(refusal({.response_timeout = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())})
-                .find("response_timeout"),
-            std::string::npos);
-  EXPECT_NE(refusal({.label = "a\nb"}).find("label"), std::string::npos);
-  EXPECT_NE(refusal({.label = std::string(65, 'x')}).find("label"), std::string::npos);
-  EXPECT_NE(refusal({}, "simple://?lease=5").find("lease"), std::string::npos);
-  EXPECT_NE(refusal({}, "simple://?close_timeout=x").find("close_timeout"), std::string::npos);
-  EXPECT_NE(refusal({}, "simple://?leese=5s").find("leese"), std::string::npos);
-  EXPECT_NE(refusal({}, "simple").find("scheme"), std::string::npos);
-}
-
-TEST_F(ClientTest, AnUnknownSchemeIsRefused) {
-  EXPECT_THROW((void)connect("nonesuch://h"), Error);
-}
-
-TEST_F(ClientTest, WhatAFactoryThrowsComesOutOfConnect) {
-  const auto throws = [](auto what) {
-    return [what](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> { throw what; };
-  };
-  EXPECT_THROW((void)connect("x://", {}, throws(Error(errc::access_denied, "no"))), Error);
-  EXPECT_THROW((void)connect("x://", {}, throws(std::runtime_error("no"))), std::runtime_error);
-}
-
-TEST_F(ClientTest, AFactoryThatMakesNothingIsAnError) {
-  const auto nothing = [](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> { return nullptr; };
-  EXPECT_THROW((void)connect("x://", {}, nothing), Error);
-}
-
-TEST_F(ClientTest, NamesAreCheckedWhereTheyEnter) {
+TEST_F(ClientTest, AQuestion_WithAWrongName_OrThatTheBackendCannotAnswer_IsRefused) {
   const Client client = make();
+  using Ask = std::function<void(const std::string& name)>;
+  const std::vector<Ask> about_names = {[&](const auto& name) { (void)client.inspect(name); },
+                                        [&](const auto& name) { (void)client.break_lock(name); },
+                                        [&](const auto& name) { (void)client.forget(name); }};
   for (const std::string& bad : {std::string(), std::string(513, 'x'), std::string("a\0b", 3), std::string("\xff")}) {
-    EXPECT_THROW((void)client.make_lock(bad), Error);
-    EXPECT_THROW((void)client.inspect(bad), Error);
-    EXPECT_THROW((void)client.break_lock(bad), Error);
+    EXPECT_EQ(failure_of([&] { (void)client.make_lock(bad); }).code, errc::invalid_argument);
+    for (const Ask& ask : about_names) EXPECT_EQ(failure_of([&] { ask(bad); }).code, errc::invalid_argument) << bad;
   }
   EXPECT_EQ(client.make_lock(std::string(512, 'x')).name().size(), 512U);
-}
-
-TEST_F(ClientTest, WhatTheBackendCannotDoIsUnsupported) {
-  const Client client = make();
-  for (const std::function<void()>& question : std::vector<std::function<void()>>{
-           [&] { (void)client.inspect("x"); }, [&] { (void)client.list(); }, [&] { (void)client.break_lock("x"); }}) {
-    try {
-      question();
-      FAIL();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::unsupported);
-      EXPECT_NE(e.detail().find("simple"), std::string::npos);
-    }
+  std::vector<Ask> unsupported = about_names;
+  unsupported.emplace_back([&](const auto&) { (void)client.list(); });
+  for (const Ask& ask : unsupported) {
+    const Failure failure = failure_of([&] { ask("x"); });
+    EXPECT_EQ(failure.code, errc::unsupported);
+    EXPECT_NE(failure.detail.find("simple"), std::string::npos);
+  }
+  for (const std::chrono::nanoseconds idle : {-1ns, 0ns, std::chrono::nanoseconds(1min) - 1ns}) {
+    EXPECT_EQ(failure_of([&] { (void)client.forget_idle(idle); }).code, errc::invalid_argument);
   }
   EXPECT_TRUE(client.diagnose().empty());
+  EXPECT_TRUE(client.initialize().empty());
 }
 
-TEST_F(ClientTest, ABackendThatNeedsNothingInItsServiceMakesNothing) {
-  EXPECT_TRUE(make().initialize().empty());
+TEST_F(ClientTest, AQuestion_InAHandler_IsRefused) {
+  const Client client = make();
+  util::Event done;
+  client.make_lock("x").async_acquire({}, [&](std::error_code, const Lease&) {
+    const std::vector<std::function<void()>> questions = {
+        [&] { (void)client.inspect("x"); },    [&] { (void)client.list(); },
+        [&] { (void)client.break_lock("x"); }, [&] { (void)client.forget("x"); },
+        [&] { (void)client.forget_idle(1h); }, [&] { (void)client.diagnose(); },
+        [&] { (void)client.initialize(); },    [&] { client.ping(1s); }};
+    for (const auto& ask : questions) EXPECT_EQ(failure_of(ask).code, std::errc::resource_deadlock_would_occur);
+    EXPECT_EQ(failure_of([&] { (void)client.inspect(""); }).code, errc::invalid_argument);
+    done.set();
+  });
+  EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
-// Does nothing but answer initialize().
-class TablesBackend final : public Backend {
+// Has one lock, forgets names that begin with "old", and answers initialize().
+class AnsweringBackend final : public Backend {
  public:
-  explicit TablesBackend(Result<std::vector<std::string>> made) : made_(std::move(made)) {}
-  [[nodiscard]] Capabilities capabilities() const noexcept override { return {.backend = "tables"}; }
+  AnsweringBackend(LockInfo info, Result<std::vector<std::string>> made)
+      : info_(std::move(info)), made_(std::move(made)) {}
+  [[nodiscard]] Capabilities capabilities() const noexcept override {
+    return {.backend = "answering", .can_inspect = true, .can_forget = true};
+  }
   std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& sink) override {
     sink.busy();
     return nullptr;
@@ -170,39 +192,6 @@ class TablesBackend final : public Backend {
   void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
   void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
   void initialize(Handler<std::vector<std::string>> done) override { done(made_); }
-
- private:
-  const Result<std::vector<std::string>> made_;
-};
-
-TEST_F(ClientTest, TellsWhatTheBackendMadeInItsServiceOrWhyNot) {
-  const auto with = [](const Result<std::vector<std::string>>& made) {
-    return connect("tables://", {},
-                   [made](BackendHost&, const BackendConfig&) { return std::make_unique<TablesBackend>(made); });
-  };
-  EXPECT_EQ(with(std::vector<std::string>{"a", "b"}).initialize(), (std::vector<std::string>{"a", "b"}));
-  try {
-    (void)with(Failure{errc::access_denied, "not you"}).initialize();
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), errc::access_denied);
-    EXPECT_EQ(e.detail(), "not you");
-  }
-}
-
-// Remembers a lock, and forgets names that begin with "old".
-class ForgetfulBackend final : public Backend {
- public:
-  explicit ForgetfulBackend(LockInfo info) : info_(std::move(info)) {}
-  [[nodiscard]] Capabilities capabilities() const noexcept override {
-    return {.backend = "forgetful", .can_inspect = true, .can_forget = true};
-  }
-  std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& sink) override {
-    sink.busy();
-    return nullptr;
-  }
-  void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
-  void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
   void inspect(LockKind /*kind*/, const std::string& name, Handler<LockInfo> done) override {
     LockInfo info = info_;
     info.name = name;
@@ -216,115 +205,82 @@ class ForgetfulBackend final : public Backend {
 
  private:
   const LockInfo info_;
+  const Result<std::vector<std::string>> made_;
 };
 
-TEST_F(ClientTest, TellsWhatWasForgottenOrWhyNot) {
-  const auto with = [](const LockInfo& info) {
-    return connect("forgetful://", {},
-                   [info](BackendHost&, const BackendConfig&) { return std::make_unique<ForgetfulBackend>(info); });
+TEST_F(ClientTest, TellsWhatWasMadeAndForgottenOrWhyNot) {
+  const auto with = [](const LockInfo& info, const Result<std::vector<std::string>>& made = Failure{}) {
+    return connect("answering://", {}, [info, made](BackendHost&, const BackendConfig&) {
+      return std::make_unique<AnsweringBackend>(info, made);
+    });
   };
-  const auto refusal = [&](const LockInfo& info) -> std::string {
-    try {
-      (void)with(info).forget("new");
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::timed_out);
-      return e.detail();
-    }
-    return "none";
-  };
+  EXPECT_EQ(with({}, std::vector<std::string>{"a", "b"}).initialize(), (std::vector<std::string>{"a", "b"}));
+  const Failure denied = failure_of([&] { (void)with({}, Failure{errc::access_denied, "not you"}).initialize(); });
+  EXPECT_EQ(denied.code, errc::access_denied);
+  EXPECT_EQ(denied.detail, "not you");
   EXPECT_TRUE(with({}).forget("old"));
   EXPECT_FALSE(with({}).forget("new"));
-  EXPECT_EQ(refusal({.name = {}, .held = true, .holder = "host:1:x"}), "lock \"new\" is held by host:1:x");
-  EXPECT_EQ(refusal({.name = {}, .held = true}), "lock \"new\" is held by an unknown client");
-  EXPECT_EQ(refusal({.name = {}, .waiters = 1}), "lock \"new\" has waiters");
-  EXPECT_NE(refusal({.name = {}, .token = FencingToken(42)}).find("its last token, 42"), std::string::npos);
   EXPECT_EQ(with({}).forget_idle(1min), (std::vector<std::string>{"old/1", "old/2"}));
   EXPECT_EQ(with({}).forget_idle(forever).size(), 2U);
-}
-
-TEST_F(ClientTest, ForgetsNothingThatItIsAskedForWrongly) {
-  const Client client = make();
-  for (const std::chrono::nanoseconds idle : {-1ns, 0ns, std::chrono::nanoseconds(1min) - 1ns}) {
-    try {
-      (void)client.forget_idle(idle);
-      ADD_FAILURE() << "accepted";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::invalid_argument);
-    }
-  }
-  try {
-    (void)client.forget("x");
-    ADD_FAILURE() << "forgotten";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), errc::unsupported);
+  const std::vector<std::pair<LockInfo, std::string>> in_use = {
+      {{.name = {}, .held = true, .holder = "host:1:x"}, "lock \"new\" is held by host:1:x"},
+      {{.name = {}, .held = true}, "lock \"new\" is held by an unknown client"},
+      {{.name = {}, .waiters = 1}, "lock \"new\" has waiters"},
+      {{.name = {}, .token = FencingToken(42)}, "its last token, 42"}};
+  for (const auto& [info, why] : in_use) {
+    const Failure failure = failure_of([&] { (void)with(info).forget("new"); });
+    EXPECT_EQ(failure.code, errc::timed_out);
+    EXPECT_NE(failure.detail.find(why), std::string::npos) << failure.detail;
   }
 }
 
-TEST_F(ClientTest, WhatIsNoNameIsNeverAskedAbout) {
-  const Client client = make();
-  const auto expect_refused = [](const std::function<void()>& ask) {
-    try {
-      ask();
-      ADD_FAILURE() << "accepted";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::invalid_argument) << e.what();
-    }
+// --- Ping ------------------------------------------------------------------------------------------------------------
+
+TEST(ClientPing, AsksUntilTheServiceAnswersOrTheWaitEnds) {
+  const auto service = std::make_shared<test::FakeService>();
+  service->capabilities.can_inspect = true;
+  const Client client = connect("fake://", {.label = "test"}, service->factory());
+  const Failure down{errc::unavailable, "down"};
+  struct Row {
+    std::vector<Failure> answers;  // the last one again and again; none: it is well
+    Duration wait;
+    std::error_code code;
+    std::uint64_t asked;  // at least, where it waits
   };
-  for (const char* name : {"", "a\nb"}) {
-    expect_refused([&] { (void)client.inspect(name); });
-    expect_refused([&] { (void)client.break_lock(name); });
-    expect_refused([&] { (void)client.forget(name); });  // an empty one would stand for all there are
+  const std::vector<Row> rows = {{{}, 0s, {}, 1},
+                                 {{}, forever, {}, 1},
+                                 {{down, {errc::unavailable, "starting"}, {}}, 1min, {}, 3},
+                                 {{down}, 0s, errc::unavailable, 1},
+                                 {{down}, 100ms, errc::unavailable, 1},
+                                 {{{errc::access_denied, "down"}}, forever, errc::access_denied, 1},
+                                 {{{errc::protocol, "down"}}, forever, errc::protocol, 1},
+                                 {{{errc::invalid_argument, "down"}}, forever, errc::invalid_argument, 1}};
+  for (const Row& row : rows) {
+    service->asked = 0;
+    service->on_inspect = [&](const std::string& name) {
+      EXPECT_EQ(name, "dlock-ping");
+      if (row.answers.empty()) return Result<LockInfo>(LockInfo{.name = name});
+      const Failure answer = row.answers[std::min<std::size_t>(service->asked, row.answers.size()) - 1];
+      return answer.code ? Result<LockInfo>(answer) : Result<LockInfo>(LockInfo{.name = name});
+    };
+    const Failure failure = failure_of([&] { client.ping(row.wait); });
+    EXPECT_EQ(failure.code, row.code);
+    EXPECT_EQ(failure.detail, row.code ? "down" : "") << "the last reason";
+    EXPECT_TRUE(service->asked == row.asked || (service->asked > row.asked && row.wait == Duration(100ms)));
   }
+  service->on_inspect = nullptr;
+  EXPECT_EQ(failure_of([&] { client.ping(20ms, "mine"); }).detail, "the service did not answer in time");
+  service->asked = 0;
+  EXPECT_EQ(failure_of([&] { client.ping(-1s); }).code, errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { client.ping(1s, ""); }).code, errc::invalid_argument);
+  EXPECT_EQ(service->asked, 0U);
+  service->capabilities.can_inspect = false;
+  EXPECT_EQ(failure_of([&] { client.ping(forever); }).code, errc::unsupported);
+  EXPECT_TRUE(service->contends.empty());
+  service->questions.clear();
 }
 
-TEST_F(ClientTest, QuestionsInAHandlerAreRefused) {
-  const Client client = make();
-  const auto code_of = [](const std::function<void()>& ask) {
-    try {
-      ask();
-    } catch (const std::system_error& e) {
-      return e.code();
-    }
-    return std::error_code();
-  };
-  util::Event done;
-  client.make_lock("x").async_acquire({}, [&](std::error_code, const Lease&) {
-    const std::vector<std::function<void()>> questions = {
-        [&] { (void)client.inspect("x"); },    [&] { (void)client.list(); },
-        [&] { (void)client.break_lock("x"); }, [&] { (void)client.forget("x"); },
-        [&] { (void)client.forget_idle(1h); }, [&] { (void)client.diagnose(); },
-        [&] { (void)client.initialize(); },    [&] { client.ping(1s); }};
-    for (const auto& ask : questions) EXPECT_EQ(code_of(ask), std::errc::resource_deadlock_would_occur);
-    EXPECT_EQ(code_of([&] { (void)client.inspect(""); }), errc::invalid_argument);
-    done.set();
-  });
-  EXPECT_TRUE(done.wait(rig::hang_guard));
-}
-
-TEST_F(ClientTest, MayBeDestroyedInAHandler) {
-  auto client = std::make_unique<Client>(make());
-  DistributedLock lock = client->make_lock("x");
-  DistributedLock rival = client->make_lock("x");
-  util::Event done;
-  util::Event waiter_done;
-  std::optional<Lease> kept;
-  lock.async_acquire({}, [&](std::error_code, Lease lease) {
-    kept = std::move(lease);
-    rival.async_acquire({}, [&](std::error_code ec, const Lease&) {
-      EXPECT_EQ(ec, errc::closed);
-      waiter_done.set();
-    });
-    client.reset();
-    done.set();
-  });
-  ASSERT_TRUE(done.wait(rig::hang_guard));
-  EXPECT_TRUE(waiter_done.wait(rig::hang_guard));
-  EXPECT_FALSE(kept->held());
-  EXPECT_TRUE(kept->lost().stop_requested());
-  std::error_code ec;
-  EXPECT_FALSE(lock.acquire({}, ec).has_value());
-  EXPECT_EQ(ec, errc::closed);
-}
+// --- Life ------------------------------------------------------------------------------------------------------------
 
 TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
   util::Event done;
@@ -342,255 +298,52 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
   EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
-TEST_F(ClientTest, AssignmentClosesTheOldClient) {
+TEST_F(ClientTest, AssignmentClosesTheOldClient_WhoseLocksAnswerClosed) {
   Client client = make();
-  const Lease lease = client.make_lock("x").acquire();
+  DistributedLock lock = client.make_lock("x");
+  lock.lock();
   client = make();
-  EXPECT_FALSE(lease.held());
+  EXPECT_FALSE(lock.lease().held());
   EXPECT_FALSE(service_->held("x"));
-  const Lease again = client.make_lock("x").acquire();
-  EXPECT_TRUE(again.held());
-}
-
-TEST_F(ClientTest, NoHandlerRunsAfterTheDestructor) {
-  for (int round = 0; round < 50; ++round) {
-    std::atomic<bool> gone = false;
-    std::atomic<int> calls = 0;
-    {
-      const Client client = make();
-      DistributedLock lock = client.make_lock("x");
-      for (int i = 0; i < 20; ++i) {
-        lock.async_acquire({}, [&](std::error_code, const Lease&) {
-          EXPECT_FALSE(gone);
-          ++calls;
-        });
-      }
-    }
-    gone = true;
-    EXPECT_EQ(calls, 20) << "but each runs once";
-  }
-}
-
-TEST_F(ClientTest, LocksAndLeasesMayOutliveIt) {
-  std::optional<DistributedLock> lock;
-  std::optional<Lease> lease;
-  {
-    const Client client = make();
-    lock = client.make_lock("x");
-    lease = client.make_lock("y").acquire();
-    lock->lock();
-  }
-  EXPECT_FALSE(lease->held());
-  EXPECT_FALSE(lease->release());
-  EXPECT_FALSE(lock->lease().held());
-  lock->unlock();
-  EXPECT_THROW(lock->lock(), Error);
+  lock.unlock();
+  EXPECT_THROW(lock.lock(), Error);
   std::error_code handler_ec;
-  lock->async_acquire({}, [&](std::error_code ec, const Lease&) { handler_ec = ec; });
+  lock.async_acquire({}, [&](std::error_code ec, const Lease&) { handler_ec = ec; });
   EXPECT_EQ(handler_ec, errc::closed);
-}
-
-TEST_F(ClientTest, BlockedAcquiresEndWhenItIsDestroyed) {
-  auto client = std::make_unique<Client>(make());
-  const Lease lease = client->make_lock("x").acquire();
-  std::vector<std::thread> threads;
-  std::atomic<int> closed = 0;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, lock = std::make_shared<DistributedLock>(client->make_lock("x"))] {
-      std::error_code ec;
-      (void)lock->acquire({}, ec);
-      if (ec == errc::closed) ++closed;
-    });
-  }
-  while (client->stats().waiting < 4) std::this_thread::yield();
-  client.reset();
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(closed, 4);
+  EXPECT_TRUE(client.make_lock("x").acquire().held());
 }
 
 TEST_F(ClientTest, AHungServiceHoldsTheDestructorUpForTheCloseTimeoutOnly) {
-  const auto hung = std::make_shared<test::FakeService>();
-  hung->on_contend = [&](auto& contend) { contend.grant(hung->grant_of(contend.request)); };
-  Lease lease;
-  {
-    const Client client = connect("fake://", {.label = "test", .close_timeout = 20ms}, hung->factory());
-    lease = client.make_lock("x").acquire();
-  }
-  EXPECT_EQ(hung->released.size(), 1U);
-  EXPECT_FALSE(lease.held());
-}
-
-TEST_F(ClientTest, WithoutACloseTimeoutNothingWaitsForAHungService) {
-  const auto hung = std::make_shared<test::FakeService>();
-  hung->on_contend = [&](auto& contend) { contend.grant(hung->grant_of(contend.request)); };
-  hung->on_close = [](const std::function<void()>& /*never*/) {};
-  std::optional<Client> client = connect("fake://", {.label = "test", .close_timeout = 0s}, hung->factory());
-  for (int i = 0; i < 5; ++i) (void)client->make_lock("x" + std::to_string(i)).acquire();
-  EXPECT_EQ(hung->released.size(), 5U) << "sent, and not waited for";
-  (void)client->make_multi_lock({"y", "z"}).acquire();
-  EXPECT_EQ(hung->released.size(), 7U);
-  DistributedLock lock = client->make_lock("u");
-  lock.lock();
-  lock.unlock();
-  const Lease held = client->make_lock("h").acquire();
-  client.reset();
-  EXPECT_EQ(hung->released.size(), 9U);
-  EXPECT_FALSE(hung->has_backend());
-}
-
-// --- Ping ------------------------------------------------------------------------------------------------------------
-
-class PingTest : public testing::Test {
- protected:
-  PingTest() { service_->capabilities.can_inspect = true; }
-
-  [[nodiscard]] Client make() { return connect("fake://", {.label = "test"}, service_->factory()); }
-  // The first answers are these failures, then it is well.
-  void answer_with(std::vector<Failure> failures) {
-    service_->on_inspect = [failures = std::move(failures), i = std::size_t{0}](const std::string& name) mutable {
-      if (i < failures.size()) return Result<LockInfo>(failures[i++]);
-      return Result<LockInfo>(LockInfo{.name = name});
-    };
-  }
-  static Failure failure_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const Error& e) {
-      return {e.code(), e.detail()};
-    }
-    return {};
-  }
-
-  std::shared_ptr<test::FakeService> service_ = std::make_shared<test::FakeService>();
-};
-
-TEST_F(PingTest, AsksOnceAboutANameThatNobodyUses) {
-  std::vector<std::string> names;
-  service_->on_inspect = [&](const std::string& name) {
-    names.push_back(name);
-    return Result<LockInfo>(LockInfo{.name = name});
-  };
-  const Client client = make();
-  client.ping(10s);
-  client.ping(0s);
-  client.ping(forever, "mine");
-  EXPECT_EQ(names, (std::vector<std::string>{"dlock-ping", "dlock-ping", "mine"}));
-  EXPECT_TRUE(service_->contends.empty());
-}
-
-TEST_F(PingTest, RepeatsItWhileTheServiceIsUnavailable) {
-  answer_with({{errc::unavailable, "down"}, {errc::unavailable, "starting"}});
-  make().ping(1min);
-  EXPECT_EQ(service_->asked, 3U);
-}
-
-TEST_F(PingTest, GivesUpAtTheEndOfTheWaitWithTheLastReason) {
-  service_->on_inspect = [](const std::string& /*name*/) {
-    return Result<LockInfo>(Failure{errc::unavailable, "connection refused"});
-  };
-  const Client client = make();
-  for (const Duration wait : {Duration(), Duration(100ms)}) {
-    const Failure failure = failure_of([&] { client.ping(wait); });
-    EXPECT_EQ(failure.code, errc::unavailable);
-    EXPECT_EQ(failure.detail, "connection refused");
+  for (const auto timeout : {0ms, 20ms}) {
+    const auto hung = std::make_shared<test::FakeService>();
+    hung->on_contend = [&](auto& contend) { contend.grant(hung->grant_of(contend.request)); };
+    hung->on_close = [](const std::function<void()>& /*never*/) {};
+    std::optional<Client> client = connect("fake://", {.label = "test", .close_timeout = timeout}, hung->factory());
+    (void)client->make_lock("x").acquire();
+    (void)client->make_multi_lock({"y", "z"}).acquire();
+    EXPECT_EQ(hung->released.size(), 3U) << "sent, and waited for as long as the close timeout";
+    DistributedLock lock = client->make_lock("u");
+    lock.lock();
+    lock.unlock();
+    const Lease held = client->make_lock("h").acquire();
+    client.reset();
+    EXPECT_EQ(hung->released.size(), 5U);
+    EXPECT_FALSE(hung->has_backend());
+    EXPECT_FALSE(held.held());
   }
 }
 
-TEST_F(PingTest, AServiceThatDoesNotAnswerIsUnavailable) {
-  const Client client = make();
-  const Failure failure = failure_of([&] { client.ping(20ms); });
-  EXPECT_EQ(failure.code, errc::unavailable);
-  EXPECT_EQ(failure.detail, "the service did not answer in time");
-}
-
-TEST_F(PingTest, WhatARetryDoesNotHelpIsReportedAtOnce) {
-  for (const errc code : {errc::access_denied, errc::protocol, errc::invalid_argument}) {
-    service_->asked = 0;
-    answer_with({{code, "no"}});
-    EXPECT_EQ(failure_of([&] { make().ping(forever); }).code, code);
-    EXPECT_EQ(service_->asked, 1U);
-  }
-  service_->capabilities.can_inspect = false;
-  EXPECT_EQ(failure_of([&] { make().ping(forever); }).code, errc::unsupported);
-}
-
-TEST_F(PingTest, RefusesWhatMakesNoSense) {
-  const Client client = make();
-  EXPECT_EQ(failure_of([&] { client.ping(-1s); }).code, errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { client.ping(1s, ""); }).code, errc::invalid_argument);
-  EXPECT_EQ(service_->asked, 0U);
-}
-
-// --- Life ------------------------------------------------------------------------------------------------------------
-
-TEST_F(ClientTest, TheObserverHearsOfALife) {
+TEST_F(ClientTest, TheObserverAndAStreamThatOnlyOutlivesTheClientReceiveItsEvents) {
   const auto observer = std::make_shared<test::RecordingObserver>();
-  {
-    const Client client = make({.observer = observer});
+  std::ostringstream stream;
+  for (const std::shared_ptr<Observer>& each : {std::shared_ptr<Observer>(observer), log_to(stream)}) {
+    const Client client = make({.observer = each});
     EXPECT_TRUE(client.make_lock("x").acquire().release());
     const Lease lease = client.make_lock("y").acquire();
   }
-  const auto events = observer->events();
-  EXPECT_EQ(events, (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
-}
-
-TEST_F(ClientTest, WritesItsEventsToAStreamThatOnlyOutlivesTheClient) {
-  std::ostringstream stream;
-  {
-    const Client client = make({.observer = log_to(stream)});
-    EXPECT_TRUE(client.make_lock("x").acquire().release());
-  }
-  EXPECT_EQ(stream.str().rfind("dlock: acquired \"x\", token 1, after ", 0), 0U) << stream.str();
-  EXPECT_NE(stream.str().find("\ndlock: released \"x\", token 1, after "), std::string::npos) << stream.str();
-}
-
-// The counter is not atomic: only the lock protects it. Under TSan the lock must also publish it.
-TEST_F(ClientTest, ManyThreadsShareAClient) {
-  const Client client = make();
-  int counter = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&] {
-      DistributedLock lock = client.make_lock("x");
-      for (int i = 0; i < 50; ++i) {
-        Lease lease = lock.acquire();
-        ++counter;
-        EXPECT_TRUE(lease.release());
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(counter, 400);
-  EXPECT_EQ(client.stats().acquired, 400U);
-  EXPECT_EQ(client.stats().released, 400U);
-  EXPECT_EQ(client.stats().held, 0U);
-  EXPECT_EQ(client.stats().waiting, 0U);
-}
-
-TEST_F(ClientTest, CancellingRacesWithEverything) {
-  const Client client = make();
-  for (int round = 0; round < 200; ++round) {
-    std::stop_source stop;
-    DistributedLock lock = client.make_lock("x");
-    std::optional<Lease> blocker;
-    if (round % 2 == 0) blocker = lock.acquire();
-    std::thread canceller([&] { stop.request_stop(); });
-    std::error_code ec;
-    const Lease lease = lock.acquire({.cancel = stop.get_token()}, ec);
-    canceller.join();
-    EXPECT_EQ(lease.held(), !ec);
-    if (ec) {
-      EXPECT_EQ(ec, errc::cancelled);
-    }
-  }
-  EXPECT_EQ(client.stats().waiting, 0U);
-}
-
-TEST_F(ClientTest, RandomNumbersMayComeFromTheProgram) {
-  std::atomic<std::uint64_t> n = 0;
-  const Client client = make({.random = [&] { return ++n; }});
-  const Lease lease = client.make_lock("x").acquire();
-  EXPECT_EQ(lease.owner(), OwnerId(1, 2));
+  EXPECT_EQ(observer->events(), (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
+  EXPECT_EQ(stream.str().rfind("dlock: acquired \"x\", token 3, after ", 0), 0U) << stream.str();
+  EXPECT_NE(stream.str().find("\ndlock: released \"x\", token 3, after "), std::string::npos) << stream.str();
 }
 
 }  // namespace

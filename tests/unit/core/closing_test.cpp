@@ -1,11 +1,11 @@
 // Closing a client in the middle of everything.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,101 +21,106 @@ using ReleaseStatus = ReleaseOutcome::Status;
 class ClosingTest : public test::CoreTest {
  protected:
   void SetUp() override { open(); }
-  void confirm_releases() {
-    service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
-  }
 };
 
-TEST_F(ClosingTest, AnIdleClientClosesAtOnce) {
+TEST_F(ClosingTest, WaitsEndWithClosed_LeasesAreLostAndReleased_WhatIsAnsweredAfterwardsIsHarmless) {
+  confirm_releases();
+  std::stop_source stop;
+  const auto waiting = acquire({.cancel = stop.get_token()});
+  const auto timed = acquire({.wait = 1min});
+  busy();
+  Lease lease = hold({}, "a");
+  const Lease stolen = hold({}, "b");
+  lose(stolen);
+  const Lease expired = hold({.lease = 1s, .renew = false}, "c");
+  engine_->advance(4s);
+  const Lease renewing = hold({.lease = 9s}, "d");
+  while (service_->renewals.empty()) engine_->advance(100ms);
+  const std::stop_token lost = lease.lost();
   const TimePoint start = now();
+  const auto core = core_;
   close();
   EXPECT_EQ(engine_->now(), start);
   EXPECT_TRUE(service_->close_asked);
-}
-
-TEST_F(ClosingTest, WaitsEndWithClosed) {
-  const auto a = acquire();
-  const auto b = acquire({.wait = 5s});
-  task([&] { service_->last_contend().busy(); });
-  close();
-  for (const auto& outcome : {a, b}) {
+  stop.request_stop();
+  engine_->run();
+  for (const auto& outcome : {waiting, timed}) {
     EXPECT_EQ(outcome->calls, 1);
     EXPECT_EQ(outcome->failure.code, errc::closed);
   }
-  EXPECT_EQ(service_->live_contentions(), 0U);
-}
-
-TEST_F(ClosingTest, LeasesAreLostAndReleased) {
-  confirm_releases();
-  const Lease a = hold({}, "a");
-  const Lease b = hold({}, "b");
-  const std::stop_token lost = a.lost();
-  close();
-  EXPECT_FALSE(a.held());
-  EXPECT_TRUE(lost.stop_requested());
-  EXPECT_TRUE(b.lost().stop_requested());
-  EXPECT_EQ(service_->released.size(), 2U);
+  EXPECT_FALSE(lease.held() || renewing.held());
+  EXPECT_TRUE(lost.stop_requested() && renewing.lost().stop_requested());
   EXPECT_EQ(observer_->count("lost a"), 1U);
   EXPECT_EQ(observer_->last_lost.reason.code, errc::closed);
-}
+  std::vector<std::string> released;
+  for (const Grant& grant : service_->released) released.push_back(grant.name);
+  std::sort(released.begin(), released.end());
+  EXPECT_EQ(released, (std::vector<std::string>{"a", "c", "d"})) << "each once, what was stolen not at all";
 
-TEST_F(ClosingTest, TheBackendIsClosedOnlyAfterEveryReleaseWasAskedFor) {
-  confirm_releases();  // from inside the call
-  std::vector<Lease> leases;
-  for (int i = 0; i < 10; ++i) leases.push_back(hold({}, std::to_string(i)));
-  std::size_t released_before_close = 0;
-  service_->on_close = [&](auto done) {
-    released_before_close = service_->released.size();
-    done();
-  };
-  close();
-  EXPECT_EQ(released_before_close, 10U);
+  core_ = core;  // and all that comes answers closed at once
+  const auto outcome = acquire();
+  EXPECT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::closed);
+  const auto answer = ask<LockInfo>(core, [](Backend&, const auto&) { FAIL() << "it is closed"; });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.failure().code, errc::closed);
+  const auto again = release(lease);
+  EXPECT_EQ(again->calls, 1);
+  EXPECT_FALSE(again->was_ours);
+  core_.reset();
 }
 
 TEST_F(ClosingTest, TheBackendIsClosedOnlyAfterEveryReleaseWasAnswered) {
-  const Lease a = hold({}, "a");
-  const Lease b = hold({}, "b");
-  bool both_answered = false;
-  service_->on_close = [&](auto done) {
-    EXPECT_TRUE(both_answered);
-    done();
-  };
-  // While close() waits, the answers arrive one after the other.
-  Timer first(*engine_);
-  Timer second(*engine_);
-  (void)engine_->dispatch([&] {
-    first.arm(now() + 500ms, [&] { service_->releases[0].done({.status = ReleaseStatus::released}); });
-    second.arm(now() + 1s, [&] {
-      both_answered = true;
-      service_->releases[1].done({.status = ReleaseStatus::released});
-    });
-  });
-  const TimePoint start = now();
-  close();
-  EXPECT_TRUE(both_answered);
-  EXPECT_EQ(engine_->now(), start + 1s);
+  for (const bool inside_the_call : {true, false}) {
+    if (!inside_the_call) {
+      engine_ = std::make_shared<test::ManualEngine>();
+      service_ = std::make_shared<test::FakeService>();
+      SetUp();
+    }
+    std::size_t answered = 0;
+    service_->on_close = [&](auto done) {
+      EXPECT_EQ(answered, 10U);
+      done();
+    };
+    service_->on_release = [&](auto& release) {
+      const auto answer = [&answered, done = release.done] {
+        ++answered;
+        done({.status = ReleaseStatus::released});
+      };
+      if (inside_the_call) return answer();
+      (void)engine_->schedule(now() + 100ms * service_->released.size(), answer);
+    };
+    std::vector<Lease> leases;
+    for (int i = 0; i < 10; ++i) leases.push_back(hold({}, std::to_string(i)));
+    const auto under_way = release(leases.front());
+    const TimePoint start = now();
+    close();
+    EXPECT_EQ(engine_->now(), start + (inside_the_call ? 0s : 1s));
+    EXPECT_EQ(under_way->calls, 1);
+    EXPECT_TRUE(under_way->was_ours);
+    leases.clear();
+  }
 }
 
-TEST_F(ClosingTest, AReleaseThatIsNeverAnsweredHoldsItUpForTheCloseTimeoutOnly) {
+TEST_F(ClosingTest, ABackendOrAReleaseThatNeverAnswersHoldsItUpForTheCloseTimeoutOnly) {
   const Lease lease = hold();
+  std::shared_ptr<Outcome> during;
+  in_task_after(1s, [&] { during = acquire({}, "y"); });
   const TimePoint start = now();
   close();
   EXPECT_EQ(engine_->now(), start + 2s);
   EXPECT_FALSE(service_->close_asked) << "not before the releases are done";
-}
+  ASSERT_TRUE(during);
+  EXPECT_EQ(during->failure.code, errc::closed);
+  EXPECT_EQ(service_->contends.size(), 1U);
+  service_->releases[0].done({.status = ReleaseStatus::released});  // after the close
 
-TEST_F(ClosingTest, ABackendThatNeverFinishesHoldsItUpForTheCloseTimeoutOnly) {
+  engine_ = std::make_shared<test::ManualEngine>();
+  service_ = std::make_shared<test::FakeService>();
+  SetUp();
   service_->on_close = [](auto) {};
-  const TimePoint start = now();
   close();
   EXPECT_EQ(engine_->now(), start + 2s);
-}
-
-TEST_F(ClosingTest, TheAnswerToAReleaseMayComeAfterTheClose) {
-  const Lease lease = hold();
-  close();
-  ASSERT_EQ(service_->releases.size(), 1U);
-  service_->releases[0].done({.status = ReleaseStatus::released});
 }
 
 TEST_F(ClosingTest, TheBackendsDestructorMayAnswerWhatIsPending) {
@@ -133,90 +138,6 @@ TEST_F(ClosingTest, TheAnswerToAReleaseMayComeWhenNothingIsLeft) {
   EXPECT_TRUE(weak.expired());
   ASSERT_EQ(service_->releases.size(), 1U);
   service_->releases[0].done({.status = ReleaseStatus::released});
-}
-
-TEST_F(ClosingTest, AReleaseUnderWayIsWaitedFor) {
-  Lease lease = hold();
-  const auto released = release(lease);
-  Timer timer(*engine_);
-  (void)engine_->dispatch(
-      [&] { timer.arm(now() + 1s, [&] { service_->releases[0].done({.status = ReleaseStatus::released}); }); });
-  close();
-  EXPECT_EQ(released->calls, 1);
-  EXPECT_TRUE(released->was_ours);
-  EXPECT_EQ(service_->released.size(), 1U);
-}
-
-TEST_F(ClosingTest, AnAcquireThatArrivesDuringTheCloseAnswersClosed) {
-  const Lease lease = hold();
-  std::shared_ptr<Outcome> during;
-  Timer timer(*engine_);
-  (void)engine_->dispatch([&] { timer.arm(now() + 1s, [&] { during = acquire({}, "y"); }); });
-  close();
-  ASSERT_TRUE(during);
-  EXPECT_EQ(during->calls, 1);
-  EXPECT_EQ(during->failure.code, errc::closed);
-  EXPECT_EQ(service_->contends.size(), 1U);
-}
-
-TEST_F(ClosingTest, AfterwardsEverythingAnswersClosedAtOnce) {
-  confirm_releases();
-  Lease lease = hold();
-  const auto core = core_;
-  close();
-  core_ = core;
-  const auto outcome = acquire();
-  EXPECT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::closed);
-  const auto answer = ask<LockInfo>(core, [](Backend&, const auto&) { FAIL() << "it is closed"; });
-  ASSERT_FALSE(answer.ok());
-  EXPECT_EQ(answer.failure().code, errc::closed);
-  const auto released = release(lease);
-  EXPECT_EQ(released->calls, 1);
-  EXPECT_FALSE(released->was_ours);
-  core_.reset();
-}
-
-TEST_F(ClosingTest, ALeaseMayOutliveItsClient) {
-  confirm_releases();
-  std::optional<Lease> lease = hold();
-  close();
-  engine_.reset();
-  EXPECT_FALSE(lease->held());
-  EXPECT_TRUE(lease->lost().stop_requested());
-  EXPECT_EQ(lease->name(), "x");
-  EXPECT_EQ(lease->token(), FencingToken(1));
-  EXPECT_FALSE(lease->release());
-  lease.reset();
-}
-
-TEST_F(ClosingTest, ACancellationAfterTheCloseIsHarmless) {
-  std::stop_source stop;
-  const auto outcome = acquire({.cancel = stop.get_token()});
-  close();
-  stop.request_stop();
-  engine_->run();
-  EXPECT_EQ(outcome->calls, 1);
-}
-
-TEST_F(ClosingTest, ARenewalThatIsAnsweredAfterTheCloseIsHarmless) {
-  confirm_releases();
-  const Lease lease = hold();
-  engine_->advance(12s);
-  ASSERT_EQ(service_->renewals.size(), 1U);
-  close();
-  EXPECT_FALSE(lease.held());
-}
-
-TEST_F(ClosingTest, LostLeasesAreGivenBackOnce) {
-  confirm_releases();
-  const Lease expired = hold({}, "expired");
-  engine_->advance(60s);
-  const Lease stolen = hold({}, "stolen");
-  task([&] { service_->host().lost(stolen.owner(), {errc::lost, ""}); });
-  close();
-  ASSERT_EQ(service_->released.size(), 1U);
-  EXPECT_EQ(service_->released[0].name, "expired");
 }
 
 // --- Inside a handler ------------------------------------------------------------------------------------------------
@@ -246,37 +167,19 @@ TEST_F(ClosingTest, ClosingInsideAHandlerDoesNotWait) {
   EXPECT_TRUE(weak.expired()) << "nothing is left of it";
 }
 
-TEST_F(ClosingTest, ClosingInsideAHandlerEndsWhenTheReleasesAreDone) {
+TEST_F(ClosingTest, ClosingInsideAHandlerEndsTheWaitsAndWhenTheReleasesAreDone) {
   const Lease lease = hold();
+  const auto outcome = acquire({}, "y");
   core_->context().notifier->complete([&] { core_->close(); });
   engine_->run();
+  EXPECT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::closed);
+  EXPECT_FALSE(engine_->stopped());
   task([&] { service_->releases[0].done({.status = ReleaseStatus::released}); });
   EXPECT_TRUE(engine_->stopped());
   EXPECT_FALSE(service_->has_backend());
   EXPECT_EQ(engine_->pending_timers(), 0U);
   core_.reset();
-}
-
-TEST_F(ClosingTest, ClosingInsideAHandlerEndsTheWaits) {
-  const auto outcome = acquire();
-  core_->context().notifier->complete([&] { core_->close(); });
-  engine_->run();
-  EXPECT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::closed);
-  EXPECT_TRUE(engine_->stopped());
-  core_.reset();
-}
-
-TEST_F(ClosingTest, NothingOfACoreIsLeftWhenItsLastOwnerIsGone) {
-  confirm_releases();
-  const std::weak_ptr<ClientCore> weak = core_;
-  auto outcome = acquire();
-  {
-    Lease lease = hold({}, "y");
-    close();
-    EXPECT_FALSE(weak.expired()) << "the lease keeps the shell";
-  }
-  EXPECT_TRUE(weak.expired());
 }
 
 }  // namespace

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <random>
 #include <stop_token>
-#include <string>
 #include <unordered_set>
 #include <utility>
 
@@ -251,8 +251,7 @@ class Simulation {
     ASSERT_TRUE(engine_->dispatch(f));
   }
 
-  // --- What must hold
-  // --------------------------------------------------------------------------------------------------
+  // --- What must hold ----------------------------------------------------------------------------------------------
 
   void check() {
     engine_->set_busy(false);

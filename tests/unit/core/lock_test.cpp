@@ -1,13 +1,18 @@
-// DistributedLock as a standard lockable, and its ways to report.
+// DistributedLock, RecursiveLock and MultiLock as programs use them: standard lockables, their ways to report, and
+// threads that end with a lease. That they exclude, wait and recur, the conformance suite tests.
 #include <dlock/lock.hpp>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <concepts>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <type_traits>
@@ -16,6 +21,7 @@
 
 #include <dlock/client.hpp>
 #include <dlock/error.hpp>
+#include <dlock/multi_lock.hpp>
 #include <dlock/recursive_lock.hpp>
 
 #include "tests/support/fake_backend.hpp"
@@ -27,6 +33,7 @@ namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
+using Names = std::vector<std::string>;
 
 // Cpp17BasicLockable, Cpp17Lockable, Cpp17TimedLockable.
 template <class L>
@@ -34,31 +41,13 @@ concept TimedLockable =
     requires(L lock, std::chrono::milliseconds wait, std::chrono::time_point<std::chrono::steady_clock> deadline,
              std::chrono::time_point<std::chrono::system_clock> wall_deadline) {
       lock.lock();
-      lock.unlock();
       { lock.try_lock() } -> std::same_as<bool>;
       { lock.try_lock_for(wait) } -> std::same_as<bool>;
       { lock.try_lock_until(deadline) } -> std::same_as<bool>;
       { lock.try_lock_until(wall_deadline) } -> std::same_as<bool>;
+      requires noexcept(lock.unlock());
     };
-static_assert(TimedLockable<DistributedLock>);
-static_assert(TimedLockable<RecursiveLock>);
-static_assert(noexcept(std::declval<DistributedLock&>().unlock()));
-static_assert(noexcept(std::declval<RecursiveLock&>().unlock()));
-static_assert(!std::is_copy_constructible_v<DistributedLock> && !std::is_copy_assignable_v<DistributedLock>);
-static_assert(!std::is_copy_constructible_v<Lease> && std::is_nothrow_move_constructible_v<Lease>);
-static_assert(std::is_nothrow_move_constructible_v<DistributedLock>);
-static_assert(!std::is_copy_constructible_v<Client> && std::is_nothrow_move_constructible_v<Client>);
-
 // What a temporary would make useless does not compile. The arguments are references, which say the value category.
-template <class C>
-concept GivesLocks = requires(C client) { static_cast<C>(client).make_lock("x"); };
-static_assert(GivesLocks<Client&> && GivesLocks<const Client&>);
-static_assert(!GivesLocks<Client&&> && !GivesLocks<const Client&&>, "the client is gone when the lock is used");
-
-template <class L>
-concept Acquires = requires(L lock) { static_cast<L>(lock).acquire(); };
-static_assert(Acquires<DistributedLock&> && Acquires<DistributedLock&&>, "a lease outlives its lock");
-
 template <class L>
 concept Locks = requires(L lock) { static_cast<L>(lock).lock(); };
 template <class L>
@@ -71,292 +60,274 @@ template <class L>
 concept HasLease = requires(L lock) { static_cast<L>(lock).lease(); };
 template <class L>
 concept TakesDefaults = requires(L lock) { static_cast<L>(lock).set_defaults({}); };
-static_assert(Locks<DistributedLock&> && Locks<RecursiveLock&>);
-static_assert(!Locks<DistributedLock&&> && !Locks<RecursiveLock&&>);
-static_assert(TriesToLock<DistributedLock&> && TriesToLock<RecursiveLock&>);
-static_assert(!TriesToLock<DistributedLock&&> && !TriesToLock<RecursiveLock&&>);
-static_assert(TriesToLockFor<DistributedLock&> && TriesToLockFor<RecursiveLock&>);
-static_assert(!TriesToLockFor<DistributedLock&&> && !TriesToLockFor<RecursiveLock&&>);
-static_assert(TriesToLockUntil<DistributedLock&> && TriesToLockUntil<RecursiveLock&>);
-static_assert(!TriesToLockUntil<DistributedLock&&> && !TriesToLockUntil<RecursiveLock&&>);
-static_assert(HasLease<const DistributedLock&> && HasLease<const RecursiveLock&>);
-static_assert(!HasLease<DistributedLock&&> && !HasLease<RecursiveLock&&>);
+template <class L>
+concept MovesOnly =
+    !std::is_copy_constructible_v<L> && !std::is_copy_assignable_v<L> && std::is_nothrow_move_constructible_v<L>;
+template <class L>
+constexpr bool is_lock = TimedLockable<L> && MovesOnly<L> && Locks<L&> && !Locks<L&&> && TriesToLock<L&> &&
+                         !TriesToLock<L&&> && TriesToLockFor<L&> && !TriesToLockFor<L&&> && TriesToLockUntil<L&> &&
+                         !TriesToLockUntil<L&&> && HasLease<const L&> && !HasLease<L&&>;
+static_assert(is_lock<DistributedLock> && is_lock<RecursiveLock> && is_lock<MultiLock>);
 static_assert(TakesDefaults<DistributedLock&> && !TakesDefaults<DistributedLock&&>);
+static_assert(MovesOnly<Lease> && MovesOnly<MultiLease> && MovesOnly<Client>);
+
+template <class C>
+concept GivesLocks = requires(C client) { static_cast<C>(client).make_lock("x"); };
+template <class C>
+concept GivesMultiLocks = requires(C client) { static_cast<C>(client).make_multi_lock({"x"}); };
+static_assert(GivesLocks<Client&> && GivesLocks<const Client&> && GivesMultiLocks<const Client&>);
+static_assert(!GivesLocks<Client&&> && !GivesLocks<const Client&&>, "the client is gone when the lock is used");
+static_assert(!GivesMultiLocks<Client&&> && !GivesMultiLocks<const Client&&>);
+template <class L>
+concept Acquires = requires(L lock) { static_cast<L>(lock).acquire(); };
+static_assert(Acquires<DistributedLock&> && Acquires<DistributedLock&&>, "a lease outlives its lock");
 
 class LockTest : public testing::Test {
  protected:
+  [[nodiscard]] Client make(std::string_view url = "simple://",
+                            std::shared_ptr<test::SimpleService> service = nullptr) {
+    return connect(url, {.label = "test", .clock = clock_}, (service ? service : service_)->factory());
+  }
   std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
-  Client client_ = connect("simple://", {.label = "test", .clock = clock_}, service_->factory());
+  Client client_ = make();
   DistributedLock lock_ = client_.make_lock("x");
   DistributedLock rival_ = client_.make_lock("x");
 };
 
-TEST_F(LockTest, LockAndUnlock) {
-  EXPECT_EQ(lock_.name(), "x");
-  EXPECT_FALSE(lock_.lease().has_value());
-  lock_.lock();
-  EXPECT_TRUE(service_->held("x"));
-  EXPECT_TRUE(lock_.lease().held());
-  EXPECT_GT(lock_.lease().token(), FencingToken());
-  EXPECT_FALSE(rival_.try_lock());
-  lock_.unlock();
-  EXPECT_FALSE(service_->held("x"));
-  EXPECT_FALSE(lock_.lease().has_value());
-  EXPECT_TRUE(rival_.try_lock());
-  rival_.unlock();
-}
+// --- As mutexes ------------------------------------------------------------------------------------------------------
 
-TEST_F(LockTest, WorksInTheStandardGuards) {
-  {
-    const std::lock_guard guard(lock_);
-    EXPECT_TRUE(service_->held("x"));
-  }
-  EXPECT_FALSE(service_->held("x"));
-  {
-    std::unique_lock guard(lock_, std::defer_lock);
-    EXPECT_FALSE(guard.owns_lock());
-    EXPECT_TRUE(guard.try_lock());
-    guard.unlock();
-    EXPECT_TRUE(guard.try_lock_for(5s));
-    guard.unlock();
-    EXPECT_TRUE(guard.try_lock_until(std::chrono::system_clock::now() + 5s));
-  }
-  EXPECT_FALSE(service_->held("x"));
-  {
-    std::unique_lock guard(lock_, std::try_to_lock);
-    EXPECT_TRUE(guard.owns_lock());
-    std::unique_lock other(rival_, std::try_to_lock);
-    EXPECT_FALSE(other.owns_lock());
-  }
-}
-
-TEST_F(LockTest, TwoLocksAreTakenTogetherWithoutDeadlock) {
-  DistributedLock a1 = client_.make_lock("a");
-  DistributedLock b1 = client_.make_lock("b");
-  DistributedLock a2 = client_.make_lock("a");
-  DistributedLock b2 = client_.make_lock("b");
-  int counter = 0;
-  const auto work = [&](DistributedLock& first, DistributedLock& second) {
-    for (int i = 0; i < 50; ++i) {
-      const std::scoped_lock both(first, second);
-      ++counter;
+template <class L>
+class EachLock : public LockTest {
+ protected:
+  [[nodiscard]] L make_one(const std::string& name = "x") {
+    if constexpr (std::is_same_v<L, MultiLock>) {
+      return client_.make_multi_lock({name, "second"});
+    } else {
+      return L(client_.make_lock(name));
     }
-  };
-  std::thread other([&] { work(b2, a2); });
-  work(a1, b1);
-  other.join();
-  EXPECT_EQ(counter, 100);
-  EXPECT_FALSE(service_->held("a"));
-  EXPECT_FALSE(service_->held("b"));
-}
-
-TEST_F(LockTest, OneObjectIsAMutexBetweenThreads) {
-  int counter = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) {
-        const std::lock_guard guard(lock_);
-        EXPECT_TRUE(lock_.lease().held());
-        ++counter;
-      }
-    });
   }
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(counter, 200);
-}
+  L lock_ = make_one();
+};
+using AllLocks = testing::Types<DistributedLock, RecursiveLock, MultiLock>;
+TYPED_TEST_SUITE(EachLock, AllLocks);
 
-TEST_F(LockTest, IsNotReentrant) {
-  lock_.lock();
-  try {
-    lock_.lock();
-    FAIL();
-  } catch (const std::system_error& e) {
-    EXPECT_EQ(e.code(), std::errc::resource_deadlock_would_occur);
-  }
-  EXPECT_FALSE(lock_.try_lock());
-  EXPECT_FALSE(lock_.try_lock_for(1h));
-  EXPECT_TRUE(lock_.lease().held()) << "still held once";
-  lock_.unlock();
-  EXPECT_FALSE(service_->held("x"));
-}
-
-TEST_F(LockTest, UnlockWithoutALockHasNoEffect) {
-  rival_.lock();
-  lock_.unlock();
-  std::thread([&] { rival_.unlock(); }).join();
-  EXPECT_TRUE(service_->held("x")) << "another thread holds nothing, and so gives nothing back";
-  rival_.unlock();
-  EXPECT_FALSE(service_->held("x"));
-}
-
-TEST_F(LockTest, UnlockingALostLeaseDoesNotReleaseTheNextHoldersLock) {
-  lock_.lock();
-  clock_->advance(31s);
-  EXPECT_FALSE(lock_.lease().held());
+TYPED_TEST(EachLock, UnlockingALostLeaseDoesNotReleaseTheNextHoldersLock) {
+  this->lock_.lock();
+  this->clock_->advance(31s);
+  EXPECT_FALSE(this->lock_.lease().held());
   util::Event taken;
   util::Event unlocked;
   std::thread next([&] {
-    lock_.lock();  // the same object, another thread
+    this->lock_.lock();  // the same object, another thread
     taken.set();
     EXPECT_TRUE(unlocked.wait(rig::hang_guard));
-    EXPECT_TRUE(lock_.lease().held());
-    lock_.unlock();
+    EXPECT_TRUE(this->lock_.lease().held());
+    this->lock_.unlock();
   });
   ASSERT_TRUE(taken.wait(rig::hang_guard));
-  lock_.unlock();
-  EXPECT_TRUE(service_->held("x"));
+  this->lock_.unlock();
+  EXPECT_TRUE(this->service_->held("x"));
   unlocked.set();
   next.join();
-  EXPECT_FALSE(service_->held("x"));
+  EXPECT_FALSE(this->service_->held("x"));
 }
 
-TEST_F(LockTest, AfterALossTheThreadMayLockAnew) {
-  lock_.lock();
-  const FencingToken old = lock_.lease().token();
-  clock_->advance(31s);
-  lock_.lock();
-  EXPECT_TRUE(lock_.lease().held());
-  EXPECT_GT(lock_.lease().token(), old);
-  lock_.unlock();
-  EXPECT_FALSE(lock_.lease().has_value());
-  EXPECT_FALSE(service_->held("x"));
-}
-
-TEST_F(LockTest, TryLockInThePastTriesOnce) {
-  EXPECT_TRUE(lock_.try_lock_until(std::chrono::steady_clock::time_point::min()));
-  EXPECT_FALSE(rival_.try_lock_until(std::chrono::steady_clock::now() - 1h));
-  EXPECT_FALSE(rival_.try_lock_for(-1h));
-  lock_.unlock();
-  EXPECT_TRUE(lock_.try_lock_until(std::chrono::steady_clock::time_point::max()));
-  lock_.unlock();
-  EXPECT_TRUE(lock_.try_lock_until(std::chrono::system_clock::time_point::max()));
-  lock_.unlock();
-}
-
-TEST_F(LockTest, DefaultsGoIntoLockButTheWaitIsTheCalls) {
-  lock_.set_defaults({.wait = 0s, .lease = 5s});
-  lock_.lock();
-  EXPECT_LE(lock_.lease().valid_until(), clock_->now() + 5s);
-  lock_.unlock();
-  std::stop_source stop;
-  stop.request_stop();
-  lock_.set_defaults({.cancel = stop.get_token()});
-  EXPECT_THROW(lock_.lock(), Error);
-  EXPECT_THROW((void)lock_.try_lock(), Error);
-}
-
-TEST_F(LockTest, MovingTheObjectMovesWhatItHolds) {
-  lock_.lock();
-  DistributedLock moved = std::move(lock_);
+TYPED_TEST(EachLock, MovingTheObjectMovesWhatItHolds_AndAssignmentReleasesIt) {
+  this->lock_.lock();
+  TypeParam moved = std::move(this->lock_);
   EXPECT_TRUE(moved.lease().held());
-  moved = client_.make_lock("y");
-  EXPECT_FALSE(service_->held("x")) << "assignment releases";
+  EXPECT_TRUE(this->service_->held("x"));
+  moved = this->make_one("y");
+  EXPECT_FALSE(this->service_->held("x"));
+  moved.lock();
+  moved = this->make_one("z");
+  EXPECT_FALSE(this->service_->held("y"));
 }
 
-TEST_F(LockTest, DestroyingTheObjectReleasesWhatItHolds) {
+// Of a MultiLock the conformance suite tests less.
+TYPED_TEST(EachLock, AThreadHoldsOnceOrRecurs_OtherThreadsHoldNothing) {
+  EXPECT_FALSE(this->lock_.lease().has_value());
   {
-    DistributedLock lock = client_.make_lock("y");
-    lock.lock();
+    const std::scoped_lock guard(this->lock_);
+    EXPECT_TRUE(this->lock_.lease().held());
+    if constexpr (!std::is_same_v<TypeParam, RecursiveLock>) {
+      EXPECT_FALSE(this->lock_.try_lock());
+      EXPECT_FALSE(this->lock_.try_lock_for(1h));
+      try {
+        this->lock_.lock();
+        FAIL();
+      } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::resource_deadlock_would_occur);
+      }
+    }
+    std::thread([&] {
+      EXPECT_FALSE(this->lock_.lease().has_value());
+      EXPECT_FALSE(this->lock_.try_lock_for(0s));
+      this->lock_.unlock();
+    }).join();
+    EXPECT_TRUE(this->lock_.lease().held());
   }
-  EXPECT_FALSE(service_->held("y"));
+  EXPECT_FALSE(this->lock_.lease().has_value());
+  EXPECT_FALSE(this->service_->held("x"));
+  EXPECT_TRUE(this->lock_.try_lock_until(std::chrono::system_clock::time_point::max()));
+  this->lock_.unlock();
+  this->lock_.unlock();
+}
+
+// The second thread waits for the first, in the same object or in another.
+TYPED_TEST(EachLock, ATryWithoutLimitWaits) {
+  TypeParam other = this->make_one();
+  for (TypeParam* const waiting : {&other, &this->lock_}) {
+    this->lock_.lock();
+    std::jthread waiter([&] {
+      EXPECT_TRUE(waiting->try_lock_for(std::chrono::hours::max()));
+      waiting->unlock();
+    });
+    this->lock_.unlock();
+    waiter.join();
+  }
+}
+
+TYPED_TEST(EachLock, ALossIsFollowedByALeaseAnew_OrReportedWhileItRecurs) {
+  this->lock_.lock();
+  this->service_->steal("x");
+  this->clock_->advance(31s);
+  EXPECT_FALSE(this->lock_.lease().held());
+  if constexpr (std::is_same_v<TypeParam, RecursiveLock>) {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THROW(this->lock_.lock(), Error);
+      EXPECT_THROW((void)this->lock_.try_lock(), Error);
+      EXPECT_THROW((void)this->lock_.try_lock_for(1s), Error);
+      EXPECT_THROW((void)this->lock_.try_lock_until(std::chrono::steady_clock::now()), Error);
+    }
+    EXPECT_EQ(this->lock_.hold_count(), 1U) << "a failed lock() counts nothing";
+    this->lock_.unlock();
+    this->lock_.unlock();
+    EXPECT_EQ(this->lock_.hold_count(), 0U);
+  }
+  this->lock_.lock();
+  EXPECT_TRUE(this->lock_.lease().held());
+  this->lock_.unlock();
+  EXPECT_FALSE(this->lock_.lease().has_value());
+  EXPECT_FALSE(this->service_->held("x"));
+}
+
+// Not even where a backend fails with the code that a wait which is over has: somebody else does not hold the lock.
+TEST(RecursiveLock, LockThrowsWhateverTheBackendFailsWith) {
+  const auto service = std::make_shared<test::FakeService>();
+  service->on_contend = [](auto& contend) { contend.fail({errc::timed_out, "the service lost patience"}); };
+  const Client client = connect("fake://", {.label = "test"}, service->factory());
+  RecursiveLock recursive(client.make_lock("x"));
+  DistributedLock plain = client.make_lock("x");
+  const auto expect_thrown = [](const auto& attempt) {
+    try {
+      attempt();
+      ADD_FAILURE() << "returned without the lock";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::unavailable);
+      EXPECT_EQ(e.detail(), "the service lost patience");
+    }
+  };
+  expect_thrown([&] { recursive.lock(); });
+  expect_thrown([&] { (void)plain.try_acquire(); });
+  expect_thrown([&] { plain.lock(); });
+  expect_thrown([&] { with_lock(plain, {}, [](const Lease&) { ADD_FAILURE() << "ran without the lock"; }); });
+  EXPECT_EQ(recursive.hold_count(), 0U);
 }
 
 // --- Ways to acquire -------------------------------------------------------------------------------------------------
 
-TEST_F(LockTest, AcquireThrowsWhereTryAcquireAnswersNothing) {
-  const Lease lease = lock_.acquire();
-  EXPECT_EQ(rival_.try_acquire(), std::nullopt);
-  EXPECT_EQ(rival_.try_acquire_for(0s), std::nullopt);
+template <class L>
+class EachLockWithLeases : public EachLock<L> {};
+using LocksWithLeases = testing::Types<DistributedLock, MultiLock>;
+TYPED_TEST_SUITE(EachLockWithLeases, LocksWithLeases);
+
+TYPED_TEST(EachLockWithLeases, DefaultsGoIntoLockButTheWaitIsTheCalls) {
+  this->lock_.set_defaults({.wait = 0s, .lease = 7s});
+  EXPECT_EQ(this->lock_.defaults().lease, Duration(7s));
+  this->lock_.lock();
+  EXPECT_LE(this->lock_.lease().valid_until(), this->clock_->now() + 7s);
+  this->lock_.unlock();
+  std::optional<Lease> held = this->rival_.acquire();
+  std::jthread releasing([&] {
+    while (this->client_.stats().waiting == 0) std::this_thread::yield();
+    held.reset();
+  });
+  this->lock_.lock();
+  this->lock_.unlock();
+  std::stop_source stop;
+  stop.request_stop();
+  this->lock_.set_defaults({.cancel = stop.get_token()});
+  EXPECT_THROW(this->lock_.lock(), Error);
+  EXPECT_THROW((void)this->lock_.try_lock(), Error);
+}
+
+TYPED_TEST(EachLockWithLeases, AcquireFailsWhereATryAnswersNothing_AndSuccessClearsTheCode) {
+  std::optional<Lease> held = this->rival_.acquire();
   std::error_code ec = errc::protocol;
-  EXPECT_EQ(rival_.try_acquire({}, ec), std::nullopt);
+  EXPECT_FALSE(this->lock_.try_acquire().has_value());
+  EXPECT_FALSE(this->lock_.try_acquire_for(0s).has_value());
+  EXPECT_FALSE(this->lock_.try_acquire({}, ec).has_value());
   EXPECT_FALSE(ec) << "busy is not an error";
-  EXPECT_EQ(rival_.try_acquire_for(0s, {}, ec), std::nullopt);
+  ec = errc::protocol;
+  EXPECT_FALSE(this->lock_.try_acquire_for(0s, {}, ec).has_value());
   EXPECT_FALSE(ec);
   try {
-    (void)rival_.acquire({.wait = 0s});
+    (void)this->lock_.acquire({.wait = 0s});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), errc::timed_out);
-    EXPECT_NE(e.detail().find("\"x\""), std::string::npos);
+    EXPECT_EQ(e.detail(), "lock \"x\" is already held");
   }
-  EXPECT_FALSE(rival_.acquire({.wait = 0s}, ec).has_value());
+  EXPECT_FALSE(this->lock_.acquire({.wait = 0s}, ec).has_value());
   EXPECT_EQ(ec, errc::timed_out);
-}
-
-TEST_F(LockTest, WrongOptionsAreErrorsEverywhere) {
-  const AcquireOptions bad{.wait = -1s};
-  std::error_code ec;
-  EXPECT_THROW((void)lock_.acquire(bad), Error);
-  EXPECT_FALSE(lock_.acquire(bad, ec).has_value());
+  EXPECT_FALSE(this->service_->held("second"));
+  EXPECT_THROW((void)this->lock_.acquire({.wait = -1s}), Error);
+  EXPECT_THROW((void)this->lock_.try_acquire_for(-1s), Error);
+  EXPECT_FALSE(this->lock_.try_acquire({.lease = 0s}, ec).has_value());
   EXPECT_EQ(ec, errc::invalid_argument);
-  EXPECT_THROW((void)lock_.try_acquire_for(-1s), Error);
-  EXPECT_EQ(lock_.try_acquire({.lease = 0s}, ec), std::nullopt);
-  EXPECT_EQ(ec, errc::invalid_argument);
-  util::Event called;
-  lock_.async_acquire(bad, [&](std::error_code code, Lease lease) {
-    EXPECT_EQ(code, errc::invalid_argument);
-    EXPECT_FALSE(lease.has_value());
-    called.set();
-  });
-  EXPECT_TRUE(called.wait(rig::hang_guard));
-}
-
-TEST_F(LockTest, AnErrorCodeIsClearedBySuccess) {
-  std::error_code ec = errc::protocol;
-  Lease lease = lock_.acquire({}, ec);
+  held.reset();
+  auto lease = this->lock_.acquire({}, ec);
   EXPECT_FALSE(ec);
   ec = errc::protocol;
   EXPECT_TRUE(lease.release(ec));
   EXPECT_FALSE(ec);
   ec = errc::protocol;
-  const auto tried = lock_.try_acquire({}, ec);
-  EXPECT_TRUE(tried);
+  EXPECT_TRUE(this->lock_.try_acquire({}, ec).has_value());
   EXPECT_FALSE(ec);
 }
 
-TEST_F(LockTest, AnAsynchronousAcquireRunsItsHandlerOnTheEngineThread) {
-  util::Event done;
-  std::thread::id ran_on;
-  auto move_only = std::make_unique<int>(42);
-  lock_.async_acquire({}, [&, move_only = std::move(move_only)](std::error_code ec, Lease lease) {
-    EXPECT_FALSE(ec);
-    EXPECT_TRUE(lease.held());
-    EXPECT_EQ(*move_only, 42);
-    ran_on = std::this_thread::get_id();
-    done.set();
-  });
-  ASSERT_TRUE(done.wait(rig::hang_guard));
-  EXPECT_NE(ran_on, std::this_thread::get_id());
+TYPED_TEST(EachLockWithLeases, WithLockRunsTheFunctionUnderTheLock_OrNotAtAll) {
+  const auto run = [&](AcquireOptions options, const auto& f) { return with_lock(this->lock_, options, f); };
+  EXPECT_EQ(run({.wait = 5s}, [&](const auto& lease) { return lease.held() && this->service_->held("x") ? 42 : 0; }),
+            42);
+  EXPECT_FALSE(this->service_->held("x"));
+  EXPECT_THROW(run({}, [](const auto&) { throw std::runtime_error("oops"); }), std::runtime_error);
+  EXPECT_FALSE(this->service_->held("x"));
+  try {
+    run({}, [&](const auto&) { this->clock_->advance(31s); });
+    FAIL() << "a loss is reported though the function ended normally";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), errc::lost);
+    EXPECT_NE(e.detail().find("lock \"x\""), std::string::npos);
+  }
+  EXPECT_THROW((void)run({},
+                         [&](const auto&) {
+                           this->service_->steal("x");
+                           return 1;
+                         }),
+               Error);
+  const Lease lease = this->rival_.acquire();
+  bool ran = false;
+  EXPECT_THROW(run({.wait = 0s}, [&](const auto&) { ran = true; }), Error);
+  EXPECT_FALSE(ran);
 }
 
-// What a handler of async_acquire() was told.
-template <class Told>
-Told told_by(DistributedLock& lock) {
-  std::promise<Told> told;
-  lock.async_acquire({}, [&](const Told& problem, const Lease& lease) {
-    EXPECT_FALSE(lease.has_value());
-    told.set_value(problem);
-  });
-  return told.get_future().get();
-}
-
-TEST(AsyncAcquire, AHandlerTakesTheCodeOrAllThatAnErrorWouldSay) {
-  const auto service = std::make_shared<test::FakeService>();
-  service->on_contend = [](auto& contend) { contend.fail({errc::access_denied, "NOPERM: no access"}); };
-  const Client client = connect("fake://", {.label = "test"}, service->factory());
-  DistributedLock lock = client.make_lock("x");
-  EXPECT_EQ(told_by<std::error_code>(lock), errc::access_denied);
-  const auto failure = told_by<Failure>(lock);
-  EXPECT_EQ(failure.code, errc::access_denied);
-  EXPECT_EQ(failure.detail, "NOPERM: no access");
-}
-
-TEST_F(LockTest, AHandlerThatTakesTheFailureMeetsNoneOnSuccess) {
+TYPED_TEST(EachLockWithLeases, AHandlerMayBeGenericOrMoveOnlyAndTakesTheCodeOrTheFailure) {
   std::promise<Failure> told;
   auto move_only = std::make_unique<int>(42);
-  lock_.async_acquire({}, [&, move_only = std::move(move_only)](const Failure& problem, Lease lease) {
+  this->make_one().async_acquire({}, [&, move_only = std::move(move_only)](const Failure& problem, auto lease) {
     EXPECT_FALSE(problem.code);
     EXPECT_TRUE(lease.held());
     lease.async_release([&](const Failure& released, bool was_ours) {
@@ -367,103 +338,28 @@ TEST_F(LockTest, AHandlerThatTakesTheFailureMeetsNoneOnSuccess) {
   const Failure released = told.get_future().get();
   EXPECT_FALSE(released.code);
   EXPECT_EQ(released.detail, "");
-}
-
-TEST_F(LockTest, AGenericHandlerTakesTheCode) {
   std::promise<void> done;
-  lock_.async_acquire({}, [&](auto acquired, Lease lease) {
+  this->make_one().async_acquire({}, [&](auto acquired, auto lease) {
     static_assert(std::is_same_v<decltype(acquired), std::error_code>);
-    lease.async_release([&](auto released, auto /*was_ours*/) {
-      static_assert(std::is_same_v<decltype(released), std::error_code>);
+    lease.async_release([&](auto code, auto /*was_ours*/) {
+      static_assert(std::is_same_v<decltype(code), std::error_code>);
       done.set_value();
     });
   });
   done.get_future().get();
-}
-
-TEST_F(LockTest, ALeaseMayBeReleasedOnAnotherThread) {
-  Lease lease = lock_.acquire();
-  std::thread([&] { EXPECT_TRUE(lease.release()); }).join();
-  EXPECT_FALSE(service_->held("x"));
-}
-
-TEST_F(LockTest, OfManyReleasesAtTheSameTimeExactlyOneSaysOurs) {
-  for (int round = 0; round < 100; ++round) {
-    Lease lease = lock_.acquire();
-    std::atomic<int> ready = 0;
-    std::atomic<int> ours = 0;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 3; ++t) {
-      threads.emplace_back([&] {
-        ++ready;
-        while (ready < 3) {
-        }
-        if (lease.release()) ++ours;
-      });
-    }
-    for (auto& thread : threads) thread.join();
-    ASSERT_EQ(ours, 1) << "round " << round;
-  }
-  EXPECT_EQ(client_.stats().lost, 0U);
-  EXPECT_EQ(client_.stats().released, 100U);
-}
-
-TEST_F(LockTest, AWaiterIsWokenByTheRelease) {
-  Lease lease = lock_.acquire();
-  util::Event waiting;
-  std::thread waiter([&] {
-    rival_.async_acquire({}, [&](std::error_code ec, const Lease& got) {
-      EXPECT_FALSE(ec);
-      EXPECT_TRUE(got.held());
-      waiting.set();
+  util::Event refused;
+  this->lock_.async_acquire({.wait = -1s}, [&](std::error_code code, const auto& none) {
+    EXPECT_EQ(code, errc::invalid_argument);
+    EXPECT_FALSE(none.has_value());
+    this->lock_.async_acquire({.wait = -1s}, [&](const Failure& failure, const auto& none_either) {
+      EXPECT_EQ(failure.code, errc::invalid_argument);
+      EXPECT_NE(failure.detail.find("wait"), std::string::npos);
+      EXPECT_FALSE(none_either.has_value());
+      refused.set();
     });
   });
-  waiter.join();
-  EXPECT_FALSE(waiting.is_set());
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.wait(rig::hang_guard)) << "the clock stands still: no polling could help";
-}
-
-// --- with_lock -------------------------------------------------------------------------------------------------------
-
-TEST_F(LockTest, WithLockRunsTheFunctionUnderTheLockAndReturnsItsResult) {
-  const int result = with_lock(lock_, {.wait = 5s}, [&](const Lease& lease) {
-    EXPECT_TRUE(lease.held());
-    EXPECT_TRUE(service_->held("x"));
-    return 42;
-  });
-  EXPECT_EQ(result, 42);
-  EXPECT_FALSE(service_->held("x"));
-  bool ran = false;
-  with_lock(lock_, {}, [&](const Lease&) { ran = true; });
-  EXPECT_TRUE(ran);
-}
-
-TEST_F(LockTest, WithLockPassesExceptionsOnAndReleases) {
-  EXPECT_THROW(with_lock(lock_, {}, [](const Lease&) { throw std::runtime_error("oops"); }), std::runtime_error);
-  EXPECT_FALSE(service_->held("x"));
-}
-
-TEST_F(LockTest, WithLockDoesNotRunWithoutTheLock) {
-  const Lease lease = lock_.acquire();
-  bool ran = false;
-  EXPECT_THROW(with_lock(rival_, {.wait = 0s}, [&](const Lease&) { ran = true; }), Error);
-  EXPECT_FALSE(ran);
-}
-
-TEST_F(LockTest, WithLockReportsALossThoughTheFunctionEndedNormally) {
-  try {
-    with_lock(lock_, {}, [&](const Lease&) { clock_->advance(31s); });
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), errc::lost);
-  }
-  EXPECT_THROW((void)with_lock(lock_, {},
-                               [&](const Lease&) {
-                                 service_->steal("x");
-                                 return 1;
-                               }),
-               Error);
+  EXPECT_TRUE(refused.wait(rig::hang_guard));
+  EXPECT_FALSE(this->service_->held("x"));
 }
 
 // Its destructor is the program's code as much as the handler is: it may take locks that a task must not wait for.
@@ -485,7 +381,7 @@ TEST_F(LockTest, WhatAHandlerCapturedIsDestroyedWhereTheHandlerRan) {
    private:
     std::shared_ptr<Destruction> destruction_;
   };
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 200; ++i) {
     Lease held = lock_.acquire();
     std::thread::id ran_on;
     Lease taken;
@@ -503,6 +399,123 @@ TEST_F(LockTest, WhatAHandlerCapturedIsDestroyedWhereTheHandlerRan) {
     });
     ASSERT_TRUE(released->over.wait(rig::hang_guard));
     ASSERT_EQ(released->on, ran_on);
+  }
+}
+
+// --- Several locks ---------------------------------------------------------------------------------------------------
+
+template <class... Of>
+MultiLock all_of(Of... locks) {
+  std::vector<DistributedLock> all;
+  (all.push_back(std::move(locks)), ...);
+  return MultiLock(std::move(all));
+}
+
+TEST_F(LockTest, SeveralLocks_AreThoseThatWereNamed_EachOnce) {
+  const auto refusal = [](const auto& f) -> std::string {
+    try {
+      (void)f();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_argument);
+      return e.detail();
+    }
+    return {};
+  };
+  EXPECT_NE(refusal([&] { return client_.make_multi_lock({}); }), "");
+  EXPECT_NE(refusal([&] { return MultiLock(std::vector<DistributedLock>()); }), "");
+  EXPECT_NE(refusal([&] { return client_.make_multi_lock({"good", ""}); }).find("name"), std::string::npos);
+  EXPECT_NE(refusal([&] { return client_.make_multi_lock({"a", "b", "a"}); }).find("\"a\""), std::string::npos);
+  const Client here = make("simple://host:1,Other/place?lease=5s");
+  const Client same = make("simple://u:hunter2@other,HOST:1/place/");
+  EXPECT_EQ(refusal([&] { return all_of(here.make_lock("x"), same.make_lock("x")); }), "lock \"x\" is named twice");
+  EXPECT_EQ(all_of(here.make_lock("x"), same.make_lock("y")).names(), (Names{"x", "y"}));
+  const Client there = make("simple://a-host");
+  for (const char* other : {"simple://b-host", "simple://a-host:1", "simple://a-host/1", "simple://[::1]"}) {
+    const Client elsewhere = make(other);
+    EXPECT_EQ(all_of(there.make_lock("x"), elsewhere.make_lock("x")).names().size(), 2U) << other;
+  }
+}
+
+TEST_F(LockTest, SeveralLocks_MayBeOfTwoBackends_AndReleaseWhatTheLocksHeldThatTheyAreMadeOf) {
+  const auto processes = std::make_shared<test::SimpleService>(LeaseKind::process);
+  std::optional<Client> local = make("simple://local", processes);
+  DistributedLock there = local->make_lock("x");
+  lock_.lock();
+  MultiLock lock = all_of(std::move(there), std::move(lock_));
+  EXPECT_FALSE(service_->held("x"));
+  MultiLease leases = lock.acquire();
+  EXPECT_TRUE(leases.held());
+  EXPECT_TRUE(service_->held("x") && processes->held("x"));
+  EXPECT_EQ(leases[0].valid_until(), TimePoint::max());
+  EXPECT_EQ(leases.valid_until(), leases[1].valid_until());
+  local.reset();
+  EXPECT_FALSE(leases.held());
+  EXPECT_TRUE(leases.lost().stop_requested());
+  EXPECT_TRUE(leases[1].held()) << "until it is given back";
+  EXPECT_FALSE(leases.release());
+  EXPECT_FALSE(service_->held("x"));
+}
+
+// --- The end of a lease ----------------------------------------------------------------------------------------------
+
+TEST_F(LockTest, TheEndOfSeveralLeases_FiresOnceBeforeTheRelease_OrWithTheLossOfOne) {
+  MultiLock lock = client_.make_multi_lock({"a", "b"});
+  MultiLease leases = lock.acquire();
+  EXPECT_EQ(leases.remaining(), leases.valid_until() - clock_->now());
+  int ends = 0;
+  const std::stop_callback on_end(leases.ended(), [&] {
+    ++ends;
+    EXPECT_TRUE(service_->held("a") && service_->held("b")) << "it fires first";
+  });
+  EXPECT_TRUE(leases.release());
+  EXPECT_EQ(ends, 1);
+  EXPECT_FALSE(leases.lost().stop_requested());
+  EXPECT_EQ(leases.remaining(), 0s);
+
+  leases = lock.acquire();
+  leases.release_in_background();
+  EXPECT_TRUE(leases.ended().stop_requested());
+  EXPECT_FALSE(leases.held());
+  for (const char* name : {"a", "b"}) EXPECT_TRUE(client_.make_lock(name).try_acquire_for(1min));
+  EXPECT_FALSE(leases.release());
+
+  leases = lock.acquire({.renew = false});
+  const std::stop_token ended = leases.ended();
+  EXPECT_FALSE(ended.stop_requested());
+  clock_->advance(60s);
+  EXPECT_TRUE(leases.ended().stop_requested() && ended.stop_requested());
+  EXPECT_EQ(leases.remaining(), 0s);
+}
+
+TEST_F(LockTest, AnEmptyLeaseOfSeveral_HoldsNothing) {
+  MultiLease none;
+  EXPECT_FALSE(none.held() || none.has_value() || none.release());
+  EXPECT_EQ(none.size(), 0U);
+  EXPECT_FALSE(none.lost().stop_possible() || none.ended().stop_possible());
+  EXPECT_EQ(none.valid_until(), TimePoint::min());
+  EXPECT_EQ(none.remaining(), 0s);
+  none.release_in_background();
+}
+
+// A thread that works under a lease and ends on its own token only, as the page about the API shows it.
+TEST_F(LockTest, AWorker_EndsWithTheScopeTheReleaseOrTheLossOfItsLease) {
+  for (const int way : {0, 1, 2}) {
+    util::Event asked;
+    {
+      Lease lease = lock_.acquire({.renew = false});
+      std::jthread worker([&](const std::stop_token& stop) {
+        const std::stop_callback on_stop(stop, [&] { asked.set(); });
+        asked.wait();  // a test that fails to ask hangs
+      });
+      const std::stop_callback stop(lease.ended(), [&] { worker.request_stop(); });
+      if (way == 1) {
+        EXPECT_TRUE(lease.release());
+      }
+      if (way == 2) clock_->advance(1min);
+      EXPECT_TRUE(way == 0 || asked.wait(rig::hang_guard));
+    }
+    EXPECT_TRUE(asked.is_set());
+    EXPECT_FALSE(service_->held("x") && way == 0);
   }
 }
 

@@ -32,7 +32,13 @@ class MultiAcquisitionTest : public test::CoreTest {
 
   void SetUp() override {
     open();
-    service_->on_release = [](auto& release) { release.done({.status = ReleaseStatus::released}); };
+    confirm_releases();
+  }
+  // With another client, after this one was closed.
+  virtual void restart() {
+    engine_ = std::make_shared<test::ManualEngine>();
+    service_ = std::make_shared<test::FakeService>();
+    SetUp();
   }
 
   static std::shared_ptr<const LockPlaces> locks(ClientCore& core, const Names& names) {
@@ -60,11 +66,15 @@ class MultiAcquisitionTest : public test::CoreTest {
   }
   MultiLease hold_all(const Names& names, const AcquireOptions& options = {}) {
     const auto outcome = acquire_all(names, options);
-    while (outcome->calls == 0) grant(service_->last_contend());
+    while (outcome->calls == 0) grant(last());
     EXPECT_FALSE(outcome->failure.code) << outcome->failure.detail;
     return std::move(outcome->leases);
   }
-  [[nodiscard]] const std::string& asked_last() const { return service_->last_contend().request.name; }
+  // Grants that many of the locks.
+  void grant_first(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) grant(last());
+  }
+  [[nodiscard]] const std::string& asked_last() const { return last().request.name; }
   [[nodiscard]] Names released() const {
     Names names;
     for (const Grant& grant : service_->released) names.push_back(grant.name);
@@ -86,7 +96,7 @@ TEST_F(MultiAcquisitionTest, AsksForOneAfterTheOtherInTheOrderOfNames) {
     EXPECT_EQ(service_->live_contentions(), 1U);
     EXPECT_EQ(asked_last(), name);
     EXPECT_EQ(outcome->calls, 0);
-    grant(service_->last_contend());
+    grant(last());
   }
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_FALSE(outcome->failure.code);
@@ -108,28 +118,13 @@ TEST_F(MultiAcquisitionTest, AFailureAtAnyOfThemLeavesNothing) {
   };
   std::stop_source stop;
   const std::vector<Way> ways = {
-      {"busy", {.wait = 0s}, errc::timed_out, [&] { task([&] { service_->last_contend().busy(); }); }},
-      {"timed out",
-       {.wait = 5s},
-       errc::timed_out,
-       [&] {
-         task([&] { service_->last_contend().busy(); });
-         engine_->advance(5s);
-       }},
+      {"busy", {.wait = 0s}, errc::timed_out, [&] { busy(); }},
+      {"timed out", {.wait = 5s}, errc::timed_out, [&] { busy(), engine_->advance(5s); }},
       {"unreachable", {.wait = 5s}, errc::unavailable, [&] { engine_->advance(5s); }},
-      {"failed",
-       {},
-       errc::access_denied,
-       [&] { task([&] {
-               service_->last_contend().fail({errc::access_denied, "no such right"});
-             }); }},
-      {"cancelled",
-       {},
-       errc::cancelled,
-       [&] {
-         stop.request_stop();
-         engine_->run();
-       }},
+      {"failed", {}, errc::access_denied, [&] { task([&] {
+                                                  last().fail({errc::access_denied, "no right"});
+                                                }); }},
+      {"cancelled", {}, errc::cancelled, [&] { stop.request_stop(), engine_->run(); }},
   };
   const Names names{"a", "b", "c"};
   for (const Way& way : ways) {
@@ -140,7 +135,7 @@ TEST_F(MultiAcquisitionTest, AFailureAtAnyOfThemLeavesNothing) {
       AcquireOptions options = way.options;
       options.cancel = stop.get_token();
       const auto outcome = acquire_all(names, options);
-      for (std::size_t i = 0; i < k; ++i) grant(service_->last_contend());
+      grant_first(k);
       way.fail();
       ASSERT_EQ(outcome->calls, 1);
       EXPECT_EQ(outcome->failure.code, way.expected);
@@ -156,8 +151,8 @@ TEST_F(MultiAcquisitionTest, TheDeadlineIsOneForAll) {
   const TimePoint start = now();
   const auto outcome = acquire_all({"a", "b"}, {.wait = 5s});
   engine_->advance(3s);
-  grant(service_->last_contend());
-  task([&] { service_->last_contend().busy(); });
+  grant(last());
+  busy();
   engine_->advance(10s);
   ASSERT_EQ(outcome->calls, 1);
   EXPECT_EQ(outcome->failure.code, errc::timed_out);
@@ -166,108 +161,62 @@ TEST_F(MultiAcquisitionTest, TheDeadlineIsOneForAll) {
 
 TEST_F(MultiAcquisitionTest, WhatIsAskedForAtTheDeadlineIsTriedOnce) {
   const auto outcome = acquire_all({"a", "b"}, {.wait = 1s});
-  EXPECT_TRUE(service_->last_contend().request.wait);
+  EXPECT_TRUE(last().request.wait);
   engine_->sleep_through(1s);  // nothing was heard of the service yet
-  grant(service_->last_contend());
+  grant(last());
   ASSERT_EQ(asked_last(), "b");
-  EXPECT_FALSE(service_->last_contend().request.wait);
-  grant(service_->last_contend());
+  EXPECT_FALSE(last().request.wait);
+  grant(last());
   EXPECT_TRUE(outcome->leases.held());
 }
 
-TEST_F(MultiAcquisitionTest, AWaitWithoutLimitHasNone) {
-  const auto outcome = acquire_all({"a", "b"});
-  grant(service_->last_contend());
-  service_->answer_everything();  // of the first lease, the renewals
-  task([&] { service_->last_contend().busy(); });
-  engine_->advance(24h);
-  EXPECT_EQ(outcome->calls, 0);
-  grant(service_->last_contend());
-  EXPECT_TRUE(outcome->leases.held());
-}
-
-TEST_F(MultiAcquisitionTest, WrongOptionsAreRefusedBeforeAnythingIsAsked) {
-  for (const AcquireOptions& wrong : {AcquireOptions{.wait = -1s}, AcquireOptions{.lease = 1ms}}) {
-    const auto outcome = acquire_all({"a", "b"}, wrong);
+TEST_F(MultiAcquisitionTest, WrongOptionsAndACancellationBeforehandAreFailuresBeforeAnythingIsAsked) {
+  std::stop_source stop;
+  stop.request_stop();
+  const std::vector<std::pair<AcquireOptions, errc>> rows = {{{.wait = -1s}, errc::invalid_argument},
+                                                             {{.lease = 1ms}, errc::invalid_argument},
+                                                             {{.cancel = stop.get_token()}, errc::cancelled}};
+  for (const auto& [options, expected] : rows) {
+    const auto outcome = acquire_all({"a", "b"}, options);
     EXPECT_EQ(outcome->calls, 1);
-    EXPECT_EQ(outcome->failure.code, errc::invalid_argument);
+    EXPECT_EQ(outcome->failure.code, expected);
   }
   EXPECT_TRUE(service_->contends.empty());
 }
 
-TEST_F(MultiAcquisitionTest, WhatIsCancelledBeforehandAsksForNothing) {
-  std::stop_source stop;
-  stop.request_stop();
-  const auto outcome = acquire_all({"a", "b"}, {.cancel = stop.get_token()});
-  EXPECT_EQ(outcome->failure.code, errc::cancelled);
-  EXPECT_TRUE(service_->contends.empty());
-}
-
-TEST_F(MultiAcquisitionTest, CancellingAfterTheGrantHasNoEffect) {
-  std::stop_source stop;
-  const MultiLease leases = hold_all({"a", "b"}, {.cancel = stop.get_token()});
-  stop.request_stop();
-  engine_->run();
-  EXPECT_TRUE(leases.held());
-  EXPECT_FALSE(leases.lost().stop_requested());
-}
-
-// --- A loss on the way -----------------------------------------------------------------------------------------------
-
-TEST_F(MultiAcquisitionTest, AFirstLeaseThatRunsOutEndsTheWaitForTheLast) {
-  const auto outcome = acquire_all({"a", "b", "c"}, {.lease = 10s, .renew = false});
-  grant(service_->last_contend());
-  engine_->advance(5s);
-  grant(service_->last_contend());
-  task([&] { service_->last_contend().busy(); });
-  engine_->advance(10s);
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::lost);
-  EXPECT_EQ(outcome->failure.detail, "lock \"a\" was lost before the wait for lock \"c\" ended");
-  EXPECT_EQ(released(), (Names{"b", "a"}));
-  expect_nothing_left();
-}
-
-// The process was stopped, and the last grant arrives before any timer.
-TEST_F(MultiAcquisitionTest, AFirstLeaseThatRanOutUnnoticedIsAFailure) {
-  const auto outcome = acquire_all({"a", "b"}, {.lease = 10s, .renew = false});
-  grant(service_->last_contend());
-  engine_->manual_clock().advance(11s);
-  grant(service_->last_contend());
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::lost);
-  EXPECT_NE(outcome->failure.detail.find("\"a\""), std::string::npos);
-  EXPECT_EQ(released(), (Names{"b", "a"}));
-  expect_nothing_left();
-}
-
-TEST_F(MultiAcquisitionTest, AStolenLockEndsTheWaitForTheLast) {
-  const auto outcome = acquire_all({"a", "b"});
-  const OwnerId owner = service_->last_contend().request.owner;
-  grant(service_->last_contend());
-  task([&] { service_->host().lost(owner, {errc::lost, "stolen"}); });
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::lost);
-  EXPECT_TRUE(released().empty()) << "it is somebody else's by now";
-  expect_nothing_left();
-}
-
-// --- Close -----------------------------------------------------------------------------------------------------------
-
-TEST_F(MultiAcquisitionTest, ClosingTheClientEndsItAtAnyLock) {
-  for (std::size_t k = 0; k < 3; ++k) {
-    if (k > 0) {
-      engine_ = std::make_shared<test::ManualEngine>();
-      service_ = std::make_shared<test::FakeService>();
-      SetUp();
-    }
-    const auto outcome = acquire_all({"a", "b", "c"});
-    for (std::size_t i = 0; i < k; ++i) grant(service_->last_contend());
-    EXPECT_EQ(outcome->calls, 0);
-    close();
-    EXPECT_EQ(outcome->calls, 1);
-    EXPECT_EQ(outcome->failure.code, errc::closed);
-    EXPECT_EQ(service_->released.size(), k);
+TEST_F(MultiAcquisitionTest, TheLossOfAFirstLeaseEndsTheWaitForTheLast) {
+  struct Way {
+    const char* name;
+    std::function<void(const OwnerId& first)> lose;
+    Names released;
+  };
+  const std::vector<Way> ways = {{"it runs out", [&](auto&) { engine_->advance(10s); }, {"b", "a"}},
+                                 {"the process was stopped, and the last grant arrives before any timer",
+                                  [&](auto&) {
+                                    engine_->manual_clock().advance(11s);
+                                    grant(last());
+                                  },
+                                  {"c", "b", "a"}},
+                                 {"it was stolen, and is another owner's by now",
+                                  [&](auto& first) {
+                                    task([&] { service_->host().lost(first, {errc::lost, "stolen"}); });
+                                  },
+                                  {"b"}}};
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.name);
+    service_->released.clear();
+    const auto outcome = acquire_all({"a", "b", "c"}, {.lease = 10s, .renew = false});
+    const OwnerId first = last().request.owner;
+    grant_first(1);
+    engine_->advance(5s);
+    grant_first(1);
+    busy();
+    way.lose(first);
+    ASSERT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, errc::lost);
+    EXPECT_TRUE(outcome->failure.detail.starts_with("lock \"a\" was lost before ")) << outcome->failure.detail;
+    EXPECT_EQ(released(), way.released);
+    expect_nothing_left();
   }
 }
 
@@ -276,6 +225,8 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
  protected:
   void SetUp() override {
     MultiAcquisitionTest::SetUp();
+    other_engine_ = std::make_shared<test::ManualEngine>(2, engine_->shared_clock());
+    other_service_ = std::make_shared<test::FakeService>();
     other_service_->on_release = service_->on_release;
     other_service_->capabilities.max_lease = 1h;
     other_core_ = ClientCore::create(other_engine_, Url::parse("fake://other"), options_, other_service_->factory());
@@ -283,6 +234,10 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
   void TearDown() override {
     if (other_core_) close_other();
     MultiAcquisitionTest::TearDown();
+  }
+  void restart() override {
+    TearDown();
+    MultiAcquisitionTest::restart();
   }
   void close_other() {
     other_core_->close();
@@ -303,7 +258,7 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
     return outcome;
   }
   void grant_here() {
-    grant(service_->last_contend());
+    grant(last());
     run();
   }
   void grant_there() {
@@ -314,23 +269,10 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
     run();
   }
 
-  std::shared_ptr<test::ManualEngine> other_engine_ = std::make_shared<test::ManualEngine>(2, engine_->shared_clock());
-  std::shared_ptr<test::FakeService> other_service_ = std::make_shared<test::FakeService>();
+  std::shared_ptr<test::ManualEngine> other_engine_;
+  std::shared_ptr<test::FakeService> other_service_;
   std::shared_ptr<ClientCore> other_core_;
 };
-
-TEST_F(MultiAcquisitionOfTwoClientsTest, TakesLocksOfBoth) {
-  const auto outcome = begin();
-  grant_here();
-  grant_there();
-  EXPECT_EQ(outcome->calls, 0);
-  grant_here();
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_TRUE(outcome->leases.held());
-  outcome->leases = MultiLease();
-  EXPECT_EQ(released(), (Names{"c", "a"}));
-  EXPECT_EQ(other_service_->released.size(), 1U);
-}
 
 TEST_F(MultiAcquisitionOfTwoClientsTest, ALeaseThatOneOfThemCannotKeepIsRefusedBeforeAnythingIsAsked) {
   const auto outcome = acquire_all(
@@ -356,38 +298,41 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, LocksOfOneNameAreTakenInTheOrderOfTheir
   }
 }
 
-TEST_F(MultiAcquisitionOfTwoClientsTest, ALossAtOneClientEndsTheWaitAtTheOther) {
-  const auto outcome = begin();
-  const OwnerId owner = service_->last_contend().request.owner;
-  grant_here();
-  task([&] { service_->host().lost(owner, {errc::lost, "stolen"}); });
-  run();
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::lost);
-  EXPECT_EQ(other_service_->live_contentions(), 0U);
-}
-
-TEST_F(MultiAcquisitionOfTwoClientsTest, ClosingTheOneThatHoldsEndsTheWaitAtTheOther) {
-  const auto outcome = begin();
-  grant_here();
-  ASSERT_EQ(other_service_->live_contentions(), 1U);
-  close();
-  run();
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::closed);
-  EXPECT_NE(outcome->failure.detail.find("\"a\""), std::string::npos);
-  EXPECT_EQ(other_service_->live_contentions(), 0U);
-}
-
-TEST_F(MultiAcquisitionOfTwoClientsTest, ClosingTheOneThatIsWaitedForGivesBackWhatTheOtherHolds) {
-  const auto outcome = begin();
-  grant_here();
-  close_other();
-  ASSERT_EQ(outcome->calls, 1);
-  EXPECT_EQ(outcome->failure.code, errc::closed);
-  EXPECT_NE(outcome->failure.detail.find("\"b\""), std::string::npos);
-  EXPECT_EQ(released(), Names{"a"});
-  expect_nothing_left();
+// "a" is held here, and "b" is waited for there.
+TEST_F(MultiAcquisitionOfTwoClientsTest, ALossOrTheCloseOfEitherEndsTheWaitAndGivesBackWhatIsHeld) {
+  struct Way {
+    const char* name;
+    std::function<void(const OwnerId& first)> end;
+    errc expected;
+    const char* named;
+    Names released;
+  };
+  const std::vector<Way> ways = {
+      {"a loss here",
+       [&](auto& first) { task([&] {
+                            service_->host().lost(first, {errc::lost, "stolen"});
+                          }); },
+       errc::lost,
+       "\"a\"",
+       {}},
+      {"closed here", [&](auto&) { close(); }, errc::closed, "\"a\"", {"a"}},
+      {"closed there", [&](auto&) { close_other(); }, errc::closed, "\"b\"", {"a"}},
+  };
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.name);
+    const auto outcome = begin();
+    const OwnerId first = last().request.owner;
+    grant_here();
+    ASSERT_EQ(other_service_->live_contentions(), 1U);
+    way.end(first);
+    run();
+    ASSERT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, way.expected);
+    EXPECT_NE(outcome->failure.detail.find(way.named), std::string::npos) << outcome->failure.detail;
+    EXPECT_EQ(other_service_->live_contentions(), 0U);
+    EXPECT_EQ(released(), way.released);
+    restart();
+  }
 }
 
 // The refusal comes inside the task that granted the lock before; the handler (see acquire_all) runs outside of it.
@@ -411,7 +356,10 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, NothingWaitsOnTheEngineThreadOfEither) 
     grant_here();
     grant_there();
     grant_here();
+    ASSERT_EQ(outcome->calls, 1);
     ASSERT_TRUE(outcome->leases.held());
+    service_->released.clear();
+    other_service_->released.clear();
     const TimePoint start = now();
     core_->context().notifier->complete([&] {
       if (by_destructor) {
@@ -425,26 +373,20 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, NothingWaitsOnTheEngineThreadOfEither) 
     run();
     EXPECT_EQ(now(), start);
     EXPECT_EQ(outcome->leases.held(), !by_destructor) << "what is refused releases none";
+    EXPECT_EQ(released(), by_destructor ? (Names{"c", "a"}) : Names());
+    EXPECT_EQ(other_service_->released.size(), by_destructor ? 1U : 0U);
+    confirm_releases();
+    other_service_->on_release = service_->on_release;
   }
 }
 
 // --- Held ------------------------------------------------------------------------------------------------------------
 
-TEST_F(MultiAcquisitionTest, AreValidUntilTheEarliest) {
-  const auto outcome = acquire_all({"a", "b"});
-  grant(service_->last_contend());
-  engine_->advance(5s);
-  grant(service_->last_contend());
-  const MultiLease& leases = outcome->leases;
-  EXPECT_LT(leases[0].valid_until(), leases[1].valid_until());
-  EXPECT_EQ(leases.valid_until(), leases[0].valid_until());
-}
-
 TEST_F(MultiAcquisitionTest, TheLossOfOneIsALossAndLeavesTheOthersToBeGivenBack) {
   MultiLease leases = hold_all({"a", "b", "c"});
   int fired = 0;
   const std::stop_callback on_loss(leases.lost(), [&] { ++fired; });
-  task([&] { service_->host().lost(leases[1].owner(), {errc::lost, "stolen"}); });
+  lose(leases[1]);
   EXPECT_EQ(fired, 1);
   EXPECT_FALSE(leases.held());
   EXPECT_TRUE(leases[0].held());
@@ -457,41 +399,38 @@ TEST_F(MultiAcquisitionTest, TheLossOfOneIsALossAndLeavesTheOthersToBeGivenBack)
   expect_nothing_left();
 }
 
-TEST_F(MultiAcquisitionTest, ALossThatNobodyHasSignalledIsSeenByTheFirstLook) {
+TEST_F(MultiAcquisitionTest, ALossIsSeenByTheFirstLook_AlsoOfALeaseThatWasLostBeforeItBecameOneOfSeveral) {
   const MultiLease leases = hold_all({"a", "b"}, {.lease = 10s, .renew = false});
   engine_->manual_clock().advance(11s);
   EXPECT_FALSE(leases.held());
   EXPECT_TRUE(leases.lost().stop_requested());
-}
-
-TEST_F(MultiAcquisitionTest, ALeaseThatWasLostBeforeItBecameOneOfSeveralIsALoss) {
   const Lease lease = hold();
-  task([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
+  lose(lease);
   const std::stop_source signal_of_all;
   LeaseRecord::of(lease)->join(signal_of_all);
   EXPECT_TRUE(signal_of_all.stop_requested());
 }
 
-TEST_F(MultiAcquisitionTest, AReleaseIsNoLoss) {
-  MultiLease leases = hold_all({"a", "b"});
+TEST_F(MultiAcquisitionTest, NeitherALateCancellationNorAReleaseIsALoss) {
+  std::stop_source stop;
+  MultiLease leases = hold_all({"a", "b"}, {.cancel = stop.get_token()});
   const std::stop_token lost = leases.lost();
+  stop.request_stop();
+  engine_->run();
+  EXPECT_TRUE(leases.held());
   EXPECT_TRUE(leases.release());
   EXPECT_FALSE(leases.held());
   engine_->advance(60s);
-  EXPECT_FALSE(lost.stop_requested());
-  EXPECT_FALSE(leases.lost().stop_requested());
+  EXPECT_FALSE(lost.stop_requested() || leases.lost().stop_requested());
 }
 
-TEST_F(MultiAcquisitionTest, ACallbackOfALossMayDestroyTheLease) {
-  std::optional<MultiLease> leases = hold_all({"a", "b"});
-  const std::stop_callback on_loss(leases->lost(), [&] { leases.reset(); });
-  task([&] { service_->host().lost((*leases)[0].owner(), {errc::lost, "stolen"}); });
-  EXPECT_FALSE(leases.has_value());
+TEST_F(MultiAcquisitionTest, ACallbackOfALossMayDestroyTheLease_AndALeaseMayOutliveTheClient) {
+  std::optional<MultiLease> destroyed = hold_all({"a", "b"});
+  const std::stop_callback on_loss(destroyed->lost(), [&] { destroyed.reset(); });
+  lose((*destroyed)[0]);
+  EXPECT_FALSE(destroyed.has_value());
   EXPECT_EQ(released(), Names{"b"});
   expect_nothing_left();
-}
-
-TEST_F(MultiAcquisitionTest, MayOutliveTheClient) {
   MultiLease leases = hold_all({"a", "b"});
   close();
   EXPECT_FALSE(leases.held());
@@ -519,27 +458,41 @@ TEST_F(MultiAcquisitionTest, AReleaseGoesOnPastAFailureAndNamesTheLock) {
     EXPECT_EQ(e.detail(), "lock \"b\": no answer");
   }
   EXPECT_EQ(released(), (Names{"c", "b", "a"}));
+  hold_all({"b", "a", "c"}).async_release([](const Failure& failure, bool were_ours) {
+    EXPECT_EQ(failure.code, errc::ambiguous);
+    EXPECT_EQ(failure.detail, "lock \"b\": no answer");
+    EXPECT_FALSE(were_ours);
+  });
+  engine_->run();
   expect_nothing_left();
 }
 
-TEST_F(MultiAcquisitionTest, AReleaseThatIsNotAnsweredEndsInTimeForAllTogether) {
-  MultiLease leases = hold_all({"a", "b", "c"});
-  service_->on_release = nullptr;
-  const TimePoint start = now();
-  std::error_code ec;
-  EXPECT_FALSE(leases.release(ec));
-  EXPECT_EQ(ec, errc::unavailable);
-  EXPECT_EQ(now(), start + 2500ms);
-  EXPECT_EQ(released(), (Names{"c", "b", "a"}));
-}
-
-TEST_F(MultiAcquisitionTest, ADestructorWaitsForTheCloseTimeoutForAllTogether) {
+TEST_F(MultiAcquisitionTest, WhatIsNotAnsweredEndsInTimeForAllTogether) {
+  const Names reversed{"c", "b", "a"};
   std::optional<MultiLease> leases = hold_all({"a", "b", "c"});
   service_->on_release = nullptr;
-  const TimePoint start = now();
+  TimePoint start = now();
+  std::error_code ec;
+  EXPECT_FALSE(leases->release(ec));
+  EXPECT_EQ(ec, errc::unavailable);
+  EXPECT_EQ(now(), start + 2500ms);
+  EXPECT_EQ(std::exchange(service_->released, {}).size(), 3U);
+
+  leases = hold_all({"a", "b", "c"});
+  start = now();
   leases.reset();
+  EXPECT_EQ(now(), start + 2s) << "the close timeout";
+  EXPECT_EQ(released(), reversed);
+
+  service_->on_contend = [this](auto& contend) {
+    if (contend.request.name == "c") return contend.busy();
+    contend.grant(service_->grant_of(contend.request));
+  };
+  start = now();
+  const Failure failure = MultiLockImpl({{core_, "a"}, {core_, "b"}, {core_, "c"}}).acquire({.wait = 0s}).failure;
+  EXPECT_EQ(failure.code, errc::timed_out);
+  EXPECT_EQ(failure.detail, "lock \"c\" is already held");
   EXPECT_EQ(now(), start + 2s);
-  EXPECT_EQ(released(), (Names{"c", "b", "a"}));
 }
 
 TEST_F(MultiAcquisitionTest, AnAsynchronousReleaseAnswersOnceWhenAllWereAnswered) {
@@ -567,7 +520,7 @@ TEST_F(MultiAcquisitionTest, AnAsynchronousReleaseAnswersOnceWhenAllWereAnswered
 
 TEST_F(MultiAcquisitionTest, AnAsynchronousReleaseOfWhatIsNotHeldAnswersFalse) {
   MultiLease leases = hold_all({"a", "b"});
-  task([&] { service_->host().lost(leases[0].owner(), {errc::lost, "stolen"}); });
+  lose(leases[0]);
   std::vector<bool> answers;
   const auto handler = [&](std::error_code ec, bool were_ours) {
     EXPECT_FALSE(ec);
@@ -610,20 +563,6 @@ TEST_F(MultiAcquisitionTest, ABlockingAcquireWhoseFirstLeaseRanOutMeanwhileIsAFa
   EXPECT_EQ(failure.detail, "lock \"a\" was lost before all locks were acquired");
   EXPECT_EQ(released(), (Names{"b", "a"}));
   expect_nothing_left();
-}
-
-TEST_F(MultiAcquisitionTest, ABlockingAcquireThatFailsWaitsForTheCloseTimeoutForAllTogether) {
-  service_->on_release = nullptr;
-  service_->on_contend = [this](auto& contend) {
-    if (contend.request.name == "c") return contend.busy();
-    contend.grant(service_->grant_of(contend.request));
-  };
-  const MultiLockImpl lock({{core_, "a"}, {core_, "b"}, {core_, "c"}});
-  const TimePoint start = now();
-  const Failure failure = lock.acquire({.wait = 0s}).failure;
-  EXPECT_EQ(failure.code, errc::timed_out);
-  EXPECT_EQ(failure.detail, "lock \"c\" is already held");
-  EXPECT_EQ(now(), start + 2s);
 }
 
 }  // namespace

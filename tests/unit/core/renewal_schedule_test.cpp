@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <limits>
+#include <functional>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <dlock/duration.hpp>
 #include <dlock/spi/backend.hpp>
@@ -58,78 +61,52 @@ Keeper keeper_for(nanoseconds lease = kLease, bool renew = true, std::uint64_t s
   return {lease, renew, kGrantedAt, lease_valid_until(kGrantedAt, lease), seed};
 }
 
-TEST(RenewalSchedule, AsksForARenewalAtAboutAThirdOfTheLease) {
+TEST(RenewalSchedule, RenewsAtAboutAThirdOfTheLease_EachClientAtAnotherTimeAndOneAtATime) {
+  std::set<TimePoint> times;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     auto keeper = keeper_for(kLease, true, seed);
     const auto first = keeper.start();
     EXPECT_EQ(first.action, Action::none);
     ASSERT_TRUE(first.wake);
-    EXPECT_GE(*first.wake, kGrantedAt + 9s);
-    EXPECT_LE(*first.wake, kGrantedAt + 11s);
-    EXPECT_EQ(keeper.due(*first.wake).action, Action::renew);
+    const TimePoint at = *first.wake;
+    times.insert(at);
+    EXPECT_GE(at, kGrantedAt + 9s);
+    EXPECT_LE(at, kGrantedAt + 11s);
+    const auto early = keeper.due(kGrantedAt + 1s);
+    EXPECT_EQ(early.action, Action::none);
+    EXPECT_EQ(early.wake, at) << "a wake-up too early only waits on";
+    EXPECT_EQ(keeper.due(at).action, Action::renew);
+    EXPECT_EQ(keeper.due(at + 1s).action, Action::none);
+    EXPECT_EQ(keeper.due(at + 5s).action, Action::none);
+    const auto step = keeper.renewed(at + 10ms, lease_valid_until(at, kLease));
+    EXPECT_EQ(step.action, Action::none);
+    EXPECT_EQ(keeper.valid_until(), lease_valid_until(at, kLease));
+    ASSERT_TRUE(step.wake);
+    EXPECT_GE(*step.wake, at + 8s);
+    EXPECT_LE(*step.wake, at + 12s);
   }
+  EXPECT_GT(times.size(), 100U);
 }
 
 // The event loop may be left alone for half a millisecond, a busy machine keeps a thread waiting for longer, and the
 // program has to hear of the loss in time.
-TEST(RenewalSchedule, GivesUpATwentiethBeforeTheEndAMillisecondAtLeastAndFiveAtMost) {
+TEST(RenewalSchedule, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
   for (const auto& [lease, lead] :
        {std::pair<nanoseconds, nanoseconds>(10ms, 1ms), {20ms, 1ms}, {60ms, 3ms}, {100ms, 5ms}, {30s, 5ms}}) {
     auto keeper = keeper_for(lease, false);
     const TimePoint end = keeper.valid_until() - lead;
     EXPECT_EQ(keeper.start().wake, end) << lease.count();
+    EXPECT_EQ(keeper.due(kGrantedAt + lease / 2).action, Action::none) << "a fixed length is never renewed";
     EXPECT_EQ(keeper.due(end - 1ns).action, Action::none);
     EXPECT_EQ(keeper.due(end).action, Action::lose);
+    EXPECT_TRUE(keeper.lost());
   }
   // Of a lease that is hardly longer than that, three quarters are left.
   Keeper brief(1ms, false, kGrantedAt, kGrantedAt + 1ms, 1);
   EXPECT_EQ(brief.start().wake, kGrantedAt + 750us);
-}
-
-TEST(RenewalSchedule, JitterKeepsClientsApart) {
-  const auto a = keeper_for(kLease, true, 1).start().wake;
-  const auto b = keeper_for(kLease, true, 2).start().wake;
-  EXPECT_NE(a, b);
-}
-
-TEST(RenewalSchedule, AWakeUpTooEarlyOnlyAsksToWaitOn) {
-  auto keeper = keeper_for();
-  const auto wake = keeper.start().wake;
-  const auto step = keeper.due(kGrantedAt + 1s);
-  EXPECT_EQ(step.action, Action::none);
-  EXPECT_EQ(step.wake, wake);
-}
-
-TEST(RenewalSchedule, AsksForOneRenewalAtATime) {
-  auto keeper = keeper_for();
-  const TimePoint at = *keeper.start().wake;
-  ASSERT_EQ(keeper.due(at).action, Action::renew);
-  EXPECT_EQ(keeper.due(at + 1s).action, Action::none);
-  EXPECT_EQ(keeper.due(at + 5s).action, Action::none);
-}
-
-TEST(RenewalSchedule, ARenewalMovesTheEndAndPlansTheNext) {
-  auto keeper = keeper_for();
-  const TimePoint at = *keeper.start().wake;
-  ASSERT_EQ(keeper.due(at).action, Action::renew);
-  const auto step = keeper.renewed(at + 10ms, lease_valid_until(at, kLease));
-  EXPECT_EQ(step.action, Action::none);
-  EXPECT_EQ(keeper.valid_until(), lease_valid_until(at, kLease));
-  ASSERT_TRUE(step.wake);
-  EXPECT_GE(*step.wake, at + 8s);
-  EXPECT_LE(*step.wake, at + 12s);
-}
-
-TEST(RenewalSchedule, HoldsALeaseForeverWhileRenewalsSucceed) {
-  auto keeper = keeper_for();
-  TimePoint now = *keeper.start().wake;
-  for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(keeper.due(now).action, Action::renew);
-    ASSERT_LT(now, keeper.valid_until());
-    const auto step = keeper.renewed(now, lease_valid_until(now, kLease));
-    now = *step.wake;
-  }
-  EXPECT_FALSE(keeper.lost());
+  Keeper endless(kLease, false, kGrantedAt, TimePoint::max(), 1);
+  EXPECT_EQ(endless.start().wake, std::nullopt);
+  EXPECT_EQ(endless.due(TimePoint::max() - 1ns).action, Action::none);
 }
 
 TEST(RenewalSchedule, RetriesAFailedRenewalFasterAndFasterUntilTheEnd) {
@@ -178,110 +155,48 @@ TEST(RenewalSchedule, RetriesARefusedRenewalAFewTimesInWhatIsLeft) {
   }
 }
 
-TEST(RenewalSchedule, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
-  auto keeper = keeper_for(kLease, false);
-  const TimePoint end = keeper.valid_until();
-  const TimePoint wake = *keeper.start().wake;
-  EXPECT_LT(wake, end);
-  EXPECT_GE(wake, end - 10ms);
-  EXPECT_EQ(keeper.due(wake).action, Action::lose);
-  EXPECT_TRUE(keeper.lost());
-}
-
-TEST(RenewalSchedule, AnUnansweredRenewalDoesNotKeepTheLossBack) {
-  auto keeper = keeper_for();
-  const TimePoint at = *keeper.start().wake;
-  const auto asked = keeper.due(at);
-  ASSERT_EQ(asked.action, Action::renew);
-  ASSERT_TRUE(asked.wake);
-  EXPECT_LT(*asked.wake, keeper.valid_until());
-  EXPECT_EQ(keeper.due(*asked.wake).action, Action::lose);
-}
-
-TEST(RenewalSchedule, ARenewalThatComesAfterTheEndRevivesNothing) {
-  auto keeper = keeper_for();
-  const TimePoint at = *keeper.start().wake;
-  ASSERT_EQ(keeper.due(at).action, Action::renew);
-  const TimePoint end = keeper.valid_until();
-  EXPECT_EQ(keeper.renewed(end, end + 30s).action, Action::lose);
-  EXPECT_EQ(keeper.valid_until(), end);
-  EXPECT_TRUE(keeper.lost());
-}
-
-TEST(RenewalSchedule, AnExtensionThatComesAfterTheEndRevivesNothing) {
-  auto keeper = keeper_for(kLease, false);
-  const TimePoint end = keeper.valid_until();
-  EXPECT_EQ(keeper.extended(end, end + 30s).action, Action::lose);
-  EXPECT_EQ(keeper.valid_until(), end);
-  EXPECT_TRUE(keeper.lost());
-}
-
-// Whoever is told at that instant is told the truth: nothing that arrives then takes it back.
-TEST(RenewalSchedule, AtTheInstantOfTheLossNothingRevives) {
-  const TimePoint loss = *keeper_for(kLease, false).start().wake;
-  const TimePoint later = lease_valid_until(loss, kLease);
-  const auto lost_by = [](const auto& event) {
-    auto keeper = keeper_for(kLease, false);
-    EXPECT_EQ(event(keeper).action, Action::lose);
-    EXPECT_TRUE(keeper.lost());
-    EXPECT_EQ(keeper.valid_until(), lease_valid_until(kGrantedAt, kLease));
-  };
-  lost_by([&](Keeper& keeper) { return keeper.renewed(loss, later); });
-  lost_by([&](Keeper& keeper) { return keeper.renewal_failed(loss, Retry::soon); });
-  lost_by([&](Keeper& keeper) { return keeper.extended(loss, later); });
-  lost_by([&](Keeper& keeper) { return keeper.reconnected(loss); });
-}
-
-TEST(RenewalSchedule, AnExtensionMovesTheEndAndNeverBack) {
-  auto keeper = keeper_for(kLease, false);
-  const TimePoint end = keeper.valid_until();
-  EXPECT_EQ(keeper.extended(kGrantedAt + 1s, end + 10s).action, Action::none);
-  EXPECT_EQ(keeper.valid_until(), end + 10s);
-  EXPECT_EQ(keeper.extended(kGrantedAt + 2s, end).action, Action::none);
-  EXPECT_EQ(keeper.valid_until(), end + 10s);
-  EXPECT_EQ(keeper.due(end).action, Action::none);
-}
-
-TEST(RenewalSchedule, AFixedLengthIsNeverRenewed) {
-  auto keeper = keeper_for(kLease, false);
-  EXPECT_EQ(keeper.due(kGrantedAt + 15s).action, Action::none);
-  EXPECT_EQ(keeper.due(kGrantedAt + 29s).action, Action::none);
-  EXPECT_EQ(keeper.due(keeper.valid_until()).action, Action::lose);
-}
-
-TEST(RenewalSchedule, ALeaseThatDoesNotRunOutNeedsNoWaking) {
-  Keeper keeper(kLease, false, kGrantedAt, TimePoint::max(), 1);
-  EXPECT_EQ(keeper.start().wake, std::nullopt);
-  EXPECT_EQ(keeper.due(TimePoint::max() - 1ns).action, Action::none);
-  EXPECT_FALSE(keeper.lost());
-}
-
-TEST(RenewalSchedule, AGrantThatTookLongToArriveIsStillRenewedInTime) {
-  // Sent at kGrantedAt, answered two seconds later, with a lease of three.
-  const TimePoint answered = kGrantedAt + 2s;
-  const TimePoint end = lease_valid_until(kGrantedAt, 3s);
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    Keeper keeper(3s, true, answered, end, seed);
-    const auto wake = keeper.start().wake;
-    ASSERT_TRUE(wake);
-    EXPECT_LT(*wake, answered + (end - answered) * 3 / 4) << "time for the request must be left";
-    EXPECT_EQ(keeper.due(*wake).action, Action::renew);
+// A program that is notified of the loss at that instant has the truth: nothing that arrives then takes it back.
+TEST(RenewalSchedule, AtTheInstantOfTheLossAndAfterTheEndNothingRevives) {
+  const TimePoint end = lease_valid_until(kGrantedAt, kLease);
+  for (const TimePoint at : {*keeper_for(kLease, false).start().wake, end, end + 1s}) {
+    const TimePoint later = lease_valid_until(at, kLease);
+    const std::vector<std::function<Step(Keeper&)>> events = {
+        [&](Keeper& keeper) { return keeper.renewed(at, later); },
+        [&](Keeper& keeper) { return keeper.renewal_failed(at); },
+        [&](Keeper& keeper) { return keeper.extended(at, later); },
+        [&](Keeper& keeper) { return keeper.reconnected(at); }};
+    for (const auto& event : events) {
+      for (const bool renew : {false, true}) {
+        auto keeper = keeper_for(kLease, renew);
+        if (renew) (void)keeper.due(*keeper.start().wake);
+        EXPECT_EQ(event(keeper).action, Action::lose);
+        EXPECT_TRUE(keeper.lost());
+        EXPECT_EQ(keeper.valid_until(), end);
+      }
+    }
   }
 }
 
-TEST(RenewalSchedule, ARenewalThatTookLongToArriveIsFollowedByAnotherInTime) {
-  auto keeper = keeper_for(3s);
-  const TimePoint sent = *keeper.start().wake;
-  ASSERT_EQ(keeper.due(sent).action, Action::renew);
-  const TimePoint answered = sent + 1800ms;
-  const TimePoint end = lease_valid_until(sent, 3s);
-  const auto step = keeper.renewed(answered, end);
-  ASSERT_TRUE(step.wake);
-  EXPECT_LT(*step.wake, answered + (end - answered) * 3 / 4);
-  EXPECT_EQ(keeper.due(*step.wake).action, Action::renew);
+TEST(RenewalSchedule, AGrantOrARenewalThatTookLongToArriveIsFollowedByARenewalInTime) {
+  constexpr nanoseconds brief = 3s;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const TimePoint answered = kGrantedAt + 2s;  // sent at kGrantedAt
+    TimePoint end = lease_valid_until(kGrantedAt, brief);
+    Keeper late(brief, true, answered, end, seed);
+    TimePoint wake = late.start().wake.value();
+    EXPECT_LT(wake, answered + (end - answered) * 3 / 4) << "time for the request must be left";
+    EXPECT_EQ(late.due(wake).action, Action::renew);
+    auto keeper = keeper_for(brief, true, seed);
+    const TimePoint sent = keeper.start().wake.value();
+    ASSERT_EQ(keeper.due(sent).action, Action::renew);
+    end = lease_valid_until(sent, brief);
+    wake = keeper.renewed(sent + 1800ms, end).wake.value();
+    EXPECT_LT(wake, sent + 1800ms + (end - sent - 1800ms) * 3 / 4);
+    EXPECT_EQ(keeper.due(wake).action, Action::renew);
+  }
 }
 
-TEST(RenewalSchedule, AsksSoonAfterAReconnection) {
+TEST(RenewalSchedule, RenewsSoonAfterAReconnection) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     auto keeper = keeper_for(kLease, true, seed);
     (void)keeper.start();
@@ -293,14 +208,8 @@ TEST(RenewalSchedule, AsksSoonAfterAReconnection) {
     (void)keeper.reconnected(*step.wake);
     EXPECT_EQ(keeper.due(*step.wake + kLease / 50).action, Action::none) << "it is asking already";
   }
-}
-
-TEST(RenewalSchedule, AReconnectionNeitherRenewsWhatIsNotRenewedNorRevives) {
   auto fixed = keeper_for(kLease, false);
-  EXPECT_EQ(fixed.reconnected(kGrantedAt + 1s).wake, fixed.start().wake);
-  auto late = keeper_for();
-  EXPECT_EQ(late.reconnected(kGrantedAt + kLease).action, Action::lose);
-  EXPECT_TRUE(late.lost());
+  EXPECT_EQ(fixed.reconnected(kGrantedAt + 1s).wake, fixed.start().wake) << "not renewed, connected or not";
 }
 
 TEST(RenewalSchedule, StandsExtremeLeasesWithoutOverflowOrBusyLoop) {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <regex>
-#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>

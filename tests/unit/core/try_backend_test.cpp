@@ -74,27 +74,14 @@ class TryBackendTest : public testing::Test {
 
 using Reports = std::vector<std::string>;
 
-TEST_F(TryBackendTest, AGrantIsPassedOnWithoutAWatch) {
+TEST_F(TryBackendTest, ABusyLockIsWatchedAndTriedAgain_AGrantNeedsNoWatch) {
   contend();
   answer(granted());
-  EXPECT_EQ(sink_.reports, Reports{"granted"});
+  EXPECT_EQ(std::exchange(sink_.reports, {}), Reports{"granted"});
   EXPECT_EQ(sink_.last_grant.token, FencingToken(7));
   EXPECT_TRUE(backend_->watches.empty());
   EXPECT_EQ(engine_->pending_timers(), 0U);
-}
-
-TEST_F(TryBackendTest, EveryTryOfAnAcquireHasTheSameOwner) {
-  contend();
-  answer(failed(errc::ambiguous));
-  engine_->advance(1s);
-  answer(granted());
-  ASSERT_EQ(backend_->tried.size(), 2U);
-  EXPECT_EQ(backend_->tried[0].owner, backend_->tried[1].owner);
-  EXPECT_EQ(sink_.reports, (Reports{"unreachable", "granted"}));
-  EXPECT_TRUE(backend_->released.empty());
-}
-
-TEST_F(TryBackendTest, ABusyLockIsWatchedAndTriedAgain) {
+  backend_->tried.clear();
   contend();
   answer(busy());
   EXPECT_EQ(backend_->live_watches, 1);
@@ -105,123 +92,104 @@ TEST_F(TryBackendTest, ABusyLockIsWatchedAndTriedAgain) {
   EXPECT_EQ(backend_->tried.size(), 3U);
   answer(granted());
   EXPECT_EQ(sink_.reports, (Reports{"busy", "busy", "granted"}));
+  changed();
+  engine_->advance(10s);
+  EXPECT_EQ(sink_.reports.size(), 3U) << "nothing after a final report";
+  EXPECT_EQ(backend_->tried.size(), 3U);
   give_up();
   EXPECT_EQ(backend_->live_watches, 0);
 }
 
-TEST_F(TryBackendTest, WithoutAWatchItPolls) {
+TEST_F(TryBackendTest, WithoutAWatchItPolls_EachTimeWithTheSameOwner) {
   backend_->can_watch = false;
   contend();
   answer(busy());
   for (std::size_t i = 2; i < 20; ++i) {
     engine_->advance(1s);
     ASSERT_EQ(backend_->tried.size(), i);
+    EXPECT_EQ(backend_->tried.back().owner, owner_);
     answer(busy());
   }
 }
 
-// Its mark keeps readers out, and would do so until it is over.
-TEST_F(TryBackendTest, AWriterWhoWaitedAndGivesUpIsAbandoned) {
-  LockRequest request{.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = true};
-  request.kind = LockKind::read_write;
-  for (const bool under_way : {false, true}) {
-    contend(request);
-    answer(busy());  // and it is tried once more, as the watch stands
-    if (!under_way) answer(busy());
-    give_up();
-    if (under_way) answer(busy());
-    ASSERT_EQ(backend_->released.size(), 1U);
-    EXPECT_EQ(backend_->released.front().owner, owner_);
-    EXPECT_EQ(backend_->released.front().kind, LockKind::read_write);
-    backend_->released.clear();
-  }
-  contend(request);
-  answer(granted());
-  give_up();
-  EXPECT_TRUE(backend_->released.empty()) << "it holds the lock";
-  request.mode = Mode::shared;
-  contend(request);
-  answer(busy());
-  answer(busy());
-  give_up();
-  EXPECT_TRUE(backend_->released.empty()) << "a reader leaves no mark";
-  request.mode = Mode::exclusive;
-  contend(request);
-  answer(failed(errc::unavailable));
-  give_up();
-  EXPECT_TRUE(backend_->released.empty()) << "nor does a writer who never got there";
-}
-
-TEST_F(TryBackendTest, HandlersMayAnswerFromInsideTheCall) {
+TEST_F(TryBackendTest, AnswersAndChangesMayComeFromInsideTheCall) {
   int n = 0;
   backend_->on_try = [&](const auto& done) { done(++n < 5 ? busy() : granted()); };
   contend();
   EXPECT_EQ(sink_.reports, (Reports{"busy", "busy"}));
-  changed();
-  changed();
-  changed();
-  EXPECT_EQ(sink_.reports, (Reports{"busy", "busy", "busy", "busy", "granted"}));
-}
-
-TEST_F(TryBackendTest, AGrantFromInsideTheFirstCallIsPassedOn) {
-  backend_->on_try = [&](const auto& done) { done(granted()); };
+  for (int i = 0; i < 3; ++i) changed();
+  EXPECT_EQ(std::exchange(sink_.reports, {}), (Reports{"busy", "busy", "busy", "busy", "granted"}));
   contend();
   EXPECT_EQ(sink_.reports, Reports{"granted"});
-}
-
-TEST_F(TryBackendTest, AWatchMayReportFromInsideTheCall) {
+  backend_->on_try = nullptr;
   backend_->on_watch = [&] { backend_->watches.back()(); };
+  backend_->tried.clear();
   contend();
-  answer(busy());
-  EXPECT_EQ(backend_->tried.size(), 2U) << "covered by the try that follows anyway";
-  answer(busy());
-  EXPECT_EQ(backend_->tried.size(), 2U);
+  for (int i = 0; i < 2; ++i) {
+    answer(busy());
+    EXPECT_EQ(backend_->tried.size(), 2U) << "covered by the try that follows anyway";
+  }
 }
 
-TEST_F(TryBackendTest, ALateGrantAfterGivingUpIsReleased) {
-  contend();
-  give_up();
-  answer(granted());
-  EXPECT_TRUE(sink_.reports.empty());
-  ASSERT_EQ(backend_->released.size(), 1U);
-  EXPECT_EQ(backend_->released[0].owner, owner_);
-  EXPECT_EQ(backend_->released[0].token, FencingToken(7));
-}
-
-TEST_F(TryBackendTest, ALateBusyAfterGivingUpLeavesNothingToDo) {
-  contend();
-  give_up();
-  answer(busy());
-  EXPECT_TRUE(backend_->released.empty());
-  EXPECT_TRUE(backend_->watches.empty());
-  EXPECT_EQ(engine_->pending_timers(), 0U);
-}
-
-TEST_F(TryBackendTest, AnUnknownOutcomeIsAbandonedWhenNobodyTriesAgain) {
-  contend();
-  answer(failed(errc::ambiguous));
-  give_up();
-  ASSERT_EQ(backend_->released.size(), 1U);
-  EXPECT_EQ(backend_->released[0].owner, owner_);
-  EXPECT_EQ(backend_->released[0].lease, 30s);
-  EXPECT_EQ(engine_->pending_timers(), 0U);
-}
-
-TEST_F(TryBackendTest, ATryThatEndsAmbiguousAfterGivingUpIsAbandoned) {
-  contend();
-  give_up();
-  EXPECT_TRUE(backend_->released.empty()) << "not while the try is under way, it might overtake it";
-  answer(failed(errc::ambiguous));
-  EXPECT_EQ(backend_->released.size(), 1U);
-}
-
-TEST_F(TryBackendTest, AnEarlierUnknownOutcomeIsAbandonedAfterTheLastTryToo) {
-  contend();
-  answer(failed(errc::ambiguous));
-  engine_->advance(1s);
-  give_up();
-  answer(failed(errc::unavailable));
-  EXPECT_EQ(backend_->released.size(), 1U);
+// A grant that nobody waits for, a try whose outcome is unknown, and the mark of a writer who waited are released.
+TEST_F(TryBackendTest, AContentionThatIsGivenUp_ReleasesWhatItMayHaveLeft) {
+  const TryOutcome unknown = failed(errc::ambiguous);
+  const TryOutcome down = failed(errc::unavailable);
+  struct Row {
+    const char* name;
+    std::vector<TryOutcome> before;
+    std::optional<TryOutcome> after;  // the answer to a try in flight
+    std::size_t released;
+    Reports reports;
+    bool wait = true;
+    LockKind kind = LockKind::lock;
+    Mode mode = Mode::exclusive;
+  };
+  const std::vector<Row> rows = {
+      {"late grant", {}, granted(), 1, {}},
+      {"late busy", {}, busy(), 0, {}},
+      {"late, unknown", {}, unknown, 1, {}},
+      {"unknown", {unknown}, {}, 1, {"unreachable"}},
+      {"unknown, then not sent", {unknown}, down, 1, {"unreachable"}},
+      {"unknown, then busy", {unknown, busy(), busy()}, {}, 1, {"unreachable", "busy", "busy"}},
+      {"unknown, then granted", {unknown, granted()}, {}, 0, {"unreachable", "granted"}},
+      {"unknown, then final", {unknown, failed(errc::access_denied)}, {}, 1, {"unreachable", "failed"}},
+      {"unknown, not waiting", {unknown}, {}, 1, {"failed"}, false},
+      {"not sent", {down}, {}, 0, {"unreachable"}},
+      {"reader who waited", {busy(), busy()}, {}, 0, {"busy", "busy"}, true, LockKind::read_write, Mode::shared},
+      {"writer who waited", {busy(), busy()}, {}, 1, {"busy", "busy"}, true, LockKind::read_write},
+      {"writer who waited, trying", {busy()}, busy(), 1, {"busy"}, true, LockKind::read_write},
+      {"writer who holds", {granted()}, {}, 0, {"granted"}, true, LockKind::read_write},
+      {"writer who never got there", {down}, {}, 0, {"unreachable"}, true, LockKind::read_write}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    sink_.reports.clear();
+    backend_->released.clear();
+    backend_->tries.clear();
+    LockRequest request{.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = row.wait};
+    request.kind = row.kind;
+    request.mode = row.mode;
+    contend(request);
+    for (const TryOutcome& outcome : row.before) {
+      if (backend_->tries.empty()) engine_->advance(1s);
+      answer(outcome);
+    }
+    if (row.after && backend_->tries.empty()) engine_->advance(1s);
+    give_up();
+    if (row.after) {
+      EXPECT_TRUE(backend_->released.empty()) << "not while a try is in flight, it might overtake it";
+      answer(*row.after);
+    }
+    EXPECT_EQ(sink_.reports, row.reports);
+    ASSERT_EQ(backend_->released.size(), row.released);
+    for (const Grant& grant : backend_->released) {
+      EXPECT_EQ(grant.owner, owner_);
+      EXPECT_EQ(grant.kind, row.kind);
+      EXPECT_EQ(grant.lease, 30s);
+    }
+    EXPECT_EQ(backend_->live_watches, 0);
+    EXPECT_EQ(engine_->pending_timers(), 0U);
+  }
 }
 
 // Or a lock that was granted to nobody would stay until its lease ends.
@@ -241,66 +209,7 @@ TEST_F(TryBackendTest, TheBackendClosesAfterTheTriesThatNobodyWaitsForAreSettled
   }
 }
 
-TEST_F(TryBackendTest, ATryThatNeverHappenedNeedsNoAbandoning) {
-  contend();
-  answer(failed(errc::unavailable));
-  give_up();
-  EXPECT_TRUE(backend_->released.empty());
-}
-
-TEST_F(TryBackendTest, AnAmbiguousTryThatDoesNotWaitIsAbandoned) {
-  contend(false);
-  answer(failed(errc::ambiguous));
-  EXPECT_EQ(sink_.reports, Reports{"failed"});
-  EXPECT_EQ(sink_.last_failure.code, errc::ambiguous);
-  give_up();
-  EXPECT_EQ(backend_->released.size(), 1U);
-}
-
-TEST_F(TryBackendTest, AFinalErrorEndsItAndAbandonsWhatIsUnknown) {
-  contend();
-  answer(failed(errc::ambiguous));
-  engine_->advance(1s);
-  answer(failed(errc::access_denied));
-  EXPECT_EQ(sink_.reports, (Reports{"unreachable", "failed"}));
-  EXPECT_EQ(engine_->pending_timers(), 0U);
-  give_up();
-  EXPECT_EQ(backend_->released.size(), 1U);
-}
-
-TEST_F(TryBackendTest, AfterAFinalReportNothingMoreIsReported) {
-  contend();
-  answer(busy());
-  answer(granted());
-  if (!backend_->watches.empty()) changed();
-  engine_->advance(10s);
-  EXPECT_EQ(sink_.final, 1);
-  EXPECT_EQ(sink_.reports.back(), "granted");
-  EXPECT_EQ(backend_->tried.size(), 2U);
-}
-
-TEST_F(TryBackendTest, AWatchThatCallsAfterItsEndIsHarmless) {
-  contend();
-  answer(busy());
-  answer(busy());
-  give_up();
-  EXPECT_EQ(backend_->live_watches, 0);
-  changed();
-  EXPECT_EQ(backend_->tried.size(), 2U);
-}
-
-TEST_F(TryBackendTest, AnAnswerAfterTheBackendIsGoneIsHarmless) {
-  contend();
-  const auto done = backend_->tries.back();
-  task([&] {
-    contention_.reset();
-    backend_.reset();
-  });
-  task([&] { done(granted()); });
-  EXPECT_TRUE(sink_.reports.empty());
-}
-
-TEST_F(TryBackendTest, AnAnswerInsideTheBackendsDestructorIsHarmless) {
+TEST_F(TryBackendTest, AnAnswerInsideOrAfterTheBackendsDestructorIsHarmless) {
   contend();
   const auto done = backend_->tries.back();
   backend_->on_destruction = [&] { done(failed(errc::unavailable)); };
@@ -308,6 +217,7 @@ TEST_F(TryBackendTest, AnAnswerInsideTheBackendsDestructorIsHarmless) {
     contention_.reset();
     backend_.reset();
   });
+  task([&] { done(granted()); });
   EXPECT_TRUE(sink_.reports.empty());
 }
 

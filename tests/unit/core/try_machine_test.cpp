@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <set>
+#include <tuple>
+#include <vector>
 
 namespace dlock::detail {
 namespace {
@@ -45,140 +49,55 @@ class TryMachineTest : public testing::Test {
   std::mt19937_64 random_{1};
 };
 
-TEST_F(TryMachineTest, AnUncontendedAcquireIsOneTryAndNoWatch) {
-  TryMachine m = machine();
-  const auto start = m.start();
-  EXPECT_TRUE(start.attempt);
-  EXPECT_FALSE(start.watch);
-  const auto step = m.tried(granted(), kNow);
-  EXPECT_EQ(step.report, Report::granted);
-  EXPECT_TRUE(step.final);
-  EXPECT_FALSE(step.attempt || step.watch || step.wake);
-}
-
-TEST_F(TryMachineTest, BusyIsReportedThenWatchedThenTriedAgain) {
-  TryMachine m = started();
-  const auto first = m.tried(busy(), kNow);
-  EXPECT_EQ(first.report, Report::busy);
-  EXPECT_FALSE(first.final);
-  EXPECT_TRUE(first.watch);
-  EXPECT_FALSE(first.attempt);
-  const auto watched = m.watching(true, kNow);
-  EXPECT_TRUE(watched.attempt) << "whoever released before the watch stood is seen by the second try only";
-  const auto second = m.tried(busy(), kNow);
-  EXPECT_FALSE(second.attempt || second.watch);
-  ASSERT_TRUE(second.wake) << "the safety net under the watch";
-}
-
-TEST_F(TryMachineTest, WithoutAWatchItPolls) {
-  TryMachine m = started();
-  (void)m.tried(busy(), kNow);
-  const auto unwatched = m.watching(false, kNow);
-  EXPECT_FALSE(unwatched.attempt);
-  ASSERT_TRUE(unwatched.wake);
-  EXPECT_TRUE(m.timer().attempt);
-  const auto again = m.tried(busy(), kNow);
-  EXPECT_FALSE(again.watch) << "asked once, answered once";
-  EXPECT_TRUE(again.wake);
-}
-
-TEST_F(TryMachineTest, AChangeWakesTheWaitingMachine) {
-  TryMachine m = waiting();
-  EXPECT_TRUE(m.changed().attempt);
-}
-
-TEST_F(TryMachineTest, AChangeDuringATryLeadsToAnother) {
+TEST_F(TryMachineTest, AChangeDuringATryLeadsToAnother_AndATimerThatIsNotWantedToNone) {
   TryMachine m = waiting();
   ASSERT_TRUE(m.timer().attempt);
+  EXPECT_FALSE(m.timer().attempt) << "a try is under way";
   EXPECT_FALSE(m.changed().attempt) << "one try at a time";
   const auto step = m.tried(busy(), kNow);
   EXPECT_TRUE(step.attempt) << "the answer may be older than the change";
   EXPECT_FALSE(step.wake);
   EXPECT_FALSE(m.tried(busy(), kNow).attempt) << "once for each change";
-}
-
-TEST_F(TryMachineTest, AChangeWhileTheWatchStartsIsCoveredByTheTryThatFollows) {
-  TryMachine m = started();
-  (void)m.tried(busy(), kNow);
-  EXPECT_FALSE(m.changed().attempt);
-  EXPECT_TRUE(m.watching(true, kNow).attempt);
-  EXPECT_FALSE(m.tried(busy(), kNow).attempt);
-}
-
-TEST_F(TryMachineTest, AChangeCutsABackOffShort) {
-  TryMachine m = started();
-  (void)m.tried(failed(errc::unavailable), kNow);
-  EXPECT_TRUE(m.changed().attempt);
-}
-
-TEST_F(TryMachineTest, PollsBetweenItsBounds) {
-  TryMachine m = waiting({.poll_min = 100ms, .poll_max = 200ms});
-  bool jitter = false;
-  std::optional<TimePoint> last;
-  for (int i = 0; i < 500; ++i) {
-    ASSERT_TRUE(m.timer().attempt);
-    const auto wake = m.tried(busy(), kNow).wake;
-    ASSERT_TRUE(wake);
-    EXPECT_GE(*wake, kNow + 100ms);
-    EXPECT_LE(*wake, kNow + 200ms);
-    jitter |= last && last != wake;
-    last = wake;
-  }
-  EXPECT_TRUE(jitter);
-}
-
-TEST_F(TryMachineTest, BoundsMayBeNeighbours) {
-  TryMachine m = waiting({.poll_min = 100ms, .poll_max = 100ms + 1ns});
-  for (int i = 0; i < 50; ++i) {
-    ASSERT_TRUE(m.timer().attempt);
-    const auto wake = m.tried(busy(), kNow).wake;
-    ASSERT_TRUE(wake);
-    EXPECT_GE(*wake, kNow + 100ms);
-    EXPECT_LE(*wake, kNow + 100ms + 1ns);
-  }
-}
-
-TEST_F(TryMachineTest, ATimerThatIsNotWantedAnyMoreDoesNothing) {
-  TryMachine m = waiting();
   ASSERT_TRUE(m.timer().attempt);
-  EXPECT_FALSE(m.timer().attempt) << "a try is under way";
   (void)m.tried(granted(), kNow);
-  EXPECT_FALSE(m.timer().attempt);
-  EXPECT_FALSE(m.changed().attempt);
+  EXPECT_FALSE(m.timer().attempt || m.changed().attempt);
 }
 
-TEST_F(TryMachineTest, ComesBackWhenTheLeaseOfTheHolderEnds) {
-  TryMachine m = waiting();
-  ASSERT_TRUE(m.timer().attempt);
-  const auto wake = m.tried(busy(30ms), kNow).wake;
-  ASSERT_TRUE(wake);
-  EXPECT_GE(*wake, kNow + 30ms);
-  EXPECT_LE(*wake, kNow + 35ms);
-}
-
-TEST_F(TryMachineTest, AFarEndOfTheLeaseDoesNotReplaceTheSafetyNet) {
-  TryMachine m = waiting();
-  for (const nanoseconds far : {nanoseconds(1h), nanoseconds::max()}) {
-    ASSERT_TRUE(m.timer().attempt);
-    const auto wake = m.tried(busy(far), kNow).wake;
-    ASSERT_TRUE(wake);
-    EXPECT_GE(*wake, kNow + 500ms);
-    EXPECT_LE(*wake, kNow + 1s);
+TEST_F(TryMachineTest, ComesBackBetweenItsBounds_OrWhenTheLeaseOfTheHolderEnds) {
+  const TryPolicy polls{.poll_min = 100ms, .poll_max = 200ms};
+  struct Row {
+    TryPolicy policy;
+    std::optional<nanoseconds> retry_after;
+    nanoseconds least;
+    nanoseconds most;
+  };
+  const std::vector<Row> rows = {{polls, std::nullopt, 100ms, 200ms},
+                                 {{.poll_min = 100ms, .poll_max = 100ms + 1ns}, std::nullopt, 100ms, 100ms + 1ns},
+                                 {{}, 30ms, 30ms, 35ms},
+                                 // a far end of the lease does not replace the safety net
+                                 {{}, 1h, 500ms, 1s},
+                                 {{}, nanoseconds::max(), 500ms, 1s},
+                                 // a lease that is over already is no reason for a busy loop
+                                 {{}, 0ns, 1ms, 1s},
+                                 {{}, -5s, 1ms, 1s},
+                                 {{}, nanoseconds::min(), 1ms, 1s}};
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    SCOPED_TRACE(row);
+    TryMachine m = waiting(rows[row].policy);
+    std::set<TimePoint> wakes;
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(m.timer().attempt);
+      const auto wake = m.tried(busy(rows[row].retry_after), kNow).wake;
+      ASSERT_TRUE(wake);
+      EXPECT_GE(*wake, kNow + rows[row].least);
+      EXPECT_LE(*wake, kNow + rows[row].most);
+      wakes.insert(*wake);
+    }
+    EXPECT_TRUE(wakes.size() > 1U || rows[row].retry_after.value_or(1ns) < 0ns) << "jitter";
   }
 }
 
-TEST_F(TryMachineTest, ALeaseThatIsOverAlreadyIsNoReasonForABusyLoop) {
-  TryMachine m = waiting();
-  for (const nanoseconds over : {nanoseconds(0), nanoseconds(-5s), nanoseconds::min()}) {
-    ASSERT_TRUE(m.timer().attempt);
-    const auto wake = m.tried(busy(over), kNow).wake;
-    ASSERT_TRUE(wake);
-    EXPECT_GE(*wake, kNow + 1ms);
-    EXPECT_LE(*wake, kNow + 1s);
-  }
-}
-
-TEST_F(TryMachineTest, BacksOffWhileTheServiceIsUnreachable) {
+TEST_F(TryMachineTest, BacksOffWhileTheServiceIsUnreachable_UntilAChangeOrAnAnswer) {
   TryMachine m = started({.backoff_min = 20ms, .backoff_max = 1s});
   nanoseconds expected = 20ms;
   for (int i = 0; i < 20; ++i) {
@@ -189,86 +108,37 @@ TEST_F(TryMachineTest, BacksOffWhileTheServiceIsUnreachable) {
     EXPECT_GE(*step.wake, kNow + expected / 2);
     EXPECT_LE(*step.wake, kNow + expected);
     expected = std::min<nanoseconds>(expected * 2, 1s);
-    ASSERT_TRUE(m.timer().attempt);
-  }
-}
-
-TEST_F(TryMachineTest, AnAnswerResetsTheBackOff) {
-  TryMachine m = started({.backoff_min = 20ms, .backoff_max = 1s});
-  for (int i = 0; i < 10; ++i) {
-    (void)m.tried(failed(errc::unavailable), kNow);
-    (void)m.timer();
+    ASSERT_TRUE(i % 2 == 0 ? m.timer().attempt : m.changed().attempt);
   }
   (void)m.tried(busy(), kNow);
   (void)m.watching(true, kNow);
   const auto step = m.tried(failed(errc::unavailable), kNow);
   ASSERT_TRUE(step.wake);
-  EXPECT_LE(*step.wake, kNow + 20ms);
-}
-
-TEST_F(TryMachineTest, ABackOffOfZeroOrForeverIsNeitherABusyLoopNorAnOverflow) {
+  EXPECT_LE(*step.wake, kNow + 20ms) << "an answer resets it";
   for (const nanoseconds bound : {nanoseconds(0), nanoseconds::max()}) {
-    TryMachine m = started({.backoff_min = bound, .backoff_max = bound});
+    TryMachine extreme = started({.backoff_min = bound, .backoff_max = bound});
     for (int i = 0; i < 3; ++i) {
-      const auto step = m.tried(failed(errc::unavailable), kNow);
-      ASSERT_TRUE(step.wake);
-      EXPECT_GE(*step.wake, kNow + 1ms);
-      (void)m.timer();
+      EXPECT_GE(extreme.tried(failed(errc::unavailable), kNow).wake.value(), kNow + 1ms) << "no busy loop, no overflow";
+      (void)extreme.timer();
     }
   }
 }
 
-TEST_F(TryMachineTest, ARequestThatDoesNotWaitIsOneTry) {
-  for (const auto& [outcome, report] :
-       {std::pair(busy(30ms), Report::busy), std::pair(granted(), Report::granted),
-        std::pair(failed(errc::unavailable), Report::failed), std::pair(failed(errc::ambiguous), Report::failed)}) {
-    TryMachine m = machine(false);
+TEST_F(TryMachineTest, ARequestThatDoesNotWaitIsOneTry_AndWhatTryingAgainCannotMendIsFinal) {
+  using Row = std::tuple<bool, TryOutcome, Report>;
+  for (const auto& [wait, outcome, report] :
+       {Row(false, busy(30ms), Report::busy), Row(false, granted(), Report::granted),
+        Row(false, failed(errc::unavailable), Report::failed), Row(false, failed(errc::ambiguous), Report::failed),
+        Row(true, granted(), Report::granted), Row(true, failed(errc::access_denied), Report::failed),
+        Row(true, failed(errc::invalid_argument), Report::failed), Row(true, failed(errc::unsupported), Report::failed),
+        Row(true, failed(errc::protocol), Report::failed), Row(true, failed(errc::closed), Report::failed)}) {
+    TryMachine m = machine(wait);
     ASSERT_TRUE(m.start().attempt);
     const auto step = m.tried(outcome, kNow);
     EXPECT_EQ(step.report, report);
     EXPECT_TRUE(step.final);
     EXPECT_FALSE(step.attempt || step.watch || step.wake);
   }
-}
-
-TEST_F(TryMachineTest, WhatTryingAgainCannotMendIsFinal) {
-  for (const errc code :
-       {errc::access_denied, errc::invalid_argument, errc::unsupported, errc::protocol, errc::closed}) {
-    TryMachine m = started();
-    const auto step = m.tried(failed(code), kNow);
-    EXPECT_EQ(step.report, Report::failed);
-    EXPECT_TRUE(step.final);
-    EXPECT_FALSE(step.wake);
-  }
-}
-
-TEST_F(TryMachineTest, RemembersAnUnknownOutcome) {
-  TryMachine m = started();
-  EXPECT_FALSE(m.outcome_unknown());
-  EXPECT_EQ(m.tried(failed(errc::ambiguous), kNow).report, Report::unreachable);
-  EXPECT_TRUE(m.outcome_unknown());
-  (void)m.timer();
-  (void)m.tried(failed(errc::unavailable), kNow);
-  EXPECT_TRUE(m.outcome_unknown()) << "a try that did not happen resolves nothing";
-  (void)m.timer();
-  (void)m.tried(busy(), kNow);
-  EXPECT_TRUE(m.outcome_unknown()) << "somebody else held it then, and that try may yet arrive";
-}
-
-TEST_F(TryMachineTest, AGrantResolvesAnUnknownOutcome) {
-  TryMachine m = started();
-  (void)m.tried(failed(errc::ambiguous), kNow);
-  (void)m.timer();
-  (void)m.tried(granted(), kNow);
-  EXPECT_FALSE(m.outcome_unknown());
-}
-
-TEST_F(TryMachineTest, AFinalErrorLeavesAnUnknownOutcomeUnknown) {
-  TryMachine m = started();
-  (void)m.tried(failed(errc::ambiguous), kNow);
-  (void)m.timer();
-  EXPECT_TRUE(m.tried(failed(errc::access_denied), kNow).final);
-  EXPECT_TRUE(m.outcome_unknown());
 }
 
 // Whatever happens, a machine that is not done either has a try or a watch under way or asked to be woken.

@@ -1,12 +1,23 @@
-// In a child made by fork() what the parent holds is the parent's business.
+// Clients where the process is special: in a child made by fork(), under a kernel that gives no random numbers, and in
+// the destructors of static objects.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -29,6 +40,8 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 namespace dlock {
 namespace {
 
+// --- In a child made by fork() what the parent holds is the parent's business ---
+
 using Child = test::ForkedChild;
 
 class ForkTest : public testing::Test {
@@ -37,21 +50,6 @@ class ForkTest : public testing::Test {
   std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
   std::optional<Client> client_ = make();
 };
-
-TEST_F(ForkTest, ALeaseIsNotHeldInTheChild) {
-  std::optional<Lease> lease = client_->make_lock("x").acquire();
-  EXPECT_EQ(Child::run([&](Child& child) {
-              child.check(!lease->held());
-              child.check(!lease->lost().stop_requested());
-              child.check(!lease->release());
-              child.check(lease->name() == "x");
-              lease.reset();
-              child.check(service_->held("x"));
-            }),
-            "good");
-  EXPECT_TRUE(lease->held());
-  EXPECT_TRUE(lease->release());
-}
 
 TEST_F(ForkTest, AdvancingAManualClockInTheChildWaitsForNothing) {
   const auto clock = std::make_shared<ManualClock>();
@@ -65,64 +63,38 @@ TEST_F(ForkTest, AdvancingAManualClockInTheChildWaitsForNothing) {
   EXPECT_TRUE(lease.held());
 }
 
-TEST_F(ForkTest, SeveralLeasesAreNotHeldInTheChild) {
-  MultiLock lock = client_->make_multi_lock({"x", "y"});
-  std::optional<MultiLease> leases = lock.acquire();
+TEST_F(ForkTest, LeasesAreNotHeldInTheChild_AndEverythingElseAnswersClosedOnce) {
+  DistributedLock lock = client_->make_lock("z");
+  MultiLock locks = client_->make_multi_lock({"x", "y"});
+  std::optional<MultiLease> leases = locks.acquire();
+  Lease lease = client_->make_lock("w").acquire();
   EXPECT_EQ(Child::run([&](Child& child) {
-              child.check(!leases->held());
-              child.check(!leases->lost().stop_requested());
+              child.check(!leases->held() && !lease.held());
+              child.check(!leases->lost().stop_requested() && !lease.lost().stop_requested());
+              child.check(lease.name() == "w" && !lease.release());
               std::error_code ec;
-              child.check(!lock.acquire({}, ec).has_value());
-              child.check(ec == errc::closed);
-              int handlers = 0;
-              lock.async_acquire({}, [&](std::error_code why, const MultiLease&) { handlers += why == errc::closed; });
-              leases->async_release([&](std::error_code, bool were_ours) { handlers += !were_ours; });
-              child.check(handlers == 2);
-              child.check(!leases->release());
-              leases.reset();
-              child.check(service_->held("x") && service_->held("y"));
-            }),
-            "good");
-  EXPECT_TRUE(leases->held());
-  EXPECT_TRUE(leases->release());
-}
-
-TEST_F(ForkTest, EverythingElseAnswersClosedInTheChild) {
-  DistributedLock lock = client_->make_lock("x");
-  EXPECT_EQ(Child::run([&](Child& child) {
-              std::error_code ec;
-              child.check(!lock.acquire({}, ec).has_value());
-              child.check(ec == errc::closed);
-              child.check(!lock.try_acquire({}, ec));
-              child.check(ec == errc::closed);
+              child.check(!locks.acquire({}, ec).has_value() && ec == errc::closed);
+              child.check(!lock.acquire({}, ec).has_value() && ec == errc::closed);
+              child.check(!lock.try_acquire({}, ec) && ec == errc::closed);
               try {
                 (void)client_->inspect("x");
                 child.check(false);
               } catch (const Error& e) {
                 child.check(e.code() == errc::closed);
               }
+              int handlers = 0;
+              locks.async_acquire({}, [&](std::error_code why, const MultiLease&) { handlers += why == errc::closed; });
+              lock.async_acquire({}, [&](std::error_code why, const Lease&) { handlers += why == errc::closed; });
+              leases->async_release([&](std::error_code, bool were_ours) { handlers += !were_ours; });
+              lease.async_release([&](std::error_code, bool was_ours) { handlers += !was_ours; });
+              child.check(handlers == 4);
+              child.check(!leases->release());
+              leases.reset();
+              child.check(service_->held("x") && service_->held("y"));
             }),
             "good");
-}
-
-TEST_F(ForkTest, HandlersRunExactlyOnceInTheChildToo) {
-  DistributedLock lock = client_->make_lock("x");
-  Lease lease = client_->make_lock("y").acquire();
-  EXPECT_EQ(Child::run([&](Child& child) {
-              int acquires = 0;
-              int releases = 0;
-              lock.async_acquire({}, [&](std::error_code ec, const Lease&) {
-                ++acquires;
-                child.check(ec == errc::closed);
-              });
-              lease.async_release([&](std::error_code, bool was_ours) {
-                ++releases;
-                child.check(!was_ours);
-              });
-              child.check(acquires == 1);
-              child.check(releases == 1);
-            }),
-            "good");
+  EXPECT_TRUE(leases->held() && lease.held());
+  EXPECT_TRUE(leases->release() && lease.release());
 }
 
 // Nor does the child touch the engine, which another thread may have been inside of at the fork.
@@ -150,12 +122,15 @@ TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
   lock->lock();
   std::optional<RecursiveLock> recursive(second->make_lock("y"));
   recursive->lock();
+  std::optional<Lease> outliving = client_->make_lock("z").acquire();
   EXPECT_EQ(Child::run([&](Child& child) {
               lock.reset();
               recursive.reset();
               client_.reset();
               second.reset();
               third.reset();
+              child.check(!outliving->held());
+              outliving.reset();
               child.check(service_->live_backends == 3);  // one that goes may say goodbye on the parent's connection
               child.check(service_->held("x"));
               child.check(service_->held("y"));
@@ -163,16 +138,6 @@ TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
             "good");
   EXPECT_TRUE(lock->lease().held());
   EXPECT_TRUE(recursive->lease().held());
-}
-
-TEST_F(ForkTest, ALeaseMayOutliveItsClientInTheChild) {
-  std::optional<Lease> lease = client_->make_lock("x").acquire();
-  EXPECT_EQ(Child::run([&](Child& child) {
-              client_.reset();
-              child.check(!lease->held());
-              lease.reset();
-            }),
-            "good");
 }
 
 TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
@@ -238,6 +203,97 @@ TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
             }),
             "good");
   EXPECT_EQ(lease.held(), client_.has_value());
+}
+
+// --- A kernel that gives no random numbers, as under a filter of system calls (seccomp) ---
+
+// Only in a child: it lasts as long as the process.
+void refuse_random_numbers() {
+  std::array<sock_filter, 4> code{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 0, 1),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+  sock_fprog program{code.size(), code.data()};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
+}
+
+TEST(RandomnessTest, AConnect_WithoutRandomNumbers_IsAnError) {
+  EXPECT_EQ(Child::run([](Child& child) {
+              refuse_random_numbers();
+              try {
+                (void)connect("simple://", {}, std::make_shared<test::SimpleService>()->factory());
+                child.check(false);
+              } catch (const Error& e) {
+                child.check(e.code() == errc::unavailable);
+              }
+            }),
+            "good");
+}
+
+TEST(RandomnessTest, AClient_WhoseKernelRefusesRandomNumbersLater_GoesOn) {
+  EXPECT_EQ(Child::run([](Child& child) {
+              const Client client = connect("simple://", {}, std::make_shared<test::SimpleService>()->factory());
+              refuse_random_numbers();
+              DistributedLock lock = client.make_lock("x");
+              std::set<std::string> owners;
+              constexpr int more_than_threads_keep = 100;
+              for (int i = 0; i < more_than_threads_keep; ++i) owners.insert(lock.acquire().owner().to_string());
+              child.check(owners.size() == more_than_threads_keep);
+            }),
+            "good");
+}
+
+// --- Destructors of static objects, which may run when all function-local statics have been destroyed ---
+
+// Made before main() and so before all that is made at its first use, and destroyed after it.
+struct AtTheEnd {
+  std::function<void()> action;
+  ~AtTheEnd() {
+    if (action) action();
+  }
+};
+AtTheEnd at_the_end;
+
+void check(bool ok, int number) {
+  if (!ok) _exit(number);
+}
+
+void use_everything() {
+  const auto service = std::make_shared<test::SimpleService>();
+  const Client client = connect("simple://", {}, service->factory());
+  DistributedLock lock = client.make_lock("x");
+  Lease lease = lock.acquire();
+  check(lease.held(), 1);
+  check(lease.name() == "x", 2);
+  check(lease.release(), 3);
+  check(Lease().name().empty(), 4);
+  lock.lock();
+  check(lock.lease().held(), 5);
+  lock.unlock();
+  check(!lock.lease().held(), 6);
+  RecursiveLock recursive(client.make_lock("y"));
+  check(!recursive.lease().has_value(), 7);
+  check(recursive.try_lock_for(std::chrono::seconds(1)), 8);
+  recursive.unlock();
+  try {
+    (void)connect("nonesuch://");
+    check(false, 9);
+  } catch (const Error& e) {
+    check(e.code() == errc::invalid_argument, 10);
+    check(e.code().message() == "invalid argument", 11);
+  }
+}
+
+TEST(StaticDestruction, ClientsCanBeMadeAndUsedUntilTheVeryEnd) {
+  EXPECT_EXIT(
+      {
+        alarm(30);  // a hang ends as a signal
+        use_everything();
+        at_the_end.action = use_everything;
+        std::exit(0);  // NOLINT(concurrency-mt-unsafe): what this is about
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

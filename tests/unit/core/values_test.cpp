@@ -1,0 +1,328 @@
+// The values of the public interface: durations, clocks, tokens, errors, capabilities.
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <ratio>
+#include <set>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <dlock/capabilities.hpp>
+#include <dlock/clock.hpp>
+#include <dlock/duration.hpp>
+#include <dlock/error.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/token.hpp>
+
+namespace dlock {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+// --- Durations -------------------------------------------------------------------------------------------------------
+
+template <class Rep, class Period = std::ratio<1>>
+using In = std::chrono::duration<Rep, Period>;
+
+static_assert(Duration(std::chrono::hours::max()) == forever);
+static_assert(Duration(5s).value() == 5s && Duration().value() == 0ns);
+static_assert(Duration(1s) < Duration(1min) && Duration(60s) == Duration(1min));
+static_assert(forever > Duration(std::chrono::years(100)));
+static_assert(Duration(In<std::int64_t, std::ratio<1, 60>>(60)).value() == 1s);
+
+template <class... Durations>
+constexpr bool saturate =
+    ((Duration(Durations::max()).value() == nanoseconds::max() &&
+      Duration(Durations::min()).value() == nanoseconds::min() && Duration(Durations::zero()).value() == 0ns) &&
+     ...);
+
+static_assert(
+    saturate<nanoseconds, std::chrono::microseconds, std::chrono::milliseconds, In<std::int64_t>,
+             In<std::int64_t, std::ratio<60>>, In<std::int64_t, std::ratio<3600>>, In<std::int64_t, std::ratio<86400>>,
+             In<std::int64_t, std::ratio<1, 60>>, In<std::int64_t, std::ratio<1, 3>>>);
+
+TEST(Duration, EveryTypeConvertsExactlyWithinRange_AndSaturatesBeyond) {
+  using Seconds = In<double>;
+  using Frames = In<std::int64_t, std::ratio<1, 60>>;
+  using Samples = In<int, std::ratio<1, 44100>>;
+  using UnsignedSeconds = In<std::uint64_t>;
+  using UnsignedNanoseconds = In<std::uint64_t, std::nano>;
+  using Picoseconds = In<std::int64_t, std::pico>;
+  constexpr nanoseconds most = nanoseconds::max();
+  constexpr nanoseconds least = nanoseconds::min();
+  const auto last = std::chrono::duration_cast<std::chrono::seconds>(most);
+  const std::vector<std::pair<Duration, nanoseconds>> rows = {
+      {1ns, 1ns},
+      {1us, 1us},
+      {1ms, 1ms},
+      {1min, 1min},
+      {-1h, -1h},
+      {std::chrono::weeks(1), 168h},
+      {std::chrono::months(1), std::chrono::months(1)},
+      {std::chrono::years(1), std::chrono::years(1)},
+      {std::chrono::years(300), most},
+      {last, nanoseconds(last)},
+      {last + 1s, most},
+      {-last, nanoseconds(-last)},
+      {-last - 1s, least},
+      // unsigned counts never turn negative
+      {UnsignedSeconds::max(), most},
+      {UnsignedNanoseconds::max(), most},
+      {UnsignedNanoseconds(std::uint64_t{1} << 63U), most},
+      {UnsignedSeconds(5), 5s},
+      {In<std::uint32_t>::max(), std::chrono::seconds(4294967295)},
+      // floating point; NaN is the most negative
+      {Seconds(1.5), 1500ms},
+      {Seconds(-0.25), -250ms},
+      {Seconds(1e300), most},
+      {Seconds(-1e300), least},
+      {Seconds(std::numeric_limits<double>::infinity()), most},
+      {Seconds(-std::numeric_limits<double>::infinity()), least},
+      {Seconds(std::numeric_limits<double>::quiet_NaN()), least},
+      {In<float, std::ratio<3600>>(2.0F), 2h},
+      {In<float, std::ratio<3600>>::max(), most},
+      // finer than nanoseconds is cut off; periods that are no whole number of them
+      {Picoseconds(1999), 1ns},
+      {Picoseconds::max(), nanoseconds(std::numeric_limits<std::int64_t>::max() / 1000)},
+      {Frames(1), 16666666ns},
+      {Frames(-1), -16666666ns},
+      {Samples(44100), 1s},
+      {Samples(-44101), -1s - 22675ns},
+      {In<std::int64_t, std::ratio<1, 3>>(3 * 9223372036), 9223372036s},
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].first.value(), rows[i].second) << "row " << i;
+}
+
+TEST(SaturatingAdd, StopsAtBothEnds) {
+  constexpr TimePoint zero{};
+  constexpr TimePoint first = TimePoint::min();
+  constexpr TimePoint last = TimePoint::max();
+  EXPECT_EQ(saturating_add(zero, 5s), zero + 5s);
+  EXPECT_EQ(saturating_add(zero, -5s), zero - 5s);
+  EXPECT_EQ(saturating_add(zero + 1ns, nanoseconds::max()), last);
+  EXPECT_EQ(saturating_add(last, 1ns), last);
+  EXPECT_EQ(saturating_add(last, -1ns), last - 1ns);
+  EXPECT_EQ(saturating_add(first, nanoseconds::max()), first + nanoseconds::max());
+  EXPECT_EQ(saturating_add(first, -1ns), first);
+  for (const TimePoint at : {first, zero - 1ns, zero}) EXPECT_EQ(saturating_add(at, nanoseconds::min()), first);
+}
+
+TEST(LeaseValidUntil, LeavesAMarginForClocksThatDrift) {
+  constexpr TimePoint sent{std::chrono::hours(1)};
+  EXPECT_EQ(lease_valid_until(sent, 30s), sent + 30s - 300ms - 2ms);
+  EXPECT_EQ(lease_valid_until(sent, 10ms), sent + 7900us);
+  EXPECT_LT(lease_valid_until(sent, 1ms), sent) << "too short to be of any use";
+  EXPECT_EQ(lease_valid_until(TimePoint::max() - 1s, 1h), TimePoint::max());
+}
+
+TEST(TimeLeft, SaturatesForDeadlinesThatNanosecondsCannotCount) {
+  using Point = std::chrono::steady_clock::time_point;
+  using Hours = std::chrono::time_point<std::chrono::steady_clock, In<std::int64_t, std::ratio<3600>>>;
+  const Point now(5s);
+  EXPECT_EQ(detail::time_left(Point(7s), now), Duration(2s));
+  EXPECT_EQ(detail::time_left(Point(5s), now), Duration());
+  EXPECT_EQ(detail::time_left(Point(3s), now), Duration());
+  EXPECT_EQ(detail::time_left(Point::max(), now), forever);
+  EXPECT_EQ(detail::time_left(Hours::max(), now), forever);
+  EXPECT_EQ(detail::time_left(Hours::min(), now), Duration());
+  EXPECT_EQ(detail::time_left(Point::max() - 1s, Point(-5s)), forever);
+  EXPECT_EQ(detail::time_left(Point(1s), Point(-5s)), Duration(6s));
+}
+
+// --- Clocks ----------------------------------------------------------------------------------------------------------
+
+TEST(LeaseClock, IsBoottimeWhichCountsSuspend) {
+  const auto read = [] {
+    timespec t{};
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return TimePoint(std::chrono::seconds(t.tv_sec) + nanoseconds(t.tv_nsec));
+  };
+  const TimePoint before = read();
+  const TimePoint now = LeaseClock::now();
+  const TimePoint through_interface = boottime_clock()->now();
+  const TimePoint after = read();
+  EXPECT_LE(before, now);
+  EXPECT_LE(now, through_interface);
+  EXPECT_LE(through_interface, after);
+  EXPECT_TRUE(boottime_clock()->runs_by_itself());
+}
+
+TEST(ManualClock, MovesForwardOnlyAndSaturates_WallTimeMovesAlongAndCanBeSteppedAlone) {
+  ManualClock clock;
+  const auto wall = clock.wall_now();
+  const TimePoint start = clock.now();
+  EXPECT_EQ(start, TimePoint(24h));
+  EXPECT_FALSE(clock.runs_by_itself());
+  clock.advance(5s);
+  EXPECT_EQ(clock.now(), start + 5s);
+  clock.advance(-5s);
+  clock.advance(0s);
+  EXPECT_EQ(clock.now(), start + 5s);
+  EXPECT_EQ(clock.wall_now(), wall + 5s);
+  clock.step_wall(-1h);
+  EXPECT_EQ(clock.wall_now(), wall + 5s - 1h);
+  EXPECT_EQ(clock.now(), start + 5s);
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(nanoseconds::max());
+    EXPECT_EQ(clock.now(), TimePoint::max());
+    clock.step_wall(nanoseconds::min());
+  }
+}
+
+struct Listener final : ClockListener {
+  std::uint64_t clock_moved() noexcept override {
+    if (calls++ < busy_for) ++ran;
+    if (clock != nullptr) seen = clock->now();
+    return ran;
+  }
+  const ManualClock* clock = nullptr;
+  int calls = 0;
+  int busy_for = 0;
+  std::uint64_t ran = 0;
+  TimePoint seen;
+};
+
+TEST(ManualClock, NotifiesItsListenersAfterTheMove_UntilNoneHasRunAnythingForARound) {
+  ManualClock clock;
+  const auto idle = std::make_shared<Listener>();
+  const auto busy = std::make_shared<Listener>();
+  auto gone = std::make_shared<Listener>();
+  idle->clock = &clock;
+  for (const auto& listener : {idle, busy, gone}) clock.add_listener(listener);
+  gone.reset();
+  clock.advance(5s);
+  EXPECT_EQ(idle->calls, 1);
+  EXPECT_EQ(idle->seen, TimePoint(24h) + 5s);
+  clock.advance(-1s);
+  EXPECT_EQ(idle->calls, 1);
+  busy->busy_for = 1 + 3;
+  clock.advance(1s);
+  EXPECT_EQ(busy->calls, 1 + 4);
+  EXPECT_EQ(idle->calls, 1 + 4) << "the busy one may have given it work";
+  busy->busy_for = std::numeric_limits<int>::max();
+  clock.advance(1s);  // returns all the same
+  EXPECT_GT(busy->calls, 1 + 4 + 1);
+}
+
+TEST(ManualClock, MayBeMovedByManyThreads) {
+  ManualClock clock;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&clock] {
+        for (int n = 0; n < 1000; ++n) {
+          clock.advance(1ns);
+          (void)clock.now();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(clock.now(), TimePoint(24h) + 4000ns);
+}
+
+// --- Tokens and owners -----------------------------------------------------------------------------------------------
+
+static_assert(FencingToken().value() == 0 && FencingToken(2) > FencingToken(1));
+static_assert(std::uint64_t{FencingToken(42)} == 42U && FencingToken(42) == FencingToken(42));
+static_assert(OwnerId(1, 2) == OwnerId(1, 2) && OwnerId(1, 2) != OwnerId(2, 1));
+
+TEST(OwnerId, PrintsAs32HexadecimalDigits_AndIsReadBackFromThem) {
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<std::pair<OwnerId, std::string>> rows = {
+      {OwnerId(), std::string(32, '0')},
+      {OwnerId(0x0123456789abcdefU, 0xfedcba9876543210U), "0123456789abcdeffedcba9876543210"},
+      {OwnerId(1, most), "0000000000000001ffffffffffffffff"}};
+  for (const auto& [id, text] : rows) {
+    EXPECT_EQ(id.to_string(), text);
+    EXPECT_EQ(OwnerId::parse(text), id);
+  }
+  const std::string good = OwnerId(1, 2).to_string();
+  for (const std::string& bad :
+       {std::string(), good.substr(1), good + "0", " " + good.substr(1), "0x" + good.substr(2), "-" + good.substr(1),
+        std::string(32, 'g'), std::string(32, 'A'), std::string(31, '0') + '\0', std::string(31, '0') + "\xff"}) {
+    EXPECT_EQ(OwnerId::parse(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(OwnerId, Hashes) {
+  std::unordered_set<OwnerId> ids;
+  for (std::uint64_t i = 0; i < 100; ++i) ids.insert(OwnerId(i, i * i));
+  EXPECT_EQ(ids.size(), 100U);
+  EXPECT_TRUE(ids.contains(OwnerId(3, 9)));
+}
+
+// --- Errors ----------------------------------------------------------------------------------------------------------
+
+TEST(Error, EveryCodeHasAMessageOfItsOwn_AndMeetsTheStandardConditionThatMeansTheSame) {
+  const std::error_condition none;
+  const std::vector<std::pair<errc, std::error_condition>> rows = {
+      {errc::timed_out, std::errc::timed_out},
+      {errc::cancelled, std::errc::operation_canceled},
+      {errc::lost, none},
+      {errc::not_owner, std::errc::operation_not_permitted},
+      {errc::unavailable, none},
+      {errc::ambiguous, none},
+      {errc::access_denied, std::errc::permission_denied},
+      {errc::invalid_argument, std::errc::invalid_argument},
+      {errc::unsupported, std::errc::not_supported},
+      {errc::closed, none},
+      {errc::protocol, std::errc::protocol_error}};
+  std::set<std::string> messages{""};
+  for (const auto& [e, condition] : rows) {
+    const std::error_code code = e;
+    EXPECT_STREQ(code.category().name(), "dlock");
+    EXPECT_TRUE(code);
+    EXPECT_TRUE(messages.insert(code.message()).second) << code.message();
+    if (condition) {
+      EXPECT_EQ(code, condition);
+      continue;
+    }
+    EXPECT_EQ(&code.default_error_condition().category(), &error_category());
+    EXPECT_EQ(code, code.default_error_condition());
+    EXPECT_EQ(code == make_error_code(errc::lost).default_error_condition(), e == errc::lost);
+  }
+  EXPECT_EQ(std::error_code(999, error_category()).message(), "unknown error 999");
+}
+
+TEST(Error, IsASystemErrorThatSaysTheDetailAndTheMessage) {
+  const Error error(errc::unavailable, "redis at localhost: connection refused");
+  EXPECT_STREQ(error.what(), "redis at localhost: connection refused: the lock service is unavailable");
+  EXPECT_EQ(error.detail(), "redis at localhost: connection refused");
+  EXPECT_EQ(error.code(), errc::unavailable);
+  EXPECT_STREQ(Error(errc::lost).what(), "the lock was lost");
+  EXPECT_EQ(Error(errc::lost).detail(), "");
+  const Error other(Failure{std::make_error_code(std::errc::no_space_on_device), "/run/lock"});
+  EXPECT_EQ(other.code(), std::errc::no_space_on_device);
+  EXPECT_EQ(other.detail(), "/run/lock");
+  EXPECT_THROW(throw Error(errc::closed), std::system_error);
+}
+
+// --- Capabilities ----------------------------------------------------------------------------------------------------
+
+TEST(Capabilities, EveryValueHasItsName) {
+  EXPECT_EQ(to_string(Scope::process), "process");
+  EXPECT_EQ(to_string(Scope::machine), "machine");
+  EXPECT_EQ(to_string(Scope::network), "network");
+  EXPECT_EQ(to_string(static_cast<Scope>(99)), "unknown");
+  EXPECT_EQ(to_string(LeaseKind::per_lock), "per_lock");
+  EXPECT_EQ(to_string(LeaseKind::session), "session");
+  EXPECT_EQ(to_string(LeaseKind::process), "process");
+  EXPECT_EQ(to_string(static_cast<LeaseKind>(99)), "unknown");
+  EXPECT_EQ(to_string(FencingDurability::none), "none");
+  EXPECT_EQ(to_string(FencingDurability::wall_clock), "wall_clock");
+  EXPECT_EQ(to_string(FencingDurability::service), "service");
+  EXPECT_EQ(to_string(static_cast<FencingDurability>(99)), "unknown");
+}
+
+}  // namespace
+}  // namespace dlock
