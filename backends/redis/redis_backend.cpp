@@ -51,10 +51,9 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
                sentinels_.get()),
       acquirer_(servers_, client_),
       renewals_(servers_, client_),
-      releases_(
-          host.executor(), options_.response_timeout, alive_for,
-          [&](LockKind kind) { return release_requests(servers_, kind, client_, [this] { publish_forbidden(); }); }),
-      queue_(servers_, acquirer_, releases_,
+      cleanup_(host.executor(), options_.response_timeout, alive_for,
+               release_requests(servers_, client_, [this] { publish_forbidden(); })),
+      queue_(servers_, acquirer_, cleanup_,
              cluster_ ? static_cast<Subscriptions&>(sharded_.emplace(*cluster_, wires, wake_ups_))
                       : subscriber_.emplace(host.executor(), options_, wires, wake_ups_),
              client_) {
@@ -63,8 +62,9 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
 
 // A server that hangs, and goes on after this client has gone, then frees what was never confirmed.
 RedisBackend::~RedisBackend() {
-  releases_.for_each_unconfirmed([this](LockKind kind, const std::string& name, const OwnerId& owner) {
-    release_at_the_end(servers_, kind, lock_key(options_, name, kind), value_of(client_, owner));
+  cleanup_.for_each_unconfirmed([this](const Cleanup::Claim& claim) {
+    release_at_the_end(servers_, claim.kind, lock_key(options_, claim.name, claim.kind),
+                       value_of(client_, claim.owner));
   });
   cluster_ ? cluster_->stop() : only_->stop();
 }
@@ -126,7 +126,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
         if (!answer.ok()) {
           // A reply that makes no sense says nothing about what was done; such a try is not repeated.
           if (answer.failure().code == errc::protocol) abandon(request);
-          if (answer.failure().code == errc::ambiguous) releases_.in_doubt(request.owner);
+          if (answer.failure().code == errc::ambiguous) cleanup_.in_doubt(request.owner);
           return done({.status = Status::failed, .failure = answer.failure()});
         }
         const AcquireAnswer& said = answer.value();
@@ -145,7 +145,7 @@ std::unique_ptr<Watch> RedisBackend::watch(LockKind kind, const std::string& nam
 }
 
 void RedisBackend::abandon(const LockRequest& request) {
-  releases_.abandon(request, true);
+  cleanup_.abandon({request.kind, request.name, request.owner}, request.lease, true);
 }
 
 void RedisBackend::renew(const Grant& grant, RenewHandler done) {
@@ -154,7 +154,7 @@ void RedisBackend::renew(const Grant& grant, RenewHandler done) {
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
   servers_.done_with(grant.owner);
-  releases_.release(grant, std::move(done));
+  cleanup_.release(grant, std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ void RedisBackend::diagnose(Handler<std::vector<Finding>> done) {
 }
 
 void RedisBackend::close(std::function<void()> done) {
-  TryBackend::close([this, done = std::move(done)] { releases_.finish(done); });
+  TryBackend::close([this, done = std::move(done)] { cleanup_.finish(done); });
 }
 
 // --- Servers ---------------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ class RedisBackend final : public TryBackend, private Cluster::User {
   std::optional<ShardedSubscriber> sharded_;
   Acquirer acquirer_;
   Renewals renewals_;
-  ReleasesOfKinds releases_;
+  Cleanup cleanup_;
   QueueClient queue_;
   bool eviction_warned_ = false;
   bool role_warned_ = false;

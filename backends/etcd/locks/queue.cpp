@@ -24,9 +24,10 @@ Queue::Queue(BackendHost& host, Client& client, Session& session, Watches& watch
       session_(session),
       watches_(watches),
       batches_(client),
-      releases_(host.executor(), client.options().response_timeout, endless,
-                [this](const std::string& key, const OwnerId& owner, Releases::Reason, TimePoint deadline,
-                       Releases::Answer answer) { remove(key, owner, deadline, std::move(answer)); }),
+      cleanup_(host.executor(), client.options().response_timeout, endless,
+               [this](const Cleanup::Claim& claim, Cleanup::Reason, TimePoint deadline, Cleanup::Answer answer) {
+                 remove(claim.name, claim.owner, deadline, std::move(answer));
+               }),
       holds_(host, client, watches,
              [this](const HeldKey& held, const OwnerId& owner) { give_up(held.key, owner, held.created, 0); }) {}
 
@@ -56,7 +57,7 @@ void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
   created_[grant.owner] = held->created;
   Grant of_key = grant;
   of_key.name = std::move(held->key);
-  releases_.release(of_key, std::move(done));
+  cleanup_.release(of_key, std::move(done));
 }
 
 void Queue::give_up(const std::string& key, const OwnerId& owner, std::int64_t created, std::uint64_t doubtful) {
@@ -64,10 +65,10 @@ void Queue::give_up(const std::string& key, const OwnerId& owner, std::int64_t c
   if (created == 0 && doubtful == 0) return free(key);
   created_[owner] = created;
   if (doubtful != 0) doubtful_[owner] = doubtful;
-  releases_.abandon(key, owner, session_.ttl(), false);
+  cleanup_.abandon({.name = key, .owner = owner}, session_.ttl(), false);
 }
 
-void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer) {
+void Queue::remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Cleanup::Answer answer) {
   const auto created = created_.find(owner);
   // That is certain already, and the key may be another's; or the session was closed.
   if (created == created_.end() || !is_of_lease(key, session_.lease())) return answer(false);

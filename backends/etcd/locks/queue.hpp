@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
-#include <dlock/spi/releases.hpp>
+#include <dlock/spi/cleanup.hpp>
 
 #include "backends/etcd/connection/client.hpp"
 #include "backends/etcd/connection/session.hpp"
@@ -80,7 +80,7 @@ class Queue {
   // A late request to make the key finds, where there is doubt, that it was given up; its number is not used again.
   // Without doubt another acquire may have that number by the time that a late request to remove the key comes, which
   // finds another revision then.
-  void remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Releases::Answer answer);
+  void remove(const std::string& key, const OwnerId& owner, TimePoint deadline, Cleanup::Answer answer);
   // The mark of a request is there, and does for all earlier ones: theirs go when there are many.
   void marked(std::uint64_t request);
 
@@ -95,7 +95,7 @@ class Queue {
   std::unordered_map<OwnerId, std::uint64_t> doubtful_;
   std::set<std::uint64_t> marked_;                     // requests
   std::unordered_map<OwnerId, std::int64_t> created_;  // the revisions of keys that are to go
-  Releases releases_;
+  Cleanup cleanup_;
   Holds holds_;
   std::uint64_t next_id_ = 0;
   std::map<std::uint64_t, QueueContention*> contentions_;  // in the order of their acquires

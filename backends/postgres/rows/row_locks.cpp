@@ -57,19 +57,18 @@ RowLocks::RowLocks(const Services& services, LockKind kind)
                   if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
                   host().warn({.name = "", .reason = std::move(why)});
                 }),
-      releases_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
-                [this](const std::string& name, const OwnerId& owner, Releases::Reason reason, TimePoint deadline,
-                       Releases::Answer done) {
-                  batch_.ask({.kind = RowRequest::Kind::release,
-                              .name = name,
-                              .owner = owner,
-                              .deadline = deadline,
-                              .gave_up = reason == Releases::Reason::give_up},
-                             [done = std::move(done)](const RowAnswer& answer) {
-                               if (answer.status == RowAnswer::Status::failed) return done(answer.failure);
-                               done(answer.status == RowAnswer::Status::yes);
-                             });
-                }) {
+      cleanup_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
+               [this](const Cleanup::Claim& claim, Cleanup::Reason reason, TimePoint deadline, Cleanup::Answer done) {
+                 batch_.ask({.kind = RowRequest::Kind::release,
+                             .name = claim.name,
+                             .owner = claim.owner,
+                             .deadline = deadline,
+                             .gave_up = reason == Cleanup::Reason::give_up},
+                            [done = std::move(done)](const RowAnswer& answer) {
+                              if (answer.status == RowAnswer::Status::failed) return done(answer.failure);
+                              done(answer.status == RowAnswer::Status::yes);
+                            });
+               }) {
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return holds_any(); });
   }
@@ -166,7 +165,7 @@ std::unique_ptr<Watch> RowLocks::watch(LockKind /*kind*/, const std::string& nam
 
 void RowLocks::abandon(const LockRequest& request) {
   in_doubt_.erase(request.owner);
-  releases_.abandon(request.name, request.owner, request.lease, true);
+  cleanup_.abandon({request.kind, request.name, request.owner}, request.lease, true);
 }
 
 // --- Held locks ------------------------------------------------------------------------------------------------------
@@ -196,10 +195,10 @@ void RowLocks::renew(const Grant& grant, RenewHandler done) {
 void RowLocks::release(const Grant& grant, ReleaseHandler done) {
   const auto held = held_.find(grant.owner);
   const bool in_doubt = held != held_.end() && held->second.in_doubt;
-  releases_.release(grant, [=, this, done = std::move(done)](ReleaseOutcome outcome) {
+  cleanup_.release(grant, [=, this, done = std::move(done)](ReleaseOutcome outcome) {
     // A lock that could not be released keeps others out, as a held one does.
     if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(grant.owner);
-    if (in_doubt) releases_.abandon(grant.name, grant.owner, grant.lease, true);
+    if (in_doubt) cleanup_.abandon({grant.kind, grant.name, grant.owner}, grant.lease, true);
     done(std::move(outcome));
   });
 }
@@ -220,7 +219,7 @@ bool RowLocks::holds_any() const {
 }
 
 void RowLocks::close(std::function<void()> done) {
-  TryBackend::close([this, done = std::move(done)] { releases_.finish(done); });
+  TryBackend::close([this, done = std::move(done)] { cleanup_.finish(done); });
 }
 
 }  // namespace dlock::postgres

@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include <dlock/spi/backend.hpp>
-#include <dlock/spi/releases.hpp>
+#include <dlock/spi/cleanup.hpp>
 #include <dlock/spi/try_backend.hpp>
 
 #include "backends/postgres/rows/observed_versions.hpp"
@@ -55,7 +55,7 @@ class RowLocks final : public TryBackend {
   };
   std::unordered_map<OwnerId, Held> held_;  // lost locks may stay for a while
   std::size_t tidied_to_ = 0;               // the size of held_ after lost locks were last removed
-  Releases releases_;
+  Cleanup cleanup_;
 };
 
 }  // namespace dlock::postgres

@@ -77,20 +77,20 @@ void release_at_the_end(Servers& servers, LockKind kind, const std::string& lock
       .last_word(release_script(kind, servers.are_a_cluster()), release_words(kind, lock_key, value, true));
 }
 
-Releases::Ask release_requests(Servers& servers, LockKind kind, std::string client,
-                               std::function<void()> publish_forbidden) {
-  using Reason = Releases::Reason;
-  return [&servers, kind, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
-             const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline, Releases::Answer done) {
+Cleanup::Ask release_requests(Servers& servers, std::string client, std::function<void()> publish_forbidden) {
+  using Reason = Cleanup::Reason;
+  return [&servers, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
+             const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer done) {
     const bool leave = reason == Reason::give_up;
-    std::string key = lock_key(servers.options(), name, kind);
+    std::string key = lock_key(servers.options(), claim.name, claim.kind);
     // Who gave up asks again and again, as waiters do.
     Server& first = servers.of(key);
     if (leave && !first.outage().may_ask()) {
       return first.commands().answer_later([done = std::move(done), why = first.outage().why()] { done(why); });
     }
     request_release(
-        servers, leave ? Line::acquires : Line::common, kind, std::move(key), value_of(client, owner), leave, deadline,
+        servers, leave ? Line::acquires : Line::common, claim.kind, std::move(key), value_of(client, claim.owner),
+        leave, deadline,
         [leave, publish_forbidden, done = std::move(done)](Server* server, const Result<ReleaseAnswer>& answer) {
           if (!answer.ok()) {
             if (server != nullptr) server->outage().failed(answer.failure());
@@ -101,20 +101,6 @@ Releases::Ask release_requests(Servers& servers, LockKind kind, std::string clie
           done(answer.value().was == ReleaseAnswer::Was::ours);
         });
   };
-}
-
-void ReleasesOfKinds::in_doubt(const OwnerId& owner) {
-  const TimePoint now = executor_.now();
-  (void)std::erase_if(in_doubt_, [now](const auto& each) { return each.second <= now; });
-  in_doubt_[owner] = saturating_add(now, alive_for);
-}
-
-void ReleasesOfKinds::release(const Grant& grant, Backend::ReleaseHandler done) {
-  if (in_doubt_.erase(grant.owner) == 0) return of(grant.kind).release(grant, std::move(done));
-  of(grant.kind).release(grant, [this, grant, done = std::move(done)](ReleaseOutcome outcome) {
-    of(grant.kind).abandon(grant.name, grant.owner, grant.lease, true);
-    done(std::move(outcome));
-  });
 }
 
 }  // namespace dlock::redis

@@ -26,8 +26,7 @@ class QueueContention;
 // In tasks only.
 class QueueClient {
  public:
-  QueueClient(Servers& servers, Acquirer& acquirer, ReleasesOfKinds& releases, Subscriptions& subscriptions,
-              std::string client);
+  QueueClient(Servers& servers, Acquirer& acquirer, Cleanup& cleanup, Subscriptions& subscriptions, std::string client);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
@@ -62,7 +61,7 @@ class QueueClient {
   Servers& servers_;
   Executor& executor_;
   Acquirer& acquirer_;
-  ReleasesOfKinds& releases_;
+  Cleanup& cleanup_;
   Subscriptions& subscriptions_;
   const std::string client_;
   std::unordered_map<OwnerId, QueueContention*> waiting_;

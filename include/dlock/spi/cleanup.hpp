@@ -15,8 +15,14 @@
 namespace dlock {
 
 // In tasks only.
-class Releases {
+class Cleanup {
  public:
+  // What an owner may have in the service.
+  struct Claim {
+    LockKind kind = LockKind::lock;
+    std::string name;
+    OwnerId owner;
+  };
   enum class Reason {
     release,  // of a lock that was held
     give_up,  // after a cancelled acquire: sent on the same path, so that it arrives after the acquire
@@ -24,28 +30,31 @@ class Releases {
   // True: the owner held it until now. errc::ambiguous: the service may have carried it out.
   using Answer = std::function<void(Result<bool> ours)>;
   // Asks the service to release a lock if this owner holds it. Answers at the deadline at the latest.
-  using Ask = std::function<void(const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
-                                 Answer answer)>;
+  using Ask = std::function<void(const Claim& claim, Reason reason, TimePoint deadline, Answer answer)>;
 
   // patience: how long after the lease expired the service may still have something of an owner.
-  Releases(Executor& executor, std::chrono::nanoseconds response_timeout, std::chrono::nanoseconds patience, Ask ask);
+  Cleanup(Executor& executor, std::chrono::nanoseconds response_timeout, std::chrono::nanoseconds patience, Ask ask);
 
   // Answers within the response timeout, and continues in the background if it was not confirmed by then.
   void release(const Grant& grant, Backend::ReleaseHandler done);
 
   // The owner cancelled its acquire. Makes sure that it neither holds nor waits, even if its last request arrives late,
-  // and repeats until that is certain. stragglers: a connection broke during one of its requests, which may still
+  // and repeats until that is certain. late_requests: a connection broke during one of its requests, which may still
   // arrive.
-  void abandon(const std::string& name, const OwnerId& owner, std::chrono::nanoseconds lease, bool stragglers);
+  void abandon(Claim claim, std::chrono::nanoseconds lease, bool late_requests);
 
-  // The server granted this owner a lock. No effect unless it was abandoned.
-  void heard_of(const OwnerId& owner);
+  // A request of this owner was not answered, and may arrive even after the release of what it is granted: release()
+  // then abandons the claim, too. Forgotten after the patience.
+  void in_doubt(const OwnerId& owner);
 
-  // The abandoned owners that may still have something in the service, in no particular order.
+  // The service granted this owner a lock. No effect unless it was abandoned.
+  void granted_late(const OwnerId& owner);
+
+  // What the abandoned owners may still have in the service, in no particular order.
   template <class F>
   void for_each_unconfirmed(F&& f) const {
     for (const auto& [owner, entry] : entries_) {
-      if (!entry.confirmed) f(entry.name, owner);
+      if (!entry.confirmed) f(entry.claim);
     }
   }
 
@@ -56,17 +65,17 @@ class Releases {
   struct Attempt;
   struct Entry {
     explicit Entry(Executor& executor) : timer(executor) {}
-    std::string name;
-    TimePoint moot;  // when the server has forgotten the owner by itself
+    Claim claim;
+    TimePoint expires;  // when the service has forgotten the owner by itself
     bool confirmed = false;
-    bool stragglers = false;
+    bool late_requests = false;
     Backoff backoff{std::chrono::seconds(1)};
     Timer timer;
   };
 
   void attempt(std::shared_ptr<Attempt> attempt);
   void clean(const OwnerId& owner);
-  void cleaned(const OwnerId& owner, const Result<bool>& answer);
+  void on_answer(const OwnerId& owner, const Result<bool>& answer);
   void forget(const OwnerId& owner);
   void report_if_finished();
   [[nodiscard]] TimePoint answer_by() const noexcept;
@@ -76,6 +85,7 @@ class Releases {
   const std::chrono::nanoseconds patience_;
   const Ask ask_;
   std::unordered_map<OwnerId, Entry> entries_;
+  std::unordered_map<OwnerId, TimePoint> in_doubt_;  // and until when
   std::size_t unconfirmed_ = 0;
   std::function<void()> finished_;
 };

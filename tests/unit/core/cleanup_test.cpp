@@ -1,6 +1,6 @@
 // Giving back, and cleaning up after owners who gave up, over a service that the test plays: every request is answered
 // by hand, or never.
-#include <dlock/spi/releases.hpp>
+#include <dlock/spi/cleanup.hpp>
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Status = ReleaseOutcome::Status;
-using Reason = Releases::Reason;
+using Reason = Cleanup::Reason;
 
 struct Asked {
   std::string name;
@@ -27,28 +27,27 @@ struct Asked {
   Reason reason;
   TimePoint deadline;
   TimePoint when;
-  Releases::Answer answer;
+  Cleanup::Answer answer;
 };
 
 constexpr OwnerId a{1, 1};
 constexpr OwnerId b{2, 2};
 
-class ReleasesTest : public testing::Test {
+class CleanupTest : public testing::Test {
  protected:
-  ReleasesTest() { start(); }
+  CleanupTest() { start(); }
   void start(std::chrono::nanoseconds patience = 0s) {
-    releases.emplace(engine, 4s, patience,
-                     [this](const std::string& name, const OwnerId& owner, Reason reason, TimePoint deadline,
-                            Releases::Answer answer) {
-                       asked.push_back({name, owner, reason, deadline, engine.now(), std::move(answer)});
-                       if (answer_at_once) reply(*answer_at_once);
-                     });
+    cleanup.emplace(engine, 4s, patience,
+                    [this](const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer answer) {
+                      asked.push_back({claim.name, claim.owner, reason, deadline, engine.now(), std::move(answer)});
+                      if (answer_at_once) reply(*answer_at_once);
+                    });
   }
   [[nodiscard]] Grant grant(std::chrono::nanoseconds lease = 30s, const OwnerId& owner = a) {
     return {"x", owner, FencingToken(7), lease_valid_until(engine.now(), lease), lease};
   }
   void release(const Grant& what) {
-    releases->release(what, [this](const ReleaseOutcome& outcome) {
+    cleanup->release(what, [this](const ReleaseOutcome& outcome) {
       outcomes.push_back(outcome);
       if (when_released) when_released();
     });
@@ -61,7 +60,7 @@ class ReleasesTest : public testing::Test {
     done(answer);
   }
   void finish() {
-    releases->finish([this] {
+    cleanup->finish([this] {
       EXPECT_FALSE(finished) << "finished twice";
       finished = true;
     });
@@ -77,13 +76,13 @@ class ReleasesTest : public testing::Test {
   std::vector<ReleaseOutcome> outcomes;
   std::function<void()> when_released;
   bool finished = false;
-  std::optional<Releases> releases;
+  std::optional<Cleanup> cleanup;
 };
 
 // --- Locks that are held ---------------------------------------------------------------------------------------------
 
 // Nobody else can have had a lock that is gone before its lease ended: an unanswered attempt released it.
-TEST_F(ReleasesTest, AReleaseIsAskedForUntilItIsAnswered) {
+TEST_F(CleanupTest, AReleaseIsAskedForUntilItIsAnswered) {
   struct Row {
     const char* name;
     std::vector<Result<bool>> answers;
@@ -134,7 +133,7 @@ TEST_F(ReleasesTest, AReleaseIsAskedForUntilItIsAnswered) {
   }
 }
 
-TEST_F(ReleasesTest, ALock_ThatIsGoneAfterItsLeaseEnded_WasReleasedOrExpired) {
+TEST_F(CleanupTest, ALock_ThatIsGoneAfterItsLeaseEnded_WasReleasedOrExpired) {
   const Grant short_lived = grant(1s);
   release(short_lived);
   engine.advance(short_lived.valid_until - engine.now());
@@ -145,7 +144,7 @@ TEST_F(ReleasesTest, ALock_ThatIsGoneAfterItsLeaseEnded_WasReleasedOrExpired) {
   EXPECT_EQ(asked.size(), 2U) << "the service has nothing of it any more";
 }
 
-TEST_F(ReleasesTest, TheCallerIsAnsweredAtTheDeadline) {
+TEST_F(CleanupTest, TheCallerIsAnsweredAtTheDeadline) {
   release(grant());
   engine.advance(4s);
   reply(ambiguous);
@@ -153,7 +152,7 @@ TEST_F(ReleasesTest, TheCallerIsAnsweredAtTheDeadline) {
   EXPECT_EQ(outcomes[0].status, Status::failed);
 }
 
-TEST_F(ReleasesTest, TwoLocksDoNotMeddleWithEachOther) {
+TEST_F(CleanupTest, TwoLocksDoNotMeddleWithEachOther) {
   release(grant(30s, a));
   release(grant(30s, b));
   reply(0, ambiguous);
@@ -164,19 +163,19 @@ TEST_F(ReleasesTest, TwoLocksDoNotMeddleWithEachOther) {
   EXPECT_EQ(outcomes[1].status, Status::released);
 }
 
-TEST_F(ReleasesTest, WhoeverIsAnsweredMayEndIt) {
-  when_released = [&] { releases.reset(); };
+TEST_F(CleanupTest, WhoeverIsAnsweredMayEndIt) {
+  when_released = [&] { cleanup.reset(); };
   for (const Result<bool>& answer : {Result<bool>(true), Result<bool>(unavailable)}) {
     asked.clear();
     start();
     release(grant());
     reply(0, answer);
-    EXPECT_FALSE(releases);
+    EXPECT_FALSE(cleanup);
   }
   engine.advance(1h);
 }
 
-TEST_F(ReleasesTest, AnswersMayComeInsideTheCall) {
+TEST_F(CleanupTest, AnswersMayComeInsideTheCall) {
   answer_at_once = true;
   release(grant());
   EXPECT_EQ(outcomes.at(0).status, Status::released);
@@ -192,11 +191,11 @@ TEST_F(ReleasesTest, AnswersMayComeInsideTheCall) {
 
 // --- Owners that gave up ---------------------------------------------------------------------------------------------
 
-TEST_F(ReleasesTest, AnOwnerWhoGaveUpIsTakenOut_OnceMoreWhereARequestMayStillBeOnItsWay) {
+TEST_F(CleanupTest, AnOwnerWhoGaveUpIsTakenOut_OnceMoreWhereARequestMayStillBeOnItsWay) {
   for (const bool may_arrive : {false, true}) {
     asked.clear();
-    releases->abandon("x", a, 30s, may_arrive);
-    releases->abandon("x", a, 30s, may_arrive);  // is one cleaning
+    cleanup->abandon({LockKind::lock, "x", a}, 30s, may_arrive);
+    cleanup->abandon({LockKind::lock, "x", a}, 30s, may_arrive);  // is one cleaning
     ASSERT_EQ(asked.size(), 1U);
     EXPECT_EQ(asked[0].reason, Reason::give_up);
     EXPECT_EQ(asked[0].deadline, engine.now() + 4s);
@@ -211,8 +210,8 @@ TEST_F(ReleasesTest, AnOwnerWhoGaveUpIsTakenOut_OnceMoreWhereARequestMayStillBeO
   }
 }
 
-TEST_F(ReleasesTest, AfterALostAnswerALateRequestIsTakenOutToo) {
-  releases->abandon("x", a, 30s, false);
+TEST_F(CleanupTest, AfterALostAnswerALateRequestIsTakenOutToo) {
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
   reply(ambiguous);
   engine.advance(20ms);
   ASSERT_EQ(asked.size(), 2U);
@@ -221,14 +220,14 @@ TEST_F(ReleasesTest, AfterALostAnswerALateRequestIsTakenOutToo) {
   EXPECT_EQ(asked.size(), 3U);
 }
 
-TEST_F(ReleasesTest, RetriesGetRarer_UntilNothingCanBeLeftOfTheLeaseAndThePatience) {
+TEST_F(CleanupTest, RetriesGetRarer_UntilNothingCanBeLeftOfTheLeaseAndThePatience) {
   for (const std::chrono::nanoseconds patience : {0s, 600s}) {
     for (const Failure& failure : {unavailable, denied}) {
       asked.clear();
       start(patience);
       answer_at_once = Result<bool>(failure);
       const TimePoint begin = engine.now();
-      releases->abandon("x", a, 30s, false);
+      cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
       engine.advance(1h);
       EXPECT_GT(asked.size(), 30U);
       EXPECT_LT(asked.size(), patience == 0s ? 80U : 900U);
@@ -238,24 +237,45 @@ TEST_F(ReleasesTest, RetriesGetRarer_UntilNothingCanBeLeftOfTheLeaseAndThePatien
   }
 }
 
-TEST_F(ReleasesTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
-  releases->abandon("x", a, 30s, true);
+TEST_F(CleanupTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
   reply(false);
-  releases->heard_of(a);
+  cleanup->granted_late(a);
   ASSERT_EQ(asked.size(), 2U);
   reply(true);
-  releases->heard_of(b);
+  cleanup->granted_late(b);
   EXPECT_EQ(asked.size(), 2U) << "never abandoned";
+}
+
+TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_UntilThePatienceIsOver) {
+  for (const bool in_time : {true, false}) {
+    asked.clear();
+    outcomes.clear();
+    start(15s);
+    cleanup->in_doubt(a);
+    engine.advance(in_time ? 14s : 15s);
+    cleanup->in_doubt(b);  // forgets those whose time is over
+    release(grant());
+    reply(true);
+    ASSERT_EQ(outcomes.size(), 1U);
+    EXPECT_EQ(outcomes[0].status, Status::released);
+    ASSERT_EQ(asked.size(), in_time ? 2U : 1U);
+    if (!in_time) continue;
+    EXPECT_EQ(asked.back().reason, Reason::give_up);
+    reply(false);
+    engine.advance(1s);
+    EXPECT_EQ(asked.size(), 3U) << "its late request may have come since";
+  }
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-TEST_F(ReleasesTest, FinishesAtOnceWithoutWork_ElseWhenTheLastOneIsConfirmed) {
+TEST_F(CleanupTest, FinishesAtOnceWithoutWork_ElseWhenTheLastOneIsConfirmed) {
   finish();
   EXPECT_TRUE(std::exchange(finished, false));
   start();
-  releases->abandon("x", a, 30s, false);
-  releases->abandon("y", b, 30s, true);
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
+  cleanup->abandon({LockKind::lock, "y", b}, 30s, true);
   finish();
   reply(1, false);
   EXPECT_FALSE(finished);
@@ -267,9 +287,9 @@ TEST_F(ReleasesTest, FinishesAtOnceWithoutWork_ElseWhenTheLastOneIsConfirmed) {
   EXPECT_TRUE(finished) << "a client that closes does not wait for stragglers";
 }
 
-TEST_F(ReleasesTest, FinishesWhenNothingCanBeLeft) {
+TEST_F(CleanupTest, FinishesWhenNothingCanBeLeft) {
   answer_at_once = Result<bool>(unavailable);
-  releases->abandon("x", a, 5s, false);
+  cleanup->abandon({LockKind::lock, "x", a}, 5s, false);
   finish();
   engine.advance(4900ms);
   EXPECT_FALSE(finished);
@@ -277,19 +297,19 @@ TEST_F(ReleasesTest, FinishesWhenNothingCanBeLeft) {
   EXPECT_TRUE(finished);
 }
 
-TEST_F(ReleasesTest, FinishingMayEndIt) {
-  releases->abandon("x", a, 30s, true);
-  releases->finish([&] { releases.reset(); });
+TEST_F(CleanupTest, FinishingMayEndIt) {
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
+  cleanup->finish([&] { cleanup.reset(); });
   reply(true);
-  EXPECT_FALSE(releases);
+  EXPECT_FALSE(cleanup);
   engine.advance(1h);
   EXPECT_EQ(asked.size(), 1U);
 }
 
-TEST_F(ReleasesTest, NothingIsAskedOnceItIsGone) {
-  releases->abandon("x", a, 30s, true);
+TEST_F(CleanupTest, NothingIsAskedOnceItIsGone) {
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
   reply(unavailable);
-  releases.reset();
+  cleanup.reset();
   engine.advance(1h);
   EXPECT_EQ(asked.size(), 1U);
   EXPECT_EQ(engine.pending_timers(), 0U);
