@@ -62,11 +62,13 @@ void EventLoop::run() {
   }
   while (!user_code_.empty()) run_user_code();  // nothing else is left, and no more is accepted
   leader_ = Leader::nobody;
+  own_thread_ = std::thread::id();  // another thread may get this one's id
   mutex_.unlock();
 }
 
 bool EventLoop::must_lead() const {
-  return own_thread_called_ || !user_code_.empty() || Clock::now() >= last_led_ + LeadPolicy::longest_gap;
+  return own_thread_called_ || posted_ > 0 || !user_code_.empty() ||
+         Clock::now() >= last_led_ + LeadPolicy::longest_gap;
 }
 
 bool EventLoop::may_leave_lead() const {
@@ -96,6 +98,7 @@ void EventLoop::run_user_code() {
     code = nullptr;  // what it holds is the user's, too
     hand_over();
     mutex_.lock();
+    wake_caller();
     if (user_code_.empty() || Clock::now() >= end) return;
   }
 }
@@ -107,11 +110,16 @@ void EventLoop::call_own_thread() {
 
 // --- Work for it -----------------------------------------------------------------------------------------------------
 
-void EventLoop::post(Task handler) {
-  asio::post(io_, [handler = std::move(handler)]() noexcept { handler(); });
+void EventLoop::post(Task handler) noexcept {
+  asio::post(io_, [this, handler = std::move(handler)]() noexcept {
+    --posted_;
+    handler();
+  });
+  hand_over();
+  ++posted_;  // may have begun already: then the two meet at zero
   hand_over();
   const util::MutexLock lock(mutex_);
-  if (leader_ != Leader::own_thread) call_own_thread();
+  if (leader_ == Leader::nobody) call_own_thread();
 }
 
 Notified EventLoop::notify(Task&& user_code, UserCode kind, bool although_stopping) {
@@ -229,7 +237,7 @@ void EventLoop::leave_lead() {
   leader_ = Leader::nobody;
   caller_ = std::thread::id();
   last_led_ = Clock::now();
-  if (waiting_ > 1 || stopping_ || !led_for_->is_set()) call_own_thread();
+  if (waiting_ > 1 || stopping_ || posted_ > 0 || !led_for_->is_set()) call_own_thread();
 }
 
 // Either this sees the caller, or the caller sees its event: events and caller_ are in one total order.
@@ -238,6 +246,10 @@ void EventLoop::look_again() {
   if (const auto caller = caller_.load(); caller == std::thread::id() || caller == std::this_thread::get_id()) return;
   hand_over();
   const util::MutexLock lock(mutex_);
+  wake_caller();
+}
+
+void EventLoop::wake_caller() {
   if (leader_ == Leader::caller && led_for_->is_set()) asio::post(io_, [] {});
 }
 

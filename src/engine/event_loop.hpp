@@ -40,13 +40,13 @@ class EventLoop {
 
   // Has the leader run the handler. A handler that throws ends the program: there may be a caller's frames below it.
   // Any thread.
-  void post(Task handler) DLOCK_EXCLUDES(mutex_);
+  void post(Task handler) noexcept DLOCK_EXCLUDES(mutex_);
 
   // Has the own thread run the code. `stopped`: after stop(), unless `although_stopping`. Any thread.
   [[nodiscard]] Notified notify(Task&& user_code, UserCode kind, bool although_stopping = false) DLOCK_EXCLUDES(mutex_);
 
-  // Blocks until the event is set, at most `limit` of real time; answers whether it is. May lead meanwhile. Events are
-  // set by handlers, or before a call of look_again().
+  // Blocks until the event is set, at most `limit` of real time; answers whether it is. May lead meanwhile. Handlers
+  // and user code may set the event; other code calls look_again() after it.
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) DLOCK_EXCLUDES(mutex_);
 
   // Something was done which may be what a caller that leads waits for. Any thread.
@@ -80,12 +80,15 @@ class EventLoop {
   void lead_until(const util::Event& event, Clock::time_point end);
   [[nodiscard]] bool come(const util::Event& event) DLOCK_EXCLUDES(mutex_);
   void leave_lead() DLOCK_REQUIRES(mutex_);
+  // If a caller leads, and its event is set.
+  void wake_caller() DLOCK_REQUIRES(mutex_);
 
   std::atomic<std::thread::id> own_thread_{};
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
 
-  AnswerPolling polling_;  // of a caller that leads; the leader's
+  std::atomic<int> posted_{0};  // handlers that have not begun
+  AnswerPolling polling_;       // of a caller that leads; the leader's
 
   std::atomic<bool> loss_signalled_{false};  // since user code ran last
   std::atomic<std::thread::id> caller_{};    // that leads

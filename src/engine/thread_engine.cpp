@@ -27,7 +27,7 @@ constexpr std::size_t most_timers_at_once = 64;
 constexpr std::size_t most_timers_of_a_caller = 16;
 // Where so many callers wait, what a caller's turn leaves behind, such as the sending of what it wrote, is left to the
 // loop, which does it for all of them at once.
-constexpr int several = 16;
+constexpr int many_callers = 16;
 // Timers that are due run at the end of one in so many turns, too, so that they do not depend on when the loop's thread
 // gets a processor.
 constexpr std::size_t turns_between_timers = 8;
@@ -127,6 +127,8 @@ std::shared_ptr<ThreadEngine> ThreadEngine::start(std::shared_ptr<Clock> clock, 
     const util::SignalsBlocked blocked;
     // The thread shares the ownership, so that stop() on the engine thread itself leaves nothing dangling.
     engine->thread_ = std::thread([engine]() noexcept { engine->loop_.run(); });
+    engine->moved_clock_ = std::make_shared<MovedClock>(engine);
+    engine->clock_->add_listener(engine->moved_clock_);
     pthread_setname_np(engine->thread_.native_handle(), "dlock-engine");  // for people only: a failure does not matter
     return engine;
   } catch (const Error&) {
@@ -149,8 +151,6 @@ void ThreadEngine::launch() {
     throw Error(errc::unavailable, "cannot watch a timer descriptor: " + ec.message());
   }
   wait_for_timer_descriptor();
-  moved_clock_ = std::make_shared<MovedClock>(weak_from_this());
-  clock_->add_listener(moved_clock_);
 }
 
 // --- Turns -----------------------------------------------------------------------------------------------------------
@@ -161,21 +161,22 @@ bool ThreadEngine::inside_task() const noexcept {
 
 bool ThreadEngine::dispatch(Task task, IfBusy if_busy) {
   if (stopping_) return false;
-  if (inside_task()) return leave(std::move(task), false);
-  if (if_busy == IfBusy::leave_task || !Inside::nothing_that_others_wait_for()) return leave(std::move(task), true);
+  if (inside_task()) return enqueue(std::move(task), false);
+  if (if_busy == IfBusy::leave_task || !Inside::nothing_that_others_wait_for()) return enqueue(std::move(task), true);
   const bool accepted = wait_for_turn(std::move(task));
   yield_between_turns();
   return accepted;
 }
 
 bool ThreadEngine::submit(Task task) {
-  return !stopping_ && leave(std::move(task), false);
+  return !stopping_ && enqueue(std::move(task), false);
 }
 
-// Leaves the task to the turn under way. If there is none, `begins` it or asks the loop to.
-bool ThreadEngine::leave(Task task, bool begins) DLOCK_NO_THREAD_SAFETY_ANALYSIS {
+// Leaves the task to the turn under way. If there is none, `begins` it or asks the loop to. Without memory the program
+// ends: a task that was accepted must run.
+bool ThreadEngine::enqueue(Task task, bool begins) noexcept DLOCK_NO_THREAD_SAFETY_ANALYSIS {
   const auto added = turn_.add(task, begins);
-  if (added == TurnQueue::Added::with_turn) run_turn(std::move(task), most_after_own());
+  if (added == TurnQueue::Added::with_turn) run_turn(std::move(task), most_tasks_after_own());
   if (added == TurnQueue::Added::ask_loop) ask_loop();
   return added != TurnQueue::Added::refused;
 }
@@ -185,24 +186,24 @@ bool ThreadEngine::wait_for_turn(Task task) DLOCK_NO_THREAD_SAFETY_ANALYSIS {
   const auto before = turn_.wait_to_begin();
   if (before == TurnQueue::State::stopped) return false;
   const util::DeferredWakes wakes;  // wakes after the turn
-  if (before == TurnQueue::State::left) {
+  if (before == TurnQueue::State::for_loop) {
     run_batch(all);
-    turn_.take(batch_);
+    turn_.take_tasks(batch_);
     run_batch(all);
   }
   run_turn(std::move(task), most_tasks_in_a_turn);
   return true;
 }
 
-void ThreadEngine::ask_loop() {
+void ThreadEngine::ask_loop() noexcept {
   hand_over();
   loop_.post([this] {
-    if (turn_.begin_left()) run_turn(nullptr, most_tasks_in_a_turn);
+    if (turn_.begin_for_loop()) run_turn(nullptr, most_tasks_in_a_turn);
   });
 }
 
-std::size_t ThreadEngine::most_after_own() const noexcept {
-  return loop_.callers_waiting() < several || loop_.on_own_thread() ? most_tasks_in_a_turn : 0;
+std::size_t ThreadEngine::most_tasks_after_own() const noexcept {
+  return loop_.callers_waiting() < many_callers || loop_.on_own_thread() ? most_tasks_in_a_turn : 0;
 }
 
 void ThreadEngine::run_turn(Task first, std::size_t most) noexcept {
@@ -214,14 +215,14 @@ void ThreadEngine::run_turn(Task first, std::size_t most) noexcept {
     arm_timer();
     const bool last = last_turn_;
     if (!batch_.empty()) {
-      turn_.leave_rest();
+      turn_.pass_to_loop();
       ask_loop();
       ended = true;
-    } else if (turn_.end(last)) {
+    } else if (turn_.try_end(last)) {
       if (last) loop_.post([this] { loop_.end_work(); });
       ended = true;
     } else {
-      turn_.take(batch_);
+      turn_.take_tasks(batch_);
     }
   }
   hand_over();
@@ -312,10 +313,13 @@ void ThreadEngine::arm_timer() {
 void ThreadEngine::wait_for_timer_descriptor() {
   timer_descriptor_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code ec) noexcept {
     if (ec) return;  // closed by stop()
-    std::uint64_t expirations = 0;
-    (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness
-    (void)dispatch([this]() DLOCK_REQUIRES(turn_) { tick(); });
-    wait_for_timer_descriptor();
+    hand_over();
+    (void)dispatch([this]() DLOCK_REQUIRES(turn_) {  // in a turn, because stop() closes the descriptor in one
+      std::uint64_t expirations = 0;
+      (void)::read(timer_descriptor_.native_handle(), &expirations, sizeof expirations);  // only resets readiness
+      wait_for_timer_descriptor();
+      tick();
+    });
   });
 }
 
@@ -329,7 +333,8 @@ std::uint64_t ThreadEngine::clock_moved() noexcept {
   }
   std::uint64_t ran = 0;
   (void)wait_for_turn([this]() DLOCK_REQUIRES(turn_) { run_due_timers(timers_.size()); });
-  (void)wait_for_turn([this, &ran]() DLOCK_REQUIRES(turn_) { ran = ran_ -= 2; });  // behind what those have posted
+  // Behind what those have posted. These two tasks are not counted, or no clock would find its engines idle.
+  (void)wait_for_turn([this, &ran]() DLOCK_REQUIRES(turn_) { ran = ran_ -= 2; });
   loop_.drain_user_code();
   return ran + notified_;
 }

@@ -2,17 +2,19 @@
 //
 // A thread runs a task while it has the *turn* (TurnQueue), and then the tasks that wait for one:
 //
-//   call                               | no turn is under way      | a turn is under way
-//   -----------------------------------+---------------------------+----------------------------------------------------
-//   dispatch(), leave_task;            | takes it                  | leaves the task to it
-//   timers and descriptors of the loop |                           |
-//   dispatch(), wait_for_turn          | takes it                  | waits for its own
-//   dispatch() inside a task           |                           | leaves the task to it: it is the caller's own
-//   submit(), post()                   | asks the loop to take it  | leaves the task to it
+//   call                              | idle                 | a turn is under way      | tasks wait for the loop
+//   ----------------------------------+----------------------+--------------------------+--------------------------
+//   dispatch(), leave_task; timers    | takes the turn       | leaves the task to it    | leaves the task, too
+//   and descriptors, in the loop      |                      |                          |
+//   dispatch(), wait_for_turn; a      | takes the turn       | waits for its own        | takes the turn, and runs
+//   manual clock that was moved       |                      |                          | what waits first
+//   dispatch() inside a task          |                      | leaves it to its own     |
+//   submit(), post()                  | asks the loop        | leaves the task to it    | leaves the task, too
 //
 // The loop, which also runs the user's code, never waits for a thread that the kernel has suspended in its turn. After
 // most_tasks_in_a_turn the loop goes on with the rest. Callers whose events were set in a turn are woken after it
-// (util::DeferredWakes). Timers and descriptors are touched in turns only.
+// (util::DeferredWakes). One turn in eight runs timers that are due. Timers and descriptors are touched in turns only.
+// Callers own the engine: what follows the end of a turn may use it.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -65,11 +67,11 @@ class ThreadEngine final : public Engine, public std::enable_shared_from_this<Th
   [[nodiscard]] bool inside_task() const noexcept;
   void wait_for_timer_descriptor();
 
-  [[nodiscard]] bool leave(Task task, bool begins);
+  [[nodiscard]] bool enqueue(Task task, bool begins) noexcept;
   [[nodiscard]] bool wait_for_turn(Task task);
-  void ask_loop();
+  void ask_loop() noexcept;
   // How many tasks a caller's turn runs beside its own.
-  [[nodiscard]] std::size_t most_after_own() const noexcept;
+  [[nodiscard]] std::size_t most_tasks_after_own() const noexcept;
   // Runs the task and at most so many of those that wait, then gives the turn back.
   void run_turn(Task first, std::size_t most) noexcept DLOCK_RELEASE(turn_) DLOCK_NO_THREAD_SAFETY_ANALYSIS;
   // Runs at most so many tasks that were taken out of the queue. Answers how many more it may have run.

@@ -13,12 +13,12 @@ TimerQueue::Id TimerQueue::add(TimePoint at, Executor::Task task) {
 }
 
 void TimerQueue::cancel(Id id) noexcept {
-  const auto cancelled = take(id);  // what it holds may use this queue when it goes
+  const auto cancelled = extract(id);  // what it holds may use this queue when it goes
 }
 
 std::optional<Executor::Task> TimerQueue::pop_due(TimePoint now) {
   if (heap_.empty() || heap_.front().at > now) return std::nullopt;
-  return std::move(take(heap_.front().id).mapped());
+  return std::move(extract(heap_.front().id).mapped());
 }
 
 std::optional<TimePoint> TimerQueue::next() const noexcept {
@@ -26,9 +26,9 @@ std::optional<TimePoint> TimerQueue::next() const noexcept {
   return heap_.front().at;
 }
 
-TimerQueue::Tasks::node_type TimerQueue::take(Id id) {
+TimerQueue::Tasks::node_type TimerQueue::extract(Id id) {
   constexpr std::size_t few = 64;
-  auto taken = tasks_.extract(id);
+  auto extracted = tasks_.extract(id);
   const auto is_over = [this](const Deadline& deadline) { return !tasks_.contains(deadline.id); };
   if (heap_.size() > few && heap_.size() / 2 > tasks_.size()) {
     std::erase_if(heap_, is_over);
@@ -38,7 +38,7 @@ TimerQueue::Tasks::node_type TimerQueue::take(Id id) {
     std::pop_heap(heap_.begin(), heap_.end());
     heap_.pop_back();
   }
-  return taken;
+  return extracted;
 }
 
 }  // namespace dlock::engine

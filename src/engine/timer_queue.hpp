@@ -34,7 +34,7 @@ class TimerQueue {
   };
   using Tasks = std::unordered_map<Id, Executor::Task>;
 
-  [[nodiscard]] Tasks::node_type take(Id id);
+  [[nodiscard]] Tasks::node_type extract(Id id);
 
   Tasks tasks_;
   std::vector<Deadline> heap_;  // the top is in tasks_

@@ -25,19 +25,19 @@ void spin_until(Condition condition) {
 
 }  // namespace
 
-TurnQueue::Added TurnQueue::add(Task& task, bool begins) {
+TurnQueue::Added TurnQueue::add(Task& task, bool begins) noexcept {
   const util::MutexLock lock(mutex_);
   const State before = state_;
   if (before == State::stopped) return Added::refused;
-  if (before == State::idle) state_ = begins ? State::taken : State::left;
+  if (before == State::idle) state_ = begins ? State::taken : State::for_loop;
   if (before == State::idle && begins) return Added::with_turn;
   tasks_.push_back(std::move(task));
   return before == State::idle ? Added::ask_loop : Added::to_turn;
 }
 
-bool TurnQueue::begin_left() {
+bool TurnQueue::begin_for_loop() {
   const util::MutexLock lock(mutex_);
-  if (state_ != State::left) return false;
+  if (state_ != State::for_loop) return false;
   state_ = State::taken;
   return true;
 }
@@ -64,25 +64,25 @@ TurnQueue::State TurnQueue::wait_to_begin() {
   return State::stopped;
 }
 
-bool TurnQueue::take(std::deque<Task>& batch) {
+bool TurnQueue::take_tasks(std::deque<Task>& batch) {
   const util::MutexLock lock(mutex_);
   batch.swap(tasks_);
   return !batch.empty();
 }
 
-bool TurnQueue::end(bool last) {
+bool TurnQueue::try_end(bool last) {
   return give_back(last ? State::stopped : State::idle);
 }
 
-void TurnQueue::leave_rest() {
-  (void)give_back(State::left);  // true
+void TurnQueue::pass_to_loop() {
+  (void)give_back(State::for_loop);  // true
 }
 
 // False: tasks wait that nobody has been asked to run.
 bool TurnQueue::give_back(State state) {
   {
     const util::MutexLock lock(mutex_);
-    if (state != State::left && !tasks_.empty()) return false;
+    if (state != State::for_loop && !tasks_.empty()) return false;
     state_ = state;
     if (sleepers_ == 0 || std::exchange(coming_, true)) return true;
     ++wakes_;

@@ -1,11 +1,14 @@
 // The turn of an engine, and the tasks that wait for one.
 //
-//   state    | means                                                          | becomes
-//   ---------+----------------------------------------------------------------+-----------------------------------------
-//   idle     | no turn is under way, no task waits                            | taken: add(), wait_to_begin(); left:
-//   add() taken    | a turn is under way; it runs the tasks that wait               | idle or stopped: end(); left:
-//   leave_rest() left     | no turn is under way; the loop was asked to run what waits     | taken: begin_left(),
-//   wait_to_begin() stopped  | the last turn has ended; all tasks are refused                 |
+//   state    | means                                            | becomes
+//   ---------+--------------------------------------------------+-------------------------------------------
+//   idle     | no turn is under way, no task waits              | taken: add(), wait_to_begin()
+//            |                                                  | for_loop: add()
+//   taken    | a turn is under way, which runs what waits       | idle, stopped: try_end()
+//            |                                                  | for_loop: pass_to_loop()
+//   for_loop | no turn is under way, tasks wait for the loop,   | taken: begin_for_loop(), wait_to_begin()
+//            | which was asked to run them                      |
+//   stopped  | the last turn has ended, all tasks are refused   |
 //
 // Threads that wait for the turn spin for a moment, then sleep. A thread that runs takes it before those that sleep:
 // that keeps the rate up where there are more callers than processors, since a turn costs no switch of threads. At most
@@ -27,7 +30,7 @@ namespace dlock::engine {
 
 class DLOCK_CAPABILITY("turn") TurnQueue {
  public:
-  enum class State { idle, taken, left, stopped };
+  enum class State { idle, taken, for_loop, stopped };
   enum class Added {
     with_turn,  // the caller has the turn now, and the task still
     to_turn,    // the turn that is under way runs the task, or the loop, which has been asked before
@@ -35,18 +38,19 @@ class DLOCK_CAPABILITY("turn") TurnQueue {
     refused,
   };
   // Puts the task behind all that wait. `begins`: takes the turn instead if none is under way and no task waits.
-  [[nodiscard]] Added add(Task& task, bool begins) DLOCK_EXCLUDES(mutex_);
-  // Takes the turn that was left to the loop, unless another thread has.
-  [[nodiscard]] bool begin_left() DLOCK_TRY_ACQUIRE(true) DLOCK_EXCLUDES(mutex_);
-  // Blocks until no turn is under way, and takes it. Answers the state before: idle, left, or stopped without a turn.
+  [[nodiscard]] Added add(Task& task, bool begins) noexcept DLOCK_EXCLUDES(mutex_);
+  // Takes the turn for what waits for the loop, unless another thread has.
+  [[nodiscard]] bool begin_for_loop() DLOCK_TRY_ACQUIRE(true) DLOCK_EXCLUDES(mutex_);
+  // Blocks until no turn is under way, and takes it. Answers the state before: idle, for_loop, or stopped without a
+  // turn.
   [[nodiscard]] State wait_to_begin() DLOCK_EXCLUDES(mutex_);
 
   // In a turn: moves the tasks that wait to `batch`, which is empty. Answers whether there are any.
-  bool take(std::deque<Task>& batch) DLOCK_REQUIRES(this) DLOCK_EXCLUDES(mutex_);
+  bool take_tasks(std::deque<Task>& batch) DLOCK_REQUIRES(this) DLOCK_EXCLUDES(mutex_);
   // Gives the turn back; the `last` one for good. False: tasks wait, and the caller still has the turn.
-  [[nodiscard]] bool end(bool last) DLOCK_EXCLUDES(mutex_);
+  [[nodiscard]] bool try_end(bool last) DLOCK_EXCLUDES(mutex_);
   // Gives the turn back though tasks wait. The caller has to ask the loop.
-  void leave_rest() DLOCK_RELEASE() DLOCK_EXCLUDES(mutex_) DLOCK_NO_THREAD_SAFETY_ANALYSIS;
+  void pass_to_loop() DLOCK_RELEASE() DLOCK_EXCLUDES(mutex_) DLOCK_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   bool give_back(State state) DLOCK_EXCLUDES(mutex_);

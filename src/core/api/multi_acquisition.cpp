@@ -40,7 +40,10 @@ void MultiAcquisition::begin() {
 
 Outcome<MultiLease> MultiAcquisition::run() {
   if (auto why = problem()) return {.failure = *std::move(why)};
-  if (leases_->must_not_block()) return {.failure = would_deadlock()};
+  if (leases_->must_not_block()) {
+    const bool closed = std::ranges::any_of(locks_->places, [](const auto& place) { return place.core->closing(); });
+    return {.failure = closed ? failures::closed() : would_deadlock()};
+  }
   ask();
   const ClientCore& first = *locks_->places.front().core;
   const bool one_client =

@@ -228,5 +228,11 @@ TEST_F(EventLoopTest, EndsWhileACallerWaits) {
   EXPECT_FALSE(notify([] { FAIL(); }));
 }
 
+// It may get the id of the loop's own thread, which has ended.
+TEST_F(EventLoopTest, AThreadThatComesAfterTheEndIsNotTakenForTheLoopsOwn) {
+  end();
+  for (int i = 0; i < 10; ++i) std::thread([this] { EXPECT_FALSE(loop_.on_own_thread()); }).join();
+}
+
 }  // namespace
 }  // namespace dlock::engine

@@ -27,14 +27,14 @@ class TurnQueueTest : public testing::Test {
   // What waits, in its order.
   std::string take() DLOCK_NO_THREAD_SAFETY_ANALYSIS {
     std::deque<Task> batch;
-    const bool some = queue_.take(batch);
+    const bool some = queue_.take_tasks(batch);
     EXPECT_EQ(some, !batch.empty());
     ran_.clear();
     for (const Task& task : batch) task();
     return ran_;
   }
-  [[nodiscard]] bool begin_left() DLOCK_NO_THREAD_SAFETY_ANALYSIS { return queue_.begin_left(); }
-  void leave_rest() DLOCK_NO_THREAD_SAFETY_ANALYSIS { queue_.leave_rest(); }
+  [[nodiscard]] bool begin_for_loop() DLOCK_NO_THREAD_SAFETY_ANALYSIS { return queue_.begin_for_loop(); }
+  void pass_to_loop() DLOCK_NO_THREAD_SAFETY_ANALYSIS { queue_.pass_to_loop(); }
 
   TurnQueue queue_;
   std::string ran_;
@@ -43,12 +43,12 @@ class TurnQueueTest : public testing::Test {
 TEST_F(TurnQueueTest, IdleBeginsOrAsksTheLoop) {
   EXPECT_EQ(add('a', true), Added::with_turn);
   EXPECT_EQ(take(), "") << "the caller keeps its task";
-  EXPECT_TRUE(queue_.end(false));
+  EXPECT_TRUE(queue_.try_end(false));
   EXPECT_EQ(add('b', false), Added::ask_loop);
-  EXPECT_TRUE(begin_left());
+  EXPECT_TRUE(begin_for_loop());
   EXPECT_EQ(take(), "b");
-  EXPECT_TRUE(queue_.end(false));
-  EXPECT_FALSE(begin_left()) << "nothing was left";
+  EXPECT_TRUE(queue_.try_end(false));
+  EXPECT_FALSE(begin_for_loop()) << "nothing was left";
   EXPECT_EQ(queue_.wait_to_begin(), State::idle);
 }
 
@@ -57,38 +57,38 @@ TEST_F(TurnQueueTest, ATurnEndsWhenNoTaskWaits) {
   for (const bool begins : {true, false}) {
     EXPECT_EQ(add('a', begins), Added::to_turn);
     EXPECT_EQ(add('b', begins), Added::to_turn);
-    EXPECT_FALSE(begin_left());
-    EXPECT_FALSE(queue_.end(false));
-    EXPECT_FALSE(queue_.end(true));
+    EXPECT_FALSE(begin_for_loop());
+    EXPECT_FALSE(queue_.try_end(false));
+    EXPECT_FALSE(queue_.try_end(true));
     EXPECT_EQ(take(), "ab");
   }
-  EXPECT_TRUE(queue_.end(false));
+  EXPECT_TRUE(queue_.try_end(false));
 }
 
 TEST_F(TurnQueueTest, WhatWasLeftIsTakenByTheLoopOrByOneThatWaitsAndByNoOther) {
   for (const bool by_loop : {true, false}) {
     EXPECT_EQ(queue_.wait_to_begin(), State::idle);
     EXPECT_EQ(add('a', true), Added::to_turn);
-    leave_rest();
+    pass_to_loop();
     EXPECT_EQ(add('b', true), Added::to_turn) << "behind what was left";
     EXPECT_EQ(add('c', false), Added::to_turn) << "the loop has been asked";
     if (by_loop) {
-      EXPECT_TRUE(begin_left());
+      EXPECT_TRUE(begin_for_loop());
     } else {
-      EXPECT_EQ(queue_.wait_to_begin(), State::left);
+      EXPECT_EQ(queue_.wait_to_begin(), State::for_loop);
     }
-    EXPECT_FALSE(begin_left());
+    EXPECT_FALSE(begin_for_loop());
     EXPECT_EQ(take(), "abc");
-    EXPECT_TRUE(queue_.end(false));
+    EXPECT_TRUE(queue_.try_end(false));
   }
 }
 
 TEST_F(TurnQueueTest, AfterTheLastTurnAllIsRefused) {
   EXPECT_EQ(queue_.wait_to_begin(), State::idle);
-  EXPECT_TRUE(queue_.end(true));
+  EXPECT_TRUE(queue_.try_end(true));
   EXPECT_EQ(add('a', true), Added::refused);
   EXPECT_EQ(add('b', false), Added::refused);
-  EXPECT_FALSE(begin_left());
+  EXPECT_FALSE(begin_for_loop());
   EXPECT_EQ(queue_.wait_to_begin(), State::stopped);
 }
 
@@ -108,12 +108,12 @@ TEST_F(TurnQueueTest, ThreadsThatWaitGetATurnEachOrLearnOfTheEnd) {
             return;
           }
           ++turns;  // a race unless turns exclude each other
-          EXPECT_TRUE(queue.end(false));
+          EXPECT_TRUE(queue.try_end(false));
         }
       });
     }
     for (int i = 0; i < 200; ++i) std::this_thread::yield();  // some fall asleep
-    EXPECT_TRUE(queue.end(stops));
+    EXPECT_TRUE(queue.try_end(stops));
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(turns, stops ? 0 : 100 * count);
     EXPECT_EQ(refused, stops ? count : 0);
