@@ -196,6 +196,7 @@ bool ThreadEngine::wait_for_turn(Task task) DLOCK_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void ThreadEngine::ask_loop() noexcept {
+  const auto self = shared_from_this();  // what waits may stop the engine and let go of the caller's reference
   hand_over();
   loop_.post([this] {
     if (turn_.begin_for_loop()) run_turn(nullptr, most_tasks_in_a_turn);

@@ -14,7 +14,7 @@
 // The loop, which also runs the user's code, never waits for a thread that the kernel has suspended in its turn. After
 // most_tasks_in_a_turn the loop goes on with the rest. Callers whose events were set in a turn are woken after it
 // (util::DeferredWakes). One turn in eight runs timers that are due. Timers and descriptors are touched in turns only.
-// Callers own the engine: what follows the end of a turn may use it.
+// Callers of dispatch() own the engine: what follows the end of their turn uses it.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>

@@ -7,6 +7,7 @@
 
 #include "backends/common/survey.hpp"
 #include "backends/zookeeper/nodes/node_name.hpp"
+#include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 #include "util/names.hpp"
 
@@ -207,10 +208,11 @@ std::string_view holder_in(std::string_view data, LockKind kind) {
 LockInfo Inspection::info_of(const Subject& lock, const Sight& sight) const {
   LockInfo info{.name = lock.name, .held = sight.held(), .kind = lock.kind};
   for (const Holder& each : sight.holders) {
-    const std::string_view holder = holder_in(each.node.data, lock.kind);
+    const std::string_view data = each.path == lock.path ? holder_of(each.node.data) : each.node.data;
+    const std::string_view holder = holder_in(data, lock.kind);
     const FencingToken token(static_cast<std::uint64_t>(each.node.stat.created));
     if (lock.kind == LockKind::election && !holder.empty()) {
-      set_holder(info, each.node.data);
+      set_holder(info, data);
     } else if (&each == &sight.holders.front()) {
       info.holder = holder;
     }

@@ -1,6 +1,5 @@
 #include "backends/zookeeper/nodes/holds.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace dlock::zookeeper {
@@ -29,12 +28,6 @@ void Holds::add(const Grant& grant, OwnNode node, bool watched) {
   } else {
     look_later(grant.owner, watch_after);
   }
-}
-
-bool Holds::contains(std::string_view path, std::int64_t created) const {
-  return std::any_of(holds_.begin(), holds_.end(), [&](const auto& item) {
-    return item.second.own.created == created && item.second.own.path == path;
-  });
 }
 
 // Each answered write confirms it.

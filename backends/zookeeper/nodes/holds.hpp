@@ -1,9 +1,6 @@
 // The locks that this client holds.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "backends/common/session_holds.hpp"
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
@@ -19,8 +16,6 @@ class Holds final : public common::SessionHolds<OwnNode, Watches::Interest> {
 
   // A lock is ours, which is known now. watched: its node is watched already, so that nothing need be asked.
   void add(const Grant& grant, OwnNode node, bool watched);
-  using SessionHolds::contains;
-  [[nodiscard]] bool contains(std::string_view path, std::int64_t created) const;
 
   void session_alive(TimePoint valid_until);
 

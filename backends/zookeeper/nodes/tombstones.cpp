@@ -13,7 +13,23 @@ namespace {
 
 constexpr std::chrono::nanoseconds look_again = std::chrono::seconds(1);
 
+constexpr std::size_t owner_line = 1 + 32;  // a line feed, and hex digits
+
 }  // namespace
+
+std::string data_of(std::string_view holder, const OwnerId& owner) {
+  return std::string(holder) + '\n' + owner.to_string();
+}
+
+bool is_of(std::string_view data, const OwnerId& owner) {
+  return data.ends_with('\n' + owner.to_string());
+}
+
+std::string_view holder_of(std::string_view data) {
+  const bool has_owner = data.size() >= owner_line && data[data.size() - owner_line] == '\n' &&
+                         OwnerId::parse(data.substr(data.size() - owner_line + 1));
+  return has_owner ? data.substr(0, data.size() - owner_line) : data;
+}
 
 struct Tombstones::Entry {
   Entry(Executor& executor, OwnNode own) : node(std::move(own)), timer(executor), deadline(executor) {}
@@ -93,13 +109,13 @@ Tombstones::Entry* Tombstones::find(Id id, std::uint64_t round) {
 void Tombstones::attempt(Id id) {
   Entry& entry = *entries_.at(id);
   if (entry.awaiting || entry.under_way || !requests_.ready()) return;
-  if (entry.node.is_this && entry.node.epoch != requests_.session().epoch()) {
+  if (entry.node.shares_path() && entry.node.epoch != requests_.session().epoch()) {
     // Removing it now could hit a client that creates the same node right after the server has ended that session.
     return ended(id, End::gone);
   }
   entry.timer.disarm();
   entry.under_way = true;
-  if (entry.node.is_this) {
+  if (entry.node.shares_path()) {
     compare(id, entry);
   } else if (entry.node.path.empty()) {
     look_for(id, entry);
@@ -140,10 +156,12 @@ void Tombstones::compare(Id id, const Entry& entry) {
   const auto answered = [this, id, round = round_](const Outcome& outcome, const Handle::Node& node) {
     Entry* const found = find(id, round);
     if (found == nullptr) return;
-    if (outcome.problem == Problem::no_node || (outcome.problem == Problem::none && !found->node.is_this(node.stat))) {
-      return removal_answered(id, {.problem = Problem::no_node});
-    }
-    if (outcome.problem != Problem::none) return failed(id, outcome);
+    if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return failed(id, outcome);
+    // Once its number is known, that decides: other programs may write over the data.
+    const bool ours = found->node.created != 0
+                          ? node.stat.created == found->node.created
+                          : node.stat.owner == requests_.session().id() && is_of(node.data, found->node.owner);
+    if (outcome.problem == Problem::no_node || !ours) return removal_answered(id, {.problem = Problem::no_node});
     found->node.created = node.stat.created;  // known from now on
     if (!requests_.ready()) return;           // session_ready() begins again
     found->under_way = true;
@@ -235,12 +253,6 @@ void Tombstones::session_lost() {
     if (std::exchange(entry->under_way, false)) entry->unknown = true;
     entry->awaiting = false;
   }
-}
-
-bool Tombstones::contains(std::string_view path, std::int64_t created) const {
-  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& item) {
-    return item.second->node.created == created && item.second->node.path == path;
-  });
 }
 
 bool Tombstones::only_of_this_session() const {

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include <dlock/spi/backoff.hpp>
 #include <dlock/spi/executor.hpp>
+#include <dlock/token.hpp>
 
 #include "backends/zookeeper/nodes/requests.hpp"
 
@@ -23,12 +23,19 @@ namespace dlock::zookeeper {
 struct OwnNode {
   std::string lock_path;
   std::string path = {};     // empty: not known
-  std::string guid = {};     // in the node's name; empty: others use the same path (strategy=ephemeral)
+  std::string guid = {};     // in the node's name
   std::uint64_t epoch = 0;   // of the session it belongs to
   std::int64_t created = 0;  // czxid; 0: not known
-  // Where others use the same path: whether the node there is this one.
-  std::function<bool(const Stat&)> is_this = nullptr;
+  OwnerId owner = {};        // in the node's data, if other clients use the same path (strategy=ephemeral)
+
+  [[nodiscard]] bool shares_path() const noexcept { return owner != OwnerId(); }
 };
+
+// The data of a node whose path other clients use: the holder, then a line with the owner.
+[[nodiscard]] std::string data_of(std::string_view holder, const OwnerId& owner);
+[[nodiscard]] bool is_of(std::string_view data, const OwnerId& owner);
+// Without the line of the owner, if there is one.
+[[nodiscard]] std::string_view holder_of(std::string_view data);
 
 // In tasks only.
 class Tombstones {
@@ -58,8 +65,6 @@ class Tombstones {
   void session_ready(bool fresh);
   void session_lost();
 
-  // Whether that node is being removed.
-  [[nodiscard]] bool contains(std::string_view path, std::int64_t created) const;
   // Nothing is left that the end of the current session would not remove.
   [[nodiscard]] bool only_of_this_session() const;
   // Calls done once nothing is left to be confirmed.

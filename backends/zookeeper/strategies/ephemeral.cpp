@@ -63,34 +63,29 @@ void Ephemeral::try_acquire(const LockRequest& request, TryHandler done) {
 void Ephemeral::begin(AttemptId id) {
   Attempt& attempt = *find(id);
   attempt.waiting = false;
-  // What may be ours already must be looked at.
-  const bool look_first = !attempt.request.wait && busy_.contains(attempt.path);
-  if (look_first || unresolved_.contains(attempt.request.owner)) return look(id, true);
+  if (!attempt.request.wait && busy_.contains(attempt.path)) return look(id, true);
   create(id);
 }
 
 // first: whether there is anything; a create follows if not.
 void Ephemeral::look(AttemptId id, bool first) {
   const Attempt& attempt = *find(id);
-  const auto answered = [this, id, first](const Outcome& outcome, const Handle::Node& node) {
-    if (find(id) != nullptr) looked(id, outcome, node, first);
+  const auto answered = [this, id](const Outcome& outcome, const Handle::Node& node) {
+    if (find(id) != nullptr) looked(id, outcome, node);
   };
-  if (first && unresolved_.contains(attempt.request.owner)) {
-    requests_.get_latest(attempt.path, answered);
-  } else if (first) {
+  if (first) {
     requests_.get_synced(attempt.path, answered);
   } else {
     requests_.get(attempt.path, answered);
   }
 }
 
-void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node& node, bool first) {
+void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node& node) {
   Attempt& attempt = *find(id);
   switch (outcome.problem) {
     case Problem::none:
       break;
     case Problem::no_node:
-      if (first) unresolved_.erase(attempt.request.owner);  // it is the latest
       return again(id);
     default:
       return fail(id, {outcome.failure.code, requests_.reason_of(outcome.failure).detail});
@@ -106,17 +101,16 @@ void Ephemeral::looked(AttemptId id, const Outcome& outcome, const Handle::Node&
     return fail(id, {errc::protocol, "node " + util::quoted(attempt.path) +
                                          " is not ephemeral: it is the queue of another strategy, or no lock at all"});
   }
-  const bool ours = node.stat.owner == requests_.session().id() && unresolved_.contains(attempt.request.owner) &&
-                    unclaimed(attempt.path, node.stat.created);
+  // By a create that was not answered.
+  const bool ours = node.stat.owner == requests_.session().id() && is_of(node.data, attempt.request.owner);
   if (ours) return grant(id, node.stat);
-  unresolved_.erase(attempt.request.owner);
   busy(id);
 }
 
 void Ephemeral::create(AttemptId id) {
   Attempt& attempt = *find(id);
   attempt.creating = true;
-  requests_.create(attempt.path, attempt.request.holder, NodeKind::ephemeral,
+  requests_.create(attempt.path, data_of(attempt.request.holder, attempt.request.owner), NodeKind::ephemeral,
                    [this, id](const Outcome& outcome, const Handle::Created& node) {
                      if (find(id) != nullptr) created(id, outcome, node);
                    });
@@ -185,15 +179,13 @@ void Ephemeral::grant(AttemptId id, const Stat& stat) {
                     .valid_until = session.valid_until(),
                     .lease = session.granted_timeout(),
                     .kind = attempt.request.kind};
-  const auto is_this = [created = stat.created](const Stat& found) { return found.created == created; };
   holds_.add(grant,
              {.lock_path = attempt.path,
               .path = attempt.path,
               .epoch = session.epoch(),
               .created = stat.created,
-              .is_this = is_this},
+              .owner = attempt.request.owner},
              false);
-  unresolved_.erase(attempt.request.owner);
   busy_.remove(attempt.path);
   answer(id, {.status = TryOutcome::Status::granted, .grant = grant});
 }
@@ -207,8 +199,7 @@ void Ephemeral::busy(AttemptId id) {
 // The create may have been carried out.
 void Ephemeral::no_answer(AttemptId id, const Failure& why) {
   const Attempt& attempt = *find(id);
-  if (!attempt.creating && !unresolved_.contains(attempt.request.owner)) return fail(id, why);
-  unresolved_.insert(attempt.request.owner);
+  if (!attempt.creating) return fail(id, why);
   fail(id, {errc::ambiguous, requests_.reason_of(why).detail});
 }
 
@@ -219,22 +210,9 @@ void Ephemeral::answer(AttemptId id, TryOutcome outcome) {
   attempt->done(std::move(outcome));
 }
 
-// Whether a node of our session has no owner: neither held nor about to be removed. Then a create that was not answered
-// made it, and the first attempt that asks for it may have it.
-bool Ephemeral::unclaimed(const std::string& path, std::int64_t created) const {
-  return !holds_.contains(path, created) && !tombstones_.contains(path, created);
-}
-
 void Ephemeral::abandon(const LockRequest& request) {
-  if (unresolved_.erase(request.owner) == 0) return;
   const std::string path = lock_path(options_.prefix, request.name, request.kind);
-  Session& session = requests_.session();
-  const auto is_this = [this, path, session_id = session.id(), mine = std::int64_t{0}](const Stat& found) mutable {
-    if (found.owner != session_id) return false;
-    if (mine == 0 && unclaimed(path, found.created)) mine = found.created;
-    return found.created == mine;
-  };
-  tombstones_.remove({.lock_path = path, .path = path, .epoch = session.epoch(), .is_this = is_this});
+  tombstones_.remove({.lock_path = path, .path = path, .epoch = requests_.session().epoch(), .owner = request.owner});
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
@@ -255,7 +233,6 @@ void Ephemeral::session_lost(const Failure& why) {
   common::for_each_still_in(attempts_, [&](AttemptId id, auto&) {
     fail(id, {find(id)->creating ? errc::ambiguous : errc::unavailable, why.detail});
   });
-  unresolved_.clear();  // what they may have made goes with the session
 }
 
 }  // namespace dlock::zookeeper

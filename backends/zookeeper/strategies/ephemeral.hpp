@@ -1,6 +1,8 @@
 // strategy=ephemeral: the lock's node itself is ephemeral; creating it is acquiring the lock, and everybody who found
 // it there watches it and tries again when it goes.
 //
+// The data of the node ends with the owner id, so that a client knows the node of a create that was not answered.
+//
 // Where a queue of the other strategies has its children, this has a node that can have none, so the two never take
 // each other's place for free.
 #pragma once
@@ -9,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -36,8 +37,8 @@ class Ephemeral {
   // As in TryBackend.
   void try_acquire(const LockRequest& request, TryHandler done);
   void abandon(const LockRequest& request);
-  // No try is under way or without an answer.
-  [[nodiscard]] bool unused() const noexcept { return attempts_.empty() && unresolved_.empty(); }
+  // No try is in progress.
+  [[nodiscard]] bool unused() const noexcept { return attempts_.empty(); }
 
   void session_ready();
   void session_suspended(const Failure& why);
@@ -50,7 +51,7 @@ class Ephemeral {
   [[nodiscard]] Attempt* find(AttemptId id) const;
   void begin(AttemptId id);
   void look(AttemptId id, bool first);
-  void looked(AttemptId id, const Outcome& outcome, const Handle::Node& node, bool first);
+  void looked(AttemptId id, const Outcome& outcome, const Handle::Node& node);
   void create(AttemptId id);
   void created(AttemptId id, const Outcome& outcome, const Handle::Created& node);
   void make_parents(AttemptId id);
@@ -64,7 +65,6 @@ class Ephemeral {
   }
   void no_answer(AttemptId id, const Failure& why);
   void answer(AttemptId id, TryOutcome outcome);
-  [[nodiscard]] bool unclaimed(const std::string& path, std::int64_t created) const;
 
   BackendHost& host_;
   const Options& options_;
@@ -74,8 +74,6 @@ class Ephemeral {
   Holds& holds_;
   AttemptId next_id_ = 0;
   std::unordered_map<AttemptId, std::unique_ptr<Attempt>> attempts_;
-  // Owners whose create was not answered: a node of our session that no other owner claims is theirs.
-  std::set<OwnerId> unresolved_;
   RecentNames busy_;
 };
 

@@ -41,7 +41,7 @@ TEST_F(EphemeralTest, CreatingTheNodeIsHoldingTheLock) {
   const auto attempt = contend(*backend);
   ASSERT_TRUE(attempt->grant);
   EXPECT_EQ(ensemble.requests.size(), before + 1);
-  EXPECT_EQ(ensemble.data(parent), "host:1:test");
+  EXPECT_EQ(ensemble.data(parent), data_of("host:1:test", attempt->grant->owner));
   EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
   EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(parent).created));
   EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::released);
@@ -88,7 +88,7 @@ TEST_F(EphemeralTest, ALookAtWhatIsThereAlreadyIsBroughtUpToDateFirst) {
   before = ensemble.requests.size();
   engine.advance(100ms);
   ASSERT_EQ(ensemble.requests.size(), before + 2);
-  EXPECT_TRUE(is_heartbeat(ensemble.requests[before]));
+  EXPECT_EQ(ensemble.requests[before].kind, Kind::create);
   EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::get);
   EXPECT_TRUE(attempt->grant);
 }
@@ -216,18 +216,6 @@ TEST_F(EphemeralTest, ADoubtThatIsOverCostsNothingMore) {
   engine.run();
   EXPECT_TRUE(attempt->grant);
   EXPECT_EQ(ensemble.requests.at(before).kind, Kind::create);
-}
-
-TEST_F(EphemeralTest, SoDoesWhoeverHasSeenThatNothingIsThere) {
-  ensemble.fate = [creates = std::make_shared<int>(0)](const FakeRequest& request) {
-    if (request.kind != Kind::create || ++*creates > 2) return Fate::answer;
-    return *creates == 1 ? Fate::lose_request : Fate::refuse;
-  };
-  const std::size_t before = ensemble.requests.size();
-  const auto attempt = contend(*backend);
-  engine.advance(1s);
-  EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(looks_since(before), 1U);
 }
 
 TEST_F(EphemeralTest, WhoeverHasFoundItsNodeLeavesNoDoubtBehind) {

@@ -34,9 +34,7 @@ class TombstonesTest : public testing::Test, private Session::User {
   }
   // Whose path others use, too.
   OwnNode shared(std::int64_t created) {
-    return {.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .is_this = [=](const Stat& stat) {
-              return stat.created == created;
-            }};
+    return {.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .created = created, .owner = {9, 9}};
   }
   std::string put() { return ensemble.put("/l/_c_guid-lock-", {}, session.id(), true).path; }
   void remove(OwnNode what) {
@@ -134,7 +132,7 @@ TEST_F(TombstonesTest, ARemovalBehindAComparisonThatIsNotAnsweredIsAmbiguous) {
           .path = "/shared",
           .epoch = session.epoch(),
           .created = made.stat.created,
-          .is_this = [](const Stat&) { return true; }});
+          .owner = {9, 9}});
   engine.advance(2s);
   EXPECT_EQ(end, End::unconfirmed);
   EXPECT_EQ(failure.code, errc::ambiguous);
@@ -334,11 +332,7 @@ TEST_F(TombstonesTest, ARemovalThatMayHaveHappenedIsRepeatedOnlyBehindAWrite) {
     return request.kind == Kind::remove && !is_heartbeat(request) ? Fate::lose_request : Fate::answer;
   };
   const std::size_t before = ensemble.heartbeats();
-  remove({.lock_path = "/shared",
-          .path = "/shared",
-          .epoch = session.epoch(),
-          .created = created,
-          .is_this = [=](const Stat& stat) { return stat.created == created; }});
+  remove({.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .created = created, .owner = {9, 9}});
   engine.run();
   EXPECT_EQ(ensemble.heartbeats(), before) << "what was answered is known everywhere";
   ensemble.fate = nullptr;
@@ -360,6 +354,38 @@ TEST_F(TombstonesTest, ASharedPathIsComparedFirst) {
   EXPECT_FALSE(ensemble.exists("/shared"));
 }
 
+TEST_F(TombstonesTest, ANodeAtASharedPathIsKnownByItsSessionAndTheOwnerInItsData) {
+  const OwnerId owner(1, 2);
+  struct Row {
+    const char* name;
+    std::string data;
+    bool of_session;
+    bool removed;
+  };
+  for (const Row& row : {Row{"ours", data_of("host:1:x", owner), true, true},
+                         {"of another owner", data_of("host:1:x", {1, 3}), true, false},
+                         {"of another session", data_of("host:1:x", owner), false, false},
+                         {"without an owner", "host:1:x", true, false}}) {
+    (void)ensemble.put("/shared", row.data, row.of_session ? session.id() : 77);
+    remove({.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .owner = owner});
+    engine.run();
+    EXPECT_EQ(std::exchange(end, std::nullopt), row.removed ? End::removed : End::gone) << row.name;
+    EXPECT_NE(ensemble.exists("/shared"), row.removed) << row.name;
+    if (!row.removed) ensemble.remove("/shared");
+  }
+}
+
+TEST(OwnerInData, IsFoundAndCutOffWhateverTheHolderIs) {
+  const OwnerId owner(1, 2);
+  for (const std::string holder : {"", "host:1:x", "host:1:x\nvalue", "\n"}) {
+    const std::string data = data_of(holder, owner);
+    EXPECT_TRUE(is_of(data, owner));
+    EXPECT_FALSE(is_of(data, {1, 3}));
+    EXPECT_EQ(holder_of(data), holder);
+    EXPECT_EQ(holder_of(holder), holder) << "of an earlier version, or of another program";
+  }
+}
+
 TEST_F(TombstonesTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
   for (const Fate fate : {Fate::refuse, Fate::forbid, Fate::lose_answer}) {
     if (!ensemble.exists("/shared")) (void)ensemble.put("/shared", {}, 77);
@@ -376,8 +402,7 @@ TEST_F(TombstonesTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
 
 TEST_F(TombstonesTest, ASharedPathOfAnEarlierSessionIsLeftToTheServer) {
   (void)ensemble.put("/shared", {}, 77);
-  const OwnNode ours{
-      .lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .is_this = [](const Stat&) { return true; }};
+  const OwnNode ours{.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .owner = {1, 1}};
   ensemble.disconnect();
   engine.run();
   remove(ours);
