@@ -28,8 +28,8 @@ constexpr std::size_t most_timers_of_a_caller = 16;
 // Where so many callers wait, what a caller's turn leaves behind, such as the sending of what it wrote, is left to the
 // loop, which does it for all of them at once.
 constexpr int many_callers = 16;
-// Timers that are due run at the end of one in so many turns, too, so that they do not depend on when the loop's thread
-// gets a processor.
+// One in so many turns also runs timers that are due, after its first task, so that they do not depend on when the
+// loop's thread gets a processor.
 constexpr std::size_t turns_between_timers = 8;
 // The loop's thread leaves timers to callers for so long where there are such: a thread that runs seldom gets a
 // processor soon when there are losses to signal.

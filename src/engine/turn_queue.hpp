@@ -13,8 +13,9 @@
 // Threads that wait for the turn spin for a moment, then sleep. A thread that runs takes it before those that sleep:
 // that keeps the rate up where there are more callers than processors, since a turn costs no switch of threads. At most
 // one of the sleepers is on its way at a time: no end of a turn wakes another before that one has come, or each turn
-// would cost a wake-up, and the loop's thread would share its processor with all of them. (As in Go's sync.Mutex. A
-// std::mutex has neither; with 64 callers on two processors it had a third of the rate.)
+// would cost a wake-up, and the loop's thread would share its processor with all of them. (As in Go's
+// sync.Mutex, but without its bound on how often a sleeper is overtaken. A std::mutex has neither; with 64 callers on
+// two processors it had a third of the rate.)
 #pragma once
 
 #include <atomic>

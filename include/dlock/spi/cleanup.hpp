@@ -17,7 +17,7 @@ namespace dlock {
 // In tasks only.
 class Cleanup {
  public:
-  // What an owner may have in the service.
+  // A lock that an owner may hold or wait for.
   struct Claim {
     LockKind kind = LockKind::lock;
     std::string name;
@@ -50,7 +50,7 @@ class Cleanup {
   // The service granted this owner a lock. No effect unless it was abandoned.
   void granted_late(const OwnerId& owner);
 
-  // What the abandoned owners may still have in the service, in no particular order.
+  // The claims of abandoned owners that the service has not confirmed to be gone, in no particular order.
   template <class F>
   void for_each_unconfirmed(F&& f) const {
     for (const auto& [owner, entry] : entries_) {

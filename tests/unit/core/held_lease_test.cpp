@@ -1,4 +1,4 @@
-// What happens to a lease between its grant and its end: renewal, extension, loss.
+// A lease between its grant and its end: renewal, extension, loss.
 #include "core/client/lease_table.hpp"
 
 #include <gtest/gtest.h>

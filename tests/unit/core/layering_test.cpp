@@ -62,8 +62,8 @@ TEST(Layering, PublicHeadersIncludeTheStandardLibraryAndEachOtherOnly) {
   }
 }
 
-// What the sources below a directory must not include. Each room of the core uses only those before it; what is shipped
-// needs nothing of the tests; the command is on top of measuring and torture.
+// Includes that the sources below a directory must not have. Each room of the core uses only those before it; what is
+// shipped needs nothing of the tests; the command is on top of measuring and torture.
 TEST(Layering, NoDirectoryIncludesWhatIsAboveIt) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> rows = {
       {"src", {"backends/", "cli/", "torture/", "tests/", "bench/"}},

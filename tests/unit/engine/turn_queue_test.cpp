@@ -24,7 +24,7 @@ class TurnQueueTest : public testing::Test {
     EXPECT_EQ(static_cast<bool>(task), added == Added::with_turn || added == Added::refused) << name;
     return added;
   }
-  // What waits, in its order.
+  // Takes the tasks that wait, and answers their names in their order.
   std::string take() DLOCK_NO_THREAD_SAFETY_ANALYSIS {
     std::deque<Task> batch;
     const bool some = queue_.take_tasks(batch);

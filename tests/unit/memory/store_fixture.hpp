@@ -15,7 +15,7 @@ namespace dlock::memory {
 
 using namespace std::chrono_literals;
 
-// What the store reported to one client.
+// The store's reports to one client.
 struct Reports {
   [[nodiscard]] MemoryStore::OnAnswer on_answer(const LockRequest& request) {
     return [this, owner = request.owner](const MemoryStore::Answer& answer) {
