@@ -67,7 +67,11 @@ void ContractBase::TearDown() {
 }
 
 const Capabilities& ContractBase::caps() {
-  if (!caps_) caps_ = fixture_->make_client({}, Link::steady).capabilities();
+  if (!caps_) {
+    ClientOptions options;
+    options.clock = clock_;  // a service without a clock of its own reads that of its clients
+    caps_ = fixture_->make_client(std::move(options), Link::steady).capabilities();
+  }
   return *caps_;
 }
 
