@@ -88,10 +88,7 @@ class RecordingSink final : public GrantSink {
     last_grant = std::move(grant);
     ++final;
   }
-  void busy() override {
-    reports.push_back("busy");
-    if (on_busy) on_busy();
-  }
+  void busy() override { reports.push_back("busy"); }
   void unreachable(Failure why) override {
     reports.push_back("unreachable");
     last_failure = std::move(why);
@@ -101,7 +98,7 @@ class RecordingSink final : public GrantSink {
     last_failure = std::move(why);
     ++final;
   }
-  std::function<void()> on_busy;
+
   std::vector<std::string> reports;
   Grant last_grant;
   Failure last_failure;

@@ -6,7 +6,6 @@
 //   backoff.reset();  // it worked
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -21,25 +20,26 @@ namespace dlock {
   return from + std::chrono::nanoseconds(executor.random() % static_cast<std::uint64_t>((to - from).count()));
 }
 
-// Exponential back-off with jitter: the pause doubles from 20 ms up to the longest, and is random in the upper half. In
-// tasks only.
+// Exponential back-off with jitter: the pause doubles from the first up to the longest, and is random in the upper half.
+// In tasks only.
 class Backoff {
  public:
-  explicit Backoff(std::chrono::nanoseconds longest) noexcept : longest_(longest) {}
+  explicit Backoff(std::chrono::nanoseconds longest,
+                   std::chrono::nanoseconds first = std::chrono::milliseconds(20)) noexcept
+      : first_(first), longest_(longest) {}
 
   // The pause before the next attempt; the next one is twice as long.
   [[nodiscard]] std::chrono::nanoseconds next(Executor& executor) {
     const auto at_most = next_;
-    next_ = std::min(2 * next_, longest_);
+    next_ = next_ > longest_ / 2 ? longest_ : 2 * next_;
     return random_between(at_most / 2, at_most, executor);
   }
-  void reset() noexcept { next_ = first; }
+  void reset() noexcept { next_ = first_; }
 
  private:
-  static constexpr std::chrono::nanoseconds first = std::chrono::milliseconds(20);
-
+  std::chrono::nanoseconds first_;
   std::chrono::nanoseconds longest_;
-  std::chrono::nanoseconds next_ = first;
+  std::chrono::nanoseconds next_ = first_;
 };
 
 }  // namespace dlock

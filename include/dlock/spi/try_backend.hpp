@@ -79,7 +79,6 @@ class TryBackend : public Backend {
   [[nodiscard]] BackendHost& host() const noexcept { return host_; }
 
  private:
-  class TryContention;
   BackendHost& host_;
   TryPolicy policy_;
   std::shared_ptr<void> orphans_;  // also tells handlers that come late whether the backend is still there

@@ -1,139 +1,126 @@
 #include <dlock/spi/try_backend.hpp>
 
+#include <algorithm>
 #include <utility>
 
-#include "core/spi/try_machine.hpp"
+#include <dlock/spi/waiter.hpp>
 
 namespace dlock {
 
 namespace {
 
-using detail::TryMachine;
-
-// Tries under way whose callers no longer wait. Their grants must be released before the backend is destroyed.
+// Tries in flight whose callers no longer wait. Their grants must be released before the backend is destroyed.
 struct Orphans {
   std::size_t count = 0;
   std::function<void()> all_gone;
 
   void gone() {
     if (--count > 0 || !all_gone) return;
-    const auto told = std::exchange(all_gone, nullptr);
-    told();
+    const auto report = std::exchange(all_gone, nullptr);
+    report();
   }
 };
 
-// Carries out the machine's steps. Shared with the handlers of tries under way, which may come back after the
-// contention was given up.
-class Driver : public std::enable_shared_from_this<Driver> {
+// The order try, watch, try again is what makes a wake-up impossible to lose: the second try sees a release before the
+// watch was set, the watch sees a release after that. An uncontended acquire is one try and no watch.
+class TryContention final : public Waiter {
  public:
-  Driver(TryBackend& backend, std::weak_ptr<Orphans> orphans, Executor& executor, TryPolicy policy, LockRequest request,
-         GrantSink& sink)
-      : backend_(backend),
-        orphans_(std::move(orphans)),
-        executor_(executor),
-        request_(std::move(request)),
-        sink_(sink),
-        machine_(policy, request_.wait, [&executor] { return executor.random(); }),
-        timer_(executor) {}
-
-  void start() { carry_out(machine_.start()); }
-
-  void give_up() {
-    given_up_ = true;
-    timer_.disarm();
-    watch_.reset();
-    if (trying_) {
-      if (const auto orphans = orphans_.lock()) ++orphans->count;
-    } else if (may_have_left_something()) {
-      backend_.abandon(request_);
-    }
-  }
+  TryContention(TryBackend& backend, std::weak_ptr<Orphans> orphans, Executor& executor, const TryPolicy& policy,
+                const LockRequest& request, GrantSink& sink)
+      : Waiter(executor, request, sink, Backoff(policy.backoff_max, policy.backoff_min)),
+        backend_(backend),
+        policy_(policy),
+        tries_(std::make_shared<Tries>(Tries{request, std::move(orphans), this})) {}
+  ~TryContention() override { cancel(); }
 
  private:
-  void carry_out(TryMachine::Step step, TryOutcome outcome = {}) {
-    const auto self = shared_from_this();  // a report may be the last thing before the contention goes
-    if (step.final) timer_.disarm();       // the watch goes with the contention: we may be inside its callback
-    if (step.wake) timer_.arm(*step.wake, [this] { carry_out(machine_.timer()); });
-    report(step.report, std::move(outcome));
-    if (given_up_ || step.final) return;
-    if (step.watch) start_watch();
-    if (step.attempt) attempt();
-  }
+  // Shared with the handler of a try in flight, which may come back after the contention was destroyed.
+  struct Tries {
+    const LockRequest request;
+    const std::weak_ptr<Orphans> orphans;
+    TryContention* contention;  // nullptr: gave up
+    bool in_flight = false;
+    // A try ended without an answer, and no later one was granted. That the lock was busy says nothing: the first may
+    // arrive after that, where it was sent over another connection.
+    bool outcome_unknown = false;
+    bool found_busy = false;
 
-  void report(TryMachine::Report report, TryOutcome outcome) {
-    switch (report) {
-      case TryMachine::Report::none:
-        return;
-      case TryMachine::Report::granted:
-        granted_ = true;
-        return sink_.granted(std::move(outcome.grant));
-      case TryMachine::Report::busy:
-        return sink_.busy();
-      case TryMachine::Report::unreachable:
-        return sink_.unreachable(std::move(outcome.failure));
-      case TryMachine::Report::failed:
-        return sink_.failed(std::move(outcome.failure));
+    void ended(const TryOutcome& outcome) {
+      in_flight = false;
+      if (outcome.status == TryOutcome::Status::granted) outcome_unknown = false;
+      if (outcome.status == TryOutcome::Status::busy) found_busy = true;
+      if (outcome.status == TryOutcome::Status::failed && outcome.failure.code == errc::ambiguous) {
+        outcome_unknown = true;
+      }
     }
-  }
+    // A waiting writer that found the lock busy has left a mark that keeps readers out.
+    [[nodiscard]] bool may_have_left_something() const {
+      const bool marks = request.wait && request.kind == LockKind::read_write && request.mode == Mode::exclusive;
+      return outcome_unknown || (marks && found_busy);
+    }
+  };
 
-  // A waiting writer that found the lock busy has left a mark that keeps readers out.
-  [[nodiscard]] bool may_have_left_something() const {
-    const bool marks = request_.wait && request_.kind == LockKind::read_write && request_.mode == Mode::exclusive;
-    return machine_.outcome_unknown() || (marks && found_busy_ && !granted_);
-  }
-
-  void start_watch() {
-    watch_ = backend_.wait_for(request_, [weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (self && !self->given_up_) self->carry_out(self->machine_.changed());
-    });
-    carry_out(machine_.watching(watch_ != nullptr, executor_.now()));
-  }
-
-  void attempt() {
-    timer_.disarm();
-    trying_ = true;
-    backend_.try_acquire(request_, [self = shared_from_this()](TryOutcome outcome) {
-      self->trying_ = false;
-      const auto orphans = self->orphans_.lock();
+  void resume() override {
+    start_request();
+    tries_->in_flight = true;
+    backend_.try_acquire(request(), [tries = tries_, &backend = backend_](TryOutcome outcome) {
+      const auto orphans = tries->orphans.lock();
       if (!orphans) return;
-      if (outcome.status == TryOutcome::Status::busy) self->found_busy_ = true;
-      auto step = self->machine_.tried(outcome, self->executor_.now());
-      if (!self->given_up_) return self->carry_out(step, std::move(outcome));
+      tries->ended(outcome);
+      if (tries->contention != nullptr) return tries->contention->tried(std::move(outcome));
       if (outcome.status == TryOutcome::Status::granted) {
-        return self->backend_.release(outcome.grant, [weak = self->orphans_](const ReleaseOutcome&) {
+        return backend.release(outcome.grant, [weak = tries->orphans](const ReleaseOutcome&) {
           if (const auto still = weak.lock()) still->gone();
         });
       }
-      if (self->may_have_left_something()) self->backend_.abandon(self->request_);
+      if (tries->may_have_left_something()) backend.abandon(tries->request);
       orphans->gone();
     });
   }
 
+  void tried(TryOutcome outcome) {
+    switch (outcome.status) {
+      case TryOutcome::Status::granted:
+        return granted(std::move(outcome.grant));
+      case TryOutcome::Status::failed:
+        return failed(outcome.failure);
+      case TryOutcome::Status::busy:
+        return found_busy(outcome.retry_after);
+    }
+  }
+
+  void found_busy(std::optional<std::chrono::nanoseconds> retry_after) {
+    if (!request().wait) return busy();
+    if (!std::exchange(asked_for_watch_, true)) {
+      sink().busy();
+      watch_ = backend_.wait_for(request(), waker());
+      if (watch_) return resume();
+    }
+    auto pause = random_between(policy_.poll_min, policy_.poll_max, executor());
+    // A lock that expires sends no wake-up. A little later than announced, because the service's clock decides.
+    if (retry_after && *retry_after < pause) {
+      pause = std::min(pause, *retry_after + random_between({}, std::chrono::milliseconds(2), executor()));
+    }
+    wait(pause);
+  }
+
+  void give_up() override {
+    tries_->contention = nullptr;
+    if (tries_->in_flight) {
+      if (const auto orphans = tries_->orphans.lock()) ++orphans->count;
+    } else if (tries_->may_have_left_something()) {
+      backend_.abandon(request());
+    }
+  }
+
   TryBackend& backend_;
-  const std::weak_ptr<Orphans> orphans_;
-  Executor& executor_;
-  const LockRequest request_;
-  GrantSink& sink_;
-  TryMachine machine_;
-  Timer timer_;
-  std::unique_ptr<Watch> watch_;
-  bool trying_ = false;
-  bool given_up_ = false;
-  bool found_busy_ = false;
-  bool granted_ = false;
+  const TryPolicy policy_;
+  const std::shared_ptr<Tries> tries_;
+  bool asked_for_watch_ = false;
+  std::unique_ptr<Watch> watch_;  // as long as the contention: its callback may end the acquire
 };
 
 }  // namespace
-
-class TryBackend::TryContention final : public Contention {
- public:
-  explicit TryContention(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
-  ~TryContention() override { driver_->give_up(); }
-
- private:
-  const std::shared_ptr<Driver> driver_;
-};
 
 TryBackend::TryBackend(BackendHost& host, TryPolicy policy)
     : host_(host), policy_(policy), orphans_(std::make_shared<Orphans>()) {}
@@ -157,9 +144,8 @@ void TryBackend::abandon(const LockRequest& request) {
 
 std::unique_ptr<Contention> TryBackend::contend(const LockRequest& request, GrantSink& sink) {
   const auto orphans = std::static_pointer_cast<Orphans>(orphans_);
-  const auto driver = std::make_shared<Driver>(*this, orphans, host_.executor(), policy_, request, sink);
-  auto contention = std::make_unique<TryContention>(driver);
-  driver->start();
+  auto contention = std::make_unique<TryContention>(*this, orphans, host_.executor(), policy_, request, sink);
+  contention->start();
   return contention;
 }
 

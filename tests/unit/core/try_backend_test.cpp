@@ -7,7 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,6 +51,18 @@ class TryBackendTest : public testing::Test {
       backend_->watches.back()();
       backend_->in_changed = false;
     });
+  }
+  void use(const TryPolicy& policy) {
+    task([&] {
+      contention_.reset();
+      backend_ = std::make_unique<ScriptedTryBackend>(host_, policy);
+    });
+  }
+  [[nodiscard]] std::chrono::nanoseconds pause_before_the_next_try() {
+    const TimePoint before = engine_->now();
+    engine_->advance(*engine_->next_timer() - before);
+    EXPECT_FALSE(backend_->tries.empty());
+    return engine_->now() - before;
   }
   [[nodiscard]] TryOutcome granted() const {
     return {.status = Status::granted,
@@ -221,12 +235,86 @@ TEST_F(TryBackendTest, AnAnswerInsideOrAfterTheBackendsDestructorIsHarmless) {
   EXPECT_TRUE(sink_.reports.empty());
 }
 
-TEST_F(TryBackendTest, WhoGivesUpOnHearingThatItIsBusyAsksForNothingMore) {
+TEST_F(TryBackendTest, ComesBackBetweenItsBounds_OrWhenTheLeaseOfTheHolderEnds) {
+  const TryPolicy polls{.poll_min = 100ms, .poll_max = 200ms};
+  struct Row {
+    TryPolicy policy;
+    std::optional<std::chrono::nanoseconds> retry_after;
+    std::chrono::nanoseconds least;
+    std::chrono::nanoseconds most;
+  };
+  const std::vector<Row> rows = {{polls, std::nullopt, 100ms, 200ms},
+                                 {{.poll_min = 100ms, .poll_max = 100ms}, std::nullopt, 100ms, 100ms},
+                                 {{}, 30ms, 30ms, 35ms},
+                                 // a far end of the lease does not replace the safety net
+                                 {{}, 1h, 500ms, 1s},
+                                 {{}, std::chrono::nanoseconds::max(), 500ms, 1s},
+                                 // a lease that is over already is no reason for a busy loop
+                                 {{}, 0ns, 1ms, 2ms},
+                                 {{}, -5s, 1ms, 1ms}};
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    SCOPED_TRACE(row);
+    use(rows[row].policy);
+    backend_->can_watch = false;
+    contend();
+    std::set<std::chrono::nanoseconds> pauses;
+    for (int i = 0; i < 30; ++i) {
+      answer({.status = Status::busy, .retry_after = rows[row].retry_after});
+      const auto pause = pause_before_the_next_try();
+      EXPECT_GE(pause, rows[row].least);
+      EXPECT_LE(pause, rows[row].most);
+      pauses.insert(pause);
+    }
+    EXPECT_TRUE(pauses.size() > 1U || rows[row].least == rows[row].most) << "jitter";
+  }
+}
+
+TEST_F(TryBackendTest, BacksOffWhileTheServiceIsUnreachable_UntilAChangeOrAnAnswer) {
+  use({.backoff_min = 20ms, .backoff_max = 1s});
   contend();
-  sink_.on_busy = [this] { contention_.reset(); };
   answer(busy());
-  EXPECT_TRUE(backend_->watches.empty());
-  EXPECT_EQ(backend_->tried.size(), 1U);
+  answer(busy());
+  changed();
+  for (std::chrono::nanoseconds expected = 20ms; expected <= 16s; expected *= 2) {
+    answer(failed(errc::unavailable));
+    const auto pause = pause_before_the_next_try();
+    EXPECT_GE(pause, std::min<std::chrono::nanoseconds>(expected, 1s) / 2);
+    EXPECT_LE(pause, std::min<std::chrono::nanoseconds>(expected, 1s));
+  }
+  answer(failed(errc::unavailable));
+  changed();
+  answer(busy());
+  changed();
+  answer(failed(errc::unavailable));
+  EXPECT_LE(pause_before_the_next_try(), 20ms) << "an answer resets it";
+  for (const auto bound : {std::chrono::nanoseconds(0), std::chrono::nanoseconds::max()}) {
+    use({.backoff_min = bound, .backoff_max = bound});
+    contend();
+    for (int i = 0; i < 3; ++i) {
+      answer(failed(errc::unavailable));
+      EXPECT_EQ(engine_->pending_timers(), 1U);
+      if (bound == 0ns) {
+        EXPECT_EQ(pause_before_the_next_try(), 1ms) << "no busy loop";
+      } else {
+        break;
+      }
+    }
+  }
+}
+
+TEST_F(TryBackendTest, ARequestThatDoesNotWaitIsOneTry_AndWhatTryingAgainCannotMendIsFinal) {
+  using Row = std::tuple<bool, TryOutcome, const char*>;
+  for (const auto& [wait, outcome, report] :
+       {Row(false, busy(), "busy"), Row(false, granted(), "granted"), Row(false, failed(errc::unavailable), "failed"),
+        Row(false, failed(errc::ambiguous), "failed"), Row(true, failed(errc::access_denied), "failed"),
+        Row(true, failed(errc::invalid_argument), "failed"), Row(true, failed(errc::unsupported), "failed"),
+        Row(true, failed(errc::protocol), "failed"), Row(true, failed(errc::closed), "failed")}) {
+    contend(wait);
+    answer(outcome);
+    EXPECT_EQ(std::exchange(sink_.reports, {}), Reports{report});
+    EXPECT_EQ(engine_->pending_timers(), 0U);
+    EXPECT_TRUE(backend_->tries.empty());
+  }
 }
 
 // Gives up at the n-th event, wherever that is: nothing may be left behind or touched afterwards (ASan).
