@@ -1,6 +1,7 @@
 // The locks that this client holds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,28 +15,37 @@
 
 namespace dlock::etcd {
 
+// The key of an acquire, from the first request to make it until it is certain that it is gone.
+struct OwnKey {
+  std::string key;
+  std::int64_t created = 0;    // the revision; 0: it is not there, as far as is known
+  std::uint64_t request = 0;   // the number of the last request to make it
+  std::size_t unanswered = 0;  // requests to make it that may still be carried out
+
+  [[nodiscard]] bool there() const noexcept { return created != 0; }
+};
+
 // The key of a lock that is held.
 struct HeldKey {
-  std::string key;
-  std::int64_t created;         // the revision
-  std::int64_t seen = created;  // the latest one in which it was there, as far as is known
+  OwnKey own;
+  std::int64_t seen;  // the latest revision in which it was there, as far as is known
 };
 
 // By their keys. In tasks only.
 class Holds final : public common::SessionHolds<HeldKey, Watches::Interest> {
  public:
   // Where what is not to stay is given to.
-  using Remove = std::function<void(const HeldKey& held, const OwnerId& owner)>;
+  using Remove = std::function<void(OwnKey key, const OwnerId& owner)>;
 
   Holds(BackendHost& host, Client& client, Watches& watches, Remove remove);
   ~Holds();
 
   // A lock is ours; its token is the revision that created its key.
-  void add(const Grant& grant, std::string key);
+  void add(const Grant& grant, OwnKey key);
 
  private:
   void look(const OwnerId& owner, Hold& hold) override;
-  void remove(const OwnerId& owner, HeldKey held) override { remove_(held, owner); }
+  void remove(const OwnerId& owner, HeldKey held) override { remove_(std::move(held.own), owner); }
   void told(const OwnerId& owner, Watches::News news, std::int64_t revision);
   void read(const OwnerId& owner, const std::string& key);
   void read_key(const OwnerId& owner, const Result<TransactionAnswer>& answer);
