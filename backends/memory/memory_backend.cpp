@@ -62,7 +62,7 @@ MemoryBackend::MemoryBackend(BackendHost& host, std::shared_ptr<MemoryStore> sto
 std::unique_ptr<Contention> MemoryBackend::contend(const LockRequest& request, GrantSink& sink) {
   if (strategy_ != Strategy::queue || !request.wait) return TryBackend::contend(request, sink);
   auto contention = std::make_unique<QueueContention>(executor_, *store_, request, sink);
-  contention->ask();
+  contention->start();
   return contention;
 }
 
