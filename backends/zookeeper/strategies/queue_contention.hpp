@@ -1,4 +1,4 @@
-// One acquire in the queue, from the first request to the grant or to giving up.
+// One acquire in the queue: its node, from the create to the grant or to giving up, and its way to the front.
 #pragma once
 
 #include <cstdint>
@@ -8,107 +8,88 @@
 #include <string>
 #include <vector>
 
-#include <dlock/spi/backend.hpp>
-#include <dlock/spi/backoff.hpp>
-#include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/waiter.hpp>
 
-#include "backends/zookeeper/strategies/queue_place.hpp"
+#include "backends/zookeeper/strategies/queue_walk.hpp"
 #include "backends/zookeeper/strategies/sequential.hpp"
 
 namespace dlock::zookeeper {
 
-//   stage       | what it waits for                             | its place
-//   ------------+-----------------------------------------------+-----------------------------------
-//   unready     | a session                                     | none
-//   asking      | an answer                                     | none, asked, unknown, or there
-//   pausing     | a moment, or a connection                     | none, unknown, or there
-//   watching    | a change before us                            | there
-//   over        | nothing: granted, refused, busy or given up   | none
-class QueueContention final : public Contention {
+//   our node | is
+//   ---------+-----------------------------------------------------------------
+//   none     | not there
+//   creating | being created; the answer is under way
+//   unknown  | there or not, because the answer was lost: find_node() finds out
+//   there    | in the queue
+class QueueContention final : public SessionWaiter {
  public:
-  QueueContention(Sequential& client, std::uint64_t id, const LockRequest& request, GrantSink& sink);
+  QueueContention(Sequential& client, const LockRequest& request, GrantSink& sink);
   ~QueueContention() override;
-
-  void start();
-
-  void session_ready();
-  void session_suspended(const Failure& why);
-  void session_lost(const Failure& why);
 
  private:
   using Next = QueueWalk::Next;
-  enum class Stage { unready, asking, pausing, watching, over };
+  enum class Node { none, creating, unknown, there };
+  // Shared with the answer of the create, which may come after the acquire was given up.
+  struct Creation {
+    std::optional<Tombstones::Id> tombstone;
+  };
 
-  // Getting a place.
-  void begin();
-  void look_first();
-  void join();
-  void enqueue();
-  void placed(const QueuePlace::Answer& answer);
-  // In the queue.
+  void resume() override;
+  void woken() override { execute(walk_.changed()); }
+  void check() override { execute(walk_.check()); }
+  void give_up() override;
+  void place_lost() override { give_up(); }
+  void entered(Stage stage) override {
+    if (stage != Stage::waiting) watch_.reset();
+  }
+
+  // --- Getting a place ---
+  void look_before_creating();
+  void create_node();
+  void node_created(const Outcome& outcome, const Handle::Created& node);
+  void placed(const std::string& node, const Stat& stat);
+  void make_parents();
+  void explain_refusal(const Failure& why);
+  void find_node();
+  // --- In the queue ---
   void list(bool watched);
-  void ask_for_list(bool watched);
+  void send_list(bool watched);
   void listed(const Outcome& outcome, const std::vector<std::string>& children);
-  void outside_semaphore(std::function<void()> go_on);
-  void follow(QueueWalk::Step step);
+  void unless_semaphore(std::function<void()> go_on);
+  void execute(QueueWalk::Step step);
   void watch(const std::string& node);
-  void weigh(const std::string& node);
-  void verify(const std::string& node);
-  void confirm();
+  void compare_czxid(const std::string& node);
+  void recheck_predecessor(const std::string& node);
+  void recheck_own();
+  void keep_waiting();
   void announce();
-  void changed();
-  void keep_watching();
-
   void grant();
+  // --- Ends and new beginnings ---
   void refuse(Failure why);
-  void fail(Failure why);
-  void busy();
-  void start_over();
-  void resume();
-  // Whether requests may be sent; if not, goes on later.
-  [[nodiscard]] bool can_ask();
-  void retry_later();
-  // The same, and says why; the end of a try.
-  void pause(const Failure& why);
-  // What went wrong with a question, other than that the node is not there.
-  void trouble(const Outcome& outcome);
-  void wait_for_session();
-  // Nothing that is under way concerns us any more.
-  void leave(Stage stage);
-  [[nodiscard]] std::string path_of(const std::string& node) const { return lock_path_ + "/" + node; }
+  void found_busy();
+  void node_removed();
+  void request_failed(const Outcome& outcome);
+
   [[nodiscard]] std::optional<Queue> judge(const std::vector<std::string>& children);
   // The watch for the next request, in place of the one before; nullptr where none can be set.
   [[nodiscard]] Watches::Interest* new_watch(Watches::Kind kind, const std::string& path);
-
-  // Calls the member function with the answer, unless this is gone or has moved on.
-  template <class... Args>
-  [[nodiscard]] auto when_answered(void (QueueContention::*f)(const Args&...)) {
-    return guarded([this, f](const Args&... args) { (this->*f)(args...); });
-  }
-  template <class F>
-  [[nodiscard]] auto guarded(F f) {
-    return lifetime_.guard([this, round = round_, f = std::move(f)](auto&&... args) {
-      if (round == round_) f(args...);
-    });
-  }
+  [[nodiscard]] std::string path_of(const std::string& node) const { return lock_path_ + "/" + node; }
+  [[nodiscard]] OwnNode own_node() const;
 
   Sequential& client_;
-  const std::uint64_t id_;
-  const LockRequest request_;
-  GrantSink& sink_;
+  Requests& requests_;
+  const Claim claim_;
   const std::string lock_path_;
   const bool herd_;
-  Stage stage_ = Stage::unready;
-  std::uint64_t round_ = 0;  // answers to questions of an earlier one are of no interest
   QueueWalk walk_;
-  QueuePlace place_;
-  bool before_there_ = false;
-  bool list_watched_ = false;  // the list that is asked for
-  bool changed_meanwhile_ = false;
-  Backoff backoff_{std::chrono::seconds(2)};
-  Timer timer_;
+  Node node_ = Node::none;
+  std::string guid_;
+  std::uint64_t epoch_ = 0;             // of the session that the node belongs to
+  std::shared_ptr<Creation> creation_;  // while creating
+  int parents_made_ = 0;
+  bool predecessor_there_ = false;  // answered before our own node is
+  bool list_watched_ = false;       // the list that is asked for
   std::unique_ptr<Watches::Interest> watch_;
-  Lifetime lifetime_;
 };
 
 }  // namespace dlock::zookeeper

@@ -122,7 +122,7 @@ bool QueueWalk::blocks(Mode mode) const noexcept {
   return claim_.mode == Mode::exclusive || mode == Mode::exclusive;
 }
 
-QueueWalk::Step QueueWalk::weighed(std::optional<std::int64_t> created) {
+QueueWalk::Step QueueWalk::compared(std::optional<std::int64_t> created) {
   if (rivals_.empty()) return {.next = Next::list};
   std::string rival = std::move(rivals_.back());
   rivals_.pop_back();
@@ -140,7 +140,7 @@ QueueWalk::Step QueueWalk::weighed(std::optional<std::int64_t> created) {
 }
 
 QueueWalk::Step QueueWalk::changed() const {
-  if (only_one_before()) return {.next = Next::verify, .node = before_};
+  if (only_one_before()) return {.next = Next::recheck_predecessor, .node = before_};
   return list_again(count_before_ - 1);
 }
 
@@ -150,7 +150,7 @@ QueueWalk::Step QueueWalk::check() const {
 }
 
 QueueWalk::Step QueueWalk::gone() const {
-  if (only_one_before()) return {.next = Next::confirm};
+  if (only_one_before()) return {.next = Next::recheck_own};
   return list_again(count_before_ - 1);
 }
 
@@ -175,13 +175,13 @@ QueueWalk::Step QueueWalk::list_again(std::size_t before) const {
   return {.next = watches_all ? Next::watch_list : Next::list};
 }
 
-QueueWalk::Step QueueWalk::verified(bool before_there, std::optional<std::int64_t> created) const {
+QueueWalk::Step QueueWalk::rechecked(bool before_there, std::optional<std::int64_t> created) const {
   if (created != position_.created) return {.next = Next::start_over};
   return {.next = before_there ? Next::wait : Next::grant};
 }
 
 QueueWalk::Step QueueWalk::decide() {
-  if (!rivals_.empty()) return {.next = Next::weigh, .node = rivals_.back()};
+  if (!rivals_.empty()) return {.next = Next::compare_czxid, .node = rivals_.back()};
   if (!stray_.empty()) return {.next = watched_ ? Next::wait : Next::watch, .node = stray_};
   if (count_before_ < capacity()) {
     return {.next = claim_.kind == LockKind::semaphore && others_behind_ ? Next::announce : Next::grant};

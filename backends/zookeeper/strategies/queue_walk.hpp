@@ -66,17 +66,17 @@ struct Queue {
 class QueueWalk {
  public:
   enum class Next {
-    list,        // the children
-    watch_list,  // the same, with a watch
-    watch,       // `node`, which is before us
-    weigh,       // ask for `node`: it has our number, and its transaction decides which is first
-    verify,      // `node`, again with a watch, and our own
-    confirm,     // our own node, which must still be there
-    wait,        // for a change of what is watched
-    announce,    // that we are in, to those behind us; then granted
-    grant,       // it is our turn
-    refuse,      // another number of permits is in use: `permits`
-    start_over,  // our node is gone
+    list,                 // the children
+    watch_list,           // the same, with a watch
+    watch,                // `node`, which is before us
+    compare_czxid,        // of `node`, which has our number: the earlier transaction is first
+    recheck_predecessor,  // `node`, again with a watch, and our own
+    recheck_own,          // our own node, which must still be there
+    wait,                 // for a change of what is watched
+    announce,             // that we are in, to those behind us; then granted
+    grant,                // it is our turn
+    refuse,               // another number of permits is in use: `permits`
+    start_over,           // our node is gone
   };
   struct Step {
     Next next;
@@ -96,8 +96,8 @@ class QueueWalk {
   [[nodiscard]] Step behind(const Queue& queue) const;
   // The same as our node finds it. watched: the list was asked for with a watch.
   [[nodiscard]] Step listed(const Queue& queue, bool watched = false);
-  // The transaction of the node that was to be weighed; nullopt: it is gone.
-  [[nodiscard]] Step weighed(std::optional<std::int64_t> created);
+  // The transaction of the node that was to be compared; nullopt: it is gone.
+  [[nodiscard]] Step compared(std::optional<std::int64_t> created);
   // What is watched has changed.
   [[nodiscard]] Step changed() const;
   // It is time to look whether it has.
@@ -106,9 +106,9 @@ class QueueWalk {
   [[nodiscard]] Step gone() const;
   // What was to be watched is there, with this data.
   [[nodiscard]] Step seen(std::string_view data) const;
-  // After verify or confirm: whether the one before us is still there, and the transaction of our own node; nullopt: it
-  // is gone.
-  [[nodiscard]] Step verified(bool before_there, std::optional<std::int64_t> created) const;
+  // After recheck_predecessor or recheck_own: whether the one before us is still there, and the transaction of our own
+  // node; nullopt: it is gone.
+  [[nodiscard]] Step rechecked(bool before_there, std::optional<std::int64_t> created) const;
 
   // What a node's data becomes when its owner has entered after others came behind it.
   [[nodiscard]] static std::string entered(std::string_view data);
@@ -132,7 +132,7 @@ class QueueWalk {
   bool watched_ = false;
   bool others_behind_ = false;
   std::string stray_;                             // before us, with another number of permits than the first one's
-  std::vector<std::string> rivals_;               // with our number, not weighed yet
+  std::vector<std::string> rivals_;               // with our number, not compared yet
   std::optional<QueuePosition> before_position_;  // of the nearest before us
   std::string before_;                            // its name
   std::size_t count_before_ = 0;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "backends/common/for_each_still_in.hpp"
 #include "backends/zookeeper/strategies/queue_contention.hpp"
 #include "util/names.hpp"
 
@@ -16,7 +15,8 @@ constexpr std::size_t max_warned_of = 1000;
 
 Sequential::Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches,
                        Parents& parents, Tombstones& tombstones, Holds& holds)
-    : host_(host),
+    : SessionWaiters(host.executor(), options.response_timeout),
+      host_(host),
       options_(options),
       requests_(requests),
       watches_(watches),
@@ -24,36 +24,21 @@ Sequential::Sequential(BackendHost& host, const Options& options, Requests& requ
       tombstones_(tombstones),
       holds_(holds) {}
 
-Sequential::~Sequential() = default;
-
 std::unique_ptr<Contention> Sequential::contend(const LockRequest& request, GrantSink& sink) {
-  const std::uint64_t id = ++next_id_;
-  auto contention = std::make_unique<QueueContention>(*this, id, request, sink);
-  contentions_.emplace(id, contention.get());
   ++contended_[request.name];
+  auto contention = std::make_unique<QueueContention>(*this, request, sink);
   contention->start();
   return contention;
 }
 
-void Sequential::forget(std::uint64_t id, const std::string& name) {
-  contentions_.erase(id);
+void Sequential::forget(const std::string& name) {
   const auto found = contended_.find(name);
   if (--found->second == 0) contended_.erase(found);
 }
 
-void Sequential::session_ready() {
-  trouble_ = {};
-  common::for_each_still_in(contentions_, [](auto, QueueContention* each) { each->session_ready(); });
-}
-
-void Sequential::session_suspended(const Failure& why) {
-  trouble_ = why;
-  common::for_each_still_in(contentions_, [&why](auto, QueueContention* each) { each->session_suspended(why); });
-}
-
-void Sequential::session_lost(const Failure& why) {
-  trouble_ = {errc::unavailable, why.detail};
-  common::for_each_still_in(contentions_, [&why](auto, QueueContention* each) { each->session_lost(why); });
+Failure Sequential::session_problem() const {
+  Failure why = requests_.session().problem();
+  return why.code ? why : Failure{errc::unavailable, "there is no connection to ZooKeeper yet"};
 }
 
 void Sequential::warn_of_unknown_child(const std::string& name, const std::string& lock_path,

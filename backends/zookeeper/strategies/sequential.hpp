@@ -2,10 +2,8 @@
 // lowest number holds the lock.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
+#include <dlock/spi/waiter.hpp>
 
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
@@ -20,34 +19,38 @@
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/strategies/queue_walk.hpp"
 #include "backends/zookeeper/strategies/recent_names.hpp"
 
 namespace dlock::zookeeper {
 
-class QueueContention;
-
 // In tasks only. Outlives the contentions that it makes.
-class Sequential {
+class Sequential final : private SessionWaiters {
  public:
   Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
              Tombstones& tombstones, Holds& holds);
-  ~Sequential();
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
   // No contention exists.
-  [[nodiscard]] bool unused() const noexcept { return contentions_.empty(); }
+  [[nodiscard]] bool unused() const noexcept { return empty(); }
   // A contention for the name exists.
   [[nodiscard]] bool contends(const std::string& name) const { return contended_.contains(name); }
 
-  void session_ready();
-  void session_suspended(const Failure& why);
-  void session_lost(const Failure& why);
+  using SessionWaiters::session_lost;
+  using SessionWaiters::session_ready;
+  using SessionWaiters::session_suspended;
 
  private:
   friend class QueueContention;
 
-  void forget(std::uint64_t id, const std::string& name);
+  [[nodiscard]] bool session_usable() const override { return requests_.ready(); }
+  void want_session() override { requests_.session().want(); }
+  [[nodiscard]] Failure session_problem() const override;
+  [[nodiscard]] std::chrono::nanoseconds session_lease() const override {
+    return requests_.session().granted_timeout();
+  }
+  [[nodiscard]] TimePoint session_valid_until() const override { return requests_.session().valid_until(); }
+
+  void forget(const std::string& name);
   // Of a lock, once.
   void warn_of_unknown_child(const std::string& name, const std::string& lock_path, const std::string& child);
 
@@ -58,12 +61,9 @@ class Sequential {
   Parents& parents_;
   Tombstones& tombstones_;
   Holds& holds_;
-  std::uint64_t next_id_ = 0;
-  std::map<std::uint64_t, QueueContention*> contentions_;   // in the order of their acquires, so that they queue in it
   std::unordered_map<std::string, std::size_t> contended_;  // how often each name is
   RecentNames busy_;
   RecentNames refused_;  // because of what is in their queue
-  Failure trouble_;      // why no session stands, once it is known
   std::set<std::string> warned_of_;
 };
 

@@ -53,10 +53,10 @@ TEST_F(QueueWalkTest, AWaiterWatchesTheNearestBeforeIt) {
 TEST_F(QueueWalkTest, AChangeBeforeUsIsLookedAt) {
   (void)walk.listed(queue_of({member("a", 3), own}));
   const auto step = walk.changed();
-  EXPECT_EQ(step.next, Next::verify);
+  EXPECT_EQ(step.next, Next::recheck_predecessor);
   EXPECT_EQ(step.node, member("a", 3));
-  EXPECT_EQ(walk.verified(true, 700).next, Next::wait);
-  EXPECT_EQ(walk.verified(false, 700).next, Next::grant);
+  EXPECT_EQ(walk.rechecked(true, 700).next, Next::wait);
+  EXPECT_EQ(walk.rechecked(false, 700).next, Next::grant);
 }
 
 TEST_F(QueueWalkTest, WithOthersBeforeThatOneTheListIsAskedForAgain) {
@@ -75,56 +75,56 @@ TEST_F(QueueWalkTest, WhoeverMakesSureLooksAtTheOneBeforeWhoeverElseThereIs) {
 
 TEST_F(QueueWalkTest, TheOnlyOneBeforeUsGoneLeavesOurOwnNodeToLookAt) {
   (void)walk.listed(queue_of({member("a", 3), own, member("z", 9)}));
-  EXPECT_EQ(walk.gone().next, Next::confirm);
-  EXPECT_EQ(walk.verified(false, 700).next, Next::grant);
+  EXPECT_EQ(walk.gone().next, Next::recheck_own);
+  EXPECT_EQ(walk.rechecked(false, 700).next, Next::grant);
 }
 
 TEST_F(QueueWalkTest, AnOwnNodeThatIsGoneHoldsNothing) {
   EXPECT_EQ(walk.listed(queue_of({member("z", 9)})).next, Next::start_over);
   EXPECT_EQ(walk.listed(queue_of({})).next, Next::start_over);
   (void)walk.listed(queue_of({member("a", 3), own}));
-  EXPECT_EQ(walk.verified(false, std::nullopt).next, Next::start_over);
-  EXPECT_EQ(walk.verified(false, 701).next, Next::start_over);  // not the one we made
+  EXPECT_EQ(walk.rechecked(false, std::nullopt).next, Next::start_over);
+  EXPECT_EQ(walk.rechecked(false, 701).next, Next::start_over);  // not the one we made
 }
 
 // Hazard 11: of one number, the earlier transaction is first.
 TEST_F(QueueWalkTest, EqualNumbersAreWeighedByTheirTransactions) {
   const std::string twin = member("twin", 7);
   auto step = walk.listed(queue_of({twin, own}));
-  ASSERT_EQ(step.next, Next::weigh);
+  ASSERT_EQ(step.next, Next::compare_czxid);
   EXPECT_EQ(step.node, twin);
-  EXPECT_EQ(walk.weighed(701).next, Next::grant);
+  EXPECT_EQ(walk.compared(701).next, Next::grant);
 
   (void)walk.listed(queue_of({twin, own}));
-  step = walk.weighed(699);
+  step = walk.compared(699);
   EXPECT_EQ(step.next, Next::watch);
   EXPECT_EQ(step.node, twin);
-  EXPECT_EQ(walk.gone().next, Next::confirm);
+  EXPECT_EQ(walk.gone().next, Next::recheck_own);
 
   (void)walk.listed(queue_of({twin, own}));
-  EXPECT_EQ(walk.weighed(std::nullopt).next, Next::grant);
+  EXPECT_EQ(walk.compared(std::nullopt).next, Next::grant);
 }
 
 TEST_F(QueueWalkTest, SeveralOfOneNumberAreWeighedOneByOne) {
   const std::string one = member("one", 7);
   const std::string two = member("two", 7);
   auto step = walk.listed(queue_of({one, two, own, member("a", 2)}));
-  ASSERT_EQ(step.next, Next::weigh);
+  ASSERT_EQ(step.next, Next::compare_czxid);
   const std::string first = step.node;
-  step = walk.weighed(650);
-  ASSERT_EQ(step.next, Next::weigh);
+  step = walk.compared(650);
+  ASSERT_EQ(step.next, Next::compare_czxid);
   EXPECT_NE(step.node, first);
   const std::string second = step.node;
-  step = walk.weighed(660);
+  step = walk.compared(660);
   EXPECT_EQ(step.next, Next::watch);
   EXPECT_EQ(step.node, second);
   EXPECT_EQ(walk.gone().next, Next::list);
 
   step = walk.listed(queue_of({one, two, own}));
   const std::string nearest = step.node;
-  step = walk.weighed(660);
-  ASSERT_EQ(step.next, Next::weigh);
-  step = walk.weighed(650);
+  step = walk.compared(660);
+  ASSERT_EQ(step.next, Next::compare_czxid);
+  step = walk.compared(650);
   EXPECT_EQ(step.next, Next::watch);
   EXPECT_EQ(step.node, nearest);
 }
@@ -187,8 +187,8 @@ TEST(ReaderWalkTest, TheOnlyWriterBeforeItGoneLeavesItsOwnNodeToLookAt) {
   const std::string own = reader("own", 7);
   QueueWalk walk = walk_to({.kind = LockKind::read_write, .mode = Mode::shared}, own);
   (void)walk.listed(read_write_queue({reader("b", 2), writer("c", 3), reader("d", 5), own}));
-  EXPECT_EQ(walk.changed().next, Next::verify);
-  EXPECT_EQ(walk.verified(false, 700).next, Next::grant);
+  EXPECT_EQ(walk.changed().next, Next::recheck_predecessor);
+  EXPECT_EQ(walk.rechecked(false, 700).next, Next::grant);
 }
 
 // Curator's holder goes on to read by a node with the old number, which is not in the list that the writer has.
