@@ -18,11 +18,15 @@
 //   };
 //
 //   stage       | waits for        | ends with
-//   ------------+------------------+-------------------------------------------------------------------------------
+//   ------------+------------------+--------------------------------------------------------------------
 //   no_session  | a usable session | session_ready(): resume()
-//   requesting  | an answer        | what its handler calls: wait(), granted(), busy(), failed(), ended(),
-//   retry_later() backing_off | the pause        | its end, a wake-up or session_ready(): resume() waiting     | a
-//   wake-up        | wake(): woken(); the time for a check: check() done        | nothing          |
+//   requesting  | an answer        | wait(), granted(), busy(), failed(), ended() or retry_later()
+//   backing_off | the pause        | its end, a wake-up or session_ready(): resume()
+//   waiting     | a wake-up        | wake(): woken(); the time for a check: check()
+//   done        | nothing          |
+//
+// A service that pushes a grant, not only a wake-up: in `waiting`, granted(); in any other stage, wake(), so that the
+// next answer decides.
 #pragma once
 
 #include <chrono>
@@ -108,7 +112,7 @@ class Waiter : public Contention {
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] Stage stage() const noexcept { return stage_; }
   void enter(Stage stage);
-  // Runs the task unless the stage changes before.
+  // Runs the task unless the stage changes or a request starts before. So it can also limit how long a request takes.
   void run_after(std::chrono::nanoseconds pause, Executor::Task task);
 
  private:
@@ -130,9 +134,10 @@ class SessionWaiters {
  public:
   // In the order of the acquires, so that they queue in it.
   void session_ready();
-  // The connection is gone, the session perhaps not. A failure other than unavailable and ambiguous ends the acquires.
+  // The connection is gone, the session perhaps not; or a first one could not be made. A failure other than unavailable
+  // and ambiguous ends the acquires.
   void session_suspended(const Failure& why);
-  // Also what the waiters had in the service.
+  // So is what the waiters had in the service. Only if there was a session: a try waits for the next one anew.
   void session_lost(const Failure& why);
 
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }

@@ -244,6 +244,8 @@ constexpr Row rows[] = {
     {"a session that is lost", "start wait down lost late_answer up ready grant",
      "resume busy place_lost want unreachable resume granted"},
     {"a try whose session is lost", "start down lost up ready grant", "resume place_lost want resume granted", false},
+    {"and waits for the next session anew", "down start 1499 lost 1499 up ready grant",
+     "want place_lost want resume granted", false},
     {"after the grant the session is no concern", "start grant suspended refused lost ready", "resume granted"},
     {"a grant of a session that is about to end", "nearly_over start grant safe 20 grant", "resume resume granted"},
     {"a grant without a session", "start down grant up ready grant", "resume want resume granted"},
