@@ -1,0 +1,119 @@
+// The conformance suite on the example's backend and a server of its own for each test.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <dlock/client.hpp>
+#include <dlock/conformance/suite.hpp>
+
+#include "queue_backend.hpp"
+
+namespace {
+
+namespace conformance = dlock::conformance;
+
+// queue_server.py, until its end.
+class Server {
+ public:
+  explicit Server(const std::string& port) {
+    std::array<int, 2> output;
+    if (::pipe2(output.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(output[1], STDOUT_FILENO);
+      ::execlp("python3", "python3", DLOCK_QUEUE_SERVER, port.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(output[1]);
+    char letter = 0;
+    while (pid_ > 0 && ::read(output[0], &letter, 1) == 1 && letter != '\n') url_ += letter;
+    ::close(output[0]);
+    if (url_.empty()) throw std::runtime_error("queue_server.py did not start");
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] const std::string& url() const { return url_; }
+  [[nodiscard]] std::string port() const { return url_.substr(url_.rfind(':') + 1); }
+
+  // The words of its answer.
+  [[nodiscard]] std::string ask(const std::string& line) const {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(port())));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const std::string request = line + "\n";
+    std::array<char, 256> answer;
+    ssize_t count = -1;
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+        ::send(socket, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
+      count = ::recv(socket, answer.data(), answer.size(), 0);
+    }
+    ::close(socket);
+    if (count <= 0) throw std::system_error(errno, std::generic_category(), line);
+    return {answer.data(), static_cast<std::size_t>(count - 1)};
+  }
+
+ private:
+  pid_t pid_ = -1;
+  std::string url_;
+};
+
+class QueueFixture final : public conformance::UrlFixture {
+ public:
+  QueueFixture() : QueueFixture(std::make_unique<Server>("0")) {}
+
+  std::optional<conformance::Missing> missing(conformance::Feature feature) const override {
+    using conformance::Feature;
+    switch (feature) {
+      case Feature::kill_session:
+      case Feature::residue:
+      case Feature::requests:
+      case Feature::restart:
+        return std::nullopt;
+      default:
+        return UrlFixture::missing(feature);
+    }
+  }
+  void kill_session(dlock::Client& client) override {
+    const dlock::Lease lease = client.make_lock("doomed").acquire();
+    (void)server_->ask("EXPEL\tdoomed");
+  }
+  std::size_t residue(dlock::LockKind /*kind*/, const std::string& name) override {
+    const std::string answer = server_->ask("INSPECT\t" + name);
+    return answer == "FREE" ? 0 : 1 + std::stoul(answer.substr(answer.rfind('\t') + 1));
+  }
+  std::uint64_t requests() override { return std::stoull(server_->ask("PING").substr(5)); }
+  void restart() override {
+    const std::string port = server_->port();
+    server_.reset();
+    server_ = std::make_unique<Server>(port);
+  }
+
+ private:
+  explicit QueueFixture(std::unique_ptr<Server> server) : UrlFixture(server->url()), server_(std::move(server)) {}
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  dlock::register_backend("queue", example::make_queue_backend);
+  conformance::add_subject({"queue", [] { return std::make_unique<QueueFixture>(); }});
+  return conformance::run(argc, argv);
+}
