@@ -1,4 +1,4 @@
-// The conformance suite on the example's backend and a server of its own for each test.
+// The conformance suite on the example's backend. Each test has a server of its own, and a proxy that disturbs.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,12 +18,14 @@
 #include <dlock/conformance/suite.hpp>
 
 #include "queue_backend.hpp"
+#include "tests/conformance/untested.hpp"
+#include "torture/rig/tcp_proxy.hpp"
 
 namespace {
 
 namespace conformance = dlock::conformance;
 
-// queue_server.py, until its end.
+// A queue_server.py, which the destructor stops.
 class Server {
  public:
   explicit Server(const std::string& port) {
@@ -50,7 +52,7 @@ class Server {
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] std::string port() const { return url_.substr(url_.rfind(':') + 1); }
 
-  // The words of its answer.
+  // Its answer, on a connection for this one request.
   [[nodiscard]] std::string ask(const std::string& line) const {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = {};
@@ -74,22 +76,31 @@ class Server {
   std::string url_;
 };
 
+// Disturbed clients reach the server through a proxy.
 class QueueFixture final : public conformance::UrlFixture {
  public:
   QueueFixture() : QueueFixture(std::make_unique<Server>("0")) {}
 
   std::optional<conformance::Missing> missing(conformance::Feature feature) const override {
     using conformance::Feature;
-    switch (feature) {
-      case Feature::kill_session:
-      case Feature::residue:
-      case Feature::requests:
-      case Feature::restart:
-        return std::nullopt;
-      default:
-        return UrlFixture::missing(feature);
-    }
+    if (feature == Feature::step_clock) return UrlFixture::missing(feature);
+    return std::nullopt;
   }
+  dlock::Client make_client(dlock::ClientOptions options, conformance::Link link) override {
+    if (link == conformance::Link::steady) return UrlFixture::make_client(std::move(options), link);
+    return dlock::connect("queue://127.0.0.1:" + std::to_string(proxy_.port()), std::move(options));
+  }
+  void stall() override { proxy_.set({.mode = dlock::rig::Traffic::Mode::hold}); }
+  void resume() override { proxy_.pass(); }
+  void delay_answers(std::chrono::nanoseconds by) override {
+    proxy_.set(dlock::rig::Direction::to_client, {.delay = by});
+  }
+  void cut() override {
+    proxy_.refuse(true);
+    proxy_.drop();
+  }
+  void heal() override { proxy_.refuse(false); }
+  void lose_next_answer() override { proxy_.lose_reply_to("LOCK\t"); }
   void kill_session(dlock::Client& client) override {
     const dlock::Lease lease = client.make_lock("doomed").acquire();
     (void)server_->ask("EXPEL\tdoomed");
@@ -108,12 +119,15 @@ class QueueFixture final : public conformance::UrlFixture {
  private:
   explicit QueueFixture(std::unique_ptr<Server> server) : UrlFixture(server->url()), server_(std::move(server)) {}
   std::unique_ptr<Server> server_;
+  dlock::rig::TcpProxy proxy_{dlock::rig::Endpoint::loopback(static_cast<std::uint16_t>(std::stoi(server_->port())))};
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   dlock::register_backend("queue", example::make_queue_backend);
-  conformance::add_subject({"queue", [] { return std::make_unique<QueueFixture>(); }});
+  conformance::add_subject({.name = "queue",
+                            .make = [] { return std::make_unique<QueueFixture>(); },
+                            .untested = conformance::untested_without_stepped_clock()});
   return conformance::run(argc, argv);
 }
