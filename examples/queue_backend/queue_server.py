@@ -18,24 +18,20 @@ Lines without a request: TURN owner token (it holds the lock now), BROKEN owner 
 import asyncio
 import sys
 import time
+from types import SimpleNamespace
 
-queues = {}  # by the name of the lock; none is empty
+queues = {}  # by the name of the lock: its owners; none is empty
 last_token = requests = 0
 
 
-class Entry:
-    def __init__(self, session, owner):
-        self.session, self.owner, self.token = session, owner, None
-
-
-def grant(entry):
+def grant(owner):
     global last_token  # at least the wall clock, so that it grows although a restart loses the state
-    last_token = entry.token = max(last_token + 1, time.time_ns() // 1000)
+    last_token = owner.token = max(last_token + 1, time.time_ns() // 1000)
 
 
-def remove(name, entry):
+def remove(name, owner):
     queue = queues[name]
-    queue.remove(entry)
+    queue.remove(owner)
     if not queue:
         del queues[name]
     elif not queue[0].token:
@@ -61,10 +57,10 @@ class Session:
             self.timeout, self.holder = int(name) / 1000, owner
             return ("WELCOME",)
         if verb == "LOCK":
-            if not own and queue and how == "try":
+            if queue and not own and how == "try":
                 return ("BUSY",)
             if not own:
-                own = Entry(self, owner)
+                own = SimpleNamespace(session=self, owner=owner, token=None)
                 queues.setdefault(name, []).append(own)
                 if not queue:
                     grant(own)
@@ -86,10 +82,11 @@ async def serve(reader, writer):
             session.send(*session.answer(*line.decode().rstrip("\n").split("\t")))
     except (asyncio.TimeoutError, ConnectionError):
         pass
-    for name, queue in list(queues.items()):
-        for entry in [each for each in reversed(queue) if each.session is session]:
-            remove(name, entry)  # the last first, so that the lock is granted to no other of this session
-    writer.close()
+    finally:
+        for name, queue in list(queues.items()):
+            for own in [each for each in reversed(queue) if each.session is session]:
+                remove(name, own)  # the last first, so that no other of this session is granted the lock
+        writer.close()
 
 
 async def main(port="0", *program):
