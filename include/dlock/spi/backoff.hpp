@@ -20,8 +20,8 @@ namespace dlock {
   return from + std::chrono::nanoseconds(executor.random() % static_cast<std::uint64_t>((to - from).count()));
 }
 
-// Exponential back-off with jitter: the pause doubles from the first up to the longest, and is random in the upper half.
-// In tasks only.
+// Exponential back-off with jitter: the pause doubles from the first up to the longest, and is random in the upper
+// half. In tasks only.
 class Backoff {
  public:
   explicit Backoff(std::chrono::nanoseconds longest,

@@ -132,6 +132,9 @@ class SessionWaiter;
 // The waiters of a session, and what they need of it. In tasks only; outlives the waiters.
 class SessionWaiters {
  public:
+  SessionWaiters(const SessionWaiters&) = delete;
+  SessionWaiters& operator=(const SessionWaiters&) = delete;
+
   // In the order of the acquires, so that they queue in it.
   void session_ready();
   // The connection is gone, the session perhaps not; or a first one could not be made. A failure other than unavailable
@@ -145,8 +148,6 @@ class SessionWaiters {
  protected:
   SessionWaiters(Executor& executor, std::chrono::nanoseconds response_timeout)
       : executor_(executor), response_timeout_(response_timeout) {}
-  SessionWaiters(const SessionWaiters&) = delete;
-  SessionWaiters& operator=(const SessionWaiters&) = delete;
   ~SessionWaiters() = default;
 
   // Whether the session can be used now.
