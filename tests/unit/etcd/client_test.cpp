@@ -413,7 +413,7 @@ TEST_F(EtcdLoginTest, WhereAuthenticationIsOffCallsGoOnWithoutATokenUntilItIsOn)
 // It would carry no token.
 TEST_F(EtcdLoginTest, NoStreamIsOpenedWhileTheLoginIsRepeated) {
   struct Ignored final : Client::Stream {
-    void stream_said(std::string_view) override {}
+    void stream_message(std::string_view) override {}
     void stream_ended(const GrpcStatus&) override {}
   } stream;
   connect();

@@ -76,28 +76,23 @@ class FakeEtcd::FakeMember final : public Member {
       events_.member_opened();
     });
   }
-  CallId begin(std::string_view method, const Grpc::Metadata& metadata) override {
-    for (const auto& [name, value] : metadata) etcd_.metadata.insert(name);
-    if (leaving) return 0;
-    last_ += 2;
-    methods_[last_] = method;
-    return last_;
+  CallId call(std::string_view method, const Grpc::Metadata& metadata, std::string_view request) override {
+    const CallId id = begin(method, metadata);
+    if (id != 0) queue([this, id, text = std::string(request)] { unary(id, text); }, id);
+    return id;
   }
-  CallId begin_stream(std::string_view method, const Grpc::Metadata& metadata) override {
+  CallId open_stream(std::string_view method, const Grpc::Metadata& metadata) override {
     etcd_.stream_metadata.push_back(metadata);
     return begin(method, metadata);
+  }
+  void send(CallId id, std::string_view message) override {
+    queue([this, id, text = std::string(message)] { stream(id, text); }, id);
   }
   std::size_t room() const noexcept override {
     return leaving ? 0 : std::max(most_calls(), methods_.size()) - methods_.size();
   }
   std::size_t most_calls() const noexcept override { return etcd_.most_calls; }
   bool closing() const noexcept override { return leaving; }
-  void send(CallId call, std::string_view message, bool last) override {
-    out_.push_back([this, call, request = std::string(message), last] {
-      if (!methods_.contains(call) || etcd_.silent || silent || !etcd_.reaches(*this)) return;
-      last ? unary(call, request) : stream(call, request);
-    });
-  }
   void cancel(CallId call) override { methods_.erase(call); }
   void flush() override {
     for (auto& each : std::exchange(out_, {})) etcd_.executor_.post(lifetime_.guard(std::move(each)));
@@ -117,7 +112,7 @@ class FakeEtcd::FakeMember final : public Member {
     later([this, call, message] {
       if (!methods_.contains(call)) return;
       const Lifetime::Watch life = lifetime_.watch();
-      events_.member_said(call, message);
+      events_.member_event({.call = call, .message = message});
       if (!life.over()) drained();
     });
   }
@@ -143,6 +138,18 @@ class FakeEtcd::FakeMember final : public Member {
 
  private:
   void later(std::function<void()> f) { client_.post(lifetime_.guard(std::move(f))); }
+  CallId begin(std::string_view method, const Grpc::Metadata& metadata) {
+    for (const auto& [name, value] : metadata) etcd_.metadata.insert(name);
+    if (leaving) return 0;
+    last_ += 2;
+    methods_[last_] = method;
+    return last_;
+  }
+  void queue(std::function<void()> f, CallId id) {
+    out_.push_back([this, id, f = std::move(f)] {
+      if (methods_.contains(id) && !etcd_.silent && !silent && etcd_.reaches(*this)) f();
+    });
+  }
 
   void unary(CallId id, const std::string& request) {
     const Call call{{methods_.at(id)}, process};
@@ -193,8 +200,8 @@ class FakeEtcd::FakeMember final : public Member {
     later([this, call, answer, status] {
       if (methods_.erase(call) == 0) return;
       const Lifetime::Watch life = lifetime_.watch();
-      if (!answer.empty()) events_.member_said(call, answer);
-      if (!life.over()) events_.member_ended(call, status);
+      if (!answer.empty()) events_.member_event({.call = call, .message = answer});
+      if (!life.over()) events_.member_event({.call = call, .status = status});
       if (!life.over()) drained();
     });
   }
