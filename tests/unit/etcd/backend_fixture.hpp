@@ -22,7 +22,10 @@ class EtcdFixture : public testing::Test {
   using Fate = FakeEtcd::Fate;
 
   std::unique_ptr<EtcdBackend> make(std::string_view parameters = "session_ttl=10s") {
-    BackendConfig config{.url = Url::parse("etcd://a,b,c?" + std::string(parameters)),
+    return make_at("etcd://a,b,c?" + std::string(parameters));
+  }
+  std::unique_ptr<EtcdBackend> make_at(const std::string& url) {
+    BackendConfig config{.url = Url::parse(url),
                          .holder = "host:1:test",
                          .lease = std::chrono::seconds(10),
                          .response_timeout = std::chrono::seconds(2),
