@@ -46,9 +46,6 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
  public:
   class User {
    public:
-    User() = default;
-    User(const User&) = delete;
-    User& operator=(const User&) = delete;
     // There is a connection: streams can be opened.
     virtual void client_ready() = 0;
     // The login was repeated: streams can be opened again.
@@ -68,9 +65,6 @@ class Client final : private Member::Events, private common::RequestTable<CallRe
   // Messages of both sides, for as long as the connection lasts.
   class Stream {
    public:
-    Stream() = default;
-    Stream(const Stream&) = delete;
-    Stream& operator=(const Stream&) = delete;
     virtual void stream_message(std::string_view message) = 0;
     // The member ended it; the connection continues.
     virtual void stream_ended(const GrpcStatus& status) = 0;

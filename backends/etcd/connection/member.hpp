@@ -25,9 +25,6 @@ class Member {
   // Each of these may destroy the member.
   class Events {
    public:
-    Events() = default;
-    Events(const Events&) = delete;
-    Events& operator=(const Events&) = delete;
     virtual void member_opened() = 0;
     virtual void member_event(Grpc::Event event) = 0;
     // All data that arrived has been delivered.
@@ -39,9 +36,6 @@ class Member {
     ~Events() = default;
   };
 
-  Member() = default;
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
   virtual ~Member() = default;
 
   // Starts to connect; member_opened() or member_closed() follows, never inside the call. The caller enforces the

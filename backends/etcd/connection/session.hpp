@@ -29,9 +29,6 @@ class Session final {
   // Never called inside a call to the session.
   class User {
    public:
-    User() = default;
-    User(const User&) = delete;
-    User& operator=(const User&) = delete;
     // There is a session, and a connection.
     virtual void session_ready() = 0;
     // The cluster keeps the session's keys at least until then.
