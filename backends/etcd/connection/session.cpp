@@ -39,7 +39,6 @@ void Session::want() {
 
 void Session::stop_requests() {
   requests_.emplace();
-  keep_alive_in_flight_ = false;
   timer_.disarm();
 }
 
@@ -51,7 +50,7 @@ void Session::client_ready() {
   if (lease_ == 0) return begin();
   const Lifetime::Watch life = lifetime_.watch();
   user_.session_ready();
-  if (!life.over() && lease_ != 0) send_keep_alive();
+  if (!life.over() && ready()) send_keep_alive();
 }
 
 void Session::client_down(const Failure& why, bool in_order) {
@@ -120,14 +119,11 @@ void Session::no_session(Failure why) {
 // --- Keep-alives -----------------------------------------------------------------------------------------------------
 
 void Session::keep_alive_at(TimePoint at) {
-  keep_alive_in_flight_ = false;
   timer_.arm(at, [this] { send_keep_alive(); });
 }
 
 // Each keep-alive is a call, because a stream of them would take one of the member's concurrent calls for good.
 void Session::send_keep_alive() {
-  if (keep_alive_in_flight_ || !client_.ready()) return;
-  keep_alive_in_flight_ = true;
   keep_alive_sent_ = executor_.now();
   client_.call(method_lease_keep_alive, lease_request(lease_), keep_alive_by(),
                requests_->guard([this](const Result<std::string>& answer, TimePoint) {

@@ -98,7 +98,6 @@ class Session final {
   std::chrono::nanoseconds ttl_{};
   TimePoint valid_until_ = TimePoint::min();
   Failure problem_;
-  bool keep_alive_in_flight_ = false;  // or its confirmation
   TimePoint keep_alive_sent_;
   std::string last_error_;               // of keep-alives since the last confirmed one
   bool was_confirmed_ = false;           // a keep-alive of this lease

@@ -19,21 +19,18 @@ std::string limit_of(std::size_t calls) {
 }  // namespace
 
 // The second connection to the member, for streams. The owner shows its calls with negative numbers.
-class SocketMember::Second final : public Member::Events {
- public:
-  explicit Second(SocketMember& owner) : owner_(owner), member_(owner.executor_, owner.peer_, *this) {
-    member_.open(saturating_add(owner.executor_.now(), time_to_connect));
+struct SocketMember::Second final : Member::Events {
+  explicit Second(SocketMember& owner) : owner_(owner), member(owner.executor_, owner.peer_, *this) {
+    member.open(saturating_add(owner.executor_.now(), time_to_connect));
   }
 
   // The member queues streams until the connection is open.
   [[nodiscard]] CallId open_stream(std::string_view method, const Grpc::Metadata& metadata) {
-    const CallId stream = member_.grpc_.begin(method, metadata);
+    const CallId stream = member.grpc_.begin(method, metadata);
     if (stream != 0) streams_.push_back(stream);
     return -stream;
   }
-  [[nodiscard]] SocketMember& member() noexcept { return member_; }
 
- private:
   static constexpr std::chrono::seconds time_to_connect{5};  // shared by all addresses of the host
 
   void member_opened() override {}
@@ -59,7 +56,7 @@ class SocketMember::Second final : public Member::Events {
 
   SocketMember& owner_;
   std::vector<CallId> streams_;
-  SocketMember member_;
+  SocketMember member;
 };
 
 SocketMember::SocketMember(Executor& executor, common::Peer peer, Member::Events& events)
@@ -81,18 +78,18 @@ CallId SocketMember::call(std::string_view method, const Grpc::Metadata& metadat
 
 CallId SocketMember::open_stream(std::string_view method, const Grpc::Metadata& metadata) {
   if (most_calls() > 1 || closing()) return grpc_.begin(method, metadata);
-  if (!second_ || second_->member().closing()) second_ = std::make_unique<Second>(*this);
+  if (!second_ || second_->member.closing()) second_ = std::make_unique<Second>(*this);
   return second_->open_stream(method, metadata);
 }
 
 void SocketMember::send(CallId stream, std::string_view message) {
   if (stream > 0) return grpc_.send(stream, message, false);
-  if (second_) second_->member().send(-stream, message);
+  if (second_) second_->member.send(-stream, message);
 }
 
 void SocketMember::cancel(CallId call) {
   if (call > 0) return grpc_.cancel(call);
-  if (second_) second_->member().cancel(-call);
+  if (second_) second_->member.cancel(-call);
 }
 
 std::size_t SocketMember::room() const noexcept {
@@ -101,7 +98,7 @@ std::size_t SocketMember::room() const noexcept {
 }
 
 void SocketMember::flush() {
-  if (second_) second_->member().flush();
+  if (second_) second_->member.flush();
   if (!open_) return;  // the handshake of TLS comes first
   grpc_.take_output(output_);
   if (!output_.empty()) stream_.write(output_);
@@ -111,7 +108,7 @@ void SocketMember::flush() {
 
 void SocketMember::discard() noexcept {
   stream_.discard();
-  if (second_) second_->member().discard();
+  if (second_) second_->member.discard();
 }
 
 // --- The network -----------------------------------------------------------------------------------------------------

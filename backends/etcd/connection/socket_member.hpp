@@ -33,7 +33,7 @@ class SocketMember final : public Member, private common::Stream::Events {
   void discard() noexcept override;
 
  private:
-  class Second;
+  struct Second;
 
   void opened() override;
   void received(std::string_view bytes) override;

@@ -78,9 +78,8 @@ struct Steps {
 // transaction atomically. A read sees earlier puts of its transaction. etcd accepts 128 of each.
 class Transaction {
  public:
-  // The range has no key.
   Transaction& if_absent(const KeyRange& range) { return if_created(range, 0); }
-  // That revision created all keys in the range; an empty range holds, too.
+  // That revision created all keys in the range. 0: there is none.
   Transaction& if_created(const KeyRange& range, std::int64_t revision);
 
   Transaction& put(const std::string& key, std::string_view value, std::int64_t lease);
