@@ -291,25 +291,7 @@ TEST_F(EtcdBackendTest, ATryWithoutAConnectionSaysWhyInTime) {
   EXPECT_NE(attempt->unreachable_reports.front().detail.find("refused"), std::string::npos);
 }
 
-TEST_F(EtcdBackendTest, ATokenThatIsKnownNoMoreIsRenewedOnce) {
-  backend = make_at("etcd://u:p@a");
-  (void)contend(*backend, "first");
-  etcd.refuse_next(method_transaction, {.code = 16, .message = "etcdserver: invalid auth token"});
-  EXPECT_TRUE(contend(*backend)->grant);
-  EXPECT_EQ(etcd.users.size(), 2U);
-}
-
 // --- Answers that do not come ----------------------------------------------------------------------------------------
-
-TEST_F(EtcdBackendTest, AnAcquireWhoseAnswerIsLostIsRepeatedAndGrantedOnce) {
-  (void)contend(*backend, "first");
-  etcd.treat_next(method_transaction, Fate::carried_out);
-  const auto attempt = contend(*backend);
-  EXPECT_FALSE(attempt->grant);
-  engine.advance(5s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 1U);
-}
 
 TEST_F(EtcdBackendTest, ALateAcquireThatWasGivenUpDoesNothing) {
   (void)contend(*backend, "first");
@@ -346,13 +328,6 @@ TEST_F(EtcdBackendTest, ALateAcquireOfALostSessionDoesNothing) {
   engine.run();
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
   EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
-}
-
-TEST_F(EtcdBackendTest, AReleaseWhoseAnswerIsLostFreesTheLockAndIsHonest) {
-  const auto attempt = contend(*backend);
-  etcd.treat_next(method_transaction, Fate::carried_out);
-  EXPECT_NE(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
-  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
 // --- Other kinds -----------------------------------------------------------------------------------------------------
