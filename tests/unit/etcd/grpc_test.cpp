@@ -172,27 +172,6 @@ TEST_F(GrpcTest, CallsBeyondWhatTheServerTakesAtOnceWait) {
 
 // --- Answers ---------------------------------------------------------------------------------------------------------
 
-TEST_F(GrpcTest, TwoCallsAreAnsweredInAnyOrder) {
-  const Grpc::CallId first = begin_call("one");
-  const Grpc::CallId second = make_call("two");
-  EXPECT_EQ(server_.call(first).messages, Said{"one"});
-  EXPECT_EQ(server_.call(second).messages, Said{"two"});
-  server_.respond(first);
-  server_.respond(second);
-  server_.send_bytes(first, framed("slow").substr(0, 6));
-  ASSERT_TRUE(exchange());
-  server_.send(second, "quick");
-  server_.finish(second);
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(second), (Said{"quick", "=0"}));
-  EXPECT_EQ(said_of(first), Said{});
-  EXPECT_EQ(grpc_.under_way(), 1U);
-  server_.send_bytes(first, framed("slow").substr(6));
-  server_.finish(first);
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(first), (Said{"slow", "=0"}));
-}
-
 TEST_F(GrpcTest, AStreamHasSeveralMessagesBothWays) {
   const Grpc::CallId id = make_call("one", false);
   server_.respond(id);
