@@ -20,14 +20,14 @@ std::string limit_of(std::size_t calls) {
 
 // The second connection to the member, for streams. The owner shows its calls with negative numbers.
 struct SocketMember::Second final : Member::Events {
-  explicit Second(SocketMember& owner) : owner_(owner), member(owner.executor_, owner.peer_, *this) {
-    member.open(saturating_add(owner.executor_.now(), time_to_connect));
+  explicit Second(SocketMember& first) : owner(first), member(first.executor_, first.peer_, *this) {
+    member.open(saturating_add(first.executor_.now(), time_to_connect));
   }
 
   // The member queues streams until the connection is open.
   [[nodiscard]] CallId open_stream(std::string_view method, const Grpc::Metadata& metadata) {
     const CallId stream = member.grpc_.begin(method, metadata);
-    if (stream != 0) streams_.push_back(stream);
+    if (stream != 0) streams.push_back(stream);
     return -stream;
   }
 
@@ -35,27 +35,26 @@ struct SocketMember::Second final : Member::Events {
 
   void member_opened() override {}
   void member_event(Grpc::Event event) override {
-    if (!event.message) std::erase(streams_, event.call);
+    if (!event.message) std::erase(streams, event.call);
     event.call = -event.call;
-    owner_.events_.member_event(std::move(event));
+    owner.events_.member_event(std::move(event));
   }
-  void member_drained() override { owner_.drained(); }
+  void member_drained() override { owner.drained(); }
   void member_closed(Failure why, bool /*orderly*/) override {
-    SocketMember& owner = owner_;
     const auto self = std::move(owner.second_);
     const Lifetime::Watch life = owner.lifetime_.watch();
     const GrpcStatus status{
         .code = GrpcStatus::unavailable,
         .message = limit_of(owner.most_calls()) + ", and a further connection ended: " + why.detail};
-    for (const CallId stream : streams_) {
+    for (const CallId stream : streams) {
       owner.events_.member_event({.call = -stream, .status = status});
       if (life.over()) return;
     }
     owner.drained();
   }
 
-  SocketMember& owner_;
-  std::vector<CallId> streams_;
+  SocketMember& owner;
+  std::vector<CallId> streams;
   SocketMember member;
 };
 
