@@ -64,6 +64,13 @@ class FakeEtcd {
   std::uint64_t cluster = 1;
   std::int64_t least_ttl = 1;
   std::size_t most_calls = 100;  // at a time, on each connection
+  // What becomes of the next calls of a method, or of all.
+  void refuse_next(std::string_view method, const GrpcStatus& answer, int times = 1) {
+    status = [=](std::string_view call) mutable { return call == method && times-- > 0 ? answer : GrpcStatus{}; };
+  }
+  void treat_next(std::string_view method, Fate become, int times = 1) {
+    fate = [=](std::string_view call) mutable { return call == method && times-- > 0 ? become : Fate::answered; };
+  }
   void break_connections(const Failure& why = {errc::unavailable, "etcd:2379: Connection reset by peer"},
                          bool orderly = false);
   // The same as proxies end idle ones.
