@@ -91,8 +91,17 @@ void FileBackend::try_acquire(const LockRequest& request, TryHandler done) {
 }
 
 std::unique_ptr<Watch> FileBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
+  return watch(kind, name, Mode::exclusive, std::move(changed));
+}
+
+std::unique_ptr<Watch> FileBackend::wait_for(const LockRequest& request, std::function<void()> changed) {
+  return watch(request.kind, request.name, request.mode, std::move(changed));
+}
+
+std::unique_ptr<Watch> FileBackend::watch(LockKind kind, const std::string& name, Mode mode,
+                                          std::function<void()> changed) {
   try {
-    return open(kind).watch(name, std::move(changed));
+    return open(kind).watch(name, mode, std::move(changed));
   } catch (const Error&) {
     return nullptr;  // the next try reports it
   }

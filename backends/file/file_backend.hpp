@@ -35,6 +35,7 @@ class FileBackend final : public TryBackend {
   void try_acquire(const LockRequest& request, TryHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
+  [[nodiscard]] std::unique_ptr<Watch> wait_for(const LockRequest& request, std::function<void()> changed) override;
   void release(const Grant& grant, ReleaseHandler done) override;
   void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
   void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
@@ -49,6 +50,8 @@ class FileBackend final : public TryBackend {
   [[nodiscard]] std::uint64_t path_looks() const noexcept { return shared_.path_looks; }
 
  private:
+  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name, Mode mode,
+                                             std::function<void()> changed);
   // Makes its directory if need be. Throws Error.
   [[nodiscard]] LockSpace& open(LockKind kind);
   // nullptr: its directory is not there, so nothing is held. Throws Error.

@@ -74,11 +74,10 @@ FileWatch::~FileWatch() {
   }
 }
 
-std::unique_ptr<Watch> LockSpace::watch(const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> LockSpace::watch(const std::string& name, Mode mode, std::function<void()> changed) {
   NameState& state = obtain(encode_file_name(name), name);
   if (state.name != name) return nullptr;  // the next try reports the clash
-  // A contention asks for its watch right after it found the lock busy.
-  auto watch = std::make_unique<FileWatch>(state, state.last_try, std::move(changed));
+  auto watch = std::make_unique<FileWatch>(state, mode, std::move(changed));
   if (state.waiters.size() == 1) start_waiting(state);
   return watch;
 }

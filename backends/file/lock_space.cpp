@@ -49,7 +49,6 @@ TryOutcome LockSpace::try_acquire(const LockRequest& request) {
   if (known != nullptr) {
     if (known->name != request.name) return failed(clash(directory_.path_of(file), known->name, request.name));
     if (const HeldLock* const lease = known->leases.find(request.owner)) return granted(request, lease->token);
-    known->last_try = request.mode;
     if (auto answer = refused_here(*known, request)) return std::move(*answer);
   }
   if (auto problem = follow_directory()) return failed(std::move(*problem));
@@ -58,7 +57,6 @@ TryOutcome LockSpace::try_acquire(const LockRequest& request) {
     if (auto answer = glance(file, request)) return std::move(*answer);
   }
   NameState& state = obtain(file, request.name);
-  state.last_try = request.mode;
   std::optional<TryOutcome> outcome;
   for (int i = 0; i < max_replacements && !outcome; ++i) outcome = attempt_on(state, request);
   if (!outcome) outcome = failed({errc::unavailable, directory_.path_of(file) + " is replaced again and again"});

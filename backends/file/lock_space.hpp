@@ -49,7 +49,7 @@ class LockSpace {
 
   // As Backend and TryBackend say; those that may run out of memory throw std::bad_alloc.
   [[nodiscard]] TryOutcome try_acquire(const LockRequest& request);
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, Mode mode, std::function<void()> changed);
   [[nodiscard]] bool release(const Grant& grant);  // false: it was not the grant's any more
   [[nodiscard]] Result<LockInfo> inspect(const std::string& name);
   [[nodiscard]] Result<std::vector<LockInfo>> list();

@@ -116,7 +116,6 @@ class NameState final : public Inotify::Listener {
   bool permits_shared = false;
   std::uint32_t permits = 0;             // of those who hold or wait
   TimePoint full_at = TimePoint::min();  // when the last of those who wait found all permits taken
-  Mode last_try = Mode::exclusive;       // whose watch it is if there is one next
 
   std::list<FileWatch*> waiters;  // first come, first woken
   Inotify::Subscription subscription;

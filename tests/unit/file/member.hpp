@@ -98,7 +98,7 @@ class Waiting {
       : member_(member), request_(member.request(mode, true)) {
     attempt();
     if (outcome.status != TryOutcome::Status::busy) return;
-    watch_ = member_.backend.watch(request_.kind, request_.name, [this] {
+    watch_ = member_.backend.wait_for(request_, [this] {
       ++woken;
       attempt();
     });
