@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "backends/file/file_system_type.hpp"
-#include "backends/file/lock_space.hpp"
+#include "backends/file/inspector.hpp"
 
 namespace dlock::file {
 
@@ -241,7 +241,7 @@ Finding check_descriptors() {
 
 }  // namespace
 
-std::vector<Finding> LockSpace::diagnose() {
+std::vector<Finding> Inspector::diagnose() {
   std::vector<Finding> findings;
   findings.push_back(check_directory(directory_));
   findings.push_back(check_reach(directory_));
@@ -254,22 +254,21 @@ std::vector<Finding> LockSpace::diagnose() {
   return findings;
 }
 
-std::vector<Finding> LockSpace::diagnose_directory() {
+std::vector<Finding> Inspector::diagnose_directory() {
   return {check_directory(directory_), check_lock_files(), check_permissions()};
 }
 
-Finding LockSpace::check_inotify() {
-  watch_directory();
-  if (directory_subscription_.active()) {
+Finding Inspector::check_inotify() {
+  if (losses_.watch_directory()) {
     return {Severity::ok, "inotify", "available: waiters are woken, and a removed lock file is noticed at once"};
   }
   return {Severity::warning, "inotify",
-          "not available (" + text_of(inotify_error_) +
+          "not available (" + text_of(client_.inotify_error) +
               "): waiters poll every 50 to 150 ms, and a removed lock file is noticed within a second; raise "
               "fs.inotify.max_user_instances or max_user_watches"};
 }
 
-Finding LockSpace::check_lock_files() {
+Finding Inspector::check_lock_files() {
   auto files = entries();
   if (!files.ok()) return {Severity::error, "lock files", files.failure().detail};
   std::size_t unreadable = 0;
@@ -297,7 +296,7 @@ Finding LockSpace::check_lock_files() {
 
 // A user who can open a lock file can lock it, for reading at least, which keeps holders out as well. One who can write
 // to it can forge a token. Its owner can close it to all others.
-Finding LockSpace::check_permissions() {
+Finding Inspector::check_permissions() {
   struct stat directory {};
   if (::fstat(directory_.fd(), &directory) != 0) return {Severity::error, "permissions", text_of(errno)};
   auto files = entries();

@@ -35,7 +35,7 @@ std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfi
 }
 
 FileBackend::FileBackend(BackendHost& backend_host, Location location)
-    : TryBackend(backend_host), location_(std::move(location)), shared_(backend_host.executor()) {
+    : TryBackend(backend_host), location_(std::move(location)), client_(backend_host) {
   (void)open(LockKind::lock);
 }
 
@@ -67,7 +67,7 @@ LockSpace& FileBackend::open(LockKind kind) {
   auto& locks = spaces_[static_cast<std::size_t>(kind)];
   if (!locks) {
     LockDirectory directory(location_.path + subdirectory(kind), location_.mode, kind != LockKind::lock);
-    locks = std::make_unique<LockSpace>(host(), kind, std::move(directory), shared_);
+    locks = std::make_unique<LockSpace>(kind, std::move(directory), client_);
   }
   return *locks;
 }
@@ -128,17 +128,18 @@ void FileBackend::ask(LockKind kind, const Handler<T>& done, T nothing, Ask&& as
 }
 
 void FileBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
-  ask(kind, done, LockInfo{.name = name, .kind = kind}, [&](LockSpace& locks) { return locks.inspect(name); });
+  ask(kind, done, LockInfo{.name = name, .kind = kind},
+      [&](LockSpace& locks) { return locks.inspector().inspect(name); });
 }
 
 void FileBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
-  ask(kind, done, std::vector<LockInfo>(), [](LockSpace& locks) { return locks.list(); });
+  ask(kind, done, std::vector<LockInfo>(), [](LockSpace& locks) { return locks.inspector().list(); });
 }
 
 void FileBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
   Failure refusal{errc::unsupported, "only the holder of a kernel lock can release it"};
   try {
-    if (LockSpace* const locks = find(kind)) refusal.detail += locks->who_holds(name);
+    if (LockSpace* const locks = find(kind)) refusal.detail += locks->inspector().who_holds(name);
   } catch (const std::exception&) {
     // Out of memory for the details, or they cannot be read: the refusal stands without them.
   }
@@ -146,17 +147,17 @@ void FileBackend::break_lock(LockKind kind, const std::string& name, Handler<boo
 }
 
 void FileBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  ask(what.kind, done, std::vector<std::string>(), [&](LockSpace& locks) { return locks.forget(what); });
+  ask(what.kind, done, std::vector<std::string>(), [&](LockSpace& locks) { return locks.inspector().forget(what); });
 }
 
 void FileBackend::diagnose(Handler<std::vector<Finding>> done) {
   ask(LockKind::lock, done, std::vector<Finding>(), [&](LockSpace& plain) -> Result<std::vector<Finding>> {
-    std::vector<Finding> findings = plain.diagnose();
+    std::vector<Finding> findings = plain.inspector().diagnose();
     for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
       LockSpace* const locks = find(kind);
       if (locks == nullptr) continue;
       // What is well there needs no line of its own.
-      for (Finding& each : locks->diagnose_directory()) {
+      for (Finding& each : locks->inspector().diagnose_directory()) {
         if (each.severity != Finding::Severity::ok) findings.push_back(std::move(each));
       }
     }

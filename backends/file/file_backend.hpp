@@ -44,10 +44,10 @@ class FileBackend final : public TryBackend {
   void diagnose(Handler<std::vector<Finding>> done) override;
 
   // How much work was done since the start; any thread.
-  [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return shared_.kernel_tries; }
-  [[nodiscard]] std::uint64_t looks() const noexcept { return shared_.looks; }
-  [[nodiscard]] std::uint64_t wake_ups() const noexcept { return shared_.wake_ups; }
-  [[nodiscard]] std::uint64_t path_looks() const noexcept { return shared_.path_looks; }
+  [[nodiscard]] std::uint64_t kernel_tries() const noexcept { return client_.kernel_tries; }
+  [[nodiscard]] std::uint64_t looks() const noexcept { return client_.looks; }
+  [[nodiscard]] std::uint64_t wake_ups() const noexcept { return client_.wake_ups; }
+  [[nodiscard]] std::uint64_t path_looks() const noexcept { return client_.path_looks; }
 
  private:
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name, Mode mode,
@@ -61,7 +61,7 @@ class FileBackend final : public TryBackend {
   void ask(LockKind kind, const Handler<T>& done, T nothing, Ask&& ask);
 
   const Location location_;
-  SharedState shared_;
+  ClientState client_;
   std::array<std::unique_ptr<LockSpace>, 4> spaces_;  // the first one always
 };
 
