@@ -34,6 +34,8 @@ struct ClientState {
   }
 
   BackendHost& host;
+  // The C library asks the kernel each time. A child made by fork() cannot use this client.
+  const pid_t pid = ::getpid();
   Inotify inotify;
   int inotify_error = 0;  // of the last subscription that failed
   bool warned_of_polling = false;

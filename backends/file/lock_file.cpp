@@ -1,9 +1,13 @@
 #include "backends/file/lock_file.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "backends/file/system_failure.hpp"
@@ -41,6 +45,12 @@ short kernel_type(LockType type) noexcept {
   return 0;
 }
 
+// Whether the limit of file sizes (ulimit -f) allows it.
+bool may_write_up_to(std::size_t end) noexcept {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= end;
+}
+
 }  // namespace
 
 Result<LockState> take_lock(int fd, const std::string& path, LockType type, ByteRange range) {
@@ -70,16 +80,14 @@ void drop_lock(int fd, ByteRange range) noexcept {
 }
 
 Result<FileContent> read_content(int fd, const std::string& path, LockKind kind) {
-  FileContent content;
-  content.bytes.resize(max_record + 1);
+  std::array<char, max_record + 1> bytes;
   ssize_t got = 0;
   do {
-    got = ::pread(fd, content.bytes.data(), content.bytes.size(), 0);
+    got = ::pread(fd, bytes.data(), bytes.size(), 0);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return system_failure("cannot read", path, errno);
-  content.bytes.resize(static_cast<std::size_t>(got));
-  content.record = parse_record(content.bytes, kind);
-  return content;
+  const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+  return FileContent{.bytes = std::string(text), .record = parse_record(text, kind)};
 }
 
 std::string read_text(int fd, off_t begin, std::size_t most) {
@@ -107,7 +115,11 @@ std::optional<Failure> write_record(int fd, const std::string& path, const FileC
   const auto* old = std::get_if<ReadRecord>(&before.record);
   std::string text = format_block(record, lock_name, kind);
   if (old == nullptr || !old->name) text += format_name_line(lock_name);
-  const util::NoFileSizeSignal no_signal;
+  // The limit of file sizes is nearly always none, and blocking the signal costs two system calls.
+  std::optional<util::NoFileSizeSignal> no_signal;
+  const std::size_t end =
+      std::max({static_cast<std::size_t>(beside.begin) + beside.text.size(), text.size(), before.bytes.size()});
+  if (!may_write_up_to(end)) no_signal.emplace();
   int error = write_all(fd, beside.text, beside.begin);
   const bool touched = error == 0;
   if (touched) error = write_all(fd, text);
@@ -118,7 +130,7 @@ std::optional<Failure> write_record(int fd, const std::string& path, const FileC
   } else if (touched) {
     (void)write_all(fd, before.bytes);
   }
-  if (error == EFBIG) no_signal.take();
+  if (error == EFBIG && no_signal) no_signal->take();
   return system_failure("cannot write", path, error);
 }
 

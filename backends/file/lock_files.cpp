@@ -71,7 +71,7 @@ TryOutcome LockFiles::write(LockFile& file, const LockRequest& request) {
   const LockRecord record{.token = *token,
                           .owner = request.owner,
                           .holder = request.holder,
-                          .pid = ::getpid(),
+                          .pid = client_.pid,
                           .since = microseconds(wall),
                           .permits = request.permits};
   BesideRecord beside;
