@@ -1,20 +1,10 @@
 #include "backends/file/file_backend.hpp"
 
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <utility>
 
 namespace dlock::file {
-
-namespace {
-
-Failure failure_of(const std::exception& problem) {
-  if (const auto* const error = dynamic_cast<const Error*>(&problem)) return {error->code(), error->detail()};
-  return {errc::unavailable, problem.what()};  // out of memory
-}
-
-}  // namespace
 
 std::string subdirectory(LockKind kind) {
   switch (kind) {
@@ -84,8 +74,8 @@ void FileBackend::try_acquire(const LockRequest& request, TryHandler done) {
   TryOutcome outcome{.status = TryOutcome::Status::busy};
   try {
     outcome = open(request.kind).try_acquire(request);
-  } catch (const std::exception& e) {
-    outcome = {.status = TryOutcome::Status::failed, .failure = failure_of(e)};
+  } catch (const Error& error) {
+    outcome = failed({error.code(), error.detail()});
   }
   done(std::move(outcome));
 }
@@ -121,8 +111,8 @@ void FileBackend::ask(LockKind kind, const Handler<T>& done, T nothing, Ask&& as
   try {
     LockSpace* const locks = find(kind);
     answer = locks != nullptr ? ask(*locks) : Result<T>(std::move(nothing));
-  } catch (const std::exception& e) {
-    answer = failure_of(e);
+  } catch (const Error& error) {
+    answer = Failure{error.code(), error.detail()};
   }
   done(std::move(*answer));
 }
@@ -140,8 +130,8 @@ void FileBackend::break_lock(LockKind kind, const std::string& name, Handler<boo
   Failure refusal{errc::unsupported, "only the holder of a kernel lock can release it"};
   try {
     if (LockSpace* const locks = find(kind)) refusal.detail += locks->inspector().who_holds(name);
-  } catch (const std::exception&) {
-    // Out of memory for the details, or they cannot be read: the refusal stands without them.
+  } catch (const Error&) {
+    // The holder cannot be read: the refusal does not name it.
   }
   done(std::move(refusal));
 }

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <new>
 #include <vector>
 
 #include "util/mutex.hpp"
@@ -19,17 +18,6 @@ struct Registry {
   std::vector<bool> guarded DLOCK_GUARDED_BY(mutex);
   std::atomic<std::uint64_t> forks{0};
   std::atomic<std::uint64_t> depth{0};
-
-  [[nodiscard]] bool make_room(int fd) noexcept DLOCK_REQUIRES(mutex) {
-    const auto index = static_cast<std::size_t>(fd);
-    if (index < guarded.size()) return true;
-    try {
-      guarded.resize(2 * index + 64);
-      return true;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-  }
 };
 
 // Never destroyed: a client may be closed by a static destructor, and fork() may come later still.
@@ -82,8 +70,10 @@ bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
   const bool registered = handlers_registered();
   {
     const util::MutexLock lock(all.mutex);
-    if (registered && all.forks.load(std::memory_order_relaxed) == forks_before_open && all.make_room(fd)) {
-      all.guarded[static_cast<std::size_t>(fd)] = true;
+    if (registered && all.forks.load(std::memory_order_relaxed) == forks_before_open) {
+      const auto index = static_cast<std::size_t>(fd);
+      if (index >= all.guarded.size()) all.guarded.resize(2 * index + 64);
+      all.guarded[index] = true;
       return true;
     }
   }

@@ -19,8 +19,7 @@ class ForkGuard {
   [[nodiscard]] static std::uint64_t forks() noexcept;
   // How many forks lie between the first process and this one.
   [[nodiscard]] static std::uint64_t depth() noexcept;
-  // False, and the descriptor is closed: the process forked after forks() answered that, so a child may have it, or
-  // there is no memory to remember it.
+  // False, and the descriptor is closed: the process forked after forks() answered that, so a child may have it.
   [[nodiscard]] static bool add(int fd, std::uint64_t forks_before_open) noexcept;
   // Closes a descriptor that was added in the process of that depth; in any other process does nothing.
   static void close(int fd, std::uint64_t depth) noexcept;
