@@ -7,7 +7,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -44,47 +43,12 @@ TEST_F(FileBackendTest, SaysWhatItIs) {
   EXPECT_FALSE(capabilities.can_break);
 }
 
-TEST_F(FileBackendTest, GrantsALeaseThatDoesNotRunOut) {
-  const auto client = open();
-  auto lease = client.make_lock("a").acquire();
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(lease.valid_until(), TimePoint::max());
-  EXPECT_GT(lease.token().value(), 0U);
-  EXPECT_TRUE(lease.release());
-  EXPECT_FALSE(lease.held());
-}
-
-TEST_F(FileBackendTest, ExcludesWithinOneClientAndBetweenTwo) {
-  const auto client = open();
-  const auto other = open();
-  auto lease = client.make_lock("a").acquire();
-  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
-  EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
-  EXPECT_TRUE(other.make_lock("A").try_acquire().has_value()) << "another name";
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(other.make_lock("a").try_acquire().has_value());
-  EXPECT_TRUE(client.make_lock("a").try_acquire().has_value());
-}
-
 TEST_F(FileBackendTest, TwoPathsToOneDirectoryAreTheSameLocks) {
   const auto client = open();
   fs::create_directory_symlink(scratch_.path(), scratch_.path() + "/link");
   const auto other = connect("file://" + scratch_.path() + "/link/locks/");
   const auto lease = client.make_lock("a").acquire();
   EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
-}
-
-TEST_F(FileBackendTest, TokensGrowWithEachLeaseAndAcrossClients) {
-  std::uint64_t last = 0;
-  for (int i = 0; i < 5; ++i) {
-    const auto client = open();
-    auto lock = client.make_lock("a");
-    for (int j = 0; j < 50; ++j) {
-      const auto lease = lock.acquire();
-      EXPECT_GT(lease.token().value(), last);
-      last = lease.token().value();
-    }
-  }
 }
 
 TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
@@ -250,28 +214,6 @@ TEST_F(FileBackendTest, ATryThatIsRefusedKeepsNoDescriptor) {
   write_file(path_of("a"), "not a lock\n");
   EXPECT_EQ(failure_of([&] { (void)client.make_lock("a").try_acquire(); }).code, errc::protocol);
   EXPECT_EQ(open_descriptors("/a.lock"), 0U);
-}
-
-TEST_F(FileBackendTest, AFixedLeaseEndsAndFreesTheLock) {
-  const auto clock = std::make_shared<ManualClock>();
-  const auto client = open({.clock = clock});
-  const auto lease = client.make_lock("a").acquire({.lease = 10s, .renew = false});
-  clock->advance(11s);
-  EXPECT_FALSE(lease.held());
-  EXPECT_TRUE(wait_for_loss(lease));
-  const auto other = open({.clock = clock});
-  EXPECT_TRUE(other.make_lock("a").try_acquire_for(10s).has_value());
-}
-
-TEST_F(FileBackendTest, ClosingTheClientFreesItsLocks) {
-  Lease lease;
-  {
-    const auto client = open();
-    lease = client.make_lock("a").acquire();
-  }
-  EXPECT_FALSE(lease.held());
-  const auto next = open();
-  EXPECT_TRUE(next.make_lock("a").try_acquire().has_value());
 }
 
 TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {

@@ -7,12 +7,10 @@
 
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <dlock/dlock.hpp>
@@ -55,34 +53,6 @@ int hold(const Arguments& arguments) {
   return 0;
 }
 
-// try URL NAME: "held TOKEN" or "busy".
-int try_once(const Arguments& arguments) {
-  const auto client = dlock::connect(arguments.at(0));
-  const auto lease = client.make_lock(arguments.at(1)).try_acquire();
-  std::cout << (lease ? "held " + std::to_string(lease->token().value()) : std::string("busy")) << std::endl;
-  return 0;
-}
-
-// count URL NAME FILE TURNS THREADS: each thread adds one to the number in FILE under the lock, TURNS times.
-int count(const Arguments& arguments) {
-  const auto client = dlock::connect(arguments.at(0));
-  std::cout << "ready" << std::endl;
-  wait_for_word();
-  std::vector<std::jthread> threads;
-  for (int i = std::stoi(arguments.at(4)); i > 0; --i) {
-    threads.emplace_back([&] {
-      auto lock = client.make_lock(arguments.at(1));
-      for (int turn = std::stoi(arguments.at(3)); turn > 0; --turn) {
-        const auto lease = lock.acquire();
-        long long value = 0;
-        std::ifstream(arguments.at(2)) >> value;
-        std::ofstream(arguments.at(2), std::ios::trunc) << value + 1;
-      }
-    });
-  }
-  return 0;
-}
-
 // fork URL NAME [KIND]: holds, forks a child that stays, "forked PID"; the child prints "alive" when it has started.
 int fork_child(const Arguments& arguments) {
   const auto client = dlock::connect(arguments.at(0));
@@ -118,7 +88,7 @@ int descriptors(const Arguments&) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<int(const Arguments&)>> commands = {
-      {"hold", hold}, {"try", try_once}, {"count", count}, {"fork", fork_child}, {"descriptors", descriptors}};
+      {"hold", hold}, {"fork", fork_child}, {"descriptors", descriptors}};
   try {
     return commands.at(argc > 1 ? argv[1] : "")(Arguments(argv + 2, argv + argc));
   } catch (const std::exception& e) {

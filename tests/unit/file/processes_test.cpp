@@ -1,5 +1,4 @@
 // Several processes: what the backend is for.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "support.hpp"
 
@@ -41,27 +39,6 @@ class FileProcessesTest : public testing::Test {
   ScratchDirectory scratch_;
 };
 
-TEST_F(FileProcessesTest, ExcludeEachOther) {
-  Helper holder({"hold", scratch_.url(), "a"});
-  EXPECT_NE(token_in(held_line(holder)), 0U);
-  const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
-  EXPECT_EQ(Helper({"try", scratch_.url(), "a"}).line(), "busy");
-  holder.proceed();
-  EXPECT_EQ(holder.wait(), 0);
-  EXPECT_TRUE(client.make_lock("a").try_acquire().has_value());
-}
-
-TEST_F(FileProcessesTest, AReleaseWakesAWaiterInAnotherProcess) {
-  const auto client = connect(scratch_.url(), {.clock = std::make_shared<ManualClock>()});
-  Helper holder({"hold", scratch_.url(), "a"});
-  const auto first = token_in(held_line(holder));
-  auto granted = wait_for_lock(client);
-  holder.proceed();
-  ASSERT_EQ(granted.wait_for(hang_guard), std::future_status::ready);
-  EXPECT_GT(granted.get().value(), first);
-}
-
 TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
   for (int i = 0; i < 20; ++i) {
     const auto clock = std::make_shared<ManualClock>();
@@ -76,59 +53,6 @@ TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
     ASSERT_EQ(granted.wait_for(0s), std::future_status::ready);
     EXPECT_NE(granted.get().value(), 0U);
   }
-}
-
-TEST_F(FileProcessesTest, AKilledWaiterDelaysNobody) {
-  const auto client = connect(scratch_.url());
-  auto lease = client.make_lock("a").acquire();
-  Helper killed({"hold", scratch_.url(), "a"});
-  EXPECT_EQ(killed.line(), "waiting");
-  Helper waiter({"hold", scratch_.url(), "a"});
-  EXPECT_EQ(waiter.line(), "waiting");
-  killed.kill();
-  (void)killed.wait();
-  EXPECT_TRUE(lease.release());
-  EXPECT_GT(token_in(waiter.line()), lease.token().value());
-}
-
-TEST_F(FileProcessesTest, AStoppedHolderKeepsItsLock) {
-  Helper holder({"hold", scratch_.url(), "a"});
-  EXPECT_NE(token_in(held_line(holder)), 0U);
-  ASSERT_EQ(::kill(holder.pid(), SIGSTOP), 0);
-  const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
-  ASSERT_EQ(::kill(holder.pid(), SIGCONT), 0);
-  holder.proceed();
-  EXPECT_EQ(holder.wait(), 0);
-}
-
-TEST_F(FileProcessesTest, TokensGrowFromProcessToProcess) {
-  std::uint64_t last = 0;
-  for (int i = 0; i < 10; ++i) {
-    Helper helper({"try", scratch_.url(), "a"});
-    const auto token = token_in(helper.line());
-    EXPECT_GT(token, last);
-    last = token;
-    EXPECT_EQ(helper.wait(), 0);
-  }
-}
-
-TEST_F(FileProcessesTest, AHundredContendersLoseNoUpdate) {
-  constexpr int processes = 20;
-  constexpr int threads = 5;
-  constexpr int turns = 10;
-  const std::string number = scratch_.path() + "/number";
-  write_file(number, "0");
-  const auto client = connect(scratch_.url());
-  std::vector<std::unique_ptr<Helper>> helpers;
-  for (int i = 0; i < processes; ++i) {
-    helpers.push_back(std::make_unique<Helper>(std::vector<std::string>{
-        "count", scratch_.url(), "a", number, std::to_string(turns), std::to_string(threads)}));
-  }
-  for (auto& helper : helpers) EXPECT_EQ(helper->line(), "ready");
-  for (auto& helper : helpers) helper->proceed();
-  for (auto& helper : helpers) EXPECT_EQ(helper->wait(), 0);
-  EXPECT_EQ(read_file(number), std::to_string(processes * threads * turns));
 }
 
 TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {

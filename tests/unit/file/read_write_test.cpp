@@ -178,16 +178,6 @@ TEST_F(FileReadWriteTest, AWriterBehindAReaderWhoMustWaitForItIsWoken) {
   }
 }
 
-TEST_F(FileReadWriteTest, ReadersWhoWaitEnterInOneWave) {
-  EXPECT_TRUE(one_.enter());
-  std::vector<std::unique_ptr<Waiting>> readers;
-  for (Member* each : {&one_, &two_, &two_, &two_, &three_}) {
-    readers.push_back(std::make_unique<Waiting>(*each, Mode::shared));
-  }
-  EXPECT_TRUE(one_.leave());
-  for (const auto& each : readers) EXPECT_TRUE(each->in());
-}
-
 TEST_F(FileReadWriteTest, WhoMeetsAnotherWhoIsJustEnteringTriesAgainSoon) {
   EXPECT_TRUE(one_.read());
   util::UniqueFd entering = lock_byte(entry_byte);

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
-#include <functional>
 #include <future>
 #include <latch>
 #include <memory>
@@ -66,31 +65,6 @@ class FileWaitingTest : public testing::Test {
   OpenBackend waiting_{scratch_.url(), standing_still()};
 };
 
-TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfAnotherClient) {
-  auto lease = holder_.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
-  EXPECT_FALSE(waiter.ready());
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiter.take().held());
-}
-
-TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfTheSameClient) {
-  auto lease = waiting_.client.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiter.take().held());
-}
-
-TEST_F(FileWaitingTest, ARaceOfReleaseAndWaitLosesNoWakeUp) {
-  for (int i = 0; i < 200; ++i) {
-    auto lease = holder_.make_lock("a").acquire();
-    std::thread releasing([&] { EXPECT_TRUE(lease.release()); });
-    Waiter waiter(waiting_.client, "a");
-    EXPECT_TRUE(waiter.take().held()) << "turn " << i;
-    releasing.join();
-  }
-}
-
 TEST_F(FileWaitingTest, WaitersOfOneClientAreServedInTheirOrderEachWithOneWakeUp) {
   auto lease = holder_.make_lock("a").acquire();
   std::deque<Waiter> waiters;
@@ -148,20 +122,6 @@ TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
   }
   // A try when the wait begins, one when the watch stands, and at most one for each of the releases.
   for (const auto& open : all) EXPECT_LE(open.backend->kernel_tries(), 2U + clients);
-}
-
-TEST_F(FileWaitingTest, AWaiterThatGaveUpPassesItsWakeUpOn) {
-  for (int i = 0; i < 200; ++i) {
-    auto lease = holder_.make_lock("a").acquire();
-    Waiter first(waiting_.client, "a");
-    Waiter second(waiting_.client, "a");
-    std::thread cancelling([&] { first.cancel(); });
-    EXPECT_TRUE(lease.release());
-    cancelling.join();
-    EXPECT_TRUE(first.wait());
-    (void)first.take();  // granted or cancelled, it does not keep the lock
-    EXPECT_TRUE(second.take().held()) << "turn " << i;
-  }
 }
 
 TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
@@ -230,16 +190,6 @@ TEST_F(FileWaitingTest, ATimedWaitEndsAndLeavesTheOthersWaiting) {
   EXPECT_FALSE(waiter.ready());
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiter.take().held());
-}
-
-TEST_F(FileWaitingTest, ClosingAClientFailsItsWaiters) {
-  auto lease = holder_.make_lock("a").acquire();
-  std::unique_ptr<Waiter> waiter;
-  {
-    OpenBackend closing(scratch_.url());
-    waiter = std::make_unique<Waiter>(closing.client, "a");
-  }
-  EXPECT_EQ(waiter->error(), errc::closed);
 }
 
 }  // namespace
