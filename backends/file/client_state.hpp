@@ -1,4 +1,4 @@
-// What the lock spaces of one client share: the inotify instance, and counters of work.
+// The lock spaces of one client share the inotify instance and the counters of work.
 #pragma once
 
 #include <unistd.h>

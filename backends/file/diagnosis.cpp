@@ -1,4 +1,4 @@
-// What may endanger the locks in a directory.
+// The doctor: checks for conditions that endanger the locks of a directory.
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/resource.h>
@@ -45,7 +45,7 @@ std::string octal(mode_t mode) {
   return text.data();
 }
 
-// Entries for further users and groups. What they allow at most stands in the group's bits of the mode.
+// Whether further users and groups have entries. The group's bits of the mode limit what these allow.
 bool has_access_list(const std::string& path) {
   return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
 }
@@ -133,7 +133,7 @@ std::string place_of(const std::string& process, const std::string& path) {
   const auto first = std::ranges::find_if(
       mounts, [&](const Mount& each) { return std::ranges::find(mounts, each.parent, &Mount::id) == mounts.end(); });
   if (first == mounts.end()) return {};
-  // On each mount, the next one is the first that the path comes to. Others may be covered by it.
+  // The next mount on the path is the child with the shortest mount point. It may cover others.
   const Mount* at = &*first;
   for (const Mount* next = at; next != nullptr;) {
     at = std::exchange(next, nullptr);
@@ -294,8 +294,8 @@ Finding Inspector::check_lock_files() {
           count + ", " + std::to_string(unreadable) + " of them not readable, e.g. " + example};
 }
 
-// A user who can open a lock file can lock it, for reading at least, which keeps holders out as well. One who can write
-// to it can forge a token. Its owner can close it to all others.
+// A user who can open a lock file can lock it, at least for reading, which excludes holders. A user who can write to it
+// can forge a token. Its owner can deny all others access.
 Finding Inspector::check_permissions() {
   struct stat directory {};
   if (::fstat(directory_.fd(), &directory) != 0) return {Severity::error, "permissions", text_of(errno)};
@@ -320,7 +320,7 @@ Finding Inspector::check_permissions() {
       of_others.add(path, "owner " + std::to_string(status.st_uid));
     }
   }
-  // Among the members of a group that is what sharing looks like.
+  // Members of a group that share a directory share its files.
   const bool shared = (directory.st_mode & S_IWGRP) != 0 && (directory.st_mode & S_IWOTH) == 0;
   const std::size_t all = files.value().size();
   Finding finding{Severity::ok, "permissions", {}};

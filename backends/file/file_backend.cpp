@@ -146,7 +146,7 @@ void FileBackend::diagnose(Handler<std::vector<Finding>> done) {
     for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
       LockSpace* const locks = find(kind);
       if (locks == nullptr) continue;
-      // What is well there needs no line of its own.
+      // Report only problems of this directory.
       for (Finding& each : locks->inspector().diagnose_directory()) {
         if (each.severity != Finding::Severity::ok) findings.push_back(std::move(each));
       }

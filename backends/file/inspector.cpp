@@ -77,7 +77,7 @@ LockInfo Inspector::describe(std::string name, const LockSnapshot& seen) const {
     if (held) info.holder = read->record.holder;
     if (seen.permits_in_use) info.permits = read->record.permits;
   }
-  // No lease expires by itself; the holder that has been there longest stands for all.
+  // LockInfo::holder is the one with the oldest lease.
   if (!info.holders.empty()) info.holder = info.holders.front().holder;
   info.value = seen.value.value_or("");
   return info;
@@ -163,16 +163,16 @@ Result<std::vector<std::string>> Inspector::forget(const Forgetting& what) {
     if (removed.size() == most) break;
     auto forgotten = forget_file(file, newest);
     if (forgotten.ok() && forgotten.value()) removed.push_back(*std::move(forgotten.value()));
-    // What is no lock file is nothing that could be forgotten.
+    // A file that is no lock file is skipped.
     if (!forgotten.ok() && forgotten.failure().code != errc::protocol) problem = forgotten.failure();
   }
   if (removed.empty() && problem) return *problem;
   return removed;
 }
 
-// A process that opened the file before its removal is granted nothing on it: once it has locked the file, it checks
-// whether the path still leads to it, and tries again. A try that comes in the moment when the lock is ours finds it
-// busy, so nothing is locked that is not likely to be removed.
+// A process that opened the file before its removal gets no lock on it: after locking, it checks that the path leads to
+// it, and tries again. A try while the lock is taken here finds it busy, so the lock is taken only if the file is
+// likely to be removed.
 Result<std::optional<std::string>> Inspector::forget_file(const std::string& file, std::int64_t newest) {
   const std::optional<std::string> nothing;
   const std::string path = directory_.path_of(file);

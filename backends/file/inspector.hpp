@@ -25,7 +25,7 @@ class Inspector {
   [[nodiscard]] Result<std::vector<LockInfo>> list();
   [[nodiscard]] Result<std::vector<std::string>> forget(const Forgetting& what);
   [[nodiscard]] std::vector<Finding> diagnose();
-  // Of the directory and its files alone.
+  // Checks only the directory and its files.
   [[nodiscard]] std::vector<Finding> diagnose_directory();
   // "; ..., which have to end or release it" for a refusal; empty if no holder is known.
   [[nodiscard]] std::string who_holds(const std::string& name);

@@ -1,4 +1,4 @@
-// What a file:// URL says.
+// A file:// URL.
 #pragma once
 
 #include <sys/types.h>

@@ -56,8 +56,8 @@ Failure directory_failure(int parent, const std::string& name, const std::string
   return system_failure("cannot open directory", path, error);
 }
 
-// The group comes first, so that no other group ever has its permissions. Where it may not be given (only members may),
-// the file's own group consists of others. The umask does not apply: a mode that was asked for is meant.
+// Sets the group first, so that no other group ever has its permissions. If this process may not set it (only members
+// may), the file's group gets the permissions of others. The umask does not apply.
 bool give_access(int fd, const Access& access) noexcept {
   mode_t mode = access.mode;
   struct stat status {};

@@ -1,7 +1,7 @@
 // The directory that holds the lock files.
 //
 // It is opened once, and lock files are opened relative to it without following symbolic links, so no link leads out of
-// it. Its path is looked at again whenever it matters whether other processes would find the same file there.
+// it. Whenever it matters whether other processes find the same file under the path, the path is checked again.
 // Serialised by the backend.
 #pragma once
 
@@ -24,7 +24,7 @@ struct OpenFile {
   FileIdentity identity;
 };
 
-// Whom a new file or directory is for.
+// The permissions and the group of a new file or directory.
 struct Access {
   mode_t mode = 0600;
   gid_t group = 0;
@@ -75,7 +75,7 @@ class LockDirectory {
   std::uint64_t generation_ = 0;
 };
 
-// What every process finds under a path now, lock file or not; nullopt if there is nothing.
+// The file that the path leads to now, lock file or not; nullopt if there is none.
 [[nodiscard]] Result<std::optional<FileIdentity>> find_file(const std::string& path);
 
 // The permissions of lock files in a directory of this mode: a file is open to those who may make and remove files

@@ -57,15 +57,15 @@ struct FileContent {
 };
 
 [[nodiscard]] Result<FileContent> read_content(int fd, const std::string& path, LockKind kind = LockKind::lock);
-// What stands at that place, as far as there is so much; empty if it cannot be read.
+// At most so many bytes from there on; empty if they cannot be read.
 [[nodiscard]] std::string read_text(int fd, off_t begin, std::size_t most);
 
-// What read_content() found, as an error if it is not a record of this lock. To be reported, never repaired: the file
-// may be another program's data.
+// The failure if the content is not a record of this lock. It is reported, never repaired: the file may be a different
+// program's data.
 [[nodiscard]] std::optional<Failure> problem_with(const RecordContent& content, std::string_view lock_name,
                                                   const std::string& path);
 
-// What is written first, because the record vouches for it: a slot, or a value. Nothing if there is no text.
+// A slot, or a value: written before the record, which makes it valid. Nothing if there is no text.
 struct BesideRecord {
   off_t begin = 0;
   std::string text = {};

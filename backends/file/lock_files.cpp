@@ -124,8 +124,8 @@ Result<LockState> LockFiles::enter(LockFile& file, const LockRequest& request, b
   return enter_beside_others(file, request, attempt);
 }
 
-// A waiting writer that finds readers keeps the gate: those inside leave, and no others come. Behind another writer
-// there is no need to keep readers out; they would never get their turn.
+// A waiting writer that finds readers closes the gate, so that no further readers enter. Behind a different writer the
+// gate stays open: else readers would never get the lock.
 Result<LockState> LockFiles::enter_to_write(LockFile& file, bool close_gate) {
   const int fd = file.fd.get();
   auto lock = take_lock(fd, file.path, LockType::write, whole_byte);
@@ -146,7 +146,7 @@ Result<LockState> LockFiles::enter_beside_others(LockFile& file, const LockReque
     auto seen = look_at_lock(fd, file.path, LockType::read, whole_and_gate);
     if (!seen.ok() || seen.value() == LockState::busy) return seen;
   } else if (file.permits_shared) {
-    // Those who wait come often, and leave the entry to those who find a permit.
+    // Waiters try often. They take the entry byte only if a permit is free.
     auto seen = look_for_slot(fd, file.path, request.permits);
     if (!seen.ok() || seen.value() == LockState::busy) {
       file.full_at = now();
@@ -168,8 +168,7 @@ std::optional<TryOutcome> LockFiles::take_permit(LockFile& file, const LockReque
                                                  std::uint32_t& slot) {
   const int fd = file.fd.get();
   if (kind_ == LockKind::semaphore && stored != nullptr && stored->record.permits != request.permits) {
-    // An owner that is alone with the byte may change the number; no other enters meanwhile, as the entry byte is
-    // taken.
+    // If no other owner shares the byte, this one may change the number. The entry byte keeps others out meanwhile.
     auto alone = take_lock(fd, file.path, LockType::write, whole_byte);
     if (!alone.ok()) return failed(alone.failure());
     if (alone.value() == LockState::busy) return failed(other_permits(request, stored->record.permits));
@@ -207,7 +206,7 @@ Result<LockState> LockFiles::check_for_waiters(const LockFile& file) const {
   auto whole = find_lock(fd, file.path, LockType::write, whole_byte);
   if (!whole.ok()) return whole.failure();
   if (!whole.value()) return LockState::free;
-  // Among readers, others may enter unless the gate is shut, and then a writer may want to shut it.
+  // Readers hold it. If the gate is open, a waiting reader can enter, and a waiting writer can close the gate.
   if (whole.value()->type == LockType::write || file.gate) return LockState::busy;
   return look_at_lock(fd, file.path, LockType::write, gate_byte);
 }

@@ -20,7 +20,7 @@ constexpr std::uint32_t directory_events =
     IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
 constexpr milliseconds loss_check(1000);
-// So that tens of thousands of leases do not delay the client's other work.
+// Tens of thousands of leases must not delay the client's other work.
 constexpr std::size_t leases_at_once = 256;
 constexpr milliseconds between_batches(1);
 // Programs that remove old files count in days.

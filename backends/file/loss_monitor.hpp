@@ -1,7 +1,7 @@
 // Notices that the file of a lease, or the directory, was removed, renamed or replaced.
 //
 // inotify reports changes of the directory's entries and of the directory itself, but not that a directory further up
-// is renamed, or that a file system is mounted or unmounted on the way. So the monitor also looks for the file of each
+// is renamed, or that a file system is mounted or unmounted on the way. So the monitor also checks the file of each
 // lease under its path once a second.
 #pragma once
 
@@ -34,7 +34,7 @@ class LossMonitor final : Inotify::Listener {
   void suspect_directory() noexcept { directory_suspect_ = true; }
   // Opens (or makes) the directory that the path leads to now, if the open one is suspect and a different one.
   [[nodiscard]] std::optional<Failure> follow_directory();
-  // The same, also if nothing made it suspect.
+  // As follow_directory(), also if nothing made the directory suspect.
   [[nodiscard]] std::optional<Failure> check_directory();
   // False: inotify is not available, and only the check each second finds a loss.
   bool watch_directory();

@@ -1,4 +1,4 @@
-// What the kernel's error numbers mean to a caller of dlock.
+// The kernel's error numbers as failures of dlock.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 // Every clean release closes a writable descriptor, and so does the kernel for a holder that dies.
 constexpr std::uint32_t file_replaced = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t file_events = IN_CLOSE_WRITE | file_replaced;
-// So that observers of the election learn of the leader.
+// A new leader writes its record: observers of the election are notified.
 constexpr std::uint32_t election_events = file_events | IN_MODIFY;
 constexpr std::uint32_t watch_gone = IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW;
 
@@ -74,7 +74,7 @@ void Waiters::remove(FileWatch& watch) {
     name.poll.disarm();
     names_.settle(name);
   } else if ((first || opens_gate) && !name.full()) {
-    // It may have been woken and not have tried: the next in line does. If it entered, others may fit in beside it.
+    // It may have been woken without trying: wake the next. If it got the lock, others may enter beside it.
     wake_first(name);
   }
 }
@@ -149,7 +149,7 @@ void Waiters::deliver_wake(Name& name) {
   (*changed)();  // may try, be granted, give up: do not use the name afterwards
 }
 
-// Some of them only want to know who leads, and pass nothing on.
+// Observers of an election wait, too, and do not pass a wake-up on.
 void Waiters::wake_all(Name& name) {
   const std::string entry = name.file.entry;
   const std::uint64_t round = ++round_;
