@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "util/mutex.hpp"
+#include "util/process.hpp"
 
 namespace dlock::file {
 
@@ -17,7 +18,6 @@ struct Registry {
   util::Mutex mutex;  // held across every fork(), so that a child sees a whole registry
   std::vector<bool> guarded DLOCK_GUARDED_BY(mutex);
   std::atomic<std::uint64_t> forks{0};
-  std::atomic<std::uint64_t> depth{0};
 };
 
 // Never destroyed: a client may be closed by a static destructor, and fork() may come later still.
@@ -42,7 +42,6 @@ void after_fork_in_child() DLOCK_RELEASE(registry().mutex) {
     (void)::close(static_cast<int>(fd));  // the descriptor is gone whatever close() answers
     registry().guarded[fd] = false;
   }
-  registry().depth.fetch_add(1, std::memory_order_relaxed);
   registry().mutex.unlock();
 }
 
@@ -61,10 +60,6 @@ std::uint64_t ForkGuard::forks() noexcept {
   return registry().forks.load(std::memory_order_relaxed);
 }
 
-std::uint64_t ForkGuard::depth() noexcept {
-  return registry().depth.load(std::memory_order_relaxed);
-}
-
 bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
   Registry& all = registry();
   const bool registered = handlers_registered();
@@ -81,11 +76,11 @@ bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
   return false;
 }
 
-void ForkGuard::close(int fd, std::uint64_t depth) noexcept {
+void ForkGuard::close(int fd, std::uint64_t generation) noexcept {
   Registry& all = registry();
   // Closed under the mutex: after that, the number may be reused, and a fork in between must not close it.
   const util::MutexLock lock(all.mutex);
-  if (all.depth.load(std::memory_order_relaxed) != depth) return;
+  if (util::fork_generation() != generation) return;
   all.guarded[static_cast<std::size_t>(fd)] = false;
   (void)::close(fd);
 }

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "util/process.hpp"
+
 namespace dlock::file {
 
 // The process's record of guarded descriptors. Any thread.
@@ -17,24 +19,22 @@ class ForkGuard {
  public:
   // How often this process has forked.
   [[nodiscard]] static std::uint64_t forks() noexcept;
-  // How many forks lie between the first process and this one.
-  [[nodiscard]] static std::uint64_t depth() noexcept;
   // False, and the descriptor is closed: the process forked after forks() answered that, so a child may have it.
   [[nodiscard]] static bool add(int fd, std::uint64_t forks_before_open) noexcept;
-  // Closes a descriptor that was added in the process of that depth; in any other process does nothing.
-  static void close(int fd, std::uint64_t depth) noexcept;
+  // Closes a descriptor that was added in the process of that fork_generation(); in any other process does nothing.
+  static void close(int fd, std::uint64_t generation) noexcept;
 };
 
 // Like UniqueFd, but the child of a fork() has it closed, and this object empty-handed.
 class GuardedFd {
  public:
   GuardedFd() noexcept = default;
-  GuardedFd(GuardedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), depth_(other.depth_) {}
+  GuardedFd(GuardedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), generation_(other.generation_) {}
   GuardedFd& operator=(GuardedFd&& other) noexcept {
     if (this != &other) {
       reset();
       fd_ = std::exchange(other.fd_, -1);
-      depth_ = other.depth_;
+      generation_ = other.generation_;
     }
     return *this;
   }
@@ -58,14 +58,14 @@ class GuardedFd {
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
   void reset() noexcept {
-    if (fd_ >= 0) ForkGuard::close(std::exchange(fd_, -1), depth_);
+    if (fd_ >= 0) ForkGuard::close(std::exchange(fd_, -1), generation_);
   }
 
  private:
-  explicit GuardedFd(int fd) noexcept : fd_(fd), depth_(ForkGuard::depth()) {}
+  explicit GuardedFd(int fd) noexcept : fd_(fd), generation_(util::fork_generation()) {}
 
   int fd_ = -1;
-  std::uint64_t depth_ = 0;
+  std::uint64_t generation_ = 0;
 };
 
 }  // namespace dlock::file
