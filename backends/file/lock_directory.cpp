@@ -189,7 +189,9 @@ Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
       if (errno == EINTR) continue;
       return system_failure("cannot open", path_of(file), errno);
     }
-    if (auto problem = identify(opened, file)) return *problem;
+    auto identity = identify(opened.fd.get(), file);
+    if (!identity.ok()) return identity.failure();
+    opened.identity = identity.value();
     return opened;
   }
   return Failure{errc::unavailable, path_of(file) + " keeps appearing and disappearing"};
@@ -199,7 +201,9 @@ Result<OpenFile> LockDirectory::open_to_lock(const std::string& file) const {
   OpenFile opened{.fd = open_writable(file), .identity = {}};
   if (!opened.fd && errno == ENOENT) return opened;
   if (!opened.fd) return system_failure("cannot open", path_of(file), errno);
-  if (auto problem = identify(opened, file)) return *problem;
+  auto identity = identify(opened.fd.get(), file);
+  if (!identity.ok()) return identity.failure();
+  opened.identity = identity.value();
   return opened;
 }
 
@@ -212,12 +216,11 @@ GuardedFd LockDirectory::open_writable(const std::string& file) const {
   return GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | file_flags); });
 }
 
-std::optional<Failure> LockDirectory::identify(OpenFile& opened, const std::string& file) const {
+Result<FileIdentity> LockDirectory::identify(int fd, const std::string& file) const {
   struct stat status {};
-  if (::fstat(opened.fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
-  if (auto problem = problem_with_status(status, path_of(file))) return problem;
-  opened.identity = identity_of(status);
-  return std::nullopt;
+  if (::fstat(fd, &status) != 0) return system_failure("cannot examine", path_of(file), errno);
+  if (auto problem = problem_with_status(status, path_of(file))) return *problem;
+  return identity_of(status);
 }
 
 Access LockDirectory::access_of_new_files() const noexcept {
@@ -256,15 +259,16 @@ GuardedFd LockDirectory::create_shared(const std::string& file, const Access& ac
 }
 
 Result<std::optional<util::UniqueFd>> LockDirectory::open_existing(const std::string& file) const {
-  util::UniqueFd fd(::openat(fd_.get(), file.c_str(), O_RDONLY | file_flags));
-  if (!fd) {
-    if (errno == ENOENT) return std::optional<util::UniqueFd>();
-    return system_failure("cannot open", path_of(file), errno);
-  }
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
-  if (auto problem = problem_with_status(status, path_of(file))) return *problem;
+  auto fd = open_unchecked(file);
+  if (!fd && errno == ENOENT) return std::optional<util::UniqueFd>();
+  if (!fd) return system_failure("cannot open", path_of(file), errno);
+  auto identity = identify(fd.get(), file);
+  if (!identity.ok()) return identity.failure();
   return std::optional<util::UniqueFd>(std::move(fd));
+}
+
+util::UniqueFd LockDirectory::open_unchecked(const std::string& file) const {
+  return util::UniqueFd(::openat(fd_.get(), file.c_str(), O_RDONLY | file_flags));
 }
 
 Result<std::optional<FileIdentity>> find_file(const std::string& path) {

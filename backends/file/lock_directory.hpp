@@ -60,11 +60,14 @@ class LockDirectory {
   [[nodiscard]] std::optional<Failure> remove(const std::string& file) const;
   // Opens for looking only; nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<util::UniqueFd>> open_existing(const std::string& file) const;
+  // The same, whatever kind of file it is; empty, with errno set, if that fails.
+  [[nodiscard]] util::UniqueFd open_unchecked(const std::string& file) const;
+  // Which file is open; a failure if it is none that may be a lock file.
+  [[nodiscard]] Result<FileIdentity> identify(int fd, const std::string& file) const;
 
  private:
   [[nodiscard]] Access access_of_new_files() const noexcept;
   [[nodiscard]] GuardedFd open_writable(const std::string& file) const;
-  [[nodiscard]] std::optional<Failure> identify(OpenFile& opened, const std::string& file) const;
   [[nodiscard]] GuardedFd create(const std::string& file) const;
   [[nodiscard]] GuardedFd create_shared(const std::string& file, const Access& access) const;
 

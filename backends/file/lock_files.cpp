@@ -90,9 +90,9 @@ TryOutcome LockFiles::write(LockFile& file, const LockRequest& request) {
 }
 
 std::optional<TryOutcome> LockFiles::peek(const std::string& entry, const LockRequest& request) {
-  auto existing = directory_.open_existing(entry);
-  if (!existing.ok() || !existing.value()) return std::nullopt;  // attempt() finds and reports the same
-  const int fd = existing.value()->get();
+  const util::UniqueFd opened = directory_.open_unchecked(entry);
+  if (!opened) return std::nullopt;  // attempt() finds and reports the same
+  const int fd = opened.get();
   const std::string path = directory_.path_of(entry);
   auto lock = [&]() -> Result<LockState> {
     if (!several()) return look_at_lock(fd, path);
@@ -105,7 +105,10 @@ std::optional<TryOutcome> LockFiles::peek(const std::string& entry, const LockRe
     if (read == nullptr || read->record.permits != request.permits) return LockState::free;
     return look_for_slot(fd, path, request.permits);
   }();
-  if (!lock.ok() || lock.value() == LockState::free || !directory_.is_current()) return std::nullopt;
+  if (!lock.ok() || lock.value() == LockState::free) return std::nullopt;
+  auto identity = directory_.identify(fd, entry);
+  auto found = find_file(path);
+  if (!identity.ok() || !found.ok() || found.value() != identity.value()) return std::nullopt;
   return busy_unless_clash(fd, path, request.name);
 }
 
