@@ -1,13 +1,10 @@
 #include "backends/file/lock_file.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 #include "backends/file/system_failure.hpp"
@@ -43,12 +40,6 @@ short kernel_type(LockType type) noexcept {
     offset += written;
   }
   return 0;
-}
-
-// Whether the limit of file sizes (ulimit -f) allows it.
-bool may_write_up_to(std::size_t end) noexcept {
-  struct rlimit limit {};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= end;
 }
 
 }  // namespace
@@ -115,11 +106,7 @@ std::optional<Failure> write_record(int fd, const std::string& path, const FileC
   const auto* old = std::get_if<ReadRecord>(&before.record);
   std::string text = format_block(record, lock_name, kind);
   if (old == nullptr || !old->name) text += format_name_line(lock_name);
-  // The limit of file sizes is nearly always none, and blocking the signal costs two system calls.
-  std::optional<util::NoFileSizeSignal> no_signal;
-  const std::size_t end =
-      std::max({static_cast<std::size_t>(beside.begin) + beside.text.size(), text.size(), before.bytes.size()});
-  if (!may_write_up_to(end)) no_signal.emplace();
+  const util::NoFileSizeSignal no_signal;  // in each case: a different thread may lower the limit meanwhile
   int error = write_all(fd, beside.text, beside.begin);
   const bool touched = error == 0;
   if (touched) error = write_all(fd, text);
@@ -130,7 +117,7 @@ std::optional<Failure> write_record(int fd, const std::string& path, const FileC
   } else if (touched) {
     (void)write_all(fd, before.bytes);
   }
-  if (error == EFBIG && no_signal) no_signal->take();
+  if (error == EFBIG) no_signal.take();
   return system_failure("cannot write", path, error);
 }
 

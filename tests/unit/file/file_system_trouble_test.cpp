@@ -16,6 +16,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -193,6 +194,27 @@ TEST_F(FileSystemTroubleTest, ALimitOfFileSizesLeavesTheProgramsSignalsAlone) {
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "File too large");
     require(pends(), "the signal of the program was taken");
     require(::sigprocmask(SIG_BLOCK, nullptr, &found) == 0 && ::sigismember(&found, SIGXFSZ) == 1, "unblocked");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, ALimitOfFileSizesThatChangesDuringAnAcquireDoesNotEndTheProgram) {
+  EXPECT_WELL(in_child([&] {
+    const auto client = connect(scratch_.url());
+    auto lock = client.make_lock("a");
+    std::jthread changing([](const std::stop_token& stop) {
+      rlimit limit{};
+      require(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "getrlimit");
+      const rlim_t unlimited = limit.rlim_cur;
+      while (!stop.stop_requested()) {
+        limit.rlim_cur = limit.rlim_cur == 0 ? unlimited : 0;
+        require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+      }
+    });
+    for (int granted = 0, refused = 0; granted < 1000 || refused < 1000;) {
+      const Failure failure = failure_of([&] { require(lock.try_acquire().has_value(), "busy"); });
+      if (failure.code) require_failure(failure, errc::access_denied, locks() + "/a.lock", "File too large");
+      ++(failure.code ? refused : granted);
+    }
   }));
 }
 
