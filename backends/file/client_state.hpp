@@ -18,10 +18,10 @@ namespace dlock::file {
 struct ClientState {
   explicit ClientState(BackendHost& backend_host) : host(backend_host), inotify(backend_host.executor()) {}
 
-  // As Inotify::subscribe(). If inotify is not available, warns the observer once.
-  [[nodiscard]] bool subscribe(int fd, std::uint32_t mask, Inotify::Listener& listener,
-                               Inotify::Subscription& subscription, const std::string& directory) {
-    const int error = inotify.subscribe(fd, mask, listener, subscription);
+  // As Inotify::subscribe(). False: inotify is not available; the observer is warned once.
+  [[nodiscard]] bool subscribe(int fd, std::uint32_t mask, const std::string& directory,
+                               Inotify::Subscription& subscription, Inotify::Handler handler) {
+    const int error = inotify.subscribe(fd, mask, subscription, std::move(handler));
     if (error == 0) return true;
     inotify_error = error;
     if (!std::exchange(warned_of_polling, true)) {
@@ -32,6 +32,7 @@ struct ClientState {
     }
     return false;
   }
+  [[nodiscard]] TimePoint now() const noexcept { return host.executor().now(); }
 
   BackendHost& host;
   // The C library asks the kernel each time. A child made by fork() cannot use this client.

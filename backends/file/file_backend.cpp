@@ -4,20 +4,48 @@
 #include <optional>
 #include <utility>
 
+#include "util/number.hpp"
+
 namespace dlock::file {
 
-std::string subdirectory(LockKind kind) {
-  switch (kind) {
-    case LockKind::lock:
-      return "";
-    case LockKind::read_write:
-      return "/.rw";
-    case LockKind::semaphore:
-      return "/.sem";
-    case LockKind::election:
-      return "/.elect";
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(errc::invalid_argument, why);
+}
+
+mode_t parse_mode(const std::string& text) {
+  constexpr mode_t owner_bits = 0700;
+  const auto mode = util::parse_number<mode_t>(text, 8);
+  if (!mode || *mode > 07777) refuse("mode: \"" + text + "\" is not an octal file mode such as 0700");
+  if ((*mode & owner_bits) != owner_bits) {
+    refuse("mode: \"" + text + "\" would keep the owner out of the directory; use 07xx");
   }
-  return "";
+  return *mode;
+}
+
+}  // namespace
+
+Location parse_location(Url url) {
+  if (url.user() || url.password()) refuse("a file:// URL has no user or password");
+  for (const auto& host : url.hosts()) {
+    if ((!host.name.empty() && host.name != "localhost") || host.port) {
+      refuse("host \"" + host.name + "\": a file:// URL has no host; write file:///path with three slashes");
+    }
+  }
+  if (url.hosts().size() > 1) refuse("host: a file:// URL has no host");
+  Location location{.path = url.path()};
+  if (!location.path.starts_with('/')) {
+    refuse("path: a file:// URL names an absolute path, as in file:///run/lock/myapp");
+  }
+  if (const auto mode = url.take("mode")) location.mode = parse_mode(*mode);
+  url.require_no_parameters();
+  return location;
+}
+
+std::string subdirectory(LockKind kind) {
+  constexpr std::array<const char*, 4> names = {"", "/.rw", "/.sem", "/.elect"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfig& config) {
@@ -37,15 +65,11 @@ Capabilities FileBackend::capabilities() const noexcept {
           .scope = Scope::machine,
           .lease_kind = LeaseKind::process,
           .fencing = FencingDurability::wall_clock,
-          .fair = false,
-          .wakes_one = false,
-          .counts_waiters = false,
           .read_write_locks = true,
           .semaphores = true,
           .elections = true,
           .can_inspect = true,
           .can_list = true,
-          .can_break = false,
           .can_forget = true,
           .can_forget_idle = true,
           .immediate = true,
@@ -81,17 +105,13 @@ void FileBackend::try_acquire(const LockRequest& request, TryHandler done) {
 }
 
 std::unique_ptr<Watch> FileBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
-  return watch(kind, name, Mode::exclusive, std::move(changed));
+  return wait_for({.name = name, .owner = {}, .holder = {}, .lease = {}, .wait = true, .kind = kind},
+                  std::move(changed));
 }
 
 std::unique_ptr<Watch> FileBackend::wait_for(const LockRequest& request, std::function<void()> changed) {
-  return watch(request.kind, request.name, request.mode, std::move(changed));
-}
-
-std::unique_ptr<Watch> FileBackend::watch(LockKind kind, const std::string& name, Mode mode,
-                                          std::function<void()> changed) {
   try {
-    return open(kind).watch(name, mode, std::move(changed));
+    return open(request.kind).watch(request, std::move(changed));
   } catch (const Error&) {
     return nullptr;  // the next try reports it
   }

@@ -3,6 +3,8 @@
 //   register_backend("file", file::make_file_backend);
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -11,14 +13,22 @@
 
 #include <dlock/lock_kind.hpp>
 #include <dlock/spi/try_backend.hpp>
+#include <dlock/spi/url.hpp>
 
-#include "backends/file/location.hpp"
 #include "backends/file/lock_space.hpp"
 
 namespace dlock::file {
 
 // Opens or makes the directory that the URL names. Throws Error.
 [[nodiscard]] std::unique_ptr<Backend> make_file_backend(BackendHost& host, const BackendConfig& config);
+
+struct Location {
+  std::string path;
+  mode_t mode = 0700;  // of directories that are made
+};
+
+// Throws Error(invalid_argument), which names the part of the URL that is wrong.
+[[nodiscard]] Location parse_location(Url url);
 
 // "/.rw", "/.sem", "/.elect": what the path of a kind's directory has behind the location's; "" for plain locks, whose
 // files never begin with a dot.
@@ -50,8 +60,6 @@ class FileBackend final : public TryBackend {
   [[nodiscard]] std::uint64_t path_looks() const noexcept { return client_.path_looks; }
 
  private:
-  [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name, Mode mode,
-                                             std::function<void()> changed);
   // Makes its directory if need be. Throws Error.
   [[nodiscard]] LockSpace& open(LockKind kind);
   // nullptr: its directory is not there, so nothing is held. Throws Error.

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backends/file/file_name.hpp"
-#include "backends/file/system_failure.hpp"
+
 #include "util/names.hpp"
 
 namespace dlock::file {
@@ -30,41 +30,31 @@ std::optional<std::string> lock_name_of(const std::string& file, const RecordCon
 
 }  // namespace
 
-Result<Inspector::LockSnapshot> Inspector::snapshot(int fd, const std::string& path) {
+Result<Inspector::LockSnapshot> Inspector::snapshot(int fd, const std::string& path) const {
   constexpr int attempts = 3;  // a holder that is just writing its record may be caught half-way
   LockSnapshot seen;
   for (int i = 0; i < attempts; ++i) {
-    if (auto problem = read_holders(fd, path, seen)) return *problem;
+    if (kind_ != LockKind::read_write) {
+      auto lock = look_at_lock(fd, path, LockType::write, several_ ? whole_byte : ByteRange{});
+      if (!lock.ok()) return lock.failure();
+      seen.held = seen.in_use = lock.value() == LockState::busy;
+    }
+    if (several_) {
+      auto holders = holders_in_slots(fd, path, kind_);
+      if (!holders.ok()) return holders.failure();
+      seen.holders = std::move(holders.value());
+      seen.held = !seen.holders.empty();
+    }
     auto content = read_content(fd, path, kind_);
     if (!content.ok()) return content.failure();
     seen.record = std::move(content.value().record);
     if (std::holds_alternative<BadRecord>(seen.record)) continue;
     const auto* const read = std::get_if<ReadRecord>(&seen.record);
     if (kind_ != LockKind::election || !seen.held || read == nullptr) break;
-    auto value = parse_value(read_text(fd, record_end, max_value_text), read->record.owner);
-    if (!value) continue;
-    seen.value = std::move(value);
-    break;
+    seen.value = parse_value(read_text(fd, record_end, max_value_text), read->record.owner);
+    if (seen.value) break;
   }
   return seen;
-}
-
-std::optional<Failure> Inspector::read_holders(int fd, const std::string& path, LockSnapshot& seen) const {
-  if (several_) {
-    auto holders = holders_in_slots(fd, path, kind_);
-    if (!holders.ok()) return holders.failure();
-    seen.holders = std::move(holders.value());
-    seen.held = !seen.holders.empty();
-    if (kind_ != LockKind::semaphore) return std::nullopt;
-    auto use = look_at_lock(fd, path, LockType::write, whole_byte);
-    if (!use.ok()) return use.failure();
-    seen.permits_in_use = use.value() == LockState::busy;
-    return std::nullopt;
-  }
-  auto lock = look_at_lock(fd, path);
-  if (!lock.ok()) return lock.failure();
-  seen.held = lock.value() == LockState::busy;
-  return std::nullopt;
 }
 
 LockInfo Inspector::describe(std::string name, const LockSnapshot& seen) const {
@@ -75,7 +65,7 @@ LockInfo Inspector::describe(std::string name, const LockSnapshot& seen) const {
   if (const auto* read = std::get_if<ReadRecord>(&seen.record)) {
     info.token = FencingToken(read->record.token);
     if (held) info.holder = read->record.holder;
-    if (seen.permits_in_use) info.permits = read->record.permits;
+    if (seen.in_use) info.permits = read->record.permits;
   }
   // LockInfo::holder is the one with the oldest lease.
   if (!info.holders.empty()) info.holder = info.holders.front().holder;
@@ -141,10 +131,10 @@ std::string Inspector::who_holds(const std::string& name) {
   if (read == nullptr || !read->belongs_to(name)) return {};
   std::vector<SlotHolder>& holders = seen.value().holders;
   if (!several_) holders.push_back({.info = {.holder = read->record.holder}, .pid = read->record.pid});
-  std::string text = "; " + std::string(to_string(kind_)) + " \"" + name + "\" is held by ";
+  std::string text = "; " + std::string(to_string(kind_)) + " \"" + name + "\" is held by";
   for (const SlotHolder& each : holders) {
-    if (&each != holders.data()) text += ", ";
-    text += "process " + std::to_string(each.pid) + " (" + each.info.holder + ")";
+    text += (&each == holders.data() ? " process " : ", process ") + std::to_string(each.pid) + " (" +
+            each.info.holder + ")";
   }
   return text + (holders.size() == 1 ? ", which has" : ", which have") + " to end or release it";
 }

@@ -33,14 +33,13 @@ class Inspector {
  private:
   struct LockSnapshot {
     bool held = false;
+    bool in_use = false;  // by holders or waiters: the number of permits cannot change
     RecordContent record;
     std::vector<SlotHolder> holders = {};
-    bool permits_in_use = false;
     std::optional<std::string> value = std::nullopt;  // of an election: what its present holder has written
   };
 
-  [[nodiscard]] Result<LockSnapshot> snapshot(int fd, const std::string& path);
-  [[nodiscard]] std::optional<Failure> read_holders(int fd, const std::string& path, LockSnapshot& seen) const;
+  [[nodiscard]] Result<LockSnapshot> snapshot(int fd, const std::string& path) const;
   [[nodiscard]] LockInfo describe(std::string name, const LockSnapshot& seen) const;
   // Removes the file if its last token is this one or a smaller one, and the lock is free. Answers the lock's name.
   [[nodiscard]] Result<std::optional<std::string>> forget_file(const std::string& file, std::int64_t newest);

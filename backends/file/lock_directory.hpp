@@ -24,12 +24,6 @@ struct OpenFile {
   FileIdentity identity;
 };
 
-// The permissions and the group of a new file or directory.
-struct Access {
-  mode_t mode = 0600;
-  gid_t group = 0;
-};
-
 class LockDirectory {
  public:
   // Opens the directory, making what is missing of the path with exactly these permissions; they have no effect on a
@@ -66,10 +60,10 @@ class LockDirectory {
   [[nodiscard]] Result<FileIdentity> identify(int fd, const std::string& file) const;
 
  private:
-  [[nodiscard]] Access access_of_new_files() const noexcept;
+  [[nodiscard]] Result<OpenFile> examine(GuardedFd fd, const std::string& file) const;
   [[nodiscard]] GuardedFd open_writable(const std::string& file) const;
   [[nodiscard]] GuardedFd create(const std::string& file) const;
-  [[nodiscard]] GuardedFd create_shared(const std::string& file, const Access& access) const;
+  [[nodiscard]] GuardedFd create_shared(const std::string& file, mode_t mode, gid_t group) const;
 
   std::string path_;
   mode_t mode_;

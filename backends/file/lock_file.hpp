@@ -1,8 +1,8 @@
-// The kernel's lock on a lock file, and the record in it. Every call is one or two system calls on a local file. Any
+// The kernel's lock on a lock file, and the record in it. Each call is one or two system calls on a local file. Any
 // thread.
 #pragma once
 
-#include <sys/stat.h>
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -16,6 +16,9 @@
 #include "backends/file/lock_record.hpp"
 
 namespace dlock::file {
+
+// A failure "<what> <path>: <text of the error>", with the code by what the caller should do about it.
+[[nodiscard]] Failure system_failure(std::string_view what, std::string_view path, int error);
 
 // Which file it is, whatever its name.
 struct FileIdentity {
@@ -31,14 +34,14 @@ struct ByteRange {
   off_t length = 0;  // 0: to the end of all files
 };
 // The read lock of a range is shared, the write lock excludes both.
-enum class LockType : short { read, write };
+enum class LockType : short { read = F_RDLCK, write = F_WRLCK };
 
-// Takes the lock of those bytes, whether the file has them or not, for this open file description: `free` means that it
-// is ours now. Two descriptors from two calls of open() exclude each other, in one process as in two; descriptors of
-// one open() do not. What the description has of those bytes already is turned into the type asked for.
+// Takes the lock of those bytes, whether the file has them or not, for this open file description, which has it after
+// `free`. Descriptors of two calls of open() exclude each other, in one process as in two; descriptors of one open() do
+// not. A lock that the description has of those bytes already changes to this type.
 [[nodiscard]] Result<LockState> take_lock(int fd, const std::string& path, LockType type = LockType::write,
                                           ByteRange range = {});
-// Looks without taking. Works on a read-only descriptor, whose closing wakes no waiter.
+// Works on a read-only descriptor, whose closing wakes no waiter.
 [[nodiscard]] Result<LockState> look_at_lock(int fd, const std::string& path, LockType type = LockType::write,
                                              ByteRange range = {});
 void drop_lock(int fd, ByteRange range = {}) noexcept;

@@ -36,11 +36,11 @@ Attempt LockFiles::attempt(LockFile& file, const LockRequest& request, bool clos
 }
 
 std::optional<TryOutcome> LockFiles::answer_busy(LockFile& file) {
-  if (file.found_at != TimePoint::min() && now() - file.found_at < trust_time) return busy();
+  if (file.found_at != TimePoint::min() && client_.now() - file.found_at < trust_time) return busy();
   // A different process may hold the lock of a file that no path leads to any more.
   auto found = find_file(file.path);
   if (found.ok() && found.value() != file.identity) return std::nullopt;
-  file.found_at = now();
+  file.found_at = client_.now();
   return busy_unless_clash(file.fd.get(), file.path, file.name);
 }
 
@@ -152,7 +152,7 @@ Result<LockState> LockFiles::enter_beside_others(LockFile& file, const LockReque
     // Waiters try often. They take the entry byte only if a permit is free.
     auto seen = look_for_slot(fd, file.path, request.permits);
     if (!seen.ok() || seen.value() == LockState::busy) {
-      file.full_at = now();
+      file.full_at = client_.now();
       return seen;
     }
   }

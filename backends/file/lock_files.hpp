@@ -77,7 +77,6 @@ class LockFiles {
   static void close(LockFile& file) noexcept;
 
  private:
-  [[nodiscard]] TimePoint now() const noexcept { return client_.host.executor().now(); }
   [[nodiscard]] std::optional<TryOutcome> answer_busy(LockFile& file);
   // Failed if the file belongs to a different name.
   [[nodiscard]] TryOutcome busy_unless_clash(int fd, const std::string& path, const std::string& name) const;

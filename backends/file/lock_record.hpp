@@ -18,8 +18,6 @@
 #include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
-#include "backends/file/hash.hpp"
-
 namespace dlock::file {
 
 inline constexpr std::size_t record_block = 512;
@@ -46,7 +44,7 @@ struct BadRecord {
 };
 struct ReadRecord {
   LockRecord record;
-  Hash128 name_hash;
+  std::string name_hash;
   std::optional<std::string> name;  // nullopt: not wholly written, because power or space ran out
 
   [[nodiscard]] bool belongs_to(std::string_view lock_name) const;

@@ -56,8 +56,7 @@ std::optional<TryOutcome> LockSpace::refused_here(const Name& name, const LockRe
   if (name.full() && (!request.wait || file.permits_shared)) return busy();
   // A check of each permit costs a system call, which thousands of waiters must not all do.
   const bool full_a_moment_ago = request.wait && file.permits_shared && name.subscription.active() &&
-                                 file.full_at != TimePoint::min() &&
-                                 client_.host.executor().now() - file.full_at < trust_time;
+                                 file.full_at != TimePoint::min() && client_.now() - file.full_at < trust_time;
   return full_a_moment_ago ? std::optional(busy()) : std::nullopt;
 }
 
@@ -98,10 +97,10 @@ std::optional<Failure> LockSpace::open(Name& name) {
   return std::nullopt;
 }
 
-std::unique_ptr<Watch> LockSpace::watch(const std::string& lock_name, Mode mode, std::function<void()> changed) {
-  Name& name = names_.obtain(encode_file_name(lock_name), lock_name);
-  if (name.file.name != lock_name) return nullptr;  // the next try reports the clash
-  auto watch = std::make_unique<FileWatch>(waiters_, name, mode, std::move(changed));
+std::unique_ptr<Watch> LockSpace::watch(const LockRequest& request, std::function<void()> changed) {
+  Name& name = names_.obtain(encode_file_name(request.name), request.name);
+  if (name.file.name != request.name) return nullptr;  // the next try reports the clash
+  auto watch = waiters_.add(name, request.mode, std::move(changed));
   if (name.waiters.size() == 1) waiters_.start(name, !open(name).has_value());
   return watch;
 }

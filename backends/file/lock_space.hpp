@@ -23,7 +23,7 @@ class LockSpace {
 
   // As Backend and TryBackend say.
   [[nodiscard]] TryOutcome try_acquire(const LockRequest& request);
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& lock_name, Mode mode, std::function<void()> changed);
+  [[nodiscard]] std::unique_ptr<Watch> watch(const LockRequest& request, std::function<void()> changed);
   [[nodiscard]] bool release(const Grant& grant);  // false: the grant did not own the lock any more
   [[nodiscard]] Inspector& inspector() noexcept { return inspector_; }
 

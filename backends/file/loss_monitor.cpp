@@ -34,7 +34,7 @@ LossMonitor::LossMonitor(LockFiles& files, Names& names, ClientState& client, st
       client_(client),
       changed_(std::move(changed)),
       known_generation_(files.directory().generation()),
-      touched_at_(client.host.executor().now()),
+      touched_at_(client.now()),
       check_(client.host.executor()) {}
 
 // --- Leases ---
@@ -43,7 +43,7 @@ void LossMonitor::begin(Name& name, HeldLock lease) {
   // A release leaves the timer armed: arming it with each acquire would cost more than one needless check a second.
   if (!check_.armed()) {
     files_.directory().forbid_cleaning();
-    check_.arm(saturating_add(now(), loss_check), [this] { check_leases(); });
+    check_.arm(saturating_add(client_.now(), loss_check), [this] { check_leases(); });
   }
   if (files_.several()) lease.fd = std::move(name.file.fd);
   if (name.leases.empty()) name.held_entry = held_.insert(held_.end(), &name);
@@ -92,7 +92,9 @@ void LossMonitor::report(Name& name) {
 }
 
 void LossMonitor::revalidate_all() {
-  names_.for_each([this](Name& name) { report(name); });
+  for (const auto& entry : names_.entries()) {
+    if (Name* const name = names_.find(entry)) report(*name);
+  }
 }
 
 void LossMonitor::check_leases() {
@@ -104,8 +106,8 @@ void LossMonitor::check_leases() {
     (void)watch_directory();               // if it was not available, it may be by now
     files_.directory().forbid_cleaning();  // it may be a different directory by now
     unchecked_ = held_.size();
-    touching_ = now() - touched_at_ >= touch_period;
-    if (touching_) touched_at_ = now();
+    touching_ = client_.now() - touched_at_ >= touch_period;
+    if (touching_) touched_at_ = client_.now();
   }
   unchecked_ = std::min(unchecked_, held_.size());  // some were released meanwhile
   std::size_t batch = std::min(unchecked_, leases_at_once);
@@ -119,7 +121,7 @@ void LossMonitor::check_leases() {
     if (name.leases.empty()) names_.settle(name);
   }
   const milliseconds pause = unchecked_ > 0 ? between_batches : loss_check;
-  check_.arm(saturating_add(now(), pause), [this] { check_leases(); });
+  check_.arm(saturating_add(client_.now(), pause), [this] { check_leases(); });
 }
 
 void LossMonitor::touch(const Name& name) const noexcept {
@@ -133,7 +135,8 @@ bool LossMonitor::watch_directory() {
   LockDirectory& directory = files_.directory();
   if (directory_subscription_.active()) return true;
   return directory.is_current() &&
-         client_.subscribe(directory.fd(), directory_events, *this, directory_subscription_, directory.path());
+         client_.subscribe(directory.fd(), directory_events, directory.path(), directory_subscription_,
+                           [this](std::uint32_t mask, std::string_view entry) { on_directory_event(mask, entry); });
 }
 
 std::optional<Failure> LossMonitor::follow_directory() {
@@ -156,7 +159,7 @@ std::optional<Failure> LossMonitor::check_directory() {
   return follow_directory();
 }
 
-void LossMonitor::on_event(std::uint32_t mask, std::string_view entry) {
+void LossMonitor::on_directory_event(std::uint32_t mask, std::string_view entry) {
   if ((mask & directory_gone) != 0) {
     suspect_directory();
     if ((mask & (IN_IGNORED | IN_UNMOUNT)) != 0) directory_subscription_.reset();

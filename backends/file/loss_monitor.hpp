@@ -17,7 +17,7 @@
 
 namespace dlock::file {
 
-class LossMonitor final : Inotify::Listener {
+class LossMonitor {
  public:
   // Calls changed(name) after each check that may have closed a file.
   LossMonitor(LockFiles& files, Names& names, ClientState& client, std::function<void(Name&)> changed);
@@ -40,13 +40,12 @@ class LossMonitor final : Inotify::Listener {
   bool watch_directory();
 
  private:
-  void on_event(std::uint32_t mask, std::string_view entry) override;  // of the directory
+  void on_directory_event(std::uint32_t mask, std::string_view entry);
   void revalidate_all();
   void report(Name& name);  // revalidates, and reports to changed_
   void check_leases();
   // Programs that remove old files spare a file that was touched.
   void touch(const Name& name) const noexcept;
-  [[nodiscard]] TimePoint now() const noexcept { return client_.host.executor().now(); }
 
   LockFiles& files_;
   Names& names_;

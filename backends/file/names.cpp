@@ -1,5 +1,7 @@
 #include "backends/file/names.hpp"
 
+#include <algorithm>
+
 namespace dlock::file {
 
 HeldLock* Name::find_lease(const OwnerId& owner) noexcept {
@@ -22,6 +24,13 @@ Name& Names::obtain(const std::string& entry, const std::string& lock_name) {
   if (Name* const known = find(entry)) return *known;
   auto made = std::make_unique<Name>(files_.describe(entry, lock_name), executor_);
   return *names_.emplace(made->file.entry, std::move(made)).first->second;
+}
+
+std::vector<std::string> Names::entries() const {
+  std::vector<std::string> all;
+  all.reserve(names_.size());
+  for (const auto& known : names_) all.emplace_back(known.first);
+  return all;
 }
 
 void Names::settle(Name& name) {

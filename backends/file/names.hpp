@@ -1,10 +1,7 @@
 // The names that one client holds or waits for, in one lock space.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -21,8 +18,7 @@
 
 namespace dlock::file {
 
-class FileWatch;
-class Waiters;
+struct FileWatch;
 
 struct HeldLock {
   OwnerId owner;
@@ -41,10 +37,8 @@ struct HeldLock {
 //          |         | for tries                   |
 //   none   | some    | for tries; empty after a    | active, or polling
 //          |         | release until the next try  |
-struct Name final : Inotify::Listener {
+struct Name {
   Name(LockFile lock_file, Executor& executor) : file(std::move(lock_file)), recheck(executor), poll(executor) {}
-
-  void on_event(std::uint32_t mask, std::string_view entry) override;  // of the file, while it is subscribed
 
   [[nodiscard]] HeldLock* find_lease(const OwnerId& owner) noexcept;
   // This client can let no other owner in beside its own leases.
@@ -55,7 +49,6 @@ struct Name final : Inotify::Listener {
   std::list<Name*>::iterator held_entry;  // of LossMonitor, while there is a lease
 
   std::list<FileWatch*> waiters;  // first come, first woken
-  Waiters* subscriber = nullptr;  // receives the events
   Inotify::Subscription subscription;
   bool wake_posted = false;
   std::size_t recheck_step = 0;
@@ -78,16 +71,8 @@ class Names {
       if (Name* const found = find(entry)) f(*found);
     }));
   }
-  // Calls f for each name; f may destroy any of them.
-  template <class F>
-  void for_each(F f) {
-    std::vector<std::string> entries;
-    entries.reserve(names_.size());
-    for (const auto& known : names_) entries.emplace_back(known.first);
-    for (const auto& entry : entries) {
-      if (Name* const name = find(entry)) f(*name);
-    }
-  }
+  // The entries of all names.
+  [[nodiscard]] std::vector<std::string> entries() const;
 
  private:
   LockFiles& files_;

@@ -30,26 +30,33 @@ constexpr milliseconds poll_max(150);
 
 }  // namespace
 
+// One waiter's place in the queue.
+struct FileWatch final : Watch {
+  FileWatch(Waiters& all, Name& lock_name, Mode as, std::function<void()> f)
+      : waiters(all),
+        name(lock_name),
+        mode(as),
+        changed(std::make_shared<const std::function<void()>>(std::move(f))),
+        woken_in_round(all.round_),
+        place(name.waiters.insert(name.waiters.end(), this)) {}
+  ~FileWatch() override { waiters.remove(*this); }
+
+  Waiters& waiters;
+  Name& name;
+  const Mode mode;
+  const std::shared_ptr<const std::function<void()>> changed;  // shared, because a waiter may end while it is called
+  std::uint64_t woken_in_round;                                // of Waiters::round_
+  const std::list<FileWatch*>::iterator place;
+};
+
 // --- The queue ---
 
-void Name::on_event(std::uint32_t mask, std::string_view /*entry*/) {
-  subscriber->on_file_event(*this, mask);
-}
-
-FileWatch::FileWatch(Waiters& waiters, Name& name, Mode mode, std::function<void()> changed)
-    : woken_in_round(waiters.round_),
-      waiters_(waiters),
-      name_(name),
-      mode_(mode),
-      changed_(std::make_shared<const std::function<void()>>(std::move(changed))),
-      place_(name.waiters.insert(name.waiters.end(), this)) {}
-
-FileWatch::~FileWatch() {
-  waiters_.remove(*this);
+std::unique_ptr<Watch> Waiters::add(Name& name, Mode mode, std::function<void()> changed) {
+  return std::make_unique<FileWatch>(*this, name, mode, std::move(changed));
 }
 
 bool Waiters::writer_waits(const Name& name) noexcept {
-  return std::ranges::any_of(name.waiters, [](const FileWatch* each) { return each->mode() == Mode::exclusive; });
+  return std::ranges::find(name.waiters, Mode::exclusive, &FileWatch::mode) != name.waiters.end();
 }
 
 void Waiters::start(Name& name, bool open) {
@@ -63,9 +70,9 @@ void Waiters::start(Name& name, bool open) {
 }
 
 void Waiters::remove(FileWatch& watch) {
-  Name& name = watch.name_;
-  const bool first = watch.place_ == name.waiters.begin();
-  name.waiters.erase(watch.place_);
+  Name& name = watch.name;
+  const bool first = watch.place == name.waiters.begin();
+  name.waiters.erase(watch.place);
   const bool opens_gate = name.file.gate && !writer_waits(name);
   if (opens_gate) LockFiles::close(name.file);  // which wakes the readers that it kept out
   if (name.waiters.empty()) {
@@ -80,13 +87,10 @@ void Waiters::remove(FileWatch& watch) {
 }
 
 void Waiters::subscribe(Name& name) {
-  // A second subscription to the same file is the first one, so replacing it misses nothing.
-  Inotify::Subscription fresh;
-  name.subscriber = this;
   const bool subscribed =
-      client_.subscribe(name.file.fd.get(), files_.kind() == LockKind::election ? election_events : file_events, name,
-                        fresh, files_.directory().path());
-  name.subscription = std::move(fresh);
+      client_.subscribe(name.file.fd.get(), files_.kind() == LockKind::election ? election_events : file_events,
+                        files_.directory().path(), name.subscription,
+                        [this, &name](std::uint32_t mask, std::string_view /*entry*/) { on_file_event(name, mask); });
   if (subscribed) {
     name.poll.disarm();
   } else {
@@ -125,7 +129,7 @@ void Waiters::check_soon(Name& name) {
 
 void Waiters::arm_recheck(Name& name, std::size_t step) {
   name.recheck_step = step + 1;
-  name.recheck.arm(saturating_add(now(), recheck_delays[step]), [this, &name] { check_again(name); });
+  name.recheck.arm(saturating_add(client_.now(), recheck_delays[step]), [this, &name] { check_again(name); });
 }
 
 // --- Wake-ups ---
@@ -145,7 +149,7 @@ void Waiters::deliver_wake(Name& name) {
   // While a writer keeps readers out, only a writer can enter.
   const auto next =
       name.file.gate ? std::ranges::find(name.waiters, Mode::exclusive, &FileWatch::mode) : name.waiters.begin();
-  const auto changed = (*next)->changed();
+  const auto changed = (*next)->changed;
   (*changed)();  // may try, be granted, give up: do not use the name afterwards
 }
 
@@ -159,7 +163,7 @@ void Waiters::wake_all(Name& name) {
     if (next == here->waiters.end()) return;
     ++client_.wake_ups;
     (*next)->woken_in_round = round;
-    const auto changed = (*next)->changed();
+    const auto changed = (*next)->changed;
     (*changed)();  // may end any watch, and be the last one of the name
   }
 }
@@ -169,7 +173,7 @@ void Waiters::wake_all(Name& name) {
 void Waiters::arm_poll(Name& name) {
   const auto spread = static_cast<std::uint64_t>((poll_max - poll_min).count()) + 1;
   const auto delay = poll_min + milliseconds(client_.host.executor().random() % spread);
-  name.poll.arm(saturating_add(now(), delay), [this, &name] { poll(name); });
+  name.poll.arm(saturating_add(client_.now(), delay), [this, &name] { poll(name); });
 }
 
 void Waiters::poll(Name& name) {

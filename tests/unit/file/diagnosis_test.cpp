@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -174,14 +173,13 @@ TEST_F(FileReachTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
   EXPECT_EQ(finding_of("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")).message.find("private"),
             std::string::npos);
   EXPECT_WELL(in_child([&] {
-    const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
+    enter_mount_namespace();
     const auto reach = [&] { return finding_of("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")); };
     require(reach().message.starts_with("process 1 finds the same") || reach().severity == Severity::note,
             "only unshared: " + reach().message);
     require(::mount(below.c_str(), below.c_str(), nullptr, MS_BIND, nullptr) == 0, "bind");
     require(reach().message.find("private") == std::string::npos, "the same directory: " + reach().message);
-    require(::mount("tmpfs", scratch_.path().c_str(), "tmpfs", 0, "size=1m") == 0, "mount");
+    mount_tmpfs(scratch_.path(), "size=1m");
     require(::mkdir(below.c_str(), 0700) == 0, "mkdir");
     require(reach().severity == Severity::warning && reach().message.starts_with("private to this mount name space"),
             "another directory: " + reach().message);
@@ -190,9 +188,8 @@ TEST_F(FileReachTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
 
 TEST_F(FileReachTest, WarnsOfADirectoryThatEndsWithALogin) {
   EXPECT_WELL(in_child([] {
-    const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
-    require_permitted(::mount("tmpfs", "/run/user", "tmpfs", 0, "size=1m") == 0, "a tmpfs at /run/user");
+    enter_mount_namespace();
+    mount_tmpfs("/run/user", "size=1m");
     const Finding reach = finding_of("reach", connect("file:///run/user/1000/dlock"));
     require(reach.severity == Severity::warning && reach.message.find("last session of its user") != std::string::npos,
             reach.message);

@@ -19,10 +19,9 @@ using namespace std::chrono_literals;
 
 class FileElectionTest : public testing::Test {
  protected:
-  // Somebody who only wants to know who leads.
-  [[nodiscard]] std::unique_ptr<Watch> observe(Member& member, int& told) {
-    auto watch = member.backend.watch(LockKind::election, "a", [&told] { ++told; });
-    member.executor.run();
+  // An observer, which does not want to lead.
+  [[nodiscard]] static std::unique_ptr<Watch> observe(Member& member, int& told) {
+    auto watch = member.watch(told);
     told = 0;
     return watch;
   }
@@ -57,8 +56,7 @@ TEST_F(FileElectionTest, ShowsTheLeaderAndItsValueAsLongAsItLeads) {
 TEST_F(FileElectionTest, AListHasTheValues) {
   one_.value = "v";
   EXPECT_TRUE(one_.enter());
-  std::vector<LockInfo> all;
-  two_.backend.list(LockKind::election, [&](Result<std::vector<LockInfo>> answer) { all = std::move(answer.value()); });
+  const auto all = two_.list();
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].value, "v");
 }

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -21,7 +20,6 @@
 #include <vector>
 
 #include "backends/file/lock_file.hpp"
-#include "backends/file/system_failure.hpp"
 #include "support.hpp"
 #include "util/unique_fd.hpp"
 
@@ -30,37 +28,6 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-
-constexpr uid_t kNobody = 65534;
-
-void write_to(const char* path, const std::string& text) {
-  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
-  require_permitted(fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()), path);
-  ::close(fd);
-}
-
-// Root needs a mount namespace only; anybody else a user namespace around it.
-void enter_mount_namespace() {
-  const uid_t user = ::getuid();
-  if (user == 0) {
-    require_permitted(::unshare(CLONE_NEWNS) == 0, "unshare(CLONE_NEWNS)");
-  } else {
-    require_permitted(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0, "unshare(CLONE_NEWUSER | CLONE_NEWNS)");
-    write_to("/proc/self/setgroups", "deny");
-    write_to("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
-  }
-  require_permitted(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mount");
-}
-
-void mount_tmpfs(const std::string& path, const std::string& options) {
-  require_permitted(::mount("tmpfs", path.c_str(), "tmpfs", 0, options.c_str()) == 0, "mounting a tmpfs");
-}
-
-// Permissions mean nothing to root.
-void become_nobody() {
-  require_permitted(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0,
-                    "becoming nobody");
-}
 
 void require_failure(const Failure& failure, errc code, const std::string& path, const std::string& text) {
   require(failure.code == code, "another code: " + failure.code.message() + ": " + failure.detail);
@@ -262,7 +229,7 @@ TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(locks().c_str(), 0555), 0);
   EXPECT_WELL(in_child([&] {
-    if (::getuid() == 0) become_nobody();
+    become_nobody();
     const auto client = connect(scratch_.url());
     require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
     const auto started = std::chrono::steady_clock::now();
@@ -283,7 +250,7 @@ TEST_F(FileSystemTroubleTest, ADirectoryThatMayNotBeReadDeniesAccess) {
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(locks().c_str(), 0), 0);
   EXPECT_WELL(in_child([&] {
-    if (::getuid() == 0) become_nobody();
+    become_nobody();
     const Failure failure = failure_of([&] { (void)connect(scratch_.url()); });
     require_failure(failure, errc::access_denied, locks(), "Permission denied");
   }));
@@ -299,7 +266,7 @@ TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
   ASSERT_EQ(::chmod(locks().c_str(), 0555), 0);
   ASSERT_EQ(::chmod((locks() + "/a.lock").c_str(), 0666), 0);
   EXPECT_WELL(in_child([&] {
-    if (::getuid() == 0) become_nobody();
+    become_nobody();
     const auto client = connect(scratch_.url(), {.clock = clock});
     const Failure one = failure_of([&] { (void)client.forget("a"); });
     require_failure(one, errc::access_denied, locks() + "/a.lock", "cannot remove");
@@ -330,7 +297,7 @@ TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
 TEST_F(FileSystemTroubleTest, AGroupSharesItsLocksWhateverTheModeInTheUrl) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
   ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chown(locks().c_str(), 0, kNobody), 0);
+  ASSERT_EQ(::chown(locks().c_str(), 0, nobody), 0);
   ASSERT_EQ(::chmod(locks().c_str(), 0770), 0);
   const auto before = ::umask(077);
   auto client = std::make_unique<Client>(connect(scratch_.url()));
@@ -354,7 +321,7 @@ TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
     ASSERT_EQ(::chmod(locks().c_str(), mode), 0);
     EXPECT_WELL(in_child([&] {
       if (member) {
-        require_permitted(::setgroups(1, &team) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0, "a member");
+        require_permitted(::setgroups(1, &team) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0, "a member");
       } else {
         become_nobody();
       }
@@ -370,12 +337,12 @@ TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
   };
   make(0, 0770, true, "member");
   expect_file("member", team, 0660);
-  make(kNobody, 0770, false, "owner");  // who may not give files to a group that is not his: then to none
-  expect_file("owner", kNobody, 0600);
-  make(kNobody, 02770, false, "setgid");
+  make(nobody, 0770, false, "owner");  // who may not give files to a group that is not his: then to none
+  expect_file("owner", nobody, 0600);
+  make(nobody, 02770, false, "setgid");
   expect_file("setgid", team, 0660);
-  make(kNobody, 0777, false, "everybody");
-  expect_file("everybody", kNobody, 0666);
+  make(nobody, 0777, false, "everybody");
+  expect_file("everybody", nobody, 0666);
 }
 
 TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {

@@ -1,4 +1,4 @@
-#include "backends/file/location.hpp"
+#include "backends/file/file_backend.hpp"
 
 #include <gtest/gtest.h>
 

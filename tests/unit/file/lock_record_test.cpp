@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "backends/file/file_name.hpp"
+
 namespace dlock::file {
 namespace {
 
@@ -176,7 +178,7 @@ TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
     std::string block = good.substr(0, good.find("checksum"));
     const std::size_t line = block.find("\n" + key + " ") + 1;
     block.replace(line, block.find('\n', line) - line, key + " " + value);
-    block += "checksum " + to_hex(hash128(block)) + "\n";
+    block += "checksum " + hash_of(block) + "\n";
     block.resize(record_block - 1, ' ');
     return parse_record(block + "\n" + format_name_line("a"));
   };

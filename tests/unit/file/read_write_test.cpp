@@ -269,8 +269,8 @@ TEST_F(FileReadWriteTest, AllReadersHearThatTheirFileIsGone) {
   fs::remove(file());
   one_.executor.run();
   two_.executor.run();
-  EXPECT_EQ(one_.host.losses().size(), 2U);
-  EXPECT_EQ(two_.host.losses().size(), 1U);
+  EXPECT_EQ(one_.host.losses.size(), 2U);
+  EXPECT_EQ(two_.host.losses.size(), 1U);
   EXPECT_FALSE(one_.leave());
   EXPECT_TRUE(three_.enter());
 }
@@ -279,7 +279,7 @@ TEST_F(FileReadWriteTest, AReaderOnAFileThatWasReplacedIsLostWhenTheNextOneEnter
   EXPECT_TRUE(one_.read());
   fs::remove(file());
   EXPECT_TRUE(one_.read()) << "before the news came through";
-  EXPECT_EQ(one_.host.losses().size(), 1U);
+  EXPECT_EQ(one_.host.losses.size(), 1U);
   EXPECT_FALSE(one_.release(one_.grants[0]));
   EXPECT_TRUE(one_.release(one_.grants[1]));
 }
@@ -306,13 +306,9 @@ TEST_F(FileReadWriteTest, KindsDoNotTouchEachOther) {
   EXPECT_TRUE(plain.enter());
   EXPECT_TRUE(one_.enter());
   EXPECT_FALSE(plain.enter());
-  std::vector<LockInfo> locks;
-  plain.backend.list(LockKind::lock, [&](Result<std::vector<LockInfo>> answer) { locks = std::move(answer.value()); });
-  EXPECT_EQ(locks.size(), 1U);
-  plain.backend.list(LockKind::read_write,
-                     [&](Result<std::vector<LockInfo>> answer) { locks = std::move(answer.value()); });
-  ASSERT_EQ(locks.size(), 1U);
-  EXPECT_EQ(locks[0].kind, LockKind::read_write);
+  EXPECT_EQ(plain.list().size(), 1U);
+  ASSERT_EQ(one_.list().size(), 1U);
+  EXPECT_EQ(one_.list()[0].kind, LockKind::read_write);
 }
 
 TEST_F(FileReadWriteTest, ItsDirectoryIsForThoseWhoUseTheOneAbove) {
