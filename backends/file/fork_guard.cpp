@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "util/mutex.hpp"
-#include "util/process.hpp"
 
 namespace dlock::file {
 
@@ -56,11 +55,11 @@ void after_fork_in_child() DLOCK_RELEASE(registry().mutex) {
 
 }  // namespace
 
-std::uint64_t ForkGuard::forks() noexcept {
+std::uint64_t GuardedFd::forks() noexcept {
   return registry().forks.load(std::memory_order_relaxed);
 }
 
-bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
+bool GuardedFd::guard(int fd, std::uint64_t forks_before_open) noexcept {
   Registry& all = registry();
   const bool registered = handlers_registered();
   {
@@ -76,11 +75,13 @@ bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
   return false;
 }
 
-void ForkGuard::close(int fd, std::uint64_t generation) noexcept {
+void GuardedFd::reset() noexcept {
+  if (fd_ < 0) return;
   Registry& all = registry();
+  const int fd = std::exchange(fd_, -1);
   // Closed under the mutex: after that, the number may be reused, and a fork in between must not close it.
   const util::MutexLock lock(all.mutex);
-  if (util::fork_generation() != generation) return;
+  if (util::fork_generation() != generation_) return;
   all.guarded[static_cast<std::size_t>(fd)] = false;
   (void)::close(fd);
 }

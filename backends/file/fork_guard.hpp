@@ -14,28 +14,16 @@
 
 namespace dlock::file {
 
-// The process's record of guarded descriptors. Any thread.
-class ForkGuard {
- public:
-  // How often this process has forked.
-  [[nodiscard]] static std::uint64_t forks() noexcept;
-  // False, and the descriptor is closed: the process forked after forks() answered that, so a child may have it.
-  [[nodiscard]] static bool add(int fd, std::uint64_t forks_before_open) noexcept;
-  // Closes a descriptor that was added in the process of that fork_generation(); in any other process does nothing.
-  static void close(int fd, std::uint64_t generation) noexcept;
-};
-
-// Like UniqueFd, but the child of a fork() has it closed, and this object empty-handed.
+// Like UniqueFd, but the child of a fork() has it closed, and this object empty-handed. Any thread.
 class GuardedFd {
  public:
   GuardedFd() noexcept = default;
   GuardedFd(GuardedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), generation_(other.generation_) {}
   GuardedFd& operator=(GuardedFd&& other) noexcept {
-    if (this != &other) {
-      reset();
-      fd_ = std::exchange(other.fd_, -1);
-      generation_ = other.generation_;
-    }
+    if (this == &other) return *this;
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+    generation_ = other.generation_;
     return *this;
   }
   ~GuardedFd() { reset(); }
@@ -46,10 +34,10 @@ class GuardedFd {
   [[nodiscard]] static GuardedFd open(Open&& open_fd) {
     constexpr int attempts = 100;  // each is lost only to another fork() within a microsecond
     for (int i = 0; i < attempts; ++i) {
-      const std::uint64_t forks = ForkGuard::forks();
+      const std::uint64_t before = forks();
       const int fd = open_fd();
       if (fd < 0) return {};
-      if (ForkGuard::add(fd, forks)) return GuardedFd(fd);
+      if (guard(fd, before)) return GuardedFd(fd);
     }
     errno = EAGAIN;
     return {};
@@ -57,15 +45,17 @@ class GuardedFd {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-  void reset() noexcept {
-    if (fd_ >= 0) ForkGuard::close(std::exchange(fd_, -1), generation_);
-  }
+  void reset() noexcept;
 
  private:
   explicit GuardedFd(int fd) noexcept : fd_(fd), generation_(util::fork_generation()) {}
+  // How often this process has forked.
+  [[nodiscard]] static std::uint64_t forks() noexcept;
+  // False, and the descriptor is closed: the process forked after forks() answered that, so a child may have it.
+  [[nodiscard]] static bool guard(int fd, std::uint64_t forks_before_open) noexcept;
 
   int fd_ = -1;
-  std::uint64_t generation_ = 0;
+  std::uint64_t generation_ = 0;  // of the process that opened it
 };
 
 }  // namespace dlock::file
