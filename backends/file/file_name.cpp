@@ -25,7 +25,7 @@ bool plain_in_file_name(unsigned char c) noexcept {
 }
 
 std::string encode_stem(std::string_view lock_name) {
-  std::string stem = percent_encode(lock_name, plain_in_file_name);
+  std::string stem = util::percent_encode(lock_name, plain_in_file_name);
   if (stem.starts_with('.')) stem.replace(0, 1, "%2E");
   return stem;
 }
@@ -36,21 +36,6 @@ std::string_view stem_of(std::string_view file_name) noexcept {
 }
 
 }  // namespace
-
-std::string percent_encode(std::string_view text, bool (*plain)(unsigned char)) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (plain(byte)) {
-      out += c;
-    } else {
-      out.append({'%', digits[byte >> 4], digits[byte & 0xf]});
-    }
-  }
-  return out;
-}
 
 std::string encode_file_name(std::string_view lock_name) {
   std::string stem = encode_stem(lock_name);

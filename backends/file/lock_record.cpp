@@ -23,7 +23,7 @@ bool plain_in_record(unsigned char c) noexcept {
 }
 
 std::string encode_holder(std::string_view holder) {
-  std::string text = percent_encode(holder, plain_in_record);
+  std::string text = util::percent_encode(holder, plain_in_record);
   if (text.size() <= max_holder) return text;
   std::size_t end = max_holder;
   const auto continues = [&](std::size_t at) { return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80; };
@@ -118,7 +118,7 @@ std::string format_block(const LockRecord& record, std::string_view lock_name, L
 
 std::string format_name_line(std::string_view lock_name) {
   std::string line;
-  add_line(line, "name", percent_encode(lock_name, plain_in_record));
+  add_line(line, "name", util::percent_encode(lock_name, plain_in_record));
   return line;
 }
 
@@ -155,7 +155,7 @@ RecordContent parse_record(std::string_view content, LockKind kind) {
 std::string format_value(const OwnerId& owner, std::string_view value) {
   std::string text;
   add_line(text, "owner", owner.to_string());
-  add_line(text, "value", percent_encode(value, plain_in_record));
+  add_line(text, "value", util::percent_encode(value, plain_in_record));
   add_line(text, "checksum", hash_of(text));
   return text;
 }

@@ -105,9 +105,13 @@ TEST_F(FileReadWriteTest, AWriterWhoWaitsEntersWhenTheLastReaderLeaves) {
 }
 
 TEST_F(FileReadWriteTest, AWriterWhoOnlyTriesKeepsNobodyOut) {
-  EXPECT_TRUE(one_.read());
-  EXPECT_FALSE(two_.enter());
+  EXPECT_TRUE(one_.enter());
+  Waiting reader(two_, Mode::shared);  // so that its client has the file open
+  EXPECT_TRUE(one_.leave());
   EXPECT_TRUE(three_.read());
+  EXPECT_FALSE(two_.enter());
+  EXPECT_TRUE(reader.in());
+  EXPECT_TRUE(one_.read());
 }
 
 TEST_F(FileReadWriteTest, WritersAmongThemselvesKeepNoReadersOutForGood) {

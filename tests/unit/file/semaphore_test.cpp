@@ -106,9 +106,13 @@ TEST_F(FileSemaphoreTest, AnotherNumberIsRefusedWhileSomebodyWaits) {
   two_.permits = 1;
   EXPECT_TRUE(waiting.in());
   waiting.give_up();
+  Waiting late(two_);  // while its own client is the holder
   EXPECT_TRUE(waiting.leave());
+  expect_refused(three_, 1, true);
   EXPECT_TRUE(behind.in());
   EXPECT_TRUE(behind.leave());
+  EXPECT_TRUE(late.in());
+  EXPECT_TRUE(late.leave());
   two_.executor.run();
   EXPECT_TRUE(three_.enter());
 }
