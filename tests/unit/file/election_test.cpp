@@ -162,15 +162,5 @@ TEST_F(FileElectionTest, WithoutInotifyWhoWatchesIsToldToLookNowAndThen) {
   EXPECT_GE(told, 1);
 }
 
-TEST_F(FileElectionTest, AFileOfAnotherKindIsRefused) {
-  Member plain(scratch_.locks(), LockKind::lock, 4);
-  EXPECT_TRUE(plain.enter());
-  EXPECT_TRUE(one_.enter() && one_.leave());
-  std::filesystem::copy_file(scratch_.locks() + "/a.lock", file(), std::filesystem::copy_options::overwrite_existing);
-  const TryOutcome outcome = one_.ask(one_.request());
-  ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
-  EXPECT_EQ(outcome.failure.code, errc::protocol);
-}
-
 }  // namespace
 }  // namespace dlock::file::test

@@ -103,6 +103,14 @@ TEST_F(FileLossTest, IsSeenByAReleaseThatComesBeforeTheSignal) {
   EXPECT_TRUE(waiting_.leave());
 }
 
+TEST_F(FileLossTest, ATryFollowsThePathAlsoBeforeTheSignal) {
+  ASSERT_TRUE(holder_.enter());
+  Waiting waiter(waiting_);  // so that its client has the file open
+  waiting_.executor.advance(1s);
+  fs::remove(file());
+  EXPECT_EQ(waiting_.ask(waiting_.request(Mode::exclusive, true)).status, TryOutcome::Status::granted);
+}
+
 // --- Programs that remove old files ---
 
 TEST_F(FileLossTest, SystemdTmpfilesSkipsTheDirectoryOfAHeldLock) {

@@ -62,24 +62,6 @@ TEST_F(FileReadWriteTest, ReadersOfOneClientAndOfSeveralEnterTogetherAndAWriterA
   EXPECT_TRUE(two_.read());
 }
 
-TEST_F(FileReadWriteTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
-  const LockRequest asked = one_.request(Mode::shared);
-  const TryOutcome first = one_.ask(asked);
-  const TryOutcome again = one_.ask(asked);
-  ASSERT_EQ(again.status, TryOutcome::Status::granted);
-  EXPECT_EQ(again.grant.token, first.grant.token);
-  EXPECT_EQ(again.grant.kind, LockKind::read_write);
-  EXPECT_EQ(again.grant.mode, Mode::shared);
-  EXPECT_TRUE(one_.read());
-  EXPECT_NE(one_.grants.back().token, first.grant.token);
-  Grant strange = first.grant;
-  strange.owner = OwnerId(9, 9);
-  EXPECT_FALSE(one_.release(strange));
-  EXPECT_TRUE(one_.release(first.grant));
-  EXPECT_FALSE(one_.release(first.grant));
-  EXPECT_FALSE(two_.enter());
-}
-
 TEST_F(FileReadWriteTest, NobodyReadsWhileAWriterWaitsUntilItGivesUp) {
   EXPECT_TRUE(one_.read());
   Waiting writer(two_);
@@ -242,20 +224,6 @@ TEST_F(FileReadWriteTest, AllWhoHoldItAreShown) {
   EXPECT_GT(info.token.value(), 0U);
 }
 
-TEST_F(FileReadWriteTest, ARefusalToBreakItNamesAllWhoHoldIt) {
-  EXPECT_TRUE(one_.read());
-  EXPECT_TRUE(two_.read());
-  std::string text;
-  three_.backend.break_lock(LockKind::read_write, "a", [&](const Result<bool>& answer) {
-    ASSERT_FALSE(answer.ok());
-    EXPECT_EQ(answer.failure().code, errc::unsupported);
-    text = answer.failure().detail;
-  });
-  const std::string pid = std::to_string(::getpid());
-  EXPECT_THAT(text, HasSubstr("read-write lock \"a\" is held by process " + pid + " (host:1:l), process " + pid +
-                              " (host:2:l), which have to end or release it"));
-}
-
 TEST_F(FileReadWriteTest, ManyReadersEachHaveASlotAndAreGoneWithTheirLeases) {
   constexpr std::size_t readers = 100;
   const auto before = open_descriptors("/a.lock");
@@ -286,45 +254,6 @@ TEST_F(FileReadWriteTest, AReaderOnAFileThatWasReplacedIsLostWhenTheNextOneEnter
   EXPECT_EQ(one_.host.losses.size(), 1U);
   EXPECT_FALSE(one_.release(one_.grants[0]));
   EXPECT_TRUE(one_.release(one_.grants[1]));
-}
-
-TEST_F(FileReadWriteTest, AFileOfAnotherKindIsRefusedAndLeftAlone) {
-  Member plain(scratch_.locks(), LockKind::lock, 4);
-  EXPECT_TRUE(plain.enter());
-  EXPECT_TRUE(one_.read() && one_.leave());
-  fs::copy_file(scratch_.locks() + "/a.lock", file(), fs::copy_options::overwrite_existing);
-  const std::string before = read_file(file());
-  for (const bool wait : {false, true}) {
-    for (const Mode mode : {Mode::shared, Mode::exclusive}) {
-      const TryOutcome outcome = two_.ask(two_.request(mode, wait));
-      ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
-      EXPECT_EQ(outcome.failure.code, errc::protocol);
-      EXPECT_THAT(outcome.failure.detail, HasSubstr("does not begin with \"dlock read-write lock file"));
-    }
-  }
-  EXPECT_EQ(read_file(file()), before);
-}
-
-TEST_F(FileReadWriteTest, KindsDoNotTouchEachOther) {
-  Member plain(scratch_.locks(), LockKind::lock, 4);
-  EXPECT_TRUE(plain.enter());
-  EXPECT_TRUE(one_.enter());
-  EXPECT_FALSE(plain.enter());
-  EXPECT_EQ(plain.list().size(), 1U);
-  ASSERT_EQ(one_.list().size(), 1U);
-  EXPECT_EQ(one_.list()[0].kind, LockKind::read_write);
-}
-
-TEST_F(FileReadWriteTest, ItsDirectoryIsForThoseWhoUseTheOneAbove) {
-  const mode_t before = ::umask(077);
-  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 02770), 0);
-  EXPECT_TRUE(one_.read());
-  ::umask(before);
-  struct stat status {};
-  ASSERT_EQ(::stat((scratch_.locks() + "/.rw").c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 07777, 02770U);
-  ASSERT_EQ(::stat(file().c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 07777, 0660U);
 }
 
 TEST_F(FileReadWriteTest, IsForgottenOnlyWhenNobodyHoldsIt) {
