@@ -199,9 +199,8 @@ Finding check_space(const LockDirectory& directory) {
   std::string message = std::to_string(bytes / 1024) + " KiB";
   const bool limited = status.f_files != 0;
   if (limited) message += ", " + std::to_string(status.f_favail) + " files";
-  if (bytes >= enough_bytes && !(limited && status.f_favail < enough_inodes)) {
-    return {Severity::ok, "free space", message};
-  }
+  const bool enough_files = !limited || status.f_favail >= enough_inodes;
+  if (bytes >= enough_bytes && enough_files) return {Severity::ok, "free space", message};
   return {Severity::warning, "free space", message + ": new locks will soon be refused"};
 }
 
@@ -215,6 +214,26 @@ Finding check_descriptors() {
   if (limit.rlim_cur >= enough_descriptors) return {Severity::ok, "descriptors", message};
   return {Severity::note, "descriptors", message + ", see ulimit -n"};
 }
+
+// Lock files that have something in common.
+struct Tally {
+  Severity severity;
+  const char* what;
+  const char* consequence;
+  std::size_t count = 0;
+  std::string first = {};
+
+  void add(const std::string& file) {
+    if (count++ == 0) first = file;
+  }
+  void report(Finding& finding, std::size_t all) const {
+    if (count == 0) return;
+    if (finding.severity != Severity::warning) finding.severity = severity;
+    if (!finding.message.empty()) finding.message += "; ";
+    finding.message += std::to_string(count) + " of " + std::to_string(all) + " lock files " + what + ", e.g. " +
+                       first + ": " + consequence;
+  }
+};
 
 }  // namespace
 
@@ -276,16 +295,6 @@ Finding Inspector::check_permissions() {
   if (::fstat(directory_.fd(), &directory) != 0) return {Severity::error, "permissions", text_of(errno)};
   auto files = entries();
   if (!files.ok()) return {Severity::error, "permissions", files.failure().detail};
-  struct Tally {
-    Severity severity;
-    const char* what;
-    const char* consequence;
-    std::size_t count = 0;
-    std::string first = {};
-    void add(const std::string& file) {
-      if (count++ == 0) first = file;
-    }
-  };
   // Members of a group that share a directory share its files.
   const bool shared = (directory.st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP;
   Tally open_to_all{Severity::warning, "are open to all users of this machine",
@@ -310,13 +319,7 @@ Finding Inspector::check_permissions() {
     }
   }
   Finding finding{Severity::ok, "permissions", {}};
-  for (const Tally& each : {open_to_all, open_to_listed, of_others}) {
-    if (each.count == 0) continue;
-    if (finding.severity != Severity::warning) finding.severity = each.severity;
-    if (!finding.message.empty()) finding.message += "; ";
-    finding.message += std::to_string(each.count) + " of " + std::to_string(files.value().size()) + " lock files " +
-                       each.what + ", e.g. " + each.first + ": " + each.consequence;
-  }
+  for (const Tally& each : {open_to_all, open_to_listed, of_others}) each.report(finding, files.value().size());
   if (finding.message.empty()) {
     finding.message = "no lock file is open to all users of this machine or belongs to another user";
   }

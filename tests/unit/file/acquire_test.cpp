@@ -160,15 +160,6 @@ TEST_F(FileBackendTest, RefusesASymbolicLinkInPlaceOfTheFile) {
   EXPECT_EQ(read_file(scratch_.path() + "/victim"), "");
 }
 
-TEST_F(FileBackendTest, HoldsManyLocksAtOnceWithNamesOfEveryKind) {
-  std::vector<std::string> names = {".", "..", "a/b", "a%2Fb", "~", " ", "\xf0\x9f\x94\x92", "-rf", "a.lock"};
-  for (int i = 0; i < 500; ++i) names.push_back("lock " + std::to_string(i));
-  for (const char last : {'a', 'b'}) names.push_back(std::string(511, '/') + last);
-  for (const auto& name : names) EXPECT_TRUE(member_.enter(Mode::exclusive, name)) << name;
-  EXPECT_EQ(member_.list().size(), names.size());
-  for (const auto& name : names) EXPECT_TRUE(member_.leave()) << name;
-}
-
 TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
   const auto client = open();
   const auto files = [&] { return std::distance(fs::directory_iterator(scratch_.locks()), fs::directory_iterator()); };

@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "backends/file/lock_record.hpp"
 #include "member.hpp"
@@ -53,14 +51,6 @@ TEST_F(FileElectionTest, ShowsTheLeaderAndItsValueAsLongAsItLeads) {
   EXPECT_TRUE(two_.enter());
 }
 
-TEST_F(FileElectionTest, AListHasTheValues) {
-  one_.value = "v";
-  EXPECT_TRUE(one_.enter());
-  const auto all = two_.list();
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].value, "v");
-}
-
 TEST_F(FileElectionTest, AValueOfAnEarlierLeaderIsNobodys) {
   one_.value = "old";
   EXPECT_TRUE(one_.enter() && one_.leave());
@@ -99,20 +89,6 @@ TEST_F(FileElectionTest, WhoWatchesIsToldOfEachChange) {
   (void)three_.inspect();
   two_.executor.run();
   EXPECT_EQ(told, 0) << "by a question";
-}
-
-TEST_F(FileElectionTest, WhoOnlyWatchesTakesNobodysTurn) {
-  EXPECT_TRUE(one_.enter());
-  int told = 0;
-  const auto watch = observe(two_, told);
-  Waiting first(two_);
-  Waiting second(two_);
-  EXPECT_TRUE(one_.leave());
-  EXPECT_TRUE(first.in());
-  EXPECT_FALSE(second.in());
-  EXPECT_TRUE(first.leave());
-  EXPECT_TRUE(second.in());
-  EXPECT_GE(told, 2);
 }
 
 TEST_F(FileElectionTest, AWatchMayEndInsideItsCall) {

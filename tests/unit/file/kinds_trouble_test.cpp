@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -87,18 +86,6 @@ TEST_P(FileKindsTroubleTest, WhereItsDirectoryCannotBeMadeAccessIsDeniedAndNothi
     require(one.backend.watch(GetParam(), "a", [] {}) == nullptr, "a watch of nothing");
   }));
   ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0755), 0);
-}
-
-TEST_P(FileKindsTroubleTest, ALinkInPlaceOfItsDirectoryIsNotFollowed) {
-  fs::create_directories(scratch_.path() + "/elsewhere");
-  fs::create_directory(scratch_.locks());
-  fs::create_directory_symlink(scratch_.path() + "/elsewhere", directory());
-  Member one(scratch_.locks(), GetParam(), 1);
-  const TryOutcome outcome = one.ask(one.request(mode()));
-  ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
-  EXPECT_EQ(outcome.failure.code, errc::invalid_argument);
-  EXPECT_THAT(outcome.failure.detail, HasSubstr("is a symbolic link"));
-  EXPECT_TRUE(fs::is_empty(scratch_.path() + "/elsewhere"));
 }
 
 TEST_P(FileKindsTroubleTest, ItsDirectoryIsMadeAnewWhenItWasRemovedAndItsLeasesAreLost) {

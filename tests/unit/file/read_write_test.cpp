@@ -3,16 +3,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "backends/file/lock_record.hpp"
 #include "backends/file/slots.hpp"
 #include "member.hpp"
 #include "support.hpp"
@@ -23,8 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class FileReadWriteTest : public testing::Test {
@@ -44,24 +37,6 @@ class FileReadWriteTest : public testing::Test {
   Member three_{scratch_.locks(), LockKind::read_write, 3};
 };
 
-TEST_F(FileReadWriteTest, ReadersOfOneClientAndOfSeveralEnterTogetherAndAWriterAlone) {
-  EXPECT_TRUE(one_.read());
-  EXPECT_TRUE(one_.read());
-  EXPECT_TRUE(two_.read());
-  for (Member* each : {&one_, &two_, &three_}) EXPECT_FALSE(each->enter());
-  EXPECT_TRUE(one_.leave());
-  EXPECT_TRUE(two_.leave());
-  EXPECT_FALSE(three_.enter());
-  EXPECT_TRUE(one_.leave());
-  EXPECT_TRUE(three_.enter());
-  for (Member* each : {&one_, &two_, &three_}) {
-    EXPECT_FALSE(each->enter());
-    EXPECT_FALSE(each->read());
-  }
-  EXPECT_TRUE(three_.leave());
-  EXPECT_TRUE(two_.read());
-}
-
 TEST_F(FileReadWriteTest, NobodyReadsWhileAWriterWaitsUntilItGivesUp) {
   EXPECT_TRUE(one_.read());
   Waiting writer(two_);
@@ -71,19 +46,6 @@ TEST_F(FileReadWriteTest, NobodyReadsWhileAWriterWaitsUntilItGivesUp) {
   writer.give_up();
   EXPECT_TRUE(reader.in()) << "was not told that the writer left";
   for (Member* each : {&one_, &two_, &three_}) EXPECT_TRUE(each->read());
-}
-
-TEST_F(FileReadWriteTest, AWriterWhoWaitsEntersWhenTheLastReaderLeaves) {
-  EXPECT_TRUE(one_.read());
-  EXPECT_TRUE(three_.read());
-  Waiting writer(two_);
-  EXPECT_TRUE(one_.leave());
-  EXPECT_FALSE(writer.in());
-  EXPECT_TRUE(three_.leave());
-  EXPECT_TRUE(writer.in());
-  EXPECT_FALSE(one_.read());
-  EXPECT_TRUE(writer.leave());
-  EXPECT_TRUE(one_.read());
 }
 
 TEST_F(FileReadWriteTest, AWriterWhoOnlyTriesKeepsNobodyOut) {
@@ -178,23 +140,6 @@ TEST_F(FileReadWriteTest, WhoMeetsAnotherWhoIsJustEnteringTriesAgainSoon) {
   EXPECT_TRUE(reader.in());
 }
 
-TEST_F(FileReadWriteTest, TokensAreUniqueAndAWritersIsTheGreatest) {
-  std::uint64_t last = 0;
-  for (int round = 0; round < 3; ++round) {
-    for (Member* each : {&one_, &two_, &one_}) EXPECT_TRUE(each->read());
-    for (Member* each : {&one_, &two_, &one_}) {
-      EXPECT_GT(each->grants.front().token.value(), last - (each == &two_ ? 1 : 0));
-      last = std::max(last, each->grants.front().token.value());
-      EXPECT_TRUE(each->leave());
-    }
-    last = std::max(last, three_.inspect().token.value());
-    EXPECT_TRUE(three_.enter());
-    EXPECT_GT(three_.grants.front().token.value(), last);
-    last = three_.grants.front().token.value();
-    EXPECT_TRUE(three_.leave());
-  }
-}
-
 TEST_F(FileReadWriteTest, AllWhoHoldItAreShown) {
   EXPECT_FALSE(three_.inspect().held);
   EXPECT_FALSE(fs::exists(scratch_.locks() + "/.rw")) << "a question made a directory";
@@ -224,18 +169,6 @@ TEST_F(FileReadWriteTest, AllWhoHoldItAreShown) {
   EXPECT_GT(info.token.value(), 0U);
 }
 
-TEST_F(FileReadWriteTest, ManyReadersEachHaveASlotAndAreGoneWithTheirLeases) {
-  constexpr std::size_t readers = 100;
-  const auto before = open_descriptors("/a.lock");
-  for (std::size_t i = 0; i < readers; ++i) EXPECT_TRUE((i % 2 == 0 ? one_ : two_).read());
-  EXPECT_EQ(three_.inspect().holders.size(), readers);
-  EXPECT_EQ(open_descriptors("/a.lock") - before, readers);
-  while (!one_.grants.empty()) EXPECT_TRUE(one_.leave());
-  while (!two_.grants.empty()) EXPECT_TRUE(two_.leave());
-  EXPECT_EQ(open_descriptors("/a.lock"), before);
-  EXPECT_TRUE(three_.enter());
-}
-
 TEST_F(FileReadWriteTest, AllReadersHearThatTheirFileIsGone) {
   EXPECT_TRUE(one_.read() && one_.read() && two_.read());
   fs::remove(file());
@@ -254,17 +187,6 @@ TEST_F(FileReadWriteTest, AReaderOnAFileThatWasReplacedIsLostWhenTheNextOneEnter
   EXPECT_EQ(one_.host.losses.size(), 1U);
   EXPECT_FALSE(one_.release(one_.grants[0]));
   EXPECT_TRUE(one_.release(one_.grants[1]));
-}
-
-TEST_F(FileReadWriteTest, IsForgottenOnlyWhenNobodyHoldsIt) {
-  EXPECT_THAT(three_.forget(), IsEmpty());
-  EXPECT_TRUE(one_.read());
-  one_.executor.advance(1s);
-  three_.executor.advance(1h);
-  EXPECT_THAT(three_.forget(), IsEmpty());
-  EXPECT_TRUE(one_.leave());
-  EXPECT_THAT(three_.forget(), ElementsAre("a"));
-  EXPECT_FALSE(fs::exists(file()));
 }
 
 }  // namespace
