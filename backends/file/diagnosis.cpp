@@ -45,6 +45,10 @@ std::string octal(mode_t mode) {
   return text.data();
 }
 
+bool belongs_to_another_user(const struct stat& status) {
+  return status.st_uid != 0 && status.st_uid != ::geteuid();
+}
+
 // Whether further users and groups have entries. The group's bits of the mode limit what these allow.
 bool has_access_list(const std::string& path) {
   return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
@@ -71,7 +75,7 @@ Finding check_directory(const LockDirectory& directory) {
         "any user can create a lock's file first, and then keep the lock, or remove or replace the file while another "
         "user holds it: use a directory of your own");
   }
-  if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
+  if (belongs_to_another_user(status)) {
     return warning("it belongs to another user, who can remove or replace the files of held locks");
   }
   if ((status.st_mode & S_IWGRP) != 0 && has_access_list(directory.path())) {
@@ -314,9 +318,7 @@ Finding Inspector::check_permissions() {
     if (listed_users_come_in && (status.st_mode & (S_IRGRP | S_IWGRP)) != 0 && has_access_list(path)) {
       open_to_listed.add(with_mode);
     }
-    if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
-      of_others.add(path + ", owner " + std::to_string(status.st_uid));
-    }
+    if (belongs_to_another_user(status)) of_others.add(path + ", owner " + std::to_string(status.st_uid));
   }
   Finding finding{Severity::ok, "permissions", {}};
   for (const Tally& each : {open_to_all, open_to_listed, of_others}) each.report(finding, files.value().size());
