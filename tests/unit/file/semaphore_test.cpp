@@ -93,6 +93,20 @@ TEST_F(FileSemaphoreTest, AWaiterWhoGivesUpUsesTheNumberNoMore) {
   EXPECT_TRUE(three_.enter());
 }
 
+TEST_F(FileSemaphoreTest, AWaiterUsesItsNumberInTheFileThatReplacesItsOwn) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  fs::remove(file());
+  EXPECT_TRUE(three_.enter());
+  EXPECT_FALSE(waiting.in());
+  one_.executor.run();
+  EXPECT_TRUE(three_.leave());  // and the waiter does not know yet
+  one_.permits = 2;
+  expect_refused(one_, 1, false);
+  EXPECT_TRUE(waiting.in());
+}
+
 TEST_F(FileSemaphoreTest, ANumberIsChangedByOneAtATime) {
   EXPECT_TRUE(one_.enter() && one_.leave());
   const util::UniqueFd changing(::open(file().c_str(), O_RDWR | O_CLOEXEC));
