@@ -96,5 +96,18 @@ TEST_F(SlotsTest, WhoHasTheWholeFileIsNoHolder) {
   EXPECT_TRUE(found.value().empty());
 }
 
+TEST_F(SlotsTest, OneEntersAtATime) {
+  const auto one = open();
+  const auto two = open();
+  const auto begin = [&](int fd) {
+    auto entry = begin_entry(fd, path_);
+    return entry.ok() && entry.value() == LockState::free;
+  };
+  EXPECT_TRUE(begin(one.get()));
+  EXPECT_FALSE(begin(two.get()));
+  drop_lock(one.get(), entry_byte);
+  EXPECT_TRUE(begin(two.get()));
+}
+
 }  // namespace
 }  // namespace dlock::file::test
