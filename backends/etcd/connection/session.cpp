@@ -164,6 +164,8 @@ void Session::confirmed(const Result<TransactionAnswer>& answer, const LeaseAnsw
 }
 
 void Session::keep_alive_failed(const Failure& why) {
+  // A different member may give an answer that can be read.
+  if (why.code == errc::protocol) return client_.leave_member({errc::unavailable, why.detail});
   if (executor_.now() >= keep_alive_by()) {
     return client_.leave_member(
         {errc::unavailable, client_.options().endpoint() + ": no answer to a keep-alive in time"});

@@ -336,6 +336,7 @@ std::string FakeEtcd::header(std::int64_t revision) const {
 
 std::string FakeEtcd::keep_alive(std::int64_t lease) {
   ++keep_alives;
+  if (answer_to_keep_alives) return *answer_to_keep_alives;
   const auto found = leases.find(lease);
   if (found != leases.end() && !term_of_keep_alives) keep_lease(lease);
   MessageWriter with_term;

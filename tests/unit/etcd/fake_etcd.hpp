@@ -58,6 +58,7 @@ class FakeEtcd {
   std::function<std::int64_t(std::int64_t id)> refuses_watch;  // and says that it is that one
   bool holds_keep_alives = false;                              // their answers, until answer_held()
   bool holds_news = false;                                     // of watches, the same
+  std::optional<std::string> answer_to_keep_alives;            // instead of the right one
   std::int64_t lag = 0;  // so many revisions are told to watches that begin as if they were to come
   std::uint64_t term = 7;
   std::optional<std::uint64_t> term_of_keep_alives;  // of a leader that was deposed, whose keep-alives keep nothing

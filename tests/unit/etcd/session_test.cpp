@@ -30,6 +30,21 @@ TEST_F(EtcdSessionTest, IsKeptThoughOneMemberRefusesForGood) {
   EXPECT_GE(refusals, 2);
 }
 
+// Retrying there until the session ends would lose what the other members would keep.
+TEST_F(EtcdSessionTest, AMemberWhoseAnswersCannotBeReadIsLeft) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  const int before = etcd.dialled;
+  etcd.answer_to_keep_alives = "\xff";
+  for (int i = 0; i < 100 && etcd.dialled == before; ++i) engine.advance(100ms);
+  EXPECT_GT(etcd.dialled, before);
+  etcd.answer_to_keep_alives.reset();
+  engine.advance(20s);
+  EXPECT_TRUE(host.losses.empty());
+  (void)release(*backend, *held);
+  EXPECT_TRUE(waiter->grant) << "the wait goes on with the next member";
+}
+
 TEST_F(EtcdSessionTest, StreamsThatMembersEndDoNotMakeItConnectWithoutAPause) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);
