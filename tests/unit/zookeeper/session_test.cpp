@@ -389,7 +389,7 @@ TEST_F(ReadySessionTest, AServerThatGrantsLessThanTheOneBeforeEndsTheSession) {
 TEST_F(ReadySessionTest, ARestGivesTheSessionUpUntilItIsWantedAgain) {
   const std::uint64_t epoch = session.epoch();
   bool fired = false;
-  const auto watch = session.watch([&] { fired = true; });
+  session.on_watch([&](Handle::WatchId id) { fired = id == Session::all_watches; });
   user.heard.clear();
   session.rest();
   EXPECT_FALSE(session.ready());
