@@ -138,7 +138,7 @@ void Session::refused(const Failure& why) {
   suspend({why.code, detail});
 }
 
-void Session::answered(Kind kind, const Outcome& outcome) {
+void Session::request_answered(Kind kind, const Outcome& outcome) {
   if (is_unanswered(outcome)) return;  // in flight until the connection is known to be broken
   const auto index = static_cast<std::size_t>(kind);
   if (in_flight_.at(index) > 0) --in_flight_.at(index);
@@ -193,7 +193,7 @@ void Session::suspend(const Failure& why) {
 void Session::beat() {
   beat_later(saturating_add(executor_.now(), liveness_.probe_interval()));
   if (std::exchange(beating_, true)) return;
-  agree([this, connection = connection_](const Outcome& outcome) {
+  confirm_leader([this, connection = connection_](const Outcome& outcome) {
     if (connection == connection_) heartbeat_answered(outcome);
   });
 }
@@ -218,11 +218,11 @@ void Session::heartbeat_answered(const Outcome& outcome) {
   if (executor_.now() >= saturating_add(ready_since_, lasting)) check_good(true);
 }
 
-void Session::agree(Handle::DoneHandler done) {
+void Session::confirm_leader(Handle::DoneHandler done) {
   handle().remove(no_node, [this, epoch = epoch_, done = std::move(done)](Outcome outcome) {
     if (outcome.problem == Problem::no_node) {
       outcome = {.problem = Problem::none, .failure = {}, .sent = outcome.sent};
-      if (epoch == epoch_) heard(outcome.sent);
+      if (epoch == epoch_) acknowledged(outcome.sent);
     }
     done(outcome);
   });

@@ -64,7 +64,8 @@ class Session final : private Handle::Listener {
     User& operator=(const User&) = delete;
     // A session stands (again). `fresh`: it is a new one, and nothing of the one before is left.
     virtual void session_ready(bool fresh) = 0;
-    // Behind that: the connection is good, or no request about locks was to be sent. May be called from answered().
+    // Behind that: the connection is good, or no request about locks was to be sent. May be called from
+    // request_answered().
     virtual void session_good() {}
     // The server answered: ephemeral nodes are safe until then.
     virtual void session_alive(TimePoint valid_until) = 0;
@@ -113,14 +114,14 @@ class Session final : private Handle::Listener {
   // A create or a remove was answered by a server (no problem, no_node or node_exists): the session lived when it was
   // carried out, after `sent`. Reads and syncs say nothing: a server that has lost the ensemble answers them for a
   // while from what it remembers, and the session may have been ended by the others meanwhile.
-  void heard(TimePoint sent) { liveness_.acknowledged(sent, executor_.now()); }
+  void acknowledged(TimePoint sent) { liveness_.acknowledged(sent, executor_.now()); }
   // A request about locks is sent, and this is its outcome.
   enum class Kind { create, set, remove, read };
-  void asked(Kind kind) noexcept { ++in_flight_.at(static_cast<std::size_t>(kind)); }
-  void answered(Kind kind, const Outcome& outcome);
+  void request_sent(Kind kind) noexcept { ++in_flight_.at(static_cast<std::size_t>(kind)); }
+  void request_answered(Kind kind, const Outcome& outcome);
   // Sends a write of nothing, the heartbeat's. Once it is answered (no problem), what is read in this session is no
   // older than the call. Only while ready().
-  void agree(Handle::DoneHandler done);
+  void confirm_leader(Handle::DoneHandler done);
 
   // For good. Then calls done.
   void close(std::function<void()> done);

@@ -61,7 +61,7 @@ void Watches::erase_unless_needed(Entry& entry) {
   if (entry.interested.empty() && !entry.set && entry.in_flight == 0) erase(entry);
 }
 
-std::function<void(Problem)> Watches::asked(const std::shared_ptr<Entry>& entry) {
+std::function<void(Problem)> Watches::request_sent(const std::shared_ptr<Entry>& entry) {
   ++entry->in_flight;
   return lifetime_.guard([this, entry](Problem problem) {
     if (entry->over) return;

@@ -60,7 +60,7 @@ class Watches {
   void fire(const std::shared_ptr<Entry>& entry);
   void erase(Entry& entry);
   void erase_unless_needed(Entry& entry);
-  [[nodiscard]] std::function<void(Problem)> asked(const std::shared_ptr<Entry>& entry);
+  [[nodiscard]] std::function<void(Problem)> request_sent(const std::shared_ptr<Entry>& entry);
 
   Executor& executor_;
   const std::size_t overhead_;
@@ -85,7 +85,7 @@ class Watches::Interest {
   [[nodiscard]] Handle::WatchId id() const noexcept { return entry_->id; }
   template <class T>
   [[nodiscard]] Handle::Handler<T> counted(Handle::Handler<T> done) {
-    return [answered = watches_.asked(entry_), done = std::move(done)](const Outcome& outcome, T answer) {
+    return [answered = watches_.request_sent(entry_), done = std::move(done)](const Outcome& outcome, T answer) {
       answered(outcome.problem);
       done(outcome, std::move(answer));
     };

@@ -23,16 +23,16 @@ class Requests {
   // A request about locks is sent now: the session learns of it, and of its answer before done.
   template <class Done>
   [[nodiscard]] auto sent(Kind kind, Done done) {
-    session_.asked(kind);
+    session_.request_sent(kind);
     if (kind != Kind::read) ++writes_;
     return [this, kind, done = std::move(done)](const Outcome& outcome, auto... answer) {
-      session_.answered(kind, outcome);
+      session_.request_answered(kind, outcome);
       if (kind != Kind::read) --writes_;
       // Reads and syncs say nothing about the session: a server answers them by itself for a while after it has lost
       // the others, and those end sessions. These answers are the leader's.
       const bool by_leader = outcome.problem == Problem::none || outcome.problem == Problem::no_node ||
                              outcome.problem == Problem::node_exists;
-      if (kind != Kind::read && by_leader) session_.heard(outcome.sent);
+      if (kind != Kind::read && by_leader) session_.acknowledged(outcome.sent);
       done(outcome, std::move(answer)...);
     };
   }
@@ -82,10 +82,10 @@ class Requests {
   }
   // The same, no older than the call, whatever server is asked: costs a write of nothing.
   void get_latest(const std::string& path, Handle::Handler<Handle::Node> done) {
-    get(path, behind(agreement(), std::move(done)));
+    get(path, behind(confirmation(), std::move(done)));
   }
   void children_latest(const std::string& path, Handle::Handler<Names> done) {
-    children(path, behind(agreement(), std::move(done)));
+    children(path, behind(confirmation(), std::move(done)));
   }
   // The same without the write: older only where the leader has been deposed and does not know it yet.
   void get_synced(const std::string& path, Handle::Handler<Handle::Node> done) {
@@ -118,9 +118,9 @@ class Requests {
  private:
   using First = std::shared_ptr<Outcome>;
 
-  [[nodiscard]] First agreement() {
+  [[nodiscard]] First confirmation() {
     auto first = std::make_shared<Outcome>();
-    session_.agree([first](const Outcome& outcome) { *first = outcome; });
+    session_.confirm_leader([first](const Outcome& outcome) { *first = outcome; });
     return first;
   }
   [[nodiscard]] First synced(const std::string& path) {
