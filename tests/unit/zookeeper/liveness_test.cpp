@@ -104,10 +104,14 @@ TEST(LivenessTest, ValidityCountsFromAWriteThatTheLeaderKnewOf) {
       {"after its end there is none", {{begin, 0, 0}, {acknowledged, 1000, 1000}, {end, 0, 0}}, -1, 0, -1},
       {"nor does an answer bring it back", {{begin, 0, 0}, {end, 0, 0}, {acknowledged, 1, 1}}, -1, 0, -1},
       {"the next one knows nothing of the one before",
-       {{begin, 0, 0}, {acknowledged, 1000, 1000}, {begin, 1500, 1500}, {acknowledged, 3000, 3000}},
-       1500,
+       {{begin, 0, 0},
+        {acknowledged, 1000, 1000},
+        {begin, 1050, 1050},
+        {acknowledged, 1100, 1100},
+        {acknowledged, 3100, 3100}},
+       1100,
        0,
-       5000},
+       5100},
   };
   for (const Row& row : rows) {
     Liveness liveness;
