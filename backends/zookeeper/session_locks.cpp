@@ -35,7 +35,8 @@ SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nano
       sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
       ephemeral_(host, options_, requests_, parents_, tombstones_, holds_),
       inspection_(host.executor(), options_, requests_),
-      diagnosis_(host.executor(), options_, session_, parents_, tombstones_, std::move(asker)) {}
+      diagnosis_(host.executor(), options_, session_, parents_, tombstones_, std::move(asker)),
+      news_(host) {}
 
 SessionLocks::~SessionLocks() = default;
 
@@ -169,8 +170,8 @@ bool SessionLocks::unused() const noexcept {
 }
 
 void SessionLocks::rest() {
-  connected_ = false;
-  broken_ = {};
+  connection_.not_needed();
+  was_good_ = false;
   session_.rest();
   // Nothing is lost, but what was known of the session is outdated.
   tombstones_.session_lost();
@@ -188,9 +189,8 @@ void SessionLocks::session_ready(bool fresh) {
 }
 
 void SessionLocks::session_good() {
-  if (std::exchange(connected_, true)) return;
-  broken_ = {};
-  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
+  was_good_ = true;
+  connection_.connected();
 }
 
 void SessionLocks::session_alive(TimePoint valid_until) {
@@ -214,13 +214,9 @@ void SessionLocks::session_lost(const Failure& why) {
   ephemeral_.session_lost(why);
 }
 
-// Once, and again where the reason is another one.
+// A first attempt that fails is no news: those who wait for it are told.
 void SessionLocks::broken(const Failure& why) {
-  const bool known = why.code == broken_.code && why.detail == broken_.detail;
-  if (!connected_ && (known || !broken_.code)) return;
-  connected_ = false;
-  broken_ = why;
-  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+  if (was_good_) connection_.broken(why);
 }
 
 void SessionLocks::warn_of_short_session() {

@@ -16,6 +16,7 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/zookeeper/administration/diagnosis.hpp"
 #include "backends/zookeeper/administration/inspection.hpp"
 #include "backends/zookeeper/connection/session.hpp"
@@ -98,8 +99,9 @@ class SessionLocks final : public TryBackend, private Session::User {
   Ephemeral ephemeral_;
   Inspection inspection_;
   Diagnosis diagnosis_;
-  bool connected_ = false;  // what the host was told last
-  Failure broken_;          // and why not
+  common::ConnectionNews news_;
+  common::ConnectionNews::Source connection_{news_};
+  bool was_good_ = false;  // a connection, since the session was wanted
   bool warned_of_short_session_ = false;
   Lifetime lifetime_;
 };
