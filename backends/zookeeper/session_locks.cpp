@@ -108,13 +108,13 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
   using Status = ReleaseOutcome::Status;
   auto node = holds_.take(grant.owner);
   if (!node) return done({.status = Status::not_owner});
-  tombstones_.remove(*std::move(node), [done = std::move(done)](Tombstones::End end, const Failure& why) {
+  tombstones_.remove(*std::move(node), [done = std::move(done)](Removals::End end, const Failure& why) {
     switch (end) {
-      case Tombstones::End::removed:
+      case Removals::End::removed:
         return done({.status = Status::released});
-      case Tombstones::End::gone:
+      case Removals::End::gone:
         return done({.status = Status::not_owner});
-      case Tombstones::End::unconfirmed:
+      case Removals::End::unconfirmed:
         return done({.status = Status::failed, .failure = why});
     }
   });

@@ -125,10 +125,10 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   // The connection broke. The one node is below the other.
   void remove_later(const std::string& node, const std::string& lock) {
-    Tombstones& tombstones = owner_.tombstones_;
+    Removals& tombstones = owner_.tombstones_;
     const auto epoch = owner_.session_.epoch();
     tombstones.remove({.lock_path = lock, .path = node, .epoch = epoch},
-                      [&tombstones, lock, epoch](Tombstones::End /*end*/, const Failure& /*why*/) {
+                      [&tombstones, lock, epoch](Removals::End /*end*/, const Failure& /*why*/) {
                         tombstones.remove({.lock_path = lock, .path = lock, .epoch = epoch});
                       });
   }
@@ -214,7 +214,7 @@ ServerAsker ask_over_tcp(Executor& executor) {
 }
 
 Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents,
-                     Tombstones& tombstones, ServerAsker asker)
+                     Removals& tombstones, ServerAsker asker)
     : executor_(executor),
       options_(options),
       session_(session),

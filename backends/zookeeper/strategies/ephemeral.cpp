@@ -30,7 +30,7 @@ struct Ephemeral::Attempt {
 };
 
 Ephemeral::Ephemeral(BackendHost& host, const Options& options, Requests& requests, Parents& parents,
-                     Tombstones& tombstones, Holds& holds)
+                     Removals& tombstones, Holds& holds)
     : host_(host), options_(options), requests_(requests), parents_(parents), tombstones_(tombstones), holds_(holds) {}
 
 Ephemeral::~Ephemeral() {

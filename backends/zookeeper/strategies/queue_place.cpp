@@ -20,7 +20,7 @@ QueuePlace::Answer answer_of(const Outcome& outcome) {
 
 }  // namespace
 
-QueuePlace::QueuePlace(Requests& requests, Parents& parents, Tombstones& tombstones, Layout layout, const Claim& claim,
+QueuePlace::QueuePlace(Requests& requests, Parents& parents, Removals& tombstones, Layout layout, const Claim& claim,
                        std::string lock_path)
     : requests_(requests),
       parents_(parents),

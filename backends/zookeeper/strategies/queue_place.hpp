@@ -20,8 +20,8 @@
 
 #include "backends/zookeeper/nodes/node_name.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
 
 namespace dlock::zookeeper {
 
@@ -41,7 +41,7 @@ class QueuePlace {
   };
   using Handler = std::function<void(const Answer&)>;
 
-  QueuePlace(Requests& requests, Parents& parents, Tombstones& tombstones, Layout layout, const Claim& claim,
+  QueuePlace(Requests& requests, Parents& parents, Removals& tombstones, Layout layout, const Claim& claim,
              std::string lock_path);
   ~QueuePlace() { give_up(); }
   QueuePlace(const QueuePlace&) = delete;
@@ -71,7 +71,7 @@ class QueuePlace {
   enum class State { none, asked, unknown, there };
   // Shared with the answer of the create, which may come after we have given up.
   struct Creation {
-    std::optional<Tombstones::Id> tombstone;
+    std::optional<Removals::Id> tombstone;
   };
 
   void created(const Outcome& outcome, const Handle::Created& node, const Handler& done);
@@ -91,7 +91,7 @@ class QueuePlace {
 
   Requests& requests_;
   Parents& parents_;
-  Tombstones& tombstones_;
+  Removals& tombstones_;
   const Layout layout_;
   const Claim claim_;
   const std::string lock_path_;

@@ -15,7 +15,7 @@ constexpr std::size_t max_warned_of = 1000;
 }  // namespace
 
 Sequential::Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches,
-                       Parents& parents, Tombstones& tombstones, Holds& holds)
+                       Parents& parents, Removals& tombstones, Holds& holds)
     : host_(host),
       options_(options),
       requests_(requests),

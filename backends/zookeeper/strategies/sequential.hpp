@@ -17,8 +17,8 @@
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 #include "backends/zookeeper/strategies/recent_names.hpp"
@@ -31,7 +31,7 @@ class QueueContention;
 class Sequential {
  public:
   Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
-             Tombstones& tombstones, Holds& holds);
+             Removals& tombstones, Holds& holds);
   ~Sequential();
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
@@ -56,7 +56,7 @@ class Sequential {
   Requests& requests_;
   Watches& watches_;
   Parents& parents_;
-  Tombstones& tombstones_;
+  Removals& tombstones_;
   Holds& holds_;
   std::uint64_t next_id_ = 0;
   std::map<std::uint64_t, QueueContention*> contentions_;   // in the order of their acquires, so that they queue in it

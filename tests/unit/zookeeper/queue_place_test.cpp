@@ -32,22 +32,22 @@ class QueuePlaceTest : public BackendTest, private Session::User {
     place.find([this](const Answer& answer) { answers.push_back(answer.kind); });
   }
   bool nothing_is_left() const {
-    return !place.there() && !place.unknown() && own_nodes().empty() && tombstones.size() == 0;
+    return !place.there() && !place.unknown() && own_nodes().empty() && removals.size() == 0;
   }
 
   Options options;
   Session session{engine, options, ensemble.handles(), *this};
   Requests requests{session};
   Parents parents{requests, options};
-  Tombstones tombstones{engine, requests, 2s, [](const Failure&) {}};
-  QueuePlace place{requests, parents, tombstones, Layout::curator, {}, parent};
+  Removals removals{engine, requests, 2s, [](const Failure&) {}};
+  QueuePlace place{requests, parents, removals, Layout::curator, {}, parent};
   std::vector<Answer::Kind> answers;
 
  private:
-  void session_ready(bool fresh) override { tombstones.session_ready(fresh); }
+  void session_ready(bool fresh) override { removals.session_ready(fresh); }
   void session_alive(TimePoint) override {}
   void session_suspended(const Failure&) override {}
-  void session_lost(const Failure&) override { tombstones.session_lost(); }
+  void session_lost(const Failure&) override { removals.session_lost(); }
 };
 
 TEST_F(QueuePlaceTest, APlaceThatIsGivenUpIsNone) {

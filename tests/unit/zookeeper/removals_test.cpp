@@ -1,5 +1,5 @@
 // Nodes that must go, whatever becomes of the requests and of the session.
-#include "backends/zookeeper/nodes/tombstones.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,11 +17,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = FakeRequest::Kind;
-using End = Tombstones::End;
+using End = Removals::End;
 
-class TombstonesTest : public testing::Test, private Session::User {
+class RemovalsTest : public testing::Test, private Session::User {
  protected:
-  TombstonesTest() {
+  RemovalsTest() {
     options.hosts = {{"h", 2181}};
     options.session_timeout = 10s;
     options.connect_timeout = 5s;
@@ -38,7 +38,7 @@ class TombstonesTest : public testing::Test, private Session::User {
   }
   std::string put() { return ensemble.put("/l/_c_guid-lock-", {}, session.id(), true).path; }
   void remove(OwnNode what) {
-    tombstones.remove(std::move(what), [this](End how, const Failure& why) {
+    removals.remove(std::move(what), [this](End how, const Failure& why) {
       end = how;
       failure = why;
     });
@@ -53,33 +53,33 @@ class TombstonesTest : public testing::Test, private Session::User {
   Session session{engine, options, ensemble.handles(), *this};
   Requests requests{session};
   std::vector<Failure> warnings;
-  Tombstones tombstones{engine, requests, 2s, [this](Failure why) { warnings.push_back(std::move(why)); }};
+  Removals removals{engine, requests, 2s, [this](Failure why) { warnings.push_back(std::move(why)); }};
   std::optional<End> end;
   Failure failure;
 
  private:
-  void session_ready(bool fresh) override { tombstones.session_ready(fresh); }
+  void session_ready(bool fresh) override { removals.session_ready(fresh); }
   void session_alive(TimePoint) override {}
   void session_suspended(const Failure&) override {}
-  void session_lost(const Failure&) override { tombstones.session_lost(); }
+  void session_lost(const Failure&) override { removals.session_lost(); }
 };
 
-TEST_F(TombstonesTest, ANodeIsRemovedByItsPath) {
+TEST_F(RemovalsTest, ANodeIsRemovedByItsPath) {
   const std::string path = put();
   remove(node(path));
   engine.run();
   EXPECT_EQ(end, End::removed);
   EXPECT_FALSE(ensemble.exists(path));
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 }
 
-TEST_F(TombstonesTest, ANodeThatIsNotThereIsGone) {
+TEST_F(RemovalsTest, ANodeThatIsNotThereIsGone) {
   remove(node());
   engine.run();
   EXPECT_EQ(end, End::gone);
 }
 
-TEST_F(TombstonesTest, ARemovalWhoseAnswerWasLostIsRepeatedAndCounts) {
+TEST_F(RemovalsTest, ARemovalWhoseAnswerWasLostIsRepeatedAndCounts) {
   const std::string path = put();
   always(Kind::remove, Fate::lose_answer);
   remove(node(path));
@@ -93,7 +93,7 @@ TEST_F(TombstonesTest, ARemovalWhoseAnswerWasLostIsRepeatedAndCounts) {
 }
 
 // Hazard 10.
-TEST_F(TombstonesTest, WhatIsNotConfirmedInTimeGoesOnInTheBackground) {
+TEST_F(RemovalsTest, WhatIsNotConfirmedInTimeGoesOnInTheBackground) {
   const std::string path = put();
   ensemble.disconnect();
   engine.run();
@@ -107,7 +107,7 @@ TEST_F(TombstonesTest, WhatIsNotConfirmedInTimeGoesOnInTheBackground) {
   EXPECT_FALSE(ensemble.exists(path));
 }
 
-TEST_F(TombstonesTest, WhatWasSentAndNotAnsweredIsAmbiguous) {
+TEST_F(RemovalsTest, WhatWasSentAndNotAnsweredIsAmbiguous) {
   always(Kind::remove, Fate::hold_answer);
   remove(node(put()));
   engine.advance(2s);
@@ -115,17 +115,17 @@ TEST_F(TombstonesTest, WhatWasSentAndNotAnsweredIsAmbiguous) {
   EXPECT_EQ(failure.code, errc::ambiguous);
 }
 
-TEST_F(TombstonesTest, WhatWasUnderWayWhenTheSessionWasLostIsAmbiguous) {
+TEST_F(RemovalsTest, WhatWasUnderWayWhenTheSessionWasLostIsAmbiguous) {
   always(Kind::remove, Fate::hold_answer);
   remove(node(put()));
   engine.run();
-  tombstones.session_lost();
+  removals.session_lost();
   engine.advance(2s);
   EXPECT_EQ(end, End::unconfirmed);
   EXPECT_EQ(failure.code, errc::ambiguous);
 }
 
-TEST_F(TombstonesTest, ARemovalBehindAComparisonThatIsNotAnsweredIsAmbiguous) {
+TEST_F(RemovalsTest, ARemovalBehindAComparisonThatIsNotAnsweredIsAmbiguous) {
   const auto made = ensemble.put("/shared", {}, session.id());
   always(Kind::remove, Fate::hold_answer);
   remove({.lock_path = "/shared",
@@ -138,7 +138,7 @@ TEST_F(TombstonesTest, ARemovalBehindAComparisonThatIsNotAnsweredIsAmbiguous) {
   EXPECT_EQ(failure.code, errc::ambiguous);
 }
 
-TEST_F(TombstonesTest, ANodeIsFoundByItsGuid) {
+TEST_F(RemovalsTest, ANodeIsFoundByItsGuid) {
   const std::string path = put();
   remove(node(""));
   engine.run();
@@ -146,7 +146,7 @@ TEST_F(TombstonesTest, ANodeIsFoundByItsGuid) {
   EXPECT_FALSE(ensemble.exists(path));
 }
 
-TEST_F(TombstonesTest, WhatANewSessionFindsOfTheOldIsRemoved) {
+TEST_F(RemovalsTest, WhatANewSessionFindsOfTheOldIsRemoved) {
   const std::string path = ensemble.put("/l/_c_guid-lock-", {}, 77, true).path;  // its session ends when it may
   for (const std::string& known : {path, std::string()}) {
     if (!ensemble.exists(path)) (void)ensemble.put(path, {}, 77);
@@ -163,150 +163,149 @@ TEST_F(TombstonesTest, WhatANewSessionFindsOfTheOldIsRemoved) {
 }
 
 // A late request of the old session may still be carried out.
-TEST_F(TombstonesTest, WhatTheOldSessionMayStillMakeIsLookedForUntilItMustBeOver) {
+TEST_F(RemovalsTest, WhatTheOldSessionMayStillMakeIsLookedForUntilItMustBeOver) {
   OwnNode old = node("");
   ensemble.disconnect();
   engine.run();
-  tombstones.remove(std::move(old));
+  removals.remove(std::move(old));
   ensemble.expire();
   ensemble.reconnect();
   engine.advance(5s);
   bool finished = false;
-  tombstones.finish([&] { finished = true; });
+  removals.finish([&] { finished = true; });
   EXPECT_TRUE(finished) << "it is not waited for";
-  EXPECT_EQ(tombstones.size(), 1U);
+  EXPECT_EQ(removals.size(), 1U);
   const std::string late = ensemble.put("/l/_c_guid-lock-", {}, 77, true).path;
   engine.advance(2s);
   EXPECT_FALSE(ensemble.exists(late));
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 
   old = node("");
   old.epoch = session.epoch() - 1;
-  tombstones.remove(std::move(old));
+  removals.remove(std::move(old));
   ensemble.expire();
   engine.advance(30s);
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 }
 
-TEST_F(TombstonesTest, ACreateUnderWayIsWaitedFor) {
-  const auto id = tombstones.await(node(""));
+TEST_F(RemovalsTest, ACreateUnderWayIsWaitedFor) {
+  const auto id = removals.await(node(""));
   engine.run();
   EXPECT_EQ(ensemble.count(Kind::children), 0U);
   const std::string path = put();
-  tombstones.created(id, {}, path);
+  removals.created(id, {}, path);
   engine.run();
   EXPECT_FALSE(ensemble.exists(path));
   EXPECT_EQ(ensemble.count(Kind::children), 0U);
 }
 
-TEST_F(TombstonesTest, AReconnectionRepeatsNothingThatIsUnderWay) {
-  const auto id = tombstones.await(node(""));
+TEST_F(RemovalsTest, AReconnectionRepeatsNothingThatIsUnderWay) {
+  const auto id = removals.await(node(""));
   always(Kind::remove, Fate::hold_answer);
   const std::string path = put();
-  tombstones.remove(node(path));
+  removals.remove(node(path));
   const std::size_t removals = ensemble.count(Kind::remove);
-  tombstones.session_ready(false);
+  removals.session_ready(false);
   engine.run();
   EXPECT_EQ(ensemble.count(Kind::children), 0U);
   EXPECT_EQ(ensemble.count(Kind::remove), removals);
-  EXPECT_EQ(tombstones.size(), 2U);
+  EXPECT_EQ(removals.size(), 2U);
   ensemble.fate = nullptr;
   ensemble.release_answers();
   const std::string late = put();
-  tombstones.created(id, {}, late);
+  removals.created(id, {}, late);
   engine.run();
   EXPECT_FALSE(ensemble.exists(late));
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 }
 
 // Its answer never comes, but the node may.
-TEST_F(TombstonesTest, ACreateIsNotWaitedForBeyondItsSession) {
-  (void)tombstones.await(node(""));
+TEST_F(RemovalsTest, ACreateIsNotWaitedForBeyondItsSession) {
+  (void)removals.await(node(""));
   const std::string late = ensemble.put("/l/_c_guid-lock-", {}, 77, true).path;
   ensemble.expire();
   engine.advance(1s);
   EXPECT_FALSE(ensemble.exists(late));
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 }
 
-TEST_F(TombstonesTest, EachHasANumberOfItsOwn) {
+TEST_F(RemovalsTest, EachHasANumberOfItsOwn) {
   always(Kind::remove, Fate::hold_answer);
-  const auto first = tombstones.await(node(""));
-  tombstones.remove(node(put()));
-  const auto second = tombstones.await(node(""));
+  const auto first = removals.await(node(""));
+  removals.remove(node(put()));
+  const auto second = removals.await(node(""));
   EXPECT_NE(first, second);
-  EXPECT_EQ(tombstones.size(), 3U);
+  EXPECT_EQ(removals.size(), 3U);
 }
 
-TEST_F(TombstonesTest, ACreateThatFailedLeavesNothingToDo) {
+TEST_F(RemovalsTest, ACreateThatFailedLeavesNothingToDo) {
   for (const Problem problem : {Problem::no_node, Problem::not_executed, Problem::no_rights, Problem::other}) {
-    tombstones.created(tombstones.await(node("")), {.problem = problem, .failure = {}, .sent = {}}, "/l/");
-    EXPECT_EQ(tombstones.size(), 0U);
+    removals.created(removals.await(node("")), {.problem = problem, .failure = {}, .sent = {}}, "/l/");
+    EXPECT_EQ(removals.size(), 0U);
   }
   EXPECT_EQ(ensemble.requests.size(), ensemble.heartbeats());
 }
 
 // Hazard 24: the list may come from a server that does not know yet what another one has carried out.
-TEST_F(TombstonesTest, AListIsNotBelievedWhereTheEnsembleDidNotAgreeBefore) {
+TEST_F(RemovalsTest, AListIsNotBelievedWhereTheEnsembleDidNotAgreeBefore) {
   ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::lose_request : Fate::answer; };
-  tombstones.remove(node(""));
+  removals.remove(node(""));
   engine.run();
   EXPECT_EQ(ensemble.count(Kind::children), 1U);
-  EXPECT_EQ(tombstones.size(), 1U);
+  EXPECT_EQ(removals.size(), 1U);
   ensemble.fate = nullptr;
   const std::string path = put();
   engine.advance(1s);
   EXPECT_FALSE(ensemble.exists(path));
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 }
 
 // A list that was under way when the session was given up: what it does not show may come yet.
-TEST_F(TombstonesTest, WhatALostSessionStillAnswersIsNotBelieved) {
+TEST_F(RemovalsTest, WhatALostSessionStillAnswersIsNotBelieved) {
   always(Kind::children, Fate::hold_answer);
-  tombstones.remove(node(""));
+  removals.remove(node(""));
   engine.run();
-  tombstones.session_lost();
+  removals.session_lost();
   ensemble.fate = nullptr;
   ensemble.release_answers();
   engine.run();
-  ASSERT_EQ(tombstones.size(), 1U);
+  ASSERT_EQ(removals.size(), 1U);
   const std::string path = put();
-  tombstones.session_ready(false);
+  removals.session_ready(false);
   engine.run();
   EXPECT_FALSE(ensemble.exists(path));
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 }
 
-TEST_F(TombstonesTest, NorIsAComparisonThatALostSessionStillAnswers) {
+TEST_F(RemovalsTest, NorIsAComparisonThatALostSessionStillAnswers) {
   const auto made = ensemble.put("/shared", {}, session.id());
   always(Kind::get, Fate::hold_answer);
-  tombstones.remove(shared(made.stat.created));
+  removals.remove(shared(made.stat.created));
   engine.run();
-  tombstones.session_lost();
+  removals.session_lost();
   ensemble.fate = nullptr;
   ensemble.release_answers();
   engine.run();
   EXPECT_EQ(ensemble.count(Kind::remove), 0U);
-  ASSERT_EQ(tombstones.size(), 1U);
-  tombstones.session_ready(false);
+  ASSERT_EQ(removals.size(), 1U);
+  removals.session_ready(false);
   engine.run();
   EXPECT_FALSE(ensemble.exists("/shared"));
-  EXPECT_EQ(tombstones.size(), 0U);
+  EXPECT_EQ(removals.size(), 0U);
 }
 
-TEST_F(TombstonesTest, ACreateThatMayHaveHappenedIsLookedFor) {
+TEST_F(RemovalsTest, ACreateThatMayHaveHappenedIsLookedFor) {
   const std::string path = put();
-  tombstones.created(tombstones.await(node("")), {.problem = Problem::unknown_outcome, .failure = {}, .sent = {}},
-                     "/l/");
+  removals.created(removals.await(node("")), {.problem = Problem::unknown_outcome, .failure = {}, .sent = {}}, "/l/");
   engine.run();
   EXPECT_FALSE(ensemble.exists(path));
 }
 
-TEST_F(TombstonesTest, WhatTheServerForbidsIsSaidOnceAndTriedOn) {
+TEST_F(RemovalsTest, WhatTheServerForbidsIsSaidOnceAndTriedOn) {
   const std::string path = put();
   always(Kind::remove, Fate::forbid);
-  tombstones.remove(node(path));
-  tombstones.remove(node(path));
+  removals.remove(node(path));
+  removals.remove(node(path));
   engine.advance(5s);
   EXPECT_EQ(warnings.size(), 1U);
   EXPECT_EQ(warnings.at(0).code, errc::access_denied);
@@ -316,16 +315,16 @@ TEST_F(TombstonesTest, WhatTheServerForbidsIsSaidOnceAndTriedOn) {
   EXPECT_FALSE(ensemble.exists(path));
 }
 
-TEST_F(TombstonesTest, WhatTheServerRefusesIsSaid) {
+TEST_F(RemovalsTest, WhatTheServerRefusesIsSaid) {
   const std::string path = put();
   (void)ensemble.put(path + "/below");
-  tombstones.remove(node(path));
+  removals.remove(node(path));
   engine.run();
   EXPECT_EQ(warnings.size(), 1U);
 }
 
 // A server that lags behind may still show a node that is removed already, while another one has its place.
-TEST_F(TombstonesTest, ARemovalThatMayHaveHappenedIsRepeatedOnlyBehindAWrite) {
+TEST_F(RemovalsTest, ARemovalThatMayHaveHappenedIsRepeatedOnlyBehindAWrite) {
   const auto made = ensemble.put("/shared", {}, session.id());
   const auto created = made.stat.created;
   ensemble.fate = [](const FakeRequest& request) {
@@ -342,7 +341,7 @@ TEST_F(TombstonesTest, ARemovalThatMayHaveHappenedIsRepeatedOnlyBehindAWrite) {
 }
 
 // Where others use the same path, nothing of theirs is touched.
-TEST_F(TombstonesTest, ASharedPathIsComparedFirst) {
+TEST_F(RemovalsTest, ASharedPathIsComparedFirst) {
   const auto theirs = ensemble.put("/shared", {}, 77);
   remove(shared(1));
   engine.run();
@@ -354,7 +353,7 @@ TEST_F(TombstonesTest, ASharedPathIsComparedFirst) {
   EXPECT_FALSE(ensemble.exists("/shared"));
 }
 
-TEST_F(TombstonesTest, ANodeAtASharedPathIsKnownByItsSessionAndTheOwnerInItsData) {
+TEST_F(RemovalsTest, ANodeAtASharedPathIsKnownByItsSessionAndTheOwnerInItsData) {
   const OwnerId owner(1, 2);
   struct Row {
     const char* name;
@@ -386,7 +385,7 @@ TEST(OwnerInData, IsFoundAndCutOffWhateverTheHolderIs) {
   }
 }
 
-TEST_F(TombstonesTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
+TEST_F(RemovalsTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
   for (const Fate fate : {Fate::refuse, Fate::forbid, Fate::lose_answer}) {
     if (!ensemble.exists("/shared")) (void)ensemble.put("/shared", {}, 77);
     always(Kind::get, fate);
@@ -400,7 +399,7 @@ TEST_F(TombstonesTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
   }
 }
 
-TEST_F(TombstonesTest, ASharedPathOfAnEarlierSessionIsLeftToTheServer) {
+TEST_F(RemovalsTest, ASharedPathOfAnEarlierSessionIsLeftToTheServer) {
   (void)ensemble.put("/shared", {}, 77);
   const OwnNode ours{.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .owner = {1, 1}};
   ensemble.disconnect();
@@ -413,16 +412,16 @@ TEST_F(TombstonesTest, ASharedPathOfAnEarlierSessionIsLeftToTheServer) {
   EXPECT_TRUE(ensemble.exists("/shared"));
 }
 
-TEST_F(TombstonesTest, AThousandAreRemovedAtOnceWhenTheConnectionIsBack) {
+TEST_F(RemovalsTest, AThousandAreRemovedAtOnceWhenTheConnectionIsBack) {
   std::vector<std::string> paths;
   for (int i = 0; i < 1000; ++i) paths.push_back(put());
   ensemble.disconnect();
   engine.run();
-  for (const std::string& path : paths) tombstones.remove(node(path));
+  for (const std::string& path : paths) removals.remove(node(path));
   engine.advance(1s);
   EXPECT_EQ(ensemble.count(Kind::remove), 0U);
   bool finished = false;
-  tombstones.finish([&] { finished = true; });
+  removals.finish([&] { finished = true; });
   ensemble.reconnect();
   engine.run();
   EXPECT_TRUE(finished);

@@ -38,7 +38,7 @@ struct OwnNode {
 [[nodiscard]] std::string_view holder_of(std::string_view data);
 
 // In tasks only.
-class Tombstones {
+class Removals {
  public:
   enum class End {
     removed,      // it was there until now
@@ -49,9 +49,9 @@ class Tombstones {
   using Id = std::uint64_t;
 
   // warn: told once if the server forbids it.
-  Tombstones(Executor& executor, Requests& requests, std::chrono::nanoseconds response_timeout,
-             std::function<void(Failure)> warn);
-  ~Tombstones();
+  Removals(Executor& executor, Requests& requests, std::chrono::nanoseconds response_timeout,
+           std::function<void(Failure)> warn);
+  ~Removals();
 
   void remove(OwnNode node) { (void)add(std::move(node)); }
   // Answers within the response timeout.

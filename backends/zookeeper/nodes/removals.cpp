@@ -1,4 +1,4 @@
-#include "backends/zookeeper/nodes/tombstones.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -31,7 +31,7 @@ std::string_view holder_of(std::string_view data) {
   return has_owner ? data.substr(0, data.size() - owner_line) : data;
 }
 
-struct Tombstones::Entry {
+struct Removals::Entry {
   Entry(Executor& executor, OwnNode own) : node(std::move(own)), timer(executor), deadline(executor) {}
 
   OwnNode node;
@@ -47,20 +47,20 @@ struct Tombstones::Entry {
   Timer deadline;
 };
 
-Tombstones::Tombstones(Executor& executor, Requests& requests, std::chrono::nanoseconds response_timeout,
-                       std::function<void(Failure)> warn)
+Removals::Removals(Executor& executor, Requests& requests, std::chrono::nanoseconds response_timeout,
+                   std::function<void(Failure)> warn)
     : executor_(executor), requests_(requests), response_timeout_(response_timeout), warn_(std::move(warn)) {}
 
-Tombstones::~Tombstones() = default;
+Removals::~Removals() = default;
 
-Tombstones::Id Tombstones::add(OwnNode node) {
+Removals::Id Removals::add(OwnNode node) {
   const Id id = ++next_id_;
   entries_.emplace(id, std::make_unique<Entry>(executor_, std::move(node)));
   attempt(id);
   return id;
 }
 
-void Tombstones::remove(OwnNode node, Handler done) {
+void Removals::remove(OwnNode node, Handler done) {
   const Id id = add(std::move(node));
   const auto found = entries_.find(id);
   if (found == entries_.end()) return done(End::gone, {});
@@ -75,14 +75,14 @@ void Tombstones::remove(OwnNode node, Handler done) {
   });
 }
 
-Tombstones::Id Tombstones::await(OwnNode node) {
+Removals::Id Removals::await(OwnNode node) {
   const Id id = ++next_id_;
   const auto added = entries_.emplace(id, std::make_unique<Entry>(executor_, std::move(node))).first;
   added->second->awaiting = true;
   return id;
 }
 
-void Tombstones::created(Id id, const Outcome& outcome, const std::string& path) {
+void Removals::created(Id id, const Outcome& outcome, const std::string& path) {
   const auto found = entries_.find(id);
   if (found == entries_.end() || !std::exchange(found->second->awaiting, false)) return;
   switch (outcome.problem) {
@@ -97,7 +97,7 @@ void Tombstones::created(Id id, const Outcome& outcome, const std::string& path)
   }
 }
 
-Tombstones::Entry* Tombstones::find(Id id, std::uint64_t round) {
+Removals::Entry* Removals::find(Id id, std::uint64_t round) {
   const auto found = entries_.find(id);
   if (found == entries_.end() || round != round_) return nullptr;
   found->second->under_way = false;
@@ -106,7 +106,7 @@ Tombstones::Entry* Tombstones::find(Id id, std::uint64_t round) {
 
 // --- Attempts --------------------------------------------------------------------------------------------------------
 
-void Tombstones::attempt(Id id) {
+void Removals::attempt(Id id) {
   Entry& entry = *entries_.at(id);
   if (entry.awaiting || entry.under_way || !requests_.ready()) return;
   if (entry.node.shares_path() && entry.node.epoch != requests_.session().epoch()) {
@@ -124,7 +124,7 @@ void Tombstones::attempt(Id id) {
   }
 }
 
-void Tombstones::look_for(Id id, const Entry& entry) {
+void Removals::look_for(Id id, const Entry& entry) {
   // The request may have gone through another server than the one that is asked now.
   requests_.children_latest(entry.node.lock_path, [this, id, round = round_](const Outcome& outcome,
                                                                              const std::vector<std::string>& children) {
@@ -135,7 +135,7 @@ void Tombstones::look_for(Id id, const Entry& entry) {
   });
 }
 
-void Tombstones::looked(Id id, const std::vector<std::string>& children) {
+void Removals::looked(Id id, const std::vector<std::string>& children) {
   Entry& entry = *entries_.at(id);
   const auto found = std::find_if(children.begin(), children.end(), [&](const std::string& child) {
     return child.find(entry.node.guid) != std::string::npos;
@@ -152,7 +152,7 @@ void Tombstones::looked(Id id, const std::vector<std::string>& children) {
   report_if_finished();
 }
 
-void Tombstones::compare(Id id, const Entry& entry) {
+void Removals::compare(Id id, const Entry& entry) {
   const auto answered = [this, id, round = round_](const Outcome& outcome, const Handle::Node& node) {
     Entry* const found = find(id, round);
     if (found == nullptr) return;
@@ -176,13 +176,13 @@ void Tombstones::compare(Id id, const Entry& entry) {
   }
 }
 
-void Tombstones::send_removal(Id id, const Entry& entry) {
+void Removals::send_removal(Id id, const Entry& entry) {
   requests_.remove(entry.node.path, [this, id, round = round_](const Outcome& outcome) {
     if (find(id, round) != nullptr) removal_answered(id, outcome);
   });
 }
 
-void Tombstones::removal_answered(Id id, const Outcome& outcome) {
+void Removals::removal_answered(Id id, const Outcome& outcome) {
   Entry& entry = *entries_.at(id);
   switch (outcome.problem) {
     case Problem::none:
@@ -202,7 +202,7 @@ void Tombstones::removal_answered(Id id, const Outcome& outcome) {
   failed(id, outcome);
 }
 
-void Tombstones::failed(Id id, const Outcome& outcome) {
+void Removals::failed(Id id, const Outcome& outcome) {
   Entry& entry = *entries_.at(id);
   if ((outcome.problem == Problem::no_rights || outcome.problem == Problem::other) && !std::exchange(warned_, true)) {
     Failure why = outcome.failure;
@@ -213,11 +213,11 @@ void Tombstones::failed(Id id, const Outcome& outcome) {
   later(id, entry.backoff.next(executor_));
 }
 
-void Tombstones::later(Id id, std::chrono::nanoseconds pause) {
+void Removals::later(Id id, std::chrono::nanoseconds pause) {
   entries_.at(id)->timer.arm(saturating_add(executor_.now(), pause), [this, id] { attempt(id); });
 }
 
-void Tombstones::ended(Id id, End end) {
+void Removals::ended(Id id, End end) {
   const auto entry = std::move(entries_.at(id));
   entries_.erase(id);
   entry->deadline.disarm();
@@ -234,7 +234,7 @@ void Tombstones::ended(Id id, End end) {
 
 // --- The session -----------------------------------------------------------------------------------------------------
 
-void Tombstones::session_ready(bool fresh) {
+void Removals::session_ready(bool fresh) {
   if (fresh) {
     // The granted timeout of the new session stands for that of the old; twice, because servers round it up and begin
     // again when their leader changes.
@@ -247,7 +247,7 @@ void Tombstones::session_ready(bool fresh) {
   common::for_each_still_in(entries_, [this](Id id, const auto& /*entry*/) { attempt(id); });
 }
 
-void Tombstones::session_lost() {
+void Removals::session_lost() {
   ++round_;
   for (const auto& [id, entry] : entries_) {
     if (std::exchange(entry->under_way, false)) entry->unknown = true;
@@ -255,18 +255,18 @@ void Tombstones::session_lost() {
   }
 }
 
-bool Tombstones::only_of_this_session() const {
+bool Removals::only_of_this_session() const {
   return std::all_of(entries_.begin(), entries_.end(), [&](const auto& item) {
     return item.second->seen_absent || item.second->node.epoch == requests_.session().epoch();
   });
 }
 
-void Tombstones::finish(std::function<void()> done) {
+void Removals::finish(std::function<void()> done) {
   finished_ = std::move(done);
   report_if_finished();
 }
 
-void Tombstones::report_if_finished() {
+void Removals::report_if_finished() {
   if (!finished_) return;
   const bool finished = std::all_of(entries_.begin(), entries_.end(),
                                     [](const auto& item) { return item.second->seen_absent && !item.second->done; });
