@@ -105,19 +105,9 @@ void SessionLocks::abandon(const LockRequest& request) {
 }
 
 void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
-  using Status = ReleaseOutcome::Status;
   auto node = holds_.take(grant.owner);
-  if (!node) return done({.status = Status::not_owner});
-  tombstones_.remove(*std::move(node), [done = std::move(done)](Removals::End end, const Failure& why) {
-    switch (end) {
-      case Removals::End::removed:
-        return done({.status = Status::released});
-      case Removals::End::gone:
-        return done({.status = Status::not_owner});
-      case Removals::End::unconfirmed:
-        return done({.status = Status::failed, .failure = why});
-    }
-  });
+  if (!node) return done({.status = ReleaseOutcome::Status::not_owner});
+  tombstones_.remove(*std::move(node), std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     Removals& tombstones = owner_.tombstones_;
     const auto epoch = owner_.session_.epoch();
     tombstones.remove({.lock_path = lock, .path = node, .epoch = epoch},
-                      [&tombstones, lock, epoch](Removals::End /*end*/, const Failure& /*why*/) {
+                      [&tombstones, lock, epoch](const ReleaseOutcome& /*outcome*/) {
                         tombstones.remove({.lock_path = lock, .path = lock, .epoch = epoch});
                       });
   }

@@ -1,17 +1,18 @@
-// Nodes of ours that must go: what was released, and what those who gave up left behind or may still come to leave.
-// Each is removed as soon as a server can be reached, again and again until that is certain.
+// Removes nodes of this client: those of released locks, and those that a cancelled acquire left or may still create.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
-#include <dlock/spi/backoff.hpp>
+#include <dlock/spi/backend.hpp>
+#include <dlock/spi/cleanup.hpp>
 #include <dlock/spi/executor.hpp>
 #include <dlock/token.hpp>
 
@@ -34,68 +35,75 @@ struct OwnNode {
 // The data of a node whose path other clients use: the holder, then a line with the owner.
 [[nodiscard]] std::string data_of(std::string_view holder, const OwnerId& owner);
 [[nodiscard]] bool is_of(std::string_view data, const OwnerId& owner);
+// This owner made the node in this session.
+[[nodiscard]] inline bool is_of(const Handle::Node& node, const OwnerId& owner, const Session& session) {
+  return node.stat.owner == session.id() && is_of(node.data, owner);
+}
 // Without the line of the owner, if there is one.
 [[nodiscard]] std::string_view holder_of(std::string_view data);
 
-// In tasks only.
+// Cleanup repeats what fails; this finds, compares and removes the node, while the session can be used. In tasks only.
 class Removals {
  public:
-  enum class End {
-    removed,      // it was there until now
-    gone,         // it was not there any more
-    unconfirmed,  // no answer in time, and goes on in the background; or the session ended before an answer came
-  };
-  using Handler = std::function<void(End, const Failure& why)>;
-  using Id = std::uint64_t;
+  using Id = OwnerId;  // to Cleanup, each node has an owner of its own
 
-  // warn: told once if the server forbids it.
+  // warn: called once if the server forbids a removal.
   Removals(Executor& executor, Requests& requests, std::chrono::nanoseconds response_timeout,
            std::function<void(Failure)> warn);
   ~Removals();
 
-  void remove(OwnNode node) { (void)add(std::move(node)); }
-  // Answers within the response timeout.
-  void remove(OwnNode node, Handler done);
+  void remove(OwnNode node) { (void)add(std::move(node), false, nullptr); }
+  // Answers within the response timeout: released if the node was there until now, not_owner if it was not.
+  void remove(OwnNode node, Backend::ReleaseHandler done) { (void)add(std::move(node), false, std::move(done)); }
 
-  // A request to create the node is under way: its answer is told by created().
-  [[nodiscard]] Id await(OwnNode node);
-  void created(Id id, const Outcome& outcome, const std::string& path);
+  // A request to create the node is in flight: created() gets its answer.
+  [[nodiscard]] Id await(OwnNode node) { return add(std::move(node), true, nullptr); }
+  void created(const Id& id, const Outcome& outcome, const std::string& path);
 
-  // The session stands (again), or a new one does. Or it is lost, and what is under way may never be answered.
+  // A session can be used, possibly a fresh one. Or it is lost, and its requests may never be answered.
   void session_ready(bool fresh);
   void session_lost();
 
-  // Nothing is left that the end of the current session would not remove.
+  // The end of the current session would remove everything that is left.
   [[nodiscard]] bool only_of_this_session() const;
-  // Calls done once nothing is left to be confirmed.
-  void finish(std::function<void()> done);
+  // Calls done once everything is confirmed.
+  void finish(std::function<void()> done) { cleanup_.finish(std::move(done)); }
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
 
  private:
-  struct Entry;
+  struct Entry {
+    Entry(Executor& executor, OwnNode own, bool awaits, Backend::ReleaseHandler handler)
+        : node(std::move(own)), awaiting(awaits), done(std::move(handler)), deadline(executor) {}
+    OwnNode node;
+    bool awaiting;  // the answer of the create
+    Backend::ReleaseHandler done;
+    Cleanup::Answer answer = nullptr;  // while Cleanup waits for it
+    std::uint64_t in_flight = 0;       // the request whose answer counts; 0: none
+    bool unknown = false;              // a removal may have been carried out
+    Timer deadline;
+  };
 
-  Id add(OwnNode node);
-  void attempt(Id id);
-  void look_for(Id id, const Entry& entry);
-  void compare(Id id, const Entry& entry);
-  void looked(Id id, const std::vector<std::string>& children);
-  void send_removal(Id id, const Entry& entry);
-  void removal_answered(Id id, const Outcome& outcome);
-  void failed(Id id, const Outcome& outcome);
-  void later(Id id, std::chrono::nanoseconds pause);
-  void ended(Id id, End end);
-  [[nodiscard]] Entry* find(Id id, std::uint64_t round);
-  void report_if_finished();
+  Id add(OwnNode node, bool awaiting, Backend::ReleaseHandler done);
+  template <class F>
+  [[nodiscard]] auto answered(const Id& id, F f);
+  void attempt(const Id& id, Entry& entry);
+  void look_for(const Id& id, Entry& entry);
+  void looked(const Id& id, Entry& entry, const std::vector<std::string>& children);
+  void compare(const Id& id, Entry& entry);
+  void send_removal(const Id& id, Entry& entry);
+  void failed(Entry& entry, const Outcome& outcome);
+  void ended(const Id& id, bool removed);
 
   Executor& executor_;
   Requests& requests_;
   const std::chrono::nanoseconds response_timeout_;
   const std::function<void(Failure)> warn_;
-  std::unordered_map<Id, std::unique_ptr<Entry>> entries_;
-  Id next_id_ = 0;
-  std::uint64_t round_ = 0;  // answers of an earlier one are no answers
   bool warned_ = false;
-  std::function<void()> finished_;
+  std::uint64_t last_id_ = 0;
+  std::uint64_t last_request_ = 0;
+  TimePoint earlier_sessions_end_ = TimePoint::max();  // at the latest, those before the current one
+  std::unordered_map<Id, Entry> entries_;
+  Cleanup cleanup_;
 };
 
 }  // namespace dlock::zookeeper

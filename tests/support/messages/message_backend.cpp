@@ -11,8 +11,17 @@ MessageBackend::MessageBackend(BackendHost& host, const BackendConfig& config,
       strategy_(strategy),
       mark_(4 * policy_of(strategy).poll_max),
       connection_(host.executor(), std::move(store), std::move(faults), config.holder, config.response_timeout, *this),
-      cleanups_(connection_),
-      queue_(connection_, cleanups_) {}
+      cleanup_(host.executor(), config.response_timeout, {},
+               [this](const Cleanup::Claim& claim, Cleanup::Reason, TimePoint, Cleanup::Answer answer) {
+                 if (connection_.dead()) return answer(false);  // the store has forgotten everything of this client
+                 connection_.request(
+                     Operation::release, claim.owner, claim,
+                     [&clock = connection_.clock()](memory::MemoryStore& store, const Cleanup::Claim& what) {
+                       return store.release(what.kind, what.name, what.owner, clock);
+                     },
+                     [answer = std::move(answer)](const Cleanup::Claim&, const Result<bool>& ours) { answer(ours); });
+               }),
+      queue_(connection_, cleanup_) {}
 
 Capabilities MessageBackend::capabilities() const noexcept {
   Capabilities capabilities = capabilities_of(strategy_);
@@ -61,18 +70,18 @@ void MessageBackend::try_acquire(const LockRequest& request, TryHandler done) {
           return done({.status = Status::failed, .failure = other_permits(asked, answer.other_permits)});
         }
         if (!answer.granted) return done({.status = Status::busy, .retry_after = answer.lease_ends - clock.now()});
-        if (trying_.contains(asked.owner)) cleanups_.keep(asked.owner);
+        if (trying_.contains(asked.owner)) queue_.keep(asked.owner);
         const TimePoint valid_until = lease_valid_until(sent, asked.lease);
         done({.status = Status::granted,
               .grant = {asked.name, asked.owner, answer.token, valid_until, asked.lease, asked.kind, asked.mode}});
       },
       [this](const LockRequest& asked, const memory::MemoryStore::Answer& answer) {
-        if (answer.granted && !trying_.contains(asked.owner)) cleanups_.heard_of(asked.kind, asked.name, asked.owner);
+        if (answer.granted && !trying_.contains(asked.owner)) queue_.unexpected({asked.kind, asked.name, asked.owner});
       });
 }
 
 void MessageBackend::abandon(const LockRequest& request) {
-  cleanups_.start(request.kind, request.name, request.owner, request.lease, Cleanups::Stake::lease);
+  cleanup_.abandon(request, false);
 }
 
 class MessageBackend::StoreWatch final : public Watch {
@@ -108,7 +117,7 @@ void MessageBackend::renew(const Grant& grant, RenewHandler done) {
         using Status = RenewOutcome::Status;
         if (!renewed.ok()) return done({.status = Status::failed, .failure = renewed.failure()});
         if (!renewed.value()) {
-          cleanups_.drop(held.owner);
+          queue_.drop(held.owner);
           return done({.status = Status::lost, .failure = {errc::lost, "the lease expired or was broken"}});
         }
         done({.status = Status::renewed, .valid_until = lease_valid_until(sent, held.lease)});
@@ -116,21 +125,8 @@ void MessageBackend::renew(const Grant& grant, RenewHandler done) {
 }
 
 void MessageBackend::release(const Grant& grant, ReleaseHandler done) {
-  const Clock& clock = connection_.clock();
-  cleanups_.drop(grant.owner);
-  connection_.request(
-      Operation::release, grant.owner, grant,
-      [&clock](memory::MemoryStore& store, const Grant& held) {
-        return store.release(held.kind, held.name, held.owner, clock);
-      },
-      [this, done = std::move(done)](const Grant& held, Result<bool> released) {
-        using Status = ReleaseOutcome::Status;
-        if (!released.ok()) {
-          cleanups_.start(held.kind, held.name, held.owner, held.lease, Cleanups::Stake::lease);
-          return done({.status = Status::failed, .failure = released.failure()});
-        }
-        done({.status = released.value() ? Status::released : Status::not_owner});
-      });
+  queue_.drop(grant.owner);
+  cleanup_.release(grant, std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
@@ -194,7 +190,7 @@ void MessageBackend::diagnose(Handler<std::vector<Finding>> done) {
 }
 
 void MessageBackend::close(std::function<void()> done) {
-  TryBackend::close([this, done = std::move(done)] { cleanups_.finish(done); });
+  TryBackend::close([this, done = std::move(done)] { cleanup_.finish(done); });
 }
 
 }  // namespace dlock::messages

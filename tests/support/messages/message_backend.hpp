@@ -10,11 +10,11 @@
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
+#include <dlock/spi/cleanup.hpp>
 #include <dlock/spi/try_backend.hpp>
 
 #include "backends/memory/memory_backend.hpp"
 #include "backends/memory/memory_store.hpp"
-#include "tests/support/messages/cleanups.hpp"
 #include "tests/support/messages/connection.hpp"
 #include "tests/support/messages/queue_contention.hpp"
 
@@ -55,7 +55,7 @@ class MessageBackend final : public TryBackend, private Connection::Inbox {
   const std::chrono::nanoseconds mark_;  // how long that of a waiting writer lasts: a few tries
   std::unordered_set<OwnerId> trying_;   // owners of acquires in progress that may send messages
   Connection connection_;
-  Cleanups cleanups_;
+  Cleanup cleanup_;
   QueueClient queue_;
 };
 

@@ -5,6 +5,13 @@
 
 namespace dlock::messages {
 
+namespace {
+
+// A place in the queue does not end by itself.
+constexpr std::chrono::hours endless{24 * 365};
+
+}  // namespace
+
 // --- QueueClient -----------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, GrantSink& sink) {
@@ -16,8 +23,12 @@ std::unique_ptr<Contention> QueueClient::contend(const LockRequest& request, Gra
 void QueueClient::notified(LockKind kind, const std::string& name, const OwnerId& owner,
                            const memory::MemoryStore::Answer& answer) {
   auto* const contention = find(owner);
-  if (contention == nullptr) return cleanups_.heard_of(kind, name, owner);
+  if (contention == nullptr) return unexpected({kind, name, owner});
   contention->notified(answer);
+}
+
+void QueueClient::unexpected(const Cleanup::Claim& claim) {
+  if (!kept_.contains(claim.owner)) cleanup_.abandon(claim, endless, true);
 }
 
 QueueContention* QueueClient::find(const OwnerId& owner) const {
@@ -34,7 +45,7 @@ QueueContention::~QueueContention() {
   if (granted_) return;
   client_.waiting_.erase(request_.owner);
   if (!queued_ && under_way_ == 0) return;
-  client_.cleanups_.start(request_.kind, request_.name, request_.owner, request_.lease, Cleanups::Stake::place);
+  client_.cleanup_.abandon({request_.kind, request_.name, request_.owner}, endless, false);
 }
 
 void QueueContention::ask() {
@@ -51,10 +62,10 @@ void QueueContention::ask() {
       },
       [&client = client_, sent](const LockRequest& request, const Result<memory::MemoryStore::Answer>& answer) {
         if (auto* contention = client.find(request.owner)) return contention->answered(sent, answer);
-        if (answer.ok()) client.cleanups_.heard_of(request.kind, request.name, request.owner);
+        if (answer.ok()) client.unexpected({request.kind, request.name, request.owner});
       },
       [&client = client_](const LockRequest& request, const memory::MemoryStore::Answer&) {
-        if (client.find(request.owner) == nullptr) client.cleanups_.heard_of(request.kind, request.name, request.owner);
+        if (client.find(request.owner) == nullptr) client.unexpected({request.kind, request.name, request.owner});
       });
 }
 
@@ -93,7 +104,7 @@ void QueueContention::granted(FencingToken token, TimePoint since) {
   granted_ = true;
   timer_.disarm();
   client_.waiting_.erase(request_.owner);
-  if (expects_) client_.cleanups_.keep(request_.owner);
+  if (expects_) client_.keep(request_.owner);
   sink_.granted({request_.name, request_.owner, token, valid_until, request_.lease, request_.kind, request_.mode});
 }
 

@@ -5,12 +5,13 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/backoff.hpp>
+#include <dlock/spi/cleanup.hpp>
 #include <dlock/spi/executor.hpp>
 
-#include "tests/support/messages/cleanups.hpp"
 #include "tests/support/messages/connection.hpp"
 
 namespace dlock::messages {
@@ -20,19 +21,28 @@ class QueueContention;
 // The client's side of the queue: finds the contention that an answer or notice is for. In tasks only.
 class QueueClient {
  public:
-  QueueClient(Connection& connection, Cleanups& cleanups) noexcept : connection_(connection), cleanups_(cleanups) {}
+  QueueClient(Connection& connection, Cleanup& cleanup) noexcept : connection_(connection), cleanup_(cleanup) {}
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
 
   void notified(LockKind kind, const std::string& name, const OwnerId& owner,
                 const memory::MemoryStore::Answer& answer);
 
+  // The owner has been granted the lock, so messages about it are no sign of anything left behind, until it releases
+  // the lock or has lost it. Needed only for owners about which messages may yet arrive.
+  void keep(const OwnerId& owner) { kept_.insert(owner); }
+  void drop(const OwnerId& owner) { kept_.erase(owner); }
+  // The store sent something for this owner, which waits for nothing: an answer to a request that was delayed or
+  // doubled, however late, or news that the owner's turn has come.
+  void unexpected(const Cleanup::Claim& claim);
+
  private:
   friend class QueueContention;
   [[nodiscard]] QueueContention* find(const OwnerId& owner) const;
 
   Connection& connection_;
-  Cleanups& cleanups_;
+  Cleanup& cleanup_;
+  std::unordered_set<OwnerId> kept_;
   std::unordered_map<OwnerId, QueueContention*> waiting_;
 };
 

@@ -251,10 +251,10 @@ TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_UntilThePatienceI
   for (const bool in_time : {true, false}) {
     asked.clear();
     outcomes.clear();
-    start(15s);
-    cleanup->in_doubt(a);
+    start();
+    cleanup->in_doubt(a, 15s);
     engine.advance(in_time ? 14s : 15s);
-    cleanup->in_doubt(b);  // forgets those whose time is over
+    cleanup->in_doubt(b, 15s);  // forgets those whose time is over
     release(grant());
     reply(true);
     ASSERT_EQ(outcomes.size(), 1U);

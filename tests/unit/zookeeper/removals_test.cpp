@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Kind = FakeRequest::Kind;
-using End = Removals::End;
+using End = ReleaseOutcome::Status;
 
 class RemovalsTest : public testing::Test, private Session::User {
  protected:
@@ -38,9 +38,9 @@ class RemovalsTest : public testing::Test, private Session::User {
   }
   std::string put() { return ensemble.put("/l/_c_guid-lock-", {}, session.id(), true).path; }
   void remove(OwnNode what) {
-    removals.remove(std::move(what), [this](End how, const Failure& why) {
-      end = how;
-      failure = why;
+    removals.remove(std::move(what), [this](const ReleaseOutcome& outcome) {
+      end = outcome.status;
+      failure = outcome.failure;
     });
   }
   void always(Kind kind, Fate fate) {
@@ -68,7 +68,7 @@ TEST_F(RemovalsTest, ANodeIsRemovedByItsPath) {
   const std::string path = put();
   remove(node(path));
   engine.run();
-  EXPECT_EQ(end, End::removed);
+  EXPECT_EQ(end, End::released);
   EXPECT_FALSE(ensemble.exists(path));
   EXPECT_EQ(removals.size(), 0U);
 }
@@ -76,7 +76,7 @@ TEST_F(RemovalsTest, ANodeIsRemovedByItsPath) {
 TEST_F(RemovalsTest, ANodeThatIsNotThereIsGone) {
   remove(node());
   engine.run();
-  EXPECT_EQ(end, End::gone);
+  EXPECT_EQ(end, End::not_owner);
 }
 
 TEST_F(RemovalsTest, ARemovalWhoseAnswerWasLostIsRepeatedAndCounts) {
@@ -87,7 +87,7 @@ TEST_F(RemovalsTest, ARemovalWhoseAnswerWasLostIsRepeatedAndCounts) {
   EXPECT_FALSE(end);
   ensemble.fate = nullptr;
   engine.advance(100ms);
-  EXPECT_EQ(end, End::removed);
+  EXPECT_EQ(end, End::released);
   EXPECT_EQ(ensemble.count(Kind::remove), 2U);
   EXPECT_TRUE(warnings.empty());
 }
@@ -99,7 +99,7 @@ TEST_F(RemovalsTest, WhatIsNotConfirmedInTimeGoesOnInTheBackground) {
   engine.run();
   remove(node(path));
   engine.advance(2s);
-  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(end, End::failed);
   EXPECT_EQ(failure.code, errc::unavailable);
   EXPECT_TRUE(ensemble.exists(path));
   ensemble.reconnect();
@@ -111,7 +111,7 @@ TEST_F(RemovalsTest, WhatWasSentAndNotAnsweredIsAmbiguous) {
   always(Kind::remove, Fate::hold_answer);
   remove(node(put()));
   engine.advance(2s);
-  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(end, End::failed);
   EXPECT_EQ(failure.code, errc::ambiguous);
 }
 
@@ -121,7 +121,7 @@ TEST_F(RemovalsTest, WhatWasUnderWayWhenTheSessionWasLostIsAmbiguous) {
   engine.run();
   removals.session_lost();
   engine.advance(2s);
-  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(end, End::failed);
   EXPECT_EQ(failure.code, errc::ambiguous);
 }
 
@@ -134,7 +134,7 @@ TEST_F(RemovalsTest, ARemovalBehindAComparisonThatIsNotAnsweredIsAmbiguous) {
           .created = made.stat.created,
           .owner = {9, 9}});
   engine.advance(2s);
-  EXPECT_EQ(end, End::unconfirmed);
+  EXPECT_EQ(end, End::failed);
   EXPECT_EQ(failure.code, errc::ambiguous);
 }
 
@@ -142,7 +142,7 @@ TEST_F(RemovalsTest, ANodeIsFoundByItsGuid) {
   const std::string path = put();
   remove(node(""));
   engine.run();
-  EXPECT_EQ(end, End::removed);
+  EXPECT_EQ(end, End::released);
   EXPECT_FALSE(ensemble.exists(path));
 }
 
@@ -158,7 +158,7 @@ TEST_F(RemovalsTest, WhatANewSessionFindsOfTheOldIsRemoved) {
     ensemble.reconnect();
     engine.advance(1s);
     EXPECT_FALSE(ensemble.exists(path));
-    EXPECT_EQ(end, End::removed);
+    EXPECT_EQ(end, End::released);
   }
 }
 
@@ -204,11 +204,11 @@ TEST_F(RemovalsTest, AReconnectionRepeatsNothingThatIsUnderWay) {
   always(Kind::remove, Fate::hold_answer);
   const std::string path = put();
   removals.remove(node(path));
-  const std::size_t removals = ensemble.count(Kind::remove);
+  const std::size_t before = ensemble.count(Kind::remove);
   removals.session_ready(false);
   engine.run();
   EXPECT_EQ(ensemble.count(Kind::children), 0U);
-  EXPECT_EQ(ensemble.count(Kind::remove), removals);
+  EXPECT_EQ(ensemble.count(Kind::remove), before);
   EXPECT_EQ(removals.size(), 2U);
   ensemble.fate = nullptr;
   ensemble.release_answers();
@@ -345,11 +345,11 @@ TEST_F(RemovalsTest, ASharedPathIsComparedFirst) {
   const auto theirs = ensemble.put("/shared", {}, 77);
   remove(shared(1));
   engine.run();
-  EXPECT_EQ(end, End::gone);
+  EXPECT_EQ(end, End::not_owner);
   EXPECT_TRUE(ensemble.exists("/shared"));
   remove(shared(theirs.stat.created));
   engine.run();
-  EXPECT_EQ(end, End::removed);
+  EXPECT_EQ(end, End::released);
   EXPECT_FALSE(ensemble.exists("/shared"));
 }
 
@@ -368,7 +368,7 @@ TEST_F(RemovalsTest, ANodeAtASharedPathIsKnownByItsSessionAndTheOwnerInItsData) 
     (void)ensemble.put("/shared", row.data, row.of_session ? session.id() : 77);
     remove({.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .owner = owner});
     engine.run();
-    EXPECT_EQ(std::exchange(end, std::nullopt), row.removed ? End::removed : End::gone) << row.name;
+    EXPECT_EQ(std::exchange(end, std::nullopt), row.removed ? End::released : End::not_owner) << row.name;
     EXPECT_NE(ensemble.exists("/shared"), row.removed) << row.name;
     if (!row.removed) ensemble.remove("/shared");
   }
@@ -394,7 +394,7 @@ TEST_F(RemovalsTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
     EXPECT_FALSE(end);
     ensemble.fate = nullptr;
     engine.advance(1s);
-    EXPECT_EQ(std::exchange(end, std::nullopt), End::gone);
+    EXPECT_EQ(std::exchange(end, std::nullopt), End::not_owner);
     EXPECT_TRUE(ensemble.exists("/shared"));
   }
 }
@@ -408,7 +408,7 @@ TEST_F(RemovalsTest, ASharedPathOfAnEarlierSessionIsLeftToTheServer) {
   ensemble.expire();
   ensemble.reconnect();
   engine.advance(1s);
-  EXPECT_EQ(end, End::gone);
+  EXPECT_EQ(end, End::not_owner);
   EXPECT_TRUE(ensemble.exists("/shared"));
 }
 
