@@ -221,7 +221,6 @@ void RedisBackend::server_usable(Server& server, bool everyone) {
     subscriber_->resume();
   }
   if (!everyone) return;
-  cleanup_.retry_now();
   // The server may have forgotten who waits.
   queue_.recovered(&server);
   wake_ups_.recovered();
