@@ -12,8 +12,8 @@
 namespace dlock::simulation {
 namespace {
 
-// The rarest of these shows under every tenth seed or so.
-constexpr std::uint64_t most_seeds = 200;
+// The rarest of these shows under every hundredth seed or so.
+constexpr std::uint64_t most_seeds = 400;
 
 struct Expectation {
   Mutation mutation;
