@@ -24,8 +24,8 @@
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/lock_watches.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/strategies/ephemeral.hpp"
 #include "backends/zookeeper/strategies/sequential.hpp"
@@ -92,7 +92,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   Requests requests_;
   Watches watches_;
   Parents parents_;
-  Tombstones tombstones_;
+  Removals removals_;
   Holds holds_;
   LockWatches lock_watches_;
   Sequential sequential_;

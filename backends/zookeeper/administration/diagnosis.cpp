@@ -125,12 +125,12 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   // The connection broke. The one node is below the other.
   void remove_later(const std::string& node, const std::string& lock) {
-    Tombstones& tombstones = owner_.tombstones_;
+    Removals& removals = owner_.removals_;
     const auto epoch = owner_.session_.epoch();
-    tombstones.remove({.lock_path = lock, .path = node, .epoch = epoch},
-                      [&tombstones, lock, epoch](Tombstones::End /*end*/, const Failure& /*why*/) {
-                        tombstones.remove({.lock_path = lock, .path = lock, .epoch = epoch});
-                      });
+    removals.remove({.lock_path = lock, .path = node, .epoch = epoch},
+                    [&removals, lock, epoch](const ReleaseOutcome& /*outcome*/) {
+                      removals.remove({.lock_path = lock, .path = lock, .epoch = epoch});
+                    });
   }
 
   void judge_chroot(const Outcome& outcome) {
@@ -213,13 +213,13 @@ ServerAsker ask_over_tcp(Executor& executor) {
   };
 }
 
-Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents,
-                     Tombstones& tombstones, ServerAsker asker)
+Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents, Removals& removals,
+                     ServerAsker asker)
     : executor_(executor),
       options_(options),
       session_(session),
       parents_(parents),
-      tombstones_(tombstones),
+      removals_(removals),
       asker_(std::move(asker)) {}
 
 Diagnosis::~Diagnosis() = default;

@@ -9,7 +9,7 @@
 #include "backends/common/for_each_still_in.hpp"
 #include "backends/common/survey.hpp"
 #include "backends/zookeeper/nodes/node_name.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 #include "util/names.hpp"
 
