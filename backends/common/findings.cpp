@@ -1,5 +1,8 @@
 #include "backends/common/findings.hpp"
 
+#include <charconv>
+#include <cstddef>
+
 #include "util/duration_text.hpp"
 
 namespace dlock::common {
@@ -11,6 +14,18 @@ namespace {
 constexpr std::chrono::seconds clock_difference{5};
 
 }  // namespace
+
+Version parse_version(std::string_view text) {
+  Version version{};
+  for (int& part : version) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+    if (error != std::errc()) break;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (!text.starts_with('.')) break;
+    text.remove_prefix(1);
+  }
+  return version;
+}
 
 Finding server_answered(const std::string& endpoint, std::chrono::nanoseconds within) {
   return {Severity::ok, "server",

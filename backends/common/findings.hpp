@@ -1,6 +1,7 @@
 // Findings that every backend across a network reports.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -9,6 +10,10 @@
 #include <dlock/info.hpp>
 
 namespace dlock::common {
+
+// "3.5.10-rc.1": 3, 5 and 10. Missing or unreadable numbers count as 0.
+using Version = std::array<int, 3>;
+[[nodiscard]] Version parse_version(std::string_view text);
 
 [[nodiscard]] Finding server_answered(const std::string& endpoint, std::chrono::nanoseconds within);
 

@@ -12,12 +12,6 @@
 
 namespace dlock::etcd {
 
-namespace {
-
-constexpr std::chrono::milliseconds min_lease{1};
-
-}  // namespace
-
 EtcdBackend::EtcdBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
                          MemberFactory members)
     : host_(host),
@@ -25,12 +19,12 @@ EtcdBackend::EtcdBackend(BackendHost& host, Options options, std::chrono::nanose
       default_lease_(default_lease),
       news_(host),
       client_(host.executor(), options_, std::move(members), *this),
-      session_(client_, *this),
+      session_(client_, &session_key, *this),
       watches_(client_),
       queue_(host, client_, session_, watches_) {}
 
 EtcdBackend::~EtcdBackend() {
-  client_.stop();  // what waits for answers refers to the others
+  client_.stop();  // handlers of its calls refer to the other members
 }
 
 Capabilities EtcdBackend::capabilities() const noexcept {
@@ -50,7 +44,7 @@ Capabilities EtcdBackend::capabilities() const noexcept {
       .can_inspect = true,
       .can_list = true,
       .can_break = true,
-      .min_lease = min_lease,
+      .min_lease = std::chrono::milliseconds(1),
       .max_lease = std::max<std::chrono::nanoseconds>(options_.session_ttl, default_lease_),
   };
 }
@@ -77,7 +71,7 @@ std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, Gra
   return queue_.contend(with_value, sink);
 }
 
-// A watch that is set again whenever its stream breaks.
+// Survives the streams of its watches.
 class EtcdBackend::KeyWatch final : public Watch {
  public:
   KeyWatch(Watches& watches, KeyRange range, bool puts, std::function<void()> changed)
@@ -88,7 +82,7 @@ class EtcdBackend::KeyWatch final : public Watch {
  private:
   void begin() {
     interest_ = watches_.watch(range_, puts_, [this](Watches::News news, std::int64_t) {
-      if (news == Watches::News::over) return begin();  // and told when it stands
+      if (news == Watches::News::over) return begin();  // and notifies when the next one is set
       const auto changed = changed_;                    // which may end the watch
       changed();
     });
@@ -102,12 +96,12 @@ class EtcdBackend::KeyWatch final : public Watch {
 };
 
 std::unique_ptr<Watch> EtcdBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
-  session_.want();  // which tells the observer whether the cluster answers
+  session_.want();  // reports to the observer whether the cluster answers
   return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, kind, name)),
                                     kind == LockKind::election, std::move(changed));
 }
 
-// --- Questions and administration ------------------------------------------------------------------------------------
+// --- Administration --------------------------------------------------------------------------------------------------
 
 void EtcdBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(name)) return done(*std::move(problem));
@@ -128,12 +122,7 @@ void EtcdBackend::diagnose(Handler<std::vector<Finding>> done) {
   etcd::diagnose(client_, session_, std::move(done));
 }
 
-void EtcdBackend::close(std::function<void()> done) {
-  // The end of the session removes its keys, all at once.
-  session_.close(std::move(done));
-}
-
-// --- The session -----------------------------------------------------------------------------------------------------
+// --- Events ----------------------------------------------------------------------------------------------------------
 
 void EtcdBackend::client_ready() {
   const Lifetime::Watch life = lifetime_.watch();
@@ -149,10 +138,6 @@ void EtcdBackend::client_answered() {
 void EtcdBackend::client_down(const Failure& why, bool in_order) {
   watches_.client_down();
   session_.client_down(why, in_order);
-}
-
-void EtcdBackend::session_ready() {
-  queue_.session_ready();
 }
 
 void EtcdBackend::session_suspended(const Failure& why) {

@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint16_t default_port = 2379;
 constexpr std::size_t most_hosts = 64;
 constexpr std::size_t longest_prefix = 256;
-// Servers grant no less than one and a half election timeouts. Beyond five minutes the time that is left would have to
-// be written down for the next leader (checkpoints), which is off by default.
+// Members grant at least one and a half election timeouts. Beyond five minutes, a new leader would have to know the
+// time that is left (checkpoints), which is off by default.
 constexpr std::chrono::seconds shortest_session{2};
 constexpr std::chrono::seconds longest_session{300};
 

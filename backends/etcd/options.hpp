@@ -1,4 +1,4 @@
-// What an etcd:// URL says.
+// The options in the URL and the configuration of a client.
 //
 //   etcd://[user:password@]h1:2379,h2,h3[?prefix=...&names=escaped|verbatim&session_ttl=...&password_file=...]
 //   etcds://...[&tls_ca=...&tls_cert=...&tls_key=...]
@@ -21,9 +21,9 @@ struct Options {
   std::vector<common::Host> hosts;
   std::string user;                                   // empty: no login
   std::string password;                               // never shown
-  std::optional<common::PasswordFile> password_file;  // in its place
+  std::optional<common::PasswordFile> password_file;  // instead of the password
   std::string prefix = "dlock/";
-  bool verbatim = false;  // names are parts of keys as they are, as other programs have them
+  bool verbatim = false;  // keys have names unchanged, as those of other programs
   std::chrono::seconds session_ttl{};
   std::optional<common::TlsOptions> tls;
 
@@ -35,7 +35,7 @@ struct Options {
   [[nodiscard]] std::string endpoint() const { return common::to_string(hosts); }
 };
 
-// Throws Error(invalid_argument) naming the part that is wrong.
+// Throws Error(invalid_argument), which names the wrong part.
 [[nodiscard]] Options parse_options(const BackendConfig& config);
 
 }  // namespace dlock::etcd

@@ -1,4 +1,4 @@
-// What may endanger the locks in a directory.
+// The doctor: checks for conditions that endanger the locks of a directory.
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "backends/file/file_system_type.hpp"
-#include "backends/file/lock_space.hpp"
+#include "backends/file/inspector.hpp"
 
 namespace dlock::file {
 
@@ -45,55 +45,44 @@ std::string octal(mode_t mode) {
   return text.data();
 }
 
-// Entries for further users and groups. What they allow at most stands in the group's bits of the mode.
+bool belongs_to_another_user(const struct stat& status) {
+  return status.st_uid != 0 && status.st_uid != ::geteuid();
+}
+
+// Whether further users and groups have entries. The group's bits of the mode limit what these allow.
 bool has_access_list(const std::string& path) {
   return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
 }
 
-// Files that have something in common.
-struct Tally {
-  std::size_t count = 0;
-  std::string first;
-
-  void add(const std::string& path, const std::string& detail) {
-    if (count++ == 0) first = path + ", " + detail;
-  }
-  // "2 of 3 lock files WHAT, e.g. PATH, DETAIL: CONSEQUENCE"; nothing if there are none.
-  [[nodiscard]] std::string text(std::size_t all, const std::string& what, const std::string& consequence) const {
-    if (count == 0) return {};
-    return std::to_string(count) + " of " + std::to_string(all) + " lock files " + what + ", e.g. " + first + ": " +
-           consequence;
-  }
-};
-
 Finding check_directory(const LockDirectory& directory) {
-  Finding finding{Severity::ok, "directory", {}};
   struct stat status {};
   if (!directory.is_current() || ::fstat(directory.fd(), &status) != 0) {
     return {Severity::warning, "directory",
             directory.path() + " was moved or removed since it was opened; the next acquire creates it again"};
   }
-  finding.message = directory.path() + ", mode " + octal(status.st_mode) + ", owner " + std::to_string(status.st_uid) +
-                    ":" + std::to_string(status.st_gid);
+  const std::string what = directory.path() + ", mode " + octal(status.st_mode) + ", owner " +
+                           std::to_string(status.st_uid) + ":" + std::to_string(status.st_gid);
   if (::faccessat(directory.fd(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
-    finding.severity = Severity::error;
-    finding.message += "; this process cannot make lock files in it: " + text_of(errno);
-  } else if ((status.st_mode & S_IWOTH) != 0) {
-    finding.severity = Severity::warning;
-    finding.message +=
-        (status.st_mode & S_ISVTX) == 0
-            ? "; every user can remove or replace the files of held locks: take away the write permission of others"
-            : "; any user can create a lock's file first, and then keep the lock, or remove or replace the file while "
-              "another user holds it: use a directory of your own";
-  } else if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
-    finding.severity = Severity::warning;
-    finding.message += "; it belongs to another user, who can remove or replace the files of held locks";
-  } else if ((status.st_mode & S_IWGRP) != 0 && has_access_list(directory.path())) {
-    finding.severity = Severity::warning;
-    finding.message +=
-        "; its access control list (getfacl) may let others write: they can remove or replace the files of held locks";
+    return {Severity::error, "directory", what + "; this process cannot make lock files in it: " + text_of(errno)};
   }
-  return finding;
+  const auto warning = [&](const char* why) { return Finding{Severity::warning, "directory", what + "; " + why}; };
+  if ((status.st_mode & (S_IWOTH | S_ISVTX)) == S_IWOTH) {
+    return warning(
+        "every user can remove or replace the files of held locks: take away the write permission of others");
+  }
+  if ((status.st_mode & S_IWOTH) != 0) {
+    return warning(
+        "any user can create a lock's file first, and then keep the lock, or remove or replace the file while another "
+        "user holds it: use a directory of your own");
+  }
+  if (belongs_to_another_user(status)) {
+    return warning("it belongs to another user, who can remove or replace the files of held locks");
+  }
+  if ((status.st_mode & S_IWGRP) != 0 && has_access_list(directory.path())) {
+    return warning(
+        "its access control list (getfacl) may let others write: they can remove or replace the files of held locks");
+  }
+  return {Severity::ok, "directory", what};
 }
 
 // A path in mountinfo has blanks, control characters and backslashes as \ooo; "/" becomes empty.
@@ -133,7 +122,7 @@ std::string place_of(const std::string& process, const std::string& path) {
   const auto first = std::ranges::find_if(
       mounts, [&](const Mount& each) { return std::ranges::find(mounts, each.parent, &Mount::id) == mounts.end(); });
   if (first == mounts.end()) return {};
-  // On each mount, the next one is the first that the path comes to. Others may be covered by it.
+  // The next mount on the path is the child with the shortest mount point. It may cover others.
   const Mount* at = &*first;
   for (const Mount* next = at; next != nullptr;) {
     at = std::exchange(next, nullptr);
@@ -195,14 +184,11 @@ Finding check_file_system(const LockDirectory& directory) {
     return {Severity::error, "file system", "cannot be examined: " + text_of(errno)};
   }
   const FileSystemType type = file_system_type(static_cast<std::uint32_t>(status.f_type));
-  switch (type.trust) {
-    case LockTrust::local:
-      return {Severity::ok, "file system", std::string(type.name) + ", local"};
-    case LockTrust::shared:
-      return {Severity::error, "file system",
-              std::string(type.name) + ": locks that other machines hold are not visible; use a local directory"};
-    case LockTrust::unknown:
-      break;
+  const std::string name(type.name);
+  if (type.trust == LockTrust::local) return {Severity::ok, "file system", name + ", local"};
+  if (type.trust == LockTrust::shared) {
+    return {Severity::error, "file system",
+            name + ": locks that other machines hold are not visible; use a local directory"};
   }
   return {Severity::note, "file system",
           "type " + std::to_string(status.f_type) + " is not known; make sure that no other machine has it mounted"};
@@ -214,14 +200,12 @@ Finding check_space(const LockDirectory& directory) {
     return {Severity::error, "free space", "cannot be examined: " + text_of(errno)};
   }
   const unsigned long bytes = status.f_bavail * status.f_frsize;
-  const bool few_inodes = status.f_files != 0 && status.f_favail < enough_inodes;  // 0: the file system has no limit
-  Finding finding{Severity::ok, "free space", std::to_string(bytes / 1024) + " KiB"};
-  if (status.f_files != 0) finding.message += ", " + std::to_string(status.f_favail) + " files";
-  if (bytes < enough_bytes || few_inodes) {
-    finding.severity = Severity::warning;
-    finding.message += ": new locks will soon be refused";
-  }
-  return finding;
+  std::string message = std::to_string(bytes / 1024) + " KiB";
+  const bool limited = status.f_files != 0;
+  if (limited) message += ", " + std::to_string(status.f_favail) + " files";
+  const bool enough_files = !limited || status.f_favail >= enough_inodes;
+  if (bytes >= enough_bytes && enough_files) return {Severity::ok, "free space", message};
+  return {Severity::warning, "free space", message + ": new locks will soon be refused"};
 }
 
 Finding check_descriptors() {
@@ -230,46 +214,59 @@ Finding check_descriptors() {
     return {Severity::error, "descriptors", "the limit cannot be read: " + text_of(errno)};
   }
   if (limit.rlim_cur == RLIM_INFINITY) return {Severity::ok, "descriptors", "no limit"};
-  Finding finding{Severity::ok, "descriptors", "at most " + std::to_string(limit.rlim_cur)};
-  finding.message += "; every held lock takes one";
-  if (limit.rlim_cur < enough_descriptors) {
-    finding.severity = Severity::note;
-    finding.message += ", see ulimit -n";
-  }
-  return finding;
+  const std::string message = "at most " + std::to_string(limit.rlim_cur) + "; every held lock takes one";
+  if (limit.rlim_cur >= enough_descriptors) return {Severity::ok, "descriptors", message};
+  return {Severity::note, "descriptors", message + ", see ulimit -n"};
 }
+
+// Lock files that have something in common.
+struct Tally {
+  Severity severity;
+  const char* what;
+  const char* consequence;
+  std::size_t count = 0;
+  std::string first = {};
+
+  void add(const std::string& file) {
+    if (count++ == 0) first = file;
+  }
+  void report(Finding& finding, std::size_t all) const {
+    if (count == 0) return;
+    if (finding.severity != Severity::warning) finding.severity = severity;
+    if (!finding.message.empty()) finding.message += "; ";
+    finding.message += std::to_string(count) + " of " + std::to_string(all) + " lock files " + what + ", e.g. " +
+                       first + ": " + consequence;
+  }
+};
 
 }  // namespace
 
-std::vector<Finding> LockSpace::diagnose() {
-  std::vector<Finding> findings;
-  findings.push_back(check_directory(directory_));
-  findings.push_back(check_reach(directory_));
-  findings.push_back(check_file_system(directory_));
-  findings.push_back(check_inotify());
-  findings.push_back(check_space(directory_));
-  findings.push_back(check_descriptors());
-  findings.push_back(check_lock_files());
-  findings.push_back(check_permissions());
-  return findings;
+std::vector<Finding> Inspector::diagnose() {
+  return {check_directory(directory_),
+          check_reach(directory_),
+          check_file_system(directory_),
+          check_inotify(),
+          check_space(directory_),
+          check_descriptors(),
+          check_lock_files(),
+          check_permissions()};
 }
 
-std::vector<Finding> LockSpace::diagnose_directory() {
+std::vector<Finding> Inspector::diagnose_directory() {
   return {check_directory(directory_), check_lock_files(), check_permissions()};
 }
 
-Finding LockSpace::check_inotify() {
-  watch_directory();
-  if (directory_subscription_.active()) {
+Finding Inspector::check_inotify() {
+  if (losses_.watch_directory()) {
     return {Severity::ok, "inotify", "available: waiters are woken, and a removed lock file is noticed at once"};
   }
   return {Severity::warning, "inotify",
-          "not available (" + text_of(inotify_error_) +
+          "not available (" + text_of(client_.inotify_error) +
               "): waiters poll every 50 to 150 ms, and a removed lock file is noticed within a second; raise "
               "fs.inotify.max_user_instances or max_user_watches"};
 }
 
-Finding LockSpace::check_lock_files() {
+Finding Inspector::check_lock_files() {
   auto files = entries();
   if (!files.ok()) return {Severity::error, "lock files", files.failure().detail};
   std::size_t unreadable = 0;
@@ -295,51 +292,39 @@ Finding LockSpace::check_lock_files() {
           count + ", " + std::to_string(unreadable) + " of them not readable, e.g. " + example};
 }
 
-// A user who can open a lock file can lock it, for reading at least, which keeps holders out as well. One who can write
-// to it can forge a token. Its owner can close it to all others.
-Finding LockSpace::check_permissions() {
+// A user who can open a lock file can lock it, at least for reading, which excludes holders. A user who can write to it
+// can forge a token. Its owner can deny all others access.
+Finding Inspector::check_permissions() {
   struct stat directory {};
   if (::fstat(directory_.fd(), &directory) != 0) return {Severity::error, "permissions", text_of(errno)};
   auto files = entries();
   if (!files.ok()) return {Severity::error, "permissions", files.failure().detail};
-  Tally open_to_all;
-  Tally open_to_listed;
-  Tally of_others;
+  // Members of a group that share a directory share its files.
+  const bool shared = (directory.st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP;
+  Tally open_to_all{Severity::warning, "are open to all users of this machine",
+                    "any of them can hold such a lock, and those with write permission can forge its token"};
+  Tally open_to_listed{Severity::warning, "have an access control list (getfacl)",
+                       "users that it names can hold such a lock or forge its token"};
+  Tally of_others{shared ? Severity::note : Severity::warning, "belong to other users",
+                  "an owner can hold such a lock, forge its token, or deny all others access to the file"};
   for (const auto& file : files.value()) {
     struct stat status {};
-    const bool found =
-        ::fstatat(directory_.fd(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;  // else removed since
-    if (!found || !S_ISREG(status.st_mode)) continue;
+    const bool found = ::fstatat(directory_.fd(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!found || !S_ISREG(status.st_mode)) continue;  // removed since, or no lock file
     const std::string path = directory_.path_of(file);
-    const std::string mode = "mode " + octal(status.st_mode);
-    if ((directory.st_mode & S_IXOTH) != 0 && (status.st_mode & (S_IROTH | S_IWOTH)) != 0) open_to_all.add(path, mode);
+    const std::string with_mode = path + ", mode " + octal(status.st_mode);
+    if ((directory.st_mode & S_IXOTH) != 0 && (status.st_mode & (S_IROTH | S_IWOTH)) != 0) open_to_all.add(with_mode);
     const bool listed_users_come_in = (directory.st_mode & (S_IXGRP | S_IXOTH)) != 0;
     if (listed_users_come_in && (status.st_mode & (S_IRGRP | S_IWGRP)) != 0 && has_access_list(path)) {
-      open_to_listed.add(path, mode);
+      open_to_listed.add(with_mode);
     }
-    if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
-      of_others.add(path, "owner " + std::to_string(status.st_uid));
-    }
+    if (belongs_to_another_user(status)) of_others.add(path + ", owner " + std::to_string(status.st_uid));
   }
-  // Among the members of a group that is what sharing looks like.
-  const bool shared = (directory.st_mode & S_IWGRP) != 0 && (directory.st_mode & S_IWOTH) == 0;
-  const std::size_t all = files.value().size();
   Finding finding{Severity::ok, "permissions", {}};
-  const auto tell = [&](Severity severity, const std::string& text) {
-    if (text.empty()) return;
-    if (finding.severity != Severity::warning) finding.severity = severity;
-    finding.message += (finding.message.empty() ? "" : "; ") + text;
-  };
-  tell(Severity::warning,
-       open_to_all.text(all, "are open to all users of this machine",
-                        "any of them can hold such a lock, and those with write permission can forge its token"));
-  tell(Severity::warning, open_to_listed.text(all, "have an access control list (getfacl)",
-                                              "users that it names can hold such a lock or forge its token"));
-  tell(shared ? Severity::note : Severity::warning,
-       of_others.text(all, "belong to other users",
-                      "an owner can hold such a lock, forge its token, or deny all others access to the file"));
-  if (finding.message.empty())
+  for (const Tally& each : {open_to_all, open_to_listed, of_others}) each.report(finding, files.value().size());
+  if (finding.message.empty()) {
     finding.message = "no lock file is open to all users of this machine or belongs to another user";
+  }
   return finding;
 }
 

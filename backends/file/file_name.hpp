@@ -16,7 +16,6 @@
 
 namespace dlock::file {
 
-inline constexpr std::string_view lock_suffix = ".lock";
 // The longest file name that encode_file_name() answers.
 inline constexpr std::size_t max_file_name = 200 + 5;
 
@@ -28,6 +27,8 @@ inline constexpr std::size_t max_file_name = 200 + 5;
 // Whether it is a name of ours that was cut, so that only the file's content knows the lock's name.
 [[nodiscard]] bool is_shortened(std::string_view file_name) noexcept;
 
-// % and two upper-case hexadecimal digits for every byte that `plain` refuses.
-[[nodiscard]] std::string percent_encode(std::string_view text, bool (*plain)(unsigned char));
+// XXH128, seed 0, as 32 lower-case hexadecimal digits, most significant byte first. Not cryptographic; code that relies
+// on it for identity compares the full name, too.
+[[nodiscard]] std::string hash_of(std::string_view bytes);
+
 }  // namespace dlock::file

@@ -7,8 +7,8 @@
 namespace dlock::file {
 
 enum class LockTrust {
-  local,   // the kernel of this machine keeps the locks and sees every change
-  shared,  // other machines may have it mounted, or a user process stands between: locks and inotify see half the truth
+  local,    // the kernel of this machine keeps the locks and sees every change
+  shared,   // other machines or a user process may change files; locks and inotify of this kernel do not cover those
   unknown,  // not in the table; treated as local
 };
 

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <new>
 #include <vector>
 
 #include "util/mutex.hpp"
@@ -18,18 +17,6 @@ struct Registry {
   util::Mutex mutex;  // held across every fork(), so that a child sees a whole registry
   std::vector<bool> guarded DLOCK_GUARDED_BY(mutex);
   std::atomic<std::uint64_t> forks{0};
-  std::atomic<std::uint64_t> depth{0};
-
-  [[nodiscard]] bool make_room(int fd) noexcept DLOCK_REQUIRES(mutex) {
-    const auto index = static_cast<std::size_t>(fd);
-    if (index < guarded.size()) return true;
-    try {
-      guarded.resize(2 * index + 64);
-      return true;
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-  }
 };
 
 // Never destroyed: a client may be closed by a static destructor, and fork() may come later still.
@@ -54,7 +41,6 @@ void after_fork_in_child() DLOCK_RELEASE(registry().mutex) {
     (void)::close(static_cast<int>(fd));  // the descriptor is gone whatever close() answers
     registry().guarded[fd] = false;
   }
-  registry().depth.fetch_add(1, std::memory_order_relaxed);
   registry().mutex.unlock();
 }
 
@@ -69,21 +55,19 @@ void after_fork_in_child() DLOCK_RELEASE(registry().mutex) {
 
 }  // namespace
 
-std::uint64_t ForkGuard::forks() noexcept {
+std::uint64_t GuardedFd::forks() noexcept {
   return registry().forks.load(std::memory_order_relaxed);
 }
 
-std::uint64_t ForkGuard::depth() noexcept {
-  return registry().depth.load(std::memory_order_relaxed);
-}
-
-bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
+bool GuardedFd::guard(int fd, std::uint64_t forks_before_open) noexcept {
   Registry& all = registry();
   const bool registered = handlers_registered();
   {
     const util::MutexLock lock(all.mutex);
-    if (registered && all.forks.load(std::memory_order_relaxed) == forks_before_open && all.make_room(fd)) {
-      all.guarded[static_cast<std::size_t>(fd)] = true;
+    if (registered && all.forks.load(std::memory_order_relaxed) == forks_before_open) {
+      const auto index = static_cast<std::size_t>(fd);
+      if (index >= all.guarded.size()) all.guarded.resize(2 * index + 64);
+      all.guarded[index] = true;
       return true;
     }
   }
@@ -91,11 +75,13 @@ bool ForkGuard::add(int fd, std::uint64_t forks_before_open) noexcept {
   return false;
 }
 
-void ForkGuard::close(int fd, std::uint64_t depth) noexcept {
+void GuardedFd::reset() noexcept {
+  if (fd_ < 0) return;
   Registry& all = registry();
+  const int fd = std::exchange(fd_, -1);
   // Closed under the mutex: after that, the number may be reused, and a fork in between must not close it.
   const util::MutexLock lock(all.mutex);
-  if (all.depth.load(std::memory_order_relaxed) != depth) return;
+  if (util::fork_generation() != generation_) return;
   all.guarded[static_cast<std::size_t>(fd)] = false;
   (void)::close(fd);
 }

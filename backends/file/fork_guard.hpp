@@ -10,33 +10,20 @@
 #include <cstdint>
 #include <utility>
 
+#include "util/process.hpp"
+
 namespace dlock::file {
 
-// The process's record of guarded descriptors. Any thread.
-class ForkGuard {
- public:
-  // How often this process has forked.
-  [[nodiscard]] static std::uint64_t forks() noexcept;
-  // How many forks lie between the first process and this one.
-  [[nodiscard]] static std::uint64_t depth() noexcept;
-  // False, and the descriptor is closed: the process forked after forks() answered that, so a child may have it, or
-  // there is no memory to remember it.
-  [[nodiscard]] static bool add(int fd, std::uint64_t forks_before_open) noexcept;
-  // Closes a descriptor that was added in the process of that depth; in any other process does nothing.
-  static void close(int fd, std::uint64_t depth) noexcept;
-};
-
-// Like UniqueFd, but the child of a fork() has it closed, and this object empty-handed.
+// Like UniqueFd, but the child of a fork() has it closed, and this object empty-handed. Any thread.
 class GuardedFd {
  public:
   GuardedFd() noexcept = default;
-  GuardedFd(GuardedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), depth_(other.depth_) {}
+  GuardedFd(GuardedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)), generation_(other.generation_) {}
   GuardedFd& operator=(GuardedFd&& other) noexcept {
-    if (this != &other) {
-      reset();
-      fd_ = std::exchange(other.fd_, -1);
-      depth_ = other.depth_;
-    }
+    if (this == &other) return *this;
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+    generation_ = other.generation_;
     return *this;
   }
   ~GuardedFd() { reset(); }
@@ -47,10 +34,10 @@ class GuardedFd {
   [[nodiscard]] static GuardedFd open(Open&& open_fd) {
     constexpr int attempts = 100;  // each is lost only to another fork() within a microsecond
     for (int i = 0; i < attempts; ++i) {
-      const std::uint64_t forks = ForkGuard::forks();
+      const std::uint64_t before = forks();
       const int fd = open_fd();
       if (fd < 0) return {};
-      if (ForkGuard::add(fd, forks)) return GuardedFd(fd);
+      if (guard(fd, before)) return GuardedFd(fd);
     }
     errno = EAGAIN;
     return {};
@@ -58,15 +45,17 @@ class GuardedFd {
 
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-  void reset() noexcept {
-    if (fd_ >= 0) ForkGuard::close(std::exchange(fd_, -1), depth_);
-  }
+  void reset() noexcept;
 
  private:
-  explicit GuardedFd(int fd) noexcept : fd_(fd), depth_(ForkGuard::depth()) {}
+  explicit GuardedFd(int fd) noexcept : fd_(fd), generation_(util::fork_generation()) {}
+  // How often this process has forked.
+  [[nodiscard]] static std::uint64_t forks() noexcept;
+  // False, and the descriptor is closed: the process forked after forks() answered that, so a child may have it.
+  [[nodiscard]] static bool guard(int fd, std::uint64_t forks_before_open) noexcept;
 
   int fd_ = -1;
-  std::uint64_t depth_ = 0;
+  std::uint64_t generation_ = 0;  // of the process that opened it
 };
 
 }  // namespace dlock::file

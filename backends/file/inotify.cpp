@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <dlock/error.hpp>
 
@@ -30,29 +31,38 @@ int Inotify::start() {
   return 0;
 }
 
-int Inotify::subscribe(int fd, std::uint32_t mask, Listener& listener, Subscription& subscription) {
-  if (const int error = start(); error != 0) return error;
-  // By way of the descriptor, so that it is this file whatever its path leads to by now.
-  const int watch = ::inotify_add_watch(fd_.get(), ("/proc/self/fd/" + std::to_string(fd)).c_str(), mask);
-  if (watch < 0) return errno;
-  listeners_[watch].push_back(&listener);
-  subscription = Subscription(*this, watch, listener);
-  return 0;
+int Inotify::subscribe(int fd, std::uint32_t mask, Subscription& subscription, Handler handler) {
+  int error = start();
+  int watch = -1;
+  if (error == 0) {
+    // By way of the descriptor, so that it is this file whatever its path leads to by now.
+    watch = ::inotify_add_watch(fd_.get(), ("/proc/self/fd/" + std::to_string(fd)).c_str(), mask);
+    error = watch < 0 ? errno : 0;
+  }
+  if (error == 0) subscriptions_[watch].push_back(&subscription);
+  subscription.reset();  // only now, because a second watch of one file is the first one: no event is missed
+  if (error == 0) {
+    subscription.inotify_ = this;
+    subscription.watch_ = watch;
+    subscription.handler_ = std::move(handler);
+  }
+  return error;
 }
 
-void Inotify::unsubscribe(int watch, const Listener& listener) noexcept {
-  const auto found = listeners_.find(watch);
-  if (found == listeners_.end()) return;
+void Inotify::Subscription::reset() noexcept {
+  if (inotify_ == nullptr) return;
+  Inotify& inotify = *std::exchange(inotify_, nullptr);
+  const auto found = inotify.subscriptions_.find(watch_);
   auto& all = found->second;
-  if (const auto at = std::find(all.begin(), all.end(), &listener); at != all.end()) all.erase(at);
+  all.erase(std::ranges::find(all, this));
   if (!all.empty()) return;
-  listeners_.erase(found);
-  (void)::inotify_rm_watch(fd_.get(), watch);  // fails when the kernel has dropped it with the file
+  inotify.subscriptions_.erase(found);
+  (void)::inotify_rm_watch(inotify.fd_.get(), watch_);  // fails when the kernel has dropped it with the file
 }
 
 void Inotify::wait() {
   descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code ec) {
-    // Not known to happen. All listeners check once more; from then on there is only the fallback of polling.
+    // Not known to happen. All subscribers check once more; from then on there is only the fallback of polling.
     if (ec) return dispatch_to_all(IN_Q_OVERFLOW);
     const Lifetime::Watch life = lifetime_.watch();
     drain();
@@ -83,32 +93,30 @@ void Inotify::drain() {
   }
 }
 
-void Inotify::dispatch(int watch, std::uint32_t mask, std::string_view name) {
-  const auto found = listeners_.find(watch);
-  if (found == listeners_.end()) return;  // an event from before the end of the subscription
-  const std::vector<Listener*> all = found->second;
+void Inotify::dispatch(int watch, std::uint32_t mask, std::string_view entry) {
+  const auto begin = subscriptions_.find(watch);
+  if (begin == subscriptions_.end()) return;  // an event from before the end of the subscription
+  const std::vector<Subscription*> all = begin->second;
   const Lifetime::Watch life = lifetime_.watch();
-  for (Listener* const listener : all) {
-    if (listens(watch, listener)) listener->on_event(mask, name);
+  for (Subscription* const each : all) {
+    const auto found = subscriptions_.find(watch);
+    if (found == subscriptions_.end()) return;
+    if (std::ranges::find(found->second, each) == found->second.end()) continue;
+    const Handler handler = each->handler_;  // a copy, because the subscription may end while it is being called
+    handler(mask, entry);
     if (life.over()) return;
   }
 }
 
 void Inotify::dispatch_to_all(std::uint32_t mask) {
   std::vector<int> watches;
-  watches.reserve(listeners_.size());
-  for (const auto& entry : listeners_) watches.push_back(entry.first);
+  watches.reserve(subscriptions_.size());
+  for (const auto& each : subscriptions_) watches.push_back(each.first);
   const Lifetime::Watch life = lifetime_.watch();
   for (const int watch : watches) {
     dispatch(watch, mask, {});
     if (life.over()) return;
   }
-}
-
-bool Inotify::listens(int watch, const Listener* listener) const {
-  const auto found = listeners_.find(watch);
-  return found != listeners_.end() &&
-         std::find(found->second.begin(), found->second.end(), listener) != found->second.end();
 }
 
 }  // namespace dlock::file

@@ -9,13 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "backends/file/file_name.hpp"
 #include "backends/file/file_system_type.hpp"
-#include "backends/file/system_failure.hpp"
 
 namespace dlock::file {
 
@@ -28,13 +27,10 @@ constexpr mode_t private_file = 0600;
 constexpr mode_t group_bits = 0060;
 constexpr mode_t others_bits = 0006;
 
-std::vector<std::string> components_of(std::string_view path) {
+std::vector<std::string> components_of(const std::string& path) {
   std::vector<std::string> components;
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/'), path.size());
-    const std::string_view component = path.substr(0, end);
-    if (!component.empty() && component != ".") components.emplace_back(component);
-    path.remove_prefix(std::min(end + 1, path.size()));
+  for (const std::filesystem::path& each : std::filesystem::path(path)) {
+    if (!each.empty() && !each.has_root_path() && each != ".") components.push_back(each.string());
   }
   return components;
 }
@@ -56,13 +52,12 @@ Failure directory_failure(int parent, const std::string& name, const std::string
   return system_failure("cannot open directory", path, error);
 }
 
-// The group comes first, so that no other group ever has its permissions. Where it may not be given (only members may),
-// the file's own group consists of others. The umask does not apply: a mode that was asked for is meant.
-bool give_access(int fd, const Access& access) noexcept {
-  mode_t mode = access.mode;
+// Sets the group first, so that no other group ever has its permissions. If this process may not set it (only members
+// may), the file's group gets the permissions of others. The umask does not apply.
+bool give_access(int fd, mode_t mode, gid_t group) noexcept {
   struct stat status {};
-  if (mode != private_file && ::fstat(fd, &status) == 0 && status.st_gid != access.group &&
-      ::fchown(fd, static_cast<uid_t>(-1), access.group) != 0) {
+  if (mode != private_file && ::fstat(fd, &status) == 0 && status.st_gid != group &&
+      ::fchown(fd, static_cast<uid_t>(-1), group) != 0) {
     mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | ((mode & S_IRWXO) << 3U);
   }
   return ::fchmod(fd, mode) == 0;
@@ -78,7 +73,7 @@ Result<util::UniqueFd> make_directory(int parent, const std::string& name, const
   if (!made && errno != EEXIST) return system_failure("cannot make directory", path, errno);
   util::UniqueFd fd(::openat(parent, name.c_str(), directory_flags));
   if (!fd) return directory_failure(parent, name, path, errno);
-  const bool set = !made || (below ? give_access(fd.get(), {mode, above.st_gid}) : ::fchmod(fd.get(), mode) == 0);
+  const bool set = !made || (below ? give_access(fd.get(), mode, above.st_gid) : ::fchmod(fd.get(), mode) == 0);
   if (!set) return system_failure("cannot set the mode of", path, errno);
   return fd;
 }
@@ -107,15 +102,6 @@ Result<util::UniqueFd> open_or_make(const std::string& path, mode_t mode, bool b
   if (::fstatfs(at.get(), &status) != 0) return system_failure("cannot examine the file system of", path, errno);
   if (auto problem = problem_with_file_system(static_cast<std::uint32_t>(status.f_type), path)) return *problem;
   return at;
-}
-
-std::optional<Failure> problem_with_status(const struct stat& status, const std::string& path) {
-  if (!S_ISREG(status.st_mode)) return Failure{errc::protocol, path + " is not a regular file"};
-  if (status.st_nlink > 1) {
-    return Failure{errc::protocol, path + " has more than one name (" + std::to_string(status.st_nlink) +
-                                       " hard links); a lock file must have one"};
-  }
-  return std::nullopt;
 }
 
 FileIdentity identity_of(const struct stat& status) noexcept {
@@ -176,31 +162,33 @@ void LockDirectory::allow_cleaning() const noexcept {
 Result<OpenFile> LockDirectory::open_or_create(const std::string& file) {
   constexpr int attempts = 16;  // each fails only if another process makes or removes the file meanwhile
   for (int i = 0; i < attempts; ++i) {
-    OpenFile opened{.fd = open_writable(file), .identity = {}};
-    if (!opened.fd && errno == ENOENT) {
-      opened.fd = create(file);
-      if (!opened.fd && errno == EEXIST) continue;
-      if (!opened.fd && errno == ENOENT && !is_current()) {  // the directory was removed
+    GuardedFd fd = open_writable(file);
+    if (!fd && errno == ENOENT) {
+      fd = create(file);
+      if (!fd && errno == EEXIST) continue;
+      if (!fd && errno == ENOENT && !is_current()) {  // the directory was removed
         if (auto problem = reopen()) return *problem;
         continue;
       }
     }
-    if (!opened.fd) {
-      if (errno == EINTR) continue;
-      return system_failure("cannot open", path_of(file), errno);
-    }
-    if (auto problem = identify(opened, file)) return *problem;
-    return opened;
+    if (!fd && errno == EINTR) continue;
+    if (!fd) return system_failure("cannot open", path_of(file), errno);
+    return examine(std::move(fd), file);
   }
   return Failure{errc::unavailable, path_of(file) + " keeps appearing and disappearing"};
 }
 
 Result<OpenFile> LockDirectory::open_to_lock(const std::string& file) const {
-  OpenFile opened{.fd = open_writable(file), .identity = {}};
-  if (!opened.fd && errno == ENOENT) return opened;
-  if (!opened.fd) return system_failure("cannot open", path_of(file), errno);
-  if (auto problem = identify(opened, file)) return *problem;
-  return opened;
+  GuardedFd fd = open_writable(file);
+  if (fd) return examine(std::move(fd), file);
+  if (errno == ENOENT) return OpenFile{};
+  return system_failure("cannot open", path_of(file), errno);
+}
+
+Result<OpenFile> LockDirectory::examine(GuardedFd fd, const std::string& file) const {
+  auto identity = identify(fd.get(), file);
+  if (!identity.ok()) return identity.failure();
+  return OpenFile{.fd = std::move(fd), .identity = identity.value()};
 }
 
 std::optional<Failure> LockDirectory::remove(const std::string& file) const {
@@ -212,40 +200,37 @@ GuardedFd LockDirectory::open_writable(const std::string& file) const {
   return GuardedFd::open([&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | file_flags); });
 }
 
-std::optional<Failure> LockDirectory::identify(OpenFile& opened, const std::string& file) const {
+Result<FileIdentity> LockDirectory::identify(int fd, const std::string& file) const {
   struct stat status {};
-  if (::fstat(opened.fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
-  if (auto problem = problem_with_status(status, path_of(file))) return problem;
-  opened.identity = identity_of(status);
-  return std::nullopt;
-}
-
-Access LockDirectory::access_of_new_files() const noexcept {
-  struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) return {};  // an open directory can always be examined
-  return {.mode = new_file_mode(status.st_mode), .group = status.st_gid};
+  if (::fstat(fd, &status) != 0) return system_failure("cannot examine", path_of(file), errno);
+  if (!S_ISREG(status.st_mode)) return Failure{errc::protocol, path_of(file) + " is not a regular file"};
+  if (status.st_nlink <= 1) return identity_of(status);
+  return Failure{errc::protocol, path_of(file) + " has more than one name (" + std::to_string(status.st_nlink) +
+                                     " hard links); a lock file must have one"};
 }
 
 GuardedFd LockDirectory::create(const std::string& file) const {
-  const Access access = access_of_new_files();
-  if (access.mode != private_file) {
-    auto fd = create_shared(file, access);
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return {};
+  const mode_t mode = new_file_mode(status.st_mode);
+  if (mode != private_file) {
+    auto fd = create_shared(file, mode, status.st_gid);
     if (fd || errno == EEXIST) return fd;
   }
   auto fd = GuardedFd::open(
       [&] { return ::openat(fd_.get(), file.c_str(), O_RDWR | O_CREAT | O_EXCL | file_flags, private_file); });
-  // A file system without permissions refuses, and then there is nothing to set.
-  if (fd) (void)give_access(fd.get(), access);
+  // A file system without permissions refuses.
+  if (fd) (void)give_access(fd.get(), mode, status.st_gid);
   return fd;
 }
 
 // Makes the file with its final permissions from the first moment on, so that another user of the group is not refused
 // at the same time. Fails where the file system cannot do that.
-GuardedFd LockDirectory::create_shared(const std::string& file, const Access& access) const {
+GuardedFd LockDirectory::create_shared(const std::string& file, mode_t mode, gid_t group) const {
   auto fd = GuardedFd::open([&] { return ::openat(fd_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, private_file); });
   if (!fd) return fd;
   const std::string nameless = "/proc/self/fd/" + std::to_string(fd.get());
-  if (give_access(fd.get(), access) &&
+  if (give_access(fd.get(), mode, group) &&
       ::linkat(AT_FDCWD, nameless.c_str(), fd_.get(), file.c_str(), AT_SYMLINK_FOLLOW) == 0) {
     return fd;
   }
@@ -256,15 +241,16 @@ GuardedFd LockDirectory::create_shared(const std::string& file, const Access& ac
 }
 
 Result<std::optional<util::UniqueFd>> LockDirectory::open_existing(const std::string& file) const {
-  util::UniqueFd fd(::openat(fd_.get(), file.c_str(), O_RDONLY | file_flags));
-  if (!fd) {
-    if (errno == ENOENT) return std::optional<util::UniqueFd>();
-    return system_failure("cannot open", path_of(file), errno);
-  }
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_failure("cannot examine", path_of(file), errno);
-  if (auto problem = problem_with_status(status, path_of(file))) return *problem;
+  auto fd = open_unchecked(file);
+  if (!fd && errno == ENOENT) return std::optional<util::UniqueFd>();
+  if (!fd) return system_failure("cannot open", path_of(file), errno);
+  auto identity = identify(fd.get(), file);
+  if (!identity.ok()) return identity.failure();
   return std::optional<util::UniqueFd>(std::move(fd));
+}
+
+util::UniqueFd LockDirectory::open_unchecked(const std::string& file) const {
+  return util::UniqueFd(::openat(fd_.get(), file.c_str(), O_RDONLY | file_flags));
 }
 
 Result<std::optional<FileIdentity>> find_file(const std::string& path) {

@@ -1,7 +1,7 @@
 // The directory that holds the lock files.
 //
 // It is opened once, and lock files are opened relative to it without following symbolic links, so no link leads out of
-// it. Its path is looked at again whenever it matters whether other processes would find the same file there.
+// it. Whenever it matters whether other processes find the same file under the path, the path is checked again.
 // Serialised by the backend.
 #pragma once
 
@@ -22,12 +22,6 @@ namespace dlock::file {
 struct OpenFile {
   GuardedFd fd;
   FileIdentity identity;
-};
-
-// Whom a new file or directory is for.
-struct Access {
-  mode_t mode = 0600;
-  gid_t group = 0;
 };
 
 class LockDirectory {
@@ -60,13 +54,16 @@ class LockDirectory {
   [[nodiscard]] std::optional<Failure> remove(const std::string& file) const;
   // Opens for looking only; nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<util::UniqueFd>> open_existing(const std::string& file) const;
+  // The same, whatever kind of file it is; empty, with errno set, if that fails.
+  [[nodiscard]] util::UniqueFd open_unchecked(const std::string& file) const;
+  // Which file is open; a failure if it is none that may be a lock file.
+  [[nodiscard]] Result<FileIdentity> identify(int fd, const std::string& file) const;
 
  private:
-  [[nodiscard]] Access access_of_new_files() const noexcept;
+  [[nodiscard]] Result<OpenFile> examine(GuardedFd fd, const std::string& file) const;
   [[nodiscard]] GuardedFd open_writable(const std::string& file) const;
-  [[nodiscard]] std::optional<Failure> identify(OpenFile& opened, const std::string& file) const;
   [[nodiscard]] GuardedFd create(const std::string& file) const;
-  [[nodiscard]] GuardedFd create_shared(const std::string& file, const Access& access) const;
+  [[nodiscard]] GuardedFd create_shared(const std::string& file, mode_t mode, gid_t group) const;
 
   std::string path_;
   mode_t mode_;
@@ -75,7 +72,7 @@ class LockDirectory {
   std::uint64_t generation_ = 0;
 };
 
-// What every process finds under a path now, lock file or not; nullopt if there is nothing.
+// The file that the path leads to now, lock file or not; nullopt if there is none.
 [[nodiscard]] Result<std::optional<FileIdentity>> find_file(const std::string& path);
 
 // The permissions of lock files in a directory of this mode: a file is open to those who may make and remove files

@@ -3,27 +3,47 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
-#include "backends/file/system_failure.hpp"
 #include "util/no_file_size_signal.hpp"
 
 namespace dlock::file {
 
 namespace {
 
-struct flock lock_of(short type, ByteRange range) noexcept {
+struct flock lock_of(int type, ByteRange range) noexcept {
   struct flock lock {};
-  lock.l_type = type;
+  lock.l_type = static_cast<short>(type);
   lock.l_whence = SEEK_SET;
   lock.l_start = range.begin;
   lock.l_len = range.length;
   return lock;  // pid 0, as open-file-description locks require
 }
 
-short kernel_type(LockType type) noexcept {
-  return type == LockType::read ? F_RDLCK : F_WRLCK;
+errc code_of(int error) noexcept {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case EFBIG:  // this process may not write so much (ulimit -f)
+      return errc::access_denied;
+    case ENOTDIR:
+    case ENAMETOOLONG:
+      return errc::invalid_argument;
+    case ELOOP:   // a symbolic link where a lock file belongs
+    case EISDIR:  // a directory
+    case ENXIO:   // a socket
+      return errc::protocol;
+    case EINVAL:
+    case ENOSYS:
+    case EOPNOTSUPP:
+      return errc::unsupported;
+    default:  // no space, no descriptors, no memory, no medium: may pass
+      return errc::unavailable;
+  }
 }
 
 // 0 or an error number.
@@ -43,19 +63,25 @@ short kernel_type(LockType type) noexcept {
 
 }  // namespace
 
+Failure system_failure(std::string_view what, std::string_view path, int error) {
+  std::string detail(what);
+  detail.append(" ").append(path).append(": ").append(std::generic_category().message(error));
+  return {make_error_code(code_of(error)), std::move(detail)};
+}
+
 Result<LockState> take_lock(int fd, const std::string& path, LockType type, ByteRange range) {
-  struct flock lock = lock_of(kernel_type(type), range);
+  struct flock lock = lock_of(static_cast<int>(type), range);
   if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return LockState::free;
   if (errno == EAGAIN || errno == EACCES) return LockState::busy;
   return system_failure("cannot lock", path, errno);
 }
 
 Result<std::optional<FoundLock>> find_lock(int fd, const std::string& path, LockType type, ByteRange range) {
-  struct flock lock = lock_of(kernel_type(type), range);
+  struct flock lock = lock_of(static_cast<int>(type), range);
   if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return system_failure("cannot look at the lock of", path, errno);
   if (lock.l_type == F_UNLCK) return std::optional<FoundLock>();
-  return std::optional<FoundLock>({.type = lock.l_type == F_RDLCK ? LockType::read : LockType::write,
-                                   .range = {.begin = lock.l_start, .length = lock.l_len}});
+  return std::optional<FoundLock>(
+      {.type = static_cast<LockType>(lock.l_type), .range = {.begin = lock.l_start, .length = lock.l_len}});
 }
 
 Result<LockState> look_at_lock(int fd, const std::string& path, LockType type, ByteRange range) {
@@ -66,20 +92,18 @@ Result<LockState> look_at_lock(int fd, const std::string& path, LockType type, B
 
 void drop_lock(int fd, ByteRange range) noexcept {
   struct flock lock = lock_of(F_UNLCK, range);
-  (void)::fcntl(fd, F_OFD_SETLK, &lock);  // giving back what there is cannot fail; closing would do it anyway
+  (void)::fcntl(fd, F_OFD_SETLK, &lock);  // cannot fail
 }
 
 Result<FileContent> read_content(int fd, const std::string& path, LockKind kind) {
-  FileContent content;
-  content.bytes.resize(max_record + 1);
+  std::array<char, max_record + 1> bytes;
   ssize_t got = 0;
   do {
-    got = ::pread(fd, content.bytes.data(), content.bytes.size(), 0);
+    got = ::pread(fd, bytes.data(), bytes.size(), 0);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return system_failure("cannot read", path, errno);
-  content.bytes.resize(static_cast<std::size_t>(got));
-  content.record = parse_record(content.bytes, kind);
-  return content;
+  const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+  return FileContent{.bytes = std::string(text), .record = parse_record(text, kind)};
 }
 
 std::string read_text(int fd, off_t begin, std::size_t most) {
@@ -97,7 +121,7 @@ std::optional<Failure> problem_with(const RecordContent& content, std::string_vi
   const auto* read = std::get_if<ReadRecord>(&content);
   if (read == nullptr || read->belongs_to(lock_name)) return std::nullopt;
   return Failure{errc::protocol, "file " + path + " belongs to lock \"" +
-                                     read->name.value_or("with hash " + to_hex(read->name_hash)) + "\", not to \"" +
+                                     read->name.value_or("with hash " + read->name_hash) + "\", not to \"" +
                                      std::string(lock_name) + "\""};
 }
 
@@ -107,7 +131,7 @@ std::optional<Failure> write_record(int fd, const std::string& path, const FileC
   const auto* old = std::get_if<ReadRecord>(&before.record);
   std::string text = format_block(record, lock_name, kind);
   if (old == nullptr || !old->name) text += format_name_line(lock_name);
-  const util::NoFileSizeSignal no_signal;
+  const util::NoFileSizeSignal no_signal;  // in each case: a different thread may lower the limit meanwhile
   int error = write_all(fd, beside.text, beside.begin);
   const bool touched = error == 0;
   if (touched) error = write_all(fd, text);

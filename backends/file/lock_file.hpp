@@ -1,8 +1,8 @@
-// The kernel's lock on a lock file, and the record in it. Every call is one or two system calls on a local file. Any
+// The kernel's lock on a lock file, and the record in it. Each call is one or two system calls on a local file. Any
 // thread.
 #pragma once
 
-#include <sys/stat.h>
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -16,6 +16,9 @@
 #include "backends/file/lock_record.hpp"
 
 namespace dlock::file {
+
+// A failure "<what> <path>: <text of the error>", with the code by what the caller should do about it.
+[[nodiscard]] Failure system_failure(std::string_view what, std::string_view path, int error);
 
 // Which file it is, whatever its name.
 struct FileIdentity {
@@ -31,14 +34,14 @@ struct ByteRange {
   off_t length = 0;  // 0: to the end of all files
 };
 // The read lock of a range is shared, the write lock excludes both.
-enum class LockType : short { read, write };
+enum class LockType : short { read = F_RDLCK, write = F_WRLCK };
 
-// Takes the lock of those bytes, whether the file has them or not, for this open file description: `free` means that it
-// is ours now. Two descriptors from two calls of open() exclude each other, in one process as in two; descriptors of
-// one open() do not. What the description has of those bytes already is turned into the type asked for.
+// Takes the lock of those bytes, whether the file has them or not, for this open file description, which has it after
+// `free`. Descriptors of two calls of open() exclude each other, in one process as in two; descriptors of one open() do
+// not. A lock that the description has of those bytes already changes to this type.
 [[nodiscard]] Result<LockState> take_lock(int fd, const std::string& path, LockType type = LockType::write,
                                           ByteRange range = {});
-// Looks without taking. Works on a read-only descriptor, whose closing wakes no waiter.
+// Works on a read-only descriptor, whose closing wakes no waiter.
 [[nodiscard]] Result<LockState> look_at_lock(int fd, const std::string& path, LockType type = LockType::write,
                                              ByteRange range = {});
 void drop_lock(int fd, ByteRange range = {}) noexcept;
@@ -57,15 +60,15 @@ struct FileContent {
 };
 
 [[nodiscard]] Result<FileContent> read_content(int fd, const std::string& path, LockKind kind = LockKind::lock);
-// What stands at that place, as far as there is so much; empty if it cannot be read.
+// At most so many bytes from there on; empty if they cannot be read.
 [[nodiscard]] std::string read_text(int fd, off_t begin, std::size_t most);
 
-// What read_content() found, as an error if it is not a record of this lock. To be reported, never repaired: the file
-// may be another program's data.
+// The failure if the content is not a record of this lock. It is reported, never repaired: the file may be a different
+// program's data.
 [[nodiscard]] std::optional<Failure> problem_with(const RecordContent& content, std::string_view lock_name,
                                                   const std::string& path);
 
-// What is written first, because the record vouches for it: a slot, or a value. Nothing if there is no text.
+// A slot, or a value: written before the record, which makes it valid. Nothing if there is no text.
 struct BesideRecord {
   off_t begin = 0;
   std::string text = {};

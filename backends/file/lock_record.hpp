@@ -1,4 +1,4 @@
-// What a lock file says about its lock: a block of 512 bytes of text and, behind it, the lock's name on a line of its
+// The record in a lock file: a block of 512 bytes of text and, behind it, the lock's name on a line of its
 // own. docs/backends/file.md shows one and promises the format.
 //
 // The block is one sector, so a disk that loses power keeps the old one or the new one. The name is written once, when
@@ -18,14 +18,12 @@
 #include <dlock/lock_kind.hpp>
 #include <dlock/token.hpp>
 
-#include "backends/file/hash.hpp"
-
 namespace dlock::file {
 
 inline constexpr std::size_t record_block = 512;
 // No record is longer: the block and a name of 512 bytes, each of them escaped.
 inline constexpr std::size_t max_record = record_block + 5 + 3 * 512 + 1;
-// What follows the record stands here: slots, or the value of an election.
+// The offset of the slots, or of the value of an election.
 inline constexpr std::size_t record_end = 4096;
 // The longest value of an election, in bytes, and what is written of it.
 inline constexpr std::size_t max_value = 1024;
@@ -46,7 +44,7 @@ struct BadRecord {
 };
 struct ReadRecord {
   LockRecord record;
-  Hash128 name_hash;
+  std::string name_hash;
   std::optional<std::string> name;  // nullopt: not wholly written, because power or space ran out
 
   [[nodiscard]] bool belongs_to(std::string_view lock_name) const;
@@ -61,7 +59,7 @@ using RecordContent = std::variant<NoRecord, ReadRecord, BadRecord>;
 
 [[nodiscard]] RecordContent parse_record(std::string_view content, LockKind kind = LockKind::lock);
 
-// What a leader says of itself, beside the record with the same owner.
+// The value of a leader, valid with the record of the same owner.
 [[nodiscard]] std::string format_value(const OwnerId& owner, std::string_view value);
 // nullopt: there is none, it is another owner's, or it is just being written.
 [[nodiscard]] std::optional<std::string> parse_value(std::string_view text, const OwnerId& owner);

@@ -126,7 +126,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
         if (!answer.ok()) {
           // A reply that makes no sense says nothing about what was done; such a try is not repeated.
           if (answer.failure().code == errc::protocol) abandon(request);
-          if (answer.failure().code == errc::ambiguous) cleanup_.in_doubt(request.owner);
+          if (answer.failure().code == errc::ambiguous) cleanup_.in_doubt(request.owner, alive_for);
           return done({.status = Status::failed, .failure = answer.failure()});
         }
         const AcquireAnswer& said = answer.value();
@@ -145,7 +145,7 @@ std::unique_ptr<Watch> RedisBackend::watch(LockKind kind, const std::string& nam
 }
 
 void RedisBackend::abandon(const LockRequest& request) {
-  cleanup_.abandon({request.kind, request.name, request.owner}, request.lease, true);
+  cleanup_.abandon(request, true);
 }
 
 void RedisBackend::renew(const Grant& grant, RenewHandler done) {

@@ -28,14 +28,15 @@ SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nano
       requests_(session_),
       watches_(host.executor(), session_, options_.chroot.size()),
       parents_(requests_, options_),
-      tombstones_(host.executor(), requests_, options_.response_timeout,
-                  [&host](Failure why) { host.warn({.name = "", .reason = std::move(why)}); }),
-      holds_(host, requests_, watches_, tombstones_),
+      removals_(host.executor(), requests_, options_.response_timeout,
+                [&host](Failure why) { host.warn({.name = "", .reason = std::move(why)}); }),
+      holds_(host, requests_, watches_, removals_),
       lock_watches_(host.executor(), requests_, watches_),
-      sequential_(host, options_, requests_, watches_, parents_, tombstones_, holds_),
-      ephemeral_(host, options_, requests_, parents_, tombstones_, holds_),
+      sequential_(host, options_, requests_, watches_, parents_, removals_, holds_),
+      ephemeral_(host, options_, requests_, parents_, removals_, holds_),
       inspection_(host.executor(), options_, requests_),
-      diagnosis_(host.executor(), options_, session_, parents_, tombstones_, std::move(asker)) {}
+      diagnosis_(host.executor(), options_, session_, parents_, removals_, std::move(asker)),
+      news_(host) {}
 
 SessionLocks::~SessionLocks() = default;
 
@@ -105,19 +106,9 @@ void SessionLocks::abandon(const LockRequest& request) {
 }
 
 void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
-  using Status = ReleaseOutcome::Status;
   auto node = holds_.take(grant.owner);
-  if (!node) return done({.status = Status::not_owner});
-  tombstones_.remove(*std::move(node), [done = std::move(done)](Tombstones::End end, const Failure& why) {
-    switch (end) {
-      case Tombstones::End::removed:
-        return done({.status = Status::released});
-      case Tombstones::End::gone:
-        return done({.status = Status::not_owner});
-      case Tombstones::End::unconfirmed:
-        return done({.status = Status::failed, .failure = why});
-    }
-  });
+  if (!node) return done({.status = ReleaseOutcome::Status::not_owner});
+  removals_.remove(*std::move(node), std::move(done));
 }
 
 // --- Questions and administration ------------------------------------------------------------------------------------
@@ -152,10 +143,10 @@ void SessionLocks::diagnose(Handler<std::vector<Finding>> done) {
 
 void SessionLocks::close(std::function<void()> done) {
   // The end of the session removes its nodes, all at once.
-  if (tombstones_.size() == 0 || (session_.ready() && tombstones_.only_of_this_session())) {
+  if (removals_.size() == 0 || (session_.ready() && removals_.only_of_this_session())) {
     return session_.close(std::move(done));
   }
-  tombstones_.finish([this, done = std::move(done)] {
+  removals_.finish([this, done = std::move(done)] {
     // Not from inside: an answer of the session is just being heard.
     host().executor().post(lifetime_.guard([this, done] { session_.close(done); }));
   });
@@ -165,21 +156,21 @@ void SessionLocks::close(std::function<void()> done) {
 
 bool SessionLocks::unused() const noexcept {
   return holds_.empty() && lock_watches_.empty() && sequential_.unused() && ephemeral_.unused() &&
-         tombstones_.size() == 0 && requests_.writes_under_way() == 0;
+         removals_.size() == 0 && requests_.writes_under_way() == 0;
 }
 
 void SessionLocks::rest() {
-  connected_ = false;
-  broken_ = {};
+  connection_.not_needed();
+  was_good_ = false;
   session_.rest();
   // Nothing is lost, but what was known of the session is outdated.
-  tombstones_.session_lost();
+  removals_.session_lost();
   holds_.session_lost({});
 }
 
 void SessionLocks::session_ready(bool fresh) {
   if (fresh) warn_of_short_session();
-  tombstones_.session_ready(fresh);  // what must go goes before what comes
+  removals_.session_ready(fresh);  // what must go goes before what comes
   sequential_.session_ready();
   ephemeral_.session_ready();
   lock_watches_.session_ready();
@@ -188,9 +179,8 @@ void SessionLocks::session_ready(bool fresh) {
 }
 
 void SessionLocks::session_good() {
-  if (std::exchange(connected_, true)) return;
-  broken_ = {};
-  host().connection({.state = ConnectionEvent::State::connected, .reason = {}});
+  was_good_ = true;
+  connection_.connected();
 }
 
 void SessionLocks::session_alive(TimePoint valid_until) {
@@ -208,19 +198,15 @@ void SessionLocks::session_suspended(const Failure& why) {
 
 void SessionLocks::session_lost(const Failure& why) {
   broken(why);
-  tombstones_.session_lost();
+  removals_.session_lost();
   holds_.session_lost(why);
   sequential_.session_lost(why);
   ephemeral_.session_lost(why);
 }
 
-// Once, and again where the reason is another one.
+// A first attempt that fails is no news: those who wait for it are told.
 void SessionLocks::broken(const Failure& why) {
-  const bool known = why.code == broken_.code && why.detail == broken_.detail;
-  if (!connected_ && (known || !broken_.code)) return;
-  connected_ = false;
-  broken_ = why;
-  host().connection({.state = ConnectionEvent::State::reconnecting, .reason = why});
+  if (was_good_) connection_.broken(why);
 }
 
 void SessionLocks::warn_of_short_session() {

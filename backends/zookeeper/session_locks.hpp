@@ -16,6 +16,7 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/zookeeper/administration/diagnosis.hpp"
 #include "backends/zookeeper/administration/inspection.hpp"
 #include "backends/zookeeper/connection/session.hpp"
@@ -23,8 +24,8 @@
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/lock_watches.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/strategies/ephemeral.hpp"
 #include "backends/zookeeper/strategies/sequential.hpp"
@@ -91,15 +92,16 @@ class SessionLocks final : public TryBackend, private Session::User {
   Requests requests_;
   Watches watches_;
   Parents parents_;
-  Tombstones tombstones_;
+  Removals removals_;
   Holds holds_;
   LockWatches lock_watches_;
   Sequential sequential_;
   Ephemeral ephemeral_;
   Inspection inspection_;
   Diagnosis diagnosis_;
-  bool connected_ = false;  // what the host was told last
-  Failure broken_;          // and why not
+  common::ConnectionNews news_;
+  common::ConnectionNews::Source connection_{news_};
+  bool was_good_ = false;  // a connection, since the session was wanted
   bool warned_of_short_session_ = false;
   Lifetime lifetime_;
 };

@@ -5,6 +5,21 @@
 
 namespace dlock::util {
 
+std::string percent_encode(std::string_view text, bool (*plain)(unsigned char)) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (plain(byte)) {
+      out += c;
+    } else {
+      out.append({'%', digits[byte >> 4], digits[byte & 0xf]});
+    }
+  }
+  return out;
+}
+
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -7,6 +7,9 @@
 
 namespace dlock::util {
 
+// '%' and two upper-case hexadecimal digits for each byte that `plain` refuses.
+[[nodiscard]] std::string percent_encode(std::string_view text, bool (*plain)(unsigned char));
+
 // nullopt if a '%' is not followed by two hexadecimal digits.
 [[nodiscard]] std::optional<std::string> percent_decode(std::string_view text);
 

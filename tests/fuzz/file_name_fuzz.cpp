@@ -13,7 +13,7 @@ using dlock::fuzz::require;
 
 void check_encoding(std::string_view name) {
   const std::string file = dlock::file::encode_file_name(name);
-  require(file.size() <= dlock::file::max_file_name && file.ends_with(dlock::file::lock_suffix));
+  require(file.size() <= dlock::file::max_file_name && file.ends_with(".lock"));
   require(file.front() != '.');
   for (const char c : file) require(c > ' ' && c < 0x7f && c != '/');
   const auto decoded = dlock::file::decode_file_name(file);

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <variant>
 
-#include "backends/file/hash.hpp"
+#include "backends/file/file_name.hpp"
 #include "backends/file/lock_record.hpp"
 #include "tests/fuzz/checks.hpp"
 
@@ -32,7 +32,7 @@ void check(std::string_view content) {
 // The text as the fields of a block, with a checksum that is right, and a name behind it.
 std::string signed_block(std::string_view fields, std::string_view tail) {
   std::string block = "dlock lock file, version 1\n" + std::string(fields);
-  block += "checksum " + dlock::file::to_hex(dlock::file::hash128(block)) + "\n";
+  block += "checksum " + dlock::file::hash_of(block) + "\n";
   block.resize(dlock::file::record_block - 1, ' ');
   return block + "\n" + std::string(tail);
 }

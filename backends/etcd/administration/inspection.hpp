@@ -1,7 +1,6 @@
-// Questions about locks, and breaking them.
+// Queries of locks, and breaking them.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ namespace dlock::etcd {
 // Each answers within the response timeout. In tasks only.
 void inspect(Client& client, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done);
 void list(Client& client, LockKind kind, Backend::Handler<std::vector<LockInfo>> done);
-// Removes the keys of those who hold it.
+// Removes the keys of its holders.
 void break_lock(Client& client, LockKind kind, const std::string& name, Backend::Handler<bool> done);
 
 }  // namespace dlock::etcd

@@ -7,9 +7,9 @@ namespace dlock::etcd {
 
 namespace {
 
-// A connection that stood for so long was good.
+// A connection of this age was good.
 constexpr std::chrono::seconds proof_time{2};
-// If a member closes a connection sooner, that is reported, and not because the connection was idle.
+// If a member closes a connection sooner, that is reported, because idleness cannot be the reason.
 constexpr std::chrono::seconds shortest_idle_limit{1};
 constexpr const char* token_name = "token";
 
@@ -22,15 +22,16 @@ Client::Client(Executor& executor, const Options& options, MemberFactory members
       user_(user),
       requests_(executor, *this),
       reconnect_(executor, {.lasting = proof_time}, [this] { connect(); }),
+      hosts_(options.hosts),
       connect_timer_(executor),
       metadata_{{"hasleader", "true"}},
-      idle_timer_(executor) {}
+      idle_timer_(executor) {
+  for (std::size_t left = hosts_.size(); left > 1; --left) {
+    std::swap(hosts_[left - 1], hosts_[executor_.random() % left]);
+  }
+}
 
 Client::~Client() = default;
-
-std::string Client::here() const {
-  return hosts_.empty() ? options_.endpoint() : hosts_.front().to_string();
-}
 
 Failure Client::problem() const {
   if (reconnect_.problem().code) return reconnect_.problem();
@@ -44,68 +45,52 @@ Failure Client::problem() const {
 
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
-void Client::choose_host() {
-  if (!hosts_.empty()) {
-    if (failed_hosts_ != 0) std::rotate(hosts_.begin(), hosts_.begin() + 1, hosts_.end());
-    return;
-  }
-  hosts_ = options_.hosts;
-  for (std::size_t left = hosts_.size(); left > 1; --left) {
-    std::swap(hosts_[left - 1], hosts_[executor_.random() % left]);
-  }
-}
-
-// All members get their turn within the connect timeout.
+// The members share the connect timeout.
 void Client::connect() {
-  choose_host();
-  ++connection_;
+  if (failed_hosts_ != 0) std::rotate(hosts_.begin(), hosts_.begin() + 1, hosts_.end());
   const TimePoint deadline =
       saturating_add(executor_.now(), options_.connect_timeout / static_cast<int>(hosts_.size()));
   connect_timer_.arm(deadline, [this] { down({errc::unavailable, here() + ": no connection in time"}); });
+  connection_.emplace();
   member_ = members_(executor_, hosts_.front(), *this);
   member_->open(deadline);
 }
 
 void Client::member_opened() {
-  if (options_.user.empty()) return become_ready();
-  log_in();
+  options_.user.empty() ? become_ready() : log_in();
 }
 
 void Client::log_in() {
   std::erase_if(metadata_, [](const auto& item) { return item.first == token_name; });
-  token_.clear();
   Result<std::string> password = options_.password;
   if (options_.password_file) password = options_.password_file->read();
   if (!password.ok()) return break_off({errc::unavailable, here() + ": " + password.failure().detail});
-  login_ = member_->begin(method_authenticate, metadata_);
+  login_ = member_->call(method_authenticate, metadata_, authenticate(options_.user, password.value()));
   if (login_ == 0) return break_off({errc::unavailable, here() + ": the member is closing the connection"});
-  member_->send(login_, authenticate(options_.user, password.value()), true);
   member_->flush();
 }
 
-void Client::logged_in(GrpcStatus status) {
+void Client::logged_in(const std::string& answer, const GrpcStatus& status) {
   login_ = 0;
   login_is_off_ = is_without_logins(status);
   Failure why = login_is_off_ ? Failure{} : to_failure(status, here());
-  if (!why.code) {
-    if (!login_is_off_) {
-      auto token = read_authenticate(token_);
-      if (!token.ok()) return down(token.failure());
-      metadata_.emplace_back(token_name, std::move(token.value()));
-      common::login_accepted(options_.password_file);
-    }
-    if (!ready()) return become_ready();
-    connect_timer_.disarm();
-    const Lifetime::Watch life = lifetime_.watch();
-    user_.client_logged_in();
-    return life.over() ? void() : send_waiting();
-  }
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
-  down(common::login_failed(options_.password_file, std::move(why)));
+  if (why.code) return down(common::login_failed(options_.password_file, std::move(why)));
+  if (!login_is_off_) {
+    auto token = read_authenticate(answer);
+    if (!token.ok()) return down(token.failure());
+    metadata_.emplace_back(token_name, std::move(token.value()));
+    common::login_accepted(options_.password_file);
+  }
+  if (!ready()) return become_ready();
+  connect_timer_.disarm();
+  const Lifetime::Watch life = lifetime_.watch();
+  user_.client_logged_in();
+  if (!life.over()) send_waiting();
 }
 
 void Client::login_again() {
-  if (!ready() || login_ != 0 || options_.user.empty()) return;
+  if (!may_send() || options_.user.empty()) return;
   connect_timer_.arm(answer_by(), [this] { leave_member({errc::unavailable, here() + ": no answer to a login"}); });
   log_in();
 }
@@ -114,17 +99,12 @@ void Client::become_ready() {
   connect_timer_.disarm();
   failed_hosts_ = 0;
   ready_since_ = last_traffic_ = executor_.now();
-  is_verified_ = false;
+  is_verified_ = is_foreign_ = false;
   reconnect_.ready();
   keep_busy();
   const Lifetime::Watch life = lifetime_.watch();
   user_.client_ready();
-  if (!life.over() && ready()) send_waiting();
-}
-
-void Client::send_waiting() {
-  if (!has_room()) return;
-  for (auto& entry : requests_.take_waiting(member_->room())) send(std::move(entry));
+  if (!life.over()) send_waiting();
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
@@ -133,30 +113,33 @@ void Client::call(std::string_view method, std::string request, TimePoint deadli
   Requests::Entry entry{.id = requests_.next_id(),
                         .deadline = deadline,
                         .payload = {.method = method, .request = std::move(request), .done = std::move(done)}};
-  if (turn == Turn::first ? may_send() : has_room()) {
-    send(std::move(entry));
-  } else {
-    requests_.wait(std::move(entry));
-    reconnect_.want();
-  }
+  if (may_send() && (turn == Turn::first || member_->room() > 0)) return send(std::move(entry));
+  requests_.wait(std::move(entry));
+  reconnect_.want();
 }
 
-void Client::call(const Transaction& transaction, TimePoint deadline, Callback<Result<TransactionAnswer>> done) {
-  call(method_transaction, transaction.request(), deadline,
-       [steps = transaction.steps(), done = std::move(done)](const Result<std::string>& answer, TimePoint) {
-         if (!answer.ok()) return done(answer.failure());
-         done(read_transaction(answer.value(), steps));
-       });
+void Client::call(const Transaction& transaction, TimePoint deadline, Callback<Result<TransactionAnswer>> done,
+                  Turn turn) {
+  call(
+      method_transaction, transaction.request(), deadline,
+      [steps = transaction.steps(), done = std::move(done)](const Result<std::string>& answer, TimePoint) {
+        done(answer.ok() ? read_transaction(answer.value(), steps) : Result<TransactionAnswer>(answer.failure()));
+      },
+      turn);
+}
+
+void Client::send_waiting() {
+  if (!may_send()) return;
+  for (auto& entry : requests_.take_waiting(member_->room())) send(std::move(entry));
 }
 
 void Client::send(Requests::Entry entry) {
-  const CallId call = member_->begin(entry.payload.method, metadata_);
+  const CallId call = member_->call(entry.payload.method, metadata_, entry.payload.request);
   if (call == 0) {
     requests_.wait(std::move(entry));
     return leave_closing_member();
   }
-  member_->send(call, entry.payload.request, true);
-  answers_.emplace(call, Answer{entry.id});
+  entry.id = static_cast<Requests::Id>(call);
   entry.sent = executor_.now();
   entry.payload.revision = revision_;
   entry.patience = saturating_add(entry.sent, options_.response_timeout);
@@ -164,91 +147,91 @@ void Client::send(Requests::Entry entry) {
   schedule_flush();
 }
 
-// A lone call goes out at once. When others are under way, more are likely to follow in this turn of the loop.
+// A lone call is sent at once. If others are in flight, this turn of the loop probably makes more.
 void Client::schedule_flush() {
   if (delivering_ || flush_posted_) return;
   if (requests_.under_way().size() == 1) return member_->flush();
   flush_posted_ = true;
-  executor_.post(lifetime_.guard([this] {
+  executor_.post(connection_->guard([this] {
     flush_posted_ = false;
-    if (member_) member_->flush();
+    member_->flush();
   }));
 }
 
-void Client::member_said(CallId call, std::string message) {
+void Client::member_event(Grpc::Event event) {
   delivering_ = true;
-  if (call == login_) {
-    token_ = std::move(message);
-  } else if (const auto stream = streams_.find(call); stream != streams_.end()) {
-    stream->second->stream_said(message);
-  } else if (const auto answer = answers_.find(call); answer != answers_.end()) {
-    answer->second.message = std::move(message);
+  if (const auto found = streams_.find(event.call); found != streams_.end()) {
+    Stream& stream = *found->second;
+    if (event.message) return stream.stream_message(*event.message);
+    streams_.erase(found);
+    return stream.stream_ended(event.status);
   }
-}
-
-void Client::member_ended(CallId call, GrpcStatus status) {
-  delivering_ = true;
-  if (call == login_) return logged_in(std::move(status));
-  if (auto stream = streams_.extract(call)) return stream.mapped()->stream_ended(status);
-  auto answer = answers_.extract(call);
-  if (!answer) return;
-  auto entry = requests_.take(answer.mapped().request);
-  if (entry) answered(*std::move(entry), std::move(answer.mapped().message), status);
+  if (event.message) return void(messages_.insert_or_assign(event.call, *std::move(event.message)));
+  if (auto received = messages_.extract(event.call)) event.message = std::move(received.mapped());
+  if (event.call == login_) return logged_in(event.message.value_or(""), event.status);
+  auto entry = requests_.take(static_cast<Requests::Id>(event.call));
+  if (entry) answered(*std::move(entry), std::move(event.message), event.status);
 }
 
 void Client::answered(Requests::Entry entry, std::optional<std::string> message, const GrpcStatus& status) {
   CallRequest& request = entry.payload;
-  const Trouble trouble = trouble_in(status);
-  // A grant of a lease says nothing about transactions, which a proxy may refuse by hanging up.
+  const Outcome outcome = outcome_of(status);
+  // A grant of a lease proves nothing about transactions, for which a proxy may hang up.
   const bool about_locks = request.method == method_transaction;
-  if (about_locks && trouble != Trouble::unavailable) reconnect_.answered();
-  if (trouble == Trouble::none) return succeeded(entry, std::move(message), about_locks);
-  const bool unauthorized = trouble == Trouble::unauthorized && !options_.user.empty();
+  if (about_locks && outcome != Outcome::unavailable) reconnect_.answered();
+  const bool unauthorized = outcome == Outcome::unauthorized && !options_.user.empty();
   if ((unauthorized || status.not_carried_out) && !std::exchange(request.repeated, true)) {
     if (!request.done) return;
+    entry.id = requests_.next_id();
     requests_.wait(std::move(entry));
     return unauthorized ? login_again() : void();  // otherwise it is sent as soon as there is room
   }
   Failure why = to_failure(status, here());
+  if (outcome == Outcome::success && !message) why = {errc::protocol, here() + ": an answer without a message"};
   // A member of a different cluster does not know the lease, either.
-  if (trouble == Trouble::no_lease && !is_verified_) why.code = errc::unavailable;
-  if (trouble == Trouble::unavailable) leave_later({errc::unavailable, why.detail});
-  if (request.done) request.done(std::move(why), entry.sent);
-}
-
-void Client::succeeded(Requests::Entry& entry, std::optional<std::string> message, bool about_locks) {
-  CallRequest& request = entry.payload;
-  if (message && !is_ours(read_header_of(*message), request)) {
-    Failure why{errc::unavailable, here() + ": this member is of a different cluster than those before it"};
+  if (outcome == Outcome::no_lease && !is_verified_) why.code = errc::unavailable;
+  if (outcome == Outcome::unavailable) leave_later({errc::unavailable, why.detail});
+  if (!why.code && !is_same_cluster(read_header_of(*message), request)) {
+    why = {errc::unavailable, here() + ": this member is of a different cluster than those before it"};
     leave_later(why);
-    if (request.done) request.done(std::move(why), entry.sent);
-    return;
   }
-  if (about_locks) {
+  if (!why.code && about_locks) {
     reconnect_.proven();
     user_.client_answered();
   }
   if (!request.done) return;
-  if (message) return request.done(*std::move(message), entry.sent);
-  request.done(Failure{errc::protocol, here() + ": an answer without a message"}, entry.sent);
+  why.code ? request.done(std::move(why), entry.sent) : request.done(*std::move(message), entry.sent);
+}
+
+// If not, and if a connection to each member gave the same result, the new cluster is accepted.
+bool Client::is_same_cluster(const Header& header, const CallRequest& request) {
+  if (header.cluster == 0) return true;
+  const bool different = cluster_ != 0 && header.cluster != cluster_;
+  if (different && !std::exchange(is_foreign_, true)) ++foreign_connections_;
+  if (different && foreign_connections_ < hosts_.size()) return false;
+  // Only the answers to transactions have no older revision than was known before.
+  const bool back =
+      !different && request.method == method_transaction && header.revision < std::min(request.revision, revision_);
+  revision_ = different || back ? header.revision : std::max(revision_, header.revision);
+  cluster_ = header.cluster;
+  is_verified_ = true;
+  foreign_connections_ = 0;
+  if (different || back) user_.cluster_changed();
+  return true;
 }
 
 // --- Streams ---------------------------------------------------------------------------------------------------------
 
 CallId Client::open_stream(std::string_view method, Stream& stream) {
   if (!may_send()) return 0;
-  const CallId call = member_->begin_stream(method, metadata_);
-  if (call != 0) {
-    streams_.emplace(call, &stream);
-  } else {
-    leave_closing_member();
-  }
+  const CallId call = member_->open_stream(method, metadata_);
+  call == 0 ? leave_closing_member() : void(streams_.emplace(call, &stream));
   return call;
 }
 
 void Client::send(CallId stream, std::string_view message) {
   if (!streams_.contains(stream)) return;
-  member_->send(stream, message, false);
+  member_->send(stream, message);
   schedule_flush();
 }
 
@@ -264,31 +247,25 @@ void Client::member_drained() {
   delivering_ = false;
   last_traffic_ = executor_.now();
   if (!may_send()) return;
-  if (member_->closing()) return leave_closing_member();
-  send_waiting();
+  member_->closing() ? leave_closing_member() : send_waiting();
 }
 
 void Client::leave_closing_member() {
   if (!requests_.under_way().empty()) return;
-  executor_.post(lifetime_.guard([this, connection = connection_] {
-    if (connection != connection_ || !ready()) return;
-    break_off({errc::unavailable, here() + ": the member is closing the connection"}, true);
+  executor_.post(connection_->guard([this] {
+    if (ready()) break_off({errc::unavailable, here() + ": the member is closing the connection"}, true);
   }));
 }
 
-// Not from inside a call to us.
 void Client::leave_later(Failure why) {
-  executor_.post(lifetime_.guard([this, connection = connection_, why = std::move(why)] {
-    if (connection == connection_) leave_member(why);
-  }));
+  executor_.post(connection_->guard([this, why = std::move(why)] { leave_member(why); }));
 }
 
 void Client::leave_member(Failure why) {
-  if (reconnect_.is_ready()) break_off(std::move(why));
+  if (ready()) break_off(std::move(why));
 }
 
 void Client::break_off(Failure why, bool in_order) {
-  if (!member_) return;
   member_->discard();
   down(std::move(why), in_order);
 }
@@ -299,30 +276,28 @@ void Client::member_closed(Failure why, bool orderly) {
 }
 
 void Client::down(Failure why, bool orderly) {
-  const bool was_ready = reconnect_.is_ready();
+  const bool was_ready = ready();
   const bool in_order = orderly && was_ready && executor_.now() >= saturating_add(ready_since_, shortest_idle_limit);
   if (in_order) learn_idle_limit();
   idle_timer_.disarm();
-  const auto gone = std::move(member_);  // may be what called us
-  delivering_ = false;
   connect_timer_.disarm();
+  const auto member = std::move(member_);  // may be the caller
+  connection_.reset();
+  delivering_ = flush_posted_ = false;
   login_ = 0;
-  answers_.clear();
+  messages_.clear();
   streams_.clear();
-  const auto under_way = requests_.take_sent();
+  const auto in_flight = requests_.take_sent();
   ++failed_hosts_;
   const bool round_over = !in_order && (failed_hosts_ % hosts_.size() == 0 || common::is_final_refusal(why));
+  const bool reported = was_ready || round_over;
   std::vector<Requests::Entry> waiting;
   if (round_over) waiting = requests_.take_waiting();
-  if (was_ready || round_over) {
-    reconnect_.down(why);
-  } else {
-    reconnect_.down_until(why, executor_.now());
-  }
+  reported ? reconnect_.down(why) : reconnect_.down_until(why, executor_.now());
   const Lifetime::Watch life = lifetime_.watch();
-  if (was_ready || round_over) user_.client_down(why, in_order);
-  // Whatever ended the connection says nothing about those under way.
-  if (!life.over()) fail(under_way, {errc::ambiguous, why.detail});
+  if (reported) user_.client_down(why, in_order);
+  // The reason says nothing about the outcome of those in flight.
+  if (!life.over()) fail(in_flight, {errc::ambiguous, why.detail});
   if (!life.over()) fail(waiting, why);
 }
 
@@ -335,60 +310,43 @@ void Client::fail(const Entries& entries, const Failure& why) {
   }
 }
 
-// --- Idle connections, other clusters --------------------------------------------------------------------------------
+void Client::stop() {
+  member_.reset();
+  connection_.reset();
+  connect_timer_.disarm();
+  idle_timer_.disarm();
+  reconnect_.stop();
+  requests_.clear();
+  streams_.clear();
+}
+
+// --- Idle connections ------------------------------------------------------------------------------------------------
 
 void Client::learn_idle_limit() {
   const std::chrono::nanoseconds idle = executor_.now() - last_traffic_;
   if (idle < shortest_idle_limit) return;
   const auto before = std::exchange(last_idle_, idle);
-  if (std::chrono::abs(idle - before) > before / 4) return;  // each for a reason of its own
+  if (std::chrono::abs(idle - before) > before / 4) return;  // for different reasons
   const auto shorter = std::min(idle, before);
   idle_limit_ = idle_limit_.count() == 0 ? shorter : std::min(idle_limit_, shorter);
 }
 
-// By a request, because members close connections on which HTTP/2's pings are frequent.
+// Sends a request, because members close connections with frequent pings of HTTP/2.
 void Client::keep_busy() {
   if (idle_limit_.count() == 0) return;
-  const TimePoint due = saturating_add(last_traffic_, idle_limit_ / 4 * 3);
-  if (executor_.now() < due) return idle_timer_.arm(due, [this] { keep_busy(); });
-  last_traffic_ = executor_.now();
-  idle_timer_.arm(saturating_add(last_traffic_, idle_limit_ / 4 * 3), [this] { keep_busy(); });
-  call(method_transaction, Transaction().read({.range = {options_.prefix + ".session/"}, .keys_only = true}).request(),
-       answer_by(), [](const Result<std::string>&, TimePoint) {});  // whatever the answer is
-}
-
-bool Client::is_ours(const Header& header, const CallRequest& request) {
-  if (header.cluster == 0) return true;
-  const bool other = cluster_ != 0 && header.cluster != cluster_;
-  if (other) {
-    if (std::exchange(stranger_, connection_) != connection_) ++strangers_;
-    if (strangers_ < hosts_.size()) return false;
+  const auto pause = idle_limit_ / 4 * 3;
+  if (executor_.now() >= saturating_add(last_traffic_, pause)) {
+    last_traffic_ = executor_.now();
+    call(Transaction().read({.range = {options_.prefix + ".session/"}, .keys_only = true}), answer_by(),
+         [](const Result<TransactionAnswer>&) {});  // any answer will do
   }
-  // Only the answers to transactions are of no earlier revision than what was known before.
-  const bool back =
-      !other && request.method == method_transaction && header.revision < std::min(request.revision, revision_);
-  revision_ = other || back ? header.revision : std::max(revision_, header.revision);
-  cluster_ = header.cluster;
-  is_verified_ = true;
-  strangers_ = 0;
-  if (other || back) user_.cluster_changed();
-  return true;
-}
-
-void Client::stop() {
-  member_.reset();
-  connect_timer_.disarm();
-  idle_timer_.disarm();
-  reconnect_.stop();
-  requests_.clear();
-  answers_.clear();
-  streams_.clear();
+  idle_timer_.arm(saturating_add(last_traffic_, pause), [this] { keep_busy(); });
 }
 
 // --- Deadlines -------------------------------------------------------------------------------------------------------
 
 void Client::requests_catch_up() {
-  if (reconnect_.is_ready()) member_->receive();
+  if (ready()) member_->receive();
 }
 
 TimePoint Client::requests_unresponsive() {

@@ -1,76 +1,71 @@
 #include "backends/etcd/connection/failures.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 namespace dlock::etcd {
 
 namespace {
 
-bool says(const GrpcStatus& status, std::string_view words) {
+constexpr int any = -1;
+
+struct Row {
+  int code;
+  std::string_view words;  // a part of the message; etcd's versions differ in the codes
+  Outcome outcome;
+  errc failure;
+};
+
+// The first row that matches counts.
+constexpr std::array<Row, 15> rows = {{
+    {any, "requested lease not found", Outcome::no_lease, errc::lost},
+    {any, "invalid user ID", Outcome::refused, errc::access_denied},  // the answer to a login
+    // An administrator changed rights since the login, and signed tokens (JWT) are invalid then.
+    {any, "revision of auth store is old", Outcome::unauthorized, errc::access_denied},
+    // Authentication was switched on, and the client has no token.
+    {any, "user name is empty", Outcome::unauthorized, errc::access_denied},
+    {any, "corrupt cluster", Outcome::overloaded, errc::unavailable},  // an alarm, until an administrator disarms it
+    {GrpcStatus::permission_denied, "", Outcome::refused, errc::access_denied},
+    {GrpcStatus::unauthenticated, "", Outcome::unauthorized, errc::access_denied},
+    {GrpcStatus::resource_exhausted, "", Outcome::overloaded, errc::unavailable},  // or the alarm NOSPACE
+    {GrpcStatus::invalid_argument, "", Outcome::refused, errc::protocol},
+    {GrpcStatus::out_of_range, "", Outcome::refused, errc::protocol},
+    {GrpcStatus::unimplemented, "", Outcome::refused, errc::unsupported},
+    // Refusals before the call began.
+    {any, "etcdserver: no leader", Outcome::unavailable, errc::unavailable},
+    {any, "too many requests", Outcome::unavailable, errc::unavailable},
+    {any, "not supported for learner", Outcome::unavailable, errc::unavailable},
+    {any, "etcdserver: not capable", Outcome::unavailable, errc::unavailable},
+}};
+// The member stops, is not ready, or reached a time limit. Unknown codes count as temporary.
+constexpr Row otherwise = {any, "", Outcome::unavailable, errc::ambiguous};
+
+bool contains(const GrpcStatus& status, std::string_view words) {
   return status.message.find(words) != std::string::npos;
 }
 
-bool is_about_rights(const GrpcStatus& status) {
-  return status.code == GrpcStatus::permission_denied || says(status, "invalid user ID");  // for a login
-}
-
-// An interceptor in front of the request says so.
-bool never_began(const GrpcStatus& status) {
-  return status.not_carried_out || says(status, "etcdserver: no leader") || says(status, "too many requests") ||
-         says(status, "not supported for learner") || says(status, "etcdserver: not capable");
+const Row& row_of(const GrpcStatus& status) {
+  const auto* const found = std::ranges::find_if(rows, [&status](const Row& row) {
+    return (row.code == any || row.code == status.code) && contains(status, row.words);
+  });
+  return found == rows.end() ? otherwise : *found;
 }
 
 }  // namespace
 
-bool is_without_logins(const GrpcStatus& status) {
-  return says(status, "authentication is not enabled");
-}
-
-Trouble trouble_in(const GrpcStatus& status) {
-  if (status.code == GrpcStatus::ok) return Trouble::none;
-  if (says(status, "requested lease not found")) return Trouble::no_lease;
-  if (is_about_rights(status)) return Trouble::refused;
-  // An administrator changed rights since the login, where a signed token (JWT) is invalid; or switched authentication
-  // on, where a client has no token.
-  if (says(status, "revision of auth store is old") || says(status, "user name is empty")) return Trouble::unauthorized;
-  // The alarm CORRUPT, until an administrator disarms it.
-  if (says(status, "corrupt cluster")) return Trouble::overloaded;
-  switch (status.code) {
-    case GrpcStatus::unauthenticated:
-      return Trouble::unauthorized;
-    case GrpcStatus::resource_exhausted:  // too many requests; the alarm NOSPACE
-      return Trouble::overloaded;
-    // Faults of the request.
-    case GrpcStatus::invalid_argument:
-    case GrpcStatus::out_of_range:
-    case GrpcStatus::unimplemented:
-      return Trouble::refused;
-    // The member stops, is not ready, has no leader, is a learner, reached a time limit of its own, ...; unknown codes
-    // count as temporary.
-    default:
-      return Trouble::unavailable;
-  }
+Outcome outcome_of(const GrpcStatus& status) {
+  return status.code == GrpcStatus::ok ? Outcome::success : row_of(status).outcome;
 }
 
 Failure to_failure(const GrpcStatus& status, const std::string& endpoint) {
-  const std::string detail = endpoint + ": " + status.message;
-  switch (trouble_in(status)) {
-    case Trouble::none:
-      return {};
-    case Trouble::unavailable:
-      return {never_began(status) ? errc::unavailable : errc::ambiguous, detail};
-    case Trouble::unauthorized:
-      return {errc::access_denied, detail};
-    case Trouble::overloaded:
-      return {errc::unavailable, detail};
-    case Trouble::no_lease:
-      return {errc::lost, detail};
-    case Trouble::refused:
-      break;
-  }
-  if (is_about_rights(status)) return {errc::access_denied, detail};
-  if (status.code == GrpcStatus::unimplemented) return {errc::unsupported, detail};
-  return {errc::protocol, detail};
+  if (status.code == GrpcStatus::ok) return {};
+  const errc code = status.not_carried_out ? errc::unavailable : row_of(status).failure;
+  return {code, endpoint + ": " + status.message};
+}
+
+bool is_without_logins(const GrpcStatus& status) {
+  return contains(status, "authentication is not enabled");
 }
 
 }  // namespace dlock::etcd

@@ -1,6 +1,7 @@
-// What the ends of calls mean for their callers.
+// Classifies the ends of calls.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <dlock/error.hpp>
@@ -9,20 +10,20 @@
 
 namespace dlock::etcd {
 
-enum class Trouble {
-  none,          // all is well
-  unavailable,   // the member cannot do it; another may
-  unauthorized,  // the token is not known any more: log in again, then repeat
-  no_lease,      // of the session
-  refused,       // trying again does not help
-  overloaded,    // trying again later may: an administrator can change it
+enum class Outcome : std::uint8_t {
+  success,
+  unavailable,   // of this member; a different one may serve
+  unauthorized,  // the member does not know the token any more: log in again, then repeat the call
+  no_lease,      // the session's lease has expired
+  refused,       // a repeated call would be refused, too
+  overloaded,    // a later call may succeed, once an administrator has acted
 };
 
-// Of a login: the members have authentication switched off.
-[[nodiscard]] bool is_without_logins(const GrpcStatus& status);
-[[nodiscard]] Trouble trouble_in(const GrpcStatus& status);
-// errc::ambiguous where the call may have been carried out, or may still be; errc::lost where the session's lease is
-// not known. endpoint: in front of the message.
+[[nodiscard]] Outcome outcome_of(const GrpcStatus& status);
+// errc::ambiguous if the call may have had an effect, or may still have one. errc::lost for Outcome::no_lease.
+// endpoint: in front of the message.
 [[nodiscard]] Failure to_failure(const GrpcStatus& status, const std::string& endpoint);
+// Whether a login was refused because authentication is switched off.
+[[nodiscard]] bool is_without_logins(const GrpcStatus& status);
 
 }  // namespace dlock::etcd

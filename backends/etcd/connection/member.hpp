@@ -1,5 +1,5 @@
-// A connection to a member of the cluster, as the rest sees it: calls, and what comes of them. SocketMember is the real
-// one; tests have one with a scripted member at the other end.
+// A connection to a member of the cluster: calls, streams, and their ends. SocketMember is the real one; tests have one
+// with a scripted member at the other end.
 #pragma once
 
 #include <cstddef>
@@ -19,54 +19,49 @@ namespace dlock::etcd {
 
 using CallId = Grpc::CallId;
 
-// In tasks only. Destroying it closes the connection; nothing is reported from then on.
+// In tasks only. Its destruction closes the connection, without any event.
 class Member {
  public:
-  // Any of these may destroy the member.
+  // Each of these may destroy the member.
   class Events {
    public:
-    Events() = default;
-    Events(const Events&) = delete;
-    Events& operator=(const Events&) = delete;
     virtual void member_opened() = 0;
-    virtual void member_said(CallId call, std::string message) = 0;
-    virtual void member_ended(CallId call, GrpcStatus status) = 0;
-    // All that had arrived has been handed over.
+    virtual void member_event(Grpc::Event event) = 0;
+    // All data that arrived has been delivered.
     virtual void member_drained() = 0;
-    // The connection could not be made, or has ended; orderly: the other side closed it. Nothing follows.
+    // The connection could not be made, or has ended; orderly: the other side closed it. The last event.
     virtual void member_closed(Failure why, bool orderly) = 0;
 
    protected:
     ~Events() = default;
   };
 
-  Member() = default;
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
   virtual ~Member() = default;
 
-  // Starts connecting; member_opened() or member_closed() follows, never inside the call. The caller enforces the
+  // Starts to connect; member_opened() or member_closed() follows, never inside the call. The caller enforces the
   // deadline.
   virtual void open(TimePoint deadline) = 0;
-  // Only once it is open. 0: it takes no more calls. One for which there is no room waits until another has ended.
-  [[nodiscard]] virtual CallId begin(std::string_view method, const Grpc::Metadata& metadata) = 0;
-  // The same for a call that stays open. If the member allows one call at a time on a connection, this one gets a
-  // connection of its own, whose end is only the end of this call.
-  [[nodiscard]] virtual CallId begin_stream(std::string_view method, const Grpc::Metadata& metadata) = 0;
-  // How many calls it takes now.
-  [[nodiscard]] virtual std::size_t room() const noexcept = 0;
-  // How many it allows at a time.
-  [[nodiscard]] virtual std::size_t most_calls() const noexcept = 0;
-  // It takes no more calls, and closes the connection when those that it has taken have ended.
-  [[nodiscard]] virtual bool closing() const noexcept = 0;
-  virtual void send(CallId call, std::string_view message, bool last) = 0;
-  // Nothing of it is reported any more.
+  // A call with one request. 0: the connection accepts no more. A call waits inside while there is no room for it. Only
+  // once the connection is open.
+  [[nodiscard]] virtual CallId call(std::string_view method, const Grpc::Metadata& metadata,
+                                    std::string_view request) = 0;
+  // A call that stays open for messages of both sides; otherwise the same. If the member allows only one concurrent
+  // call on a connection, streams get a second connection, and its end is only the end of the streams.
+  [[nodiscard]] virtual CallId open_stream(std::string_view method, const Grpc::Metadata& metadata) = 0;
+  virtual void send(CallId stream, std::string_view message) = 0;
+  // No event of the call or stream follows.
   virtual void cancel(CallId call) = 0;
-  // Hands to the network what it takes now. Reports nothing inside the call.
+  // How many more calls the member allows now.
+  [[nodiscard]] virtual std::size_t room() const noexcept = 0;
+  // How many concurrent calls the member allows.
+  [[nodiscard]] virtual std::size_t most_calls() const noexcept = 0;
+  // The member accepts no more calls, and closes the connection once those in flight have ended.
+  [[nodiscard]] virtual bool closing() const noexcept = 0;
+  // Hands queued data to the network. No event inside the call.
   virtual void flush() = 0;
-  // Takes in what has arrived already. May report anything.
+  // Reads data that has arrived. Any event may follow inside the call.
   virtual void receive() = 0;
-  // From now on, closing throws away what the network has not taken.
+  // Makes the destruction discard queued data.
   virtual void discard() noexcept = 0;
 };
 

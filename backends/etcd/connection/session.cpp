@@ -5,29 +5,27 @@
 #include <utility>
 
 #include "backends/common/reconnect.hpp"
-#include "backends/etcd/locks/keys.hpp"
 #include "util/duration_text.hpp"
 
 namespace dlock::etcd {
 
 namespace {
 
-// After an answer that did not count.
+// After a confirmation in a different term.
 constexpr std::chrono::milliseconds soon{50};
-// Leases of sessions that have ended; they expire by themselves if they are not revoked.
-constexpr std::size_t most_over = 16;
+// Leases that are not revoked expire by themselves.
+constexpr std::size_t most_to_revoke = 16;
 
 }  // namespace
 
-Session::Session(Client& client, User& user)
+Session::Session(Client& client, KeyOf key_of, User& user)
     : executor_(client.executor()),
       client_(client),
+      key_of_(key_of),
       user_(user),
       problem_{errc::unavailable, client.options().endpoint() + ": not connected yet"},
       timer_(executor_),
       deadline_timer_(executor_) {}
-
-Session::~Session() = default;
 
 bool Session::ready() const noexcept {
   return lease_ != 0 && client_.ready() && executor_.now() < valid_until_;
@@ -39,179 +37,167 @@ void Session::want() {
   if ((std::exchange(refused_, false) || first) && lease_ == 0) begin();
 }
 
+void Session::stop_requests() {
+  requests_.emplace();
+  timer_.disarm();
+}
+
 // --- The connection --------------------------------------------------------------------------------------------------
 
 void Session::client_ready() {
   if (closing_) return;
-  for (const std::int64_t lease : std::exchange(over_, {})) revoke(lease);
+  for (const std::int64_t lease : std::exchange(to_revoke_, {})) revoke(lease);
   if (lease_ == 0) return begin();
   const Lifetime::Watch life = lifetime_.watch();
   user_.session_ready();
-  if (!life.over() && lease_ != 0) beat();
+  if (!life.over() && ready()) send_keep_alive();
 }
 
 void Session::client_down(const Failure& why, bool in_order) {
-  stop_attempts();
+  stop_requests();
   problem_ = why;
   if (closing_ || in_order) return;
-  // Another member may be better, and there is something to keep.
+  // A different member may accept the client, which has a session to keep.
   if (lease_ != 0 && common::is_final_refusal(why)) {
     timer_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { client_.want(); });
   }
   user_.session_suspended(why);
 }
 
-void Session::stop_attempts() {
-  ++attempt_;
-  beating_ = false;
-  timer_.disarm();
-}
-
-// --- A new one -------------------------------------------------------------------------------------------------------
+// --- The beginning ---------------------------------------------------------------------------------------------------
 
 void Session::begin() {
   if (closing_ || !wanted_ || !client_.ready()) return;
+  stop_requests();
   refused_ = false;
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const auto lease = static_cast<std::int64_t>(executor_.random() % most) + 1;
   client_.call(method_lease_grant, lease_grant(lease, client_.options().session_ttl.count()), client_.answer_by(),
-               lifetime_.guard([this, lease, attempt = ++attempt_](const Result<std::string>& answer, TimePoint sent) {
-                 if (attempt == attempt_) granted(answer, sent, lease);
+               requests_->guard([this, lease](const Result<std::string>& answer, TimePoint sent) {
+                 granted(read_answer(answer, read_lease), sent, lease);
                }));
 }
 
-void Session::granted(const Result<std::string>& answer, TimePoint sent, std::int64_t lease) {
+void Session::granted(const Result<LeaseAnswer>& answer, TimePoint sent, std::int64_t lease) {
   if (!answer.ok()) return no_session(answer.failure());
-  const auto grant = read_lease(answer.value());
-  if (!grant.ok()) return no_session(grant.failure());
-  if (grant.value().id != lease || grant.value().seconds <= 0) {
+  const LeaseAnswer& grant = answer.value();
+  if (grant.id != lease || grant.seconds <= 0) {
     return no_session({errc::protocol, "etcd granted a different lease than the one requested"});
   }
   const Options& options = client_.options();
-  client_.call(Transaction().put(session_key(options, lease), options.holder, lease), client_.answer_by(),
-               lifetime_.guard([this, grant = grant.value(), sent, attempt = attempt_](const auto& made) {
-                 if (attempt == attempt_) marked(made, grant, sent);
-               }));
+  client_.call(Transaction().put(key_of_(options, lease), options.holder, lease), client_.answer_by(),
+               requests_->guard([this, grant, sent](const auto& created) { key_created(created, grant, sent); }));
 }
 
-void Session::marked(const Result<TransactionAnswer>& answer, const LeaseAnswer& grant, TimePoint sent) {
+void Session::key_created(const Result<TransactionAnswer>& answer, const LeaseAnswer& grant, TimePoint sent) {
   if (!answer.ok()) {
-    over_.push_back(grant.id);
+    to_revoke_.push_back(grant.id);
     return no_session(answer.failure());
   }
-  confirmed_ = false;
+  was_confirmed_ = false;
   lease_ = grant.id;
   ttl_ = std::chrono::seconds(grant.seconds);
-  beat_sent_ = sent;
-  trouble_.clear();
+  keep_alive_sent_ = sent;
+  last_error_.clear();
   problem_ = {};
   alive_until(lease_valid_until(sent, ttl_));
-  beat_later(saturating_add(sent, ttl_ / 3));
+  keep_alive_at(saturating_add(sent, ttl_ / 3));
   user_.session_ready();
 }
 
 void Session::no_session(Failure why) {
-  // Nobody holds a lock in it. Its lease may have expired before its key was made.
+  // No lock depends on that lease. It may have expired before its key was created.
   if (why.code == errc::ambiguous || why.code == errc::lost) why.code = errc::unavailable;
   problem_ = why;
-  ++attempt_;
-  if (over_.size() > most_over) over_.erase(over_.begin());
+  stop_requests();
+  if (to_revoke_.size() > most_to_revoke) to_revoke_.erase(to_revoke_.begin());
   refused_ = common::is_final_refusal(why);
   if (!refused_) timer_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { begin(); });
   user_.session_suspended(why);
 }
 
-// --- Keeping it alive ------------------------------------------------------------------------------------------------
+// --- Keep-alives -----------------------------------------------------------------------------------------------------
 
-void Session::beat_later(TimePoint at) {
-  beating_ = false;
-  timer_.arm(at, [this] { beat(); });
+void Session::keep_alive_at(TimePoint at) {
+  timer_.arm(at, [this] { send_keep_alive(); });
 }
 
-// By a stream of one message each, which needs no room at the member in between.
-void Session::beat() {
-  if (beating_ || lease_ == 0 || !client_.ready()) return;
-  beating_ = true;
-  beat_sent_ = executor_.now();
-  client_.call(method_lease_keep_alive, lease_request(lease_), beat_by(),
-               lifetime_.guard([this, attempt = attempt_](const Result<std::string>& answer, TimePoint) {
-                 if (attempt == attempt_) kept(answer, beat_sent_);
+// Each keep-alive is a call, because a stream of them would take one of the member's concurrent calls for good.
+void Session::send_keep_alive() {
+  keep_alive_sent_ = executor_.now();
+  client_.call(method_lease_keep_alive, lease_request(lease_), keep_alive_by(),
+               requests_->guard([this](const Result<std::string>& answer, TimePoint) {
+                 kept_alive(read_answer(answer, read_lease));
                }),
                Client::Turn::first);
 }
 
-// There is to be time for two more members.
-TimePoint Session::beat_by() const {
-  return saturating_add(beat_sent_, ttl_ / 4);
+// Leaves time for two more members.
+TimePoint Session::keep_alive_by() const {
+  return saturating_add(keep_alive_sent_, ttl_ / 4);
 }
 
-void Session::kept(const Result<std::string>& answer, TimePoint sent) {
-  if (!answer.ok()) return beat_failed(answer.failure());
-  const auto lease = read_lease(answer.value());
-  if (!lease.ok()) return client_.leave_member(lease.failure());
-  if (lease.value().id != lease_)
-    return beat_failed({errc::protocol, "a keep-alive of a different lease was answered"});
-  if (lease.value().seconds <= 0) return lose("it has expired");
-  confirm(lease.value(), sent);
+void Session::kept_alive(const Result<LeaseAnswer>& answer) {
+  if (!answer.ok()) return keep_alive_failed(answer.failure());
+  if (answer.value().id != lease_) {
+    return keep_alive_failed({errc::protocol, "a keep-alive of a different lease was answered"});
+  }
+  if (answer.value().seconds <= 0) return lose("it has expired");
+  confirm(answer.value());
 }
 
-void Session::beat_failed(const Failure& why) {
-  if (executor_.now() >= beat_by()) {
+void Session::confirm(const LeaseAnswer& kept) {
+  client_.call(Transaction().read({.range = {key_of_(client_.options(), lease_)}, .keys_only = true}), keep_alive_by(),
+               requests_->guard([this, kept](const auto& answer) { confirmed(answer, kept); }), Client::Turn::first);
+}
+
+void Session::confirmed(const Result<TransactionAnswer>& answer, const LeaseAnswer& kept) {
+  if (!answer.ok()) return keep_alive_failed(answer.failure());
+  if (answer.value().steps.front().keys.empty()) return lose("its key no longer exists");
+  if (answer.value().header.term != kept.header.term) return keep_alive_at(saturating_add(executor_.now(), soon));
+  was_confirmed_ = true;
+  last_error_.clear();
+  backoff_.reset();
+  keep_alive_at(saturating_add(keep_alive_sent_, ttl_ / 3));
+  alive_until(lease_valid_until(keep_alive_sent_, std::chrono::seconds(kept.seconds)));
+  user_.session_alive(valid_until_);
+}
+
+void Session::keep_alive_failed(const Failure& why) {
+  // A different member may give an answer that can be read.
+  if (why.code == errc::protocol) return client_.leave_member({errc::unavailable, why.detail});
+  if (executor_.now() >= keep_alive_by()) {
     return client_.leave_member(
         {errc::unavailable, client_.options().endpoint() + ": no answer to a keep-alive in time"});
   }
-  trouble_ = ": " + why.detail;
-  beat_later(saturating_add(executor_.now(), backoff_.next(executor_)));
-}
-
-void Session::confirm(const LeaseAnswer& kept, TimePoint sent) {
-  client_.call(method_transaction,
-               Transaction().read({.range = {session_key(client_.options(), lease_)}, .keys_only = true}).request(),
-               beat_by(), lifetime_.guard([this, kept, sent, attempt = attempt_](const auto& answer, TimePoint) {
-                 if (attempt == attempt_) confirmed(answer, kept, sent);
-               }),
-               Client::Turn::first);
-}
-
-void Session::confirmed(const Result<std::string>& answer, const LeaseAnswer& kept, TimePoint sent) {
-  if (!answer.ok()) return beat_failed(answer.failure());
-  const auto read = read_transaction(answer.value(), {1});
-  if (!read.ok()) return client_.leave_member(read.failure());
-  if (read.value().steps.front().keys.empty()) return lose("its key no longer exists");
-  if (read.value().header.term != kept.header.term) return beat_later(saturating_add(executor_.now(), soon));
-  confirmed_ = true;
-  trouble_.clear();
-  backoff_.reset();
-  beat_later(saturating_add(sent, ttl_ / 3));
-  alive_until(lease_valid_until(sent, std::chrono::seconds(kept.seconds)));
-  user_.session_alive(valid_until_);
+  last_error_ = ": " + why.detail;
+  keep_alive_at(saturating_add(executor_.now(), backoff_.next(executor_)));
 }
 
 void Session::alive_until(TimePoint valid_until) {
   valid_until_ = std::max(valid_until_, valid_until);
   deadline_timer_.arm(valid_until_, [this] {
-    lose("the cluster did not answer for " +
-         util::to_text(std::chrono::duration_cast<std::chrono::milliseconds>(executor_.now() - beat_sent_)) + trouble_);
+    const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(executor_.now() - keep_alive_sent_);
+    lose("the cluster did not answer for " + util::to_text(silence) + last_error_);
   });
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
 void Session::expired(std::int64_t lease) {
-  // Not from inside a call to us.
   executor_.post(lifetime_.guard([this, lease] {
     if (lease == lease_ && lease != 0) lose("it has expired");
   }));
 }
 
 void Session::lose(const std::string& why) {
-  stop_attempts();
-  over_.push_back(std::exchange(lease_, 0));
+  stop_requests();
+  to_revoke_.push_back(std::exchange(lease_, 0));
   valid_until_ = TimePoint::min();
   deadline_timer_.disarm();
   problem_ = {errc::unavailable, client_.options().endpoint() + ": the session is lost: " + why};
-  // Not from inside a call to us; and not at once if the next one may end as soon as this one did.
-  const auto pause = confirmed_ ? std::chrono::nanoseconds(0) : backoff_.next(executor_);
+  // Begins in a later task, and after a pause if the next session may end as soon as this one.
+  const auto pause = was_confirmed_ ? std::chrono::nanoseconds(0) : backoff_.next(executor_);
   timer_.arm(saturating_add(executor_.now(), pause), [this] {
     if (client_.ready()) client_ready();
   });
@@ -221,15 +207,14 @@ void Session::lose(const std::string& why) {
 void Session::revoke(std::int64_t lease) {
   client_.call(method_lease_revoke, lease_request(lease), client_.answer_by(),
                lifetime_.guard([this, lease](const Result<std::string>& answer, TimePoint) {
-                 const bool unknown = !answer.ok() && (answer.failure().code == errc::ambiguous ||
-                                                       answer.failure().code == errc::unavailable);
-                 if (unknown && over_.size() < most_over) over_.push_back(lease);
+                 const bool unknown = !answer.ok() && !common::is_final_refusal(answer.failure());
+                 if (unknown && to_revoke_.size() < most_to_revoke) to_revoke_.push_back(lease);
                }));
 }
 
 void Session::close(std::function<void()> done) {
   closing_ = true;
-  stop_attempts();
+  stop_requests();
   deadline_timer_.disarm();
   const std::int64_t lease = std::exchange(lease_, 0);
   if (lease == 0) return done();

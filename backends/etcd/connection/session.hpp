@@ -1,16 +1,16 @@
-// A session of the client: a lease of etcd's, to which all of its keys belong. One at a time, kept alive, judged by our
-// own clock, and replaced when it has ended.
+// The session of the client: one lease of etcd at a time, to which all keys of the client belong. The session keeps the
+// lease alive, judges it by its own clock, and replaces it once it has ended.
 //
-// That a keep-alive was answered proves nothing: a leader that was deposed and does not know it answers, too, while the
-// others have let the lease expire. So it counts, from when it was sent, only once a read that was sent after its
-// answer came back with the same term of Raft and the session's own key. For such a read the leader asks the others, so
-// the one that answered was the leader when it renewed the lease; and a later leader gives all leases their whole time
-// again.
+// The answer to a keep-alive proves nothing: a deposed leader that does not know of the new one answers, too, although
+// the others have let the lease expire. So a keep-alive counts, from when it was sent, only if a later read returns the
+// same term of Raft and the session's own key. For such a read the leader asks the others, so it was the leader when it
+// renewed the lease. A later leader starts all leases anew with their whole time.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,87 +26,84 @@ namespace dlock::etcd {
 // In tasks only.
 class Session final {
  public:
-  // None of them is called from inside a call to the session.
+  // Never called inside a call to the session.
   class User {
    public:
-    User() = default;
-    User(const User&) = delete;
-    User& operator=(const User&) = delete;
-    // A session stands (again).
+    // There is a session, and a connection.
     virtual void session_ready() = 0;
-    // The cluster answered: keys of the session are safe until then.
+    // The cluster keeps the session's keys at least until then.
     virtual void session_alive(TimePoint valid_until) = 0;
-    // Not connected just now, or no session can be made. Attempts go on by themselves, unless the reason is final.
+    // There is no connection, or no session can be made. The session retries, except after a final refusal.
     virtual void session_suspended(const Failure& why) = 0;
-    // The session's keys can no longer be relied on. The reason is errc::lost.
+    // The session's keys are no longer reliable. The reason is errc::lost.
     virtual void session_lost(const Failure& why) = 0;
 
    protected:
     ~User() = default;
   };
+  // The key of a session.
+  using KeyOf = std::string (*)(const Options& options, std::int64_t lease);
 
-  Session(Client& client, User& user);
-  ~Session();
+  Session(Client& client, KeyOf key_of, User& user);
 
-  // It is needed. No session is begun before, because questions need none.
+  // Begins a session, and replaces it when it ends. Before the first call, there is none, because queries need none.
   void want();
-  // The client's connection stands, or is gone.
+  // Events of the client; in_order: the client reconnects at once, so the user is not notified.
   void client_ready();
-  // in_order: that is no news, as it is made again at once.
   void client_down(const Failure& why, bool in_order);
 
-  // Whether requests of it may be sent.
+  // Whether requests that name the lease may be sent.
   [[nodiscard]] bool ready() const noexcept;
-  // Only while one stands, if only suspended; else 0.
+  // 0: there is no session. A session without a connection keeps its lease.
   [[nodiscard]] std::int64_t lease() const noexcept { return lease_; }
-  // Until when its keys are safe, whatever fails.
+  // The cluster keeps its keys until then, whatever fails.
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_; }
   [[nodiscard]] std::chrono::nanoseconds ttl() const noexcept { return ttl_; }
-  // Why it is not ready.
+  // The reason why it is not ready.
   [[nodiscard]] const Failure& problem() const noexcept { return problem_; }
-  // A member says that there is no such lease. Told later.
+  // A member reports that the lease does not exist. Takes effect in a later task.
   void expired(std::int64_t lease);
 
-  // For good: ends the lease, and with it all of its keys, where the cluster can be reached. Then calls done.
+  // Ends the session for good and revokes the lease if the cluster can be reached. Then calls done.
   void close(std::function<void()> done);
 
  private:
   void begin();
-  void granted(const Result<std::string>& answer, TimePoint sent, std::int64_t lease);
-  void marked(const Result<TransactionAnswer>& answer, const LeaseAnswer& grant, TimePoint sent);
+  void granted(const Result<LeaseAnswer>& answer, TimePoint sent, std::int64_t lease);
+  void key_created(const Result<TransactionAnswer>& answer, const LeaseAnswer& grant, TimePoint sent);
   void no_session(Failure why);
 
-  void beat();
-  void beat_later(TimePoint at);
-  // Answers to what is under way are ignored.
-  void stop_attempts();
-  void kept(const Result<std::string>& answer, TimePoint sent);
-  void beat_failed(const Failure& why);
-  [[nodiscard]] TimePoint beat_by() const;
-  void confirm(const LeaseAnswer& kept, TimePoint sent);
-  void confirmed(const Result<std::string>& answer, const LeaseAnswer& kept, TimePoint sent);
+  void send_keep_alive();
+  void keep_alive_at(TimePoint at);
+  void kept_alive(const Result<LeaseAnswer>& answer);
+  void confirm(const LeaseAnswer& kept);
+  void confirmed(const Result<TransactionAnswer>& answer, const LeaseAnswer& kept);
+  void keep_alive_failed(const Failure& why);
+  [[nodiscard]] TimePoint keep_alive_by() const;
   void alive_until(TimePoint valid_until);
   void lose(const std::string& why);
   void revoke(std::int64_t lease);
+  // Ignores the answers to requests in flight.
+  void stop_requests();
 
   Executor& executor_;
   Client& client_;
+  const KeyOf key_of_;
   User& user_;
   bool wanted_ = false;
   bool closing_ = false;
-  bool refused_ = false;       // the last attempt, for good
-  std::uint64_t attempt_ = 0;  // answers to an earlier one are of no interest
+  bool refused_ = false;                             // finally, at the last attempt to begin
+  std::optional<Lifetime> requests_{std::in_place};  // of the answers that still matter
   std::int64_t lease_ = 0;
   std::chrono::nanoseconds ttl_{};
   TimePoint valid_until_ = TimePoint::min();
   Failure problem_;
-  bool beating_ = false;
-  TimePoint beat_sent_;
-  std::string trouble_;             // with beats since then
-  bool confirmed_ = false;          // a beat of this lease
-  std::vector<std::int64_t> over_;  // leases to be revoked
+  TimePoint keep_alive_sent_;
+  std::string last_error_;               // of keep-alives since the last confirmed one
+  bool was_confirmed_ = false;           // a keep-alive of this lease
+  std::vector<std::int64_t> to_revoke_;  // leases of earlier sessions
   Backoff backoff_{std::chrono::seconds(1)};
-  Timer timer_;  // of the next beat, or of the next attempt
+  Timer timer_;  // of the next keep-alive, or of the next attempt to begin
   Timer deadline_timer_;
   Lifetime lifetime_;
 };

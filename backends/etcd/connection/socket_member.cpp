@@ -8,7 +8,7 @@ namespace dlock::etcd {
 
 namespace {
 
-// Who sends and does not read makes us answer (pings, settings) without end.
+// A server that sends without reading makes the client queue answers (to pings, settings) without end.
 constexpr std::size_t most_pending = std::size_t{16} << 20;
 
 std::string limit_of(std::size_t calls) {
@@ -18,48 +18,44 @@ std::string limit_of(std::size_t calls) {
 
 }  // namespace
 
-// A further connection to the member, for streams. Its calls have negative numbers outside.
-class SocketMember::Second final : public Member::Events {
- public:
-  explicit Second(SocketMember& owner) : owner_(owner), member_(owner.executor_, owner.peer_, *this) {
-    member_.open(saturating_add(owner.executor_.now(), time_to_connect));
+// The second connection to the member, for streams. The owner shows its calls with negative numbers.
+struct SocketMember::Second final : Member::Events {
+  explicit Second(SocketMember& first) : owner(first), member(first.executor_, first.peer_, *this) {
+    member.open(saturating_add(first.executor_.now(), time_to_connect));
   }
 
-  // Also before it is open.
-  [[nodiscard]] CallId begin(std::string_view method, const Grpc::Metadata& metadata) {
-    const CallId call = member_.begin(method, metadata);
-    if (call != 0) calls_.push_back(call);
-    return -call;
+  // The member queues streams until the connection is open.
+  [[nodiscard]] CallId open_stream(std::string_view method, const Grpc::Metadata& metadata) {
+    const CallId stream = member.grpc_.begin(method, metadata);
+    if (stream != 0) streams.push_back(stream);
+    return -stream;
   }
-  [[nodiscard]] SocketMember& member() noexcept { return member_; }
 
- private:
-  static constexpr std::chrono::seconds time_to_connect{5};  // is divided between several addresses
+  static constexpr std::chrono::seconds time_to_connect{5};  // shared by all addresses of the host
 
   void member_opened() override {}
-  void member_said(CallId call, std::string message) override { owner_.events_.member_said(-call, std::move(message)); }
-  void member_ended(CallId call, GrpcStatus status) override {
-    std::erase(calls_, call);
-    owner_.events_.member_ended(-call, std::move(status));
+  void member_event(Grpc::Event event) override {
+    if (!event.message) std::erase(streams, event.call);
+    event.call = -event.call;
+    owner.events_.member_event(std::move(event));
   }
-  void member_drained() override { owner_.drained(); }
+  void member_drained() override { owner.drained(); }
   void member_closed(Failure why, bool /*orderly*/) override {
-    SocketMember& owner = owner_;
     const auto self = std::move(owner.second_);
     const Lifetime::Watch life = owner.lifetime_.watch();
     const GrpcStatus status{
         .code = GrpcStatus::unavailable,
         .message = limit_of(owner.most_calls()) + ", and a further connection ended: " + why.detail};
-    for (const CallId call : calls_) {
-      owner.events_.member_ended(-call, status);
+    for (const CallId stream : streams) {
+      owner.events_.member_event({.call = -stream, .status = status});
       if (life.over()) return;
     }
     owner.drained();
   }
 
-  SocketMember& owner_;
-  std::vector<CallId> calls_;
-  SocketMember member_;
+  SocketMember& owner;
+  std::vector<CallId> streams;
+  SocketMember member;
 };
 
 SocketMember::SocketMember(Executor& executor, common::Peer peer, Member::Events& events)
@@ -73,10 +69,26 @@ SocketMember::~SocketMember() = default;
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
 
-CallId SocketMember::begin_stream(std::string_view method, const Grpc::Metadata& metadata) {
-  if (most_calls() > 1 || closing()) return begin(method, metadata);
-  if (!second_ || second_->member().closing()) second_ = std::make_unique<Second>(*this);
-  return second_->begin(method, metadata);
+CallId SocketMember::call(std::string_view method, const Grpc::Metadata& metadata, std::string_view request) {
+  const CallId call = grpc_.begin(method, metadata);
+  grpc_.send(call, request, true);
+  return call;
+}
+
+CallId SocketMember::open_stream(std::string_view method, const Grpc::Metadata& metadata) {
+  if (most_calls() > 1 || closing()) return grpc_.begin(method, metadata);
+  if (!second_ || second_->member.closing()) second_ = std::make_unique<Second>(*this);
+  return second_->open_stream(method, metadata);
+}
+
+void SocketMember::send(CallId stream, std::string_view message) {
+  if (stream > 0) return grpc_.send(stream, message, false);
+  if (second_) second_->member.send(-stream, message);
+}
+
+void SocketMember::cancel(CallId call) {
+  if (call > 0) return grpc_.cancel(call);
+  if (second_) second_->member.cancel(-call);
 }
 
 std::size_t SocketMember::room() const noexcept {
@@ -84,19 +96,9 @@ std::size_t SocketMember::room() const noexcept {
   return closing() || grpc_.under_way() >= most ? 0 : most - grpc_.under_way();
 }
 
-void SocketMember::send(CallId call, std::string_view message, bool last) {
-  if (call > 0) return grpc_.send(call, message, last);
-  if (second_) second_->member().send(-call, message, last);
-}
-
-void SocketMember::cancel(CallId call) {
-  if (call > 0) return grpc_.cancel(call);
-  if (second_) second_->member().cancel(-call);
-}
-
 void SocketMember::flush() {
-  if (second_) second_->member().flush();
-  if (!open_) return;  // TLS may still have to begin
+  if (second_) second_->member.flush();
+  if (!open_) return;  // the handshake of TLS comes first
   grpc_.take_output(output_);
   if (!output_.empty()) stream_.write(output_);
   common::empty_buffer(output_);
@@ -105,13 +107,12 @@ void SocketMember::flush() {
 
 void SocketMember::discard() noexcept {
   stream_.discard();
-  if (second_) second_->member().discard();
+  if (second_) second_->member.discard();
 }
 
 // --- The network -----------------------------------------------------------------------------------------------------
 
-// The member is of use once it has sent its settings: until then it is unknown how many calls it allows, and whether it
-// speaks HTTP/2 at all.
+// member_opened() waits for the member's settings: they prove that it speaks HTTP/2, and say how many calls it allows.
 void SocketMember::opened() {
   open_ = true;
   flush();
@@ -119,21 +120,17 @@ void SocketMember::opened() {
 
 void SocketMember::received(std::string_view bytes) {
   const Lifetime::Watch life = lifetime_.watch();
-  (void)grpc_.receive(bytes);  // its problem() says more
+  (void)grpc_.receive(bytes);  // problem() has the reason of a failure
   if (!std::exchange(greeted_, grpc_.greeted()) && greeted_) {
-    if (most_calls() == 0) return events_.member_closed({errc::unavailable, peer_.name + ": " + limit_of(0)}, false);
+    if (most_calls() == 0) return fail(errc::unavailable, limit_of(0));
     events_.member_opened();
     if (life.over()) return;
   }
   while (auto event = grpc_.next()) {
-    if (event->message) {
-      events_.member_said(event->call, *std::move(event->message));
-    } else {
-      events_.member_ended(event->call, std::move(event->status));
-    }
+    events_.member_event(*std::move(event));
     if (life.over()) return;
   }
-  if (!grpc_.problem().empty()) fail();
+  if (!grpc_.problem().empty()) fail(errc::protocol, grpc_.problem());
 }
 
 void SocketMember::drained() {
@@ -141,29 +138,18 @@ void SocketMember::drained() {
   events_.member_drained();
   if (life.over()) return;
   flush();
-  if (!grpc_.problem().empty()) return fail();
-  if (stream_.pending() > most_pending) {
-    events_.member_closed({errc::protocol, peer_.name + ": the server sends data, but does not read requests"}, false);
-  }
-}
-
-void SocketMember::fail() {
-  events_.member_closed({errc::protocol, peer_.name + ": " + grpc_.problem()}, false);
-}
-
-void SocketMember::closed(Failure why, bool orderly) {
-  events_.member_closed(std::move(why), orderly);
+  if (!grpc_.problem().empty()) return fail(errc::protocol, grpc_.problem());
+  if (stream_.pending() > most_pending) fail(errc::protocol, "the server sends data, but does not read requests");
 }
 
 MemberFactory socket_members(std::shared_ptr<const common::TlsContext> tls) {
   // The preface of HTTP/2 and empty settings.
   const std::string greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string("\0\0\0\4\0\0\0\0\0", 9);
-  return
-      [tls = std::move(tls), probing = std::make_shared<common::TlsProbing>(common::TlsProbing{.greeting = greeting})](
-          Executor& executor, const common::Host& host, Member::Events& events) {
-        return std::make_unique<SocketMember>(
-            executor, common::Peer{host.name, host.port, host.to_string(), tls.get(), nullptr, probing.get()}, events);
-      };
+  const auto probing = std::make_shared<common::TlsProbing>(common::TlsProbing{.greeting = greeting});
+  return [tls = std::move(tls), probing](Executor& executor, const common::Host& host, Member::Events& events) {
+    return std::make_unique<SocketMember>(
+        executor, common::Peer{host.name, host.port, host.to_string(), tls.get(), nullptr, probing.get()}, events);
+  };
 }
 
 }  // namespace dlock::etcd

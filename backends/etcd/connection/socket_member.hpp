@@ -21,35 +21,33 @@ class SocketMember final : public Member, private common::Stream::Events {
   ~SocketMember() override;
 
   void open(TimePoint deadline) override { stream_.open(deadline); }
-  [[nodiscard]] CallId begin(std::string_view method, const Grpc::Metadata& metadata) override {
-    return grpc_.begin(method, metadata);
-  }
-  [[nodiscard]] CallId begin_stream(std::string_view method, const Grpc::Metadata& metadata) override;
+  [[nodiscard]] CallId call(std::string_view method, const Grpc::Metadata& metadata, std::string_view request) override;
+  [[nodiscard]] CallId open_stream(std::string_view method, const Grpc::Metadata& metadata) override;
+  void send(CallId stream, std::string_view message) override;
+  void cancel(CallId call) override;
   [[nodiscard]] std::size_t room() const noexcept override;
   [[nodiscard]] std::size_t most_calls() const noexcept override { return grpc_.most_calls(); }
   [[nodiscard]] bool closing() const noexcept override { return grpc_.closing(); }
-  void send(CallId call, std::string_view message, bool last) override;
-  void cancel(CallId call) override;
   void flush() override;
   void receive() override { stream_.receive(); }
   void discard() noexcept override;
 
  private:
-  class Second;
+  struct Second;
 
   void opened() override;
   void received(std::string_view bytes) override;
   void drained() override;
-  void closed(Failure why, bool orderly) override;
-  void fail();
+  void closed(Failure why, bool orderly) override { events_.member_closed(std::move(why), orderly); }
+  void fail(errc code, const std::string& why) { events_.member_closed({code, peer_.name + ": " + why}, false); }
 
   Executor& executor_;
   const common::Peer peer_;
   Member::Events& events_;
-  bool open_ = false;     // the bytes of the network's connection
-  bool greeted_ = false;  // and the member has sent its settings
+  bool open_ = false;     // the TCP connection, with TLS
+  bool greeted_ = false;  // the member has sent its settings
   Grpc grpc_;
-  std::string output_;  // kept for the room that it has
+  std::string output_;  // kept for its memory
   common::Stream stream_;
   std::unique_ptr<Second> second_;
   Lifetime lifetime_;

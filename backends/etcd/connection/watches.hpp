@@ -1,4 +1,4 @@
-// Watches of the client, all of them in one stream.
+// The watches of the client, all in one stream.
 #pragma once
 
 #include <chrono>
@@ -20,57 +20,59 @@ namespace dlock::etcd {
 class Watches final : private Client::Stream {
  public:
   enum class News {
-    standing,  // the watch is in effect: what happens behind the revision is told
-    event,     // a key of the range went, or was put if that was asked for
-    over,      // the stream broke, or etcd has compacted the history: look, and watch again
+    standing,  // the watch is set: it reports changes after the revision
+    event,     // a key of the range was deleted, or put if that was requested
+    over,      // the stream broke, or etcd has compacted the history: read again, and watch again
   };
-  // The revision: of the cluster, when it was told.
+  // The revision: the cluster's at that event.
   using Handler = std::function<void(News, std::int64_t revision)>;
 
-  // A watch; ends with its destruction.
+  // A watch, until its destruction.
   class Interest {
    public:
     Interest(Watches& watches, std::int64_t id) noexcept : watches_(watches), id_(id) {}
     Interest(const Interest&) = delete;
     Interest& operator=(const Interest&) = delete;
-    ~Interest() { watches_.forget(id_); }
+    ~Interest() { watches_.cancel(id_); }
 
    private:
     Watches& watches_;
     const std::int64_t id_;
   };
 
-  explicit Watches(Client& client);
-  ~Watches();
+  explicit Watches(Client& client) : client_(client), timer_(client.executor()) {}
 
-  // The client's connection stands, or is gone.
+  // Events of the client: streams can be opened; all streams are gone.
   void client_ready();
   void client_down();
 
-  // What happens in the range from now on; what happened before the watch stood is to be looked at. A watch may also
-  // begin in the past, but the past is read for all watches together, ten times a second, and until then nothing is
-  // told. Never tells inside the call.
-  [[nodiscard]] std::unique_ptr<Interest> watch(const KeyRange& range, bool puts, Handler tell);
+  // Watches the range from now on; the caller reads what happened before the watch was set. (A watch that begins in the
+  // past reports nothing for up to 0.1 s: members read the past for all watches together.) Never calls the handler
+  // inside the call.
+  [[nodiscard]] std::unique_ptr<Interest> watch(const KeyRange& range, bool puts, Handler handler);
 
  private:
   struct Entry {
-    Handler tell;
+    Handler handler;
     bool at_server = false;
   };
 
-  void forget(std::int64_t id);
-  void stream_said(std::string_view message) override;
+  void cancel(std::int64_t id);
+  void stream_message(std::string_view message) override;
   void stream_ended(const GrpcStatus& status) override;
-  void tell(std::int64_t id, News news, std::int64_t revision = 0);
-  void tell_orphans();
-  void orphan_all();
+  void notify(std::int64_t id, News news, std::int64_t revision = 0);
+  // No watch is at a server any more.
+  void stream_gone();
+  // Notifies those that are at no server, which then watch again.
+  void notify_orphans();
+  void notify_orphans_after(std::chrono::nanoseconds pause);
 
   Client& client_;
   CallId stream_ = 0;
-  TimePoint opened_;  // it was
+  TimePoint opened_;  // the stream, or the first of several that ended at once
   std::int64_t last_id_ = 0;
   std::unordered_map<std::int64_t, Entry> entries_;
-  Timer timer_;  // until those that no server knows are told
+  Timer timer_;  // of notify_orphans(), or of leaving the member
   Lifetime lifetime_;
 };
 

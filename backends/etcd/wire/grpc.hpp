@@ -19,16 +19,13 @@ namespace dlock::etcd {
 
 // How a call ended.
 struct GrpcStatus {
-  // Those of gRPC's numbers that are distinguished.
+  // The codes of gRPC that dlock distinguishes.
   enum Code {
     ok = 0,
-    canceled = 1,
     unknown = 2,
     invalid_argument = 3,
-    deadline_exceeded = 4,
     permission_denied = 7,
     resource_exhausted = 8,
-    aborted = 10,
     out_of_range = 11,
     unimplemented = 12,
     internal = 13,
@@ -38,52 +35,53 @@ struct GrpcStatus {
 
   int code = ok;
   std::string message = {};      // for people
-  bool not_carried_out = false;  // the server says that it never looked at it
+  bool not_carried_out = false;  // the server declares that it did not begin the call
 };
 
 class Grpc {
  public:
   using CallId = std::int32_t;                                        // never 0
   using Metadata = std::vector<std::pair<std::string, std::string>>;  // names in small letters
-  // What arrived: a message of a call, or, without one, its end.
+  // A message of a call, or the end of a call if there is no message.
   struct Event {
     CallId call = 0;
     std::optional<std::string> message = std::nullopt;
     GrpcStatus status = {};
   };
 
-  // A message or header of the other side's that is longer breaks the connection.
+  // If the server sends a longer message or longer headers, the connection is broken.
   static constexpr std::size_t longest_message = std::size_t{8} << 20;
   static constexpr std::size_t longest_headers = std::size_t{64} << 10;
 
-  // authority: the host and port, as HTTP has it. secure: whether the scheme is https.
+  // authority: the host and port, in HTTP's form. secure: whether the scheme is https.
   Grpc(std::string authority, bool secure);
   ~Grpc();
   Grpc(const Grpc&) = delete;
   Grpc& operator=(const Grpc&) = delete;
 
-  // Begins a call: "/etcdserverpb.KV/Txn". 0: this connection takes no more (it is closing, or all numbers are used).
+  // Begins a call of a method ("/etcdserverpb.KV/Txn"). 0: the connection accepts no more calls, because it is closing
+  // or has used up its numbers.
   [[nodiscard]] CallId begin(std::string_view path, const Metadata& metadata);
-  // A message of ours; last: none will follow. A call that has ended is ignored.
+  // Queues a message; last: no more messages follow. Ignored if the call has ended.
   void send(CallId id, std::string_view message, bool last);
-  // It is not wanted any more: the server is told, and no event of it follows.
+  // Tells the server to stop. No event of the call follows.
   void cancel(CallId id);
-  // Calls that have not ended.
+  // The number of calls that have not ended.
   [[nodiscard]] std::size_t under_way() const noexcept { return calls_.size(); }
   // The server has sent its settings.
   [[nodiscard]] bool greeted() const noexcept { return greeted_; }
-  // How many calls the server allows at a time: its SETTINGS_MAX_CONCURRENT_STREAMS. Further ones wait here, in order.
+  // How many concurrent calls the server allows: its SETTINGS_MAX_CONCURRENT_STREAMS. Further ones wait here, in order.
   [[nodiscard]] std::size_t most_calls() const noexcept;
-  // No call can be begun any more.
+  // The connection accepts no more calls.
   [[nodiscard]] bool closing() const noexcept { return closing_; }
 
-  // Takes what has arrived. False: the other side does not speak as it should, and problem() says how; of no further
-  // use then. What arrived before can still be read.
+  // Reads bytes from the network. False: the server breaks the protocol, and problem() has the reason. Then only events
+  // that arrived earlier can be read.
   [[nodiscard]] bool receive(std::string_view bytes);
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
-  // The oldest of what has arrived; nullopt: nothing more.
+  // The oldest event; nullopt: there is none.
   [[nodiscard]] std::optional<Event> next();
-  // Appends what is to be sent.
+  // Appends the bytes for the network.
   void take_output(std::string& out);
 
  private:
@@ -106,8 +104,8 @@ class Grpc {
   std::unordered_map<CallId, std::unique_ptr<Call>> calls_;
   std::deque<Event> events_;
   std::string problem_;
-  std::string output_;     // what was taken from nghttp2 before anyone asked
-  std::size_t heard_ = 0;  // how much of HTTP/1's beginning; npos: of something else
+  std::string output_;      // nghttp2's last words, until take_output()
+  std::size_t http_1_ = 0;  // how many bytes of HTTP/1's greeting the server sent; npos: it sent something else
   bool greeted_ = false;
   bool closing_ = false;
 };

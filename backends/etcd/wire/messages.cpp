@@ -1,6 +1,7 @@
 #include "backends/etcd/wire/messages.hpp"
 
-#include <string>
+#include <concepts>
+#include <type_traits>
 #include <utility>
 
 #include "backends/etcd/wire/protobuf.hpp"
@@ -14,7 +15,16 @@ constexpr std::uint64_t sort_ascending = 1;
 constexpr std::uint64_t sort_descending = 2;
 constexpr std::uint64_t sort_by_created = 2;
 constexpr std::uint64_t compare_created = 1;
-const std::string no_puts(1, '\0');  // a packed list of filters
+constexpr std::string_view no_puts("\0", 1);  // a packed list of filters
+
+// Lists of a transaction, and the kinds of its operations.
+constexpr std::uint32_t list_conditions = 1;
+constexpr std::uint32_t list_then = 2;
+constexpr std::uint32_t list_else = 3;
+constexpr std::uint32_t kind_range = 1;
+constexpr std::uint32_t kind_put = 2;
+constexpr std::uint32_t kind_remove = 3;
+constexpr std::uint32_t kind_transaction = 4;
 
 MessageWriter with_range(const KeyRange& range) {
   MessageWriter writer;
@@ -33,92 +43,85 @@ std::string range_request(const Read& what) {
   return writer.take();
 }
 
-// One of several kinds, in the list of that field.
 std::string operation(std::uint32_t list, std::uint32_t kind, std::string_view request) {
   return MessageWriter().message(list, MessageWriter().message(kind, request).take()).take();
 }
 
-constexpr std::uint32_t kind_range = 1;
-constexpr std::uint32_t kind_put = 2;
-constexpr std::uint32_t kind_remove = 3;
-constexpr std::uint32_t kind_transaction = 4;
-constexpr std::uint32_t list_conditions = 1;
-constexpr std::uint32_t list_then = 2;
-constexpr std::uint32_t list_else = 3;
+// --- Reading ---------------------------------------------------------------------------------------------------------
 
-Failure no_answer(std::string_view what) {
-  return {errc::protocol, "unexpected answer from etcd to " + std::string(what)};
-}
+bool read(std::string_view text, Header& header);
+bool read(std::string_view text, KeyValue& key);
+bool read(std::string_view text, StepAnswer& step);
 
-// Calls f for each field, which reads it, and answers whether all of it was a message.
-template <class F>
-bool each_field(std::string_view text, F&& f) {
+// The number of a field, and the variable to read it into: a number, text, message, or list of messages. Or a function
+// that reads a nested message and returns whether it could.
+template <class To>
+struct Field {
+  std::uint32_t number;
+  To to;
+
+  bool read_from(MessageReader& reader) const {
+    using Value = std::remove_cvref_t<To>;
+    if constexpr (std::predicate<Value, std::string_view>) {
+      return to(reader.bytes());
+    } else if constexpr (std::integral<Value>) {
+      to = static_cast<Value>(reader.number());
+    } else if constexpr (std::same_as<Value, std::string>) {
+      to = reader.bytes();
+    } else if constexpr (requires { to.emplace_back(); }) {
+      return read(reader.bytes(), to.emplace_back());
+    } else {
+      return read(reader.bytes(), to);
+    }
+    return true;
+  }
+};
+template <class To>
+Field(std::uint32_t, To&&) -> Field<To>;
+
+// Whether all of the text is a message. Skips unknown fields.
+template <class... Fields>
+bool read_fields(std::string_view text, const Fields&... fields) {
   MessageReader reader(text);
   while (reader.next()) {
-    if (!f(reader)) return false;
+    if (!((reader.field() != fields.number || fields.read_from(reader)) && ...)) return false;
   }
   return !reader.broken();
 }
 
-bool read_header(std::string_view text, Header& header) {
-  return each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) header.cluster = reader.number();
-    if (reader.field() == 3) header.revision = reader.signed_number();
-    if (reader.field() == 4) header.term = reader.number();
-    return true;
-  });
+bool read(std::string_view text, Header& header) {
+  return read_fields(text, Field{1, header.cluster}, Field{3, header.revision}, Field{4, header.term});
 }
 
-bool read_key(std::string_view text, KeyValue& key) {
-  return each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) key.key = reader.bytes();
-    if (reader.field() == 2) key.created = reader.signed_number();
-    if (reader.field() == 5) key.value = reader.bytes();
-    if (reader.field() == 6) key.lease = reader.signed_number();
-    return true;
-  });
+bool read(std::string_view text, KeyValue& key) {
+  return read_fields(text, Field{1, key.key}, Field{2, key.created}, Field{5, key.value}, Field{6, key.lease});
 }
 
-bool read_range(std::string_view text, StepAnswer& step) {
-  return each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 2) return read_key(reader.bytes(), step.keys.emplace_back());
-    if (reader.field() == 3) step.more = reader.number() != 0;
-    return true;
-  });
+bool read(std::string_view text, StepAnswer& step) {
+  const auto range = [&step](std::string_view nested) {
+    return read_fields(nested, Field{2, step.keys}, Field{3, step.more});
+  };
+  const auto removal = [&step](std::string_view nested) { return read_fields(nested, Field{2, step.removed}); };
+  return read_fields(text, Field{kind_range, range}, Field{kind_remove, removal});
 }
 
-bool read_removal(std::string_view text, StepAnswer& step) {
-  return each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 2) step.removed = reader.signed_number();
-    return true;
-  });
-}
-
-bool read_step(std::string_view text, StepAnswer& step) {
-  return each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == kind_range) return read_range(reader.bytes(), step);
-    if (reader.field() == kind_remove) return read_removal(reader.bytes(), step);
-    return true;
-  });
-}
-
-bool read_answer(std::string_view text, TransactionAnswer& answer, const Steps& steps) {
-  const bool read = each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) return read_header(reader.bytes(), answer.header);
-    if (reader.field() == 2) answer.held = reader.number() != 0;
-    if (reader.field() == 3) return read_step(reader.bytes(), answer.steps.emplace_back());
-    return true;
-  });
+bool read_steps(std::string_view text, TransactionAnswer& answer, const Steps& steps) {
+  const bool read = read_fields(text, Field{1, answer.header}, Field{2, answer.held}, Field{3, answer.steps});
   return read && answer.steps.size() == (answer.held ? steps.if_held : steps.otherwise);
+}
+
+// The answer, or errc::protocol.
+template <class Answer>
+Result<Answer> valid_or_refused(bool valid, Answer& answer, std::string_view what) {
+  if (!valid) return Failure{errc::protocol, "unexpected answer from etcd to " + std::string(what)};
+  return std::move(answer);
 }
 
 }  // namespace
 
 Header read_header_of(std::string_view answer) {
   Header header;
-  (void)each_field(answer, [&](MessageReader& reader) {  // its reader complains of what is broken
-    return reader.field() != 1 || read_header(reader.bytes(), header);
-  });
+  (void)read_fields(answer, Field{1, header});  // the reader of the answer reports a malformed one
   return header;
 }
 
@@ -126,7 +129,7 @@ KeyRange beginning_with(std::string prefix) {
   std::string end = prefix;
   while (!end.empty() && end.back() == '\xff') end.pop_back();
   if (end.empty()) {
-    const std::string zero(1, '\0');  // as a key the first of all, as an end that of all keys
+    const std::string zero(1, '\0');  // the first of all keys; as an end: after all keys
     if (prefix.empty()) prefix = zero;
     return {std::move(prefix), zero};
   }
@@ -137,14 +140,9 @@ KeyRange beginning_with(std::string prefix) {
 // --- Transactions ----------------------------------------------------------------------------------------------------
 
 Transaction& Transaction::if_created(const KeyRange& range, std::int64_t revision) {
-  conditions_ += MessageWriter()
-                     .message(list_conditions, MessageWriter()
-                                                   .number(2, compare_created)
-                                                   .bytes(3, range.key)
-                                                   .number(5, revision)
-                                                   .bytes(64, range.end)
-                                                   .take())
-                     .take();
+  MessageWriter compare;
+  compare.number(2, compare_created).bytes(3, range.key).number(5, revision).bytes(64, range.end);
+  conditions_ += MessageWriter().message(list_conditions, compare.take()).take();
   return *this;
 }
 
@@ -175,8 +173,7 @@ Transaction& Transaction::else_read(const Read& what) {
 
 Result<TransactionAnswer> read_transaction(std::string_view text, const Steps& steps) {
   TransactionAnswer answer;
-  if (!read_answer(text, answer, steps) || answer.header.revision <= 0) return no_answer("a transaction");
-  return answer;
+  return valid_or_refused(read_steps(text, answer, steps) && answer.header.revision > 0, answer, "a transaction");
 }
 
 std::string together(const std::vector<Transaction>& transactions) {
@@ -189,18 +186,16 @@ Result<std::vector<TransactionAnswer>> read_together(std::string_view text,
                                                      const std::vector<Transaction>& transactions) {
   Header header;
   std::vector<TransactionAnswer> answers;
-  const auto read_one = [&](MessageReader& reader) {
-    if (reader.field() != kind_transaction || answers.size() == transactions.size()) return false;
-    const Steps& steps = transactions[answers.size()].steps();
-    return read_answer(reader.bytes(), answers.emplace_back(), steps);
+  const auto transaction = [&](std::string_view nested) {
+    if (answers.size() == transactions.size()) return false;
+    const Steps& expected = transactions[answers.size()].steps();
+    return read_steps(nested, answers.emplace_back(), expected);
   };
-  const bool read = each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) return read_header(reader.bytes(), header);
-    return reader.field() != 3 || each_field(reader.bytes(), read_one);
-  });
-  if (!read || answers.size() != transactions.size() || header.revision <= 0) return no_answer("transactions");
+  const auto step = [&](std::string_view nested) { return read_fields(nested, Field{kind_transaction, transaction}); };
+  const bool read = read_fields(text, Field{1, header}, Field{3, step});
   for (TransactionAnswer& each : answers) each.header = header;
-  return answers;
+  return valid_or_refused(read && answers.size() == transactions.size() && header.revision > 0, answers,
+                          "transactions");
 }
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
@@ -215,21 +210,15 @@ std::string lease_request(std::int64_t id) {
 
 Result<LeaseAnswer> read_lease(std::string_view text) {
   LeaseAnswer answer;
-  const bool read = each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) return read_header(reader.bytes(), answer.header);
-    if (reader.field() == 2) answer.id = reader.signed_number();
-    if (reader.field() == 3) answer.seconds = reader.signed_number();
-    return true;
-  });
-  if (!read || answer.id == 0) return no_answer("a lease request");
-  return answer;
+  const bool read = read_fields(text, Field{1, answer.header}, Field{2, answer.id}, Field{3, answer.seconds});
+  return valid_or_refused(read && answer.id != 0, answer, "a lease request");
 }
 
 // --- Watches ---------------------------------------------------------------------------------------------------------
 
 std::string watch_create(std::int64_t id, const KeyRange& range, bool puts) {
   MessageWriter writer = with_range(range);
-  writer.bytes(5, puts ? std::string_view() : std::string_view(no_puts)).number(7, id);
+  writer.bytes(5, puts ? std::string_view() : no_puts).number(7, id);
   return MessageWriter().message(1, writer.take()).take();
 }
 
@@ -239,24 +228,13 @@ std::string watch_cancel(std::int64_t id) {
 
 Result<WatchAnswer> read_watch(std::string_view text) {
   WatchAnswer answer;
-  const bool read = each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) return read_header(reader.bytes(), answer.header);
-    if (reader.field() == 2) answer.id = reader.signed_number();
-    if (reader.field() == 3) answer.created = reader.number() != 0;
-    if (reader.field() == 4) answer.canceled = reader.number() != 0;
-    if (reader.field() == 5) answer.compacted = reader.signed_number();
-    if (reader.field() == 6) answer.reason = reader.bytes();
-    if (reader.field() == 11) {
-      (void)reader.bytes();
-      ++answer.events;
-    }
-    return true;
-  });
-  if (!read) return no_answer("a watch");
-  return answer;
+  const auto event = [&answer](std::string_view) { return ++answer.events != 0; };
+  const bool read = read_fields(text, Field{1, answer.header}, Field{2, answer.id}, Field{3, answer.created},
+                                Field{4, answer.canceled}, Field{5, answer.compacted}, Field{11, event});
+  return valid_or_refused(read, answer, "a watch");
 }
 
-// --- The rest --------------------------------------------------------------------------------------------------------
+// --- Login, diagnosis ------------------------------------------------------------------------------------------------
 
 std::string authenticate(std::string_view user, std::string_view password) {
   return MessageWriter().bytes(1, user).bytes(2, password).take();
@@ -264,40 +242,26 @@ std::string authenticate(std::string_view user, std::string_view password) {
 
 Result<std::string> read_authenticate(std::string_view text) {
   std::string token;
-  const bool read = each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 2) token = reader.bytes();
-    return true;
-  });
-  if (!read || token.empty()) return no_answer("a login");
-  return token;
+  const bool read = read_fields(text, Field{2, token});
+  return valid_or_refused(read && !token.empty(), token, "a login");
 }
 
 Result<StatusAnswer> read_status(std::string_view text) {
   StatusAnswer answer;
-  const bool read = each_field(text, [&](MessageReader& reader) {
-    if (reader.field() == 1) return read_header(reader.bytes(), answer.header);
-    if (reader.field() == 2) answer.version = reader.bytes();
-    if (reader.field() == 3) answer.database_size = reader.signed_number();
-    if (reader.field() == 4) answer.leader = reader.number();
-    if (reader.field() == 8) answer.errors.emplace_back(reader.bytes());
-    return true;
-  });
-  if (!read || answer.version.empty()) return no_answer("a status request");
-  return answer;
+  const bool read =
+      read_fields(text, Field{2, answer.version}, Field{3, answer.database_size}, Field{4, answer.leader});
+  return valid_or_refused(read && !answer.version.empty(), answer, "a status request");
 }
 
 Result<std::vector<Alarm>> read_alarms(std::string_view text) {
   std::vector<Alarm> alarms;
-  const auto read_alarm = [&](MessageReader& reader) {
-    if (reader.field() != 2) return true;
-    const std::uint64_t kind = reader.number();
+  const auto alarm = [&alarms](std::string_view nested) {
+    std::uint64_t kind = 0;
+    const bool read = read_fields(nested, Field{2, kind});
     alarms.push_back(kind == 1 ? Alarm::no_space : kind == 2 ? Alarm::corrupt : Alarm::none);
-    return true;
+    return read;
   };
-  const bool read = each_field(
-      text, [&](MessageReader& reader) { return reader.field() != 2 || each_field(reader.bytes(), read_alarm); });
-  if (!read) return no_answer("an alarm request");
-  return alarms;
+  return valid_or_refused(read_fields(text, Field{2, alarm}), alarms, "an alarm request");
 }
 
 }  // namespace dlock::etcd

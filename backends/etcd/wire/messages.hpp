@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,8 +10,6 @@
 #include <dlock/spi/result.hpp>
 
 namespace dlock::etcd {
-
-// --- Methods ---------------------------------------------------------------------------------------------------------
 
 inline constexpr std::string_view method_transaction = "/etcdserverpb.KV/Txn";
 inline constexpr std::string_view method_lease_grant = "/etcdserverpb.Lease/LeaseGrant";
@@ -23,15 +20,33 @@ inline constexpr std::string_view method_authenticate = "/etcdserverpb.Auth/Auth
 inline constexpr std::string_view method_status = "/etcdserverpb.Maintenance/Status";
 inline constexpr std::string_view method_alarm = "/etcdserverpb.Maintenance/Alarm";
 
+// --- Answers in general ----------------------------------------------------------------------------------------------
+
+// Every answer has one.
+struct Header {
+  std::uint64_t cluster = 0;
+  std::int64_t revision = 0;
+  std::uint64_t term = 0;  // of Raft, as far as the member knows
+};
+
+// All zero if the answer has no header.
+[[nodiscard]] Header read_header_of(std::string_view answer);
+
+// The answer to a call, read. Each reader returns errc::protocol if the text is not an answer to its request.
+template <class Answer>
+[[nodiscard]] Result<Answer> read_answer(const Result<std::string>& text, Result<Answer> (*read)(std::string_view)) {
+  return text.ok() ? read(text.value()) : Result<Answer>(text.failure());
+}
+
 // --- Keys ------------------------------------------------------------------------------------------------------------
 
-// From `key` up to `end`, which is not one of them; where `end` is empty: only `key`.
+// The keys from `key` up to `end`, which is excluded. If `end` is empty, only `key`.
 struct KeyRange {
   std::string key;
   std::string end = {};
   [[nodiscard]] bool operator==(const KeyRange&) const = default;
 };
-// All keys that begin with it; an empty one: all keys.
+// All keys that begin with the prefix. An empty prefix: all keys.
 [[nodiscard]] KeyRange beginning_with(std::string prefix);
 
 struct KeyValue {
@@ -41,16 +56,6 @@ struct KeyValue {
   std::int64_t lease = 0;
 };
 
-// What is in every answer.
-struct Header {
-  std::uint64_t cluster = 0;
-  std::int64_t revision = 0;
-  std::uint64_t term = 0;  // of Raft, as the member knew it
-};
-
-// Of any answer. All zero if there is none.
-[[nodiscard]] Header read_header_of(std::string_view answer);
-
 // --- Transactions ----------------------------------------------------------------------------------------------------
 
 enum class Order { by_key, newest_first, oldest_first };
@@ -59,7 +64,7 @@ struct Read {
   KeyRange range;
   std::int64_t limit = 0;           // 0: none
   Order order = Order::by_key;      // by the revision that created them
-  std::int64_t created_before = 0;  // the same; 0: whenever
+  std::int64_t created_before = 0;  // a revision; 0: any
   bool keys_only = false;
 };
 
@@ -69,13 +74,12 @@ struct Steps {
   std::size_t otherwise = 0;
 };
 
-// Conditions, and what is done if all of them hold, or else; each in the order given, all at once. A read sees what was
-// put before it. etcd takes 128 of each.
+// Conditions, the steps if all of them hold, and the steps otherwise, each in the order given. etcd applies the whole
+// transaction atomically. A read sees earlier puts of its transaction. etcd accepts 128 of each.
 class Transaction {
  public:
-  // No key in the range.
   Transaction& if_absent(const KeyRange& range) { return if_created(range, 0); }
-  // All keys in the range, if there are any, by that revision.
+  // That revision created all keys in the range. 0: there is none.
   Transaction& if_created(const KeyRange& range, std::int64_t revision);
 
   Transaction& put(const std::string& key, std::string_view value, std::int64_t lease);
@@ -83,7 +87,7 @@ class Transaction {
   Transaction& read(const Read& what);
   Transaction& else_read(const Read& what);
 
-  // Whether keys go.
+  // Whether it removes keys.
   [[nodiscard]] bool removes() const noexcept { return removes_; }
   [[nodiscard]] std::string request() const { return conditions_ + then_ + else_; }
   [[nodiscard]] const Steps& steps() const noexcept { return steps_; }
@@ -96,7 +100,7 @@ class Transaction {
   bool removes_ = false;
 };
 
-// What one step of a transaction answered: keys that were read, or how many were removed.
+// The keys that a step of a transaction read, or how many it removed.
 struct StepAnswer {
   std::vector<KeyValue> keys;
   bool more = false;  // than the limit
@@ -107,32 +111,32 @@ struct TransactionAnswer {
   bool held = false;  // the conditions
   std::vector<StepAnswer> steps;
 };
-// errc::protocol for what is no answer to a transaction of so many steps.
 [[nodiscard]] Result<TransactionAnswer> read_transaction(std::string_view text, const Steps& steps);
 
-// Several as one: all conditions are looked at first, then all is done, in the order given and in one revision.
+// Several transactions as one. etcd evaluates all conditions first, then applies the steps in the order given, in one
+// revision.
 [[nodiscard]] std::string together(const std::vector<Transaction>& transactions);
-// The answers, each with the header of all. errc::protocol as above.
+// The answers, each with the header of the whole.
 [[nodiscard]] Result<std::vector<TransactionAnswer>> read_together(std::string_view text,
                                                                    const std::vector<Transaction>& transactions);
 
 // --- Leases ----------------------------------------------------------------------------------------------------------
 
 [[nodiscard]] std::string lease_grant(std::int64_t id, std::int64_t seconds);
-// Also of a keep-alive and a revocation.
+// A keep-alive or a revocation.
 [[nodiscard]] std::string lease_request(std::int64_t id);
 
+// The answer to a grant or a keep-alive.
 struct LeaseAnswer {
   Header header;
   std::int64_t id = 0;
   std::int64_t seconds = 0;  // 0 or less: there is no such lease
 };
-// Of a grant or a keep-alive.
 [[nodiscard]] Result<LeaseAnswer> read_lease(std::string_view text);
 
 // --- Watches ---------------------------------------------------------------------------------------------------------
 
-// From now on. puts: keys that are put are reported as well, not only those that are deleted.
+// From now on. puts: the watch reports puts besides deletions.
 [[nodiscard]] std::string watch_create(std::int64_t id, const KeyRange& range, bool puts);
 [[nodiscard]] std::string watch_cancel(std::int64_t id);
 
@@ -141,29 +145,26 @@ struct WatchAnswer {
   std::int64_t id = 0;
   bool created = false;
   bool canceled = false;
-  std::int64_t compacted = 0;  // the revision from which on there is a history; 0: that was not the trouble
-  std::string reason;          // of the cancellation
+  std::int64_t compacted = 0;  // the first revision of the history that is left, if that is why it was cancelled
   std::size_t events = 0;
 };
 [[nodiscard]] Result<WatchAnswer> read_watch(std::string_view text);
 
-// --- The rest --------------------------------------------------------------------------------------------------------
+// --- Login, diagnosis ------------------------------------------------------------------------------------------------
 
 [[nodiscard]] std::string authenticate(std::string_view user, std::string_view password);
-// The token.
+// Returns the token.
 [[nodiscard]] Result<std::string> read_authenticate(std::string_view text);
 
 struct StatusAnswer {
-  Header header;
   std::string version;
   std::int64_t database_size = 0;
   std::uint64_t leader = 0;  // 0: none
-  std::vector<std::string> errors;
 };
 [[nodiscard]] Result<StatusAnswer> read_status(std::string_view text);
 
-// The alarms that there are.
-enum class Alarm { none, no_space, corrupt };
+// The raised alarms.
+enum class Alarm : std::uint8_t { none, no_space, corrupt };
 [[nodiscard]] Result<std::vector<Alarm>> read_alarms(std::string_view text);
 
 }  // namespace dlock::etcd

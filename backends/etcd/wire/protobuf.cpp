@@ -1,10 +1,11 @@
 #include "backends/etcd/wire/protobuf.hpp"
 
+#include <cstddef>
+
 namespace dlock::etcd {
 
 namespace {
 
-// What a field is encoded as.
 enum Type : std::uint32_t { varint = 0, fixed64 = 1, with_length = 2, fixed32 = 5 };
 
 constexpr unsigned type_bits = 3;
@@ -12,10 +13,7 @@ constexpr unsigned varint_bits = 7;
 constexpr std::uint64_t more_follows = std::uint64_t{1} << varint_bits;
 
 void append_varint(std::string& out, std::uint64_t value) {
-  while (value >= more_follows) {
-    out += static_cast<char>(value | more_follows);
-    value >>= varint_bits;
-  }
+  for (; value >= more_follows; value >>= varint_bits) out += static_cast<char>(value | more_follows);
   out += static_cast<char>(value);
 }
 
@@ -30,10 +28,6 @@ MessageWriter& MessageWriter::number(std::uint32_t field, std::uint64_t value) {
   append_tag(out_, field, varint);
   append_varint(out_, value);
   return *this;
-}
-
-MessageWriter& MessageWriter::bytes(std::uint32_t field, std::string_view value) {
-  return value.empty() ? *this : message(field, value);
 }
 
 MessageWriter& MessageWriter::message(std::uint32_t field, std::string_view value) {
@@ -63,43 +57,38 @@ bool MessageReader::take_varint(std::uint64_t& value) noexcept {
 bool MessageReader::take_bytes(std::uint64_t count, std::string_view& value) noexcept {
   if (count > rest_.size()) return fail();
   value = rest_.substr(0, static_cast<std::size_t>(count));
-  rest_.remove_prefix(static_cast<std::size_t>(count));
+  rest_.remove_prefix(value.size());
   return true;
 }
 
 bool MessageReader::next() noexcept {
   std::uint64_t tag = 0;
   std::uint64_t count = 0;
-  if (broken_ || rest_.empty() || !take_varint(tag)) return false;
+  std::string_view skipped;
+  if (rest_.empty() || !take_varint(tag)) return false;
   if (tag >> (32 + type_bits) != 0 || tag >> type_bits == 0) return fail();
   field_ = static_cast<std::uint32_t>(tag >> type_bits);
-  const auto type = static_cast<std::uint32_t>(tag & ((1U << type_bits) - 1));
-  is_number_ = type == varint;
-  is_bytes_ = type == with_length;
-  number_ = 0;
-  bytes_ = {};
-  switch (type) {
+  type_ = static_cast<std::uint32_t>(tag & ((1U << type_bits) - 1));
+  switch (type_) {
     case varint:
       return take_varint(number_);
     case with_length:
       return take_varint(count) && take_bytes(count, bytes_);
     case fixed64:
-      return take_bytes(sizeof(std::uint64_t), bytes_);
+      return take_bytes(sizeof(std::uint64_t), skipped);
     case fixed32:
-      return take_bytes(sizeof(std::uint32_t), bytes_);
+      return take_bytes(sizeof(std::uint32_t), skipped);
     default:
-      return fail();  // groups, which nobody uses any more
+      return fail();  // the obsolete groups
   }
 }
 
 std::uint64_t MessageReader::number() noexcept {
-  if (!is_number_) fail();
-  return is_number_ ? number_ : 0;
+  return type_ == varint || fail() ? number_ : 0;
 }
 
 std::string_view MessageReader::bytes() noexcept {
-  if (!is_bytes_) fail();
-  return is_bytes_ ? bytes_ : std::string_view();
+  return type_ == with_length || fail() ? bytes_ : std::string_view();
 }
 
 }  // namespace dlock::etcd

@@ -1,8 +1,7 @@
-// As much of Protocol Buffers' encoding as etcd's messages need: numbers as varints, and bytes with their length
-// (texts, messages in messages). https://protobuf.dev/programming-guides/encoding/. No I/O.
+// The part of Protocol Buffers' encoding that etcd's messages use: numbers as varints, and bytes with their length
+// (texts, nested messages). https://protobuf.dev/programming-guides/encoding/. No I/O.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,7 +9,7 @@
 
 namespace dlock::etcd {
 
-// Writes a message. What is zero or empty is left out, as proto3 has it.
+// Writes a message. Leaves out zeros and empty bytes, as proto3 does.
 //
 //   const std::string request = MessageWriter().bytes(1, key).number(3, 5).take();
 class MessageWriter {
@@ -20,8 +19,10 @@ class MessageWriter {
     return number(field, static_cast<std::uint64_t>(value));
   }
   MessageWriter& flag(std::uint32_t field, bool value) { return number(field, std::uint64_t{value}); }
-  MessageWriter& bytes(std::uint32_t field, std::string_view value);
-  // A message in the message, also where it is empty.
+  MessageWriter& bytes(std::uint32_t field, std::string_view value) {
+    return value.empty() ? *this : message(field, value);
+  }
+  // A nested message, even an empty one.
   MessageWriter& message(std::uint32_t field, std::string_view value);
   [[nodiscard]] std::string take() { return std::move(out_); }
 
@@ -29,8 +30,7 @@ class MessageWriter {
   std::string out_;
 };
 
-// Reads a message, field by field. Fields of no interest are passed over. What the views show lives as long as the
-// text.
+// Reads a message, field by field; a caller ignores the fields that it does not know. Views live as long as the text.
 //
 //   MessageReader reader(text);
 //   while (reader.next()) {
@@ -41,11 +41,11 @@ class MessageReader {
  public:
   explicit MessageReader(std::string_view text) noexcept : rest_(text) {}
 
-  // On to the next field. False: that was all, or what follows is no message.
+  // Goes to the next field. False at the end of the message, or where it is malformed.
   [[nodiscard]] bool next() noexcept;
   [[nodiscard]] bool broken() const noexcept { return broken_; }
   [[nodiscard]] std::uint32_t field() const noexcept { return field_; }
-  // Of the field; one that is of another type than what is asked for breaks the message, and says 0, or nothing.
+  // The value of the field. If the field has a different type, these return zero or nothing, and the message is broken.
   [[nodiscard]] std::uint64_t number() noexcept;
   [[nodiscard]] std::int64_t signed_number() noexcept { return static_cast<std::int64_t>(number()); }
   [[nodiscard]] std::string_view bytes() noexcept;
@@ -57,10 +57,9 @@ class MessageReader {
 
   std::string_view rest_;
   std::uint32_t field_ = 0;
-  bool is_number_ = false;
-  bool is_bytes_ = false;
-  std::uint64_t number_ = 0;
-  std::string_view bytes_;
+  std::uint32_t type_ = 0;
+  std::uint64_t number_ = 0;  // of a varint
+  std::string_view bytes_;    // of bytes with their length
   bool broken_ = false;
 };
 

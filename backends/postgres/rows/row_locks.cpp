@@ -113,7 +113,7 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
                  .owner = request.owner,
                  .deadline = services_.commands.answer_by(),
                  .holder = holder_text(request),
-                 .may_be_held = in_doubt_.contains(request.owner),
+                 .may_be_held = cleanup_.is_in_doubt(request.owner),
                  .lease = request.lease,
                  .patient = request.wait};
   if (optimistic()) row.stood_still = observed_.over(request.name, host().executor().now());
@@ -129,14 +129,14 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
 TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
   using Status = TryOutcome::Status;
   if (answer.status == RowAnswer::Status::failed) {
-    if (answer.failure.code == errc::ambiguous) in_doubt_.insert(request.owner);
+    if (answer.failure.code == errc::ambiguous) cleanup_.in_doubt(request.owner, max_lease);
     return {.status = Status::failed, .failure = answer.failure};
   }
   if (answer.other_permits) {
     return {.status = Status::failed,
             .failure = other_permits(request, static_cast<std::uint32_t>(*answer.other_permits))};
   }
-  if (answer.status != RowAnswer::Status::yes && !answer.lease && in_doubt_.contains(request.owner)) {
+  if (answer.status != RowAnswer::Status::yes && !answer.lease && cleanup_.is_in_doubt(request.owner)) {
     return {.status = Status::failed,
             .failure = {errc::ambiguous, "another transaction is changing the row of lock \"" + request.name +
                                              "\", which may be ours because an answer was lost"}};
@@ -164,8 +164,7 @@ std::unique_ptr<Watch> RowLocks::watch(LockKind /*kind*/, const std::string& nam
 }
 
 void RowLocks::abandon(const LockRequest& request) {
-  in_doubt_.erase(request.owner);
-  cleanup_.abandon({request.kind, request.name, request.owner}, request.lease, true);
+  cleanup_.abandon(request, true);
 }
 
 // --- Held locks ------------------------------------------------------------------------------------------------------
@@ -193,29 +192,24 @@ void RowLocks::renew(const Grant& grant, RenewHandler done) {
 }
 
 void RowLocks::release(const Grant& grant, ReleaseHandler done) {
-  const auto held = held_.find(grant.owner);
-  const bool in_doubt = held != held_.end() && held->second.in_doubt;
-  cleanup_.release(grant, [=, this, done = std::move(done)](ReleaseOutcome outcome) {
+  cleanup_.release(grant, [this, owner = grant.owner, done = std::move(done)](ReleaseOutcome outcome) {
     // A lock that could not be released keeps others out, as a held one does.
-    if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(grant.owner);
-    if (in_doubt) cleanup_.abandon({grant.kind, grant.name, grant.owner}, grant.lease, true);
+    if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(owner);
     done(std::move(outcome));
   });
 }
 
 void RowLocks::note_held(const OwnerId& owner, TimePoint until) {
   constexpr std::size_t few = 64;
-  const auto [held, fresh] = held_.try_emplace(owner);
-  held->second.until = until;
-  if (fresh) held->second.in_doubt = in_doubt_.erase(owner) > 0;
+  held_[owner] = until;
   if (held_.size() <= 2 * std::max(tidied_to_, few)) return;
-  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) { return item.second.until <= now; });
+  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) { return item.second <= now; });
   tidied_to_ = held_.size();
 }
 
 bool RowLocks::holds_any() const {
   const TimePoint now = host().executor().now();
-  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second.until > now; });
+  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second > now; });
 }
 
 void RowLocks::close(std::function<void()> done) {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/cleanup.hpp>
@@ -48,13 +47,8 @@ class RowLocks final : public TryBackend {
   RowBatch batch_;
   WakeUps wake_ups_;
   ObservedVersions observed_;
-  std::unordered_set<OwnerId> in_doubt_;  // a try of these owners may have been granted
-  struct Held {
-    TimePoint until;  // at the latest
-    bool in_doubt;    // a try of an earlier connection may yet be carried out, even after the release
-  };
-  std::unordered_map<OwnerId, Held> held_;  // lost locks may stay for a while
-  std::size_t tidied_to_ = 0;               // the size of held_ after lost locks were last removed
+  std::unordered_map<OwnerId, TimePoint> held_;  // until when at the latest; lost locks may stay for a while
+  std::size_t tidied_to_ = 0;                    // the size of held_ after lost locks were last removed
   Cleanup cleanup_;
 };
 

@@ -129,7 +129,7 @@ QueueContention::~QueueContention() {
   if (granted_) return;  // the core's business now
   const bool in_flight = machine_.asking() && !client_.acquirer_.withdraw(question_);
   if (!in_flight && !machine_.maybe_known()) return;
-  client_.cleanup_.abandon({request_.kind, request_.name, request_.owner}, request_.lease, machine_.unanswered());
+  client_.cleanup_.abandon(request_, machine_.unanswered());
 }
 
 void QueueContention::follow(QueueMachine::Step step, const Failure& why, const AcquireAnswer& answer, TimePoint sent) {
@@ -151,7 +151,7 @@ void QueueContention::follow(QueueMachine::Step step, const Failure& why, const 
     case Report::none:
       return;
     case Report::granted: {
-      if (machine_.unanswered()) client_.cleanup_.in_doubt(request_.owner);
+      if (machine_.unanswered()) client_.cleanup_.in_doubt(request_.owner, alive_for);
       const TimePoint valid_until = lease_valid_until(sent, request_.lease);
       return sink_.granted(
           {request_.name, request_.owner, answer.token, valid_until, request_.lease, request_.kind, request_.mode});

@@ -29,11 +29,11 @@ void Chroot::make(Handler done) {
   if (waiting_.size() > 1) return;  // joins the first
   missing_ = {path_};
   made_.clear();
-  trouble_ = {};
+  problem_ = {};
   unsure_ = false;
   backoff_.reset();
   deadline_.arm(saturating_add(executor_.now(), options_.response_timeout), [this] {
-    Failure why = session_.ready() ? trouble_ : session_.problem();
+    Failure why = session_.ready() ? problem_ : session_.problem();
     if (!why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
     finish(std::move(why));
   });
@@ -45,7 +45,7 @@ void Chroot::make(Handler done) {
 void Chroot::create() {
   if (waiting_.empty() || !session_.ready()) return;  // session_ready() goes on
   pause_.disarm();
-  session_.asked(Session::Kind::create);
+  session_.request_sent(Session::Kind::create);
   session_.handle().create(missing_.back(), {}, NodeKind::persistent,
                            lifetime_.guard([this, round = ++round_](const Outcome& outcome, const Handle::Created&) {
                              if (round == round_) created(outcome);
@@ -53,7 +53,7 @@ void Chroot::create() {
 }
 
 void Chroot::created(const Outcome& outcome) {
-  session_.answered(Session::Kind::create, outcome);
+  session_.request_answered(Session::Kind::create, outcome);
   switch (outcome.problem) {
     case Problem::none:
       return there(true);
@@ -73,14 +73,14 @@ void Chroot::created(const Outcome& outcome) {
     case Problem::not_executed:
       return again_later(outcome.failure);
     case Problem::no_rights:
-      return look(outcome.failure);
+      return query(outcome.failure);
     case Problem::other:
       return finish(outcome.failure);
   }
 }
 
 // It may be there all the same, and then no right is needed. That it may not be read says so, too.
-void Chroot::look(const Failure& why) {
+void Chroot::query(const Failure& why) {
   if (!session_.ready()) return;
   session_.handle().get(missing_.back(), 0,
                         lifetime_.guard([this, why, round = ++round_](const Outcome& outcome, const Handle::Node&) {
@@ -102,7 +102,7 @@ void Chroot::there(bool by_us) {
 }
 
 void Chroot::again_later(const Failure& why) {
-  trouble_ = unanswered_question(why);
+  problem_ = unanswered_question(why);
   pause_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { create(); });
 }
 

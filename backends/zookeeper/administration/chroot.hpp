@@ -39,7 +39,7 @@ class Chroot final : private Session::User {
 
   void create();
   void created(const Outcome& outcome);
-  void look(const Failure& why);
+  void query(const Failure& why);
   void there(bool by_us);
   void again_later(const Failure& why);
   void finish(std::optional<Failure> why);
@@ -50,7 +50,7 @@ class Chroot final : private Session::User {
   std::vector<Handler> waiting_;
   std::vector<std::string> missing_;  // the one to be made next is last
   std::vector<std::string> made_;     // from the top
-  Failure trouble_;                   // the last
+  Failure problem_;                   // the last
   bool unsure_ = false;               // the one to be made next may have been made by us
   std::uint64_t round_ = 0;           // answers to what was asked in an earlier one are of no interest
   Session session_;

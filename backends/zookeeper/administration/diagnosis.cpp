@@ -27,8 +27,8 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   void start() {
     timer_.arm(deadline_, [this] { finish(); });
-    asked_ = servers_.size();
-    for (std::size_t i = 0; i < servers_.size(); ++i) ask(i);
+    unanswered_ = servers_.size();
+    for (std::size_t i = 0; i < servers_.size(); ++i) send(i);
     owner_.session_.want();
     if (owner_.session_.ready()) examine_session();
   }
@@ -51,7 +51,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   // --- Servers ---
 
-  void ask(std::size_t server) {
+  void send(std::size_t server) {
     const auto answered = [this, server](Result<std::string> answer) {
       ServerReport& report = servers_[server].report;
       if (answer.ok()) {
@@ -59,7 +59,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
       } else {
         report.failure = answer.failure();
       }
-      --asked_;
+      --unanswered_;
       finish_if_complete();
     };
     servers_[server].question = owner_.asker_(servers_[server].report.host, deadline_, answered);
@@ -125,12 +125,12 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   // The connection broke. The one node is below the other.
   void remove_later(const std::string& node, const std::string& lock) {
-    Tombstones& tombstones = owner_.tombstones_;
+    Removals& removals = owner_.removals_;
     const auto epoch = owner_.session_.epoch();
-    tombstones.remove({.lock_path = lock, .path = node, .epoch = epoch},
-                      [&tombstones, lock, epoch](Tombstones::End /*end*/, const Failure& /*why*/) {
-                        tombstones.remove({.lock_path = lock, .path = lock, .epoch = epoch});
-                      });
+    removals.remove({.lock_path = lock, .path = node, .epoch = epoch},
+                    [&removals, lock, epoch](const ReleaseOutcome& /*outcome*/) {
+                      removals.remove({.lock_path = lock, .path = lock, .epoch = epoch});
+                    });
   }
 
   void judge_chroot(const Outcome& outcome) {
@@ -169,7 +169,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   // --- The end ---
 
   void finish_if_complete() {
-    if (asked_ == 0 && session_finished_) finish();
+    if (unanswered_ == 0 && session_finished_) finish();
   }
 
   void finish() {
@@ -199,7 +199,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   const TimePoint deadline_;
   Timer timer_;
   std::vector<Server> servers_;
-  std::size_t asked_ = 0;
+  std::size_t unanswered_ = 0;
   bool session_begun_ = false;
   bool session_finished_ = false;
   bool no_chroot_ = false;
@@ -213,13 +213,13 @@ ServerAsker ask_over_tcp(Executor& executor) {
   };
 }
 
-Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents,
-                     Tombstones& tombstones, ServerAsker asker)
+Diagnosis::Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents, Removals& removals,
+                     ServerAsker asker)
     : executor_(executor),
       options_(options),
       session_(session),
       parents_(parents),
-      tombstones_(tombstones),
+      removals_(removals),
       asker_(std::move(asker)) {}
 
 Diagnosis::~Diagnosis() = default;

@@ -12,7 +12,7 @@
 #include "backends/zookeeper/administration/four_letter.hpp"
 #include "backends/zookeeper/connection/session.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/options.hpp"
 
 namespace dlock::zookeeper {
@@ -25,7 +25,7 @@ using ServerAsker =
 // In tasks only.
 class Diagnosis {
  public:
-  Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents, Tombstones& tombstones,
+  Diagnosis(Executor& executor, const Options& options, Session& session, Parents& parents, Removals& removals,
             ServerAsker asker);
   ~Diagnosis();
 
@@ -42,7 +42,7 @@ class Diagnosis {
   const Options& options_;
   Session& session_;
   Parents& parents_;
-  Tombstones& tombstones_;
+  Removals& removals_;
   const ServerAsker asker_;
   std::list<std::shared_ptr<Examination>> running_;
 };

@@ -1,12 +1,11 @@
 #include "backends/zookeeper/administration/server_report.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <string_view>
 #include <utility>
 
+#include "backends/common/findings.hpp"
 #include "util/names.hpp"
 
 namespace dlock::zookeeper {
@@ -15,22 +14,8 @@ using Severity = Finding::Severity;
 
 namespace {
 
-using Version = std::array<int, 3>;
-
 // The first with container nodes.
-constexpr Version oldest_version = {3, 5, 3};
-
-Version parse_version(std::string_view text) {
-  Version version{};
-  for (int& part : version) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
-    if (error != std::errc()) break;  // what cannot be read counts as 0
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (!text.starts_with('.')) break;
-    text.remove_prefix(1);
-  }
-  return version;
-}
+constexpr common::Version oldest_version = {3, 5, 3};
 
 // Cuts the first line off.
 std::string_view take_line(std::string_view& text) {
@@ -79,7 +64,7 @@ class Judgement {
                  name + " does not serve; perhaps it has lost its ensemble. It says: " +
                      shown(report.srvr.substr(0, report.srvr.find('\n'))));
     }
-    if (parse_version(status->version) < oldest_version) {
+    if (common::parse_version(status->version) < oldest_version) {
       add(Severity::error, "version",
           name + " runs ZooKeeper " + shown(status->version) + "; dlock needs 3.5.3 or later");
     }

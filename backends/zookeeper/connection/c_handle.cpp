@@ -11,6 +11,7 @@
 #include "backends/zookeeper/connection/errors.hpp"
 #include "util/mutex.hpp"
 #include "util/per_process.hpp"
+#include "util/signals_blocked.hpp"
 
 namespace dlock::zookeeper {
 
@@ -85,6 +86,22 @@ zhandle_t* open_library(LibraryChannel& channel, const std::string& hosts, int t
   return nullptr;
 }
 
+// For a blocking call of the library. False: the system has no thread left.
+template <class Function>
+bool start(std::thread& thread, Function function) {
+  const util::SignalsBlocked signals;
+  try {
+    thread = std::thread(std::move(function));
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+LibraryOperation::Answer without_value(Handle::DoneHandler done) {
+  return [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); };
+}
+
 }  // namespace
 
 // --- Opening and closing ---------------------------------------------------------------------------------------------
@@ -101,21 +118,24 @@ CHandle::CHandle(Executor& executor, const Options& options, Listener& listener)
 CHandle::~CHandle() {
   if (!closing_begun_) close_in_background();
   channel_->leave();
+  for (std::thread* const thread : {&opening_, &closing_}) {
+    if (thread->joinable()) thread->detach();
+  }
 }
 
 void CHandle::open() {
-  const bool started = opening_.start([channel = channel_, hosts = options_.connect_string(), digest = options_.digest,
-                                       timeout = static_cast<int>(options_.session_timeout.count())] {
+  const auto open = [channel = channel_, hosts = options_.connect_string(), digest = options_.digest,
+                     timeout = static_cast<int>(options_.session_timeout.count())] {
     int error = 0;
     zhandle_t* const library = open_library(*channel, hosts, timeout, digest, error);
     if (library != nullptr && !channel->hand_over(library)) (void)zookeeper_close(library);  // none is left to tell
     channel->put({.kind = LibraryArrival::Kind::opened, .error = error});
-  });
-  if (!started) channel_->put({.kind = LibraryArrival::Kind::opened, .error = EAGAIN});
+  };
+  if (!start(opening_, open)) channel_->put({.kind = LibraryArrival::Kind::opened, .error = EAGAIN});
 }
 
 void CHandle::opened(int error) {
-  opening_.finished();
+  if (opening_.joinable()) opening_.join();  // it is about to end
   library_ = channel_->library();
   if (library_ != nullptr) return;
   problem_ = {errc::unavailable, why_not_opened(error)};
@@ -153,18 +173,17 @@ void CHandle::drained(const LibraryArrival& arrival) {
 // Kept here until they are called, not in the task: what they hold must not outlive us.
 void CHandle::fail_all() {
   for (auto& [id, operation] : operations_) {
-    const Outcome outcome{.problem = Problem::session_over,
-                          .failure = failure_of(ZSESSIONEXPIRED, operation->path),
-                          .sent = operation->sent};
-    failing_.push_back({id, outcome, std::exchange(operation->answer, nullptr)});
+    failing_.emplace_back(Outcome{.problem = Problem::session_over,
+                                  .failure = failure_of(ZSESSIONEXPIRED, operation->path),
+                                  .sent = operation->sent},
+                          std::exchange(operation->answer, nullptr));
   }
-  std::sort(failing_.begin(), failing_.end(), [](const auto& a, const auto& b) { return a.id > b.id; });
   channel_->post([this, life = lifetime_.watch()] {
     while (!life.over() && !failing_.empty()) {
-      const Failing next = std::move(failing_.back());
-      failing_.pop_back();
+      const auto [outcome, answer] = std::move(failing_.front());
+      failing_.pop_front();
       LibraryOperation nothing;  // the real one is still the library's
-      next.answer(next.outcome, nothing);
+      answer(outcome, nothing);
     }
   });
 }
@@ -182,12 +201,12 @@ void CHandle::close_in_background() {
   const auto close = [this, channel = channel_, library, operations] {
     (void)zookeeper_close(library);  // what it could say is that the server did not answer
     channel->post([this] {
-      closing_.finished();
+      if (closing_.joinable()) closing_.join();  // it is about to end
       report_closed();
     });
   };
   // Better slow than a session that is never closed.
-  if (!closing_.start(close)) close();
+  if (!start(closing_, close)) close();
 }
 
 void CHandle::report_closed() {
@@ -196,19 +215,17 @@ void CHandle::report_closed() {
 
 // --- Requests --------------------------------------------------------------------------------------------------------
 
-LibraryOperation& CHandle::begin(const std::string& path, LibraryOperation::Answer answer) {
+template <class Call>
+void CHandle::submit(const std::string& path, LibraryOperation::Answer answer, Call call) {
   const std::uint64_t id = ++last_operation_;
-  auto operation = std::make_unique<LibraryOperation>();
-  operation->channel = channel_.get();
-  operation->id = id;
-  operation->path = path;
-  operation->sent = executor_.now();
-  operation->answer = std::move(answer);
-  return *operations_.emplace(id, std::move(operation)).first->second;
-}
-
-// What was refused in the call is answered like everything else.
-void CHandle::submitted(LibraryOperation& operation, int code) {
+  LibraryOperation& operation = *operations_.emplace(id, std::make_unique<LibraryOperation>()).first->second;
+  operation.channel = channel_.get();
+  operation.id = id;
+  operation.path = path;
+  operation.sent = executor_.now();
+  operation.answer = std::move(answer);
+  // What the library refuses in the call is answered like everything else.
+  const int code = library_ == nullptr ? ZINVALIDSTATE : call(&operation);
   if (code != ZOK) announce(operation, code);
 }
 
@@ -219,85 +236,73 @@ const ACL_vector* CHandle::rights() const noexcept {
 void CHandle::create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) {
   // Without the name of the node, which is new for each attempt, so that the message stays the same.
   const std::string shown = kind == NodeKind::ephemeral_sequential ? path.substr(0, path.rfind('/')) : path;
-  LibraryOperation& operation = begin(shown, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
-    done(outcome, {std::move(came.text), came.stat});
-  });
   const int mode = kind == NodeKind::ephemeral              ? ZOO_EPHEMERAL
                    : kind == NodeKind::ephemeral_sequential ? ZOO_EPHEMERAL_SEQUENTIAL
                    : kind == NodeKind::container            ? ZOO_CONTAINER
                                                             : ZOO_PERSISTENT;
-  const int code = library_ == nullptr
-                       ? ZINVALIDSTATE
-                       : zoo_acreate2(library_, path.c_str(), data.data(), static_cast<int>(data.size()), rights(),
-                                      mode, on_created, &operation);
-  submitted(operation, code);
+  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
+    done(outcome, {std::move(came.text), came.stat});
+  };
+  submit(shown, answer, [&](LibraryOperation* operation) {
+    return zoo_acreate2(library_, path.c_str(), data.data(), static_cast<int>(data.size()), rights(), mode, on_created,
+                        operation);
+  });
 }
 
 void CHandle::get(const std::string& path, WatchId watch, Handler<Node> done) {
-  LibraryOperation& operation = begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
+  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
     done(outcome, {std::move(came.text), came.stat});
+  };
+  submit(path, answer, [&](LibraryOperation* operation) {
+    return zoo_awget(library_, path.c_str(), watcher_of(watch), context_of(watch), on_data, operation);
   });
-  const int code = library_ == nullptr
-                       ? ZINVALIDSTATE
-                       : zoo_awget(library_, path.c_str(), watcher_of(watch), context_of(watch), on_data, &operation);
-  submitted(operation, code);
 }
 
 void CHandle::exists(const std::string& path, WatchId watch, Handler<Stat> done) {
-  LibraryOperation& operation = begin(
-      path, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) { done(outcome, came.stat); });
-  const int code = library_ == nullptr ? ZINVALIDSTATE
-                                       : zoo_awexists(library_, path.c_str(), watcher_of(watch), context_of(watch),
-                                                      on_stat, &operation);
-  submitted(operation, code);
+  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
+    done(outcome, came.stat);
+  };
+  submit(path, answer, [&](LibraryOperation* operation) {
+    return zoo_awexists(library_, path.c_str(), watcher_of(watch), context_of(watch), on_stat, operation);
+  });
 }
 
 void CHandle::children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) {
-  LibraryOperation& operation = begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
+  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
     done(outcome, std::move(came.names));
+  };
+  submit(path, answer, [&](LibraryOperation* operation) {
+    return zoo_awget_children(library_, path.c_str(), watcher_of(watch), context_of(watch), on_strings, operation);
   });
-  const int code = library_ == nullptr ? ZINVALIDSTATE
-                                       : zoo_awget_children(library_, path.c_str(), watcher_of(watch),
-                                                            context_of(watch), on_strings, &operation);
-  submitted(operation, code);
 }
 
 void CHandle::set(const std::string& path, const std::string& data, DoneHandler done) {
-  LibraryOperation& operation =
-      begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
-  const int code = library_ == nullptr ? ZINVALIDSTATE
-                                       : zoo_aset(library_, path.c_str(), data.data(), static_cast<int>(data.size()),
-                                                  -1, on_stat, &operation);
-  submitted(operation, code);
+  submit(path, without_value(std::move(done)), [&](LibraryOperation* operation) {
+    return zoo_aset(library_, path.c_str(), data.data(), static_cast<int>(data.size()), -1, on_stat, operation);
+  });
 }
 
 void CHandle::remove(const std::string& path, DoneHandler done) {
-  LibraryOperation& operation =
-      begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
-  const int code = library_ == nullptr ? ZINVALIDSTATE : zoo_adelete(library_, path.c_str(), -1, on_done, &operation);
-  submitted(operation, code);
+  submit(path, without_value(std::move(done)),
+         [&](LibraryOperation* operation) { return zoo_adelete(library_, path.c_str(), -1, on_done, operation); });
 }
 
 // ZooKeeper has no such request, but an ephemeral node takes no child, not even for the time of a transaction.
 void CHandle::remove_childless(const std::string& path, DoneHandler done) {
-  LibraryOperation& operation =
-      begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
-  const std::string child = path + "/forgotten";
-  std::array<zoo_op_t, 3> steps{};
-  zoo_create_op_init(steps.data(), child.c_str(), nullptr, -1, rights(), ZOO_PERSISTENT, nullptr, 0);
-  zoo_delete_op_init(&steps[1], child.c_str(), -1);
-  zoo_delete_op_init(&steps[2], path.c_str(), -1);
-  const int code = library_ == nullptr ? ZINVALIDSTATE
-                                       : zoo_amulti(library_, static_cast<int>(steps.size()), steps.data(),
-                                                    operation.results.data(), on_done, &operation);
-  submitted(operation, code);
+  submit(path, without_value(std::move(done)), [&](LibraryOperation* operation) {
+    const std::string child = path + "/forgotten";
+    std::array<zoo_op_t, 3> steps{};
+    zoo_create_op_init(steps.data(), child.c_str(), nullptr, -1, rights(), ZOO_PERSISTENT, nullptr, 0);
+    zoo_delete_op_init(&steps[1], child.c_str(), -1);
+    zoo_delete_op_init(&steps[2], path.c_str(), -1);
+    return zoo_amulti(library_, static_cast<int>(steps.size()), steps.data(), operation->results.data(), on_done,
+                      operation);
+  });
 }
 
 void CHandle::sync(const std::string& path, DoneHandler done) {
-  LibraryOperation& operation =
-      begin(path, [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); });
-  const int code = library_ == nullptr ? ZINVALIDSTATE : zoo_async(library_, path.c_str(), on_string, &operation);
-  submitted(operation, code);
+  submit(path, without_value(std::move(done)),
+         [&](LibraryOperation* operation) { return zoo_async(library_, path.c_str(), on_string, operation); });
 }
 
 // --- What arrives ----------------------------------------------------------------------------------------------------

@@ -11,17 +11,18 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <unordered_map>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/zookeeper/connection/background_thread.hpp"
 #include "backends/zookeeper/connection/c_channel.hpp"
 #include "backends/zookeeper/connection/handle.hpp"
 #include "backends/zookeeper/options.hpp"
@@ -48,18 +49,12 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   void close(std::function<void()> done) override;
 
  private:
-  using Operations = std::unordered_map<std::uint64_t, std::unique_ptr<LibraryOperation>>;
-  // Ends with session_over.
-  struct Failing {
-    std::uint64_t id;
-    Outcome outcome;
-    LibraryOperation::Answer answer;
-  };
+  using Operations = std::map<std::uint64_t, std::unique_ptr<LibraryOperation>>;
 
   void open();
   [[nodiscard]] const ACL_vector* rights() const noexcept;
-  [[nodiscard]] LibraryOperation& begin(const std::string& path, LibraryOperation::Answer answer);
-  static void submitted(LibraryOperation& operation, int code);
+  template <class Call>
+  void submit(const std::string& path, LibraryOperation::Answer answer, Call call);
   void arrived(const LibraryArrival& arrival) override;
   void opened(int error);
   void session_event(const LibraryArrival& arrival);
@@ -81,12 +76,13 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   Failure problem_;
   std::uint64_t last_operation_ = 0;
   Operations operations_;
-  std::vector<Failing> failing_;  // the last is the first to be told
+  std::deque<std::pair<Outcome, LibraryOperation::Answer>> failing_;  // end with session_over
   std::function<void()> closed_;
   bool closing_begun_ = false;
   Timer drain_timer_;
-  BackgroundThread opening_;
-  BackgroundThread closing_;
+  // Detached if they outlive this object: what they use is theirs.
+  std::thread opening_;
+  std::thread closing_;
   Lifetime lifetime_;
 };
 

@@ -8,95 +8,79 @@ namespace {
 
 // Of a path in the packet that sets watches again.
 constexpr std::size_t length_bytes = 4;
-// What its keys begin with.
-constexpr const char* presence_key = "p";
 
 }  // namespace
 
-struct Watches::Entry {
-  std::unique_ptr<Session::Watch> watch;
-  std::list<Interest*> interested;
-  std::size_t bytes = 0;
-  std::size_t asked = 0;  // requests that may set it
-  bool set = false;
-};
-
 Watches::Watches(Executor& executor, Session& session, std::size_t chroot_bytes, std::size_t max_bytes)
-    : executor_(executor), session_(session), overhead_(chroot_bytes + length_bytes), max_bytes_(max_bytes) {}
+    : executor_(executor), overhead_(chroot_bytes + length_bytes), max_bytes_(max_bytes) {
+  session.on_watch(lifetime_.guard([this](Handle::WatchId id) {
+    if (id == Session::all_watches) {
+      while (!entries_.empty()) fire(std::shared_ptr(entries_.begin()->second));
+    } else if (const auto found = entries_.find(id); found != entries_.end()) {
+      fire(std::shared_ptr(found->second));
+    }
+  }));
+}
 
 Watches::~Watches() {
-  for (const auto& [key, entry] : entries_) {
-    for (Interest* interest : entry->interested) interest->linked_ = false;
-  }
+  for (const auto& [id, entry] : entries_) entry->over = true;
 }
 
 std::unique_ptr<Watches::Interest> Watches::watch(Kind kind, const std::string& path, std::function<void()> changed) {
-  const Key key = (kind == Kind::data ? "d" : kind == Kind::children ? "c" : presence_key) + path;
-  auto found = entries_.find(key);
-  if (found == entries_.end()) {
+  const std::string key = (kind == Kind::data ? "d" : kind == Kind::children ? "c" : "p") + path;
+  auto found = ids_.find(key);
+  if (found == ids_.end()) {
     const std::size_t bytes = path.size() + overhead_;
     if (bytes_ + bytes > max_bytes_) return nullptr;
     bytes_ += bytes;
-    auto entry = std::make_shared<Entry>();
-    entry->bytes = bytes;
-    entry->watch = session_.watch(lifetime_.guard([this, key] { fire(key); }));
-    found = entries_.emplace(key, std::move(entry)).first;
+    found = ids_.emplace(key, ++last_id_).first;
+    entries_.emplace(last_id_, std::make_shared<Entry>(Entry{key, kind == Kind::presence, bytes, last_id_}));
   }
-  auto interest = std::make_unique<Interest>(*this, key, std::move(changed));
-  Entry& entry = *found->second;
-  interest->id_ = entry.watch->id();
-  interest->place_ = entry.interested.insert(entry.interested.end(), interest.get());
-  interest->linked_ = true;
-  return interest;
+  return std::make_unique<Interest>(*this, entries_.at(found->second), std::move(changed));
 }
 
-void Watches::fire(Key key) {
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return;
+void Watches::fire(const std::shared_ptr<Entry>& entry) {
+  if (entry->over) return;
   // Each as a task of its own, because what is called may end the interest of another.
-  for (Interest* interest : found->second->interested) {
-    interest->linked_ = false;
+  for (Interest* interest : entry->interested) {
     executor_.post([changed = std::weak_ptr<const std::function<void()>>(interest->changed_)] {
       if (const auto call = changed.lock()) (*call)();
     });
   }
-  erase(key);
+  erase(*entry);
 }
 
-void Watches::erase(const Key& key) {
-  const auto found = entries_.find(key);
-  bytes_ -= found->second->bytes;
-  entries_.erase(found);
+void Watches::erase(Entry& entry) {
+  entry.over = true;
+  bytes_ -= entry.bytes;
+  ids_.erase(entry.key);
+  entries_.erase(entry.id);
 }
 
-void Watches::erase_unless_needed(const Key& key, const Entry& entry) {
-  if (entry.interested.empty() && !entry.set && entry.asked == 0) erase(key);
+void Watches::erase_unless_needed(Entry& entry) {
+  if (entry.interested.empty() && !entry.set && entry.in_flight == 0) erase(entry);
 }
 
-std::function<void(Problem)> Watches::asked(const Key& key) {
-  const std::shared_ptr<Entry>& asked_for = entries_.at(key);
-  ++asked_for->asked;
-  return lifetime_.guard([this, key, weak = std::weak_ptr(asked_for)](Problem problem) {
-    const auto entry = weak.lock();
-    if (!entry) return;  // it has fired
-    --entry->asked;
-    const bool stands = key.starts_with(presence_key);
-    if (problem == Problem::no_node && !stands) return fire(key);
+std::function<void(Problem)> Watches::request_sent(const std::shared_ptr<Entry>& entry) {
+  ++entry->in_flight;
+  return lifetime_.guard([this, entry](Problem problem) {
+    if (entry->over) return;
+    --entry->in_flight;
+    if (problem == Problem::no_node && !entry->of_presence) return fire(entry);
     if (problem == Problem::none || problem == Problem::no_node) entry->set = true;
-    erase_unless_needed(key, *entry);
+    erase_unless_needed(*entry);
   });
 }
 
-Watches::Interest::Interest(Watches& watches, Key key, std::function<void()> changed)
+Watches::Interest::Interest(Watches& watches, std::shared_ptr<Entry> entry, std::function<void()> changed)
     : watches_(watches),
-      key_(std::move(key)),
-      changed_(std::make_shared<const std::function<void()>>(std::move(changed))) {}
+      entry_(std::move(entry)),
+      changed_(std::make_shared<const std::function<void()>>(std::move(changed))),
+      place_(entry_->interested.insert(entry_->interested.end(), this)) {}
 
 Watches::Interest::~Interest() {
-  if (!linked_) return;
-  Entry& entry = *watches_.entries_.at(key_);
-  entry.interested.erase(place_);
-  watches_.erase_unless_needed(key_, entry);
+  entry_->interested.erase(place_);
+  if (!entry_->over) watches_.erase_unless_needed(*entry_);
 }
 
 }  // namespace dlock::zookeeper

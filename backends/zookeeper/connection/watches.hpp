@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -44,26 +45,36 @@ class Watches {
   static constexpr std::size_t default_max_bytes = 640 * 1024;
 
  private:
-  struct Entry;
-  using Key = std::string;  // the kind and the path
+  // A watch in the server, or one that is to be set there.
+  struct Entry {
+    const std::string key;  // the kind and the path
+    const bool of_presence;
+    const std::size_t bytes;
+    const Handle::WatchId id;
+    std::list<Interest*> interested = {};
+    std::size_t in_flight = 0;  // requests that may set it
+    bool set = false;
+    bool over = false;  // it fired
+  };
 
-  void fire(Key key);  // by value: the caller may own it
-  void erase(const Key& key);
-  void erase_unless_needed(const Key& key, const Entry& entry);
-  [[nodiscard]] std::function<void(Problem)> asked(const Key& key);
+  void fire(const std::shared_ptr<Entry>& entry);
+  void erase(Entry& entry);
+  void erase_unless_needed(Entry& entry);
+  [[nodiscard]] std::function<void(Problem)> request_sent(const std::shared_ptr<Entry>& entry);
 
   Executor& executor_;
-  Session& session_;
   const std::size_t overhead_;
   const std::size_t max_bytes_;
   std::size_t bytes_ = 0;
-  std::unordered_map<Key, std::shared_ptr<Entry>> entries_;
+  Handle::WatchId last_id_ = 0;
+  std::map<Handle::WatchId, std::shared_ptr<Entry>> entries_;
+  std::unordered_map<std::string, Handle::WatchId> ids_;  // by key
   Lifetime lifetime_;
 };
 
 class Watches::Interest {
  public:
-  Interest(Watches& watches, Key key, std::function<void()> changed);
+  Interest(Watches& watches, std::shared_ptr<Entry> entry, std::function<void()> changed);
   Interest(const Interest&) = delete;
   Interest& operator=(const Interest&) = delete;
   ~Interest();
@@ -71,10 +82,10 @@ class Watches::Interest {
   // The get or the list that sets the watch is sent with this id, and answered through counted(): what the server has
   // stays there and counts until it fires, even if no handler is left for it. Where the node is not
   // there, nothing will fire unless its presence is watched, and all its handlers are told.
-  [[nodiscard]] Handle::WatchId id() const noexcept { return id_; }
+  [[nodiscard]] Handle::WatchId id() const noexcept { return entry_->id; }
   template <class T>
   [[nodiscard]] Handle::Handler<T> counted(Handle::Handler<T> done) {
-    return [answered = watches_.asked(key_), done = std::move(done)](const Outcome& outcome, T answer) {
+    return [answered = watches_.request_sent(entry_), done = std::move(done)](const Outcome& outcome, T answer) {
       answered(outcome.problem);
       done(outcome, std::move(answer));
     };
@@ -84,11 +95,9 @@ class Watches::Interest {
   friend class Watches;
 
   Watches& watches_;
-  const Key key_;
+  const std::shared_ptr<Entry> entry_;
   const std::shared_ptr<const std::function<void()>> changed_;
-  Handle::WatchId id_ = 0;
-  bool linked_ = false;  // its entry still exists
-  std::list<Interest*>::iterator place_;
+  const std::list<Interest*>::iterator place_;
 };
 
 }  // namespace dlock::zookeeper

@@ -16,8 +16,8 @@ constexpr milliseconds retry_after(500);
 
 }  // namespace
 
-Holds::Holds(BackendHost& host, Requests& requests, Watches& watches, Tombstones& tombstones)
-    : SessionHolds(host, "ZooKeeper"), requests_(requests), watches_(watches), tombstones_(tombstones) {}
+Holds::Holds(BackendHost& host, Requests& requests, Watches& watches, Removals& removals)
+    : SessionHolds(host, "ZooKeeper"), requests_(requests), watches_(watches), removals_(removals) {}
 
 Holds::~Holds() = default;
 
@@ -36,7 +36,7 @@ void Holds::session_alive(TimePoint valid_until) {
 }
 
 void Holds::remove(const OwnerId& /*owner*/, OwnNode node) {
-  tombstones_.remove(std::move(node));
+  removals_.remove(std::move(node));
 }
 
 void Holds::watch(const OwnerId& owner, Hold& hold) {

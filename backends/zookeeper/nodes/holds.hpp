@@ -3,15 +3,15 @@
 
 #include "backends/common/session_holds.hpp"
 #include "backends/zookeeper/connection/watches.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
 
 namespace dlock::zookeeper {
 
 // By their nodes. In tasks only.
 class Holds final : public common::SessionHolds<OwnNode, Watches::Interest> {
  public:
-  Holds(BackendHost& host, Requests& requests, Watches& watches, Tombstones& tombstones);
+  Holds(BackendHost& host, Requests& requests, Watches& watches, Removals& removals);
   ~Holds();
 
   // A lock is ours, which is known now. watched: its node is watched already, so that nothing need be asked.
@@ -27,7 +27,7 @@ class Holds final : public common::SessionHolds<OwnNode, Watches::Interest> {
 
   Requests& requests_;
   Watches& watches_;
-  Tombstones& tombstones_;
+  Removals& removals_;
 };
 
 }  // namespace dlock::zookeeper

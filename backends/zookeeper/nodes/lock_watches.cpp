@@ -33,14 +33,14 @@ class LockWatches::LockWatch final : public Watch {
   ~LockWatch() override { all_.watching_.erase(id_); }
 
   // Whatever happened meanwhile.
-  void session_ready() { tell_and_set(); }
+  void session_ready() { notify_and_set(); }
 
  private:
   void set();
-  void ask();
+  void query();
   void wait_for_node();
-  void answered(const Outcome& outcome);
-  void tell_and_set();
+  void on_reply(const Outcome& outcome);
+  void notify_and_set();
   void set_later(std::chrono::nanoseconds pause);
   // A watch in place of the one before; false: none can be set, and it is tried again later.
   [[nodiscard]] bool new_interest(Watches::Kind kind);
@@ -66,21 +66,21 @@ class LockWatches::LockWatch final : public Watch {
 void LockWatches::LockWatch::set() {
   timer_.disarm();
   interest_.reset();
-  if (all_.requests_.ready()) return ask();
+  if (all_.requests_.ready()) return query();
   all_.requests_.session().want();  // session_ready() comes back
 }
 
 bool LockWatches::LockWatch::new_interest(Watches::Kind kind) {
-  interest_ = all_.watches_.watch(kind, path_, [this] { tell_and_set(); });
+  interest_ = all_.watches_.watch(kind, path_, [this] { notify_and_set(); });
   if (!interest_) set_later(random_between(unwatched_min, unwatched_max, all_.executor_));
   return interest_ != nullptr;
 }
 
-void LockWatches::LockWatch::ask() {
+void LockWatches::LockWatch::query() {
   switch (what_) {
     case What::node:
       if (!new_interest(Watches::Kind::data)) return;
-      return all_.requests_.get(path_, interest_.get(), guarded([this](const Outcome& outcome) { answered(outcome); }));
+      return all_.requests_.get(path_, interest_.get(), guarded([this](const Outcome& outcome) { on_reply(outcome); }));
     case What::presence:
       return wait_for_node();
     case What::queue:
@@ -88,7 +88,7 @@ void LockWatches::LockWatch::ask() {
       return all_.requests_.children(path_, interest_.get(), guarded([this](const Outcome& outcome) {
                                        const bool missing = outcome.problem == Problem::no_node;
                                        if (missing && all_.requests_.ready()) return wait_for_node();
-                                       answered(outcome);
+                                       on_reply(outcome);
                                      }));
   }
 }
@@ -97,16 +97,16 @@ void LockWatches::LockWatch::wait_for_node() {
   if (!new_interest(Watches::Kind::presence)) return;
   all_.requests_.exists(path_, *interest_, guarded([this](const Outcome& outcome) {
                           const bool missing = outcome.problem == Problem::no_node;
-                          if (!missing && outcome.problem != Problem::none) return answered(outcome);
+                          if (!missing && outcome.problem != Problem::none) return on_reply(outcome);
                           backoff_.reset();
                           if (what_ != What::queue) return;
                           // It came meanwhile, or the watch has come into effect after whatever was asked meanwhile.
-                          if (!missing) return tell_and_set();
+                          if (!missing) return notify_and_set();
                           changed_();
                         }));
 }
 
-void LockWatches::LockWatch::answered(const Outcome& outcome) {
+void LockWatches::LockWatch::on_reply(const Outcome& outcome) {
   switch (outcome.problem) {
     case Problem::none:
       backoff_.reset();
@@ -124,7 +124,7 @@ void LockWatches::LockWatch::answered(const Outcome& outcome) {
 
 // A waiter for the node to go tries first: the watch that follows is on the result. A watcher of every change asks
 // behind the new watch.
-void LockWatches::LockWatch::tell_and_set() {
+void LockWatches::LockWatch::notify_and_set() {
   if (what_ != What::node) {
     set();
     return changed_();
@@ -135,7 +135,7 @@ void LockWatches::LockWatch::tell_and_set() {
 }
 
 void LockWatches::LockWatch::set_later(std::chrono::nanoseconds pause) {
-  timer_.arm(saturating_add(all_.executor_.now(), pause), [this] { tell_and_set(); });
+  timer_.arm(saturating_add(all_.executor_.now(), pause), [this] { notify_and_set(); });
 }
 
 std::unique_ptr<Watch> LockWatches::watch(What what, std::string path, std::function<void()> changed) {

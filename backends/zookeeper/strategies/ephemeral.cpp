@@ -30,8 +30,8 @@ struct Ephemeral::Attempt {
 };
 
 Ephemeral::Ephemeral(BackendHost& host, const Options& options, Requests& requests, Parents& parents,
-                     Tombstones& tombstones, Holds& holds)
-    : host_(host), options_(options), requests_(requests), parents_(parents), tombstones_(tombstones), holds_(holds) {}
+                     Removals& removals, Holds& holds)
+    : host_(host), options_(options), requests_(requests), parents_(parents), removals_(removals), holds_(holds) {}
 
 Ephemeral::~Ephemeral() {
   // Their handlers may hold what holds watches.
@@ -212,7 +212,7 @@ void Ephemeral::answer(AttemptId id, TryOutcome outcome) {
 
 void Ephemeral::abandon(const LockRequest& request) {
   const std::string path = lock_path(options_.prefix, request.name, request.kind);
-  tombstones_.remove({.lock_path = path, .path = path, .epoch = requests_.session().epoch(), .owner = request.owner});
+  removals_.remove({.lock_path = path, .path = path, .epoch = requests_.session().epoch(), .owner = request.owner});
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------

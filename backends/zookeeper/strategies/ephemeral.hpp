@@ -18,8 +18,8 @@
 
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/strategies/recent_names.hpp"
 
@@ -30,7 +30,7 @@ class Ephemeral {
  public:
   using TryHandler = TryBackend::TryHandler;
 
-  Ephemeral(BackendHost& host, const Options& options, Requests& requests, Parents& parents, Tombstones& tombstones,
+  Ephemeral(BackendHost& host, const Options& options, Requests& requests, Parents& parents, Removals& removals,
             Holds& holds);
   ~Ephemeral();
 
@@ -70,7 +70,7 @@ class Ephemeral {
   const Options& options_;
   Requests& requests_;
   Parents& parents_;
-  Tombstones& tombstones_;
+  Removals& removals_;
   Holds& holds_;
   AttemptId next_id_ = 0;
   std::unordered_map<AttemptId, std::unique_ptr<Attempt>> attempts_;

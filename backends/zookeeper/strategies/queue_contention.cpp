@@ -74,15 +74,15 @@ void QueueContention::create_node() {
   epoch_ = requests_.session().epoch();
   node_ = Node::creating;
   creation_ = std::make_shared<Creation>();
-  // If the acquire was given up, the answer is the tombstone's.
+  // If the acquire was given up, the answer is the removal's.
   requests_.create(
       path_of(queue_node_prefix(client_.options_.layout, guid_, claim_)), request().holder,
       NodeKind::ephemeral_sequential,
-      [&tombstones = client_.tombstones_, creation = creation_, lock_path = lock_path_,
+      [&removals = client_.removals_, creation = creation_, lock_path = lock_path_,
        ours = on_answer([this](const Outcome& outcome, const Handle::Created& node) { node_created(outcome, node); })](
           const Outcome& outcome, const Handle::Created& node) {
-        if (!creation->tombstone) return ours(outcome, node);
-        tombstones.created(*creation->tombstone, outcome, lock_path + "/" + std::string(last_component(node.path)));
+        if (!creation->removal) return ours(outcome, node);
+        removals.created(*creation->removal, outcome, lock_path + "/" + std::string(last_component(node.path)));
       });
   send_list(herd_);  // behind it at once: what it answers shows our node as well
 }
@@ -345,9 +345,9 @@ void QueueContention::give_up() {
   OwnNode own = own_node();
   const Node state = std::exchange(node_, Node::none);
   if (state == Node::creating) {
-    creation_->tombstone = client_.tombstones_.await(std::move(own));
+    creation_->removal = client_.removals_.await(std::move(own));
   } else if (state != Node::none) {
-    client_.tombstones_.remove(std::move(own));
+    client_.removals_.remove(std::move(own));
   }
 }
 

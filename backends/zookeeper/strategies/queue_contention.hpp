@@ -31,7 +31,7 @@ class QueueContention final : public SessionWaiter {
   enum class Node { none, creating, unknown, there };
   // Shared with the answer of the create, which may come after the acquire was given up.
   struct Creation {
-    std::optional<Tombstones::Id> tombstone;
+    std::optional<Removals::Id> removal;
   };
 
   void resume() override;

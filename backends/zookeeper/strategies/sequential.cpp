@@ -14,14 +14,14 @@ constexpr std::size_t max_warned_of = 1000;
 }  // namespace
 
 Sequential::Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches,
-                       Parents& parents, Tombstones& tombstones, Holds& holds)
+                       Parents& parents, Removals& removals, Holds& holds)
     : SessionWaiters(host.executor(), options.response_timeout),
       host_(host),
       options_(options),
       requests_(requests),
       watches_(watches),
       parents_(parents),
-      tombstones_(tombstones),
+      removals_(removals),
       holds_(holds) {}
 
 std::unique_ptr<Contention> Sequential::contend(const LockRequest& request, GrantSink& sink) {

@@ -16,8 +16,8 @@
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
 #include "backends/zookeeper/nodes/parents.hpp"
+#include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
-#include "backends/zookeeper/nodes/tombstones.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/strategies/recent_names.hpp"
 
@@ -27,7 +27,7 @@ namespace dlock::zookeeper {
 class Sequential final : private SessionWaiters {
  public:
   Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
-             Tombstones& tombstones, Holds& holds);
+             Removals& removals, Holds& holds);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
   // No contention exists.
@@ -59,7 +59,7 @@ class Sequential final : private SessionWaiters {
   Requests& requests_;
   Watches& watches_;
   Parents& parents_;
-  Tombstones& tombstones_;
+  Removals& removals_;
   Holds& holds_;
   std::unordered_map<std::string, std::size_t> contended_;  // how often each name is
   RecentNames busy_;

@@ -29,7 +29,8 @@ class Cleanup {
   };
   // True: the owner held it until now. errc::ambiguous: the service may have carried it out.
   using Answer = std::function<void(Result<bool> ours)>;
-  // Asks the service to release a lock if this owner holds it. Answers at the deadline at the latest.
+  // Asks the service to release a lock if this owner holds it. Answers at the deadline at the latest, but after a
+  // give_up it may wait until the service can be used.
   using Ask = std::function<void(const Claim& claim, Reason reason, TimePoint deadline, Answer answer)>;
 
   // patience: how long after the lease expired the service may still have something of an owner.
@@ -42,10 +43,20 @@ class Cleanup {
   // and repeats until that is certain. late_requests: a connection broke during one of its requests, which may still
   // arrive.
   void abandon(Claim claim, std::chrono::nanoseconds lease, bool late_requests);
+  void abandon(const LockRequest& request, bool late_requests) {
+    abandon({request.kind, request.name, request.owner}, request.lease, late_requests);
+  }
+  void abandon(const Grant& grant, bool late_requests) {
+    abandon({grant.kind, grant.name, grant.owner}, grant.lease, late_requests);
+  }
 
   // A request of this owner was not answered, and may arrive even after the release of what it is granted: release()
-  // then abandons the claim, too. Forgotten after the patience.
-  void in_doubt(const OwnerId& owner);
+  // then abandons the claim, too. Forgotten after that time.
+  void in_doubt(const OwnerId& owner, std::chrono::nanoseconds how_long);
+  [[nodiscard]] bool is_in_doubt(const OwnerId& owner) const { return in_doubt_.contains(owner); }
+
+  // The service can be used again: ends the pauses before retries. Call it before new acquires are sent.
+  void retry_now();
 
   // The service granted this owner a lock. No effect unless it was abandoned.
   void granted_late(const OwnerId& owner);

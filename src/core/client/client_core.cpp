@@ -158,13 +158,14 @@ void ClientCore::begin_close(Task closed) {
 }
 
 void ClientCore::release_answered() {
-  if (!closed_ || leases_.pending_releases() != 0) return;
+  if (!closed_ || leases_.releasing()) return;
   backend_->close([closed = std::make_shared<Task>(std::move(closed_))] { (*closed)(); });
 }
 
 void ClientCore::end_close() noexcept {
   closed_ = nullptr;  // if releases are still under way it may hold us
   backend_.reset();
+  leases_.end_releases();
 }
 
 // Ends a client. Tasks of its engine share it.

@@ -216,15 +216,27 @@ void LeaseTable::release_unwanted(const Grant& grant) {
 }
 
 void LeaseTable::release_in_backend(const Grant& grant, std::shared_ptr<LeaseRecord> lease) {
-  ++pending_releases_;
-  core_.backend().release(grant,
-                          [weak = core_.weak_from_this(), lease = std::move(lease)](const ReleaseOutcome& outcome) {
-                            const auto core = weak.lock();
-                            if (!core) return;
-                            --core->leases().pending_releases_;
-                            if (lease) core->leases().released(*lease, outcome);
-                            core->release_answered();
-                          });
+  const std::uint64_t number = ++last_release_;
+  releasing_.emplace(number, std::move(lease));
+  core_.backend().release(grant, [weak = core_.weak_from_this(), number](const ReleaseOutcome& outcome) {
+    const auto core = weak.lock();
+    if (!core) return;
+    const auto answered = core->leases().releasing_.extract(number);
+    if (!answered) return;
+    if (answered.mapped()) core->leases().released(*answered.mapped(), outcome);
+    core->release_answered();
+  });
+}
+
+// Or their handlers would never run, and would keep for ever what they hold.
+void LeaseTable::end_releases() {
+  for (const auto& [number, lease] : std::exchange(releasing_, {})) {
+    if (!lease) continue;
+    released(*lease,
+             {.status = ReleaseOutcome::Status::failed,
+              .failure = {errc::ambiguous,
+                          "the client was closed before the service confirmed the release of " + lease->described()}});
+  }
 }
 
 void LeaseTable::released(LeaseRecord& lease, const ReleaseOutcome& outcome) {

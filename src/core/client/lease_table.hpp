@@ -8,7 +8,7 @@
 // The program sees the LeaseRecord; see there for its phases.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -42,8 +42,10 @@ class LeaseTable {
 
   // Loses and releases all of them.
   void close();
-  // How many releases the backend has not answered; `release_answered` is called whenever one was.
-  [[nodiscard]] std::size_t pending_releases() const noexcept { return pending_releases_; }
+  // The backend has releases to answer; `release_answered` is called whenever it has answered one.
+  [[nodiscard]] bool releasing() const noexcept { return !releasing_.empty(); }
+  // The backend is gone: answers the callers of releases that it has not answered.
+  void end_releases();
 
  private:
   struct Keeping {
@@ -80,7 +82,8 @@ class LeaseTable {
 
   ClientCore& core_;
   std::unordered_map<OwnerId, Entry> entries_;
-  std::size_t pending_releases_ = 0;
+  std::uint64_t last_release_ = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<LeaseRecord>> releasing_;  // nullptr: no caller waits
 };
 
 }  // namespace dlock::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <dlock/duration.hpp>
 
@@ -37,7 +38,7 @@ struct Cleanup::Attempt {
 void Cleanup::release(const Grant& grant, Backend::ReleaseHandler done) {
   if (in_doubt_.erase(grant.owner) > 0) {
     done = [this, grant, done = std::move(done)](ReleaseOutcome outcome) {
-      abandon({grant.kind, grant.name, grant.owner}, grant.lease, true);
+      abandon(grant, true);
       done(std::move(outcome));
     };
   }
@@ -65,7 +66,7 @@ void Cleanup::attempt(std::shared_ptr<Attempt> attempt) {
       attempt->ambiguous = true;
       if (now < attempt->deadline && attempt->count < max_attempts) return this->attempt(attempt);
     }
-    abandon(claim, attempt->grant.lease, attempt->ambiguous);
+    abandon(attempt->grant, attempt->ambiguous);
     attempt->done({.status = Status::failed, .failure = why});
   });
 }
@@ -85,10 +86,24 @@ void Cleanup::abandon(Claim claim, std::chrono::nanoseconds lease, bool late_req
   clean(owner);
 }
 
-void Cleanup::in_doubt(const OwnerId& owner) {
+void Cleanup::in_doubt(const OwnerId& owner, std::chrono::nanoseconds how_long) {
   const TimePoint now = executor_.now();
   (void)std::erase_if(in_doubt_, [now](const auto& each) { return each.second <= now; });
-  in_doubt_[owner] = saturating_add(now, patience_);
+  in_doubt_[owner] = saturating_add(now, how_long);
+}
+
+void Cleanup::retry_now() {
+  std::vector<OwnerId> pausing;
+  for (const auto& [owner, entry] : entries_) {
+    if (!entry.confirmed && entry.timer.armed()) pausing.push_back(owner);
+  }
+  for (const OwnerId& owner : pausing) {
+    const auto found = entries_.find(owner);
+    if (found == entries_.end() || !found->second.timer.armed()) continue;
+    found->second.timer.disarm();
+    found->second.backoff.reset();
+    clean(owner);
+  }
 }
 
 void Cleanup::granted_late(const OwnerId& owner) {

@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mutant{"expiry_set_later", "redis_poll", {Rule::progress}, {"holder killed"}},
         Mutant{"token_repeats", "redis_broadcast", {Rule::unique_tokens}, {"holder killed"}},
         Mutant{"renewal_revives", "redis_queue", {Rule::exclusion, Rule::timely_loss}, stopped_before_a_look, 10s},
-        Mutant{"tombstone_forgotten", "zookeeper_sequential", {Rule::progress}, {"answers held up for a moment"}},
+        Mutant{"removal_forgotten", "zookeeper_sequential", {Rule::progress}, {"answers held up for a moment"}},
         Mutant{"wake_up_lost", "zookeeper_sequential", {Rule::hand_over, Rule::progress}, {"waiter killed"}},
         Mutant{"postgres_token_before_the_wait", "postgres_advisory", {Rule::unique_tokens}, {"waiter stopped"}},
         Mutant{"postgres_token_of_the_transaction", "postgres_for_update", {Rule::growing_tokens}, {"waiter stopped"}},

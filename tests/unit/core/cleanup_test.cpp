@@ -237,6 +237,46 @@ TEST_F(CleanupTest, RetriesGetRarer_UntilNothingCanBeLeftOfTheLeaseAndThePatienc
   }
 }
 
+TEST_F(CleanupTest, PausesEndWhenTheServiceCanBeUsedAgain) {
+  const OwnerId c(3, 3);
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
+  for (int i = 0; i < 5; ++i) {
+    reply(unavailable);
+    engine.advance(1s);
+  }
+  reply(unavailable);                                     // a pauses, for long
+  cleanup->abandon({LockKind::lock, "x", b}, 30s, true);  // b is confirmed, and asked for once more in a second
+  reply(false);
+  cleanup->abandon({LockKind::lock, "x", c}, 30s, false);  // c is not answered yet
+  asked.clear();
+  cleanup->retry_now();
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].owner, a);
+  cleanup->retry_now();
+  EXPECT_EQ(asked.size(), 1U);
+  reply(unavailable);
+  engine.advance(20ms);
+  EXPECT_EQ(asked.size(), 2U) << "pauses begin anew";
+  answer_at_once = true;
+  reply(unavailable);
+  cleanup->retry_now();
+  EXPECT_EQ(asked.size(), 3U);
+  engine.advance(900ms);
+  EXPECT_EQ(asked.size(), 3U);
+}
+
+TEST_F(CleanupTest, RetryingMayFinishAndEndIt) {
+  for (const OwnerId& owner : {a, b}) {
+    cleanup->abandon({LockKind::lock, "x", owner}, 30s, false);
+    reply(unavailable);
+  }
+  cleanup->finish([&] { cleanup.reset(); });
+  answer_at_once = true;
+  cleanup->retry_now();
+  EXPECT_FALSE(cleanup);
+  EXPECT_EQ(asked.size(), 4U);
+}
+
 TEST_F(CleanupTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
   cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
   reply(false);
@@ -247,14 +287,16 @@ TEST_F(CleanupTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
   EXPECT_EQ(asked.size(), 2U) << "never abandoned";
 }
 
-TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_UntilThePatienceIsOver) {
+TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_ForSomeTime) {
   for (const bool in_time : {true, false}) {
     asked.clear();
     outcomes.clear();
-    start(15s);
-    cleanup->in_doubt(a);
+    start();
+    EXPECT_FALSE(cleanup->is_in_doubt(a));
+    cleanup->in_doubt(a, 15s);
+    EXPECT_TRUE(cleanup->is_in_doubt(a));
     engine.advance(in_time ? 14s : 15s);
-    cleanup->in_doubt(b);  // forgets those whose time is over
+    cleanup->in_doubt(b, 15s);  // forgets those whose time is over
     release(grant());
     reply(true);
     ASSERT_EQ(outcomes.size(), 1U);

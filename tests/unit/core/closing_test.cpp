@@ -123,6 +123,30 @@ TEST_F(ClosingTest, ABackendOrAReleaseThatNeverAnswersHoldsItUpForTheCloseTimeou
   EXPECT_EQ(engine_->now(), start + 2s);
 }
 
+// The handler runs exactly once; one that holds its own lease would keep all of the client for ever.
+TEST_F(ClosingTest, AReleaseThatTheServiceDoesNotConfirmInTimeIsAnsweredByTheClose) {
+  const std::weak_ptr<ClientCore> weak = core_;
+  int calls = 0;
+  std::error_code error;
+  {
+    const auto lease = std::make_shared<Lease>(hold());
+    lease->async_release([&, lease](std::error_code ec, bool was_ours) {
+      ++calls;
+      error = ec;
+      EXPECT_FALSE(was_ours);
+    });
+  }
+  close();
+  engine_->run();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(error, errc::ambiguous);
+  service_->releases[0].done({.status = ReleaseStatus::released});
+  engine_->run();
+  EXPECT_EQ(calls, 1);
+  service_->releases.clear();
+  EXPECT_TRUE(weak.expired());
+}
+
 TEST_F(ClosingTest, TheBackendsDestructorMayAnswerWhatIsPending) {
   const Lease lease = hold();
   service_->on_destruction = [&] { service_->releases[0].done({.status = ReleaseStatus::failed}); };

@@ -38,6 +38,9 @@ bool concerns(const fs::path& file, const std::string& backend) {
   });
 }
 
+const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRules"},
+                                                {"queue_scenarios_test.cpp", "QueueScenario"}};
+
 // Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.
 std::set<std::string> names_of_tests(const std::string& backend = {}) {
   std::set<std::string> names;
@@ -53,9 +56,10 @@ std::set<std::string> names_of_tests(const std::string& backend = {}) {
         names.insert({suite, test, suite + "." + test});
       }
     }
-    if (entry.path().filename() != "script_rules.cpp") continue;  // a table: a test for each row
-    for (const std::string& rule : matches(text, std::regex("\n      \\{\"(\\w+)\", "))) {
-      names.insert({rule, "ScriptRules." + rule});
+    const auto table = tables.find(entry.path().filename().string());  // a test for each row
+    if (table == tables.end()) continue;
+    for (const std::string& row : matches(text, std::regex("\n +\\{\"(\\w+)\", "))) {
+      names.insert({row, table->second + "." + row});
     }
   }
   return names;

@@ -22,7 +22,10 @@ class EtcdFixture : public testing::Test {
   using Fate = FakeEtcd::Fate;
 
   std::unique_ptr<EtcdBackend> make(std::string_view parameters = "session_ttl=10s") {
-    BackendConfig config{.url = Url::parse("etcd://a,b,c?" + std::string(parameters)),
+    return make_at("etcd://a,b,c?" + std::string(parameters));
+  }
+  std::unique_ptr<EtcdBackend> make_at(const std::string& url) {
+    BackendConfig config{.url = Url::parse(url),
                          .holder = "host:1:test",
                          .lease = std::chrono::seconds(10),
                          .response_timeout = std::chrono::seconds(2),
@@ -33,14 +36,15 @@ class EtcdFixture : public testing::Test {
   }
 
   std::unique_ptr<Attempt> begin(Backend& whose, const std::string& name = "a", bool wait = true,
-                                 LockKind kind = LockKind::lock) {
+                                 LockKind kind = LockKind::lock, std::uint32_t permits = 1) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {.name = name,
                         .owner = host.new_owner_id(),
                         .holder = "host:1:test",
                         .lease = std::chrono::seconds(10),
                         .wait = wait,
-                        .kind = kind};
+                        .kind = kind,
+                        .permits = permits};
     attempt->contention = whose.contend(attempt->request, *attempt);
     return attempt;
   }
@@ -52,16 +56,7 @@ class EtcdFixture : public testing::Test {
   }
   // Of a semaphore "s".
   std::unique_ptr<Attempt> begin_for_permit(Backend& whose, bool wait = true, std::uint32_t permits = 2) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = "s",
-                        .owner = host.new_owner_id(),
-                        .holder = "host:1:test",
-                        .lease = std::chrono::seconds(10),
-                        .wait = wait,
-                        .kind = LockKind::semaphore,
-                        .permits = permits};
-    attempt->contention = whose.contend(attempt->request, *attempt);
-    return attempt;
+    return begin(whose, "s", wait, LockKind::semaphore, permits);
   }
   std::unique_ptr<Attempt> ask_for_permit(Backend& whose, bool wait = true, std::uint32_t permits = 2) {
     auto attempt = begin_for_permit(whose, wait, permits);

@@ -20,31 +20,21 @@ class EtcdBackendTest : public EtcdFixture {};
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdBackendTest, NothingConnectsBeforeItIsNeeded) {
-  engine.advance(1min);
-  EXPECT_EQ(etcd.dialled, 0);
-}
-
 TEST_F(EtcdBackendTest, AFreeLockIsOneTransactionAndSoIsItsRelease) {
+  engine.advance(1min);
+  EXPECT_EQ(etcd.dialled, 0) << "nothing connects before it is needed";
   (void)contend(*backend, "first");
   const int before = etcd.transactions;
   const auto attempt = contend(*backend);
   ASSERT_TRUE(attempt->grant);
   EXPECT_EQ(etcd.transactions, before + 1);
+  EXPECT_EQ(contend(*backend, "a", false)->busy_reports, 1);
+  EXPECT_EQ(etcd.transactions, before + 2);
   EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 1U);
   EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::released);
-  EXPECT_EQ(etcd.transactions, before + 2);
+  EXPECT_EQ(etcd.transactions, before + 3);
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
   EXPECT_TRUE(etcd.metadata.contains("hasleader"));
-}
-
-TEST_F(EtcdBackendTest, ABusyTryWritesNothing) {
-  const auto held = contend(*backend);
-  const auto revision = etcd.keys.size();
-  const auto attempt = contend(*backend, "a", false);
-  EXPECT_FALSE(attempt->grant);
-  EXPECT_EQ(attempt->busy_reports, 1);
-  EXPECT_EQ(etcd.keys.size(), revision);
 }
 
 TEST_F(EtcdBackendTest, WaitersAreServedInTheirOrderAndEachWatchesOneKey) {
@@ -58,18 +48,6 @@ TEST_F(EtcdBackendTest, WaitersAreServedInTheirOrderAndEachWatchesOneKey) {
   EXPECT_TRUE(second->grant && !third->grant);
   EXPECT_GT(second->grant->token, first->grant->token);
   (void)release(*backend, *second);
-  EXPECT_TRUE(third->grant);
-}
-
-TEST_F(EtcdBackendTest, AWaiterThatGivesUpLeavesNothingAndLetsTheNextOnePass) {
-  const auto first = contend(*backend);
-  auto second = contend(*backend);
-  const auto third = contend(*backend);
-  second.reset();
-  engine.run();
-  EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 2U);
-  EXPECT_EQ(etcd.keys.size(), 3U) << "with the session's";
-  (void)release(*backend, *first);
   EXPECT_TRUE(third->grant);
 }
 
@@ -103,39 +81,18 @@ TEST_F(EtcdBackendTest, WhatGoesTogetherAndIsRefusedIsAskedForAlone) {
   for (const auto& each : attempts) EXPECT_TRUE(each->grant) << (each->failure ? each->failure->detail : "");
 }
 
-// etcd 3.4 checks no rights within a transaction of transactions.
-TEST_F(EtcdBackendTest, WithALoginNothingGoesTogether) {
-  BackendConfig config{
-      .url = Url::parse("etcd://u:p@a"), .holder = "h", .lease = 10s, .response_timeout = 2s, .connect_timeout = 3s};
-  backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
-  (void)contend(*backend, "first");
-  const int before = etcd.transactions;
-  std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 50; ++i) attempts.push_back(begin(*backend, "many/" + std::to_string(i)));
-  engine.run();
-  for (const auto& each : attempts) EXPECT_TRUE(each->grant);
-  EXPECT_EQ(etcd.transactions - before, 50);
-}
-
-// So does a client's certificate, which may stand for a user.
-TEST_F(EtcdBackendTest, OverTlsRequestsGoTogetherUnlessThereIsAClientsCertificate) {
-  for (const bool certificate : {false, true}) {
-    const std::string parameters = certificate ? "?tls_cert=/c.pem&tls_key=/k.pem" : "";
-    BackendConfig config{.url = Url::parse("etcds://a" + parameters),
-                         .holder = "h",
-                         .lease = 10s,
-                         .response_timeout = 2s,
-                         .connect_timeout = 3s};
-    backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
-    const std::string names = certificate ? "with/" : "without/";
-    (void)contend(*backend, names);
+// etcd 3.4 checks no rights within a transaction of transactions, and a client's certificate may stand for a user.
+TEST_F(EtcdBackendTest, WithALoginOrACertificateNothingGoesTogether) {
+  for (const auto& [url, alone] :
+       {std::pair("etcd://u:p@a", true), {"etcds://a?tls_cert=/c.pem&tls_key=/k.pem", true}, {"etcds://a", false}}) {
+    backend = make_at(url);
+    (void)contend(*backend, url);
     const int before = etcd.transactions;
     std::vector<std::unique_ptr<Attempt>> attempts;
-    for (int i = 0; i < 10; ++i) attempts.push_back(begin(*backend, names + std::to_string(i)));
+    for (int i = 0; i < 10; ++i) attempts.push_back(begin(*backend, std::string(url) + std::to_string(i)));
     engine.run();
     for (const auto& each : attempts) EXPECT_TRUE(each->grant);
-    EXPECT_EQ(etcd.transactions - before, certificate ? 10 : 3);
-    attempts.clear();
+    EXPECT_EQ(etcd.transactions - before, alone ? 10 : 3) << url;
   }
 }
 
@@ -275,40 +232,6 @@ TEST_F(EtcdBackendTest, MayEndWithEverythingUnderWay) {
 
 // --- Connections -----------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdBackendTest, ABrokenConnectionCostsNothing) {
-  const auto held = contend(*backend);
-  const auto waiter = contend(*backend);
-  etcd.break_connections();
-  engine.advance(1s);
-  EXPECT_TRUE(host.losses.empty());
-  EXPECT_FALSE(waiter->grant);
-  (void)release(*backend, *held);
-  EXPECT_TRUE(waiter->grant);
-}
-
-TEST_F(EtcdBackendTest, AConnectionThatLastedAndIsClosedInOrderIsNoNews) {
-  const auto held = contend(*backend);
-  const auto waiter = contend(*backend);
-  engine.advance(5s);
-  etcd.close_connections();
-  engine.advance(100ms);
-  EXPECT_EQ(etcd.dialled, 2);
-  EXPECT_EQ(host.connections, std::vector{ConnectionEvent::State::connected});
-  EXPECT_TRUE(waiter->unreachable_reports.empty());
-}
-
-TEST_F(EtcdBackendTest, AMemberThatTakesNoMoreCallsIsLeft) {
-  const auto held = contend(*backend);
-  etcd.leave();  // before there is a stream of keep-alives
-  engine.advance(20s);
-  EXPECT_TRUE(host.losses.empty());
-  etcd.leave();
-  const auto other = contend(*backend, "b");
-  engine.advance(20ms);
-  EXPECT_TRUE(other->grant);
-  EXPECT_EQ(etcd.dialled, 3);
-}
-
 TEST_F(EtcdBackendTest, AReleaseThatAWaiterMissedWhileItWasCutOffIsSeen) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);
@@ -368,60 +291,11 @@ TEST_F(EtcdBackendTest, ATryWithoutAConnectionSaysWhyInTime) {
   EXPECT_NE(attempt->unreachable_reports.front().detail.find("refused"), std::string::npos);
 }
 
-TEST_F(EtcdBackendTest, ALoginThatIsRefusedEndsAWaitWithoutThePassword) {
-  etcd.status = [](std::string_view method) {
-    if (method != method_authenticate) return GrpcStatus{};
-    return GrpcStatus{.code = 3, .message = "etcdserver: authentication failed, invalid user ID or password"};
-  };
-  BackendConfig config{.url = Url::parse("etcd://u:hunter2@a"),
-                       .holder = "h",
-                       .lease = 10s,
-                       .response_timeout = 2s,
-                       .connect_timeout = 3s};
-  backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
-  const auto attempt = contend(*backend);
-  engine.advance(1s);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::access_denied);
-  EXPECT_EQ(attempt->failure->detail.find("hunter2"), std::string::npos);
-}
-
-TEST_F(EtcdBackendTest, ATokenThatIsKnownNoMoreIsRenewedOnce) {
-  BackendConfig config{
-      .url = Url::parse("etcd://u:p@a"), .holder = "h", .lease = 10s, .response_timeout = 2s, .connect_timeout = 3s};
-  backend = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
-  (void)contend(*backend, "first");
-  bool refused = false;
-  etcd.status = [&](std::string_view method) {
-    if (method != method_transaction || std::exchange(refused, true)) return GrpcStatus{};
-    return GrpcStatus{.code = 16, .message = "etcdserver: invalid auth token"};
-  };
-  const auto attempt = contend(*backend);
-  EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(etcd.users.size(), 2U);
-}
-
 // --- Answers that do not come ----------------------------------------------------------------------------------------
-
-TEST_F(EtcdBackendTest, AnAcquireWhoseAnswerIsLostIsRepeatedAndGrantedOnce) {
-  (void)contend(*backend, "first");
-  bool lost = false;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
-  };
-  const auto attempt = contend(*backend);
-  EXPECT_FALSE(attempt->grant);
-  engine.advance(5s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 1U);
-}
 
 TEST_F(EtcdBackendTest, ALateAcquireThatWasGivenUpDoesNothing) {
   (void)contend(*backend, "first");
-  bool late = false;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && !std::exchange(late, true) ? Fate::late : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::late);
   auto attempt = contend(*backend);
   attempt.reset();
   engine.advance(1s);
@@ -432,10 +306,7 @@ TEST_F(EtcdBackendTest, ALateAcquireThatWasGivenUpDoesNothing) {
 
 TEST_F(EtcdBackendTest, ALateAcquireBehindTheReleaseOfItsOwnerDoesNothing) {
   (void)contend(*backend, "first");
-  bool late = false;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && !std::exchange(late, true) ? Fate::late : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::late);
   const auto attempt = contend(*backend);
   engine.advance(5s);
   ASSERT_TRUE(attempt->grant);
@@ -447,10 +318,7 @@ TEST_F(EtcdBackendTest, ALateAcquireBehindTheReleaseOfItsOwnerDoesNothing) {
 
 TEST_F(EtcdBackendTest, ALateAcquireOfALostSessionDoesNothing) {
   (void)contend(*backend, "first");
-  bool late = false;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && !std::exchange(late, true) ? Fate::late : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::late);
   auto attempt = contend(*backend);
   etcd.expire_leases();
   engine.advance(15s);
@@ -462,39 +330,7 @@ TEST_F(EtcdBackendTest, ALateAcquireOfALostSessionDoesNothing) {
   EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
 }
 
-TEST_F(EtcdBackendTest, AReleaseWhoseAnswerIsLostFreesTheLockAndIsHonest) {
-  const auto attempt = contend(*backend);
-  bool lost = false;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
-  };
-  EXPECT_NE(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
-  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
-}
-
-TEST_F(EtcdBackendTest, AReleaseThatDidNotArriveIsRepeatedUntilTheLockIsFree) {
-  const auto attempt = contend(*backend);
-  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::lost : Fate::answered; };
-  (void)release(*backend, *attempt);
-  etcd.fate = nullptr;
-  engine.advance(5s);
-  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
-}
-
 // --- Other kinds -----------------------------------------------------------------------------------------------------
-
-TEST_F(EtcdBackendTest, PermitsOfAnotherNumberAreRefused) {
-  for (const auto& [first, second] : {std::pair(8U, 9U), {9U, 8U}}) {
-    const auto holder = ask_for_permit(*backend, true, first);
-    ASSERT_TRUE(holder->grant);
-    const auto other = ask_for_permit(*backend, true, second);
-    ASSERT_TRUE(other->failure);
-    EXPECT_EQ(other->failure->code, errc::invalid_argument);
-    EXPECT_EQ(etcd.values, 0) << "nobody needs them";
-    EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 1U);
-    (void)release(*backend, *holder);
-  }
-}
 
 TEST_F(EtcdBackendTest, OnlyTheFirstInLineForAPermitWatchesAll) {
   std::vector<std::unique_ptr<Attempt>> all;
@@ -510,33 +346,6 @@ TEST_F(EtcdBackendTest, OnlyTheFirstInLineForAPermitWatchesAll) {
   EXPECT_LE(etcd.transactions - before, 4);
   (void)release(*backend, *all[0]);
   EXPECT_TRUE(all[3]->grant && !all[4]->grant);
-}
-
-TEST_F(EtcdBackendTest, ReadersEnterTogetherAndBehindAWriterTheyWait) {
-  const auto ask = [&](Mode mode) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = "rw",
-                        .owner = host.new_owner_id(),
-                        .holder = "h",
-                        .lease = 10s,
-                        .wait = true,
-                        .kind = LockKind::read_write,
-                        .mode = mode};
-    attempt->contention = backend->contend(attempt->request, *attempt);
-    engine.run();
-    return attempt;
-  };
-  const auto one = ask(Mode::shared);
-  const auto two = ask(Mode::shared);
-  const auto writer = ask(Mode::exclusive);
-  const auto late = ask(Mode::shared);
-  EXPECT_TRUE(one->grant && two->grant && !writer->grant && !late->grant);
-  (void)release(*backend, *two);
-  EXPECT_FALSE(writer->grant);
-  (void)release(*backend, *one);
-  EXPECT_TRUE(writer->grant && !late->grant);
-  (void)release(*backend, *writer);
-  EXPECT_TRUE(late->grant);
 }
 
 }  // namespace

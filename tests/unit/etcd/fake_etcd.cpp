@@ -18,14 +18,18 @@ bool is_in(const KeyRange& range, const std::string& key) {
   return key >= range.key && (range.end == std::string(1, '\0') || key < range.end);
 }
 
-KeyRange range_in(std::string_view request, std::uint32_t key_field = 1, std::uint32_t end_field = 2) {
-  KeyRange range;
-  MessageReader reader(request);
+std::vector<std::string_view> all_of(std::string_view message, std::uint32_t field) {
+  std::vector<std::string_view> found;
+  MessageReader reader(message);
   while (reader.next()) {
-    if (reader.field() == key_field) range.key = reader.bytes();
-    if (reader.field() == end_field) range.end = reader.bytes();
+    if (reader.field() == field) found.push_back(reader.bytes());
   }
-  return range;
+  return found;
+}
+
+std::string text_of(std::string_view message, std::uint32_t field) {
+  const auto all = all_of(message, field);
+  return std::string(all.empty() ? std::string_view() : all.front());
 }
 
 std::int64_t number_of(std::string_view message, std::uint32_t field) {
@@ -36,21 +40,8 @@ std::int64_t number_of(std::string_view message, std::uint32_t field) {
   return 0;
 }
 
-std::string text_of(std::string_view message, std::uint32_t field) {
-  MessageReader reader(message);
-  while (reader.next()) {
-    if (reader.field() == field) return std::string(reader.bytes());
-  }
-  return {};
-}
-
-std::vector<std::string_view> all_of(std::string_view message, std::uint32_t field) {
-  std::vector<std::string_view> found;
-  MessageReader reader(message);
-  while (reader.next()) {
-    if (reader.field() == field) found.push_back(reader.bytes());
-  }
-  return found;
+KeyRange range_in(std::string_view request, std::uint32_t key_field = 1, std::uint32_t end_field = 2) {
+  return {text_of(request, key_field), text_of(request, end_field)};
 }
 
 }  // namespace
@@ -76,28 +67,23 @@ class FakeEtcd::FakeMember final : public Member {
       events_.member_opened();
     });
   }
-  CallId begin(std::string_view method, const Grpc::Metadata& metadata) override {
-    for (const auto& [name, value] : metadata) etcd_.metadata.insert(name);
-    if (leaving) return 0;
-    last_ += 2;
-    methods_[last_] = method;
-    return last_;
+  CallId call(std::string_view method, const Grpc::Metadata& metadata, std::string_view request) override {
+    const CallId id = begin(method, metadata);
+    if (id != 0) queue([this, id, text = std::string(request)] { unary(id, text); }, id);
+    return id;
   }
-  CallId begin_stream(std::string_view method, const Grpc::Metadata& metadata) override {
+  CallId open_stream(std::string_view method, const Grpc::Metadata& metadata) override {
     etcd_.stream_metadata.push_back(metadata);
     return begin(method, metadata);
+  }
+  void send(CallId id, std::string_view message) override {
+    queue([this, id, text = std::string(message)] { stream(id, text); }, id);
   }
   std::size_t room() const noexcept override {
     return leaving ? 0 : std::max(most_calls(), methods_.size()) - methods_.size();
   }
   std::size_t most_calls() const noexcept override { return etcd_.most_calls; }
   bool closing() const noexcept override { return leaving; }
-  void send(CallId call, std::string_view message, bool last) override {
-    out_.push_back([this, call, request = std::string(message), last] {
-      if (!methods_.contains(call) || etcd_.silent || silent || !etcd_.reaches(*this)) return;
-      last ? unary(call, request) : stream(call, request);
-    });
-  }
   void cancel(CallId call) override { methods_.erase(call); }
   void flush() override {
     for (auto& each : std::exchange(out_, {})) etcd_.executor_.post(lifetime_.guard(std::move(each)));
@@ -117,7 +103,7 @@ class FakeEtcd::FakeMember final : public Member {
     later([this, call, message] {
       if (!methods_.contains(call)) return;
       const Lifetime::Watch life = lifetime_.watch();
-      events_.member_said(call, message);
+      events_.member_event({.call = call, .message = message});
       if (!life.over()) drained();
     });
   }
@@ -143,44 +129,44 @@ class FakeEtcd::FakeMember final : public Member {
 
  private:
   void later(std::function<void()> f) { client_.post(lifetime_.guard(std::move(f))); }
+  CallId begin(std::string_view method, const Grpc::Metadata& metadata) {
+    for (const auto& [name, value] : metadata) etcd_.metadata.insert(name);
+    if (leaving) return 0;
+    last_ += 2;
+    methods_[last_] = method;
+    return last_;
+  }
+  void queue(std::function<void()> f, CallId id) {
+    out_.push_back([this, id, f = std::move(f)] {
+      if (methods_.contains(id) && !etcd_.silent && !silent && etcd_.reaches(*this)) f();
+    });
+  }
 
   void unary(CallId id, const std::string& request) {
     const Call call{{methods_.at(id)}, process};
     const bool has_fate = call != method_lease_keep_alive || process != 0;
-    GrpcStatus status = has_fate && etcd_.status ? etcd_.status(call) : GrpcStatus{};
+    const GrpcStatus status = has_fate && etcd_.status ? etcd_.status(call) : GrpcStatus{};
     Fate fate = !has_fate && etcd_.holds_keep_alives ? Fate::held : Fate::answered;
     if (has_fate && etcd_.fate) fate = etcd_.fate(call);
+    const auto carry_out = [&etcd = etcd_, call, request] {
+      std::string answer = etcd.carry_out(call, request);
+      return std::pair(std::move(answer), std::exchange(etcd.refusal_, {}));
+    };
+    const auto answer = [self = lifetime_.watch(), this, id, carry_out] {
+      const auto [text, refusal] = carry_out();
+      if (!self.over()) end(id, text, refusal);
+    };
     if (fate == Fate::lost) return;
-    if (fate == Fate::late && etcd_.delay) {
-      (void)etcd_.executor_.schedule(
-          etcd_.executor_.now() + etcd_.delay(),
-          etcd_.lifetime_.guard([&etcd = etcd_, self = lifetime_.watch(), this, id, call, request] {
-            const std::string answer = etcd.carry_out(call, request);
-            const GrpcStatus refusal = std::exchange(etcd.refusal_, {});
-            if (!self.over()) end(id, answer, refusal);
-          }));
-      return;
-    }
+    if (fate == Fate::late && !etcd_.delay) return etcd_.late_.push_back([carry_out] { (void)carry_out(); });
+    if (fate == Fate::held_before) return etcd_.held_.push_back(lifetime_.guard(answer));
     if (fate == Fate::late) {
-      etcd_.late_.push_back([&etcd = etcd_, call, request] { (void)etcd.carry_out(call, request); });
+      (void)etcd_.executor_.schedule(etcd_.executor_.now() + etcd_.delay(), etcd_.lifetime_.guard(answer));
       return;
     }
-    if (fate == Fate::held_before) {
-      return etcd_.held_.push_back(lifetime_.guard([this, id, call, request] {
-        const std::string answer = etcd_.carry_out(call, request);
-        end(id, answer, std::exchange(etcd_.refusal_, {}));
-      }));
-    }
-    std::string answer;
-    if (status.code == 0) {
-      answer = etcd_.carry_out(call, request);
-      status = std::exchange(etcd_.refusal_, {});
-    }
+    const auto [text, refusal] = status.code == 0 ? carry_out() : std::pair(std::string(), status);
     if (fate == Fate::carried_out) return;
-    if (fate == Fate::held) {
-      return etcd_.held_.push_back(lifetime_.guard([this, id, answer, status] { end(id, answer, status); }));
-    }
-    end(id, answer, status);
+    if (fate == Fate::answered) return end(id, text, refusal);
+    etcd_.held_.push_back(lifetime_.guard([this, id, text = text, refusal = refusal] { end(id, text, refusal); }));
   }
 
   void end(CallId call, const std::string& answer, const GrpcStatus& status) {
@@ -193,8 +179,8 @@ class FakeEtcd::FakeMember final : public Member {
     later([this, call, answer, status] {
       if (methods_.erase(call) == 0) return;
       const Lifetime::Watch life = lifetime_.watch();
-      if (!answer.empty()) events_.member_said(call, answer);
-      if (!life.over()) events_.member_ended(call, status);
+      if (!answer.empty()) events_.member_event({.call = call, .message = answer});
+      if (!life.over()) events_.member_event({.call = call, .status = status});
       if (!life.over()) drained();
     });
   }
@@ -265,7 +251,6 @@ void FakeEtcd::leave() {
 
 void FakeEtcd::deliver_late() {
   for (const auto& each : std::exchange(late_, {})) each();
-  refusal_ = {};
 }
 
 void FakeEtcd::answer_held(std::size_t most) {
@@ -351,6 +336,7 @@ std::string FakeEtcd::header(std::int64_t revision) const {
 
 std::string FakeEtcd::keep_alive(std::int64_t lease) {
   ++keep_alives;
+  if (answer_to_keep_alives) return *answer_to_keep_alives;
   const auto found = leases.find(lease);
   if (found != leases.end() && !term_of_keep_alives) keep_lease(lease);
   MessageWriter with_term;

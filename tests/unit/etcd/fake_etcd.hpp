@@ -58,12 +58,20 @@ class FakeEtcd {
   std::function<std::int64_t(std::int64_t id)> refuses_watch;  // and says that it is that one
   bool holds_keep_alives = false;                              // their answers, until answer_held()
   bool holds_news = false;                                     // of watches, the same
+  std::optional<std::string> answer_to_keep_alives;            // instead of the right one
   std::int64_t lag = 0;  // so many revisions are told to watches that begin as if they were to come
   std::uint64_t term = 7;
   std::optional<std::uint64_t> term_of_keep_alives;  // of a leader that was deposed, whose keep-alives keep nothing
   std::uint64_t cluster = 1;
   std::int64_t least_ttl = 1;
   std::size_t most_calls = 100;  // at a time, on each connection
+  // What becomes of the next calls of a method, or of all.
+  void refuse_next(std::string_view method, const GrpcStatus& answer, int times = 1) {
+    status = [=](std::string_view call) mutable { return call == method && times-- > 0 ? answer : GrpcStatus{}; };
+  }
+  void treat_next(std::string_view method, Fate become, int times = 1) {
+    fate = [=](std::string_view call) mutable { return call == method && times-- > 0 ? become : Fate::answered; };
+  }
   void break_connections(const Failure& why = {errc::unavailable, "etcd:2379: Connection reset by peer"},
                          bool orderly = false);
   // The same as proxies end idle ones.

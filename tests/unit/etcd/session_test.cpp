@@ -30,6 +30,21 @@ TEST_F(EtcdSessionTest, IsKeptThoughOneMemberRefusesForGood) {
   EXPECT_GE(refusals, 2);
 }
 
+// Retrying there until the session ends would lose what the other members would keep.
+TEST_F(EtcdSessionTest, AMemberWhoseAnswersCannotBeReadIsLeft) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  const int before = etcd.dialled;
+  etcd.answer_to_keep_alives = "\xff";
+  for (int i = 0; i < 100 && etcd.dialled == before; ++i) engine.advance(100ms);
+  EXPECT_GT(etcd.dialled, before);
+  etcd.answer_to_keep_alives.reset();
+  engine.advance(20s);
+  EXPECT_TRUE(host.losses.empty());
+  (void)release(*backend, *held);
+  EXPECT_TRUE(waiter->grant) << "the wait goes on with the next member";
+}
+
 TEST_F(EtcdSessionTest, StreamsThatMembersEndDoNotMakeItConnectWithoutAPause) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);
@@ -84,21 +99,14 @@ TEST_F(EtcdSessionTest, IsNotTriedForAgainByItselfWhereAllMembersRefuseForGood) 
 }
 
 TEST_F(EtcdSessionTest, WithoutTheRightToALeaseAWaitEnds) {
-  etcd.status = [](std::string_view method) {
-    if (method != method_lease_grant) return GrpcStatus{};
-    return GrpcStatus{.code = 7, .message = "etcdserver: permission denied"};
-  };
+  etcd.refuse_next(method_lease_grant, {.code = 7, .message = "etcdserver: permission denied"});
   const auto attempt = contend(*backend);
   ASSERT_TRUE(attempt->failure);
   EXPECT_EQ(attempt->failure->code, errc::access_denied);
 }
 
-// Of a lease, nobody is in doubt.
-TEST_F(EtcdSessionTest, ALeaseThatAMemberCannotGrantIsToldAsUnavailableAndAskedForAgain) {
-  etcd.status = [refused = false](std::string_view method) mutable {
-    if (method != method_lease_grant || std::exchange(refused, true)) return GrpcStatus{};
-    return GrpcStatus{.code = 14, .message = "etcdserver: request timed out"};
-  };
+TEST_F(EtcdSessionTest, ALeaseThatAMemberCannotGrantIsNotInDoubtAndAskedForAgain) {
+  etcd.refuse_next(method_lease_grant, {.code = 14, .message = "etcdserver: request timed out"});
   const auto attempt = contend(*backend);
   ASSERT_FALSE(attempt->unreachable_reports.empty());
   for (const Failure& why : attempt->unreachable_reports) EXPECT_EQ(why.code, errc::unavailable) << why.detail;
@@ -138,11 +146,10 @@ TEST_F(EtcdSessionTest, ThatWasNeverBegunEndsWithoutAConnection) {
 }
 
 TEST_F(EtcdSessionTest, IsNotKeptAliveWhereItStandsOnlyAfterTheClientEnded) {
-  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::held : Fate::answered; };
+  etcd.treat_next(method_transaction, Fate::held);
   const auto attempt = contend(*backend);
   ASSERT_EQ(etcd.grants, 1);
   backend->close([] {});
-  etcd.fate = nullptr;
   etcd.answer_held();
   engine.advance(10s);
   EXPECT_EQ(etcd.keep_alives, 0);

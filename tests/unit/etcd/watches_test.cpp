@@ -42,33 +42,27 @@ class EtcdWatchesTest : public EtcdClientFixture {
     engine.run();
   }
 
+  void end_streams(int code, const char* message) {
+    etcd.end_of_stream = [=](std::string_view) { return std::optional(GrpcStatus{.code = code, .message = message}); };
+  }
+
   std::unique_ptr<Watches> watches = std::make_unique<Watches>(*client);
 };
 
-TEST_F(EtcdWatchesTest, TellThatTheyStandAndWhatGoes) {
+TEST_F(EtcdWatchesTest, TellThatTheyStandAndWhatGoesAndAreToBeSetAnewOnEachConnection) {
+  const auto early = watch("k");
+  EXPECT_TRUE(early->news.empty());
   connect();
+  EXPECT_EQ(early->news, (std::vector{News::over}));
   make("k");
   const auto told = watch("k");
-  EXPECT_EQ(told->news, (std::vector{News::standing}));
   etcd.remove("k");
   engine.run();
   EXPECT_EQ(told->news, (std::vector{News::standing, News::event}));
-}
-
-TEST_F(EtcdWatchesTest, WithoutAConnectionAreToBeSetAnewOnceThereIsOne) {
-  const auto told = watch("k");
-  EXPECT_TRUE(told->news.empty());
-  connect();
-  EXPECT_EQ(told->news, (std::vector{News::over}));
-}
-
-TEST_F(EtcdWatchesTest, OfAConnectionThatBrokeAreToBeSetAnewOnTheNextOne) {
-  connect();
-  const auto told = watch("k");
   etcd.break_connections();
-  EXPECT_EQ(told->news.size(), 1U);
+  EXPECT_EQ(told->news.size(), 2U);
   engine.advance(1s);
-  EXPECT_EQ(told->news, (std::vector{News::standing, News::over}));
+  EXPECT_EQ(told->news, (std::vector{News::standing, News::event, News::over}));
 }
 
 TEST_F(EtcdWatchesTest, OfWhichTheHistoryIsGoneAreToBeSetAnewAtOnce) {
@@ -103,7 +97,7 @@ TEST_F(EtcdWatchesTest, WhereOneIsRefusedAllOfItsStreamAreToBeSetAnewAfterAPause
 
 TEST_F(EtcdWatchesTest, OfAStreamThatAMemberEndsAreToBeSetAnewAfterAPause) {
   connect();
-  etcd.end_of_stream = [](std::string_view) { return std::optional(GrpcStatus{.code = 7, .message = "no"}); };
+  end_streams(7, "no");
   const auto told = watch("k");
   EXPECT_TRUE(told->news.empty());
   etcd.end_of_stream = nullptr;
@@ -115,7 +109,7 @@ TEST_F(EtcdWatchesTest, OfAStreamThatAMemberEndsAreToBeSetAnewAfterAPause) {
 TEST_F(EtcdWatchesTest, AMemberThatEndsStreamsAsSoonAsTheyAreOpenedIsLeftAfterAPause) {
   connect();
   engine.advance(10s);
-  etcd.end_of_stream = [](std::string_view) { return std::optional(GrpcStatus{.code = 14, .message = "gone"}); };
+  end_streams(14, "gone");
   const auto told = watch("k");
   engine.advance(400ms);
   EXPECT_TRUE(downs.empty());
@@ -128,9 +122,7 @@ TEST_F(EtcdWatchesTest, AMemberThatEndsAStreamThatStoodIsLeftAtOnce) {
   connect();
   const auto told = watch("k");
   engine.advance(10s);
-  etcd.end_of_stream = [](std::string_view) {
-    return std::optional(GrpcStatus{.code = 14, .message = "etcdserver: no leader"});
-  };
+  end_streams(14, "etcdserver: no leader");
   const auto another = watch("l");
   EXPECT_EQ(downs.size(), 1U);
 }
@@ -139,9 +131,7 @@ TEST_F(EtcdWatchesTest, OfAStreamThatAProxyFindsIdleAreToBeSetAnewAtOnceOnTheSam
   connect();
   const auto told = watch("k");
   engine.advance(10s);
-  etcd.end_of_stream = [](std::string_view) {
-    return std::optional(GrpcStatus{.code = 14, .message = "HTTP status 504 instead of an answer"});
-  };
+  end_streams(14, "HTTP status 504 instead of an answer");
   const auto another = watch("l");
   etcd.end_of_stream = nullptr;
   engine.run();
@@ -150,34 +140,21 @@ TEST_F(EtcdWatchesTest, OfAStreamThatAProxyFindsIdleAreToBeSetAnewAtOnceOnTheSam
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdWatchesTest, MayEndInsideWhatTheyAreTold) {
-  connect();
-  make("k");
-  const auto first = watch("k");
-  const auto second = watch("k");
-  first->then = [&](News) {
-    first->interest.reset();
-    second->interest.reset();
-  };
-  etcd.remove("k");
-  engine.run();
-  EXPECT_EQ(first->news.size() + second->news.size(), 3U);
-  EXPECT_EQ(etcd.watches(), 0U);
-}
-
-TEST_F(EtcdWatchesTest, MayAllEndInsideWhatOneIsTold) {
-  const auto first = watch("k");
-  const auto second = watch("k");
-  first->then = [&](News) {
-    first->interest.reset();
-    second->interest.reset();
-    watches.reset();
-  };
-  when_ready = [&] { watches->client_ready(); };
-  client->want();
-  engine.run();
-  EXPECT_EQ(first->news.size(), 1U);
-  EXPECT_TRUE(second->news.empty());
+TEST_F(EtcdWatchesTest, MayEndInsideWhatOneIsTold) {
+  for (const bool all : {false, true}) {
+    const auto first = watch("k");
+    const auto second = watch("k");
+    first->then = [&](News) {
+      first->interest.reset();
+      second->interest.reset();
+      if (all) watches.reset();
+    };
+    client->want();
+    engine.advance(1s);
+    EXPECT_EQ(first->news.size(), 1U);
+    EXPECT_TRUE(second->news.empty());
+    if (!all) etcd.break_connections();
+  }
 }
 
 }  // namespace

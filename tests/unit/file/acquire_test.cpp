@@ -1,18 +1,24 @@
-// Acquire and release through the public interface, within one process.
+// Acquire, release and questions in one process: what is in the directory and its files, before and after.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
-#include <set>
+#include <limits>
+#include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "backends/file/file_name.hpp"
 #include "backends/file/lock_record.hpp"
+#include "member.hpp"
 #include "support.hpp"
 #include "util/unique_fd.hpp"
 
@@ -21,6 +27,9 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 
 class FileBackendTest : public testing::Test {
  protected:
@@ -28,84 +37,49 @@ class FileBackendTest : public testing::Test {
   [[nodiscard]] std::string path_of(const std::string& name) const {
     return scratch_.locks() + "/" + encode_file_name(name);
   }
+  // The token of an acquire by a new client.
+  [[nodiscard]] std::uint64_t token(ClientOptions options = {}) const {
+    const auto client = open(std::move(options));
+    return client.make_lock("a").acquire().token().value();
+  }
+  // Tries and waits that fail, and leave the file as it is and no descriptor.
+  void expect_refused(const std::string& text) {
+    const std::string before = read_file(path_of("a"));
+    for (const bool wait : {false, true}) {
+      const TryOutcome outcome = member_.ask(member_.request(Mode::exclusive, wait));
+      ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
+      EXPECT_EQ(outcome.failure.code, errc::protocol);
+      EXPECT_THAT(outcome.failure.detail, HasSubstr(path_of("a")));
+      EXPECT_THAT(outcome.failure.detail, HasSubstr(text));
+      member_.executor.run();
+      EXPECT_EQ(open_descriptors("/a.lock"), 0U);
+    }
+    EXPECT_EQ(read_file(path_of("a")), before);
+  }
 
   ScratchDirectory scratch_;
+  Member member_{scratch_.locks(), LockKind::lock, 1};
 };
 
-TEST_F(FileBackendTest, SaysWhatItIs) {
-  const auto capabilities = open().capabilities();
-  EXPECT_EQ(capabilities.backend, "file");
-  EXPECT_EQ(capabilities.scope, Scope::machine);
-  EXPECT_EQ(capabilities.lease_kind, LeaseKind::process);
-  EXPECT_EQ(capabilities.fencing, FencingDurability::wall_clock);
-  EXPECT_FALSE(capabilities.fair);
-  EXPECT_TRUE(capabilities.can_inspect);
-  EXPECT_TRUE(capabilities.can_list);
-  EXPECT_FALSE(capabilities.can_break);
-}
-
-TEST_F(FileBackendTest, GrantsALeaseThatDoesNotRunOut) {
-  const auto client = open();
-  auto lease = client.make_lock("a").acquire();
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(lease.valid_until(), TimePoint::max());
-  EXPECT_GT(lease.token().value(), 0U);
-  EXPECT_TRUE(lease.release());
-  EXPECT_FALSE(lease.held());
-}
-
-TEST_F(FileBackendTest, ExcludesWithinOneClientAndBetweenTwo) {
-  const auto client = open();
-  const auto other = open();
-  auto lease = client.make_lock("a").acquire();
-  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
-  EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
-  EXPECT_TRUE(other.make_lock("A").try_acquire().has_value()) << "another name";
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(other.make_lock("a").try_acquire().has_value());
-  EXPECT_TRUE(client.make_lock("a").try_acquire().has_value());
-}
-
 TEST_F(FileBackendTest, TwoPathsToOneDirectoryAreTheSameLocks) {
-  const auto client = open();
   fs::create_directory_symlink(scratch_.path(), scratch_.path() + "/link");
-  const auto other = connect("file://" + scratch_.path() + "/link/locks/");
-  const auto lease = client.make_lock("a").acquire();
-  EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
-}
-
-TEST_F(FileBackendTest, TokensGrowWithEachLeaseAndAcrossClients) {
-  std::uint64_t last = 0;
-  for (int i = 0; i < 5; ++i) {
-    const auto client = open();
-    auto lock = client.make_lock("a");
-    for (int j = 0; j < 50; ++j) {
-      const auto lease = lock.acquire();
-      EXPECT_GT(lease.token().value(), last);
-      last = lease.token().value();
-    }
-  }
+  Member other(scratch_.path() + "/link/locks/", LockKind::lock, 2);
+  EXPECT_TRUE(member_.enter());
+  EXPECT_FALSE(other.enter());
 }
 
 TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
   const auto clock = std::make_shared<ManualClock>();
-  const auto token = [&] {
-    const auto client = open({.clock = clock});
-    return client.make_lock("a").acquire().token().value();
-  };
-  const auto first = token();
-  EXPECT_EQ(first, static_cast<std::uint64_t>(microseconds(clock->wall_now())));
+  const auto now = [&] { return static_cast<std::uint64_t>(microseconds(clock->wall_now())); };
+  const auto first = token({.clock = clock});
+  EXPECT_EQ(first, now());
   clock->step_wall(-24h * 365);
-  EXPECT_EQ(token(), first + 1);
+  EXPECT_EQ(token({.clock = clock}), first + 1);
   clock->step_wall(24h * 366);
-  EXPECT_EQ(token(), static_cast<std::uint64_t>(microseconds(clock->wall_now())));
+  EXPECT_EQ(token({.clock = clock}), now());
 }
 
 TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
-  const auto token = [&] {
-    const auto client = open();
-    return client.make_lock("a").acquire().token();
-  };
   const auto first = token();
   fs::remove(path_of("a"));
   EXPECT_GT(token(), first);
@@ -114,56 +88,42 @@ TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
 TEST_F(FileBackendTest, WritesARecordThatPeopleCanRead) {
   const auto client = open({.label = "nightly"});
   const auto lease = client.make_lock("orders/42").acquire();
-  const std::string text = read_file(path_of("orders/42"));
-  const auto content = parse_record(text);
-  const auto* read = std::get_if<ReadRecord>(&content);
-  ASSERT_NE(read, nullptr) << text;
-  EXPECT_EQ(read->record.token, lease.token().value());
-  EXPECT_EQ(read->record.owner, lease.owner());
-  EXPECT_EQ(read->record.holder, client.holder());
-  EXPECT_EQ(read->record.pid, ::getpid());
-  EXPECT_EQ(read->name, "orders/42");
+  const auto read = std::get<ReadRecord>(parse_record(read_file(path_of("orders/42"))));
+  EXPECT_EQ(read.record.token, lease.token().value());
+  EXPECT_EQ(read.record.owner, lease.owner());
+  EXPECT_EQ(read.record.holder, client.holder());
+  EXPECT_EQ(read.record.pid, ::getpid());
+  EXPECT_EQ(read.name, "orders/42");
 }
 
 TEST_F(FileBackendTest, TakesAFileThatAPowerFailureLeftEmptyOrZeroed) {
-  for (const std::size_t size : {0U, 512U, 4096U}) {
-    const auto client = open();
-    write_file(path_of("a"), std::string(std::min(size, max_record), '\0'));
-    EXPECT_TRUE(client.make_lock("a").try_acquire().has_value()) << size;
+  for (const std::size_t size : {std::size_t{0}, record_block, max_record}) {
+    write_file(path_of("a"), std::string(size, '\0'));
+    EXPECT_TRUE(member_.enter() && member_.leave()) << size;
   }
 }
 
 TEST_F(FileBackendTest, CompletesARecordWhoseNameWasNotWritten) {
-  const auto client = open();
-  const auto first = client.make_lock("a").acquire().token();
+  const auto first = token();
   ASSERT_EQ(::truncate(path_of("a").c_str(), record_block), 0);
-  EXPECT_GT(client.make_lock("a").acquire().token(), first);
-  EXPECT_NE(read_file(path_of("a")).find("\nname a\n"), std::string::npos);
+  EXPECT_GT(token(), first);
+  EXPECT_THAT(read_file(path_of("a")), HasSubstr("\nname a\n"));
 }
 
 TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
-  const auto client = open();
   for (const std::string content : {"somebody's notes\n", "dlock lock file, version 2\n", "x"}) {
     write_file(path_of("a"), content);
-    for (const bool wait : {false, true}) {
-      const Failure failure =
-          failure_of([&] { (void)client.make_lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
-      EXPECT_EQ(failure.code, errc::protocol);
-      EXPECT_NE(failure.detail.find(path_of("a")), std::string::npos) << failure.detail;
-      EXPECT_NE(failure.detail.find("remove it"), std::string::npos) << failure.detail;
-    }
-    EXPECT_EQ(read_file(path_of("a")), content);
+    expect_refused("remove it once no program uses the lock");
   }
 }
 
 TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
-  const auto client = open();
+  constexpr std::uintmax_t huge = std::uintmax_t{1} << 40U;  // more than any memory, and nearly all of it holes
   write_file(path_of("a"), "x");
-  std::filesystem::resize_file(path_of("a"),
-                               std::uintmax_t{1} << 40U);  // more than any memory, and nearly all of it holes
-  EXPECT_EQ(failure_of([&] { (void)client.make_lock("a").try_acquire(); }).code, errc::protocol);
-  EXPECT_EQ(failure_of([&] { (void)client.inspect("a"); }).code, errc::protocol);
-  EXPECT_EQ(std::filesystem::file_size(path_of("a")), std::uintmax_t{1} << 40U);
+  fs::resize_file(path_of("a"), huge);
+  EXPECT_EQ(member_.ask(member_.request()).failure.code, errc::protocol);
+  EXPECT_EQ(failure_of([&] { (void)open().inspect("a"); }).code, errc::protocol);
+  EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
 TEST_F(FileBackendTest, ReadsAFileAlthoughAnotherCallWasInterrupted) {
@@ -174,55 +134,30 @@ TEST_F(FileBackendTest, ReadsAFileAlthoughAnotherCallWasInterrupted) {
 }
 
 TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFile) {
-  const auto client = open();
-  (void)client.make_lock("other").acquire().release();
+  EXPECT_TRUE(member_.enter(Mode::exclusive, "other") && member_.leave());
   fs::copy_file(path_of("other"), path_of("a"));
-  const std::string before = read_file(path_of("a"));
-  const auto expect_refused = [&] {
-    for (const bool wait : {false, true}) {
-      const Failure failure =
-          failure_of([&] { (void)client.make_lock("a").acquire({.wait = wait ? Duration(10s) : 0s}); });
-      EXPECT_EQ(failure.code, errc::protocol);
-      EXPECT_NE(failure.detail.find("belongs to lock \"other\", not to \"a\""), std::string::npos) << failure.detail;
-    }
-  };
-  expect_refused();
-  EXPECT_EQ(read_file(path_of("a")), before);
+  expect_refused("belongs to lock \"other\", not to \"a\"");
   // Also while a strange program holds it.
-  const int fd = ::open(path_of("a").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_TRUE(take_lock(fd, "a").ok());
-  expect_refused();
-  ::close(fd);
+  const util::UniqueFd stranger(::open(path_of("a").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(take_lock(stranger.get(), "a").ok());
+  const TryOutcome outcome = member_.ask(member_.request());
+  EXPECT_THAT(outcome.failure.detail, HasSubstr("belongs to lock \"other\", not to \"a\""));
 }
 
 TEST_F(FileBackendTest, RefusesToGoPastTheLargestToken) {
-  const auto client = open();
-  LockRecord record{.token = std::numeric_limits<std::int64_t>::max() - 1};
+  const LockRecord record{.token = std::numeric_limits<std::int64_t>::max() - 1};
   write_file(path_of("a"), format_block(record, "a") + format_name_line("a"));
-  EXPECT_EQ(client.make_lock("a").acquire().token().value(), record.token + 1);
-  const Failure failure = failure_of([&] { (void)client.make_lock("a").acquire(); });
-  EXPECT_EQ(failure.code, errc::protocol);
-  EXPECT_NE(failure.detail.find("token"), std::string::npos) << failure.detail;
+  EXPECT_TRUE(member_.enter());
+  EXPECT_EQ(member_.grants[0].token.value(), record.token + 1);
+  EXPECT_TRUE(member_.leave());
+  expect_refused("its fencing token is the largest possible");
 }
 
 TEST_F(FileBackendTest, RefusesASymbolicLinkInPlaceOfTheFile) {
-  const auto client = open();
   write_file(scratch_.path() + "/victim", "");
   fs::create_symlink(scratch_.path() + "/victim", path_of("a"));
-  const Failure failure = failure_of([&] { (void)client.make_lock("a").acquire(); });
-  EXPECT_EQ(failure.code, errc::protocol);
+  expect_refused("cannot open");
   EXPECT_EQ(read_file(scratch_.path() + "/victim"), "");
-}
-
-TEST_F(FileBackendTest, HoldsManyLocksAtOnceWithNamesOfEveryKind) {
-  const auto client = open();
-  std::vector<std::string> names = {".", "..", "a/b", "a%2Fb", "~", " ", "\xf0\x9f\x94\x92", "-rf", "a.lock"};
-  for (int i = 0; i < 500; ++i) names.push_back("lock " + std::to_string(i));
-  for (const char last : {'a', 'b'}) names.push_back(std::string(511, '/') + last);
-  std::vector<Lease> leases;
-  for (const auto& name : names) leases.push_back(client.make_lock(name).acquire({.wait = 0s}));
-  for (auto& lease : leases) EXPECT_TRUE(lease.release()) << lease.name();
-  EXPECT_EQ(client.list().size(), names.size());
 }
 
 TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
@@ -238,63 +173,154 @@ TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
 
 TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {
   const auto client = open();
-  for (const char* name : {"a", "b"}) (void)client.make_lock(name).acquire().release();  // their shards stay
+  (void)client.make_lock("a").acquire().release();
   const std::size_t before = open_descriptors();
   for (int i = 0; i < 100; ++i) (void)client.make_lock("a").acquire().release();
   for (int i = 0; i < 100; ++i) (void)client.make_lock("b").try_acquire();
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(FileBackendTest, ATryThatIsRefusedKeepsNoDescriptor) {
-  const auto client = open();
-  write_file(path_of("a"), "not a lock\n");
-  EXPECT_EQ(failure_of([&] { (void)client.make_lock("a").try_acquire(); }).code, errc::protocol);
-  EXPECT_EQ(open_descriptors("/a.lock"), 0U);
-}
-
-TEST_F(FileBackendTest, AFixedLeaseEndsAndFreesTheLock) {
-  const auto clock = std::make_shared<ManualClock>();
-  const auto client = open({.clock = clock});
-  const auto lease = client.make_lock("a").acquire({.lease = 10s, .renew = false});
-  clock->advance(11s);
-  EXPECT_FALSE(lease.held());
-  EXPECT_TRUE(wait_for_loss(lease));
-  const auto other = open({.clock = clock});
-  EXPECT_TRUE(other.make_lock("a").try_acquire_for(10s).has_value());
-}
-
-TEST_F(FileBackendTest, ClosingTheClientFreesItsLocks) {
-  Lease lease;
-  {
-    const auto client = open();
-    lease = client.make_lock("a").acquire();
-  }
-  EXPECT_FALSE(lease.held());
-  const auto next = open();
-  EXPECT_TRUE(next.make_lock("a").try_acquire().has_value());
-}
-
 TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
-  OpenBackend open(scratch_.url());
-  const LockRequest request{.name = "a", .owner = OwnerId(1, 2), .holder = "h:1:l", .lease = 1s, .wait = false};
-  std::vector<TryOutcome> outcomes;
-  for (int i = 0; i < 2; ++i) {
-    open.backend->try_acquire(request, [&](TryOutcome outcome) { outcomes.push_back(std::move(outcome)); });
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+    Member member(scratch_.locks(), kind, 2);
+    member.permits = 2;
+    const LockRequest asked = member.request(kind == LockKind::read_write ? Mode::shared : Mode::exclusive);
+    const TryOutcome first = member.ask(asked);
+    const TryOutcome again = member.ask(asked);
+    ASSERT_EQ(again.status, TryOutcome::Status::granted);
+    EXPECT_EQ(again.grant.token, first.grant.token);
+    EXPECT_EQ(again.grant.kind, kind);
+    EXPECT_EQ(again.grant.mode, asked.mode);
+    Grant strange = first.grant;
+    strange.owner = OwnerId(9, 9);
+    EXPECT_FALSE(member.release(strange));
+    EXPECT_TRUE(member.inspect().held);
+    EXPECT_TRUE(member.release(first.grant));
+    EXPECT_FALSE(member.release(first.grant));
   }
-  ASSERT_EQ(outcomes.size(), 2U);
-  EXPECT_EQ(outcomes[1].status, TryOutcome::Status::granted);
-  EXPECT_EQ(outcomes[0].grant.token, outcomes[1].grant.token);
-  const auto release_by = [&](OwnerId owner) {
-    ReleaseOutcome::Status status{};
-    Grant grant = outcomes[0].grant;
-    grant.owner = owner;
-    open.backend->release(grant, [&](const ReleaseOutcome& outcome) { status = outcome.status; });
-    return status;
+}
+
+// --- Questions ---
+
+TEST_F(FileBackendTest, AnInspectionShowsHolderAndTokenAndMakesNoFile) {
+  Member other(scratch_.locks(), LockKind::lock, 2);
+  EXPECT_FALSE(other.inspect().held);
+  EXPECT_FALSE(fs::exists(path_of("a")));
+  EXPECT_TRUE(member_.enter());
+  for (Member* each : {&member_, &other}) {
+    const auto info = each->inspect();
+    EXPECT_TRUE(info.held);
+    EXPECT_EQ(info.holder, "host:1:l");
+    EXPECT_EQ(info.token, member_.grants[0].token);
+  }
+  const auto token = member_.grants[0].token;
+  EXPECT_TRUE(member_.leave());
+  EXPECT_FALSE(other.inspect().held);
+  EXPECT_EQ(other.inspect().token, token);
+  EXPECT_EQ(other.inspect().holder, "");
+}
+
+TEST_F(FileBackendTest, AListShowsHeldAndRememberedLocksSortedAndNoStrangersFiles) {
+  const std::string longest(512, '/');
+  EXPECT_TRUE(member_.enter(Mode::exclusive, "b/2"));
+  for (const std::string& name : {std::string("mine"), longest}) {
+    Member other(scratch_.locks(), LockKind::lock, 2);
+    EXPECT_TRUE(other.enter(Mode::exclusive, name));
+  }
+  const std::string at = scratch_.locks() + "/";
+  const std::string elsewhere = format_block({.token = 5}, "elsewhere") + format_name_line("elsewhere");
+  const std::pair<std::string, std::string> strange[] = {{"notes.txt", "x"},
+                                                         {"empty.lock", ""},
+                                                         {"strange.lock", "not a lock\n"},
+                                                         {"a b.lock", ""},
+                                                         {".hidden.lock", ""},
+                                                         {"bad%00name.lock", ""},
+                                                         {"moved.lock", elsewhere},
+                                                         {encode_file_name(std::string(300, 'x')), elsewhere}};
+  for (const auto& [file, content] : strange) write_file(at + file, content);
+  fs::create_directory(at + "directory.lock");
+  fs::create_symlink(at + "mine.lock", at + "link.lock");
+  ASSERT_EQ(::mkfifo((at + "fifo.lock").c_str(), 0600), 0);
+  std::vector<std::pair<std::string, bool>> listed;
+  for (const auto& each : member_.list()) listed.emplace_back(each.name, each.held);
+  EXPECT_THAT(listed, ElementsAre(std::pair(longest, false), std::pair("b/2", true), std::pair("mine", false)));
+  EXPECT_EQ(member_.list()[1].token, member_.grants[0].token);
+  const util::UniqueFd stranger(::open((at + "empty.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(take_lock(stranger.get(), "empty.lock").ok());
+  ASSERT_EQ(member_.list().size(), 4U);
+  EXPECT_TRUE(member_.list()[2].held) << "without a record";
+  EXPECT_EQ(member_.list()[2].token.value(), 0U);
+}
+
+TEST_F(FileBackendTest, AnInspectionOfAStrangersFileIsAnError) {
+  write_file(path_of("a"), "not a lock\n");
+  fs::create_directory(path_of("b"));
+  for (const char* name : {"a", "b"}) {
+    EXPECT_EQ(failure_of([&] { (void)open().inspect(name); }).code, errc::protocol) << name;
+  }
+}
+
+TEST_F(FileBackendTest, BreakIsRefusedAndNamesAllHolders) {
+  const std::string pid = std::to_string(::getpid());
+  const auto refusal = [&](LockKind kind, const std::string& name) {
+    Failure failure;
+    member_.backend.break_lock(kind, name, [&](const Result<bool>& answer) { failure = answer.failure(); });
+    EXPECT_EQ(failure.code, errc::unsupported);
+    return failure.detail;
   };
-  EXPECT_EQ(release_by(OwnerId(1, 3)), ReleaseOutcome::Status::not_owner);
-  EXPECT_FALSE(open.client.make_lock("a").try_acquire().has_value());
-  EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::released);
-  EXPECT_EQ(release_by(OwnerId(1, 2)), ReleaseOutcome::Status::not_owner);
+  EXPECT_TRUE(member_.enter());
+  Member reading(scratch_.locks(), LockKind::read_write, 2);
+  EXPECT_TRUE(reading.read() && reading.read());
+  EXPECT_THAT(refusal(LockKind::lock, "a"),
+              HasSubstr("lock \"a\" is held by process " + pid + " (host:1:l), which has to end or release it"));
+  EXPECT_THAT(refusal(LockKind::read_write, "a"),
+              HasSubstr("read-write lock \"a\" is held by process " + pid + " (host:2:l), process " + pid +
+                        " (host:2:l), which have to end or release it"));
+  EXPECT_THAT(refusal(LockKind::lock, "b"), Not(HasSubstr("process")));
+}
+
+// --- URLs ---
+
+TEST(FileUrl, NamesADirectoryAndItsMode) {
+  const std::pair<const char*, Location> expected[] = {{"file:///run/lock/app", {"/run/lock/app", 0700}},
+                                                       {"file://localhost/run/lock", {"/run/lock", 0700}},
+                                                       {"file:///a%20b/%25", {"/a b/%", 0700}},
+                                                       {"file:///d?mode=0770", {"/d", 0770}},
+                                                       {"file:///d?mode=2770", {"/d", 02770}},
+                                                       {"file:///d?mode=01777", {"/d", 01777}}};
+  for (const auto& [url, location] : expected) {
+    EXPECT_EQ(parse_location(Url::parse(url)).path, location.path) << url;
+    EXPECT_EQ(parse_location(Url::parse(url)).mode, location.mode) << url;
+  }
+}
+
+TEST(FileUrl, IsRefusedWithTheWrongPartNamed) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"file://server/share", "server"},
+      {"file://localhost:80/d", "localhost"},
+      {"file://a,b/d", "host"},
+      {"file://localhost,/d", "host"},
+      {"file://me@localhost/d", "user"},
+      {"file://me:secret@localhost/d", "user"},
+      {"file://", "path"},
+      {"file://localhost", "path"},
+      {"file:///d?mode=", "mode"},
+      {"file:///d?mode=rwx", "mode"},
+      {"file:///d?mode=0800", "mode"},
+      {"file:///d?mode=-700", "mode"},
+      {"file:///d?mode=77777", "mode"},
+      {"file:///d?mode=99999999999999999999", "mode"},
+      {"file:///d?mode=0077", "mode"},
+      {"file:///d?mode=0700%20", "mode"},
+      {"file:///d?prefix=x", "prefix"},
+      {"file:///d?mode=0700&Mode=0700", "Mode"},
+  };
+  for (const auto& [url, part] : wrong) {
+    const Failure failure = failure_of([&] { (void)parse_location(Url::parse(url)); });
+    EXPECT_EQ(failure.code, errc::invalid_argument) << url;
+    EXPECT_THAT(failure.detail, HasSubstr(part)) << url;
+    EXPECT_THAT(failure.detail, Not(HasSubstr("secret")));
+  }
 }
 
 }  // namespace

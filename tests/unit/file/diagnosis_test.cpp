@@ -1,22 +1,25 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 
+#include "member.hpp"
 #include "support.hpp"
 
 namespace dlock::file::test {
 namespace {
 
 using Severity = Finding::Severity;
+using testing::HasSubstr;
+using testing::Not;
 
 // setfacl -m u:4711:rwx, as the kernel takes it (acl(5), little-endian): false where there are no such lists.
 bool let_another_user_write(const std::string& path) {
@@ -37,165 +40,129 @@ bool let_another_user_write(const std::string& path) {
   return ::setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof list, 0) == 0;
 }
 
-Finding finding_of(const std::string& check, const Client& client) {
-  const auto findings = client.diagnose();
-  const auto found =
-      std::find_if(findings.begin(), findings.end(), [&](const Finding& each) { return each.check == check; });
-  return found != findings.end() ? *found : Finding{Severity::error, check, "there is no such check"};
-}
-
 class FileDiagnosisTest : public testing::Test {
  protected:
-  [[nodiscard]] Finding finding(const std::string& check) const { return finding_of(check, client_); }
+  void expect(const std::string& check, Severity severity, const std::string& text = {}) {
+    const Finding finding = member_.finding(check);
+    EXPECT_EQ(finding.severity, severity) << finding.message;
+    EXPECT_THAT(finding.message, HasSubstr(text));
+  }
+  void set_mode(const std::string& path, mode_t mode) { ASSERT_EQ(::chmod(path.c_str(), mode), 0); }
+  // Two locks that were used.
+  void make_files() {
+    for (const std::string name : {"a", "b"}) EXPECT_TRUE(member_.enter(Mode::exclusive, name) && member_.leave());
+  }
 
   ScratchDirectory scratch_;
-  Client client_ = connect(scratch_.url());
+  const std::string locks_ = scratch_.locks();
+  const std::string file_ = locks_ + "/b.lock";
+  Member member_{locks_, LockKind::lock, 1};
 };
 
 TEST_F(FileDiagnosisTest, IsContentWithAGoodDirectory) {
-  (void)client_.make_lock("a").acquire();
-  for (const std::string check : {"directory", "file system", "inotify", "free space", "lock files", "permissions"}) {
-    EXPECT_EQ(finding(check).severity, Severity::ok) << check << ": " << finding(check).message;
-  }
-  EXPECT_NE(finding("directory").message.find(scratch_.locks()), std::string::npos);
-  EXPECT_NE(finding("directory").message.find("0700"), std::string::npos);
-  EXPECT_NE(finding("descriptors").message.find("at most"), std::string::npos);
+  make_files();
+  for (const std::string check : {"file system", "inotify", "free space", "lock files"}) expect(check, Severity::ok);
+  expect("directory", Severity::ok, locks_ + ", mode 0700, owner ");
+  expect("permissions", Severity::ok, "no lock file is open to all users of this machine or belongs to another user");
+  EXPECT_THAT(member_.finding("descriptors").message, HasSubstr("at most"));
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayRemoveFiles) {
-  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0777), 0);
-  EXPECT_EQ(finding("directory").severity, Severity::warning);
-  EXPECT_NE(finding("directory").message.find("every user"), std::string::npos);
+  set_mode(locks_, 0777);
+  expect("directory", Severity::warning, "; every user can remove or replace the files of held locks");
+  set_mode(locks_, 01777);
+  expect("directory", Severity::warning, "; any user can create a lock's file first");
+  std::filesystem::rename(locks_, scratch_.path() + "/moved");
+  expect("directory", Severity::warning, " was moved or removed since it was opened");
 }
 
-TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayMakeALocksFileFirst) {
-  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 01777), 0);
-  EXPECT_EQ(finding("directory").severity, Severity::warning);
-  EXPECT_NE(finding("directory").message.find("first"), std::string::npos) << finding("directory").message;
-}
-
-TEST_F(FileDiagnosisTest, WarnsOfLockFilesOfOtherUsers) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give a file away";
-  (void)client_.make_lock("a").acquire();
-  (void)client_.make_lock("b").acquire();
-  const std::string file = scratch_.locks() + "/b.lock";
-  ASSERT_EQ(::chown(file.c_str(), 4711, 0), 0);
-  EXPECT_EQ(finding("permissions").severity, Severity::warning);
-  EXPECT_NE(
-      finding("permissions").message.find("1 of 2 lock files belong to other users, e.g. " + file + ", owner 4711"),
-      std::string::npos)
-      << finding("permissions").message;
-  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0770), 0);
-  EXPECT_EQ(finding("permissions").severity, Severity::note) << "in a group's directory that is as it should be";
+TEST_F(FileDiagnosisTest, WarnsOfLockFilesAndDirectoriesOfOtherUsers) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give files away";
+  make_files();
+  ASSERT_EQ(::chown(file_.c_str(), 4711, 0), 0);
+  expect("permissions", Severity::warning,
+         "1 of 2 lock files belong to other users, e.g. " + file_ + ", owner 4711: an owner can hold such a lock");
+  set_mode(locks_, 0770);
+  expect("permissions", Severity::note);  // in a group's directory that is as it should be
+  ASSERT_EQ(::chown(locks_.c_str(), 4711, 0), 0);
+  expect("directory", Severity::warning, "; it belongs to another user");
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfAccessControlLists) {
-  (void)client_.make_lock("a").acquire();
-  const std::string file = scratch_.locks() + "/a.lock";
-  if (!let_another_user_write(file)) GTEST_SKIP() << "no access control lists on this file system";
-  EXPECT_EQ(finding("permissions").severity, Severity::ok) << "nobody else comes into the directory";
-  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0711), 0);
-  EXPECT_EQ(finding("permissions").severity, Severity::warning);
-  EXPECT_NE(finding("permissions").message.find(file), std::string::npos) << finding("permissions").message;
-  EXPECT_NE(finding("permissions").message.find("access control list"), std::string::npos);
-  EXPECT_EQ(finding("directory").severity, Severity::ok);
-  ASSERT_TRUE(let_another_user_write(scratch_.locks()));
-  EXPECT_EQ(finding("directory").severity, Severity::warning);
-  EXPECT_NE(finding("directory").message.find("access control list"), std::string::npos)
-      << finding("directory").message;
-}
-
-TEST_F(FileDiagnosisTest, WarnsOfADirectoryOfAnotherUser) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give a directory away";
-  ASSERT_EQ(::chown(scratch_.locks().c_str(), 4711, 0), 0);
-  EXPECT_EQ(finding("directory").severity, Severity::warning);
-  EXPECT_NE(finding("directory").message.find("belongs to another user"), std::string::npos);
+  make_files();
+  if (!let_another_user_write(file_)) GTEST_SKIP() << "no access control lists on this file system";
+  expect("permissions", Severity::ok);  // nobody else comes into the directory
+  set_mode(locks_, 0711);
+  expect("permissions", Severity::warning, "1 of 2 lock files have an access control list (getfacl), e.g. " + file_);
+  expect("directory", Severity::ok);
+  ASSERT_TRUE(let_another_user_write(locks_));
+  expect("directory", Severity::warning, "; its access control list (getfacl) may let others write");
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfLockFilesThatAreOpenToAll) {
-  (void)client_.make_lock("a").acquire();
-  (void)client_.make_lock("b").acquire();
-  const std::string file = scratch_.locks() + "/b.lock";
-  ASSERT_EQ(::chmod(file.c_str(), 0604), 0);
-  EXPECT_EQ(finding("permissions").severity, Severity::ok) << "nobody else comes into the directory";
-  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0711), 0);
-  EXPECT_EQ(finding("permissions").severity, Severity::warning);
-  EXPECT_NE(finding("permissions").message.find("1 of 2"), std::string::npos) << finding("permissions").message;
-  EXPECT_NE(finding("permissions").message.find(file), std::string::npos);
-  ASSERT_EQ(::chmod(file.c_str(), 0660), 0);
-  EXPECT_EQ(finding("permissions").severity, Severity::ok);
-}
-
-TEST_F(FileDiagnosisTest, WhatIsNoPlainFileIsOpenToNobody) {
-  (void)client_.make_lock("a").acquire();
-  ASSERT_EQ(::chmod(scratch_.locks().c_str(), 0711), 0);
-  std::filesystem::create_symlink("a.lock", scratch_.locks() + "/link.lock");  // its mode says 0777, as that of each
-  EXPECT_EQ(finding("permissions").severity, Severity::ok) << finding("permissions").message;
+  make_files();
+  std::filesystem::create_symlink("a.lock", locks_ + "/link.lock");  // its mode says 0777, as that of each
+  set_mode(file_, 0604);
+  expect("permissions", Severity::ok);  // nobody else comes into the directory
+  set_mode(locks_, 0711);
+  expect("permissions", Severity::warning,
+         "1 of 3 lock files are open to all users of this machine, e.g. " + file_ + ", mode 0604: any of them can");
+  set_mode(file_, 0660);
+  expect("permissions", Severity::ok);
 }
 
 TEST_F(FileDiagnosisTest, NotesALimitOfDescriptorsThatLeavesRoomForFewLocks) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   if (before.rlim_max < 1024) return;
-  const auto severity_with = [&](rlim_t descriptors) {
-    const rlimit limit{descriptors, before.rlim_max};
+  for (const auto& [descriptors, severity] : {std::pair(1024, Severity::ok), std::pair(1023, Severity::note)}) {
+    const rlimit limit{static_cast<rlim_t>(descriptors), before.rlim_max};
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-    const auto severity = finding("descriptors").severity;
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-    return severity;
-  };
-  EXPECT_EQ(severity_with(1024), Severity::ok);
-  EXPECT_EQ(severity_with(1023), Severity::note);
-}
-
-TEST_F(FileDiagnosisTest, WarnsOfADirectoryThatWasMovedAway) {
-  std::filesystem::rename(scratch_.locks(), scratch_.path() + "/moved");
-  EXPECT_EQ(finding("directory").severity, Severity::warning);
+    expect("descriptors", severity);
+  }
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST_F(FileDiagnosisTest, WarnsOfFilesThatAreNotLocks) {
-  write_file(scratch_.locks() + "/a.lock", "not a lock\n");
-  EXPECT_EQ(finding("lock files").severity, Severity::warning);
-  EXPECT_NE(finding("lock files").message.find("/a.lock"), std::string::npos) << finding("lock files").message;
-  write_file(scratch_.locks() + "/b.txt", "not a lock\n");
-  EXPECT_NE(finding("lock files").message.find("1 of them"), std::string::npos) << finding("lock files").message;
+  make_files();
+  write_file(locks_ + "/c.lock", "not a lock\n");
+  write_file(locks_ + "/d.txt", "not a lock\n");
+  expect("lock files", Severity::warning, "3, 1 of them not readable, e.g. " + locks_ + "/c.lock");
 }
 
-// Without a client, whose thread its children would lack.
 class FileReachTest : public ::testing::Test {
  protected:
+  static Finding reach(const std::string& path) { return Member(path, LockKind::lock, 1).finding("reach"); }
+
   ScratchDirectory scratch_;
 };
 
 // As PrivateTmp= of systemd makes one, and as it makes one whose content is that of the host (BindPaths=).
 TEST_F(FileReachTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
   const std::string below = scratch_.path() + "/a b\\c";
+  const std::string locks = below + "/locks";
   std::filesystem::create_directory(below);
-  EXPECT_EQ(finding_of("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")).message.find("private"),
-            std::string::npos);
+  EXPECT_THAT(reach(locks).message, Not(HasSubstr("private")));
   EXPECT_WELL(in_child([&] {
-    const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
-    const auto reach = [&] { return finding_of("reach", connect("file://" + scratch_.path() + "/a%20b%5Cc/locks")); };
-    require(reach().message.starts_with("process 1 finds the same") || reach().severity == Severity::note,
-            "only unshared: " + reach().message);
+    enter_mount_namespace();
+    require(reach(locks).message.starts_with("process 1 finds the same") || reach(locks).severity == Severity::note,
+            "only unshared: " + reach(locks).message);
     require(::mount(below.c_str(), below.c_str(), nullptr, MS_BIND, nullptr) == 0, "bind");
-    require(reach().message.find("private") == std::string::npos, "the same directory: " + reach().message);
-    require(::mount("tmpfs", scratch_.path().c_str(), "tmpfs", 0, "size=1m") == 0, "mount");
+    require(reach(locks).message.find("private") == std::string::npos, "the same directory: " + reach(locks).message);
+    mount_tmpfs(scratch_.path(), "size=1m");
     require(::mkdir(below.c_str(), 0700) == 0, "mkdir");
-    require(reach().severity == Severity::warning && reach().message.starts_with("private to this mount name space"),
-            "another directory: " + reach().message);
+    require(reach(locks).severity == Severity::warning, "another directory: " + reach(locks).message);
+    require(reach(locks).message.starts_with("private to this mount name space"), reach(locks).message);
   }));
 }
 
 TEST_F(FileReachTest, WarnsOfADirectoryThatEndsWithALogin) {
   EXPECT_WELL(in_child([] {
-    const bool done = ::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0;
-    require_permitted(done && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "unshare");
-    require_permitted(::mount("tmpfs", "/run/user", "tmpfs", 0, "size=1m") == 0, "a tmpfs at /run/user");
-    const Finding reach = finding_of("reach", connect("file:///run/user/1000/dlock"));
-    require(reach.severity == Severity::warning && reach.message.find("last session of its user") != std::string::npos,
-            reach.message);
+    enter_mount_namespace();
+    mount_tmpfs("/run/user", "size=1m");
+    const Finding finding = reach("/run/user/1000/dlock");
+    require(finding.severity == Severity::warning, finding.message);
+    require(finding.message.find("last session of its user") != std::string::npos, finding.message);
   }));
 }
 

@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "backends/file/lock_record.hpp"
 #include "member.hpp"
@@ -19,10 +17,9 @@ using namespace std::chrono_literals;
 
 class FileElectionTest : public testing::Test {
  protected:
-  // Somebody who only wants to know who leads.
-  [[nodiscard]] std::unique_ptr<Watch> observe(Member& member, int& told) {
-    auto watch = member.backend.watch(LockKind::election, "a", [&told] { ++told; });
-    member.executor.run();
+  // An observer, which does not want to lead.
+  [[nodiscard]] static std::unique_ptr<Watch> observe(Member& member, int& told) {
+    auto watch = member.watch(told);
     told = 0;
     return watch;
   }
@@ -52,15 +49,6 @@ TEST_F(FileElectionTest, ShowsTheLeaderAndItsValueAsLongAsItLeads) {
     EXPECT_EQ(three_.inspect().value, "") << "it leads no more";
   }
   EXPECT_TRUE(two_.enter());
-}
-
-TEST_F(FileElectionTest, AListHasTheValues) {
-  one_.value = "v";
-  EXPECT_TRUE(one_.enter());
-  std::vector<LockInfo> all;
-  two_.backend.list(LockKind::election, [&](Result<std::vector<LockInfo>> answer) { all = std::move(answer.value()); });
-  ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].value, "v");
 }
 
 TEST_F(FileElectionTest, AValueOfAnEarlierLeaderIsNobodys) {
@@ -101,20 +89,6 @@ TEST_F(FileElectionTest, WhoWatchesIsToldOfEachChange) {
   (void)three_.inspect();
   two_.executor.run();
   EXPECT_EQ(told, 0) << "by a question";
-}
-
-TEST_F(FileElectionTest, WhoOnlyWatchesTakesNobodysTurn) {
-  EXPECT_TRUE(one_.enter());
-  int told = 0;
-  const auto watch = observe(two_, told);
-  Waiting first(two_);
-  Waiting second(two_);
-  EXPECT_TRUE(one_.leave());
-  EXPECT_TRUE(first.in());
-  EXPECT_FALSE(second.in());
-  EXPECT_TRUE(first.leave());
-  EXPECT_TRUE(second.in());
-  EXPECT_GE(told, 2);
 }
 
 TEST_F(FileElectionTest, AWatchMayEndInsideItsCall) {
@@ -162,16 +136,6 @@ TEST_F(FileElectionTest, WithoutInotifyWhoWatchesIsToldToLookNowAndThen) {
   EXPECT_TRUE(one_.enter());
   two_.executor.advance(150ms);
   EXPECT_GE(told, 1);
-}
-
-TEST_F(FileElectionTest, AFileOfAnotherKindIsRefused) {
-  Member plain(scratch_.locks(), LockKind::lock, 4);
-  EXPECT_TRUE(plain.enter());
-  EXPECT_TRUE(one_.enter() && one_.leave());
-  std::filesystem::copy_file(scratch_.locks() + "/a.lock", file(), std::filesystem::copy_options::overwrite_existing);
-  const TryOutcome outcome = one_.ask(one_.request());
-  ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
-  EXPECT_EQ(outcome.failure.code, errc::protocol);
 }
 
 }  // namespace

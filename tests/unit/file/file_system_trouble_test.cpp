@@ -2,13 +2,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -16,11 +16,12 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "backends/file/lock_file.hpp"
-#include "backends/file/system_failure.hpp"
+#include "member.hpp"
 #include "support.hpp"
 #include "util/unique_fd.hpp"
 
@@ -30,45 +31,10 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-constexpr uid_t kNobody = 65534;
-
-void write_to(const char* path, const std::string& text) {
-  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
-  require_permitted(fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()), path);
-  ::close(fd);
-}
-
-// Root needs a mount namespace only; anybody else a user namespace around it.
-void enter_mount_namespace() {
-  const uid_t user = ::getuid();
-  if (user == 0) {
-    require_permitted(::unshare(CLONE_NEWNS) == 0, "unshare(CLONE_NEWNS)");
-  } else {
-    require_permitted(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0, "unshare(CLONE_NEWUSER | CLONE_NEWNS)");
-    write_to("/proc/self/setgroups", "deny");
-    write_to("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
-  }
-  require_permitted(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mount");
-}
-
-void mount_tmpfs(const std::string& path, const std::string& options) {
-  require_permitted(::mount("tmpfs", path.c_str(), "tmpfs", 0, options.c_str()) == 0, "mounting a tmpfs");
-}
-
-// Permissions mean nothing to root.
-void become_nobody() {
-  require_permitted(::setgroups(0, nullptr) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0,
-                    "becoming nobody");
-}
-
 void require_failure(const Failure& failure, errc code, const std::string& path, const std::string& text) {
   require(failure.code == code, "another code: " + failure.code.message() + ": " + failure.detail);
   require(failure.detail.find(path) != std::string::npos, "no path: " + failure.detail);
   require(failure.detail.find(text) != std::string::npos, "another text: " + failure.detail);
-}
-
-Failure try_failure(const Client& client, const std::string& name) {
-  return failure_of([&] { (void)client.make_lock(name).try_acquire(); });
 }
 
 void fill(const std::string& path) {
@@ -82,8 +48,35 @@ void fill(const std::string& path) {
 
 class FileSystemTroubleTest : public testing::Test {
  protected:
-  FileSystemTroubleTest() { fs::create_directory(scratch_.locks()); }
+  FileSystemTroubleTest() {
+    fs::create_directory(locks());
+    set_mode(scratch_.path(), 0755);
+  }
+  ~FileSystemTroubleTest() override { set_mode(locks(), 0755); }
+
   [[nodiscard]] std::string locks() const { return scratch_.locks(); }
+  [[nodiscard]] std::string file(const std::string& name) const { return locks() + "/" + name + ".lock"; }
+  static void set_mode(const std::string& path, mode_t mode) { ASSERT_EQ(::chmod(path.c_str(), mode), 0); }
+  void fill_disk() const { fill(locks() + "/filler"); }
+  void make_room() const { fs::remove(locks() + "/filler"); }
+  static void limit_file_sizes(rlim_t size) {
+    rlimit limit{};
+    require(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "getrlimit");
+    limit.rlim_cur = std::min(size, limit.rlim_max);
+    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+  }
+  // A try that fails, as does a wait.
+  void require_refused(Member& member, const std::string& name, errc code, const std::string& text) const {
+    for (const bool wait : {false, true}) {
+      const TryOutcome outcome = member.ask(member.request(Mode::exclusive, wait, name));
+      require(outcome.status == TryOutcome::Status::failed, "not refused");
+      require_failure(outcome.failure, code, file(name), text);
+      member.executor.run();
+    }
+  }
+  static void require_granted(Member& member, const std::string& name) {
+    require(member.enter(Mode::exclusive, name), "no lock " + name);
+  }
 
   ScratchDirectory scratch_;
 };
@@ -92,41 +85,17 @@ TEST_F(FileSystemTroubleTest, AFullDiskIsUnavailableAndGrantsNothing) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=64k");
-    const auto client = connect(scratch_.url());
-    auto held = client.make_lock("held").acquire();
-    fill(locks() + "/filler");
-    require_failure(try_failure(client, "new"), errc::unavailable, locks() + "/new.lock", "No space left");
-    require(read_file(locks() + "/new.lock").empty(), "half a record stayed behind");
-    const auto other = connect(scratch_.url());
-    require(!other.inspect("new").held, "half a grant stayed behind");
-    require_failure(try_failure(other, "new"), errc::unavailable, locks() + "/new.lock", "No space left");
-    require(held.held() && held.release(), "the holder was disturbed");
-    require(client.make_lock("held").try_acquire().has_value(), "an old lock needs no new room");
-    fs::remove(locks() + "/filler");
-    require(client.make_lock("new").try_acquire().has_value(), "did not recover");
-  }));
-}
-
-TEST_F(FileSystemTroubleTest, AWaiterOutlastsAFullDiskWithoutATurmoil) {
-  EXPECT_WELL(in_child([&] {
-    enter_mount_namespace();
-    mount_tmpfs(locks(), "size=64k");
-    std::promise<bool> granted;
-    OpenBackend one(scratch_.url());
-    OpenBackend two(scratch_.url());
-    fill(locks() + "/filler");
-    for (auto* open : {&one, &two}) {
-      const Failure failure = failure_of([&] { (void)open->client.make_lock("a").acquire({.wait = 300ms}); });
-      require_failure(failure, errc::unavailable, locks() + "/a.lock", "No space left");
-    }
-    one.client.make_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
-    (void)failure_of([&] { (void)two.client.make_lock("a").acquire({.wait = 300ms}); });
-    // Each backs off on its own; neither wakes the other into failing again.
-    require(one.backend->kernel_tries() < 50, "tries: " + std::to_string(one.backend->kernel_tries()));
-    require(two.backend->kernel_tries() < 50, "tries: " + std::to_string(two.backend->kernel_tries()));
-    fs::remove(locks() + "/filler");
-    auto future = granted.get_future();
-    require(future.wait_for(hang_guard) == std::future_status::ready && future.get(), "did not recover");
+    Member holder(locks(), LockKind::lock, 1);
+    Member other(locks(), LockKind::lock, 2);
+    require_granted(holder, "held");
+    fill_disk();
+    require_refused(holder, "new", errc::unavailable, "No space left");
+    require(read_file(file("new")).empty(), "half a record stayed behind");
+    require_refused(other, "new", errc::unavailable, "No space left");
+    require(holder.leave(), "the holder was disturbed");
+    require_granted(other, "held");
+    make_room();
+    require_granted(holder, "new");
   }));
 }
 
@@ -135,64 +104,80 @@ TEST_F(FileSystemTroubleTest, WaitersThatMeetAFullDiskDoNotWakeEachOther) {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=64k");
     // Held by a program without a record, so that there is still everything to be written.
-    const std::string file = locks() + "/a.lock";
-    util::UniqueFd stranger(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    require(take_lock(stranger.get(), file).ok(), "take_lock");
-    fill(locks() + "/filler");
+    util::UniqueFd stranger(::open(file("a").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    require(take_lock(stranger.get(), file("a")).ok(), "take_lock");
+    fill_disk();
     OpenBackend one(scratch_.url());
     OpenBackend two(scratch_.url());
-    for (auto* open : {&one, &two}) {
-      open->client.make_lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
-      (void)open->client.inspect("a");
-    }
+    std::promise<bool> granted;
+    one.client.make_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+    two.client.make_lock("a").async_acquire({.wait = 300ms}, [](std::error_code, const Lease&) {});
+    for (auto* open : {&one, &two}) (void)open->client.inspect("a");
     drop_lock(stranger.get());
     stranger.reset();
     // Time for a few tries of each, 20 ms apart and more; a storm makes thousands.
-    (void)failure_of([&] { (void)one.client.make_lock("b").acquire({.wait = 500ms}); });
-    require(one.backend->kernel_tries() + two.backend->kernel_tries() < 100,
-            "tries: " + std::to_string(one.backend->kernel_tries() + two.backend->kernel_tries()));
+    const Failure failure = failure_of([&] { (void)one.client.make_lock("b").acquire({.wait = 500ms}); });
+    require_failure(failure, errc::unavailable, file("b"), "No space left");
+    const auto tries = one.backend->kernel_tries() + two.backend->kernel_tries();
+    require(tries < 100, "tries: " + std::to_string(tries));
+    make_room();
+    auto future = granted.get_future();
+    require(future.wait_for(hang_guard) == std::future_status::ready && future.get(), "did not recover");
   }));
 }
 
 TEST_F(FileSystemTroubleTest, AHalfWrittenRecordIsTakenBack) {
   EXPECT_WELL(in_child([&] {
-    const auto client = connect(scratch_.url());
-    const auto first = client.make_lock("old").acquire().token();
-    const std::string before = read_file(locks() + "/old.lock");
-    // The kernel writes up to the limit and refuses the rest.
-    rlimit limit{};
-    require(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "getrlimit");
-    const rlim_t unlimited = std::exchange(limit.rlim_cur, 100);
-    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
-    require_failure(try_failure(client, "new"), errc::access_denied, locks() + "/new.lock", "File too large");
-    require_failure(try_failure(client, "old"), errc::access_denied, locks() + "/old.lock", "File too large");
-    require(read_file(locks() + "/new.lock").empty(), "half a record stayed in the new file");
-    require(read_file(locks() + "/old.lock") == before, "half a record stayed in the old file");
-    limit.rlim_cur = unlimited;
-    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
-    require(client.make_lock("old").acquire().token() > first, "the token did not grow");
-    require(client.make_lock("new").try_acquire().has_value(), "did not recover");
+    Member member(locks(), LockKind::lock, 1);
+    require_granted(member, "old");
+    const FencingToken first = member.grants[0].token;
+    require(member.leave(), "lost");
+    const std::string before = read_file(file("old"));
+    limit_file_sizes(100);  // the kernel writes up to the limit and refuses the rest
+    for (const std::string name : {"new", "old"}) {
+      require_refused(member, name, errc::access_denied, "File too large");
+    }
+    require(read_file(file("new")).empty(), "half a record stayed in the new file");
+    require(read_file(file("old")) == before, "half a record stayed in the old file");
+    limit_file_sizes(RLIM_INFINITY);
+    for (const std::string name : {"old", "new"}) require_granted(member, name);
+    require(member.grants[0].token > first, "the token did not grow");
   }));
 }
 
 // By default, the signal of the kernel would end the program.
 TEST_F(FileSystemTroubleTest, ALimitOfFileSizesLeavesTheProgramsSignalsAlone) {
   EXPECT_WELL(in_child([&] {
-    const rlimit none{};
-    require(::setrlimit(RLIMIT_FSIZE, &none) == 0, "setrlimit");
-    const auto client = connect(scratch_.url());
+    limit_file_sizes(0);
+    Member member(locks(), LockKind::lock, 1);
     sigset_t signal;
     ::sigemptyset(&signal);
     ::sigaddset(&signal, SIGXFSZ);
     sigset_t found;
     const auto pends = [&] { return ::sigpending(&found) == 0 && ::sigismember(&found, SIGXFSZ) == 1; };
     require(::sigprocmask(SIG_BLOCK, &signal, &found) == 0 && ::sigismember(&found, SIGXFSZ) == 0, "blocked before");
-    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "File too large");
+    require_refused(member, "a", errc::access_denied, "File too large");
     require(!pends(), "the signal of the write is still pending");
     require(::raise(SIGXFSZ) == 0, "raise");
-    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "File too large");
+    require_refused(member, "a", errc::access_denied, "File too large");
     require(pends(), "the signal of the program was taken");
     require(::sigprocmask(SIG_BLOCK, nullptr, &found) == 0 && ::sigismember(&found, SIGXFSZ) == 1, "unblocked");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, ALimitOfFileSizesThatChangesDuringAnAcquireDoesNotEndTheProgram) {
+  EXPECT_WELL(in_child([&] {
+    Member member(locks(), LockKind::lock, 1);
+    std::jthread changing([](const std::stop_token& stop) {
+      for (bool low = true; !stop.stop_requested(); low = !low) limit_file_sizes(low ? 0 : RLIM_INFINITY);
+    });
+    for (int granted = 0, refused = 0; granted < 1000 || refused < 1000;) {
+      const TryOutcome outcome = member.ask(member.request());
+      const bool failed = outcome.status == TryOutcome::Status::failed;
+      if (failed) require_failure(outcome.failure, errc::access_denied, file("a"), "File too large");
+      require(failed || member.release(outcome.grant), "lost");
+      ++(failed ? refused : granted);
+    }
   }));
 }
 
@@ -200,21 +185,12 @@ TEST_F(FileSystemTroubleTest, ADiskWithoutInodesIsUnavailable) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=1m,nr_inodes=3");
-    const auto client = connect(scratch_.url());
-    std::vector<Lease> leases;
-    Failure failure;
-    for (int i = 0; i < 5 && !failure.code; ++i) {
-      failure = failure_of([&] { leases.push_back(client.make_lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
-    }
-    require(!leases.empty(), "no lock at all");
-    require_failure(failure, errc::unavailable, locks() + "/l", "No space left");
-    for (const auto& finding : client.diagnose()) {
-      if (finding.check == "free space") {
-        require(finding.severity == Finding::Severity::warning, "diagnose() does not tell: " + finding.message);
-        require(finding.message.ends_with(", 0 files: new locks will soon be refused"),
-                "not of what: " + finding.message);
-      }
-    }
+    Member member(locks(), LockKind::lock, 1);
+    for (const std::string name : {"one", "two"}) require_granted(member, name);
+    require_refused(member, "three", errc::unavailable, "No space left");
+    const Finding space = member.finding("free space");
+    require(space.severity == Finding::Severity::warning, "diagnose() does not tell: " + space.message);
+    require(space.message.ends_with(", 0 files: new locks will soon be refused"), "not of what: " + space.message);
   }));
 }
 
@@ -222,50 +198,37 @@ TEST_F(FileSystemTroubleTest, AReadOnlyFileSystemDeniesAccess) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=1m");
-    const auto token = [&] {
-      const auto writer = connect(scratch_.url());
-      return writer.make_lock("a").acquire().token();
-    }();
+    Member member(locks(), LockKind::lock, 1);
+    require_granted(member, "a");
+    const FencingToken token = member.grants[0].token;
+    require(member.leave(), "lost");
     require(::mount("tmpfs", locks().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m") == 0, "remount");
-    const auto client = connect(scratch_.url());
-    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Read-only file system");
-    require_failure(try_failure(client, "b"), errc::access_denied, locks() + "/b.lock", "Read-only file system");
-    require(client.inspect("a").token == token, "inspect() needs no writing");
+    for (const std::string name : {"a", "b"}) {
+      require_refused(member, name, errc::access_denied, "Read-only file system");
+    }
+    require(member.inspect().token == token, "inspect() needs no writing");
     const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
     require_failure(failure, errc::access_denied, locks() + "/below", "Read-only file system");
   }));
 }
 
 TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
-  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(locks().c_str(), 0555), 0);
+  set_mode(locks(), 0555);
   EXPECT_WELL(in_child([&] {
-    if (::getuid() == 0) become_nobody();
-    const auto client = connect(scratch_.url());
-    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
-    const auto started = std::chrono::steady_clock::now();
-    const Failure waiting = failure_of([&] { (void)client.make_lock("a").acquire({.wait = hang_guard}); });
-    require_failure(waiting, errc::access_denied, locks() + "/a.lock", "Permission denied");
-    require(std::chrono::steady_clock::now() - started < hang_guard, "retried what cannot help");
+    become_nobody();
+    Member member(locks(), LockKind::lock, 1);
+    require_refused(member, "a", errc::access_denied, "Permission denied");
     const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
     require_failure(failure, errc::access_denied, locks() + "/below", "Permission denied");
-    for (const auto& finding : client.diagnose()) {
-      if (finding.check == "directory") {
-        require(finding.severity == Finding::Severity::error, "diagnose() does not tell: " + finding.message);
-      }
-    }
+    const Finding directory = member.finding("directory");
+    require(directory.severity == Finding::Severity::error, "diagnose() does not tell: " + directory.message);
   }));
-}
-
-TEST_F(FileSystemTroubleTest, ADirectoryThatMayNotBeReadDeniesAccess) {
-  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(locks().c_str(), 0), 0);
+  set_mode(locks(), 0);
   EXPECT_WELL(in_child([&] {
-    if (::getuid() == 0) become_nobody();
+    become_nobody();
     const Failure failure = failure_of([&] { (void)connect(scratch_.url()); });
     require_failure(failure, errc::access_denied, locks(), "Permission denied");
   }));
-  ASSERT_EQ(::chmod(locks().c_str(), 0755), 0);
 }
 
 TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
@@ -273,87 +236,79 @@ TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
   const auto use = [&](const Client& client) { require(client.make_lock("a").acquire().release(), "lost"); };
   use(connect(scratch_.url(), {.clock = clock}));
   clock->advance(std::chrono::hours(1));
-  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(locks().c_str(), 0555), 0);
-  ASSERT_EQ(::chmod((locks() + "/a.lock").c_str(), 0666), 0);
+  set_mode(locks(), 0555);
+  set_mode(file("a"), 0666);
   EXPECT_WELL(in_child([&] {
-    if (::getuid() == 0) become_nobody();
+    become_nobody();
     const auto client = connect(scratch_.url(), {.clock = clock});
     const Failure one = failure_of([&] { (void)client.forget("a"); });
-    require_failure(one, errc::access_denied, locks() + "/a.lock", "cannot remove");
+    require_failure(one, errc::access_denied, file("a"), "cannot remove");
     const Failure all = failure_of([&] { (void)client.forget_idle(std::chrono::minutes(1)); });
-    require_failure(all, errc::access_denied, locks() + "/a.lock", "cannot remove");
+    require_failure(all, errc::access_denied, file("a"), "cannot remove");
     use(client);
   }));
-  ASSERT_EQ(::chmod(locks().c_str(), 0755), 0);
 }
 
 TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
-  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(locks().c_str(), 01777), 0);
-  {
-    const auto owner = connect(scratch_.url());
-    const auto lease = owner.make_lock("a").acquire();
-  }
+  set_mode(locks(), 01777);
+  EXPECT_TRUE(Member(locks(), LockKind::lock, 1).enter());
   EXPECT_WELL(in_child([&] {
     become_nobody();
-    const auto client = connect(scratch_.url());
-    require_failure(try_failure(client, "a"), errc::access_denied, locks() + "/a.lock", "Permission denied");
-    require(client.make_lock("b").try_acquire().has_value(), "their own is fine");
-    require(client.list().size() == 1, "what they may not read is left out");
+    Member member(locks(), LockKind::lock, 2);
+    require_refused(member, "a", errc::access_denied, "Permission denied");
+    require_granted(member, "b");
+    require(member.list().size() == 1, "what they may not read is left out");
   }));
 }
 
 TEST_F(FileSystemTroubleTest, AGroupSharesItsLocksWhateverTheModeInTheUrl) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
-  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
-  ASSERT_EQ(::chown(locks().c_str(), 0, kNobody), 0);
-  ASSERT_EQ(::chmod(locks().c_str(), 0770), 0);
+  ASSERT_EQ(::chown(locks().c_str(), 0, nobody), 0);
+  set_mode(locks(), 0770);
   const auto before = ::umask(077);
-  auto client = std::make_unique<Client>(connect(scratch_.url()));
-  const auto first = client->make_lock("a").acquire().token();
-  client.reset();
+  EXPECT_TRUE(Member(locks(), LockKind::lock, 1).enter());
   ::umask(before);
   EXPECT_WELL(in_child([&] {
     become_nobody();
-    const auto member = connect(scratch_.url());
-    const auto mine = member.make_lock("a").acquire({.wait = 0s});
-    require(mine.token() > first, "the token did not grow");
+    Member member(locks(), LockKind::lock, 2);
+    const FencingToken first = member.inspect().token;
+    require_granted(member, "a");
+    require(member.grants[0].token > first, "the token did not grow");
   }));
 }
 
 TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be another user";
   constexpr gid_t team = 4711;
-  ASSERT_EQ(::chmod(scratch_.path().c_str(), 0755), 0);
-  const auto make = [&](uid_t owner, mode_t mode, bool member, const std::string& name) {
-    ASSERT_EQ(::chown(locks().c_str(), owner, team), 0);
-    ASSERT_EQ(::chmod(locks().c_str(), mode), 0);
+  struct Row {
+    const char* name;
+    uid_t owner;
+    mode_t mode;
+    bool member;
+    gid_t group_of_file;
+    mode_t mode_of_file;
+  };
+  // An owner may not give files to a group that is not his: then to none.
+  for (const Row& row :
+       {Row{"member", 0, 0770, true, team, 0660}, Row{"owner", nobody, 0770, false, nobody, 0600},
+        Row{"setgid", nobody, 02770, false, team, 0660}, Row{"everybody", nobody, 0777, false, nobody, 0666}}) {
+    ASSERT_EQ(::chown(locks().c_str(), row.owner, team), 0);
+    set_mode(locks(), row.mode);
     EXPECT_WELL(in_child([&] {
-      if (member) {
-        require_permitted(::setgroups(1, &team) == 0 && ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0, "a member");
+      if (row.member) {
+        require_permitted(::setgroups(1, &team) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0, "a member");
       } else {
         become_nobody();
       }
-      const auto client = connect(scratch_.url());
-      require(client.make_lock(name).try_acquire().has_value(), "no lock");
+      Member member(locks(), LockKind::lock, 1);
+      require_granted(member, row.name);
     }));
-  };
-  const auto expect_file = [&](const std::string& name, gid_t group, mode_t mode) {
     struct stat status {};
-    ASSERT_EQ(::stat((locks() + "/" + name + ".lock").c_str(), &status), 0) << name;
-    EXPECT_EQ(status.st_gid, group) << name;
-    EXPECT_EQ(status.st_mode & 07777, mode) << name;
-  };
-  make(0, 0770, true, "member");
-  expect_file("member", team, 0660);
-  make(kNobody, 0770, false, "owner");  // who may not give files to a group that is not his: then to none
-  expect_file("owner", kNobody, 0600);
-  make(kNobody, 02770, false, "setgid");
-  expect_file("setgid", team, 0660);
-  make(kNobody, 0777, false, "everybody");
-  expect_file("everybody", kNobody, 0666);
+    ASSERT_EQ(::stat(file(row.name).c_str(), &status), 0) << row.name;
+    EXPECT_EQ(status.st_gid, row.group_of_file) << row.name;
+    EXPECT_EQ(status.st_mode & 07777, row.mode_of_file) << row.name;
+  }
 }
 
 TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
@@ -382,13 +337,14 @@ TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
 TEST_F(FileSystemTroubleTest, AMountOverTheDirectoryIsFollowed) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
-    const auto client = connect(scratch_.url());
-    const auto below = client.make_lock("a").acquire();
+    Member below(locks(), LockKind::lock, 1);
+    require_granted(below, "a");
     mount_tmpfs(locks(), "size=1m");
-    const auto other = connect(scratch_.url());
-    const auto above = other.make_lock("b").acquire();
-    require(!client.make_lock("b").try_acquire().has_value(), "two worlds of locks");
-    require(wait_for_loss(below), "the lease in the world below was not lost");
+    Member above(locks(), LockKind::lock, 2);
+    require_granted(above, "b");
+    require(!below.enter(Mode::exclusive, "b"), "two worlds of locks");
+    below.executor.run();
+    require(below.host.losses.size() == 1, "the lease in the world below was not lost");
   }));
 }
 
@@ -396,35 +352,32 @@ TEST_F(FileSystemTroubleTest, AnUnmountFurtherUpIsNoticedWithinASecond) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=1m");
-    const std::string url = scratch_.url() + "/app";
-    const auto clock = std::make_shared<ManualClock>();
-    const auto client = connect(url, {.clock = clock});
-    const auto below = client.make_lock("a").acquire();
+    Member below(locks() + "/app", LockKind::lock, 1);
+    require_granted(below, "a");
     require(::umount2(locks().c_str(), MNT_DETACH) == 0, "umount2");
     mount_tmpfs(locks(), "size=1m");
-    const auto other = connect(url);
-    const auto above = other.make_lock("a").acquire({.wait = 0s});
-    clock->advance(1s);
-    require(wait_for_loss(below), "two holders, and the first was not told");
-    require(above.held(), "the second holder was disturbed");
+    Member above(locks() + "/app", LockKind::lock, 2);
+    require_granted(above, "a");
+    below.executor.advance(1s);
+    require(below.host.losses.size() == 1, "two holders, and the first was not told");
+    above.executor.advance(1s);
+    require(above.host.losses.empty() && above.leave(), "the second holder was disturbed");
   }));
 }
 
 TEST(SystemFailure, SortsErrorsByWhatTheCallerShouldDo) {
-  const std::pair<int, errc> expected[] = {{EACCES, errc::access_denied},     {EPERM, errc::access_denied},
-                                           {EROFS, errc::access_denied},      {ENOSPC, errc::unavailable},
-                                           {EDQUOT, errc::unavailable},       {EMFILE, errc::unavailable},
-                                           {ENFILE, errc::unavailable},       {ENOMEM, errc::unavailable},
-                                           {EIO, errc::unavailable},          {ENODEV, errc::unavailable},
-                                           {ENOTCONN, errc::unavailable},     {ESTALE, errc::unavailable},
-                                           {ENOLCK, errc::unavailable},       {ENOENT, errc::unavailable},
-                                           {ENOTDIR, errc::invalid_argument}, {ELOOP, errc::protocol},
-                                           {EISDIR, errc::protocol},          {EOPNOTSUPP, errc::unsupported},
-                                           {EINVAL, errc::unsupported},       {ENAMETOOLONG, errc::invalid_argument}};
-  for (const auto& [error, code] : expected) {
-    const Failure failure = system_failure("cannot do", "/it", error);
-    EXPECT_EQ(failure.code, code) << std::strerror(error);
-    EXPECT_EQ(failure.detail, std::string("cannot do /it: ") + std::strerror(error));
+  const std::pair<errc, std::vector<int>> expected[] = {
+      {errc::access_denied, {EACCES, EPERM, EROFS, EFBIG}},
+      {errc::invalid_argument, {ENOTDIR, ENAMETOOLONG}},
+      {errc::protocol, {ELOOP, EISDIR, ENXIO}},
+      {errc::unsupported, {EOPNOTSUPP, EINVAL, ENOSYS}},
+      {errc::unavailable, {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EIO, ENODEV, ENOTCONN, ESTALE, ENOLCK, ENOENT}}};
+  for (const auto& [code, errors] : expected) {
+    for (const int error : errors) {
+      const Failure failure = system_failure("cannot do", "/it", error);
+      EXPECT_EQ(failure.code, code) << std::strerror(error);
+      EXPECT_EQ(failure.detail, std::string("cannot do /it: ") + std::strerror(error));
+    }
   }
 }
 

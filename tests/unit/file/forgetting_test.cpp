@@ -54,19 +54,6 @@ TEST_F(FileForgettingTest, TheFileIsRemovedAndTokensStillGrow) {
   }
 }
 
-TEST_F(FileForgettingTest, ALockThatIsHeldStays) {
-  const auto lease = client_.make_lock("a").acquire();
-  clock_->advance(1h);
-  for (const Client* client : {&client_, &other_}) {
-    const Failure why = refusal(*client, "a");
-    EXPECT_EQ(why.code, errc::timed_out);
-    EXPECT_THAT(why.detail, HasSubstr("is held by " + client_.holder()));
-    EXPECT_THAT(client->forget_idle(1min), IsEmpty());
-  }
-  EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(exists("a"));
-}
-
 TEST_F(FileForgettingTest, ATokenIsKeptUntilTheClockIsPastIt) {
   use("a");
   clock_->advance(1min - 1us);

@@ -1,13 +1,13 @@
 #include "backends/file/inotify.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,162 +19,132 @@
 namespace dlock::file::test {
 namespace {
 
-struct Listening final : Inotify::Listener {
-  void on_event(std::uint32_t mask, std::string_view name) override {
-    events.emplace_back(mask, std::string(name));
-    if (then) then();
-  }
-  std::vector<std::pair<std::uint32_t, std::string>> events;
-  std::function<void()> then;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+// A subscription that keeps its events.
+struct Listening {
+  std::vector<std::pair<std::uint32_t, std::string>> events = {};
+  std::function<void()> then = [] {};
+  Inotify::Subscription subscription = {};
 };
 
 class InotifyTest : public testing::Test {
  protected:
-  [[nodiscard]] std::string make_file(const std::string& name) {
-    std::string path = scratch_.path() + "/" + name;
-    write_file(path, "");
-    return path;
+  InotifyTest() {
+    for (const auto& path : {a_, b_}) write_file(path, "");
   }
-  void listen(const std::string& path, std::uint32_t mask, Listening& listener, Inotify::Subscription& subscription) {
+  int listen(const std::string& path, std::uint32_t mask, Listening& listening) {
     const util::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    ASSERT_EQ(inotify_.subscribe(fd.get(), mask, listener, subscription), 0);
+    return inotify_.subscribe(fd.get(), mask, listening.subscription,
+                              [&listening](std::uint32_t event, std::string_view entry) {
+                                listening.events.emplace_back(event, entry);
+                                listening.then();
+                              });
+  }
+  void write_to(const std::string& path) {
+    write_file(path, "x");
+    executor_.run();
   }
 
   ScratchDirectory scratch_;
+  const std::string a_ = scratch_.path() + "/a";
+  const std::string b_ = scratch_.path() + "/b";
   PollExecutor executor_;
   Inotify inotify_{executor_};
+  Listening first_;
+  Listening second_;
 };
 
-TEST_F(InotifyTest, TellsEachListenerOfItsFile) {
-  const auto a = make_file("a");
-  const auto b = make_file("b");
-  Listening of_a;
-  Listening of_b;
-  Inotify::Subscription sub_a;
-  Inotify::Subscription sub_b;
-  listen(a, IN_CLOSE_WRITE, of_a, sub_a);
-  listen(b, IN_CLOSE_WRITE, of_b, sub_b);
-  write_file(a, "x");
-  executor_.run();
-  ASSERT_EQ(of_a.events.size(), 1U);
-  EXPECT_EQ(of_a.events[0].first, static_cast<std::uint32_t>(IN_CLOSE_WRITE));
-  EXPECT_TRUE(of_b.events.empty());
+TEST_F(InotifyTest, EachSubscriptionGetsTheEventsOfItsFile) {
+  ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
+  ASSERT_EQ(listen(b_, IN_CLOSE_WRITE, second_), 0);
+  write_to(a_);
+  EXPECT_THAT(first_.events, ElementsAre(Pair(IN_CLOSE_WRITE, "")));
+  EXPECT_THAT(second_.events, IsEmpty());
 }
 
 TEST_F(InotifyTest, NamesTheEntryOfADirectory) {
-  Listening listener;
-  Inotify::Subscription subscription;
-  const auto file = make_file("entry");
-  listen(scratch_.path(), IN_DELETE, listener, subscription);
-  ::unlink(file.c_str());
+  ASSERT_EQ(listen(scratch_.path(), IN_DELETE, first_), 0);
+  ::unlink(b_.c_str());
   executor_.run();
-  ASSERT_EQ(listener.events.size(), 1U);
-  EXPECT_EQ(listener.events[0].second, "entry");
+  EXPECT_THAT(first_.events, ElementsAre(Pair(IN_DELETE, "b")));
 }
 
 TEST_F(InotifyTest, IsSilentAfterTheSubscriptionEndedEvenAboutWhatHappenedBefore) {
-  const auto file = make_file("a");
-  Listening listener;
-  Inotify::Subscription subscription;
-  listen(file, IN_CLOSE_WRITE, listener, subscription);
-  write_file(file, "x");
-  subscription.reset();
+  ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
+  write_file(a_, "x");
+  first_.subscription.reset();
   executor_.run();
-  EXPECT_TRUE(listener.events.empty());
+  EXPECT_THAT(first_.events, IsEmpty());
 }
 
-TEST_F(InotifyTest, SharesOneFileAmongListenersUntilTheLastIsGone) {
-  const auto file = make_file("a");
-  Listening first;
-  Listening second;
-  Inotify::Subscription sub_first;
-  Inotify::Subscription sub_second;
-  listen(file, IN_CLOSE_WRITE, first, sub_first);
-  listen(file, IN_CLOSE_WRITE, second, sub_second);
-  sub_first.reset();
-  write_file(file, "x");
-  executor_.run();
-  EXPECT_TRUE(first.events.empty());
-  EXPECT_EQ(second.events.size(), 1U);
+TEST_F(InotifyTest, SharesOneFileAmongSubscriptionsUntilTheLastHasEnded) {
+  ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
+  ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, second_), 0);
+  first_.subscription.reset();
+  write_to(a_);
+  EXPECT_THAT(first_.events, IsEmpty());
+  EXPECT_EQ(second_.events.size(), 1U);
 }
 
-TEST_F(InotifyTest, RenewingASubscriptionKeepsIt) {
-  const auto file = make_file("a");
-  Listening listener;
-  Inotify::Subscription subscription;
-  listen(file, IN_CLOSE_WRITE, listener, subscription);
-  Inotify::Subscription fresh;
-  listen(file, IN_CLOSE_WRITE, listener, fresh);
-  subscription = std::move(fresh);
-  write_file(file, "x");
-  executor_.run();
-  EXPECT_EQ(listener.events.size(), 1U);
+TEST_F(InotifyTest, ASubscriptionMayBeRenewedOrMovedToAnotherFile) {
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
+  write_to(a_);
+  EXPECT_EQ(first_.events.size(), 1U);
+  ASSERT_EQ(listen(b_, IN_CLOSE_WRITE, first_), 0);
+  write_to(a_);
+  EXPECT_EQ(first_.events.size(), 1U);
+  write_to(b_);
+  EXPECT_EQ(first_.events.size(), 2U);
 }
 
-TEST_F(InotifyTest, AListenerMayEndItsOwnAndOtherSubscriptions) {
-  const auto file = make_file("a");
-  Listening first;
-  Listening second;
-  Inotify::Subscription sub_first;
-  Inotify::Subscription sub_second;
-  listen(file, IN_CLOSE_WRITE, first, sub_first);
-  listen(file, IN_CLOSE_WRITE, second, sub_second);
-  first.then = [&] {
-    sub_first.reset();
-    sub_second.reset();
+TEST_F(InotifyTest, AHandlerMayEndItsOwnAndOtherSubscriptions) {
+  ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
+  ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, second_), 0);
+  first_.then = [&] {
+    first_.subscription.reset();
+    second_.subscription.reset();
   };
-  write_file(file, "x");
-  executor_.run();
-  EXPECT_EQ(first.events.size(), 1U);
-  EXPECT_TRUE(second.events.empty());
+  write_to(a_);
+  EXPECT_EQ(first_.events.size(), 1U);
+  EXPECT_THAT(second_.events, IsEmpty());
 }
 
-TEST_F(InotifyTest, AfterAnOverflowEverybodyIsTold) {
-  const auto a = make_file("a");
-  const auto b = make_file("b");
-  Listening of_a;
-  Listening of_b;
-  Inotify::Subscription sub_a;
-  Inotify::Subscription sub_b;
-  listen(a, IN_ATTRIB, of_a, sub_a);
-  listen(b, IN_ATTRIB, of_b, sub_b);
+TEST_F(InotifyTest, AnOverflowIsReportedToAll) {
   const auto limit = std::stoul(read_file("/proc/sys/fs/inotify/max_queued_events"));
   if (limit > 200'000) GTEST_SKIP() << "fs.inotify.max_queued_events is too large to fill: " << limit;
+  ASSERT_EQ(listen(a_, IN_ATTRIB, first_), 0);
+  ASSERT_EQ(listen(b_, IN_ATTRIB, second_), 0);
   // Alternating, because the kernel merges equal events that follow each other.
   for (unsigned long i = 0; i <= limit / 2 + 1; ++i) {
-    ASSERT_EQ(::chmod(a.c_str(), 0600), 0);
-    ASSERT_EQ(::chmod(b.c_str(), 0600), 0);
+    for (const auto& path : {a_, b_}) ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   }
   executor_.run();
-  ASSERT_FALSE(of_a.events.empty());
-  ASSERT_FALSE(of_b.events.empty());
-  EXPECT_NE(of_a.events.back().first & IN_Q_OVERFLOW, 0U);
-  EXPECT_NE(of_b.events.back().first & IN_Q_OVERFLOW, 0U);
+  for (const Listening* each : {&first_, &second_}) {
+    ASSERT_FALSE(each->events.empty());
+    EXPECT_NE(each->events.back().first & IN_Q_OVERFLOW, 0U);
+  }
 }
 
-TEST_F(InotifyTest, WhenTheExecutorFailsEverybodyIsTold) {
-  const auto file = make_file("a");
-  Listening listener;
-  Inotify::Subscription subscription;
-  listen(file, IN_CLOSE_WRITE, listener, subscription);
+TEST_F(InotifyTest, AFailureOfTheExecutorIsReportedToAll) {
+  ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
   executor_.fail();
-  ASSERT_EQ(listener.events.size(), 1U);
-  EXPECT_NE(listener.events[0].first & IN_Q_OVERFLOW, 0U);
+  EXPECT_THAT(first_.events, ElementsAre(Pair(IN_Q_OVERFLOW, "")));
 }
 
 TEST_F(InotifyTest, AFailureLeavesTheNextCallAChance) {
-  const auto file = make_file("a");
-  const util::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  Listening listener;
-  Inotify::Subscription subscription;
   executor_.refuse_descriptors = true;
-  EXPECT_EQ(inotify_.subscribe(fd.get(), IN_CLOSE_WRITE, listener, subscription), ENOMEM);
-  EXPECT_FALSE(subscription.active());
+  EXPECT_EQ(listen(a_, IN_CLOSE_WRITE, first_), ENOMEM);
+  EXPECT_FALSE(first_.subscription.active());
   executor_.refuse_descriptors = false;
-  EXPECT_EQ(inotify_.subscribe(-1, IN_CLOSE_WRITE, listener, subscription), ENOENT);
-  EXPECT_FALSE(subscription.active());
-  EXPECT_EQ(inotify_.subscribe(fd.get(), IN_CLOSE_WRITE, listener, subscription), 0);
-  EXPECT_TRUE(subscription.active());
+  EXPECT_EQ(listen("nowhere", IN_CLOSE_WRITE, first_), ENOENT);
+  EXPECT_FALSE(first_.subscription.active());
+  EXPECT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
+  EXPECT_TRUE(first_.subscription.active());
+  EXPECT_EQ(listen("nowhere", IN_CLOSE_WRITE, first_), ENOENT);
+  EXPECT_FALSE(first_.subscription.active()) << "of the file before";
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "backends/file/file_name.hpp"
+
 namespace dlock::file {
 namespace {
 
@@ -37,17 +39,15 @@ TEST(LockRecord, KeepsItsGoldenForm) {
 }
 
 TEST(LockRecord, ComesBackAsWritten) {
-  const auto content = parse_record(whole());
-  const auto* read = std::get_if<ReadRecord>(&content);
-  ASSERT_NE(read, nullptr);
-  EXPECT_EQ(read->record.token, kRecord.token);
-  EXPECT_EQ(read->record.owner, kRecord.owner);
-  EXPECT_EQ(read->record.holder, kRecord.holder);
-  EXPECT_EQ(read->record.pid, kRecord.pid);
-  EXPECT_EQ(read->record.since, kRecord.since);
-  EXPECT_EQ(read->name, "orders/42");
-  EXPECT_TRUE(read->belongs_to("orders/42"));
-  EXPECT_FALSE(read->belongs_to("orders/43"));
+  const auto read = std::get<ReadRecord>(parse_record(whole()));
+  EXPECT_EQ(read.record.token, kRecord.token);
+  EXPECT_EQ(read.record.owner, kRecord.owner);
+  EXPECT_EQ(read.record.holder, kRecord.holder);
+  EXPECT_EQ(read.record.pid, kRecord.pid);
+  EXPECT_EQ(read.record.since, kRecord.since);
+  EXPECT_EQ(read.name, "orders/42");
+  EXPECT_TRUE(read.belongs_to("orders/42"));
+  EXPECT_FALSE(read.belongs_to("orders/43"));
 }
 
 TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
@@ -59,15 +59,12 @@ TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
     for (const LockKind asked : all) {
       const auto content = parse_record(text, asked);
       if (asked != kind) {
-        const auto* bad = std::get_if<BadRecord>(&content);
-        ASSERT_NE(bad, nullptr);
-        EXPECT_TRUE(bad->reason.starts_with("it does not begin with \"dlock ")) << bad->reason;
+        EXPECT_TRUE(std::get<BadRecord>(content).reason.starts_with("it does not begin with \"dlock "));
         continue;
       }
-      const auto* read = std::get_if<ReadRecord>(&content);
-      ASSERT_NE(read, nullptr) << text;
-      EXPECT_EQ(read->record.permits, kind == LockKind::semaphore ? 7U : 0U);
-      EXPECT_EQ(read->name, "a");
+      const auto& read = std::get<ReadRecord>(content);
+      EXPECT_EQ(read.record.permits, kind == LockKind::semaphore ? 7U : 0U);
+      EXPECT_EQ(read.name, "a");
     }
   }
 }
@@ -83,10 +80,8 @@ TEST(LockRecord, KeepsTheGoldenFormOfASemaphore) {
 }
 
 TEST(LockRecord, HasItsNameAlsoBeforeAHole) {
-  const auto content = parse_record(whole() + std::string(100, '\0'));
-  const auto* read = std::get_if<ReadRecord>(&content);
-  ASSERT_NE(read, nullptr);
-  EXPECT_EQ(read->name, "orders/42");
+  const auto read = std::get<ReadRecord>(parse_record(whole() + std::string(100, '\0')));
+  EXPECT_EQ(read.name, "orders/42");
 }
 
 TEST(LockRecord, AValueIsItsOwnersAlone) {
@@ -118,11 +113,9 @@ TEST(LockRecord, HoldsTheLongestNameAndHolder) {
   record.holder = std::string(253, 'h') + ":1:" + std::string(64, ' ');
   const std::string text = format_block(record, name) + format_name_line(name);
   EXPECT_EQ(text.size(), max_record);
-  const auto content = parse_record(text);
-  const auto* read = std::get_if<ReadRecord>(&content);
-  ASSERT_NE(read, nullptr);
-  EXPECT_EQ(read->name, name);
-  EXPECT_EQ(read->record.holder, std::string(200, 'h'));
+  const auto read = std::get<ReadRecord>(parse_record(text));
+  EXPECT_EQ(read.name, name);
+  EXPECT_EQ(read.record.holder, std::string(200, 'h'));
 }
 
 TEST(LockRecord, CutsALongHolderBetweenCharacters) {
@@ -131,10 +124,8 @@ TEST(LockRecord, CutsALongHolderBetweenCharacters) {
       LockRecord record = kRecord;
       record.holder = std::string(before, 'h');
       for (int i = 0; i < 8; ++i) record.holder += character;
-      const auto content = parse_record(format_block(record, "n") + format_name_line("n"));
-      const auto* read = std::get_if<ReadRecord>(&content);
-      ASSERT_NE(read, nullptr);
-      const std::string& holder = read->record.holder;
+      const auto read = std::get<ReadRecord>(parse_record(format_block(record, "n") + format_name_line("n")));
+      const std::string& holder = read.record.holder;
       EXPECT_EQ(holder, record.holder.substr(0, holder.size()));
       EXPECT_EQ((holder.size() - before) % character.size(), 0U) << "a character was cut in two";
     }
@@ -142,9 +133,9 @@ TEST(LockRecord, CutsALongHolderBetweenCharacters) {
 }
 
 TEST(LockRecord, IsMissingInAnEmptyFileAndInOneOfZeroBytes) {
-  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record("")));
-  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(1, '\0'))));
-  EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(max_record, '\0'))));
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, max_record}) {
+    EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(size, '\0')))) << size;
+  }
 }
 
 TEST(LockRecord, IsRefusedWhenAnyByteOfItChanged) {
@@ -164,10 +155,11 @@ TEST(LockRecord, IsRefusedWhenCutShortOrFollowedByMore) {
   for (std::size_t size = 1; size < record_block; ++size) {
     EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(good.substr(0, size)))) << size;
   }
-  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(good + "more\n")));
-  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(format_block(kRecord, "a") + format_name_line("b"))));
-  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(format_block(kRecord, "a") + "hello\n")));
-  EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record("some other program's file\n")));
+  const std::string block = format_block(kRecord, "a");
+  for (const std::string& text :
+       {good + "more\n", block + format_name_line("b"), block + "hello\n", std::string("a stranger's file\n")}) {
+    EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(text))) << text;
+  }
 }
 
 TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
@@ -176,7 +168,7 @@ TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
     std::string block = good.substr(0, good.find("checksum"));
     const std::size_t line = block.find("\n" + key + " ") + 1;
     block.replace(line, block.find('\n', line) - line, key + " " + value);
-    block += "checksum " + to_hex(hash128(block)) + "\n";
+    block += "checksum " + hash_of(block) + "\n";
     block.resize(record_block - 1, ' ');
     return parse_record(block + "\n" + format_name_line("a"));
   };
@@ -187,10 +179,7 @@ TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
       {"name-hash", "9b"},
   };
   for (const auto& [key, value] : wrong) {
-    const auto content = with(key, value);
-    const auto* bad = std::get_if<BadRecord>(&content);
-    ASSERT_NE(bad, nullptr) << key << " " << value;
-    EXPECT_EQ(bad->reason, "one of its fields has an invalid value") << key << " " << value;
+    EXPECT_EQ(std::get<BadRecord>(with(key, value)).reason, "one of its fields has an invalid value") << key << value;
   }
 }
 
@@ -200,12 +189,10 @@ TEST(LockRecord, KnowsItsLockByTheHashWhenTheNameWasNotWhollyWritten) {
   const std::string line = format_name_line(name);
   for (const std::string& tail :
        {std::string(), std::string(line.size(), '\0'), line.substr(0, 5), line.substr(0, 5) + std::string(9, '\0')}) {
-    const auto content = parse_record(block + tail);
-    const auto* read = std::get_if<ReadRecord>(&content);
-    ASSERT_NE(read, nullptr) << tail.size();
-    EXPECT_FALSE(read->name.has_value());
-    EXPECT_TRUE(read->belongs_to(name));
-    EXPECT_FALSE(read->belongs_to("orders/43"));
+    const auto read = std::get<ReadRecord>(parse_record(block + tail));
+    EXPECT_FALSE(read.name.has_value());
+    EXPECT_TRUE(read.belongs_to(name));
+    EXPECT_FALSE(read.belongs_to("orders/43"));
   }
 }
 

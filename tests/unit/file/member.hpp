@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 
 #include "backends/file/file_backend.hpp"
 #include "poll_executor.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::file::test {
 
@@ -23,8 +26,8 @@ class Member {
   Member(const std::string& locks, LockKind kind, std::uint64_t number)
       : backend(host, {.path = locks}), space_(kind), number_(number) {}
 
-  [[nodiscard]] LockRequest request(Mode mode = Mode::exclusive, bool wait = false) {
-    return {.name = "a",
+  [[nodiscard]] LockRequest request(Mode mode = Mode::exclusive, bool wait = false, const std::string& name = "a") {
+    return {.name = name,
             .owner = OwnerId(number_, ++asked_),
             .holder = "host:" + std::to_string(number_) + ":l",
             .lease = std::chrono::seconds(1),
@@ -40,8 +43,8 @@ class Member {
     return answer;
   }
   // Tries once, and keeps what was granted.
-  bool enter(Mode mode = Mode::exclusive) {
-    TryOutcome outcome = ask(request(mode));
+  bool enter(Mode mode = Mode::exclusive, const std::string& name = "a") {
+    TryOutcome outcome = ask(request(mode, false, name));
     EXPECT_NE(outcome.status, TryOutcome::Status::failed) << outcome.failure.detail;
     const bool granted = outcome.status == TryOutcome::Status::granted;
     if (granted) grants.push_back(std::move(outcome.grant));
@@ -61,6 +64,12 @@ class Member {
     grants.erase(grants.begin());
     return release(first);
   }
+  // A watch that counts its calls and does nothing about them.
+  [[nodiscard]] std::unique_ptr<Watch> watch(int& called) {
+    auto made = backend.watch(space_, "a", [&called] { ++called; });
+    executor.run();
+    return made;
+  }
   [[nodiscard]] LockInfo inspect() {
     LockInfo info;
     backend.inspect(space_, "a", [&](Result<LockInfo> answer) {
@@ -68,6 +77,32 @@ class Member {
       if (answer.ok()) info = std::move(answer.value());
     });
     return info;
+  }
+  [[nodiscard]] std::vector<LockInfo> list() {
+    std::vector<LockInfo> locks;
+    backend.list(space_, [&](Result<std::vector<LockInfo>> answer) {
+      EXPECT_TRUE(answer.ok()) << answer.failure().detail;
+      if (answer.ok()) locks = std::move(answer.value());
+    });
+    return locks;
+  }
+  [[nodiscard]] Finding finding(const std::string& check) {
+    Finding found{Finding::Severity::error, check, "there is no such check"};
+    backend.diagnose([&](const Result<std::vector<Finding>>& findings) {
+      for (const Finding& each : findings.value()) {
+        if (each.check == check) found = each;
+      }
+    });
+    return found;
+  }
+  // Real time for the kernel's events, and as much of the executor's for timers, until the condition holds.
+  [[nodiscard]] bool advance_until(std::chrono::milliseconds limit, const std::function<bool()>& condition) {
+    for (std::chrono::milliseconds passed(0); passed < limit; passed += std::chrono::milliseconds(1)) {
+      if (condition()) return true;
+      executor.wait(std::chrono::milliseconds(2));
+      executor.advance(std::chrono::milliseconds(1));
+    }
+    return condition();
   }
   [[nodiscard]] std::vector<std::string> forget() {
     std::vector<std::string> names;
@@ -78,7 +113,7 @@ class Member {
   }
 
   PollExecutor executor;
-  BareHost host{executor};
+  dlock::test::RecordingHost host{executor};
   FileBackend backend;
   std::uint32_t permits = 1;
   std::string value;
@@ -98,7 +133,7 @@ class Waiting {
       : member_(member), request_(member.request(mode, true)) {
     attempt();
     if (outcome.status != TryOutcome::Status::busy) return;
-    watch_ = member_.backend.watch(request_.kind, request_.name, [this] {
+    watch_ = member_.backend.wait_for(request_, [this] {
       ++woken;
       attempt();
     });

@@ -1,5 +1,5 @@
 // An executor that the test's own thread drives: it reads descriptors, runs tasks and lets timers fire only when told
-// to. And the host of a backend that runs on it.
+// to.
 #pragma once
 
 #include <poll.h>
@@ -11,10 +11,8 @@
 #include <memory>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <dlock/error.hpp>
-#include <dlock/spi/backend.hpp>
 #include <dlock/spi/executor.hpp>
 
 #include "engine/timer_queue.hpp"
@@ -32,7 +30,7 @@ class PollExecutor final : public Executor {
         task();
       } else if (const auto timer = timers_.pop_due(now())) {
         (*timer)();
-      } else if (handler_ && readable()) {
+      } else if (poll_for(0)) {
         std::exchange(handler_, nullptr)(std::error_code());
       } else {
         return;
@@ -49,6 +47,8 @@ class PollExecutor final : public Executor {
     }
     clock_.advance(end - now());
   }
+  // Waits until the descriptor is readable, or for that long.
+  void wait(std::chrono::milliseconds limit) const { (void)poll_for(static_cast<int>(limit.count())); }
   // The descriptor fails.
   void fail() { std::exchange(handler_, nullptr)(std::make_error_code(std::errc::io_error)); }
   bool refuse_descriptors = false;
@@ -77,9 +77,9 @@ class PollExecutor final : public Executor {
     PollExecutor& executor_;
   };
 
-  [[nodiscard]] bool readable() const {
-    pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
-    return ::poll(&ready, 1, 0) > 0;
+  [[nodiscard]] bool poll_for(int milliseconds) const {
+    pollfd ready{.fd = handler_ ? fd_ : -1, .events = POLLIN, .revents = 0};
+    return ::poll(&ready, 1, milliseconds) > 0;
   }
 
   ManualClock clock_;
@@ -87,26 +87,6 @@ class PollExecutor final : public Executor {
   std::deque<Task> tasks_;
   int fd_ = -1;
   std::function<void(std::error_code)> handler_;
-};
-
-class BareHost final : public BackendHost {
- public:
-  explicit BareHost(Executor& executor) : executor_(executor) {}
-  [[nodiscard]] const std::vector<Failure>& losses() const noexcept { return losses_; }
-  [[nodiscard]] const std::vector<Failure>& warnings() const noexcept { return warnings_; }
-
-  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId&, TimePoint) override {}
-  void lost(const OwnerId&, Failure why) override { losses_.push_back(std::move(why)); }
-  void connection(ConnectionEvent) override {}
-  void warn(WarningEvent event) override { warnings_.push_back(std::move(event.reason)); }
-  [[nodiscard]] OwnerId new_owner_id() override { return OwnerId(1, ++ids_); }
-
- private:
-  Executor& executor_;
-  std::uint64_t ids_ = 0;
-  std::vector<Failure> losses_;
-  std::vector<Failure> warnings_;
 };
 
 }  // namespace dlock::file::test

@@ -1,207 +1,94 @@
-// Several processes: what the backend is for.
-#include <fcntl.h>
+// Several processes: a helper that is killed, and children that inherit.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <future>
-#include <memory>
-#include <set>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
+#include "member.hpp"
 #include "support.hpp"
+#include "torture/rig/child_process.hpp"
 
 namespace dlock::file::test {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
 
 class FileProcessesTest : public testing::Test {
  protected:
-  [[nodiscard]] std::string held_line(Helper& helper) {
-    EXPECT_EQ(helper.line(), "waiting");
-    return helper.line();
-  }
-  // The token in a line "held TOKEN ...".
-  [[nodiscard]] static std::uint64_t token_in(const std::string& line) {
-    return line.rfind("held ", 0) == 0 ? std::stoull(line.substr(5)) : 0;
-  }
-  // Waits for "a" in this process with a clock that only the test moves.
-  [[nodiscard]] std::future<FencingToken> wait_for_lock(const Client& client) {
-    auto granted = std::make_shared<std::promise<FencingToken>>();
-    client.make_lock("a").async_acquire(
-        {}, [granted](std::error_code, const Lease& lease) { granted->set_value(lease.token()); });
-    (void)client.inspect("a");
-    return granted->get_future();
+  // A helper of which this output has come.
+  class Helper : public rig::ChildProcess {
+   public:
+    Helper(std::vector<std::string> arguments, const std::string& output) : ChildProcess(std::move(arguments)) {
+      EXPECT_TRUE(wait_for_output(output)) << this->output();
+    }
+    void kill() {
+      signal(SIGKILL);
+      EXPECT_EQ(wait(), 128 + SIGKILL);
+    }
+  };
+  [[nodiscard]] std::vector<std::string> command(const std::string& what, const std::string& kind = {}) const {
+    return {DLOCK_FILE_TEST_HELPER, what, scratch_.url(), "a", kind};
   }
 
   ScratchDirectory scratch_;
 };
 
-TEST_F(FileProcessesTest, ExcludeEachOther) {
-  Helper holder({"hold", scratch_.url(), "a"});
-  EXPECT_NE(token_in(held_line(holder)), 0U);
-  const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
-  EXPECT_EQ(Helper({"try", scratch_.url(), "a"}).line(), "busy");
-  holder.proceed();
-  EXPECT_EQ(holder.wait(), 0);
-  EXPECT_TRUE(client.make_lock("a").try_acquire().has_value());
-}
-
-TEST_F(FileProcessesTest, AReleaseWakesAWaiterInAnotherProcess) {
-  const auto client = connect(scratch_.url(), {.clock = std::make_shared<ManualClock>()});
-  Helper holder({"hold", scratch_.url(), "a"});
-  const auto first = token_in(held_line(holder));
-  auto granted = wait_for_lock(client);
-  holder.proceed();
-  ASSERT_EQ(granted.wait_for(hang_guard), std::future_status::ready);
-  EXPECT_GT(granted.get().value(), first);
-}
-
 TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
+  const std::pair<LockKind, const char*> kinds[] = {{LockKind::lock, ""}, {LockKind::semaphore, "permit"}};
   for (int i = 0; i < 20; ++i) {
-    const auto clock = std::make_shared<ManualClock>();
-    const auto client = connect(scratch_.url(), {.clock = clock});
-    Helper holder({"hold", scratch_.url(), "a"});
-    const auto first = token_in(held_line(holder));
-    ASSERT_NE(first, 0U);
-    auto granted = wait_for_lock(client);
+    const auto& [kind, argument] = kinds[i % 2];
+    Member waiting(scratch_.locks(), kind, 1);
+    Helper holder(command("hold", argument), "held");
+    Waiting waiter(waiting);
+    EXPECT_FALSE(waiter.in());
     holder.kill();
-    // The contention's own polling begins after 500 ms; what is needed here is the event and, at most, another look.
-    EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return granted.wait_for(0s) == std::future_status::ready; }));
-    ASSERT_EQ(granted.wait_for(0s), std::future_status::ready);
-    EXPECT_NE(granted.get().value(), 0U);
+    EXPECT_TRUE(waiting.advance_until(200ms, [&] { return waiter.in(); }));
   }
-}
-
-TEST_F(FileProcessesTest, AKilledWaiterDelaysNobody) {
-  const auto client = connect(scratch_.url());
-  auto lease = client.make_lock("a").acquire();
-  Helper killed({"hold", scratch_.url(), "a"});
-  EXPECT_EQ(killed.line(), "waiting");
-  Helper waiter({"hold", scratch_.url(), "a"});
-  EXPECT_EQ(waiter.line(), "waiting");
-  killed.kill();
-  (void)killed.wait();
-  EXPECT_TRUE(lease.release());
-  EXPECT_GT(token_in(waiter.line()), lease.token().value());
-}
-
-TEST_F(FileProcessesTest, AStoppedHolderKeepsItsLock) {
-  Helper holder({"hold", scratch_.url(), "a"});
-  EXPECT_NE(token_in(held_line(holder)), 0U);
-  ASSERT_EQ(::kill(holder.pid(), SIGSTOP), 0);
-  const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
-  ASSERT_EQ(::kill(holder.pid(), SIGCONT), 0);
-  holder.proceed();
-  EXPECT_EQ(holder.wait(), 0);
-}
-
-TEST_F(FileProcessesTest, TokensGrowFromProcessToProcess) {
-  std::uint64_t last = 0;
-  for (int i = 0; i < 10; ++i) {
-    Helper helper({"try", scratch_.url(), "a"});
-    const auto token = token_in(helper.line());
-    EXPECT_GT(token, last);
-    last = token;
-    EXPECT_EQ(helper.wait(), 0);
-  }
-}
-
-TEST_F(FileProcessesTest, AHundredContendersLoseNoUpdate) {
-  constexpr int processes = 20;
-  constexpr int threads = 5;
-  constexpr int turns = 10;
-  const std::string number = scratch_.path() + "/number";
-  write_file(number, "0");
-  const auto client = connect(scratch_.url());
-  std::vector<std::unique_ptr<Helper>> helpers;
-  for (int i = 0; i < processes; ++i) {
-    helpers.push_back(std::make_unique<Helper>(std::vector<std::string>{
-        "count", scratch_.url(), "a", number, std::to_string(turns), std::to_string(threads)}));
-  }
-  for (auto& helper : helpers) EXPECT_EQ(helper->line(), "ready");
-  for (auto& helper : helpers) helper->proceed();
-  for (auto& helper : helpers) EXPECT_EQ(helper->wait(), 0);
-  EXPECT_EQ(read_file(number), std::to_string(processes * threads * turns));
-}
-
-TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
-  Helper parent({"fork", scratch_.url(), "a"});
-  const std::set<std::string> lines = {parent.line(), parent.line()};
-  ASSERT_EQ(lines.count("alive"), 1U);
-  const auto forked =
-      std::find_if(lines.begin(), lines.end(), [](const std::string& line) { return line.rfind("forked ", 0) == 0; });
-  ASSERT_NE(forked, lines.end());
-  const pid_t child = std::stoi(forked->substr(7));
-  const auto client = connect(scratch_.url());
-  EXPECT_FALSE(client.make_lock("a").try_acquire().has_value());
-  parent.kill();
-  (void)parent.wait();
-  EXPECT_TRUE(client.make_lock("a").try_acquire_for(hang_guard).has_value());
-  EXPECT_EQ(::kill(child, 0), 0) << "the child did not live long enough to prove anything";
 }
 
 TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLetsAWriterIn) {
-  const auto clock = std::make_shared<ManualClock>();
-  const auto client = connect(scratch_.url(), {.clock = clock});
-  Helper one({"hold", scratch_.url(), "a", "read"});
-  Helper two({"hold", scratch_.url(), "a", "read"});
-  EXPECT_NE(token_in(held_line(one)), 0U);
-  EXPECT_NE(token_in(held_line(two)), 0U);
-  EXPECT_EQ(client.inspect("a", LockKind::read_write).holders.size(), 2U);
-  std::promise<bool> granted;
-  auto entered = granted.get_future();
-  client.make_read_write_lock("a").async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
+  Member waiting(scratch_.locks(), LockKind::read_write, 1);
+  Helper one(command("hold", "read"), "held");
+  Helper two(command("hold", "read"), "held");
+  EXPECT_EQ(waiting.inspect().holders.size(), 2U);
+  Waiting writer(waiting);
   one.kill();
-  EXPECT_EQ(one.wait(), -1);
-  EXPECT_FALSE(advance_until(*clock, 100ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
-  EXPECT_EQ(client.inspect("a", LockKind::read_write).holders.size(), 1U);
+  EXPECT_FALSE(waiting.advance_until(100ms, [&] { return writer.in(); }));
+  EXPECT_EQ(waiting.inspect().holders.size(), 1U);
   two.kill();
-  EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
+  EXPECT_TRUE(waiting.advance_until(200ms, [&] { return writer.in(); }));
 }
 
 TEST_F(FileProcessesTest, AKilledWriterWhoWaitedLetsReadersIn) {
-  const auto client = connect(scratch_.url());
-  auto lock = client.make_read_write_lock("a");
-  const auto reading = lock.acquire_shared();
-  Helper writer({"hold", scratch_.url(), "a", "write"});
-  EXPECT_EQ(writer.line(), "waiting");
-  const auto end = std::chrono::steady_clock::now() + hang_guard;
-  while (lock.try_acquire_shared() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_FALSE(lock.try_acquire_shared()) << "the writer does not wait yet";
+  Member reading(scratch_.locks(), LockKind::read_write, 1);
+  EXPECT_TRUE(reading.read());
+  Helper writer(command("hold", "write"), "waiting");
+  EXPECT_TRUE(reading.advance_until(hang_guard, [&] { return !reading.read(); })) << "the writer does not wait yet";
+  Waiting reader(reading, Mode::shared);
+  EXPECT_FALSE(reader.in());
   writer.kill();
-  EXPECT_TRUE(lock.try_acquire_shared_for(hang_guard).has_value());
+  EXPECT_TRUE(reading.advance_until(200ms, [&] { return reader.in(); }));
 }
 
-TEST_F(FileProcessesTest, APermitOfAKilledHolderComesBackLongBeforeAnyPolling) {
-  const auto clock = std::make_shared<ManualClock>();
-  const auto client = connect(scratch_.url(), {.clock = clock});
-  Helper holder({"hold", scratch_.url(), "a", "permit"});
-  EXPECT_NE(token_in(held_line(holder)), 0U);
-  std::promise<bool> granted;
-  auto entered = granted.get_future();
-  client.make_semaphore("a", 1).async_acquire({}, [&](std::error_code ec, const Lease&) { granted.set_value(!ec); });
-  (void)client.inspect("a", LockKind::semaphore);
-  holder.kill();
-  EXPECT_TRUE(advance_until(*clock, 200ms, [&] { return entered.wait_for(0s) == std::future_status::ready; }));
-}
-
-TEST_F(FileProcessesTest, AForkedChildKeepsNoneOfTheSharesOfItsParent) {
-  for (const std::string kind : {"read", "permit"}) {
-    Helper parent({"fork", scratch_.url(), "a", kind});
-    EXPECT_NE(parent.line(), "");
-    EXPECT_NE(parent.line(), "");
-    parent.kill();
-    (void)parent.wait();
-    const auto client = connect(scratch_.url());
-    EXPECT_TRUE(client.make_read_write_lock("a").try_acquire_for(hang_guard).has_value());
-    EXPECT_TRUE(client.make_semaphore("a", 2).try_acquire_for(hang_guard).has_value());
+TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
+  const std::pair<LockKind, const char*> kinds[] = {
+      {LockKind::lock, ""}, {LockKind::read_write, "read"}, {LockKind::semaphore, "permit"}};
+  for (const auto& [kind, argument] : kinds) {
+    Helper parent(command("fork", argument), "\n");
+    const pid_t child = std::stoi(parent.output().substr(6));
+    Member other(scratch_.locks(), kind, 1);
+    EXPECT_FALSE(other.enter());
+    parent.signal(SIGKILL);
+    EXPECT_TRUE(other.advance_until(hang_guard, [&] { return other.enter(); }));
+    EXPECT_EQ(::kill(child, SIGKILL), 0) << "the child did not live long enough to prove anything";
+    EXPECT_EQ(parent.wait(), 128 + SIGKILL);
   }
 }
 
@@ -211,18 +98,10 @@ TEST_F(FileProcessesTest, AProgramThatIsStartedInheritsNothing) {
   const auto other = connect(scratch_.url());
   other.make_lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
   (void)other.inspect("a");
-  Helper program({"descriptors"});
-  std::string line;
-  int lines = 0;
-  while ((line = program.line()) != "end") {
-    ASSERT_FALSE(line.empty());
-    ++lines;
-    EXPECT_EQ(line.find(scratch_.path()), std::string::npos) << line;
-    EXPECT_EQ(line.find("inotify"), std::string::npos) << line;
-    EXPECT_EQ(line.find("eventpoll"), std::string::npos) << line;
-    EXPECT_EQ(line.find("timerfd"), std::string::npos) << line;
-  }
-  EXPECT_GE(lines, 2) << "its standard streams at least";
+  const Helper program(command("descriptors"), "end");
+  EXPECT_THAT(program.output(),
+              AllOf(HasSubstr("/proc/self/fd/0"), Not(HasSubstr(scratch_.path())), Not(HasSubstr("inotify")),
+                    Not(HasSubstr("eventpoll")), Not(HasSubstr("timerfd"))));
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 #include "support.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
+#include <grp.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,87 +18,18 @@
 #include <system_error>
 #include <utility>
 
+#include "torture/rig/system_call.hpp"
+
 namespace dlock::file::test {
 
-namespace {
-
-int milliseconds_left(std::chrono::steady_clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-  return static_cast<int>(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
-}
-
-std::pair<int, int> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
-  return {ends[0], ends[1]};
-}
-
-}  // namespace
-
-Helper::Helper(const std::vector<std::string>& arguments) {
-  const auto [child_in, in] = make_pipe();
-  const auto [out, child_out] = make_pipe();
-  std::vector<std::string> words{DLOCK_FILE_TEST_HELPER};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::dup2(child_in, 0);
-    ::dup2(child_out, 1);
-    ::execv(argv[0], argv.data());
-    ::_exit(127);
-  }
-  ::close(child_in);
-  ::close(child_out);
-  in_ = in;
-  out_ = out;
-}
-
-Helper::~Helper() {
-  kill();
-  (void)wait();
-  proceed();
-  ::close(out_);
-}
-
-std::string Helper::line() {
-  const auto end = std::chrono::steady_clock::now() + hang_guard;
-  for (;;) {
-    if (const auto newline = buffered_.find('\n'); newline != std::string::npos) {
-      std::string text = buffered_.substr(0, newline);
-      buffered_.erase(0, newline + 1);
-      return text;
-    }
-    pollfd ready{.fd = out_, .events = POLLIN, .revents = 0};
-    if (::poll(&ready, 1, milliseconds_left(end)) <= 0) return "";
-    std::array<char, 4096> chunk{};
-    const ssize_t got = ::read(out_, chunk.data(), chunk.size());
-    if (got <= 0) return "";
-    buffered_.append(chunk.data(), static_cast<std::size_t>(got));
-  }
-}
-
-void Helper::proceed() {
-  if (in_ >= 0) ::close(std::exchange(in_, -1));
-}
-
-void Helper::kill() {
-  if (pid_ > 0) ::kill(pid_, SIGKILL);
-}
-
-int Helper::wait() {
-  if (pid_ <= 0) return -1;
-  int status = 0;
-  ::waitpid(std::exchange(pid_, -1), &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 std::string in_child(const std::function<void()>& body) {
-  const auto [out, in] = make_pipe();
+  std::array<int, 2> ends{};
+  rig::require(::pipe2(ends.data(), O_CLOEXEC), "pipe2");
+  rig::UniqueFd out(ends[0]);
+  rig::UniqueFd in(ends[1]);
   const pid_t pid = ::fork();
   if (pid == 0) {
+    ::alarm(static_cast<unsigned>(hang_guard.count()));
     std::string problem;
     try {
       body();
@@ -106,22 +37,15 @@ std::string in_child(const std::function<void()>& body) {
       problem = std::string("failed: ") + e.what();
     }
     problem += '\n';
-    const bool told = ::write(in, problem.data(), problem.size()) == static_cast<ssize_t>(problem.size());
+    const bool told = ::write(in.get(), problem.data(), problem.size()) == static_cast<ssize_t>(problem.size());
     ::_exit(told ? 0 : 1);
   }
-  ::close(in);
+  in.reset();
   std::string text;
-  const auto end = std::chrono::steady_clock::now() + hang_guard;
-  for (;;) {
-    pollfd ready{.fd = out, .events = POLLIN, .revents = 0};
-    std::array<char, 4096> chunk{};
-    if (::poll(&ready, 1, milliseconds_left(end)) <= 0) break;
-    const ssize_t got = ::read(out, chunk.data(), chunk.size());
-    if (got <= 0) break;
+  std::array<char, 4096> chunk{};
+  for (ssize_t got = 0; (got = ::read(out.get(), chunk.data(), chunk.size())) > 0;) {
     text.append(chunk.data(), static_cast<std::size_t>(got));
   }
-  ::close(out);
-  ::kill(pid, SIGKILL);  // it has said what it had to say, or hangs
   int status = 0;
   ::waitpid(pid, &status, 0);
   if (text.empty()) return "the child crashed or hung";
@@ -136,6 +60,31 @@ void require(bool condition, const std::string& what) {
 void require_permitted(bool done, const std::string& what) {
   const int error = errno;
   if (!done) require(false, not_permitted + what + ": " + std::strerror(error));
+}
+
+void become_nobody() {
+  if (::getuid() != 0) return;
+  require_permitted(::setgroups(0, nullptr) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0, "becoming nobody");
+}
+
+void write_to(const std::string& path, const std::string& text) {
+  const rig::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  require_permitted(::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()), path);
+}
+
+// Root needs a mount namespace only; other users a user namespace around it.
+void enter_mount_namespace() {
+  const uid_t user = ::getuid();
+  require_permitted(::unshare(user == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) == 0, "unshare");
+  if (user != 0) {
+    write_to("/proc/self/setgroups", "deny");
+    write_to("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
+  }
+  require_permitted(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "mount");
+}
+
+void mount_tmpfs(const std::string& path, const std::string& options) {
+  require_permitted(::mount("tmpfs", path.c_str(), "tmpfs", 0, options.c_str()) == 0, "a tmpfs at " + path);
 }
 
 Failure failure_of(const std::function<void()>& f) {
@@ -153,14 +102,13 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& content) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << content;
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
 std::size_t open_descriptors(const std::string& ending) {
   std::size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // somebody closed it meanwhile
+    std::error_code gone;  // a different thread closed it meanwhile
     const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
     if (!gone && target.ends_with(ending)) ++count;
   }
@@ -173,42 +121,6 @@ OpenBackend::OpenBackend(const std::string& url, ClientOptions options)
         backend = made.get();
         return made;
       })) {}
-
-bool advance_until(ManualClock& clock, std::chrono::milliseconds limit, const std::function<bool()>& condition) {
-  constexpr std::chrono::milliseconds step(1);
-  for (std::chrono::milliseconds passed(0); passed < limit; passed += step) {
-    if (condition()) return true;
-    clock.advance(step);
-    // Real time, for the kernel's events and the engine's thread to come through.
-    std::promise<void> never;
-    (void)never.get_future().wait_for(std::chrono::milliseconds(2));
-  }
-  return condition();
-}
-
-void Recorder::lost(const LostEvent& event) {
-  const std::lock_guard lock(mutex_);
-  losses_.push_back(event);
-  heard_.notify_all();
-}
-
-void Recorder::warning(const WarningEvent& event) {
-  const std::lock_guard lock(mutex_);
-  warnings_.push_back(event);
-  heard_.notify_all();
-}
-
-std::vector<LostEvent> Recorder::losses() const {
-  std::unique_lock lock(mutex_);
-  (void)heard_.wait_for(lock, hang_guard, [this] { return !losses_.empty(); });
-  return losses_;
-}
-
-std::vector<WarningEvent> Recorder::warnings() const {
-  std::unique_lock lock(mutex_);
-  (void)heard_.wait_for(lock, hang_guard, [this] { return !warnings_.empty(); });
-  return warnings_;
-}
 
 bool wait_for_loss(const Lease& lease) {
   std::promise<void> fired;

@@ -1,245 +1,239 @@
-// Waiting is driven by the kernel's events. The waiting clients have a clock that stands still: no timer of theirs ever
-// fires, so a grant that comes can only have come through an event.
+// Who is woken, and when: members that the test drives step by step, against a lock that it takes and frees with bare
+// system calls. No timer fires unless the test says so, so a wake-up that comes has come through an event.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
 #include <filesystem>
-#include <functional>
 #include <future>
-#include <latch>
 #include <memory>
-#include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
-#include <vector>
 
+#include "backends/file/lock_file.hpp"
+#include "member.hpp"
 #include "support.hpp"
 #include "torture/rig/sanitizers.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::file::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-// An acquire in the background.
-class Waiter {
- public:
-  Waiter(const Client& client, const std::string& name) : lock_(client.make_lock(name)) {
-    lock_.async_acquire({.cancel = stop_.get_token()}, [state = state_](std::error_code ec, Lease lease) {
-      state->set_value({ec, std::move(lease)});
-    });
-    // Tasks run one at a time, so by now the acquire has been tried.
-    (void)client.inspect(name);
-  }
-  [[nodiscard]] bool ready() const { return result_.wait_for(0s) == std::future_status::ready; }
-  [[nodiscard]] bool wait() const { return result_.wait_for(hang_guard) == std::future_status::ready; }
-  [[nodiscard]] Lease take() { return wait() ? std::move(result_.get().second) : Lease(); }
-  [[nodiscard]] std::error_code error() { return wait() ? result_.get().first : std::error_code(); }
-  void cancel() { stop_.request_stop(); }
-
- private:
-  using Outcome = std::pair<std::error_code, Lease>;
-  DistributedLock lock_;
-  std::stop_source stop_;
-  std::shared_ptr<std::promise<Outcome>> state_ = std::make_shared<std::promise<Outcome>>();
-  std::future<Outcome> result_ = state_->get_future();
-};
-
 class FileWaitingTest : public testing::Test {
  protected:
-  [[nodiscard]] ClientOptions standing_still() const {
-    return {.response_timeout = hang_guard, .clock = std::make_shared<ManualClock>()};
-  }
+  FileWaitingTest() { EXPECT_TRUE(take_lock(stranger_.get(), file_).ok()); }
 
-  // Comes back when the client's thread has done what it had been given before.
-  static void drain(const Client& client) {
-    const auto done = std::make_shared<std::promise<void>>();
-    client.make_lock("drain").async_acquire({.wait = Duration()},
-                                            [done](std::error_code, const Lease&) { done->set_value(); });
-    EXPECT_EQ(done->get_future().wait_for(hang_guard), std::future_status::ready);
+  void release_by_stranger() {
+    drop_lock(stranger_.get());
+    stranger_.reset();
   }
+  // The kernel reports this like the close of a holder's.
+  void close_another_descriptor() { util::UniqueFd(::open(file_.c_str(), O_RDWR | O_CLOEXEC)).reset(); }
 
   ScratchDirectory scratch_;
-  Client holder_ = connect(scratch_.url());
-  OpenBackend waiting_{scratch_.url(), standing_still()};
+  Member member_{scratch_.locks(), LockKind::lock, 1};
+  const std::string file_ = scratch_.locks() + "/a.lock";
+  util::UniqueFd stranger_{::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 };
 
-TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfAnotherClient) {
-  auto lease = holder_.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
-  EXPECT_FALSE(waiter.ready());
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiter.take().held());
-}
-
-TEST_F(FileWaitingTest, AReleaseWakesAWaiterOfTheSameClient) {
-  auto lease = waiting_.client.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiter.take().held());
-}
-
-TEST_F(FileWaitingTest, ARaceOfReleaseAndWaitLosesNoWakeUp) {
-  for (int i = 0; i < 200; ++i) {
-    auto lease = holder_.make_lock("a").acquire();
-    std::thread releasing([&] { EXPECT_TRUE(lease.release()); });
-    Waiter waiter(waiting_.client, "a");
-    EXPECT_TRUE(waiter.take().held()) << "turn " << i;
-    releasing.join();
-  }
+TEST_F(FileWaitingTest, OnlyTheFirstWaiterIsWokenAndPassesTheWakeUpOnWhenItGoesWithoutATry) {
+  int first = 0;
+  int second = 0;
+  int third = 0;
+  auto one = member_.watch(first);
+  const auto two = member_.watch(second);
+  auto three = member_.watch(third);
+  three.reset();
+  member_.executor.run();
+  EXPECT_EQ(first, 0) << "by a waiter that goes from behind";
+  release_by_stranger();
+  member_.executor.run();
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, 0);
+  one.reset();
+  member_.executor.run();
+  EXPECT_EQ(second, 1);
 }
 
 TEST_F(FileWaitingTest, WaitersOfOneClientAreServedInTheirOrderEachWithOneWakeUp) {
-  auto lease = holder_.make_lock("a").acquire();
-  std::deque<Waiter> waiters;
-  for (int i = 0; i < 20; ++i) waiters.emplace_back(waiting_.client, "a");
-  const auto tries_to_wait = waiting_.backend->kernel_tries();
-  EXPECT_TRUE(lease.release());
-  while (!waiters.empty()) {
-    auto granted = waiters.front().take();
-    EXPECT_TRUE(granted.held());
-    for (std::size_t i = 1; i < waiters.size(); ++i) EXPECT_FALSE(waiters[i].ready());
-    waiters.pop_front();
-    EXPECT_TRUE(granted.release());
+  std::deque<Waiting> waiters;
+  for (int i = 0; i < 20; ++i) waiters.emplace_back(member_);
+  const auto tries_to_wait = member_.backend.kernel_tries();
+  release_by_stranger();
+  for (; !waiters.empty(); waiters.pop_front()) {
+    EXPECT_TRUE(waiters.front().in());
+    for (std::size_t i = 1; i < waiters.size(); ++i) EXPECT_FALSE(waiters[i].in());
+    EXPECT_TRUE(waiters.front().leave());
   }
-  EXPECT_EQ(waiting_.backend->kernel_tries() - tries_to_wait, 20U);
-  EXPECT_LE(waiting_.backend->wake_ups(), 40U);
+  EXPECT_EQ(member_.backend.kernel_tries() - tries_to_wait, 20U);
+  EXPECT_LE(member_.backend.wake_ups(), 40U);
 }
 
-TEST_F(FileWaitingTest, ABusyLockMakesItsWaitersDoNothing) {
-  auto lease = holder_.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
-  const auto tries = waiting_.backend->kernel_tries();
-  const auto other = connect(scratch_.url());
-  for (int i = 0; i < 100; ++i) {
-    EXPECT_FALSE(other.make_lock("a").try_acquire().has_value());
-    EXPECT_TRUE(other.inspect("a").held);
-    EXPECT_EQ(other.list().size(), 1U);
+TEST_F(FileWaitingTest, AReleaseByTheirOwnClientWakesThemAtOnceAlsoWithoutInotify) {
+  for (const bool without_inotify : {false, true}) {
+    Member client(scratch_.locks(), LockKind::lock, 2);
+    client.executor.refuse_descriptors = without_inotify;
+    drop_lock(stranger_.get());
+    ASSERT_TRUE(client.enter());
+    int woken = 0;
+    const auto watch = client.watch(woken);
+    ASSERT_EQ(woken, 0);
+    EXPECT_TRUE(client.leave());
+    client.executor.run();
+    EXPECT_EQ(woken, 1);
+    EXPECT_EQ(client.host.warnings.size(), without_inotify ? 1U : 0U) << "for the directory and the file";
   }
-  // The kernel tells in order: when the release has come through, so has whatever came before it.
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiter.take().held());
-  EXPECT_EQ(waiting_.backend->wake_ups(), 1U);
-  EXPECT_EQ(waiting_.backend->kernel_tries(), tries + 1);
+}
+
+TEST_F(FileWaitingTest, WithoutInotifyAWakeUpComesWithin150Milliseconds) {
+  member_.executor.refuse_descriptors = true;
+  int woken = 0;
+  const auto watch = member_.watch(woken);
+  member_.executor.advance(1s);
+  EXPECT_EQ(woken, 0);
+  stranger_.reset();
+  member_.executor.advance(150ms);
+  EXPECT_GE(woken, 1);
+}
+
+TEST_F(FileWaitingTest, AWakeUpComesALittleLaterWhenTheKernelReportsBeforeItRemovesTheLock) {
+  // As for a killed holder: the event first, the lock's removal after it and without another event.
+  for (const auto delay : {1ms, 4ms, 16ms, 64ms}) {
+    int woken = 0;
+    const auto watch = member_.watch(woken);
+    close_another_descriptor();
+    member_.executor.advance(delay - 1ms);
+    EXPECT_EQ(woken, 0);
+    drop_lock(stranger_.get());
+    member_.executor.advance(64ms);
+    EXPECT_GE(woken, 1) << delay.count();
+    ASSERT_TRUE(take_lock(stranger_.get(), file_).ok());
+  }
+}
+
+TEST_F(FileWaitingTest, TriesOnABusyLockAndQuestionsWakeNobody) {
+  int woken = 0;
+  const auto watch = member_.watch(woken);
+  member_.executor.advance(1s);
+  const auto looks = member_.backend.looks();
+  for (int i = 0; i < 10; ++i) {
+    Member other(scratch_.locks(), LockKind::lock, 2);
+    EXPECT_FALSE(other.enter());
+    (void)other.inspect();
+    (void)other.list();
+    (void)other.forget();
+  }
+  member_.executor.run();
+  EXPECT_EQ(member_.backend.looks(), looks) << "a busy try made an event";
+  EXPECT_EQ(woken, 0);
+}
+
+TEST_F(FileWaitingTest, ABusyLockIsCheckedAFewTimesAfterAnEventAndThenLeftAlone) {
+  int woken = 0;
+  const auto watch = member_.watch(woken);
+  member_.executor.advance(1s);
+  const auto looks = member_.backend.looks();
+  close_another_descriptor();
+  member_.executor.advance(1h);
+  EXPECT_EQ(member_.backend.looks() - looks, 5U) << "at once, and after 1, 4, 16 and 64 ms";
+  EXPECT_EQ(woken, 0);
 }
 
 TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
-  constexpr int clients = 8;
-  std::deque<OpenBackend> all;
-  std::deque<Waiter> waiters;
-  auto lease = holder_.make_lock("a").acquire();
-  for (int i = 0; i < clients; ++i) {
-    waiters.emplace_back(all.emplace_back(scratch_.url(), standing_still()).client, "a");
+  constexpr std::size_t clients = 8;
+  std::deque<Member> members;
+  std::deque<Waiting> waiters;
+  for (std::size_t i = 0; i < clients; ++i) {
+    waiters.emplace_back(members.emplace_back(scratch_.locks(), LockKind::lock, i + 2));
   }
-  EXPECT_TRUE(lease.release());
-  for (int left = clients; left > 0; --left) {
-    std::deque<Waiter>::iterator winner;
-    const auto end = std::chrono::steady_clock::now() + hang_guard;
-    do {
-      winner = std::find_if(waiters.begin(), waiters.end(), [](const Waiter& waiter) { return waiter.ready(); });
-      std::this_thread::yield();
-    } while (winner == waiters.end() && std::chrono::steady_clock::now() < end);
+  release_by_stranger();
+  for (std::size_t left = clients; left > 0; --left) {
+    const auto winner = std::ranges::find_if(waiters, [](Waiting& each) { return each.in(); });
     ASSERT_NE(winner, waiters.end()) << left << " still wait";
-    auto granted = winner->take();
-    waiters.erase(winner);
-    EXPECT_TRUE(granted.release());
+    for (Member& each : members) each.executor.run();
+    EXPECT_TRUE(winner->leave());
+    winner->outcome.status = TryOutcome::Status::failed;
   }
   // A try when the wait begins, one when the watch stands, and at most one for each of the releases.
-  for (const auto& open : all) EXPECT_LE(open.backend->kernel_tries(), 2U + clients);
-}
-
-TEST_F(FileWaitingTest, AWaiterThatGaveUpPassesItsWakeUpOn) {
-  for (int i = 0; i < 200; ++i) {
-    auto lease = holder_.make_lock("a").acquire();
-    Waiter first(waiting_.client, "a");
-    Waiter second(waiting_.client, "a");
-    std::thread cancelling([&] { first.cancel(); });
-    EXPECT_TRUE(lease.release());
-    cancelling.join();
-    EXPECT_TRUE(first.wait());
-    (void)first.take();  // granted or cancelled, it does not keep the lock
-    EXPECT_TRUE(second.take().held()) << "turn " << i;
-  }
+  for (const Member& each : members) EXPECT_LE(each.backend.kernel_tries(), 2U + clients);
 }
 
 TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
-  auto lease = holder_.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
+  Waiting waiter(member_);
   EXPECT_EQ(open_descriptors("/a.lock"), 2U);
-  waiter.cancel();
-  EXPECT_EQ(waiter.error(), errc::cancelled);
-  for (int i = 0; i < 3; ++i) drain(waiting_.client);
+  waiter.give_up();
+  member_.executor.run();
   EXPECT_EQ(open_descriptors("/a.lock"), 1U) << "more than the holder's";
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(holder_.make_lock("a").try_acquire().has_value());
+  release_by_stranger();
+  EXPECT_TRUE(member_.enter());
+}
+
+TEST_F(FileWaitingTest, ATimedWaitEndsAndLeavesTheOthersWaiting) {
+  Waiting waiter(member_);
+  for (const std::uint64_t number : {1U, 2U}) {
+    const auto client = connect(scratch_.url());
+    EXPECT_FALSE(client.make_lock("a").try_acquire_for(20ms).has_value()) << number;
+  }
+  EXPECT_FALSE(waiter.in());
+  release_by_stranger();
+  EXPECT_TRUE(waiter.in());
 }
 
 TEST_F(FileWaitingTest, ManyWaitersShareOneDescriptor) {
   constexpr int waiters = rig::sanitized ? 2'000 : 10'000;
-  struct Served {
-    std::atomic<int> count{0};
-    std::promise<void> all;
-  };
-  const auto served = std::make_shared<Served>();
-  auto lease = holder_.make_lock("a").acquire();
-  auto lock = waiting_.client.make_lock("a");
+  std::atomic<int> count = 0;
+  std::promise<void> all;
+  const auto client = connect(scratch_.url(), {.clock = std::make_shared<ManualClock>()});
+  auto lock = client.make_lock("a");
   const auto before = open_descriptors();
   for (int i = 0; i < waiters; ++i) {
-    lock.async_acquire({}, [served](std::error_code ec, const Lease& won) {
-      if (!ec && won.held() && ++served->count == waiters) served->all.set_value();
+    lock.async_acquire({}, [&](std::error_code ec, const Lease& won) {
+      if (!ec && won.held() && ++count == waiters) all.set_value();
     });
   }
-  while (waiting_.client.stats().waiting < waiters) std::this_thread::yield();
+  while (client.stats().waiting < waiters) std::this_thread::yield();
   EXPECT_LE(open_descriptors(), before + 2);
-  EXPECT_TRUE(lease.release());
-  EXPECT_EQ(served->all.get_future().wait_for(hang_guard * 2), std::future_status::ready)
-      << served->count << " were granted";
+  release_by_stranger();
+  EXPECT_EQ(all.get_future().wait_for(hang_guard * 2), std::future_status::ready) << count << " were granted";
 }
 
 TEST_F(FileWaitingTest, AnOverflowOfTheEventQueueLosesNoWakeUp) {
   const auto limit = std::stoul(read_file("/proc/sys/fs/inotify/max_queued_events"));
   if (limit > 200'000) GTEST_SKIP() << "fs.inotify.max_queued_events is too large to fill: " << limit;
-  auto lease = holder_.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
-  // While a handler blocks the engine's thread, nobody reads the events.
-  std::latch blocked(1);
-  std::latch go_on(1);
-  waiting_.client.make_lock("b").async_acquire({}, [&](std::error_code, const Lease&) {
-    blocked.count_down();
-    go_on.wait();
-  });
-  blocked.wait();
+  ASSERT_TRUE(member_.enter(Mode::exclusive, "another"));  // so that the directory is watched
+  Waiting waiter(member_);
   for (unsigned long i = 0; i <= limit; ++i) {
     const std::string file = scratch_.locks() + "/stranger-" + std::to_string(i % 2);
     write_file(file, "");
     std::filesystem::remove(file);
   }
-  EXPECT_TRUE(lease.release());
-  go_on.count_down();
-  EXPECT_TRUE(waiter.take().held());
+  release_by_stranger();
+  EXPECT_TRUE(waiter.in());
 }
 
-TEST_F(FileWaitingTest, ATimedWaitEndsAndLeavesTheOthersWaiting) {
-  auto lease = holder_.make_lock("a").acquire();
-  Waiter waiter(waiting_.client, "a");
-  EXPECT_FALSE(holder_.make_lock("a").try_acquire_for(20ms).has_value());
-  const auto third = connect(scratch_.url());
-  EXPECT_FALSE(third.make_lock("a").try_acquire_for(20ms).has_value());
-  EXPECT_FALSE(waiter.ready());
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiter.take().held());
-}
-
-TEST_F(FileWaitingTest, ClosingAClientFailsItsWaiters) {
-  auto lease = holder_.make_lock("a").acquire();
-  std::unique_ptr<Waiter> waiter;
-  {
-    OpenBackend closing(scratch_.url());
-    waiter = std::make_unique<Waiter>(closing.client, "a");
+TEST_F(FileWaitingTest, AReleaseFreesTheLockBeforeItWakesWaiters) {
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) {
+    const ScratchDirectory scratch;
+    const std::string file = scratch.locks() + subdirectory(kind) + "/a.lock";
+    Member holder(scratch.locks(), kind, 2);
+    ASSERT_TRUE(holder.enter());
+    // With a second descriptor of the same open file, closing alone would free nothing.
+    util::UniqueFd duplicate;
+    for (int fd = 3; fd < 256 && !duplicate; ++fd) {
+      std::error_code none;
+      const auto target = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
+      if (target == file) duplicate = util::UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    }
+    ASSERT_TRUE(duplicate);
+    EXPECT_TRUE(holder.leave());
+    EXPECT_TRUE(Member(scratch.locks(), kind, 3).enter());
   }
-  EXPECT_EQ(waiter->error(), errc::closed);
 }
 
 }  // namespace

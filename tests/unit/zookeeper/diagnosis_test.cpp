@@ -49,12 +49,12 @@ class DiagnosisTest : public testing::Test, private Session::User {
 
  private:
   void session_ready(bool fresh) override {
-    tombstones.session_ready(fresh);
+    removals.session_ready(fresh);
     diagnosis.session_ready();
   }
   void session_alive(TimePoint) override {}
   void session_suspended(const Failure&) override {}
-  void session_lost(const Failure&) override { tombstones.session_lost(); }
+  void session_lost(const Failure&) override { removals.session_lost(); }
 
   std::shared_ptr<void> ask(FourLetterQuestion::Handler done) {
     if (servers_answer) {
@@ -68,11 +68,11 @@ class DiagnosisTest : public testing::Test, private Session::User {
   Session session{engine, options, ensemble.handles(), *this};
   Requests requests{session};
   Parents parents{requests, options};
-  Tombstones tombstones{engine, requests, 2s, [](const Failure&) {}};
+  Removals removals{engine, requests, 2s, [](const Failure&) {}};
   Diagnosis diagnosis{
-      engine,     options,
-      session,    parents,
-      tombstones, [this](const Host&, TimePoint, FourLetterQuestion::Handler done) { return ask(std::move(done)); }};
+      engine,   options,
+      session,  parents,
+      removals, [this](const Host&, TimePoint, FourLetterQuestion::Handler done) { return ask(std::move(done)); }};
 };
 
 TEST_F(DiagnosisTest, FindsAWorkingPlaceAndLeavesNothingInIt) {

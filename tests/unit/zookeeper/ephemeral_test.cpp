@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "backend_fixture.hpp"
+#include "scenario.hpp"
 #include "tests/unit/support/reports.hpp"
 
 namespace dlock::zookeeper {
@@ -48,21 +48,6 @@ TEST_F(EphemeralTest, CreatingTheNodeIsHoldingTheLock) {
   EXPECT_FALSE(ensemble.exists(parent));
 }
 
-TEST_F(EphemeralTest, MissingParentsAreMade) {
-  backend = make("strategy=ephemeral&prefix=/a/b");
-  const auto attempt = contend(*backend);
-  EXPECT_TRUE(attempt->grant);
-  EXPECT_TRUE(ensemble.exists("/a/b/lock"));
-}
-
-TEST_F(EphemeralTest, ATryOfAFreeLockIsOneRequest) {
-  (void)ensemble.put("/dlock");
-  (void)contend(*backend, true, "warm-up");  // connects
-  const std::size_t before = ensemble.requests.size();
-  EXPECT_TRUE(contend(*backend, false)->grant);
-  EXPECT_EQ(ensemble.requests.size(), before + 1);
-}
-
 TEST_F(EphemeralTest, TryingABusyLockAgainWritesNothing) {
   put_theirs();
   EXPECT_EQ(contend(*backend, false)->busy_reports, 1);
@@ -90,17 +75,6 @@ TEST_F(EphemeralTest, ALookAtWhatIsThereAlreadyIsBroughtUpToDateFirst) {
   ASSERT_EQ(ensemble.requests.size(), before + 2);
   EXPECT_EQ(ensemble.requests[before].kind, Kind::create);
   EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::get);
-  EXPECT_TRUE(attempt->grant);
-}
-
-TEST_F(EphemeralTest, AWaiterWatchesTheNodeAndTriesAgain) {
-  put_theirs();
-  const auto attempt = contend(*backend);
-  EXPECT_FALSE(attempt->grant);
-  EXPECT_GT(attempt->busy_reports, 0);
-  EXPECT_EQ(ensemble.watches(), 1U);
-  ensemble.remove(parent);
-  engine.run();
   EXPECT_TRUE(attempt->grant);
 }
 
@@ -135,28 +109,6 @@ TEST_F(EphemeralTest, AReleaseBetweenTheTryAndTheWatchIsNotMissed) {
   };
   const auto attempt = contend(*backend);
   engine.advance(1s);
-  EXPECT_TRUE(attempt->grant);
-}
-
-TEST_F(EphemeralTest, WhoeverIsFasterBetweenTheTryAndTheWatchIsWatched) {
-  put_theirs();
-  ensemble.fate = [&](const FakeRequest& request) {
-    if (request.kind != Kind::get || request.watch == 0) return Fate::answer;
-    ensemble.remove(parent);
-    ensemble.fate = [&](const FakeRequest& next_request) {
-      if (next_request.kind != Kind::create) return Fate::answer;
-      ensemble.fate = nullptr;
-      put_theirs();
-      return Fate::answer;
-    };
-    return Fate::answer;
-  };
-  const auto attempt = contend(*backend);
-  engine.advance(1s);
-  EXPECT_FALSE(attempt->grant);
-  ASSERT_TRUE(ensemble.exists(parent));
-  ensemble.remove(parent);
-  engine.run();
   EXPECT_TRUE(attempt->grant);
 }
 
@@ -230,56 +182,6 @@ TEST_F(EphemeralTest, WhoeverHasFoundItsNodeLeavesNoDoubtBehind) {
   EXPECT_TRUE(backend->unused());
 }
 
-TEST_F(EphemeralTest, WhatAnEarlierSessionMayHaveMadeIsNotLookedFor) {
-  next(Kind::create, Fate::lose_answer);
-  const auto attempt = contend(*backend);
-  ensemble.expire();
-  const std::size_t before = ensemble.requests.size();
-  engine.advance(1s);
-  EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(looks_since(before), 0U);
-}
-
-// The session ended before the answer, so what was made is not of the session that stands.
-TEST_F(EphemeralTest, WhatAnEarlierSessionMadeIsNoGrant) {
-  next(Kind::create, Fate::hold_answer);
-  const auto attempt = start(*backend);
-  engine.run();
-  ensemble.expire();
-  engine.advance(1s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
-  EXPECT_EQ(static_cast<std::uint64_t>(ensemble.stat(parent).created), attempt->grant->token.value());
-}
-
-// The news of it came before the answer.
-TEST_F(EphemeralTest, AGrantHeardOfAfterTheConnectionBrokeIsMadeSureOfFirst) {
-  ensemble.fate = [&](const FakeRequest& request) {
-    if (request.kind == Kind::create) {
-      ensemble.fate = nullptr;
-      ensemble.disconnect();
-    }
-    return Fate::answer;
-  };
-  const auto attempt = contend(*backend);
-  engine.advance(1s);
-  EXPECT_TRUE(ensemble.exists(parent));
-  EXPECT_FALSE(attempt->grant);
-  ensemble.reconnect();
-  engine.advance(1s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->token.value(), static_cast<std::uint64_t>(ensemble.stat(parent).created));
-}
-
-// Nothing of ours can be there: no doubt, whatever is not answered afterwards.
-TEST_F(EphemeralTest, ATryWhoseCreateWasRefusedIsNotAmbiguous) {
-  put_theirs();
-  next(Kind::get, Fate::hold_answer);
-  const auto busy = contend(*backend, false);
-  engine.advance(2s);
-  EXPECT_TRUE(failed(*busy, errc::unavailable));
-}
-
 TEST_F(EphemeralTest, AParentThatMayHaveBeenMadeIsNoDoubtAboutTheLock) {
   for (const Fate fate : {Fate::lose_answer, Fate::hold_answer}) {
     if (ensemble.exists("/a")) ensemble.remove("/a");
@@ -321,24 +223,6 @@ TEST_F(EphemeralTest, ATryOfALockThatComesAndGoesEnds) {
   EXPECT_GT(times, 0);
 }
 
-TEST_F(EphemeralTest, ATryWhoseConnectionBreaksBetweenItsRequests_NamesThatReason) {
-  put_theirs();
-  break_behind([this](const FakeRequest& request) {
-    if (request.kind == Kind::get) ensemble.remove(parent);
-    return request.kind == Kind::get;
-  });
-  EXPECT_TRUE(failed(*contend(*backend, false), errc::unavailable, "disconnected"));
-}
-
-TEST_F(EphemeralTest, ATryWhoseAnswerWasLostIsTakenBack) {
-  next(Kind::create, Fate::lose_answer);
-  auto attempt = contend(*backend, false);
-  ASSERT_TRUE(failed(*attempt, errc::ambiguous));
-  attempt->contention.reset();
-  engine.advance(1s);
-  EXPECT_FALSE(ensemble.exists(parent));
-}
-
 // Hazard 9.
 TEST_F(EphemeralTest, WhoeverGivesUpLeavesNothingBehind) {
   for (const bool lose : {false, true}) {
@@ -364,15 +248,6 @@ TEST_F(EphemeralTest, GivingUpNeverRemovesAnothersNode) {
   engine.advance(5s);
   EXPECT_TRUE(ensemble.exists(parent));
   EXPECT_EQ(ensemble.stat(parent).created, static_cast<std::int64_t>(holder->grant->token.value()));
-}
-
-TEST_F(EphemeralTest, NorThatOfAnotherSession) {
-  next(Kind::create, Fate::lose_request);
-  auto attempt = contend(*backend);
-  put_theirs();
-  attempt->contention.reset();
-  engine.advance(5s);
-  EXPECT_TRUE(ensemble.exists(parent));
 }
 
 // Two who wait, one whose answer got lost: the node that is being released is nobody's to claim.
@@ -415,30 +290,6 @@ TEST_F(EphemeralTest, ANodeThatIsBeingReleasedIsNotClaimed) {
   }
 }
 
-TEST_F(EphemeralTest, WhileDisconnectedNobodyLooksAtWhatItsCreateFound) {
-  put_theirs();
-  const std::size_t before = ensemble.requests.size();
-  break_behind(Kind::create);
-  const auto attempt = contend(*backend, false);
-  EXPECT_TRUE(disconnected());
-  EXPECT_EQ(attempt->busy_reports, 1);
-  EXPECT_EQ(looks_since(before), 0U);
-}
-
-// Twice the same create could make a node that nobody asks for any more.
-TEST_F(EphemeralTest, AReconnectionRepeatsNothingThatIsUnderWay) {
-  put_theirs();
-  const std::size_t before = ensemble.requests.size();
-  ensemble.keeps_unsent = true;
-  ensemble.disconnect();
-  const auto attempt = start(*backend, false);  // the backend has not heard yet
-  engine.run();
-  ensemble.reconnect();
-  engine.run();
-  EXPECT_EQ(attempt->busy_reports, 1);
-  EXPECT_EQ(requests_since(before, Kind::create), 1U);
-}
-
 // Whoever holds it by now is not touched.
 TEST_F(EphemeralTest, AStaleReleaseTouchesNobodysLock) {
   const auto attempt = contend(*backend);
@@ -446,23 +297,6 @@ TEST_F(EphemeralTest, AStaleReleaseTouchesNobodysLock) {
   put_theirs();
   EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
   EXPECT_TRUE(ensemble.exists(parent));
-}
-
-TEST_F(EphemeralTest, AWaitSurvivesADisconnectionAndTheEndOfItsSession) {
-  put_theirs();
-  const auto attempt = contend(*backend);
-  ensemble.disconnect();
-  engine.advance(1s);
-  ensemble.remove(parent);
-  ensemble.reconnect();
-  engine.advance(1s);
-  ASSERT_TRUE(attempt->grant);
-
-  const auto waiting = contend(*backend);
-  ensemble.expire();  // the holder's, too
-  engine.advance(2s);
-  ASSERT_TRUE(waiting->grant);
-  EXPECT_EQ(ensemble.stat(parent).owner, ensemble.last_session());
 }
 
 TEST_F(EphemeralTest, TroubleThatIsOverMakesNobodySlow) {
@@ -486,12 +320,6 @@ TEST_F(EphemeralTest, TroubleThatIsOverMakesNobodySlow) {
   EXPECT_TRUE(watches_theirs());
 }
 
-TEST_F(EphemeralTest, AQueueIsRefused) {
-  (void)put_member();
-  const auto attempt = contend(*backend);
-  ASSERT_TRUE(failed(*attempt, errc::protocol, "queue"));
-}
-
 // Removing it would remove the lock of whoever is faster.
 TEST_F(EphemeralTest, WhatAQueueLeftBehindIsLeftToTheServer) {
   (void)ensemble.put(parent);
@@ -507,49 +335,54 @@ TEST_F(EphemeralTest, WhatAQueueLeftBehindIsLeftToTheServer) {
   EXPECT_TRUE(waiting->grant);
 }
 
-TEST_F(EphemeralTest, SomebodysDataIsLeftAlone) {
-  (void)ensemble.put(parent, "settings");
-  const auto attempt = contend(*backend);
-  ASSERT_TRUE(failed(*attempt, errc::protocol));
-  EXPECT_TRUE(ensemble.exists(parent));
+class EphemeralScenario : public testing::TestWithParam<Scenario> {};
+
+TEST_P(EphemeralScenario, Holds) {
+  run_scenario(GetParam());
 }
 
-TEST_F(EphemeralTest, WithoutAConnectionAWaitGoesOnAndSaysSo) {
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
-  backend = make_it();
-  const auto attempt = contend(*backend);
-  engine.advance(3s);
-  EXPECT_FALSE(attempt->unreachable_reports.empty());
-  EXPECT_FALSE(attempt->failure);
-  ensemble.dialling = FakeEnsemble::Dialling::accept;
-  ensemble.reconnect();
-  engine.advance(2s);
-  EXPECT_TRUE(attempt->grant);
-}
+constexpr Scenario rows[] = {
+    {"FreeLock_Acquired_CostsOneRequest", "strategy=ephemeral",
+     "mark; {wait|try} a; a granted; sent create; release a; gone place"},
+    {"Waiter_WatchesTheNode_AndIsGrantedAfterIt", "strategy=ephemeral",
+     "put place ephemeral other; wait a; a busy 1-2; watches 1; remove place; run; a granted"},
+    {"Waiter_OvertakenBetweenTryAndWatch_WatchesAgain", "strategy=ephemeral",
+     "put place ephemeral other; on watch do remove place, on create do put place ephemeral other; wait a; 1s; a "
+     "waits; exists place; remove place; run; a granted"},
+    {"Waiter_Disconnected_GoesOn", "strategy=ephemeral",
+     "put place ephemeral other; wait a; disconnect; 1s; remove place; reconnect; 1s; a granted; wait b; expire; "
+     "2s; b granted"},
+    {"Create_AnswerLostBeforeTheSessionEnds_IsNotLookedFor", "strategy=ephemeral",
+     "on create lose_answer; wait a; expire; mark; 1s; a granted; asked look 0"},
+    {"Create_OfTheLastSession_IsNoGrant", "strategy=ephemeral", "on create hold; wait a; expire; 1s; a granted"},
+    {"Grant_AnsweredAfterTheConnectionBroke_IsVerifiedFirst", "strategy=ephemeral",
+     "on create do disconnect; wait a; 1s; exists place; a waits; reconnect; 1s; a granted"},
+    {"Try_CreateRefusedAndLookNotAnswered_IsNotAmbiguous", "strategy=ephemeral",
+     "put place ephemeral other; on get hold; try a; 2s; a failed unavailable"},
+    {"Try_ConnectionBrokenBetweenItsRequests_NamesTheReason", "strategy=ephemeral",
+     "put place ephemeral other; on get do remove place, disconnect; try a; a failed unavailable disconnected"},
+    {"Try_CreateAnswerLost_IsAmbiguousAndTakenBack", "strategy=ephemeral",
+     "on create lose_answer; try a; a failed ambiguous; give_up a; 1s; gone place"},
+    {"Try_WithoutAConnection_EndsBeforeTheResponseTimeout", "strategy=ephemeral",
+     "dial silence; fresh; try a; 1499ms; a silent; 1ms; a failed unavailable"},
+    {"Try_DisconnectedBehindItsCreate_DoesNotLook", "strategy=ephemeral",
+     "put place ephemeral other; mark; on create do disconnect; try a; disconnected; a busy 1; asked look 0"},
+    {"Create_UnderWay_IsNotRepeatedByAReconnection", "strategy=ephemeral",
+     "put place ephemeral other; mark; keep_unsent; disconnect; start_try a; run; reconnect; run; a busy 1; asked "
+     "create 1"},
+    {"Waiter_GivesUp_LeavesAnothersNode", "strategy=ephemeral",
+     "on create lose_request; wait a; put place ephemeral other; give_up a; 5s; exists place"},
+    {"Waiter_WithoutAConnection_IsToldWhy", "strategy=ephemeral",
+     "dial silence; fresh; wait a; 3s; a unreachable 1-9; a waits; dial accept; reconnect; 2s; a granted"},
+    {"Queue_InPlaceOfTheNode_IsRefused", "strategy=ephemeral", "member h; wait a; a failed protocol queue"},
+    {"Data_OfAnotherProgram_IsLeftAlone", "strategy=ephemeral",
+     "put place settings; wait a; a failed protocol; exists place"},
+    {"Credentials_Refused_EndAnAcquire", "strategy=ephemeral",
+     "dial refuse_auth; fresh; wait a; a failed access_denied"},
+    {"MissingRights_EndAnAcquire", "strategy=ephemeral", "on create forbid; wait a; a failed access_denied"},
+};
 
-TEST_F(EphemeralTest, WithoutAConnectionATryEndsBeforeTheResponseTimeout) {
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
-  backend = make_it();
-  const auto attempt = contend(*backend, false);
-  engine.advance(1499ms);
-  EXPECT_FALSE(attempt->reported());
-  engine.advance(1ms);
-  EXPECT_TRUE(failed(*attempt, errc::unavailable)) << "nothing was sent, so nothing is in doubt";
-}
-
-TEST_F(EphemeralTest, RefusedCredentialsAndRightsEndAnAcquire) {
-  ensemble.dialling = FakeEnsemble::Dialling::refuse_auth;
-  backend = make_it();
-  auto attempt = contend(*backend);
-  ASSERT_TRUE(failed(*attempt, errc::access_denied));
-  attempt.reset();
-
-  ensemble.dialling = FakeEnsemble::Dialling::accept;
-  backend = make_connected();
-  next(Kind::create, Fate::forbid);
-  attempt = contend(*backend);
-  ASSERT_TRUE(failed(*attempt, errc::access_denied));
-}
+INSTANTIATE_TEST_SUITE_P(Rows, EphemeralScenario, testing::ValuesIn(rows), name_of);
 
 }  // namespace
 

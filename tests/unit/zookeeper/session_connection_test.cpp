@@ -57,20 +57,6 @@ TEST_F(SessionTest, AnImpatientUserDoesNotDialForEachWish) {
   EXPECT_LE(ensemble.dialled, 30);
 }
 
-TEST_F(SessionTest, AFactoryThatThrowsIsToldToTheUserLater) {
-  Session broken(
-      engine, options,
-      [](Executor&, const Options&, Handle::Listener&) -> std::unique_ptr<Handle> {
-        throw Error(errc::unavailable, "no threads");
-      },
-      user);
-  broken.want();
-  EXPECT_TRUE(user.heard.empty());
-  engine.run();
-  EXPECT_EQ(user.heard, Words{"suspended"});
-  EXPECT_NE(broken.problem().detail.find("no threads"), std::string::npos);
-}
-
 TEST_F(SessionTest, RefusedCredentialsAreFinalUntilSomebodyWantsItAgain) {
   ensemble.dialling = Dialling::refuse_auth;
   connect();
@@ -162,79 +148,6 @@ TEST_F(SessionTest, AnUnansweredFirstRequest_IsNamedWhenTheConnectTimeoutIsOver)
   engine.advance(5s);
   EXPECT_EQ(user.heard, Words{"suspended"});
   EXPECT_NE(session.problem().detail.find("no answer to a request"), std::string::npos) << session.problem().detail;
-}
-
-// --- Watches ---
-
-class SessionWatchTest : public SessionTest {
- protected:
-  std::unique_ptr<Session::Watch> watch_node() {
-    auto watch = session.watch([this] { ++fired; });
-    session.handle().get("/a", watch->id(), [](const Outcome&, const Handle::Node&) {});
-    engine.run();
-    return watch;
-  }
-  int fired = 0;
-};
-
-TEST_F(SessionWatchTest, AWatchFiresOnceWhenItsNodeGoes) {
-  connect();
-  (void)ensemble.put("/a");
-  const auto watch = watch_node();
-  EXPECT_EQ(fired, 0);
-  ensemble.remove("/a");
-  engine.run();
-  EXPECT_EQ(fired, 1);
-  (void)ensemble.put("/a");
-  ensemble.expire();
-  engine.run();
-  EXPECT_EQ(fired, 1);
-}
-
-TEST_F(SessionWatchTest, AForgottenWatchDoesNotFire) {
-  connect();
-  (void)ensemble.put("/a");
-  auto watch = watch_node();
-  ensemble.remove("/a");
-  watch.reset();
-  engine.run();
-  EXPECT_EQ(fired, 0);
-}
-
-TEST_F(SessionWatchTest, AWatchOutlivesADisconnectAndHearsWhatItMissed) {
-  connect();
-  (void)ensemble.put("/a");
-  const auto watch = watch_node();
-  ensemble.disconnect();
-  ensemble.remove("/a");
-  engine.run();
-  EXPECT_EQ(fired, 0);
-  ensemble.reconnect();
-  engine.run();
-  EXPECT_EQ(fired, 1);
-}
-
-TEST_F(SessionWatchTest, TheWatchesOfALostSessionFire) {
-  connect();
-  (void)ensemble.put("/a");
-  const auto one = watch_node();
-  const auto two = watch_node();
-  ensemble.expire();
-  engine.run();
-  EXPECT_EQ(fired, 2);
-}
-
-TEST_F(SessionWatchTest, AWatchMayForgetAnotherOneWhileTheyFire) {
-  connect();
-  std::unique_ptr<Session::Watch> second;
-  const auto first = session.watch([&] {
-    ++fired;
-    second.reset();
-  });
-  second = session.watch([this] { ++fired; });
-  ensemble.expire();
-  engine.run();
-  EXPECT_EQ(fired, 1);
 }
 
 // --- The end ---

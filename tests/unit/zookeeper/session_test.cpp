@@ -46,37 +46,6 @@ TEST_F(SessionTest, IsValidForTheGrantedTimeoutAfterItWasAskedFor) {
   EXPECT_EQ(user.alive, std::vector{session.valid_until()});
 }
 
-// The leader hears late from those who are connected to others; should that one fail, it counts from what it heard.
-TEST_F(ReadySessionTest, IsValidForTheGrantedTimeoutAfterTheHeartbeatBeforeTheLast) {
-  const TimePoint start = engine.now();
-  engine.advance(5s);
-  EXPECT_EQ(session.valid_until(), lease_valid_until(start + 2250ms, 9s));
-}
-
-// A process that was stopped for a while, and whose server fails right after its next heartbeat.
-TEST_F(ReadySessionTest, AHeartbeatAfterAGapExtendsNothingByItself) {
-  const TimePoint start = engine.now();
-  engine.manual_clock().advance(6s);
-  engine.run();
-  EXPECT_EQ(session.valid_until(), lease_valid_until(start, 9s));
-  engine.advance(2250ms);
-  EXPECT_EQ(session.valid_until(), lease_valid_until(start + 6s, 9s));
-}
-
-TEST_F(ReadySessionTest, ASlowAnswerExtendsFromWhenItsRequestWasSent) {
-  answer_with(Fate::hold_answer);
-  engine.advance(2250ms);
-  const TimePoint sent = engine.now();
-  engine.advance(2s);
-  ensemble.release_answers();
-  engine.run();
-  EXPECT_EQ(session.valid_until(), safe_after(sent));
-  // The next one shows that the leader knew.
-  answer_with(Fate::answer);
-  engine.advance(2250ms);
-  EXPECT_EQ(session.valid_until(), lease_valid_until(sent, 9s));
-}
-
 TEST_F(ReadySessionTest, IsKeptAliveByAHeartbeatEveryQuarterOfTheTimeout) {
   const auto before = ensemble.heartbeats();
   engine.advance(27s);
@@ -152,23 +121,12 @@ TEST_F(ReadySessionTest, AnsweredWritesStandInForHeartbeats) {
   const auto before = ensemble.heartbeats();
   for (int i = 0; i < 30; ++i) {
     engine.advance(1s);
-    session.handle().remove("/nothing", [this](const Outcome& outcome) { session.heard(outcome.sent); });
+    session.handle().remove("/nothing", [this](const Outcome& outcome) { session.acknowledged(outcome.sent); });
     engine.run();
   }
   EXPECT_EQ(ensemble.heartbeats(), before);
   EXPECT_EQ(session.valid_until(), lease_valid_until(engine.now() - 3s, 9s));
   EXPECT_GE(user.alive.size(), 10U) << "the user is told all the same";
-}
-
-TEST_F(ReadySessionTest, WhatWasHeardLongAgoTakesNothingBack) {
-  engine.advance(3s);
-  const TimePoint valid_until = session.valid_until();
-  session.heard(engine.now());
-  session.heard(engine.now() - 2s);
-  EXPECT_EQ(session.valid_until(), valid_until);
-  const auto before = ensemble.heartbeats();
-  engine.advance(2249ms);
-  EXPECT_EQ(ensemble.heartbeats(), before);
 }
 
 // What the session before was heard of last is nearly as young as the new one's first heartbeat.
@@ -254,7 +212,7 @@ TEST_F(ReadySessionTest, AProcessThatSleptThroughTheDeadlineIsNotReadyBeforeAnyt
   const TimePoint deadline = session.valid_until();
   engine.manual_clock().advance(deadline - engine.now());
   EXPECT_FALSE(session.ready());
-  session.heard(engine.now());
+  session.acknowledged(engine.now());
   EXPECT_EQ(session.valid_until(), deadline) << "nothing is brought back to life";
   engine.run();
   EXPECT_EQ(user.heard, (Words{"new", "lost"}));
@@ -266,7 +224,7 @@ TEST_F(ReadySessionTest, WhatIsHeardOfASessionThatIsOverBringsNothingBack) {
   ensemble.expire();
   engine.advance(2s);
   EXPECT_EQ(user.heard, (Words{"new", "lost"}));
-  session.heard(engine.now());
+  session.acknowledged(engine.now());
   EXPECT_LT(session.valid_until(), engine.now());
 }
 
@@ -389,7 +347,7 @@ TEST_F(ReadySessionTest, AServerThatGrantsLessThanTheOneBeforeEndsTheSession) {
 TEST_F(ReadySessionTest, ARestGivesTheSessionUpUntilItIsWantedAgain) {
   const std::uint64_t epoch = session.epoch();
   bool fired = false;
-  const auto watch = session.watch([&] { fired = true; });
+  session.on_watch([&](Handle::WatchId id) { fired = id == Session::all_watches; });
   user.heard.clear();
   session.rest();
   EXPECT_FALSE(session.ready());

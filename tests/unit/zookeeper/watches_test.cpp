@@ -51,9 +51,9 @@ class WatchesTest : public BackendTest, private Session::User {
   Requests requests{session};
   Watches watches{engine, session, 0, room};
   Parents parents{requests, options};
-  Tombstones tombstones{engine, requests, 2s, [](const Failure&) {}};
-  Holds holds{host, requests, watches, tombstones};
-  Sequential sequential{host, options, requests, watches, parents, tombstones, holds};
+  Removals removals{engine, requests, 2s, [](const Failure&) {}};
+  Holds holds{host, requests, watches, removals};
+  Sequential sequential{host, options, requests, watches, parents, removals, holds};
 
  private:
   void session_ready(bool /*fresh*/) override { sequential.session_ready(); }

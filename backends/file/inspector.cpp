@@ -1,5 +1,5 @@
-// What the file backend knows about locks that it does not hold, and the removal of their files. Questions only read,
-// and wake no waiter.
+#include "backends/file/inspector.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 
@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "backends/file/file_name.hpp"
-#include "backends/file/lock_space.hpp"
-#include "backends/file/system_failure.hpp"
+
 #include "util/names.hpp"
 
 namespace dlock::file {
@@ -31,44 +30,34 @@ std::optional<std::string> lock_name_of(const std::string& file, const RecordCon
 
 }  // namespace
 
-Result<LockSpace::Glimpse> LockSpace::glimpse(int fd, const std::string& path) {
+Result<Inspector::LockSnapshot> Inspector::snapshot(int fd, const std::string& path) const {
   constexpr int attempts = 3;  // a holder that is just writing its record may be caught half-way
-  Glimpse seen;
+  LockSnapshot seen;
   for (int i = 0; i < attempts; ++i) {
-    if (auto problem = look_at_holders(fd, path, seen)) return *problem;
+    if (kind_ != LockKind::read_write) {
+      auto lock = look_at_lock(fd, path, LockType::write, several_ ? whole_byte : ByteRange{});
+      if (!lock.ok()) return lock.failure();
+      seen.held = seen.in_use = lock.value() == LockState::busy;
+    }
+    if (several_) {
+      auto holders = holders_in_slots(fd, path, kind_);
+      if (!holders.ok()) return holders.failure();
+      seen.holders = std::move(holders.value());
+      seen.held = !seen.holders.empty();
+    }
     auto content = read_content(fd, path, kind_);
     if (!content.ok()) return content.failure();
     seen.record = std::move(content.value().record);
     if (std::holds_alternative<BadRecord>(seen.record)) continue;
     const auto* const read = std::get_if<ReadRecord>(&seen.record);
     if (kind_ != LockKind::election || !seen.held || read == nullptr) break;
-    auto value = parse_value(read_text(fd, record_end, max_value_text), read->record.owner);
-    if (!value) continue;
-    seen.value = std::move(value);
-    break;
+    seen.value = parse_value(read_text(fd, record_end, max_value_text), read->record.owner);
+    if (seen.value) break;
   }
   return seen;
 }
 
-std::optional<Failure> LockSpace::look_at_holders(int fd, const std::string& path, Glimpse& seen) const {
-  if (several()) {
-    auto holders = holders_in_slots(fd, path, kind_);
-    if (!holders.ok()) return holders.failure();
-    seen.holders = std::move(holders.value());
-    seen.held = !seen.holders.empty();
-    if (kind_ != LockKind::semaphore) return std::nullopt;
-    auto use = look_at_lock(fd, path, LockType::write, whole_byte);
-    if (!use.ok()) return use.failure();
-    seen.permits_in_use = use.value() == LockState::busy;
-    return std::nullopt;
-  }
-  auto lock = look_at_lock(fd, path);
-  if (!lock.ok()) return lock.failure();
-  seen.held = lock.value() == LockState::busy;
-  return std::nullopt;
-}
-
-LockInfo LockSpace::describe(std::string name, const Glimpse& seen) const {
+LockInfo Inspector::describe(std::string name, const LockSnapshot& seen) const {
   // A holder that has not written its record yet does not know of its lead, either.
   const bool held = seen.held && (kind_ != LockKind::election || seen.value);
   LockInfo info{.name = std::move(name), .held = held, .kind = kind_};
@@ -76,31 +65,29 @@ LockInfo LockSpace::describe(std::string name, const Glimpse& seen) const {
   if (const auto* read = std::get_if<ReadRecord>(&seen.record)) {
     info.token = FencingToken(read->record.token);
     if (held) info.holder = read->record.holder;
-    if (seen.permits_in_use) info.permits = read->record.permits;
+    if (seen.in_use) info.permits = read->record.permits;
   }
-  // No lease expires by itself; the holder that has been there longest stands for all.
+  // LockInfo::holder is the one with the oldest lease.
   if (!info.holders.empty()) info.holder = info.holders.front().holder;
   info.value = seen.value.value_or("");
   return info;
 }
 
-Result<LockInfo> LockSpace::inspect(const std::string& name) {
+Result<LockInfo> Inspector::inspect(const std::string& name) {
   const std::string file = encode_file_name(name);
-  if (!directory_.is_current()) directory_suspect_ = true;
-  if (auto problem = follow_directory()) return *problem;
+  if (auto problem = losses_.check_directory()) return *problem;
   auto existing = directory_.open_existing(file);
   if (!existing.ok()) return existing.failure();
   if (!existing.value()) return LockInfo{.name = name, .kind = kind_};
   const std::string path = directory_.path_of(file);
-  auto seen = glimpse(existing.value()->get(), path);
+  auto seen = snapshot(existing.value()->get(), path);
   if (!seen.ok()) return seen.failure();
   if (auto problem = problem_with(seen.value().record, name, path)) return *problem;
   return describe(name, seen.value());
 }
 
-Result<std::vector<std::string>> LockSpace::entries() {
-  if (!directory_.is_current()) directory_suspect_ = true;
-  if (auto problem = follow_directory()) return *problem;
+Result<std::vector<std::string>> Inspector::entries() {
+  if (auto problem = losses_.check_directory()) return *problem;
   util::UniqueFd fd(::openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return system_failure("cannot read directory", directory_.path(), errno);
   const std::unique_ptr<DIR, CloseDirectory> open(::fdopendir(fd.get()));
@@ -118,14 +105,14 @@ Result<std::vector<std::string>> LockSpace::entries() {
   return files;
 }
 
-Result<std::vector<LockInfo>> LockSpace::list() {
+Result<std::vector<LockInfo>> Inspector::list() {
   auto files = entries();
   if (!files.ok()) return files.failure();
   std::vector<LockInfo> locks;
   for (const auto& file : files.value()) {
     auto existing = directory_.open_existing(file);
     if (!existing.ok() || !existing.value()) continue;  // we may not read it; diagnose() counts those
-    auto seen = glimpse(existing.value()->get(), directory_.path_of(file));
+    auto seen = snapshot(existing.value()->get(), directory_.path_of(file));
     if (!seen.ok()) continue;
     auto name = lock_name_of(file, seen.value().record);
     const bool remembered = std::holds_alternative<ReadRecord>(seen.value().record);
@@ -135,31 +122,30 @@ Result<std::vector<LockInfo>> LockSpace::list() {
   return locks;
 }
 
-std::string LockSpace::who_holds(const std::string& name) {
+std::string Inspector::who_holds(const std::string& name) {
   const std::string file = encode_file_name(name);
   auto existing = directory_.open_existing(file);
   if (!existing.ok() || !existing.value()) return {};
-  auto seen = glimpse(existing.value()->get(), directory_.path_of(file));
+  auto seen = snapshot(existing.value()->get(), directory_.path_of(file));
   const auto* read = seen.ok() && seen.value().held ? std::get_if<ReadRecord>(&seen.value().record) : nullptr;
   if (read == nullptr || !read->belongs_to(name)) return {};
   std::vector<SlotHolder>& holders = seen.value().holders;
-  if (!several()) holders.push_back({.info = {.holder = read->record.holder}, .pid = read->record.pid});
-  std::string text = "; " + std::string(to_string(kind_)) + " \"" + name + "\" is held by ";
+  if (!several_) holders.push_back({.info = {.holder = read->record.holder}, .pid = read->record.pid});
+  std::string text = "; " + std::string(to_string(kind_)) + " \"" + name + "\" is held by";
   for (const SlotHolder& each : holders) {
-    if (&each != holders.data()) text += ", ";
-    text += "process " + std::to_string(each.pid) + " (" + each.info.holder + ")";
+    text += (&each == holders.data() ? " process " : ", process ") + std::to_string(each.pid) + " (" +
+            each.info.holder + ")";
   }
   return text + (holders.size() == 1 ? ", which has" : ", which have") + " to end or release it";
 }
 
-Result<std::vector<std::string>> LockSpace::forget(const Forgetting& what) {
+Result<std::vector<std::string>> Inspector::forget(const Forgetting& what) {
   constexpr std::size_t most = 1000;  // in one call, which holds up everything else that this client does
-  if (!directory_.is_current()) directory_suspect_ = true;
-  if (auto problem = follow_directory()) return *problem;
+  if (auto problem = losses_.check_directory()) return *problem;
   Result<std::vector<std::string>> files = std::vector<std::string>{encode_file_name(what.name)};
   if (what.name.empty()) files = entries();
   if (!files.ok()) return files.failure();
-  const std::int64_t newest = microseconds(host().executor().clock().wall_now()) -
+  const std::int64_t newest = microseconds(client_.host.executor().clock().wall_now()) -
                               std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
   std::vector<std::string> removed;
   std::optional<Failure> problem;
@@ -167,17 +153,17 @@ Result<std::vector<std::string>> LockSpace::forget(const Forgetting& what) {
     if (removed.size() == most) break;
     auto forgotten = forget_file(file, newest);
     if (forgotten.ok() && forgotten.value()) removed.push_back(*std::move(forgotten.value()));
-    // What is no lock file is nothing that could be forgotten.
+    // A file that is no lock file is skipped.
     if (!forgotten.ok() && forgotten.failure().code != errc::protocol) problem = forgotten.failure();
   }
   if (removed.empty() && problem) return *problem;
   return removed;
 }
 
-// A process that opened the file before its removal is granted nothing on it: once it has locked the file, it checks
-// whether the path still leads to it, and tries again. A try that comes in the moment when the lock is ours finds it
-// busy, so nothing is locked that is not likely to be removed.
-Result<std::optional<std::string>> LockSpace::forget_file(const std::string& file, std::int64_t newest) {
+// A process that opened the file before its removal gets no lock on it: after locking, it checks that the path leads to
+// it, and tries again. A try while the lock is taken here finds it busy, so the lock is taken only if the file is
+// likely to be removed.
+Result<std::optional<std::string>> Inspector::forget_file(const std::string& file, std::int64_t newest) {
   const std::optional<std::string> nothing;
   const std::string path = directory_.path_of(file);
   const auto name_in = [&](const RecordContent& content) {
@@ -188,7 +174,7 @@ Result<std::optional<std::string>> LockSpace::forget_file(const std::string& fil
   auto existing = directory_.open_existing(file);
   if (!existing.ok()) return existing.failure();
   if (!existing.value()) return nothing;
-  auto seen = glimpse(existing.value()->get(), path);
+  auto seen = snapshot(existing.value()->get(), path);
   if (!seen.ok()) return seen.failure();
   if (seen.value().held || !name_in(seen.value().record)) return nothing;
 
