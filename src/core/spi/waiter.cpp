@@ -59,14 +59,13 @@ void Waiter::wake() {
 void Waiter::wait(std::chrono::nanoseconds check_after) {
   const bool woken_meanwhile = woken_;
   enter(Stage::waiting);
-  if (woken_meanwhile) return wake();
   backoff_.reset();
-  if (check_after != never) {
-    run_after(check_after, [this] {
-      if (may_send()) check();
-    });
-  }
   sink_.busy();
+  if (woken_meanwhile) return wake();
+  if (check_after == never) return;
+  run_after(check_after, [this] {
+    if (may_send()) check();
+  });
 }
 
 void Waiter::retry_later() {
@@ -97,8 +96,8 @@ void Waiter::ended(Failure why) {
 
 void Waiter::cancel() {
   if (stage_ == Stage::done) return;
+  enter(Stage::done);  // first, so that no wake-up from inside give_up() sends a request
   give_up();
-  enter(Stage::done);
 }
 
 // --- Waiters of a session --------------------------------------------------------------------------------------------
@@ -126,10 +125,11 @@ bool SessionWaiter::may_send() {
 
 void SessionWaiter::wait_for_session() {
   enter(Stage::no_session);
+  if (!request().wait) {
+    // A try ends with the first problem that it reports. The connection may be back in a moment, so it reports late.
+    run_after(session_.response_timeout_ / 4 * 3, [this] { sink().unreachable(session_.session_problem()); });
+  }
   session_.want_session();
-  if (request().wait) return;
-  // A try ends with the first problem that it reports. The connection may be back in a moment, so it reports late.
-  run_after(session_.response_timeout_ / 4 * 3, [this] { sink().unreachable(session_.session_problem()); });
 }
 
 std::optional<Grant> SessionWaiter::grant_of(FencingToken token) {

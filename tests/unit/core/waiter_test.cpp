@@ -77,7 +77,10 @@ class ScriptedWaiter final : public SessionWaiter {
   void resume() override { send("resume"); }
   void woken() override { send("woken"); }
   void check() override { send("check"); }
-  void give_up() override { log_.emplace_back("give_up"); }
+  void give_up() override {
+    log_.emplace_back("give_up");
+    wake();  // what it frees may be what this waits for
+  }
   void place_lost() override { log_.emplace_back("place_lost"); }
 
   Log& log_;
@@ -205,8 +208,10 @@ constexpr Row rows[] = {
     {"a free lock", "start grant 60000", "resume granted"},
     {"a held lock, checked, then granted", "start wait 29999 1 grant", "resume busy check granted"},
     {"a wake-up", "start wait wake grant", "resume busy woken granted"},
-    {"a wake-up while an answer is on its way", "start wake wait grant", "resume woken granted"},
-    {"which counts once", "start wake wait wait", "resume woken busy"},
+    {"a wake-up while an answer is on its way", "start wake wait grant", "resume busy woken granted"},
+    {"which counts once", "start wake wait wait", "resume busy woken busy"},
+    {"it does not hide that the service answers", "start unavailable 20 wake wait unavailable 20 grant",
+     "resume unreachable resume busy woken unreachable resume granted"},
     {"and not for a request that was sent after it", "start wake retry 20 wait", "resume resume busy"},
     {"a wake-up while backing off", "start unavailable wake grant", "resume unreachable resume granted"},
     {"a poll without a pause is no busy loop", "start poll 0 1 grant", "resume busy check granted"},
