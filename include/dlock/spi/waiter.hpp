@@ -64,8 +64,8 @@ class Waiter : public Contention {
   virtual void woken() { resume(); }
   virtual void check() { resume(); }
   // The acquire ends without the lock. Makes sure that this owner neither holds it nor waits for it, even if the
-  // service carries out a request in flight later. Called once at most, in the stage
-  // `done`.
+  // service carries out a request in flight later. Called once at most, when
+  // the stage is `done`.
   virtual void give_up() = 0;
   // The stage has changed, or another request starts. For what belongs to a stage, as a watch does. Default: no effect.
   virtual void entered(Stage /*stage*/) {}
