@@ -122,7 +122,7 @@ void Removals::looked(const Id& id, Entry& entry, const std::vector<std::string>
   }
   // In a session that moved to another server, the new server refuses requests that were in flight at the old one. A
   // session that has not certainly ended may still get a late request carried out: Cleanup asks again in a second.
-  const bool over = entry.node.epoch == requests_.session().epoch() || executor_.now() >= earlier_sessions_end_;
+  const bool over = entry.node.epoch == requests_.session().epoch() || executor_.now() >= entry.session_over_by;
   if (over) return ended(id, false);
   cleanup_.abandon({.name = entry.node.lock_path, .owner = id}, {}, true);
   std::exchange(entry.answer, nullptr)(false);
@@ -194,7 +194,11 @@ void Removals::session_ready(bool fresh) {
     session_lost();
     // The granted timeout of the new session stands for that of the old; twice, because servers round it up and begin
     // again when their leader changes.
-    earlier_sessions_end_ = saturating_add(executor_.now(), 2 * requests_.session().granted_timeout());
+    const TimePoint over_by = saturating_add(executor_.now(), 2 * requests_.session().granted_timeout());
+    for (auto& [id, entry] : entries_) {
+      if (entry.node.epoch == requests_.session().epoch()) continue;
+      entry.session_over_by = std::min(entry.session_over_by, over_by);
+    }
   }
   cleanup_.retry_now();
   common::for_each_still_in(entries_, [this](const Id& id, Entry& entry) { attempt(id, entry); });

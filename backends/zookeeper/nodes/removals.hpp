@@ -80,6 +80,8 @@ class Removals {
     Cleanup::Answer answer = nullptr;  // while Cleanup waits for it
     std::uint64_t in_flight = 0;       // the request whose answer counts; 0: none
     bool unknown = false;              // a removal may have been carried out
+    // Of a node of an earlier session: the server must have ended that session by then.
+    TimePoint session_over_by = TimePoint::max();
     Timer deadline;
   };
 
@@ -101,7 +103,6 @@ class Removals {
   bool warned_ = false;
   std::uint64_t last_id_ = 0;
   std::uint64_t last_request_ = 0;
-  TimePoint earlier_sessions_end_ = TimePoint::max();  // at the latest, those before the current one
   std::unordered_map<Id, Entry> entries_;
   Cleanup cleanup_;
 };

@@ -211,6 +211,18 @@ TEST_F(RemovalsTest, ANodeThatTheOldSessionMayStillCreateIsLookedForUntilThatMus
   }
 }
 
+// Each look costs a write and a list.
+TEST_F(RemovalsTest, LaterSessionsThatAreLostSoonDoNotProlongTheSearch) {
+  OwnNode old = node("");
+  disconnect();
+  removals.remove(std::move(old));
+  for (int i = 0; i < 2; ++i) {
+    new_session();
+    engine.advance(14s);
+    EXPECT_EQ(removals.size(), i == 0 ? 1U : 0U) << "twice the timeout of the session after it is enough";
+  }
+}
+
 TEST_F(RemovalsTest, ACreateInFlightIsWaitedFor_UntilItsAnswerOrTheEndOfItsSession) {
   struct Row {
     const char* name;
