@@ -68,6 +68,11 @@ void QueueContention::look_before_creating() {
                             }));
 }
 
+void QueueContention::join() {
+  client_.refused_.remove(lock_path_);
+  if (may_send()) create_node();
+}
+
 void QueueContention::create_node() {
   start_request();
   guid_ = guid_text(client_.options_.layout, client_.host_.new_owner_id());
@@ -113,22 +118,22 @@ void QueueContention::placed(const std::string& node, const Stat& stat) {
   walk_.placed(node, {parse_queue_node(client_.options_.layout, node, claim_.kind).sequence, stat.created});
   if (stat.owner == requests_.session().id()) return;
   // Not of this session, so it goes when that one does, whatever becomes of ours.
-  give_up();
+  remove_node();
   retry_later();
 }
 
 void QueueContention::make_parents() {
   if (++parents_made_ > max_parents_made) {
     parents_made_ = 0;
-    return failed({errc::unavailable, "node " + util::quoted(lock_path_) + " is removed as soon as dlock creates it"});
+    return unanswered(
+        {errc::unavailable, "node " + util::quoted(lock_path_) + " is removed as soon as dlock creates it"});
   }
   const auto needed = std::make_shared<bool>(false);
   const auto ours = on_answer([this, needed](const Parents::Made& made) {
     *needed = true;
-    if (made.status == Parents::Made::Status::again) return failed(made.failure);
+    if (made.status == Parents::Made::Status::again) return unanswered(made.failure);
     if (made.status == Parents::Made::Status::refused) return ended(made.failure);
-    client_.refused_.remove(lock_path_);
-    if (may_send()) create_node();
+    join();
   });
   client_.parents_.make(lock_path_, [ours, needed, &parents = client_.parents_, path = lock_path_](Parents::Made made) {
     ours(made);
@@ -338,10 +343,17 @@ void QueueContention::node_removed() {
 
 void QueueContention::request_failed(const Outcome& outcome) {
   if (outcome.problem == Problem::no_rights || outcome.problem == Problem::other) return ended(outcome.failure);
-  failed({outcome.failure.code, requests_.reason_of(outcome.failure).detail});
+  unanswered(outcome.failure);
 }
 
-void QueueContention::give_up() {
+// A waiter learns the state of the session. A try learns whether its request may have had an effect.
+void QueueContention::unanswered(const Failure& why) {
+  Failure reason = requests_.reason_of(why);
+  if (!request().wait) reason.code = why.code;
+  failed(reason);
+}
+
+void QueueContention::remove_node() {
   OwnNode own = own_node();
   const Node state = std::exchange(node_, Node::none);
   if (state == Node::creating) {

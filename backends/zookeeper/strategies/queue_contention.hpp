@@ -37,14 +37,15 @@ class QueueContention final : public SessionWaiter {
   void resume() override;
   void woken() override { execute(walk_.changed()); }
   void check() override { execute(walk_.check()); }
-  void give_up() override;
-  void place_lost() override { give_up(); }
+  void give_up() override { remove_node(); }
+  void place_lost() override { remove_node(); }
   void entered(Stage stage) override {
     if (stage != Stage::waiting) watch_.reset();
   }
 
   // --- Getting a place ---
   void look_before_creating();
+  void join();
   void create_node();
   void node_created(const Outcome& outcome, const Handle::Created& node);
   void placed(const std::string& node, const Stat& stat);
@@ -68,7 +69,10 @@ class QueueContention final : public SessionWaiter {
   void refuse(Failure why);
   void found_busy();
   void node_removed();
+  // As soon as a server can be reached; if its create is in flight, once that is answered.
+  void remove_node();
   void request_failed(const Outcome& outcome);
+  void unanswered(const Failure& why);
 
   [[nodiscard]] std::optional<Queue> judge(const std::vector<std::string>& children);
   // The watch for the next request, in place of the one before; nullptr where none can be set.

@@ -170,6 +170,12 @@ constexpr Scenario connections[] = {
     {"Grant_AnsweredAfterTheConnectionBroke_IsVerifiedFirst", "",
      "on children lose_answer; wait a; on children do disconnect; 1s; disconnected; own 1; a waits; reconnect; 1s; "
      "a granted"},
+    // A wait that times out then says that the service was unavailable: a question has no effect that could be in
+    // doubt.
+    {"Waiter_QuestionLostWithTheConnection_IsToldThatItIsUnavailable", "",
+     "member h; wait a; on get lose_answer do disconnect; remove h; run; a told unavailable; a waits"},
+    {"Waiter_CreateLostWithTheConnection_IsToldThatItIsUnavailable", "",
+     "on create lose_answer do disconnect; wait a; run; a told unavailable; a waits"},
     {"Waiter_Reconnected_KeepsItsNode", "",
      "member h; wait a; remember node; disconnect; run; a unreachable 1 disconnected; 1s; reconnect; run; same node; "
      "a busy 2; remove h; run; a granted"},

@@ -300,6 +300,9 @@ void ScenarioRun::expect_of(const std::string& who, Words& words) {
     if (attempt.unreachable_reports.empty()) return;
     EXPECT_NE(attempt.unreachable_reports.back().detail.find(rest_of(words)), std::string::npos)
         << attempt.unreachable_reports.back().detail;
+  } else if (what == "told") {  // CODE: of the last report that the service is unreachable
+    ASSERT_FALSE(attempt.unreachable_reports.empty());
+    EXPECT_EQ(attempt.unreachable_reports.back().code, codes.at(next_word(words)));
   } else if (what == "failed") {  // CODE [words]
     const errc code = codes.at(next_word(words));
     EXPECT_FALSE(attempt.grant);
