@@ -98,8 +98,8 @@ class GrantSink {
 };
 
 // One acquire in progress. Destroying it cancels it without residue: the backend releases by owner id what it holds or
-// may still get through requests in progress, now or as soon as the service is reachable. The core destroys it in a
-// task of its own, never inside a call to the sink. After the destruction the backend does not call the sink.
+// may still get through requests in progress, now or as soon as the service is reachable. The core never destroys
+// it inside a call to its sink. After the destruction the backend does not call the sink.
 class Contention {
  public:
   Contention() = default;

@@ -55,7 +55,8 @@ class Cleanup {
   void in_doubt(const OwnerId& owner, std::chrono::nanoseconds how_long);
   [[nodiscard]] bool is_in_doubt(const OwnerId& owner) const { return in_doubt_.contains(owner); }
 
-  // The service can be used again: ends the pauses before retries. Call it before new acquires are sent.
+  // The service can be used again: ends the pauses before retries of what it has not confirmed yet. Call it before new
+  // acquires are sent.
   void retry_now();
 
   // The service granted this owner a lock. No effect unless it was abandoned.

@@ -11,10 +11,11 @@
 //       service_.enqueue(request(), on_answer([this](const dlock::Result<Place>& place) {
 //         if (!place.ok()) return failed(place.failure());
 //         if (place.value().first) return granted(grant_of(place.value()));
+//         if (!request().wait) return busy();
 //         wait(std::chrono::seconds(30));  // the service calls wake()
 //       }));
 //     }
-//     void give_up() override { cleanup_.abandon(request()); }
+//     void give_up() override { cleanup_.abandon(request(), late_requests_); }
 //   };
 //
 //   stage       | waits for        | ends with
