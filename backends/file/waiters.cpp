@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include <dlock/spi/backoff.hpp>
+
 namespace dlock::file {
 
 namespace {
@@ -171,9 +173,8 @@ void Waiters::wake_all(Name& name) {
 // --- Without inotify ---
 
 void Waiters::arm_poll(Name& name) {
-  const auto spread = static_cast<std::uint64_t>((poll_max - poll_min).count()) + 1;
-  const auto delay = poll_min + milliseconds(client_.host.executor().random() % spread);
-  name.poll.arm(saturating_add(client_.now(), delay), [this, &name] { poll(name); });
+  const auto pause = random_between(poll_min, poll_max, client_.host.executor());
+  name.poll.arm(saturating_add(client_.now(), pause), [this, &name] { poll(name); });
 }
 
 void Waiters::poll(Name& name) {

@@ -5,23 +5,18 @@
 #include <cctype>
 #include <fstream>
 
+#include "util/percent.hpp"
+
 namespace dlock::bench {
 
 namespace {
 
 // What has a meaning in no part of a URL, and '/', which has none in a path's or a parameter's value.
 std::string encoded(std::string_view text) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || std::string_view("-._~/:").find(c) != std::string_view::npos) {
-      out += c;
-    } else {
-      out += {'%', digits[byte >> 4U], digits[byte & 0xFU]};
-    }
-  }
-  return out;
+  return util::percent_encode(text, [](unsigned char byte) {
+    return std::isalnum(byte) != 0 ||
+           std::string_view("-._~/:").find(static_cast<char>(byte)) != std::string_view::npos;
+  });
 }
 
 }  // namespace

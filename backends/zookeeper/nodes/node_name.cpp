@@ -40,15 +40,6 @@ bool is_refused(std::string_view code_point) {
   }
 }
 
-void append_encoded(std::string& out, std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    out += '%';
-    out += digits[byte_at(bytes, i) >> 4U];
-    out += digits[byte_at(bytes, i) & 0xfU];
-  }
-}
-
 // A number as the server writes it: at least ten characters, the first one a sign where it overflowed.
 std::optional<std::int64_t> parse_sequence(std::string_view text) noexcept {
   if (text.size() < 10) return std::nullopt;
@@ -155,7 +146,7 @@ std::string encode_name(std::string_view name) {
   for (std::size_t at = 0; at < name.size();) {
     const std::string_view code_point = name.substr(at, code_point_length(byte_at(name, at)));
     if (dots || code_point == "/" || code_point == "%" || is_refused(code_point)) {
-      append_encoded(out, code_point);
+      out += util::percent_encode(code_point, [](unsigned char) { return false; });
     } else {
       out += code_point;
     }
