@@ -21,15 +21,14 @@ Holds::~Holds() = default;
 
 void Holds::add(const Grant& grant, OwnKey key) {
   const std::int64_t created = key.created;
-  SessionHolds::add(grant, {.own = std::move(key), .seen = created});
+  SessionHolds::add(grant, {std::move(key), created});
   look_later(grant.owner, watch_after);
 }
 
 // By a watch, which may begin too late to tell that it has gone.
 void Holds::look(const OwnerId& owner, Hold& hold) {
-  hold.watch = watches_.watch({hold.own.own.key}, false, [this, owner](Watches::News news, std::int64_t revision) {
-    told(owner, news, revision);
-  });
+  hold.watch = watches_.watch(
+      {hold.own.key}, false, [this, owner](Watches::News news, std::int64_t revision) { told(owner, news, revision); });
 }
 
 void Holds::told(const OwnerId& owner, Watches::News news, std::int64_t revision) {
@@ -37,7 +36,7 @@ void Holds::told(const OwnerId& owner, Watches::News news, std::int64_t revision
   if (hold == nullptr || (news == Watches::News::standing && revision <= hold->own.seen)) return;
   if (news == Watches::News::over) hold->watch.reset();
   // Also after an event: a member that lags behind reports earlier keys of that name.
-  read(owner, hold->own.own.key);
+  read(owner, hold->own.key);
 }
 
 void Holds::read(const OwnerId& owner, const std::string& key) {
@@ -50,8 +49,8 @@ void Holds::read_key(const OwnerId& owner, const Result<TransactionAnswer>& answ
   if (hold == nullptr) return;
   if (!answer.ok()) return look_later(owner, retry_after);
   const auto& keys = answer.value().steps.front().keys;
-  if (keys.empty() || keys.front().created != hold->own.own.created) {
-    return lose(owner, "the key of " + called(*hold) + ", " + util::quoted(hold->own.own.key) + ", was removed");
+  if (keys.empty() || keys.front().created != hold->own.created) {
+    return lose(owner, "the key of " + called(*hold) + ", " + util::quoted(hold->own.key) + ", was removed");
   }
   hold->own.seen = answer.value().header.revision;
   if (!hold->watch) look(owner, *hold);

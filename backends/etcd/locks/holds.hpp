@@ -26,8 +26,7 @@ struct OwnKey {
 };
 
 // The key of a lock that is held.
-struct HeldKey {
-  OwnKey own;
+struct HeldKey : OwnKey {
   std::int64_t seen;  // the latest revision in which it was there, as far as is known
 };
 
@@ -45,7 +44,7 @@ class Holds final : public common::SessionHolds<HeldKey, Watches::Interest> {
 
  private:
   void look(const OwnerId& owner, Hold& hold) override;
-  void remove(const OwnerId& owner, HeldKey held) override { remove_(std::move(held.own), owner); }
+  void remove(const OwnerId& owner, HeldKey held) override { remove_(std::move(held), owner); }
   void told(const OwnerId& owner, Watches::News news, std::int64_t revision);
   void read(const OwnerId& owner, const std::string& key);
   void read_key(const OwnerId& owner, const Result<TransactionAnswer>& answer);

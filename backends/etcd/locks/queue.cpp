@@ -50,7 +50,7 @@ void Queue::free(const std::string& key) {
 void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
   auto held = holds_.take(grant.owner);
   if (!held) return done({.status = ReleaseOutcome::Status::not_owner});
-  leaving_[grant.owner] = std::move(held->own);
+  leaving_[grant.owner] = *std::move(held);
   cleanup_.release(grant, std::move(done));
 }
 
