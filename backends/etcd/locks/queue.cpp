@@ -50,7 +50,8 @@ void Queue::free(const std::string& key) {
 void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
   auto held = holds_.take(grant.owner);
   if (!held) return done({.status = ReleaseOutcome::Status::not_owner});
-  leaving_[grant.owner] = *std::move(held);
+  OwnKey& key = *held;
+  leaving_[grant.owner] = std::move(key);
   cleanup_.release(grant, std::move(done));
 }
 
