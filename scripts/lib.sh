@@ -46,6 +46,10 @@ dlock_configure() { # PRESET [OPTION of cmake...]
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     export CCACHE_SLOPPINESS=pch_defines,time_macros # without these it leaves out what uses precompiled headers
+    # A precompiled header knows the exact text of the headers in it, comments included: one from before a comment was
+    # changed makes GCC report redefinitions. ccache finds such a one by the preprocessed text, which has no comments; in
+    # depend mode it compares the headers themselves. The name space keeps out entries made without depend mode.
+    export CCACHE_DEPEND=1 CCACHE_NAMESPACE=dlock-depend
   fi
   cmake --preset "$1" "${launcher[@]}" "${@:2}" >build/"$1".log || {
     cat build/"$1".log
