@@ -40,6 +40,7 @@ class CleanupTest : public testing::Test {
     cleanup.emplace(engine, 4s, patience,
                     [this](const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer answer) {
                       asked.push_back({claim.name, claim.owner, reason, deadline, engine.now(), std::move(answer)});
+                      if (const auto f = std::exchange(when_asked, nullptr)) f();
                       if (answer_at_once) reply(*answer_at_once);
                     });
   }
@@ -75,6 +76,7 @@ class CleanupTest : public testing::Test {
   std::optional<Result<bool>> answer_at_once;
   std::vector<ReleaseOutcome> outcomes;
   std::function<void()> when_released;
+  std::function<void()> when_asked;  // once
   bool finished = false;
   std::optional<Cleanup> cleanup;
 };
@@ -263,6 +265,24 @@ TEST_F(CleanupTest, PausesEndWhenTheServiceCanBeUsedAgain) {
   EXPECT_EQ(asked.size(), 3U);
   engine.advance(900ms);
   EXPECT_EQ(asked.size(), 3U);
+}
+
+TEST_F(CleanupTest, RetryNow_InsideARequestOfRetryNow_RepeatsNone) {
+  for (const bool answered : {false, true}) {
+    start();
+    for (const OwnerId& owner : {a, b}) {
+      cleanup->abandon({LockKind::lock, "x", owner}, 30s, false);
+      reply(unavailable);
+    }
+    asked.clear();
+    when_asked = [&] {
+      if (answered) answer_at_once = false;
+      cleanup->retry_now();
+      answer_at_once.reset();
+    };
+    cleanup->retry_now();
+    EXPECT_EQ(asked.size(), 2U) << answered;
+  }
 }
 
 TEST_F(CleanupTest, RetryingMayFinishAndEndIt) {
