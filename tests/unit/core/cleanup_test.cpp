@@ -307,6 +307,18 @@ TEST_F(CleanupTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
   EXPECT_EQ(asked.size(), 2U) << "never abandoned";
 }
 
+TEST_F(CleanupTest, AnswerAboutAnOwner_WhoIsDoneWith_IsIgnored) {
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
+  reply(false);
+  cleanup->granted_late(a);
+  cleanup->granted_late(a);
+  ASSERT_EQ(asked.size(), 3U);
+  reply(1, true);
+  reply(2, false);
+  finish();
+  EXPECT_TRUE(finished);
+}
+
 TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_ForSomeTime) {
   for (const bool in_time : {true, false}) {
     asked.clear();
