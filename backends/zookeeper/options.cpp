@@ -91,24 +91,15 @@ std::string_view to_string(Strategy strategy) noexcept {
   return "";
 }
 
-std::string_view to_string(Layout layout) noexcept {
-  switch (layout) {
-    case Layout::curator:
-      return "curator";
-    case Layout::kazoo:
-      return "kazoo";
-  }
-  return "";
-}
-
-std::string Options::endpoint() const {
-  return common::to_string(hosts) + chroot;
-}
-
 std::string Options::connect_string() const {
   std::string text;
   for (const Host& host : hosts) text += (text.empty() ? "" : ",") + host.name + ":" + std::to_string(host.port);
   return text + chroot;
+}
+
+std::optional<Failure> Options::problem_with(std::string_view lock_name) const {
+  if (lock_name != "zookeeper" || !prefix.empty() || !chroot.empty()) return std::nullopt;
+  return Failure{errc::invalid_argument, "lock name \"zookeeper\": without a prefix, that node belongs to ZooKeeper"};
 }
 
 Options parse_options(const BackendConfig& config) {

@@ -64,10 +64,6 @@ ZookeeperBackend::Member& ZookeeperBackend::add_member() {
   return *members_.emplace_back(std::make_unique<Member>(*this, members_.empty()));
 }
 
-Capabilities ZookeeperBackend::capabilities() const noexcept {
-  return first_.capabilities();
-}
-
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Contention> ZookeeperBackend::contend(const LockRequest& request, GrantSink& sink) {
@@ -137,37 +133,6 @@ void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
     return member.backend.release(grant, std::move(done));
   }
   first_.release(grant, std::move(done));
-}
-
-// --- Questions and administration ------------------------------------------------------------------------------------
-
-// Through the first one, as the questions that follow it.
-std::unique_ptr<Watch> ZookeeperBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
-  return first_.watch(kind, name, std::move(changed));
-}
-
-void ZookeeperBackend::ping(const std::string& name, Handler<bool> done) {
-  first_.ping(name, std::move(done));
-}
-
-void ZookeeperBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
-  first_.inspect(kind, name, std::move(done));
-}
-
-void ZookeeperBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
-  first_.list(kind, std::move(done));
-}
-
-void ZookeeperBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
-  first_.break_lock(kind, name, std::move(done));
-}
-
-void ZookeeperBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  first_.forget(what, std::move(done));
-}
-
-void ZookeeperBackend::diagnose(Handler<std::vector<Finding>> done) {
-  first_.diagnose(std::move(done));
 }
 
 void ZookeeperBackend::close(std::function<void()> done) {

@@ -153,8 +153,8 @@ class BackendTest : public testing::Test {
   }
   bool disconnected() const { return host.connections.back() == ConnectionEvent::State::reconnecting; }
 
-  static std::shared_ptr<void> nobody_answers(const Host&, TimePoint, const FourLetterQuestion::Handler&) {
-    return nullptr;
+  static void nobody_answers(const Host& server, TimePoint, const std::function<void(Result<std::string>)>& done) {
+    done(Failure{errc::unavailable, server.to_string() + ": no answer"});
   }
 
   test::ManualEngine engine;

@@ -50,29 +50,28 @@ class DiagnosisTest : public testing::Test, private Session::User {
  private:
   void session_ready(bool fresh) override {
     removals.session_ready(fresh);
-    diagnosis.session_ready();
+    queries.session_ready();
   }
   void session_alive(TimePoint) override {}
   void session_suspended(const Failure&) override {}
   void session_lost(const Failure&) override { removals.session_lost(); }
 
-  std::shared_ptr<void> ask(FourLetterQuestion::Handler done) {
-    if (servers_answer) {
-      engine.post([done = std::move(done)] {
-        done(std::string("Zookeeper version: 3.8.0-x\nConnections: 1\nMode: standalone\n"));
-      });
-    }
-    return std::make_shared<int>(0);
+  void ask(TimePoint deadline, const std::function<void(Result<std::string>)>& done) {
+    (void)engine.schedule(servers_answer ? engine.now() : deadline, [this, done] {
+      if (!servers_answer) return done(Failure{errc::unavailable, "h:2181: no answer in time"});
+      done(std::string("Zookeeper version: 3.8.0-x\nConnections: 1\nMode: standalone\n"));
+    });
   }
 
   Session session{engine, options, ensemble.handles(), *this};
   Requests requests{session};
   Parents parents{requests, options};
   Removals removals{engine, requests, 2s, [](const Failure&) {}};
+  Queries queries{engine, session, 2s};
   Diagnosis diagnosis{
-      engine,   options,
-      session,  parents,
-      removals, [this](const Host&, TimePoint, FourLetterQuestion::Handler done) { return ask(std::move(done)); }};
+      engine, options, requests, parents, removals, queries, [this](const Host&, TimePoint deadline, const auto& done) {
+        ask(deadline, done);
+      }};
 };
 
 TEST_F(DiagnosisTest, FindsAWorkingPlaceAndLeavesNothingInIt) {

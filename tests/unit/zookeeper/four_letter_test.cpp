@@ -28,20 +28,18 @@ class FourLetterTest : public testing::Test {
   Answer ask(std::uint16_t port, const std::string& name = "127.0.0.1", std::chrono::nanoseconds limit = 60s) {
     auto answer = std::make_shared<std::optional<Answer>>();
     auto answered = std::make_shared<util::Event>();
-    auto question = std::make_shared<std::unique_ptr<FourLetterQuestion>>();
-    engine_->post([this, port, name, limit, question, answer, answered] {
-      *question = std::make_unique<FourLetterQuestion>(
-          *engine_, Host{.name = name, .port = port}, engine_->now() + limit, [question, answer, answered](Answer got) {
-            question->reset();
-            answer->emplace(std::move(got));
-            answered->set();
-          });
+    engine_->post([this, port, name, limit, answer, answered] {
+      ask_(Host{.name = name, .port = port}, engine_->now() + limit, [answer, answered](Answer got) {
+        answer->emplace(std::move(got));
+        answered->set();
+      });
     });
     EXPECT_TRUE(answered->wait(120s));
     return **answer;
   }
 
   std::shared_ptr<engine::Engine> engine_ = engine::ThreadEngine::start(boottime_clock(), [] { return 4U; });
+  ServerAsker ask_ = ask_over_tcp(*engine_);
 };
 
 ScriptedServer::Answer to_srvr(const std::string& received, ScriptedServer::Answer answer) {
