@@ -25,81 +25,61 @@ Chroot::Chroot(Executor& executor, Options options, HandleFactory handles)
 
 Chroot::~Chroot() = default;
 
-// From the bottom: a server checks the rights to a parent before it checks whether the node exists already.
 class Chroot::Making : public std::enable_shared_from_this<Making> {
  public:
   Making(Chroot& chroot, Queries::Query<Names> query)
-      : session_(chroot.session_), query_(std::move(query)), missing_{chroot.path_} {}
+      : session_(chroot.session_), query_(std::move(query)), path_(chroot.path_) {}
 
-  void create() {
-    if (!session_.ready()) return create_later(session_.problem());
-    session_.request_sent(Session::Kind::create);
-    session_.handle().create(missing_.back(), {}, NodeKind::persistent,
-                             [self = shared_from_this()](const Outcome& outcome, const Handle::Created&) {
-                               self->session_.request_answered(Session::Kind::create, outcome);
-                               self->created(outcome);
-                             });
+  // Finds the nodes that are missing, from the bottom. One that may not be read exists.
+  void look() {
+    if (path_.empty()) return create();
+    if (!session_.ready()) return retry(session_.problem(), &Making::look);
+    session_.handle().get(path_, 0, [self = shared_from_this()](const Outcome& outcome, const Handle::Node&) {
+      if (outcome.problem == Problem::none || outcome.problem == Problem::no_rights) return self->create();
+      if (outcome.problem != Problem::no_node) return self->failed(outcome, &Making::look);
+      self->missing_.push_back(self->path_);
+      self->path_.resize(self->path_.rfind('/'));
+      self->look();
+    });
   }
 
  private:
+  void create() {
+    if (missing_.empty()) return query_.answer(made_);
+    if (!session_.ready()) return retry(session_.problem(), &Making::create);
+    session_.handle().create(
+        missing_.back(), {}, NodeKind::persistent,
+        [self = shared_from_this()](const Outcome& outcome, const Handle::Created&) { self->created(outcome); });
+  }
   void created(const Outcome& outcome) {
+    const bool exists = outcome.problem == Problem::node_exists;
+    if (outcome.problem != Problem::none && !exists) {
+      outcome_unknown_ |= outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::session_over;
+      return failed(outcome, &Making::create);
+    }
+    if (const bool theirs = exists && !outcome_unknown_; !theirs) made_.push_back("node " + missing_.back());
+    outcome_unknown_ = false;
+    missing_.pop_back();
+    create();
+  }
+
+  void failed(const Outcome& outcome, void (Making::*step)()) {
     switch (outcome.problem) {
-      case Problem::none:
-        return next(true);
-      case Problem::node_exists:
-        return next(outcome_unknown_);
-      case Problem::no_node: {
-        const std::size_t slash = missing_.back().rfind('/');
-        if (slash == 0) return query_.answer(outcome.failure);
-        outcome_unknown_ = false;
-        missing_.push_back(missing_.back().substr(0, slash));
-        return create();
-      }
       case Problem::unknown_outcome:
       case Problem::session_over:
-        outcome_unknown_ = true;
-        return create_later(outcome.failure);
       case Problem::not_executed:
-        return create_later(outcome.failure);
-      case Problem::no_rights:
-        return query(outcome.failure);
-      case Problem::other:
+        return retry(outcome.failure, step);
+      default:
         return query_.answer(outcome.failure);
     }
   }
-
-  // If the node exists nevertheless, no right is needed. That it may not be read proves that it exists.
-  void query(const Failure& why) {
-    if (!session_.ready()) return create_later(session_.problem());
-    session_.handle().get(missing_.back(), 0,
-                          [self = shared_from_this(), why](const Outcome& outcome, const Handle::Node&) {
-                            switch (outcome.problem) {
-                              case Problem::none:
-                              case Problem::no_rights:
-                                return self->next(false);
-                              case Problem::no_node:
-                              case Problem::other:
-                                return self->query_.answer(why);
-                              default:
-                                return self->create_later(outcome.failure);
-                            }
-                          });
-  }
-
-  // The node exists.
-  void next(bool by_us) {
-    if (by_us) made_.push_back("node " + missing_.back());
-    outcome_unknown_ = false;
-    missing_.pop_back();
-    missing_.empty() ? query_.answer(made_) : create();
-  }
-
-  void create_later(const Failure& why) {
-    query_.retry(unanswered_question(why), [self = shared_from_this()] { self->create(); });
+  void retry(const Failure& why, void (Making::*step)()) {
+    query_.retry(unanswered_question(why), [self = shared_from_this(), step] { (*self.*step)(); });
   }
 
   Session& session_;
   const Queries::Query<Names> query_;
+  std::string path_;              // the one to be read next
   Names missing_;                 // the one to be created next is last
   Names made_;                    // from the top
   bool outcome_unknown_ = false;  // of the creation of the one to be created next
@@ -114,7 +94,7 @@ void Chroot::make(Backend::Handler<Names> done) {
     }));
     done(std::move(names));
   };
-  queries_.start<Names>(made, [this](const auto& query) { std::make_shared<Making>(*this, query)->create(); });
+  queries_.start<Names>(made, [this](const auto& query) { std::make_shared<Making>(*this, query)->look(); });
 }
 
 void Chroot::session_suspended(const Failure& why) {
