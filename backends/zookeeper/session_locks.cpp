@@ -35,8 +35,7 @@ SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nano
       sequential_(host, options_, requests_, watches_, parents_, removals_, holds_),
       ephemeral_(host, options_, requests_, parents_, removals_, holds_),
       queries_(host.executor(), session_, options_.response_timeout),
-      inspection_(options_, requests_, queries_),
-      diagnosis_(host.executor(), options_, requests_, parents_, removals_, queries_, std::move(asker)),
+      ask_(std::move(asker)),
       news_(host) {}
 
 SessionLocks::~SessionLocks() = default;

@@ -52,18 +52,24 @@ class SessionLocks final : public TryBackend, private Session::User {
   void abandon(const LockRequest& request) override { ephemeral_.abandon(request); }
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void ping(const std::string& name, Handler<bool> done) override { inspection_.ping(name, std::move(done)); }
-  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
-    inspection_.inspect(kind, name, std::move(done));
+  void ping(const std::string& name, Handler<bool> done) override {
+    zookeeper::ping(queries_, {options_, requests_, LockKind::lock, name}, std::move(done));
   }
-  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override { inspection_.list(kind, std::move(done)); }
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
+    zookeeper::inspect(queries_, {options_, requests_, kind, name}, std::move(done));
+  }
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override {
+    zookeeper::list(queries_, {options_, requests_, kind}, std::move(done));
+  }
   void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override {
-    inspection_.break_lock(kind, name, std::move(done));
+    zookeeper::break_lock(queries_, {options_, requests_, kind, name}, std::move(done));
   }
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
-    inspection_.forget(what, std::move(done));
+    zookeeper::forget(queries_, {options_, requests_, what.kind, what.name}, std::move(done));
   }
-  void diagnose(Handler<std::vector<Finding>> done) override { diagnosis_.run(std::move(done)); }
+  void diagnose(Handler<std::vector<Finding>> done) override {
+    zookeeper::diagnose(queries_, ask_, {host().executor(), options_, requests_, parents_, removals_}, std::move(done));
+  }
   void close(std::function<void()> done) override;
 
   // --- Its session, for a client that has several ---
@@ -103,8 +109,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   Sequential sequential_;
   Ephemeral ephemeral_;
   Queries queries_;
-  Inspection inspection_;
-  Diagnosis diagnosis_;
+  const ServerAsker ask_;
   common::ConnectionNews news_;
   common::ConnectionNews::Source connection_{news_};
   bool was_good_ = false;  // a connection, since the session was wanted

@@ -70,14 +70,12 @@ class ZookeeperBackend final : public Backend {
   static constexpr std::chrono::seconds rest_after{30};
 
  private:
-  class MemberHost;
   struct Member;
 
   [[nodiscard]] Member& add_member();
   [[nodiscard]] Member& choose(const std::string& name);
   void all_busy();
   void open_another(TimePoint now);
-  [[nodiscard]] std::chrono::nanoseconds patience_with(const Member& member) const;
   void sweep();
   void connection_changed();
   void make_room();

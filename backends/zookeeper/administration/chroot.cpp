@@ -21,6 +21,7 @@ Chroot::Chroot(Executor& executor, Options options, HandleFactory handles)
       options_(without_chroot(std::move(options))),
       executor_(executor),
       session_(executor, options_, std::move(handles), *this),
+      requests_(session_),
       queries_(executor, session_, options_.response_timeout) {}
 
 Chroot::~Chroot() = default;
@@ -28,13 +29,13 @@ Chroot::~Chroot() = default;
 class Chroot::Making : public std::enable_shared_from_this<Making> {
  public:
   Making(Chroot& chroot, Queries::Query<Names> query)
-      : session_(chroot.session_), query_(std::move(query)), path_(chroot.path_) {}
+      : requests_(chroot.requests_), query_(std::move(query)), path_(chroot.path_) {}
 
   // Finds the nodes that are missing, from the bottom. One that may not be read exists.
   void look() {
     if (path_.empty()) return create();
-    if (!session_.ready()) return retry(session_.problem(), &Making::look);
-    session_.handle().get(path_, 0, [self = shared_from_this()](const Outcome& outcome, const Handle::Node&) {
+    if (!requests_.ready()) return retry(requests_.session().problem(), &Making::look);
+    requests_.get(path_, [self = shared_from_this()](const Outcome& outcome, const Handle::Node&) {
       if (outcome.problem == Problem::none || outcome.problem == Problem::no_rights) return self->create();
       if (outcome.problem != Problem::no_node) return self->failed(outcome, &Making::look);
       self->missing_.push_back(self->path_);
@@ -46,8 +47,8 @@ class Chroot::Making : public std::enable_shared_from_this<Making> {
  private:
   void create() {
     if (missing_.empty()) return query_.answer(made_);
-    if (!session_.ready()) return retry(session_.problem(), &Making::create);
-    session_.handle().create(
+    if (!requests_.ready()) return retry(requests_.session().problem(), &Making::create);
+    requests_.create(
         missing_.back(), {}, NodeKind::persistent,
         [self = shared_from_this()](const Outcome& outcome, const Handle::Created&) { self->created(outcome); });
   }
@@ -77,7 +78,7 @@ class Chroot::Making : public std::enable_shared_from_this<Making> {
     query_.retry(unanswered_question(why), [self = shared_from_this(), step] { (*self.*step)(); });
   }
 
-  Session& session_;
+  Requests& requests_;
   const Queries::Query<Names> query_;
   std::string path_;              // the one to be read next
   Names missing_;                 // the one to be created next is last

@@ -11,6 +11,7 @@
 
 #include "backends/zookeeper/administration/queries.hpp"
 #include "backends/zookeeper/connection/session.hpp"
+#include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/options.hpp"
 
 namespace dlock::zookeeper {
@@ -40,6 +41,7 @@ class Chroot final : private Session::User {
   const Options options_;  // without the chroot
   Executor& executor_;
   Session session_;
+  Requests requests_;
   Queries queries_;
   Lifetime lifetime_;
 };

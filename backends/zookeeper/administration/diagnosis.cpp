@@ -11,28 +11,30 @@
 
 namespace dlock::zookeeper {
 
+namespace {
+
 using Severity = Finding::Severity;
+using Query = Queries::Query<bool>;
 
 // Questions the servers and examines the session at the same time.
-class Diagnosis::Examination : public std::enable_shared_from_this<Examination> {
+class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
  public:
   using Done = Backend::Handler<std::vector<Finding>>;
-  using Query = Queries::Query<bool>;
 
-  Examination(Diagnosis& owner, Done done) : owner_(owner), done_(std::move(done)) {
-    for (const Host& host : owner.options_.hosts) servers_.push_back({.host = host});
+  Diagnosis(const Patient& patient, Done done) : patient_(patient), done_(std::move(done)) {
+    for (const Host& host : patient.options.hosts) servers_.push_back({.host = host});
   }
 
-  void start() {
+  void start(Queries& queries, const ServerAsker& ask) {
     const auto self = shared_from_this();
     unfinished_ = servers_.size() + 1;
     for (ServerReport& server : servers_) {
-      owner_.ask_(server.host, owner_.queries_.answer_by(), [self, &server](Result<std::string> srvr) {
+      ask(server.host, queries.answer_by(), [self, &server](Result<std::string> srvr) {
         server.srvr = std::move(srvr);
         self->finish_one();
       });
     }
-    owner_.queries_.start<bool>(
+    queries.start<bool>(
         [self](const Result<bool>& examined) {
           if (!examined.ok()) self->add(Severity::error, "session", examined.failure().detail);
           self->finish_one();
@@ -52,8 +54,8 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   }
 
   void examine_session(const Query& query) {
-    const auto requested = owner_.options_.session_timeout;
-    const auto granted = owner_.requests_.session().granted_timeout();
+    const auto requested = patient_.options.session_timeout;
+    const auto granted = patient_.requests.session().granted_timeout();
     if (requested == granted) {
       add(Severity::ok, "session", "a session timeout of " + util::to_text(granted) + " was granted, as requested");
     } else {
@@ -62,13 +64,13 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
               " was granted; the server's bounds are minSessionTimeout and maxSessionTimeout, by default 2 and 20 "
               "times its tickTime");
     }
-    owner_.requests_.get(
+    patient_.requests.get(
         "/", [self = shared_from_this()](const Outcome& outcome, const Handle::Node&) { self->check_chroot(outcome); });
     create_lock(query);
   }
 
   void check_chroot(const Outcome& outcome) {
-    const std::string& chroot = owner_.options_.chroot;
+    const std::string& chroot = patient_.options.chroot;
     if (outcome.problem == Problem::no_node) {
       no_chroot_ = true;
       add(Severity::error, "chroot",
@@ -80,10 +82,10 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   // With the requests of an acquire, at a place that no lock has.
   void create_lock(const Query& query) {
-    Executor& executor = owner_.executor_;
+    Executor& executor = patient_.executor;
     const std::string lock =
-        owner_.options_.prefix + "/dlock-doctor-" + OwnerId(executor.random(), executor.random()).to_string();
-    owner_.parents_.make(lock, [self = shared_from_this(), query, lock](const Parents::Made& made) {
+        patient_.options.prefix + "/dlock-doctor-" + OwnerId(executor.random(), executor.random()).to_string();
+    patient_.parents.make(lock, [self = shared_from_this(), query, lock](const Parents::Made& made) {
       using Status = Parents::Made::Status;
       if (made.status == Status::made && query.goes_on()) return self->use_lock(query, lock);
       if (made.status != Status::refused) self->remove_later(lock);
@@ -95,10 +97,10 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     const std::string node = lock + "/node";
     const auto self = shared_from_this();
     const auto used = [self](const Outcome& outcome, const auto&...) { self->used(outcome); };
-    owner_.requests_.create(node, {}, NodeKind::ephemeral, used);
-    owner_.requests_.children(lock, used);
-    owner_.requests_.remove(node, used);
-    owner_.requests_.remove(lock, [self, query, lock](const Outcome& outcome) {
+    patient_.requests.create(node, {}, NodeKind::ephemeral, used);
+    patient_.requests.children(lock, used);
+    patient_.requests.remove(node, used);
+    patient_.requests.remove(lock, [self, query, lock](const Outcome& outcome) {
       self->used(outcome);
       if (outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::session_over) {
         self->remove_later(lock);
@@ -114,8 +116,8 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
 
   // The connection broke. The one node is below the other.
   void remove_later(const std::string& lock) {
-    Removals& removals = owner_.removals_;
-    const auto epoch = owner_.requests_.session().epoch();
+    Removals& removals = patient_.removals;
+    const auto epoch = patient_.requests.session().epoch();
     removals.remove({.lock_path = lock, .path = lock + "/node", .epoch = epoch},
                     [&removals, lock, epoch](const ReleaseOutcome& /*outcome*/) {
                       removals.remove({.lock_path = lock, .path = lock, .epoch = epoch});
@@ -123,7 +125,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   }
 
   void check_rights(const Query& query, const std::string& problem) {
-    const std::string place = owner_.options_.prefix.empty() ? "/" : owner_.options_.prefix;
+    const std::string place = patient_.options.prefix.empty() ? "/" : patient_.options.prefix;
     if (no_chroot_) return query.answer(true);
     if (problem.empty()) {
       add(Severity::ok, "permissions", "locks can be created, listed and removed below " + place);
@@ -133,7 +135,7 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
     query.answer(true);
   }
 
-  Diagnosis& owner_;
+  const Patient patient_;
   const Done done_;
   std::vector<ServerReport> servers_;
   std::size_t unfinished_ = 0;  // of the servers and the session
@@ -142,8 +144,11 @@ class Diagnosis::Examination : public std::enable_shared_from_this<Examination> 
   std::vector<Finding> findings_;
 };
 
-void Diagnosis::run(Backend::Handler<std::vector<Finding>> done) {
-  std::make_shared<Examination>(*this, std::move(done))->start();
+}  // namespace
+
+void diagnose(Queries& queries, const ServerAsker& ask, const Patient& patient,
+              Backend::Handler<std::vector<Finding>> done) {
+  std::make_shared<Diagnosis>(patient, std::move(done))->start(queries, ask);
 }
 
 }  // namespace dlock::zookeeper

@@ -15,32 +15,18 @@
 
 namespace dlock::zookeeper {
 
-// In tasks only.
-class Diagnosis {
- public:
-  Diagnosis(Executor& executor, const Options& options, Requests& requests, Parents& parents, Removals& removals,
-            Queries& queries, ServerAsker ask)
-      : executor_(executor),
-        options_(options),
-        requests_(requests),
-        parents_(parents),
-        removals_(removals),
-        queries_(queries),
-        ask_(std::move(ask)) {}
-
-  // Answers with or without a session. Removes what it creates, if need be later.
-  void run(Backend::Handler<std::vector<Finding>> done);
-
- private:
-  class Examination;
-
-  Executor& executor_;
-  const Options& options_;
-  Requests& requests_;
-  Parents& parents_;
-  Removals& removals_;
-  Queries& queries_;
-  const ServerAsker ask_;
+// The parts of a client that the checks use.
+struct Patient {
+  Executor& executor;
+  const Options& options;
+  Requests& requests;
+  Parents& parents;
+  Removals& removals;
 };
+
+// Answers within the response timeout, with or without a session. Removes what it creates, if need be later. In tasks
+// only.
+void diagnose(Queries& queries, const ServerAsker& ask, const Patient& patient,
+              Backend::Handler<std::vector<Finding>> done);
 
 }  // namespace dlock::zookeeper

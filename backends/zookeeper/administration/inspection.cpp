@@ -25,13 +25,6 @@ constexpr std::string_view request_to_let_go = "__REVOKE__";
 
 using Names = std::vector<std::string>;
 
-struct Subject {
-  const Options& options;
-  Requests& requests;
-  LockKind kind;
-  std::string name = {};
-};
-
 struct Holder {
   std::string path;
   Mode mode = Mode::exclusive;
@@ -197,18 +190,18 @@ void remove_all(Requests& requests, const std::vector<Holder>& holders, Backend:
   for (const Holder& holder : holders) requests.remove(holder.path, removed);
 }
 
-void break_lock(const Subject& subject, const Queries::Query<bool>& query, int attempts_left = max_attempts) {
+void break_holders(const Subject& subject, const Queries::Query<bool>& query, int attempts_left = max_attempts) {
   read(subject, query, [=](const Lock& lock) {
     if (!lock.held()) return query.answer(false);
     remove_all(subject.requests, lock.holders, [=](const Result<bool>& any) {
       // They were released meanwhile, and another client may hold it.
       const bool again = any.ok() && !any.value() && attempts_left > 1;
-      again ? break_lock(subject, query, attempts_left - 1) : query.answer(any);
+      again ? break_holders(subject, query, attempts_left - 1) : query.answer(any);
     });
   });
 }
 
-void forget(const Subject& subject, const Queries::Query<Names>& query, int attempts_left = max_attempts) {
+void remove_unused(const Subject& subject, const Queries::Query<Names>& query, int attempts_left = max_attempts) {
   read(subject, query, [=](const Lock& lock) {
     if (lock.held() || !lock.exists) return query.answer(Names());
     if (lock.looks_like_data) {
@@ -220,27 +213,27 @@ void forget(const Subject& subject, const Queries::Query<Names>& query, int atte
       if (outcome.problem == Problem::no_node) return query.answer(Names());
       // Most likely a client has come meanwhile.
       const bool again = outcome.problem == Problem::other && attempts_left > 1;
-      again ? forget(subject, query, attempts_left - 1) : query.answer(outcome.failure);
+      again ? remove_unused(subject, query, attempts_left - 1) : query.answer(outcome.failure);
     });
   });
 }
 
 }  // namespace
 
-void Inspection::ping(const std::string& name, Backend::Handler<bool> done) {
-  queries_.start<bool>(std::move(done), [subject = Subject{options_, requests_, LockKind::lock, name}](auto query) {
+void ping(Queries& queries, const Subject& subject, Backend::Handler<bool> done) {
+  queries.start<bool>(std::move(done), [subject](const auto& query) {
     read_parent(subject, query, [=](const Names&) { read(subject, query, [=](const Lock&) { query.answer(true); }); });
   });
 }
 
-void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
-  queries_.start<LockInfo>(std::move(done), [subject = Subject{options_, requests_, kind, name}](auto query) {
+void inspect(Queries& queries, const Subject& subject, Backend::Handler<LockInfo> done) {
+  queries.start<LockInfo>(std::move(done), [subject](const auto& query) {
     read(subject, query, [=](const Lock& lock) { query.answer(info_of(subject, lock)); });
   });
 }
 
-void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
-  queries_.start<std::vector<LockInfo>>(std::move(done), [all = Subject{options_, requests_, kind}](auto query) {
+void list(Queries& queries, const Subject& all, Backend::Handler<std::vector<LockInfo>> done) {
+  queries.start<std::vector<LockInfo>>(std::move(done), [all](auto query) {
     const auto look = [=](const std::string& name, const common::Survey::Answer& answer) {
       const Subject subject{all.options, all.requests, all.kind, name};
       const auto read = [subject, answer](const Result<Lock>& lock) {
@@ -257,20 +250,17 @@ void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> don
   });
 }
 
-void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done) {
-  queries_.start<bool>(std::move(done), [subject = Subject{options_, requests_, kind, name}](const auto& query) {
-    zookeeper::break_lock(subject, query);
-  });
+void break_lock(Queries& queries, const Subject& subject, Backend::Handler<bool> done) {
+  queries.start<bool>(std::move(done), [subject](const auto& query) { break_holders(subject, query); });
 }
 
-void Inspection::forget(const Forgetting& what, Backend::Handler<Names> done) {
-  if (what.name.empty()) {
+void forget(Queries& queries, const Subject& subject, Backend::Handler<Names> done) {
+  if (subject.name.empty()) {
     return done(
         Failure{errc::unsupported,
                 "ZooKeeper does not know when the node of a lock was last used; name the locks to be forgotten"});
   }
-  queries_.start<Names>(std::move(done), [subject = Subject{options_, requests_, what.kind, what.name}](
-                                             const auto& query) { zookeeper::forget(subject, query); });
+  queries.start<Names>(std::move(done), [subject](const auto& query) { remove_unused(subject, query); });
 }
 
 }  // namespace dlock::zookeeper

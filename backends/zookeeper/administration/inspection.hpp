@@ -12,25 +12,22 @@
 
 namespace dlock::zookeeper {
 
-// In tasks only.
-class Inspection {
- public:
-  Inspection(const Options& options, Requests& requests, Queries& queries)
-      : options_(options), requests_(requests), queries_(queries) {}
-
-  // That the parent of locks may be listed is part of it: a missing node has nothing that could refuse the client.
-  void ping(const std::string& name, Backend::Handler<bool> done);
-  void inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done);
-  void list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done);
-  // Removes the nodes of its holders.
-  void break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done);
-  // Removes the node of the lock, at any time: tokens are the ensemble's.
-  void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done);
-
- private:
-  const Options& options_;
-  Requests& requests_;
-  Queries& queries_;
+// The locks of a kind, or one of them.
+struct Subject {
+  const Options& options;
+  Requests& requests;
+  LockKind kind;
+  std::string name = {};
 };
+
+// In tasks only. That the parent of locks may be listed is part of a ping: a missing node has nothing that could refuse
+// the client.
+void ping(Queries& queries, const Subject& subject, Backend::Handler<bool> done);
+void inspect(Queries& queries, const Subject& subject, Backend::Handler<LockInfo> done);
+void list(Queries& queries, const Subject& all, Backend::Handler<std::vector<LockInfo>> done);
+// Removes the nodes of its holders.
+void break_lock(Queries& queries, const Subject& subject, Backend::Handler<bool> done);
+// Removes the node of the lock, at any time: tokens are the ensemble's.
+void forget(Queries& queries, const Subject& subject, Backend::Handler<std::vector<std::string>> done);
 
 }  // namespace dlock::zookeeper

@@ -1,9 +1,7 @@
 // Servers and proxies that refuse: by closing the connection, or for now.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -83,27 +81,6 @@ TEST_P(RefusalsTest, AConnectionIsReported_OnlyWhenARequestAboutALockWasAnswered
   ensemble.release_answers();
   engine.run();
   EXPECT_EQ(host.connections, std::vector{State::connected});
-}
-
-TEST_P(RefusalsTest, AServerThatRequiresAuthentication_EndsWaitsTriesAndQuestionsAtOnce) {
-  ensemble.dialling = FakeEnsemble::Dialling::require_auth;
-  for (const bool wait : {true, false}) {
-    const auto attempt = start(*backend, wait);
-    engine.advance(100ms);
-    EXPECT_TRUE(failed(*attempt, errc::access_denied));
-  }
-  std::optional<errc> question;
-  backend->inspect(LockKind::lock, "lock", [&](const Result<LockInfo>& answer) {
-    question = answer.ok() ? errc::protocol : static_cast<errc>(answer.failure().code.value());
-  });
-  std::vector<Finding> findings;
-  backend->diagnose([&](Result<std::vector<Finding>> answer) { findings = answer.value(); });
-  engine.advance(100ms);
-  EXPECT_EQ(question, errc::access_denied);
-  EXPECT_TRUE(host.connections.empty());
-  engine.advance(5s);
-  EXPECT_TRUE(std::any_of(findings.begin(), findings.end(),
-                          [](const Finding& finding) { return finding.message.find("auth=") != std::string::npos; }));
 }
 
 // --- Grants near the end of a session ---

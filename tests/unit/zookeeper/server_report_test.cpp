@@ -63,6 +63,19 @@ TEST(ServerReports, AreJudged) {
        "server",
        "not currently serving"},
       {"it only reads", {server("a", "read-only")}, Severity::warning, "server", "only answers reads"},
+      {"its whole answer",
+       {says(
+           "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\nLatency min/avg/max: "
+           "0/2.4/18\n"
+           "Received: 125\nSent: 129\nConnections: 2\nOutstanding: 0\nZxid: 0x40\nMode: follower\r\nNode count: 7\n")},
+       Severity::warning,
+       "ensemble"},
+      {"no server of ZooKeeper",
+       {says("HTTP/1.1 400 Bad Request\r\n\r\n")},
+       Severity::warning,
+       "server",
+       "HTTP/1.1 400"},
+      {"nothing", {says("")}, Severity::warning, "server", "does not serve"},
       {"it does not tell",
        {says("srvr is not executed because it is not in the whitelist.\n")},
        Severity::note,
