@@ -188,26 +188,6 @@ TEST_F(SessionLocksTest, ClosingWaitsForTheConnectionWhileSomethingIsToBeRemoved
   EXPECT_TRUE(is_closed);
 }
 
-TEST_F(SessionLocksTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
-  for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
-    for (int moment = 0; moment < 10; ++moment) {
-      backend = make(query);
-      const auto held = contend(*backend, true, "held");
-      held->contention.reset();
-      auto attempt = start(*backend, moment % 2 == 0, "other");
-      auto waiting = start(*backend, true, "held");
-      backend->inspect(LockKind::lock, "held", [](const Result<LockInfo>&) {});
-      backend->list(LockKind::lock, [](const Result<std::vector<LockInfo>>&) {});
-      backend->release(*held->grant, [](const ReleaseOutcome&) {});
-      for (int i = 0; i < moment; ++i) (void)engine.run_one();
-      attempt.reset();
-      waiting.reset();
-      backend.reset();
-      engine.advance(1min);
-    }
-  }
-}
-
 // Its session is a new one, so that nothing but the age of the question could be in the way.
 TEST_F(SessionLocksTest, AfterAnOutageLongerThanTheSessionAWaiterGetsTheLockAtOnce) {
   for (const std::string query : {"strategy=sequential", "strategy=sequential-herd", "strategy=ephemeral"}) {
