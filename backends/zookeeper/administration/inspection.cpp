@@ -28,7 +28,8 @@ using Names = std::vector<std::string>;
 struct Holder {
   std::string path;
   Mode mode = Mode::exclusive;
-  std::optional<Handle::Node> node = std::nullopt;  // nullopt: not read, or gone
+  Handle::Node node = {};
+  bool gone = false;
 };
 
 // The state of a lock.
@@ -95,16 +96,17 @@ class Reading : public std::enable_shared_from_this<Reading<Query>> {
     unanswered_ = lock_.holders.size();
     for (Holder& holder : lock_.holders) {
       requests().get(holder.path, answered([this, &holder](bool there, const Handle::Node& node) {
-                       if (there) holder.node = node;
+                       holder.node = node;
+                       holder.gone = !there;
                        if (--unanswered_ == 0) holders_read();
                      }));
     }
   }
   void holders_read() {
-    const std::size_t gone = std::erase_if(lock_.holders, [](const Holder& each) { return !each.node; });
+    const bool all_gone = std::ranges::all_of(lock_.holders, &Holder::gone);
     // Those who were next may hold it by now.
-    if (!lock_.held() && --attempts_left_ > 0) return start();
-    lock_.members -= gone;
+    if (all_gone && --attempts_left_ > 0) return start();
+    if (!all_gone) lock_.members -= std::erase_if(lock_.holders, [](const Holder& each) { return each.gone; });
     then_(lock_);
   }
 
@@ -153,18 +155,18 @@ std::string_view holder_in(std::string_view data, LockKind kind) {
 
 LockInfo info_of(const Subject& subject, const Lock& lock) {
   LockInfo info{.name = subject.name, .held = lock.held(), .kind = subject.kind};
-  for (const auto& [path, mode, node] : lock.holders) {
-    const std::string_view data = path == lock.path ? holder_of(node->data) : node->data;
+  for (const Holder& each : lock.holders) {
+    const std::string_view data = each.path == lock.path ? holder_of(each.node.data) : each.node.data;
     const std::string_view holder = holder_in(data, info.kind);
-    const FencingToken token(static_cast<std::uint64_t>(node->stat.created));
+    const FencingToken token(static_cast<std::uint64_t>(each.node.stat.created));
     if (info.kind == LockKind::election && !holder.empty()) {
       set_holder(info, data);
-    } else if (&path == &lock.holders.front().path) {
+    } else if (&each == &lock.holders.front()) {
       info.holder = holder;
     }
     info.token = std::max(info.token, token);
     if (info.kind == LockKind::read_write || info.kind == LockKind::semaphore) {
-      info.holders.push_back({.holder = std::string(holder), .mode = mode, .token = token});
+      info.holders.push_back({.holder = std::string(holder), .mode = each.mode, .token = token});
     }
   }
   if (info.kind == LockKind::semaphore) info.permits = lock.permits;
