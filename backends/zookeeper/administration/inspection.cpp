@@ -63,8 +63,8 @@ class Reading : public std::enable_shared_from_this<Reading<Query>> {
                      lock_.looks_like_data = there && node.stat.owner == 0 && !node.data.empty();
                      if (there && node.stat.owner != 0) lock_.holders = {{.path = lock_.path, .node = node}};
                    }));
-    requests().children(lock_.path, answered([this](bool there, const Names& children) {
-                          there && !lock_.held() ? read_queue(children) : then_(lock_);
+    requests().children(lock_.path, answered([this](bool, const Names& children) {
+                          lock_.held() ? then_(lock_) : read_queue(children);
                         }));
   }
 

@@ -111,16 +111,20 @@ TEST_F(InspectionTest, AQueue_IsShownAsItIs_ByInspectAndList) {
 
 // Hazard 24.
 TEST_F(InspectionTest, AnAnswerIsNoOlderThanTheQuestion) {
-  for (int i = 0; i < 300; ++i) (void)put_member("/dlock/n" + std::to_string(i));
+  constexpr std::size_t many = 300;
+  for (std::size_t i = 0; i < many; ++i) (void)put_member("/dlock/n" + std::to_string(i));
   (void)inspect();
-  const std::vector<std::function<void()>> queries = {[&] { (void)inspect(); },
-                                                      [&] { EXPECT_EQ(list().value().size(), 300U); }};
-  for (const auto& query : queries) {
+  (void)put_member();
+  const std::vector<std::pair<std::function<void()>, std::size_t>> queries = {
+      {[&] { (void)inspect(); }, 4U},  // the heartbeat; the node and its children; the holder's node
+      {[&] { EXPECT_EQ(list().value().size(), many + 1); }, 2U + 3 * (many + 1)}};
+  for (const auto& [query, requests] : queries) {
     const std::size_t before = ensemble.requests.size();
     const std::size_t heartbeats = ensemble.heartbeats();
     query();
     EXPECT_TRUE(is_heartbeat(ensemble.requests.at(before))) << "a leader that was deposed answers a sync";
     EXPECT_EQ(ensemble.heartbeats(), heartbeats + 1);
+    EXPECT_EQ(ensemble.requests.size(), before + requests);
   }
 }
 
@@ -160,8 +164,16 @@ TEST_F(InspectionTest, AFailureIsTheAnswer) {
   EXPECT_EQ(inspect().failure().code, errc::protocol) << "another program's queue";
   ensemble.remove(parent);
   (void)put_member();
-  next(Kind::children, Fate::forbid);
-  EXPECT_EQ(inspect().failure().code, errc::access_denied);
+  const std::function<void(Backend::Handler<bool>)> ping = [&](auto done) { backend->ping("lock", std::move(done)); };
+  EXPECT_TRUE(answer_to<bool>(ping).value());
+  for (const std::string path : {"/dlock", parent}) {
+    ensemble.fate = [path](const FakeRequest& request) {
+      return request.kind == Kind::children && request.path == path ? Fate::forbid : Fate::answer;
+    };
+    EXPECT_EQ(answer_to<bool>(ping).failure().code, errc::access_denied) << path;
+    EXPECT_EQ(inspect().ok(), path != parent);
+  }
+  ensemble.fate = nullptr;
   backend = make("prefix=");
   const auto answer =
       answer_to<bool>([&](auto done) { backend->break_lock(LockKind::lock, "zookeeper", std::move(done)); });
@@ -284,6 +296,15 @@ TEST_F(InspectionTest, ForgettingNeverRemovesWhoeverCameMeanwhile) {
     EXPECT_TRUE(ensemble.exists(node));
     ensemble.remove(parent);
   }
+}
+
+TEST_F(InspectionTest, ForgettingWhatGoesMeanwhileForgetsNothing) {
+  (void)ensemble.put(parent);
+  ensemble.fate = [&](const FakeRequest& request) {
+    if (request.kind == Kind::remove && request.path == parent) ensemble.remove(parent);
+    return Fate::answer;
+  };
+  EXPECT_EQ(forget().value(), Names());
 }
 
 TEST_F(InspectionTest, ForgettingLeavesAloneWhatIsNoLock) {
