@@ -1,6 +1,7 @@
 #include "backends/zookeeper/options.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "util/duration_text.hpp"
@@ -19,6 +20,11 @@ constexpr std::size_t most_hosts = 64;
 constexpr std::uint32_t most_sessions = 16;
 constexpr std::size_t longest_path = 512;
 
+using Choice = std::pair<std::string_view, Strategy>;
+const std::initializer_list<Choice> strategies = {{"sequential", Strategy::sequential},
+                                                  {"sequential-herd", Strategy::sequential_herd},
+                                                  {"ephemeral", Strategy::ephemeral}};
+
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
 }
@@ -29,13 +35,11 @@ std::string path_of(std::string text, const std::string& part) {
   if (text.front() != '/') refuse(part + ": " + util::quoted(text) + " does not begin with a '/'");
   if (text.size() > longest_path) refuse(part + ": longer than " + std::to_string(longest_path) + " bytes");
   if (auto problem = util::problem_with_name(text)) refuse(part + ": " + *problem);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t next = std::min(text.find('/', at + 1), text.size());
-    const std::string component = text.substr(at + 1, next - at - 1);
-    if (component.empty()) refuse(part + ": " + util::quoted(text) + " has one '/' too many");
-    if (component == "." || component == "..")
-      refuse(part + ": a node cannot have the name " + util::quoted(component));
-    at = next;
+  const std::string components = text + '/';
+  if (components.find("//") != std::string::npos) refuse(part + ": " + util::quoted(text) + " has one '/' too many");
+  for (const std::string name : {".", ".."}) {
+    if (components.find('/' + name + '/') == std::string::npos) continue;
+    refuse(part + ": a node cannot have the name " + util::quoted(name));
   }
   return text;
 }
@@ -80,35 +84,18 @@ std::chrono::milliseconds take_session_timeout(Url& url, std::chrono::nanosecond
 }  // namespace
 
 std::string_view to_string(Strategy strategy) noexcept {
-  switch (strategy) {
-    case Strategy::sequential:
-      return "sequential";
-    case Strategy::sequential_herd:
-      return "sequential-herd";
-    case Strategy::ephemeral:
-      return "ephemeral";
-  }
-  return "";
-}
-
-std::string_view to_string(Layout layout) noexcept {
-  switch (layout) {
-    case Layout::curator:
-      return "curator";
-    case Layout::kazoo:
-      return "kazoo";
-  }
-  return "";
-}
-
-std::string Options::endpoint() const {
-  return common::to_string(hosts) + chroot;
+  return std::ranges::find(strategies, strategy, &Choice::second)->first;
 }
 
 std::string Options::connect_string() const {
   std::string text;
   for (const Host& host : hosts) text += (text.empty() ? "" : ",") + host.name + ":" + std::to_string(host.port);
   return text + chroot;
+}
+
+std::optional<Failure> Options::problem_with(std::string_view lock_name) const {
+  if (lock_name != "zookeeper" || !prefix.empty() || !chroot.empty()) return std::nullopt;
+  return Failure{errc::invalid_argument, "lock name \"zookeeper\": without a prefix, that node belongs to ZooKeeper"};
 }
 
 Options parse_options(const BackendConfig& config) {
@@ -120,13 +107,9 @@ Options parse_options(const BackendConfig& config) {
   options.hosts = common::hosts_of(url, default_port, most_hosts);
   options.chroot = path_of(url.path(), "path");
   options.prefix = take_prefix(url, options.chroot);
-  options.strategy = url.take_choice<Strategy>("strategy",
-                                               {{"sequential", Strategy::sequential},
-                                                {"sequential-herd", Strategy::sequential_herd},
-                                                {"ephemeral", Strategy::ephemeral}},
-                                               Strategy::sequential);
+  options.strategy = url.take_choice("strategy", strategies, options.strategy);
   options.layout =
-      url.take_choice<Layout>("layout", {{"curator", Layout::curator}, {"kazoo", Layout::kazoo}}, Layout::curator);
+      url.take_choice<Layout>("layout", {{"curator", Layout::curator}, {"kazoo", Layout::kazoo}}, options.layout);
   options.digest = take_digest(url);
   options.session_timeout = take_session_timeout(url, config.lease);
   options.sessions = url.take_number("sessions", 1, most_sessions).value_or(options.sessions);

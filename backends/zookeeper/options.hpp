@@ -29,7 +29,6 @@ enum class Strategy {
 enum class Layout { curator, kazoo };
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
-[[nodiscard]] std::string_view to_string(Layout layout) noexcept;
 
 using common::Host;
 
@@ -48,9 +47,11 @@ struct Options {
   std::chrono::nanoseconds connect_timeout{};
 
   // "h1:2181,h2:2181/chroot", for messages.
-  [[nodiscard]] std::string endpoint() const;
+  [[nodiscard]] std::string endpoint() const { return common::to_string(hosts) + chroot; }
   // The same as the client library wants it, which does not know brackets.
   [[nodiscard]] std::string connect_string() const;
+  // Why no lock can have that name.
+  [[nodiscard]] std::optional<Failure> problem_with(std::string_view lock_name) const;
 };
 
 // Throws Error(invalid_argument) naming the part that is wrong.

@@ -34,8 +34,8 @@ SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nano
       lock_watches_(host.executor(), requests_, watches_),
       sequential_(host, options_, requests_, watches_, parents_, removals_, holds_),
       ephemeral_(host, options_, requests_, parents_, removals_, holds_),
-      inspection_(host.executor(), options_, requests_),
-      diagnosis_(host.executor(), options_, session_, parents_, removals_, std::move(asker)),
+      queries_(host.executor(), session_, options_.response_timeout),
+      ask_(std::move(asker)),
       news_(host) {}
 
 SessionLocks::~SessionLocks() = default;
@@ -67,31 +67,16 @@ Capabilities SessionLocks::capabilities() const noexcept {
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
-std::optional<Failure> SessionLocks::problem_with(const std::string& name) const {
-  if (name != "zookeeper" || !options_.prefix.empty() || !options_.chroot.empty()) return std::nullopt;
-  return Failure{errc::invalid_argument, "lock name \"zookeeper\": without a prefix, that node belongs to ZooKeeper"};
-}
-
-std::optional<Failure> SessionLocks::problem_with(const LockRequest& request) const {
-  if (auto problem = problem_with(request.name)) return problem;
-  return common::problem_with_lease(request.lease, default_lease_, options_.session_timeout, "session_timeout");
-}
-
 std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request)) return common::refuse(sink, *std::move(problem));
-  if (request.kind != LockKind::election) return begin(request, sink);
+  auto problem = options_.problem_with(request.name);
+  if (!problem) {
+    problem = common::problem_with_lease(request.lease, default_lease_, options_.session_timeout, "session_timeout");
+  }
+  if (problem) return common::refuse(sink, *std::move(problem));
   LockRequest with_value = request;
-  with_value.holder = holder_text(request);
-  return begin(with_value, sink);
-}
-
-std::unique_ptr<Contention> SessionLocks::begin(const LockRequest& request, GrantSink& sink) {
-  if (options_.strategy == Strategy::ephemeral) return TryBackend::contend(request, sink);
-  return sequential_.contend(request, sink);
-}
-
-void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
-  ephemeral_.try_acquire(request, std::move(done));
+  with_value.holder = holder_text(request);  // all that the node says
+  if (options_.strategy == Strategy::ephemeral) return TryBackend::contend(with_value, sink);
+  return sequential_.contend(with_value, sink);
 }
 
 std::unique_ptr<Watch> SessionLocks::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
@@ -101,44 +86,10 @@ std::unique_ptr<Watch> SessionLocks::watch(LockKind kind, const std::string& nam
   return lock_watches_.watch(what, lock_path(options_.prefix, name, kind), std::move(changed));
 }
 
-void SessionLocks::abandon(const LockRequest& request) {
-  ephemeral_.abandon(request);
-}
-
 void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
   auto node = holds_.take(grant.owner);
   if (!node) return done({.status = ReleaseOutcome::Status::not_owner});
   removals_.remove(*std::move(node), std::move(done));
-}
-
-// --- Questions and administration ------------------------------------------------------------------------------------
-
-void SessionLocks::ping(const std::string& name, Handler<bool> done) {
-  if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.ping(name, std::move(done));
-}
-
-void SessionLocks::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
-  if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.inspect(kind, name, std::move(done));
-}
-
-void SessionLocks::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
-  inspection_.list(kind, std::move(done));
-}
-
-void SessionLocks::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
-  if (auto problem = problem_with(name)) return done(*std::move(problem));
-  inspection_.break_lock(kind, name, std::move(done));
-}
-
-void SessionLocks::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  if (auto problem = problem_with(what.name)) return done(*std::move(problem));
-  inspection_.forget(what, std::move(done));
-}
-
-void SessionLocks::diagnose(Handler<std::vector<Finding>> done) {
-  diagnosis_.run(std::move(done));
 }
 
 void SessionLocks::close(std::function<void()> done) {
@@ -174,8 +125,7 @@ void SessionLocks::session_ready(bool fresh) {
   sequential_.session_ready();
   ephemeral_.session_ready();
   lock_watches_.session_ready();
-  inspection_.session_ready();
-  diagnosis_.session_ready();
+  queries_.session_ready();
 }
 
 void SessionLocks::session_good() {
@@ -191,9 +141,7 @@ void SessionLocks::session_suspended(const Failure& why) {
   broken(why);
   sequential_.session_suspended(why);
   ephemeral_.session_suspended(why);
-  if (!common::is_final_refusal(why)) return;
-  inspection_.session_refused(why);
-  diagnosis_.session_refused(why);
+  if (common::is_final_refusal(why)) queries_.session_refused(why);
 }
 
 void SessionLocks::session_lost(const Failure& why) {

@@ -19,6 +19,7 @@
 #include "backends/common/connection_news.hpp"
 #include "backends/zookeeper/administration/diagnosis.hpp"
 #include "backends/zookeeper/administration/inspection.hpp"
+#include "backends/zookeeper/administration/queries.hpp"
 #include "backends/zookeeper/connection/session.hpp"
 #include "backends/zookeeper/connection/watches.hpp"
 #include "backends/zookeeper/nodes/holds.hpp"
@@ -43,18 +44,32 @@ class SessionLocks final : public TryBackend, private Session::User {
   [[nodiscard]] Capabilities capabilities() const noexcept override;
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  void try_acquire(const LockRequest& request, TryHandler done) override;
+  void try_acquire(const LockRequest& request, TryHandler done) override {
+    ephemeral_.try_acquire(request, std::move(done));
+  }
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
-  void abandon(const LockRequest& request) override;
+  void abandon(const LockRequest& request) override { ephemeral_.abandon(request); }
   void release(const Grant& grant, ReleaseHandler done) override;
 
-  void ping(const std::string& name, Handler<bool> done) override;
-  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
-  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
-  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
-  void diagnose(Handler<std::vector<Finding>> done) override;
+  void ping(const std::string& name, Handler<bool> done) override {
+    zookeeper::ping(queries_, {options_, requests_, LockKind::lock, name}, std::move(done));
+  }
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
+    zookeeper::inspect(queries_, {options_, requests_, kind, name}, std::move(done));
+  }
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override {
+    zookeeper::list(queries_, {options_, requests_, kind}, std::move(done));
+  }
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override {
+    zookeeper::break_lock(queries_, {options_, requests_, kind, name}, std::move(done));
+  }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    zookeeper::forget(queries_, {options_, requests_, what.kind, what.name}, std::move(done));
+  }
+  void diagnose(Handler<std::vector<Finding>> done) override {
+    zookeeper::diagnose(queries_, ask_, {host().executor(), options_, requests_, parents_, removals_}, std::move(done));
+  }
   void close(std::function<void()> done) override;
 
   // --- Its session, for a client that has several ---
@@ -78,12 +93,8 @@ class SessionLocks final : public TryBackend, private Session::User {
   void session_suspended(const Failure& why) override;
   void session_lost(const Failure& why) override;
 
-  // request.holder: all that the node says.
-  [[nodiscard]] std::unique_ptr<Contention> begin(const LockRequest& request, GrantSink& sink);
   void broken(const Failure& why);
   void warn_of_short_session();
-  [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
-  [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
 
   const Options options_;
   const std::chrono::nanoseconds default_lease_;
@@ -97,8 +108,8 @@ class SessionLocks final : public TryBackend, private Session::User {
   LockWatches lock_watches_;
   Sequential sequential_;
   Ephemeral ephemeral_;
-  Inspection inspection_;
-  Diagnosis diagnosis_;
+  Queries queries_;
+  const ServerAsker ask_;
   common::ConnectionNews news_;
   common::ConnectionNews::Source connection_{news_};
   bool was_good_ = false;  // a connection, since the session was wanted

@@ -6,6 +6,8 @@
 
 namespace dlock::zookeeper {
 
+using std::chrono::nanoseconds;
+
 namespace {
 
 // How often further members are looked at.
@@ -13,38 +15,30 @@ constexpr std::chrono::seconds sweep_every{5};
 
 }  // namespace
 
-// What a member tells the core. One client speaks to it: its connection is the first member's, and each member would
-// give the same warnings.
-class ZookeeperBackend::MemberHost final : public BackendHost {
- public:
-  MemberHost(ZookeeperBackend& group, bool first) : group_(group), executor_(group.host_.executor()), first_(first) {}
+// What a member reports, the core gets as the report of one client: connections of the first member only, and no
+// warning twice.
+struct ZookeeperBackend::Member final : BackendHost {
+  explicit Member(ZookeeperBackend& of)
+      : group(of),
+        first(of.members_.empty()),
+        last_used(of.host_.executor().now()),
+        backend(*this, of.options_, of.default_lease_, of.handles_, of.asker_) {}
 
-  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId& owner, TimePoint valid_until) override { group_.host_.extended(owner, valid_until); }
-  void lost(const OwnerId& owner, Failure why) override { group_.host_.lost(owner, std::move(why)); }
+  [[nodiscard]] Executor& executor() noexcept override { return group.host_.executor(); }
+  void extended(const OwnerId& owner, TimePoint valid_until) override { group.host_.extended(owner, valid_until); }
+  void lost(const OwnerId& owner, Failure why) override { group.host_.lost(owner, std::move(why)); }
   void connection(ConnectionEvent event) override {
-    group_.connection_changed();
-    if (first_) group_.host_.connection(std::move(event));
+    group.connection_changed();
+    if (first) group.host_.connection(std::move(event));
   }
-  void warn(WarningEvent event) override { group_.warn(std::move(event)); }
-  [[nodiscard]] OwnerId new_owner_id() override { return group_.host_.new_owner_id(); }
+  void warn(WarningEvent event) override { group.warn(std::move(event)); }
+  [[nodiscard]] OwnerId new_owner_id() override { return group.host_.new_owner_id(); }
 
- private:
-  ZookeeperBackend& group_;
-  Executor& executor_;
-  const bool first_;
-};
-
-struct ZookeeperBackend::Member {
-  Member(ZookeeperBackend& group, bool first)
-      : host(group, first),
-        backend(host, group.options_, group.default_lease_, group.handles_, group.asker_),
-        last_used(group.host_.executor().now()) {}
-
-  MemberHost host;
-  SessionLocks backend;
+  ZookeeperBackend& group;
+  const bool first;
   bool used = false;  // since the last sweep
   TimePoint last_used;
+  SessionLocks backend;
 };
 
 ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
@@ -61,11 +55,7 @@ ZookeeperBackend::ZookeeperBackend(BackendHost& host, Options options, std::chro
 ZookeeperBackend::~ZookeeperBackend() = default;
 
 ZookeeperBackend::Member& ZookeeperBackend::add_member() {
-  return *members_.emplace_back(std::make_unique<Member>(*this, members_.empty()));
-}
-
-Capabilities ZookeeperBackend::capabilities() const noexcept {
-  return first_.capabilities();
+  return *members_.emplace_back(std::make_unique<Member>(*this));
 }
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
@@ -139,37 +129,6 @@ void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
   first_.release(grant, std::move(done));
 }
 
-// --- Questions and administration ------------------------------------------------------------------------------------
-
-// Through the first one, as the questions that follow it.
-std::unique_ptr<Watch> ZookeeperBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
-  return first_.watch(kind, name, std::move(changed));
-}
-
-void ZookeeperBackend::ping(const std::string& name, Handler<bool> done) {
-  first_.ping(name, std::move(done));
-}
-
-void ZookeeperBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
-  first_.inspect(kind, name, std::move(done));
-}
-
-void ZookeeperBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
-  first_.list(kind, std::move(done));
-}
-
-void ZookeeperBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
-  first_.break_lock(kind, name, std::move(done));
-}
-
-void ZookeeperBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
-  first_.forget(what, std::move(done));
-}
-
-void ZookeeperBackend::diagnose(Handler<std::vector<Finding>> done) {
-  first_.diagnose(std::move(done));
-}
-
 void ZookeeperBackend::close(std::function<void()> done) {
   closing_ = true;
   timer_.disarm();
@@ -185,19 +144,16 @@ void ZookeeperBackend::close(std::function<void()> done) {
 
 // --- Rest ------------------------------------------------------------------------------------------------------------
 
-std::chrono::nanoseconds ZookeeperBackend::patience_with(const Member& member) const {
-  if (member.backend.ready()) return rest_after;
-  return std::min<std::chrono::nanoseconds>(rest_after, options_.connect_timeout);
-}
-
 // Goes on while there are further members: a try may wake one that rests by itself.
 void ZookeeperBackend::sweep() {
   const TimePoint now = host_.executor().now();
   for (std::size_t i = 1; i < members_.size(); ++i) {
     Member& member = *members_[i];
+    const auto patience =
+        member.backend.ready() ? rest_after : std::min<nanoseconds>(rest_after, options_.connect_timeout);
     if (std::exchange(member.used, false) || !member.backend.unused()) {
       member.last_used = now;
-    } else if (!member.backend.resting() && now >= saturating_add(member.last_used, patience_with(member))) {
+    } else if (!member.backend.resting() && now >= saturating_add(member.last_used, patience)) {
       rest(member);
     }
   }

@@ -38,17 +38,26 @@ class ZookeeperBackend final : public Backend {
                    ServerAsker asker);
   ~ZookeeperBackend() override;
 
-  [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return first_.capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void release(const Grant& grant, ReleaseHandler done) override;
+  // As all queries, of the first session.
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
-                                             std::function<void()> changed) override;
-  void ping(const std::string& name, Handler<bool> done) override;
-  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override;
-  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override;
-  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override;
-  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override;
-  void diagnose(Handler<std::vector<Finding>> done) override;
+                                             std::function<void()> changed) override {
+    return first_.watch(kind, name, std::move(changed));
+  }
+  void ping(const std::string& name, Handler<bool> done) override { first_.ping(name, std::move(done)); }
+  void inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) override {
+    first_.inspect(kind, name, std::move(done));
+  }
+  void list(LockKind kind, Handler<std::vector<LockInfo>> done) override { first_.list(kind, std::move(done)); }
+  void break_lock(LockKind kind, const std::string& name, Handler<bool> done) override {
+    first_.break_lock(kind, name, std::move(done));
+  }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    first_.forget(what, std::move(done));
+  }
+  void diagnose(Handler<std::vector<Finding>> done) override { first_.diagnose(std::move(done)); }
   void initialize(Handler<std::vector<std::string>> done) override { chroot_.make(std::move(done)); }
   void close(std::function<void()> done) override;
 
@@ -61,14 +70,12 @@ class ZookeeperBackend final : public Backend {
   static constexpr std::chrono::seconds rest_after{30};
 
  private:
-  class MemberHost;
   struct Member;
 
   [[nodiscard]] Member& add_member();
   [[nodiscard]] Member& choose(const std::string& name);
   void all_busy();
   void open_another(TimePoint now);
-  [[nodiscard]] std::chrono::nanoseconds patience_with(const Member& member) const;
   void sweep();
   void connection_changed();
   void make_room();

@@ -28,9 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view text = dlock::fuzz::as_text(data, size);
   std::vector<dlock::zookeeper::ServerReport> reports;
   while (!text.empty() && reports.size() < 3) {
-    dlock::zookeeper::ServerReport report{.host = {.name = "h", .port = 2181}};
-    report.srvr = take_answer(text);
-    reports.push_back(std::move(report));
+    reports.push_back({.host = {.name = "h", .port = 2181}, .srvr = take_answer(text)});
   }
   for (const dlock::Finding& finding : dlock::zookeeper::judge(reports)) {
     require_showable(finding.check);

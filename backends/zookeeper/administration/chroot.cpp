@@ -1,6 +1,9 @@
 #include "backends/zookeeper/administration/chroot.hpp"
 
+#include <memory>
 #include <utility>
+
+#include "backends/common/reconnect.hpp"
 
 namespace dlock::zookeeper {
 
@@ -18,123 +21,85 @@ Chroot::Chroot(Executor& executor, Options options, HandleFactory handles)
       options_(without_chroot(std::move(options))),
       executor_(executor),
       session_(executor, options_, std::move(handles), *this),
-      pause_(executor),
-      deadline_(executor) {}
+      requests_(session_),
+      queries_(executor, session_, options_.response_timeout) {}
 
 Chroot::~Chroot() = default;
 
-void Chroot::make(Handler done) {
-  if (path_.empty()) return done(std::vector<std::string>());
-  waiting_.push_back(std::move(done));
-  if (waiting_.size() > 1) return;  // joins the first
-  missing_ = {path_};
-  made_.clear();
-  problem_ = {};
-  unsure_ = false;
-  backoff_.reset();
-  deadline_.arm(saturating_add(executor_.now(), options_.response_timeout), [this] {
-    Failure why = session_.ready() ? problem_ : session_.problem();
-    if (!why.code) why = {errc::unavailable, "ZooKeeper did not answer in time"};
-    finish(std::move(why));
-  });
-  if (session_.ready()) return create();  // of one who has just been answered
-  session_.want();
-}
+class Chroot::Making : public std::enable_shared_from_this<Making> {
+ public:
+  Making(Chroot& chroot, Queries::Query<Names> query)
+      : requests_(chroot.requests_), query_(std::move(query)), path_(chroot.path_) {}
 
-// From the bottom: a server looks at the rights to a parent before it looks whether the node is there already.
-void Chroot::create() {
-  if (waiting_.empty() || !session_.ready()) return;  // session_ready() goes on
-  pause_.disarm();
-  session_.request_sent(Session::Kind::create);
-  session_.handle().create(missing_.back(), {}, NodeKind::persistent,
-                           lifetime_.guard([this, round = ++round_](const Outcome& outcome, const Handle::Created&) {
-                             if (round == round_) created(outcome);
-                           }));
-}
-
-void Chroot::created(const Outcome& outcome) {
-  session_.request_answered(Session::Kind::create, outcome);
-  switch (outcome.problem) {
-    case Problem::none:
-      return there(true);
-    case Problem::node_exists:
-      return there(unsure_);
-    case Problem::no_node: {
-      const std::size_t slash = missing_.back().rfind('/');
-      if (slash == 0) return finish(outcome.failure);
-      unsure_ = false;
-      missing_.push_back(missing_.back().substr(0, slash));
-      return create();
-    }
-    case Problem::unknown_outcome:
-    case Problem::session_over:
-      unsure_ = true;
-      return again_later(outcome.failure);
-    case Problem::not_executed:
-      return again_later(outcome.failure);
-    case Problem::no_rights:
-      return query(outcome.failure);
-    case Problem::other:
-      return finish(outcome.failure);
+  // Finds the nodes that are missing, from the bottom. One that may not be read exists.
+  void look() {
+    if (path_.empty()) return create();
+    if (!requests_.ready()) return retry(requests_.session().problem(), &Making::look);
+    requests_.get(path_, [self = shared_from_this()](const Outcome& outcome, const Handle::Node&) {
+      if (outcome.problem == Problem::none || outcome.problem == Problem::no_rights) return self->create();
+      if (outcome.problem != Problem::no_node) return self->failed(outcome, &Making::look);
+      self->missing_.push_back(self->path_);
+      self->path_.resize(self->path_.rfind('/'));
+      self->look();
+    });
   }
-}
 
-// It may be there all the same, and then no right is needed. That it may not be read says so, too.
-void Chroot::query(const Failure& why) {
-  if (!session_.ready()) return;
-  session_.handle().get(missing_.back(), 0,
-                        lifetime_.guard([this, why, round = ++round_](const Outcome& outcome, const Handle::Node&) {
-                          if (round != round_) return;
-                          if (outcome.problem == Problem::none || outcome.problem == Problem::no_rights)
-                            return there(false);
-                          if (outcome.problem == Problem::no_node || outcome.problem == Problem::other)
-                            return finish(why);
-                          again_later(outcome.failure);
-                        }));
-}
-
-void Chroot::there(bool by_us) {
-  if (by_us) made_.push_back("node " + missing_.back());
-  unsure_ = false;
-  missing_.pop_back();
-  if (missing_.empty()) return finish(std::nullopt);
-  create();
-}
-
-void Chroot::again_later(const Failure& why) {
-  problem_ = unanswered_question(why);
-  pause_.arm(saturating_add(executor_.now(), backoff_.next(executor_)), [this] { create(); });
-}
-
-// Not from inside: the session is just telling.
-void Chroot::finish(std::optional<Failure> why) {
-  ++round_;
-  pause_.disarm();
-  deadline_.disarm();
-  const auto waiting = std::exchange(waiting_, {});
-  executor_.post(lifetime_.guard([this] {
-    if (waiting_.empty()) session_.rest();
-  }));
-  const auto made = std::exchange(made_, {});
-  const Lifetime::Watch life = lifetime_.watch();
-  for (const Handler& done : waiting) {
-    if (why) {
-      done(*why);
-    } else {
-      done(made);
-    }
-    if (life.over()) return;
+ private:
+  void create() {
+    if (missing_.empty()) return query_.answer(made_);
+    if (!requests_.ready()) return retry(requests_.session().problem(), &Making::create);
+    requests_.create(
+        missing_.back(), {}, NodeKind::persistent,
+        [self = shared_from_this()](const Outcome& outcome, const Handle::Created&) { self->created(outcome); });
   }
-}
+  void created(const Outcome& outcome) {
+    const bool exists = outcome.problem == Problem::node_exists;
+    if (outcome.problem != Problem::none && !exists) {
+      outcome_unknown_ |= outcome.problem == Problem::unknown_outcome || outcome.problem == Problem::session_over;
+      return failed(outcome, &Making::create);
+    }
+    if (const bool theirs = exists && !outcome_unknown_; !theirs) made_.push_back("node " + missing_.back());
+    outcome_unknown_ = false;
+    missing_.pop_back();
+    create();
+  }
 
-// --- The session -----------------------------------------------------------------------------------------------------
+  void failed(const Outcome& outcome, void (Making::*step)()) {
+    switch (outcome.problem) {
+      case Problem::unknown_outcome:
+      case Problem::session_over:
+      case Problem::not_executed:
+        return retry(outcome.failure, step);
+      default:
+        return query_.answer(outcome.failure);
+    }
+  }
+  void retry(const Failure& why, void (Making::*step)()) {
+    query_.retry(unanswered_question(why), [self = shared_from_this(), step] { (*self.*step)(); });
+  }
 
-void Chroot::session_ready(bool /*fresh*/) {
-  create();
+  Requests& requests_;
+  const Queries::Query<Names> query_;
+  std::string path_;              // the one to be read next
+  Names missing_;                 // the one to be created next is last
+  Names made_;                    // from the top
+  bool outcome_unknown_ = false;  // of the creation of the one to be created next
+};
+
+void Chroot::make(Backend::Handler<Names> done) {
+  if (path_.empty()) return done(Names());
+  const auto made = [this, done = std::move(done)](Result<Names> names) {
+    // Not inside a call from the session.
+    executor_.post(lifetime_.guard([this] {
+      if (queries_.empty()) session_.rest();
+    }));
+    done(std::move(names));
+  };
+  queries_.start<Names>(made, [this](const auto& query) { std::make_shared<Making>(*this, query)->look(); });
 }
 
 void Chroot::session_suspended(const Failure& why) {
-  if (why.code == errc::access_denied && !waiting_.empty()) finish(why);
+  if (common::is_final_refusal(why)) queries_.session_refused(why);
 }
 
 }  // namespace dlock::zookeeper

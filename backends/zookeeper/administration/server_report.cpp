@@ -17,13 +17,12 @@ namespace {
 // The first with container nodes.
 constexpr common::Version oldest_version = {3, 5, 3};
 
-// Cuts the first line off.
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  std::string_view line = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
+// What is behind the key in its line; empty without such a line.
+std::string_view value_of(std::string_view key, std::string_view text) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return {};
+  const std::string_view value = text.substr(at + key.size());
+  return value.substr(0, value.find_first_of("\r\n"));
 }
 
 // From outside: bounded, and free of control characters.
@@ -37,7 +36,7 @@ class Judgement {
   explicit Judgement(const std::vector<ServerReport>& reports) : reports_(reports) {}
 
   std::vector<Finding> run() {
-    for (const ServerReport& report : reports_) server_findings(report);
+    for (const ServerReport& report : reports_) judge_server(report);
     judge_ensemble();
     return std::move(findings_);
   }
@@ -47,53 +46,52 @@ class Judgement {
     findings_.push_back({severity, std::move(check), std::move(message)});
   }
 
-  void server_findings(const ServerReport& report) {
+  void judge_server(const ServerReport& report) {
     const std::string name = report.host.to_string();
-    if (report.failure) {
-      const bool all = std::all_of(reports_.begin(), reports_.end(),
-                                   [](const ServerReport& other) { return other.failure.has_value(); });
-      return add(all ? Severity::error : Severity::warning, "server", report.failure->detail);
+    if (!report.srvr.ok()) {
+      const bool all = std::ranges::none_of(reports_, [](const ServerReport& other) { return other.srvr.ok(); });
+      return add(all ? Severity::error : Severity::warning, "server", report.srvr.failure().detail);
     }
-    if (is_refusal(report.srvr)) {
+    const std::string& srvr = report.srvr.value();
+    if (srvr.find("is not executed because it is not in the whitelist") != std::string::npos) {
       return add(Severity::note, "server",
                  name + " accepts connections; its role is unknown, because its 4lw.commands.whitelist lacks srvr");
     }
-    const auto status = read_srvr(report.srvr);
-    if (!status) {
+    std::string_view version = value_of("Zookeeper version: ", srvr);
+    if (version.empty()) version = value_of("ZooKeeper version: ", srvr);
+    version = version.substr(0, version.find_first_of("-, "));
+    const std::string_view mode = value_of("\nMode: ", srvr);  // leader, follower, observer, standalone, read-only
+    if (version.empty() || mode.empty()) {
       return add(Severity::warning, "server",
                  name + " does not serve; perhaps it has lost its ensemble. It says: " +
-                     shown(report.srvr.substr(0, report.srvr.find('\n'))));
+                     shown(srvr.substr(0, srvr.find('\n'))));
     }
-    if (common::parse_version(status->version) < oldest_version) {
-      add(Severity::error, "version",
-          name + " runs ZooKeeper " + shown(status->version) + "; dlock needs 3.5.3 or later");
+    if (common::parse_version(version) < oldest_version) {
+      add(Severity::error, "version", name + " runs ZooKeeper " + shown(version) + "; dlock needs 3.5.3 or later");
     }
-    if (status->mode == "read-only") {
+    if (mode == "read-only") {
       add(Severity::warning, "server", name + " has lost its ensemble and only answers reads");
     } else {
-      add(Severity::ok, "server", name + ": ZooKeeper " + shown(status->version) + ", " + shown(status->mode));
+      add(Severity::ok, "server", name + ": ZooKeeper " + shown(version) + ", " + shown(mode));
     }
-    standalone_ += status->mode == "standalone" ? 1 : 0;
-    leaders_ += status->mode == "leader" ? 1 : 0;
-    members_ += status->mode == "standalone" ? 0 : 1;
+    mode == "standalone" ? ++standalone_ : ++members_;
+    if (mode == "leader") ++leaders_;
   }
 
   void judge_ensemble() {
-    if (standalone_ > 0 && reports_.size() > 1) {
-      return add(Severity::error, "ensemble",
-                 "the URL names several servers, and one of them is standalone: they are not one ensemble, and two "
-                 "clients can hold the same lock");
-    }
-    if (leaders_ > 1) {
-      return add(Severity::error, "ensemble",
-                 "the URL names servers of different ensembles, because " + std::to_string(leaders_) +
-                     " of them are leaders: two clients can hold the same lock");
-    }
-    if (standalone_ > 0) {
-      return add(Severity::note, "ensemble",
-                 "one standalone server: no lock can be acquired while it is down, and there is no copy of its data");
-    }
-    if (members_ == 1 && reports_.size() == 1) {
+    const bool several = reports_.size() > 1;
+    if (standalone_ > 0 && several) {
+      add(Severity::error, "ensemble",
+          "the URL names several servers, and one of them is standalone: they are not one ensemble, and two clients "
+          "can hold the same lock");
+    } else if (standalone_ > 0) {
+      add(Severity::note, "ensemble",
+          "one standalone server: no lock can be acquired while it is down, and there is no copy of its data");
+    } else if (leaders_ > 1) {
+      add(Severity::error, "ensemble",
+          "the URL names servers of different ensembles, because " + std::to_string(leaders_) +
+              " of them are leaders: two clients can hold the same lock");
+    } else if (!several && members_ == 1) {
       add(Severity::warning, "ensemble",
           "the URL names only one server of an ensemble: dlock cannot use the others when that one is down");
     }
@@ -103,32 +101,10 @@ class Judgement {
   std::vector<Finding> findings_;
   std::size_t standalone_ = 0;
   std::size_t leaders_ = 0;
-  std::size_t members_ = 0;
+  std::size_t members_ = 0;  // of ensembles
 };
 
 }  // namespace
-
-std::optional<ServerStatus> read_srvr(std::string_view text) {
-  ServerStatus status;
-  while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    const std::size_t colon = line.find(": ");
-    if (colon == std::string_view::npos) continue;
-    const std::string_view key = line.substr(0, colon);
-    const std::string_view value = line.substr(colon + 2);
-    if (key == "Zookeeper version" || key == "ZooKeeper version") {
-      status.version = value.substr(0, value.find_first_of("-, "));
-    } else if (key == "Mode") {
-      status.mode = value;
-    }
-  }
-  if (status.version.empty() || status.mode.empty()) return std::nullopt;
-  return status;
-}
-
-bool is_refusal(std::string_view text) noexcept {
-  return text.find("is not executed because it is not in the whitelist") != std::string_view::npos;
-}
 
 std::vector<Finding> judge(const std::vector<ServerReport>& reports) {
   return Judgement(reports).run();

@@ -37,13 +37,10 @@ class LockWatches::LockWatch final : public Watch {
 
  private:
   void set();
-  void query();
-  void wait_for_node();
-  void on_reply(const Outcome& outcome);
+  void query(Watches::Kind kind);
+  void on_reply(Watches::Kind kind, const Outcome& outcome);
   void notify_and_set();
   void set_later(std::chrono::nanoseconds pause);
-  // A watch in place of the one before; false: none can be set, and it is tried again later.
-  [[nodiscard]] bool new_interest(Watches::Kind kind);
   template <class F>
   [[nodiscard]] auto guarded(F f) {
     return lifetime_.guard([this, round = ++round_, f = std::move(f)](const Outcome& outcome, const auto&...) {
@@ -66,60 +63,48 @@ class LockWatches::LockWatch final : public Watch {
 void LockWatches::LockWatch::set() {
   timer_.disarm();
   interest_.reset();
-  if (all_.requests_.ready()) return query();
-  all_.requests_.session().want();  // session_ready() comes back
-}
-
-bool LockWatches::LockWatch::new_interest(Watches::Kind kind) {
-  interest_ = all_.watches_.watch(kind, path_, [this] { notify_and_set(); });
-  if (!interest_) set_later(random_between(unwatched_min, unwatched_max, all_.executor_));
-  return interest_ != nullptr;
-}
-
-void LockWatches::LockWatch::query() {
+  if (!all_.requests_.ready()) return all_.requests_.session().want();  // session_ready() comes back
   switch (what_) {
     case What::node:
-      if (!new_interest(Watches::Kind::data)) return;
-      return all_.requests_.get(path_, interest_.get(), guarded([this](const Outcome& outcome) { on_reply(outcome); }));
+      return query(Watches::Kind::data);
     case What::presence:
-      return wait_for_node();
+      return query(Watches::Kind::presence);
     case What::queue:
-      if (!new_interest(Watches::Kind::children)) return;
-      return all_.requests_.children(path_, interest_.get(), guarded([this](const Outcome& outcome) {
-                                       const bool missing = outcome.problem == Problem::no_node;
-                                       if (missing && all_.requests_.ready()) return wait_for_node();
-                                       on_reply(outcome);
-                                     }));
+      return query(Watches::Kind::children);
   }
 }
 
-void LockWatches::LockWatch::wait_for_node() {
-  if (!new_interest(Watches::Kind::presence)) return;
-  all_.requests_.exists(path_, *interest_, guarded([this](const Outcome& outcome) {
-                          const bool missing = outcome.problem == Problem::no_node;
-                          if (!missing && outcome.problem != Problem::none) return on_reply(outcome);
-                          backoff_.reset();
-                          if (what_ != What::queue) return;
-                          // It came meanwhile, or the watch has come into effect after whatever was asked meanwhile.
-                          if (!missing) return notify_and_set();
-                          changed_();
-                        }));
+void LockWatches::LockWatch::query(Watches::Kind kind) {
+  interest_ = all_.watches_.watch(kind, path_, [this] { notify_and_set(); });
+  if (!interest_) return set_later(random_between(unwatched_min, unwatched_max, all_.executor_));
+  const auto answered = guarded([this, kind](const Outcome& outcome) { on_reply(kind, outcome); });
+  switch (kind) {
+    case Watches::Kind::data:
+      return all_.requests_.get(path_, interest_.get(), answered);
+    case Watches::Kind::presence:
+      return all_.requests_.exists(path_, *interest_, answered);
+    case Watches::Kind::children:
+      return all_.requests_.children(path_, interest_.get(), answered);
+  }
 }
 
-void LockWatches::LockWatch::on_reply(const Outcome& outcome) {
-  switch (outcome.problem) {
-    case Problem::none:
-      backoff_.reset();
-      return;
-    case Problem::no_node:
-      // No node is there now. A try will find out; should it not help, not again at once.
-      interest_.reset();
-      set_later(backoff_.next(all_.executor_));
-      return changed_();
-    default:
-      interest_.reset();
-      return set_later(backoff_.next(all_.executor_));
+void LockWatches::LockWatch::on_reply(Watches::Kind kind, const Outcome& outcome) {
+  const bool missing = outcome.problem == Problem::no_node;
+  if (!missing && outcome.problem != Problem::none) {
+    interest_.reset();
+    return set_later(backoff_.next(all_.executor_));
   }
+  if (missing && kind == Watches::Kind::children && all_.requests_.ready()) return query(Watches::Kind::presence);
+  if (missing && kind != Watches::Kind::presence) {
+    // A try will find out; should it not help, not again at once.
+    interest_.reset();
+    set_later(backoff_.next(all_.executor_));
+    return changed_();
+  }
+  backoff_.reset();
+  if (what_ != What::queue || kind != Watches::Kind::presence) return;
+  // It came meanwhile, or the watch has come into effect after whatever was asked meanwhile.
+  missing ? changed_() : notify_and_set();
 }
 
 // A waiter for the node to go tries first: the watch that follows is on the result. A watcher of every change asks

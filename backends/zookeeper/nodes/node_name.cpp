@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 
 #include "backends/common/kinds.hpp"
+#include "util/number.hpp"
 #include "util/percent.hpp"
 
 namespace dlock::zookeeper {
@@ -40,22 +40,6 @@ bool is_refused(std::string_view code_point) {
   }
 }
 
-// A number as the server writes it: at least ten characters, the first one a sign where it overflowed.
-std::optional<std::int64_t> parse_sequence(std::string_view text) noexcept {
-  if (text.size() < 10) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// The number behind the last occurrence of the marker.
-std::optional<std::int64_t> sequence_after(std::string_view marker, std::string_view name) noexcept {
-  const std::size_t found = name.rfind(marker);
-  if (found == std::string_view::npos) return std::nullopt;
-  return parse_sequence(name.substr(found + marker.size()));
-}
-
 constexpr unsigned bit(LockKind kind) {
   return 1U << static_cast<unsigned>(kind);
 }
@@ -70,7 +54,8 @@ struct Marker {
   Mode mode = Mode::exclusive;
 };
 
-constexpr std::string_view permit_marker = "-permit-of-";
+constexpr std::string_view permit_marker = "-permit-of-";  // <permits>-<number>
+constexpr std::string_view recipe_marker = "x-";           // <session>-<number>
 
 // In this order: the first that fits. Curator's marker goes before the plain one, which is a part of it. kazoo's Lock
 // and its WriteLock are the same, so its readers are of both.
@@ -88,51 +73,29 @@ constexpr std::array markers = {
     Marker{"read-", true, "of nodes called read-<number> and write-<number>"},
     Marker{"write-", true, "of nodes called read-<number> and write-<number>"},
     Marker{"semaphore-", true, "of nodes called semaphore-<number>"},
-    Marker{"x-", true, "of ZooKeeper's lock recipe (x-<session>-<number>)"},
+    Marker{recipe_marker, true, "of ZooKeeper's lock recipe (x-<session>-<number>)"},
 };
 
-// How many permits there are stands between the marker and the number; nullopt: nothing of the kind.
-std::optional<std::uint32_t> parse_permits(std::string_view name) noexcept {
-  const std::size_t found = name.rfind(permit_marker);
-  if (found == std::string_view::npos) return std::nullopt;
-  const std::string_view text = name.substr(found + permit_marker.size());
-  std::uint32_t permits = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), permits);
-  if (error != std::errc() || permits == 0 || end == text.data() + text.size() || *end != '-') return std::nullopt;
-  return permits;
+// Takes "<permits>-" off the front.
+bool take_permits(std::string_view& text, std::uint32_t& permits) noexcept {
+  const std::size_t end = text.find('-');
+  if (end == std::string_view::npos) return false;
+  permits = util::parse_number<std::uint32_t>(text.substr(0, end)).value_or(0);
+  text.remove_prefix(end + 1);
+  return permits != 0;
 }
 
-// What fits is read into the node.
+// Reads what is behind the marker into the node.
 bool fits(const Marker& marker, std::string_view name, QueueNode& node) noexcept {
-  if (marker.at_start && !name.starts_with(marker.text)) return false;
-  if (marker.text == permit_marker) {
-    const auto permits = parse_permits(name);
-    if (!permits) return false;
-    node.permits = *permits;
-  }
-  // Of a recipe or a semaphore something stands between.
-  const bool between = marker.text == "x-" || marker.text == permit_marker;
-  const auto found = sequence_after(between ? "-" : marker.text, name);
-  if (found) node.sequence = *found;
-  return found.has_value();
-}
-
-bool all_hex(std::string_view text) noexcept {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); });
-}
-
-bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
-
-// The server writes exactly ten digits.
-bool ends_in_sequence(std::string_view name) noexcept {
-  constexpr std::size_t digits = 10;
-  if (name.size() < digits) return false;
-  const std::string_view number = name.substr(name.size() - digits);
-  if (!std::all_of(number.begin(), number.end(), is_digit)) return false;
-  return name.size() == digits || !is_digit(name[name.size() - digits - 1]);
+  const std::size_t at = name.rfind(marker.text, marker.at_start ? 0 : std::string_view::npos);
+  if (at == std::string_view::npos) return false;
+  std::string_view rest = name.substr(at + marker.text.size());
+  if (marker.text == permit_marker && !take_permits(rest, node.permits)) return false;
+  if (marker.text == recipe_marker) rest.remove_prefix(rest.rfind('-') + 1);
+  // The server writes at least ten characters, and a sign if the number overflowed.
+  const auto sequence = rest.size() < 10 ? std::nullopt : util::parse_number<std::int64_t>(rest);
+  node.sequence = sequence.value_or(0);
+  return sequence.has_value();
 }
 
 }  // namespace
@@ -216,11 +179,11 @@ QueueNode parse_queue_node(Layout layout, std::string_view name, LockKind kind) 
   if (std::find(semaphore_children.begin(), semaphore_children.end(), name) != semaphore_children.end()) {
     return {.kind = QueueNode::Kind::semaphore};
   }
-  if (name.size() == 32 && all_hex(name)) {
+  if (name.size() == 32 && name.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos) {
     return {.kind = QueueNode::Kind::foreign, .layout = "kazoo's semaphore (32 hexadecimal digits)"};
   }
-  // Not certainly a lock's, but no other program numbers nodes there.
-  if (ends_in_sequence(name)) {
+  // The server writes exactly ten digits. Not certainly a lock's, but no other program numbers nodes there.
+  if (name.size() - (name.find_last_not_of("0123456789") + 1) == 10) {
     return {.kind = QueueNode::Kind::foreign, .layout = "of nodes that the server numbered for an unknown program"};
   }
   return {};

@@ -99,24 +99,25 @@ class Requests {
   // their way in others go from the first to the second, and are below both for a moment, so that asking in this order
   // misses none that came before.
   void occupied_semaphore(const std::string& lock_path, Handle::Handler<std::string_view> done) {
-    struct Seen {
-      Outcome problem;  // the first
-      std::string_view occupied;
-    };
-    const auto ask = [this, &lock_path, seen = std::make_shared<Seen>()](std::string_view child, auto then) {
-      get(lock_path + "/" + std::string(child), [seen, child, then](const Outcome& outcome, const Handle::Node& node) {
-        if (seen->problem.problem != Problem::none) return then(*seen);
-        if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) seen->problem = outcome;
-        if (outcome.problem == Problem::none && node.stat.children > 0) seen->occupied = child;
-        then(*seen);
-      });
-    };
-    ask(semaphore_children[0], [](const Seen&) {});
-    ask(semaphore_children[1], [done = std::move(done)](const Seen& seen) { done(seen.problem, seen.occupied); });
+    const std::string path = lock_path + "/";
+    const auto first = std::make_shared<std::pair<Outcome, Handle::Node>>();
+    get(path + std::string(semaphore_children[0]), [first](const Outcome& outcome, Handle::Node node) {
+      *first = {outcome, std::move(node)};
+    });
+    get(path + std::string(semaphore_children[1]),
+        [first, done = std::move(done)](const Outcome& outcome, const Handle::Node& node) {
+          if (failed(first->first) || failed(outcome)) return done(failed(first->first) ? first->first : outcome, {});
+          if (node.stat.children > 0) return done({}, semaphore_children[1]);
+          done({}, first->second.stat.children > 0 ? semaphore_children[0] : "");
+        });
   }
 
  private:
   using First = std::shared_ptr<Outcome>;
+
+  [[nodiscard]] static bool failed(const Outcome& outcome) noexcept {
+    return outcome.problem != Problem::none && outcome.problem != Problem::no_node;
+  }
 
   [[nodiscard]] First confirmation() {
     auto first = std::make_shared<Outcome>();
@@ -133,8 +134,7 @@ class Requests {
   template <class T>
   [[nodiscard]] static Handle::Handler<T> behind(First first, Handle::Handler<T> done) {
     return [first = std::move(first), done = std::move(done)](const Outcome& outcome, T answer) {
-      const bool failed = first->problem != Problem::none && first->problem != Problem::no_node;
-      done(failed ? *first : outcome, std::move(answer));
+      done(failed(*first) ? *first : outcome, std::move(answer));
     };
   }
 

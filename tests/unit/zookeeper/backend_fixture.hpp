@@ -47,7 +47,8 @@ class BackendTest : public testing::Test {
                                .lease = 10s,
                                .response_timeout = 2s,
                                .connect_timeout = 5s};
-    return std::make_unique<AnyBackend>(host, parse_options(config), config.lease, ensemble.handles(), nobody_answers);
+    return std::make_unique<AnyBackend>(host, parse_options(config), config.lease, ensemble.handles(),
+                                        [this](const auto&... question) { ask_server(question...); });
   }
 
   std::unique_ptr<Attempt> start(Backend& of, bool wait = true, const std::string& name = "lock",
@@ -153,13 +154,16 @@ class BackendTest : public testing::Test {
   }
   bool disconnected() const { return host.connections.back() == ConnectionEvent::State::reconnecting; }
 
-  static std::shared_ptr<void> nobody_answers(const Host&, TimePoint, const FourLetterQuestion::Handler&) {
-    return nullptr;
+  void ask_server(const Host& server, TimePoint deadline, const std::function<void(Result<std::string>)>& done) {
+    (void)engine.schedule(srvr ? engine.now() : deadline, [this, done, name = server.to_string()] {
+      done(srvr ? Result<std::string>(*srvr) : Failure{errc::unavailable, name + ": no answer in time"});
+    });
   }
 
   test::ManualEngine engine;
   test::RecordingHost host{engine};
   FakeEnsemble ensemble{engine};
+  std::optional<std::string> srvr;  // what servers answer to it; nullopt: they do not
   std::unique_ptr<SessionLocks> backend = make();
   bool is_closed = false;
 

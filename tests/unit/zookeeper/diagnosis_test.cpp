@@ -1,34 +1,27 @@
-#include "backends/zookeeper/administration/diagnosis.hpp"
-
+// Checks for dlock doctor.
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "fake_handle.hpp"
-#include "tests/support/manual_engine.hpp"
+#include "backend_fixture.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-using namespace std::chrono_literals;
 using Severity = Finding::Severity;
 
-class DiagnosisTest : public testing::Test, private Session::User {
+class DiagnosisTest : public BackendTest {
  protected:
-  DiagnosisTest() {
-    options.hosts = {{.name = "h", .port = 2181}};
-    options.session_timeout = 9s;
-    options.connect_timeout = 5s;
-    options.response_timeout = 2s;
-  }
+  DiagnosisTest() { srvr = "Zookeeper version: 3.8.0-x\nConnections: 1\nMode: standalone\n"; }
 
   void run() {
-    diagnosis.run([this](Result<std::vector<Finding>> result) {
+    findings.reset();
+    backend->diagnose([this](Result<std::vector<Finding>> result) {
       EXPECT_FALSE(findings) << "answered twice";
       findings = result.value();
     });
@@ -41,101 +34,99 @@ class DiagnosisTest : public testing::Test, private Session::User {
     return {};
   }
 
-  test::ManualEngine engine;
-  FakeEnsemble ensemble{engine};
-  Options options;
-  bool servers_answer = true;
   std::optional<std::vector<Finding>> findings;
-
- private:
-  void session_ready(bool fresh) override {
-    removals.session_ready(fresh);
-    diagnosis.session_ready();
-  }
-  void session_alive(TimePoint) override {}
-  void session_suspended(const Failure&) override {}
-  void session_lost(const Failure&) override { removals.session_lost(); }
-
-  std::shared_ptr<void> ask(FourLetterQuestion::Handler done) {
-    if (servers_answer) {
-      engine.post([done = std::move(done)] {
-        done(std::string("Zookeeper version: 3.8.0-x\nConnections: 1\nMode: standalone\n"));
-      });
-    }
-    return std::make_shared<int>(0);
-  }
-
-  Session session{engine, options, ensemble.handles(), *this};
-  Requests requests{session};
-  Parents parents{requests, options};
-  Removals removals{engine, requests, 2s, [](const Failure&) {}};
-  Diagnosis diagnosis{
-      engine,   options,
-      session,  parents,
-      removals, [this](const Host&, TimePoint, FourLetterQuestion::Handler done) { return ask(std::move(done)); }};
 };
 
-TEST_F(DiagnosisTest, FindsAWorkingPlaceAndLeavesNothingInIt) {
-  run();
-  ASSERT_TRUE(findings);
-  EXPECT_NE(message("server", Severity::ok), "");
-  EXPECT_NE(message("session", Severity::ok), "");
-  EXPECT_NE(message("permissions", Severity::ok).find("/dlock"), std::string::npos);
-  EXPECT_TRUE(ensemble.children("/dlock").empty());
-}
-
-TEST_F(DiagnosisTest, SaysWhenTheServerGrantsAnotherTimeout) {
-  ensemble.granted = 4s;
-  run();
-  ASSERT_TRUE(findings);
-  const std::string warning = message("session", Severity::warning);
-  EXPECT_NE(warning.find("9s"), std::string::npos) << warning;
-  EXPECT_NE(warning.find("4s"), std::string::npos) << warning;
-}
-
-TEST_F(DiagnosisTest, NamesAMissingChroot) {
-  options.chroot = "/app";
-  ensemble.remove("/");  // what is the root to us
-  run();
-  ASSERT_TRUE(findings);
-  EXPECT_NE(message("chroot", Severity::error).find("/app"), std::string::npos);
-  EXPECT_EQ(message("permissions", Severity::ok), "");
-}
-
-TEST_F(DiagnosisTest, NamesRightsThatAreMissing) {
-  ensemble.fate = [](const FakeRequest& request) {
-    return request.kind == FakeRequest::Kind::create ? Fate::forbid : Fate::answer;
+TEST_F(DiagnosisTest, FindsWhatIsWrong_AndNothingElse) {
+  struct Row {
+    std::string url;  // behind the host
+    std::function<void()> given;
+    std::vector<std::pair<std::string, std::string>> problems;  // the check, words of the message
   };
-  run();
-  ASSERT_TRUE(findings);
-  EXPECT_NE(message("permissions", Severity::error).find("/dlock"), std::string::npos);
-}
-
-TEST_F(DiagnosisTest, NeedsNoRightToWhatIsAboveAPrefixThatIsThere) {
-  (void)ensemble.put("/dlock");
-  ensemble.closed_nodes = {"/"};
-  run();
-  ASSERT_TRUE(findings);
-  EXPECT_NE(message("permissions", Severity::ok), "") << message("permissions", Severity::error);
+  const auto forbid_creates = [this] {
+    ensemble.fate = [](const FakeRequest& request) {
+      return request.kind == Kind::create ? Fate::forbid : Fate::answer;
+    };
+  };
+  const std::vector<Row> rows = {
+      {"", [] {}, {}},
+      {"?prefix=/a/b/c", [] {}, {}},
+      {"", [this] { ensemble.granted = 4s; }, {{"session", "of 10s was requested, and 4s was granted"}}},
+      {"", forbid_creates, {{"permissions", "cannot be created below /dlock: "}}},
+      {"?prefix=", forbid_creates, {{"permissions", "cannot be created below /: "}}},
+      {"",
+       [this] {
+         ensemble.fate = [](const FakeRequest& request) {
+           return request.kind == Kind::children ? Fate::forbid : Fate::answer;
+         };
+       },
+       {{"permissions", "cannot be created below /dlock: "}}},
+      // No right is needed to what is above a prefix that exists.
+      {"",
+       [this] {
+         (void)ensemble.put("/dlock");
+         ensemble.closed_nodes = {"/"};
+       },
+       {}},
+      {"", [this] { ensemble.dialling = FakeEnsemble::Dialling::refuse_auth; }, {{"session", "h:2181"}}},
+      {"/app",
+       [this] {
+         for (const char* path : {"/dlock", "/a", "/"}) ensemble.remove(path);
+       },
+       {{"chroot", "/app, the URL's path, does not exist"}}},
+  };
+  for (const auto& [url, given, problems] : rows) {
+    FakeEnsemble::Dialling& dialling = ensemble.dialling;
+    dialling = FakeEnsemble::Dialling::accept;
+    ensemble.granted = std::nullopt;
+    ensemble.fate = nullptr;
+    ensemble.closed_nodes = {};
+    given();
+    const auto path = url.substr(0, url.find('?'));
+    backend = make(url.size() > path.size() ? url.substr(path.size() + 1) : "", path);
+    run();
+    ASSERT_TRUE(findings) << url;
+    std::size_t count = 0;
+    for (const Finding& finding : *findings) {
+      if (finding.severity <= Severity::note) continue;
+      ASSERT_LT(count, problems.size()) << finding.message;
+      EXPECT_EQ(finding.check, problems[count].first);
+      EXPECT_NE(finding.message.find(problems[count].second), std::string::npos) << finding.message;
+      ++count;
+    }
+    EXPECT_EQ(count, problems.size()) << url;
+    const bool works = problems.empty() || ensemble.granted;
+    EXPECT_EQ(message("permissions", Severity::ok).empty(), !works) << url;
+    if (ensemble.exists("/dlock")) {
+      EXPECT_TRUE(ensemble.children("/dlock").empty());
+    }
+  }
 }
 
 TEST_F(DiagnosisTest, MakesWhatAnAcquireWouldMake) {
-  options.layout = Layout::kazoo;
+  backend = make("layout=kazoo");
   run();
   for (const FakeRequest& request : ensemble.requests) {
-    EXPECT_NE(request.node == NodeKind::container && request.kind == FakeRequest::Kind::create, true) << request.path;
+    EXPECT_FALSE(request.node == NodeKind::container && request.kind == Kind::create) << request.path;
   }
 }
 
-TEST_F(DiagnosisTest, AnswersWithinTheResponseTimeoutWhenNobodyElseDoes) {
-  servers_answer = false;
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
-  run();
-  EXPECT_FALSE(findings);
-  engine.advance(2s);
-  ASSERT_TRUE(findings);
-  EXPECT_NE(message("server", Severity::error), "");
-  EXPECT_NE(message("session", Severity::error), "");
+TEST_F(DiagnosisTest, AnswersAtTheResponseTimeoutWhenNobodyElseDoes) {
+  for (const auto given : {FakeEnsemble::Dialling::silence, FakeEnsemble::Dialling::accept}) {
+    ensemble.dialling = given;
+    ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::answer : Fate::hold_answer; };
+    srvr = std::nullopt;
+    backend = make();
+    run();
+    engine.advance(1999ms);
+    EXPECT_FALSE(findings);
+    engine.advance(1ms);
+    ASSERT_TRUE(findings);
+    EXPECT_EQ(message("server", Severity::error), "h:2181: no answer in time");
+    EXPECT_NE(message("session", Severity::error), "");
+    ensemble.release_answers();
+    engine.run();
+  }
 }
 
 TEST_F(DiagnosisTest, ASessionThatComesUpInTimeIsUsed) {
@@ -150,25 +141,21 @@ TEST_F(DiagnosisTest, ASessionThatComesUpInTimeIsUsed) {
 }
 
 TEST_F(DiagnosisTest, WhatIsLeftWhenTheConnectionBreaksIsRemovedLater) {
-  ensemble.fate = [](const FakeRequest& request) {
-    return request.kind == FakeRequest::Kind::remove && !is_heartbeat(request) ? Fate::lose_request : Fate::answer;
-  };
-  run();
-  ASSERT_TRUE(findings);
-  EXPECT_NE(message("permissions", Severity::error), "");
-  EXPECT_FALSE(ensemble.children("/dlock").empty());
-  ensemble.fate = nullptr;
-  engine.advance(1s);
-  EXPECT_TRUE(ensemble.children("/dlock").empty());
-}
-
-TEST_F(DiagnosisTest, LateAnswersChangeNothing) {
-  ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::answer : Fate::hold_answer; };
-  run();
-  engine.advance(2s);
-  ASSERT_TRUE(findings);
-  ensemble.release_answers();
-  engine.run();
+  for (const Kind kind : {Kind::remove, Kind::create}) {
+    (void)ensemble.put("/dlock");
+    ensemble.fate = [kind](const FakeRequest& request) {
+      const bool spoiled = request.kind == kind && !is_heartbeat(request);
+      return !spoiled ? Fate::answer : kind == Kind::create ? Fate::lose_answer : Fate::lose_request;
+    };
+    backend = make();
+    run();
+    ASSERT_TRUE(findings);
+    EXPECT_NE(message("permissions", Severity::error), "");
+    EXPECT_EQ(ensemble.children("/dlock").empty(), kind == Kind::create) << "at once, if the session stands";
+    ensemble.fate = nullptr;
+    engine.advance(1s);
+    EXPECT_TRUE(ensemble.children("/dlock").empty());
+  }
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ TEST(ZooKeeperOptions, HaveDefaults) {
   EXPECT_EQ(options.strategy, Strategy::sequential);
   EXPECT_EQ(options.layout, Layout::curator);
   EXPECT_EQ(options.session_timeout, 30s);
+  EXPECT_EQ(options.sessions, 4U);
   EXPECT_FALSE(options.digest);
 }
 
@@ -45,26 +46,29 @@ TEST(ZooKeeperOptions, AreTakenFromTheUrl) {
   EXPECT_EQ(options.digest, "me:s:cret");
 }
 
-TEST(ZooKeeperOptions, KnowTheThirdStrategy) {
-  EXPECT_EQ(parse("zookeeper://h?strategy=ephemeral").strategy, Strategy::ephemeral);
-}
-
 TEST(ZooKeeperOptions, TheLeaseIsTheSessionTimeoutUnlessOneIsGiven) {
   EXPECT_EQ(parse("zookeeper://h", 10s).session_timeout, 10s);
   EXPECT_EQ(parse("zookeeper://h?session_timeout=500ms", 10s).session_timeout, 500ms);
   EXPECT_EQ(parse("zookeeper://h", 1500001us).session_timeout, 1501ms) << "never less than was asked for";
 }
 
-TEST(ZooKeeperOptions, ABusyClientHasAFewSessionsUnlessANumberIsGiven) {
-  EXPECT_EQ(parse("zookeeper://h").sessions, 4U);
+TEST(ZooKeeperOptions, MayBeAtTheirBounds) {
+  EXPECT_EQ(parse("zookeeper://h?strategy=ephemeral").strategy, Strategy::ephemeral);
   EXPECT_EQ(parse("zookeeper://h?sessions=1").sessions, 1U);
   EXPECT_EQ(parse("zookeeper://h?sessions=16").sessions, 16U);
-}
-
-TEST(ZooKeeperOptions, ARootIsWrittenAsNothingOrAsASlash) {
   EXPECT_EQ(parse("zookeeper://h/").chroot, "");
   EXPECT_EQ(parse("zookeeper://h?prefix=").prefix, "");
   EXPECT_EQ(parse("zookeeper://h?prefix=/").prefix, "");
+  EXPECT_EQ(parse("zookeeper://h/chroot?prefix=/zookeeper").prefix, "/zookeeper") << "below a chroot";
+  EXPECT_EQ(parse("zookeeper://h?prefix=/.a/..b/zookeeper").prefix, "/.a/..b/zookeeper");
+}
+
+TEST(ZooKeeperOptions, SayWhatNoLockCanBeCalled) {
+  EXPECT_TRUE(parse("zookeeper://h?prefix=").problem_with("zookeeper"));
+  for (const std::string url : {"zookeeper://h", "zookeeper://h/a?prefix="}) {
+    EXPECT_FALSE(parse(url).problem_with("zookeeper")) << url;
+  }
+  EXPECT_FALSE(parse("zookeeper://h?prefix=").problem_with("a"));
 }
 
 TEST(ZooKeeperOptions, NameWhatIsWrong) {
@@ -83,6 +87,7 @@ TEST(ZooKeeperOptions, NameWhatIsWrong) {
                            {"zookeeper://h?prefix=/a/", "prefix"},
                            {"zookeeper://h?prefix=/a%0ab", "prefix"},
                            {"zookeeper://h?prefix=/%ff", "prefix"},
+                           {"zookeeper://h?prefix=/zookeeper", "prefix"},
                            {"zookeeper://h?prefix=/zookeeper/locks", "prefix"},
                            {"zookeeper://h?layout=etcd", "layout"},
                            {"zookeeper://h?session_timeout=1ms", "session_timeout"},
@@ -104,10 +109,6 @@ TEST(ZooKeeperOptions, NameWhatIsWrong) {
                            {"zookeeper://h?prefix=/" + std::string(600, 'x'), "prefix"},
                        });
   test::expect_refused([](const std::string& url) { return parse(url, 10ms); }, {{"zookeeper://h", "lease"}});
-}
-
-TEST(ZooKeeperOptions, ThePrefixMayBeCalledZookeeperBelowAChroot) {
-  EXPECT_EQ(parse("zookeeper://h/chroot?prefix=/zookeeper").prefix, "/zookeeper");
 }
 
 }  // namespace

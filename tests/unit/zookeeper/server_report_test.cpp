@@ -12,27 +12,6 @@ namespace {
 
 using Severity = Finding::Severity;
 
-TEST(ServerAnswers, SrvrTellsVersionAndMode) {
-  const auto status = read_srvr(
-      "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\n"
-      "Latency min/avg/max: 0/2.4298/18\nReceived: 125\nSent: 129\nConnections: 2\nOutstanding: 0\nZxid: 0x40\n"
-      "Mode: follower\nNode count: 7\n");
-  ASSERT_TRUE(status);
-  EXPECT_EQ(status->version, "3.8.0");
-  EXPECT_EQ(status->mode, "follower");
-}
-
-TEST(ServerAnswers, AServerWithoutItsEnsembleTellsNothing) {
-  EXPECT_FALSE(read_srvr("This ZooKeeper instance is not currently serving requests\n"));
-  EXPECT_FALSE(read_srvr("HTTP/1.1 400 Bad Request\r\n\r\n"));
-  EXPECT_FALSE(read_srvr(""));
-}
-
-TEST(ServerAnswers, ARefusedWordIsKnown) {
-  EXPECT_TRUE(is_refusal("srvr is not executed because it is not in the whitelist.\n"));
-  EXPECT_FALSE(is_refusal("Mode: leader\n"));
-}
-
 std::string srvr(const std::string& mode, const std::string& version = "3.8.0") {
   return "Zookeeper version: " + version + "-abc, built on x\nConnections: 3\nMode: " + mode + "\n";
 }
@@ -42,7 +21,7 @@ ServerReport server(const std::string& name, const std::string& mode) {
 }
 
 ServerReport unreachable(const std::string& name) {
-  return {.host = {.name = name, .port = 2181}, .failure = Failure{errc::unavailable, name + ": no answer"}};
+  return {.host = {.name = name, .port = 2181}, .srvr = Failure{errc::unavailable, name + ": no answer"}};
 }
 
 Severity worst(const std::vector<Finding>& findings) {
@@ -84,6 +63,19 @@ TEST(ServerReports, AreJudged) {
        "server",
        "not currently serving"},
       {"it only reads", {server("a", "read-only")}, Severity::warning, "server", "only answers reads"},
+      {"its whole answer",
+       {says(
+           "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\nLatency min/avg/max: "
+           "0/2.4/18\n"
+           "Received: 125\nSent: 129\nConnections: 2\nOutstanding: 0\nZxid: 0x40\nMode: follower\r\nNode count: 7\n")},
+       Severity::warning,
+       "ensemble"},
+      {"no server of ZooKeeper",
+       {says("HTTP/1.1 400 Bad Request\r\n\r\n")},
+       Severity::warning,
+       "server",
+       "HTTP/1.1 400"},
+      {"nothing", {says("")}, Severity::warning, "server", "does not serve"},
       {"it does not tell",
        {says("srvr is not executed because it is not in the whitelist.\n")},
        Severity::note,

@@ -23,36 +23,17 @@ class SessionLocksTest : public BackendTest {
 };
 
 TEST_F(SessionLocksTest, SaysWhatItCan) {
-  const Capabilities queue = make()->capabilities();
-  EXPECT_EQ(queue.backend, "zookeeper");
-  EXPECT_EQ(queue.strategy, "sequential");
-  EXPECT_EQ(queue.scope, Scope::network);
-  EXPECT_EQ(queue.lease_kind, LeaseKind::session);
-  EXPECT_EQ(queue.fencing, FencingDurability::service);
-  EXPECT_TRUE(queue.fair && queue.wakes_waiters && queue.wakes_one && queue.counts_waiters);
-  EXPECT_TRUE(queue.can_inspect && queue.can_list && queue.can_break);
-  EXPECT_FALSE(queue.close_on_exec);
-  const Capabilities herd = make("strategy=sequential-herd")->capabilities();
-  EXPECT_TRUE(herd.fair && herd.counts_waiters && !herd.wakes_one);
-  const Capabilities single = make("strategy=ephemeral")->capabilities();
-  EXPECT_TRUE(single.wakes_waiters && !single.fair && !single.counts_waiters && !single.wakes_one);
-}
-
-TEST_F(SessionLocksTest, NothingConnectsBeforeItIsNeeded) {
-  engine.advance(1min);
-  EXPECT_EQ(ensemble.dialled, 0);
-  close();
-  engine.run();
-  EXPECT_TRUE(is_closed);
-}
-
-// Hazard 27.
-TEST_F(SessionLocksTest, AllLocksShareOneSession) {
-  for (const std::string name : {"a", "b", "c"}) {
-    const auto attempt = contend(*backend, true, name);
-    ASSERT_TRUE(attempt->grant);
+  for (const std::string strategy : {"sequential", "sequential-herd", "ephemeral"}) {
+    const bool queue = strategy != "ephemeral";
+    const Capabilities can = make("strategy=" + strategy)->capabilities();
+    EXPECT_EQ(can.strategy, strategy);
+    EXPECT_EQ(can.lease_kind, LeaseKind::session);
+    EXPECT_EQ(can.fencing, FencingDurability::service);
+    EXPECT_EQ(can.fair && can.counts_waiters, queue);
+    EXPECT_EQ(can.wakes_one, strategy == "sequential");
+    EXPECT_TRUE(can.wakes_waiters && can.can_inspect && can.can_list && can.can_break && can.can_forget);
+    EXPECT_FALSE(can.close_on_exec);
   }
-  EXPECT_EQ(ensemble.dialled, 1);
 }
 
 TEST_F(SessionLocksTest, ALeaseTheSessionCannotKeepIsRefused) {
@@ -86,73 +67,6 @@ TEST_F(SessionLocksTest, WithoutAPrefixZookeepersOwnNodeIsNoLock) {
   const auto other = contend(*backend, true, "a/b");
   EXPECT_TRUE(other->grant);
   EXPECT_TRUE(ensemble.exists("/a%2Fb"));
-}
-
-// --- Keeping ---------------------------------------------------------------------------------------------------------
-
-TEST_F(SessionLocksTest, TheHeartbeatExtendsAllThatIsHeld) {
-  const auto one = contend(*backend, true, "a");
-  const auto two = contend(*backend, true, "b");
-  host.extensions.clear();
-  engine.advance(1min);
-  EXPECT_TRUE(host.losses.empty());
-  std::set<std::string> owners;
-  for (const auto& [owner, until] : host.extensions) owners.insert(owner.to_string());
-  EXPECT_EQ(owners.size(), 2U);
-  EXPECT_GT(host.extensions.back().second, engine.now());
-  EXPECT_LT(host.extensions.size(), 60U);
-}
-
-TEST_F(SessionLocksTest, WhatWasReleasedIsNotExtended) {
-  const auto attempt = contend(*backend);
-  (void)release(*backend, *attempt);
-  host.extensions.clear();
-  engine.advance(30s);
-  EXPECT_TRUE(host.extensions.empty());
-}
-
-// As the core does with a lease of fixed length that has run out.
-TEST_F(SessionLocksTest, LocksMayBeReleasedWhileTheHostIsToldThatTheSessionLives) {
-  std::vector<std::unique_ptr<Attempt>> attempts;
-  for (int i = 0; i < 8; ++i) attempts.push_back(contend(*backend, true, std::to_string(i)));
-  int released = 0;
-  host.on_extended = [&](const OwnerId&) {
-    host.on_extended = nullptr;
-    for (const auto& attempt : attempts) {
-      backend->release(*attempt->grant, [&](const ReleaseOutcome& outcome) {
-        if (outcome.status == ReleaseStatus::released) ++released;
-      });
-    }
-  };
-  host.extensions.clear();
-  engine.advance(1min);
-  EXPECT_EQ(released, 8);
-  EXPECT_EQ(host.extensions.size(), 1U);
-  EXPECT_TRUE(host.losses.empty());
-}
-
-// A disconnection is no loss.
-TEST_F(SessionLocksTest, AShortDisconnectionCostsNothing) {
-  const auto attempt = contend(*backend);
-  const auto nodes = own_nodes();
-  ensemble.disconnect();
-  engine.advance(5s);
-  EXPECT_TRUE(host.losses.empty());
-  EXPECT_EQ(host.connections.back(), ConnectionEvent::State::reconnecting);
-  ensemble.reconnect();
-  engine.advance(20s);
-  EXPECT_TRUE(host.losses.empty());
-  EXPECT_EQ(host.connections.back(), ConnectionEvent::State::connected);
-  EXPECT_EQ(own_nodes(), nodes);
-}
-
-TEST_F(SessionLocksTest, ALeaseIsNotRenewedByItself) {
-  const auto attempt = contend(*backend);
-  std::optional<RenewOutcome> outcome;
-  backend->renew(*attempt->grant, [&](const RenewOutcome& o) { outcome = o; });
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, RenewOutcome::Status::failed);
-  EXPECT_EQ(outcome->failure.code, errc::unsupported);
 }
 
 TEST_F(SessionLocksTest, WhoeverRestsHasNoConnectionThatCouldBreak) {
@@ -200,56 +114,32 @@ TEST_F(SessionLocksTest, TheEndOfTheSessionLosesAllThatIsHeldForGood) {
 }
 
 TEST_F(SessionLocksTest, ANodeThatSomebodyRemovesIsLost) {
-  for (const auto after : {std::chrono::milliseconds(10), std::chrono::milliseconds(5000)}) {
-    for (const std::string query : {"", "strategy=ephemeral"}) {
-      backend = make(query);
-      const auto attempt = contend(*backend, true, "x");
-      ASSERT_TRUE(attempt->grant);
-      host.losses.clear();
-      engine.advance(after);
-      EXPECT_TRUE(host.losses.empty());
-      ensemble.remove("/dlock/x");
-      engine.advance(1s);
-      ASSERT_TRUE(lost(host, attempt->request.owner));
-      EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
-    }
+  struct Row {
+    std::string query;
+    std::chrono::milliseconds after;
+    bool first_look_fails = false;
+    bool replaced = false;
+  };
+  const std::string ephemeral = "strategy=ephemeral";
+  const std::vector<Row> rows = {
+      {"", 10ms}, {"", 5s}, {"", 5s, true}, {ephemeral, 10ms}, {ephemeral, 5s}, {ephemeral, 10ms, false, true},
+  };
+  for (const auto& [query, after, first_look_fails, replaced] : rows) {
+    backend = make(query);
+    const auto attempt = contend(*backend, true, "x");
+    ASSERT_TRUE(attempt->grant);
+    host.losses.clear();
+    if (first_look_fails) next(Kind::get, Fate::lose_answer);
+    engine.advance(after);
+    EXPECT_TRUE(host.losses.empty());
+    ensemble.remove("/dlock/x");
+    if (replaced) (void)ensemble.put("/dlock/x", "other", 77);
+    engine.advance(1s);
+    ASSERT_TRUE(lost(host, attempt->request.owner));
+    EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
+    EXPECT_EQ(ensemble.exists("/dlock/x"), replaced);
+    if (replaced) ensemble.remove("/dlock/x");
   }
-}
-
-TEST_F(SessionLocksTest, ALookThatIsPutOffPutsOffNoOther) {
-  const auto first = contend(*backend, true, "a");
-  next(Kind::get, Fate::lose_answer);
-  engine.advance(250ms);  // it is looked at again half a second later
-  const auto second = contend(*backend, true, "b");
-  engine.advance(250ms);
-  ensemble.remove(own_nodes("/dlock/b").at(0));
-  engine.run();
-  EXPECT_TRUE(lost(host, second->request.owner));
-}
-
-// The server was out of reach, and does not know yet that the session is over.
-TEST_F(SessionLocksTest, WhatALostSessionHeldIsRemovedByTheNext) {
-  const auto attempt = contend(*backend);
-  const std::string node = own_nodes().at(0);
-  ensemble.disconnect();
-  engine.run();
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
-  engine.advance(10s);
-  ASSERT_TRUE(lost(host, attempt->request.owner));
-  EXPECT_TRUE(ensemble.exists(node));
-  ensemble.dialling = FakeEnsemble::Dialling::accept;
-  engine.advance(10s);
-  EXPECT_FALSE(ensemble.exists(node));
-}
-
-TEST_F(SessionLocksTest, AnothersNodeInOurPlaceIsALoss) {
-  backend = make("strategy=ephemeral");
-  const auto attempt = contend(*backend);
-  ensemble.remove(parent);
-  (void)ensemble.put(parent, "other", 77);
-  engine.advance(1s);
-  EXPECT_EQ(host.losses.size(), 1U);
-  EXPECT_TRUE(ensemble.exists(parent));
 }
 
 TEST_F(SessionLocksTest, AChangeOfOurNodesDataIsNoLoss) {
@@ -271,85 +161,7 @@ TEST_F(SessionLocksTest, ALockHeldForAMomentIsNotWatched) {
   EXPECT_EQ(ensemble.count(Kind::get), 0U);
 }
 
-TEST_F(SessionLocksTest, ALookThatFailedIsRepeated) {
-  const auto attempt = contend(*backend);
-  next(Kind::get, Fate::lose_answer);
-  engine.advance(2s);
-  EXPECT_TRUE(host.losses.empty());
-  ensemble.remove(own_nodes().at(0));
-  engine.run();
-  EXPECT_EQ(host.losses.size(), 1U);
-}
-
-// --- Releasing -------------------------------------------------------------------------------------------------------
-
-TEST_F(SessionLocksTest, AReleaseRemovesTheNodeAndSaysWhoseItWas) {
-  const auto attempt = contend(*backend);
-  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::released);
-  EXPECT_TRUE(own_nodes().empty());
-  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
-}
-
-TEST_F(SessionLocksTest, AReleaseOfANodeThatIsGoneSaysSo) {
-  const auto attempt = contend(*backend);
-  ensemble.remove(own_nodes().at(0));
-  const auto next_holder = put_member();
-  EXPECT_EQ(release(*backend, *attempt)->status, ReleaseStatus::not_owner);
-  EXPECT_TRUE(ensemble.exists(next_holder));
-}
-
-// The removal may have been carried out before the session ended.
-TEST_F(SessionLocksTest, AReleaseWhoseAnswerWasLostWithTheSessionIsAmbiguous) {
-  for (const std::string query : {"", "strategy=ephemeral"}) {
-    backend = make(query);
-    const auto attempt = contend(*backend, true, query.empty() ? "a" : "b");
-    next(Kind::remove, Fate::hold_answer);
-    std::optional<ReleaseOutcome> outcome;
-    backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { outcome = o; });
-    engine.run();
-    ensemble.expire();
-    engine.advance(1s);
-    ASSERT_TRUE(outcome);
-    EXPECT_EQ(outcome->status, ReleaseStatus::failed);
-    EXPECT_EQ(outcome->failure.code, errc::ambiguous);
-  }
-}
-
-TEST_F(SessionLocksTest, AReleaseWhoseAnswerWasLostIsRepeatedAndCounts) {
-  const auto attempt = contend(*backend);
-  next(Kind::remove, Fate::lose_answer);
-  std::optional<ReleaseStatus> status;
-  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { status = o.status; });
-  engine.advance(100ms);
-  EXPECT_EQ(status, ReleaseStatus::released);
-}
-
-// Hazard 10.
-TEST_F(SessionLocksTest, AReleaseThatIsNotConfirmedGoesOnInTheBackground) {
-  const auto attempt = contend(*backend);
-  ensemble.disconnect();
-  engine.run();
-  std::optional<ReleaseOutcome> outcome;
-  backend->release(*attempt->grant, [&](const ReleaseOutcome& o) { outcome = o; });
-  engine.advance(2s);
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->status, ReleaseStatus::failed);
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
-  ensemble.reconnect();
-  engine.run();
-  EXPECT_TRUE(own_nodes().empty());
-}
-
 // --- Closing ---------------------------------------------------------------------------------------------------------
-
-TEST_F(SessionLocksTest, ClosingEndsTheSession) {
-  const auto attempt = contend(*backend);
-  (void)release(*backend, *attempt);
-  close();
-  engine.run();
-  EXPECT_TRUE(is_closed);
-  EXPECT_EQ(ensemble.closed, 1);
-}
 
 TEST_F(SessionLocksTest, ClosingDoesNotWaitForARemovalThatTheEndOfTheSessionDoes) {
   const auto attempt = contend(*backend);
@@ -374,26 +186,6 @@ TEST_F(SessionLocksTest, ClosingWaitsForTheConnectionWhileSomethingIsToBeRemoved
   ensemble.reconnect();
   engine.advance(1s);
   EXPECT_TRUE(is_closed);
-}
-
-TEST_F(SessionLocksTest, AnythingMayBeUnderWayWhenTheBackendGoes) {
-  for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
-    for (int moment = 0; moment < 10; ++moment) {
-      backend = make(query);
-      const auto held = contend(*backend, true, "held");
-      held->contention.reset();
-      auto attempt = start(*backend, moment % 2 == 0, "other");
-      auto waiting = start(*backend, true, "held");
-      backend->inspect(LockKind::lock, "held", [](const Result<LockInfo>&) {});
-      backend->list(LockKind::lock, [](const Result<std::vector<LockInfo>>&) {});
-      backend->release(*held->grant, [](const ReleaseOutcome&) {});
-      for (int i = 0; i < moment; ++i) (void)engine.run_one();
-      attempt.reset();
-      waiting.reset();
-      backend.reset();
-      engine.advance(1min);
-    }
-  }
 }
 
 // Its session is a new one, so that nothing but the age of the question could be in the way.

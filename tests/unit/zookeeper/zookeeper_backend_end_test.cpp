@@ -167,18 +167,6 @@ TEST_F(ZookeeperBackendEndTest, WithAWaiterItDoesNotRest) {
   }
 }
 
-TEST_F(ZookeeperBackendEndTest, ARestIsNotToldAsALossOfWhatTheOthersHold) {
-  const auto group = make_connected();
-  const auto kept = contend(*group, true, "kept");
-  auto attempts = busy(*group, 2);
-  end(*group, attempts);
-  engine.advance(2min);
-  EXPECT_EQ(ensemble.closed, 1);
-  EXPECT_TRUE(host.losses.empty());
-  EXPECT_EQ(host.connections.size(), 1U);
-  EXPECT_EQ(release(*group, *kept)->status, ReleaseStatus::released);
-}
-
 // --- The end ---------------------------------------------------------------------------------------------------------
 
 TEST_F(ZookeeperBackendEndTest, ClosingClosesAllSessions) {
@@ -237,10 +225,15 @@ TEST_F(ZookeeperBackendEndTest, AnythingMayBeUnderWayWhenTheGroupGoes) {
         attempts.push_back(start(*group, i % 3 != 0, "m" + std::to_string(i % 40)));
         if (i % 20 == 19) (void)engine.run_one();
       }
+      group->inspect(LockKind::lock, "m1", [](const Result<LockInfo>&) {});
+      group->list(LockKind::lock, [](const Result<std::vector<LockInfo>>&) {});
+      group->diagnose([](const Result<std::vector<Finding>>&) {});
+      auto watch = group->watch(LockKind::election, "m1", [] {});
       ensemble.release_answers();
       if (moment % 2 == 0) ensemble.disconnect();
       for (int i = 0; i < moment * 10; ++i) (void)engine.run_one();
       attempts.clear();
+      watch.reset();
       if (moment % 3 == 0) group->close([] {});
       group.reset();
       const std::size_t asked = ensemble.requests.size();

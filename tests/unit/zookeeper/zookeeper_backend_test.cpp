@@ -29,43 +29,21 @@ TEST_F(ZookeeperBackendTest, AClientThatIsNotBusyHasOneSession) {
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
-TEST_F(ZookeeperBackendTest, WhoeverLooksOnIsToldThroughTheFirstSession) {
-  const auto group = make_connected();
-  int told = 0;
-  const auto watch = group->watch(LockKind::election, "lock", [&told] { ++told; });
-  ASSERT_NE(watch, nullptr);
-  engine.run();
-  told = 0;
-  EXPECT_TRUE(contend(*group, {.kind = LockKind::election})->grant);
-  EXPECT_GT(told, 0);
-  EXPECT_EQ(ensemble.dialled, 1);
-}
-
 TEST_F(ZookeeperBackendTest, ABurstOpensNone) {
-  const auto group = make_connected();
-  for (int i = 0; i < 5; ++i) {
-    hold_creates();
-    Attempts attempts;
-    add(*group, attempts, 5 * full);
-    answer();
-    end(*group, attempts);
-    engine.advance(1s);
+  for (const int calm : {0, 10}) {  // before the burst
+    const auto group = make_connected();
+    const int dialled = ensemble.dialled;
+    for (int i = 0; i < 6; ++i) {
+      Attempts attempts;
+      add(*group, attempts, calm);
+      hold_creates();
+      add(*group, attempts, calm > 0 ? full + 5 : 5 * full);
+      answer();
+      end(*group, attempts);
+      engine.advance(calm > 0 ? std::chrono::milliseconds(ZookeeperBackend::busy_for) : 1s);
+    }
+    EXPECT_EQ(ensemble.dialled, dialled) << calm;
   }
-  EXPECT_EQ(ensemble.dialled, 1);
-}
-
-TEST_F(ZookeeperBackendTest, WhereMostFindItNotBusyNoneIsOpened) {
-  const auto group = make_connected();
-  for (int i = 0; i < 6; ++i) {
-    Attempts attempts;
-    add(*group, attempts, 10);
-    hold_creates();
-    add(*group, attempts, full + 5);
-    answer();
-    end(*group, attempts);
-    engine.advance(ZookeeperBackend::busy_for);
-  }
-  EXPECT_EQ(ensemble.dialled, 1);
 }
 
 TEST_F(ZookeeperBackendTest, WhoComesBeforeThereIsASessionWaitsForTheFirst) {
@@ -198,27 +176,6 @@ TEST_F(ZookeeperBackendTest, AMemberWithoutConnectionIsNotChosen) {
 
 // --- Exclusion and its ends ------------------------------------------------------------------------------------------
 
-TEST_F(ZookeeperBackendTest, AcquiresOfOneNameInDifferentSessionsExcludeEachOther) {
-  for (const std::string query : {"", "strategy=ephemeral"}) {
-    const auto group = make_alone(query);
-    if (query.empty()) (void)ensemble.put(parent);
-    hold_creates();
-    Attempts attempts;
-    load(*group, attempts);
-    const auto in_second = contend(*group);
-    answer();
-    ASSERT_TRUE(in_second->grant);
-    const auto in_first = contend(*group);
-    EXPECT_FALSE(in_first->grant);
-    const auto tried = contend(*group, false);
-    EXPECT_GT(tried->busy_reports, 0);
-    EXPECT_EQ(release(*group, *in_second)->status, ReleaseStatus::released);
-    ASSERT_TRUE(in_first->grant);
-    EXPECT_GT(in_first->grant->token, in_second->grant->token);
-    EXPECT_EQ(release(*group, *in_first)->status, ReleaseStatus::released);
-  }
-}
-
 TEST_F(ZookeeperBackendTest, AReleaseReachesTheMemberThatHoldsTheLock) {
   for (const std::string query : {"", "strategy=ephemeral"}) {
     const auto group = make_alone(query);
@@ -251,17 +208,6 @@ TEST_F(ZookeeperBackendTest, ASessionThatIsLostTakesOnlyItsOwnLocksAlong) {
   }
 }
 
-TEST_F(ZookeeperBackendTest, LeasesOfAllSessionsAreExtended) {
-  const auto group = make_connected();
-  auto attempts = busy(*group, 2);
-  host.extensions.clear();
-  engine.advance(1min);
-  EXPECT_TRUE(host.losses.empty());
-  std::set<std::string> extended;
-  for (const auto& [owner, until] : host.extensions) extended.insert(owner.to_string());
-  EXPECT_EQ(extended.size(), attempts.size());
-}
-
 // --- What is told ----------------------------------------------------------------------------------------------------
 
 TEST_F(ZookeeperBackendTest, TheObserverHearsOfTheFirstConnectionOnly) {
@@ -277,17 +223,6 @@ TEST_F(ZookeeperBackendTest, TheObserverHearsOfTheFirstConnectionOnly) {
   ensemble.disconnect(session_of(*attempts.front()));
   engine.run();
   EXPECT_EQ(host.connections.back(), ConnectionEvent::State::reconnecting);
-}
-
-TEST_F(ZookeeperBackendTest, AnUnknownChildIsWarnedOfOnce) {
-  const auto group = make_connected();
-  auto attempts = busy(*group, 2);
-  (void)ensemble.put("/dlock/odd/child");
-  hold_creates();
-  Attempts odd;
-  for (int i = 0; i < 2 * full; ++i) odd.push_back(contend(*group, true, "odd"));
-  answer();
-  EXPECT_EQ(host.warnings.size(), 1U);
 }
 
 }  // namespace
