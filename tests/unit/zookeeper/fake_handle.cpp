@@ -317,9 +317,7 @@ void FakeHandle::post(std::function<void()> task) {
 
 void FakeHandle::tell(Event event, Failure why) {
   post([this, event, why = std::move(why)] {
-    if (listener_ == nullptr) return;
-    if (event != Event::connected) problem_ = why;
-    listener_->session_event(event);
+    if (listener_ != nullptr) listener_->session_event(event, why);
   });
 }
 

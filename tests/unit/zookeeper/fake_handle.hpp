@@ -193,7 +193,6 @@ class FakeHandle final : public Handle {
   [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
   [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
   [[nodiscard]] bool waits_for_server() const noexcept override { return waits_; }
-  [[nodiscard]] const Failure& problem() const noexcept override { return problem_; }
   void close(std::function<void()> done) override;
 
  private:
@@ -236,7 +235,6 @@ class FakeHandle final : public Handle {
   Listener* listener_;
   std::int64_t session_ = 0;
   std::chrono::milliseconds timeout_{};
-  Failure problem_;
   bool waits_ = false;  // for a server that does not answer
   bool connected_ = false;
   bool silent_ = false;  // the connection
