@@ -53,7 +53,7 @@ class WatchesTest : public BackendTest, private Session::User {
   Parents parents{requests, options};
   Removals removals{engine, requests, 2s, [](const Failure&) {}};
   Holds holds{host, requests, watches, removals};
-  Sequential sequential{host, options, requests, watches, parents, removals, holds};
+  Contentions sequential{host, options, requests, watches, parents, removals, holds};
 
  private:
   void session_ready(bool /*fresh*/) override { sequential.session_ready(); }
