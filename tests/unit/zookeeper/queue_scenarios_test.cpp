@@ -10,7 +10,7 @@ namespace {
 class QueueScenario : public testing::TestWithParam<Scenario> {};
 
 TEST_P(QueueScenario, Holds) {
-  run_scenario(GetParam());
+  run_scenario<AcquireScript>(GetParam());
 }
 
 // --- Acquiring, waiting, trying --------------------------------------------------------------------------------------
@@ -111,6 +111,15 @@ constexpr Scenario unknown_outcomes[] = {
      "on create lose_answer; wait a; remember node; on get do remove node; mark; 100ms; a granted; a unreachable 1; "
      "asked children 2; other node"},
     {"Search_LocksNodeGone_JoinsAgain", "", "on create lose_answer; wait a; remove place; 100ms; a granted; own 1"},
+    {"Search_UnderWay_IsNotRepeatedByThePauseBeforeIt", "",
+     "on create lose_answer do disconnect; wait a; on children hold; mark; reconnect; run; 1s; asked children 1; "
+     "release_answers; run; a granted; own 1"},
+    // A request of the session before that is carried out late.
+    {"Search_FoundNodeOfAnotherSession_IsNoPlaceAndGoes", "",
+     "on create lose_request; wait a; late; 500ms; gone late; a granted; own 1"},
+    {"Search_IsBroughtUpToDateFirst", "",
+     "on create lose_answer; wait a; mark; on heartbeat lose_request; 100ms; asked heartbeat 1-2; asked create 0; 1s; "
+     "a granted; own 1"},
     {"Search_Forbidden_EndsTheAcquire", "",
      "on create lose_answer; on children+1 forbid; wait a; 100ms; a failed access_denied"},
     // A connection that breaks while it is sent is answered for before the session is ready again.
@@ -179,6 +188,13 @@ constexpr Scenario connections[] = {
     {"Waiter_Reconnected_KeepsItsNode", "",
      "member h; wait a; remember node; disconnect; run; a unreachable 1 disconnected; 1s; reconnect; run; same node; "
      "a busy 2; remove h; run; a granted"},
+    {"Watch_OutlivesADisconnect", "{|strategy=sequential-herd}",
+     "member h; wait a; mark; disconnect; run; reconnect; run; asked any 0; watches 1-2; remove h; run; a granted"},
+    {"Holder_CredentialsRefusedAtAReconnection_LosesItsLock", "",
+     "wait a; a granted; wait b; dial refuse_auth; disconnect; run; lost 0; reconnect; run; "
+     "lost 2 authentication failed; own 0; b failed access_denied; 1min; dialled 1; wait c; 1s; c failed "
+     "access_denied; "
+     "dial accept; wait d; 2s; d granted"},
     {"Waiter_SessionOver_QueuesAnewInTheNext", "",
      "member h; wait a; remember node; expire; 1s; a waits; other node; remove h; run; a granted"},
     // This client gives the session up before the servers do, which keep its nodes for as long.
@@ -235,6 +251,8 @@ constexpr Scenario giving_up[] = {
      "member h; start a; tasks {0..11}; disconnect; tasks 1; give_up a; 1s; reconnect; 1s; own 0; children 1"},
     {"Create_AnsweredAfterGivingUp_IsTakenBack", "",
      "on create {hold|lose_answer}; start a; give_up a; run; release_answers; 1s; own 0"},
+    {"Create_NotCarriedOutAndGivenUp_IsLookedForOnce", "",
+     "on create lose_request; wait a; mark; give_up a; run; asked children 1; 20s; asked children 1"},
     {"Create_NotAnsweredBeforeTheSessionEnds_IsTakenBack", "",
      "on create hold; wait a; give_up a; disconnect; 20s; reconnect; 5s; own 0"},
 };
