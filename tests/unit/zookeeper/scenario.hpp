@@ -89,6 +89,7 @@ class Script {
   test::ManualEngine& engine_;
   FakeEnsemble& ensemble_;
   std::vector<Hook> hooks_;
+  int dialled_ = 0;  // before the mark
 };
 
 // Acquires of a client.
