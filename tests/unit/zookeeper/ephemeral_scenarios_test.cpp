@@ -16,7 +16,7 @@ TEST_P(EphemeralScenario, Holds) {
   run_scenario<AcquireScript>({row.name, query.c_str(), row.script});
 }
 
-constexpr Scenario rows[] = {
+constexpr Scenario ephemeral_rows[] = {
     {"FreeLock_Acquired_CostsOneRequest", "",
      "mark; {wait|try} a; a granted; sent create; release a; gone place; wait b; b granted; b newer a"},
     {"Waiters_AreWokenAgainAndAgain", "",
@@ -106,6 +106,9 @@ constexpr Scenario rows[] = {
     {"Release_NotCompared_RemovesNothing", "",
      "wait a; remove place; put place ephemeral other; on get {refuse|forbid|lose_answer}; release a pending; 1s; "
      "release a not_owner; exists place"},
+    {"Release_NotAnsweredInTime_GoesOnInTheBackground", "",
+     "wait a; on remove* hold; release a pending; 1999ms; release a pending; 1ms; release a failed ambiguous; calm; "
+     "disconnect; run; reconnect; 1s; gone place"},
     {"Release_AnswerLostWithTheSession_IsAmbiguousAndLeavesTheNext", "",
      "wait a; on remove hold; release a pending; expire; put place ephemeral other; calm; 1s; release a failed "
      "ambiguous the answer to the release was lost; exists place"},
@@ -121,7 +124,7 @@ constexpr Scenario rows[] = {
     {"MissingRights_EndAnAcquire", "", "on create forbid; wait a; a failed access_denied"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Rows, EphemeralScenario, testing::ValuesIn(rows), name_of);
+INSTANTIATE_TEST_SUITE_P(Rows, EphemeralScenario, testing::ValuesIn(ephemeral_rows), name_of);
 
 }  // namespace
 

@@ -437,24 +437,23 @@ void AcquireScript::contend(Words& words, bool wait, bool runs) {
 void AcquireScript::release(Words& words) {
   const std::string who = Script::next(words);
   const std::string expected = Script::next(words);
-  if (expected == "now" || !released_.contains(who)) {
+  if (releases_.try_emplace(who).second) {
     const Attempt& attempt = *attempts_.at(who);
     ASSERT_TRUE(attempt.grant);
-    released_.erase(who);
-    backend->release(*attempt.grant, [this, who](const ReleaseOutcome& outcome) { released_[who] = outcome; });
+    backend->release(*attempt.grant, [this, who](const ReleaseOutcome& outcome) { releases_.at(who) = outcome; });
     if (expected != "now") engine.run();
   }
   if (expected == "now" || expected == "pending") {
-    EXPECT_FALSE(released_.contains(who));
+    ASSERT_FALSE(releases_.at(who));
     return;
   }
-  ASSERT_TRUE(released_.contains(who));
-  const ReleaseOutcome outcome = released_.extract(who).mapped();
+  const auto outcome = releases_.extract(who).mapped();
+  ASSERT_TRUE(outcome);
   if (expected == "failed") {
-    EXPECT_TRUE(is_failure(outcome.failure, words));
+    EXPECT_TRUE(is_failure(outcome->failure, words));
   } else {
-    EXPECT_EQ(outcome.status, expected == "not_owner" ? ReleaseStatus::not_owner : ReleaseStatus::released)
-        << outcome.failure.detail;
+    EXPECT_EQ(outcome->status, expected == "not_owner" ? ReleaseStatus::not_owner : ReleaseStatus::released)
+        << outcome->failure.detail;
   }
 }
 

@@ -114,7 +114,7 @@ class AcquireScript final : public BackendTest, public Script {
   LockKind kind_ = LockKind::lock;
   std::string place_ = parent;
   std::map<std::string, std::unique_ptr<Attempt>> attempts_;
-  std::map<std::string, ReleaseOutcome> released_;
+  std::map<std::string, std::optional<ReleaseOutcome>> releases_;  // requested, and not looked at since
   std::size_t granted_at_ = 0;
 };
 
