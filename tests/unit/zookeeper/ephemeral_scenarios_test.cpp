@@ -50,6 +50,10 @@ constexpr Scenario ephemeral_rows[] = {
      "on create lose_answer; wait a; remove place; 100ms; a granted; exists place"},
     {"Look_NotAnswered_FindsNothingOut", "",
      "on create lose_answer; on get {lose_answer|lose_request|refuse}; wait a; 500ms; a granted"},
+    {"Look_UnderWay_IsNotRepeatedByThePauseBeforeIt", "",
+     "on create lose_answer do disconnect; wait a; on get hold; mark; reconnect; run; 1s; asked look 1; "
+     "release_answers; "
+     "run; a granted"},
     {"TwoOfOneSession_NeverTakeTheSameNodeForTheirs", "",
      "on create lose_answer; on create lose_answer; start a; start b; 5s; a granted; b waits"},
     {"AnotherLock_OfOurSession_IsBusy", "",
@@ -92,8 +96,15 @@ constexpr Scenario ephemeral_rows[] = {
     // --- Giving up; hazard 9 ---
     {"Waiter_GivesUpAtAnyMoment_LeavesNothing", "",
      "{|on create lose_answer|on create hold}; start a; tasks {0..8}; give_up a; release_answers; 1s; gone place"},
+    // Not by the number of the node that it had in the session before.
+    {"Waiter_OfALaterSessionGivesUp_LeavesNothing", "",
+     "start a; on create lose_answer; on get* hold; sleep 11s; 2s; exists place; give_up a; calm; release_answers; 1s; "
+     "gone place"},
     {"Waiter_GivesUp_LeavesAnothersNode", "",
      "on create lose_request; wait a; put place ephemeral other; give_up a; 5s; exists place"},
+
+    {"Waiter_GivesUpAndDataWrittenOver_RemovesItsNodeByTheNumber", "",
+     "on create lose_answer; wait a; on remove lose_request; give_up a; run; set place settings; 1s; gone place"},
 
     // --- Releases; the hazards of a path that other clients use ---
     {"Release_Stale_TouchesNobodysLock", "",
