@@ -23,15 +23,17 @@ void EphemeralContention::create_node() {
 
 void EphemeralContention::not_created(const Outcome& outcome) {
   if (outcome.problem != Problem::node_exists) return ended(outcome.failure);
-  if (may_send()) look();
+  if (may_send()) look(true);
 }
 
-void EphemeralContention::look() {
+// behind_create: this server knows what the create has found.
+void EphemeralContention::look(bool behind_create) {
   start_request();
   const bool watched = node_ == Node::none && request().wait;
   const auto answered =
       on_answer([this, watched](const Outcome& outcome, const Handle::Node& node) { looked(outcome, node, watched); });
   if (watched) return requests_.get(own_.path, new_watch(Watches::Kind::data, own_.path), answered);
+  if (behind_create) return requests_.get(own_.path, answered);
   if (node_ == Node::none) return requests_.get_synced(own_.path, answered);
   // The create may have gone through another server than the one that is asked now.
   requests_.get_latest(own_.path, answered);

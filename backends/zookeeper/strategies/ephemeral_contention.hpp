@@ -23,7 +23,7 @@ class EphemeralContention final : public NodeContention {
   void placed(const Handle::Created& /*node*/) override { grant(); }
   void not_created(const Outcome& outcome) override;
 
-  void look();
+  void look(bool behind_create = false);
   void looked(const Outcome& outcome, const Handle::Node& node, bool watched);
   [[nodiscard]] bool refused(const Handle::Node& node);
 };

@@ -75,7 +75,6 @@ void NodeContention::make_parents(const std::string& path) {
   const auto needed = std::make_shared<bool>(false);
   const auto ours = on_answer([this, needed](Parents::Made made) {
     *needed = true;
-    if (made.status == Parents::Made::Status::refused) return ended(made.failure);
     if (made.status == Parents::Made::Status::made) return may_send() ? create_node() : void();
     if (made.failure.code == errc::ambiguous) made.failure.code = errc::unavailable;  // of the parents, not of the lock
     unanswered(made.failure);
@@ -99,7 +98,6 @@ void NodeContention::grant() {
   auto grant = grant_of(FencingToken(static_cast<std::uint64_t>(own_.created)));
   if (!grant) return;
   client_.holds_.add(*grant, own_, false);
-  node_ = Node::none;
   client_.busy_.remove(own_.lock_path);
   granted(*std::move(grant));
 }

@@ -34,7 +34,8 @@ constexpr Scenario ephemeral_rows[] = {
      "granted"},
     // Hazards 23 and 24: a server that lags behind is brought up to date first.
     {"Try_OfALockThatWasHeld_LooksFirst", "",
-     "put place ephemeral other; try a; a busy 1; mark; try b; b busy 1; sent sync get; remove place; try c; c "
+     "put place ephemeral other; mark; try a; a busy 1; sent create get; mark; try b; b busy 1; sent sync get; remove "
+     "place; try c; c "
      "granted; "
      "release c; mark; try d; d granted; sent create"},
     {"LostEvent_OfTheHolder_IsMadeUpFor", "",
