@@ -59,7 +59,7 @@ class BackendTest : public testing::Test {
     std::string name = "lock";
     std::chrono::nanoseconds lease = 10s;
   };
-  std::unique_ptr<Attempt> start(Backend& of, const Wish& wish = {}) {
+  std::unique_ptr<Attempt> start(Backend& of, const Wish& wish) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {.name = wish.name,
                         .owner = host.new_owner_id(),
@@ -73,15 +73,15 @@ class BackendTest : public testing::Test {
     attempt->contention = of.contend(attempt->request, *attempt);
     return attempt;
   }
-  std::unique_ptr<Attempt> start(Backend& of, bool wait, const std::string& name = "lock") {
+  std::unique_ptr<Attempt> start(Backend& of, bool wait = true, const std::string& name = "lock") {
     return start(of, {.wait = wait, .name = name});
   }
-  std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish = {}) {
+  std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish) {
     auto attempt = start(of, wish);
     engine.run();
     return attempt;
   }
-  std::unique_ptr<Attempt> contend(Backend& of, bool wait, const std::string& name = "lock",
+  std::unique_ptr<Attempt> contend(Backend& of, bool wait = true, const std::string& name = "lock",
                                    std::chrono::nanoseconds lease = 10s) {
     return contend(of, {.wait = wait, .name = name, .lease = lease});
   }
