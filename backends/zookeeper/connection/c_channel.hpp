@@ -89,7 +89,7 @@ struct LibraryOperation {
   TimePoint sent = {};
   Answer answer = nullptr;  // in tasks only
 
-  // What came back. Written before the task is posted that reads it.
+  // The answer. Written before the task is posted that reads it.
   int code = ZOK;
   std::string text = {};
   zookeeper::Stat stat = {};

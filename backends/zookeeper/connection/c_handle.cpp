@@ -287,7 +287,7 @@ void CHandle::submit(const std::string& path, LibraryOperation::Answer answer, C
   operation.path = path;
   operation.sent = executor_.now();
   operation.answer = std::move(answer);
-  // What the library refuses in the call is answered like everything else.
+  // A request that the library refuses in the call is answered like all others.
   const int code = library_ == nullptr ? ZINVALIDSTATE : call(&operation);
   if (code != ZOK) announce(operation, code);
 }

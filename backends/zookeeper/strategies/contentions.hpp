@@ -53,7 +53,7 @@ class Contentions final : private SessionWaiters {
   [[nodiscard]] TimePoint session_valid_until() const override { return requests_.session().valid_until(); }
 
   void forget(const std::string& name);
-  // Of a lock, once.
+  // Once for each lock.
   void warn_of_unknown_child(const std::string& name, const std::string& lock_path, const std::string& child);
 
   BackendHost& host_;

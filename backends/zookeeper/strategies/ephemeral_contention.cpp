@@ -12,7 +12,7 @@ EphemeralContention::EphemeralContention(Contentions& client, const LockRequest&
 
 void EphemeralContention::resume() {
   const bool busy = !request().wait && client_.busy_.contains(own_.path);
-  if (node_ != Node::none || busy) return look();
+  if (node_ != Node::none || busy) return query();
   create_node();
 }
 
@@ -23,15 +23,15 @@ void EphemeralContention::create_node() {
 
 void EphemeralContention::not_created(const Outcome& outcome) {
   if (outcome.problem != Problem::node_exists) return ended(outcome.failure);
-  if (may_send()) look(true);
+  if (may_send()) query(true);
 }
 
 // behind_create: this server knows what the create has found.
-void EphemeralContention::look(bool behind_create) {
+void EphemeralContention::query(bool behind_create) {
   start_request();
   const bool watched = node_ == Node::none && request().wait;
-  const auto answered =
-      on_answer([this, watched](const Outcome& outcome, const Handle::Node& node) { looked(outcome, node, watched); });
+  const auto answered = on_answer(
+      [this, watched](const Outcome& outcome, const Handle::Node& node) { on_reply(outcome, node, watched); });
   if (watched) return requests_.get(own_.path, new_watch(Watches::Kind::data, own_.path), answered);
   if (behind_create) return requests_.get(own_.path, answered);
   if (node_ == Node::none) return requests_.get_synced(own_.path, answered);
@@ -39,7 +39,7 @@ void EphemeralContention::look(bool behind_create) {
   requests_.get_latest(own_.path, answered);
 }
 
-void EphemeralContention::looked(const Outcome& outcome, const Handle::Node& node, bool watched) {
+void EphemeralContention::on_reply(const Outcome& outcome, const Handle::Node& node, bool watched) {
   if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return request_failed(outcome);
   node_ = Node::none;
   if (outcome.problem == Problem::no_node) {
@@ -54,7 +54,7 @@ void EphemeralContention::looked(const Outcome& outcome, const Handle::Node& nod
   }
   if (!request().wait) return found_busy();
   if (watched) return keep_waiting();
-  if (may_send()) look();
+  if (may_send()) query();
 }
 
 bool EphemeralContention::refused(const Handle::Node& node) {

@@ -18,13 +18,13 @@ class EphemeralContention final : public NodeContention {
 
  private:
   void resume() override;
-  void check() override { look(); }
+  void check() override { query(); }
   void create_node() override;
   void placed(const Handle::Created& /*node*/) override { grant(); }
   void not_created(const Outcome& outcome) override;
 
-  void look(bool behind_create = false);
-  void looked(const Outcome& outcome, const Handle::Node& node, bool watched);
+  void query(bool behind_create = false);
+  void on_reply(const Outcome& outcome, const Handle::Node& node, bool watched);
   [[nodiscard]] bool refused(const Handle::Node& node);
 };
 

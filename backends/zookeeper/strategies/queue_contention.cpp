@@ -209,7 +209,7 @@ void QueueContention::recheck_own() {
                 }));
 }
 
-// Those behind us watch our node's data. What cannot be said is said again before the grant.
+// Waiters behind this one watch the data of its node. If the request fails, it is repeated before the grant.
 void QueueContention::announce() {
   start_request();
   requests_.set(own_.path, QueueWalk::entered(request().holder), on_answer([this](const Outcome& outcome) {

@@ -149,7 +149,7 @@ void FakeEnsemble::fire(Watchers& watchers, const std::string& path) {
   for (const Watcher& watcher : fired) watcher.handle->fired(watcher.id);
 }
 
-// As in the client library: who watches twice with one id is told once.
+// As in the client library: a watch that is set twice fires once.
 void FakeEnsemble::watch(std::vector<Watcher>& watchers, const Watcher& watcher) {
   const auto is_same = [&](const Watcher& each) { return each.handle == watcher.handle && each.id == watcher.id; };
   if (watcher.id != 0 && std::ranges::none_of(watchers, is_same)) watchers.push_back(watcher);

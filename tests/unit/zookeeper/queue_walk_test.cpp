@@ -16,7 +16,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Of "r5" or "r5a": a reader (r), a writer (w), a member (m), or one of as many permits (2, 3) with that number.
+// The name of "r5" or "r5a": a reader (r), a writer (w), a member (m), or one of as many permits (2, 3) with that
+// number.
 std::string node(const std::string& word) {
   static const std::map<char, std::string> markers{
       {'m', "-lock-"}, {'r', "-__READ__"}, {'w', "-__WRIT__"}, {'2', "-permit-of-2-"}, {'3', "-permit-of-3-"}};

@@ -1,5 +1,5 @@
 // Nodes that must go, whatever becomes of the requests and of the session: releases, and acquires that were given up.
-// Of a path that other clients use, see ephemeral_scenarios_test.cpp.
+// For a path that other clients use see ephemeral_scenarios_test.cpp.
 #include "backends/zookeeper/nodes/removals.hpp"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST(OwnerInData, IsFoundAndCutOffWhateverTheHolderIs) {
     EXPECT_FALSE(is_of(data, {1, 3}));
     EXPECT_EQ(holder_of(data), holder);
   }
-  // Of an earlier version, or of another program.
+  // From an earlier version, or from another program.
   for (const std::string& data :
        {std::string(), std::string("host:1:x\nvalue"), digits, "x" + digits, "host:1:x\n" + std::string(32, 'z')}) {
     EXPECT_EQ(holder_of(data), data);

@@ -433,7 +433,7 @@ void AcquireScript::contend(Words& words, bool wait, bool runs) {
   if (runs) engine.run();
 }
 
-// Asks for it once; what the script says later is about the same request.
+// Requests it once; later statements are about the same request.
 void AcquireScript::release(Words& words) {
   const std::string who = Script::next(words);
   const std::string expected = Script::next(words);

@@ -22,7 +22,7 @@ namespace dlock::zookeeper {
 
 struct Scenario {
   const char* name;
-  // Of the URL. A client with it is connected before the script begins.
+  // The part of the URL. A client with it is connected before the script begins.
   const char* query;
   const char* script;
 };
@@ -58,7 +58,7 @@ class Script {
   [[nodiscard]] static std::string next(Words& words);
   [[nodiscard]] static std::string rest(Words& words);
   [[nodiscard]] static std::optional<std::chrono::milliseconds> duration(const std::string& word);
-  // Of "3", or "2-4".
+  // range: "3", or "2-4".
   [[nodiscard]] static testing::AssertionResult is_in(std::size_t count, const std::string& range);
   // CODE [words]
   [[nodiscard]] static testing::AssertionResult is_failure(const Failure& why, Words& words);
@@ -68,7 +68,7 @@ class Script {
   std::size_t mark_ = 0;
 
  private:
-  // What becomes of a request.
+  // The fate of a request.
   struct Hook {
     std::string selector;   // of requests
     std::string path = {};  // empty: any
