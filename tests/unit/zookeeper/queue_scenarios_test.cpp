@@ -239,9 +239,12 @@ constexpr Scenario refusals[] = {
     {"UnknownChild_IsIgnoredWithOneWarning", "",
      "put ./config; wait a; a granted; release a; wait b; b granted; warnings 1 config"},
     // Hazard 15.
-    {"MissingRights_EndAnAcquire", "", "on {create|children} forbid; wait a; a failed access_denied; run; own 0"},
+    {"MissingRights_EndAnAcquire", "",
+     "mark; on {create|children} forbid; wait a; a failed access_denied; run; own 0; asked get 0"},
     {"EphemeralNode_InPlaceOfTheQueue_IsRefused", "",
      "remove place; put place ephemeral other; wait a; a failed protocol strategy=ephemeral; exists place"},
+    {"EphemeralNode_ConnectionBrokenBehindTheCreate_IsNotQueried", "",
+     "remove place; put place ephemeral other; mark; on join do disconnect; wait a; a failed protocol; asked get 0"},
     {"EphemeralNode_GoneWhenItIsLookedAt_IsNotBlamed", "",
      "remove place; put place ephemeral other; on get do remove place, put place; wait a; a failed protocol; "
      "exists place"},
