@@ -14,14 +14,11 @@ namespace {
 
 constexpr std::chrono::milliseconds min_lease{1};
 
-// Waiters are woken by their watches; each of these asks for a write.
-constexpr TryPolicy try_policy{.poll_min = std::chrono::seconds(20), .poll_max = std::chrono::seconds(40)};
-
 }  // namespace
 
 SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nanoseconds default_lease,
                            HandleFactory handles, ServerAsker asker)
-    : TryBackend(host, try_policy),
+    : host_(host),
       options_(std::move(options)),
       default_lease_(default_lease),
       session_(host.executor(), options_, std::move(handles), *this),
@@ -32,8 +29,7 @@ SessionLocks::SessionLocks(BackendHost& host, Options options, std::chrono::nano
                 [&host](Failure why) { host.warn({.name = "", .reason = std::move(why)}); }),
       holds_(host, requests_, watches_, removals_),
       lock_watches_(host.executor(), requests_, watches_),
-      sequential_(host, options_, requests_, watches_, parents_, removals_, holds_),
-      ephemeral_(host, options_, requests_, parents_, removals_, holds_),
+      contentions_(host, options_, requests_, watches_, parents_, removals_, holds_),
       queries_(host.executor(), session_, options_.response_timeout),
       ask_(std::move(asker)),
       news_(host) {}
@@ -75,8 +71,7 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
   if (problem) return common::refuse(sink, *std::move(problem));
   LockRequest with_value = request;
   with_value.holder = holder_text(request);  // all that the node says
-  if (options_.strategy == Strategy::ephemeral) return TryBackend::contend(with_value, sink);
-  return sequential_.contend(with_value, sink);
+  return contentions_.contend(with_value, sink);
 }
 
 std::unique_ptr<Watch> SessionLocks::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
@@ -99,15 +94,15 @@ void SessionLocks::close(std::function<void()> done) {
   }
   removals_.finish([this, done = std::move(done)] {
     // Not from inside: an answer of the session is just being heard.
-    host().executor().post(lifetime_.guard([this, done] { session_.close(done); }));
+    host_.executor().post(lifetime_.guard([this, done] { session_.close(done); }));
   });
 }
 
 // --- The session -----------------------------------------------------------------------------------------------------
 
 bool SessionLocks::unused() const noexcept {
-  return holds_.empty() && lock_watches_.empty() && sequential_.unused() && ephemeral_.unused() &&
-         removals_.size() == 0 && requests_.writes_under_way() == 0;
+  return holds_.empty() && lock_watches_.empty() && contentions_.unused() && removals_.size() == 0 &&
+         requests_.writes_under_way() == 0;
 }
 
 void SessionLocks::rest() {
@@ -122,8 +117,7 @@ void SessionLocks::rest() {
 void SessionLocks::session_ready(bool fresh) {
   if (fresh) warn_of_short_session();
   removals_.session_ready(fresh);  // what must go goes before what comes
-  sequential_.session_ready();
-  ephemeral_.session_ready();
+  contentions_.session_ready();
   lock_watches_.session_ready();
   queries_.session_ready();
 }
@@ -139,8 +133,7 @@ void SessionLocks::session_alive(TimePoint valid_until) {
 
 void SessionLocks::session_suspended(const Failure& why) {
   broken(why);
-  sequential_.session_suspended(why);
-  ephemeral_.session_suspended(why);
+  contentions_.session_suspended(why);
   if (common::is_final_refusal(why)) queries_.session_refused(why);
 }
 
@@ -148,8 +141,7 @@ void SessionLocks::session_lost(const Failure& why) {
   broken(why);
   removals_.session_lost();
   holds_.session_lost(why);
-  sequential_.session_lost(why);
-  ephemeral_.session_lost(why);
+  contentions_.session_lost(why);
 }
 
 // A first attempt that fails is no news: those who wait for it are told.
@@ -160,11 +152,11 @@ void SessionLocks::broken(const Failure& why) {
 void SessionLocks::warn_of_short_session() {
   const std::chrono::milliseconds granted = session_.granted_timeout();
   if (granted >= options_.session_timeout || std::exchange(warned_of_short_session_, true)) return;
-  host().warn({.name = "",
-               .reason = {errc::unavailable, options_.endpoint() + ": the servers grant a session timeout of only " +
-                                                 util::to_text(granted) + " instead of " +
-                                                 util::to_text(options_.session_timeout) +
-                                                 " (maxSessionTimeout), so locks are lost sooner"}});
+  host_.warn({.name = "",
+              .reason = {errc::unavailable, options_.endpoint() + ": the servers grant a session timeout of only " +
+                                                util::to_text(granted) + " instead of " +
+                                                util::to_text(options_.session_timeout) +
+                                                " (maxSessionTimeout), so locks are lost sooner"}});
 }
 
 }  // namespace dlock::zookeeper

@@ -1,9 +1,8 @@
 // zookeeper://: locks in a ZooKeeper ensemble. See docs/backends/zookeeper.md for the layout of the nodes and for what
 // is guaranteed.
 //
-// Waiters stand in a queue of nodes by default (sequential.hpp); ?strategy=ephemeral uses the ready-made contention of
-// TryBackend (ephemeral.hpp). All locks of a SessionLocks live in one session (session.hpp); a client that is busy
-// has more than one of them (zookeeper_backend.hpp).
+// For its strategies see contentions.hpp. All locks of a SessionLocks live in one session (session.hpp); a client that
+// is busy has more than one of them (zookeeper_backend.hpp).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,6 @@
 
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/lifetime.hpp>
-#include <dlock/spi/try_backend.hpp>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/zookeeper/administration/diagnosis.hpp"
@@ -28,12 +26,11 @@
 #include "backends/zookeeper/nodes/removals.hpp"
 #include "backends/zookeeper/nodes/requests.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/strategies/ephemeral.hpp"
-#include "backends/zookeeper/strategies/sequential.hpp"
+#include "backends/zookeeper/strategies/contentions.hpp"
 
 namespace dlock::zookeeper {
 
-class SessionLocks final : public TryBackend, private Session::User {
+class SessionLocks final : public Backend, private Session::User {
  public:
   // default_lease: of acquires that do not name one. handles, asker: how sessions are made and servers asked;
   // tests have their own.
@@ -44,12 +41,8 @@ class SessionLocks final : public TryBackend, private Session::User {
   [[nodiscard]] Capabilities capabilities() const noexcept override;
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
-  void try_acquire(const LockRequest& request, TryHandler done) override {
-    ephemeral_.try_acquire(request, std::move(done));
-  }
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
-  void abandon(const LockRequest& request) override { ephemeral_.abandon(request); }
   void release(const Grant& grant, ReleaseHandler done) override;
 
   void ping(const std::string& name, Handler<bool> done) override {
@@ -68,7 +61,7 @@ class SessionLocks final : public TryBackend, private Session::User {
     zookeeper::forget(queries_, {options_, requests_, what.kind, what.name}, std::move(done));
   }
   void diagnose(Handler<std::vector<Finding>> done) override {
-    zookeeper::diagnose(queries_, ask_, {host().executor(), options_, requests_, parents_, removals_}, std::move(done));
+    zookeeper::diagnose(queries_, ask_, {host_.executor(), options_, requests_, parents_, removals_}, std::move(done));
   }
   void close(std::function<void()> done) override;
 
@@ -81,7 +74,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   [[nodiscard]] bool resting() const noexcept { return session_.idle(); }
   [[nodiscard]] std::size_t writes_under_way() const noexcept { return requests_.writes_under_way(); }
   // An acquire waits for the name in a queue, or asks for it.
-  [[nodiscard]] bool contends(const std::string& name) const { return sequential_.contends(name); }
+  [[nodiscard]] bool contends(const std::string& name) const { return contentions_.contends(name); }
   [[nodiscard]] bool holds(const OwnerId& owner) const { return holds_.contains(owner); }
   // The session has no holder and no waiter, and nothing is to be removed.
   [[nodiscard]] bool unused() const noexcept;
@@ -96,6 +89,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   void broken(const Failure& why);
   void warn_of_short_session();
 
+  BackendHost& host_;
   const Options options_;
   const std::chrono::nanoseconds default_lease_;
   // Goes last: the others end their watches with it, and nothing is called back any more when it goes.
@@ -106,8 +100,7 @@ class SessionLocks final : public TryBackend, private Session::User {
   Removals removals_;
   Holds holds_;
   LockWatches lock_watches_;
-  Sequential sequential_;
-  Ephemeral ephemeral_;
+  Contentions contentions_;
   Queries queries_;
   const ServerAsker ask_;
   common::ConnectionNews news_;

@@ -3,11 +3,12 @@
 #include <zookeeper/zookeeper.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
-#include "backends/zookeeper/connection/c_channel.hpp"
 #include "backends/zookeeper/connection/errors.hpp"
 #include "util/mutex.hpp"
 #include "util/per_process.hpp"
@@ -23,6 +24,76 @@ constexpr std::chrono::seconds longest_drain(1);
 void ignore_log(const char* /*message*/) {}
 void ignore_auth(int /*code*/, const void* /*data*/) {}  // an event follows where it failed
 
+// --- On the library's threads ----------------------------------------------------------------------------------------
+
+// The channel is the context of the handle; the data of a request is its operation; the context of a watch is its id,
+// never followed.
+LibraryOperation& operation_of(const void* data) {
+  return *static_cast<LibraryOperation*>(const_cast<void*>(data));
+}
+
+// Says that this is all that came back, or will.
+void announce(LibraryOperation& operation, int code) {
+  operation.code = code;
+  operation.channel->post([id = operation.id](CHandle& handle) { handle.completed(id); });
+}
+
+void on_session_event(zhandle_t* library, int type, int state, const char* /*path*/, void* channel) {
+  if (type != ZOO_SESSION_EVENT) return;
+  using Event = Handle::Event;
+  CHandle::SessionEvent event{Event::disconnected, {errc::unavailable, "the connection broke"}};
+  if (state == ZOO_CONNECTED_STATE) {
+    event = {.event = Event::connected,
+             .session = zoo_client_id(library)->client_id,
+             .timeout = std::chrono::milliseconds(zoo_recv_timeout(library))};
+  } else if (state == ZOO_EXPIRED_SESSION_STATE) {
+    event = {Event::expired, {errc::unavailable, "the servers ended it (ZSESSIONEXPIRED)"}};
+  } else if (state == ZOO_AUTH_FAILED_STATE) {
+    event = {Event::auth_failed, {errc::access_denied, "the servers refused the identity in auth= (ZAUTHFAILED)"}};
+  }
+  static_cast<LibraryChannel*>(channel)->post([event](CHandle& handle) { handle.session_event(event); });
+}
+
+// Watches get events of the session, too, and are not used up by that.
+void on_watch(zhandle_t* library, int type, int /*state*/, const char* /*path*/, void* context) {
+  if (type == ZOO_SESSION_EVENT) return;
+  auto* const channel = static_cast<LibraryChannel*>(const_cast<void*>(zoo_get_context(library)));
+  channel->post([id = reinterpret_cast<std::uintptr_t>(context)](CHandle& handle) { handle.watch_fired(id); });
+}
+
+void on_node(int code, const char* value, int size, const ::Stat* stat, const void* data) {
+  LibraryOperation& operation = operation_of(data);
+  if (code == ZOK && value != nullptr && size > 0) operation.text.assign(value, static_cast<std::size_t>(size));
+  if (code == ZOK && stat != nullptr) {
+    operation.stat = {.created = stat->czxid, .owner = stat->ephemeralOwner, .children = stat->numChildren};
+  }
+  announce(operation, code);
+}
+
+void on_created(int code, const char* path, const ::Stat* stat, const void* data) {
+  on_node(code, path, path == nullptr ? 0 : static_cast<int>(std::strlen(path)), stat, data);
+}
+
+void on_stat(int code, const ::Stat* stat, const void* data) {
+  on_node(code, nullptr, 0, stat, data);
+}
+
+void on_strings(int code, const String_vector* strings, const void* data) {
+  LibraryOperation& operation = operation_of(data);
+  if (code == ZOK && strings != nullptr && strings->count > 0) {
+    operation.names.assign(strings->data, strings->data + strings->count);
+  }
+  announce(operation, code);
+}
+
+void on_string(int code, const char* /*value*/, const void* data) {
+  announce(operation_of(data), code);
+}
+
+void on_done(int code, const void* data) {
+  announce(operation_of(data), code);
+}
+
 void* context_of(Handle::WatchId watch) {
   static_assert(sizeof(Handle::WatchId) == sizeof(void*));
   return reinterpret_cast<void*>(watch);  // never followed, so NOLINT(performance-no-int-to-ptr)
@@ -31,6 +102,8 @@ void* context_of(Handle::WatchId watch) {
 watcher_fn watcher_of(Handle::WatchId watch) {
   return watch == 0 ? nullptr : on_watch;
 }
+
+// --- On threads of ours ----------------------------------------------------------------------------------------------
 
 std::string why_not_opened(int error) {
   if (error == ENOENT || error == EINVAL) return "a host name has no address";
@@ -98,10 +171,6 @@ bool start(std::thread& thread, Function function) {
   }
 }
 
-LibraryOperation::Answer without_value(Handle::DoneHandler done) {
-  return [done = std::move(done)](const Outcome& outcome, LibraryOperation&) { done(outcome); };
-}
-
 }  // namespace
 
 // --- Opening and closing ---------------------------------------------------------------------------------------------
@@ -110,7 +179,7 @@ CHandle::CHandle(Executor& executor, const Options& options, Listener& listener)
     : executor_(executor),
       options_(options),
       listener_(&listener),
-      channel_(std::make_shared<LibraryChannel>(executor, static_cast<LibraryChannel::Receiver&>(*this))),
+      channel_(std::make_shared<LibraryChannel>(executor, *this)),
       drain_timer_(executor) {
   open();
 }
@@ -128,18 +197,23 @@ void CHandle::open() {
                      timeout = static_cast<int>(options_.session_timeout.count())] {
     int error = 0;
     zhandle_t* const library = open_library(*channel, hosts, timeout, digest, error);
-    if (library != nullptr && !channel->hand_over(library)) (void)zookeeper_close(library);  // none is left to tell
-    channel->put({.kind = LibraryArrival::Kind::opened, .error = error});
+    if (library != nullptr && !channel->hand_over(library)) {
+      (void)zookeeper_close(library);  // none is left to tell
+      return;
+    }
+    channel->post([library, error](CHandle& handle) { handle.opened(library, error); });
   };
-  if (!start(opening_, open)) channel_->put({.kind = LibraryArrival::Kind::opened, .error = EAGAIN});
+  if (!start(opening_, open)) channel_->post([](CHandle& handle) { handle.opened(nullptr, EAGAIN); });
 }
 
-void CHandle::opened(int error) {
+void CHandle::opened(zhandle_t* library, int error) {
   if (opening_.joinable()) opening_.join();  // it is about to end
-  library_ = channel_->library();
-  if (library_ != nullptr) return;
-  problem_ = {errc::unavailable, why_not_opened(error)};
-  listener_->session_event(Event::failed);
+  if (closing_begun_) return;
+  library_ = library;
+  if (library_ == nullptr && listener_ != nullptr) {
+    return listener_->session_event(Event::failed, {errc::unavailable, why_not_opened(error)});
+  }
+  if (const auto event = std::exchange(early_, std::nullopt)) session_event(*event);
 }
 
 bool CHandle::waits_for_server() const noexcept {
@@ -151,8 +225,24 @@ bool CHandle::waits_for_server() const noexcept {
 void CHandle::close(std::function<void()> done) {
   listener_ = nullptr;
   closed_ = std::move(done);
-  fail_all();
+  channel_->post([](CHandle& handle) { handle.fail_all(); });
+}
+
+// Each of those who are answered may destroy the handle.
+void CHandle::fail_all() {
+  const auto life = lifetime_.watch();
+  for (auto& [id, operation] : operations_) {
+    const auto answer = std::exchange(operation->answer, nullptr);
+    LibraryOperation nothing;  // the real one is still the library's
+    answer(outcome_of(*operation), nothing);
+    if (life.over()) return;
+  }
   drain();
+}
+
+Outcome CHandle::outcome_of(const LibraryOperation& operation) const {
+  const int code = listener_ == nullptr ? ZSESSIONEXPIRED : operation.code;
+  return {.problem = problem_of(code), .failure = failure_of(code, operation.path), .sent = operation.sent};
 }
 
 // The library sends the end of the session and, where something can be read, closes the connection at once. A server
@@ -163,53 +253,26 @@ void CHandle::drain() {
   drain_timer_.arm(saturating_add(executor_.now(), longest_drain), [this] { close_in_background(); });
 }
 
-void CHandle::drained(const LibraryArrival& arrival) {
-  if (closing_begun_) return;
-  if (arrival.kind == LibraryArrival::Kind::completed) operations_.erase(arrival.id);
-  // Should the connection break, there is nothing to wait for.
-  if (operations_.empty() || arrival.kind == LibraryArrival::Kind::session) close_in_background();
-}
-
-// Kept here until they are called, not in the task: what they hold must not outlive us.
-void CHandle::fail_all() {
-  for (auto& [id, operation] : operations_) {
-    failing_.emplace_back(Outcome{.problem = Problem::session_over,
-                                  .failure = failure_of(ZSESSIONEXPIRED, operation->path),
-                                  .sent = operation->sent},
-                          std::exchange(operation->answer, nullptr));
-  }
-  channel_->post([this, life = lifetime_.watch()] {
-    while (!life.over() && !failing_.empty()) {
-      const auto [outcome, answer] = std::move(failing_.front());
-      failing_.pop_front();
-      LibraryOperation nothing;  // the real one is still the library's
-      answer(outcome, nothing);
-    }
-  });
-}
-
 void CHandle::close_in_background() {
   closing_begun_ = true;
   drain_timer_.disarm();
   library_ = nullptr;
   zhandle_t* const library = channel_->take_for_closing();
   // Nothing to close, or it is done by the thread that opens.
-  if (library == nullptr) return channel_->post([this] { report_closed(); });
+  if (library == nullptr) return channel_->post([](CHandle& handle) { handle.report_closed(); });
   // The library loses answers when it is closed; until that returns it may still write to these.
   for (auto& [id, operation] : operations_) operation->answer = nullptr;  // what it holds is for tasks
   const auto operations = std::make_shared<Operations>(std::exchange(operations_, {}));
-  const auto close = [this, channel = channel_, library, operations] {
+  const auto close = [channel = channel_, library, operations] {
     (void)zookeeper_close(library);  // what it could say is that the server did not answer
-    channel->post([this] {
-      if (closing_.joinable()) closing_.join();  // it is about to end
-      report_closed();
-    });
+    channel->post([](CHandle& handle) { handle.report_closed(); });
   };
   // Better slow than a session that is never closed.
   if (!start(closing_, close)) close();
 }
 
 void CHandle::report_closed() {
+  if (closing_.joinable()) closing_.join();  // it is about to end
   if (const auto closed = std::exchange(closed_, nullptr)) closed();
 }
 
@@ -224,7 +287,7 @@ void CHandle::submit(const std::string& path, LibraryOperation::Answer answer, C
   operation.path = path;
   operation.sent = executor_.now();
   operation.answer = std::move(answer);
-  // What the library refuses in the call is answered like everything else.
+  // A request that the library refuses in the call is answered like all others.
   const int code = library_ == nullptr ? ZINVALIDSTATE : call(&operation);
   if (code != ZOK) announce(operation, code);
 }
@@ -240,56 +303,44 @@ void CHandle::create(const std::string& path, const std::string& data, NodeKind 
                    : kind == NodeKind::ephemeral_sequential ? ZOO_EPHEMERAL_SEQUENTIAL
                    : kind == NodeKind::container            ? ZOO_CONTAINER
                                                             : ZOO_PERSISTENT;
-  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
-    done(outcome, {std::move(came.text), came.stat});
-  };
-  submit(shown, answer, [&](LibraryOperation* operation) {
+  submit(shown, LibraryOperation::with_value(std::move(done)), [&](LibraryOperation* operation) {
     return zoo_acreate2(library_, path.c_str(), data.data(), static_cast<int>(data.size()), rights(), mode, on_created,
                         operation);
   });
 }
 
 void CHandle::get(const std::string& path, WatchId watch, Handler<Node> done) {
-  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
-    done(outcome, {std::move(came.text), came.stat});
-  };
-  submit(path, answer, [&](LibraryOperation* operation) {
-    return zoo_awget(library_, path.c_str(), watcher_of(watch), context_of(watch), on_data, operation);
+  submit(path, LibraryOperation::with_value(std::move(done)), [&](LibraryOperation* operation) {
+    return zoo_awget(library_, path.c_str(), watcher_of(watch), context_of(watch), on_node, operation);
   });
 }
 
 void CHandle::exists(const std::string& path, WatchId watch, Handler<Stat> done) {
-  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
-    done(outcome, came.stat);
-  };
-  submit(path, answer, [&](LibraryOperation* operation) {
+  submit(path, LibraryOperation::with_value(std::move(done)), [&](LibraryOperation* operation) {
     return zoo_awexists(library_, path.c_str(), watcher_of(watch), context_of(watch), on_stat, operation);
   });
 }
 
 void CHandle::children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) {
-  const auto answer = [done = std::move(done)](const Outcome& outcome, LibraryOperation& came) {
-    done(outcome, std::move(came.names));
-  };
-  submit(path, answer, [&](LibraryOperation* operation) {
+  submit(path, LibraryOperation::with_value(std::move(done)), [&](LibraryOperation* operation) {
     return zoo_awget_children(library_, path.c_str(), watcher_of(watch), context_of(watch), on_strings, operation);
   });
 }
 
 void CHandle::set(const std::string& path, const std::string& data, DoneHandler done) {
-  submit(path, without_value(std::move(done)), [&](LibraryOperation* operation) {
+  submit(path, LibraryOperation::without_value(std::move(done)), [&](LibraryOperation* operation) {
     return zoo_aset(library_, path.c_str(), data.data(), static_cast<int>(data.size()), -1, on_stat, operation);
   });
 }
 
 void CHandle::remove(const std::string& path, DoneHandler done) {
-  submit(path, without_value(std::move(done)),
+  submit(path, LibraryOperation::without_value(std::move(done)),
          [&](LibraryOperation* operation) { return zoo_adelete(library_, path.c_str(), -1, on_done, operation); });
 }
 
 // ZooKeeper has no such request, but an ephemeral node takes no child, not even for the time of a transaction.
 void CHandle::remove_childless(const std::string& path, DoneHandler done) {
-  submit(path, without_value(std::move(done)), [&](LibraryOperation* operation) {
+  submit(path, LibraryOperation::without_value(std::move(done)), [&](LibraryOperation* operation) {
     const std::string child = path + "/forgotten";
     std::array<zoo_op_t, 3> steps{};
     zoo_create_op_init(steps.data(), child.c_str(), nullptr, -1, rights(), ZOO_PERSISTENT, nullptr, 0);
@@ -301,58 +352,42 @@ void CHandle::remove_childless(const std::string& path, DoneHandler done) {
 }
 
 void CHandle::sync(const std::string& path, DoneHandler done) {
-  submit(path, without_value(std::move(done)),
+  submit(path, LibraryOperation::without_value(std::move(done)),
          [&](LibraryOperation* operation) { return zoo_async(library_, path.c_str(), on_string, operation); });
 }
 
 // --- What arrives ----------------------------------------------------------------------------------------------------
 
-void CHandle::arrived(const LibraryArrival& arrival) {
-  if (listener_ == nullptr) return drained(arrival);
-  switch (arrival.kind) {
-    case LibraryArrival::Kind::opened:
-      return opened(arrival.error);
-    case LibraryArrival::Kind::completed:
-      return completed(arrival.id);
-    case LibraryArrival::Kind::watch:
-      return listener_->watch_fired(arrival.id);
-    case LibraryArrival::Kind::session:
-      return session_event(arrival);
-  }
-}
-
 void CHandle::completed(std::uint64_t id) {
   const auto found = operations_.extract(id);
   if (!found) return;
   LibraryOperation& operation = *found.mapped();
-  const Outcome outcome{.problem = problem_of(operation.code),
-                        .failure = failure_of(operation.code, operation.path),
-                        .sent = operation.sent};
-  const auto answer = std::move(operation.answer);
-  answer(outcome, operation);
+  if (operation.answer) {
+    const int code = listener_ == nullptr ? ZSESSIONEXPIRED : operation.code;
+    operation.answer({.problem = problem_of(code), .failure = failure_of(code, operation.path), .sent = operation.sent},
+                     operation);
+  } else if (operations_.empty()) {
+    close_in_background();  // all were failed before
+  }
 }
 
-void CHandle::session_event(const LibraryArrival& arrival) {
-  switch (arrival.event) {
-    case Event::connected:
-      connected_ = true;
-      session_ = arrival.session;
-      timeout_ = arrival.timeout;
-      break;
-    case Event::disconnected:
-      if (!std::exchange(connected_, false)) return;  // it reports each attempt
-      problem_ = {errc::unavailable, "the connection broke"};
-      break;
-    case Event::expired:
-      problem_ = {errc::unavailable, "the servers ended it (ZSESSIONEXPIRED)"};
-      break;
-    case Event::auth_failed:
-      problem_ = {errc::access_denied, "the servers refused the identity in auth= (ZAUTHFAILED)"};
-      break;
-    case Event::failed:
-      return;  // not from a server
+void CHandle::watch_fired(WatchId id) {
+  if (listener_ != nullptr) listener_->watch_fired(id);
+}
+
+void CHandle::session_event(const SessionEvent& event) {
+  if (library_ == nullptr) {
+    early_ = event;
+    return;
   }
-  listener_->session_event(arrival.event);
+  if (event.event == Event::disconnected && !connected_) return;  // it reports each attempt
+  connected_ = event.event == Event::connected && listener_ != nullptr;
+  if (connected_) {
+    session_ = event.session;
+    timeout_ = event.timeout;
+  }
+  if (listener_ != nullptr) return listener_->session_event(event.event, event.why);
+  if (drain_timer_.armed()) close_in_background();  // there is nothing to wait for
 }
 
 std::unique_ptr<Handle> make_c_handle(Executor& executor, const Options& options, Handle::Listener& listener) {

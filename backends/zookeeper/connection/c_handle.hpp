@@ -1,9 +1,9 @@
 // The real Handle, over libzookeeper_mt.
 //
-// The library has two threads of its own for each handle, whose callbacks do nothing but leave what has arrived in a
-// mailbox (c_channel.hpp) and post a task. Two more threads live for a moment: one opens, because the library resolves
-// host names in the call, the other closes, because that waits for the server. A handle that is destroyed before they
-// are finished leaves them to themselves; what they use, the mailbox and the operations under way, is theirs by then.
+// The library has two threads of its own for each handle, whose callbacks only post tasks (c_channel.hpp). Two more
+// threads live for a moment: one opens, because the library resolves host names in the call, the other closes, because
+// that waits for the server. A handle that is destroyed before they are finished leaves them to themselves; what they
+// use, the channel and the operations under way, is theirs by then.
 //
 // The library's descriptors, a socket and a pipe, are not close-on-exec, and it offers no way to find them: a program
 // that executes another one has to see to that itself.
@@ -11,13 +11,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <dlock/spi/executor.hpp>
@@ -29,7 +28,7 @@
 
 namespace dlock::zookeeper {
 
-class CHandle final : public Handle, private LibraryChannel::Receiver {
+class CHandle final : public Handle {
  public:
   CHandle(Executor& executor, const Options& options, Listener& listener);
   ~CHandle() override;
@@ -45,8 +44,19 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
   [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
   [[nodiscard]] bool waits_for_server() const noexcept override;
-  [[nodiscard]] const Failure& problem() const noexcept override { return problem_; }
   void close(std::function<void()> done) override;
+
+  // --- Tasks of the channel ---
+  struct SessionEvent {
+    Event event;
+    Failure why = {};
+    std::int64_t session = 0;
+    std::chrono::milliseconds timeout{};
+  };
+  void opened(zhandle_t* library, int error);
+  void session_event(const SessionEvent& event);
+  void watch_fired(WatchId id);
+  void completed(std::uint64_t id);
 
  private:
   using Operations = std::map<std::uint64_t, std::unique_ptr<LibraryOperation>>;
@@ -55,13 +65,9 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   [[nodiscard]] const ACL_vector* rights() const noexcept;
   template <class Call>
   void submit(const std::string& path, LibraryOperation::Answer answer, Call call);
-  void arrived(const LibraryArrival& arrival) override;
-  void opened(int error);
-  void session_event(const LibraryArrival& arrival);
-  void completed(std::uint64_t id);
+  [[nodiscard]] Outcome outcome_of(const LibraryOperation& operation) const;
   void fail_all();
   void drain();
-  void drained(const LibraryArrival& arrival);
   void close_in_background();
   void report_closed();
 
@@ -69,14 +75,13 @@ class CHandle final : public Handle, private LibraryChannel::Receiver {
   const Options& options_;
   Listener* listener_;  // nullptr: closed
   const std::shared_ptr<LibraryChannel> channel_;
-  zhandle_t* library_ = nullptr;  // between opening and closing
+  zhandle_t* library_ = nullptr;       // between opening and closing
+  std::optional<SessionEvent> early_;  // it came before opened()
   std::int64_t session_ = 0;
   std::chrono::milliseconds timeout_{};
   bool connected_ = false;
-  Failure problem_;
   std::uint64_t last_operation_ = 0;
   Operations operations_;
-  std::deque<std::pair<Outcome, LibraryOperation::Answer>> failing_;  // end with session_over
   std::function<void()> closed_;
   bool closing_begun_ = false;
   Timer drain_timer_;

@@ -21,6 +21,7 @@ struct Code {
   Problem problem;
   errc for_caller;
   std::string_view name;
+  std::string_view text = {};  // empty: the library's, which is "(not error) ..." for several
 };
 
 constexpr std::array known_codes = {
@@ -37,24 +38,34 @@ constexpr std::array known_codes = {
     Code{ZDATAINCONSISTENCY, Problem::unknown_outcome, errc::ambiguous, "ZDATAINCONSISTENCY"},
     Code{ZMARSHALLINGERROR, Problem::unknown_outcome, errc::ambiguous, "ZMARSHALLINGERROR"},
     Code{ZSSLCONNECTIONERROR, Problem::unknown_outcome, errc::ambiguous, "ZSSLCONNECTIONERROR"},
-    Code{request_timeout, Problem::unknown_outcome, errc::ambiguous, "REQUESTTIMEOUT"},
+    Code{request_timeout, Problem::unknown_outcome, errc::ambiguous, "REQUESTTIMEOUT",
+         "the server did not carry out the request in time"},
 
     Code{ZSESSIONEXPIRED, Problem::session_over, errc::unavailable, "ZSESSIONEXPIRED"},
     Code{ZINVALIDSTATE, Problem::session_over, errc::unavailable, "ZINVALIDSTATE"},
-    Code{unknown_session, Problem::session_over, errc::unavailable, "UNKNOWNSESSION"},
+    Code{unknown_session, Problem::session_over, errc::unavailable, "UNKNOWNSESSION",
+         "the server does not know the session"},
     Code{ZAUTHFAILED, Problem::session_over, errc::access_denied, "ZAUTHFAILED"},
-    Code{ZSESSIONCLOSEDREQUIRESASLAUTH, Problem::session_over, errc::access_denied, "ZSESSIONCLOSEDREQUIRESASLAUTH"},
+    Code{ZSESSIONCLOSEDREQUIRESASLAUTH, Problem::session_over, errc::access_denied, "ZSESSIONCLOSEDREQUIRESASLAUTH",
+         "the server requires an identity that it accepts (auth= in the URL), or SASL, which dlock does not support"},
 
-    Code{ZTHROTTLEDOP, Problem::not_executed, errc::unavailable, "ZTHROTTLEDOP"},
+    Code{ZTHROTTLEDOP, Problem::not_executed, errc::unavailable, "ZTHROTTLEDOP",
+         "the server is overloaded and did not carry out the request"},
     Code{ZSESSIONMOVED, Problem::not_executed, errc::unavailable, "ZSESSIONMOVED"},
-    Code{ZNOTREADONLY, Problem::not_executed, errc::unavailable, "ZNOTREADONLY"},
-    Code{ZNEWCONFIGNOQUORUM, Problem::not_executed, errc::unavailable, "ZNEWCONFIGNOQUORUM"},
-    Code{ZRECONFIGINPROGRESS, Problem::not_executed, errc::unavailable, "ZRECONFIGINPROGRESS"},
+    Code{ZNOTREADONLY, Problem::not_executed, errc::unavailable, "ZNOTREADONLY",
+         "the server is read-only: it has lost the ensemble"},
+    Code{ZNEWCONFIGNOQUORUM, Problem::not_executed, errc::unavailable, "ZNEWCONFIGNOQUORUM",
+         "the ensemble is being reconfigured"},
+    Code{ZRECONFIGINPROGRESS, Problem::not_executed, errc::unavailable, "ZRECONFIGINPROGRESS",
+         "the ensemble is being reconfigured"},
     // Until an operator raises the quota, or nodes go.
-    Code{quota_exceeded, Problem::not_executed, errc::unavailable, "QUOTAEXCEEDED"},
+    Code{quota_exceeded, Problem::not_executed, errc::unavailable, "QUOTAEXCEEDED",
+         "the quota of this node or of one above it is used up; raise it (setquota), or remove nodes"},
 
-    Code{ZNOAUTH, Problem::no_rights, errc::access_denied, "ZNOAUTH"},
-    Code{ZINVALIDACL, Problem::no_rights, errc::access_denied, "ZINVALIDACL"},
+    Code{ZNOAUTH, Problem::no_rights, errc::access_denied, "ZNOAUTH",
+         "no right to do this; auth= in the URL must be what the nodes were created with"},
+    Code{ZINVALIDACL, Problem::no_rights, errc::access_denied, "ZINVALIDACL",
+         "the server does not accept the requested access rights; if the URL has auth=, check it"},
 
     // These follow from the request, from an old server, or from what another program has put there.
     Code{ZBADARGUMENTS, Problem::other, errc::invalid_argument, "ZBADARGUMENTS"},
@@ -62,7 +73,8 @@ constexpr std::array known_codes = {
     Code{ZUNIMPLEMENTED, Problem::other, errc::unsupported, "ZUNIMPLEMENTED"},
     Code{ZEPHEMERALONLOCALSESSION, Problem::other, errc::unsupported, "ZEPHEMERALONLOCALSESSION"},
     Code{ZRECONFIGDISABLED, Problem::other, errc::unsupported, "ZRECONFIGDISABLED"},
-    Code{ZNOCHILDRENFOREPHEMERALS, Problem::other, errc::protocol, "ZNOCHILDRENFOREPHEMERALS"},
+    Code{ZNOCHILDRENFOREPHEMERALS, Problem::other, errc::protocol, "ZNOCHILDRENFOREPHEMERALS",
+         "the parent is an ephemeral node, which has no children; another program uses this path"},
     Code{ZNOTEMPTY, Problem::other, errc::protocol, "ZNOTEMPTY"},
     Code{ZBADVERSION, Problem::other, errc::protocol, "ZBADVERSION"},
     Code{ZNOWATCHER, Problem::other, errc::protocol, "ZNOWATCHER"},
@@ -80,36 +92,6 @@ const Code& find(int code) noexcept {
   return code < ZAPIERROR ? unknown_refusal : unknown_trouble;
 }
 
-// The library has one text, "(not error) ...", for several of these.
-std::string_view explanation(int code) noexcept {
-  switch (code) {
-    case ZINVALIDACL:
-      return "the server does not accept the requested access rights; if the URL has auth=, check it";
-    case ZNOAUTH:
-      return "no right to do this; auth= in the URL must be what the nodes were created with";
-    case ZNOTREADONLY:
-      return "the server is read-only: it has lost the ensemble";
-    case ZNOCHILDRENFOREPHEMERALS:
-      return "the parent is an ephemeral node, which has no children; another program uses this path";
-    case ZSESSIONCLOSEDREQUIRESASLAUTH:
-      return "the server requires an identity that it accepts (auth= in the URL), or SASL, which dlock does not "
-             "support";
-    case quota_exceeded:
-      return "the quota of this node or of one above it is used up; raise it (setquota), or remove nodes";
-    case unknown_session:
-      return "the server does not know the session";
-    case request_timeout:
-      return "the server did not carry out the request in time";
-    case ZNEWCONFIGNOQUORUM:
-    case ZRECONFIGINPROGRESS:
-      return "the ensemble is being reconfigured";
-    case ZTHROTTLEDOP:
-      return "the server is overloaded and did not carry out the request";
-    default:
-      return zerror(code);
-  }
-}
-
 }  // namespace
 
 Problem problem_of(int code) noexcept {
@@ -124,7 +106,7 @@ Failure failure_of(int code, std::string_view subject) {
     const std::string shown = util::quoted(subject);                 // bounded, and free of control characters
     text += ": " + shown.substr(1, shown.size() - 2);
   }
-  text += ": " + std::string(explanation(code)) + " (" +
+  text += ": " + std::string(known.text.empty() ? zerror(code) : known.text) + " (" +
           (known.name.empty() ? std::to_string(code) : std::string(known.name)) + ")";
   return {known.for_caller, text};
 }

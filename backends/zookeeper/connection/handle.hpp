@@ -72,7 +72,8 @@ class Handle {
     Listener() = default;
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
-    virtual void session_event(Event event) = 0;
+    // why: of everything but `connected`.
+    virtual void session_event(Event event, const Failure& why) = 0;
     virtual void watch_fired(WatchId id) = 0;
 
    protected:
@@ -108,9 +109,6 @@ class Handle {
   // While no session stands: a server is being connected to, or was asked for a session and has yet to answer. Not
   // while names are resolved, and not between attempts.
   [[nodiscard]] virtual bool waits_for_server() const noexcept = 0;
-
-  // Why the last event was not `connected`.
-  [[nodiscard]] virtual const Failure& problem() const noexcept = 0;
 
   // Ends the session in the background, so that its nodes go at once where a server can be reached; then calls done, as
   // a task. Pending requests end with session_over before. The listener hears nothing any more, and no request may

@@ -72,15 +72,14 @@ void Session::open() {
   });
 }
 
-void Session::session_event(Handle::Event event) {
+void Session::session_event(Handle::Event event, const Failure& why) {
   using Event = Handle::Event;
-  const Failure why = connector_.handle()->problem();
   const std::string detail = options_.endpoint() + ": " + why.detail;
   switch (event) {
     case Event::connected:
       return connected();
     case Event::disconnected:
-      return disconnected();
+      return disconnected(why);
     case Event::expired:
       return end(options_.endpoint() + ": the session expired: " + why.detail);
     case Event::auth_failed:
@@ -161,21 +160,21 @@ void Session::check_good(bool lasted) {
   user_.session_good();
 }
 
-void Session::disconnected() {
+void Session::disconnected(const Failure& broken) {
   if (reconnect_.is_ready() && link_ == Link::none) return;  // what came back came too late
   if (link_ == Link::proving || !nothing_in_flight()) ++hung_up_;
   for (std::size_t kind = 0; kind < in_flight_.size(); ++kind) {
     if (in_flight_.at(kind) > 0) doubtful_.set(kind);
   }
-  const Failure why{errc::unavailable, options_.endpoint() + ": " + why_broken()};
+  const Failure why{errc::unavailable, options_.endpoint() + ": " + why_broken(broken)};
   if (reconnect_.is_connecting()) return end(why.detail);  // no request of the user's was sent
   const bool refused = std::exchange(link_, Link::none) == Link::proving && problem_.code == errc::access_denied;
   heartbeat_timer_.disarm();
   if (!refused) suspend(why);  // else what is known says more
 }
 
-std::string Session::why_broken() const {
-  if (hung_up_ < refused_from) return connector_.handle()->problem().detail;
+std::string Session::why_broken(const Failure& broken) const {
+  if (hung_up_ < refused_from) return broken.detail;
   if (link_ == Link::proving) {
     return "the server closes each connection upon the first request; mostly it requires an identity (auth= in the "
            "URL) or SASL, which dlock does not support";

@@ -129,7 +129,7 @@ class Session final : private Handle::Listener {
  private:
   enum class Link { none, proving, ready };
 
-  void session_event(Handle::Event event) override;
+  void session_event(Handle::Event event, const Failure& why) override;
   void watch_fired(Handle::WatchId id) override;
 
   void open();
@@ -138,8 +138,8 @@ class Session final : private Handle::Listener {
   void refused(const Failure& why);
   void check_good(bool lasted);
   [[nodiscard]] bool nothing_in_flight() const noexcept;
-  void disconnected();
-  [[nodiscard]] std::string why_broken() const;
+  void disconnected(const Failure& broken);
+  [[nodiscard]] std::string why_broken(const Failure& broken) const;
   void beat();
   void beat_later(TimePoint at);
   void heartbeat_answered(const Outcome& outcome);

@@ -69,7 +69,9 @@ void Removals::created(const Id& id, const Outcome& outcome, const std::string& 
   if (found == entries_.end() || !std::exchange(found->second.awaiting, false)) return;
   switch (outcome.problem) {
     case Problem::none:
-      found->second.node.path = path;
+      if (std::string& known = found->second.node.path; known.empty()) {
+        known = found->second.node.lock_path + "/" + std::string(last_component(path));
+      }
       [[fallthrough]];
     case Problem::unknown_outcome:
     case Problem::session_over:

@@ -4,37 +4,25 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
-#include <list>
 #include <string>
-#include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace dlock::zookeeper {
 
 class RecentNames {
  public:
   void add(const std::string& name) {
-    remove(name);
-    by_age_.push_back(name);
-    names_.emplace(by_age_.back(), std::prev(by_age_.end()));
-    if (names_.size() > most) remove(std::string(by_age_.front()));
+    if (names_.size() >= most) names_.clear();
+    names_.insert(name);
   }
-  void remove(const std::string& name) {
-    const auto found = names_.find(name);
-    if (found == names_.end()) return;
-    const auto place = found->second;
-    names_.erase(found);
-    by_age_.erase(place);
-  }
+  void remove(const std::string& name) { names_.erase(name); }
   [[nodiscard]] bool contains(const std::string& name) const { return names_.contains(name); }
 
  private:
   // A client that uses more names than that writes a little more.
   static constexpr std::size_t most = 1000;
 
-  std::list<std::string> by_age_;  // the oldest first
-  std::unordered_map<std::string_view, std::list<std::string>::iterator> names_;
+  std::unordered_set<std::string> names_;
 };
 
 }  // namespace dlock::zookeeper

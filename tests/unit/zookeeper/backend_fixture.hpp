@@ -51,40 +51,21 @@ class BackendTest : public testing::Test {
                                         [this](const auto&... question) { ask_server(question...); });
   }
 
-  std::unique_ptr<Attempt> start(Backend& of, bool wait = true, const std::string& name = "lock",
-                                 std::chrono::nanoseconds lease = 10s) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {
-        .name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = lease, .wait = wait};
-    attempt->contention = of.contend(attempt->request, *attempt);
-    return attempt;
-  }
-  std::unique_ptr<Attempt> contend(Backend& of, bool wait = true, const std::string& name = "lock",
-                                   std::chrono::nanoseconds lease = 10s) {
-    auto attempt = start(of, wait, name, lease);
-    engine.run();
-    return attempt;
-  }
-
-  // The same of any kind.
   struct Wish {
     LockKind kind = LockKind::lock;
     Mode mode = Mode::exclusive;
     std::uint32_t permits = 1;
     std::string value = {};
     bool wait = true;
+    std::string name = "lock";
+    std::chrono::nanoseconds lease = 10s;
   };
-  std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish) {
-    auto attempt = start(of, wish);
-    engine.run();
-    return attempt;
-  }
   std::unique_ptr<Attempt> start(Backend& of, const Wish& wish) {
     auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = "lock",
+    attempt->request = {.name = wish.name,
                         .owner = host.new_owner_id(),
                         .holder = "host:1:test",
-                        .lease = 10s,
+                        .lease = wish.lease,
                         .wait = wish.wait,
                         .kind = wish.kind,
                         .mode = wish.mode,
@@ -92,6 +73,18 @@ class BackendTest : public testing::Test {
                         .value = wish.value};
     attempt->contention = of.contend(attempt->request, *attempt);
     return attempt;
+  }
+  std::unique_ptr<Attempt> start(Backend& of, bool wait = true, const std::string& name = "lock") {
+    return start(of, {.wait = wait, .name = name});
+  }
+  std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish) {
+    auto attempt = start(of, wish);
+    engine.run();
+    return attempt;
+  }
+  std::unique_ptr<Attempt> contend(Backend& of, bool wait = true, const std::string& name = "lock",
+                                   std::chrono::nanoseconds lease = 10s) {
+    return contend(of, {.wait = wait, .name = name, .lease = lease});
   }
 
   std::optional<ReleaseOutcome> release(Backend& of, const Attempt& attempt) {
@@ -138,19 +131,6 @@ class BackendTest : public testing::Test {
       ensemble.fate = nullptr;
       return fate;
     };
-  }
-  // The connection breaks when the request has been carried out: its answer is heard of, but behind that news.
-  template <class F>
-  void break_behind(F is_the_one) {
-    ensemble.fate = [this, is_the_one](const FakeRequest& request) {
-      if (!is_the_one(request)) return Fate::answer;
-      ensemble.fate = nullptr;
-      ensemble.disconnect();
-      return Fate::answer;
-    };
-  }
-  void break_behind(Kind kind) {
-    break_behind([kind](const FakeRequest& request) { return request.kind == kind; });
   }
   bool disconnected() const { return host.connections.back() == ConnectionEvent::State::reconnecting; }
 

@@ -149,6 +149,12 @@ void FakeEnsemble::fire(Watchers& watchers, const std::string& path) {
   for (const Watcher& watcher : fired) watcher.handle->fired(watcher.id);
 }
 
+// As in the client library: a watch that is set twice fires once.
+void FakeEnsemble::watch(std::vector<Watcher>& watchers, const Watcher& watcher) {
+  const auto is_same = [&](const Watcher& each) { return each.handle == watcher.handle && each.id == watcher.id; };
+  if (watcher.id != 0 && std::ranges::none_of(watchers, is_same)) watchers.push_back(watcher);
+}
+
 std::size_t FakeEnsemble::watches() const {
   std::size_t sum = 0;
   for (const auto* watchers : {&data_watches_, &child_watches_}) {
@@ -317,9 +323,7 @@ void FakeHandle::post(std::function<void()> task) {
 
 void FakeHandle::tell(Event event, Failure why) {
   post([this, event, why = std::move(why)] {
-    if (listener_ == nullptr) return;
-    if (event != Event::connected) problem_ = why;
-    listener_->session_event(event);
+    if (listener_ != nullptr) listener_->session_event(event, why);
   });
 }
 
@@ -496,71 +500,78 @@ Outcome FakeHandle::outcome(Problem problem, TimePoint sent) const {
   return {.problem = problem, .failure = failure_of(code, "fake"), .sent = sent};
 }
 
+template <class T>
+void FakeHandle::submit_for(const FakeRequest& request, std::function<Problem(T&)> carry_out, Handler<T> done) {
+  const auto value = std::make_shared<T>();
+  submit(
+      request, [value, carry_out = std::move(carry_out)] { return carry_out(*value); },
+      [this, value, sent = client_.now(), done = std::move(done)](Problem problem) {
+        done(outcome(problem, sent), problem == Problem::none ? *value : T());
+      });
+}
+
 void FakeHandle::create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) {
-  const auto created = std::make_shared<Created>();
   const FakeRequest request{
       .kind = FakeRequest::Kind::create, .path = path, .data = data, .node = kind, .session = session_};
-  submit(
-      request, [this, request, created] { return ensemble_.create(request, *created); },
-      [this, created, sent = client_.now(), done = std::move(done)](Problem problem) {
-        done(outcome(problem, sent), problem == Problem::none ? *created : Created());
-      });
+  submit_for<Created>(
+      request, [this, request](Created& created) { return ensemble_.create(request, created); }, std::move(done));
 }
 
 void FakeHandle::get(const std::string& path, WatchId watch, Handler<Node> done) {
-  const auto node = std::make_shared<Node>();
-  submit(
+  submit_for<Node>(
       {.kind = FakeRequest::Kind::get, .path = path, .watch = watch},
-      [this, path, watch, node] {
+      [this, path, watch](Node& node) {
         if (!ensemble_.exists(path)) return Problem::no_node;
-        *node = {ensemble_.data(path), ensemble_.stat(path)};
-        if (watch != 0) ensemble_.data_watches_[path].push_back({this, watch});
+        node = {ensemble_.data(path), ensemble_.stat(path)};
+        FakeEnsemble::watch(ensemble_.data_watches_[path], {this, watch});
         return Problem::none;
       },
-      [this, node, sent = client_.now(), done = std::move(done)](Problem problem) {
-        done(outcome(problem, sent), problem == Problem::none ? *node : Node());
-      });
+      std::move(done));
 }
 
 void FakeHandle::exists(const std::string& path, WatchId watch, Handler<Stat> done) {
-  const auto stat = std::make_shared<Stat>();
-  submit(
+  submit_for<Stat>(
       {.kind = FakeRequest::Kind::exists, .path = path, .watch = watch},
-      [this, path, watch, stat] {
-        if (watch != 0) ensemble_.data_watches_[path].push_back({this, watch});
+      [this, path, watch](Stat& stat) {
+        FakeEnsemble::watch(ensemble_.data_watches_[path], {this, watch});
         if (!ensemble_.exists(path)) return Problem::no_node;
-        *stat = ensemble_.stat(path);
+        stat = ensemble_.stat(path);
         return Problem::none;
       },
-      [this, stat, sent = client_.now(), done = std::move(done)](Problem problem) {
-        done(outcome(problem, sent), problem == Problem::none ? *stat : Stat());
-      });
+      std::move(done));
 }
 
 void FakeHandle::children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) {
-  const auto names = std::make_shared<std::vector<std::string>>();
-  submit(
+  submit_for<std::vector<std::string>>(
       {.kind = FakeRequest::Kind::children, .path = path, .watch = watch},
-      [this, path, watch, names] {
+      [this, path, watch](std::vector<std::string>& names) {
         if (!ensemble_.exists(path)) return Problem::no_node;
-        *names = ensemble_.children(path);
-        if (watch != 0) ensemble_.child_watches_[path].push_back({this, watch});
+        names = ensemble_.children(path);
+        FakeEnsemble::watch(ensemble_.child_watches_[path], {this, watch});
         return Problem::none;
       },
-      [this, names, sent = client_.now(), done = std::move(done)](Problem problem) {
-        done(outcome(problem, sent), problem == Problem::none ? *names : std::vector<std::string>());
-      });
+      std::move(done));
+}
+
+void FakeHandle::submit_write(const FakeRequest& request, const std::function<Problem()>& carry_out, DoneHandler done) {
+  submit(request, carry_out,
+         [this, sent = client_.now(), done = std::move(done)](Problem problem) { done(outcome(problem, sent)); });
 }
 
 void FakeHandle::set(const std::string& path, const std::string& data, DoneHandler done) {
-  submit(
+  submit_write(
       {.kind = FakeRequest::Kind::set, .path = path, .data = data},
       [this, path, data] {
         if (!ensemble_.exists(path)) return Problem::no_node;
         ensemble_.set_data(path, data);
         return Problem::none;
       },
-      [this, sent = client_.now(), done = std::move(done)](Problem problem) { done(outcome(problem, sent)); });
+      std::move(done));
+}
+
+void FakeHandle::sync(const std::string& path, DoneHandler done) {
+  submit_write(
+      {.kind = FakeRequest::Kind::sync, .path = path}, [] { return Problem::none; }, std::move(done));
 }
 
 void FakeHandle::remove(const std::string& path, DoneHandler done) {
@@ -572,7 +583,7 @@ void FakeHandle::remove_childless(const std::string& path, DoneHandler done) {
 }
 
 void FakeHandle::remove_if(const std::string& path, bool ephemeral_too, DoneHandler done) {
-  submit(
+  submit_write(
       {.kind = FakeRequest::Kind::remove, .path = path},
       [this, path, ephemeral_too] {
         if (!ephemeral_too && ensemble_.exists(path) && ensemble_.stat(path).owner != 0) return Problem::other;
@@ -580,13 +591,7 @@ void FakeHandle::remove_if(const std::string& path, bool ephemeral_too, DoneHand
         if (ensemble_.exists(parent) && ensemble_.closed_nodes.contains(parent)) return Problem::no_rights;
         return ensemble_.remove_node(path);
       },
-      [this, sent = client_.now(), done = std::move(done)](Problem problem) { done(outcome(problem, sent)); });
-}
-
-void FakeHandle::sync(const std::string& path, DoneHandler done) {
-  submit(
-      {.kind = FakeRequest::Kind::sync, .path = path}, [] { return Problem::none; },
-      [this, sent = client_.now(), done = std::move(done)](Problem problem) { done(outcome(problem, sent)); });
+      std::move(done));
 }
 
 void FakeHandle::close(std::function<void()> done) {

@@ -161,6 +161,7 @@ class FakeEnsemble {
   void open_session(std::int64_t session, const Session& state);
   void keep(std::int64_t session, double untold);
   void end_in_time(std::int64_t session);
+  static void watch(std::vector<Watcher>& watchers, const Watcher& watcher);
   void fire(Watchers& watchers, const std::string& path);
   [[nodiscard]] std::vector<FakeHandle*> open_handles(std::int64_t session) const;
   void forget(FakeHandle& handle);
@@ -193,7 +194,6 @@ class FakeHandle final : public Handle {
   [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
   [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
   [[nodiscard]] bool waits_for_server() const noexcept override { return waits_; }
-  [[nodiscard]] const Failure& problem() const noexcept override { return problem_; }
   void close(std::function<void()> done) override;
 
  private:
@@ -207,6 +207,9 @@ class FakeHandle final : public Handle {
 
   // Decides what becomes of the request; `carry_out` answers its problem.
   void submit(FakeRequest request, const std::function<Problem()>& carry_out, std::function<void(Problem)> give);
+  template <class T>
+  void submit_for(const FakeRequest& request, std::function<Problem(T&)> carry_out, Handler<T> done);
+  void submit_write(const FakeRequest& request, const std::function<Problem()>& carry_out, DoneHandler done);
   void remove_if(const std::string& path, bool ephemeral_too, DoneHandler done);
   void deliver();
   void deliver_soon();
@@ -236,7 +239,6 @@ class FakeHandle final : public Handle {
   Listener* listener_;
   std::int64_t session_ = 0;
   std::chrono::milliseconds timeout_{};
-  Failure problem_;
   bool waits_ = false;  // for a server that does not answer
   bool connected_ = false;
   bool silent_ = false;  // the connection

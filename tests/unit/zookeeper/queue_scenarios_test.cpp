@@ -10,7 +10,7 @@ namespace {
 class QueueScenario : public testing::TestWithParam<Scenario> {};
 
 TEST_P(QueueScenario, Holds) {
-  run_scenario(GetParam());
+  run_scenario<AcquireScript>(GetParam());
 }
 
 // --- Acquiring, waiting, trying --------------------------------------------------------------------------------------
@@ -79,6 +79,8 @@ constexpr Scenario parents[] = {
      "b failed unavailable; calm; 1s; a granted"},
     // The server removes containers that are empty again, and none that were never used. In kazoo's layout the node
     // stays: an object of kazoo's may have found it meanwhile.
+    {"Parents_AsManyAsThePrefixHas_AreMade", "prefix=/1/2/3/4/5/6/7/8/9/10/11/12{|&strategy=ephemeral}",
+     "remove /1; wait a; a unreachable 0; exists /1/2/3/4/5/6/7/8/9/10/11/12/lock"},
     {"Container_ThatNobodyEnters_IsRemoved", "",
      "remove place; on create@place hold; wait a; give_up a; release_answers; run; gone place"},
     {"Container_ThatWasThereAlready_Stays", "",
@@ -111,6 +113,15 @@ constexpr Scenario unknown_outcomes[] = {
      "on create lose_answer; wait a; remember node; on get do remove node; mark; 100ms; a granted; a unreachable 1; "
      "asked children 2; other node"},
     {"Search_LocksNodeGone_JoinsAgain", "", "on create lose_answer; wait a; remove place; 100ms; a granted; own 1"},
+    {"Search_UnderWay_IsNotRepeatedByThePauseBeforeIt", "",
+     "on create lose_answer do disconnect; wait a; on children hold; mark; reconnect; run; 1s; asked children 1; "
+     "release_answers; run; a granted; own 1"},
+    // A request of the session before that is carried out late.
+    {"Search_FoundNodeOfAnotherSession_IsNoPlaceAndGoes", "",
+     "on create lose_request; wait a; late; 500ms; gone late; a granted; own 1"},
+    {"Search_IsBroughtUpToDateFirst", "",
+     "on create lose_answer; wait a; mark; on heartbeat lose_request; 100ms; asked heartbeat 1-2; asked create 0; 1s; "
+     "a granted; own 1"},
     {"Search_Forbidden_EndsTheAcquire", "",
      "on create lose_answer; on children+1 forbid; wait a; 100ms; a failed access_denied"},
     // A connection that breaks while it is sent is answered for before the session is ready again.
@@ -179,6 +190,13 @@ constexpr Scenario connections[] = {
     {"Waiter_Reconnected_KeepsItsNode", "",
      "member h; wait a; remember node; disconnect; run; a unreachable 1 disconnected; 1s; reconnect; run; same node; "
      "a busy 2; remove h; run; a granted"},
+    {"Watch_OutlivesADisconnect", "{|strategy=sequential-herd}",
+     "member h; wait a; mark; disconnect; run; reconnect; run; asked any 0; watches 1-2; remove h; run; a granted"},
+    {"Holder_CredentialsRefusedAtAReconnection_LosesItsLock", "",
+     "wait a; a granted; wait b; dial refuse_auth; disconnect; run; lost 0; reconnect; run; "
+     "lost 2 authentication failed; own 0; b failed access_denied; 1min; dialled 1; wait c; 1s; c failed "
+     "access_denied; "
+     "dial accept; wait d; 2s; d granted"},
     {"Waiter_SessionOver_QueuesAnewInTheNext", "",
      "member h; wait a; remember node; expire; 1s; a waits; other node; remove h; run; a granted"},
     // This client gives the session up before the servers do, which keep its nodes for as long.
@@ -214,12 +232,19 @@ constexpr Scenario refusals[] = {
     {"ForeignLayout_IsRefusedAndLeftAlone", "",
      "put ./0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__0000000001 ephemeral; {wait|try} a; a failed protocol kazoo; "
      "own 0; children 1"},
+    {"NodesOfAnotherKind_AreNeverJoined", "",
+     "{as lock; put ./_c_1-__READ__|as read_write; put ./_c_1-lock-|as read_write; put ./_c_1-permit-of-2-|"
+     "as semaphore; put ./_c_1-__WRIT__|as election; put ./_c_1-permit-of-2-} ephemeral numbered; {wait|try} a; "
+     "a failed protocol /dlock; own 0; children 1"},
     {"UnknownChild_IsIgnoredWithOneWarning", "",
      "put ./config; wait a; a granted; release a; wait b; b granted; warnings 1 config"},
     // Hazard 15.
-    {"MissingRights_EndAnAcquire", "", "on {create|children} forbid; wait a; a failed access_denied; run; own 0"},
+    {"MissingRights_EndAnAcquire", "",
+     "mark; on {create|children} forbid; wait a; a failed access_denied; run; own 0; asked get 0"},
     {"EphemeralNode_InPlaceOfTheQueue_IsRefused", "",
      "remove place; put place ephemeral other; wait a; a failed protocol strategy=ephemeral; exists place"},
+    {"EphemeralNode_ConnectionBrokenBehindTheCreate_IsNotQueried", "",
+     "remove place; put place ephemeral other; mark; on join do disconnect; wait a; a failed protocol; asked get 0"},
     {"EphemeralNode_GoneWhenItIsLookedAt_IsNotBlamed", "",
      "remove place; put place ephemeral other; on get do remove place, put place; wait a; a failed protocol; "
      "exists place"},
@@ -247,6 +272,7 @@ constexpr Scenario read_write[] = {
     {"Readers_EnterTogether_AndAWriterAlone", "{|layout=kazoo}",
      "as read_write; wait a shared; wait b shared; wait w; a granted; b granted; w waits; release b; w waits; "
      "release a; w granted; wait c shared; c waits"},
+    {"Loss_SaysWhatWasLost", "", "as read_write; wait r shared; 1s; remove own; run; lost 1 read-write lock \"lock\""},
     {"Reader_BehindAWaitingWriter_Waits", "",
      "as read_write; wait r shared; wait w; try t shared; t busy 1; wait a shared; wait b shared; a waits; release r; "
      "w granted; a waits; release w; a granted; b granted"},

@@ -1,9 +1,12 @@
-// The way of a waiter to the front of the queue, step by step.
+// The way of a waiter to the front of the queue, step by step: what scenarios reach only with a race, or not at all.
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,288 +14,154 @@ namespace dlock::zookeeper {
 
 namespace {
 
-using Next = QueueWalk::Next;
+using Names = std::vector<std::string>;
 
-std::string digits(std::int64_t sequence) {
-  char text[16];
-  (void)std::snprintf(text, sizeof text, "%010d", static_cast<int>(sequence));
-  return text;
-}
-std::string member(const std::string& who, std::int64_t sequence) {
-  return "_c_" + who + "-lock-" + digits(sequence);
-}
-
-Queue queue_of(const std::vector<std::string>& children) {
-  return judge_queue(Layout::curator, "/dlock/lock", children);
+// The name of "r5" or "r5a": a reader (r), a writer (w), a member (m), or one of as many permits (2, 3) with that
+// number.
+std::string node(const std::string& word) {
+  static const std::map<char, std::string> markers{
+      {'m', "-lock-"}, {'r', "-__READ__"}, {'w', "-__WRIT__"}, {'2', "-permit-of-2-"}, {'3', "-permit-of-3-"}};
+  std::array<char, 16> digits{};
+  (void)std::snprintf(digits.data(), digits.size(), "%010d", word[1] - '0');
+  return "_c_" + word + markers.at(word[0]) + digits.data();
 }
 
-class QueueWalkTest : public testing::Test {
- protected:
-  QueueWalkTest() { walk.placed(own, {7, 700}); }
+LockKind kind_of(char claim) {
+  if (claim == 'm') return LockKind::lock;
+  return claim == 'r' || claim == 'w' ? LockKind::read_write : LockKind::semaphore;
+}
 
-  QueueWalk walk;
-  const std::string own = member("own", 7);
+std::string text_of(const QueueWalk::Step& step) {
+  static constexpr std::array names{"list", "watch_list", "watch", "compare", "recheck_predecessor", "recheck_own",
+                                    "wait", "announce",   "grant", "refuse",  "start_over"};
+  const std::string text = names.at(static_cast<std::size_t>(step.next));
+  if (step.permits != 0) return text + " " + std::to_string(step.permits);
+  return step.node.empty() ? text : text + " " + step.node.substr(3, step.node.find('-') - 3);
+}
+
+// Events of a walk, and the step that must follow. Ours is the node of number 7, made by transaction 700.
+struct Walk {
+  const char* name;
+  char claim;          // as in node()
+  const char* script;  // EVENT [ARGUMENT]...: STEP; ...
 };
 
-TEST_F(QueueWalkTest, TheLowestNumberHoldsTheLock) {
-  EXPECT_EQ(walk.listed(queue_of({member("b", 9), own, member("c", 8)})).next, Next::grant);
+void PrintTo(const Walk& row, std::ostream* out) {
+  *out << row.name;
 }
 
-TEST_F(QueueWalkTest, NumbersAreComparedAsNumbers) {
-  EXPECT_TRUE(queue_of({own, "_c_a-lock-0000000010", "_c_b-lock-10000000000"}).problem);
-  EXPECT_EQ(walk.listed(queue_of({own, member("zzz", 3)})).next, Next::watch);
-}
+constexpr Walk walks[] = {
+    {"LowestNumber_HoldsTheLock", 'm', "list m9 own m8: grant"},
+    {"Waiter_WatchesTheNearestBeforeIt", 'm', "list m5 own m8 m3: watch m5"},
+    // Hazard 8: an event is no grant.
+    {"OnlyOneBefore_Changed_IsLookedAt", 'm',
+     "list m3 own: watch m3; changed: recheck_predecessor m3; still 700: wait; away 700: grant; gone: recheck_own"},
+    {"OthersBefore_AreListedAgain_ButNotToMakeSure", 'm',
+     "list m3 m5 own: watch m5; changed: list; gone: list; check: watch m5; list m3 own: watch m3"},
+    {"OwnNode_Gone_HoldsNothing", 'm',
+     "list m9: start_over; list: start_over; list m3 own: watch m3; away 0: start_over; away 701: start_over"},
+    // Hazard 11: of one number, the earlier transaction is first.
+    {"Twin_IsComparedByItsTransaction", 'm',
+     "list m7a own: compare m7a; compared 701: grant; list m7a own: compare m7a; compared 699: watch m7a; gone: "
+     "recheck_own; list m7a own: compare m7a; compared 0: grant; compared 0: list"},
+    {"Twins_AreComparedOneByOne_AndTheNearestIsWatched", 'm',
+     "list m7a m7b own m2: compare m7b; compared 650: compare m7a; compared 660: watch m7a; gone: list; "
+     "list m7a m7b own: compare m7b; compared 660: compare m7a; compared 650: watch m7b"},
+    {"Reader_WaitsForTheNearestWriterBeforeIt", 'r',
+     "list w1 r2 w3 r5 own w8: watch w3; changed: list; list r2 r5 own w8: grant; list r2 w3 r5 own: watch w3; "
+     "changed: "
+     "recheck_predecessor w3; away 700: grant"},
+    // Curator's holder goes on to read by a node with the old number, which is not in the list that the writer has.
+    {"Writer_ListsAgainWhoeverWasBeforeIt", 'w',
+     "list w3 own r9: watch w3; changed: list; gone: list; list r3 own r9: watch r3; list r3 r5 own: watch r5"},
+    {"Permits_AreHeldByAsMany", '2', "list own: grant; list 23 own: grant; list 23 own 28: announce"},
+    {"FirstInLine_WatchesAllChildren", '2',
+     "list 23 25 own 29: watch_list; watched 23 25 own 29: wait; changed: watch_list; check: watch_list"},
+    {"BehindTheFirst_WatchesTheOneBefore", '2',
+     "list 23 24 25 own: watch 25; seen x: wait; entered x: watch_list; gone: watch_list; list 22 23 24 25 own: watch "
+     "25; "
+     "gone: list"},
+    {"OtherNumberOfPermits_IsRefusedByTheFirst", '2',
+     "list 33 own: refuse 3; list own 38: announce; behind 33: refuse 3; behind 23: grant; behind 23 24: wait"},
+    {"OneWhoWillBeRefused_RefusesNobody", '2',
+     "list 35 23 own: watch 35; check: watch 35; gone: watch_list; watched 35 23 own: wait 35; behind 35 23: wait; "
+     "list 35 own: refuse 3; list 23 own: grant"},
+};
 
-TEST_F(QueueWalkTest, AWaiterWatchesTheNearestBeforeIt) {
-  const auto step = walk.listed(queue_of({member("b", 5), own, member("c", 8), member("a", 3)}));
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, member("b", 5));
-}
+class QueueWalkTest : public testing::TestWithParam<Walk> {};
 
-// Hazard 8: an event is no grant.
-TEST_F(QueueWalkTest, AChangeBeforeUsIsLookedAt) {
-  (void)walk.listed(queue_of({member("a", 3), own}));
-  const auto step = walk.changed();
-  EXPECT_EQ(step.next, Next::recheck_predecessor);
-  EXPECT_EQ(step.node, member("a", 3));
-  EXPECT_EQ(walk.rechecked(true, 700).next, Next::wait);
-  EXPECT_EQ(walk.rechecked(false, 700).next, Next::grant);
-}
-
-TEST_F(QueueWalkTest, WithOthersBeforeThatOneTheListIsAskedForAgain) {
-  (void)walk.listed(queue_of({member("a", 3), member("b", 5), own}));
-  EXPECT_EQ(walk.changed().next, Next::list);
-  EXPECT_EQ(walk.gone().next, Next::list);
-  EXPECT_EQ(walk.listed(queue_of({member("a", 3), own})).node, member("a", 3));
-}
-
-TEST_F(QueueWalkTest, WhoeverMakesSureLooksAtTheOneBeforeWhoeverElseThereIs) {
-  (void)walk.listed(queue_of({member("a", 3), member("b", 5), own}));
-  const auto step = walk.check();
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, member("b", 5));
-}
-
-TEST_F(QueueWalkTest, TheOnlyOneBeforeUsGoneLeavesOurOwnNodeToLookAt) {
-  (void)walk.listed(queue_of({member("a", 3), own, member("z", 9)}));
-  EXPECT_EQ(walk.gone().next, Next::recheck_own);
-  EXPECT_EQ(walk.rechecked(false, 700).next, Next::grant);
-}
-
-TEST_F(QueueWalkTest, AnOwnNodeThatIsGoneHoldsNothing) {
-  EXPECT_EQ(walk.listed(queue_of({member("z", 9)})).next, Next::start_over);
-  EXPECT_EQ(walk.listed(queue_of({})).next, Next::start_over);
-  (void)walk.listed(queue_of({member("a", 3), own}));
-  EXPECT_EQ(walk.rechecked(false, std::nullopt).next, Next::start_over);
-  EXPECT_EQ(walk.rechecked(false, 701).next, Next::start_over);  // not the one we made
-}
-
-// Hazard 11: of one number, the earlier transaction is first.
-TEST_F(QueueWalkTest, EqualNumbersAreWeighedByTheirTransactions) {
-  const std::string twin = member("twin", 7);
-  auto step = walk.listed(queue_of({twin, own}));
-  ASSERT_EQ(step.next, Next::compare_czxid);
-  EXPECT_EQ(step.node, twin);
-  EXPECT_EQ(walk.compared(701).next, Next::grant);
-
-  (void)walk.listed(queue_of({twin, own}));
-  step = walk.compared(699);
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, twin);
-  EXPECT_EQ(walk.gone().next, Next::recheck_own);
-
-  (void)walk.listed(queue_of({twin, own}));
-  EXPECT_EQ(walk.compared(std::nullopt).next, Next::grant);
-}
-
-TEST_F(QueueWalkTest, SeveralOfOneNumberAreWeighedOneByOne) {
-  const std::string one = member("one", 7);
-  const std::string two = member("two", 7);
-  auto step = walk.listed(queue_of({one, two, own, member("a", 2)}));
-  ASSERT_EQ(step.next, Next::compare_czxid);
-  const std::string first = step.node;
-  step = walk.compared(650);
-  ASSERT_EQ(step.next, Next::compare_czxid);
-  EXPECT_NE(step.node, first);
-  const std::string second = step.node;
-  step = walk.compared(660);
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, second);
-  EXPECT_EQ(walk.gone().next, Next::list);
-
-  step = walk.listed(queue_of({one, two, own}));
-  const std::string nearest = step.node;
-  step = walk.compared(660);
-  ASSERT_EQ(step.next, Next::compare_czxid);
-  step = walk.compared(650);
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, nearest);
-}
-
-// Hazard 14.
-TEST_F(QueueWalkTest, AForeignLayoutIsRefusedByName) {
-  const auto problem = queue_of({own, "0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__0000000001"}).problem;
-  ASSERT_TRUE(problem);
-  EXPECT_EQ(problem->code, errc::protocol);
-  EXPECT_NE(problem->detail.find("kazoo"), std::string::npos);
-  EXPECT_NE(problem->detail.find("/dlock/lock"), std::string::npos);
-}
-
-TEST_F(QueueWalkTest, WhatIsNoLocksIsIgnoredAndReported) {
-  const std::vector<std::string> children{"config", own};
-  const Queue queue = queue_of(children);
-  EXPECT_EQ(queue.unknown, "config");
-  EXPECT_EQ(walk.listed(queue).next, Next::grant);
-}
-
-TEST_F(QueueWalkTest, ACounterThatRanOutIsRefusedWithTheRemedy) {
-  for (const std::string& poisoned : {std::string("_c_a-lock--2147483648"), member("a", 2147483647)}) {
-    const auto problem = queue_of({own, poisoned}).problem;
-    ASSERT_TRUE(problem);
-    EXPECT_EQ(problem->code, errc::protocol);
-    EXPECT_NE(problem->detail.find("delete that node"), std::string::npos);
+TEST_P(QueueWalkTest, Holds) {
+  const char claim = GetParam().claim;
+  const LockKind kind = kind_of(claim);
+  const std::string own = node(claim + std::string("7"));
+  QueueWalk walk(
+      {.kind = kind, .mode = claim == 'r' ? Mode::shared : Mode::exclusive, .permits = claim == '2' ? 2U : 1U});
+  walk.placed(own, {7, 700});
+  std::istringstream script(GetParam().script);
+  for (std::string statement; std::getline(script, statement, ';');) {
+    SCOPED_TRACE(statement);
+    const auto colon = statement.find(':');
+    std::istringstream words(statement.substr(0, colon));
+    std::string event;
+    words >> event;
+    Names children;
+    std::int64_t number = 0;
+    std::string argument;
+    while (words >> argument) {
+      if (event == "list" || event == "watched" || event == "behind") {
+        children.push_back(argument == "own" ? own : node(argument));
+      } else if (event != "seen" && event != "entered") {
+        number = std::stoi(argument);
+      }
+    }
+    const Queue queue = judge_queue(Layout::curator, "/dlock/lock", children, kind);
+    const auto created = number == 0 ? std::nullopt : std::optional(number);
+    const auto step = event == "list"       ? walk.listed(queue)
+                      : event == "watched"  ? walk.listed(queue, true)
+                      : event == "behind"   ? walk.behind(queue)
+                      : event == "compared" ? walk.compared(created)
+                      : event == "changed"  ? walk.changed()
+                      : event == "check"    ? walk.check()
+                      : event == "gone"     ? walk.gone()
+                      : event == "seen"     ? walk.seen("other:2:x")
+                      : event == "entered"  ? walk.seen(QueueWalk::entered("other:2:x"))
+                                            : walk.rechecked(event == "still", created);
+    EXPECT_EQ(text_of(step), statement.substr(colon + 2));
   }
 }
 
-// --- Read-write locks ------------------------------------------------------------------------------------------------
+INSTANTIATE_TEST_SUITE_P(Rows, QueueWalkTest, testing::ValuesIn(walks),
+                         [](const auto& info) { return std::string(info.param.name); });
 
-std::string reader(const std::string& who, int sequence) {
-  return "_c_" + who + "-__READ__" + digits(sequence);
-}
-std::string writer(const std::string& who, int sequence) {
-  return "_c_" + who + "-__WRIT__" + digits(sequence);
-}
-Queue read_write_queue(const std::vector<std::string>& children) {
-  return judge_queue(Layout::curator, "/dlock.rw/lock", children, LockKind::read_write);
-}
-QueueWalk walk_to(const Claim& claim, const std::string& own) {
-  QueueWalk walk(claim);
-  walk.placed(own, {7, 700});
-  return walk;
-}
-
-TEST(ReaderWalkTest, WaitsForTheNearestWriterBeforeIt) {
-  const std::string own = reader("own", 7);
-  QueueWalk walk = walk_to({.kind = LockKind::read_write, .mode = Mode::shared}, own);
-  const std::vector<std::string> with_writers{writer("a", 1), reader("b", 2), writer("c", 3), reader("d", 5), own,
-                                              writer("e", 8)};
-  auto step = walk.listed(read_write_queue(with_writers));
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, writer("c", 3));
-  EXPECT_EQ(walk.changed().next, Next::list) << "the other one is still to be seen";
-  EXPECT_EQ(walk.listed(read_write_queue({reader("b", 2), reader("d", 5), own, writer("e", 8)})).next, Next::grant);
-}
-
-TEST(ReaderWalkTest, TheOnlyWriterBeforeItGoneLeavesItsOwnNodeToLookAt) {
-  const std::string own = reader("own", 7);
-  QueueWalk walk = walk_to({.kind = LockKind::read_write, .mode = Mode::shared}, own);
-  (void)walk.listed(read_write_queue({reader("b", 2), writer("c", 3), reader("d", 5), own}));
-  EXPECT_EQ(walk.changed().next, Next::recheck_predecessor);
-  EXPECT_EQ(walk.rechecked(false, 700).next, Next::grant);
-}
-
-// Curator's holder goes on to read by a node with the old number, which is not in the list that the writer has.
-TEST(WriterWalkTest, ListsAgainWhoeverWasBeforeIt) {
-  const std::string own = writer("own", 7);
-  QueueWalk walk = walk_to({.kind = LockKind::read_write}, own);
-  auto step = walk.listed(read_write_queue({writer("a", 3), own, reader("b", 9)}));
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, writer("a", 3));
-  EXPECT_EQ(walk.changed().next, Next::list);
-  EXPECT_EQ(walk.gone().next, Next::list);
-  step = walk.listed(read_write_queue({reader("a", 3), own, reader("b", 9)}));
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, reader("a", 3));
-}
-
-TEST(WriterWalkTest, WaitsForTheNearestBeforeIt) {
-  const std::string own = writer("own", 7);
-  QueueWalk walk = walk_to({.kind = LockKind::read_write}, own);
-  EXPECT_EQ(walk.listed(read_write_queue({reader("a", 3), reader("b", 5), own})).node, reader("b", 5));
-}
-
-TEST(ReadWriteQueueTest, ItsHoldersAreAWriterOrAllReadersBeforeOne) {
-  const auto names = [](const std::vector<std::string>& children) {
-    std::vector<std::string> all;
-    for (const auto& each : read_write_queue(children).holders()) all.emplace_back(each.node);
-    return all;
+TEST(QueueTest, HoldersAreTheFirst_AllReadersBeforeAWriter_OrAsManyAsThereArePermits) {
+  const auto holders = [](LockKind kind, const Names& words) {
+    Names children;
+    for (const std::string& word : words) children.push_back(node(word));
+    Names found;
+    for (const auto& each : judge_queue(Layout::curator, "/l", children, kind).holders()) {
+      found.emplace_back(each.node.substr(3, each.node.find('-') - 3));
+    }
+    return found;
   };
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(names({reader("b", 5), reader("a", 3), writer("c", 6), reader("d", 8)}),
-            (Names{reader("a", 3), reader("b", 5)}));
-  EXPECT_EQ(names({reader("b", 5), writer("a", 3), writer("c", 6)}), Names{writer("a", 3)});
-  EXPECT_EQ(names({reader("a", 3), writer("a", 3)}), Names{writer("a", 3)});
-  EXPECT_EQ(names({}), Names());
+  EXPECT_EQ(holders(LockKind::read_write, {"r5", "r3", "w6", "r8"}), (Names{"r3", "r5"}));
+  EXPECT_EQ(holders(LockKind::read_write, {"r5", "w3", "w6"}), Names{"w3"});
+  EXPECT_EQ(holders(LockKind::read_write, {"r3", "w3"}), Names{"w3"});
+  EXPECT_EQ(holders(LockKind::semaphore, {"25", "23", "27"}), (Names{"23", "25"}));
+  EXPECT_EQ(holders(LockKind::lock, {"m5", "m3"}), Names{"m3"});
+  EXPECT_EQ(holders(LockKind::lock, {}), Names());
 }
 
-// --- Semaphores ------------------------------------------------------------------------------------------------------
-
-std::string permit(const std::string& who, int sequence, int of = 2) {
-  return "_c_" + who + "-permit-of-" + std::to_string(of) + "-" + digits(sequence);
-}
-Queue permit_queue(const std::vector<std::string>& children) {
-  return judge_queue(Layout::curator, "/dlock.sem/lock", children, LockKind::semaphore);
-}
-
-class PermitWalkTest : public testing::Test {
- protected:
-  PermitWalkTest() { walk.placed(own, {7, 700}); }
-
-  QueueWalk walk{{.kind = LockKind::semaphore, .permits = 2}};
-  const std::string own = permit("own", 7);
-};
-
-TEST_F(PermitWalkTest, AsManyHoldItAsThereArePermits) {
-  EXPECT_EQ(walk.listed(permit_queue({own})).next, Next::grant);
-  EXPECT_EQ(walk.listed(permit_queue({permit("a", 3), own})).next, Next::grant);
-  EXPECT_NE(walk.listed(permit_queue({permit("a", 3), permit("b", 5), own})).next, Next::grant);
-  EXPECT_EQ(permit_queue({permit("a", 3), own, permit("b", 5)}).holders().size(), 2U);
-}
-
-TEST_F(PermitWalkTest, TheFirstInLineWatchesAllChildren) {
-  const std::vector<std::string> children{permit("a", 3), permit("b", 5), own, permit("c", 9)};
-  EXPECT_EQ(walk.listed(permit_queue(children)).next, Next::watch_list);
-  EXPECT_EQ(walk.listed(permit_queue(children), true).next, Next::wait);
-  EXPECT_EQ(walk.changed().next, Next::watch_list);
-  EXPECT_EQ(walk.check().next, Next::watch_list);
-}
-
-TEST_F(PermitWalkTest, AllOthersWatchTheOneBeforeThem) {
-  auto step = walk.listed(permit_queue({permit("a", 3), permit("b", 4), permit("c", 5), own}));
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, permit("c", 5));
-  EXPECT_EQ(walk.seen("other:2:x").next, Next::wait);
-  EXPECT_EQ(walk.seen(QueueWalk::entered("other:2:x")).next, Next::watch_list) << "so we are the first in line";
-  EXPECT_EQ(walk.gone().next, Next::watch_list);
-  (void)walk.listed(permit_queue({permit("a", 2), permit("b", 3), permit("c", 4), permit("d", 5), own}));
-  EXPECT_EQ(walk.gone().next, Next::list) << "one who gave up, most likely";
-}
-
-TEST_F(PermitWalkTest, WhoeverEntersSaysSoToThoseBehindIt) {
-  EXPECT_EQ(walk.listed(permit_queue({permit("a", 3), own, permit("b", 8)})).next, Next::announce);
-}
-
-TEST_F(PermitWalkTest, AnotherNumberOfPermitsBeforeItIsRefused) {
-  const auto step = walk.listed(permit_queue({permit("a", 3, 3), own}));
-  EXPECT_EQ(step.next, Next::refuse);
-  EXPECT_EQ(step.permits, 3U);
-  EXPECT_EQ(walk.listed(permit_queue({own, permit("a", 8, 3)})).next, Next::announce) << "those who came later are";
-  EXPECT_EQ(walk.behind(permit_queue({permit("a", 3, 3)})).next, Next::refuse);
-  EXPECT_EQ(walk.behind(permit_queue({permit("a", 3)})).next, Next::grant);
-  EXPECT_EQ(walk.behind(permit_queue({permit("a", 3), permit("b", 4)})).next, Next::wait);
-}
-
-TEST_F(PermitWalkTest, OneWhoWillBeRefusedRefusesNobody) {
-  const std::vector<std::string> children{permit("b", 5, 3), permit("a", 3), own};
-  auto step = walk.listed(permit_queue(children));
-  EXPECT_EQ(step.next, Next::watch);
-  EXPECT_EQ(step.node, permit("b", 5, 3)) << "it may yet be the first";
-  EXPECT_EQ(walk.check().node, permit("b", 5, 3));
-  EXPECT_EQ(walk.gone().next, Next::watch_list);
-  EXPECT_EQ(walk.listed(permit_queue(children), true).next, Next::wait);
-  EXPECT_EQ(walk.behind(permit_queue({permit("b", 5, 3), permit("a", 3)})).next, Next::wait);
-  EXPECT_EQ(walk.listed(permit_queue({permit("b", 5, 3), own})).next, Next::refuse);
-  EXPECT_EQ(walk.listed(permit_queue({permit("a", 3), own})).next, Next::grant);
+// Hazards 11 and 14.
+TEST(QueueTest, NumbersThatAreUsedUpAndForeignLayouts_AreProblemsThatNameTheRemedy) {
+  const auto problem = [](const std::string& child) {
+    return judge_queue(Layout::curator, "/dlock/lock", {node("m7"), child}).problem.value_or(Failure{}).detail;
+  };
+  for (const char* const number : {"-2147483648", "2147483647", "10000000000"}) {
+    EXPECT_NE(problem("_c_a-lock-" + std::string(number)).find("delete that node"), std::string::npos) << number;
+  }
+  const std::string kazoo = problem("0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__0000000001");
+  EXPECT_NE(kazoo.find("kazoo"), std::string::npos) << kazoo;
+  EXPECT_EQ(problem("config"), "");
 }
 
 }  // namespace

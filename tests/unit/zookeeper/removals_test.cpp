@@ -1,419 +1,95 @@
-// Nodes that must go, whatever becomes of the requests and of the session.
+// Nodes that must go, whatever becomes of the requests and of the session: releases, and acquires that were given up.
+// For a path that other clients use see ephemeral_scenarios_test.cpp.
 #include "backends/zookeeper/nodes/removals.hpp"
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "fake_handle.hpp"
-#include "tests/support/manual_engine.hpp"
+#include "scenario.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-using namespace std::chrono_literals;
-using Kind = FakeRequest::Kind;
-using Status = ReleaseOutcome::Status;
+class RemovalScenario : public testing::TestWithParam<Scenario> {};
 
-class RemovalsTest : public testing::Test, private Session::User {
- protected:
-  RemovalsTest() {
-    options.hosts = {{"h", 2181}};
-    options.session_timeout = 10s;
-    options.connect_timeout = 5s;
-    session.want();
-    engine.run();
-  }
+TEST_P(RemovalScenario, Holds) {
+  run_scenario<AcquireScript>(GetParam());
+}
 
-  OwnNode node(const std::string& path) {
-    return {.lock_path = "/l", .path = path, .guid = "guid", .epoch = session.epoch()};
-  }
-  // Its path is used by other clients, too.
-  OwnNode shared(std::int64_t created, OwnerId owner = {9, 9}) {
-    return {.lock_path = "/shared", .path = "/shared", .epoch = session.epoch(), .created = created, .owner = owner};
-  }
-  std::string put() { return ensemble.put("/l/_c_guid-lock-", {}, session.id(), true).path; }
-  // Of a session that ends when it may.
-  std::string put_by_old_session() { return ensemble.put("/l/_c_guid-lock-", {}, 77, true).path; }
-  void remove(OwnNode what) {
-    removals.remove(std::move(what), [this](ReleaseOutcome how) { outcome = std::move(how); });
-  }
-  std::optional<Status> status() {
-    const auto how = std::exchange(outcome, std::nullopt);
-    return how ? std::optional(how->status) : std::nullopt;
-  }
-  void always(Kind kind, Fate fate) {
-    ensemble.fate = [kind, fate](const FakeRequest& request) {
-      return request.kind == kind && !is_heartbeat(request) ? fate : Fate::answer;
-    };
-  }
-  void disconnect() {
-    ensemble.disconnect();
-    engine.run();
-  }
-  void new_session() {
-    ensemble.expire();
-    ensemble.reconnect();
-    engine.advance(1s);
-  }
-
-  test::ManualEngine engine;
-  FakeEnsemble ensemble{engine};
-  Options options;
-  Session session{engine, options, ensemble.handles(), *this};
-  Requests requests{session};
-  std::vector<Failure> warnings;
-  Removals removals{engine, requests, 2s, [this](Failure why) { warnings.push_back(std::move(why)); }};
-  std::optional<ReleaseOutcome> outcome;
-
- private:
-  void session_ready(bool fresh) override { removals.session_ready(fresh); }
-  void session_alive(TimePoint) override {}
-  void session_suspended(const Failure&) override {}
-  void session_lost(const Failure&) override { removals.session_lost(); }
+constexpr Scenario releases[] = {
+    {"Node_ThatIsGone_WasNotOurs", "", "wait a; remember n; remove n; release a not_owner"},
+    {"Removal_AnswerLost_IsRepeatedOnceAndWasOurs", "",
+     "wait a; mark; on remove lose_answer; release a pending; asked remove 1; 100ms; release a; asked remove 2; own 0; "
+     "warnings 0"},
+    // Hazards 10 and 21.
+    {"Removal_NotSentInTime_GoesOnInTheBackground", "",
+     "wait a; disconnect; run; release a pending; 1999ms; release a pending; 1ms; release a failed unavailable did not "
+     "confirm in time that /dlock/lock; reconnect; 1s; own 0"},
+    {"Removal_NotAnsweredInTime_GoesOnInTheBackground", "",
+     "wait a; on remove* hold; release a pending; 1999ms; release a pending; 1ms; release a failed ambiguous did not "
+     "confirm in time; calm; disconnect; run; reconnect; 1s; own 0"},
+    {"Removal_NotAnsweredBeforeTheSessionEnds_IsAmbiguous", "",
+     "wait a; on remove hold; release a pending; expire; calm; 1s; "
+     "release a failed ambiguous the answer to the release was lost, and the session has ended since"},
+    // The servers keep the nodes of a session that this client has given up.
+    {"Node_OfAnEarlierSession_IsRemoved", "",
+     "wait a; remember n; disconnect; run; release a pending; 20s; gone n; release a failed unavailable"},
+    {"Node_OfALostLock_IsRemoved", "", "wait a; remember n; disconnect; 20s; lost 2; gone n"},
+    {"Removal_Refused_IsTriedOnAndWarnedOfOnce", "",
+     "wait a; mark; on remove* refuse; release a pending; 1s; warnings 0; calm; on remove* forbid; 5s; "
+     "warnings 1 a node that is not needed any more cannot be removed before the session ends: ; asked remove 2-50; "
+     "calm; 5s; own 0; warnings 1"},
+    {"Close_WaitsForARemovalThatTheEndOfTheSessionWouldNotDo", "",
+     "wait a; remember n; disconnect; run; release a pending; on remove* refuse; 20s; close; run; exists n; calm; 2s; "
+     "is_closed; gone n"},
+    {"Close_WaitsForNoRemovalThatTheEndOfTheSessionDoes", "",
+     "wait a; remember n; on remove* refuse; release a pending; close; run; is_closed; gone n"},
 };
 
-TEST_F(RemovalsTest, ANodeIsRemovedByPathOrGuid_AgainAfterALostAnswer) {
-  struct Row {
-    const char* name;
-    bool there, path_known, lost;
-    Status status;
-  };
-  for (const Row& row : {Row{"by its path", true, true, false, Status::released},
-                         {"by its guid", true, false, false, Status::released},
-                         {"not there", false, true, false, Status::not_owner},
-                         {"not there, path unknown", false, false, false, Status::not_owner},
-                         {"answer lost", true, true, true, Status::released},
-                         {"answer lost, path unknown", true, false, true, Status::released}}) {
-    SCOPED_TRACE(row.name);
-    const std::string path = row.there ? put() : "/l/_c_guid-lock-9999999999";
-    const std::size_t before = ensemble.count(Kind::remove);
-    if (row.lost) always(Kind::remove, Fate::lose_answer);
-    remove(node(row.path_known ? path : ""));
-    engine.run();
-    if (row.lost) {
-      EXPECT_FALSE(outcome);
-      ensemble.fate = nullptr;
-      engine.advance(100ms);
-      EXPECT_EQ(ensemble.count(Kind::remove), before + 2);
-    }
-    EXPECT_EQ(status(), row.status);
-    EXPECT_FALSE(ensemble.exists(path));
-    EXPECT_EQ(removals.size(), 0U);
-  }
-  EXPECT_TRUE(warnings.empty());
-}
+constexpr Scenario given_up[] = {
+    {"Create_InFlight_AnsweredThatNothingIsThere_NeedsNothing", "",
+     "{remove place|on create refuse|on create forbid}; start a; give_up a; mark; run; 20s; asked children 0; "
+     "asked remove 0; asked create 0"},
+    {"Create_NotCarriedOut_IsLookedForOnce", "",
+     "on create lose_request; wait a; mark; give_up a; run; asked children 1; 20s; asked children 1"},
+    // Hazard 24: the list may come from a server that does not know yet what another one has carried out.
+    {"Create_NotAnswered_ListIsBelievedOnlyBehindAWrite", "",
+     "on create lose_request; wait a; on heartbeat lose_request; give_up a; run; late; 1s; gone late"},
+    // A late request of the old session may still be carried out.
+    {"Create_OfTheOldSession_IsLookedForUntilThatMustBeOver", "",
+     "on create lose_request do disconnect; wait a; give_up a; 16s; late; 1100ms; gone late; mark; 9s; asked children "
+     "0"},
+    {"Create_OfTheOldSession_IsNotLookedForForEver", "",
+     "on create lose_request do disconnect; wait a; give_up a; 22s; mark; 5s; asked children 4-6; 5s; mark; 20s; "
+     "asked children 0"},
+    // Each look costs a write and a list.
+    {"Create_OfTheOldSession_LaterSessionsDoNotProlongTheSearch", "",
+     "on create lose_request do disconnect; wait a; give_up a; 25s; expire; 7s; mark; 20s; asked children 0"},
+    {"Create_OfTheOldSession_ClosingDoesNotWaitForIt", "",
+     "on create lose_request do disconnect; wait a; give_up a; 16s; close; run; is_closed"},
+    {"Look_NotAnsweredBeforeTheSessionEnds_IsRepeatedInTheNext", "",
+     "on create lose_answer; wait a; remember n; on children hold; give_up a; run; exists n; disconnect; 25s; gone n"},
+};
 
-// Hazards 10 and 21.
-TEST_F(RemovalsTest, ARemovalThatIsNotConfirmedInTimeGoesOnInTheBackground) {
-  struct Row {
-    const char* name;
-    std::function<void()> trouble;
-    bool shares_path;
-    errc code;
-  };
-  const auto nothing = [] {};
-  const auto lost = [this] {
-    engine.run();
-    removals.session_lost();
-  };
-  for (const Row& row : {Row{"not sent", [this] { disconnect(); }, false, errc::unavailable},
-                         {"not answered", nothing, false, errc::ambiguous},
-                         {"not answered, behind a comparison", nothing, true, errc::ambiguous},
-                         {"not answered when the session was lost", lost, false, errc::ambiguous}}) {
-    SCOPED_TRACE(row.name);
-    const auto made =
-        ensemble.put(row.shares_path ? "/shared" : "/l/_c_guid-lock-", {}, session.id(), !row.shares_path);
-    if (row.code == errc::ambiguous) always(Kind::remove, Fate::hold_answer);
-    if (row.code == errc::unavailable) row.trouble();
-    remove(row.shares_path ? shared(made.stat.created) : node(made.path));
-    if (row.code == errc::ambiguous) row.trouble();
-    engine.advance(1999ms);
-    EXPECT_FALSE(outcome);
-    engine.advance(1ms);
-    ASSERT_TRUE(outcome);
-    EXPECT_EQ(outcome->failure.code, row.code);
-    EXPECT_EQ(outcome->failure.detail, "ZooKeeper did not confirm in time that " + made.path + " is removed");
-    EXPECT_EQ(status(), Status::failed);
-    EXPECT_EQ(removals.size(), 1U);
-    ensemble.fate = nullptr;
-    disconnect();
-    ensemble.reconnect();
-    engine.advance(1s);
-    EXPECT_FALSE(ensemble.exists(made.path));
-    EXPECT_EQ(removals.size(), 0U);
-  }
-}
-
-TEST_F(RemovalsTest, AReleaseWhoseAnswerWasLostWithItsSessionIsAmbiguous) {
-  for (const bool shares_path : {false, true}) {
-    const auto made = ensemble.put(shares_path ? "/shared" : "/l/_c_guid-lock-", {}, session.id(), !shares_path);
-    always(Kind::remove, Fate::hold_answer);
-    remove(shares_path ? shared(made.stat.created) : node(made.path));
-    engine.run();
-    ensemble.fate = nullptr;
-    new_session();
-    ASSERT_TRUE(outcome);
-    EXPECT_EQ(outcome->failure.code, errc::ambiguous);
-    EXPECT_EQ(outcome->failure.detail,
-              "the answer to the release was lost, and the session has ended since; the lock is free");
-    EXPECT_EQ(status(), Status::failed);
-    EXPECT_EQ(removals.size(), 0U);
-  }
-}
-
-TEST_F(RemovalsTest, ANodeOfAnEarlierSessionIsRemoved_UnlessItsPathIsShared) {
-  for (const bool path_known : {true, false}) {
-    const std::string path = put_by_old_session();
-    OwnNode old = node(path_known ? path : "");
-    disconnect();
-    remove(std::move(old));
-    EXPECT_TRUE(removals.only_of_this_session());
-    new_session();
-    EXPECT_FALSE(ensemble.exists(path));
-    EXPECT_EQ(status(), Status::released);
-  }
-  (void)ensemble.put("/shared", {}, 77);
-  const OwnNode ours = shared(0);
-  disconnect();
-  remove(ours);
-  new_session();
-  EXPECT_EQ(status(), Status::not_owner);
-  EXPECT_TRUE(ensemble.exists("/shared")) << "a different client may have created it";
-}
-
-// A late request of the old session may still be carried out.
-TEST_F(RemovalsTest, ANodeThatTheOldSessionMayStillCreateIsLookedForUntilThatMustBeOver) {
-  for (const bool comes : {true, false}) {
-    OwnNode old = node("");
-    disconnect();
-    removals.remove(std::move(old));
-    new_session();
-    bool finished = false;
-    removals.finish([&] { finished = true; });
-    EXPECT_TRUE(finished) << "closing does not wait for it";
-    EXPECT_TRUE(removals.only_of_this_session());
-    engine.advance(5s);
-    EXPECT_EQ(removals.size(), 1U);
-    const std::string late = comes ? put_by_old_session() : "/none";
-    engine.advance(1s);
-    EXPECT_FALSE(ensemble.exists(late));
-    EXPECT_EQ(removals.size(), comes ? 0U : 1U);
-    engine.advance(12s);
-    EXPECT_EQ(removals.size(), comes ? 0U : 1U);
-    engine.advance(3s);
-    EXPECT_EQ(removals.size(), 0U) << "twice the session timeout has passed";
-  }
-}
-
-// Each look costs a write and a list.
-TEST_F(RemovalsTest, LaterSessionsThatAreLostSoonDoNotProlongTheSearch) {
-  OwnNode old = node("");
-  disconnect();
-  removals.remove(std::move(old));
-  for (int i = 0; i < 2; ++i) {
-    new_session();
-    engine.advance(14s);
-    EXPECT_EQ(removals.size(), i == 0 ? 1U : 0U) << "twice the timeout of the session after it is enough";
-  }
-}
-
-TEST_F(RemovalsTest, ACreateInFlightIsWaitedFor_UntilItsAnswerOrTheEndOfItsSession) {
-  struct Row {
-    const char* name;
-    Problem problem;
-    std::size_t lists;
-    bool removed;
-  };
-  for (const Row& row : {Row{"created", Problem::none, 0, true},
-                         {"answer lost", Problem::unknown_outcome, 1, true},
-                         {"session over", Problem::session_over, 1, true},
-                         {"no parent", Problem::no_node, 0, false},
-                         {"refused", Problem::not_executed, 0, false},
-                         {"forbidden", Problem::no_rights, 0, false},
-                         {"impossible", Problem::other, 0, false}}) {
-    SCOPED_TRACE(row.name);
-    const std::string path = put();
-    const std::size_t lists = ensemble.count(Kind::children);
-    const auto id = removals.await(node(""));
-    removals.session_ready(false);
-    engine.advance(5s);
-    EXPECT_TRUE(ensemble.exists(path));
-    removals.created(id, {.problem = row.problem, .failure = {}, .sent = {}}, path);
-    engine.run();
-    EXPECT_NE(ensemble.exists(path), row.removed);
-    EXPECT_EQ(ensemble.count(Kind::children), lists + row.lists);
-    EXPECT_EQ(removals.size(), 0U);
-    removals.created(id, {}, path);  // no effect
-    ensemble.remove("/l");
-  }
-  (void)removals.await(node(""));
-  const std::string late = put_by_old_session();
-  new_session();
-  EXPECT_FALSE(ensemble.exists(late));
-  EXPECT_EQ(removals.size(), 0U);
-}
-
-TEST_F(RemovalsTest, AReconnectionRepeatsNothingThatIsInFlight) {
-  always(Kind::remove, Fate::hold_answer);
-  removals.remove(node(put()));
-  removals.session_ready(false);
-  engine.run();
-  EXPECT_EQ(ensemble.count(Kind::remove), 1U);
-  ensemble.fate = nullptr;
-  ensemble.release_answers();
-  engine.run();
-  EXPECT_EQ(removals.size(), 0U);
-}
-
-// Hazard 24: the list may come from a server that does not know yet what another one has carried out.
-TEST_F(RemovalsTest, AListIsNotBelievedWhereTheEnsembleDidNotAgreeBefore) {
-  ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::lose_request : Fate::answer; };
-  removals.remove(node(""));
-  engine.run();
-  EXPECT_EQ(ensemble.count(Kind::children), 1U);
-  EXPECT_EQ(removals.size(), 1U);
-  ensemble.fate = nullptr;
-  const std::string path = put();
-  engine.advance(1s);
-  EXPECT_FALSE(ensemble.exists(path));
-  EXPECT_EQ(removals.size(), 0U);
-}
-
-// A list or a comparison in flight when the session was lost: the node may come later, or be another client's.
-TEST_F(RemovalsTest, AnAnswerOfALostSessionIsNone) {
-  for (const Kind kind : {Kind::children, Kind::get}) {
-    const auto made = ensemble.put("/shared", {}, session.id());
-    const std::size_t before = ensemble.count(Kind::remove);
-    always(kind, Fate::hold_answer);
-    removals.remove(kind == Kind::get ? shared(made.stat.created) : node(""));
-    engine.run();
-    removals.session_lost();
-    ensemble.fate = nullptr;
-    ensemble.release_answers();
-    engine.run();
-    EXPECT_EQ(ensemble.count(Kind::remove), before);
-    ASSERT_EQ(removals.size(), 1U);
-    const std::string path = kind == Kind::get ? "/shared" : put();
-    removals.session_ready(false);
-    engine.run();
-    EXPECT_FALSE(ensemble.exists(path));
-    EXPECT_EQ(removals.size(), 0U);
-  }
-}
-
-TEST_F(RemovalsTest, ARefusedRemovalIsTriedOn_AndWarnedOfOnce) {
-  const std::string path = put();
-  always(Kind::remove, Fate::refuse);
-  removals.remove(node(path));
-  engine.advance(1s);
-  EXPECT_TRUE(warnings.empty()) << "this may end by itself";
-  always(Kind::remove, Fate::forbid);
-  removals.remove(node(path));
-  engine.advance(5s);
-  ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_EQ(warnings[0].code, errc::access_denied);
-  EXPECT_TRUE(
-      warnings[0].detail.starts_with("a node that is not needed any more cannot be removed before the session "
-                                     "ends: "));
-  EXPECT_LT(ensemble.count(Kind::remove), 50U);
-  ensemble.fate = nullptr;
-  engine.advance(5s);
-  EXPECT_FALSE(ensemble.exists(path));
-}
-
-TEST_F(RemovalsTest, ANodeThatCannotBeRemovedIsWarnedOf) {
-  const std::string path = put();
-  (void)ensemble.put(path + "/below");
-  removals.remove(node(path));
-  engine.run();
-  EXPECT_EQ(warnings.size(), 1U);
-}
-
-// --- A path that other clients use -----------------------------------------------------------------------------------
-
-// A server that lags behind may still show a node that is removed already, while another one has its place.
-TEST_F(RemovalsTest, ARemovalThatMayHaveHappenedIsRepeatedOnlyBehindAWrite) {
-  const auto created = ensemble.put("/shared", {}, session.id()).stat.created;
-  always(Kind::remove, Fate::lose_request);
-  const std::size_t before = ensemble.heartbeats();
-  remove(shared(created));
-  engine.run();
-  EXPECT_EQ(ensemble.heartbeats(), before) << "what was answered is known everywhere";
-  ensemble.fate = nullptr;
-  engine.advance(1s);
-  EXPECT_EQ(ensemble.heartbeats(), before + 1);
-  EXPECT_FALSE(ensemble.exists("/shared"));
-}
-
-TEST_F(RemovalsTest, ASharedPathIsComparedFirst_ByTheNodesNumberOrItsSessionAndOwner) {
-  const OwnerId owner(1, 2);
-  struct Row {
-    const char* name;
-    std::string data;
-    bool of_session, number_known, number_matches, removed;
-  };
-  const std::string data = data_of("host:1:x", owner);
-  for (const Row& row : {Row{"ours", data, true, false, false, true},
-                         {"of another owner", data_of("host:1:x", {1, 3}), true, false, false, false},
-                         {"of another session", data, false, false, false, false},
-                         {"without an owner", "host:1:x", true, false, false, false},
-                         {"with another number", data, true, true, false, false},
-                         {"with our number, data overwritten", "", false, true, true, true}}) {
-    const auto made = ensemble.put("/shared", row.data, row.of_session ? session.id() : 77);
-    remove(shared(!row.number_known ? 0 : row.number_matches ? made.stat.created : 1, owner));
-    engine.run();
-    EXPECT_EQ(status(), row.removed ? Status::released : Status::not_owner) << row.name;
-    EXPECT_NE(ensemble.exists("/shared"), row.removed) << row.name;
-    if (!row.removed) ensemble.remove("/shared");
-  }
-}
-
-TEST_F(RemovalsTest, ASharedPathThatCouldNotBeComparedIsLeftAlone) {
-  for (const Fate fate : {Fate::refuse, Fate::forbid, Fate::lose_answer}) {
-    if (!ensemble.exists("/shared")) (void)ensemble.put("/shared", {}, 77);
-    always(Kind::get, fate);
-    remove(shared(1));
-    engine.run();
-    EXPECT_FALSE(outcome);
-    ensemble.fate = nullptr;
-    engine.advance(1s);
-    EXPECT_EQ(status(), Status::not_owner);
-    EXPECT_TRUE(ensemble.exists("/shared"));
-  }
-}
+INSTANTIATE_TEST_SUITE_P(Releases, RemovalScenario, testing::ValuesIn(releases), name_of);
+INSTANTIATE_TEST_SUITE_P(GivenUp, RemovalScenario, testing::ValuesIn(given_up), name_of);
 
 TEST(OwnerInData, IsFoundAndCutOffWhateverTheHolderIs) {
   const OwnerId owner(1, 2);
+  const std::string digits = owner.to_string();
   for (const std::string holder : {"", "host:1:x", "host:1:x\nvalue", "\n"}) {
     const std::string data = data_of(holder, owner);
     EXPECT_TRUE(is_of(data, owner));
     EXPECT_FALSE(is_of(data, {1, 3}));
     EXPECT_EQ(holder_of(data), holder);
-    EXPECT_EQ(holder_of(holder), holder) << "of an earlier version, or of another program";
   }
-}
-
-TEST_F(RemovalsTest, AThousandAreRemovedAtOnceWhenTheConnectionIsBack) {
-  always(Kind::remove, Fate::refuse);
-  for (int i = 0; i < 1000; ++i) removals.remove(node(put()));
-  engine.advance(1s);
-  disconnect();
-  ensemble.fate = nullptr;
-  const std::size_t before = ensemble.count(Kind::remove);
-  engine.advance(1s);
-  EXPECT_EQ(ensemble.count(Kind::remove), before);
-  bool finished = false;
-  removals.finish([&] { finished = true; });
-  ensemble.reconnect();
-  engine.run();
-  EXPECT_TRUE(finished);
-  EXPECT_TRUE(ensemble.children("/l").empty());
+  // From an earlier version, or from another program.
+  for (const std::string& data :
+       {std::string(), std::string("host:1:x\nvalue"), digits, "x" + digits, "host:1:x\n" + std::string(32, 'z')}) {
+    EXPECT_EQ(holder_of(data), data);
+  }
 }
 
 }  // namespace

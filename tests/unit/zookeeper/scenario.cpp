@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <iterator>
 
-#include "tests/unit/support/reports.hpp"
-
 namespace dlock::zookeeper {
 
 namespace {
@@ -18,25 +16,18 @@ const std::map<std::string, errc> codes{{"unavailable", errc::unavailable},
                                         {"ambiguous", errc::ambiguous},
                                         {"access_denied", errc::access_denied},
                                         {"protocol", errc::protocol},
-                                        {"invalid_argument", errc::invalid_argument}};
+                                        {"invalid_argument", errc::invalid_argument},
+                                        {"lost", errc::lost},
+                                        {"closed", errc::closed}};
 const std::map<std::string, LockKind> kinds{{"lock", LockKind::lock},
                                             {"read_write", LockKind::read_write},
                                             {"semaphore", LockKind::semaphore},
                                             {"election", LockKind::election}};
-const std::map<std::string, FakeEnsemble::Dialling> diallings{{"accept", FakeEnsemble::Dialling::accept},
-                                                              {"silence", FakeEnsemble::Dialling::silence},
-                                                              {"refuse_auth", FakeEnsemble::Dialling::refuse_auth}};
+const std::map<std::string, FakeEnsemble::Dialling> diallings{
+    {"accept", FakeEnsemble::Dialling::accept},           {"silence", FakeEnsemble::Dialling::silence},
+    {"refuse", FakeEnsemble::Dialling::refuse},           {"fail", FakeEnsemble::Dialling::fail},
+    {"refuse_auth", FakeEnsemble::Dialling::refuse_auth}, {"require_auth", FakeEnsemble::Dialling::require_auth}};
 
-std::string next_word(std::istream& words) {
-  std::string word;
-  words >> word;
-  return word;
-}
-std::string rest_of(std::istream& words) {
-  std::string rest;
-  std::getline(words >> std::ws, rest, '\0');
-  return rest;
-}
 std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts;
   std::istringstream in(text);
@@ -63,7 +54,206 @@ void expand(const std::string& text, std::vector<std::string>& all) {
   }
 }
 
-std::optional<std::chrono::milliseconds> duration(const std::string& word) {
+}  // namespace
+
+void PrintTo(const Scenario& scenario, std::ostream* out) {
+  *out << scenario.name;
+}
+
+std::vector<std::string> expanded(const Scenario& scenario) {
+  std::vector<std::string> all;
+  expand(scenario.query + std::string("\n") + scenario.script, all);
+  return all;
+}
+
+// --- Words about an ensemble -----------------------------------------------------------------------------------------
+
+Script::Script(test::ManualEngine& engine, FakeEnsemble& ensemble) : engine_(engine), ensemble_(ensemble) {
+  ensemble.fate = [this](const FakeRequest& request) { return decide(request); };
+  add_words();
+  add_expectations();
+}
+
+void Script::run(const std::string& script) {
+  for (const std::string& statement : split(script, ';')) execute(statement);
+}
+
+void Script::execute(const std::string& statement) {
+  SCOPED_TRACE(statement);
+  Words words(statement);
+  const std::string word = next(words);
+  if (word.empty()) return;
+  if (const auto time = duration(word)) return engine_.advance(*time);
+  const auto found = words_.find(word);
+  found == words_.end() ? other(word, words) : found->second(words);
+}
+
+void Script::other(const std::string& word, Words& /*words*/) {
+  ADD_FAILURE() << "unknown word: " << word;
+}
+
+void Script::add_words() {
+  // --- The tree, as other clients change it ---
+  words_["put"] = [this](Words& words) {  // PATH [ephemeral|ours] [numbered] [DATA]
+    const std::string where = path(next(words));
+    std::int64_t owner = 0;
+    bool numbered = false;
+    std::string data;
+    for (std::string word; words >> word;) {
+      if (word == "ephemeral") {
+        owner = 77;
+      } else if (word == "ours") {
+        owner = ensemble_.last_session();
+      } else if (word == "numbered") {
+        numbered = true;
+      } else {
+        data = word;
+      }
+    }
+    (void)ensemble_.put(where, data, owner, numbered);
+  };
+  words_["remove"] = [this](Words& words) { ensemble_.remove(path(next(words))); };
+  words_["set"] = [this](Words& words) {
+    const std::string where = path(next(words));
+    ensemble_.set_data(where, rest(words));
+  };
+  // --- Answers and connections ---
+  // REQUEST[@PATH][+SKIP][*] [FATE] [do STATEMENT, STATEMENT...]
+  words_["on"] = [this](Words& words) { hooks_.push_back(hook_of(words)); };
+  words_["calm"] = [this](Words&) { hooks_.clear(); };
+  words_["release_answers"] = [this](Words&) { ensemble_.release_answers(); };
+  words_["disconnect"] = [this](Words&) { ensemble_.disconnect(); };
+  words_["reconnect"] = [this](Words&) { ensemble_.reconnect(); };
+  words_["expire"] = [this](Words&) { ensemble_.expire(); };
+  words_["dial"] = [this](Words& words) { ensemble_.dialling = diallings.at(next(words)); };
+  words_["keep_unsent"] = [this](Words&) { ensemble_.keeps_unsent = true; };
+  words_["lose_events"] = [this](Words&) { ensemble_.loses_events = true; };
+  words_["keep_events"] = [this](Words&) { ensemble_.loses_events = false; };
+  words_["grants"] = [this](Words& words) { ensemble_.granted = duration(next(words)); };  // the session timeout
+  words_["answers_after"] = [this](Words& words) { ensemble_.answers_after = *duration(next(words)); };
+  words_["silent"] = [this](Words& words) { ensemble_.silent = {next(words)}; };  // HOST
+  // --- Time ---
+  words_["run"] = [this](Words&) { engine_.run(); };
+  words_["tasks"] = [this](Words& words) {
+    for (int left = std::stoi(next(words)); left > 0; --left) (void)engine_.run_one();
+  };
+  words_["sleep"] = [this](Words& words) { engine_.sleep_through(*duration(next(words))); };
+  words_["repeat"] = [this](Words& words) {  // COUNT STATEMENT, STATEMENT...
+    const int count = std::stoi(next(words));
+    const auto statements = split(rest(words), ',');
+    for (int i = 0; i < count; ++i) {
+      for (const std::string& each : statements) execute(each);
+    }
+  };
+  words_["mark"] = [this](Words&) {  // from where requests and handles count
+    mark_ = ensemble_.requests.size();
+    dialled_ = ensemble_.dialled;
+  };
+}
+
+void Script::add_expectations() {
+  words_["asked"] = [this](Words& words) {  // REQUEST COUNT, or a range of counts
+    const Hook hook = hook_of(words);
+    const auto count =
+        std::count_if(ensemble_.requests.begin() + static_cast<std::ptrdiff_t>(mark_), ensemble_.requests.end(),
+                      [&](const FakeRequest& request) { return matches(hook, request); });
+    EXPECT_TRUE(is_in(static_cast<std::size_t>(count), hook.actions.at(0)));
+  };
+  words_["sent"] = [this](Words& words) {  // these requests and no others
+    std::string is;
+    for (const FakeRequest& request : sent()) is += " " + request_names.at(static_cast<std::size_t>(request.kind));
+    EXPECT_EQ(is.empty() ? is : is.substr(1), rest(words));
+  };
+  words_["watched"] = [this](Words& words) {  // these paths and no others
+    std::vector<std::string> expected;
+    for (std::string name; words >> name;) expected.push_back(path(name));
+    std::vector<std::string> is;
+    for (const FakeRequest& request : sent()) {
+      if (request.watch != 0) is.push_back(request.path);
+    }
+    EXPECT_EQ(is, expected);
+  };
+  words_["watches"] = [this](Words& words) { EXPECT_TRUE(is_in(ensemble_.watches(), next(words))); };
+  words_["exists"] = [this](Words& words) { EXPECT_TRUE(ensemble_.exists(path(next(words)))); };
+  words_["gone"] = [this](Words& words) { EXPECT_FALSE(ensemble_.exists(path(next(words)))); };
+  words_["data"] = [this](Words& words) {
+    const std::string where = path(next(words));
+    EXPECT_EQ(ensemble_.data(where), rest(words));
+  };
+  words_["dialled"] = [this](Words& words) {
+    EXPECT_TRUE(is_in(static_cast<std::size_t>(ensemble_.dialled - dialled_), next(words)));
+  };
+  words_["closed"] = [this](Words& words) {
+    EXPECT_TRUE(is_in(static_cast<std::size_t>(ensemble_.closed), next(words)));
+    EXPECT_EQ(ensemble_.dropped, 0) << "what the servers may have made of it is ended";
+  };
+}
+
+Script::Hook Script::hook_of(Words& words) const {
+  Hook hook{next(words)};
+  if (hook.selector.ends_with('*')) {
+    hook.forever = true;
+    hook.selector.pop_back();
+  }
+  if (const auto skip = hook.selector.find('+'); skip != std::string::npos) {
+    hook.skip = std::stoi(hook.selector.substr(skip));
+    hook.selector.resize(skip);
+  }
+  if (const auto at = hook.selector.find('@'); at != std::string::npos) {
+    hook.path = path(hook.selector.substr(at + 1));
+    hook.selector.resize(at);
+  }
+  std::string word = next(words);
+  if (fates.contains(word)) {
+    hook.fate = fates.at(word);
+    word = next(words);
+  }
+  hook.actions = word == "do" ? split(rest(words), ',') : std::vector{word};
+  return hook;
+}
+
+Fate Script::decide(const FakeRequest& request) {
+  for (auto hook = hooks_.begin(); hook != hooks_.end(); ++hook) {
+    if (!matches(*hook, request)) continue;
+    if (hook->skip-- > 0) continue;
+    const Hook found = *hook;
+    if (!found.forever) hooks_.erase(hook);
+    for (const std::string& action : found.actions) execute(action);
+    return found.fate;
+  }
+  return Fate::answer;
+}
+
+bool Script::matches(const Hook& hook, const FakeRequest& request) const {
+  if (is_heartbeat(request)) return hook.selector == "heartbeat";
+  if (!hook.path.empty() && request.path != hook.path) return false;
+  if (hook.selector == "any") return true;
+  if (hook.selector == "join") return is_join(request);
+  if (hook.selector == "watch") return request.watch != 0;
+  if (hook.selector == "look") return request.kind == FakeRequest::Kind::get && request.watch == 0;
+  return hook.selector == request_names.at(static_cast<std::size_t>(request.kind));
+}
+
+std::vector<FakeRequest> Script::sent() const {
+  std::vector<FakeRequest> all;
+  std::copy_if(ensemble_.requests.begin() + static_cast<std::ptrdiff_t>(mark_), ensemble_.requests.end(),
+               std::back_inserter(all), [](const FakeRequest& request) { return !is_heartbeat(request); });
+  return all;
+}
+
+std::string Script::next(Words& words) {
+  std::string word;
+  words >> word;
+  return word;
+}
+
+std::string Script::rest(Words& words) {
+  std::string rest;
+  std::getline(words >> std::ws, rest, '\0');
+  return rest;
+}
+
+std::optional<std::chrono::milliseconds> Script::duration(const std::string& word) {
   if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0])) == 0) return std::nullopt;
   std::size_t end = 0;
   const int count = std::stoi(word, &end);
@@ -71,8 +261,7 @@ std::optional<std::chrono::milliseconds> duration(const std::string& word) {
   return word.substr(end) == "s" ? std::chrono::seconds(count) : std::chrono::minutes(count);
 }
 
-// Of "3", or "2-4".
-testing::AssertionResult is_in(std::size_t count, const std::string& range) {
+testing::AssertionResult Script::is_in(std::size_t count, const std::string& range) {
   const auto dash = range.find('-');
   const std::size_t least = std::stoul(range);
   const std::size_t most = dash == std::string::npos ? least : std::stoul(range.substr(dash + 1));
@@ -80,241 +269,154 @@ testing::AssertionResult is_in(std::size_t count, const std::string& range) {
   return testing::AssertionFailure() << count << " instead of " << range;
 }
 
-}  // namespace
-
-void PrintTo(const Scenario& scenario, std::ostream* out) {
-  *out << scenario.name;
+testing::AssertionResult Script::is_failure(const Failure& why, Words& words) {
+  const bool is = why.code == codes.at(next(words)) && why.detail.find(rest(words)) != std::string::npos;
+  return (is ? testing::AssertionSuccess() : testing::AssertionFailure()) << why.code.message() << ": " << why.detail;
 }
 
-void run_scenario(const Scenario& scenario) {
-  std::vector<std::string> all;
-  expand(scenario.query + std::string("\n") + scenario.script, all);
-  for (const std::string& each : all) {
-    SCOPED_TRACE(each);
-    const auto script = each.find('\n');
-    ScenarioRun(each.substr(0, script)).run(each.substr(script + 1));
-  }
-}
+// --- Words about acquires --------------------------------------------------------------------------------------------
 
-ScenarioRun::ScenarioRun(std::string query) : query_(std::move(query)) {
-  ensemble.fate = [this](const FakeRequest& request) { return decide(request); };
-  connect();
-}
-
-void ScenarioRun::connect() {
+AcquireScript::AcquireScript(std::string query) : Script(engine, ensemble), query_(std::move(query)) {
+  add_words();
+  add_expectations();
   backend = make(query_);
   if (query_.find("ephemeral") == std::string::npos) (void)ensemble.put(parent);
   (void)BackendTest::contend(*backend, true, "warm-up");
 }
 
-void ScenarioRun::run(const std::string& script) {
-  for (const std::string& statement : split(script, ';')) execute(statement);
-}
-
-void ScenarioRun::execute(const std::string& statement) {
-  SCOPED_TRACE(statement);
-  Words words(statement);
-  const std::string word = next_word(words);
-  if (word.empty()) return;
-  if (const auto time = duration(word)) return engine.advance(*time);
-  if (act(word, words) || expect(word, words)) return;
-  if (attempts_.contains(word)) return expect_of(word, words);
-  ADD_FAILURE() << "unknown word";
-}
-
-bool ScenarioRun::act(const std::string& word, Words& words) {
-  const std::map<std::string, std::function<void()>> actions{
-      // --- Acquires: NAME [shared] [PERMITS] ---
-      {"wait", [&] { contend(next_word(words), words, true, true); }},
-      {"try", [&] { contend(next_word(words), words, false, true); }},
-      {"start", [&] { contend(next_word(words), words, true, false); }},
-      {"start_try", [&] { contend(next_word(words), words, false, false); }},
-      {"give_up", [&] { attempts_.at(next_word(words))->contention.reset(); }},
-      {"release",
-       [&] {
-         const Attempt& attempt = *attempts_.at(next_word(words));
-         ASSERT_TRUE(attempt.grant);
-         EXPECT_EQ(BackendTest::release(*backend, attempt)->status, ReleaseStatus::released);
-       }},
-      // --- The tree, as other clients change it. A path is `place`, `own`, ./CHILD, /PATH or a name given before ---
-      {"as",  // KIND of lock, from here on
-       [&] {
-         kind_ = kinds.at(next_word(words));
-         place_ = lock_path("/dlock", "lock", kind_);
-       }},
-      {"member", [&] { names_[next_word(words)] = put_node(place_, marker()); }},
-      {"reader", [&] { names_[next_word(words)] = put_node(place_, "-__READ__"); }},
-      {"writer", [&] { names_[next_word(words)] = put_node(place_, "-__WRIT__"); }},
-      {"permit",  // NAME, of how many
-       [&] {
-         const std::string name = next_word(words);
-         names_[name] = put_node(place_, "-permit-of-" + next_word(words) + "-");
-       }},
-      {"put", [&] { put(words); }},  // PATH [ephemeral] [numbered] [DATA]
-      {"twin",                       // NAME, of the number NUMBER
-       [&] {
-         const std::string name = next_word(words);
-         char digits[16];
-         (void)std::snprintf(digits, sizeof digits, "%010d", std::stoi(next_word(words)));
-         const std::string first = place_ + "/_c_00000000-0000-4000-8000-000000000001" + marker();
-         names_[name] = ensemble.put(first + digits, "other:2:x", 77).path;
-       }},
-      {"remove", [&] { ensemble.remove(path(next_word(words))); }},
-      {"set",
-       [&] {
-         const std::string where = path(next_word(words));
-         ensemble.set_data(where, rest_of(words));
-       }},
-      {"remember",  // our own node, under a NAME
-       [&] {
-         ASSERT_FALSE(own().empty());
-         names_[next_word(words)] = own().back();
-       }},
-      {"sequence", [&] { ensemble.set_sequence(place_, std::stoll(next_word(words))); }},
-      // --- Answers and connections ---
-      {"on", [&] { add_hook(words); }},  // REQUEST[@PATH][+SKIP][*] [FATE] [do STATEMENT, STATEMENT...]
-      {"calm", [&] { hooks_.clear(); }},
-      {"release_answers", [&] { ensemble.release_answers(); }},
-      {"disconnect", [&] { ensemble.disconnect(); }},
-      {"reconnect", [&] { ensemble.reconnect(); }},
-      {"expire", [&] { ensemble.expire(); }},
-      {"dial", [&] { ensemble.dialling = diallings.at(next_word(words)); }},
-      {"fresh",  // a client that is not connected
-       [&] {
-         attempts_.clear();
-         backend = make(query_);
-       }},
-      {"keep_unsent", [&] { ensemble.keeps_unsent = true; }},
-      {"lose_events", [&] { ensemble.loses_events = true; }},
-      {"keep_events", [&] { ensemble.loses_events = false; }},
-      // --- Time ---
-      {"run", [&] { engine.run(); }},
-      {"tasks",
-       [&] {
-         for (int left = std::stoi(next_word(words)); left > 0; --left) (void)engine.run_one();
-       }},
-      {"sleep", [&] { engine.sleep_through(*duration(next_word(words))); }},
-      {"until_loss",
-       [&] {
-         while (host.losses.empty()) engine.advance(1ms);
-       }},
-      {"mark", [&] { mark_ = ensemble.requests.size(); }},  // from where requests count
+void AcquireScript::add_words() {
+  // --- Acquires: NAME [shared] [PERMITS] ---
+  words_["wait"] = [this](Words& words) { contend(words, true, true); };
+  words_["try"] = [this](Words& words) { contend(words, false, true); };
+  words_["start"] = [this](Words& words) { contend(words, true, false); };
+  words_["start_try"] = [this](Words& words) { contend(words, false, false); };
+  words_["give_up"] = [this](Words& words) {  // as a client's core does
+    Attempt& attempt = *attempts_.at(Script::next(words));
+    attempt.contention.reset();
+    if (attempt.grant) backend->release(*attempt.grant, [](const ReleaseOutcome&) {});
   };
-  const auto found = actions.find(word);
-  if (found == actions.end()) return false;
-  found->second();
-  return true;
-}
-
-bool ScenarioRun::expect(const std::string& word, Words& words) {
-  const std::map<std::string, std::function<void()>> expectations{
-      // REQUEST COUNT, or a range of counts
-      {"asked",
-       [&] {
-         const std::string selector = next_word(words);
-         const auto all = sent();
-         const auto count = static_cast<std::size_t>(std::count_if(
-             all.begin(), all.end(), [&](const FakeRequest& request) { return matches({selector}, request); }));
-         EXPECT_TRUE(is_in(count, next_word(words)));
-       }},
-      {"questions",  // until the last grant
-       [&] {
-         const auto first = ensemble.requests.begin();
-         const auto count = std::count_if(
-             first + static_cast<std::ptrdiff_t>(mark_), first + static_cast<std::ptrdiff_t>(granted_at_),
-             [&](const auto& request) { return request.kind == Kind::get && request.path.starts_with(place_); });
-         EXPECT_TRUE(is_in(static_cast<std::size_t>(count), next_word(words)));
-       }},
-      {"sent",  // these requests and no others
-       [&] {
-         std::string is;
-         for (const FakeRequest& request : sent()) is += " " + request_names.at(static_cast<std::size_t>(request.kind));
-         EXPECT_EQ(is.empty() ? is : is.substr(1), rest_of(words));
-       }},
-      {"watched",  // these paths and no others
-       [&] {
-         std::vector<std::string> expected;
-         for (std::string name; words >> name;) expected.push_back(path(name));
-         std::vector<std::string> is;
-         for (const FakeRequest& request : sent()) {
-           if (request.watch != 0) is.push_back(request.path);
-         }
-         EXPECT_EQ(is, expected);
-       }},
-      {"watches", [&] { EXPECT_TRUE(is_in(ensemble.watches(), next_word(words))); }},
-      {"exists", [&] { EXPECT_TRUE(ensemble.exists(path(next_word(words)))); }},
-      {"gone", [&] { EXPECT_FALSE(ensemble.exists(path(next_word(words)))); }},
-      {"own", [&] { EXPECT_TRUE(is_in(own().size(), next_word(words))); }},
-      {"children", [&] { EXPECT_TRUE(is_in(ensemble.children(place_).size(), next_word(words))); }},
-      {"same",  // our only node is the one that was remembered
-       [&] { EXPECT_EQ(own(), std::vector{path(next_word(words))}); }},
-      {"other",
-       [&] {
-         ASSERT_EQ(own().size(), 1U);
-         EXPECT_NE(own()[0], path(next_word(words)));
-       }},
-      {"data",
-       [&] {
-         const std::string where = path(next_word(words));
-         EXPECT_EQ(ensemble.data(where), rest_of(words));
-       }},
-      {"disconnected", [&] { EXPECT_TRUE(disconnected()); }},
-      {"warnings",
-       [&] {
-         ASSERT_TRUE(is_in(host.warnings.size(), next_word(words)));
-         if (host.warnings.empty()) return;
-         EXPECT_EQ(host.warnings[0].name, "lock");
-         EXPECT_NE(host.warnings[0].reason.detail.find(rest_of(words)), std::string::npos);
-       }},
+  words_["release"] = [this](Words& words) { release(words); };  // NAME [pending|not_owner|failed CODE]
+  words_["fresh"] = [this](Words&) {                             // a client that is not connected
+    attempts_.clear();
+    backend = make(query_);
   };
-  const auto found = expectations.find(word);
-  if (found == expectations.end()) return false;
-  found->second();
-  return true;
+  words_["close"] = [this](Words&) { close(); };
+  // --- The tree, as other clients change it. A path may be `place`, `own` or ./CHILD, too ---
+  words_["as"] = [this](Words& words) {  // KIND of lock, from here on
+    kind_ = kinds.at(Script::next(words));
+    place_ = lock_path("/dlock", "lock", kind_);
+  };
+  words_["member"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, marker()); };
+  words_["reader"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, "-__READ__"); };
+  words_["writer"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, "-__WRIT__"); };
+  words_["permit"] = [this](Words& words) {  // NAME, of how many
+    const std::string name = Script::next(words);
+    names_[name] = put_node(place_, "-permit-of-" + Script::next(words) + "-");
+  };
+  words_["twin"] = [this](Words& words) {  // NAME, of the number NUMBER
+    const std::string name = Script::next(words);
+    char digits[16];
+    (void)std::snprintf(digits, sizeof digits, "%010d", std::stoi(Script::next(words)));
+    const std::string first = place_ + "/_c_00000000-0000-4000-8000-000000000001" + marker();
+    names_[name] = ensemble.put(first + digits, "other:2:x", 77).path;
+  };
+  words_["late"] = [this](Words&) {  // the last create is carried out for a session that has been given up
+    const auto create = std::find_if(ensemble.requests.rbegin(), ensemble.requests.rend(),
+                                     [](const FakeRequest& request) { return request.kind == Kind::create; });
+    names_["late"] = ensemble.put(create->path, create->data, 77, true).path;
+  };
+  words_["remember"] = [this](Words& words) {  // our own node, under a NAME
+    ASSERT_FALSE(own().empty());
+    names_[Script::next(words)] = own().back();
+  };
+  words_["sequence"] = [this](Words& words) { ensemble.set_sequence(place_, std::stoll(Script::next(words))); };
+  words_["until_loss"] = [this](Words&) {
+    while (host.losses.empty()) engine.advance(1ms);
+  };
 }
 
-void ScenarioRun::expect_of(const std::string& who, Words& words) {
-  const Attempt& attempt = *attempts_.at(who);
-  const std::string what = next_word(words);
+void AcquireScript::add_expectations() {
+  words_["questions"] = [this](Words& words) {  // until the last grant
+    const auto first = ensemble.requests.begin();
+    const auto count = std::count_if(
+        first + static_cast<std::ptrdiff_t>(mark_), first + static_cast<std::ptrdiff_t>(granted_at_),
+        [&](const auto& request) { return request.kind == Kind::get && request.path.starts_with(place_); });
+    EXPECT_TRUE(is_in(static_cast<std::size_t>(count), Script::next(words)));
+  };
+  words_["own"] = [this](Words& words) { EXPECT_TRUE(is_in(own().size(), Script::next(words))); };
+  words_["children"] = [this](Words& words) {
+    EXPECT_TRUE(is_in(ensemble.children(place_).size(), Script::next(words)));
+  };
+  words_["same"] = [this](Words& words) {  // our only node is the one that was remembered
+    EXPECT_EQ(own(), std::vector{path(Script::next(words))});
+  };
+  words_["other"] = [this](Words& words) {
+    ASSERT_EQ(own().size(), 1U);
+    EXPECT_NE(own()[0], path(Script::next(words)));
+  };
+  words_["disconnected"] = [this](Words&) { EXPECT_TRUE(disconnected()); };
+  words_["is_closed"] = [this](Words&) { EXPECT_TRUE(is_closed); };
+  words_["lost"] = [this](Words& words) {  // COUNT [words of the last one]
+    ASSERT_TRUE(is_in(host.losses.size(), Script::next(words)));
+    if (host.losses.empty()) return;
+    EXPECT_NE(host.losses.back().why.detail.find(rest(words)), std::string::npos) << host.losses.back().why.detail;
+  };
+  words_["warnings"] = [this](Words& words) {  // COUNT [words of the first one]
+    ASSERT_TRUE(is_in(host.warnings.size(), Script::next(words)));
+    if (host.warnings.empty()) return;
+    EXPECT_NE(host.warnings[0].reason.detail.find(rest(words)), std::string::npos) << host.warnings[0].reason.detail;
+  };
+}
+
+// NAME and what is expected of it.
+void AcquireScript::other(const std::string& word, Words& words) {
+  if (!attempts_.contains(word)) return Script::other(word, words);
+  const Attempt& attempt = *attempts_.at(word);
+  const std::string what = Script::next(words);
+  const bool ended = attempt.grant || attempt.failure;
   if (what == "granted") {
-    ASSERT_TRUE(attempt.grant) << (attempt.failure ? attempt.failure->detail : "");
-    EXPECT_FALSE(attempt.failure);
-    EXPECT_EQ(attempt.grant->kind, kind_);
-    // The token is the transaction that made the node, and the node is of the session that stands.
-    std::vector<std::string> nodes = own();
-    if (ensemble.exists(place_) && ensemble.stat(place_).owner != 0) nodes.push_back(place_);
-    const bool backed = std::any_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
-      return static_cast<std::uint64_t>(ensemble.stat(node).created) == attempt.grant->token.value() &&
-             ensemble.stat(node).owner == ensemble.last_session();
-    });
-    EXPECT_TRUE(backed) << "without a node";
+    is_granted(attempt);
   } else if (what == "waits") {
-    EXPECT_FALSE(attempt.grant || attempt.failure) << (attempt.failure ? attempt.failure->detail : "");
+    EXPECT_FALSE(ended) << (attempt.failure ? attempt.failure->detail : "");
   } else if (what == "silent") {
     EXPECT_FALSE(attempt.reported());
   } else if (what == "busy") {
-    EXPECT_FALSE(attempt.grant || attempt.failure);
-    EXPECT_TRUE(is_in(static_cast<std::size_t>(attempt.busy_reports), next_word(words)));
+    EXPECT_FALSE(ended);
+    EXPECT_TRUE(is_in(static_cast<std::size_t>(attempt.busy_reports), Script::next(words)));
   } else if (what == "unreachable") {  // COUNT [words of the last one]
-    ASSERT_TRUE(is_in(attempt.unreachable_reports.size(), next_word(words)));
+    ASSERT_TRUE(is_in(attempt.unreachable_reports.size(), Script::next(words)));
     if (attempt.unreachable_reports.empty()) return;
-    EXPECT_NE(attempt.unreachable_reports.back().detail.find(rest_of(words)), std::string::npos)
+    EXPECT_NE(attempt.unreachable_reports.back().detail.find(rest(words)), std::string::npos)
         << attempt.unreachable_reports.back().detail;
   } else if (what == "told") {  // CODE: of the last report that the service is unreachable
     ASSERT_FALSE(attempt.unreachable_reports.empty());
-    EXPECT_EQ(attempt.unreachable_reports.back().code, codes.at(next_word(words)));
+    EXPECT_TRUE(is_failure(attempt.unreachable_reports.back(), words));
   } else if (what == "failed") {  // CODE [words]
-    const errc code = codes.at(next_word(words));
-    EXPECT_FALSE(attempt.grant);
-    EXPECT_TRUE(failed(attempt, code, rest_of(words)));
+    ASSERT_TRUE(attempt.failure && !attempt.grant);
+    EXPECT_TRUE(is_failure(*attempt.failure, words));
   } else if (what == "newer") {  // than another one's: the token
-    EXPECT_GT(attempt.grant.value().token, attempts_.at(next_word(words))->grant.value().token);
+    EXPECT_GT(attempt.grant.value().token, attempts_.at(Script::next(words))->grant.value().token);
   } else {
-    ADD_FAILURE() << "unknown word";
+    ADD_FAILURE() << "unknown word: " << what;
   }
 }
 
-void ScenarioRun::contend(const std::string& who, Words& words, bool wait, bool runs) {
+void AcquireScript::is_granted(const Attempt& attempt) {
+  ASSERT_TRUE(attempt.grant) << (attempt.failure ? attempt.failure->detail : "");
+  EXPECT_FALSE(attempt.failure);
+  EXPECT_EQ(attempt.grant->kind, kind_);
+  // The token is the transaction that made the node, and the node is of the session that stands.
+  std::vector<std::string> nodes = own();
+  if (ensemble.exists(place_) && ensemble.stat(place_).owner != 0) nodes.push_back(place_);
+  const bool backed = std::any_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
+    return static_cast<std::uint64_t>(ensemble.stat(node).created) == attempt.grant->token.value() &&
+           ensemble.stat(node).owner == ensemble.last_session();
+  });
+  EXPECT_TRUE(backed) << "without a node";
+}
+
+void AcquireScript::contend(Words& words, bool wait, bool runs) {
+  const std::string who = Script::next(words);
   Wish wish{.kind = kind_, .wait = wait};
   for (std::string word; words >> word;) {
     if (word == "shared") {
@@ -331,83 +433,42 @@ void ScenarioRun::contend(const std::string& who, Words& words, bool wait, bool 
   if (runs) engine.run();
 }
 
-void ScenarioRun::put(Words& words) {
-  const std::string where = path(next_word(words));
-  std::int64_t owner = 0;
-  bool numbered = false;
-  std::string data;
-  for (std::string word; words >> word;) {
-    if (word == "ephemeral") {
-      owner = 77;
-    } else if (word == "numbered") {
-      numbered = true;
-    } else {
-      data = word;
-    }
+// Requests it once; later statements are about the same request.
+void AcquireScript::release(Words& words) {
+  const std::string who = Script::next(words);
+  const std::string expected = Script::next(words);
+  if (releases_.try_emplace(who).second) {
+    const Attempt& attempt = *attempts_.at(who);
+    ASSERT_TRUE(attempt.grant);
+    backend->release(*attempt.grant, [this, who](const ReleaseOutcome& outcome) { releases_.at(who) = outcome; });
+    if (expected != "now") engine.run();
   }
-  (void)ensemble.put(where, data, owner, numbered);
+  if (expected == "now" || expected == "pending") {
+    ASSERT_FALSE(releases_.at(who));
+    return;
+  }
+  const auto outcome = releases_.extract(who).mapped();
+  ASSERT_TRUE(outcome);
+  if (expected == "failed") {
+    EXPECT_TRUE(is_failure(outcome->failure, words));
+  } else {
+    EXPECT_EQ(outcome->status, expected == "not_owner" ? ReleaseStatus::not_owner : ReleaseStatus::released)
+        << outcome->failure.detail;
+  }
 }
 
-void ScenarioRun::add_hook(Words& words) {
-  Hook hook{next_word(words)};
-  if (hook.selector.ends_with('*')) {
-    hook.forever = true;
-    hook.selector.pop_back();
-  }
-  if (const auto skip = hook.selector.find('+'); skip != std::string::npos) {
-    hook.skip = std::stoi(hook.selector.substr(skip));
-    hook.selector.resize(skip);
-  }
-  if (const auto at = hook.selector.find('@'); at != std::string::npos) {
-    hook.path = path(hook.selector.substr(at + 1));
-    hook.selector.resize(at);
-  }
-  std::string word = next_word(words);
-  if (fates.contains(word)) {
-    hook.fate = fates.at(word);
-    word = next_word(words);
-  }
-  if (word == "do") hook.actions = split(rest_of(words), ',');
-  hooks_.push_back(std::move(hook));
-}
-
-Fate ScenarioRun::decide(const FakeRequest& request) {
-  for (auto hook = hooks_.begin(); hook != hooks_.end(); ++hook) {
-    if (!matches(*hook, request)) continue;
-    if (hook->skip-- > 0) continue;
-    const Hook found = *hook;
-    if (!found.forever) hooks_.erase(hook);
-    for (const std::string& action : found.actions) execute(action);
-    return found.fate;
-  }
-  return Fate::answer;
-}
-
-bool ScenarioRun::matches(const Hook& hook, const FakeRequest& request) const {
-  if (is_heartbeat(request)) return hook.selector == "heartbeat";
-  if (!hook.path.empty() && request.path != hook.path) return false;
-  if (hook.selector == "any") return true;
-  if (hook.selector == "join") return request.kind == Kind::create && request.path.starts_with(place_ + "/");
-  if (hook.selector == "watch") return request.watch != 0;
-  if (hook.selector == "look") return request.kind == Kind::get && request.watch == 0;
-  return hook.selector == request_names.at(static_cast<std::size_t>(request.kind));
-}
-
-std::string ScenarioRun::path(const std::string& name) const {
+std::string AcquireScript::path(const std::string& name) const {
   if (name == "place") return place_;
   if (name == "own") return own().at(0);
   if (name.starts_with("./")) return place_ + name.substr(1);
-  return name.starts_with("/") ? name : names_.at(name);
+  return Script::path(name);
 }
 
-std::vector<FakeRequest> ScenarioRun::sent() const {
-  std::vector<FakeRequest> all;
-  std::copy_if(ensemble.requests.begin() + static_cast<std::ptrdiff_t>(mark_), ensemble.requests.end(),
-               std::back_inserter(all), [](const FakeRequest& request) { return !is_heartbeat(request); });
-  return all;
+bool AcquireScript::is_join(const FakeRequest& request) const {
+  return request.kind == Kind::create && request.path.starts_with(place_ + "/");
 }
 
-std::string ScenarioRun::marker() const {
+std::string AcquireScript::marker() const {
   if (kind_ == LockKind::semaphore) return "-permit-of-1-";
   return kind_ == LockKind::read_write ? "-__WRIT__" : "-lock-";
 }

@@ -1,4 +1,4 @@
-// Scenarios of acquires: scripts that change the ensemble, its answers and its connections, and say what is expected.
+// Scenarios: scripts that change an ensemble, its answers and its connections, and say what is expected.
 //
 //   {"Waiter_HolderGone_IsGranted", "", "member h; wait a; a waits; remove h; run; a granted"}
 //
@@ -6,6 +6,7 @@
 // alternatives in one script have the same value. scenario.cpp has a comment for each word.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,7 +22,7 @@ namespace dlock::zookeeper {
 
 struct Scenario {
   const char* name;
-  // Of the URL. A client with it is connected before the script begins.
+  // The part of the URL. A client with it is connected before the script begins.
   const char* query;
   const char* script;
 };
@@ -31,17 +32,43 @@ struct Scenario {
 }
 void PrintTo(const Scenario& scenario, std::ostream* out);
 
-// Runs all its alternatives.
-void run_scenario(const Scenario& scenario);
+// All alternatives, each after its query and a line feed.
+[[nodiscard]] std::vector<std::string> expanded(const Scenario& scenario);
 
-class ScenarioRun final : public BackendTest {
+// The words about an ensemble, its answers and time. What is acting on it adds others.
+class Script {
  public:
-  explicit ScenarioRun(std::string query);
   void run(const std::string& script);
 
- private:
+ protected:
   using Words = std::istringstream;
-  // What becomes of a request.
+
+  Script(test::ManualEngine& engine, FakeEnsemble& ensemble);
+  virtual ~Script() = default;
+
+  // A path is /PATH or a name given before.
+  [[nodiscard]] virtual std::string path(const std::string& name) const {
+    return name.starts_with("/") ? name : names_.at(name);
+  }
+  // Whether it is a request to join a queue.
+  [[nodiscard]] virtual bool is_join(const FakeRequest& /*request*/) const { return false; }
+  // A word that is not in the table.
+  virtual void other(const std::string& word, Words& words);
+
+  [[nodiscard]] static std::string next(Words& words);
+  [[nodiscard]] static std::string rest(Words& words);
+  [[nodiscard]] static std::optional<std::chrono::milliseconds> duration(const std::string& word);
+  // range: "3", or "2-4".
+  [[nodiscard]] static testing::AssertionResult is_in(std::size_t count, const std::string& range);
+  // CODE [words]
+  [[nodiscard]] static testing::AssertionResult is_failure(const Failure& why, Words& words);
+
+  std::map<std::string, std::function<void(Words&)>> words_;
+  std::map<std::string, std::string> names_;  // paths
+  std::size_t mark_ = 0;
+
+ private:
+  // The fate of a request.
   struct Hook {
     std::string selector;   // of requests
     std::string path = {};  // empty: any
@@ -51,30 +78,53 @@ class ScenarioRun final : public BackendTest {
     std::vector<std::string> actions = {};
   };
 
-  void TestBody() override {}
-  void connect();
   void execute(const std::string& statement);
-  [[nodiscard]] bool act(const std::string& word, Words& words);
-  [[nodiscard]] bool expect(const std::string& word, Words& words);
-  void expect_of(const std::string& who, Words& words);
-  void contend(const std::string& who, Words& words, bool wait, bool runs);
-  void put(Words& words);
-  void add_hook(Words& words);
+  [[nodiscard]] Hook hook_of(Words& words) const;
   [[nodiscard]] Fate decide(const FakeRequest& request);
   [[nodiscard]] bool matches(const Hook& hook, const FakeRequest& request) const;
-  [[nodiscard]] std::string path(const std::string& name) const;
-  [[nodiscard]] std::vector<std::string> own() const { return own_nodes(place_, kind_); }
   [[nodiscard]] std::vector<FakeRequest> sent() const;
+  void add_words();
+  void add_expectations();
+
+  test::ManualEngine& engine_;
+  FakeEnsemble& ensemble_;
+  std::vector<Hook> hooks_;
+  int dialled_ = 0;  // before the mark
+};
+
+// Acquires of a client.
+class AcquireScript final : public BackendTest, public Script {
+ public:
+  explicit AcquireScript(std::string query);
+
+ private:
+  void TestBody() override {}
+  void add_words();
+  void add_expectations();
+  void other(const std::string& word, Words& words) override;
+  [[nodiscard]] std::string path(const std::string& name) const override;
+  [[nodiscard]] bool is_join(const FakeRequest& request) const override;
+  void contend(Words& words, bool wait, bool runs);
+  void release(Words& words);
+  void is_granted(const Attempt& attempt);
+  [[nodiscard]] std::vector<std::string> own() const { return own_nodes(place_, kind_); }
   [[nodiscard]] std::string marker() const;
 
   const std::string query_;
   LockKind kind_ = LockKind::lock;
   std::string place_ = parent;
-  std::map<std::string, std::string> names_;  // paths
   std::map<std::string, std::unique_ptr<Attempt>> attempts_;
-  std::vector<Hook> hooks_;
-  std::size_t mark_ = 0;
+  std::map<std::string, std::optional<ReleaseOutcome>> releases_;  // requested, and not looked at since
   std::size_t granted_at_ = 0;
 };
+
+template <class Kind>
+void run_scenario(const Scenario& scenario) {
+  for (const std::string& each : expanded(scenario)) {
+    SCOPED_TRACE(each);
+    const auto script = each.find('\n');
+    Kind(each.substr(0, script)).run(each.substr(script + 1));
+  }
+}
 
 }  // namespace dlock::zookeeper

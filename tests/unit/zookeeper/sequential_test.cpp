@@ -84,17 +84,6 @@ TEST_F(SequentialTest, MissingParentsAreMadeAsContainersInCuratorsLayoutAndToSta
   }
 }
 
-TEST_F(SequentialTest, AsManyParentsAreMadeAsThePrefixHas) {
-  const std::string prefix = "/1/2/3/4/5/6/7/8/9/10/11/12";
-  for (const std::string query : {"", "strategy=ephemeral&"}) {
-    if (ensemble.exists("/1")) ensemble.remove("/1");
-    backend = make(query + "prefix=" + prefix);
-    const auto attempt = contend(*backend);
-    EXPECT_TRUE(attempt->grant) << query;
-    EXPECT_TRUE(attempt->unreachable_reports.empty()) << query;
-  }
-}
-
 // Hazard 26.
 TEST_F(SequentialTest, AMissingChrootIsSaid) {
   ensemble.remove("/");  // what is the root of the session
@@ -105,37 +94,6 @@ TEST_F(SequentialTest, AMissingChrootIsSaid) {
       ASSERT_TRUE(failed(*attempt, errc::invalid_argument, "/apps/mine")) << query;
     }
   }
-}
-
-TEST_F(SequentialTest, TheSearchIsBroughtUpToDateFirst) {
-  (void)ensemble.put(parent);
-  (void)contend(*backend, true, "warm-up");
-  next(Kind::create, Fate::lose_answer);
-  const auto attempt = contend(*backend);
-  const std::size_t before = ensemble.requests.size();
-  engine.advance(100ms);
-  ASSERT_GE(ensemble.requests.size(), before + 2);
-  EXPECT_TRUE(is_heartbeat(ensemble.requests[before]));
-  EXPECT_EQ(ensemble.requests[before + 1].kind, Kind::children);
-}
-
-// A request of the session before that is carried out late.
-TEST_F(SequentialTest, ANodeUnderOurGuidThatIsNotOfOurSessionIsRemovedAndNoPlace) {
-  (void)ensemble.put(parent);
-  (void)contend(*backend, true, "warm-up");
-  std::string late;
-  ensemble.fate = [&](const FakeRequest& request) {
-    if (request.kind != Kind::create) return Fate::answer;
-    ensemble.fate = nullptr;
-    late = ensemble.put(request.path, request.data, 77, true).path;
-    return Fate::lose_request;
-  };
-  const auto attempt = contend(*backend);
-  engine.advance(500ms);
-  EXPECT_FALSE(ensemble.exists(late));
-  ASSERT_TRUE(attempt->grant);
-  ASSERT_EQ(own_nodes().size(), 1U);
-  EXPECT_EQ(ensemble.stat(own_nodes()[0]).owner, ensemble.last_session());
 }
 
 // The second looks while both holders are there, and the first, which never waits, when one of them has gone. The
@@ -171,38 +129,6 @@ TEST_F(SequentialTest, OneWhoEntersAtOnceIsNotTakenForAWaiter) {
     (void)release(*others, *second);
     (void)release(*backend, *first);
   }
-}
-
-TEST_F(SequentialTest, NodesOfAnotherKindAreNeverJoined) {
-  const std::vector<std::pair<LockKind, std::string>> others = {{LockKind::lock, "-__READ__"},
-                                                                {LockKind::read_write, "-lock-"},
-                                                                {LockKind::read_write, "-permit-of-2-"},
-                                                                {LockKind::semaphore, "-__WRIT__"},
-                                                                {LockKind::election, "-permit-of-2-"}};
-  for (const auto& [kind, marker] : others) {
-    const std::string path = lock_path("/dlock", "lock", kind);
-    const std::string theirs = put_node(path, marker);
-    for (const bool wait : {true, false}) {
-      const auto attempt = contend(*backend, {.kind = kind, .wait = wait});
-      EXPECT_TRUE(failed(*attempt, errc::protocol, path)) << marker;
-    }
-    EXPECT_TRUE(own_nodes(path, kind).empty());
-    std::optional<Result<bool>> broken;
-    backend->break_lock(kind, "lock", [&](Result<bool> result) { broken = std::move(result); });
-    engine.run();
-    ASSERT_TRUE(broken && !broken->ok());
-    EXPECT_TRUE(ensemble.exists(theirs));
-  }
-}
-
-TEST_F(SequentialTest, ALossSaysWhatWasLost) {
-  const auto reading = contend(*backend, {.kind = LockKind::read_write, .mode = Mode::shared});
-  engine.advance(1s);
-  ensemble.remove(own_nodes("/dlock.rw/lock", LockKind::read_write).at(0));
-  engine.run();
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, reading->request.owner);
-  EXPECT_NE(host.losses[0].why.detail.find("read-write lock \"lock\""), std::string::npos) << host.losses[0].why.detail;
 }
 
 TEST_F(SequentialTest, QuestionsAboutASemaphoreAreRefusedAndNothingOfItIsBroken) {

@@ -1,5 +1,6 @@
-// strategy=sequential and sequential-herd: an acquire is a place in a queue of ephemeral sequential nodes, and the
-// lowest number holds the lock.
+// The acquires of a session, by the strategy of the client: a place in a queue of ephemeral sequential nodes, of which
+// the lowest number holds the lock (queue_contention.hpp), or one ephemeral node that whoever creates it holds
+// (ephemeral_contention.hpp).
 #pragma once
 
 #include <chrono>
@@ -8,7 +9,6 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/waiter.hpp>
@@ -24,10 +24,10 @@
 namespace dlock::zookeeper {
 
 // In tasks only. Outlives the contentions that it makes.
-class Sequential final : private SessionWaiters {
+class Contentions final : private SessionWaiters {
  public:
-  Sequential(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
-             Removals& removals, Holds& holds);
+  Contentions(BackendHost& host, const Options& options, Requests& requests, Watches& watches, Parents& parents,
+              Removals& removals, Holds& holds);
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
   // No contention exists.
@@ -40,7 +40,9 @@ class Sequential final : private SessionWaiters {
   using SessionWaiters::session_suspended;
 
  private:
+  friend class NodeContention;
   friend class QueueContention;
+  friend class EphemeralContention;
 
   [[nodiscard]] bool session_usable() const override { return requests_.ready(); }
   void want_session() override { requests_.session().want(); }
@@ -51,7 +53,7 @@ class Sequential final : private SessionWaiters {
   [[nodiscard]] TimePoint session_valid_until() const override { return requests_.session().valid_until(); }
 
   void forget(const std::string& name);
-  // Of a lock, once.
+  // Once for each lock.
   void warn_of_unknown_child(const std::string& name, const std::string& lock_path, const std::string& child);
 
   BackendHost& host_;

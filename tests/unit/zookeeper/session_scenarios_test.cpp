@@ -1,0 +1,325 @@
+// A session: how it comes up, until when it is valid, what it survives, how it ends, and at which host it is looked
+// for.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+
+#include "backends/zookeeper/connection/session.hpp"
+#include "scenario.hpp"
+
+namespace dlock::zookeeper {
+
+namespace {
+
+struct SessionParts {
+  test::ManualEngine engine;
+  FakeEnsemble ensemble{engine};
+  Options options;
+};
+
+// Its timeout is 9 s, so there is a heartbeat every 2.25 s. The query has the hosts.
+class SessionScript final : private SessionParts, public Script, private Session::User {
+ public:
+  explicit SessionScript(const std::string& hosts) : Script(engine, ensemble) {
+    std::istringstream names(hosts.empty() ? "h" : hosts);
+    for (std::string name; std::getline(names, name, ',');) options.hosts.push_back({.name = name, .port = 2181});
+    options.session_timeout = 9s;
+    options.connect_timeout = 5s;
+    session_.on_watch([this](Handle::WatchId id) { fired_ += id == Session::all_watches ? 1 : 0; });
+    add_words();
+    add_expectations();
+  }
+
+ private:
+  void session_ready(bool fresh) override { heard_ += fresh ? " new" : " again"; }
+  void session_good() override { ++good_; }
+  void session_alive(TimePoint valid_until) override {
+    EXPECT_EQ(valid_until, session_.valid_until());
+    ++alive_;
+  }
+  void session_suspended(const Failure& why) override {
+    heard_ += " suspended";
+    reasons_.push_back(why);
+  }
+  void session_lost(const Failure& why) override {
+    heard_ += " lost";
+    reasons_.push_back(why);
+    if (!on_loss_.empty()) run(on_loss_);
+  }
+
+  void add_words() {
+    words_["session_timeout"] = [this](Words& words) { options.session_timeout = *duration(next(words)); };
+    words_["connect_timeout"] = [this](Words& words) { options.connect_timeout = *duration(next(words)); };
+    words_["forbid_below"] = [this](Words& words) { ensemble.closed_nodes = {next(words)}; };
+    words_["want"] = [this](Words&) { session_.want(); };
+    words_["rest"] = [this](Words&) { session_.rest(); };
+    words_["close"] = [this](Words&) { session_.close([this] { closed_ = true; }); };
+    words_["on_loss"] = [this](Words& words) { on_loss_ = rest(words); };  // STATEMENT
+    words_["acknowledge"] = [this](Words&) { session_.acknowledged(engine.now()); };
+    words_["write"] = [this](Words&) {  // an answer of which counts
+      session_.handle().remove("/nothing", [this](const Outcome& outcome) {
+        answers_.emplace_back(outcome.problem, session_.epoch());
+        if (outcome.problem == Problem::no_node) session_.acknowledged(outcome.sent);
+      });
+    };
+    // --- Time. The end: valid_until() ---
+    words_["stop"] = [this](Words& words) { engine.manual_clock().advance(*duration(next(words))); };  // the process
+    words_["stop_until_end"] = [this](Words&) { engine.manual_clock().advance(left()); };
+    words_["until_end"] = [this](Words&) { engine.advance(left()); };
+    words_["until_just_before_end"] = [this](Words&) { engine.advance(left() - 1ns); };
+    words_["until_closed"] = [this](Words&) {  // another handle
+      for (const int closed = ensemble.closed; closed == ensemble.closed;) engine.advance(1ms);
+    };
+    words_["stamp"] = [this](Words& words) { times_[next(words)] = engine.now(); };
+    words_["keep"] = [this](Words& words) { times_[next(words)] = session_.valid_until(); };
+  }
+
+  void add_expectations() {
+    words_["valid"] = [this](Words& words) {  // for the timeout DURATION from a stamp on
+      const auto timeout = *duration(next(words));
+      EXPECT_EQ(session_.valid_until(), lease_valid_until(times_.at(next(words)), timeout));
+    };
+    words_["extended"] = [this](Words& words) {  // what was kept, by DURATION
+      const TimePoint kept = times_.at(next(words));
+      EXPECT_EQ(session_.valid_until(), kept + *duration(next(words)));
+    };
+    words_["over"] = [this](Words&) { EXPECT_LT(session_.valid_until(), engine.now()); };
+    words_["heard"] = [this](Words& words) {  // since it was looked at
+      EXPECT_EQ(heard_.empty() ? heard_ : heard_.substr(1), rest(words));
+      heard_.clear();
+    };
+    words_["ready"] = [this](Words&) { EXPECT_TRUE(session_.ready()); };
+    words_["unready"] = [this](Words&) { EXPECT_FALSE(session_.ready()); };
+    words_["idle"] = [this](Words&) { EXPECT_TRUE(session_.idle()); };
+    words_["is_closed"] = [this](Words&) { EXPECT_TRUE(closed_); };
+    words_["is_not_closed"] = [this](Words&) { EXPECT_FALSE(closed_); };
+    words_["epoch"] = [this](Words& words) { EXPECT_TRUE(is_in(session_.epoch(), next(words))); };
+    words_["good"] = [this](Words& words) { EXPECT_TRUE(is_in(good_, next(words))); };
+    words_["alive"] = [this](Words& words) { EXPECT_TRUE(is_in(alive_, next(words))); };
+    words_["fired"] = [this](Words& words) { EXPECT_TRUE(is_in(fired_, next(words))); };  // all watches
+    words_["no_problem"] = [this](Words&) { EXPECT_FALSE(session_.problem().code); };
+    words_["problem"] = [this](Words& words) { EXPECT_TRUE(is_failure(session_.problem(), words)); };
+    words_["reason"] = [this](Words& words) { EXPECT_TRUE(is_failure(reasons_.back(), words)); };  // the last one
+    words_["reasons"] = [this](Words& words) {                                                     // different ones
+      std::set<std::string> all;
+      for (const Failure& why : reasons_) all.insert(why.detail);
+      EXPECT_TRUE(is_in(all.size(), next(words)));
+    };
+    words_["failed_in"] = [this](Words& words) {  // EPOCH COUNT: writes
+      const auto is = std::pair<Problem, std::uint64_t>(Problem::session_over, std::stoul(next(words)));
+      EXPECT_TRUE(is_in(static_cast<std::size_t>(std::ranges::count(answers_, is)), next(words)));
+    };
+    words_["hosts"] = [this](Words& words) {  // different ones that were dialled
+      EXPECT_TRUE(is_in(std::set(ensemble.dialled_first.begin(), ensemble.dialled_first.end()).size(), next(words)));
+    };
+  }
+
+  [[nodiscard]] std::chrono::nanoseconds left() const { return session_.valid_until() - engine.now(); }
+
+  std::string heard_;
+  std::string on_loss_;
+  std::size_t good_ = 0;
+  std::size_t alive_ = 0;
+  std::size_t fired_ = 0;
+  bool closed_ = false;
+  std::vector<Failure> reasons_;
+  std::vector<std::pair<Problem, std::uint64_t>> answers_;
+  std::map<std::string, TimePoint> times_;
+  Session session_{engine, options, ensemble.handles(), *this};
+};
+
+class SessionScenario : public testing::TestWithParam<Scenario> {};
+
+TEST_P(SessionScenario, Holds) {
+  run_scenario<SessionScript>(GetParam());
+}
+
+// --- Coming up -------------------------------------------------------------------------------------------------------
+
+constexpr Scenario beginnings[] = {
+    {"Session_NotWanted_IsNotMade", "", "60min; dialled 0; unready; epoch 0; rest; closed 0"},
+    {"Session_Wanted_ComesUpOnceAndNotInsideTheCall", "",
+     "want; heard; run; heard new; ready; epoch 1; repeat 10 want, run; heard; dialled 1"},
+    {"Attempt_Unsuccessful_SaysWhyAfterTheConnectTimeout", "",
+     "session_timeout 30s; dial refuse; want; run; problem unavailable not connected; 4999ms; heard; 1ms; heard "
+     "suspended; problem unavailable h:2181; dial accept; reconnect; run; heard new; dialled 1; no_problem"},
+    {"Attempt_ThatCannotBegin_IsRepeatedWithGrowingPauses", "",
+     "dial fail; want; run; heard suspended; 60s; dialled 30-80; dial accept; {2s; ready|want; 50ms; ready}"},
+    {"ManyWishes_DialNotMoreOften", "", "dial fail; repeat 1000 want, 1ms; dialled 1-30"},
+    {"Credentials_Refused_AreFinalUntilTheNextWish", "",
+     "dial refuse_auth; want; run; heard suspended; reason access_denied; problem access_denied; 60min; dialled 1; "
+     "want; 50ms; dialled 2"},
+    {"Server_ThatRequiresAuthentication_NamesTheReasonAndIsNotTriedAgain", "",
+     "dial require_auth; want; run; heard suspended; reason access_denied; "
+     "problem access_denied SESSIONCLOSEDREQUIRESASLAUTH; 60min; dialled 1; asked heartbeat 1; dial accept; want; "
+     "50ms; "
+     "heard new"},
+    {"Server_ThatClosesUponTheFirstRequest_IsTriedWithGrowingPauses", "",
+     "on heartbeat* lose_request do disconnect; want; 60s; dialled 30-80; reasons 2; good 0; problem unavailable "
+     "auth=; "
+     "calm; 2s; ready; good 0; 15s; good 1"},
+    {"FirstRequest_NotAnswered_IsNamedAfterTheConnectTimeout", "",
+     "on heartbeat* hold; want; 5s; heard suspended; problem unavailable no answer to a request"},
+};
+
+// --- Validity --------------------------------------------------------------------------------------------------------
+
+constexpr Scenario validity[] = {
+    {"Session_IsValidForTheGrantedTimeout_FromBeforeItWasRequested", "",
+     "grants 6s; answers_after 700ms; stamp a; want; 1s; ready; valid 6s a; alive 1"},
+    {"Session_IsKeptAliveByAWriteEveryQuarter", "",
+     "want; run; mark; 24750ms; stamp a; 2250ms; valid 9s a; asked heartbeat 12; sent; heard new; ready"},
+    {"Heartbeat_NotAnswered_IsNotRepeated", "", "want; run; on heartbeat* hold; mark; 8s; asked heartbeat 1"},
+    {"Heartbeat_NeedsNoRights", "", "forbid_below /; want; 1min; heard new"},
+    // With enableEagerACLCheck a server that is cut off from the others may say so by itself.
+    {"Heartbeat_ForbiddenOrRefused_IsNone", "",
+     "want; run; on heartbeat* {forbid|refuse}; until_end; heard new lost; reason lost"},
+    {"Writes_Answered_StandInForHeartbeats", "",
+     "want; run; mark; repeat 27 1s, write, run; stamp a; repeat 3 1s, write, run; asked heartbeat 0; valid 9s a; "
+     "alive 10-31"},
+    {"Session_Before_LeavesNothingToTheNext", "",
+     "want; 2250ms; answers_after 100ms; expire; 120ms; heard new lost new; keep v; 2300ms; extended v 100ms"},
+    {"Process_Stopped_FindsTheSessionOverBeforeATimerDoes", "",
+     "want; run; keep v; {stop 9s|stop_until_end}; unready; problem unavailable 9s; acknowledge; extended v 0ms; run; "
+     "heard new lost"},
+    {"Session_Over_IsNotBroughtBack", "", "want; 5s; dial silence; expire; 2s; heard new lost; acknowledge; over"},
+    {"Request_Held_CountsFromItsBeginning", "",
+     "dial silence; stamp a; want; 4s; dial accept; reconnect; run; ready; dialled 1; valid 9s a"},
+};
+
+// --- Suspended -------------------------------------------------------------------------------------------------------
+
+constexpr Scenario suspended[] = {
+    {"Disconnect_SuspendsAndLosesNothing", "",
+     "want; run; keep v; disconnect; run; unready; problem unavailable; heard new suspended; 5s; reconnect; stamp r; "
+     "run; ready; heard again; epoch 1; extended v 0ms; 2250ms; valid 9s r"},
+    {"Reconnection_Alone_ExtendsNothing", "",
+     "want; run; keep v; disconnect; 5s; on heartbeat* hold; reconnect; run; extended v 0ms; until_end; "
+     "heard new suspended lost"},
+    {"Reconnection_AfterTheDeadline_ComesTooLate", "",
+     "want; run; disconnect; run; {stop_until_end|stop 10s}; reconnect; {|disconnect}; run; heard new suspended lost"},
+    {"Reconnection_ToAServerThatRequiresAuthentication_EndsNoLockBeforeItsTime", "",
+     "want; run; disconnect; dial require_auth; reconnect; run; heard new suspended suspended; reason access_denied; "
+     "problem access_denied; dial accept; reconnect; 1s; heard again; disconnect; dial require_auth; reconnect; "
+     "until_just_before_end; heard suspended suspended; until_end; heard lost; reason lost SESSIONCLOSEDREQUIRES"},
+    {"Reconnection_ThatIsClosedUponTheFirstRequest_IsUsedAfterGrowingPauses", "",
+     "want; run; on heartbeat* lose_request do disconnect; disconnect; mark; repeat 4000 reconnect, 1ms; "
+     "asked heartbeat 1-12; reasons 2; calm; 2s; ready"},
+    // Trouble at the beginning, then good for a day: the next session is requested without a long pause, although this
+    // one was not confirmed again since its connection was made anew.
+    {"Reconnection_HasNotToProveItselfAnew", "",
+     "dial fail; want; 1min; dial accept; 1440min; ready; disconnect; run; on heartbeat* hold; reconnect; run; mark; "
+     "expire; 50ms; dialled 1"},
+    {"Reconnection_WithAShorterTimeout_EndsTheSession", "",
+     "want; run; disconnect; grants 4s; reconnect; run; heard new suspended lost"},
+    // To end its handle might end the session, and let others in.
+    {"Session_ThatMayHoldLocks_IsNotGivenUpForASilentHost", "",
+     "want; run; disconnect; dial silence; until_just_before_end; dialled 1; closed 0; dial accept; reconnect; run; "
+     "heard new suspended again"},
+};
+
+// --- Lost ------------------------------------------------------------------------------------------------------------
+
+constexpr Scenario losses[] = {
+    {"Servers_OutOfReach_LoseItAtTheDeadline", "",
+     "want; run; disconnect; until_just_before_end; heard new suspended; until_end; heard lost; reason lost"},
+    // A client that learns of the loss can still stop before another one is let in. Others may count on its being over,
+    // so the session is closed even if the server still knows it.
+    {"Answers_StayAway_LoseItAtTheDeadlineBeforeItIsClosed", "",
+     "want; run; put /a/node ours; on_loss closed 0; on heartbeat* hold; until_end; heard new lost; closed 1; "
+     "gone /a/node; calm; 1s; ready; epoch 2; heard new"},
+    {"Expiry_IsALoss_AndANewSessionFollows", "",
+     "want; run; expire; run; heard new lost; reason lost; unready; problem unavailable; over; 1s; heard new; epoch 2; "
+     "closed 1"},
+    {"Expiry_IsNoticedAfterReconnecting", "",
+     "want; run; disconnect; expire; 1s; heard new suspended; reconnect; run; heard lost"},
+    {"Requests_OfALostSession_AreAnsweredBeforeTheNextIsReady", "",
+     "want; run; on any* hold; on heartbeat* hold; repeat 3 write; until_end; failed_in 1 3"},
+    // All clients that lose their sessions at the same moment would dial at the same moment.
+    {"Session_Lost_IsWantedBackInItsTurn", "", "want; run; on_loss want; 1s; expire; run; dialled 1; 20ms; dialled 2"},
+    {"Session_Lost_OnceItHadItsTurnAWishEndsThePause", "",
+     "want; run; dial silence; expire; 60s; until_closed; dial accept; want; 50ms; ready"},
+    {"Session_ThatKeepsEnding_IsNotMadeAnewWithoutPause", "",
+     "on heartbeat* hold; want; run; repeat 1000 expire, 10ms; dialled 1-30"},
+};
+
+// --- Hosts -----------------------------------------------------------------------------------------------------------
+
+constexpr Scenario hosts[] = {
+    {"SilentHost_IsLeftWithinTheConnectTimeout", "a,b", "session_timeout 30s; silent {a|b}; want; 4999ms; heard new"},
+    {"SilentHosts_EachGetsItsTurn", "a,b,c,d",
+     "session_timeout 30s; dial silence; want; 4999ms; hosts 4; dialled 4; closed 3; heard; 1ms; heard suspended; "
+     "problem unavailable"},
+    {"SilentHosts_AreTriedLessOften_UntilOneIsBack", "a,b",
+     "session_timeout 30s; connect_timeout 200ms; dial silence; want; 10min; dialled 30-60; dial accept; 18s; ready"},
+    {"SlowServer_IsReachedInTheEnd", "", "connect_timeout 100ms; answers_after 500ms; want; 3s; ready"},
+    {"SilentHost_IsLeftAfterHalfOfTheSessionTimeout", "a,b", "connect_timeout 1min; silent {a|b}; want; 4500ms; ready"},
+    // Less is requested than servers grant.
+    {"ShortSession_LeavesTheNetworkItsTime", "",
+     "session_timeout 200ms; grants 4s; answers_after 300ms; want; 5s; ready"},
+    {"HostsThatRefuse_AreLeftToTheClientLibrary", "", "dial refuse; want; 60min; dialled 1; heard suspended"},
+    {"NextHost_CountsFromItsOwnAttempt", "a,b",
+     "dial silence; want; 2500ms; dialled 2; stamp a; 1s; dial accept; reconnect; run; ready; valid 9s a"},
+    // It would be valid for too short a time, or for none.
+    {"LongOutage_SessionIsRequestedAnew", "",
+     "dial refuse; want; 60min; dial accept; reconnect; stamp a; run; ready; heard suspended new; valid 9s a; epoch 1; "
+     "closed 1"},
+    // Servers that are slow every time: a session that is not valid yet is better than none.
+    {"SessionLateTwice_IsTakenAndValidAfterItsHeartbeats", "",
+     "dial refuse; want; 20s; dial accept; reconnect; dial refuse; run; dialled 2; stamp a; 20s; dial accept; "
+     "reconnect; run; dialled 2; ready; valid 9s a; stamp c; 2250ms; valid 9s c; heard suspended suspended new"},
+};
+
+// --- Rest and end ----------------------------------------------------------------------------------------------------
+
+constexpr Scenario ends[] = {
+    {"Rest_GivesTheSessionUpUntilItIsWantedAgain", "",
+     "want; run; heard new; rest; unready; idle; fired 1; 1min; closed 1; dialled 1; heard; want; run; ready; epoch 2; "
+     "heard new"},
+    {"Rest_AfterALoss_HoldsNoWishBack", "", "want; run; expire; run; rest; want; run; ready"},
+    {"Rest_EndsAttempts", "", "dial silence; want; run; rest; run; closed 1; 1min; heard; dialled 1"},
+    {"Rest_EndsThePause", "", "dial fail; want; run; rest; run; closed 1; heard suspended; 1min; heard; dialled 1"},
+    {"Rest_IsNoWayBackFromTheEnd", "", "want; run; close; rest; want; 1min; dialled 1; problem closed"},
+    {"Close_EndsTheSessionAtTheServer", "",
+     "want; run; put /a/node ours; close; is_not_closed; run; is_closed; gone /a/node; unready; problem closed; 60min; "
+     "want; 60min; dialled 1; heard new"},
+    {"Close_OfWhatWasNeverOpened_IsDone", "", "close; run; is_closed"},
+    {"Close_WhileConnecting_EndsTheAttempt", "",
+     "dial silence; want; run; close; run; is_closed; 1min; heard; closed 1"},
+    {"Close_WhilePausing_EndsThePause", "",
+     "dial fail; want; run; close; run; is_closed; heard suspended; 1min; heard; closed 1"},
+    {"Close_WaitsForSessionsThatAreBeingEnded", "", "want; run; expire; tasks {0..3}; close; run; is_closed; closed 1"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Beginnings, SessionScenario, testing::ValuesIn(beginnings), name_of);
+INSTANTIATE_TEST_SUITE_P(Validity, SessionScenario, testing::ValuesIn(validity), name_of);
+INSTANTIATE_TEST_SUITE_P(Suspended, SessionScenario, testing::ValuesIn(suspended), name_of);
+INSTANTIATE_TEST_SUITE_P(Losses, SessionScenario, testing::ValuesIn(losses), name_of);
+INSTANTIATE_TEST_SUITE_P(Hosts, SessionScenario, testing::ValuesIn(hosts), name_of);
+INSTANTIATE_TEST_SUITE_P(Ends, SessionScenario, testing::ValuesIn(ends), name_of);
+
+TEST(SessionHosts, ClientsAreSpreadOverTheHosts) {
+  std::set<std::string> first;
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    test::ManualEngine engine(seed);
+    FakeEnsemble ensemble(engine);
+    Options options;
+    options.hosts = {{.name = "a", .port = 2181}, {.name = "b", .port = 2181}};
+    struct Nobody final : Session::User {
+      void session_ready(bool) override {}
+      void session_alive(TimePoint) override {}
+      void session_suspended(const Failure&) override {}
+      void session_lost(const Failure&) override {}
+    } nobody;
+    Session session(engine, options, ensemble.handles(), nobody);
+    session.want();
+    engine.run();
+    first.insert(ensemble.dialled_first.front());
+  }
+  EXPECT_EQ(first.size(), 2U);
+}
+
+}  // namespace
+
+}  // namespace dlock::zookeeper
