@@ -5,15 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "backends/file/file_name.hpp"
@@ -42,21 +39,6 @@ class FileBackendTest : public testing::Test {
     const auto client = open(std::move(options));
     return client.make_lock("a").acquire().token().value();
   }
-  // Tries and waits that fail, and leave the file as it is and no descriptor.
-  void expect_refused(const std::string& text) {
-    const std::string before = read_file(path_of("a"));
-    for (const bool wait : {false, true}) {
-      const TryOutcome outcome = member_.ask(member_.request(Mode::exclusive, wait));
-      ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
-      EXPECT_EQ(outcome.failure.code, errc::protocol);
-      EXPECT_THAT(outcome.failure.detail, HasSubstr(path_of("a")));
-      EXPECT_THAT(outcome.failure.detail, HasSubstr(text));
-      member_.executor.run();
-      EXPECT_EQ(open_descriptors("/a.lock"), 0U);
-    }
-    EXPECT_EQ(read_file(path_of("a")), before);
-  }
-
   ScratchDirectory scratch_;
   Member member_{scratch_.locks(), LockKind::lock, 1};
 };
@@ -85,17 +67,6 @@ TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
   EXPECT_GT(token(), first);
 }
 
-TEST_F(FileBackendTest, WritesARecordThatPeopleCanRead) {
-  const auto client = open({.label = "nightly"});
-  const auto lease = client.make_lock("orders/42").acquire();
-  const auto read = std::get<ReadRecord>(parse_record(read_file(path_of("orders/42"))));
-  EXPECT_EQ(read.record.token, lease.token().value());
-  EXPECT_EQ(read.record.owner, lease.owner());
-  EXPECT_EQ(read.record.holder, client.holder());
-  EXPECT_EQ(read.record.pid, ::getpid());
-  EXPECT_EQ(read.name, "orders/42");
-}
-
 TEST_F(FileBackendTest, TakesAFileThatAPowerFailureLeftEmptyOrZeroed) {
   for (const std::size_t size : {std::size_t{0}, record_block, max_record}) {
     write_file(path_of("a"), std::string(size, '\0'));
@@ -111,10 +82,34 @@ TEST_F(FileBackendTest, CompletesARecordWhoseNameWasNotWritten) {
 }
 
 TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
-  for (const std::string content : {"somebody's notes\n", "dlock lock file, version 2\n", "x"}) {
+  const LockRecord last{.token = std::numeric_limits<std::int64_t>::max()};
+  const std::pair<std::string, const char*> refused[] = {
+      {"somebody's notes\n", "remove it once no program uses the lock"},
+      {"dlock lock file, version 2\n", "remove it once no program uses the lock"},
+      {"x", "remove it once no program uses the lock"},
+      {format_block({}, "other") + format_name_line("other"), "belongs to lock \"other\", not to \"a\""},
+      {format_block(last, "a") + format_name_line("a"), "its fencing token is the largest possible"}};
+  for (const auto& [content, text] : refused) {
     write_file(path_of("a"), content);
-    expect_refused("remove it once no program uses the lock");
+    for (const bool wait : {false, true}) {
+      const TryOutcome outcome = member_.ask(member_.request(Mode::exclusive, wait));
+      ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
+      EXPECT_EQ(outcome.failure.code, errc::protocol);
+      EXPECT_THAT(outcome.failure.detail, HasSubstr(path_of("a")));
+      EXPECT_THAT(outcome.failure.detail, HasSubstr(text));
+      member_.executor.run();
+      EXPECT_EQ(open_descriptors("/a.lock"), 0U);
+    }
+    EXPECT_EQ(read_file(path_of("a")), content);
   }
+}
+
+TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFileWhichAStrangerHolds) {
+  write_file(path_of("a"), format_block({}, "other") + format_name_line("other"));
+  const util::UniqueFd stranger(::open(path_of("a").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(take_lock(stranger.get(), "a").ok());
+  const TryOutcome outcome = member_.ask(member_.request());
+  EXPECT_THAT(outcome.failure.detail, HasSubstr("belongs to lock \"other\", not to \"a\""));
 }
 
 TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
@@ -126,49 +121,14 @@ TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
   EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
-TEST_F(FileBackendTest, ReadsAFileAlthoughAnotherCallWasInterrupted) {
-  const util::UniqueFd fd(::open(scratch_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!fd) GTEST_SKIP() << "no files without a name on this file system";
-  errno = EINTR;
-  EXPECT_TRUE(read_content(fd.get(), "a").ok());
-}
-
-TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFile) {
-  EXPECT_TRUE(member_.enter(Mode::exclusive, "other") && member_.leave());
-  fs::copy_file(path_of("other"), path_of("a"));
-  expect_refused("belongs to lock \"other\", not to \"a\"");
-  // Also while a strange program holds it.
-  const util::UniqueFd stranger(::open(path_of("a").c_str(), O_RDWR | O_CLOEXEC));
-  ASSERT_TRUE(take_lock(stranger.get(), "a").ok());
-  const TryOutcome outcome = member_.ask(member_.request());
-  EXPECT_THAT(outcome.failure.detail, HasSubstr("belongs to lock \"other\", not to \"a\""));
-}
-
-TEST_F(FileBackendTest, RefusesToGoPastTheLargestToken) {
-  const LockRecord record{.token = std::numeric_limits<std::int64_t>::max() - 1};
-  write_file(path_of("a"), format_block(record, "a") + format_name_line("a"));
-  EXPECT_TRUE(member_.enter());
-  EXPECT_EQ(member_.grants[0].token.value(), record.token + 1);
-  EXPECT_TRUE(member_.leave());
-  expect_refused("its fencing token is the largest possible");
-}
-
-TEST_F(FileBackendTest, RefusesASymbolicLinkInPlaceOfTheFile) {
-  write_file(scratch_.path() + "/victim", "");
-  fs::create_symlink(scratch_.path() + "/victim", path_of("a"));
-  expect_refused("cannot open");
-  EXPECT_EQ(read_file(scratch_.path() + "/victim"), "");
-}
-
 TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
   const auto client = open();
-  const auto files = [&] { return std::distance(fs::directory_iterator(scratch_.locks()), fs::directory_iterator()); };
   client.ping(10s);
-  EXPECT_EQ(files(), 0);
+  EXPECT_TRUE(fs::is_empty(scratch_.locks()));
   write_file(path_of("dlock-ping"), "not a lock\n");
   EXPECT_EQ(failure_of([&] { client.ping(10s); }).code, errc::protocol);
   client.ping(10s, "another");
-  EXPECT_EQ(files(), 1);
+  EXPECT_FALSE(fs::exists(path_of("another")));
 }
 
 TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {
@@ -202,22 +162,11 @@ TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
 
 // --- Questions ---
 
-TEST_F(FileBackendTest, AnInspectionShowsHolderAndTokenAndMakesNoFile) {
-  Member other(scratch_.locks(), LockKind::lock, 2);
-  EXPECT_FALSE(other.inspect().held);
-  EXPECT_FALSE(fs::exists(path_of("a")));
-  EXPECT_TRUE(member_.enter());
-  for (Member* each : {&member_, &other}) {
-    const auto info = each->inspect();
-    EXPECT_TRUE(info.held);
-    EXPECT_EQ(info.holder, "host:1:l");
-    EXPECT_EQ(info.token, member_.grants[0].token);
+TEST_F(FileBackendTest, AnInspectionMakesNoFileAndNoDirectory) {
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+    EXPECT_FALSE(Member(scratch_.locks(), kind, 2).inspect().held);
   }
-  const auto token = member_.grants[0].token;
-  EXPECT_TRUE(member_.leave());
-  EXPECT_FALSE(other.inspect().held);
-  EXPECT_EQ(other.inspect().token, token);
-  EXPECT_EQ(other.inspect().holder, "");
+  EXPECT_TRUE(fs::is_empty(scratch_.locks()));
 }
 
 TEST_F(FileBackendTest, AListShowsHeldAndRememberedLocksSortedAndNoStrangersFiles) {
