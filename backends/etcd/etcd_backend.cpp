@@ -71,34 +71,10 @@ std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, Gra
   return queue_.contend(with_value, sink);
 }
 
-// Survives the streams of its watches.
-class EtcdBackend::KeyWatch final : public Watch {
- public:
-  KeyWatch(Watches& watches, KeyRange range, bool puts, std::function<void()> changed)
-      : watches_(watches), range_(std::move(range)), puts_(puts), changed_(std::move(changed)) {
-    begin();
-  }
-
- private:
-  void begin() {
-    interest_ = watches_.watch(range_, puts_, [this](Watches::News news, std::int64_t) {
-      if (news == Watches::News::over) return begin();  // and notifies when the next one is set
-      const auto changed = changed_;                    // which may end the watch
-      changed();
-    });
-  }
-
-  Watches& watches_;
-  const KeyRange range_;
-  const bool puts_;
-  const std::function<void()> changed_;
-  std::unique_ptr<Watches::Interest> interest_;
-};
-
 std::unique_ptr<Watch> EtcdBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   session_.want();  // reports to the observer whether the cluster answers
-  return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, kind, name)),
-                                    kind == LockKind::election, std::move(changed));
+  return watches_.watch(beginning_with(lock_prefix(options_, kind, name)), kind == LockKind::election,
+                        [changed = std::move(changed)](std::int64_t) { changed(); });
 }
 
 // --- Administration --------------------------------------------------------------------------------------------------

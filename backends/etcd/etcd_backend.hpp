@@ -42,8 +42,6 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   void close(std::function<void()> done) override { session_.close(std::move(done)); }
 
  private:
-  class KeyWatch;
-
   void client_ready() override;
   void client_answered() override;
   void client_logged_in() override { watches_.client_ready(); }
