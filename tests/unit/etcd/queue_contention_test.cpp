@@ -44,17 +44,6 @@ TEST_F(EtcdContentionTest, ATryOfASemaphoreWritesOnlyWhereThereIsAPermit) {
   EXPECT_EQ(transactions(), 1);
 }
 
-TEST_F(EtcdContentionTest, ALockIsHandedOverByTwoTransactions) {
-  const auto holder = contend(*backend);
-  const auto waiter = contend(*backend);
-  (void)transactions();
-  backend->release(*holder->grant, [](const ReleaseOutcome&) {});
-  engine.run();
-  EXPECT_TRUE(waiter->grant);
-  EXPECT_EQ(transactions(), 2) << "a removal, and a look";
-  EXPECT_EQ(etcd.watches(), 0U);
-}
-
 TEST_F(EtcdContentionTest, TheFirstInLineForAPermitIsNotConcernedWithThoseThatCome) {
   const auto first = ask_for_permit(*backend);
   const auto second = ask_for_permit(*backend);

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
-#include <unistd.h>
 
 #include <functional>
 #include <string>
@@ -55,13 +54,6 @@ class InotifyTest : public testing::Test {
   Listening first_;
   Listening second_;
 };
-
-TEST_F(InotifyTest, NamesTheEntryOfADirectory) {
-  ASSERT_EQ(listen(scratch_.path(), IN_DELETE, first_), 0);
-  ::unlink(b_.c_str());
-  executor_.run();
-  EXPECT_THAT(first_.events, ElementsAre(Pair(IN_DELETE, "b")));
-}
 
 TEST_F(InotifyTest, IsSilentAfterTheSubscriptionEndedEvenAboutWhatHappenedBefore) {
   ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
