@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "backends/etcd/wire/protobuf.hpp"
-
 // Expected bytes are written by hand, from the numbers of the fields in etcd's rpc.proto and kv.proto: a tag is the
 // number times 8, plus 2 where a length follows.
 
@@ -224,9 +222,27 @@ TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
   }
 }
 
+TEST(EtcdAnswers, ThatAreNoMessagesOfProtocolBuffersAreRefused) {
+  for (const std::string& text : {
+           "\x08"s,                                          // a number is missing
+           "\x08\x96"s,                                      // cut off in one
+           "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s,  // one that never ends
+           "\x0a\x05" + "test"s,                             // shorter than it says
+           "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"s,      // much shorter
+           "\x00\x01"s,                                      // field 0
+           "\x0b"s,                                          // a group
+           "\x0f"s,                                          // a type that there is not
+           "\x80\x80\x80\x80\x80\x80\x01\x01"s,              // a field beyond 32 bits
+           "\x09" + "1234"s,                                 // eight bytes that are four
+       }) {
+    EXPECT_FALSE(read_alarms(text).ok()) << testing::PrintToString(text);
+  }
+}
+
 // Whatever later versions add.
 TEST(EtcdAnswers, MayHaveFieldsThatNobodyKnows) {
-  const std::string more = "\xc2\x3e\x03new\xc8\x3e\x01";  // fields 1000 and 1001
+  // Fields 1000 and 1001, of each type.
+  const std::string more = "\xc2\x3e\x03new\xc8\x3e\x01\xc1\x3e" + "12345678"s + "\xc5\x3e" + "1234";
   const std::string with_more = sub('\x0a', "\x18\xac\x02" + more);
   EXPECT_TRUE(read_transaction(with_more + "\x10\x01" + sub('\x1a', sub('\x0a', more) + more) + more, {1}).ok());
   EXPECT_TRUE(read_lease(with_more + "\x10\x01" + more).ok());

@@ -68,11 +68,11 @@ class FileSystemTroubleTest : public testing::Test {
   }
   // A try that fails, as does a wait.
   void require_refused(Member& member, const std::string& name, errc code, const std::string& text,
-                       Mode mode = Mode::exclusive) const {
+                       Mode mode = Mode::exclusive, const std::string& path = {}) const {
     for (const bool wait : {false, true}) {
       const TryOutcome outcome = member.ask(member.request(mode, wait, name));
       require(outcome.status == TryOutcome::Status::failed, "not refused");
-      require_failure(outcome.failure, code, locks(), text);
+      require_failure(outcome.failure, code, path.empty() ? file(name) : path, text);
       member.executor.run();
     }
   }
@@ -134,7 +134,7 @@ TEST_F(FileSystemTroubleTest, WhatCannotBeWrittenWhollyIsTakenBack) {
       Member one(locks(), kind, 2);
       one.value = std::string(200, 'v');
       for (const std::string name : {"a", "new"}) {
-        require_refused(one, name, errc::access_denied, "File too large", mode);
+        require_refused(one, name, errc::access_denied, "File too large", mode, directory + "/" + name + ".lock");
       }
       require(read_file(directory + "/new.lock").empty(), "something stayed in the new file");
       require(read_file(directory + "/a.lock").substr(0, record_block) == before, "another record");
@@ -223,7 +223,8 @@ TEST_F(FileSystemTroubleTest, WhereTheDirectoryOfAKindCannotBeMadeAccessIsDenied
     become_nobody();
     for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
       Member one(locks(), kind, 1);
-      require_refused(one, "a", errc::access_denied, subdirectory(kind));
+      require_refused(one, "a", errc::access_denied, "Permission denied", Mode::exclusive,
+                      locks() + subdirectory(kind));
       require(!one.inspect().held, "held");
       require(one.forget().empty(), "forgotten");
       require(one.list().empty(), "listed");
