@@ -220,6 +220,21 @@ TEST_F(FileSemaphoreTest, ANumberIsChangedByOneAtATime) {
   EXPECT_TRUE(waiting.in());
 }
 
+TEST_F(FileSemaphoreTest, ABusyTryWakesNobody) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  two_.executor.advance(1s);
+  const auto looks = two_.backend.looks();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(one_.enter());
+    EXPECT_FALSE(three_.enter());
+    EXPECT_THAT(three_.forget(), IsEmpty());
+  }
+  EXPECT_FALSE(waiting.in());
+  EXPECT_EQ(two_.backend.looks(), looks);
+}
+
 TEST_F(FileSemaphoreTest, ThoseWhoWaitDoNotAllLookAtAllPermits) {
   set_permits(2);
   EXPECT_TRUE(one_.enter() && one_.enter());

@@ -131,7 +131,7 @@ TEST_F(FileWaitingTest, AWakeUpComesALittleLaterWhenTheKernelReportsBeforeItRemo
   }
 }
 
-TEST_F(FileWaitingTest, TriesOnABusyLockAndQuestionsWakeNobody) {
+TEST_F(FileWaitingTest, TriesOnABusyLockQuestionsAndNewWaitersWakeNobody) {
   int woken = 0;
   const auto watch = member_.watch(woken);
   member_.executor.advance(1s);
@@ -143,6 +143,8 @@ TEST_F(FileWaitingTest, TriesOnABusyLockAndQuestionsWakeNobody) {
     (void)other.list();
     (void)other.forget();
   }
+  Member waiting(scratch_.locks(), LockKind::lock, 3);
+  const Waiting waiter(waiting);
   member_.executor.run();
   EXPECT_EQ(member_.backend.looks(), looks) << "a busy try made an event";
   EXPECT_EQ(woken, 0);
