@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -164,6 +165,22 @@ TEST_F(FileSystemTroubleTest, ALimitOfFileSizesLeavesTheProgramsSignalsAlone) {
     require_refused(member, "a", errc::access_denied, "File too large");
     require(pends(), "the signal of the program was taken");
     require(::sigprocmask(SIG_BLOCK, nullptr, &found) == 0 && ::sigismember(&found, SIGXFSZ) == 1, "unblocked");
+  }));
+}
+
+TEST_F(FileSystemTroubleTest, ALimitOfFileSizesThatChangesDuringAnAcquireDoesNotEndTheProgram) {
+  EXPECT_WELL(in_child([&] {
+    Member member(locks(), LockKind::lock, 1);
+    std::jthread changing([](const std::stop_token& stop) {
+      for (bool low = true; !stop.stop_requested(); low = !low) limit_file_sizes(low ? 0 : RLIM_INFINITY);
+    });
+    for (int granted = 0, refused = 0; granted < 100 || refused < 100;) {
+      const TryOutcome outcome = member.ask(member.request());
+      const bool failed = outcome.status == TryOutcome::Status::failed;
+      if (failed) require_failure(outcome.failure, errc::access_denied, file("a"), "File too large");
+      require(failed || member.release(outcome.grant), "lost");
+      ++(failed ? refused : granted);
+    }
   }));
 }
 
