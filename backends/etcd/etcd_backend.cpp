@@ -58,13 +58,12 @@ std::optional<Failure> EtcdBackend::problem_with(const std::string& name) const 
       "lock name " + util::quoted(name) + ": with names=verbatim, keys that begin with a '.' are reserved for dlock"};
 }
 
-std::optional<Failure> EtcdBackend::problem_with(const LockRequest& request) const {
-  if (auto problem = problem_with(request.name)) return problem;
-  return common::problem_with_lease(request.lease, default_lease_, options_.session_ttl, "session_ttl");
-}
-
 std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request)) return common::refuse(sink, *std::move(problem));
+  auto problem = problem_with(request.name);
+  if (!problem) {
+    problem = common::problem_with_lease(request.lease, default_lease_, options_.session_ttl, "session_ttl");
+  }
+  if (problem) return common::refuse(sink, *std::move(problem));
   if (request.kind != LockKind::election) return queue_.contend(request, sink);
   LockRequest with_value = request;
   with_value.holder = holder_text(request);

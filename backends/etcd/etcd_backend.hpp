@@ -52,7 +52,6 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   void session_lost(const Failure& why) override;
   void cluster_changed() override;
   [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
-  [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
 
   BackendHost& host_;
   const Options options_;
