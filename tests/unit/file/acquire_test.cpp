@@ -206,14 +206,6 @@ TEST_F(FileBackendTest, AListShowsHeldAndRememberedLocksSortedAndNoStrangersFile
   EXPECT_EQ(member_.list()[2].token.value(), 0U);
 }
 
-TEST_F(FileBackendTest, AnInspectionOfAStrangersFileIsAnError) {
-  write_file(path_of("a"), "not a lock\n");
-  fs::create_directory(path_of("b"));
-  for (const char* name : {"a", "b"}) {
-    EXPECT_EQ(failure_of([&] { (void)open().inspect(name); }).code, errc::protocol) << name;
-  }
-}
-
 TEST_F(FileBackendTest, BreakIsRefusedAndNamesAllHolders) {
   const std::string pid = std::to_string(::getpid());
   const auto refusal = [&](LockKind kind, const std::string& name) {
