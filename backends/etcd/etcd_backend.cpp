@@ -58,47 +58,22 @@ std::optional<Failure> EtcdBackend::problem_with(const std::string& name) const 
       "lock name " + util::quoted(name) + ": with names=verbatim, keys that begin with a '.' are reserved for dlock"};
 }
 
-std::optional<Failure> EtcdBackend::problem_with(const LockRequest& request) const {
-  if (auto problem = problem_with(request.name)) return problem;
-  return common::problem_with_lease(request.lease, default_lease_, options_.session_ttl, "session_ttl");
-}
-
 std::unique_ptr<Contention> EtcdBackend::contend(const LockRequest& request, GrantSink& sink) {
-  if (auto problem = problem_with(request)) return common::refuse(sink, *std::move(problem));
+  auto problem = problem_with(request.name);
+  if (!problem) {
+    problem = common::problem_with_lease(request.lease, default_lease_, options_.session_ttl, "session_ttl");
+  }
+  if (problem) return common::refuse(sink, *std::move(problem));
   if (request.kind != LockKind::election) return queue_.contend(request, sink);
   LockRequest with_value = request;
   with_value.holder = holder_text(request);
   return queue_.contend(with_value, sink);
 }
 
-// Survives the streams of its watches.
-class EtcdBackend::KeyWatch final : public Watch {
- public:
-  KeyWatch(Watches& watches, KeyRange range, bool puts, std::function<void()> changed)
-      : watches_(watches), range_(std::move(range)), puts_(puts), changed_(std::move(changed)) {
-    begin();
-  }
-
- private:
-  void begin() {
-    interest_ = watches_.watch(range_, puts_, [this](Watches::News news, std::int64_t) {
-      if (news == Watches::News::over) return begin();  // and notifies when the next one is set
-      const auto changed = changed_;                    // which may end the watch
-      changed();
-    });
-  }
-
-  Watches& watches_;
-  const KeyRange range_;
-  const bool puts_;
-  const std::function<void()> changed_;
-  std::unique_ptr<Watches::Interest> interest_;
-};
-
 std::unique_ptr<Watch> EtcdBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   session_.want();  // reports to the observer whether the cluster answers
-  return std::make_unique<KeyWatch>(watches_, beginning_with(lock_prefix(options_, kind, name)),
-                                    kind == LockKind::election, std::move(changed));
+  return watches_.watch(beginning_with(lock_prefix(options_, kind, name)), kind == LockKind::election,
+                        [changed = std::move(changed)](std::int64_t) { changed(); });
 }
 
 // --- Administration --------------------------------------------------------------------------------------------------

@@ -42,8 +42,6 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   void close(std::function<void()> done) override { session_.close(std::move(done)); }
 
  private:
-  class KeyWatch;
-
   void client_ready() override;
   void client_answered() override;
   void client_logged_in() override { watches_.client_ready(); }
@@ -54,7 +52,6 @@ class EtcdBackend final : public Backend, private Client::User, private Session:
   void session_lost(const Failure& why) override;
   void cluster_changed() override;
   [[nodiscard]] std::optional<Failure> problem_with(const std::string& name) const;
-  [[nodiscard]] std::optional<Failure> problem_with(const LockRequest& request) const;
 
   BackendHost& host_;
   const Options options_;

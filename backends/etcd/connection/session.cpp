@@ -143,12 +143,9 @@ void Session::kept_alive(const Result<LeaseAnswer>& answer) {
     return keep_alive_failed({errc::protocol, "a keep-alive of a different lease was answered"});
   }
   if (answer.value().seconds <= 0) return lose("it has expired");
-  confirm(answer.value());
-}
-
-void Session::confirm(const LeaseAnswer& kept) {
   client_.call(Transaction().read({.range = {key_of_(client_.options(), lease_)}, .keys_only = true}), keep_alive_by(),
-               requests_->guard([this, kept](const auto& answer) { confirmed(answer, kept); }), Client::Turn::first);
+               requests_->guard([this, kept = answer.value()](const auto& read) { confirmed(read, kept); }),
+               Client::Turn::first);
 }
 
 void Session::confirmed(const Result<TransactionAnswer>& answer, const LeaseAnswer& kept) {

@@ -76,7 +76,6 @@ class Session final {
   void send_keep_alive();
   void keep_alive_at(TimePoint at);
   void kept_alive(const Result<LeaseAnswer>& answer);
-  void confirm(const LeaseAnswer& kept);
   void confirmed(const Result<TransactionAnswer>& answer, const LeaseAnswer& kept);
   void keep_alive_failed(const Failure& why);
   [[nodiscard]] TimePoint keep_alive_by() const;

@@ -120,8 +120,9 @@ void SocketMember::opened() {
 
 void SocketMember::received(std::string_view bytes) {
   const Lifetime::Watch life = lifetime_.watch();
+  const bool was_greeted = grpc_.greeted();
   (void)grpc_.receive(bytes);  // problem() has the reason of a failure
-  if (!std::exchange(greeted_, grpc_.greeted()) && greeted_) {
+  if (!was_greeted && grpc_.greeted()) {
     if (most_calls() == 0) return fail(errc::unavailable, limit_of(0));
     events_.member_opened();
     if (life.over()) return;

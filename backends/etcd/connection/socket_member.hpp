@@ -44,8 +44,7 @@ class SocketMember final : public Member, private common::Stream::Events {
   Executor& executor_;
   const common::Peer peer_;
   Member::Events& events_;
-  bool open_ = false;     // the TCP connection, with TLS
-  bool greeted_ = false;  // the member has sent its settings
+  bool open_ = false;  // the TCP connection, with TLS
   Grpc grpc_;
   std::string output_;  // kept for its memory
   common::Stream stream_;

@@ -15,27 +15,31 @@ constexpr std::chrono::seconds shortest_proxy_limit{2};
 
 }  // namespace
 
-std::unique_ptr<Watches::Interest> Watches::watch(const KeyRange& range, bool puts, Handler handler) {
-  const std::int64_t id = ++last_id_;
-  Entry& entry = entries_.emplace(id, Entry{std::move(handler)}).first->second;
+std::unique_ptr<Watches::Interest> Watches::watch(KeyRange range, bool puts, Handler handler) {
+  auto interest = std::make_unique<Interest>(*this, std::move(range), puts, std::move(handler));
+  set(*interest);
+  return interest;
+}
+
+void Watches::set(Interest& interest) {
+  interests_.erase(interest.id_);
+  interest.id_ = ++last_id_;
+  interests_.emplace(interest.id_, &interest);
   if (stream_ == 0) {
     stream_ = client_.open_stream(method_watch, *this);
     if (!timer_.armed()) opened_ = client_.executor().now();
   }
-  if (stream_ != 0) {
-    entry.at_server = true;
-    client_.send(stream_, watch_create(id, range, puts));
-  }
-  return std::make_unique<Interest>(*this, id);  // without a stream, client_ready() notifies it
+  interest.at_server_ = stream_ != 0;  // otherwise client_ready() sets it
+  if (stream_ != 0) client_.send(stream_, watch_create(interest.id_, interest.range_, interest.puts_));
 }
 
-void Watches::cancel(std::int64_t id) {
-  const auto entry = entries_.extract(id);
-  if (entry && entry.mapped().at_server && stream_ != 0) client_.send(stream_, watch_cancel(id));
+void Watches::cancel(const Interest& interest) {
+  interests_.erase(interest.id_);
+  if (interest.at_server_ && stream_ != 0) client_.send(stream_, watch_cancel(interest.id_));
 }
 
 void Watches::client_ready() {
-  if (!timer_.armed()) notify_orphans();
+  if (!timer_.armed()) set_orphans();
 }
 
 void Watches::client_down() {
@@ -45,28 +49,28 @@ void Watches::client_down() {
 
 void Watches::stream_gone() {
   stream_ = 0;
-  for (auto& [id, entry] : entries_) entry.at_server = false;
+  for (const auto& [id, interest] : interests_) interest->at_server_ = false;
 }
 
 void Watches::stream_message(std::string_view message) {
   const auto read = read_watch(message);
   if (!read.ok()) return client_.leave_member(read.failure());
   const WatchAnswer& answer = read.value();
-  const auto entry = entries_.find(answer.id);
+  const auto found = interests_.find(answer.id);
   // The refusal of a watch does not name it: its id is -1.
-  if (answer.canceled && answer.compacted == 0 && (answer.id < 0 || entry != entries_.end())) {
+  if (answer.canceled && answer.compacted == 0 && (answer.id < 0 || found != interests_.end())) {
     client_.login_again();  // perhaps the member does not know the stream's token any more
     client_.close_stream(stream_);
     stream_gone();
-    return notify_orphans_after(refusal_pause);
+    return set_orphans_after(refusal_pause);
   }
-  if (entry == entries_.end()) return;
+  if (found == interests_.end()) return;
   if (answer.canceled) {
-    entry->second.at_server = false;
-    return notify(answer.id, News::over);
+    found->second->at_server_ = false;
+    return set_orphans();
   }
-  if (answer.created) return notify(answer.id, News::standing, answer.header.revision);
-  if (answer.events != 0) notify(answer.id, News::event, answer.header.revision);
+  if (answer.created && std::exchange(found->second->lost_, false)) return notify(answer.id, any_revision);
+  if (answer.created || answer.events != 0) notify(answer.id, answer.header.revision);
 }
 
 void Watches::stream_ended(const GrpcStatus& status) {
@@ -74,7 +78,7 @@ void Watches::stream_ended(const GrpcStatus& status) {
   const TimePoint now = client_.executor().now();
   // etcd names its reasons; a proxy may only have found the stream idle.
   const bool was_idle = now >= saturating_add(opened_, shortest_proxy_limit);
-  if (was_idle && !status.message.starts_with("etcdserver:")) return notify_orphans_after({});
+  if (was_idle && !status.message.starts_with("etcdserver:")) return set_orphans_after({});
   if (outcome_of(status) == Outcome::unavailable) {
     // If the member ends all streams at once, its calls (a keep-alive, for example) get time to end.
     timer_.arm(std::max(now, saturating_add(opened_, refusal_pause)),
@@ -82,31 +86,37 @@ void Watches::stream_ended(const GrpcStatus& status) {
     return;
   }
   if (outcome_of(status) == Outcome::unauthorized) client_.login_again();
-  notify_orphans_after(refusal_pause);
+  set_orphans_after(refusal_pause);
 }
 
-void Watches::notify(std::int64_t id, News news, std::int64_t revision) {
-  const auto entry = entries_.find(id);
-  if (entry == entries_.end()) return;
-  const Handler handler = entry->second.handler;  // it may end the watch
-  handler(news, revision);
+void Watches::notify(std::int64_t id, std::int64_t revision) {
+  const auto found = interests_.find(id);
+  if (found == interests_.end()) return;
+  const Handler handler = found->second->handler_;  // it may end the watch
+  handler(revision);
 }
 
-void Watches::notify_orphans() {
-  std::vector<std::int64_t> ids;  // without those that handlers add
-  for (const auto& [id, entry] : entries_) {
-    if (!entry.at_server) ids.push_back(id);
+void Watches::set_orphans() {
+  std::vector<std::int64_t> ids;
+  for (const auto& [id, interest] : interests_) {
+    if (!interest->at_server_) ids.push_back(id);
   }
   std::ranges::sort(ids);
+  for (std::int64_t& id : ids) {
+    Interest& interest = *interests_.at(id);
+    const bool once_more = std::exchange(interest.lost_, true);
+    set(interest);
+    id = once_more ? interest.id_ : 0;
+  }
   const Lifetime::Watch life = lifetime_.watch();
   for (const std::int64_t id : ids) {
     if (life.over()) return;
-    notify(id, News::over);
+    notify(id, any_revision);
   }
 }
 
-void Watches::notify_orphans_after(std::chrono::nanoseconds pause) {
-  timer_.arm(saturating_add(client_.executor().now(), pause), [this] { notify_orphans(); });
+void Watches::set_orphans_after(std::chrono::nanoseconds pause) {
+  timer_.arm(saturating_add(client_.executor().now(), pause), [this] { set_orphans(); });
 }
 
 }  // namespace dlock::etcd

@@ -4,10 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
+#include <dlock/spi/backend.hpp>
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
@@ -19,25 +22,28 @@ namespace dlock::etcd {
 // In tasks only.
 class Watches final : private Client::Stream {
  public:
-  enum class News {
-    standing,  // the watch is set: it reports changes after the revision
-    event,     // a key of the range was deleted, or put if that was requested
-    over,      // the stream broke, or etcd has compacted the history: read again, and watch again
-  };
-  // The revision: the cluster's at that event.
-  using Handler = std::function<void(News, std::int64_t revision)>;
+  // Keys of the range may have changed, the last time in this revision of the cluster. Whoever has read the range in
+  // that revision or in a later one knows it already.
+  using Handler = std::function<void(std::int64_t revision)>;
+  static constexpr std::int64_t any_revision = std::numeric_limits<std::int64_t>::max();
 
-  // A watch, until its destruction.
-  class Interest {
+  // A watch, until its destruction. If the stream breaks, or etcd has compacted the history, it is set again.
+  class Interest final : public Watch {
    public:
-    Interest(Watches& watches, std::int64_t id) noexcept : watches_(watches), id_(id) {}
-    Interest(const Interest&) = delete;
-    Interest& operator=(const Interest&) = delete;
-    ~Interest() { watches_.cancel(id_); }
+    Interest(Watches& watches, KeyRange range, bool puts, Handler handler)
+        : watches_(watches), range_(std::move(range)), puts_(puts), handler_(std::move(handler)) {}
+    ~Interest() override { watches_.cancel(*this); }
+    [[nodiscard]] const KeyRange& range() const noexcept { return range_; }
 
    private:
+    friend class Watches;
     Watches& watches_;
-    const std::int64_t id_;
+    const KeyRange range_;
+    const bool puts_;
+    const Handler handler_;
+    std::int64_t id_ = 0;
+    bool at_server_ = false;
+    bool lost_ = false;  // and not set again since
   };
 
   explicit Watches(Client& client) : client_(client), timer_(client.executor()) {}
@@ -46,33 +52,30 @@ class Watches final : private Client::Stream {
   void client_ready();
   void client_down();
 
-  // Watches the range from now on; the caller reads what happened before the watch was set. (A watch that begins in the
-  // past reports nothing for up to 0.1 s: members read the past for all watches together.) Never calls the handler
-  // inside the call.
-  [[nodiscard]] std::unique_ptr<Interest> watch(const KeyRange& range, bool puts, Handler handler);
+  // Watches the range from now on: deletions, and puts if they are requested. Reports the revision in which the watch
+  // was set, because the caller has to read what happened before. (A watch that begins in the past reports nothing for
+  // up to 0.1 s: members read the past for all watches together.) Never calls the handler inside the call.
+  [[nodiscard]] std::unique_ptr<Interest> watch(KeyRange range, bool puts, Handler handler);
 
  private:
-  struct Entry {
-    Handler handler;
-    bool at_server = false;
-  };
-
-  void cancel(std::int64_t id);
+  // With a new number, because a member may still have the watch of the last one.
+  void set(Interest& interest);
+  void cancel(const Interest& interest);
   void stream_message(std::string_view message) override;
   void stream_ended(const GrpcStatus& status) override;
-  void notify(std::int64_t id, News news, std::int64_t revision = 0);
+  void notify(std::int64_t id, std::int64_t revision);
   // No watch is at a server any more.
   void stream_gone();
-  // Notifies those that are at no server, which then watch again.
-  void notify_orphans();
-  void notify_orphans_after(std::chrono::nanoseconds pause);
+  // Sets those that are at no server. any_revision is reported when they are set, and at once if that fails repeatedly.
+  void set_orphans();
+  void set_orphans_after(std::chrono::nanoseconds pause);
 
   Client& client_;
   CallId stream_ = 0;
   TimePoint opened_;  // the stream, or the first of several that ended at once
   std::int64_t last_id_ = 0;
-  std::unordered_map<std::int64_t, Entry> entries_;
-  Timer timer_;  // of notify_orphans(), or of leaving the member
+  std::unordered_map<std::int64_t, Interest*> interests_;
+  Timer timer_;  // of set_orphans(), or of leaving the member
   Lifetime lifetime_;
 };
 

@@ -69,12 +69,6 @@ Batches::Batch Batches::next_batch() {
   return batch;
 }
 
-void Batches::send_alone(Item item) {
-  Batch batch;
-  batch.push_back(std::move(item));
-  send(std::move(batch));
-}
-
 void Batches::send(Batch batch) {
   ++under_way_;
   TimePoint deadline = TimePoint::max();
@@ -103,7 +97,11 @@ void Batches::answered(Batch& batch, const std::vector<Transaction>& transaction
   }
   // Nothing of it was carried out, perhaps because of a single one.
   if (!answer.ok() && common::is_final_refusal(answer.failure()) && answer.failure().code != errc::lost) {
-    for (Item& item : batch) send_alone(std::move(item));
+    for (Item& item : batch) {
+      Batch alone;
+      alone.push_back(std::move(item));
+      send(std::move(alone));
+    }
     return;
   }
   const auto answers = answer.ok() ? read_together(answer.value(), transactions)

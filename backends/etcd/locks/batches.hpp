@@ -49,7 +49,6 @@ class Batches {
   [[nodiscard]] bool may_send() const;
   [[nodiscard]] Batch next_batch();
   void send(Batch batch);
-  void send_alone(Item item);
   void answered(Batch& batch, const std::vector<Transaction>& transactions, const Result<std::string>& answer);
 
   Client& client_;

@@ -27,20 +27,14 @@ void Holds::add(const Grant& grant, OwnKey key) {
 
 // By a watch, which may begin too late to tell that it has gone.
 void Holds::look(const OwnerId& owner, Hold& hold) {
-  hold.watch = watches_.watch(
-      {hold.own.key}, false, [this, owner](Watches::News news, std::int64_t revision) { told(owner, news, revision); });
+  hold.watch = watches_.watch({hold.own.key}, false, [this, owner](std::int64_t revision) { told(owner, revision); });
 }
 
-void Holds::told(const OwnerId& owner, Watches::News news, std::int64_t revision) {
-  Hold* const hold = find(owner);
-  if (hold == nullptr || (news == Watches::News::standing && revision <= hold->own.seen)) return;
-  if (news == Watches::News::over) hold->watch.reset();
-  // Also after an event: a member that lags behind reports earlier keys of that name.
-  read(owner, hold->own.key);
-}
-
-void Holds::read(const OwnerId& owner, const std::string& key) {
-  client_.call(Transaction().read({.range = {key}, .keys_only = true}), client_.answer_by(),
+// A member that lags behind reports earlier keys of that name, too.
+void Holds::told(const OwnerId& owner, std::int64_t revision) {
+  const Hold* const hold = find(owner);
+  if (hold == nullptr || revision <= hold->own.seen) return;
+  client_.call(Transaction().read({.range = {hold->own.key}, .keys_only = true}), client_.answer_by(),
                lifetime_.guard([this, owner](const Result<TransactionAnswer>& answer) { read_key(owner, answer); }));
 }
 
@@ -53,7 +47,6 @@ void Holds::read_key(const OwnerId& owner, const Result<TransactionAnswer>& answ
     return lose(owner, "the key of " + called(*hold) + ", " + util::quoted(hold->own.key) + ", was removed");
   }
   hold->own.seen = answer.value().header.revision;
-  if (!hold->watch) look(owner, *hold);
 }
 
 }  // namespace dlock::etcd

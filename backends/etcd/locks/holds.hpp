@@ -45,8 +45,7 @@ class Holds final : public common::SessionHolds<HeldKey, Watches::Interest> {
  private:
   void look(const OwnerId& owner, Hold& hold) override;
   void remove(const OwnerId& owner, HeldKey held) override { remove_(std::move(held), owner); }
-  void told(const OwnerId& owner, Watches::News news, std::int64_t revision);
-  void read(const OwnerId& owner, const std::string& key);
+  void told(const OwnerId& owner, std::int64_t revision);
   void read_key(const OwnerId& owner, const Result<TransactionAnswer>& answer);
 
   Client& client_;

@@ -79,7 +79,6 @@ Place place_of(const Options& options, const LockRequest& request) {
     const bool shared = request.mode == Mode::shared;
     place.own += shared ? read_part : write_part;
     if (shared) place.before = beginning_with(place.lock + std::string(write_part));
-    place.own_are_before = !shared;
   }
   if (request.kind == LockKind::semaphore) {
     place.own += std::to_string(request.permits) + '/';

@@ -30,7 +30,6 @@ struct Place {
   std::string lock;                   // what all keys of the lock begin with
   std::string own;                    // what those of this mode, and number of permits, begin with
   KeyRange before;                    // those that an acquire waits for, if they are older
-  bool own_are_before = true;         // those of its own mode are among them
   std::size_t capacity = 1;           // with so many of them it waits
   std::vector<KeyRange> barred = {};  // where there must be none: other numbers of permits
 };

@@ -158,21 +158,14 @@ void QueueContention::judge(const std::vector<KeyValue>& before, std::int64_t re
 
 void QueueContention::watch(const KeyRange& range) {
   waited_ = true;
-  if (!watch_ || range != watched_range_) {
-    watched_range_ = range;
+  if (!watch_ || range != watch_->range()) {
     // Of a semaphore: whether the one before us goes, or enters.
     const bool puts = place_.capacity > 1 && range.end.empty();
-    watch_ = queue_.watches_.watch(range, puts,
-                                   [this](Watches::News news, std::int64_t revision) { watched(news, revision); });
+    watch_ = queue_.watches_.watch(range, puts, [this](std::int64_t revision) {
+      if (revision > read_at_) wake();
+    });
   }
   wait(random_between(check_min, check_max, executor()));
-}
-
-void QueueContention::watched(Watches::News news, std::int64_t revision) {
-  // What happened between the read and the watch is not reported.
-  if (news == Watches::News::standing && revision <= read_at_) return;
-  if (news == Watches::News::over) watch_.reset();
-  wake();
 }
 
 // The one behind us watches our key, and is to know that it is the first in line now.

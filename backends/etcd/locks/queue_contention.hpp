@@ -39,7 +39,6 @@ class QueueContention final : public SessionWaiter {
   // before: the nearest keys that ours waits for, the youngest first, as they were at that revision.
   void judge(const std::vector<KeyValue>& before, std::int64_t revision);
   void watch(const KeyRange& range);
-  void watched(Watches::News news, std::int64_t revision);
   void announce();
   void announced(const TransactionAnswer& answer);
   void grant();
@@ -51,7 +50,6 @@ class QueueContention final : public SessionWaiter {
   OwnKey own_;
   bool waited_ = false;       // behind others, perhaps
   std::int64_t read_at_ = 0;  // the revision of the last look at the keys before ours
-  KeyRange watched_range_;
   std::unique_ptr<Watches::Interest> watch_;
 };
 

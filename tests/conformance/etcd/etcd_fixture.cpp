@@ -135,7 +135,12 @@ void EtcdFixture::kill_session(Client& client) {
   if (own.empty()) throw std::runtime_error("the session to be ended has no key");
   const std::string node = own.front().substr(own.front().rfind('/') + 1);
   cut(*way);
-  (void)servers_.server(0).ctl({"lease", "revoke", node.substr(0, node.find('.'))});
+  try {
+    (void)servers_.server(0).ctl({"lease", "revoke", node.substr(0, node.find('.'))});
+  } catch (const std::runtime_error& e) {
+    // On a busy machine the session may have ended by itself before etcdctl asks.
+    if (std::string_view(e.what()).find("requested lease not found") == std::string_view::npos) throw;
+  }
 }
 
 void EtcdFixture::stall() {

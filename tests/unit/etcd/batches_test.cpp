@@ -86,22 +86,6 @@ TEST_F(EtcdBatchesTest, WhatWaitsIsSentAfterAMomentIfAnswersAreSlow) {
   for (const auto& each : all) EXPECT_FALSE(each->failure.code || each->told != 1);
 }
 
-TEST_F(EtcdBatchesTest, TwoThatAreRefusedTogetherAreAskedForAlone) {
-  const auto one = submit(Transaction().read({.range = {"a"}}));
-  const auto two = submit(Transaction().read({.range = {"b"}}));
-  etcd.fate = nullptr;
-  etcd.status = [refused = false](std::string_view) mutable {
-    if (std::exchange(refused, true)) return GrpcStatus{};
-    return GrpcStatus{.code = 7, .message = "etcdserver: permission denied"};
-  };
-  etcd.answer_held();
-  engine.run();
-  for (const auto& each : {one, two}) {
-    EXPECT_EQ(each->told, 1);
-    EXPECT_FALSE(each->failure.code) << each->failure.detail;
-  }
-}
-
 TEST_F(EtcdBatchesTest, MayEndInsideWhatOneOfThoseThatWaitIsTold) {
   const auto one = submit(Transaction().read({.range = {"a"}}));
   const auto two = submit(Transaction().read({.range = {"b"}}));

@@ -313,19 +313,15 @@ void FakeEtcd::expire_leases() {
 void FakeEtcd::keep_lease(std::int64_t lease) {
   kept_[lease] = executor_.now();
   if (!leases_end) return;
-  const TimePoint end = executor_.now() + std::chrono::seconds(leases[lease]);
-  (void)executor_.schedule(end, lifetime_.guard([this] { end_old_leases(); }));
+  const auto time = std::chrono::seconds(leases[lease]);
+  (void)executor_.schedule(executor_.now() + time, lifetime_.guard([this, lease, time] {
+    if (leases.contains(lease) && executor_.now() >= kept_[lease] + time) end_lease(lease);
+  }));
 }
 
 void FakeEtcd::elect() {
   ++term;
   for (const auto& [lease, ttl] : leases) keep_lease(lease);
-}
-
-void FakeEtcd::end_old_leases() {
-  for (const auto& [lease, ttl] : std::map<std::int64_t, std::int64_t>(leases)) {
-    if (executor_.now() >= kept_[lease] + std::chrono::seconds(ttl)) end_lease(lease);
-  }
 }
 
 // --- Calls -----------------------------------------------------------------------------------------------------------
@@ -362,7 +358,7 @@ std::string FakeEtcd::carry_out(Call method, std::string_view request) {
   const std::int64_t lease = number_of(request, method == method_lease_grant ? 2 : 1);
   if (method == method_lease_grant) {
     ++grants;
-    leases[lease] = std::max(least_ttl, number_of(request, 1));
+    leases[lease] = number_of(request, 1);
     processes[lease] = method.process;
     keep_lease(lease);
     return MessageWriter().message(1, header()).number(2, lease).number(3, leases[lease]).take();

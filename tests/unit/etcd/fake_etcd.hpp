@@ -63,7 +63,6 @@ class FakeEtcd {
   std::uint64_t term = 7;
   std::optional<std::uint64_t> term_of_keep_alives;  // of a leader that was deposed, whose keep-alives keep nothing
   std::uint64_t cluster = 1;
-  std::int64_t least_ttl = 1;
   std::size_t most_calls = 100;  // at a time, on each connection
   // What becomes of the next calls of a method, or of all.
   void refuse_next(std::string_view method, const GrpcStatus& answer, int times = 1) {
@@ -91,9 +90,7 @@ class FakeEtcd {
   // A lease is over, and its keys gone; or all.
   void end_lease(std::int64_t lease);
   void expire_leases();
-  // The same for those that were not kept alive for long enough.
-  void end_old_leases();
-  bool leases_end = false;  // by themselves
+  bool leases_end = false;  // by themselves, if they are not kept alive for long enough
   // There is another leader: leases begin anew.
   void elect();
   void remove(const std::string& key);

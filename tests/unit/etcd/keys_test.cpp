@@ -41,56 +41,45 @@ LockRequest request_of(LockKind kind, const std::string& name, Mode mode = Mode:
 
 // --- The layout, which is a promise ----------------------------------------------------------------------------------
 
-TEST(EtcdKeys, OfALock) {
-  const Place place = place_of({}, request_of(LockKind::lock, "orders/42"));
-  EXPECT_EQ(place.lock, "dlock/orders%2F42/");
-  EXPECT_EQ(place.own, "dlock/orders%2F42/");
-  EXPECT_EQ(place.before.key, "dlock/orders%2F42/");
-  EXPECT_EQ(place.before.end, "dlock/orders%2F420");
-  EXPECT_TRUE(place.own_are_before);
-  EXPECT_EQ(place.capacity, 1U);
-  EXPECT_TRUE(place.barred.empty());
-  EXPECT_EQ(key_of(place, lease, 17), "dlock/orders%2F42/32698f7b3c1d5e0a.17");
+TEST(EtcdKeys, OfEachKindOfLocks) {
+  struct Row {
+    LockRequest request;
+    const char* lock;
+    const char* own;
+    KeyRange before;
+  };
+  const std::vector<Row> rows = {{request_of(LockKind::lock, "orders/42"),
+                                  "dlock/orders%2F42/",
+                                  "dlock/orders%2F42/",
+                                  {"dlock/orders%2F42/", "dlock/orders%2F420"}},
+                                 // A writer waits for all, a reader for writers.
+                                 {request_of(LockKind::read_write, "config"),
+                                  "dlock.rw/config/",
+                                  "dlock.rw/config/write/",
+                                  {"dlock.rw/config/", "dlock.rw/config0"}},
+                                 {request_of(LockKind::read_write, "config", Mode::shared),
+                                  "dlock.rw/config/",
+                                  "dlock.rw/config/read/",
+                                  {"dlock.rw/config/write/", "dlock.rw/config/write0"}},
+                                 {request_of(LockKind::semaphore, "uploads", Mode::exclusive, 8),
+                                  "dlock.sem/uploads/",
+                                  "dlock.sem/uploads/8/",
+                                  {"dlock.sem/uploads/8/", "dlock.sem/uploads/80"}},
+                                 {request_of(LockKind::election, "leader"),
+                                  "dlock.elect/leader/",
+                                  "dlock.elect/leader/",
+                                  {"dlock.elect/leader/", "dlock.elect/leader0"}}};
+  for (const Row& row : rows) {
+    const Place place = place_of({}, row.request);
+    EXPECT_EQ(place.lock, row.lock);
+    EXPECT_EQ(place.own, row.own);
+    EXPECT_EQ(place.before, row.before) << place.before.key << " " << place.before.end;
+    EXPECT_EQ(place.capacity, row.request.permits);
+    EXPECT_EQ(place.barred.empty(), row.request.kind != LockKind::semaphore);
+    EXPECT_EQ(key_of(place, lease, 17), row.own + std::string("32698f7b3c1d5e0a.17"));
+  }
   EXPECT_EQ(key_number("dlock/orders%2F42/32698f7b3c1d5e0a.17"), 17U);
   EXPECT_EQ(key_number("a.5/32698f7b3c1d5e0a.4294967295"), 4294967295U);
-}
-
-TEST(EtcdKeys, OfAReadWriteLock) {
-  const Place writer = place_of({}, request_of(LockKind::read_write, "config"));
-  EXPECT_EQ(writer.lock, "dlock.rw/config/");
-  EXPECT_EQ(writer.own, "dlock.rw/config/write/");
-  EXPECT_EQ(writer.before.key, "dlock.rw/config/") << "a writer waits for all";
-  EXPECT_EQ(writer.before.end, "dlock.rw/config0");
-  EXPECT_TRUE(writer.own_are_before);
-  const Place reader = place_of({}, request_of(LockKind::read_write, "config", Mode::shared));
-  EXPECT_EQ(reader.lock, "dlock.rw/config/");
-  EXPECT_EQ(reader.own, "dlock.rw/config/read/");
-  EXPECT_EQ(reader.before.key, "dlock.rw/config/write/") << "a reader waits for writers";
-  EXPECT_EQ(reader.before.end, "dlock.rw/config/write0");
-  EXPECT_FALSE(reader.own_are_before);
-  for (const Place& place : {writer, reader}) {
-    EXPECT_EQ(place.capacity, 1U);
-    EXPECT_TRUE(place.barred.empty());
-  }
-}
-
-TEST(EtcdKeys, OfASemaphore) {
-  const Place place = place_of({}, request_of(LockKind::semaphore, "uploads", Mode::exclusive, 8));
-  EXPECT_EQ(place.lock, "dlock.sem/uploads/");
-  EXPECT_EQ(place.own, "dlock.sem/uploads/8/");
-  EXPECT_EQ(place.before.key, "dlock.sem/uploads/8/");
-  EXPECT_EQ(place.before.end, "dlock.sem/uploads/80");
-  EXPECT_TRUE(place.own_are_before);
-  EXPECT_EQ(place.capacity, 8U);
-}
-
-TEST(EtcdKeys, OfAnElection) {
-  const Place place = place_of({}, request_of(LockKind::election, "leader"));
-  EXPECT_EQ(place.lock, "dlock.elect/leader/");
-  EXPECT_EQ(place.own, "dlock.elect/leader/");
-  EXPECT_EQ(place.before.key, "dlock.elect/leader/");
-  EXPECT_EQ(place.capacity, 1U);
-  EXPECT_TRUE(place.own_are_before);
 }
 
 TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {

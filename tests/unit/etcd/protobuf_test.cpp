@@ -12,13 +12,6 @@ namespace {
 
 using namespace std::string_literals;
 
-TEST(MessageWriterTest, WritesWhatTheSpecificationShows) {
-  EXPECT_EQ(MessageWriter().number(1, std::uint64_t{150}).take(), "\x08\x96\x01");
-  EXPECT_EQ(MessageWriter().bytes(2, "testing").take(), "\x12\x07testing");
-  EXPECT_EQ(MessageWriter().message(3, MessageWriter().number(1, std::uint64_t{150}).take()).take(),
-            "\x1a\x03\x08\x96\x01");
-}
-
 TEST(MessageWriterTest, LeavesOutWhatIsZeroOrEmpty) {
   EXPECT_EQ(MessageWriter().number(1, std::uint64_t{0}).bytes(2, "").flag(3, false).take(), "");
   EXPECT_EQ(MessageWriter().message(4, "").take(), "\x22\0"s);

@@ -21,17 +21,6 @@ class EtcdContentionTest : public EtcdFixture {
   // The session stands.
   void SetUp() override { (void)release(*backend, *contend(*backend, "first")); }
 
-  // Of transactions.
-  void next_one_is(Fate fate) {
-    etcd.fate = [fate, met = false](std::string_view method) mutable {
-      return method == method_transaction && !std::exchange(met, true) ? fate : Fate::answered;
-    };
-  }
-  void next_one_is_refused(const GrpcStatus& why) {
-    etcd.status = [why, met = false](std::string_view method) mutable {
-      return method == method_transaction && !std::exchange(met, true) ? why : GrpcStatus{};
-    };
-  }
   // Carried out since it was asked last.
   int transactions() { return etcd.transactions - std::exchange(counted_, etcd.transactions); }
 
@@ -44,15 +33,6 @@ class EtcdContentionTest : public EtcdFixture {
 
 // --- What it costs ---------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdContentionTest, ATryOfALockIsOneTransaction) {
-  (void)transactions();
-  EXPECT_TRUE(contend(*backend, "a", false)->grant);
-  EXPECT_EQ(transactions(), 1);
-  const auto busy = contend(*backend, "a", false);
-  EXPECT_EQ(busy->busy_reports, 1);
-  EXPECT_EQ(transactions(), 1);
-}
-
 TEST_F(EtcdContentionTest, ATryOfASemaphoreWritesOnlyWhereThereIsAPermit) {
   (void)transactions();
   EXPECT_TRUE(ask_for_permit(*backend)->grant);
@@ -62,17 +42,6 @@ TEST_F(EtcdContentionTest, ATryOfASemaphoreWritesOnlyWhereThereIsAPermit) {
   const auto busy = ask_for_permit(*backend, false);
   EXPECT_EQ(busy->busy_reports, 1);
   EXPECT_EQ(transactions(), 1);
-}
-
-TEST_F(EtcdContentionTest, ALockIsHandedOverByTwoTransactions) {
-  const auto holder = contend(*backend);
-  const auto waiter = contend(*backend);
-  (void)transactions();
-  backend->release(*holder->grant, [](const ReleaseOutcome&) {});
-  engine.run();
-  EXPECT_TRUE(waiter->grant);
-  EXPECT_EQ(transactions(), 2) << "a removal, and a look";
-  EXPECT_EQ(etcd.watches(), 0U);
 }
 
 TEST_F(EtcdContentionTest, TheFirstInLineForAPermitIsNotConcernedWithThoseThatCome) {
@@ -99,7 +68,7 @@ TEST_F(EtcdContentionTest, OfTwoTriesForTheLastPermitOneGetsItAndTheOtherLeavesN
 
 TEST_F(EtcdContentionTest, AnAnswerThatComesAfterTheEndOfTheSessionIsOfNoInterest) {
   engine.advance(3200ms);  // a keep-alive is sent soon
-  next_one_is(Fate::held);
+  etcd.treat_next(method_transaction, Fate::held);
   const auto attempt = contend(*backend, "a", false);
   etcd.expire_leases();
   engine.advance(500ms);
@@ -116,7 +85,7 @@ TEST_F(EtcdContentionTest, AtTheEndOfTheSessionNothingIsGranted) {
   const auto other = contend(*backend, "other");
   etcd.holds_keep_alives = true;
   engine.advance(other->grant->valid_until - engine.now() - 500ms);
-  next_one_is(Fate::held);
+  etcd.treat_next(method_transaction, Fate::held);
   const auto attempt = contend(*backend);
   engine.advance(other->grant->valid_until - engine.now() - 3ms);
   etcd.holds_keep_alives = false;
@@ -129,7 +98,7 @@ TEST_F(EtcdContentionTest, AtTheEndOfTheSessionNothingIsGranted) {
 }
 
 TEST_F(EtcdContentionTest, NothingIsGrantedOnceTheSessionIsClosed) {
-  next_one_is(Fate::held);
+  etcd.treat_next(method_transaction, Fate::held);
   const auto attempt = contend(*backend);
   backend->close([] {});
   etcd.answer_held();
@@ -216,12 +185,12 @@ TEST_F(EtcdContentionTest, ATryOutlastsAConnectionThatIsBackInAMoment) {
 }
 
 TEST_F(EtcdContentionTest, WhatIsRefusedForNowIsToldAndAWaiterAsksAgain) {
-  next_one_is_refused(for_now);
+  etcd.refuse_next(method_transaction, for_now);
   const auto waiter = contend(*backend);
   EXPECT_EQ(waiter->unreachable_reports.size(), 1U);
   engine.advance(100ms);
   EXPECT_TRUE(waiter->grant);
-  next_one_is_refused(for_now);
+  etcd.refuse_next(method_transaction, for_now);
   const auto attempt = contend(*backend, "b", false);
   ASSERT_TRUE(attempt->failure);
   EXPECT_EQ(attempt->failure->code, errc::unavailable);
@@ -251,7 +220,7 @@ TEST_F(EtcdContentionTest, WhatWasAnsweredBetweenTwoRefusalsMakesThePauseShortAg
 
 TEST_F(EtcdContentionTest, AnAcquireThatIsRefusedForGoodLeavesNothingToDo) {
   (void)transactions();
-  next_one_is_refused(for_good);
+  etcd.refuse_next(method_transaction, for_good);
   const auto attempt = contend(*backend);
   ASSERT_TRUE(attempt->failure);
   EXPECT_EQ(attempt->failure->code, errc::access_denied);
@@ -263,7 +232,7 @@ TEST_F(EtcdContentionTest, AWaiterThatIsRefusedForGoodGivesUpItsPlaceAndTakesNoO
   const auto other = make();
   const auto holder = contend(*other);
   const auto waiter = contend(*backend);
-  next_one_is_refused(for_good);
+  etcd.refuse_next(method_transaction, for_good);
   etcd.compact();  // it looks
   engine.run();
   ASSERT_TRUE(waiter->failure);

@@ -27,14 +27,11 @@ class EtcdQueueTest : public EtcdFixture {};
 TEST_F(EtcdQueueTest, WhatWaitsSinceASessionThatIsOverDoesNotHarmTheNextOne) {
   (void)contend(*backend, "first");
   engine.advance(3200ms);  // a keep-alive is sent soon
-  bool holds = true;
-  etcd.fate = [&](std::string_view method) {
-    return holds && method == method_transaction ? Fate::held : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::held, 1000);
   std::vector<std::unique_ptr<Attempt>> hot;
   for (int i = 0; i < 5; ++i) hot.push_back(begin(*backend, "hot"));
   engine.run();
-  holds = false;
+  etcd.fate = nullptr;
   etcd.expire_leases();
   engine.advance(200ms);
   ASSERT_EQ(etcd.grants, 2);
@@ -56,9 +53,7 @@ TEST_F(EtcdQueueTest, WhatWaitsSinceASessionThatIsOverDoesNotHarmTheNextOne) {
 TEST_F(EtcdQueueTest, MarksOfRequestsThatWereGivenUpDoNotAddUp) {
   (void)contend(*backend, "first");
   for (int i = 0; i < 100; ++i) {
-    etcd.fate = [lost = false](std::string_view method) mutable {
-      return method == method_transaction && !std::exchange(lost, true) ? Fate::late : Fate::answered;
-    };
+    etcd.treat_next(method_transaction, Fate::late);
     const auto attempt = contend(*backend, "a", false);
     etcd.break_connections();
     engine.advance(2s);
@@ -77,9 +72,7 @@ TEST_F(EtcdQueueTest, ARequestThatIsOvertakenByTheEndOfALaterOneIsSentAgain) {
   for (const bool wait : {false, true}) {
     const std::string name = wait ? "waited" : "tried";
     (void)contend(*backend, "first");
-    etcd.fate = [](std::string_view method) {
-      return method == method_transaction ? Fate::held_before : Fate::answered;
-    };
+    etcd.treat_next(method_transaction, Fate::held_before, 1000);
     const auto overtaken = begin(*backend, name, wait);
     engine.run();
     const auto given_up = begin(*backend, "other", false);
@@ -102,12 +95,8 @@ TEST_F(EtcdQueueTest, WhoEntersASemaphoreByAnAnswerThatWasLostTellsTheOneBehind)
   const auto first = ask_for_permit(*other);
   const auto second = ask_for_permit(*other);
   (void)contend(*backend, "first");
-  bool lost = false;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::carried_out);
   const auto third = ask_for_permit(*backend);
-  ASSERT_TRUE(lost);
   const auto fourth = ask_for_permit(*other);
   (void)release(*other, *first);
   engine.advance(3s);
@@ -191,10 +180,7 @@ TEST_F(EtcdQueueTest, KeysHaveTheNamesOfEarlierOnes) {
 TEST_F(EtcdQueueTest, ALateReleaseDoesNotTouchALaterKeyOfTheSameName) {
   const auto first = contend(*backend);
   const std::string key = etcd.keys_below("dlock/a/").front();
-  bool late = true;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && std::exchange(late, false) ? Fate::late : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::late);
   (void)release(*backend, *first);
   engine.advance(5s);
   const auto second = contend(*backend);
@@ -209,10 +195,7 @@ TEST_F(EtcdQueueTest, ALateReleaseDoesNotTouchALaterKeyOfTheSameName) {
 // The same of a request to make a key.
 TEST_F(EtcdQueueTest, TheNameOfAKeyThatMayStillComeIsNotUsedAgain) {
   (void)release(*backend, *contend(*backend));
-  bool late = true;
-  etcd.fate = [&](std::string_view method) {
-    return method == method_transaction && std::exchange(late, false) ? Fate::late : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::late);
   (void)contend(*backend, "a", false);
   engine.advance(5s);
   const auto second = contend(*backend);
@@ -237,7 +220,7 @@ TEST_F(EtcdQueueTest, TheKeysOfANewSessionAreNumberedAnew) {
 // What names a lease that is over would be refused, and without a lease a key would stay for good.
 TEST_F(EtcdQueueTest, NothingIsLeftOfAnAcquireInDoubtWhereTheClientEnds) {
   (void)release(*backend, *contend(*backend, "first"));
-  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::lost : Fate::answered; };
+  etcd.treat_next(method_transaction, Fate::lost, 1000);
   contend(*backend)->contention.reset();
   bool closed = false;
   backend->close([&] { closed = true; });
@@ -254,7 +237,7 @@ TEST_F(EtcdQueueTest, AReleaseThatTheEndOfItsSessionOvertakesIsNotClaimed) {
   const auto held = contend(*backend);
   etcd.holds_keep_alives = true;
   engine.advance(held->grant->valid_until - engine.now() - 100ms);
-  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::lost : Fate::answered; };
+  etcd.treat_next(method_transaction, Fate::lost, 1000);
   std::optional<ReleaseOutcome> outcome;
   backend->release(*held->grant, [&](const ReleaseOutcome& said) { outcome = said; });
   engine.advance(200ms);
@@ -269,7 +252,7 @@ TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed
   std::vector<std::unique_ptr<Attempt>> held;
   for (const char* name : {"a", "b", "c"}) held.push_back(contend(*backend, name));
   engine.advance(3300ms);  // a keep-alive is sent soon
-  etcd.fate = [](std::string_view method) { return method == method_transaction ? Fate::held : Fate::answered; };
+  etcd.treat_next(method_transaction, Fate::held, 1000);
   std::optional<ReleaseOutcome> outcome;
   for (const auto& each : held) backend->release(*each->grant, [&](const ReleaseOutcome& said) { outcome = said; });
   engine.run();
@@ -286,9 +269,7 @@ TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed
 // An earlier answer was lost, so the key is removed whether or not the request to make it comes once more.
 TEST_F(EtcdQueueTest, AReleaseInDoubtOfAKeyThatIsGoneIsNotClaimed) {
   (void)release(*backend, *contend(*backend, "first"));
-  etcd.fate = [lost = false](std::string_view method) mutable {
-    return method == method_transaction && !std::exchange(lost, true) ? Fate::carried_out : Fate::answered;
-  };
+  etcd.treat_next(method_transaction, Fate::carried_out);
   const auto attempt = begin(*backend);
   while (!attempt->grant) engine.advance(10ms);
   etcd.remove(etcd.keys_below("dlock/a/").front());

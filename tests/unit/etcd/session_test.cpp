@@ -90,14 +90,6 @@ TEST_F(EtcdSessionTest, IsBegunOnAConnectionThatWasMadeForAQuestion) {
   EXPECT_EQ(etcd.dialled, 1);
 }
 
-TEST_F(EtcdSessionTest, IsNotTriedForAgainByItselfWhereAllMembersRefuseForGood) {
-  etcd.refuses_at = [](const common::Host&) { return Failure{errc::protocol, "the server speaks HTTP/1.1"}; };
-  ASSERT_TRUE(contend(*backend)->failure);
-  const int before = etcd.dialled;
-  engine.advance(1min);
-  EXPECT_EQ(etcd.dialled, before);
-}
-
 TEST_F(EtcdSessionTest, WithoutTheRightToALeaseAWaitEnds) {
   etcd.refuse_next(method_lease_grant, {.code = 7, .message = "etcdserver: permission denied"});
   const auto attempt = contend(*backend);

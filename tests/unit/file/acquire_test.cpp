@@ -5,15 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "backends/file/file_name.hpp"
@@ -29,6 +30,7 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 class FileBackendTest : public testing::Test {
@@ -42,21 +44,6 @@ class FileBackendTest : public testing::Test {
     const auto client = open(std::move(options));
     return client.make_lock("a").acquire().token().value();
   }
-  // Tries and waits that fail, and leave the file as it is and no descriptor.
-  void expect_refused(const std::string& text) {
-    const std::string before = read_file(path_of("a"));
-    for (const bool wait : {false, true}) {
-      const TryOutcome outcome = member_.ask(member_.request(Mode::exclusive, wait));
-      ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
-      EXPECT_EQ(outcome.failure.code, errc::protocol);
-      EXPECT_THAT(outcome.failure.detail, HasSubstr(path_of("a")));
-      EXPECT_THAT(outcome.failure.detail, HasSubstr(text));
-      member_.executor.run();
-      EXPECT_EQ(open_descriptors("/a.lock"), 0U);
-    }
-    EXPECT_EQ(read_file(path_of("a")), before);
-  }
-
   ScratchDirectory scratch_;
   Member member_{scratch_.locks(), LockKind::lock, 1};
 };
@@ -85,17 +72,6 @@ TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
   EXPECT_GT(token(), first);
 }
 
-TEST_F(FileBackendTest, WritesARecordThatPeopleCanRead) {
-  const auto client = open({.label = "nightly"});
-  const auto lease = client.make_lock("orders/42").acquire();
-  const auto read = std::get<ReadRecord>(parse_record(read_file(path_of("orders/42"))));
-  EXPECT_EQ(read.record.token, lease.token().value());
-  EXPECT_EQ(read.record.owner, lease.owner());
-  EXPECT_EQ(read.record.holder, client.holder());
-  EXPECT_EQ(read.record.pid, ::getpid());
-  EXPECT_EQ(read.name, "orders/42");
-}
-
 TEST_F(FileBackendTest, TakesAFileThatAPowerFailureLeftEmptyOrZeroed) {
   for (const std::size_t size : {std::size_t{0}, record_block, max_record}) {
     write_file(path_of("a"), std::string(size, '\0'));
@@ -111,10 +87,34 @@ TEST_F(FileBackendTest, CompletesARecordWhoseNameWasNotWritten) {
 }
 
 TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
-  for (const std::string content : {"somebody's notes\n", "dlock lock file, version 2\n", "x"}) {
+  const LockRecord last{.token = std::numeric_limits<std::int64_t>::max()};
+  const std::pair<std::string, const char*> refused[] = {
+      {"somebody's notes\n", "remove it once no program uses the lock"},
+      {"dlock lock file, version 2\n", "remove it once no program uses the lock"},
+      {"x", "remove it once no program uses the lock"},
+      {format_block({}, "other") + format_name_line("other"), "belongs to lock \"other\", not to \"a\""},
+      {format_block(last, "a") + format_name_line("a"), "its fencing token is the largest possible"}};
+  for (const auto& [content, text] : refused) {
     write_file(path_of("a"), content);
-    expect_refused("remove it once no program uses the lock");
+    for (const bool wait : {false, true}) {
+      const TryOutcome outcome = member_.ask(member_.request(Mode::exclusive, wait));
+      ASSERT_EQ(outcome.status, TryOutcome::Status::failed);
+      EXPECT_EQ(outcome.failure.code, errc::protocol);
+      EXPECT_THAT(outcome.failure.detail, HasSubstr(path_of("a")));
+      EXPECT_THAT(outcome.failure.detail, HasSubstr(text));
+      member_.executor.run();
+      EXPECT_EQ(open_descriptors("/a.lock"), 0U);
+    }
+    EXPECT_EQ(read_file(path_of("a")), content);
   }
+}
+
+TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFileWhichAStrangerHolds) {
+  write_file(path_of("a"), format_block({}, "other") + format_name_line("other"));
+  const util::UniqueFd stranger(::open(path_of("a").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(take_lock(stranger.get(), "a").ok());
+  const TryOutcome outcome = member_.ask(member_.request());
+  EXPECT_THAT(outcome.failure.detail, HasSubstr("belongs to lock \"other\", not to \"a\""));
 }
 
 TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
@@ -126,49 +126,14 @@ TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
   EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
-TEST_F(FileBackendTest, ReadsAFileAlthoughAnotherCallWasInterrupted) {
-  const util::UniqueFd fd(::open(scratch_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!fd) GTEST_SKIP() << "no files without a name on this file system";
-  errno = EINTR;
-  EXPECT_TRUE(read_content(fd.get(), "a").ok());
-}
-
-TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFile) {
-  EXPECT_TRUE(member_.enter(Mode::exclusive, "other") && member_.leave());
-  fs::copy_file(path_of("other"), path_of("a"));
-  expect_refused("belongs to lock \"other\", not to \"a\"");
-  // Also while a strange program holds it.
-  const util::UniqueFd stranger(::open(path_of("a").c_str(), O_RDWR | O_CLOEXEC));
-  ASSERT_TRUE(take_lock(stranger.get(), "a").ok());
-  const TryOutcome outcome = member_.ask(member_.request());
-  EXPECT_THAT(outcome.failure.detail, HasSubstr("belongs to lock \"other\", not to \"a\""));
-}
-
-TEST_F(FileBackendTest, RefusesToGoPastTheLargestToken) {
-  const LockRecord record{.token = std::numeric_limits<std::int64_t>::max() - 1};
-  write_file(path_of("a"), format_block(record, "a") + format_name_line("a"));
-  EXPECT_TRUE(member_.enter());
-  EXPECT_EQ(member_.grants[0].token.value(), record.token + 1);
-  EXPECT_TRUE(member_.leave());
-  expect_refused("its fencing token is the largest possible");
-}
-
-TEST_F(FileBackendTest, RefusesASymbolicLinkInPlaceOfTheFile) {
-  write_file(scratch_.path() + "/victim", "");
-  fs::create_symlink(scratch_.path() + "/victim", path_of("a"));
-  expect_refused("cannot open");
-  EXPECT_EQ(read_file(scratch_.path() + "/victim"), "");
-}
-
 TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
   const auto client = open();
-  const auto files = [&] { return std::distance(fs::directory_iterator(scratch_.locks()), fs::directory_iterator()); };
   client.ping(10s);
-  EXPECT_EQ(files(), 0);
+  EXPECT_TRUE(fs::is_empty(scratch_.locks()));
   write_file(path_of("dlock-ping"), "not a lock\n");
   EXPECT_EQ(failure_of([&] { client.ping(10s); }).code, errc::protocol);
   client.ping(10s, "another");
-  EXPECT_EQ(files(), 1);
+  EXPECT_FALSE(fs::exists(path_of("another")));
 }
 
 TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {
@@ -202,22 +167,11 @@ TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
 
 // --- Questions ---
 
-TEST_F(FileBackendTest, AnInspectionShowsHolderAndTokenAndMakesNoFile) {
-  Member other(scratch_.locks(), LockKind::lock, 2);
-  EXPECT_FALSE(other.inspect().held);
-  EXPECT_FALSE(fs::exists(path_of("a")));
-  EXPECT_TRUE(member_.enter());
-  for (Member* each : {&member_, &other}) {
-    const auto info = each->inspect();
-    EXPECT_TRUE(info.held);
-    EXPECT_EQ(info.holder, "host:1:l");
-    EXPECT_EQ(info.token, member_.grants[0].token);
+TEST_F(FileBackendTest, AnInspectionMakesNoFileAndNoDirectory) {
+  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+    EXPECT_FALSE(Member(scratch_.locks(), kind, 2).inspect().held);
   }
-  const auto token = member_.grants[0].token;
-  EXPECT_TRUE(member_.leave());
-  EXPECT_FALSE(other.inspect().held);
-  EXPECT_EQ(other.inspect().token, token);
-  EXPECT_EQ(other.inspect().holder, "");
+  EXPECT_TRUE(fs::is_empty(scratch_.locks()));
 }
 
 TEST_F(FileBackendTest, AListShowsHeldAndRememberedLocksSortedAndNoStrangersFiles) {
@@ -252,14 +206,6 @@ TEST_F(FileBackendTest, AListShowsHeldAndRememberedLocksSortedAndNoStrangersFile
   EXPECT_EQ(member_.list()[2].token.value(), 0U);
 }
 
-TEST_F(FileBackendTest, AnInspectionOfAStrangersFileIsAnError) {
-  write_file(path_of("a"), "not a lock\n");
-  fs::create_directory(path_of("b"));
-  for (const char* name : {"a", "b"}) {
-    EXPECT_EQ(failure_of([&] { (void)open().inspect(name); }).code, errc::protocol) << name;
-  }
-}
-
 TEST_F(FileBackendTest, BreakIsRefusedAndNamesAllHolders) {
   const std::string pid = std::to_string(::getpid());
   const auto refusal = [&](LockKind kind, const std::string& name) {
@@ -277,6 +223,99 @@ TEST_F(FileBackendTest, BreakIsRefusedAndNamesAllHolders) {
               HasSubstr("read-write lock \"a\" is held by process " + pid + " (host:2:l), process " + pid +
                         " (host:2:l), which have to end or release it"));
   EXPECT_THAT(refusal(LockKind::lock, "b"), Not(HasSubstr("process")));
+}
+
+// --- Names that are no longer used ---
+
+class FileForgettingTest : public testing::Test {
+ protected:
+  void use(const std::string& name) const { EXPECT_TRUE(client_.make_lock(name).acquire().release()); }
+  [[nodiscard]] bool exists(const std::string& name) const {
+    return fs::exists(scratch_.locks() + "/" + encode_file_name(name));
+  }
+  static Failure refusal(const Client& client, const std::string& name) {
+    return failure_of([&] { (void)client.forget(name); });
+  }
+
+  ScratchDirectory scratch_;
+  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
+  Client client_ = connect(scratch_.url(), {.clock = clock_});
+  Client other_ = connect(scratch_.url(), {.clock = clock_});
+};
+
+TEST_F(FileForgettingTest, TheFileIsRemovedAndTokensStillGrow) {
+  const std::string longest(512, '/');
+  for (const std::string& name : {std::string("a/b"), longest}) {
+    auto lease = client_.make_lock(name).acquire();
+    EXPECT_TRUE(lease.release());
+    clock_->advance(1min);
+    EXPECT_TRUE(other_.forget(name));
+    EXPECT_FALSE(exists(name));
+    EXPECT_FALSE(client_.forget(name));
+    EXPECT_GT(client_.make_lock(name).acquire().token(), lease.token());
+  }
+}
+
+TEST_F(FileForgettingTest, ATokenIsKeptUntilTheClockIsPastIt) {
+  use("a");
+  clock_->advance(1min - 1us);
+  EXPECT_EQ(refusal(client_, "a").code, errc::timed_out);
+  clock_->step_wall(-1h);
+  EXPECT_THAT(refusal(client_, "a").detail, HasSubstr("ahead of the service's clock"));
+  EXPECT_THAT(client_.forget_idle(1min), IsEmpty());
+  EXPECT_TRUE(exists("a"));
+}
+
+TEST_F(FileForgettingTest, NamesThatWereNotTakenForSoLongAreForgottenAndWhatIsNoLockFileStays) {
+  for (const char* name : {"b", "a", ".."}) use(name);
+  write_file(scratch_.locks() + "/notes.lock", "not a lock\n");
+  write_file(scratch_.locks() + "/empty.lock", "");
+  ASSERT_EQ(::symlink("a.lock", (scratch_.locks() + "/link.lock").c_str()), 0);
+  clock_->advance(1h);
+  use("young");
+  EXPECT_EQ(refusal(client_, "notes").code, errc::protocol);
+  EXPECT_FALSE(client_.forget("empty"));
+  EXPECT_THAT(client_.forget_idle(2h), IsEmpty());
+  EXPECT_THAT(client_.forget_idle(forever), IsEmpty());
+  EXPECT_THAT(client_.forget_idle(1h), ElementsAre("..", "a", "b"));
+  EXPECT_THAT(client_.forget_idle(1h), IsEmpty());
+  for (const char* name : {"young", "notes", "empty"}) EXPECT_TRUE(exists(name)) << name;
+  EXPECT_TRUE(fs::is_symlink(scratch_.locks() + "/link.lock"));
+}
+
+// Their files disappear between being opened, locked and looked at again.
+TEST_F(FileForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
+  constexpr int rounds = 2000;
+  std::array<std::atomic<int>, 4> inside{};
+  std::array<std::uint64_t, 4> last_token{};
+  std::atomic<bool> stop = false;
+  std::atomic<int> removed = 0;
+  std::jthread forgetting([&] {
+    const Client client = connect(scratch_.url(), {.clock = clock_});
+    while (!stop) {
+      clock_->advance(1min);
+      removed += static_cast<int>(client.forget_idle(1min).size());
+    }
+  });
+  {
+    std::vector<std::jthread> workers;
+    for (const std::size_t first : {std::size_t{0}, std::size_t{1}}) {
+      workers.emplace_back([&, first] {
+        const Client client = connect(scratch_.url(), {.clock = clock_});
+        for (std::size_t i = first; i < rounds || removed == 0; ++i) {
+          const std::size_t at = i % inside.size();
+          auto lease = client.make_lock(std::to_string(at)).acquire();
+          EXPECT_EQ(inside[at].fetch_add(1), 0) << "held twice";
+          EXPECT_GT(lease.token().value(), last_token[at]);
+          last_token[at] = lease.token().value();
+          inside[at].fetch_sub(1);
+          EXPECT_TRUE(lease.release());
+        }
+      });
+    }
+  }
+  stop = true;
+  forgetting.join();
 }
 
 // --- URLs ---

@@ -19,13 +19,17 @@ bool is_open(int fd) {
   return ::fcntl(fd, F_GETFD) >= 0;
 }
 
-TEST(ForkGuard, ClosesItsDescriptorsInAChild) {
+TEST(ForkGuard, ClosesItsDescriptorsInAChildAndInAChildOfThat) {
   GuardedFd guarded = GuardedFd::open(open_null);
   const int plain = open_null();
   ASSERT_TRUE(guarded);
   EXPECT_EQ(in_child([&] {
               require(!is_open(guarded.get()), "the guarded descriptor is open");
               require(is_open(plain), "a stranger's descriptor is closed");
+              GuardedFd own = GuardedFd::open(open_null);
+              const std::string problem = in_child([&] { require(!is_open(own.get()), "open in the grandchild"); });
+              require(problem.empty(), problem);
+              require(is_open(own.get()), "closed in the child");
             }),
             "");
   EXPECT_TRUE(is_open(guarded.get()));
@@ -46,16 +50,6 @@ TEST(ForkGuard, InAChildItNeverClosesWhatTookTheNumberSince) {
               GuardedFd stale = std::move(guarded);
               stale.reset();
               require(is_open(number), "the child's own descriptor was closed");
-            }),
-            "");
-}
-
-TEST(ForkGuard, AChildOfAChildIsGuardedToo) {
-  EXPECT_EQ(in_child([] {
-              GuardedFd guarded = GuardedFd::open(open_null);
-              const std::string problem = in_child([&] { require(!is_open(guarded.get()), "open in the grandchild"); });
-              require(problem.empty(), problem);
-              require(is_open(guarded.get()), "closed in the child");
             }),
             "");
 }

@@ -38,24 +38,15 @@ TEST(LockRecord, KeepsItsGoldenForm) {
   EXPECT_EQ(format_name_line("orders/42 \xc3\xa4"), "name orders/42%20\xc3\xa4\n");
 }
 
-TEST(LockRecord, ComesBackAsWritten) {
-  const auto read = std::get<ReadRecord>(parse_record(whole()));
-  EXPECT_EQ(read.record.token, kRecord.token);
-  EXPECT_EQ(read.record.owner, kRecord.owner);
-  EXPECT_EQ(read.record.holder, kRecord.holder);
-  EXPECT_EQ(read.record.pid, kRecord.pid);
-  EXPECT_EQ(read.record.since, kRecord.since);
-  EXPECT_EQ(read.name, "orders/42");
-  EXPECT_TRUE(read.belongs_to("orders/42"));
-  EXPECT_FALSE(read.belongs_to("orders/43"));
-}
-
-TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
+TEST(LockRecord, ComesBackAsWrittenAndIsRefusedAsOneOfAnotherKind) {
   const LockKind all[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
   LockRecord record = kRecord;
   record.permits = 7;
   for (const LockKind kind : all) {
-    const std::string text = format_block(record, "a", kind) + format_name_line("a");
+    const std::string text = format_block(record, "orders/42", kind) + format_name_line("orders/42");
+    EXPECT_TRUE(text.starts_with("dlock " + std::string(to_string(kind)) + " file, version 1\ntoken ")) << text;
+    EXPECT_EQ(text.find("since 1704067200000000\npermits 7\nname-hash ") != std::string::npos,
+              kind == LockKind::semaphore);
     for (const LockKind asked : all) {
       const auto content = parse_record(text, asked);
       if (asked != kind) {
@@ -63,20 +54,17 @@ TEST(LockRecord, SaysOfWhichKindItIsAndIsRefusedAsAnother) {
         continue;
       }
       const auto& read = std::get<ReadRecord>(content);
+      EXPECT_EQ(read.record.token, kRecord.token);
+      EXPECT_EQ(read.record.owner, kRecord.owner);
+      EXPECT_EQ(read.record.holder, kRecord.holder);
+      EXPECT_EQ(read.record.pid, kRecord.pid);
+      EXPECT_EQ(read.record.since, kRecord.since);
       EXPECT_EQ(read.record.permits, kind == LockKind::semaphore ? 7U : 0U);
-      EXPECT_EQ(read.name, "a");
+      EXPECT_EQ(read.name, "orders/42");
+      EXPECT_TRUE(read.belongs_to("orders/42"));
+      EXPECT_FALSE(read.belongs_to("orders/43"));
     }
   }
-}
-
-TEST(LockRecord, KeepsTheGoldenFormOfASemaphore) {
-  LockRecord record = kRecord;
-  record.permits = 8;
-  const std::string block = format_block(record, "orders/42", LockKind::semaphore);
-  EXPECT_TRUE(block.starts_with("dlock semaphore file, version 1\ntoken 1704067200000000\n")) << block;
-  EXPECT_NE(block.find("since 1704067200000000\npermits 8\nname-hash "), std::string::npos) << block;
-  EXPECT_TRUE(format_block(record, "a", LockKind::read_write).starts_with("dlock read-write lock file, version 1\n"));
-  EXPECT_TRUE(format_block(record, "a", LockKind::election).starts_with("dlock election file, version 1\n"));
 }
 
 TEST(LockRecord, HasItsNameAlsoBeforeAHole) {

@@ -57,7 +57,7 @@ class Member {
                     [&](const ReleaseOutcome& outcome) { ours = outcome.status == ReleaseOutcome::Status::released; });
     return ours;
   }
-  // What it got first.
+  // The lease that it got first.
   bool leave() {
     if (grants.empty()) return false;
     const Grant first = grants.front();
@@ -71,20 +71,14 @@ class Member {
     return made;
   }
   [[nodiscard]] LockInfo inspect() {
-    LockInfo info;
-    backend.inspect(space_, "a", [&](Result<LockInfo> answer) {
-      EXPECT_TRUE(answer.ok()) << answer.failure().detail;
-      if (answer.ok()) info = std::move(answer.value());
-    });
-    return info;
+    return answer_of<LockInfo>([this](auto done) { backend.inspect(space_, "a", done); });
   }
   [[nodiscard]] std::vector<LockInfo> list() {
-    std::vector<LockInfo> locks;
-    backend.list(space_, [&](Result<std::vector<LockInfo>> answer) {
-      EXPECT_TRUE(answer.ok()) << answer.failure().detail;
-      if (answer.ok()) locks = std::move(answer.value());
-    });
-    return locks;
+    return answer_of<std::vector<LockInfo>>([this](auto done) { backend.list(space_, done); });
+  }
+  [[nodiscard]] std::vector<std::string> forget() {
+    const Forgetting what{.name = "a", .idle = {}, .kind = space_};
+    return answer_of<std::vector<std::string>>([&](auto done) { backend.forget(what, done); });
   }
   [[nodiscard]] Finding finding(const std::string& check) {
     Finding found{Finding::Severity::error, check, "there is no such check"};
@@ -104,13 +98,6 @@ class Member {
     }
     return condition();
   }
-  [[nodiscard]] std::vector<std::string> forget() {
-    std::vector<std::string> names;
-    backend.forget({.name = "a", .idle = {}, .kind = space_}, [&](Result<std::vector<std::string>> answer) {
-      if (answer.ok()) names = std::move(answer.value());
-    });
-    return names;
-  }
 
   PollExecutor executor;
   dlock::test::RecordingHost host{executor};
@@ -120,6 +107,16 @@ class Member {
   std::vector<Grant> grants;
 
  private:
+  template <class T>
+  static T answer_of(const std::function<void(Backend::Handler<T>)>& ask) {
+    T value{};
+    ask([&](Result<T> answer) {
+      EXPECT_TRUE(answer.ok()) << answer.failure().detail;
+      if (answer.ok()) value = std::move(answer.value());
+    });
+    return value;
+  }
+
   const LockKind space_;
   const std::uint64_t number_;
   std::uint64_t asked_ = 0;

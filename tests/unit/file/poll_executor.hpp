@@ -1,51 +1,42 @@
-// An executor that the test's own thread drives: it reads descriptors, runs tasks and lets timers fire only when told
-// to.
+// An engine that the test's own thread drives: it reads descriptors, runs tasks and lets timers fire only when told to.
 #pragma once
 
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include <dlock/error.hpp>
-#include <dlock/spi/executor.hpp>
 
-#include "engine/timer_queue.hpp"
+#include "torture/rig/queued_engine.hpp"
 
 namespace dlock::file::test {
 
-class PollExecutor final : public Executor {
+class PollExecutor final : public rig::QueuedEngine {
  public:
-  // Runs all that is due: posted tasks, timers, and the descriptor if it is readable.
+  PollExecutor() : QueuedEngine(4) {}
+
+  // Runs all that is due: posted tasks, timers, and the descriptor while it is readable.
   void run() {
-    for (;;) {
-      if (!tasks_.empty()) {
-        const Task task = std::move(tasks_.front());
-        tasks_.pop_front();
-        task();
-      } else if (const auto timer = timers_.pop_due(now())) {
-        (*timer)();
-      } else if (poll_for(0)) {
-        std::exchange(handler_, nullptr)(std::error_code());
-      } else {
-        return;
-      }
-    }
+    for (QueuedEngine::run(); poll_for(0); QueuedEngine::run()) std::exchange(handler_, nullptr)(std::error_code());
   }
   // Lets time pass, stopping at every timer on the way.
   void advance(std::chrono::nanoseconds by) {
     run();
-    const TimePoint end = now() + by;
-    while (timers_.next() && *timers_.next() <= end) {
-      clock_.advance(*timers_.next() - now());
-      run();
+    for (const TimePoint end = now() + by; now() < end; run()) {
+      clock_.advance(std::min(end, next_timer().value_or(end)) - now());
     }
-    clock_.advance(end - now());
+  }
+  // Lets time pass as if the process had been stopped.
+  void sleep_through(std::chrono::nanoseconds by) {
+    clock_.advance(by);
+    run();
   }
   // Waits until the descriptor is readable, or for that long.
   void wait(std::chrono::milliseconds limit) const { (void)poll_for(static_cast<int>(limit.count())); }
@@ -54,14 +45,13 @@ class PollExecutor final : public Executor {
   bool refuse_descriptors = false;
 
   [[nodiscard]] const Clock& clock() const noexcept override { return clock_; }
-  void post(Task task) override { tasks_.push_back(std::move(task)); }
-  [[nodiscard]] TimerId schedule(TimePoint at, Task task) override { return timers_.add(at, std::move(task)); }
-  void cancel(TimerId id) noexcept override { timers_.cancel(id); }
-  [[nodiscard]] std::uint64_t random() override { return 4; }
   [[nodiscard]] std::unique_ptr<dlock::Descriptor> watch(int fd) override {
     if (refuse_descriptors) throw Error(errc::unavailable, "no room");
     fd_ = fd;
     return std::make_unique<Watched>(*this);
+  }
+  bool wait(util::Event& /*event*/, std::optional<std::chrono::nanoseconds> /*limit*/) override {
+    throw std::logic_error("only tasks use it");
   }
 
  private:
@@ -83,8 +73,6 @@ class PollExecutor final : public Executor {
   }
 
   ManualClock clock_;
-  engine::TimerQueue timers_;
-  std::deque<Task> tasks_;
   int fd_ = -1;
   std::function<void(std::error_code)> handler_;
 };

@@ -1,63 +1,85 @@
-// Several processes: a helper that is killed, and children that inherit.
-#include <gmock/gmock.h>
+// Several processes: children that are killed, and children that inherit.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "member.hpp"
 #include "support.hpp"
-#include "torture/rig/child_process.hpp"
 
 namespace dlock::file::test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+
+constexpr LockKind all_kinds[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
+
+// A forked child. Its constructor returns when the body has called its argument, which stays until the child is killed.
+class Child {
+ public:
+  using Stay = std::function<void()>;
+
+  explicit Child(const std::function<void(const Stay& stay)>& body) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::alarm(static_cast<unsigned>(hang_guard.count()));
+      body([&] {
+        (void)!::write(ends[1], "x", 1);
+        ::pause();
+      });
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    char done = 0;
+    EXPECT_EQ(::read(ends[0], &done, 1), 1) << "it failed";
+    ::close(ends[0]);
+  }
+  void kill() const {
+    EXPECT_EQ(::kill(pid_, SIGKILL), 0);
+    EXPECT_EQ(::waitpid(pid_, nullptr, 0), pid_);
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
 
 class FileProcessesTest : public testing::Test {
  protected:
-  // A helper of which this output has come.
-  class Helper : public rig::ChildProcess {
-   public:
-    Helper(std::vector<std::string> arguments, const std::string& output) : ChildProcess(std::move(arguments)) {
-      EXPECT_TRUE(wait_for_output(output)) << this->output();
-    }
-    void kill() {
-      signal(SIGKILL);
-      EXPECT_EQ(wait(), 128 + SIGKILL);
-    }
-  };
-  [[nodiscard]] std::vector<std::string> command(const std::string& what, const std::string& kind = {}) const {
-    return {DLOCK_FILE_TEST_HELPER, what, scratch_.url(), "a", kind};
+  [[nodiscard]] Child holder(LockKind kind, Mode mode = Mode::exclusive) const {
+    return Child([&](const Child::Stay& stay) {
+      Member member(scratch_.locks(), kind, 2);
+      if (member.enter(mode)) stay();
+    });
   }
 
   ScratchDirectory scratch_;
 };
 
 TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
-  const std::pair<LockKind, const char*> kinds[] = {{LockKind::lock, ""}, {LockKind::semaphore, "permit"}};
-  for (int i = 0; i < 20; ++i) {
-    const auto& [kind, argument] = kinds[i % 2];
-    Member waiting(scratch_.locks(), kind, 1);
-    Helper holder(command("hold", argument), "held");
-    Waiting waiter(waiting);
-    EXPECT_FALSE(waiter.in());
-    holder.kill();
-    EXPECT_TRUE(waiting.advance_until(200ms, [&] { return waiter.in(); }));
+  for (const LockKind kind : all_kinds) {
+    for (int i = 0; i < 5; ++i) {
+      Member waiting(scratch_.locks(), kind, 1);
+      const Child child = holder(kind);
+      Waiting waiter(waiting);
+      EXPECT_FALSE(waiter.in());
+      child.kill();
+      EXPECT_TRUE(waiting.advance_until(200ms, [&] { return waiter.in(); })) << to_string(kind);
+    }
   }
 }
 
 TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLetsAWriterIn) {
   Member waiting(scratch_.locks(), LockKind::read_write, 1);
-  Helper one(command("hold", "read"), "held");
-  Helper two(command("hold", "read"), "held");
-  EXPECT_EQ(waiting.inspect().holders.size(), 2U);
+  const Child one = holder(LockKind::read_write, Mode::shared);
+  const Child two = holder(LockKind::read_write, Mode::shared);
   Waiting writer(waiting);
   one.kill();
   EXPECT_FALSE(waiting.advance_until(100ms, [&] { return writer.in(); }));
@@ -69,8 +91,12 @@ TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLet
 TEST_F(FileProcessesTest, AKilledWriterWhoWaitedLetsReadersIn) {
   Member reading(scratch_.locks(), LockKind::read_write, 1);
   EXPECT_TRUE(reading.read());
-  Helper writer(command("hold", "write"), "waiting");
-  EXPECT_TRUE(reading.advance_until(hang_guard, [&] { return !reading.read(); })) << "the writer does not wait yet";
+  const Child writer([&](const Child::Stay& stay) {
+    Member member(scratch_.locks(), LockKind::read_write, 2);
+    const Waiting waiting(member);
+    stay();
+  });
+  EXPECT_FALSE(reading.read());
   Waiting reader(reading, Mode::shared);
   EXPECT_FALSE(reader.in());
   writer.kill();
@@ -78,30 +104,26 @@ TEST_F(FileProcessesTest, AKilledWriterWhoWaitedLetsReadersIn) {
 }
 
 TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
-  const std::pair<LockKind, const char*> kinds[] = {
-      {LockKind::lock, ""}, {LockKind::read_write, "read"}, {LockKind::semaphore, "permit"}};
-  for (const auto& [kind, argument] : kinds) {
-    Helper parent(command("fork", argument), "\n");
-    const pid_t child = std::stoi(parent.output().substr(6));
+  for (const LockKind kind : all_kinds) {
+    std::array<int, 2> link{};  // the parent's child lives until the other end is closed
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link.data()), 0);
+    const Child parent([&](const Child::Stay& stay) {
+      ::close(link[0]);
+      Member member(scratch_.locks(), kind, 2);
+      if (!member.enter()) return;
+      char none = 0;
+      if (::fork() != 0) return stay();
+      (void)!::read(link[1], &none, 1);
+    });
+    ::close(link[1]);
     Member other(scratch_.locks(), kind, 1);
     EXPECT_FALSE(other.enter());
-    parent.signal(SIGKILL);
-    EXPECT_TRUE(other.advance_until(hang_guard, [&] { return other.enter(); }));
-    EXPECT_EQ(::kill(child, SIGKILL), 0) << "the child did not live long enough to prove anything";
-    EXPECT_EQ(parent.wait(), 128 + SIGKILL);
+    parent.kill();
+    EXPECT_TRUE(other.advance_until(hang_guard, [&] { return other.enter(); })) << to_string(kind);
+    char none = 0;
+    EXPECT_EQ(::recv(link[0], &none, 1, MSG_DONTWAIT), -1) << "the child did not live long enough to prove anything";
+    ::close(link[0]);
   }
-}
-
-TEST_F(FileProcessesTest, AProgramThatIsStartedInheritsNothing) {
-  const auto client = connect(scratch_.url());
-  const auto lease = client.make_lock("a").acquire();
-  const auto other = connect(scratch_.url());
-  other.make_lock("a").async_acquire({}, [](std::error_code, const Lease&) {});
-  (void)other.inspect("a");
-  const Helper program(command("descriptors"), "end");
-  EXPECT_THAT(program.output(),
-              AllOf(HasSubstr("/proc/self/fd/0"), Not(HasSubstr(scratch_.path())), Not(HasSubstr("inotify")),
-                    Not(HasSubstr("eventpoll")), Not(HasSubstr("timerfd"))));
 }
 
 }  // namespace

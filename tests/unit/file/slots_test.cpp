@@ -1,11 +1,15 @@
 #include "backends/file/slots.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support.hpp"
@@ -13,6 +17,10 @@
 
 namespace dlock::file::test {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
 
 class SlotsTest : public testing::Test {
  protected:
@@ -62,51 +70,29 @@ TEST_F(SlotsTest, AFileOfFewHoldersIsSmall) {
 }
 
 TEST_F(SlotsTest, AllHoldersAreFoundWhereverTheirSlotsAre) {
+  const auto found = [this](LockKind kind) {
+    auto holders = holders_in_slots(open().get(), path_, kind);
+    EXPECT_TRUE(holders.ok());
+    std::vector<std::pair<std::string, std::int64_t>> names;
+    for (const SlotHolder& each : holders.value()) names.emplace_back(each.info.holder, each.pid);
+    return names;
+  };
   std::vector<util::UniqueFd> holders;
-  for (const std::uint32_t slot : {reader_slots - 1, 0U, 7U, 8U, 1000U}) {
+  for (const std::uint32_t slot : {reader_slots - 1, 0U, 7U, 8U, 1000U, 9U}) {
     holders.push_back(open());
     ASSERT_TRUE(take_lock(holders.back().get(), path_, LockType::write, slot_byte(slot)).ok());
+    if (slot == 9) break;  // it is just writing its record
     const LockRecord record{.token = slot + 1U, .holder = std::to_string(slot), .pid = 4};
     const std::string block = format_block(record, "a", LockKind::semaphore);
     ASSERT_EQ(::pwrite(holders.back().get(), block.data(), block.size(), slot_byte(slot).begin),
               static_cast<ssize_t>(block.size()));
   }
-  auto found = holders_in_slots(open().get(), path_, LockKind::semaphore);
-  ASSERT_TRUE(found.ok());
-  std::vector<std::string> names;
-  for (const SlotHolder& each : found.value()) names.push_back(each.info.holder);
-  EXPECT_EQ(names, (std::vector<std::string>{"0", "7", "8", "1000", std::to_string(reader_slots - 1)}));
-}
-
-TEST_F(SlotsTest, AHolderWhoIsJustWritingIsCountedWithoutAName) {
-  const auto holder = open();
-  ASSERT_TRUE(take_lock(holder.get(), path_, LockType::write, slot_byte(3)).ok());
-  auto found = holders_in_slots(open().get(), path_, LockKind::read_write);
-  ASSERT_TRUE(found.ok());
-  ASSERT_EQ(found.value().size(), 1U);
-  EXPECT_EQ(found.value()[0].info.holder, "");
-  EXPECT_EQ(found.value()[0].pid, 0);
-}
-
-TEST_F(SlotsTest, WhoHasTheWholeFileIsNoHolder) {
-  const auto forgetting = open();
-  ASSERT_TRUE(take_lock(forgetting.get(), path_).ok());
-  auto found = holders_in_slots(open().get(), path_, LockKind::semaphore);
-  ASSERT_TRUE(found.ok());
-  EXPECT_TRUE(found.value().empty());
-}
-
-TEST_F(SlotsTest, OneEntersAtATime) {
-  const auto one = open();
-  const auto two = open();
-  const auto begin = [&](int fd) {
-    auto entry = begin_entry(fd, path_);
-    return entry.ok() && entry.value() == LockState::free;
-  };
-  EXPECT_TRUE(begin(one.get()));
-  EXPECT_FALSE(begin(two.get()));
-  drop_lock(one.get(), entry_byte);
-  EXPECT_TRUE(begin(two.get()));
+  EXPECT_THAT(found(LockKind::semaphore), ElementsAre(Pair("", 0), Pair("0", 4), Pair("7", 4), Pair("8", 4),
+                                                      Pair("1000", 4), Pair(std::to_string(reader_slots - 1), 4)));
+  holders.clear();
+  holders.push_back(open());
+  ASSERT_TRUE(take_lock(holders.back().get(), path_).ok());
+  EXPECT_THAT(found(LockKind::semaphore), IsEmpty()) << "a lock on the whole file is none of a slot";
 }
 
 }  // namespace

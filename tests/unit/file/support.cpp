@@ -12,11 +12,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <iterator>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "torture/rig/system_call.hpp"
 
@@ -113,20 +111,6 @@ std::size_t open_descriptors(const std::string& ending) {
     if (!gone && target.ends_with(ending)) ++count;
   }
   return ending.empty() ? count - 1 : count;  // without the iterator's own
-}
-
-OpenBackend::OpenBackend(const std::string& url, ClientOptions options)
-    : client(connect(url, std::move(options), [this](BackendHost& host, const BackendConfig& config) {
-        auto made = std::make_unique<FileBackend>(host, parse_location(config.url));
-        backend = made.get();
-        return made;
-      })) {}
-
-bool wait_for_loss(const Lease& lease) {
-  std::promise<void> fired;
-  auto future = fired.get_future();
-  std::stop_callback on_loss(lease.lost(), [&] { fired.set_value(); });
-  return future.wait_for(hang_guard) == std::future_status::ready;
 }
 
 }  // namespace dlock::file::test

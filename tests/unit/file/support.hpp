@@ -8,7 +8,6 @@
 
 #include <dlock/dlock.hpp>
 
-#include "backends/file/file_backend.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
@@ -52,15 +51,5 @@ void write_to(const std::string& path, const std::string& text);  // into an exi
 void write_file(const std::string& path, const std::string& content);
 // How many descriptors this process has open on files whose path ends like that.
 [[nodiscard]] std::size_t open_descriptors(const std::string& ending = {});
-
-// A client whose backend can be looked at.
-struct OpenBackend {
-  explicit OpenBackend(const std::string& url, ClientOptions options = {});
-  FileBackend* backend = nullptr;
-  Client client;
-};
-
-// Waits until the lease is lost; false if that does not happen.
-[[nodiscard]] bool wait_for_loss(const Lease& lease);
 
 }  // namespace dlock::file::test

@@ -2,22 +2,19 @@
 // system calls. No timer fires unless the test says so, so a wake-up that comes has come through an event.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <filesystem>
-#include <future>
-#include <memory>
 #include <string>
 #include <system_error>
-#include <thread>
+#include <utility>
 
 #include "backends/file/lock_file.hpp"
 #include "member.hpp"
 #include "support.hpp"
-#include "torture/rig/sanitizers.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::file::test {
@@ -91,15 +88,32 @@ TEST_F(FileWaitingTest, AReleaseByTheirOwnClientWakesThemAtOnceAlsoWithoutInotif
   }
 }
 
-TEST_F(FileWaitingTest, WithoutInotifyAWakeUpComesWithin150Milliseconds) {
-  member_.executor.refuse_descriptors = true;
-  int woken = 0;
-  const auto watch = member_.watch(woken);
-  member_.executor.advance(1s);
-  EXPECT_EQ(woken, 0);
-  stranger_.reset();
-  member_.executor.advance(150ms);
-  EXPECT_GE(woken, 1);
+// In a user namespace of the test's own, whose limits it may set.
+TEST_F(FileWaitingTest, WithoutInotifyWaitersPollAndTheUserIsWarnedOnce) {
+  const std::pair<const char*, int> limits[] = {{"/proc/sys/user/max_inotify_instances", 0},
+                                                {"/proc/sys/user/max_inotify_watches", 1}};
+  for (const auto& [limit, value] : limits) {
+    EXPECT_WELL(in_child([&] {
+      // Refused to a process with several threads, too, such as each that is built with ThreadSanitizer.
+      require_permitted(::unshare(CLONE_NEWUSER) == 0, "unshare(CLONE_NEWUSER)");
+      write_to(limit, std::to_string(value));
+      Member client(scratch_.locks(), LockKind::lock, 2);
+      require(client.enter(Mode::exclusive, "b"), "no lock");
+      Waiting first(client);
+      Waiting second(client);
+      client.executor.advance(1s);
+      require(!first.in(), "the lock is held twice");
+      drop_lock(stranger_.get());
+      client.executor.advance(150ms);
+      require(first.in() && first.leave() && second.in(), "the waiters were not served");
+      require(client.host.warnings.size() == 1, "warned " + std::to_string(client.host.warnings.size()) + " times");
+      const std::string warning = client.host.warnings[0].reason.detail;
+      require(warning.find("inotify is not available for " + scratch_.locks()) != std::string::npos, warning);
+      const bool reported = client.finding("inotify").severity == Finding::Severity::warning;
+      require(reported == (value == 0), "diagnose(): " + client.finding("inotify").message);
+    }));
+    ASSERT_TRUE(take_lock(stranger_.get(), file_).ok());
+  }
 }
 
 TEST_F(FileWaitingTest, AWakeUpComesALittleLaterWhenTheKernelReportsBeforeItRemovesTheLock) {
@@ -117,7 +131,7 @@ TEST_F(FileWaitingTest, AWakeUpComesALittleLaterWhenTheKernelReportsBeforeItRemo
   }
 }
 
-TEST_F(FileWaitingTest, TriesOnABusyLockAndQuestionsWakeNobody) {
+TEST_F(FileWaitingTest, TriesOnABusyLockQuestionsAndNewWaitersWakeNobody) {
   int woken = 0;
   const auto watch = member_.watch(woken);
   member_.executor.advance(1s);
@@ -129,6 +143,8 @@ TEST_F(FileWaitingTest, TriesOnABusyLockAndQuestionsWakeNobody) {
     (void)other.list();
     (void)other.forget();
   }
+  Member waiting(scratch_.locks(), LockKind::lock, 3);
+  const Waiting waiter(waiting);
   member_.executor.run();
   EXPECT_EQ(member_.backend.looks(), looks) << "a busy try made an event";
   EXPECT_EQ(woken, 0);
@@ -166,41 +182,14 @@ TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
 
 TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
   Waiting waiter(member_);
-  EXPECT_EQ(open_descriptors("/a.lock"), 2U);
+  Waiting another(member_);
+  EXPECT_EQ(open_descriptors("/a.lock"), 2U) << "waiters share one";
   waiter.give_up();
+  another.give_up();
   member_.executor.run();
   EXPECT_EQ(open_descriptors("/a.lock"), 1U) << "more than the holder's";
   release_by_stranger();
   EXPECT_TRUE(member_.enter());
-}
-
-TEST_F(FileWaitingTest, ATimedWaitEndsAndLeavesTheOthersWaiting) {
-  Waiting waiter(member_);
-  for (const std::uint64_t number : {1U, 2U}) {
-    const auto client = connect(scratch_.url());
-    EXPECT_FALSE(client.make_lock("a").try_acquire_for(20ms).has_value()) << number;
-  }
-  EXPECT_FALSE(waiter.in());
-  release_by_stranger();
-  EXPECT_TRUE(waiter.in());
-}
-
-TEST_F(FileWaitingTest, ManyWaitersShareOneDescriptor) {
-  constexpr int waiters = rig::sanitized ? 2'000 : 10'000;
-  std::atomic<int> count = 0;
-  std::promise<void> all;
-  const auto client = connect(scratch_.url(), {.clock = std::make_shared<ManualClock>()});
-  auto lock = client.make_lock("a");
-  const auto before = open_descriptors();
-  for (int i = 0; i < waiters; ++i) {
-    lock.async_acquire({}, [&](std::error_code ec, const Lease& won) {
-      if (!ec && won.held() && ++count == waiters) all.set_value();
-    });
-  }
-  while (client.stats().waiting < waiters) std::this_thread::yield();
-  EXPECT_LE(open_descriptors(), before + 2);
-  release_by_stranger();
-  EXPECT_EQ(all.get_future().wait_for(hang_guard * 2), std::future_status::ready) << count << " were granted";
 }
 
 TEST_F(FileWaitingTest, AnOverflowOfTheEventQueueLosesNoWakeUp) {
