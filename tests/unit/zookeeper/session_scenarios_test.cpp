@@ -189,6 +189,8 @@ constexpr Scenario validity[] = {
     {"Process_Stopped_FindsTheSessionOverBeforeATimerDoes", "",
      "want; run; keep v; {stop 9s|stop_until_end}; unready; problem unavailable 9s; acknowledge; extended v 0ms; run; "
      "heard new lost"},
+    {"FirstRequest_AnsweredAfterTheDeadline_MakesNoSession", "",
+     "on heartbeat hold; want; run; stop 10s; release_answers; tasks 1; unready; heard"},
     {"Session_Over_IsNotBroughtBack", "", "want; 5s; dial silence; expire; 2s; heard new lost; acknowledge; over"},
     {"Request_Held_CountsFromItsBeginning", "",
      "dial silence; stamp a; want; 4s; dial accept; reconnect; run; ready; dialled 1; valid 9s a"},
