@@ -63,6 +63,12 @@ class SessionScript final : private SessionParts, public Script, private Session
         if (outcome.problem == Problem::no_node) session_.acknowledged(outcome.sent);
       });
     };
+    words_["ask"] = [this](Words&) {  // about a lock
+      session_.request_sent(Session::Kind::read);
+      session_.handle().get("/nothing", 0, [this](const Outcome& outcome, const Handle::Node&) {
+        session_.request_answered(Session::Kind::read, outcome);
+      });
+    };
     // --- Time. The end: valid_until() ---
     words_["stop"] = [this](Words& words) { engine.manual_clock().advance(*duration(next(words))); };  // the process
     words_["stop_until_end"] = [this](Words&) { engine.manual_clock().advance(left()); };
@@ -183,6 +189,8 @@ constexpr Scenario validity[] = {
     {"Process_Stopped_FindsTheSessionOverBeforeATimerDoes", "",
      "want; run; keep v; {stop 9s|stop_until_end}; unready; problem unavailable 9s; acknowledge; extended v 0ms; run; "
      "heard new lost"},
+    {"FirstRequest_AnsweredAfterTheDeadline_MakesNoSession", "",
+     "on heartbeat hold; want; run; stop 10s; release_answers; tasks 1; unready; heard"},
     {"Session_Over_IsNotBroughtBack", "", "want; 5s; dial silence; expire; 2s; heard new lost; acknowledge; over"},
     {"Request_Held_CountsFromItsBeginning", "",
      "dial silence; stamp a; want; 4s; dial accept; reconnect; run; ready; dialled 1; valid 9s a"},
@@ -206,6 +214,8 @@ constexpr Scenario suspended[] = {
     {"Reconnection_ThatIsClosedUponTheFirstRequest_IsUsedAfterGrowingPauses", "",
      "want; run; on heartbeat* lose_request do disconnect; disconnect; mark; repeat 4000 reconnect, 1ms; "
      "asked heartbeat 1-12; reasons 2; calm; 2s; ready"},
+    {"Connection_BrokenUnderARequest_NextIsGoodOnceOneIsAnsweredOrAfterSomeTime", "",
+     "want; run; good 1; on get hold; ask; disconnect; run; reconnect; run; good 1; {15s|2s; ask; run}; good 2"},
     // Trouble at the beginning, then good for a day: the next session is requested without a long pause, although this
     // one was not confirmed again since its connection was made anew.
     {"Reconnection_HasNotToProveItselfAnew", "",
