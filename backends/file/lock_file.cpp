@@ -97,7 +97,10 @@ void drop_lock(int fd, ByteRange range) noexcept {
 
 Result<FileContent> read_content(int fd, const std::string& path, LockKind kind) {
   std::array<char, max_record + 1> bytes;
-  const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);  // of a local file: not interrupted
+  ssize_t got = 0;
+  do {
+    got = ::pread(fd, bytes.data(), bytes.size(), 0);
+  } while (got < 0 && errno == EINTR);
   if (got < 0) return system_failure("cannot read", path, errno);
   const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
   return FileContent{.bytes = std::string(text), .record = parse_record(text, kind)};
