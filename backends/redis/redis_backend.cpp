@@ -44,7 +44,6 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       options_(std::move(options)),
       sentinels_(std::move(sentinels)),
       client_(host.new_owner_id().to_string()),
-      wake_ups_(host.executor(), [this](const Failure& why) { subscribe_forbidden(why); }),
       news_(host),
       servers_(options_.cluster ? nullptr : &only_.emplace(host.executor(), options_, wires, news_, user()),
                options_.cluster ? &cluster_.emplace(host.executor(), options_, wires, news_, user()) : nullptr,
@@ -53,11 +52,13 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires
       renewals_(servers_, client_),
       cleanup_(host.executor(), options_.response_timeout, alive_for,
                release_requests(servers_, client_, [this] { publish_forbidden(); })),
-      queue_(servers_, acquirer_, cleanup_,
-             cluster_ ? static_cast<Subscriptions&>(sharded_.emplace(*cluster_, wires, wake_ups_))
-                      : subscriber_.emplace(host.executor(), options_, wires, wake_ups_),
-             client_) {
-  wake_ups_.connect(subscriptions(), queue_);
+      wake_ups_(servers_, acquirer_, cleanup_, client_, [this](const Failure& why) { subscribe_forbidden(why); }) {
+  if (cluster_) {
+    sharded_.emplace(*cluster_, wires, wake_ups_);
+  } else {
+    subscriber_.emplace(host.executor(), options_, wires, wake_ups_);
+  }
+  wake_ups_.connect(subscriptions());
 }
 
 // A server that hangs, and goes on after this client has gone, then frees what was never confirmed.
@@ -109,7 +110,7 @@ std::optional<Failure> RedisBackend::problem_with(LockKind kind, const std::stri
 
 std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, GrantSink& sink) {
   if (auto problem = problem_with(request.kind, request.name)) return common::refuse(sink, *std::move(problem));
-  if (options_.strategy == Strategy::queue && request.wait) return queue_.contend(request, sink);
+  if (options_.strategy == Strategy::queue && request.wait) return wake_ups_.contend(request, sink);
   return TryBackend::contend(request, sink);
 }
 
@@ -196,7 +197,7 @@ void RedisBackend::server_connected(Server& server, bool acquires) {
     // just being set up.
     host().executor().post(lifetime_.guard([this, host = server.options().host] {
       const Server* const there = servers_.master_at(host);
-      if (there != nullptr && !queue_.look(*there)) wake_ups_.look();
+      if (there != nullptr) wake_ups_.try_one(*there);
     }));
   }
   if (acquires) warn_of_unknown_role(server);
@@ -211,7 +212,7 @@ void RedisBackend::server_broken(Server& server, const Failure& /*why*/) {
     return sharded_->server_broken(server);
   }
   subscriber_->rest();
-  queue_.unsubscribed();
+  wake_ups_.disconnected();
 }
 
 void RedisBackend::server_usable(Server& server, bool everyone) {
@@ -222,8 +223,7 @@ void RedisBackend::server_usable(Server& server, bool everyone) {
   }
   if (!everyone) return;
   // The server may have forgotten who waits.
-  queue_.recovered(&server);
-  wake_ups_.recovered();
+  wake_ups_.recovered(server);
 }
 
 void RedisBackend::slots_moved() {

@@ -2,7 +2,6 @@
 // the master of a service; redis-cluster:// and rediss-cluster://: in the nodes of a cluster. See
 // docs/backends/redis.md for the layout of the keys and for what is guaranteed.
 //
-// Waiters stand in a queue at the server by default (queue_client.hpp); ?strategy=broadcast and ?strategy=poll use the
 // ready-made contention of TryBackend.
 #pragma once
 
@@ -27,7 +26,6 @@
 #include "backends/redis/requests/acquirer.hpp"
 #include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/requests/renewals.hpp"
-#include "backends/redis/waiting/queue_client.hpp"
 #include "backends/redis/waiting/wake_ups.hpp"
 
 namespace dlock::redis {
@@ -74,18 +72,17 @@ class RedisBackend final : public TryBackend, private Cluster::User {
   const Options options_;
   const std::shared_ptr<Sentinels> sentinels_;  // if any
   const std::string client_;                    // this client's part of its values, and of the names of its channels
-  WakeUps wake_ups_;
   common::ConnectionNews news_;
   // The one server, or those of a cluster.
   std::optional<Server> only_;
   std::optional<Cluster> cluster_;
   Servers servers_;
-  std::optional<Subscriber> subscriber_;
-  std::optional<ShardedSubscriber> sharded_;
   Acquirer acquirer_;
   Renewals renewals_;
   Cleanup cleanup_;
-  QueueClient queue_;
+  WakeUps wake_ups_;
+  std::optional<Subscriber> subscriber_;
+  std::optional<ShardedSubscriber> sharded_;
   bool eviction_warned_ = false;
   bool role_warned_ = false;
   bool publish_warned_ = false;

@@ -84,6 +84,51 @@ TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNo
   EXPECT_EQ(asked(), before + 1);
 }
 
+TEST_F(RedisWaitingTest, Watch_OfALongerLease_DelaysNoCheck) {
+  hold("lock", 400ms);
+  const auto attempt = contend(true);
+  const auto before = asked();
+  server.publish(channel(), queue().back() + " 30000");
+  engine.advance(410ms);
+  EXPECT_EQ(asked(), before + 1);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// Its answer may be older than the message.
+TEST_F(RedisWaitingTest, Message_WhileARequestIsInFlight_IsActedOnAfterItsAnswer) {
+  struct Row {
+    std::string message;  // behind the waiter's value
+    std::chrono::nanoseconds none_before;
+    std::chrono::nanoseconds request_by;
+  };
+  for (const Row& row : {Row{"", 0ms, 0ms}, Row{" 1000", 1s, 1010ms}}) {
+    SCOPED_TRACE(row.message);
+    (void)model.run({"FLUSHALL"});
+    hold();
+    for (int i = 0; i < 7; ++i) queue_another("another:" + std::to_string(i));
+    const auto attempt = contend(true);
+    std::string answer;
+    serve([&](const Words& command) -> std::optional<std::string> {
+      if (script_in(command) != &acquire_script()) return std::nullopt;
+      answer = bytes_of(model.run(command));
+      return "";
+    });
+    const auto checked = asked() + 1;
+    for (auto left = longest_poll; asked() < checked && left > 0ms; left -= poll_beat) engine.advance(poll_beat);
+    const auto before = asked();
+    server.publish(channel(), queue().back() + row.message);
+    engine.run();
+    EXPECT_EQ(asked(), before);
+    serve();
+    server.connections.front()->reply(answer);
+    engine.run();
+    engine.advance(row.none_before);
+    EXPECT_EQ(asked() > before, row.message.empty());
+    engine.advance(row.request_by - row.none_before);
+    EXPECT_EQ(asked(), before + 1);
+  }
+}
+
 // A wake-up may arrive after the waiter found out by asking: the lock it is about is held by then.
 TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
   hold();
