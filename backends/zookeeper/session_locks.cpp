@@ -76,8 +76,7 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
 
 std::unique_ptr<Watch> SessionLocks::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
   using What = LockWatches::What;
-  const bool queue = options_.strategy != Strategy::ephemeral;
-  const What what = queue ? What::queue : kind == LockKind::election ? What::presence : What::node;
+  const What what = options_.strategy == Strategy::ephemeral ? What::node : What::queue;
   return lock_watches_.watch(what, lock_path(options_.prefix, name, kind), std::move(changed));
 }
 

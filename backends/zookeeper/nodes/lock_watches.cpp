@@ -64,28 +64,15 @@ void LockWatches::LockWatch::set() {
   timer_.disarm();
   interest_.reset();
   if (!all_.requests_.ready()) return all_.requests_.session().want();  // session_ready() comes back
-  switch (what_) {
-    case What::node:
-      return query(Watches::Kind::data);
-    case What::presence:
-      return query(Watches::Kind::presence);
-    case What::queue:
-      return query(Watches::Kind::children);
-  }
+  query(what_ == What::queue ? Watches::Kind::children : Watches::Kind::presence);
 }
 
 void LockWatches::LockWatch::query(Watches::Kind kind) {
   interest_ = all_.watches_.watch(kind, path_, [this] { notify_and_set(); });
   if (!interest_) return set_later(random_between(unwatched_min, unwatched_max, all_.executor_));
   const auto answered = guarded([this, kind](const Outcome& outcome) { on_reply(kind, outcome); });
-  switch (kind) {
-    case Watches::Kind::data:
-      return all_.requests_.get(path_, interest_.get(), answered);
-    case Watches::Kind::presence:
-      return all_.requests_.exists(path_, *interest_, answered);
-    case Watches::Kind::children:
-      return all_.requests_.children(path_, interest_.get(), answered);
-  }
+  if (kind == Watches::Kind::children) return all_.requests_.children(path_, interest_.get(), answered);
+  all_.requests_.exists(path_, *interest_, answered);
 }
 
 void LockWatches::LockWatch::on_reply(Watches::Kind kind, const Outcome& outcome) {
@@ -94,12 +81,8 @@ void LockWatches::LockWatch::on_reply(Watches::Kind kind, const Outcome& outcome
     interest_.reset();
     return set_later(backoff_.next(all_.executor_));
   }
-  if (missing && kind == Watches::Kind::children && all_.requests_.ready()) return query(Watches::Kind::presence);
-  if (missing && kind != Watches::Kind::presence) {
-    // A try will find out; should it not help, not again at once.
-    interest_.reset();
-    set_later(backoff_.next(all_.executor_));
-    return changed_();
+  if (missing && kind == Watches::Kind::children) {
+    return all_.requests_.ready() ? query(Watches::Kind::presence) : set();
   }
   backoff_.reset();
   if (what_ != What::queue || kind != Watches::Kind::presence) return;
@@ -107,16 +90,10 @@ void LockWatches::LockWatch::on_reply(Watches::Kind kind, const Outcome& outcome
   missing ? changed_() : notify_and_set();
 }
 
-// A waiter for the node to go tries first: the watch that follows is on the result. A watcher of every change asks
-// behind the new watch.
+// First, so that a query that changed_() sends goes behind the new watch.
 void LockWatches::LockWatch::notify_and_set() {
-  if (what_ != What::node) {
-    set();
-    return changed_();
-  }
-  const auto life = lifetime_.watch();
+  set();
   changed_();
-  if (!life.over()) set();
 }
 
 void LockWatches::LockWatch::set_later(std::chrono::nanoseconds pause) {

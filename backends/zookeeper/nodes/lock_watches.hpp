@@ -20,9 +20,8 @@ namespace dlock::zookeeper {
 class LockWatches {
  public:
   enum class What {
-    node,      // the lock's node while it is there; while it is not, that is told now and then
-    presence,  // the same, and when it comes
-    queue,     // the children of the lock's node, and when that comes
+    node,   // the lock's node: that it comes, goes or changes
+    queue,  // the children of the lock's node, and that the node comes
   };
 
   LockWatches(Executor& executor, Requests& requests, Watches& watches) noexcept
