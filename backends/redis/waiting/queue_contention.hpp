@@ -34,7 +34,7 @@ class QueueContention final : public Waiter {
   void resume() override;
   void entered(Stage stage) override;
   void give_up() override;
-  void answered(const Result<AcquireAnswer>& answer, TimePoint sent);
+  void answered(const Result<AcquireAnswer>& result, TimePoint sent);
 
   WakeUps& wake_ups_;
   const std::string lock_key_;

@@ -28,7 +28,7 @@ class QueueContention final : public NodeContention {
   void look_before_creating();
   void create_node() override;
   void placed(const Handle::Created& node) override;
-  void not_created(const Outcome& outcome) override;
+  void not_created(const Outcome& refusal) override;
   void find_node();
   void found_node(const std::string& name, const Stat& stat);
   // --- In the queue ---
