@@ -2,7 +2,8 @@
 // the master of a service; redis-cluster:// and rediss-cluster://: in the nodes of a cluster. See
 // docs/backends/redis.md for the layout of the keys and for what is guaranteed.
 //
-// ready-made contention of TryBackend.
+// By default waiters are in a queue in the server (queue_contention.hpp); ?strategy=broadcast and ?strategy=poll use
+// the contention of TryBackend.
 #pragma once
 
 #include <functional>

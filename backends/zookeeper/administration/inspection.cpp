@@ -121,7 +121,6 @@ class Reading : public std::enable_shared_from_this<Reading<Query>> {
 // Something else in its place is the answer to the query.
 template <class Query>
 void read(const Subject& subject, const Query& query, std::function<void(const Lock&)> then) {
-  if (auto problem = subject.options.problem_with(subject.name)) return query.answer(*std::move(problem));
   const auto read = [query, then = std::move(then)](const Result<Lock>& lock) {
     lock.ok() ? then(lock.value()) : query.answer(lock.failure());
   };
@@ -220,17 +219,24 @@ void remove_unused(const Subject& subject, const Queries::Query<Names>& query, i
   });
 }
 
+// A name that no lock may have is refused before a session is needed.
+template <class T, class F>
+void start(Queries& queries, const Subject& subject, Backend::Handler<T> done, F begin) {
+  if (auto problem = subject.options.problem_with(subject.name)) return done(*std::move(problem));
+  queries.start<T>(std::move(done), [subject, begin](const auto& query) { begin(subject, query); });
+}
+
 }  // namespace
 
 void ping(Queries& queries, const Subject& subject, Backend::Handler<bool> done) {
-  queries.start<bool>(std::move(done), [subject](const auto& query) {
-    read_parent(subject, query, [=](const Names&) { read(subject, query, [=](const Lock&) { query.answer(true); }); });
+  start(queries, subject, std::move(done), [](const Subject& what, const auto& query) {
+    read_parent(what, query, [=](const Names&) { read(what, query, [=](const Lock&) { query.answer(true); }); });
   });
 }
 
 void inspect(Queries& queries, const Subject& subject, Backend::Handler<LockInfo> done) {
-  queries.start<LockInfo>(std::move(done), [subject](const auto& query) {
-    read(subject, query, [=](const Lock& lock) { query.answer(info_of(subject, lock)); });
+  start(queries, subject, std::move(done), [](const Subject& what, const auto& query) {
+    read(what, query, [=](const Lock& lock) { query.answer(info_of(what, lock)); });
   });
 }
 
@@ -253,7 +259,7 @@ void list(Queries& queries, const Subject& all, Backend::Handler<std::vector<Loc
 }
 
 void break_lock(Queries& queries, const Subject& subject, Backend::Handler<bool> done) {
-  queries.start<bool>(std::move(done), [subject](const auto& query) { break_holders(subject, query); });
+  start(queries, subject, std::move(done), [](const Subject& what, const auto& query) { break_holders(what, query); });
 }
 
 void forget(Queries& queries, const Subject& subject, Backend::Handler<Names> done) {
@@ -262,7 +268,7 @@ void forget(Queries& queries, const Subject& subject, Backend::Handler<Names> do
         Failure{errc::unsupported,
                 "ZooKeeper does not know when the node of a lock was last used; name the locks to be forgotten"});
   }
-  queries.start<Names>(std::move(done), [subject](const auto& query) { remove_unused(subject, query); });
+  start(queries, subject, std::move(done), [](const Subject& what, const auto& query) { remove_unused(what, query); });
 }
 
 }  // namespace dlock::zookeeper

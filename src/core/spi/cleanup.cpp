@@ -75,6 +75,7 @@ void Cleanup::attempt(std::shared_ptr<Attempt> attempt) {
 
 void Cleanup::abandon(Claim claim, std::chrono::nanoseconds lease, bool late_requests) {
   const OwnerId owner = claim.owner;
+  in_doubt_.erase(owner);
   const auto [found, fresh] = entries_.try_emplace(owner, executor_);
   Entry& entry = found->second;
   entry.late_requests = entry.late_requests || late_requests;

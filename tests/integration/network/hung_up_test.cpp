@@ -39,6 +39,7 @@ TEST_P(HungUpTest, AWaiter_BeforeTheFirstAnswer_IsToldOnceAndNotConnected) {
   EXPECT_FALSE(waiting.done());
   proxy.pass();
   EXPECT_TRUE(waiting.lease().release());
+  log->connected.wait("a grant is no answer");
   EXPECT_EQ(log->connected.count(), 1U);
 }
 

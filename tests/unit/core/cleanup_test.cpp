@@ -339,6 +339,7 @@ TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_ForSomeTime) {
     reply(false);
     engine.advance(1s);
     EXPECT_EQ(asked.size(), 3U) << "its late request may have come since";
+    EXPECT_FALSE(cleanup->is_in_doubt(a)) << "the clean-up takes care of it";
   }
 }
 

@@ -173,11 +173,20 @@ TEST_F(InspectionTest, AFailureIsTheAnswer) {
     EXPECT_EQ(answer_to<bool>(ping).failure().code, errc::access_denied) << path;
     EXPECT_EQ(inspect().ok(), path != parent);
   }
-  ensemble.fate = nullptr;
+}
+
+TEST_F(InspectionTest, NameThatNoLockMayHave_IsRefusedAtOnceWithoutAServer) {
+  ensemble.dialling = FakeEnsemble::Dialling::silence;
   backend = make("prefix=");
-  const auto answer =
-      answer_to<bool>([&](auto done) { backend->break_lock(LockKind::lock, "zookeeper", std::move(done)); });
-  EXPECT_EQ(answer.failure().code, errc::invalid_argument);
+  std::vector<std::error_code> codes;
+  const auto note = [&](const auto& result) {
+    codes.push_back(result.ok() ? std::error_code() : result.failure().code);
+  };
+  backend->ping("zookeeper", note);
+  backend->inspect(LockKind::lock, "zookeeper", note);
+  backend->break_lock(LockKind::lock, "zookeeper", note);
+  backend->forget({.name = "zookeeper"}, note);
+  EXPECT_EQ(codes, std::vector<std::error_code>(4, errc::invalid_argument));
 }
 
 TEST_F(InspectionTest, QuestionsEndAtTheResponseTimeout) {
