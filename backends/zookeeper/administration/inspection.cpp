@@ -155,7 +155,7 @@ std::string_view holder_in(std::string_view data, LockKind kind) {
 LockInfo info_of(const Subject& subject, const Lock& lock) {
   LockInfo info{.name = subject.name, .held = lock.held(), .kind = subject.kind};
   for (const Holder& each : lock.holders) {
-    const std::string_view data = each.path == lock.path ? holder_of(each.node.data) : each.node.data;
+    const std::string data = each.path == lock.path ? holder_of(each.node.data) : each.node.data;
     const std::string_view holder = holder_in(data, info.kind);
     const FencingToken token(static_cast<std::uint64_t>(each.node.stat.created));
     if (info.kind == LockKind::election && !holder.empty()) {

@@ -14,22 +14,32 @@ namespace {
 // A node stays while its session lives, so it is removed until that is certain.
 constexpr std::chrono::hours endless{24 * 365};
 
-constexpr std::size_t owner_line = 1 + 32;  // a line feed, and hex digits
+constexpr std::size_t owner_part = 1 + 32;  // a space, and hex digits
+
+// What follows it is the value of an election.
+std::string_view first_line(std::string_view data) {
+  return data.substr(0, data.find('\n'));
+}
 
 }  // namespace
 
 std::string data_of(std::string_view holder, const OwnerId& owner) {
-  return std::string(holder) + '\n' + owner.to_string();
+  std::string data(holder);
+  data.insert(first_line(holder).size(), ' ' + owner.to_string());
+  return data;
 }
 
 bool is_of(std::string_view data, const OwnerId& owner) {
-  return data.ends_with('\n' + owner.to_string());
+  return first_line(data).ends_with(' ' + owner.to_string());
 }
 
-std::string_view holder_of(std::string_view data) {
-  const bool has_owner = data.size() >= owner_line && data[data.size() - owner_line] == '\n' &&
-                         OwnerId::parse(data.substr(data.size() - owner_line + 1));
-  return has_owner ? data.substr(0, data.size() - owner_line) : data;
+std::string holder_of(std::string_view data) {
+  const std::string_view line = first_line(data);
+  const bool has_owner = line.size() >= owner_part && line[line.size() - owner_part] == ' ' &&
+                         OwnerId::parse(line.substr(line.size() - owner_part + 1));
+  std::string holder(data);
+  if (has_owner) holder.erase(line.size() - owner_part, owner_part);
+  return holder;
 }
 
 Removals::Removals(Executor& executor, Requests& requests, std::chrono::nanoseconds response_timeout,

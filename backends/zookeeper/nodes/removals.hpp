@@ -32,15 +32,16 @@ struct OwnNode {
   [[nodiscard]] bool shares_path() const noexcept { return owner != OwnerId(); }
 };
 
-// The data of a node whose path other clients use: the holder, then a line with the owner.
+// The data of a node whose path other clients use: the owner is at the end of the first line, so that clients which do
+// not know of it read the value of an election as it is.
 [[nodiscard]] std::string data_of(std::string_view holder, const OwnerId& owner);
 [[nodiscard]] bool is_of(std::string_view data, const OwnerId& owner);
 // This owner made the node in this session.
 [[nodiscard]] inline bool is_of(const Handle::Node& node, const OwnerId& owner, const Session& session) {
   return node.stat.owner == session.id() && is_of(node.data, owner);
 }
-// Without the line of the owner, if there is one.
-[[nodiscard]] std::string_view holder_of(std::string_view data);
+// Without the owner, if there is one.
+[[nodiscard]] std::string holder_of(std::string_view data);
 
 // Cleanup repeats what fails; this finds, compares and removes the node, while the session can be used. In tasks only.
 class Removals {

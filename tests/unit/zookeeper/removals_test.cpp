@@ -85,9 +85,10 @@ TEST(OwnerInData, IsFoundAndCutOffWhateverTheHolderIs) {
     EXPECT_FALSE(is_of(data, {1, 3}));
     EXPECT_EQ(holder_of(data), holder);
   }
+  EXPECT_EQ(data_of("host:1:x\nvalue", owner), "host:1:x " + digits + "\nvalue") << "older clients read the value";
   // From an earlier version, or from another program.
-  for (const std::string& data :
-       {std::string(), std::string("host:1:x\nvalue"), digits, "x" + digits, "host:1:x\n" + std::string(32, 'z')}) {
+  for (const std::string& data : {std::string(), std::string("host:1:x\nvalue"), digits, "x" + digits,
+                                  "host:1:x " + std::string(32, 'z'), "host:1:x\nvalue " + digits}) {
     EXPECT_EQ(holder_of(data), data);
   }
 }
