@@ -303,6 +303,24 @@ TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
 
 // --- Giving up -------------------------------------------------------------------------------------------------------
 
+TEST_F(RedisWaitingTest, FirstRequest_GivenUp_IsCleanedUpIfItWasSent) {
+  serve([](const Words& command) -> std::optional<std::string> {
+    return script_in(command) == &acquire_script() ? std::optional(std::string()) : std::nullopt;
+  });
+  for (const bool sent : {false, true}) {
+    backend = make();
+    server.dialling = sent ? FakeServer::Dialling::accept : FakeServer::Dialling::silence;
+    server.commands.clear();
+    auto attempt = contend(true);
+    EXPECT_EQ(asked(), sent ? 1U : 0U);
+    attempt.reset();
+    engine.run();
+    server.dialling = FakeServer::Dialling::accept;
+    engine.advance(1s);
+    EXPECT_EQ(server.calls("release").size(), sent ? 1U : 0U);
+  }
+}
+
 // A server that hangs carries it out when it goes on.
 TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSaidOnceMoreAtTheEnd) {
   hold();
