@@ -46,9 +46,9 @@ dlock_configure() { # PRESET [OPTION of cmake...]
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     export CCACHE_SLOPPINESS=pch_defines,time_macros # without these it leaves out what uses precompiled headers
-    # A precompiled header knows the exact text of the headers in it, comments included: one from before a comment was
-    # changed makes GCC report redefinitions. ccache finds such a one by the preprocessed text, which has no comments; in
-    # depend mode it compares the headers themselves. The name space keeps out entries made without depend mode.
+    # GCC's precompiled header has a checksum of each header in it, comments included. If only a comment has changed, the
+    # preprocessed text is the same, so ccache would return the old precompiled header, and GCC would report
+    # redefinitions. In depend mode ccache compares the headers. The name space excludes entries made without it.
     export CCACHE_DEPEND=1 CCACHE_NAMESPACE=dlock-depend
   fi
   cmake --preset "$1" "${launcher[@]}" "${@:2}" >build/"$1".log || {

@@ -15,8 +15,8 @@ constexpr std::chrono::seconds sweep_every{5};
 
 }  // namespace
 
-// What a member reports, the core gets as the report of one client: connections of the first member only, and no
-// warning twice.
+// Passes reports of a member to the core as those of one client: connection events of the first member only, and each
+// warning once.
 struct ZookeeperBackend::Member final : BackendHost {
   explicit Member(ZookeeperBackend& of)
       : group(of),

@@ -25,7 +25,8 @@ class ShardedSubscriber final : public Subscriptions {
   void subscribe(const std::string& channel) override;
   void unsubscribe(const std::string& channel) override;
   void proven(const std::string& channel) override;
-  [[nodiscard]] bool hears(const std::string& channel) const override;
+  // As Subscriber::hears().
+  [[nodiscard]] bool hears(const std::string& channel) const;
   [[nodiscard]] bool is_forbidden() const noexcept override { return forbidden_; }
 
   // Slots have other masters now.

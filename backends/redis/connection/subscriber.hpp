@@ -31,7 +31,8 @@ class Subscriber final : public Subscriptions, private Link::User {
   void rest() { link_.rest(), forget(); }
   // Connects again after that.
   void resume();
-  [[nodiscard]] bool hears(const std::string& channel) const override;
+  // Whether messages of that channel reach this client now, as far as it knows.
+  [[nodiscard]] bool hears(const std::string& channel) const;
   [[nodiscard]] bool is_forbidden() const noexcept override { return forbidden_; }
   void stop() { link_.stop(); }
 

@@ -40,8 +40,6 @@ class Subscriptions {
   virtual void unsubscribe(const std::string& channel) = 0;
   // A message of it was of use.
   virtual void proven(const std::string& channel) = 0;
-  // Whether messages of that channel reach us now, as far as we know.
-  [[nodiscard]] virtual bool hears(const std::string& channel) const = 0;
   [[nodiscard]] virtual bool is_forbidden() const noexcept = 0;
 };
 

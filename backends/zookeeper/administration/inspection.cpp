@@ -135,7 +135,7 @@ void read_parent(const Subject& subject, const Query& query, std::function<void(
                             query.on_answer([then = std::move(then)](bool, const Names& children) { then(children); }));
 }
 
-// Those that may be names of locks.
+// Children whose names may be names of locks.
 Names names_among(const Options& options, const Names& children) {
   Names names;
   for (const std::string& child : children) {

@@ -17,7 +17,7 @@ namespace {
 // The first with container nodes.
 constexpr common::Version oldest_version = {3, 5, 3};
 
-// What is behind the key in its line; empty without such a line.
+// Returns the text behind the key in its line; empty without such a line.
 std::string_view value_of(std::string_view key, std::string_view text) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return {};

@@ -1,4 +1,4 @@
-// What servers report of themselves, and the findings about that. No I/O.
+// Servers report on themselves (srvr); the findings of the doctor about these reports. No I/O.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ constexpr std::chrono::hours endless{24 * 365};
 
 constexpr std::size_t owner_part = 1 + 32;  // a space, and hex digits
 
-// What follows it is the value of an election.
+// In the data of an election the value follows it.
 std::string_view first_line(std::string_view data) {
   return data.substr(0, data.find('\n'));
 }

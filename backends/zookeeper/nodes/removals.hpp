@@ -81,7 +81,7 @@ class Removals {
     Cleanup::Answer answer = nullptr;  // while Cleanup waits for it
     std::uint64_t in_flight = 0;       // the request whose answer counts; 0: none
     bool unknown = false;              // a removal may have been carried out
-    // Of a node of an earlier session: the server must have ended that session by then.
+    // If the node is of an earlier session: the server must have ended that session by then.
     TimePoint session_over_by = TimePoint::max();
     Timer deadline;
   };

@@ -20,7 +20,7 @@ class ChrootTest : public ZookeeperBackendTest {
   void ask(std::optional<Result<Names>>& answer) {
     group->initialize([&](Result<Names> made) { answer = std::move(made); });
   }
-  // What was made.
+  // Returns what was created.
   Names initialize() {
     std::optional<Result<Names>> answer;
     ask(answer);
