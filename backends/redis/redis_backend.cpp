@@ -133,10 +133,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
         const AcquireAnswer& said = answer.value();
         if (said.more && host().executor().now() < deadline) return try_until(deadline, request, done);
         if (!said.granted) return done({.status = Status::busy, .retry_after = said.free_in});
-        const TimePoint valid_until = lease_valid_until(sent, request.lease);
-        done({.status = Status::granted,
-              .grant = {request.name, request.owner, said.token, valid_until, request.lease, request.kind,
-                        request.mode}});
+        done({.status = Status::granted, .grant = grant_of(request, said, sent)});
       });
 }
 

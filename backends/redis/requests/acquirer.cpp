@@ -39,6 +39,11 @@ Acquirer::Handler refusing_other_permits(const LockRequest& request, Acquirer::H
 
 }  // namespace
 
+Grant grant_of(const LockRequest& request, const AcquireAnswer& answer, TimePoint sent) {
+  return {request.name,  request.owner, answer.token, lease_valid_until(sent, request.lease),
+          request.lease, request.kind,  request.mode};
+}
+
 std::string in_milliseconds(nanoseconds d) {
   return std::to_string(std::max<std::int64_t>(std::chrono::ceil<milliseconds>(d).count(), 1));
 }

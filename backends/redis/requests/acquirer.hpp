@@ -53,6 +53,9 @@ class Acquirer {
   const std::string client_;
 };
 
+// The grant that an answer reports. sent: when the request was sent, from which the lease counts.
+[[nodiscard]] Grant grant_of(const LockRequest& request, const AcquireAnswer& answer, TimePoint sent);
+
 // For a script's argument: whole milliseconds, rounded up.
 [[nodiscard]] std::string in_milliseconds(std::chrono::nanoseconds d);
 

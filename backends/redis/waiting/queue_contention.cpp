@@ -51,8 +51,7 @@ void QueueContention::answered(const Result<AcquireAnswer>& result, TimePoint se
   const AcquireAnswer& answer = result.value();
   if (answer.granted) {
     if (unanswered_) wake_ups_.cleanup_.in_doubt(request().owner, alive_for);
-    return granted({request().name, request().owner, answer.token, lease_valid_until(sent, request().lease),
-                    request().lease, request().kind, request().mode});
+    return granted(grant_of(request(), answer, sent));
   }
   channel_.subscribe();
   if (answer.joined) {
