@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "backends/common/kinds.hpp"
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "util/names.hpp"
 #include "util/number.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/cluster/slot_map.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/server_error.hpp"

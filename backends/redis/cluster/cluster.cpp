@@ -5,7 +5,7 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/timing.hpp"
 #include "util/names.hpp"

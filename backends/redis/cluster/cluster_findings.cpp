@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backends/redis/administration/diagnosis.hpp"
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/connection/server_info.hpp"
 
 namespace dlock::redis {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
 #include "util/number.hpp"

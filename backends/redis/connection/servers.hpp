@@ -13,7 +13,7 @@
 #include <dlock/token.hpp>
 
 #include "backends/redis/cluster/cluster.hpp"
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/connection/server.hpp"
 #include "backends/redis/sentinel/sentinels.hpp"
 

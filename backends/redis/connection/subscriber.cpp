@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/cluster/slot_map.hpp"
 #include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/server_error.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "backends/common/kinds.hpp"
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "util/number.hpp"
 
 namespace dlock::redis {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "bench/targets/redis/connection.hpp"
 
 namespace dlock::bench {

@@ -16,7 +16,7 @@
 
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "tests/simulation/redis/redis_model.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/unit/redis/fake_server.hpp"

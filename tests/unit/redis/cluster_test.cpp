@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/requests/scripts.hpp"
 #include "cluster_fixture.hpp"
 

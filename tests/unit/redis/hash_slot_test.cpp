@@ -1,5 +1,5 @@
 // Which slot a key is in. The values are those of the cluster specification, and of CLUSTER KEYSLOT.
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/connection/reply.hpp"
 
 namespace dlock::redis {

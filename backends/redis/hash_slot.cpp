@@ -1,4 +1,4 @@
-#include "backends/redis/cluster/hash_slot.hpp"
+#include "backends/redis/hash_slot.hpp"
 
 #include <array>
 
