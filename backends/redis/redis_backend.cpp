@@ -3,16 +3,18 @@
 #include <utility>
 
 #include "backends/common/refusals.hpp"
-#include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/administration/inspection.hpp"
-#include "backends/redis/cluster/cluster_findings.hpp"
+#include "backends/redis/cluster/cluster.hpp"
 #include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/connection/socket_wire.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "backends/redis/requests/keys.hpp"
-#include "backends/redis/sentinel/sentinel_findings.hpp"
+#include "backends/redis/requests/release_request.hpp"
+#include "backends/redis/requests/renewal.hpp"
+#include "backends/redis/sentinel/sentinel_topology.hpp"
 #include "backends/redis/sentinel/sentinel_wire.hpp"
 #include "backends/redis/timing.hpp"
+#include "backends/redis/topology/single.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -37,42 +39,33 @@ std::string_view scheme_of(const Options& options) {
   return options.tls ? "rediss" : "redis";
 }
 
+// sentinels: those that the options name.
+std::unique_ptr<Topology> make_topology(BackendHost& host, const Options& options, WireFactory wires,
+                                        std::shared_ptr<Sentinels> sentinels, Node::User& user) {
+  if (options.cluster) return std::make_unique<Cluster>(host, options, std::move(wires), user);
+  if (!sentinels) return std::make_unique<Single>(host, options, wires, user);
+  return std::make_unique<SentinelTopology>(host, options, wires, user, std::move(sentinels));
+}
+
 }  // namespace
 
 RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires, std::shared_ptr<Sentinels> sentinels)
     : TryBackend(host, policy_of(options.strategy)),
       options_(std::move(options)),
-      sentinels_(std::move(sentinels)),
       client_(host.new_owner_id().to_string()),
-      news_(host),
-      servers_(options_.cluster ? nullptr : &only_.emplace(host.executor(), options_, wires, news_, user()),
-               options_.cluster ? &cluster_.emplace(host.executor(), options_, wires, news_, user()) : nullptr,
-               sentinels_.get()),
-      acquirer_(servers_, client_),
-      renewals_(servers_, client_),
+      topology_(make_topology(host, options_, std::move(wires), std::move(sentinels), *this)),
+      acquirer_(*topology_, client_),
       cleanup_(host.executor(), options_.response_timeout, alive_for,
-               release_requests(servers_, client_, [this] { publish_forbidden(); })),
-      wake_ups_(servers_, acquirer_, cleanup_, client_, [this](const Failure& why) { subscribe_forbidden(why); }) {
-  if (cluster_) {
-    sharded_.emplace(*cluster_, wires, wake_ups_);
-  } else {
-    subscriber_.emplace(host.executor(), options_, wires, wake_ups_);
-  }
-  wake_ups_.connect(subscriptions());
-}
+               release_requests(*topology_, client_, [this] { on_publish_forbidden(); })),
+      wake_ups_(*topology_, acquirer_, cleanup_, client_) {}
 
 // A server that hangs, and goes on after this client has gone, then frees what was never confirmed.
 RedisBackend::~RedisBackend() {
   cleanup_.for_each_unconfirmed([this](const Cleanup::Claim& claim) {
-    release_at_the_end(servers_, claim.kind, lock_key(options_, claim.name, claim.kind),
+    release_at_the_end(*topology_, claim.kind, lock_key(options_, claim.name, claim.kind),
                        value_of(client_, claim.owner));
   });
-  cluster_ ? cluster_->stop() : only_->stop();
-}
-
-Subscriptions& RedisBackend::subscriptions() noexcept {
-  if (sharded_) return *sharded_;
-  return *subscriber_;
+  topology_->stop();
 }
 
 Capabilities RedisBackend::capabilities() const noexcept {
@@ -115,7 +108,7 @@ std::unique_ptr<Contention> RedisBackend::contend(const LockRequest& request, Gr
 }
 
 void RedisBackend::try_acquire(const LockRequest& request, TryHandler done) {
-  try_until(servers_.answer_by(), request, std::move(done));
+  try_until(topology_->answer_by(), request, std::move(done));
 }
 
 void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, TryHandler done) {
@@ -138,7 +131,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
 }
 
 std::unique_ptr<Watch> RedisBackend::watch(LockKind kind, const std::string& name, std::function<void()> changed) {
-  if (options_.strategy == Strategy::poll || subscriptions().is_forbidden()) return nullptr;
+  if (options_.strategy == Strategy::poll || topology_->is_forbidden()) return nullptr;
   return wake_ups_.watch(lock_channel(options_, lock_key(options_, name, kind)), std::move(changed));
 }
 
@@ -147,11 +140,11 @@ void RedisBackend::abandon(const LockRequest& request) {
 }
 
 void RedisBackend::renew(const Grant& grant, RenewHandler done) {
-  renewals_.renew(grant, std::move(done));
+  redis::renew(*topology_, client_, grant, std::move(done));
 }
 
 void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
-  servers_.done_with(grant.owner);
+  topology_->done_with(grant.owner);
   cleanup_.release(grant, std::move(done));
 }
 
@@ -159,27 +152,25 @@ void RedisBackend::release(const Grant& grant, ReleaseHandler done) {
 
 void RedisBackend::inspect(LockKind kind, const std::string& name, Handler<LockInfo> done) {
   if (auto problem = problem_with(kind, name)) return done(*std::move(problem));
-  redis::inspect(servers_, kind, name, std::move(done));
+  redis::inspect(*topology_, kind, name, std::move(done));
 }
 
 void RedisBackend::list(LockKind kind, Handler<std::vector<LockInfo>> done) {
-  redis::list(servers_, kind, std::move(done));
+  redis::list(*topology_, kind, std::move(done));
 }
 
 void RedisBackend::break_lock(LockKind kind, const std::string& name, Handler<bool> done) {
   if (auto problem = problem_with(kind, name)) return done(*std::move(problem));
-  redis::break_lock(servers_, kind, name, std::move(done));
+  redis::break_lock(*topology_, kind, name, std::move(done));
 }
 
 void RedisBackend::forget(const Forgetting& what, Handler<std::vector<std::string>> done) {
   if (auto problem = problem_with(what.kind, what.name)) return done(*std::move(problem));
-  redis::forget(servers_, what, std::move(done));
+  redis::forget(*topology_, what, std::move(done));
 }
 
 void RedisBackend::diagnose(Handler<std::vector<Finding>> done) {
-  if (cluster_) return redis::diagnose(*cluster_, std::move(done));
-  if (sentinels_) return redis::diagnose(only_->commands(), sentinels_, std::move(done));
-  redis::diagnose(only_->commands(), std::move(done));
+  topology_->diagnose(std::move(done));
 }
 
 void RedisBackend::close(std::function<void()> done) {
@@ -188,53 +179,20 @@ void RedisBackend::close(std::function<void()> done) {
 
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
-void RedisBackend::server_connected(Server& server, bool acquires) {
-  if (acquires) {
-    // Whether this server is of more use than the last one, one waiter finds out. Not from inside: the connection is
-    // just being set up.
-    host().executor().post(lifetime_.guard([this, host = server.options().host] {
-      const Server* const there = servers_.master_at(host);
-      if (there != nullptr) wake_ups_.try_one(*there);
-    }));
-  }
-  if (acquires) warn_of_unknown_role(server);
-  if (acquires && !eviction_warned_) check_eviction(server);
-}
-
-// A waiter is heard only where others publish, so the subscriber's connection is made again, too, when a command was
-// answered on the new one.
-void RedisBackend::server_broken(Server& server, const Failure& /*why*/) {
-  if (cluster_) {
-    cluster_->refresh();
-    return sharded_->server_broken(server);
-  }
-  subscriber_->rest();
-  wake_ups_.disconnected();
-}
-
-void RedisBackend::server_usable(Server& server, bool everyone) {
-  if (cluster_) {
-    sharded_->server_usable(server);
-  } else {
-    subscriber_->resume();
-  }
-  if (!everyone) return;
-  // The server may have forgotten who waits.
-  wake_ups_.recovered(server);
-}
-
-void RedisBackend::slots_moved() {
-  sharded_->slots_moved();
-}
-
-void RedisBackend::server_gone(Server& server) {
-  sharded_->server_gone(server);
-  renewals_.forget(server);
+void RedisBackend::on_state(Node& node, NodeState state) {
+  if (state != NodeState::connected) return wake_ups_.on_state(node, state);
+  // In a task of its own: the connection is just being set up.
+  host().executor().post(lifetime_.guard([this, host = node.options().host] {
+    const Node* const there = topology_->master_at(host);
+    if (there != nullptr) wake_ups_.on_state(*there, NodeState::connected);
+  }));
+  warn_of_unknown_role(node);
+  if (!eviction_warned_) check_eviction(node);
 }
 
 // Locks are exactly the keys that a server short of memory evicts first.
-void RedisBackend::check_eviction(Server& server) {
-  (void)server.commands().request({"INFO", "memory"}, servers_.answer_by(), [this](Result<Reply> reply, TimePoint) {
+void RedisBackend::check_eviction(Node& node) {
+  (void)node.commands().request({"INFO", "memory"}, topology_->answer_by(), [this](Result<Reply> reply, TimePoint) {
     // Without the right to ask there is nothing to tell; `diagnose` says so.
     if (!reply.ok() || !reply.value().is(Reply::Type::string)) return;
     if (auto danger = eviction_danger(reply.value().text); danger && !std::exchange(eviction_warned_, true)) {
@@ -243,8 +201,9 @@ void RedisBackend::check_eviction(Server& server) {
   });
 }
 
-void RedisBackend::warn_of_unknown_role(Server& server) {
-  if (!options_.needs_master() || server.line(Line::acquires).knows_role() || std::exchange(role_warned_, true)) return;
+void RedisBackend::warn_of_unknown_role(Node& node) {
+  if (!options_.needs_master() || node.line(Line::acknowledged).knows_role() || std::exchange(role_warned_, true))
+    return;
   host().warn(
       {.name = "",
        .reason = {errc::access_denied,
@@ -252,16 +211,17 @@ void RedisBackend::warn_of_unknown_role(Server& server) {
                   "two clients could hold the same lock, one there, one at the master"}});
 }
 
-void RedisBackend::publish_forbidden() {
+void RedisBackend::on_publish_forbidden() {
   if (std::exchange(publish_warned_, true)) return;
-  if (sharded_ && sharded_->is_forbidden()) return;  // that has been told
+  if (options_.cluster && topology_->is_forbidden()) return;  // the host was warned of that
   host().warn({.name = "",
                .reason = {errc::access_denied,
                           "this user may not publish on dlock:w:*, so waiters are not woken when a lock is released; "
                           "they poll instead"}});
 }
 
-void RedisBackend::subscribe_forbidden(const Failure& why) {
+void RedisBackend::on_forbidden(const Failure& why) {
+  wake_ups_.on_forbidden();
   if (why.code == errc::unsupported) {
     return host().warn(
         {.name = "",

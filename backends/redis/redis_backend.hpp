@@ -16,22 +16,18 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
-#include "backends/common/connection_news.hpp"
-#include "backends/redis/cluster/cluster.hpp"
-#include "backends/redis/cluster/sharded_subscriber.hpp"
-#include "backends/redis/connection/server.hpp"
-#include "backends/redis/connection/servers.hpp"
-#include "backends/redis/connection/subscriber.hpp"
 #include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/requests/acquirer.hpp"
 #include "backends/redis/requests/release_request.hpp"
-#include "backends/redis/requests/renewals.hpp"
+#include "backends/redis/topology/topology.hpp"
 #include "backends/redis/waiting/wake_ups.hpp"
 
 namespace dlock::redis {
 
-class RedisBackend final : public TryBackend, private Cluster::User {
+class Sentinels;
+
+class RedisBackend final : public TryBackend, private Node::User {
  public:
   // wires: how connections are made; tests have their own. sentinels: those that the options name.
   RedisBackend(BackendHost& host, Options options, WireFactory wires, std::shared_ptr<Sentinels> sentinels = nullptr);
@@ -55,35 +51,24 @@ class RedisBackend final : public TryBackend, private Cluster::User {
   void close(std::function<void()> done) override;
 
  private:
-  void server_connected(Server& server, bool acquires) override;
-  void server_broken(Server& server, const Failure& why) override;
-  void server_usable(Server& server, bool everyone) override;
-  void slots_moved() override;
-  void server_gone(Server& server) override;
+  void on_state(Node& node, NodeState state) override;
+  void on_subscribed(const std::string& channel) override { wake_ups_.on_subscribed(channel); }
+  void on_message(const std::string& channel, const std::string& text) override { wake_ups_.on_message(channel, text); }
+  void on_lost(const std::string& channel) override { wake_ups_.on_lost(channel); }
+  void on_forbidden(const Failure& why) override;
 
-  [[nodiscard]] Cluster::User& user() noexcept { return *this; }
   void try_until(TimePoint deadline, const LockRequest& request, TryHandler done);
-  void check_eviction(Server& server);
-  void warn_of_unknown_role(Server& server);
-  void publish_forbidden();
-  void subscribe_forbidden(const Failure& why);
+  void check_eviction(Node& node);
+  void warn_of_unknown_role(Node& node);
+  void on_publish_forbidden();
   [[nodiscard]] std::optional<Failure> problem_with(LockKind kind, const std::string& name) const;
-  [[nodiscard]] Subscriptions& subscriptions() noexcept;
 
   const Options options_;
-  const std::shared_ptr<Sentinels> sentinels_;  // if any
-  const std::string client_;                    // this client's part of its values, and of the names of its channels
-  common::ConnectionNews news_;
-  // The one server, or those of a cluster.
-  std::optional<Server> only_;
-  std::optional<Cluster> cluster_;
-  Servers servers_;
+  const std::string client_;  // this client's part of its values, and of the names of its channels
+  const std::unique_ptr<Topology> topology_;
   Acquirer acquirer_;
-  Renewals renewals_;
   Cleanup cleanup_;
   WakeUps wake_ups_;
-  std::optional<Subscriber> subscriber_;
-  std::optional<ShardedSubscriber> sharded_;
   bool eviction_warned_ = false;
   bool role_warned_ = false;
   bool publish_warned_ = false;

@@ -5,11 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/cluster/slot_map.hpp"
+#include "backends/redis/connection/redirection.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "tests/fuzz/checks.hpp"
 

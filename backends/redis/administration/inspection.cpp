@@ -21,33 +21,34 @@ using Type = Reply::Type;
 
 namespace {
 
-void inspect_by(Servers& servers, LockKind kind, const std::string& name, TimePoint deadline,
+void inspect_by(Topology& topology, LockKind kind, const std::string& name, TimePoint deadline,
                 Backend::Handler<LockInfo> done) {
-  const std::string key = lock_key(servers.options(), name, kind);
-  (void)servers.run(Line::common, key, inspect_script(kind), with_keys(key, {Key::lock, Key::queue, Key::fence}),
-                    deadline,
-                    [kind, name, done = std::move(done)](Server* server, const Result<Reply>& reply, TimePoint) {
-                      if (!reply.ok()) return done(unanswered_question(reply.failure()));
-                      auto info = read_inspect(reply.value(), name, kind);
-                      // Ours do not stand in the queue.
-                      if (info.ok() && server->options().strategy != Strategy::queue) info.value().waiters.reset();
-                      done(std::move(info));
-                    });
+  const std::string key = lock_key(topology.options(), name, kind);
+  const bool queues = topology.options().strategy == Strategy::queue;
+  (void)topology.send(
+      key, {.script = &inspect_script(kind), .words = with_keys(key, {Key::lock, Key::queue, Key::fence})}, deadline,
+      [kind, queues, name, done = std::move(done)](Node*, const Result<Reply>& reply, TimePoint) {
+        if (!reply.ok()) return done(unanswered_question(reply.failure()));
+        auto info = read_inspect(reply.value(), name, kind);
+        // This client's waiters do not stand in the queue.
+        if (info.ok() && !queues) info.value().waiters.reset();
+        done(std::move(info));
+      });
 }
 
 // Answers with the name if it was removed.
-void forget_by(Servers& servers, LockKind kind, const std::string& name, std::chrono::nanoseconds idle,
+void forget_by(Topology& topology, LockKind kind, const std::string& name, std::chrono::nanoseconds idle,
                TimePoint deadline, Backend::Handler<std::optional<LockInfo>> done) {
-  const std::string key = lock_key(servers.options(), name, kind);
+  const std::string key = lock_key(topology.options(), name, kind);
   Command words = with_keys(key, {Key::lock, Key::queue, Key::fence});
   words.add(std::to_string(std::chrono::ceil<std::chrono::microseconds>(idle).count()));
-  (void)servers.run(Line::common, key, forget_script(kind), std::move(words), deadline,
-                    [name, done = std::move(done)](Server*, const Result<Reply>& reply, TimePoint) {
-                      if (!reply.ok()) return done(reply.failure());
-                      const auto removed = read_forget(reply.value());
-                      if (!removed.ok()) return done(removed.failure());
-                      done(removed.value() ? std::optional(LockInfo{.name = name}) : std::nullopt);
-                    });
+  (void)topology.send(key, {.script = &forget_script(kind), .words = std::move(words)}, deadline,
+                      [name, done = std::move(done)](Node*, const Result<Reply>& reply, TimePoint) {
+                        if (!reply.ok()) return done(reply.failure());
+                        const auto removed = read_forget(reply.value());
+                        if (!removed.ok()) return done(removed.failure());
+                        done(removed.value() ? std::optional(LockInfo{.name = name}) : std::nullopt);
+                      });
 }
 
 std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
@@ -66,22 +67,22 @@ std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
   // idle: names are forgotten that were last taken so long ago.
-  Listing(Servers& servers, LockKind kind, std::optional<std::chrono::nanoseconds> idle,
+  Listing(Topology& topology, LockKind kind, std::optional<std::chrono::nanoseconds> idle,
           Backend::Handler<std::vector<LockInfo>> done)
-      : servers_(servers),
+      : topology_(topology),
         space_(kind),
-        prefix_(prefix_of(servers.options().prefix, kind)),
+        prefix_(prefix_of(topology.options().prefix, kind)),
         idle_(idle),
         done_(std::move(done)),
-        deadline_(servers.answer_by()),
-        last_question_(deadline_ - servers.options().response_timeout / 4),
+        deadline_(topology.answer_by()),
+        last_question_(deadline_ - topology.options().response_timeout / 4),
         pattern_("*" + escape_pattern(prefix_) +
                  (idle          ? "*dlf"
                   : shows_all() ? "*"
                                 : "dlf")) {}
 
   void start() {
-    servers_.masters(deadline_, [self = shared_from_this()](Result<std::vector<common::Host>> masters) {
+    topology_.masters(deadline_, [self = shared_from_this()](Result<std::vector<common::Host>> masters) {
       if (!masters.ok()) return self->done_(unanswered_question(masters.failure()));
       self->to_scan_ = std::move(masters.value());
       self->scan_next();
@@ -100,15 +101,15 @@ class Listing : public std::enable_shared_from_this<Listing> {
 
   void scan(const std::string& cursor) {
     if (const auto why = too_late()) return end_early(*why);
-    Server* const server = servers_.master_at(at_);
-    if (server == nullptr) {
+    Node* const node = topology_.master_at(at_);
+    if (node == nullptr) {
       return end_early({errc::unavailable, at_.to_string() + " has no slots of the cluster any more; try again"});
     }
-    (void)server->commands().request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
-                                     [self = shared_from_this()](Result<Reply> reply, TimePoint) {
-                                       if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
-                                       self->scanned(reply.value());
-                                     });
+    (void)node->commands().request({"SCAN", cursor, "MATCH", pattern_, "COUNT", "1000"}, deadline_,
+                                   [self = shared_from_this()](Result<Reply> reply, TimePoint) {
+                                     if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+                                     self->scanned(reply.value());
+                                   });
   }
 
   void scanned(const Reply& reply) {
@@ -161,10 +162,10 @@ class Listing : public std::enable_shared_from_this<Listing> {
   [[nodiscard]] bool shows_all() const { return !prefix_.empty(); }
 
   [[nodiscard]] std::optional<Failure> too_late() const {
-    if (servers_.executor().now() < last_question_) return std::nullopt;
+    if (topology_.executor().now() < last_question_) return std::nullopt;
     return Failure{errc::unavailable,
                    "the locks cannot be listed within the response timeout of " +
-                       util::to_text(servers_.options().response_timeout) +
+                       util::to_text(topology_.options().response_timeout) +
                        ": the database has too many keys, or the server is slow; a longer response_timeout helps"};
   }
 
@@ -173,7 +174,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
     if (!lock && is_derived_key(key)) return;
     const std::string& lock_key = lock ? *lock : key;
     if (!lock_key.starts_with(prefix_) || (!lock && (idle_ || !shows_all()))) return;
-    std::string name = name_in(servers_.options(), lock_key.substr(prefix_.size()));
+    std::string name = name_in(topology_.options(), lock_key.substr(prefix_.size()));
     if (!util::problem_with_name(name)) names_.insert(std::move(name));
   }
 
@@ -185,14 +186,14 @@ class Listing : public std::enable_shared_from_this<Listing> {
       if (info.ok() || info.failure().code != errc::protocol) return answer(std::move(info));
       answer(std::optional<LockInfo>());  // another program's data
     };
-    if (idle_) return forget_by(servers_, space_, name, *idle_, deadline_, looked);
-    inspect_by(servers_, space_, name, deadline_, [looked](Result<LockInfo> info) {
+    if (idle_) return forget_by(topology_, space_, name, *idle_, deadline_, looked);
+    inspect_by(topology_, space_, name, deadline_, [looked](Result<LockInfo> info) {
       if (!info.ok()) return looked(info.failure());
       looked(std::optional(std::move(info.value())));
     });
   }
 
-  Servers& servers_;
+  Topology& topology_;
   const LockKind space_;
   const std::string prefix_;
   const std::optional<std::chrono::nanoseconds> idle_;
@@ -209,22 +210,21 @@ class Listing : public std::enable_shared_from_this<Listing> {
 // Compares with the values just read, so that a repeated attempt never breaks a lock that was taken in between.
 class Breaking : public std::enable_shared_from_this<Breaking> {
  public:
-  Breaking(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<bool> done)
-      : servers_(servers),
+  Breaking(Topology& topology, LockKind kind, const std::string& name, Backend::Handler<bool> done)
+      : topology_(topology),
         space_(kind),
-        lock_key_(lock_key(servers.options(), name, kind)),
+        lock_key_(lock_key(topology.options(), name, kind)),
         done_(std::move(done)),
-        deadline_(servers.answer_by()) {}
+        deadline_(topology.answer_by()) {}
 
   void start() {
     const bool shared = several_hold(space_);
-    (void)servers_.request(
-        Line::common, lock_key_,
-        shared ? Command{"ZRANGE", lock_key_, "0", std::to_string(at_once - 1)} : Command{"GET", lock_key_}, deadline_,
-        [self = shared_from_this(), shared](Server*, const Result<Reply>& reply, TimePoint) {
-          if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
-          shared ? self->release_all(reply.value()) : self->release_one(reply.value());
-        });
+    Command words = shared ? Command{"ZRANGE", lock_key_, "0", std::to_string(at_once - 1)} : Command{"GET", lock_key_};
+    (void)topology_.send(lock_key_, {.words = std::move(words)}, deadline_,
+                         [self = shared_from_this(), shared](Node*, const Result<Reply>& reply, TimePoint) {
+                           if (!reply.ok()) return self->done_(unanswered_question(reply.failure()));
+                           shared ? self->release_all(reply.value()) : self->release_one(reply.value());
+                         });
   }
 
  private:
@@ -251,8 +251,8 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
 
   void release(const std::string& value) {
     request_release(
-        servers_, Line::common, space_, lock_key_, value, false, deadline_,
-        [self = shared_from_this()](Server*, const Result<ReleaseAnswer>& answer) { self->released(answer); });
+        topology_, Line::common, space_, lock_key_, value, false, deadline_,
+        [self = shared_from_this()](Node*, const Result<ReleaseAnswer>& answer) { self->released(answer); });
   }
 
   void released(const Result<ReleaseAnswer>& answer) {
@@ -268,7 +268,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
     failure_ ? done_(*failure_) : done_(broken_);
   }
 
-  Servers& servers_;
+  Topology& topology_;
   const LockKind space_;
   const std::string lock_key_;
   const Backend::Handler<bool> done_;
@@ -282,21 +282,21 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
 
 }  // namespace
 
-void inspect(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
-  inspect_by(servers, kind, name, servers.answer_by(), std::move(done));
+void inspect(Topology& topology, LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
+  inspect_by(topology, kind, name, topology.answer_by(), std::move(done));
 }
 
-void list(Servers& servers, LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
-  std::make_shared<Listing>(servers, kind, std::nullopt, std::move(done))->start();
+void list(Topology& topology, LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
+  std::make_shared<Listing>(topology, kind, std::nullopt, std::move(done))->start();
 }
 
-void break_lock(Servers& servers, LockKind kind, const std::string& name, Backend::Handler<bool> done) {
-  std::make_shared<Breaking>(servers, kind, name, std::move(done))->start();
+void break_lock(Topology& topology, LockKind kind, const std::string& name, Backend::Handler<bool> done) {
+  std::make_shared<Breaking>(topology, kind, name, std::move(done))->start();
 }
 
-void forget(Servers& servers, const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
+void forget(Topology& topology, const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
   if (what.name.empty()) {
-    std::make_shared<Listing>(servers, what.kind, what.idle,
+    std::make_shared<Listing>(topology, what.kind, what.idle,
                               [done = std::move(done)](Result<std::vector<LockInfo>> removed) {
                                 if (!removed.ok()) return done(removed.failure());
                                 done(names_of(removed.value()));
@@ -304,7 +304,7 @@ void forget(Servers& servers, const Forgetting& what, Backend::Handler<std::vect
         ->start();
     return;
   }
-  forget_by(servers, what.kind, what.name, what.idle, servers.answer_by(),
+  forget_by(topology, what.kind, what.name, what.idle, topology.answer_by(),
             [done = std::move(done)](Result<std::optional<LockInfo>> removed) {
               if (!removed.ok()) return done(removed.failure());
               std::vector<std::string> names;

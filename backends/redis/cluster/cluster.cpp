@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <dlock/duration.hpp>
-
-#include "backends/redis/hash_slot.hpp"
+#include "backends/redis/cluster/cluster_findings.hpp"
+#include "backends/redis/connection/redirection.hpp"
 #include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/timing.hpp"
 #include "util/names.hpp"
 
@@ -23,14 +23,13 @@ constexpr nanoseconds patience_per_node = milliseconds(500);
 constexpr nanoseconds longest_pace = milliseconds(250);
 constexpr nanoseconds longest_pause = milliseconds(250);
 constexpr nanoseconds freshness = std::chrono::seconds(1);
+constexpr int most_redirections = 5;  // of a request
 
 }  // namespace
 
 struct Cluster::Run {
-  Run(Executor& executor, std::uint64_t number, Line over, std::string_view key, Request what, TimePoint until,
-      Handler then)
+  Run(Executor& executor, std::uint64_t number, std::string_view key, Request what, TimePoint until, Handler then)
       : id(number),
-        line(over),
         slot(slot_of(key)),
         request(std::move(what)),
         deadline(until),
@@ -38,16 +37,15 @@ struct Cluster::Run {
         timer(executor) {}
 
   const std::uint64_t id;
-  const Line line;
   const std::uint16_t slot;
   const Request request;
   const TimePoint deadline;
   Handler done;
   int redirections = 0;
   bool redirected = false;  // to where it is under way, which the map may not know to have slots
-  Server* at = nullptr;     // where it is under way
+  Node* at = nullptr;       // where it is under way
   std::uint64_t there = 0;  // its number there
-  Server* because_of = nullptr;
+  Node* because_of = nullptr;
   Failure why;  // it waits
   Backoff backoff{longest_pause};
   Timer timer;
@@ -59,52 +57,53 @@ struct Cluster::Asker {
   Timer timer;
 };
 
-Cluster::Cluster(Executor& executor, Options options, WireFactory wires, common::ConnectionNews& news, User& user)
-    : executor_(executor),
-      options_(std::move(options)),
+Cluster::Cluster(BackendHost& host, const Options& options, WireFactory wires, Node::User& user)
+    : Topology(host.executor(), options),
       wires_(std::move(wires)),
-      news_(news),
+      news_(host),
       user_(user),
       owners_(slots),
       pace_(longest_pace),
-      refresh_timer_(executor),
-      fresh_timer_(executor) {}
+      refresh_timer_(host.executor()),
+      fresh_timer_(host.executor()) {}
 
 Cluster::~Cluster() = default;
 
 // --- Nodes -----------------------------------------------------------------------------------------------------------
 
 // nullptr: there are too many, and it is none of the URL's.
-Server* Cluster::node_at(const common::Host& host) {
+Node* Cluster::node_at(const common::Host& host) {
   const std::string address = host.to_string();
   const auto found = nodes_.find(address);
   if (found != nodes_.end()) return found->second.get();
-  const auto& named = options_.cluster->hosts;
+  const auto& named = options().cluster->hosts;
   if (nodes_.size() >= most_nodes && std::find(named.begin(), named.end(), host) == named.end()) return nullptr;
-  Options options = options_;
-  options.host = host;
-  return nodes_.emplace(address, std::make_unique<Server>(executor_, std::move(options), wires_, news_, user_))
+  Options at_host = options();
+  at_host.host = host;
+  return nodes_
+      .emplace(address,
+               std::make_unique<Node>(executor(), std::move(at_host), wires_, news_, static_cast<Node::User&>(*this)))
       .first->second.get();
 }
 
-Server& Cluster::of(std::string_view key) {
-  Server* const owner = owners_[slot_of(key)];
-  return owner != nullptr ? *owner : *node_at(options_.cluster->hosts.front());
+Node& Cluster::node_of(std::string_view key) {
+  Node* const owner = owners_[slot_of(key)];
+  return owner != nullptr ? *owner : *node_at(options().cluster->hosts.front());
 }
 
-bool Cluster::is_master(const Server& server) const {
+bool Cluster::is_master(const Node& server) const {
   return std::find(owners_.begin(), owners_.end(), &server) != owners_.end();
 }
 
-std::vector<Server*> Cluster::known_masters() const {
-  std::vector<Server*> out;
+std::vector<Node*> Cluster::known_masters() const {
+  std::vector<Node*> out;
   for (const auto& [address, node] : nodes_) {
     if (is_master(*node)) out.push_back(node.get());
   }
   return out;
 }
 
-Server* Cluster::master_at(const common::Host& host) const {
+Node* Cluster::master_at(const common::Host& host) {
   const auto found = nodes_.find(host.to_string());
   return found != nodes_.end() && is_master(*found->second) ? found->second.get() : nullptr;
 }
@@ -118,27 +117,26 @@ void Cluster::stop() {
 
 // --- Requests --------------------------------------------------------------------------------------------------------
 
-std::uint64_t Cluster::run(Line line, std::string_view key, Request request, TimePoint deadline, Handler done) {
-  const auto run =
-      std::make_shared<Run>(executor_, ++last_id_, line, key, std::move(request), deadline, std::move(done));
+std::uint64_t Cluster::send(std::string_view key, Request request, TimePoint deadline, Handler done) {
+  const auto run = std::make_shared<Run>(executor(), ++last_id_, key, std::move(request), deadline, std::move(done));
   runs_.emplace(run->id, run);
   attempt(run);
   return run->id;
 }
 
-bool Cluster::withdraw(std::uint64_t id) {
+bool Cluster::withdraw(std::uint64_t id, Line line) {
   const auto found = runs_.find(id);
   if (found == runs_.end()) return false;
   const auto run = found->second;
   runs_.erase(found);
-  return run->at == nullptr || run->at->line(run->line).withdraw(run->there);
+  return run->at == nullptr || run->at->line(line).withdraw(run->there);
 }
 
 void Cluster::attempt(const std::shared_ptr<Run>& run) {
   run->at = nullptr;
-  Server* const owner = owners_[run->slot];
+  Node* const owner = owners_[run->slot];
   run->redirected = false;
-  if (owner != nullptr) return ask(*run, *owner, false);
+  if (owner != nullptr) return send_to(*owner, *run, false);
   if (known_ || !asking_) refresh();
   if (known_) {
     return pause(run, nullptr, {errc::unavailable, "no node of the cluster has slot " + std::to_string(run->slot)});
@@ -150,13 +148,13 @@ void Cluster::attempt(const std::shared_ptr<Run>& run) {
 
 Failure Cluster::no_map_in_time() const {
   return last_failure_.value_or(
-      Failure{errc::unavailable, common::to_string(options_.cluster->hosts) + ": no answer in time"});
+      Failure{errc::unavailable, common::to_string(options().cluster->hosts) + ": no answer in time"});
 }
 
-void Cluster::ask(Run& run, Server& server, bool asking) {
-  CommandClient& client = server.line(run.line);
+void Cluster::send_to(Node& node, Run& run, bool asking) {
+  CommandClient& client = node.line(run.request.line);
   const auto done = [this, id = run.id](Result<Reply> reply, TimePoint sent) { answered(id, std::move(reply), sent); };
-  run.at = &server;
+  run.at = &node;
   run.timer.disarm();
   if (asking) (void)client.request({"ASKING"}, run.deadline, [](const Result<Reply>&, TimePoint) {});
   run.there = run.request.script != nullptr ? client.run(*run.request.script, run.request.words, run.deadline, done,
@@ -175,7 +173,7 @@ void Cluster::answered(std::uint64_t id, Result<Reply> reply, TimePoint sent) {
 
 // CommandClient passes on only those errors that are about the cluster.
 void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) {
-  Server& at = *run->at;
+  Node& at = *run->at;
   const ServerError kind = classify(error);
   const std::string said = at.options().host.to_string() + ": " + util::quoted(error);
   if (kind == ServerError::try_again || kind == ServerError::cluster_down) {
@@ -183,35 +181,30 @@ void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) 
     if (down) refresh();
     return pause(run, down ? &at : nullptr, {errc::unavailable, said});
   }
-  const Elsewhere to = redirected(at, run->slot, error);
-  if (to.server == nullptr) return finish(run, nullptr, Failure{errc::protocol, said + " is not a valid redirection"});
+  const auto to = read_redirection(error, at.options().host);
+  Node* const node = to && to->slot == run->slot ? node_at(to->to) : nullptr;
+  if (node == nullptr) return finish(run, nullptr, Failure{errc::protocol, said + " is not a valid redirection"});
+  if (!to->asks) {
+    refresh();
+    Node*& owner = owners_[run->slot];
+    // Only the node that is asked for the slot can have given it away.
+    if (owner == nullptr || owner == &at) {
+      owner = node;
+      corrected_ = true;
+    }
+  }
   if (++run->redirections > most_redirections) {
-    return finish(run, nullptr, Failure{errc::unavailable, "sent from node to node of the cluster, last by " + said});
+    return finish(run, nullptr, Failure{errc::unavailable, "too many redirections, the last by " + said});
   }
   run->redirected = true;
-  ask(*run, *to.server, to.asks);
+  send_to(*node, *run, to->asks);
 }
 
-Cluster::Elsewhere Cluster::redirected(Server& server, std::uint16_t slot, std::string_view error) {
-  const auto to = read_redirection(error, server.options().host);
-  if (!to || to->slot != slot) return {};
-  Server* const node = node_at(to->to);
-  if (to->asks) return {.server = node, .asks = true};
-  refresh();
-  Server*& owner = owners_[slot];
-  // Only the node that is asked for the slot can have given it away.
-  if (node != nullptr && (owner == nullptr || owner == &server)) {
-    owner = node;
-    corrected_ = true;
-  }
-  return {.server = node};
-}
-
-void Cluster::pause(const std::shared_ptr<Run>& run, Server* server, Failure why) {
+void Cluster::pause(const std::shared_ptr<Run>& run, Node* node, Failure why) {
   run->at = nullptr;
-  run->because_of = server;
+  run->because_of = node;
   run->why = std::move(why);
-  const TimePoint again = saturating_add(executor_.now(), run->backoff.next(executor_));
+  const TimePoint again = saturating_add(executor().now(), run->backoff.next(executor()));
   run->timer.arm(std::min(again, run->deadline), [this, weak = std::weak_ptr<Run>(run), last = again >= run->deadline] {
     const auto paused = weak.lock();
     if (!paused) return;
@@ -222,10 +215,10 @@ void Cluster::pause(const std::shared_ptr<Run>& run, Server* server, Failure why
   });
 }
 
-void Cluster::finish(const std::shared_ptr<Run>& run, Server* server, Result<Reply> reply, TimePoint sent) {
+void Cluster::finish(const std::shared_ptr<Run>& run, Node* node, Result<Reply> reply, TimePoint sent) {
   if (runs_.erase(run->id) == 0) return;
   run->timer.disarm();
-  run->done(server, std::move(reply), sent);
+  run->done(node, std::move(reply), sent);
 }
 
 // --- The map ---------------------------------------------------------------------------------------------------------
@@ -236,21 +229,11 @@ void Cluster::refresh() {
     return;
   }
   if (refresh_timer_.armed()) return;
-  refresh_timer_.arm(std::max(executor_.now(), not_before_), [this] { begin(); });
-}
-
-void Cluster::keep_fresh(bool on) {
-  if (std::exchange(fresh_, on) == on) return;
-  if (!on) return fresh_timer_.disarm();
-  fresh_timer_.arm(saturating_add(executor_.now(), freshness), [this] {
-    fresh_ = false;
-    refresh();
-    keep_fresh(true);
-  });
+  refresh_timer_.arm(std::max(executor().now(), not_before_), [this] { read_map(); });
 }
 
 void Cluster::masters(TimePoint deadline, MastersHandler done) {
-  const auto asker = std::make_shared<Asker>(executor_, std::move(done));
+  const auto asker = std::make_shared<Asker>(executor(), std::move(done));
   asker->timer.arm(deadline, [this, weak = std::weak_ptr<Asker>(asker)] {
     const auto late = weak.lock();
     if (!late) return;
@@ -262,12 +245,12 @@ void Cluster::masters(TimePoint deadline, MastersHandler done) {
 }
 
 // The masters, each time beginning with another one, which may know more; then those of the URL.
-void Cluster::begin() {
+void Cluster::read_map() {
   asking_ = true;
   again_ = false;
   failure_.reset();
   overdue_ = false;
-  candidates_ = options_.cluster->hosts;
+  candidates_ = options().cluster->hosts;
   std::reverse(candidates_.begin(), candidates_.end());
   const auto masters = known_masters();
   for (std::size_t i = 0; i < masters.size(); ++i) {
@@ -283,8 +266,8 @@ void Cluster::ask_next() {
   if (candidates_.empty()) return concluded(*failure_);
   const common::Host host = std::move(candidates_.back());
   candidates_.pop_back();
-  Server* const node = node_at(host);
-  const TimePoint deadline = saturating_add(executor_.now(), std::min(options_.response_timeout, patience_per_node));
+  Node* const node = node_at(host);
+  const TimePoint deadline = saturating_add(executor().now(), std::min(options().response_timeout, patience_per_node));
   (void)node->commands().request(
       {"CLUSTER", "SLOTS"}, deadline, [this, host, deadline](Result<Reply> reply, TimePoint) {
         auto ranges = reply.ok() ? read_slots(reply.value(), host) : reply.failure();
@@ -292,7 +275,7 @@ void Cluster::ask_next() {
           ranges = Failure{errc::unavailable, host.to_string() + ": the cluster has no slots (yet)"};
         }
         if (ranges.ok()) return concluded(ranges);
-        overdue_ = overdue_ || executor_.now() >= deadline;
+        overdue_ = overdue_ || executor().now() >= deadline;
         // What is wrong for good says more than that another one did not answer.
         if (!failure_ || failure_->code == errc::unavailable || failure_->code == errc::ambiguous) {
           failure_ = ranges.failure();
@@ -302,37 +285,37 @@ void Cluster::ask_next() {
       });
 }
 
-void Cluster::concluded(const Result<std::vector<SlotRange>>& said) {
+void Cluster::concluded(const Result<std::vector<SlotRange>>& map) {
   asking_ = false;
-  last_failure_ = said.ok() ? std::nullopt : std::optional(said.failure());
-  const TimePoint now = executor_.now();
-  bool changed = said.ok() && take(said.value());
-  if (said.ok()) changed = std::exchange(corrected_, false) || changed;
+  last_failure_ = map.ok() ? std::nullopt : std::optional(map.failure());
+  const TimePoint now = executor().now();
+  bool changed = map.ok() && take(map.value());
+  if (map.ok()) changed = std::exchange(corrected_, false) || changed;
   if (changed && now >= saturating_add(std::exchange(changed_at_, now), proof_time)) pace_.reset();
-  not_before_ = saturating_add(now, pace_.next(executor_));
+  not_before_ = saturating_add(now, pace_.next(executor()));
   // A request that waits for the first map has a deadline, until which a slow node may answer.
-  const bool patient = !known_ && overdue_ && said.failure().code == errc::unavailable;
+  const bool patient = !known_ && overdue_ && map.failure().code == errc::unavailable;
   if (again_ || patient) refresh();
   const Lifetime::Watch life = lifetime_.watch();
-  answer_askers(said);
-  if (!life.over() && !patient) go_on(said);
-  if (!life.over() && changed) user_.slots_moved();
-  if (!life.over()) retire();
+  answer_askers(map);
+  if (!life.over() && !patient) resume_runs(map);
+  if (!life.over()) resubscribe();
+  if (!life.over()) retire_nodes();
 }
 
-void Cluster::answer_askers(const Result<std::vector<SlotRange>>& said) {
+void Cluster::answer_askers(const Result<std::vector<SlotRange>>& map) {
   std::vector<common::Host> hosts;
-  for (const Server* const master : known_masters()) hosts.push_back(master->options().host);
+  for (const Node* const master : known_masters()) hosts.push_back(master->options().host);
   const Lifetime::Watch life = lifetime_.watch();
   for (const auto& asker : std::exchange(askers_, {})) {
     asker->timer.disarm();
-    said.ok() ? asker->done(hosts) : asker->done(said.failure());
+    map.ok() ? asker->done(hosts) : asker->done(map.failure());
     if (life.over()) return;
   }
 }
 
 // Those who wait for the map, or for their next attempt.
-void Cluster::go_on(const Result<std::vector<SlotRange>>& said) {
+void Cluster::resume_runs(const Result<std::vector<SlotRange>>& map) {
   std::vector<std::shared_ptr<Run>> waiting;
   for (const auto& [id, run] : runs_) {
     if (run->at == nullptr) waiting.push_back(run);
@@ -340,16 +323,16 @@ void Cluster::go_on(const Result<std::vector<SlotRange>>& said) {
   const Lifetime::Watch life = lifetime_.watch();
   for (const auto& run : waiting) {
     if (!runs_.contains(run->id) || run->at != nullptr) continue;
-    known_ ? attempt(run) : finish(run, nullptr, said.failure());
+    known_ ? attempt(run) : finish(run, nullptr, map.failure());
     if (life.over()) return;
   }
 }
 
 // Whether it is another one than before.
 bool Cluster::take(const std::vector<SlotRange>& ranges) {
-  std::vector<Server*> owners(slots);
+  std::vector<Node*> owners(slots);
   for (const SlotRange& range : ranges) {
-    Server* const master = node_at(range.master);
+    Node* const master = node_at(range.master);
     std::fill(owners.begin() + range.first, owners.begin() + range.last + 1, master);
   }
   known_ = true;
@@ -357,11 +340,11 @@ bool Cluster::take(const std::vector<SlotRange>& ranges) {
   return std::exchange(owners_, owners) != owners;
 }
 
-// Nodes that no longer have slots. What is under way there fails, so that it is asked for where it belongs.
-void Cluster::retire() {
+// Nodes that no longer have slots. Their requests in flight fail, and are sent again to where they belong.
+void Cluster::retire_nodes() {
   if (!known_) return;
-  executor_.post(lifetime_.guard([this] {
-    std::vector<Server*> leaving;
+  executor().post(lifetime_.guard([this] {
+    std::vector<Node*> leaving;
     for (const auto& [address, node] : nodes_) {
       const bool stays = (asking_ && !node->commands().idle()) || is_master(*node) ||
                          std::any_of(runs_.begin(), runs_.end(), [&node = node](const auto& run) {
@@ -370,17 +353,86 @@ void Cluster::retire() {
       if (!stays) leaving.push_back(node.get());
     }
     const Lifetime::Watch life = lifetime_.watch();
-    for (Server* const server : leaving) {
-      const auto found = nodes_.find(server->options().host.to_string());
-      gone_.push_back(std::move(found->second));
-      nodes_.erase(found);  // what is asked from now on goes elsewhere
-      server->rest({errc::unavailable, server->options().host.to_string() + " has no slots of the cluster any more"});
-      if (life.over()) return;
-      user_.server_gone(*server);
+    for (Node* const node : leaving) {
+      const auto found = nodes_.find(node->options().host.to_string());
+      retired_.push_back(std::move(found->second));
+      nodes_.erase(found);  // new requests go elsewhere
+      node->rest({errc::unavailable, node->options().host.to_string() + " has no slots of the cluster any more"});
       if (life.over()) return;
     }
-    if (!leaving.empty()) executor_.post(lifetime_.guard([this] { gone_.clear(); }));
+    if (!leaving.empty()) executor().post(lifetime_.guard([this] { retired_.clear(); }));
   }));
+}
+
+// --- Channels --------------------------------------------------------------------------------------------------------
+
+void Cluster::subscribe(const std::string& channel) {
+  if (forbidden_ || channels_.contains(channel)) return;
+  Node* const owner = owners_[slot_of(channel)];
+  channels_.emplace(channel, owner);
+  if (owner != nullptr)
+    owner->subscriber().subscribe(channel);
+  else
+    refresh();
+  if (!fresh_timer_.armed()) keep_fresh();
+}
+
+void Cluster::unsubscribe(const std::string& channel) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  if (found->second != nullptr) found->second->subscriber().unsubscribe(channel);
+  channels_.erase(found);
+  if (channels_.empty()) fresh_timer_.disarm();
+}
+
+void Cluster::proven(const std::string& channel) {
+  const auto found = channels_.find(channel);
+  if (found != channels_.end() && found->second != nullptr) found->second->subscriber().proven();
+}
+
+void Cluster::keep_fresh() {
+  fresh_timer_.arm(saturating_add(executor().now(), freshness), [this] {
+    refresh();
+    keep_fresh();
+  });
+}
+
+// Follows each slot, and a node that has given up a channel may be the right one all the same.
+void Cluster::resubscribe() {
+  std::vector<std::string> moved;
+  for (auto& [channel, node] : channels_) {
+    Node* const owner = owners_[slot_of(channel)];
+    if (owner != nullptr) owner->subscriber().subscribe(channel);
+    if (owner == node) continue;
+    if (node != nullptr) {
+      node->subscriber().unsubscribe(channel);
+      moved.push_back(channel);
+    }
+    node = owner;
+  }
+  const Lifetime::Watch life = lifetime_.watch();
+  for (const std::string& channel : moved) {
+    user_.on_lost(channel);
+    if (life.over()) return;
+  }
+}
+
+void Cluster::on_lost(const std::string& channel) {
+  refresh();
+  user_.on_lost(channel);
+}
+
+void Cluster::on_forbidden(const Failure& why) {
+  if (!std::exchange(forbidden_, true)) user_.on_forbidden(why);
+}
+
+void Cluster::on_state(Node& node, NodeState state) {
+  if (state == NodeState::down) refresh();
+  user_.on_state(node, state);
+}
+
+void Cluster::diagnose(Backend::Handler<std::vector<Finding>> done) {
+  redis::diagnose(*this, std::move(done));
 }
 
 }  // namespace dlock::redis

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "backends/redis/administration/diagnosis.hpp"
-#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/connection/server_info.hpp"
+#include "backends/redis/hash_slot.hpp"
 
 namespace dlock::redis {
 
@@ -82,18 +82,17 @@ class ClusterDiagnosis : public std::enable_shared_from_this<ClusterDiagnosis> {
     said_.resize(masters.size());
     ++under_way_;  // this call
     for (std::size_t i = 0; i < masters.size(); ++i) {
-      Server* const server = cluster_.master_at(masters[i]);
-      if (server == nullptr) continue;
+      Node* const node = cluster_.master_at(masters[i]);
+      if (node == nullptr) continue;
       ++under_way_;
-      diagnose(server->commands(),
-               [self = shared_from_this(), i, host = masters[i]](Result<std::vector<Finding>> said) {
-                 if (said.ok()) self->take(i, host, std::move(said.value()));
-                 self->answered();
-               });
-      question(*server, {"INFO", "replication"}, [this, host = masters[i]](const Reply& reply) {
+      diagnose(node->commands(), [self = shared_from_this(), i, host = masters[i]](Result<std::vector<Finding>> said) {
+        if (said.ok()) self->take(i, host, std::move(said.value()));
+        self->answered();
+      });
+      question(*node, {"INFO", "replication"}, [this, host = masters[i]](const Reply& reply) {
         if (const auto count = info_number(reply.text, "connected_slaves")) state_.replicas[host.to_string()] = *count;
       });
-      question(*server, {"CONFIG", "GET", "cluster-node-timeout"}, [this](const Reply& reply) {
+      question(*node, {"CONFIG", "GET", "cluster-node-timeout"}, [this](const Reply& reply) {
         const auto ms = number_in(reply, "cluster-node-timeout");
         if (ms) state_.node_timeout = std::chrono::milliseconds(*ms);
       });
@@ -109,9 +108,9 @@ class ClusterDiagnosis : public std::enable_shared_from_this<ClusterDiagnosis> {
     }
   }
 
-  void question(Server& server, Command command, std::function<void(const Reply&)> take) {
+  void question(Node& node, Command command, std::function<void(const Reply&)> take) {
     ++under_way_;
-    (void)server.commands().request(
+    (void)node.commands().request(
         std::move(command), cluster_.answer_by(),
         [self = shared_from_this(), take = std::move(take)](const Result<Reply>& reply, TimePoint) {
           if (reply.ok()) take(reply.value());

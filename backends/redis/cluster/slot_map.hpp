@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include <dlock/spi/result.hpp>
@@ -22,14 +20,5 @@ struct SlotRange {
 
 // Reads the answer to CLUSTER SLOTS. asked: a node that does not know its own address means that one.
 [[nodiscard]] Result<std::vector<SlotRange>> read_slots(const Reply& reply, const common::Host& asked);
-
-// "MOVED <slot> <host>:<port>", or ASK.
-struct Redirection {
-  bool asks = false;  // only this once, and after ASKING
-  std::uint16_t slot = 0;
-  common::Host to;
-};
-// nullopt: it is none, or makes no sense. asked: as above.
-[[nodiscard]] std::optional<Redirection> read_redirection(std::string_view error, const common::Host& asked);
 
 }  // namespace dlock::redis

@@ -1,7 +1,9 @@
 #include "backends/redis/connection/command.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 
 namespace dlock::redis {
 
@@ -27,6 +29,10 @@ void append_word(std::string& out, std::initializer_list<std::string_view> parts
 }
 
 }  // namespace
+
+std::string in_milliseconds(std::chrono::nanoseconds duration) {
+  return std::to_string(std::max<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(duration).count(), 1));
+}
 
 void Command::add(std::initializer_list<std::string_view> words) {
   for (const std::string_view word : words) add(word);

@@ -1,12 +1,16 @@
 // A command as Redis reads it: an array of bulk strings (RESP2). No I/O.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 namespace dlock::redis {
+
+// A duration as commands take it: in whole milliseconds, rounded up, at least one.
+[[nodiscard]] std::string in_milliseconds(std::chrono::nanoseconds duration);
 
 class Command {
  public:

@@ -1,5 +1,6 @@
 #include "backends/redis/connection/server_info.hpp"
 
+#include "backends/redis/connection/server_error.hpp"
 #include "util/names.hpp"
 #include "util/number.hpp"
 
@@ -32,6 +33,11 @@ std::string_view field_in(const Reply& reply, std::string_view name) {
 
 std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name) {
   return util::parse_number<std::uint32_t>(field_in(reply, name));
+}
+
+Result<std::uint64_t> read_number(const Reply& reply) {
+  if (!reply.is(Reply::Type::integer) || reply.integer < 0) return unexpected("a command that counts", reply);
+  return static_cast<std::uint64_t>(reply.integer);
 }
 
 std::optional<std::string_view> role_in(const Reply& reply) {

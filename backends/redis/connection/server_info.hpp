@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <dlock/spi/result.hpp>
+
 #include "backends/redis/connection/reply.hpp"
 
 namespace dlock::redis {
@@ -18,6 +20,9 @@ namespace dlock::redis {
 // empty, nullopt: it is not there, or is no such number.
 [[nodiscard]] std::string_view field_in(const Reply& reply, std::string_view name);
 [[nodiscard]] std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name);
+
+// A non-negative number in reply to a command that counts.
+[[nodiscard]] Result<std::uint64_t> read_number(const Reply& reply);
 
 // The role that a server names in its reply to ROLE or INFO: "master", "slave", "active-replica" (KeyDB), "sentinel".
 // nullopt: it names none.

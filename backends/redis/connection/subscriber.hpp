@@ -1,65 +1,83 @@
-// The connection on which a server tells us things: a set of channels, subscribed to again after every interruption. At
-// the node of a cluster they are sharded channels, which a node may give up, with the slot that they are in.
+// A connection that receives the messages of channels. In a cluster these are sharded channels, which a node has as
+// long as it has their slot.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/redis/connection/link.hpp"
-#include "backends/redis/connection/subscriptions.hpp"
 #include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"
 
 namespace dlock::redis {
 
 // In tasks only.
-class Subscriber final : public Subscriptions, private Link::User {
+class Subscriber final : private Link::User {
  public:
-  Subscriber(Executor& executor, const Options& options, WireFactory wires, Listener& listener);
-  ~Subscriber() override;
+  // Never called inside a call to the subscriber.
+  class User {
+   public:
+    User() = default;
+    User(const User&) = delete;
+    User& operator=(const User&) = delete;
+    // Messages arrive from now on. One that was published before is missed.
+    virtual void on_subscribed(const std::string& channel) = 0;
+    virtual void on_message(const std::string& channel, const std::string& text) = 0;
+    // Messages are missed from now on. After a break, the subscriber subscribes again by itself; a node that has given
+    // up a channel's slot has to be replaced by another one (subscribe()).
+    virtual void on_lost(const std::string& channel) = 0;
+    // This client may not subscribe, so no message will arrive. Called once.
+    virtual void on_forbidden(const Failure& why) = 0;
 
-  void subscribe(const std::string& channel) override;
-  void unsubscribe(const std::string& channel) override;
-  void proven(const std::string& /*channel*/) override { link_.proven(); }
-  // Gives the connection up, because it may lead to another server than new ones do; this is not reported.
+   protected:
+    ~User() = default;
+  };
+
+  Subscriber(Executor& executor, const Options& options, WireFactory wires, User& user);
+  ~Subscriber();
+
+  // Connects if need be. A channel that is wanted already is left alone.
+  void subscribe(const std::string& channel);
+  void unsubscribe(const std::string& channel);
+  // A message of use was received: if the connection breaks, the next one is made without a pause.
+  void proven() { link_.proven(); }
+  // Closes the connection without on_lost(), because new ones may lead to another server.
   void rest() { link_.rest(), forget(); }
   // Connects again after that.
   void resume();
-  // Whether messages of that channel reach this client now, as far as it knows.
-  [[nodiscard]] bool hears(const std::string& channel) const;
-  [[nodiscard]] bool is_forbidden() const noexcept override { return forbidden_; }
-  void stop() { link_.stop(); }
+  [[nodiscard]] bool is_forbidden() const noexcept { return forbidden_; }
 
  private:
-  [[nodiscard]] std::string_view subscribe_word() const;
-  void send(std::string_view command, const std::string& channel);
-  void take_news(const Reply& reply);
-  [[nodiscard]] bool take_change(const std::string& name, std::string_view kind);
+  struct Channel {
+    bool wanted = false;
+    // Requests of this connection that the server has not confirmed; only the last of them counts.
+    int joining = 0;
+    int leaving = 0;
+  };
+
+  void send(bool subscribe, const std::string& channel);
+  void read_push(const Reply& reply);
+  [[nodiscard]] bool read_change(const std::string& name, std::string_view kind);
   void refused(const std::string& error);
   void forget();
+  template <class Which>
+  [[nodiscard]] std::vector<std::string> wanted(Which&& which) const;
+  void report_lost(const std::vector<std::string>& channels);
 
   void link_ready() override;
   void link_received(Reply reply) override;
-  void link_drained() override;
+  void link_drained() override { link_.flush(); }
   void link_down(const Failure& why, bool was_ready) override;
   void link_silent() override;
 
   Executor& executor_;
   const Options& options_;
-  Listener& listener_;
-  struct Channel {
-    bool wanted = false;
-    bool confirmed = false;
-    // Requests of this connection that the server has not confirmed; only the last of them counts.
-    int joining = 0;
-    int leaving = 0;
-  };
+  User& user_;
   std::unordered_map<std::string, Channel> channels_;
   bool forbidden_ = false;
   Link link_;

@@ -11,7 +11,6 @@
 
 namespace dlock::redis {
 
-using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -44,10 +43,6 @@ Grant grant_of(const LockRequest& request, const AcquireAnswer& answer, TimePoin
           request.lease, request.kind,  request.mode};
 }
 
-std::string in_milliseconds(nanoseconds d) {
-  return std::to_string(std::max<std::int64_t>(std::chrono::ceil<milliseconds>(d).count(), 1));
-}
-
 // A grant that the replicas have not confirmed yet.
 struct Acquirer::Granted {
   LockKind kind;
@@ -61,83 +56,77 @@ struct Acquirer::Granted {
 };
 
 std::uint64_t Acquirer::start(const LockRequest& request, Place place, TimePoint deadline, Handler done) {
-  const Options& options = servers_.options();
+  const Options& options = topology_.options();
   std::string key = lock_key(options, request.name, request.kind);
   if (request.wait) {
-    Server& server = servers_.of(key);
-    if (!server.outage().may_ask()) {
-      server.commands().answer_later([done = std::move(done), why = server.outage().why()] { done(why, {}); });
+    Node& node = topology_.node_of(key);
+    if (!node.outage().may_ask()) {
+      node.commands().answer_later([done = std::move(done), why = node.outage().why()] { done(why, {}); });
       return 0;
     }
   }
-  servers_.in_use(request.owner, std::max<nanoseconds>(request.lease, alive_for));
+  topology_.in_use(request.owner, std::max<nanoseconds>(request.lease, alive_for));
   const std::string elected = request.kind == LockKind::election ? holder_text(request) : std::string();
   Command words = with_keys(key, {Key::lock, Key::queue, Key::alive, Key::fence});
   add_value(words, client_, request.owner);
   words.add({in_milliseconds(request.lease), name_of(place.mode),
              in_milliseconds(place.mode == AcquireMode::mark ? mark_for : alive_for), in_milliseconds(grant_for),
              elected.empty() ? std::string_view(request.holder) : elected, std::to_string(place.ticket)});
-  const Script& script = acquire_script(request.kind, servers_.are_a_cluster());
+  const Script& script = acquire_script(request.kind, options.cluster.has_value());
   if (request.kind == LockKind::read_write) words.add({"0", request.mode == Mode::shared ? "1" : "0"});
   if (request.kind == LockKind::semaphore) {
     words.add({std::to_string(request.permits), "1"});
     done = refusing_other_permits(request, std::move(done));
   }
+  Topology::Handler answered;
   if (options.replicas_ack == 0) {
-    return servers_.run(Line::acquires, key, script, std::move(words), deadline,
-                        [done = std::move(done)](Server* server, const Result<Reply>& reply, TimePoint sent) {
-                          done(read(server, reply), sent);
-                        });
+    answered = [done = std::move(done)](Node* node, const Result<Reply>& reply, TimePoint sent) {
+      done(read(node, reply), sent);
+    };
+  } else {
+    const auto granted = std::make_shared<Granted>(
+        Granted{request.kind, key, value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
+    answered = [this, granted](Node* node, const Result<Reply>& reply, TimePoint sent) {
+      auto answer = read(node, reply);
+      if (!answer.ok() || !answer.value().granted) return granted->done(std::move(answer), sent);
+      granted->answer = answer.value();
+      granted->sent = sent;
+      wait_for_replicas(*node, granted);
+    };
   }
-  const auto later = std::make_shared<Granted>(
-      Granted{request.kind, key, value_of(client_, request.owner), request.lease, deadline, {}, {}, std::move(done)});
-  return servers_.run(Line::acquires, key, script, std::move(words), deadline,
-                      [this, later](Server* server, const Result<Reply>& reply, TimePoint sent) {
-                        auto answer = read(server, reply);
-                        if (!answer.ok() || !answer.value().granted) return later->done(std::move(answer), sent);
-                        later->answer = answer.value();
-                        later->sent = sent;
-                        wait_for_replicas(*server, later);
-                      });
+  return topology_.send(key, {.script = &script, .words = std::move(words), .line = Line::acknowledged}, deadline,
+                        std::move(answered));
 }
 
-Result<AcquireAnswer> Acquirer::read(Server* server, const Result<Reply>& reply) {
+Result<AcquireAnswer> Acquirer::read(Node* node, const Result<Reply>& reply) {
   if (!reply.ok()) {
-    if (server != nullptr) server->outage().failed(reply.failure());
+    if (node != nullptr) node->outage().failed(reply.failure());
     return reply.failure();
   }
   auto answer = read_acquire(reply.value());
   // A grant and a place in the queue are writes. That another owner has the lock can be read.
   const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
-  if (wrote) server->line(Line::acquires).proven();
-  server->outage().answered(wrote);
+  if (wrote) node->line(Line::acknowledged).proven();
+  node->outage().answered(wrote);
   return answer;
 }
 
-// WAIT has to come over the connection of the write it is about, and blocks that connection: which is why acquires with
-// replicas_ack have one of their own.
-void Acquirer::wait_for_replicas(Server& server, std::shared_ptr<Granted> granted) {
-  const Options& options = servers_.options();
+void Acquirer::wait_for_replicas(Node& node, std::shared_ptr<Granted> granted) {
+  const std::uint64_t wanted = topology_.replicas_wanted();
   const nanoseconds patience =
-      std::min({options.response_timeout / 3, granted->lease / 3, nanoseconds(std::chrono::seconds(1))});
-  const std::uint64_t wanted = servers_.replicas_wanted();
-  (void)server.line(Line::acquires)
-      .request({"WAIT", std::to_string(wanted), in_milliseconds(patience)}, granted->deadline,
-               [this, granted, wanted](Result<Reply> reply, TimePoint) {
-                 if (!reply.ok()) return take_back(granted, reply.failure());
-                 auto count = read_number(reply.value());
-                 if (!count.ok()) return take_back(granted, count.failure());
-                 const auto got = count.value();
-                 if (got >= wanted) return granted->done(granted->answer, granted->sent);
-                 take_back(granted, {errc::unavailable, std::to_string(got) + " of " + std::to_string(wanted) +
-                                                            " replicas acknowledged the lock in time"});
-               });
+      std::min({topology_.options().response_timeout / 3, granted->lease / 3, nanoseconds(std::chrono::seconds(1))});
+  node.replica_acks().count(wanted, patience, granted->deadline,
+                            [this, granted, wanted](const Result<std::uint64_t>& replicas) {
+                              if (!replicas.ok()) return take_back(granted, replicas.failure());
+                              if (replicas.value() >= wanted) return granted->done(granted->answer, granted->sent);
+                              take_back(granted, too_few_replicas(replicas.value(), wanted, "the lock"));
+                            });
 }
 
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
-  request_release(servers_, Line::acquires, granted->kind, granted->lock_key, granted->value, true, granted->deadline,
-                  [granted, why = std::move(why)](Server*, const Result<ReleaseAnswer>& answer) {
+  request_release(topology_, Line::acknowledged, granted->kind, granted->lock_key, granted->value, true,
+                  granted->deadline, [granted, why = std::move(why)](Node*, const Result<ReleaseAnswer>& answer) {
                     Failure failure = why;
                     if (!answer.ok()) {
                       failure.code = errc::ambiguous;

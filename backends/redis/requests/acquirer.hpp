@@ -7,8 +7,8 @@
 
 #include <dlock/spi/backend.hpp>
 
-#include "backends/redis/connection/servers.hpp"
 #include "backends/redis/requests/answers.hpp"
+#include "backends/redis/topology/topology.hpp"
 
 namespace dlock::redis {
 
@@ -32,31 +32,25 @@ class Acquirer {
   using Handler = std::function<void(Result<AcquireAnswer> answer, TimePoint sent)>;
 
   // client: this client's part of its values.
-  Acquirer(Servers& servers, std::string client) : servers_(servers), client_(std::move(client)) {}
+  Acquirer(Topology& topology, std::string client) : topology_(topology), client_(std::move(client)) {}
 
   // Answers at the deadline at the latest, never inside the call. In an outage a request that waits may be refused
   // instead of sent; 0 then.
   std::uint64_t start(const LockRequest& request, Place place, TimePoint deadline, Handler done);
-  // The answer is not wanted any more. True: the request was not sent.
-  bool withdraw(std::uint64_t id) { return servers_.withdraw(Line::acquires, id); }
-
-  // Where requests are sent.
-  [[nodiscard]] Servers& servers() noexcept { return servers_; }
+  // The answer is not wanted any more. True: the request was not sent. An id of 0 is ignored.
+  bool withdraw(std::uint64_t id) { return id == 0 || topology_.withdraw(id, Line::acknowledged); }
 
  private:
   struct Granted;
-  [[nodiscard]] static Result<AcquireAnswer> read(Server* server, const Result<Reply>& reply);
-  void wait_for_replicas(Server& server, std::shared_ptr<Granted> granted);
+  [[nodiscard]] static Result<AcquireAnswer> read(Node* node, const Result<Reply>& reply);
+  void wait_for_replicas(Node& node, std::shared_ptr<Granted> granted);
   void take_back(std::shared_ptr<Granted> granted, Failure why);
 
-  Servers& servers_;
+  Topology& topology_;
   const std::string client_;
 };
 
 // The grant that an answer reports. sent: when the request was sent, from which the lease counts.
 [[nodiscard]] Grant grant_of(const LockRequest& request, const AcquireAnswer& answer, TimePoint sent);
-
-// For a script's argument: whole milliseconds, rounded up.
-[[nodiscard]] std::string in_milliseconds(std::chrono::nanoseconds d);
 
 }  // namespace dlock::redis

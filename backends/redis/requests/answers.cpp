@@ -197,9 +197,9 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, LockK
   return info;
 }
 
-Result<std::uint64_t> read_number(const Reply& reply) {
-  if (!reply.is(Type::integer) || reply.integer < 0) return unexpected("a command that counts", reply);
-  return static_cast<std::uint64_t>(reply.integer);
+Failure too_few_replicas(std::uint64_t replicas, std::uint64_t wanted, const std::string& write) {
+  return {errc::unavailable,
+          std::to_string(replicas) + " of " + std::to_string(wanted) + " replicas acknowledged " + write + " in time"};
 }
 
 }  // namespace dlock::redis

@@ -41,7 +41,7 @@ struct ReleaseAnswer {
 [[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name,
                                             LockKind kind = LockKind::lock);
 
-// A non-negative number in reply to a command that answers one.
-[[nodiscard]] Result<std::uint64_t> read_number(const Reply& reply);
+// Fewer replicas than wanted have a write.
+[[nodiscard]] Failure too_few_replicas(std::uint64_t replicas, std::uint64_t wanted, const std::string& write);
 
 }  // namespace dlock::redis

@@ -21,9 +21,9 @@ Command release_words(LockKind kind, const std::string& lock_key, const std::str
 
 class Release : public std::enable_shared_from_this<Release> {
  public:
-  Release(Servers& servers, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
-          TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done)
-      : servers_(servers),
+  Release(Topology& topology, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
+          TimePoint deadline, std::function<void(Node*, Result<ReleaseAnswer>)> done)
+      : topology_(topology),
         line_(line),
         space_(kind),
         lock_key_(std::move(lock_key)),
@@ -33,70 +33,72 @@ class Release : public std::enable_shared_from_this<Release> {
         done_(std::move(done)) {}
 
   void ask() {
-    (void)servers_.run(
-        line_, lock_key_, release_script(space_, servers_.are_a_cluster()),
-        release_words(space_, lock_key_, value_, leave_), deadline_,
-        [self = shared_from_this()](Server* server, const Result<Reply>& reply, TimePoint) {
-          self->answered(server, reply.ok() ? read_release(reply.value()) : reply.failure());
-        },
-        AtTheEnd::sent);
+    (void)topology_.send(lock_key_,
+                         {.script = &release_script(space_, topology_.options().cluster.has_value()),
+                          .words = release_words(space_, lock_key_, value_, leave_),
+                          .line = line_,
+                          .at_the_end = AtTheEnd::sent},
+                         deadline_, [self = shared_from_this()](Node* node, const Result<Reply>& reply, TimePoint) {
+                           self->answered(node, reply.ok() ? read_release(reply.value()) : reply.failure());
+                         });
   }
 
  private:
-  void answered(Server* server, Result<ReleaseAnswer> answer) {
+  void answered(Node* node, Result<ReleaseAnswer> answer) {
     // What became of the value is known from the first answer; the rest is for the waiters.
     const bool more = answer.ok() && answer.value().more;
     if (!first_) first_.emplace(std::move(answer));
-    if (more && servers_.executor().now() < deadline_) return ask();
-    done_(server, *std::move(first_));
+    if (more && topology_.executor().now() < deadline_) return ask();
+    done_(node, *std::move(first_));
   }
 
-  Servers& servers_;
+  Topology& topology_;
   const Line line_;
   const LockKind space_;
   const std::string lock_key_;
   const std::string value_;
   const bool leave_;
   const TimePoint deadline_;
-  const std::function<void(Server*, Result<ReleaseAnswer>)> done_;
+  const std::function<void(Node*, Result<ReleaseAnswer>)> done_;
   std::optional<Result<ReleaseAnswer>> first_;
 };
 
 }  // namespace
 
-void request_release(Servers& servers, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
-                     TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done) {
-  std::make_shared<Release>(servers, line, kind, std::move(lock_key), std::move(value), leave, deadline,
+void request_release(Topology& topology, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
+                     TimePoint deadline, std::function<void(Node*, Result<ReleaseAnswer>)> done) {
+  std::make_shared<Release>(topology, line, kind, std::move(lock_key), std::move(value), leave, deadline,
                             std::move(done))
       ->ask();
 }
 
-void release_at_the_end(Servers& servers, LockKind kind, const std::string& lock_key, const std::string& value) {
-  servers.of(lock_key)
-      .line(Line::acquires)
-      .last_word(release_script(kind, servers.are_a_cluster()), release_words(kind, lock_key, value, true));
+void release_at_the_end(Topology& topology, LockKind kind, const std::string& lock_key, const std::string& value) {
+  topology.node_of(lock_key)
+      .line(Line::acknowledged)
+      .last_word(release_script(kind, topology.options().cluster.has_value()),
+                 release_words(kind, lock_key, value, true));
 }
 
-Cleanup::Ask release_requests(Servers& servers, std::string client, std::function<void()> publish_forbidden) {
+Cleanup::Ask release_requests(Topology& topology, std::string client, std::function<void()> publish_forbidden) {
   using Reason = Cleanup::Reason;
-  return [&servers, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
+  return [&topology, client = std::move(client), publish_forbidden = std::move(publish_forbidden)](
              const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer done) {
     const bool leave = reason == Reason::give_up;
-    std::string key = lock_key(servers.options(), claim.name, claim.kind);
+    std::string key = lock_key(topology.options(), claim.name, claim.kind);
     // Who gave up asks again and again, as waiters do.
-    Server& first = servers.of(key);
+    Node& first = topology.node_of(key);
     if (leave && !first.outage().may_ask()) {
       return first.commands().answer_later([done = std::move(done), why = first.outage().why()] { done(why); });
     }
     request_release(
-        servers, leave ? Line::acquires : Line::common, claim.kind, std::move(key), value_of(client, claim.owner),
+        topology, leave ? Line::acknowledged : Line::common, claim.kind, std::move(key), value_of(client, claim.owner),
         leave, deadline,
-        [leave, publish_forbidden, done = std::move(done)](Server* server, const Result<ReleaseAnswer>& answer) {
+        [leave, publish_forbidden, done = std::move(done)](Node* node, const Result<ReleaseAnswer>& answer) {
           if (!answer.ok()) {
-            if (server != nullptr) server->outage().failed(answer.failure());
+            if (node != nullptr) node->outage().failed(answer.failure());
             return done(answer.failure());
           }
-          server->outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
+          node->outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
           if (!answer.value().may_publish) publish_forbidden();
           done(answer.value().was == ReleaseAnswer::Was::ours);
         });

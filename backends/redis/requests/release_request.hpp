@@ -6,24 +6,24 @@
 
 #include <dlock/spi/cleanup.hpp>
 
-#include "backends/redis/connection/servers.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "backends/redis/requests/keys.hpp"
+#include "backends/redis/topology/topology.hpp"
 
 namespace dlock::redis {
 
 // Frees the lock if it is this value's, and hands it to a living waiter. If many dead ones are in the way, it asks
-// several times. leave: this value leaves the queue, too. Answers at the deadline at the latest. The servers outlive
+// several times. leave: this value leaves the queue, too. Answers at the deadline at the latest. The topology outlives
 // it.
-void request_release(Servers& servers, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
-                     TimePoint deadline, std::function<void(Server*, Result<ReleaseAnswer>)> done);
+void request_release(Topology& topology, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
+                     TimePoint deadline, std::function<void(Node*, Result<ReleaseAnswer>)> done);
 
 // Frees it when the client ends, without an answer (CommandClient::last_word()). The value leaves the queue.
-void release_at_the_end(Servers& servers, LockKind kind, const std::string& lock_key, const std::string& value);
+void release_at_the_end(Topology& topology, LockKind kind, const std::string& lock_key, const std::string& value);
 
 // client: this client's part of its values. publish_forbidden: called when the server says that it may not tell
-// waiters. The servers outlive it.
-[[nodiscard]] Cleanup::Ask release_requests(Servers& servers, std::string client,
+// waiters. The topology outlives it.
+[[nodiscard]] Cleanup::Ask release_requests(Topology& topology, std::string client,
                                             std::function<void()> publish_forbidden);
 
 }  // namespace dlock::redis

@@ -314,28 +314,31 @@ void Sentinels::master_is(const common::Host& host) {
 void Sentinels::listen_at(std::size_t index) {
   const TimePoint now = executor_.now();
   if (subscriber_) {
-    if (subscriber_->is_forbidden() || subscriber_->hears(std::string(switches))) return;
+    if (subscriber_->is_forbidden() || subscribed_) return;
     if (listens_at_ == index || now < saturating_add(listens_since_, patience)) return;
   }
   listens_at_ = index;
   listens_since_ = now;
+  subscribed_ = false;
   subscriber_ = std::make_unique<Subscriber>(executor_, sentinels_[index]->options, wires_, *this);
   subscriber_->subscribe(std::string(switches));
 }
 
 // It may have happened just before.
-void Sentinels::subscribed(const std::string& /*channel*/) {
+void Sentinels::on_subscribed(const std::string& /*channel*/) {
+  subscribed_ = true;
   look();
 }
 
 // The one that answers now is listened to.
-void Sentinels::interrupted() {
+void Sentinels::on_lost(const std::string& /*channel*/) {
+  subscribed_ = false;
   listens_since_ = TimePoint::min();
   look();
 }
 
-void Sentinels::message(const std::string& channel, const std::string& text) {
-  subscriber_->proven(channel);
+void Sentinels::on_message(const std::string& /*channel*/, const std::string& text) {
+  subscriber_->proven();
   const auto to = switched_to(text, options_.sentinel->service);
   if (!to || master_ == to) return;
   // A sentinel that does not know of it says what was true before, now or in an answer that is under way.

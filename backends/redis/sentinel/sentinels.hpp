@@ -34,7 +34,7 @@
 namespace dlock::redis {
 
 // In tasks only.
-class Sentinels final : public Subscriptions::Listener {
+class Sentinels final : public Subscriber::User {
  public:
   using Handler = std::function<void(const Result<common::Host>&)>;
 
@@ -108,11 +108,10 @@ class Sentinels final : public Subscriptions::Listener {
   void listen_at(std::size_t index);
   void look_again();
 
-  void subscribed(const std::string& channel) override;
-  void message(const std::string& channel, const std::string& text) override;
-  void lost(const std::string& /*channel*/) override {}
-  void interrupted() override;
-  void forbidden(const Failure& /*why*/) override {}  // then asking has to do
+  void on_subscribed(const std::string& channel) override;
+  void on_message(const std::string& channel, const std::string& text) override;
+  void on_lost(const std::string& channel) override;
+  void on_forbidden(const Failure& /*why*/) override {}  // then asking has to do
 
   Executor& executor_;
   const Options options_;
@@ -142,6 +141,7 @@ class Sentinels final : public Subscriptions::Listener {
   std::set<Follower*> followers_;
 
   std::unique_ptr<Subscriber> subscriber_;
+  bool subscribed_ = false;
   std::size_t listens_at_ = 0;
   TimePoint listens_since_;
 

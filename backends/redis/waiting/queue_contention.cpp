@@ -14,7 +14,7 @@ namespace dlock::redis {
 QueueContention::QueueContention(WakeUps& wake_ups, const LockRequest& request, GrantSink& sink)
     : Waiter(wake_ups.executor(), request, sink, Backoff(std::chrono::seconds(1))),
       wake_ups_(wake_ups),
-      lock_key_(redis::lock_key(wake_ups.servers_.options(), request.name, request.kind)),
+      lock_key_(redis::lock_key(wake_ups.topology_.options(), request.name, request.kind)),
       channel_(wake_ups.join(request.owner, *this)) {}
 
 void QueueContention::entered(Stage stage) {
@@ -36,7 +36,7 @@ void QueueContention::resume() {
                        .ticket = claims_ticket_ ? ticket_ : 0};
   in_flight_ = true;
   request_id_ = wake_ups_.acquirer_.start(
-      request(), place, wake_ups_.servers_.answer_by(),
+      request(), place, wake_ups_.topology_.answer_by(),
       on_answer([this](const Result<AcquireAnswer>& answer, TimePoint sent) { answered(answer, sent); }));
 }
 
@@ -68,7 +68,7 @@ void QueueContention::answered(const Result<AcquireAnswer>& result, TimePoint se
   subscription_of_ticket_ = subscription_of_request_;
   const CheckBasis basis = {
       .reachable = channel_.reachable() && !overlooked_,
-      .foreign_lockers = wake_ups_.servers_.options().prefix.empty() && !several_hold(request().kind),
+      .foreign_lockers = wake_ups_.topology_.options().prefix.empty() && !several_hold(request().kind),
       .watches_holder = watches_holder_};
   check_at_ = std::min(time_to_check(answer, basis, executor()), holder_expires_);
   wait(check_at_ - executor().now());

@@ -7,14 +7,12 @@
 
 namespace dlock::redis {
 
-WakeUps::WakeUps(Servers& servers, Acquirer& acquirer, Cleanup& cleanup, std::string client,
-                 std::function<void(const Failure&)> forbidden)
-    : servers_(servers),
+WakeUps::WakeUps(Topology& topology, Acquirer& acquirer, Cleanup& cleanup, std::string client)
+    : topology_(topology),
       acquirer_(acquirer),
       cleanup_(cleanup),
       client_(std::move(client)),
-      forbidden_(std::move(forbidden)),
-      watchers_(servers.executor(), [this](const std::string& channel) { subscriptions_->unsubscribe(channel); }) {}
+      watchers_(topology.executor(), [this](const std::string& channel) { topology_.unsubscribe(channel); }) {}
 
 std::unique_ptr<Contention> WakeUps::contend(const LockRequest& request, GrantSink& sink) {
   auto waiter = std::make_unique<QueueContention>(*this, request, sink);
@@ -24,7 +22,7 @@ std::unique_ptr<Contention> WakeUps::contend(const LockRequest& request, GrantSi
 
 std::unique_ptr<Watch> WakeUps::watch(const std::string& channel, std::function<void()> changed) {
   auto watch = watchers_.watch(channel, std::move(changed));
-  subscriptions_->subscribe(channel);
+  topology_.subscribe(channel);
   return watch;
 }
 
@@ -32,11 +30,11 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& channel, std::function<
 
 WakeupChannel& WakeUps::join(const OwnerId& owner, QueueContention& waiter) {
   waiters_.emplace(owner, &waiter);
-  const std::string name = client_channel(servers_.options(), client_, waiter.lock_key());
+  const std::string name = client_channel(topology_.options(), client_, waiter.lock_key());
   Channel& entry = channels_[name];
   ++entry.waiters;
   if (!entry.channel) {
-    entry.channel = std::make_unique<WakeupChannel>(servers_, *subscriptions_, name, [this, name] {
+    entry.channel = std::make_unique<WakeupChannel>(topology_, name, [this, name] {
       for_each_waiter([&](QueueContention& each) {
         if (each.channel().name() == name) each.on_wake_up();
       });
@@ -48,8 +46,8 @@ WakeupChannel& WakeUps::join(const OwnerId& owner, QueueContention& waiter) {
 void WakeUps::leave(const OwnerId& owner, const std::string& channel) {
   waiters_.erase(owner);
   const auto found = channels_.find(channel);
-  if (--found->second.waiters > 0 || !servers_.are_a_cluster()) return;
-  subscriptions_->unsubscribe(channel);
+  if (--found->second.waiters > 0 || !topology_.options().cluster) return;
+  topology_.unsubscribe(channel);
   channels_.erase(found);
 }
 
@@ -64,34 +62,46 @@ void WakeUps::for_each_waiter(F&& f) {
   common::for_each_still_in(waiters_, [&f](const OwnerId&, QueueContention* waiter) { f(*waiter); });
 }
 
-template <class Which>
-void WakeUps::waiters_recovered(Which&& which) {
+// --- Servers ---------------------------------------------------------------------------------------------------------
+
+void WakeUps::on_state(const Node& node, NodeState state) {
+  switch (state) {
+    case NodeState::connected:
+      return try_one(node);
+    case NodeState::usable:
+      return recovered(node);
+    case NodeState::down:  // and its subscriber with it, without a word
+      for (const auto& [name, entry] : channels_) {
+        if (&topology_.node_of(name) == &node) entry.channel->on_lost();
+      }
+  }
+}
+
+// The server may have forgotten who waits.
+void WakeUps::recovered(const Node& node) {
   for_each_waiter([&](QueueContention& each) {
-    if (which(each)) (void)each.on_recovered();
+    if (&topology_.node_of(each.lock_key()) == &node) (void)each.on_recovered();
   });
   for (const auto& [name, entry] : channels_) {
     if (!entry.channel->reachable()) entry.channel->probe();
   }
-}
-
-void WakeUps::recovered(const Server& server) {
-  waiters_recovered([&](const QueueContention& each) { return &servers_.of(each.lock_key()) == &server; });
   watchers_.tell_all();
 }
 
-void WakeUps::try_one(const Server& server) {
+// One of them finds out whether the server is usable again.
+void WakeUps::try_one(const Node& node) {
   for (const auto& [owner, waiter] : waiters_) {
-    if (&servers_.of(waiter->lock_key()) == &server && waiter->on_recovered()) return;
+    if (&topology_.node_of(waiter->lock_key()) == &node && waiter->on_recovered()) return;
   }
   watchers_.tell_any();
 }
 
 // --- Messages --------------------------------------------------------------------------------------------------------
 
-void WakeUps::message(const std::string& channel, const std::string& text) {
+void WakeUps::on_message(const std::string& channel, const std::string& text) {
   const bool ours = find(channel) != nullptr;
   if (ours && text.empty()) return;  // a probe of ours
-  subscriptions_->proven(channel);
+  topology_.proven(channel);
   ours ? take(text) : watchers_.tell_all(channel);
 }
 
@@ -109,13 +119,13 @@ void WakeUps::take(std::string_view text) {
   }
 }
 
-void WakeUps::subscribed(const std::string& channel) {
+void WakeUps::on_subscribed(const std::string& channel) {
   if (WakeupChannel* const ours = find(channel)) return ours->on_subscribed();
   watchers_.tell_all(channel);
 }
 
 // Watchers send a request when the channel is subscribed to again.
-void WakeUps::lost(const std::string& channel) {
+void WakeUps::on_lost(const std::string& channel) {
   WakeupChannel* const ours = find(channel);
   if (ours == nullptr) return;
   ours->on_lost();
@@ -124,18 +134,8 @@ void WakeUps::lost(const std::string& channel) {
   });
 }
 
-void WakeUps::interrupted() {
-  disconnected();
-  waiters_recovered([](const QueueContention&) { return true; });
-}
-
-void WakeUps::disconnected() {
-  for (const auto& [name, entry] : channels_) entry.channel->on_lost();
-}
-
-void WakeUps::forbidden(const Failure& why) {
+void WakeUps::on_forbidden() {
   for (const auto& [name, entry] : channels_) entry.channel->on_forbidden();
-  forbidden_(why);
 }
 
 }  // namespace dlock::redis

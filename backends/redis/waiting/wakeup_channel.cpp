@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "backends/redis/requests/answers.hpp"
+#include "backends/redis/connection/server_info.hpp"
 
 namespace dlock::redis {
 
@@ -15,13 +15,11 @@ constexpr int most_failed_probes = 5;
 
 }  // namespace
 
-WakeupChannel::WakeupChannel(Servers& servers, Subscriptions& subscriptions, std::string name,
-                             std::function<void()> became_reachable)
-    : servers_(servers),
-      subscriptions_(subscriptions),
+WakeupChannel::WakeupChannel(Topology& topology, std::string name, std::function<void()> became_reachable)
+    : topology_(topology),
       name_(std::move(name)),
       became_reachable_(std::move(became_reachable)),
-      probe_timer_(servers.executor()) {}
+      probe_timer_(topology.executor()) {}
 
 void WakeupChannel::enter(State state) {
   ++subscription_;
@@ -32,9 +30,9 @@ void WakeupChannel::enter(State state) {
 
 void WakeupChannel::subscribe() {
   if (state_ != State::unsubscribed) return;
-  if (subscriptions_.is_forbidden()) return on_forbidden();
+  if (topology_.is_forbidden()) return on_forbidden();
   state_ = State::subscribing;
-  subscriptions_.subscribe(name_);
+  topology_.subscribe(name_);
 }
 
 void WakeupChannel::on_subscribed() {
@@ -56,18 +54,19 @@ void WakeupChannel::on_forbidden() {
 
 void WakeupChannel::probe() {
   const bool subscribed = state_ == State::probing || state_ == State::reachable ||
-                          (state_ == State::poll_only && !subscriptions_.is_forbidden());
+                          (state_ == State::poll_only && !topology_.is_forbidden());
   if (!subscribed || probe_in_flight_) return;
   probe_in_flight_ = true;
   // An empty message has no meaning; the server answers how many receive it.
-  (void)servers_.request(
-      Line::acquires, name_, {servers_.are_a_cluster() ? "SPUBLISH" : "PUBLISH", name_, ""}, servers_.answer_by(),
-      [this, life = lifetime_.watch(), about = subscription_](Server* server, const Result<Reply>& reply, TimePoint) {
-        if (!life.over() && about == subscription_) probed(server, reply);
+  (void)topology_.send(
+      name_, {.words = {topology_.options().cluster ? "SPUBLISH" : "PUBLISH", name_, ""}, .line = Line::acknowledged},
+      topology_.answer_by(),
+      [this, life = lifetime_.watch(), about = subscription_](const Node* node, const Result<Reply>& reply, TimePoint) {
+        if (!life.over() && about == subscription_) probed(node, reply);
       });
 }
 
-void WakeupChannel::probed(const Server* server, const Result<Reply>& reply) {
+void WakeupChannel::probed(const Node* node, const Result<Reply>& reply) {
   probe_in_flight_ = false;
   const Result<std::uint64_t> receivers = reply.ok() ? read_number(reply.value()) : reply.failure();
   if (receivers.ok() && receivers.value() > 0) {
@@ -86,18 +85,15 @@ void WakeupChannel::probed(const Server* server, const Result<Reply>& reply) {
   state_ = State::probing;
   // The server that does not count our subscriber. If it did not answer, nothing is known about it.
   std::optional<common::Host> elsewhere;
-  if (receivers.ok()) elsewhere = server->options().host;
+  if (receivers.ok()) elsewhere = node->options().host;
   probe_timer_.arm(
-      saturating_add(servers_.executor().now(), probe_backoff_.next(servers_.executor())), [this, elsewhere] {
-        // A cluster's map says where to subscribe. With a single server, new connections lead to the server that those
-        // of others lead to.
-        Server* const probed = elsewhere ? servers_.master_at(*elsewhere) : nullptr;
-        if (probed != nullptr) {
-          reconnecting_ = !servers_.are_a_cluster();
-          const std::string name = probed->options().endpoint();
-          servers_.mistook(*probed, {errc::unavailable, name + ": not the server that the subscriber is connected to"});
-        }
-        if (!elsewhere || servers_.are_a_cluster()) probe();
+      saturating_add(topology_.executor().now(), probe_backoff_.next(topology_.executor())), [this, elsewhere] {
+        Node* const wrong = elsewhere ? topology_.master_at(*elsewhere) : nullptr;
+        reconnecting_ = wrong != nullptr &&
+                        topology_.on_wrong_node(
+                            *wrong, {errc::unavailable, wrong->options().endpoint() +
+                                                            ": not the server that the subscriber is connected to"});
+        if (!reconnecting_) probe();
       });
 }
 

@@ -12,8 +12,7 @@
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/redis/connection/servers.hpp"
-#include "backends/redis/connection/subscriptions.hpp"
+#include "backends/redis/topology/topology.hpp"
 
 namespace dlock::redis {
 
@@ -28,8 +27,7 @@ class WakeupChannel {
   enum class State { unsubscribed, subscribing, probing, reachable, poll_only };
 
   // became_reachable: may destroy the channel.
-  WakeupChannel(Servers& servers, Subscriptions& subscriptions, std::string name,
-                std::function<void()> became_reachable);
+  WakeupChannel(Topology& topology, std::string name, std::function<void()> became_reachable);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] State state() const noexcept { return state_; }
@@ -39,7 +37,7 @@ class WakeupChannel {
 
   void subscribe();
   void on_subscribed();
-  // The connection broke, or the node gave the channel up. The subscriptions subscribe again by themselves.
+  // The connection broke, or the node gave the channel up. The topology subscribes again by itself.
   void on_lost();
   // This client may not subscribe.
   void on_forbidden();
@@ -48,10 +46,9 @@ class WakeupChannel {
 
  private:
   void enter(State state);
-  void probed(const Server* server, const Result<Reply>& reply);
+  void probed(const Node* node, const Result<Reply>& reply);
 
-  Servers& servers_;
-  Subscriptions& subscriptions_;
+  Topology& topology_;
   const std::string name_;
   const std::function<void()> became_reachable_;
   State state_ = State::unsubscribed;

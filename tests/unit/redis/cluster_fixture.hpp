@@ -27,13 +27,13 @@ using namespace std::chrono_literals;
 inline const std::string bar = "bar";
 inline const std::string foo = "foo";
 
-class ClusterTest : public testing::Test, protected Cluster::User {
+class ClusterTest : public testing::Test, private Node::User {
  protected:
   using Map = std::vector<SlotRange>;
 
   static common::Host at(const std::string& name) { return {.name = name, .port = 7000}; }
 
-  struct Node {
+  struct FakeNode {
     FakeServer server;
     std::optional<Map> map;                                  // nullopt: as all others
     std::string refusal;                                     // instead of the map
@@ -42,10 +42,10 @@ class ClusterTest : public testing::Test, protected Cluster::User {
     std::set<FakeWire*> stuck;                               // what waits for an answer that does not come
     int maps = 0;                                            // how often it was asked for the map
 
-    Node() = default;
-    Node(const Node&) = delete;
-    Node& operator=(const Node&) = delete;
-    ~Node() { server.answer = nullptr; }
+    FakeNode() = default;
+    FakeNode(const FakeNode&) = delete;
+    FakeNode& operator=(const FakeNode&) = delete;
+    ~FakeNode() { server.answer = nullptr; }
 
     // What came, except questions for the map.
     [[nodiscard]] std::vector<Words> requests() const {
@@ -60,10 +60,10 @@ class ClusterTest : public testing::Test, protected Cluster::User {
     }
   };
 
-  Node& node(const std::string& name) {
+  FakeNode& node(const std::string& name) {
     auto& node = nodes[at(name).to_string()];
     if (node) return *node;
-    node = std::make_unique<Node>();
+    node = std::make_unique<FakeNode>();
     node->server.answer = [this, name, node = node.get()](FakeWire& from, const Words& command) -> std::string {
       // Answers come in order: behind one that is missing there is none.
       if (command.front() == "CLIENT") node->stuck.erase(&from);
@@ -75,7 +75,7 @@ class ClusterTest : public testing::Test, protected Cluster::User {
     return *node;
   }
 
-  std::string answer(Node& node, const std::string& name, const Words& command) const {
+  std::string answer(FakeNode& node, const std::string& name, const Words& command) const {
     if (command.front() == "CLIENT" || command.front() == "ASKING") return "+OK\r\n";
     if (command.front() == "PING") return "+PONG\r\n";
     if (command.front() != "CLUSTER") return node.reply ? node.reply(command) : "+" + name + "\r\n";
@@ -100,13 +100,13 @@ class ClusterTest : public testing::Test, protected Cluster::User {
     };
   }
   void make(const std::string& url = "redis-cluster://a:7000,b:7000") {
-    cluster.emplace(engine,
+    cluster.emplace(host,
                     parse_options({.url = Url::parse(url),
                                    .holder = "host:1:test",
                                    .lease = 10s,
                                    .response_timeout = 2s,
                                    .connect_timeout = 5s}),
-                    network(), news, static_cast<Cluster::User&>(*this));
+                    network(), static_cast<Node::User&>(*this));
   }
 
   // A request, and what became of it.
@@ -123,17 +123,27 @@ class ClusterTest : public testing::Test, protected Cluster::User {
   };
   std::shared_ptr<Asked> ask(const std::string& key, Cluster::Request request) {
     auto asked = std::make_shared<Asked>();
-    asked->id = cluster->run(Line::common, key, std::move(request), saturating_add(engine.now(), 2s),
-                             [asked](const Server* server, Result<Reply> reply, TimePoint) {
-                               EXPECT_FALSE(asked->result) << "answered twice";
-                               asked->result = std::move(reply);
-                               asked->from = server != nullptr ? server->options().host.name : "";
-                             });
+    asked->id = cluster->send(key, std::move(request), saturating_add(engine.now(), 2s),
+                              [asked](const Node* node, Result<Reply> reply, TimePoint) {
+                                EXPECT_FALSE(asked->result) << "answered twice";
+                                asked->result = std::move(reply);
+                                asked->from = node != nullptr ? node->options().host.name : "";
+                              });
     EXPECT_FALSE(asked->result) << "inside the call";
     engine.run();
     return asked;
   }
-  std::shared_ptr<Asked> ask(const std::string& key) { return ask(key, {nullptr, {"GET", key}}); }
+  std::shared_ptr<Asked> ask(const std::string& key) { return ask(key, {.words = {"GET", key}}); }
+  // Answers subscriptions with yes, and everything else as well.
+  void allow_subscriptions() {
+    for (const char* name : {"a", "b"}) {
+      node(name).reply = [](const Words& command) -> std::string {
+        if (command.front() == "SSUBSCRIBE") return about_channel("ssubscribe", command[1]);
+        if (command.front() == "SUNSUBSCRIBE") return about_channel("sunsubscribe", command[1]);
+        return "+OK\r\n";
+      };
+    }
+  }
   // So that the map is known.
   void learn() { EXPECT_EQ(ask(bar)->said(), "a"); }
 
@@ -145,19 +155,21 @@ class ClusterTest : public testing::Test, protected Cluster::User {
 
   test::ManualEngine engine;
   test::RecordingHost host{engine};
-  common::ConnectionNews news{host};
   Map map = {{0, 8191, at("a")}, {8192, 16383, at("b")}};
-  std::map<std::string, std::unique_ptr<Node>> nodes;
-  int moves = 0;                  // how often it was told that slots have moved
-  std::vector<std::string> gone;  // servers
+  std::map<std::string, std::unique_ptr<FakeNode>> nodes;
+  std::vector<std::string> events;  // of channels and nodes
   std::optional<Cluster> cluster;
 
  private:
-  void server_connected(Server& /*server*/, bool /*acquires*/) override {}
-  void server_broken(Server& /*server*/, const Failure& /*why*/) override {}
-  void server_usable(Server& /*server*/, bool /*everyone*/) override {}
-  void slots_moved() override { ++moves; }
-  void server_gone(Server& server) override { gone.push_back(server.options().host.name); }
+  void on_state(Node& node, NodeState state) override {
+    if (state == NodeState::down) events.push_back("down " + node.options().host.name);
+  }
+  void on_subscribed(const std::string& channel) override { events.push_back("subscribed " + channel); }
+  void on_message(const std::string& channel, const std::string& text) override {
+    events.push_back(channel + ": " + text);
+  }
+  void on_lost(const std::string& channel) override { events.push_back("lost " + channel); }
+  void on_forbidden(const Failure& /*why*/) override { events.emplace_back("forbidden"); }
 };
 
 }  // namespace dlock::redis

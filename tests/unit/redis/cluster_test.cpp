@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/requests/scripts.hpp"
 #include "cluster_fixture.hpp"
 
@@ -52,7 +51,7 @@ TEST_F(ClusterRequestTest, AScriptThatIsSentAgainWhereASlotIsOnItsWayIsAskedForA
     has_script = has_script || command.front() == "EVAL";
     return has_script ? "+c\r\n" : "-NOSCRIPT No matching script.\r\n";
   };
-  const auto asked = ask(bar, {&renew_script(), {"1", bar}});
+  const auto asked = ask(bar, {.script = &renew_script(), .words = {"1", bar}});
   engine.advance(1s);
   EXPECT_EQ(asked->said(), "c");
   EXPECT_TRUE(has_script);
@@ -187,8 +186,8 @@ TEST_F(ClusterRequestTest, IsWithdrawnUntilItIsUnderWay) {
     const auto asked = ask(bar);
     engine.advance(100ms);
     const std::size_t times = node("a").requests().size();
-    EXPECT_TRUE(cluster->withdraw(asked->id));
-    EXPECT_FALSE(cluster->withdraw(asked->id)) << "it is not known any more";
+    EXPECT_TRUE(cluster->withdraw(asked->id, Line::common));
+    EXPECT_FALSE(cluster->withdraw(asked->id, Line::common)) << "it is not known any more";
     engine.advance(5s);
     EXPECT_FALSE(asked->result);
     EXPECT_EQ(node("a").requests().size(), times);
@@ -199,7 +198,7 @@ TEST_F(ClusterRequestTest, IsWithdrawnUntilItIsUnderWay) {
   learn();
   node("a").reply = [](const Words&) { return std::string(); };
   const auto under_way = ask(bar);
-  EXPECT_FALSE(cluster->withdraw(under_way->id)) << "it may have an effect";
+  EXPECT_FALSE(cluster->withdraw(under_way->id, Line::common)) << "it may have an effect";
   engine.advance(5s);
   EXPECT_FALSE(under_way->result) << "nobody wants to know";
 }
@@ -211,7 +210,7 @@ TEST_F(ClusterRequestTest, IsNotAnsweredAnyMoreOnceAllHasStopped) {
   const auto under_way = ask(foo);
   node("a").refuse("TRYAGAIN Multiple keys request during rehashing of slot");
   const auto paused = ask(bar);
-  cluster->keep_fresh(true);
+  cluster->subscribe(foo);
   cluster->stop();
   const int before = maps();
   engine.advance(10s);
@@ -294,22 +293,6 @@ TEST_F(ClusterMapTest, AServerThatIsNoNodeIsUnsupported) {
   }
 }
 
-TEST_F(ClusterMapTest, ARequestThatIsUnderWayIsNotTakenForOneThatWaitsForIt) {
-  make("redis-cluster://a:7000");
-  node("a").server.dialling = Dialling::silence;
-  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "MOVED 5061 c:7000");
-  node("c").reply = [](const Words&) { return std::string(); };
-  const auto asked = ask(bar);  // so that c does not tell the map either
-  EXPECT_EQ(node("c").requests().size(), 1U);
-  cluster->refresh();
-  engine.advance(1900ms);
-  EXPECT_FALSE(asked->result) << asked->said();
-  ASSERT_EQ(node("c").server.connections.size(), 1U);
-  node("c").server.connections.front()->reply("+c\r\n");
-  engine.run();
-  EXPECT_EQ(asked->said(), "c");
-}
-
 TEST_F(ClusterMapTest, IsNotAskedForTooOften) {
   make();
   learn();
@@ -338,20 +321,22 @@ TEST_F(ClusterMapTest, IsAskedForAgainWhereADoubtCameWhileItWasAskedFor) {
   EXPECT_EQ(maps(), before + 3) << "the one without an answer, that of the other node, and once more";
 }
 
-TEST_F(ClusterMapTest, IsKeptFreshEverySecondWhileItIsWanted) {
+TEST_F(ClusterMapTest, IsReadEverySecondWhileAChannelIsSubscribedTo) {
+  allow_subscriptions();
   make();
-  learn();
+  (void)ask(bar);
   engine.advance(1s);
   const int before = maps();
-  cluster->keep_fresh(true);
-  cluster->keep_fresh(true);
+  cluster->subscribe(bar);
+  cluster->subscribe(foo);
   engine.advance(999ms);
   EXPECT_EQ(maps(), before);
   for (int i = 1; i <= 5; ++i) {
     engine.advance(1s);
     EXPECT_EQ(maps(), before + i);
   }
-  cluster->keep_fresh(false);
+  cluster->unsubscribe(bar);
+  cluster->unsubscribe(foo);
   engine.advance(10s);
   EXPECT_EQ(maps(), before + 5);
 }
@@ -405,45 +390,32 @@ TEST_F(ClusterMapTest, WhoIsToldOfItMayWithdrawWhatWaitsForIt) {
   node("a").server.dialling = Dialling::silence;
   const auto asked = ask(foo);
   bool withdrawn = false;
-  cluster->masters(saturating_add(engine.now(), 5s),
-                   [&](const Result<std::vector<common::Host>>&) { withdrawn = cluster->withdraw(asked->id); });
+  cluster->masters(saturating_add(engine.now(), 5s), [&](const Result<std::vector<common::Host>>&) {
+    withdrawn = cluster->withdraw(asked->id, Line::common);
+  });
   engine.advance(1s);
   EXPECT_TRUE(withdrawn);
   EXPECT_FALSE(asked->result);
   EXPECT_TRUE(node("b").requests().empty());
 }
 
-// Subscribers in that slot have to move, too, also where a request found the change first.
-TEST_F(ClusterMapTest, AChangeIsTold) {
-  make();
-  learn();
-  engine.advance(1s);
-  const int before = moves;
-  cluster->refresh();
-  engine.advance(1s);
-  EXPECT_EQ(moves, before) << "nothing has changed";
-  map = {{0, 100, at("b")}, {101, 8191, at("a")}, {8192, 16383, at("b")}};
-  cluster->refresh();
-  engine.advance(1s);
-  EXPECT_EQ(moves, before + 1);
-  map = {{0, 100, at("b")}, {101, 5060, at("a")}, {5061, 16383, at("b")}};
-  node("a").refuse("MOVED 5061 b:7000");
-  EXPECT_EQ(ask(bar)->said(), "b");
-  engine.advance(1s);
-  EXPECT_EQ(moves, before + 2);
-}
-
 // Replicas and strangers are not believed about a slot.
 TEST_F(ClusterMapTest, OnlyTheMasterOfASlotGivesItAway) {
   make();
   learn();
-  (void)cluster->redirected(cluster->of(foo), slot_of(bar), "MOVED 5061 c:7000");
-  EXPECT_EQ(cluster->of(bar).options().host.name, "a");
-  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "ASK 5061 c:7000");
-  EXPECT_EQ(cluster->of(bar).options().host.name, "a");
-  (void)cluster->redirected(cluster->of(bar), slot_of(bar), "MOVED 5061 c:7000");
-  EXPECT_EQ(cluster->of(bar).options().host.name, "c");
-  EXPECT_EQ(cluster->of(foo).options().host.name, "b");
+  for (const char* name : {"a", "b"}) node(name).silent = true;
+  const auto owner = [this] { return cluster->node_of(bar).options().host.name; };
+  node("a").refuse("ASK 5061 c:7000");
+  EXPECT_EQ(ask(bar)->said(), "c");
+  EXPECT_EQ(owner(), "a");
+  node("a").refuse("ASK 5061 b:7000");
+  node("b").refuse("MOVED 5061 c:7000");
+  EXPECT_EQ(ask(bar)->said(), "c");
+  EXPECT_EQ(owner(), "a");
+  node("a").refuse("MOVED 5061 c:7000");
+  EXPECT_EQ(ask(bar)->said(), "c");
+  EXPECT_EQ(owner(), "c");
+  EXPECT_EQ(cluster->node_of(foo).options().host.name, "b");
 }
 
 // --- Nodes that have no slots any more -------------------------------------------------------------------------------
@@ -458,7 +430,6 @@ TEST_F(ClusterMapTest, AMasterThatLosesAllItsSlotsIsLeft) {
   engine.advance(1s);  // a may be the first to be asked, and says nothing
   EXPECT_TRUE(asked->failed(errc::ambiguous)) << asked->said();
   EXPECT_NE(asked->said().find("a:7000"), std::string::npos) << asked->said();
-  EXPECT_EQ(gone, std::vector<std::string>{"a"});
   EXPECT_TRUE(node("a").server.connections.empty());
   EXPECT_EQ(ask(bar)->said(), "b");
   const int dialled = node("a").server.dialled;
@@ -483,7 +454,6 @@ TEST_F(ClusterMapTest, ANodeThatSlotsAreOnTheirWayToIsKeptWhileItIsAsked) {
   cluster->refresh();
   engine.advance(500ms);
   EXPECT_TRUE(node("c").server.connections.empty());
-  EXPECT_EQ(gone, std::vector<std::string>{"c"});
 }
 
 // After a failover a node may say for a while yet that the old master has the slots.
@@ -508,14 +478,134 @@ TEST_F(ClusterMapTest, AnAnswerMayEndAll) {
   make();
   learn();
   node("a").reply = [](const Words&) { return std::string(); };
-  (void)cluster->run(Line::common, bar, {nullptr, {"GET", bar}}, saturating_add(engine.now(), 2s),
-                     [this](Server*, const Result<Reply>&, TimePoint) { cluster.reset(); });
+  (void)cluster->send(bar, {.words = {"GET", bar}}, saturating_add(engine.now(), 2s),
+                      [this](Node*, const Result<Reply>&, TimePoint) { cluster.reset(); });
   const auto other = ask(bar);
   map = all_slots_at("b");
   cluster->refresh();
   engine.advance(5s);
   EXPECT_FALSE(cluster);
-  EXPECT_TRUE(gone.empty());
+}
+
+// --- Channels --------------------------------------------------------------------------------------------------------
+
+class ClusterChannelTest : public ClusterTest {
+ protected:
+  using Events = std::vector<std::string>;
+
+  ClusterChannelTest() {
+    allow_subscriptions();
+    make();
+    (void)ask(bar);  // so that the map is known
+    engine.advance(1s);
+  }
+  void subscribe(const std::string& channel) {
+    cluster->subscribe(channel);
+    engine.run();
+  }
+  [[nodiscard]] std::vector<Words> subscriptions_at(const std::string& name) {
+    std::vector<Words> out;
+    for (const Words& command : node(name).requests()) {
+      if (command.front() == "SSUBSCRIBE" || command.front() == "SUNSUBSCRIBE") out.push_back(command);
+    }
+    return out;
+  }
+  // On the newest connection of that node.
+  void push(const std::string& name, const std::string& bytes) {
+    ASSERT_FALSE(node(name).server.connections.empty());
+    node(name).server.connections.back()->reply(bytes);
+    engine.run();
+  }
+};
+
+TEST_F(ClusterChannelTest, IsSubscribedToAtTheMasterOfItsSlot) {
+  subscribe(bar);
+  subscribe(foo);
+  subscribe(foo);
+  EXPECT_EQ(subscriptions_at("a"), (std::vector<Words>{{"SSUBSCRIBE", bar}}));
+  EXPECT_EQ(subscriptions_at("b"), (std::vector<Words>{{"SSUBSCRIBE", foo}}));
+  push("b", "*3\r\n" + bulk("smessage") + bulk(foo) + bulk("text"));
+  EXPECT_EQ(events, (Events{"subscribed bar", "subscribed foo", "foo: text"}));
+}
+
+// The old node refuses what is sent to it for a slot that it has lost.
+TEST_F(ClusterChannelTest, FollowsItsSlot) {
+  subscribe(bar);
+  node("a").refuse("MOVED 5061 b:7000");
+  map = {{0, 8000, at("b")}, {8001, 8191, at("a")}, {8192, 16383, at("b")}};
+  engine.advance(2s);
+  EXPECT_EQ(subscriptions_at("a").back(), (Words{"SUNSUBSCRIBE", bar}));
+  EXPECT_EQ(subscriptions_at("b"), (std::vector<Words>{{"SSUBSCRIBE", bar}}));
+  EXPECT_EQ(events, (Events{"subscribed bar", "lost bar", "subscribed bar"}));
+}
+
+// A request found the change first.
+TEST_F(ClusterChannelTest, FollowsARedirectedRequest) {
+  subscribe(bar);
+  map = {{0, 5060, at("a")}, {5061, 16383, at("b")}};
+  node("a").refuse("MOVED 5061 b:7000");
+  EXPECT_EQ(ask(bar)->said(), "OK");
+  engine.advance(500ms);
+  EXPECT_EQ(events, (Events{"subscribed bar", "lost bar", "subscribed bar"}));
+}
+
+TEST_F(ClusterChannelTest, ThatANodeGivesUpIsSubscribedToWhereTheMapHasIt) {
+  for (const char* const next : {"a", "b"}) {
+    SCOPED_TRACE(next);
+    subscribe(bar);
+    events.clear();
+    map = all_slots_at(next);
+    push("a", about_channel("sunsubscribe", bar));
+    engine.advance(500ms);
+    EXPECT_EQ(events.front(), "lost bar");
+    EXPECT_EQ(events.back(), "subscribed bar");
+    EXPECT_EQ(subscriptions_at(next).back(), (Words{"SSUBSCRIBE", bar}));
+  }
+}
+
+TEST_F(ClusterChannelTest, OfASlotThatNoNodeHasIsSubscribedToOnceOneHas) {
+  map = {{8192, 16383, at("b")}};
+  cluster->refresh();
+  engine.advance(1s);
+  subscribe(bar);
+  engine.advance(2s);
+  EXPECT_EQ(events, Events{});
+  map = all_slots_at("b");
+  engine.advance(1s);
+  EXPECT_EQ(events, Events{"subscribed bar"});
+}
+
+TEST_F(ClusterChannelTest, ThatIsNotWantedAnyMoreFollowsNothing) {
+  subscribe(bar);
+  cluster->unsubscribe(bar);
+  engine.run();
+  EXPECT_EQ(subscriptions_at("a").back(), (Words{"SUNSUBSCRIBE", bar}));
+  map = all_slots_at("b");
+  cluster->refresh();
+  engine.advance(1s);
+  EXPECT_TRUE(subscriptions_at("b").empty());
+  EXPECT_EQ(events, Events{"subscribed bar"});
+}
+
+TEST_F(ClusterChannelTest, OfABrokenNodeIsSubscribedToAgainOnceTheNodeIsUsable) {
+  subscribe(bar);
+  subscribe(foo);
+  events.clear();
+  node("a").server.connections.front()->close({errc::unavailable, "closed"});  // the one for commands
+  engine.advance(5s);
+  EXPECT_EQ(events, Events{"down a"});
+  cluster->node_of(bar).outage().answered(true);
+  engine.run();
+  EXPECT_EQ(events, (Events{"down a", "subscribed bar"}));
+}
+
+TEST_F(ClusterChannelTest, IsForbiddenOnceForAllNodes) {
+  for (const char* name : {"a", "b"}) node(name).refuse("ERR unknown command 'SSUBSCRIBE'");
+  subscribe(bar);
+  subscribe(foo);
+  engine.advance(10s);
+  EXPECT_EQ(events, Events{"forbidden"});
+  EXPECT_TRUE(cluster->is_forbidden());
 }
 
 }  // namespace

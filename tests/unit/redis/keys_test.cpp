@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/redis/hash_slot.hpp"
 #include "backends/redis/connection/reply.hpp"
+#include "backends/redis/hash_slot.hpp"
 
 namespace dlock::redis {
 

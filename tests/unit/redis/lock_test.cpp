@@ -245,33 +245,40 @@ TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
   EXPECT_TRUE(failed(*try_it(false, false), errc::ambiguous, "1 of 2"));
 }
 
-// H18: one connection for what waits, another for everything else.
-TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoRenewal) {
+// H18: WAIT blocks its connection, so nothing else goes over it.
+TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoReleaseAndNoQuestion) {
   FakeWire* waiting = nullptr;
-  FakeWire* renewing = nullptr;
   server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
-    if (command.front() == "WAIT" && waiting == nullptr) waiting = &wire;
+    if (command.front() == "WAIT") waiting = &wire;
     if (script_in(command) == &acquire_script()) return granted(7);
-    if (script_in(command) == &renew_script()) renewing = &wire;
-    return "";
+    return script_in(command) == &release_script() && &wire != waiting ? released() : "";
   };
   backend = make("redis://localhost?replicas_ack=1");
   const auto attempt = contend(false);
-  backend->renew({"lock", attempt->request.owner, FencingToken(7), {}, 30s}, [](const RenewOutcome&) {});
+  ASSERT_NE(waiting, nullptr);
+  attempt->grant = Grant{"lock", attempt->request.owner, FencingToken(7), {}, 30s};
+  release(*attempt);
   engine.run();
-  ASSERT_TRUE(waiting != nullptr && renewing != nullptr);
-  EXPECT_NE(waiting, renewing);
+  EXPECT_EQ(release_status(), ReleaseStatus::released);
 }
 
-// Renewals that count only when replicas have them. What WAIT says is the test's to decide, and when.
+// Renewals that count only when replicas have them. The test decides when WAIT is answered, and with what; until then
+// the server answers nothing that comes after it on the connection.
 class AcknowledgedRenewalsTest : public BackendTest {
  protected:
   using Status = RenewOutcome::Status;
 
   AcknowledgedRenewalsTest() {
     server.answer = [this](FakeWire& wire, const Words& command) -> std::string {
-      if (command.front() == "WAIT") return waits.push_back(&wire), "";
-      return script_in(command) == &renew_script() ? renewed : "";
+      if (command.front() == "WAIT") {
+        ++waits;
+        waiting = &wire;
+        return "";
+      }
+      const std::string reply = script_in(command) == &renew_script() ? number(1) : "";
+      if (waiting == nullptr) return reply;
+      blocked += reply;
+      return "";
     };
     backend = make("redis://localhost?replicas_ack=1");
   }
@@ -282,72 +289,72 @@ class AcknowledgedRenewalsTest : public BackendTest {
     }
     engine.run();
   }
-  // One batch, of a lease that has a second for its renewal and of one that has two. To both the server says that.
-  void renew_a_short_and_a_long_one(const std::string& answer) {
-    renew();
-    renewed = answer;
-    renew(1, 4s);  // the two wait for the first one's end
-    renew(1, 30s);
-    waits.at(0)->reply(number(1));
+  void acknowledge(std::int64_t replicas) {
+    ASSERT_NE(waiting, nullptr);
+    std::exchange(waiting, nullptr)->reply(number(replicas) + std::exchange(blocked, ""));
     engine.run();
-    ASSERT_EQ(waits.size(), 2U);
-    outcomes.clear();
+  }
+  [[nodiscard]] std::vector<Status> statuses() const {
+    std::vector<Status> out;
+    for (const RenewOutcome& each : outcomes) out.push_back(each.status);
+    return out;
   }
 
-  std::string renewed = number(1);
-  std::vector<FakeWire*> waits;
+  FakeWire* waiting = nullptr;
+  std::string blocked;  // replies behind that of WAIT
+  int waits = 0;
   std::vector<RenewOutcome> outcomes;
 };
 
-TEST_F(AcknowledgedRenewalsTest, AreAnsweredWithWhatTheReplicasSayAndCountFromWhenTheyWereSent) {
+TEST_F(AcknowledgedRenewalsTest, AreAnsweredWithTheNumberOfReplicasAndCountFromWhenTheyWereSent) {
   const TimePoint sent = engine.now();
   renew();
   engine.advance(500ms);
-  EXPECT_TRUE(outcomes.empty()) << "the replicas have said nothing yet";
-  waits.at(0)->reply(number(1));
-  engine.run();
-  ASSERT_EQ(outcomes.size(), 1U);
-  EXPECT_EQ(outcomes[0].status, Status::renewed);
+  EXPECT_TRUE(outcomes.empty()) << "no replica has acknowledged";
+  acknowledge(1);
+  ASSERT_EQ(statuses(), std::vector{Status::renewed});
   EXPECT_EQ(outcomes[0].valid_until, lease_valid_until(sent, 8s));
   renew();
-  waits.at(1)->reply(number(0));
-  engine.run();
-  ASSERT_EQ(outcomes.size(), 2U);
-  EXPECT_EQ(outcomes[1].status, Status::failed);
+  acknowledge(0);
+  ASSERT_EQ(statuses(), (std::vector{Status::renewed, Status::failed}));
   EXPECT_NE(outcomes[1].failure.detail.find("0 of 1"), std::string::npos) << outcomes[1].failure.detail;
 }
 
-TEST_F(AcknowledgedRenewalsTest, GoInBatchesWithOneWaitEach) {
+TEST_F(AcknowledgedRenewalsTest, ShareAWait) {
   renew();
   renew(50);
-  EXPECT_EQ(waits.size(), 1U) << "one batch at a time";
-  EXPECT_EQ(server.calls("renew").size(), 1U);
-  waits.at(0)->reply(number(1));
-  engine.run();
-  EXPECT_EQ(waits.size(), 2U);
-  EXPECT_EQ(server.calls("renew").size(), 51U);
-  waits.at(1)->reply(number(1));
-  engine.run();
-  EXPECT_EQ(outcomes.size(), 51U);
+  EXPECT_EQ(waits, 1);
+  acknowledge(1);
+  EXPECT_EQ(waits, 2);
+  acknowledge(1);
+  EXPECT_EQ(waits, 3) << "for those that were answered while the second one was in flight";
+  acknowledge(1);
+  EXPECT_EQ(statuses(), std::vector(51, Status::renewed));
 }
 
-// The shortest of a batch is the one that its WAIT is for; the others have longer for their own answer.
-TEST_F(AcknowledgedRenewalsTest, OfABatchNoneWaitsForTheReplicasLongerThanTheShortestMay) {
-  renew_a_short_and_a_long_one(number(1));
-  EXPECT_TRUE(outcomes.empty());
-  engine.advance(1s);
-  ASSERT_EQ(outcomes.size(), 2U);
-  for (const RenewOutcome& outcome : outcomes) EXPECT_EQ(outcome.status, Status::failed);
+TEST_F(AcknowledgedRenewalsTest, EndInTheirOwnTimeIfReplicasDoNotAcknowledge) {
+  renew(1, 6s);   // has 1.5 s
+  renew(1, 30s);  // has the response timeout of 2 s
+  engine.advance(1500ms);
+  EXPECT_EQ(statuses(), std::vector{Status::failed});
+  engine.advance(500ms);
+  EXPECT_EQ(statuses(), (std::vector{Status::failed, Status::failed}));
 }
 
-TEST_F(AcknowledgedRenewalsTest, OfABatchWhatIsAnsweredAfterThatIsNotLeftWithoutAWord) {
-  renew_a_short_and_a_long_one("");
+// A WAIT on a new connection counts all replicas, for it knows of no write.
+TEST_F(AcknowledgedRenewalsTest, OfABrokenConnectionDoNotCountOnANewOne) {
+  renew();
+  renew(2);
+  acknowledge(1);
+  EXPECT_EQ(waits, 2) << "for the second renewal; the third was answered after that";
+  waiting = nullptr;
+  server.cut();
   engine.advance(1s);
-  ASSERT_EQ(outcomes.size(), 1U) << "each has its own time";
-  waits.at(1)->reply(number(1) + number(1));
-  engine.run();
-  ASSERT_EQ(outcomes.size(), 2U);
-  EXPECT_EQ(outcomes[1].failure.code, errc::ambiguous);
+  EXPECT_EQ(statuses(), (std::vector{Status::renewed, Status::failed, Status::failed}));
+  EXPECT_EQ(waits, 2);
+  renew();
+  acknowledge(1);
+  EXPECT_EQ(outcomes.back().status, Status::renewed);
 }
 
 }  // namespace

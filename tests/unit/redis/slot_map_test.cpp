@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/redis/connection/redirection.hpp"
 #include "fake_server.hpp"
 
 namespace dlock::redis {

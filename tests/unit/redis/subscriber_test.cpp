@@ -1,5 +1,5 @@
-// The connection that hears of channels: what is asked for on it, when it counts as heard, and what it makes of answers
-// that come in another order than the wishes.
+// The connection for messages: which requests it sends, when a channel counts as subscribed to, and what it makes of
+// replies that do not fit.
 #include "backends/redis/connection/subscriber.hpp"
 
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@ namespace dlock::redis {
 namespace {
 
 using namespace std::chrono_literals;
-using Heard = std::vector<std::string>;
+using Events = std::vector<std::string>;
 
-class SubscriberTest : public testing::Test, protected Subscriptions::Listener {
+class SubscriberTest : public testing::Test, protected Subscriber::User {
  protected:
   explicit SubscriberTest(bool cluster = false) : options(patient(cluster)) {
     server.answer = [this](FakeWire& from, const Words& command) {
@@ -33,7 +33,7 @@ class SubscriberTest : public testing::Test, protected Subscriptions::Listener {
   }
   ~SubscriberTest() override { server.answer = nullptr; }
 
-  void tell(const std::string& bytes) {
+  void push(const std::string& bytes) {
     wire->reply(bytes);
     engine.run();
   }
@@ -46,18 +46,19 @@ class SubscriberTest : public testing::Test, protected Subscriptions::Listener {
     engine.run();
   }
 
-  Heard heard;
+  Events events;
   bool answers = true;
   FakeWire* wire = nullptr;
   test::ManualEngine engine;
   FakeServer server;
 
  private:
-  void subscribed(const std::string& channel) override { heard.push_back("subscribed " + channel); }
-  void message(const std::string& channel, const std::string& text) override { heard.push_back(channel + ": " + text); }
-  void lost(const std::string& channel) override { heard.push_back("lost " + channel); }
-  void interrupted() override { heard.emplace_back("interrupted"); }
-  void forbidden(const Failure& /*why*/) override { heard.emplace_back("forbidden"); }
+  void on_subscribed(const std::string& channel) override { events.push_back("subscribed " + channel); }
+  void on_message(const std::string& channel, const std::string& text) override {
+    events.push_back(channel + ": " + text);
+  }
+  void on_lost(const std::string& channel) override { events.push_back("lost " + channel); }
+  void on_forbidden(const Failure& /*why*/) override { events.emplace_back("forbidden"); }
 
   static Options patient(bool cluster) {
     Options options;
@@ -72,60 +73,54 @@ class SubscriberTest : public testing::Test, protected Subscriptions::Listener {
   Subscriber subscriber{engine, options, server.wires(), *this};
 };
 
-TEST_F(SubscriberTest, IsHeardFromTheConfirmationOn) {
+TEST_F(SubscriberTest, AConfirmedChannelIsReportedOnce) {
   subscribe("other");
   subscribe("other");
   EXPECT_EQ(server.commands.size(), 1U);
   answers = false;
   subscribe("a");
-  EXPECT_FALSE(subscriber.hears("a"));
-  tell(about_channel("subscribe", "a"));
-  EXPECT_TRUE(subscriber.hears("a"));
-  unsubscribe("a");
-  EXPECT_FALSE(subscriber.hears("a"));
+  EXPECT_EQ(events, Events{"subscribed other"});
+  push(about_channel("subscribe", "a"));
+  EXPECT_EQ(events, (Events{"subscribed other", "subscribed a"}));
 }
 
-TEST_F(SubscriberTest, OnlyTheLastWishCounts) {
+TEST_F(SubscriberTest, OnlyTheLastRequestOfAChannelCounts) {
   subscribe("other");
   answers = false;
   subscribe("a");
   unsubscribe("a");
-  tell(published("a", "text"));
+  push(published("a", "text"));
   subscribe("a");
-  tell(about_channel("subscribe", "a"));
-  EXPECT_FALSE(subscriber.hears("a")) << "that was the first of two";
-  tell(about_channel("unsubscribe", "a"));
-  EXPECT_FALSE(subscriber.hears("a"));
-  tell(about_channel("subscribe", "a"));
-  EXPECT_TRUE(subscriber.hears("a"));
-  EXPECT_EQ(heard, (Heard{"subscribed other", "subscribed a"})) << "and no text";
+  push(about_channel("subscribe", "a"));  // the first of two
+  push(about_channel("unsubscribe", "a"));
+  EXPECT_EQ(events, Events{"subscribed other"}) << "and no text";
+  push(about_channel("subscribe", "a"));
+  EXPECT_EQ(events, (Events{"subscribed other", "subscribed a"}));
 }
 
-TEST_F(SubscriberTest, AConfirmationThatNobodyAskedForEndsTheConnection) {
-  for (const std::string kind : {"subscribe", "unsubscribe", "psubscribe"}) {
+// Everything that the server sends without a request or a subscription.
+TEST_F(SubscriberTest, AnUnexpectedReplyEndsTheConnectionAndLosesTheChannels) {
+  for (const std::string& bytes :
+       {about_channel("subscribe", "a"), about_channel("unsubscribe", "a"), about_channel("psubscribe", "a"),
+        about_channel("ssubscribe", "a"), about_channel("sunsubscribe", "a"), std::string("-MOVED 15495 b:7000\r\n"),
+        std::string(":1\r\n"), std::string("*3\r\n:1\r\n$1\r\na\r\n:1\r\n"),
+        std::string("*2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n")}) {
+    SCOPED_TRACE(bytes);
     subscribe("a");
     const int dialled = server.dialled;
-    tell(about_channel(kind, "a"));
-    EXPECT_EQ(heard.back(), "interrupted") << kind;
+    push(bytes);
+    EXPECT_EQ(events.back(), "lost a");
     engine.advance(10s);
-    EXPECT_EQ(server.dialled, dialled + 1) << kind;
+    EXPECT_EQ(events.back(), "subscribed a");
+    EXPECT_EQ(server.dialled, dialled + 1);
   }
 }
 
-TEST_F(SubscriberTest, WhatIsNoNewsEndsTheConnection) {
-  for (const std::string bytes : {":1\r\n", "*3\r\n:1\r\n$1\r\na\r\n:1\r\n", "*2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n"}) {
-    subscribe("a");
-    tell(bytes);
-    EXPECT_EQ(heard.back(), "interrupted") << bytes;
-    engine.advance(10s);
-  }
-}
-
-TEST_F(SubscriberTest, AnAnswerToAPingIsNoNews) {
+TEST_F(SubscriberTest, TheReplyToAPingChangesNothing) {
   subscribe("a");
-  tell("*2\r\n" + bulk("pong") + bulk(""));
-  tell("+PONG\r\n");
-  EXPECT_EQ(heard, Heard{"subscribed a"});
+  push("*2\r\n" + bulk("pong") + bulk(""));
+  push("+PONG\r\n");
+  EXPECT_EQ(events, Events{"subscribed a"});
   EXPECT_EQ(server.dialled, 1);
 }
 
@@ -137,37 +132,38 @@ class ShardedChannelTest : public SubscriberTest {
   ShardedChannelTest() : SubscriberTest(true) {}
 };
 
-TEST_F(ShardedChannelTest, ThatANodeDoesNotHaveAnyMoreAreLostWithTheirSlot) {
+TEST_F(ShardedChannelTest, ThoseOfASlotThatANodeNoLongerHasAreLost) {
   subscribe("bar");
   subscribe("foo");
   answers = false;
   subscribe("{foo}1");
-  heard.clear();
-  tell("-MOVED 12182 b:7000\r\n");
-  std::sort(heard.begin(), heard.end());
-  EXPECT_EQ(heard, (Heard{"lost foo", "lost {foo}1"}));
-  EXPECT_FALSE(subscriber.hears("foo"));
-  EXPECT_TRUE(subscriber.hears("bar"));
+  events.clear();
+  push("-MOVED 12182 b:7000\r\n");
+  std::sort(events.begin(), events.end());
+  EXPECT_EQ(events, (Events{"lost foo", "lost {foo}1"}));
   EXPECT_EQ(server.dialled, 1);
+  answers = true;
+  subscribe("foo");
+  EXPECT_EQ(events.back(), "subscribed foo") << "it may be asked for again";
 }
 
-TEST_F(ShardedChannelTest, ThatAreNotWantedAnyMoreAreNotLost) {
+TEST_F(ShardedChannelTest, ThatIsNotWantedAnyMoreIsNotLost) {
   subscribe("foo");
   answers = false;
   unsubscribe("foo");
-  tell("-MOVED 12182 b:7000\r\n");
-  EXPECT_EQ(heard, Heard{"subscribed foo"});
+  push("-MOVED 12182 b:7000\r\n");
+  EXPECT_EQ(events, Events{"subscribed foo"});
   answers = true;
   subscribe("foo");
-  EXPECT_TRUE(subscriber.hears("foo"));
+  EXPECT_EQ(events, (Events{"subscribed foo", "subscribed foo"}));
 }
 
-TEST_F(ShardedChannelTest, AMoveThatMakesNoSenseEndsTheConnection) {
+TEST_F(ShardedChannelTest, ARedirectionThatMakesNoSenseEndsTheConnection) {
   subscribe("foo");
-  tell("-MOVED 99999 b:7000\r\n");
-  EXPECT_EQ(heard.back(), "interrupted");
+  push("-MOVED 99999 b:7000\r\n");
+  EXPECT_EQ(events.back(), "lost foo");
   engine.advance(10s);
-  EXPECT_TRUE(subscriber.hears("foo"));
+  EXPECT_EQ(events.back(), "subscribed foo");
 }
 
 TEST_F(ShardedChannelTest, MayBeUnknownOrForbidden) {
@@ -175,26 +171,15 @@ TEST_F(ShardedChannelTest, MayBeUnknownOrForbidden) {
        {"-ERR unknown command 'SSUBSCRIBE', with args beginning with: 'foo'\r\n", "-NOPERM No permissions\r\n"}) {
     Subscriber other(engine, options, server.wires(), *this);
     answers = false;
-    heard.clear();
+    events.clear();
     other.subscribe("foo");
     engine.run();
-    tell(error);
-    EXPECT_EQ(heard, Heard{"forbidden"});
+    push(error);
+    EXPECT_EQ(events, Events{"forbidden"});
     EXPECT_TRUE(other.is_forbidden());
     const int dialled = server.dialled;
     engine.advance(1min);
     EXPECT_EQ(server.dialled, dialled);
-  }
-}
-
-// Elsewhere these mean nothing.
-TEST_F(SubscriberTest, WordsOfShardedChannelsAreNoNews) {
-  for (const std::string& bytes :
-       {about_channel("ssubscribe", "a"), about_channel("sunsubscribe", "a"), std::string("-MOVED 15495 b:7000\r\n")}) {
-    subscribe("a");
-    tell(bytes);
-    EXPECT_EQ(heard.back(), "interrupted") << bytes;
-    engine.advance(10s);
   }
 }
 

@@ -1,0 +1,91 @@
+// One server as the client uses it: its connections, and whether it can be used just now.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
+
+#include "backends/common/connection_news.hpp"
+#include "backends/redis/connection/command_client.hpp"
+#include "backends/redis/connection/subscriber.hpp"
+#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/options.hpp"
+#include "backends/redis/topology/outage.hpp"
+#include "backends/redis/topology/replica_acks.hpp"
+
+namespace dlock::redis {
+
+// Which connection for commands. With replicas_ack, writes that replicas have to acknowledge go over a further one,
+// because WAIT blocks it; otherwise there is one for all.
+enum class Line { common, acknowledged };
+
+enum class NodeState {
+  connected,  // a connection for acquires was made; nothing about locks was answered on it yet
+  usable,     // an outage has ended: all who wait should send a request
+  down,       // a connection broke, or could not be made; the others are made again, too
+};
+
+// In tasks only.
+class Node {
+ public:
+  class User : public Subscriber::User {
+   public:
+    // Never called inside a call to the node, except by a request's failure.
+    virtual void on_state(Node& node, NodeState state) = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  // options: of which host is the node's. All but options outlive it.
+  Node(Executor& executor, Options options, const WireFactory& wires, common::ConnectionNews& news, User& user);
+
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  [[nodiscard]] CommandClient& line(Line which) noexcept;
+  [[nodiscard]] CommandClient& commands() noexcept { return common_.client; }
+  [[nodiscard]] Subscriber& subscriber() noexcept { return subscriber_; }
+  [[nodiscard]] const Subscriber& subscriber() const noexcept { return subscriber_; }
+  [[nodiscard]] Outage& outage() noexcept { return outage_; }
+  // Only with replicas_ack: of what went over Line::acknowledged.
+  [[nodiscard]] ReplicaAcks& replica_acks() noexcept { return *replica_acks_; }
+
+  // It may be the wrong server: makes all connections for commands again.
+  void reconnect(const Failure& why);
+  // It is not needed any more, or not for now: ends all connections, and fails the requests in flight.
+  void rest(const Failure& why);
+  // For good, as CommandClient::stop().
+  void stop();
+
+ private:
+  class Connection final : private common::ConnectionObserver {
+   public:
+    Connection(Node& node, Executor& executor, const WireFactory& wires, common::ConnectionNews& news, bool acquires)
+        : node_(node), news_(news), acquires_(acquires), client(executor, node.options_, wires, this) {}
+    void not_needed() { news_.not_needed(); }
+
+   private:
+    void opened() override;
+    void connected() override { news_.connected(); }
+    void broken(const Failure& why) override;
+
+    Node& node_;
+    common::ConnectionNews::Source news_;
+    const bool acquires_;
+
+   public:
+    CommandClient client;
+  };
+
+  const Options options_;
+  User& user_;
+  Outage outage_;
+  Connection common_;
+  std::optional<Connection> acknowledged_;
+  std::optional<ReplicaAcks> replica_acks_;
+  Subscriber subscriber_;
+  Lifetime lifetime_;
+};
+
+}  // namespace dlock::redis
