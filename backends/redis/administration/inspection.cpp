@@ -251,7 +251,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
 
   void release(const std::string& value) {
     request_release(
-        topology_, Line::common, space_, lock_key_, value, false, deadline_,
+        topology_, {space_, lock_key_, value, false, Line::common, deadline_},
         [self = shared_from_this()](Node*, const Result<ReleaseAnswer>& answer) { self->released(answer); });
   }
 

@@ -7,7 +7,6 @@
 #include "backends/redis/connection/redirection.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/hash_slot.hpp"
-#include "backends/redis/timing.hpp"
 #include "util/names.hpp"
 
 namespace dlock::redis {
@@ -20,6 +19,8 @@ namespace {
 
 constexpr std::size_t most_nodes = 1000;
 constexpr nanoseconds patience_per_node = milliseconds(500);
+// Between two reads of the map.
+constexpr nanoseconds shortest_pace = milliseconds(100);
 constexpr nanoseconds longest_pace = milliseconds(250);
 constexpr nanoseconds longest_pause = milliseconds(250);
 constexpr nanoseconds freshness = std::chrono::seconds(1);
@@ -63,7 +64,6 @@ Cluster::Cluster(BackendHost& host, const Options& options, WireFactory wires, N
       news_(host),
       user_(user),
       owners_(slots),
-      pace_(longest_pace),
       refresh_timer_(host.executor()),
       fresh_timer_(host.executor()) {}
 
@@ -188,10 +188,7 @@ void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) 
     refresh();
     Node*& owner = owners_[run->slot];
     // Only the node that is asked for the slot can have given it away.
-    if (owner == nullptr || owner == &at) {
-      owner = node;
-      corrected_ = true;
-    }
+    if (owner == nullptr || owner == &at) owner = node;
   }
   if (++run->redirections > most_redirections) {
     return finish(run, nullptr, Failure{errc::unavailable, "too many redirections, the last by " + said});
@@ -289,10 +286,8 @@ void Cluster::concluded(const Result<std::vector<SlotRange>>& map) {
   asking_ = false;
   last_failure_ = map.ok() ? std::nullopt : std::optional(map.failure());
   const TimePoint now = executor().now();
-  bool changed = map.ok() && take(map.value());
-  if (map.ok()) changed = std::exchange(corrected_, false) || changed;
-  if (changed && now >= saturating_add(std::exchange(changed_at_, now), proof_time)) pace_.reset();
-  not_before_ = saturating_add(now, pace_.next(executor()));
+  if (map.ok()) take(map.value());
+  not_before_ = saturating_add(now, random_between(shortest_pace, longest_pace, executor()));
   // A request that waits for the first map has a deadline, until which a slow node may answer.
   const bool patient = !known_ && overdue_ && map.failure().code == errc::unavailable;
   if (again_ || patient) refresh();
@@ -328,16 +323,13 @@ void Cluster::resume_runs(const Result<std::vector<SlotRange>>& map) {
   }
 }
 
-// Whether it is another one than before.
-bool Cluster::take(const std::vector<SlotRange>& ranges) {
-  std::vector<Node*> owners(slots);
+void Cluster::take(const std::vector<SlotRange>& ranges) {
+  std::fill(owners_.begin(), owners_.end(), nullptr);
   for (const SlotRange& range : ranges) {
-    Node* const master = node_at(range.master);
-    std::fill(owners.begin() + range.first, owners.begin() + range.last + 1, master);
+    std::fill(owners_.begin() + range.first, owners_.begin() + range.last + 1, node_at(range.master));
   }
   known_ = true;
   ranges_ = ranges;
-  return std::exchange(owners_, owners) != owners;
 }
 
 // Nodes that no longer have slots. Their requests in flight fail, and are sent again to where they belong.

@@ -81,7 +81,7 @@ class Cluster final : public Topology, private Node::User {
   void concluded(const Result<std::vector<SlotRange>>& map);
   void answer_askers(const Result<std::vector<SlotRange>>& map);
   void resume_runs(const Result<std::vector<SlotRange>>& map);
-  [[nodiscard]] bool take(const std::vector<SlotRange>& ranges);
+  void take(const std::vector<SlotRange>& ranges);
   void retire_nodes();
   void resubscribe();
   void keep_fresh();
@@ -101,7 +101,6 @@ class Cluster final : public Topology, private Node::User {
   std::vector<Node*> owners_;                           // by slot; nullptr: none
   std::vector<SlotRange> ranges_;
   bool known_ = false;
-  bool corrected_ = false;  // since it was read
 
   std::unordered_map<std::uint64_t, std::shared_ptr<Run>> runs_;
   std::uint64_t last_id_ = 0;
@@ -116,8 +115,6 @@ class Cluster final : public Topology, private Node::User {
   std::size_t turn_ = 0;                 // with which master to begin
   std::vector<std::shared_ptr<Asker>> askers_;
   TimePoint not_before_ = TimePoint::min();
-  TimePoint changed_at_ = TimePoint::min();
-  Backoff pace_;
   Timer refresh_timer_;
   Timer fresh_timer_;
 

@@ -66,66 +66,48 @@ bool contains_word(std::string_view text, std::string_view word) noexcept {
   return false;
 }
 
-errc code_of(ServerError error) noexcept {
-  switch (error) {
-    case ServerError::no_script:
-    case ServerError::loading:
-    case ServerError::busy:
-    case ServerError::read_only:
-    case ServerError::master_down:
-    case ServerError::no_replicas:
-    case ServerError::out_of_memory:
-    case ServerError::misconfigured:
-    case ServerError::too_many_clients:
-    case ServerError::interrupted:
-      return errc::unavailable;
-    case ServerError::no_auth:
-    case ServerError::wrong_password:
-    case ServerError::no_permission:
-      return errc::access_denied;
-    case ServerError::moved:
-    case ServerError::ask:
-    case ServerError::try_again:
-    case ServerError::cluster_down:
-    case ServerError::cluster:
-    case ServerError::no_cluster:
-    case ServerError::unknown_command:
-      return errc::unsupported;
-    case ServerError::no_such_db:
-      return errc::invalid_argument;
-    case ServerError::wrong_type:
-      return errc::protocol;
-    case ServerError::other:
-      break;
-  }
-  return errc::ambiguous;
-}
+// What an error is to the caller, and what is written in front of the server's words.
+struct Meaning {
+  ServerError error;
+  errc code;
+  std::string_view explanation = "Redis: ";
+};
 
-std::string_view explanation(ServerError error) noexcept {
-  switch (error) {
-    case ServerError::read_only:
-    case ServerError::master_down:
-      return "this Redis is a replica: ";
-    case ServerError::no_replicas:
-      return "Redis has too few replicas to accept writes: ";
-    case ServerError::wrong_type:
-      return "the lock's key holds something that is not a lock: ";
-    case ServerError::moved:
-    case ServerError::ask:
-    case ServerError::try_again:
-    case ServerError::cluster_down:
-    case ServerError::cluster:
-      return "this is a node of a cluster; use redis-cluster://: ";
-    case ServerError::no_cluster:
-      return "this server is not a node of a cluster; use redis://: ";
-    case ServerError::no_auth:
-      return "Redis requires a password, and the URL has none: ";
-    case ServerError::no_such_db:
-      return "the database in the URL's path: ";
-    default:
-      return "Redis: ";
-  }
+constexpr std::string_view replica = "this Redis is a replica: ";
+constexpr std::string_view cluster_node = "this is a node of a cluster; use redis-cluster://: ";
+
+constexpr std::array meanings = {
+    Meaning{ServerError::no_script, errc::unavailable},
+    Meaning{ServerError::loading, errc::unavailable},
+    Meaning{ServerError::busy, errc::unavailable},
+    Meaning{ServerError::read_only, errc::unavailable, replica},
+    Meaning{ServerError::master_down, errc::unavailable, replica},
+    Meaning{ServerError::no_replicas, errc::unavailable, "Redis has too few replicas to accept writes: "},
+    Meaning{ServerError::out_of_memory, errc::unavailable},
+    Meaning{ServerError::misconfigured, errc::unavailable},
+    Meaning{ServerError::too_many_clients, errc::unavailable},
+    Meaning{ServerError::interrupted, errc::unavailable},
+    Meaning{ServerError::no_auth, errc::access_denied, "Redis requires a password, and the URL has none: "},
+    Meaning{ServerError::wrong_password, errc::access_denied},
+    Meaning{ServerError::no_permission, errc::access_denied},
+    Meaning{ServerError::wrong_type, errc::protocol, "the lock's key holds something that is not a lock: "},
+    Meaning{ServerError::moved, errc::unsupported, cluster_node},
+    Meaning{ServerError::ask, errc::unsupported, cluster_node},
+    Meaning{ServerError::try_again, errc::unsupported, cluster_node},
+    Meaning{ServerError::cluster_down, errc::unsupported, cluster_node},
+    Meaning{ServerError::cluster, errc::unsupported, cluster_node},
+    Meaning{ServerError::no_cluster, errc::unsupported, "this server is not a node of a cluster; use redis://: "},
+    Meaning{ServerError::no_such_db, errc::invalid_argument, "the database in the URL's path: "},
+    Meaning{ServerError::unknown_command, errc::unsupported},
+    Meaning{ServerError::other, errc::ambiguous},
+};
+
+constexpr const Meaning& meaning_of(ServerError error) noexcept {
+  return meanings[static_cast<std::size_t>(error)];
 }
+static_assert(std::all_of(meanings.begin(), meanings.end(),
+                          [](const Meaning& each) { return &each == &meaning_of(each.error); }) &&
+              &meaning_of(ServerError::other) == &meanings.back());
 
 // The command that a server does not know: what follows in quotation marks, which Redis 5 has another kind of.
 std::string_view unknown_command(std::string_view text) noexcept {
@@ -136,13 +118,14 @@ std::string_view unknown_command(std::string_view text) noexcept {
 }
 
 std::string_view explanation(std::string_view text, ServerError error) noexcept {
-  if (error != ServerError::unknown_command) return explanation(error);
+  const std::string_view usual = meaning_of(error).explanation;
+  if (error != ServerError::unknown_command) return usual;
   const std::string_view command = unknown_command(text);
   if (command == "SENTINEL") return "this server is not a sentinel: ";
   for (const std::string_view of_every_redis : {"EVAL", "EVALSHA", "SCAN", "CLUSTER"}) {
     if (command == of_every_redis) return "perhaps this is a sentinel; use redis-sentinel://: ";
   }
-  return explanation(error);
+  return usual;
 }
 
 std::string_view type_name(Reply::Type type) {
@@ -183,7 +166,7 @@ ServerError classify(std::string_view text) noexcept {
 Failure to_failure(std::string_view text) {
   const ServerError error = classify(text);
   const std::string shown = util::quoted(text);  // from outside: bounded, and free of control characters
-  return {code_of(error), std::string(explanation(text, error)) + shown.substr(1, shown.size() - 2)};
+  return {meaning_of(error).code, std::string(explanation(text, error)) + shown.substr(1, shown.size() - 2)};
 }
 
 bool is_about_cluster(ServerError error) noexcept {

@@ -125,8 +125,9 @@ void Acquirer::wait_for_replicas(Node& node, std::shared_ptr<Granted> granted) {
 
 // Before anything is reported, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
-  request_release(topology_, Line::acknowledged, granted->kind, granted->lock_key, granted->value, true,
-                  granted->deadline, [granted, why = std::move(why)](Node*, const Result<ReleaseAnswer>& answer) {
+  request_release(topology_,
+                  {granted->kind, granted->lock_key, granted->value, true, Line::acknowledged, granted->deadline},
+                  [granted, why = std::move(why)](Node*, const Result<ReleaseAnswer>& answer) {
                     Failure failure = why;
                     if (!answer.ok()) {
                       failure.code = errc::ambiguous;

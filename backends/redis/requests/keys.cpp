@@ -8,6 +8,7 @@
 #include "backends/common/kinds.hpp"
 #include "backends/redis/hash_slot.hpp"
 #include "util/number.hpp"
+#include "util/percent.hpp"
 
 namespace dlock::redis {
 
@@ -23,6 +24,9 @@ constexpr std::string_view queue_suffix = "dlq";
 constexpr std::string_view alive_suffix = "dla";
 constexpr std::string_view fence_suffix = "dlf";
 constexpr std::array suffixes = {queue_suffix, alive_suffix, fence_suffix};
+
+// Of '%', '{' and '}'. A name in which one stands is encoded, so that no two names have the same key.
+constexpr std::array<std::string_view, 3> encodings = {"%25", "%7B", "%7D"};
 
 // What comes before and after the lock's key.
 struct Affixes {
@@ -85,30 +89,9 @@ std::string lock_key(std::string_view prefix, std::string_view name, LockKind ki
 
 namespace {
 
-// What stands for itself nowhere else in a name that is encoded.
-struct Escape {
-  char plain;
-  std::string_view code;
-};
-constexpr std::array escapes = {Escape{'%', "%25"}, Escape{'{', "%7B"}, Escape{'}', "%7D"}};
-
 bool looks_encoded(std::string_view name) {
-  return std::any_of(escapes.begin(), escapes.end(),
-                     [&](const Escape& each) { return name.find(each.code) != std::string_view::npos; });
-}
-
-std::string encoded(std::string_view name, bool braces) {
-  std::string out;
-  for (const char c : name) {
-    const auto* const found =
-        std::find_if(escapes.begin(), escapes.end(), [&](const Escape& each) { return each.plain == c; });
-    if (found == escapes.end() || (c != '%' && !braces)) {
-      out += c;
-    } else {
-      out += found->code;
-    }
-  }
-  return out;
+  return std::any_of(encodings.begin(), encodings.end(),
+                     [&](std::string_view each) { return name.find(each) != std::string_view::npos; });
 }
 
 }  // namespace
@@ -117,19 +100,17 @@ std::string lock_key(const Options& options, std::string_view name, LockKind kin
   std::string key = lock_key(options.prefix, name, kind);
   if (!options.cluster) return key;
   const bool usable = has_usable_braces(key);
-  return usable && !looks_encoded(name) ? key : lock_key(options.prefix, encoded(name, !usable), kind);
+  if (usable && !looks_encoded(name)) return key;
+  return lock_key(options.prefix,
+                  usable ? util::percent_encode(name, [](unsigned char c) { return c != '%'; })
+                         : util::percent_encode(name, [](unsigned char c) { return c != '%' && c != '{' && c != '}'; }),
+                  kind);
 }
 
 std::string name_in(const Options& options, std::string_view behind_prefix) {
-  if (!options.cluster || !looks_encoded(behind_prefix)) return std::string(behind_prefix);
-  std::string out;
-  while (!behind_prefix.empty()) {
-    const auto* const found = std::find_if(escapes.begin(), escapes.end(),
-                                           [&](const Escape& each) { return behind_prefix.starts_with(each.code); });
-    out += found == escapes.end() ? behind_prefix.front() : found->plain;
-    behind_prefix.remove_prefix(found == escapes.end() ? 1 : found->code.size());
-  }
-  return out;
+  std::string plain(behind_prefix);
+  if (!options.cluster || !looks_encoded(plain)) return plain;
+  return util::percent_decode(plain).value_or(plain);
 }
 
 Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys) {

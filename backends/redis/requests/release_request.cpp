@@ -1,6 +1,5 @@
 #include "backends/redis/requests/release_request.hpp"
 
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -19,57 +18,30 @@ Command release_words(LockKind kind, const std::string& lock_key, const std::str
   return words;
 }
 
-class Release : public std::enable_shared_from_this<Release> {
- public:
-  Release(Topology& topology, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
-          TimePoint deadline, std::function<void(Node*, Result<ReleaseAnswer>)> done)
-      : topology_(topology),
-        line_(line),
-        space_(kind),
-        lock_key_(std::move(lock_key)),
-        value_(std::move(value)),
-        leave_(leave),
-        deadline_(deadline),
-        done_(std::move(done)) {}
-
-  void ask() {
-    (void)topology_.send(lock_key_,
-                         {.script = &release_script(space_, topology_.options().cluster.has_value()),
-                          .words = release_words(space_, lock_key_, value_, leave_),
-                          .line = line_,
-                          .at_the_end = AtTheEnd::sent},
-                         deadline_, [self = shared_from_this()](Node* node, const Result<Reply>& reply, TimePoint) {
-                           self->answered(node, reply.ok() ? read_release(reply.value()) : reply.failure());
-                         });
-  }
-
- private:
-  void answered(Node* node, Result<ReleaseAnswer> answer) {
-    // What became of the value is known from the first answer; the rest is for the waiters.
-    const bool more = answer.ok() && answer.value().more;
-    if (!first_) first_.emplace(std::move(answer));
-    if (more && topology_.executor().now() < deadline_) return ask();
-    done_(node, *std::move(first_));
-  }
-
-  Topology& topology_;
-  const Line line_;
-  const LockKind space_;
-  const std::string lock_key_;
-  const std::string value_;
-  const bool leave_;
-  const TimePoint deadline_;
-  const std::function<void(Node*, Result<ReleaseAnswer>)> done_;
-  std::optional<Result<ReleaseAnswer>> first_;
-};
+// first: the answer of the call before, if any. It tells what became of the value; further calls are for the waiters.
+void release(Topology& topology, const ReleaseRequest& request, std::optional<Result<ReleaseAnswer>> first,
+             std::function<void(Node*, Result<ReleaseAnswer>)> done) {
+  (void)topology.send(request.lock_key,
+                      {.script = &release_script(request.kind, topology.options().cluster.has_value()),
+                       .words = release_words(request.kind, request.lock_key, request.value, request.leave),
+                       .line = request.line,
+                       .at_the_end = AtTheEnd::sent},
+                      request.deadline,
+                      [&topology, request, first = std::move(first), done = std::move(done)](
+                          Node* node, const Result<Reply>& reply, TimePoint) {
+                        Result<ReleaseAnswer> answer = reply.ok() ? read_release(reply.value()) : reply.failure();
+                        const bool more =
+                            answer.ok() && answer.value().more && topology.executor().now() < request.deadline;
+                        if (more) return release(topology, request, first ? first : std::move(answer), done);
+                        done(node, first ? *first : std::move(answer));
+                      });
+}
 
 }  // namespace
 
-void request_release(Topology& topology, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
-                     TimePoint deadline, std::function<void(Node*, Result<ReleaseAnswer>)> done) {
-  std::make_shared<Release>(topology, line, kind, std::move(lock_key), std::move(value), leave, deadline,
-                            std::move(done))
-      ->ask();
+void request_release(Topology& topology, const ReleaseRequest& request,
+                     std::function<void(Node*, Result<ReleaseAnswer>)> done) {
+  release(topology, request, std::nullopt, std::move(done));
 }
 
 void release_at_the_end(Topology& topology, LockKind kind, const std::string& lock_key, const std::string& value) {
@@ -91,8 +63,9 @@ Cleanup::Ask release_requests(Topology& topology, std::string client, std::funct
       return first.commands().answer_later([done = std::move(done), why = first.outage().why()] { done(why); });
     }
     request_release(
-        topology, leave ? Line::acknowledged : Line::common, claim.kind, std::move(key), value_of(client, claim.owner),
-        leave, deadline,
+        topology,
+        {claim.kind, std::move(key), value_of(client, claim.owner), leave, leave ? Line::acknowledged : Line::common,
+         deadline},
         [leave, publish_forbidden, done = std::move(done)](Node* node, const Result<ReleaseAnswer>& answer) {
           if (!answer.ok()) {
             if (node != nullptr) node->outage().failed(answer.failure());

@@ -12,11 +12,19 @@
 
 namespace dlock::redis {
 
+struct ReleaseRequest {
+  LockKind kind;
+  std::string lock_key;
+  std::string value;
+  bool leave;  // this value leaves the queue, too
+  Line line;
+  TimePoint deadline;  // of the answer
+};
+
 // Frees the lock if it is this value's, and hands it to a living waiter. If many dead ones are in the way, it asks
-// several times. leave: this value leaves the queue, too. Answers at the deadline at the latest. The topology outlives
-// it.
-void request_release(Topology& topology, Line line, LockKind kind, std::string lock_key, std::string value, bool leave,
-                     TimePoint deadline, std::function<void(Node*, Result<ReleaseAnswer>)> done);
+// several times. The topology outlives it.
+void request_release(Topology& topology, const ReleaseRequest& request,
+                     std::function<void(Node*, Result<ReleaseAnswer>)> done);
 
 // Frees it when the client ends, without an answer (CommandClient::last_word()). The value leaves the queue.
 void release_at_the_end(Topology& topology, LockKind kind, const std::string& lock_key, const std::string& value);

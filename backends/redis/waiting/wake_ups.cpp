@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "backends/common/for_each_still_in.hpp"
 #include "backends/redis/requests/keys.hpp"
 
 namespace dlock::redis {
@@ -29,88 +28,95 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& channel, std::function<
 // --- Waiters and their channels --------------------------------------------------------------------------------------
 
 WakeupChannel& WakeUps::join(const OwnerId& owner, QueueContention& waiter) {
-  waiters_.emplace(owner, &waiter);
   const std::string name = client_channel(topology_.options(), client_, waiter.lock_key());
   Channel& entry = channels_[name];
-  ++entry.waiters;
+  entry.waiters.emplace(owner, &waiter);
   if (!entry.channel) {
-    entry.channel = std::make_unique<WakeupChannel>(topology_, name, [this, name] {
-      for_each_waiter([&](QueueContention& each) {
-        if (each.channel().name() == name) each.on_wake_up();
-      });
-    });
+    entry.channel = std::make_unique<WakeupChannel>(
+        topology_, name, [this, name] { for_each_waiter(name, [](QueueContention& each) { each.on_wake_up(); }); });
   }
   return *entry.channel;
 }
 
 void WakeUps::leave(const OwnerId& owner, const std::string& channel) {
-  waiters_.erase(owner);
   const auto found = channels_.find(channel);
-  if (--found->second.waiters > 0 || !topology_.options().cluster) return;
+  found->second.waiters.erase(owner);
+  if (!found->second.waiters.empty() || !topology_.options().cluster) return;
   topology_.unsubscribe(channel);
   channels_.erase(found);
 }
 
-WakeupChannel* WakeUps::find(const std::string& channel) const {
+// Each may end waiters and the channel with them, and others may come.
+template <class F>
+void WakeUps::for_each_waiter(const std::string& channel, F&& f) {
   const auto found = channels_.find(channel);
-  return found == channels_.end() ? nullptr : found->second.channel.get();
+  if (found == channels_.end()) return;
+  std::vector<OwnerId> owners;
+  for (const auto& [owner, waiter] : found->second.waiters) owners.push_back(owner);
+  for (const OwnerId& owner : owners) {
+    const auto still = channels_.find(channel);
+    if (still == channels_.end()) return;
+    const auto waiter = still->second.waiters.find(owner);
+    if (waiter != still->second.waiters.end()) f(*waiter->second);
+  }
 }
 
-// Each may end waiters, and others may come.
-template <class F>
-void WakeUps::for_each_waiter(F&& f) {
-  common::for_each_still_in(waiters_, [&f](const OwnerId&, QueueContention* waiter) { f(*waiter); });
+void WakeUps::recover_waiters(const std::string& channel) {
+  for_each_waiter(channel, [](QueueContention& each) { (void)each.on_recovered(); });
 }
 
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
-void WakeUps::on_state(const Node& node, NodeState state) {
-  switch (state) {
-    case NodeState::connected:
-      return try_one(node);
-    case NodeState::usable:
-      return recovered(node);
-    case NodeState::down:  // and its subscriber with it, without a word
-      for (const auto& [name, entry] : channels_) {
-        if (&topology_.node_of(name) == &node) entry.channel->on_lost();
-      }
-  }
-}
-
-// The server may have forgotten who waits.
-void WakeUps::recovered(const Node& node) {
-  for_each_waiter([&](QueueContention& each) {
-    if (&topology_.node_of(each.lock_key()) == &node) (void)each.on_recovered();
-  });
+std::vector<std::string> WakeUps::channels_at(const Node& node) const {
+  std::vector<std::string> names;
   for (const auto& [name, entry] : channels_) {
-    if (!entry.channel->reachable()) entry.channel->probe();
+    if (&topology_.node_of(name) == &node) names.push_back(name);
   }
-  watchers_.tell_all();
+  return names;
 }
 
-// One of them finds out whether the server is usable again.
-void WakeUps::try_one(const Node& node) {
-  for (const auto& [owner, waiter] : waiters_) {
-    if (&topology_.node_of(waiter->lock_key()) == &node && waiter->on_recovered()) return;
+void WakeUps::on_state(const Node& node, NodeState state) {
+  const auto names = channels_at(node);
+  switch (state) {
+    case NodeState::connected:  // one request finds out whether the server is usable again
+      if (!recover_one(node)) watchers_.tell_any();
+      return;
+    case NodeState::usable:  // the server may have forgotten who waits
+      for (const std::string& name : names) recover_waiters(name);
+      for (const auto& [name, entry] : channels_) {
+        if (!entry.channel->reachable()) entry.channel->probe();
+      }
+      return watchers_.tell_all();
+    case NodeState::down:
+      for (const std::string& name : names) channels_.at(name).channel->on_lost();
   }
-  watchers_.tell_any();
 }
 
-// --- Messages --------------------------------------------------------------------------------------------------------
+bool WakeUps::recover_one(const Node& node) {
+  for (const std::string& name : channels_at(node)) {
+    for (const auto& [owner, waiter] : channels_.at(name).waiters) {
+      if (waiter->on_recovered()) return true;
+    }
+  }
+  return false;
+}
+
+// --- Channels --------------------------------------------------------------------------------------------------------
 
 void WakeUps::on_message(const std::string& channel, const std::string& text) {
-  const bool ours = find(channel) != nullptr;
-  if (ours && text.empty()) return;  // a probe of ours
+  const auto found = channels_.find(channel);
+  const bool probe = found != channels_.end() && text.empty();
+  if (probe) return;
   topology_.proven(channel);
-  ours ? take(text) : watchers_.tell_all(channel);
+  found == channels_.end() ? watchers_.tell_all(channel) : wake(found->second, text);
 }
 
-// Messages on our channel that are not dlock's are ignored.
-void WakeUps::take(std::string_view text) {
+// Messages that are not dlock's are ignored.
+void WakeUps::wake(const Channel& channel, std::string_view text) {
   const auto message = wake_up_in(text, client_);
   if (!message) return;
-  const auto found = waiters_.find(message->owner);
-  if (found == waiters_.end()) {
+  const auto found = channel.waiters.find(message->owner);
+  if (found == channel.waiters.end()) {
     if (!message->free_in) cleanup_.granted_late(message->owner);
   } else if (message->free_in) {
     found->second->on_watch(*message->free_in);
@@ -120,18 +126,17 @@ void WakeUps::take(std::string_view text) {
 }
 
 void WakeUps::on_subscribed(const std::string& channel) {
-  if (WakeupChannel* const ours = find(channel)) return ours->on_subscribed();
-  watchers_.tell_all(channel);
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return watchers_.tell_all(channel);
+  found->second.channel->on_subscribed();
 }
 
-// Watchers send a request when the channel is subscribed to again.
+// A watcher sends a request when the channel is subscribed to again.
 void WakeUps::on_lost(const std::string& channel) {
-  WakeupChannel* const ours = find(channel);
-  if (ours == nullptr) return;
-  ours->on_lost();
-  for_each_waiter([&](QueueContention& each) {
-    if (each.channel().name() == channel) (void)each.on_recovered();
-  });
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  found->second.channel->on_lost();
+  recover_waiters(channel);
 }
 
 void WakeUps::on_forbidden() {

@@ -2,12 +2,12 @@
 // the queue, on the channel of a lock those who watch it.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <dlock/spi/backend.hpp>
 #include <dlock/spi/cleanup.hpp>
@@ -42,24 +42,23 @@ class WakeUps {
   // some.
   struct Channel {
     std::unique_ptr<WakeupChannel> channel;
-    std::size_t waiters = 0;
+    std::unordered_map<OwnerId, QueueContention*> waiters;
   };
 
   [[nodiscard]] Executor& executor() const noexcept { return topology_.executor(); }
-  [[nodiscard]] WakeupChannel* find(const std::string& channel) const;
   [[nodiscard]] WakeupChannel& join(const OwnerId& owner, QueueContention& waiter);
   void leave(const OwnerId& owner, const std::string& channel);
-  void take(std::string_view text);
+  void wake(const Channel& channel, std::string_view text);
+  void recover_waiters(const std::string& channel);
   template <class F>
-  void for_each_waiter(F&& f);
-  void recovered(const Node& node);
-  void try_one(const Node& node);
+  void for_each_waiter(const std::string& channel, F&& f);
+  [[nodiscard]] std::vector<std::string> channels_at(const Node& node) const;
+  [[nodiscard]] bool recover_one(const Node& node);
 
   Topology& topology_;
   Acquirer& acquirer_;
   Cleanup& cleanup_;
   const std::string client_;
-  std::unordered_map<OwnerId, QueueContention*> waiters_;
   std::unordered_map<std::string, Channel> channels_;
   common::Watchers watchers_;  // by channel
 };
