@@ -16,33 +16,6 @@ using Severity = Finding::Severity;
 
 namespace {
 
-Finding judge_replies(const std::vector<SentinelReply>& replies, const Options& options) {
-  std::string silent;
-  std::set<std::string> masters;
-  std::size_t answers = 0;
-  std::uint32_t quorum = 0;
-  for (const SentinelReply& reply : replies) {
-    if (reply.problem) {
-      silent += (silent.empty() ? "; " : ", ") + reply.sentinel.to_string() + ": " + reply.problem->detail;
-      continue;
-    }
-    ++answers;
-    quorum = std::max(quorum, reply.quorum);
-    masters.insert(reply.master->to_string());
-  }
-  const std::string count =
-      std::to_string(answers) + " of " + std::to_string(replies.size()) + " sentinels answer" + silent;
-  if (answers <= replies.size() / 2 || answers < quorum)
-    return {Severity::error, "sentinels", count + ": no failover can happen"};
-  if (masters.size() > 1)
-    return {Severity::warning, "sentinels", count + "; they disagree about the master at the moment"};
-  const std::string where =
-      "; the master of " + options.sentinel->service + " is " + *masters.begin() + ", quorum " + std::to_string(quorum);
-  if (replies.size() < 3)
-    return {Severity::warning, "sentinels", count + where + "; with fewer than three, none of them may fail"};
-  return {answers < replies.size() ? Severity::warning : Severity::ok, "sentinels", count + where};
-}
-
 Finding judge_replicas(std::uint32_t replicas, const Options& options, const Reply& config) {
   if (replicas == 0) return {Severity::error, "failover", "no replica that could take the master's place"};
   const std::string all = std::to_string(replicas);
@@ -65,22 +38,20 @@ Finding judge_replicas(std::uint32_t replicas, const Options& options, const Rep
               " seconds grants no locks (min-replicas-to-write, min-replicas-max-lag)"};
 }
 
-// Of connections to the master, and of those to the sentinels if they differ.
-std::vector<Finding> judge_all_encryption(const Options& options, const std::optional<common::Host>& master) {
+// Of connections to the master, if it is known, and of those to the sentinels unless both use TLS.
+std::vector<Finding> judge_all_encryption(Options options, const std::optional<common::Host>& master) {
   std::vector<Finding> findings;
-  Options server = options;
-  server.sentinel.reset();
   if (master) {
-    server.host = *master;
-    findings.push_back(judge_encryption(server));
+    options.host = *master;
+    findings.push_back(judge_encryption(options));
   }
-  if (options.sentinel->tls.has_value() == options.tls.has_value() && (options.tls || !master)) return findings;
-  server.tls = options.sentinel->tls;
-  const auto& hosts = options.sentinel->hosts;
-  const auto elsewhere =
-      std::find_if_not(hosts.begin(), hosts.end(), [](const auto& host) { return host.is_this_machine(); });
-  server.host = elsewhere == hosts.end() ? hosts.front() : *elsewhere;
-  findings.push_back(judge_encryption(server));
+  if (options.tls && options.sentinel->tls) return findings;
+  options.tls = options.sentinel->tls;
+  options.host = options.sentinel->hosts.front();
+  for (const common::Host& host : options.sentinel->hosts) {
+    if (!host.is_this_machine()) options.host = host;
+  }
+  findings.push_back(judge_encryption(options));
   findings.back().message.insert(0, "to the sentinels: ");
   return findings;
 }
@@ -89,12 +60,39 @@ std::vector<Finding> judge_all_encryption(const Options& options, const std::opt
 
 std::vector<Finding> judge_sentinels(const std::vector<SentinelReply>& replies, const Options& options,
                                      const Reply& config) {
-  std::vector<Finding> findings = {judge_replies(replies, options)};
-  const auto found = std::find_if(replies.begin(), replies.end(), [](const auto& each) { return !each.problem; });
-  if (found == replies.end()) return findings;
-  findings.push_back(judge_replicas(found->replicas, options, config));
-  findings.push_back(judge_down_after("down-after", "down-after-milliseconds", found->down_after, options));
-  return findings;
+  std::string silent;
+  std::set<std::string> masters;
+  std::vector<SentinelReply> answers;
+  std::uint32_t quorum = 0;
+  for (const SentinelReply& reply : replies) {
+    if (reply.problem) {
+      silent += (silent.empty() ? "; " : ", ") + reply.sentinel.to_string() + ": " + reply.problem->detail;
+      continue;
+    }
+    answers.push_back(reply);
+    quorum = std::max(quorum, reply.quorum);
+    masters.insert(reply.master->to_string());
+  }
+  Finding finding = {
+      Severity::warning, "sentinels",
+      std::to_string(answers.size()) + " of " + std::to_string(replies.size()) + " sentinels answer" + silent};
+  if (answers.size() <= replies.size() / 2 || answers.size() < quorum) {
+    finding.severity = Severity::error;
+    finding.message += ": no failover can happen";
+  } else if (masters.size() > 1) {
+    finding.message += "; they disagree about the master at the moment";
+  } else {
+    finding.message += "; the master of " + options.sentinel->service + " is " + *masters.begin() + ", quorum " +
+                       std::to_string(quorum);
+    if (replies.size() < 3) {
+      finding.message += "; with fewer than three, none of them may fail";
+    } else if (silent.empty()) {
+      finding.severity = Severity::ok;
+    }
+  }
+  if (answers.empty()) return {finding};
+  return {finding, judge_replicas(answers.front().replicas, options, config),
+          judge_down_after("down-after", "down-after-milliseconds", answers.front().down_after, options)};
 }
 
 void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentinels,

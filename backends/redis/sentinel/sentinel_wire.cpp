@@ -21,7 +21,12 @@ class SentinelWire final : public Wire {
     sentinels_->locate(lifetime_.guard([this, deadline](const Result<common::Host>& master) {
       if (!master.ok()) return events_.closed(master.failure());
       at_.host = master.value();
-      sentinels_->follow(this, [this](const common::Host& to) { master_moved(to); });
+      sentinels_->follow(this, [this](const common::Host& to) {
+        if (to == at_.host) return;
+        wire_->discard();
+        events_.closed(
+            {errc::unavailable, at_.endpoint() + ": the sentinels say that " + to.to_string() + " is the master now"});
+      });
       wire_ = wires_(executor_, at_, events_);
       wire_->open(deadline);
     }));
@@ -37,13 +42,6 @@ class SentinelWire final : public Wire {
   [[nodiscard]] std::uint64_t sent() const noexcept override { return wire_ ? wire_->sent() : 0; }
 
  private:
-  void master_moved(const common::Host& to) {
-    if (to == at_.host) return;
-    wire_->discard();
-    events_.closed(
-        {errc::unavailable, at_.endpoint() + ": the sentinels say that " + to.to_string() + " is the master now"});
-  }
-
   Executor& executor_;
   Options at_;  // the server itself
   Events& events_;

@@ -64,7 +64,7 @@ struct Sentinels::Sentinel final : common::ConnectionObserver {
   const bool learnt;  // from another sentinel
   CommandClient commands;
   int in_flight = 0;  // queries
-  bool lost = false;  // the last query got no answer
+  bool lost = false;  // it did not answer the last query, or is the same as another one
   std::uint32_t replicas = 0;
   TimePoint fewer_since = TimePoint::max();
 };
@@ -84,8 +84,6 @@ Sentinels::Sentinels(Executor& executor, Options options, WireFactory wires)
 
 Sentinels::~Sentinels() = default;
 
-// --- The list of sentinels -------------------------------------------------------------------------------------------
-
 void Sentinels::add(const common::Host& host, const std::string& id, bool learnt) {
   const bool known = std::any_of(sentinels_.begin(), sentinels_.end(), [&](const auto& each) {
     return each->options.host == host || (!id.empty() && each->id == id);
@@ -93,19 +91,6 @@ void Sentinels::add(const common::Host& host, const std::string& id, bool learnt
   if (known || sentinels_.size() >= most_sentinels) return;
   sentinels_.push_back(std::make_unique<Sentinel>(*this, host, id, learnt));
 }
-
-// Learnt sentinels that did not answer, or are another address of one that is listed.
-void Sentinels::remove_lost() {
-  for (auto at = sentinels_.begin(); at != sentinels_.end();) {
-    const Sentinel& each = **at;
-    const bool twice = !each.id.empty() && std::any_of(sentinels_.begin(), sentinels_.end(), [&](const auto& other) {
-      return other.get() != &each && other->id == each.id;
-    });
-    at = each.learnt && each.in_flight == 0 && (each.lost || twice) ? sentinels_.erase(at) : at + 1;
-  }
-}
-
-// --- Queries ---------------------------------------------------------------------------------------------------------
 
 void Sentinels::locate(Handler done) {
   if (!query_) start_query();
@@ -116,7 +101,7 @@ void Sentinels::start_query() {
   query_ = std::make_unique<Query>();
   // In a task of its own: the connection of a sentinel that is removed may be on the call stack now.
   executor_.post(lifetime_.guard([this] {
-    remove_lost();
+    std::erase_if(sentinels_, [](const auto& each) { return each->learnt && each->lost && each->in_flight == 0; });
     if (!query_->callers.empty()) {
       std::stable_partition(sentinels_.begin(), sentinels_.end(), [](const auto& each) { return !each->lost; });
     }
@@ -128,9 +113,12 @@ void Sentinels::query_next() {
   if (query_->sent < sentinels_.size()) {
     return send(*sentinels_[query_->sent++], [this](const SentinelReply& reply) { on_reply(reply); });
   }
-  // The service was set up anew if most sentinels have an earlier epoch, though they had time to learn ours.
-  const bool set_up_anew =
-      2 * query_->behind > sentinels_.size() && executor_.now() >= saturating_add(epoch_since_, set_up_anew_after);
+  // The service was set up anew if most sentinels have an earlier epoch, though they had time to learn ours. Of the
+  // learnt ones only those that answer count.
+  const auto counting = std::count_if(sentinels_.begin(), sentinels_.end(),
+                                      [](const auto& each) { return !each->learnt || !each->lost; });
+  const bool set_up_anew = 2 * query_->behind > static_cast<std::size_t>(counting) &&
+                           executor_.now() >= saturating_add(epoch_since_, set_up_anew_after);
   const auto latest = query_->latest;
   if (latest && (set_up_anew || latest->epoch >= epoch_)) return found(*latest);
   // Final only where all sentinels agree: one that does not answer may know the master.
@@ -150,7 +138,10 @@ void Sentinels::send(Sentinel& to, std::function<void(const SentinelReply&)> don
   const auto replied = [this, &to, done = std::move(done)](const SentinelReply& reply) {
     --to.in_flight;
     to.lost = !reply.master && !common::is_final_refusal(*reply.problem);
-    if (!reply.id.empty()) to.id = reply.id;
+    if (!reply.id.empty()) {
+      to.id = reply.id;
+      for (const auto& each : sentinels_) each->lost |= each->learnt && each.get() != &to && each->id == to.id;
+    }
     if (reply.epoch) to.record_replicas(reply.replicas, executor_.now());
     if (to.lost && to.in_flight == 0) to.commands.rest(*reply.problem);
     done(reply);
@@ -170,26 +161,28 @@ void Sentinels::send(Sentinel& to, std::function<void(const SentinelReply&)> don
 
 void Sentinels::on_reply(const SentinelReply& reply) {
   const bool all_replicas = options_.sentinel->all_replicas;
+  std::optional<Failure> problem = reply.problem;
   // Without the right to query the epoch, every address counts. replicas_ack=all needs that right.
-  const bool no_right = reply.master && reply.problem && reply.problem->code == errc::access_denied;
-  if (reply.problem && (!no_right || all_replicas)) return reject(reply, *reply.problem);
-  for (const auto& [host, id] : reply.others) add(host, id, true);
-  if (!query_->latest || reply.epoch.value_or(epoch_) > query_->latest->epoch) query_->latest = reply;
-  if (reply.epoch.value_or(epoch_) < epoch_) {
-    ++query_->behind;
-    return reject(reply, {errc::unavailable, "it does not know of the latest failover"});
+  if (reply.master && problem && problem->code == errc::access_denied && !all_replicas) problem.reset();
+  if (!problem) {
+    for (const auto& [host, id] : reply.others) add(host, id, true);
+    const std::uint64_t epoch = reply.epoch.value_or(epoch_);
+    if (!query_->latest || epoch > query_->latest->epoch) query_->latest = reply;
+    if (epoch < epoch_) {
+      ++query_->behind;
+      problem = {errc::unavailable, "it does not know of the latest failover"};
+    } else if (!all_replicas || query_->callers.empty()) {
+      return found(reply);
+    }  // else any of the other sentinels may list more replicas
   }
-  // With replicas_ack=all, any of the others may list more replicas.
-  all_replicas && !query_->callers.empty() ? query_next() : found(reply);
-}
-
-void Sentinels::reject(const SentinelReply& reply, Failure why) {
-  const std::string name = reply.sentinel.to_string();
-  if (!why.detail.starts_with(name)) why.detail = name + ": " + why.detail;
-  Failure& problem = query_->problem;
-  const bool first = problem.detail.empty();
-  problem.code = first || problem.code == why.code ? why.code : errc::unavailable;
-  problem.detail += (first ? "" : "; ") + why.detail;
+  if (problem) {
+    const std::string name = reply.sentinel.to_string();
+    if (!problem->detail.starts_with(name)) problem->detail.insert(0, name + ": ");
+    Failure& sum = query_->problem;
+    const bool first = sum.detail.empty();
+    if (!first && problem->code != sum.code) problem->code = errc::unavailable;
+    sum = {problem->code, sum.detail + (first ? "" : "; ") + problem->detail};
+  }
   query_next();
 }
 
@@ -223,8 +216,6 @@ void Sentinels::finish_query(const Result<common::Host>& answer) {
   }
 }
 
-// --- While locks are in use ------------------------------------------------------------------------------------------
-
 void Sentinels::in_use(const OwnerId& owner, std::chrono::nanoseconds time) {
   users_[owner] = saturating_add(executor_.now(), time);
   if (!monitor_timer_.armed()) monitor();
@@ -243,8 +234,6 @@ std::uint32_t Sentinels::replicas_wanted() const {
   for (const auto& each : sentinels_) wanted = std::max(wanted, each->replicas);
   return wanted;
 }
-
-// --- Administration --------------------------------------------------------------------------------------------------
 
 void Sentinels::survey(const std::function<void(const std::vector<SentinelReply>&)>& done) {
   const auto replies = std::make_shared<std::vector<SentinelReply>>();

@@ -66,12 +66,10 @@ class Sentinels final {
   struct Query;
 
   void add(const common::Host& host, const std::string& id, bool learnt);
-  void remove_lost();
   void start_query();
   void query_next();
   void send(Sentinel& to, std::function<void(const SentinelReply&)> done);
   void on_reply(const SentinelReply& reply);
-  void reject(const SentinelReply& reply, Failure why);
   void found(const SentinelReply& reply);
   void finish_query(const Result<common::Host>& answer);
   void monitor();
