@@ -1,28 +1,27 @@
 #include "backends/redis/sentinel/sentinels.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
-#include "backends/redis/timing.hpp"
+#include "backends/common/reconnect.hpp"
+#include "backends/redis/connection/command_client.hpp"
 
 namespace dlock::redis {
 
 namespace {
 
-using std::chrono::nanoseconds;
+using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds patience{500};  // with one sentinel
-constexpr std::chrono::seconds between_looks{1};
-constexpr std::string_view switches = "+switch-master";
-// Those that were not asked for so long say nothing any more about how many replicas there are.
-constexpr std::chrono::minutes replicas_count_for{1};
-// Sentinels look for replicas every ten seconds.
-constexpr std::chrono::seconds fewer_replicas_after{15};
-// After a failover every sentinel that can be reached knows of it within a few seconds, unless it is cut off.
-constexpr std::chrono::minutes anew_after{1};
+constexpr auto query_timeout = 500ms;  // of one sentinel
+constexpr auto monitor_period = 1s;
+// A sentinel that was reset lists no replicas until it sends the next INFO to the master: these are ten seconds apart.
+constexpr auto fewer_replicas_after = 15s;
+// After a failover every sentinel that is not cut off knows it within a few seconds.
+constexpr auto set_up_anew_after = 1min;
 
-// What a connection to that sentinel is like.
-Options options_at(const Options& of_client, const common::Host& host) {
+Options options_at(const common::Host& host, const Options& of_client) {
   Options options = of_client;
   const SentinelOptions sentinel = *std::move(options.sentinel);
   options.sentinel.reset();
@@ -33,369 +32,219 @@ Options options_at(const Options& of_client, const common::Host& host) {
   options.password_file = sentinel.password_file;
   options.tls = sentinel.tls;
   options.db = 0;
-  options.connect_timeout = patience;
+  options.connect_timeout = query_timeout;
   return options;
 }
 
 }  // namespace
 
-// One of them, and the connection to it.
-class Sentinels::Sentinel final : public common::ConnectionObserver {
- public:
-  Sentinel(Sentinels& sentinels, SentinelId found, bool learned)
-      : options(options_at(sentinels.options_, found.host)),
-        id(std::move(found.id)),
-        learnt(learned),
-        sentinels_(sentinels) {}
+struct Sentinels::Sentinel final : common::ConnectionObserver {
+  Sentinel(const Sentinels& sentinels, const common::Host& host, std::string known_id, bool is_learnt)
+      : options(options_at(host, sentinels.options_)),
+        id(std::move(known_id)),
+        learnt(is_learnt),
+        commands(sentinels.executor_, options, sentinels.wires_, this) {}
 
-  // No attempt to reach it is needed until it is asked again.
   void connected() override {}
-  void broken(const Failure& /*why*/) override { sentinels_.retire(*this); }
+  // The next query connects again.
+  void broken(const Failure& why) override { commands.rest(why); }
 
-  // That it lists fewer replicas than before counts after a while.
-  void lists(std::uint32_t number, TimePoint now) {
-    listed_at = now;
-    if (number >= replicas) {
-      replicas = number;
-      fewer_since = TimePoint::max();
-      return;
+  // Fewer replicas than before count when they were listed for a while.
+  void record_replicas(std::uint32_t listed, TimePoint now) {
+    if (listed < replicas) {
+      fewer_since = std::min(fewer_since, now);
+      if (now < saturating_add(fewer_since, fewer_replicas_after)) return;
     }
-    fewer_since = std::min(fewer_since, now);
-    if (now < saturating_add(fewer_since, fewer_replicas_after)) return;
-    replicas = number;
+    replicas = listed;
     fewer_since = TimePoint::max();
   }
 
   const Options options;
-  std::string id;
-  const bool learnt;
-  std::unique_ptr<CommandClient> commands = nullptr;  // once it was asked
-  int questions = 0;                                  // under way
-  bool lost = false;                                  // it did not answer when it was asked last
+  std::string id;     // empty: unknown
+  const bool learnt;  // from another sentinel
+  CommandClient commands;
+  int in_flight = 0;  // queries
+  bool lost = false;  // it did not answer the last query, or is the same as another one
   std::uint32_t replicas = 0;
-  TimePoint listed_at = TimePoint::min();
   TimePoint fewer_since = TimePoint::max();
-
- private:
-  Sentinels& sentinels_;
 };
 
-// What one sentinel answers.
-struct Sentinels::Question {
-  Result<common::Host> address = Failure{errc::unavailable, "no answer"};
-  Result<ServiceState> state = Failure{errc::unavailable, "no answer"};
-  std::vector<SentinelId> others;
-  std::string id;
-  int left = 0;  // answers to come
+struct Sentinels::Query {
+  std::vector<Handler> callers = {};  // none: it is the monitor's
+  std::size_t sent = 0;
+  std::optional<SentinelReply> latest = std::nullopt;  // the one with the highest epoch
+  std::size_t behind = 0;                              // replies with an earlier epoch than ours
+  Failure problem = {};                                // of the sentinels that did not help
 };
 
 Sentinels::Sentinels(Executor& executor, Options options, WireFactory wires)
-    : executor_(executor), options_(std::move(options)), wires_(std::move(wires)), look_timer_(executor) {
-  for (const common::Host& host : options_.sentinel->hosts) add({host, {}}, false);
+    : executor_(executor), options_(std::move(options)), wires_(std::move(wires)), monitor_timer_(executor) {
+  for (const common::Host& host : options_.sentinel->hosts) add(host, "", false);
 }
 
 Sentinels::~Sentinels() = default;
 
-// --- Which there are -------------------------------------------------------------------------------------------------
-
-void Sentinels::add(const SentinelId& found, bool learnt) {
+void Sentinels::add(const common::Host& host, const std::string& id, bool learnt) {
   const bool known = std::any_of(sentinels_.begin(), sentinels_.end(), [&](const auto& each) {
-    return each->options.host == found.host || (!found.id.empty() && each->id == found.id);
+    return each->options.host == host || (!id.empty() && each->id == id);
   });
   if (known || sentinels_.size() >= most_sentinels) return;
-  sentinels_.push_back(std::make_unique<Sentinel>(*this, found, learnt));
+  sentinels_.push_back(std::make_unique<Sentinel>(*this, host, id, learnt));
 }
-
-// Between questions: those that were learnt and do not answer, or are one of the URL's by another name.
-void Sentinels::forget_lost_ones() {
-  for (std::size_t i = sentinels_.size(); i-- > 0;) {
-    Sentinel& each = *sentinels_[i];
-    if (!each.learnt || each.questions > 0) continue;
-    const bool twice = !each.id.empty() && std::any_of(sentinels_.begin(), sentinels_.end(), [&](const auto& other) {
-      return other.get() != &each && other->id == each.id;
-    });
-    if ((!twice && !each.lost) || (subscriber_ && listens_at_ == i)) continue;
-    retire(each);
-    gone_sentinels_.push_back(std::move(sentinels_[i]));
-    sentinels_.erase(sentinels_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (first_ > i) --first_;
-    if (listens_at_ > i) --listens_at_;
-  }
-  first_ %= sentinels_.size();
-}
-
-// Its connection has ended, or is not worth keeping.
-void Sentinels::retire(Sentinel& sentinel) {
-  executor_.post(lifetime_.guard([this] {
-    gone_.clear();
-    gone_sentinels_.clear();
-  }));
-  if (sentinel.questions == 0) gone_.push_back(std::move(sentinel.commands));
-}
-
-// --- Asking ----------------------------------------------------------------------------------------------------------
 
 void Sentinels::locate(Handler done) {
-  // A caller that asks again so soon may have been told something wrong.
-  const bool doubts = executor_.now() < saturating_add(located_at_, proof_time);
-  askers_.push_back(std::move(done));
-  if (asking_) return;
-  if (doubts) first_ = (first_ + 1) % sentinels_.size();
-  begin(first_);
+  if (!query_) start_query();
+  query_->callers.push_back(std::move(done));
 }
 
-// No caller waits for the answer. Each time another one is asked.
-void Sentinels::look() {
-  if (!master_) return;
-  if (asking_) {
-    again_ = true;  // that answer may be older
-    return;
+void Sentinels::start_query() {
+  query_ = std::make_unique<Query>();
+  // In a task of its own: the connection of a sentinel that is removed may be on the call stack now.
+  executor_.post(lifetime_.guard([this] {
+    std::erase_if(sentinels_, [](const auto& each) { return each->learnt && each->lost && each->in_flight == 0; });
+    if (!query_->callers.empty()) {
+      std::stable_partition(sentinels_.begin(), sentinels_.end(), [](const auto& each) { return !each->lost; });
+    }
+    query_next();
+  }));
+}
+
+void Sentinels::query_next() {
+  if (query_->sent < sentinels_.size()) {
+    return send(*sentinels_[query_->sent++], [this](const SentinelReply& reply) { on_reply(reply); });
   }
-  begin(next_look_++ % sentinels_.size());
-}
-
-void Sentinels::begin(std::size_t first) {
-  asking_ = true;
-  asked_from_ = first;
-  asked_ = 0;
-  failures_.clear();
-  behind_.clear();
-  best_.reset();
-  ask_next();
-}
-
-void Sentinels::ask_next() {
-  if (asked_ < sentinels_.size()) {
-    const std::size_t index = (asked_from_ + asked_++) % sentinels_.size();
-    return ask(*sentinels_[index], [this, index](const Question& question) { answered(index, question); });
-  }
-  if (best_) return found(*std::exchange(best_, std::nullopt));
-  if (is_set_up_anew()) {
-    Whereabouts said = *std::max_element(behind_.begin(), behind_.end(),
-                                         [](const auto& a, const auto& b) { return a.epoch < b.epoch; });
-    said.moves = true;
-    return found(said);
-  }
-  conclude(nobody_knows());
-}
-
-// Most of those that should know do not know of the failover that we have seen, and it is not that they have yet to
-// hear of it. Of those that were learnt only the ones that answer count.
-bool Sentinels::is_set_up_anew() const {
+  // The service was set up anew if most sentinels have an earlier epoch, though they had time to learn ours. Of the
+  // learnt ones only those that answer count.
   const auto counting = std::count_if(sentinels_.begin(), sentinels_.end(),
                                       [](const auto& each) { return !each->learnt || !each->lost; });
-  return 2 * behind_.size() > static_cast<std::size_t>(counting) &&
-         executor_.now() >= saturating_add(epoch_since_, anew_after);
+  const bool set_up_anew = 2 * query_->behind > static_cast<std::size_t>(counting) &&
+                           executor_.now() >= saturating_add(epoch_since_, set_up_anew_after);
+  const auto latest = query_->latest;
+  if (latest && (set_up_anew || latest->epoch >= epoch_)) return found(*latest);
+  // Final only where all sentinels agree: one that does not answer may know the master.
+  Failure why = query_->problem;
+  if (why.code == errc::invalid_argument) {
+    why.detail.insert(0, "service_name: no sentinel knows such a service: ");
+  } else {
+    if (why.code != errc::access_denied) why.code = errc::unavailable;
+    why.detail.insert(0, "no sentinel knows the master: ");
+  }
+  finish_query(why);
 }
 
-void Sentinels::ask(Sentinel& sentinel, std::function<void(const Question&)> done) {
-  if (!sentinel.commands) {
-    sentinel.commands = std::make_unique<CommandClient>(executor_, sentinel.options, wires_, &sentinel);
-  }
-  ++sentinel.questions;
-  const auto question = std::make_shared<Question>();
-  const TimePoint deadline = saturating_add(executor_.now(), patience);
-  const auto send = [&](Command command, auto take) {
-    ++question->left;
-    (void)sentinel.commands->request(
-        std::move(command), deadline,
-        [this, &sentinel, question, take, done](const Result<Reply>& reply, TimePoint) {
-          take(*question, reply);
-          if (--question->left == 0) settle(sentinel, *question, done);
+void Sentinels::send(Sentinel& to, std::function<void(const SentinelReply&)> done) {
+  ++to.in_flight;
+  const std::vector<Command> commands = sentinel_commands(options_.sentinel->service);
+  const auto replied = [this, &to, done = std::move(done)](const SentinelReply& reply) {
+    --to.in_flight;
+    to.lost = !reply.master && !common::is_final_refusal(*reply.problem);
+    if (!reply.id.empty()) {
+      to.id = reply.id;
+      for (const auto& each : sentinels_) each->lost |= each->learnt && each.get() != &to && each->id == to.id;
+    }
+    if (reply.epoch) to.record_replicas(reply.replicas, executor_.now());
+    if (to.lost && to.in_flight == 0) to.commands.rest(*reply.problem);
+    done(reply);
+  };
+  // The replies arrive in the order of the commands, failures included.
+  const auto replies = std::make_shared<std::vector<Result<Reply>>>();
+  for (const Command& command : commands) {
+    (void)to.commands.request(
+        command, saturating_add(executor_.now(), query_timeout),
+        [replies, replied, &to, count = commands.size()](Result<Reply> reply, TimePoint) {
+          replies->push_back(std::move(reply));
+          if (replies->size() == count) replied(read_sentinel(to.options.host, *replies));
         },
         About::locks);
-  };
-  const std::string& service = options_.sentinel->service;
-  // The epoch before the address: should it change between the two, this is the address of a later epoch, not of an
-  // earlier one.
-  send({"SENTINEL", "MASTER", service}, [](Question& to, const Result<Reply>& reply) {
-    to.state = reply.ok() ? read_service(reply.value()) : reply.failure();
-  });
-  send({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", service}, [](Question& to, const Result<Reply>& reply) {
-    to.address = reply.ok() ? read_address(reply.value()) : reply.failure();
-  });
-  send({"SENTINEL", "SENTINELS", service}, [](Question& to, const Result<Reply>& reply) {
-    if (reply.ok()) to.others = read_sentinels(reply.value());
-  });
-  send({"SENTINEL", "MYID"}, [](Question& to, const Result<Reply>& reply) {
-    if (reply.ok() && reply.value().is(Reply::Type::string)) to.id = reply.value().text;
-  });
-}
-
-void Sentinels::settle(Sentinel& sentinel, const Question& question, const std::function<void(const Question&)>& done) {
-  --sentinel.questions;
-  sentinel.lost = !question.address.ok() && question.address.failure().code == errc::unavailable;
-  if (!question.id.empty()) sentinel.id = question.id;
-  if (question.state.ok()) sentinel.lists(question.state.value().replicas, executor_.now());
-  if (!question.address.ok()) retire(sentinel);
-  done(question);
-}
-
-void Sentinels::refused(std::size_t index, Failure why) {
-  const std::string name = sentinels_[index]->options.endpoint();
-  if (!why.detail.starts_with(name)) why.detail = name + ": " + why.detail;
-  failures_.push_back(std::move(why));
-  ask_next();
-}
-
-void Sentinels::answered(std::size_t index, const Question& question) {
-  if (!question.address.ok()) return refused(index, question.address.failure());
-  // Without the right to ask for it, there is no epoch to compare, and every answer counts.
-  const bool may_not_ask = !question.state.ok() && question.state.failure().code == errc::access_denied;
-  if (!question.state.ok() && (!may_not_ask || options_.sentinel->all_replicas)) {
-    return refused(index, question.state.failure());
   }
-  for (const SentinelId& other : question.others) add(other, true);
-  answered_at_ = executor_.now();
-  Whereabouts said{.master = question.address.value(), .epoch = epoch_, .moves = may_not_ask, .sentinel = index};
-  if (question.state.ok()) said.epoch = question.state.value().epoch;
-  if (said.epoch < epoch_) {
-    behind_.push_back(said);
-    return refused(index, {errc::unavailable, "it does not know of the latest failover"});
-  }
-  said.moves = said.moves || said.epoch > epoch_;
-  if (!best_ || said.epoch > best_->epoch) best_ = said;
-  // How many replicas there are, each of them may know better.
-  if (options_.sentinel->all_replicas && !askers_.empty()) return ask_next();
-  found(*std::exchange(best_, std::nullopt));
 }
 
-void Sentinels::found(const Whereabouts& said) {
-  if (said.epoch != epoch_) epoch_since_ = executor_.now();
-  epoch_ = said.epoch;
-  if (said.moves || !askers_.empty()) first_ = said.sentinel;
-  listen_at(said.sentinel);
+void Sentinels::on_reply(const SentinelReply& reply) {
+  const bool all_replicas = options_.sentinel->all_replicas;
+  std::optional<Failure> problem = reply.problem;
+  // Without the right to query the epoch, every address counts. replicas_ack=all needs that right.
+  if (reply.master && problem && problem->code == errc::access_denied && !all_replicas) problem.reset();
+  if (!problem) {
+    for (const auto& [host, id] : reply.others) add(host, id, true);
+    const std::uint64_t epoch = reply.epoch.value_or(epoch_);
+    if (!query_->latest || epoch > query_->latest->epoch) query_->latest = reply;
+    if (epoch < epoch_) {
+      ++query_->behind;
+      problem = {errc::unavailable, "it does not know of the latest failover"};
+    } else if (!all_replicas || query_->callers.empty()) {
+      return found(reply);
+    }  // else any of the other sentinels may list more replicas
+  }
+  if (problem) {
+    const std::string name = reply.sentinel.to_string();
+    if (!problem->detail.starts_with(name)) problem->detail.insert(0, name + ": ");
+    Failure& sum = query_->problem;
+    const bool first = sum.detail.empty();
+    if (!first && problem->code != sum.code) problem->code = errc::unavailable;
+    sum = {problem->code, sum.detail + (first ? "" : "; ") + problem->detail};
+  }
+  query_next();
+}
+
+void Sentinels::found(const SentinelReply& reply) {
+  const bool moves = reply.epoch != epoch_ || !master_;
+  if (reply.epoch.value_or(epoch_) != epoch_) epoch_since_ = executor_.now();
+  epoch_ = reply.epoch.value_or(epoch_);
+  for (const auto& each : sentinels_) {
+    if (each->lost) each->record_replicas(0, executor_.now());
+  }
+  if (moves && master_ != reply.master) {
+    master_ = reply.master;
+    const Lifetime::Watch life = lifetime_.watch();
+    for (const auto& [follower, moved] : std::map(followers_)) {  // a copy: each may end others
+      if (followers_.contains(follower)) moved(*reply.master);
+      if (life.over()) return;
+    }
+  }
+  finish_query(*reply.master);
+}
+
+void Sentinels::finish_query(const Result<common::Host>& answer) {
+  // The next query begins with the next sentinel, because the caller may repeat it for a wrong answer.
+  const auto next = query_->sent < sentinels_.size() ? query_->sent : 1;
+  std::rotate(sentinels_.begin(), sentinels_.begin() + static_cast<std::ptrdiff_t>(next), sentinels_.end());
+  const auto query = std::move(query_);
   const Lifetime::Watch life = lifetime_.watch();
-  const common::Host master = said.master;
-  if (said.moves || !master_) master_is(master);
-  if (!life.over()) conclude(master);
-}
-
-void Sentinels::conclude(const Result<common::Host>& answer) {
-  asking_ = false;
-  if (!askers_.empty()) located_at_ = executor_.now();
-  forget_lost_ones();
-  const Lifetime::Watch life = lifetime_.watch();
-  for (const Handler& asker : std::exchange(askers_, {})) {
-    asker(answer);
-    if (life.over()) return;
-  }
-  if (std::exchange(again_, false)) look();
-}
-
-// Final only where all of them say so: one that does not answer may know better.
-Failure Sentinels::nobody_knows() const {
-  const auto all = [this](errc code) {
-    return std::all_of(failures_.begin(), failures_.end(), [code](const Failure& each) { return each.code == code; });
-  };
-  Failure why{errc::unavailable, "no sentinel knows the master: "};
-  if (all(errc::invalid_argument)) {
-    why = {errc::invalid_argument, "service_name: no sentinel knows such a service: "};
-  } else if (all(errc::access_denied)) {
-    why.code = errc::access_denied;
-  }
-  for (std::size_t i = 0; i < failures_.size(); ++i) why.detail += (i == 0 ? "" : "; ") + failures_[i].detail;
-  return why;
-}
-
-// --- Moves -----------------------------------------------------------------------------------------------------------
-
-void Sentinels::master_is(const common::Host& host) {
-  if (master_ == host) return;
-  master_ = host;
-  const Lifetime::Watch life = lifetime_.watch();
-  for (Follower* follower : std::vector<Follower*>(followers_.begin(), followers_.end())) {
-    if (followers_.contains(follower)) follower->master_moved(host);
+  for (const Handler& caller : query->callers) {
+    caller(answer);
     if (life.over()) return;
   }
 }
 
-// At the sentinel that just answered, unless another one is listened to, or is about to be.
-void Sentinels::listen_at(std::size_t index) {
-  const TimePoint now = executor_.now();
-  if (subscriber_) {
-    if (subscriber_->is_forbidden() || subscribed_) return;
-    if (listens_at_ == index || now < saturating_add(listens_since_, patience)) return;
-  }
-  listens_at_ = index;
-  listens_since_ = now;
-  subscribed_ = false;
-  subscriber_ = std::make_unique<Subscriber>(executor_, sentinels_[index]->options, wires_, *this);
-  subscriber_->subscribe(std::string(switches));
-}
-
-// It may have happened just before.
-void Sentinels::on_subscribed(const std::string& /*channel*/) {
-  subscribed_ = true;
-  look();
-}
-
-// The one that answers now is listened to.
-void Sentinels::on_lost(const std::string& /*channel*/) {
-  subscribed_ = false;
-  listens_since_ = TimePoint::min();
-  look();
-}
-
-void Sentinels::on_message(const std::string& /*channel*/, const std::string& text) {
-  subscriber_->proven();
-  const auto to = switched_to(text, options_.sentinel->service);
-  if (!to || master_ == to) return;
-  // A sentinel that does not know of it says what was true before, now or in an answer that is under way.
-  ++epoch_;
-  epoch_since_ = executor_.now();
-  first_ = listens_at_;  // it knows
-  located_at_ = TimePoint::min();
-  master_is(*to);
-}
-
-void Sentinels::in_use(const OwnerId& owner, nanoseconds time) {
+void Sentinels::in_use(const OwnerId& owner, std::chrono::nanoseconds time) {
   users_[owner] = saturating_add(executor_.now(), time);
-  if (look_timer_.armed()) return;
-  look();
-  look_again();
+  if (!monitor_timer_.armed()) monitor();
 }
 
-void Sentinels::look_again() {
-  look_timer_.arm(saturating_add(executor_.now(), between_looks), [this] {
-    std::erase_if(users_, [now = executor_.now()](const auto& user) { return user.second <= now; });
-    if (users_.empty()) return;
-    look_again();
-    if (!asking_) look();
-  });
+void Sentinels::monitor() {
+  std::erase_if(users_, [now = executor_.now()](const auto& user) { return user.second <= now; });
+  if (users_.empty()) return;
+  monitor_timer_.arm(saturating_add(executor_.now(), monitor_period), [this] { monitor(); });
+  if (master_ && !query_) start_query();
 }
 
 std::uint32_t Sentinels::replicas_wanted() const {
   std::uint32_t wanted = options_.replicas_ack;
   if (!options_.sentinel->all_replicas) return wanted;
-  for (const auto& each : sentinels_) {
-    if (answered_at_ < saturating_add(each->listed_at, replicas_count_for)) wanted = std::max(wanted, each->replicas);
-  }
+  for (const auto& each : sentinels_) wanted = std::max(wanted, each->replicas);
   return wanted;
 }
 
-// --- Administration --------------------------------------------------------------------------------------------------
-
-void Sentinels::survey(std::function<void(std::vector<Said>)> done) {
-  struct All {
-    std::vector<Said> said = {};
-    std::set<std::string> ids = {};
-    std::size_t left = 0;
-    std::function<void(std::vector<Said>)> done;
-  };
-  const auto all = std::make_shared<All>(All{.left = sentinels_.size(), .done = std::move(done)});
-  for (const auto& sentinel : sentinels_) {
-    ask(*sentinel, [all, host = sentinel->options.host](const Question& question) {
-      Result<ServiceState> state = question.state;
-      if (!question.address.ok()) {
-        state = question.address.failure();
-      } else if (state.ok()) {
-        state.value().master = question.address.value();
-      }
-      // One may be known by two names.
-      const bool twice = !question.id.empty() && !all->ids.insert(question.id).second;
-      if (!twice) all->said.push_back({host, std::move(state)});
-      if (--all->left == 0) all->done(std::move(all->said));
+void Sentinels::survey(const std::function<void(const std::vector<SentinelReply>&)>& done) {
+  const auto replies = std::make_shared<std::vector<SentinelReply>>();
+  for (const auto& each : sentinels_) {
+    send(*each, [replies, done, count = sentinels_.size()](const SentinelReply& reply) {
+      replies->push_back(reply);
+      if (replies->size() < count) return;
+      // One sentinel may be listed by two addresses.
+      std::set<std::string> ids;
+      std::erase_if(*replies, [&](const auto& one) { return !one.id.empty() && !ids.insert(one.id).second; });
+      done(*replies);
     });
   }
 }

@@ -116,24 +116,33 @@ TEST(RedisSentinelFindings, JudgeSentinelsAndWhatAFailoverCosts) {
            Row{"mmm", 2, 2, "down-after", note, "", 30s},
            Row{"mmm", 2, 2, "down-after", ok, "", 10s},
        }) {
-    std::vector<Sentinels::Said> said;
+    std::vector<SentinelReply> replies;
     for (const char master : row.masters) {
-      const common::Host sentinel{.name = "s" + std::to_string(said.size()), .port = 26379};
+      const common::Host sentinel{.name = "s" + std::to_string(replies.size()), .port = 26379};
       if (master == '-') {
-        said.push_back({sentinel, Failure{errc::unavailable, "no connection"}});
+        replies.push_back({.sentinel = sentinel, .problem = Failure{errc::unavailable, "no connection"}});
         continue;
       }
-      said.push_back({sentinel, ServiceState{.master = common::Host{.name = std::string(1, master), .port = 6379},
-                                             .replicas = row.replicas,
-                                             .quorum = static_cast<std::uint32_t>(row.masters.size() / 2 + 1),
-                                             .down_after = row.down_after}});
+      replies.push_back({.sentinel = sentinel,
+                         .master = common::Host{.name = std::string(1, master), .port = 6379},
+                         .epoch = 0,
+                         .replicas = row.replicas,
+                         .quorum = static_cast<std::uint32_t>(row.masters.size() / 2 + 1),
+                         .down_after = row.down_after});
+    }
+    Reply config;
+    if (row.min_replicas) {
+      config = {.type = Reply::Type::array};
+      for (const std::string& word : {std::string("min-replicas-to-write"), std::to_string(*row.min_replicas)}) {
+        config.elements.push_back({.type = Reply::Type::string, .text = word});
+      }
     }
     const Options options = parse_options({.url = Url::parse("redis-sentinel://a?service_name=ours" + row.parameters),
                                            .holder = "host:1:test",
                                            .lease = 10s,
                                            .response_timeout = 2s,
                                            .connect_timeout = 5s});
-    const Finding finding = worst_of(judge_sentinels(said, options, {row.min_replicas, 2}), row.check);
+    const Finding finding = worst_of(judge_sentinels(replies, options, config), row.check);
     EXPECT_EQ(finding.severity, row.severity) << row.masters << ": " << finding.message;
   }
 }
