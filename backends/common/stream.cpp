@@ -24,10 +24,10 @@ constexpr std::chrono::seconds finding_lasts{10};
 
 }  // namespace
 
-Stream::Stream(Executor& executor, Peer peer, Events& events)
+TcpStream::TcpStream(Executor& executor, Peer peer, Events& events)
     : executor_(executor), peer_(std::move(peer)), events_(events), silence_timer_(executor) {}
 
-Stream::~Stream() {
+TcpStream::~TcpStream() {
   descriptor_.reset();
   if (socket_ && discard_) {
     const linger none{.l_onoff = 1, .l_linger = 0};
@@ -38,12 +38,12 @@ Stream::~Stream() {
 
 // --- Connecting ------------------------------------------------------------------------------------------------------
 
-void Stream::open(TimePoint deadline) {
+void TcpStream::open(TimePoint deadline) {
   dial_.emplace(executor_, peer_.host, peer_.port, deadline, peer_.hint,
                 [this](Result<TcpDial::Connected> result) { connected(std::move(result)); });
 }
 
-void Stream::connected(Result<TcpDial::Connected> result) {
+void TcpStream::connected(Result<TcpDial::Connected> result) {
   if (!result.ok()) {
     Failure why = result.failure();
     why.detail = peer_.name + ": " + why.detail;
@@ -68,15 +68,15 @@ void Stream::connected(Result<TcpDial::Connected> result) {
   continue_handshake();
 }
 
-Failure Stream::broken(const std::string& why) const {
+Failure TcpStream::broken(const std::string& why) const {
   return {errc::unavailable, peer_.name + ": " + why};
 }
 
-Failure Stream::tls_failure() const {
+Failure TcpStream::tls_failure() const {
   return {filter_->failure().code, peer_.name + ": " + filter_->failure().detail};
 }
 
-void Stream::continue_handshake() {
+void TcpStream::continue_handshake() {
   const bool complete = filter_->handshake();
   filter_->take_output(output_.end());  // an alert, perhaps, if it failed
   if (filter_->failure().code) {
@@ -90,7 +90,7 @@ void Stream::continue_handshake() {
 
 // --- Connected -------------------------------------------------------------------------------------------------------
 
-void Stream::wait_readable() {
+void TcpStream::wait_readable() {
   descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code) {
     const Lifetime::Watch life = lifetime_.watch();
     receive();
@@ -98,7 +98,7 @@ void Stream::wait_readable() {
   });
 }
 
-void Stream::receive() {
+void TcpStream::receive() {
   if (!open_) return;
   const Lifetime::Watch life = lifetime_.watch();
   std::array<char, read_bytes> buffer;
@@ -117,7 +117,7 @@ void Stream::receive() {
 }
 
 // False: closed, or destroyed.
-bool Stream::take(std::string_view network) {
+bool TcpStream::take(std::string_view network) {
   heard_ = true;
   if (!filter_) return deliver(network);
   const Lifetime::Watch life = lifetime_.watch();
@@ -136,13 +136,13 @@ bool Stream::take(std::string_view network) {
   return deliver(plain);
 }
 
-bool Stream::deliver(std::string_view plain) {
+bool TcpStream::deliver(std::string_view plain) {
   const Lifetime::Watch life = lifetime_.watch();
   events_.received(plain);
   return !life.over() && open_;
 }
 
-void Stream::write(std::string_view bytes) {
+void TcpStream::write(std::string_view bytes) {
   if (filter_) {
     plain_ += bytes;
   } else {
@@ -151,7 +151,7 @@ void Stream::write(std::string_view bytes) {
   }
 }
 
-void Stream::flush() {
+void TcpStream::flush() {
   if (!open_) return;
   if (filter_ && !plain_.empty()) {
     written_ += plain_.size();
@@ -165,7 +165,7 @@ void Stream::flush() {
   send_output();
 }
 
-void Stream::send_output() {
+void TcpStream::send_output() {
   while (output_.size() != 0) {
     const ssize_t count = ::send(socket_.get(), output_.bytes().data(), output_.size(), MSG_NOSIGNAL);
     if (count < 0) {
@@ -179,7 +179,7 @@ void Stream::send_output() {
   }
 }
 
-void Stream::wait_writable() {
+void TcpStream::wait_writable() {
   if (std::exchange(waiting_writable_, true)) return;
   descriptor_->async_wait(Descriptor::Interest::writable, [this](std::error_code) {
     waiting_writable_ = false;
@@ -187,12 +187,12 @@ void Stream::wait_writable() {
   });
 }
 
-std::size_t Stream::refuse_peer() {
+std::size_t TcpStream::refuse_peer() {
   if (address_ && peer_.hint != nullptr) peer_.hint->refuse(*address_);
   return dial_ ? dial_->addresses() : 0;
 }
 
-void Stream::close(Failure why, bool orderly) {
+void TcpStream::close(Failure why, bool orderly) {
   const bool silent = open_ && !heard_;
   open_ = false;
   descriptor_.reset();
@@ -204,7 +204,7 @@ void Stream::close(Failure why, bool orderly) {
   });
 }
 
-void Stream::explain_silence(const std::function<void()>& then) {
+void TcpStream::explain_silence(const std::function<void()>& then) {
   if (peer_.probing == nullptr || !address_) return then();
   const auto found = peer_.probing->ports.find(peer_.name);
   if (found != peer_.probing->ports.end() && executor_.now() < found->second.until) {
@@ -223,7 +223,7 @@ void Stream::explain_silence(const std::function<void()>& then) {
 
 // The caller of write() does not expect to hear of the end inside the call. And the server may have said why it hung
 // up.
-void Stream::close_later(Failure why) {
+void TcpStream::close_later(Failure why) {
   executor_.post([this, why = std::move(why), life = lifetime_.watch()] {
     if (!life.over()) receive();
     if (!life.over() && open_) close(why);

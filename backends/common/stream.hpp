@@ -29,7 +29,8 @@ struct Peer {
   TlsProbing* probing = nullptr;    // whether TLS explains a silent port is found out; nullptr: is not
 };
 
-// In tasks only. Destroying it closes the connection; nothing is reported from then on.
+// In tasks only. Destroying it closes the connection; nothing is reported from then on. TcpStream is the real one;
+// tests have one with a scripted server at the other end.
 class Stream {
  public:
   // Any of these may destroy the stream.
@@ -49,31 +50,48 @@ class Stream {
     ~Events() = default;
   };
 
-  Stream(Executor& executor, Peer peer, Events& events);
+  Stream() = default;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  ~Stream();
+  virtual ~Stream() = default;
 
   // Starts connecting; opened() or closed() follows, never inside the call. The caller enforces the deadline: here it
   // only divides the time between several addresses.
-  void open(TimePoint deadline);
+  virtual void open(TimePoint deadline) = 0;
   // Adds to what is to be sent. Only once it is open.
-  void write(std::string_view bytes);
+  virtual void write(std::string_view bytes) = 0;
   // Hands to the network what it takes now; the rest follows by itself. Reports nothing inside the call.
-  void flush();
+  virtual void flush() = 0;
   // Takes in what has arrived already, without waiting for the next turn. May report anything.
-  void receive();
+  virtual void receive() = 0;
   // From now on, closing throws away what the network has not taken, instead of sending it unexpectedly later.
-  void discard() noexcept { discard_ = true; }
+  virtual void discard() noexcept = 0;
   // The server at this address is the wrong one: new streams with this hint try the other addresses of the host first.
   // Returns how many addresses the host has.
-  std::size_t refuse_peer();
+  virtual std::size_t refuse_peer() { return 1; }
   // Connected, and the server has not said anything in the TLS handshake yet, because it does not use TLS.
-  [[nodiscard]] bool tls_unanswered() const noexcept { return open_ && filter_ != nullptr && !heard_ && explained_; }
+  [[nodiscard]] virtual bool tls_unanswered() const noexcept { return false; }
+  // How many of the bytes written may have reached the other side.
+  [[nodiscard]] virtual std::uint64_t sent() const noexcept = 0;
+};
+
+class TcpStream final : public Stream {
+ public:
+  TcpStream(Executor& executor, Peer peer, Events& events);
+  ~TcpStream() override;
+
+  void open(TimePoint deadline) override;
+  void write(std::string_view bytes) override;
+  void flush() override;
+  void receive() override;
+  void discard() noexcept override { discard_ = true; }
+  std::size_t refuse_peer() override;
+  [[nodiscard]] bool tls_unanswered() const noexcept override {
+    return open_ && filter_ != nullptr && !heard_ && explained_;
+  }
+  [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
   // How many of the bytes written the network has not taken.
   [[nodiscard]] std::size_t pending() const noexcept { return plain_.size() + output_.size(); }
-  // How many of the bytes written may have reached the other side.
-  [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
 
  private:
   void connected(Result<TcpDial::Connected> result);

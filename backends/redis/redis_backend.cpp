@@ -6,13 +6,13 @@
 #include "backends/redis/administration/inspection.hpp"
 #include "backends/redis/cluster/cluster.hpp"
 #include "backends/redis/connection/server_info.hpp"
-#include "backends/redis/connection/socket_wire.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/requests/answers.hpp"
 #include "backends/redis/requests/keys.hpp"
 #include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/requests/renewal.hpp"
+#include "backends/redis/sentinel/sentinel_stream.hpp"
 #include "backends/redis/sentinel/sentinel_topology.hpp"
-#include "backends/redis/sentinel/sentinel_wire.hpp"
 #include "backends/redis/timing.hpp"
 #include "backends/redis/topology/single.hpp"
 #include "util/names.hpp"
@@ -40,20 +40,21 @@ std::string_view scheme_of(const Options& options) {
 }
 
 // sentinels: those that the options name.
-std::unique_ptr<Topology> make_topology(BackendHost& host, const Options& options, WireFactory wires,
+std::unique_ptr<Topology> make_topology(BackendHost& host, const Options& options, StreamFactory streams,
                                         std::shared_ptr<Sentinels> sentinels, Node::User& user) {
-  if (options.cluster) return std::make_unique<Cluster>(host, options, std::move(wires), user);
-  if (!sentinels) return std::make_unique<Single>(host, options, wires, user);
-  return std::make_unique<SentinelTopology>(host, options, wires, user, std::move(sentinels));
+  if (options.cluster) return std::make_unique<Cluster>(host, options, std::move(streams), user);
+  if (!sentinels) return std::make_unique<Single>(host, options, streams, user);
+  return std::make_unique<SentinelTopology>(host, options, streams, user, std::move(sentinels));
 }
 
 }  // namespace
 
-RedisBackend::RedisBackend(BackendHost& host, Options options, WireFactory wires, std::shared_ptr<Sentinels> sentinels)
+RedisBackend::RedisBackend(BackendHost& host, Options options, StreamFactory streams,
+                           std::shared_ptr<Sentinels> sentinels)
     : TryBackend(host, policy_of(options.strategy)),
       options_(std::move(options)),
       client_(host.new_owner_id().to_string()),
-      topology_(make_topology(host, options_, std::move(wires), std::move(sentinels), *this)),
+      topology_(make_topology(host, options_, std::move(streams), std::move(sentinels), *this)),
       acquirer_(*topology_, client_),
       cleanup_(host.executor(), options_.response_timeout, alive_for,
                release_requests(*topology_, client_, [this] { on_publish_forbidden(); })),
@@ -241,16 +242,16 @@ void RedisBackend::on_forbidden(const Failure& why) {
 
 std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config) {
   Options options = parse_options(config);
-  const auto wires_with = [&host](const std::optional<common::TlsOptions>& tls) {
-    return socket_wires(tls ? common::make_tls_context(*tls, common::warn_at(host)) : nullptr);
+  const auto streams_with = [&host](const std::optional<common::TlsOptions>& tls) {
+    return tcp_streams(tls ? common::make_tls_context(*tls, common::warn_at(host)) : nullptr);
   };
   if (options.password_file) options.password_file->check();
   if (options.sentinel && options.sentinel->password_file) options.sentinel->password_file->check();
-  WireFactory wires = wires_with(options.tls);
-  if (!options.sentinel) return std::make_unique<RedisBackend>(host, std::move(options), std::move(wires));
-  auto sentinels = std::make_shared<Sentinels>(host.executor(), options, wires_with(options.sentinel->tls));
-  wires = sentinel_wires(sentinels, std::move(wires));
-  return std::make_unique<RedisBackend>(host, std::move(options), std::move(wires), std::move(sentinels));
+  StreamFactory streams = streams_with(options.tls);
+  if (!options.sentinel) return std::make_unique<RedisBackend>(host, std::move(options), std::move(streams));
+  auto sentinels = std::make_shared<Sentinels>(host.executor(), options, streams_with(options.sentinel->tls));
+  streams = sentinel_streams(sentinels, std::move(streams));
+  return std::make_unique<RedisBackend>(host, std::move(options), std::move(streams), std::move(sentinels));
 }
 
 }  // namespace dlock::redis

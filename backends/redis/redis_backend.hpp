@@ -16,7 +16,7 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
-#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/requests/acquirer.hpp"
 #include "backends/redis/requests/release_request.hpp"
@@ -29,8 +29,9 @@ class Sentinels;
 
 class RedisBackend final : public TryBackend, private Node::User {
  public:
-  // wires: how connections are made; tests have their own. sentinels: those that the options name.
-  RedisBackend(BackendHost& host, Options options, WireFactory wires, std::shared_ptr<Sentinels> sentinels = nullptr);
+  // streams: how connections are made; tests have their own. sentinels: those that the options name.
+  RedisBackend(BackendHost& host, Options options, StreamFactory streams,
+               std::shared_ptr<Sentinels> sentinels = nullptr);
   ~RedisBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override;

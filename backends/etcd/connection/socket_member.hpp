@@ -47,7 +47,7 @@ class SocketMember final : public Member, private common::Stream::Events {
   bool open_ = false;  // the TCP connection, with TLS
   Grpc grpc_;
   std::string output_;  // kept for its memory
-  common::Stream stream_;
+  common::TcpStream stream_;
   std::unique_ptr<Second> second_;
   Lifetime lifetime_;
 };

@@ -58,9 +58,9 @@ struct Cluster::Asker {
   Timer timer;
 };
 
-Cluster::Cluster(BackendHost& host, const Options& options, WireFactory wires, Node::User& user)
+Cluster::Cluster(BackendHost& host, const Options& options, StreamFactory streams, Node::User& user)
     : Topology(host.executor(), options),
-      wires_(std::move(wires)),
+      streams_(std::move(streams)),
       news_(host),
       user_(user),
       owners_(slots),
@@ -82,7 +82,7 @@ Node* Cluster::node_at(const common::Host& host) {
   at_host.host = host;
   return nodes_
       .emplace(address,
-               std::make_unique<Node>(executor(), std::move(at_host), wires_, news_, static_cast<Node::User&>(*this)))
+               std::make_unique<Node>(executor(), std::move(at_host), streams_, news_, static_cast<Node::User&>(*this)))
       .first->second.get();
 }
 

@@ -32,7 +32,7 @@ namespace dlock::redis {
 class Cluster final : public Topology, private Node::User {
  public:
   // options: name the first nodes to send to. All but these outlive it.
-  Cluster(BackendHost& host, const Options& options, WireFactory wires, Node::User& user);
+  Cluster(BackendHost& host, const Options& options, StreamFactory streams, Node::User& user);
   ~Cluster() override;
 
   // The master of the key's slot; a node of the URL as long as none is known.
@@ -92,7 +92,7 @@ class Cluster final : public Topology, private Node::User {
   void on_lost(const std::string& channel) override;
   void on_forbidden(const Failure& why) override;
 
-  const WireFactory wires_;
+  const StreamFactory streams_;
   common::ConnectionNews news_;
   Node::User& user_;
 

@@ -8,14 +8,14 @@
 
 namespace dlock::redis {
 
-CommandClient::CommandClient(Executor& executor, const Options& options, WireFactory wires,
+CommandClient::CommandClient(Executor& executor, const Options& options, StreamFactory streams,
                              common::ConnectionObserver* observer)
     : executor_(executor),
       options_(options),
       observer_(observer),
       requests_(executor, *this),
       role_timer_(executor),
-      link_(executor, options, std::move(wires), *this) {}
+      link_(executor, options, std::move(streams), *this) {}
 
 CommandClient::~CommandClient() = default;
 

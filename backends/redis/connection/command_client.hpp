@@ -18,7 +18,7 @@
 #include "backends/redis/connection/link.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/script.hpp"
-#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/options.hpp"
 
 namespace dlock::redis {
@@ -50,7 +50,8 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   using RequestId = std::uint64_t;  // never 0
 
   // observer: nullptr for none.
-  CommandClient(Executor& executor, const Options& options, WireFactory wires, common::ConnectionObserver* observer);
+  CommandClient(Executor& executor, const Options& options, StreamFactory streams,
+                common::ConnectionObserver* observer);
   ~CommandClient();
 
   // The handler is called once, never inside the call. The answer is given up at the deadline; a server that does not

@@ -10,10 +10,10 @@
 
 namespace dlock::redis {
 
-Link::Link(Executor& executor, const Options& options, WireFactory wires, User& user, bool insists)
+Link::Link(Executor& executor, const Options& options, StreamFactory streams, User& user, bool insists)
     : executor_(executor),
       options_(options),
-      wires_(std::move(wires)),
+      streams_(std::move(streams)),
       user_(user),
       reconnect_(executor, {.lasting = proof_time, .insists = insists}, [this] { connect(); }),
       health_(executor, options.response_timeout, *this),
@@ -32,12 +32,12 @@ void Link::connect() {
 
 void Link::open() {
   written_ = sent_ = 0;
-  wire_ = wires_(executor_, options_, *this);
-  wire_->open(connect_by_);
+  connection_ = std::make_unique<Connection>(streams_(executor_, options_, *this));
+  connection_->stream->open(connect_by_);
 }
 
 Failure Link::no_connection(std::string why) const {
-  if (wire_ && wire_->tls_unanswered()) why += common::perhaps_no_tls;
+  if (connection_ && connection_->stream->tls_unanswered()) why += common::perhaps_no_tls;
   return {errc::unavailable, options_.endpoint() + ": " + why};
 }
 
@@ -52,18 +52,30 @@ void Link::opened() {
   if (!password.ok()) return down(no_connection(password.failure().detail));
   handshake_.emplace(options_);
   write(handshake_->commands(password.value()));
-  wire_->flush();
+  connection_->stream->flush();
 }
 
-void Link::received(Reply reply) {
+void Link::received(std::string_view bytes) {
+  const Lifetime::Watch life = connection_->lifetime.watch();
+  ReplyReader& replies = connection_->replies;
+  replies.feed(bytes);
+  while (auto reply = replies.next()) {
+    take(*std::move(reply));
+    if (life.over()) return;
+  }
+  if (replies.problem().empty()) return;
+  closed({errc::protocol, options_.endpoint() + " does not speak Redis's protocol: " + replies.problem()}, false);
+}
+
+void Link::take(Reply reply) {
   if (ready()) return user_.link_received(std::move(reply));
   const auto verdict = handshake_->replied(reply);
   if (!verdict) return;
   if (verdict->code) {
     // The name may have several addresses, one of them the master's.
-    if (handshake_->refused_role() && ++refused_addresses_ < wire_->refuse_peer()) {
+    if (handshake_->refused_role() && ++refused_addresses_ < connection_->stream->refuse_peer()) {
       handshake_.reset();
-      const auto gone = std::move(wire_);  // it is what called us
+      const auto gone = std::move(connection_);  // it is what called us
       return open();
     }
     Failure why{verdict->code, options_.endpoint() + ": " + verdict->detail};
@@ -81,7 +93,7 @@ void Link::received(Reply reply) {
 // --- Connected -------------------------------------------------------------------------------------------------------
 
 void Link::write(std::string_view bytes) {
-  wire_->write(bytes);
+  connection_->stream->write(bytes);
   written_ += bytes.size();
 }
 
@@ -96,45 +108,45 @@ void Link::health_dead() {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-void Link::closed(Failure why) {
+void Link::closed(Failure why, bool /*orderly*/) {
   if (ready() && !is_answered()) why.detail += common::nothing_answered;
   down(std::move(why));
 }
 
 void Link::break_off(Failure why) {
-  if (!wire_) return;
-  wire_->discard();
+  if (!connection_) return;
+  connection_->stream->discard();
   down(std::move(why));
 }
 
 void Link::down(Failure why) {
   const bool was_ready = ready();
-  sent_ = wire_->sent();
-  const auto gone = std::move(wire_);  // may be what called us
-  drop_wire();
+  sent_ = connection_->stream->sent();
+  const auto gone = std::move(connection_);  // may be what called us
+  drop_connection();
   reconnect_.down(why);
   user_.link_down(why, was_ready);
 }
 
-void Link::drop_wire() {
+void Link::drop_connection() {
   connect_timer_.disarm();
   health_.stop();
   handshake_.reset();
-  if (wire_) sent_ = wire_->sent();
-  wire_.reset();
+  if (connection_) sent_ = connection_->stream->sent();
+  connection_.reset();
 }
 
 void Link::rest() {
-  drop_wire();
+  drop_connection();
   reconnect_.rest();
 }
 
 void Link::stop(std::string_view last_words) {
-  if (wire_ && (handshake_ || ready()) && !last_words.empty()) {
+  if (connection_ && (handshake_ || ready()) && !last_words.empty()) {
     write(last_words);
-    wire_->flush();
+    connection_->stream->flush();
   }
-  drop_wire();
+  drop_connection();
   reconnect_.stop();
 }
 

@@ -7,19 +7,21 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <dlock/spi/executor.hpp>
+#include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/health.hpp"
 #include "backends/common/reconnect.hpp"
 #include "backends/redis/connection/handshake.hpp"
-#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/options.hpp"
 
 namespace dlock::redis {
 
 // In tasks only.
-class Link final : private Wire::Events, private common::Health::User {
+class Link final : private common::Stream::Events, private common::Health::User {
  public:
   class User {
    public:
@@ -39,7 +41,7 @@ class Link final : private Wire::Events, private common::Health::User {
   };
 
   // insists: goes on after a final refusal, with long pauses.
-  Link(Executor& executor, const Options& options, WireFactory wires, User& user, bool insists = false);
+  Link(Executor& executor, const Options& options, StreamFactory streams, User& user, bool insists = false);
   ~Link();
 
   // Connects, unless it is connected; sooner than planned where it is pausing.
@@ -50,11 +52,11 @@ class Link final : private Wire::Events, private common::Health::User {
 
   // Only while ready. What is written goes out with flush().
   void write(std::string_view bytes);
-  void flush() { wire_->flush(); }
-  void receive() { wire_->receive(); }
+  void flush() { connection_->stream->flush(); }
+  void receive() { connection_->stream->receive(); }
   // Counted from the beginning of the current connection.
   [[nodiscard]] std::uint64_t written() const noexcept { return written_; }
-  [[nodiscard]] std::uint64_t sent() const noexcept { return wire_ ? wire_->sent() : sent_; }
+  [[nodiscard]] std::uint64_t sent() const noexcept { return connection_ ? connection_->stream->sent() : sent_; }
 
   // How to ask this server for its role; only while ready.
   [[nodiscard]] RoleQuestion role_question() const noexcept { return role_question_; }
@@ -77,12 +79,13 @@ class Link final : private Wire::Events, private common::Health::User {
   void open();
   [[nodiscard]] Failure no_connection(std::string why) const;
   void down(Failure why);
-  void drop_wire();
+  void take(Reply reply);
+  void drop_connection();
 
   void opened() override;
-  void received(Reply reply) override;
+  void received(std::string_view bytes) override;
   void drained() override;
-  void closed(Failure why) override;
+  void closed(Failure why, bool orderly) override;
 
   void health_ask() override { user_.link_silent(); }
   void health_catch_up() override { receive(); }
@@ -90,10 +93,16 @@ class Link final : private Wire::Events, private common::Health::User {
 
   Executor& executor_;
   const Options& options_;
-  const WireFactory wires_;
+  const StreamFactory streams_;
   User& user_;
 
-  std::unique_ptr<Wire> wire_;
+  struct Connection {
+    explicit Connection(std::unique_ptr<common::Stream> over) : stream(std::move(over)) {}
+    std::unique_ptr<common::Stream> stream;
+    ReplyReader replies;
+    Lifetime lifetime;
+  };
+  std::unique_ptr<Connection> connection_;
   std::optional<Handshake> handshake_;  // while it is under way
   RoleQuestion role_question_ = RoleQuestion::none;
   TimePoint connect_by_;

@@ -9,8 +9,8 @@
 
 namespace dlock::redis {
 
-Subscriber::Subscriber(Executor& executor, const Options& options, WireFactory wires, User& user)
-    : executor_(executor), options_(options), user_(user), link_(executor, options, std::move(wires), *this, true) {}
+Subscriber::Subscriber(Executor& executor, const Options& options, StreamFactory streams, User& user)
+    : executor_(executor), options_(options), user_(user), link_(executor, options, std::move(streams), *this, true) {}
 
 Subscriber::~Subscriber() = default;
 

@@ -11,7 +11,7 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/redis/connection/link.hpp"
-#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/options.hpp"
 
 namespace dlock::redis {
@@ -38,7 +38,7 @@ class Subscriber final : private Link::User {
     ~User() = default;
   };
 
-  Subscriber(Executor& executor, const Options& options, WireFactory wires, User& user);
+  Subscriber(Executor& executor, const Options& options, StreamFactory streams, User& user);
   ~Subscriber();
 
   // Connects if need be. A channel that is wanted already is left alone.

@@ -1,4 +1,4 @@
-// The master of a service, wherever sentinels say that it is. Its connections find it (SentinelWire).
+// The master of a service, wherever sentinels say that it is. Its connections find it (SentinelStream).
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,10 @@ namespace dlock::redis {
 
 class SentinelTopology final : public Single {
  public:
-  // As Single. wires: sentinel_wires() of these sentinels.
-  SentinelTopology(BackendHost& host, const Options& options, const WireFactory& wires, Node::User& user,
+  // As Single. streams: sentinel_streams() of these sentinels.
+  SentinelTopology(BackendHost& host, const Options& options, const StreamFactory& streams, Node::User& user,
                    std::shared_ptr<Sentinels> sentinels)
-      : Single(host, options, wires, user), sentinels_(std::move(sentinels)) {}
+      : Single(host, options, streams, user), sentinels_(std::move(sentinels)) {}
 
   void in_use(const OwnerId& owner, std::chrono::nanoseconds time) override { sentinels_->in_use(owner, time); }
   void done_with(const OwnerId& owner) override { sentinels_->done_with(owner); }

@@ -43,7 +43,7 @@ struct Sentinels::Sentinel final : common::ConnectionObserver {
       : options(options_at(host, sentinels.options_)),
         id(std::move(known_id)),
         learnt(is_learnt),
-        commands(sentinels.executor_, options, sentinels.wires_, this) {}
+        commands(sentinels.executor_, options, sentinels.streams_, this) {}
 
   void connected() override {}
   // The next query connects again.
@@ -77,8 +77,8 @@ struct Sentinels::Query {
   Failure problem = {};                                // of the sentinels that did not help
 };
 
-Sentinels::Sentinels(Executor& executor, Options options, WireFactory wires)
-    : executor_(executor), options_(std::move(options)), wires_(std::move(wires)), monitor_timer_(executor) {
+Sentinels::Sentinels(Executor& executor, Options options, StreamFactory streams)
+    : executor_(executor), options_(std::move(options)), streams_(std::move(streams)), monitor_timer_(executor) {
   for (const common::Host& host : options_.sentinel->hosts) add(host, "", false);
 }
 

@@ -24,7 +24,7 @@
 #include <dlock/spi/result.hpp>
 #include <dlock/token.hpp>
 
-#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/sentinel/sentinel_reply.hpp"
 
@@ -35,9 +35,9 @@ class Sentinels final {
  public:
   using Handler = std::function<void(const Result<common::Host>&)>;
 
-  // options: of the client, which name the service and the first sentinels. wires: make connections to sentinels. The
+  // options: of the client, which name the service and the first sentinels. streams: make connections to sentinels. The
   // executor outlives it.
-  Sentinels(Executor& executor, Options options, WireFactory wires);
+  Sentinels(Executor& executor, Options options, StreamFactory streams);
   ~Sentinels();
 
   // Queries the master's address; concurrent callers share the answer. The handler is called once, never inside the
@@ -76,7 +76,7 @@ class Sentinels final {
 
   Executor& executor_;
   const Options options_;
-  const WireFactory wires_;
+  const StreamFactory streams_;
   std::vector<std::unique_ptr<Sentinel>> sentinels_;  // a query begins with the first
   std::unique_ptr<Query> query_;                      // the one in flight
   std::optional<common::Host> master_;

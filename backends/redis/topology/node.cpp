@@ -4,7 +4,7 @@
 
 namespace dlock::redis {
 
-Node::Node(Executor& executor, Options options, const WireFactory& wires, common::ConnectionNews& news, User& user)
+Node::Node(Executor& executor, Options options, const StreamFactory& streams, common::ConnectionNews& news, User& user)
     : options_(std::move(options)),
       user_(user),
       outage_(executor,
@@ -12,10 +12,10 @@ Node::Node(Executor& executor, Options options, const WireFactory& wires, common
                 subscriber_.resume();
                 if (everyone) user_.on_state(*this, NodeState::usable);
               }),
-      common_(*this, executor, wires, news, options_.replicas_ack == 0),
-      subscriber_(executor, options_, wires, user) {
+      common_(*this, executor, streams, news, options_.replicas_ack == 0),
+      subscriber_(executor, options_, streams, user) {
   if (options_.replicas_ack == 0) return;
-  acknowledged_.emplace(*this, executor, wires, news, true);
+  acknowledged_.emplace(*this, executor, streams, news, true);
   replica_acks_.emplace(acknowledged_->client);
 }
 

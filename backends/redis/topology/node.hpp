@@ -9,8 +9,8 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/redis/connection/command_client.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/connection/subscriber.hpp"
-#include "backends/redis/connection/wire.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/topology/outage.hpp"
 #include "backends/redis/topology/replica_acks.hpp"
@@ -40,7 +40,7 @@ class Node {
   };
 
   // options: of which host is the node's. All but options outlive it.
-  Node(Executor& executor, Options options, const WireFactory& wires, common::ConnectionNews& news, User& user);
+  Node(Executor& executor, Options options, const StreamFactory& streams, common::ConnectionNews& news, User& user);
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] CommandClient& line(Line which) noexcept;
@@ -61,8 +61,9 @@ class Node {
  private:
   class Connection final : private common::ConnectionObserver {
    public:
-    Connection(Node& node, Executor& executor, const WireFactory& wires, common::ConnectionNews& news, bool acquires)
-        : node_(node), news_(news), acquires_(acquires), client(executor, node.options_, wires, this) {}
+    Connection(Node& node, Executor& executor, const StreamFactory& streams, common::ConnectionNews& news,
+               bool acquires)
+        : node_(node), news_(news), acquires_(acquires), client(executor, node.options_, streams, this) {}
     void not_needed() { news_.not_needed(); }
 
    private:

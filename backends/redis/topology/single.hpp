@@ -11,9 +11,9 @@ namespace dlock::redis {
 
 class Single : public Topology {
  public:
-  // All but options and wires outlive it.
-  Single(BackendHost& host, const Options& options, const WireFactory& wires, Node::User& user)
-      : Topology(host.executor(), options), news_(host), node_(executor(), options, wires, news_, user) {}
+  // All but options and streams outlive it.
+  Single(BackendHost& host, const Options& options, const StreamFactory& streams, Node::User& user)
+      : Topology(host.executor(), options), news_(host), node_(executor(), options, streams, news_, user) {}
 
   [[nodiscard]] Node& node_of(std::string_view /*key*/) override { return node_; }
   std::uint64_t send(std::string_view key, Request request, TimePoint deadline, Handler done) override;

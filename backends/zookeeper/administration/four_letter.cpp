@@ -57,7 +57,7 @@ class Question final : private common::Stream::Events {
   Done done_;
   Timer timer_;
   std::string text_;
-  common::Stream stream_;
+  common::TcpStream stream_;
 };
 
 }  // namespace

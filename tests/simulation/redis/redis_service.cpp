@@ -8,7 +8,7 @@
 
 #include "backends/redis/redis_backend.hpp"
 #include "backends/redis/requests/keys.hpp"
-#include "backends/redis/sentinel/sentinel_wire.hpp"
+#include "backends/redis/sentinel/sentinel_stream.hpp"
 #include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
@@ -72,16 +72,16 @@ std::string RedisService::url() const {
 
 std::unique_ptr<Backend> RedisService::connect(int process, BackendHost& host, const BackendConfig& config) {
   const auto client = clients_.emplace_back(std::make_shared<Client>(process));
-  WireFactory wires = [this, client](Executor& executor, const Options& options, Wire::Events& events) {
+  StreamFactory streams = [this, client](Executor& executor, const Options& options, common::Stream::Events& events) {
     const std::string& node = options.host.name;
     auto [found, is_new] = client->servers.try_emplace(options.host.to_string());
     FakeServer& server = found->second;
     if (is_new) {
       const std::string name = options.host.port == 6379 ? node : "sentinel " + node;
-      server.serve = [this, &client = *client, name](FakeWire& wire, const Words& words) {
+      server.serve = [this, &client = *client, name](FakeStream& wire, const Words& words) {
         take(client, name, wire, words);
       };
-      server.ended = [this](FakeWire& wire) {
+      server.ended = [this](FakeStream& wire) {
         for (const auto& each : connections_) {
           if (std::exchange(each->wire, each->wire == &wire ? nullptr : each->wire) == &wire)
             each->ended = executor_.now();
@@ -90,17 +90,17 @@ std::unique_ptr<Backend> RedisService::connect(int process, BackendHost& host, c
     }
     if (unreachable_.contains(client->process)) server.dialling = FakeServer::Dialling::refuse;
     if (client->dead) server.dialling = FakeServer::Dialling::silence;
-    return std::make_unique<FakeWire>(server, executor, events);
+    return std::make_unique<FakeStream>(server, executor, events);
   };
   Options options = parse_options(config);
-  if (topology_ != Topology::sentinel) return std::make_unique<RedisBackend>(host, std::move(options), wires);
-  const auto sentinels = std::make_shared<Sentinels>(host.executor(), options, wires);
-  return std::make_unique<RedisBackend>(host, std::move(options), sentinel_wires(sentinels, wires), sentinels);
+  if (topology_ != Topology::sentinel) return std::make_unique<RedisBackend>(host, std::move(options), streams);
+  const auto sentinels = std::make_shared<Sentinels>(host.executor(), options, streams);
+  return std::make_unique<RedisBackend>(host, std::move(options), sentinel_streams(sentinels, streams), sentinels);
 }
 
 // --- Connections -----------------------------------------------------------------------------------------------------
 
-void RedisService::take(Client& client, const std::string& node, FakeWire& wire, const Words& words) {
+void RedisService::take(Client& client, const std::string& node, FakeStream& wire, const Words& words) {
   if (client.dead) return;
   std::erase_if(connections_, [](const auto& each) { return each->wire == nullptr && each->waiting.empty(); });
   auto found = std::ranges::find_if(connections_, [&wire](const auto& each) { return each->wire == &wire; });

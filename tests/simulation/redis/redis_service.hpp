@@ -58,10 +58,10 @@ class RedisService final : public simulation::Service {
   };
   // As the server sees it, which may outlive the client's end.
   struct Connection {
-    Connection(Client& of, std::string at, FakeWire* from) : client(of), node(std::move(at)), wire(from) {}
+    Connection(Client& of, std::string at, FakeStream* from) : client(of), node(std::move(at)), wire(from) {}
     Client& client;
     std::string node;
-    FakeWire* wire;                      // nullptr: the client has closed it
+    FakeStream* wire;                    // nullptr: the client has closed it
     TimePoint ended = TimePoint::max();  // when it did
     std::set<std::string> channels = {};
     std::deque<Request> waiting = {};
@@ -72,7 +72,7 @@ class RedisService final : public simulation::Service {
     bool asking = false;  // the next command follows ASKING
   };
 
-  void take(Client& client, const std::string& node, FakeWire& wire, const Words& words);
+  void take(Client& client, const std::string& node, FakeStream& wire, const Words& words);
   void proceed(const std::shared_ptr<Connection>& connection);
   void carry_out(Connection& connection, const Request& request);
   [[nodiscard]] Reply answer(Connection& connection, const Words& words);

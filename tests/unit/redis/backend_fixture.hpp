@@ -32,7 +32,7 @@ class BackendTest : public testing::Test {
   std::unique_ptr<RedisBackend> make(const std::string& url = "redis://localhost") {
     const BackendConfig config{
         .url = Url::parse(url), .holder = "host:1:test", .lease = 30s, .response_timeout = 2s, .connect_timeout = 5s};
-    return std::make_unique<RedisBackend>(host, parse_options(config), server.wires());
+    return std::make_unique<RedisBackend>(host, parse_options(config), server.streams());
   }
 
   struct Asked {
@@ -96,7 +96,7 @@ class BackendTest : public testing::Test {
     std::string release = released();
   };
   void set(Answers answers) {
-    server.answer = [answers = std::move(answers)](FakeWire&, const Words& command) -> std::string {
+    server.answer = [answers = std::move(answers)](FakeStream&, const Words& command) -> std::string {
       if (command.front() == "SUBSCRIBE") return subscribed(command[1]);
       if (command.front() == "PING") return "+PONG\r\n";
       const Script* script = script_in(command);
@@ -130,7 +130,7 @@ class ModelBackendTest : public BackendTest {
   // instead: the answer that replaces the model's, for a command that the model then never gets. Empty: none.
   using Instead = std::function<std::optional<std::string>(const Words& command)>;
   void serve(Instead instead = nullptr) {
-    server.answer = [this, instead = std::move(instead)](FakeWire&, const Words& command) {
+    server.answer = [this, instead = std::move(instead)](FakeStream&, const Words& command) {
       const auto reply = instead ? instead(command) : std::nullopt;
       return reply ? *reply : answer(command);
     };

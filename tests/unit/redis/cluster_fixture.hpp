@@ -39,7 +39,7 @@ class ClusterTest : public testing::Test, private Node::User {
     std::string refusal;                                     // instead of the map
     bool silent = false;                                     // when asked for the map
     std::function<std::string(const Words& command)> reply;  // empty: the node's name
-    std::set<FakeWire*> stuck;                               // what waits for an answer that does not come
+    std::set<FakeStream*> stuck;                             // what waits for an answer that does not come
     int maps = 0;                                            // how often it was asked for the map
 
     FakeNode() = default;
@@ -64,7 +64,7 @@ class ClusterTest : public testing::Test, private Node::User {
     auto& node = nodes[at(name).to_string()];
     if (node) return *node;
     node = std::make_unique<FakeNode>();
-    node->server.answer = [this, name, node = node.get()](FakeWire& from, const Words& command) -> std::string {
+    node->server.answer = [this, name, node = node.get()](FakeStream& from, const Words& command) -> std::string {
       // Answers come in order: behind one that is missing there is none.
       if (command.front() == "CLIENT") node->stuck.erase(&from);
       if (node->stuck.contains(&from)) return "";
@@ -94,9 +94,9 @@ class ClusterTest : public testing::Test, private Node::User {
   }
   static Map all_slots_at(const std::string& name) { return {{0, 16383, at(name)}}; }
 
-  [[nodiscard]] WireFactory network() {
-    return [this](Executor& executor, const Options& to, Wire::Events& events) {
-      return std::make_unique<FakeWire>(node(to.host.name).server, executor, events);
+  [[nodiscard]] StreamFactory network() {
+    return [this](Executor& executor, const Options& to, common::Stream::Events& events) {
+      return std::make_unique<FakeStream>(node(to.host.name).server, executor, events);
     };
   }
   void make(const std::string& url = "redis-cluster://a:7000,b:7000") {

@@ -42,7 +42,7 @@ TEST_F(ClusterRequestTest, AScriptThatIsSentAgainWhereASlotIsOnItsWayIsAskedForA
   bool has_script = false;
   int times = 0;
   node("a").refuse("ASK 5061 c:7000");
-  node("c").server.answer = [&](FakeWire&, const Words& command) -> std::string {
+  node("c").server.answer = [&](FakeStream&, const Words& command) -> std::string {
     const bool asked = std::exchange(asking, command.front() == "ASKING");
     if (command.front() == "ASKING") return "+OK\r\n";
     if (command.front() != "EVAL" && command.front() != "EVALSHA") return "";

@@ -94,7 +94,7 @@ TEST_F(ConnectionTest, AServerThatDoesNotAcceptFailsATryWithinTheResponseTimeout
 TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
   for (const std::string what : {"WRONGPASS invalid username-password pair or user is disabled.",
                                  "ERR invalid password", "ERR Client sent AUTH, but no password is set"}) {
-    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    server.answer = [&](FakeStream&, const Words& command) -> std::string {
       return command.front() == "AUTH" ? "-" + what + "\r\n" : "";
     };
     backend = make("redis://me:hidden@localhost");
@@ -108,7 +108,7 @@ TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
 }
 
 TEST_F(ConnectionTest, WhatAnswersTheHandshakeWithANumberIsNoRedis) {
-  server.answer = [](FakeWire&, const Words& command) -> std::string {
+  server.answer = [](FakeStream&, const Words& command) -> std::string {
     return command.front() == "SELECT" ? ":1\r\n" : "";
   };
   backend = make("redis://localhost/3");
@@ -163,7 +163,7 @@ TEST_F(ConnectionTest, AScriptIsSentWholeAtItsFirstUseOnAConnection) {
 TEST_F(ConnectionTest, AServer_ThatHangsUpAtEachScript_IsAskedLessAndLessOftenAndReportedOnce) {
   bool refuses = true;
   set({.acquire = granted(7)});
-  server.answer = [&refuses, answer = server.answer](FakeWire& wire, const Words& command) {
+  server.answer = [&refuses, answer = server.answer](FakeStream& wire, const Words& command) {
     const bool script = command.front().starts_with("EVAL");
     if (script && refuses) wire.close({errc::unavailable, "localhost:6379: closed"});
     return script && refuses ? std::string() : answer(wire, command);
@@ -185,7 +185,7 @@ TEST_F(ConnectionTest, AServer_ThatHangsUpAtEachScript_IsAskedLessAndLessOftenAn
 TEST_F(ConnectionTest, AServerThatIsNotTheMasterGrantsNothing) {
   set({.acquire = granted(7)});
   for (const std::string name : {"slave", "replica", "active-replica", "sentinel"}) {
-    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    server.answer = [&](FakeStream&, const Words& command) -> std::string {
       if (command.front() == "ROLE") return role(name);
       return script_in(command) != nullptr ? granted(7) : "";
     };
@@ -202,20 +202,20 @@ TEST_F(ConnectionTest, AServerThatIsNotTheMasterGrantsNothing) {
 
 TEST_F(ConnectionTest, OfSeveralAddressesThatOfTheMasterIsFoundInOneAttempt) {
   server.addresses = 3;
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+  server.answer = [&](FakeStream&, const Words& command) -> std::string {
     if (command.front() == "ROLE") return role(server.dialled < 3 ? "slave" : "master");
     return script_in(command) != nullptr ? granted(7) : "";
   };
   EXPECT_TRUE(contend(false)->grant);
   EXPECT_EQ(server.dialled, 3);
-  server.answer = [&](FakeWire&, const Words& command) { return command.front() == "ROLE" ? role("slave") : ""; };
+  server.answer = [&](FakeStream&, const Words& command) { return command.front() == "ROLE" ? role("slave") : ""; };
   backend = make();
   ASSERT_TRUE(failed(*contend(false), errc::unavailable));
   EXPECT_EQ(server.dialled, 6) << "each address once per attempt";
 }
 
 TEST_F(ConnectionTest, AReplicaInAClusterIsNoServerByItself) {
-  server.answer = [&](FakeWire&, const Words& command) -> std::string {
+  server.answer = [&](FakeStream&, const Words& command) -> std::string {
     if (command.front() == "ROLE") return role("slave");
     return command.front() == "INFO" ? bulk("# Cluster\r\ncluster_enabled:1\r\n") : "";
   };
@@ -237,7 +237,7 @@ TEST_F(ConnectionTest, TheRoleIsWhatRoleOrInfoSays) {
         Case{unknown, bulk("role:slave\r\n"), false, 0}, Case{role("master"), denied, true, 0},
         Case{denied, denied, true, 1}, Case{"+OK\r\n", "+OK\r\n", true, 1}}) {
     host.warnings.clear();
-    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    server.answer = [&](FakeStream&, const Words& command) -> std::string {
       if (command.front() == "ROLE") return each.role;
       if (command.front() == "INFO") return each.info;
       return script_in(command) != nullptr ? granted(7) : "";
@@ -255,7 +255,7 @@ TEST_F(ConnectionTest, TheRoleIsWhatRoleOrInfoSays) {
 TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
   for (const bool busy : {false, true}) {
     std::string name = "master";
-    server.answer = [&](FakeWire&, const Words& command) -> std::string {
+    server.answer = [&](FakeStream&, const Words& command) -> std::string {
       if (command.front() == "ROLE") return role(name);
       if (command.front() == "PING") return "+PONG\r\n";
       return script_in(command) != nullptr ? granted(7) : "";
@@ -278,7 +278,7 @@ TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
 TEST_F(ConnectionTest, AnUnknownErrorEndsATryAndNotAWait) {
   set({.acquire = "-ERR something new\r\n"});
   ASSERT_TRUE(failed(*contend(false), errc::ambiguous, "something new"));
-  server.answer = [](FakeWire&, const Words& command) {
+  server.answer = [](FakeStream&, const Words& command) {
     return command.front() == "SELECT" ? "-ERR something new\r\n" : "";
   };
   backend = make("redis://localhost/1");
@@ -307,7 +307,7 @@ TEST_F(ConnectionTest, ASilentConnectionIsProbedAndLeft) {
 
 // H11, H16: it is we who slept.
 TEST_F(ConnectionTest, AProcessThatWasStoppedTakesTheAnswersThatCameMeanwhile) {
-  server.answer = [this](FakeWire& wire, const Words& command) -> std::string {
+  server.answer = [this](FakeStream& wire, const Words& command) -> std::string {
     if (script_in(command) != nullptr) {
       engine.manual_clock().advance(1min);
       wire.arrive(granted(7));
@@ -320,7 +320,7 @@ TEST_F(ConnectionTest, AProcessThatWasStoppedTakesTheAnswersThatCameMeanwhile) {
 }
 
 TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
-  server.answer = [](FakeWire&, const Words& command) -> std::string {
+  server.answer = [](FakeStream&, const Words& command) -> std::string {
     if (script_in(command) != nullptr) return granted(7);
     if (command.front() != "INFO") return "";
     const std::string info = "# Memory\r\nmaxmemory:1000000\r\nmaxmemory_policy:allkeys-lru\r\n";

@@ -10,9 +10,9 @@ const Script* script_in(const Words& command) {
   return command.size() > 1 && command[0].starts_with("EVAL") ? known_script(command[1]) : nullptr;
 }
 
-WireFactory FakeServer::wires() {
-  return [this](Executor& executor, const Options&, Wire::Events& events) {
-    return std::make_unique<FakeWire>(*this, executor, events);
+StreamFactory FakeServer::streams() {
+  return [this](Executor& executor, const Options&, common::Stream::Events& events) {
+    return std::make_unique<FakeStream>(*this, executor, events);
   };
 }
 
@@ -26,20 +26,21 @@ std::vector<Words> FakeServer::calls(std::string_view script) const {
 }
 
 std::int64_t FakeServer::subscribers() const {
-  return std::count_if(connections.begin(), connections.end(), [](const FakeWire* wire) { return wire->subscribed_; });
+  return std::count_if(connections.begin(), connections.end(),
+                       [](const FakeStream* wire) { return wire->subscribed_; });
 }
 
 void FakeServer::cut() {
-  for (FakeWire* wire : std::vector(connections)) wire->close({errc::unavailable, "cut"});
+  for (FakeStream* wire : std::vector(connections)) wire->close({errc::unavailable, "cut"});
 }
 
 void FakeServer::publish(const std::string& channel, const std::string& text) {
-  for (FakeWire* wire : std::vector(connections)) {
+  for (FakeStream* wire : std::vector(connections)) {
     if (wire->subscribed_) wire->reply(published(channel, text));
   }
 }
 
-void FakeServer::take(FakeWire& from, const Words& command) {
+void FakeServer::take(FakeStream& from, const Words& command) {
   if (serve) return serve(from, command);
   const std::string& verb = command.front();
   if (verb == "AUTH" || verb == "SELECT" || verb == "CLIENT") {
@@ -60,19 +61,19 @@ void FakeServer::take(FakeWire& from, const Words& command) {
   if (!reply.empty()) from.reply(reply);
 }
 
-FakeWire::FakeWire(FakeServer& server, Executor& executor, Events& events)
+FakeStream::FakeStream(FakeServer& server, Executor& executor, Events& events)
     : server_(server), executor_(executor), events_(events) {}
 
-FakeWire::~FakeWire() {
+FakeStream::~FakeStream() {
   if (server_.ended) server_.ended(*this);
   std::erase(server_.connections, this);
 }
 
-void FakeWire::later(Executor::Task task) {
+void FakeStream::later(Executor::Task task) {
   executor_.post(lifetime_.guard(std::move(task)));
 }
 
-void FakeWire::open(TimePoint /*deadline*/) {
+void FakeStream::open(TimePoint /*deadline*/) {
   ++server_.dialled;
   switch (server_.dialling) {
     case FakeServer::Dialling::accept:
@@ -87,7 +88,7 @@ void FakeWire::open(TimePoint /*deadline*/) {
   }
 }
 
-void FakeWire::flush() {
+void FakeStream::flush() {
   if (!server_.takes_bytes) return;
   sent_ += unsent_.size();
   commands_.feed(std::exchange(unsent_, {}));
@@ -98,7 +99,7 @@ void FakeWire::flush() {
   }
 }
 
-void FakeWire::reply(const std::string& bytes) {
+void FakeStream::reply(const std::string& bytes) {
   if (hung_up_) return;
   arrived_ += bytes;
   if (std::exchange(receives_, true)) return;
@@ -108,20 +109,17 @@ void FakeWire::reply(const std::string& bytes) {
   });
 }
 
-void FakeWire::receive() {
+void FakeStream::receive() {
   if (arrived_.empty()) return;
-  replies_.feed(std::exchange(arrived_, {}));
+  const std::string bytes = std::exchange(arrived_, {});
   const Lifetime::Watch life = lifetime_.watch();
-  while (auto reply = replies_.next()) {
-    events_.received(*std::move(reply));
-    if (life.over()) return;
-  }
-  events_.drained();
+  events_.received(bytes);
+  if (!life.over()) events_.drained();
 }
 
-void FakeWire::close(Failure why) {
+void FakeStream::close(Failure why) {
   hung_up_ = true;
-  later([this, why = std::move(why)] { events_.closed(why); });
+  later([this, why = std::move(why)] { events_.closed(why, false); });
 }
 
 std::string role(const std::string& name) {

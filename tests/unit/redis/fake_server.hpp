@@ -12,14 +12,15 @@
 
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/redis/connection/wire.hpp"
+#include "backends/redis/connection/reply.hpp"
+#include "backends/redis/connection/streams.hpp"
 #include "backends/redis/requests/scripts.hpp"
 
 namespace dlock::redis {
 
 using Words = std::vector<std::string>;
 
-class FakeWire;
+class FakeStream;
 
 // Which script a command runs, by its text or by its hash; nullptr for none.
 [[nodiscard]] const Script* script_in(const Words& command);
@@ -30,13 +31,13 @@ class FakeServer {
  public:
   enum class Dialling { accept, refuse, silence };
 
-  [[nodiscard]] WireFactory wires();
+  [[nodiscard]] StreamFactory streams();
 
   // The reply to a command, in Redis's protocol; empty for none now.
-  std::function<std::string(FakeWire& from, const Words& command)> answer;
+  std::function<std::string(FakeStream& from, const Words& command)> answer;
   // If set, it gets all commands, and nothing else here concerns itself with them.
-  std::function<void(FakeWire& from, const Words& command)> serve;
-  std::function<void(FakeWire& wire)> ended;  // by the client
+  std::function<void(FakeStream& from, const Words& command)> serve;
+  std::function<void(FakeStream& wire)> ended;  // by the client
   Dialling dialling = Dialling::accept;
   std::size_t addresses = 1;  // of the server's name
   bool takes_bytes = true;    // false: the network takes nothing that is written from now on
@@ -46,7 +47,7 @@ class FakeServer {
   std::vector<Words> commands;
   std::vector<Words> handshakes;
   int dialled = 0;
-  std::vector<FakeWire*> connections;  // those that stand, oldest first
+  std::vector<FakeStream*> connections;  // those that stand, oldest first
 
   // What arrived of that script: "acquire", "renew", "release" or "inspect".
   [[nodiscard]] std::vector<Words> calls(std::string_view script) const;
@@ -57,14 +58,14 @@ class FakeServer {
   void publish(const std::string& channel, const std::string& text);
 
  private:
-  friend class FakeWire;
-  void take(FakeWire& from, const Words& command);
+  friend class FakeStream;
+  void take(FakeStream& from, const Words& command);
 };
 
-class FakeWire final : public Wire {
+class FakeStream final : public common::Stream {
  public:
-  FakeWire(FakeServer& server, Executor& executor, Events& events);
-  ~FakeWire() override;
+  FakeStream(FakeServer& server, Executor& executor, Events& events);
+  ~FakeStream() override;
 
   void open(TimePoint deadline) override;
   void write(std::string_view bytes) override { unsent_ += bytes; }
@@ -88,7 +89,6 @@ class FakeWire final : public Wire {
   Executor& executor_;
   Events& events_;
   ReplyReader commands_;  // a command looks like a reply
-  ReplyReader replies_;
   bool subscribed_ = false;
   bool receives_ = false;  // soon
   bool hung_up_ = false;   // the server: it sends nothing more

@@ -43,7 +43,7 @@ class RedisListTest : public ModelBackendTest {
   // SCAN goes on for ever, a key at a time.
   void scan_slowly(std::chrono::nanoseconds pause, const std::string& key) {
     const std::string page = "*2\r\n" + bulk("7") + "*1\r\n" + bulk(key);
-    server.answer = [this, pause, page, answer = server.answer](FakeWire& wire, const Words& command) {
+    server.answer = [this, pause, page, answer = server.answer](FakeStream& wire, const Words& command) {
       if (command.front() != "SCAN") return answer(wire, command);
       (void)engine.schedule(engine.now() + pause, [&wire, page] { wire.reply(page); });
       return std::string();

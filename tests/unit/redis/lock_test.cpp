@@ -24,7 +24,7 @@ TEST_F(RedisLockTest, ALeaseCountsFromWhenItsRequestWasSent) {
   engine.advance(3s);
   server.dialling = FakeServer::Dialling::accept;
   TimePoint sent;
-  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+  server.answer = [&](FakeStream& wire, const Words& command) -> std::string {
     if (script_in(command) == nullptr) return "";
     sent = engine.now();
     (void)engine.schedule(engine.now() + 1500ms, [&wire] { wire.reply(granted(7)); });
@@ -176,7 +176,7 @@ TEST_F(RedisLockTest, AReleaseAndATryGoOnUntilNoDeadWaiterIsInTheWay) {
 
 TEST_F(RedisLockTest, ARequestThatIsNeverDoneEndsInTimeWithWhatIsKnown) {
   const auto attempt = contend(false);
-  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+  server.answer = [&](FakeStream& wire, const Words& command) -> std::string {
     const Script* const script = script_in(command);
     if (script == nullptr) return "";
     const std::string more = script == &release_script() ? released(true) : busy(-2, -1);
@@ -247,8 +247,8 @@ TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
 
 // H18: WAIT blocks its connection, so nothing else goes over it.
 TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoReleaseAndNoQuestion) {
-  FakeWire* waiting = nullptr;
-  server.answer = [&](FakeWire& wire, const Words& command) -> std::string {
+  FakeStream* waiting = nullptr;
+  server.answer = [&](FakeStream& wire, const Words& command) -> std::string {
     if (command.front() == "WAIT") waiting = &wire;
     if (script_in(command) == &acquire_script()) return granted(7);
     return script_in(command) == &release_script() && &wire != waiting ? released() : "";
@@ -269,7 +269,7 @@ class AcknowledgedRenewalsTest : public BackendTest {
   using Status = RenewOutcome::Status;
 
   AcknowledgedRenewalsTest() {
-    server.answer = [this](FakeWire& wire, const Words& command) -> std::string {
+    server.answer = [this](FakeStream& wire, const Words& command) -> std::string {
       if (command.front() == "WAIT") {
         ++waits;
         waiting = &wire;
@@ -300,7 +300,7 @@ class AcknowledgedRenewalsTest : public BackendTest {
     return out;
   }
 
-  FakeWire* waiting = nullptr;
+  FakeStream* waiting = nullptr;
   std::string blocked;  // replies behind that of WAIT
   int waits = 0;
   std::vector<RenewOutcome> outcomes;

@@ -86,7 +86,7 @@ TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
   set({.acquire = busy(30'000, 50)});
   const auto attempts = contend_many(crowd);
   engine.advance(1s);
-  server.answer = [](FakeWire& wire, const Words& command) -> std::string {
+  server.answer = [](FakeStream& wire, const Words& command) -> std::string {
     if (script_in(command) != nullptr) wire.close({errc::unavailable, "closed"});
     return "";
   };
@@ -98,7 +98,7 @@ TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
 }
 
 TEST_F(OutageTest, AServerThatRefusesSubscriptionsIsAskedForThemLessAndLess) {
-  server.answer = [](FakeWire&, const Words& command) -> std::string {
+  server.answer = [](FakeStream&, const Words& command) -> std::string {
     if (command.front() == "SUBSCRIBE") return "-ERR not here\r\n";
     return script_in(command) != nullptr ? busy() : "";
   };
@@ -110,7 +110,7 @@ TEST_F(OutageTest, AServerThatRefusesSubscriptionsIsAskedForThemLessAndLess) {
 }
 
 TEST_F(OutageTest, AServerThatBreaksEachSubscriptionIsDialledLessAndLess) {
-  server.answer = [](FakeWire& wire, const Words& command) -> std::string {
+  server.answer = [](FakeStream& wire, const Words& command) -> std::string {
     if (command.front() == "SUBSCRIBE") {
       wire.reply(subscribed(command[1]));
       wire.close({errc::unavailable, "closed"});

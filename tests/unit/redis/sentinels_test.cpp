@@ -49,7 +49,7 @@ struct FakeSentinel {
   std::string address_only;  // the error for all commands but that for the master's address
 
   FakeSentinel() {
-    server.answer = [this](FakeWire&, const Words& command) -> std::string {
+    server.answer = [this](FakeStream&, const Words& command) -> std::string {
       if (command == Words{"PING"}) return "+PONG\r\n";
       if (command.front() != "SENTINEL") return "";
       if (!refusal.empty()) return "-" + refusal + "\r\n";
@@ -83,10 +83,10 @@ class SentinelsTest : public testing::Test {
   [[nodiscard]] static Options options(const std::string& parameters = {}) {
     return sentinel_options("redis-sentinel://a,b,c?service_name=ours" + parameters);
   }
-  [[nodiscard]] WireFactory network() {
-    return [this](Executor& executor, const Options& to, Wire::Events& events) {
+  [[nodiscard]] StreamFactory network() {
+    return [this](Executor& executor, const Options& to, common::Stream::Events& events) {
       FakeServer& server = to.host.port == 26379 ? all[to.host.name].server : servers[to.host.name];
-      return std::make_unique<FakeWire>(server, executor, events);
+      return std::make_unique<FakeStream>(server, executor, events);
     };
   }
   void make(const Options& options) {

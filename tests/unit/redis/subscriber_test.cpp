@@ -23,7 +23,7 @@ using Events = std::vector<std::string>;
 class SubscriberTest : public testing::Test, protected Subscriber::User {
  protected:
   explicit SubscriberTest(bool cluster = false) : options(patient(cluster)) {
-    server.answer = [this](FakeWire& from, const Words& command) {
+    server.answer = [this](FakeStream& from, const Words& command) {
       wire = &from;
       if (command.front() == "PING") return std::string("+PONG\r\n");
       std::string kind = command.front();
@@ -48,7 +48,7 @@ class SubscriberTest : public testing::Test, protected Subscriber::User {
 
   Events events;
   bool answers = true;
-  FakeWire* wire = nullptr;
+  FakeStream* wire = nullptr;
   test::ManualEngine engine;
   FakeServer server;
 
@@ -70,7 +70,7 @@ class SubscriberTest : public testing::Test, protected Subscriber::User {
 
  protected:
   const Options options;
-  Subscriber subscriber{engine, options, server.wires(), *this};
+  Subscriber subscriber{engine, options, server.streams(), *this};
 };
 
 TEST_F(SubscriberTest, AConfirmedChannelIsReportedOnce) {
@@ -169,7 +169,7 @@ TEST_F(ShardedChannelTest, ARedirectionThatMakesNoSenseEndsTheConnection) {
 TEST_F(ShardedChannelTest, MayBeUnknownOrForbidden) {
   for (const char* error :
        {"-ERR unknown command 'SSUBSCRIBE', with args beginning with: 'foo'\r\n", "-NOPERM No permissions\r\n"}) {
-    Subscriber other(engine, options, server.wires(), *this);
+    Subscriber other(engine, options, server.streams(), *this);
     answers = false;
     events.clear();
     other.subscribe("foo");
