@@ -12,10 +12,12 @@ namespace dlock::redis {
 
 namespace {
 
-Command release_words(LockKind kind, const std::string& lock_key, const std::string& value, bool leave) {
+Command release_words(const Options& options, LockKind kind, const std::string& lock_key, const std::string& value,
+                      bool leave) {
   Command words = several_hold(kind) ? with_keys(lock_key, {Key::lock, Key::queue, Key::alive, Key::fence})
                                      : with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
   words.add({value, in_milliseconds(grant_for), leave ? "leave" : "stay"});
+  for (const std::string& each : publish_arguments(options, lock_key)) words.add(each);
   return words;
 }
 
@@ -34,8 +36,8 @@ class Release : public std::enable_shared_from_this<Release> {
 
   void ask() {
     (void)servers_.run(
-        line_, lock_key_, release_script(space_, servers_.are_a_cluster()),
-        release_words(space_, lock_key_, value_, leave_), deadline_,
+        line_, lock_key_, release_script(space_), release_words(servers_.options(), space_, lock_key_, value_, leave_),
+        deadline_,
         [self = shared_from_this()](Server* server, const Result<Reply>& reply, TimePoint) {
           self->answered(server, reply.ok() ? read_release(reply.value()) : reply.failure());
         },
@@ -74,7 +76,7 @@ void request_release(Servers& servers, Line line, LockKind kind, std::string loc
 void release_at_the_end(Servers& servers, LockKind kind, const std::string& lock_key, const std::string& value) {
   servers.of(lock_key)
       .line(Line::acquires)
-      .last_word(release_script(kind, servers.are_a_cluster()), release_words(kind, lock_key, value, true));
+      .last_word(release_script(kind), release_words(servers.options(), kind, lock_key, value, true));
 }
 
 Cleanup::Ask release_requests(Servers& servers, std::string client, std::function<void()> publish_forbidden) {
