@@ -59,9 +59,10 @@ if owner == value then
   if tonumber(lease) < tonumber(grant) then assign_watcher(value, lease) end
   return token_of_caller()
 end
+--include now.lua
+if not owner then
 --include single_holder.lua
 --include grant_next.lua
-if not owner then
   local turn = grant_next(value)
   if turn then
     add_holder(value, lease)

@@ -30,14 +30,14 @@ if ARGV[3] == 'leave' then
   local left = owner and not mine and rank and rank < 10 and call('PTTL', KEYS[1]) or 0
   if left > 0 then assign_watcher(owner, left) end
 end
+if owner and not mine then return {0, forbidden and 0 or 1, 0} end
+--include now.lua
 --include single_holder.lua
 --include grant_next.lua
-if mine or not owner then
-  grant_next('')
-  if last_granted then
-    assign_watcher(last_granted, grant)
-  elseif mine and not forbidden then
-    publish(ARGV[6], '')
-  end
+grant_next('')
+if last_granted then
+  assign_watcher(last_granted, grant)
+elseif mine and not forbidden then
+  publish(ARGV[6], '')
 end
-return {mine and 1 or owner and 0 or -1, forbidden and 0 or 1, more and 1 or 0}
+return {mine and 1 or -1, forbidden and 0 or 1, more and 1 or 0}

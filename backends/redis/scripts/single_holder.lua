@@ -1,5 +1,4 @@
 -- The holder for grant_next.lua, of a lock that one may hold. The lock is free.
---include now.lua
 local several_hold, free = false, true
 local function add_holder(owner, ms)
   call('SET', KEYS[1], owner, 'PX', ms)
