@@ -1,6 +1,6 @@
 -- The holders for grant_next.lua, of a lock that several may hold.
 local several_hold, permits = true, tonumber(call('HGET', KEYS[4], 'permits') or nil)
-local holders, written
+local holders, writer_holds
 local function remove_expired()
   for i = 0, 50 do
     local expired, leases = {}, call('ZRANGE', KEYS[1], 0, i == 0 and 0 or 99, 'WITHSCORES')
@@ -13,24 +13,24 @@ local function remove_expired()
     call('HDEL', KEYS[4], unpack(expired))
   end
 end
--- The number is the last holder's rank: that needs no right beyond those of waiting. `written`: the holder is a writer.
+-- The number is the last holder's rank: that needs no right beyond those of waiting. `writer_holds`: a writer is the holder.
 local function count_holders()
   local last = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
   holders = last[1] and call('ZRANK', KEYS[1], last[1]) + 1 or 0
-  written = last[1] and not is_shared(last[2])
+  writer_holds = last[1] and not is_shared(last[2])
 end
 local function first_expires_in()
   local first = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
   return first and math.max(math.ceil(first - now), 0) or 0
 end
 local function fits(shared)
-  return holders == 0 or shared and not written and (permits == 0 or holders < permits)
+  return holders == 0 or shared and not writer_holds and (permits == 0 or holders < permits)
 end
 local function add_holder(holder, ms, shared)
   hold(holder, ms, shared)
-  holders, written = holders + 1, not shared
+  holders, writer_holds = holders + 1, not shared
 end
 local function remove_holder(holder)
   call('ZREM', KEYS[1], holder)
-  holders, written = holders - 1, false
+  holders, writer_holds = holders - 1, false
 end

@@ -41,7 +41,7 @@ permits = permits or wanted
 -- A writer that waits while others read keeps readers out that may hold the lock for ever. So a reader's request probes
 -- the first waiter, by a message that it may ask: if its channel has no subscriber, it is dead.
 local function probe(writer)
-  return written or notify(writer, writer .. ' ' .. first_expires_in()) ~= 0
+  return writer_holds or notify(writer, writer .. ' ' .. first_expires_in()) ~= 0
 end
 local turn = grant_next(value, shared and probe)
 if turn == 'nobody' and holders == 0 then permits = wanted end

@@ -61,7 +61,7 @@ TEST_P(ScriptRulesTest, KeepsRule) {
 INSTANTIATE_TEST_SUITE_P(Rules, ScriptRulesTest, testing::ValuesIn(redis::script_rules()),
                          [](const auto& rule) { return rule.param.name; });
 
-TEST(ScriptsTest, TheServerKnowsEachByTheHashThatIsWrittenDown) {
+TEST(ScriptsTest, TheServerKnowsEachByItsHash) {
   RedisServer server;
   for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     for (const redis::Script* script :
