@@ -1,8 +1,8 @@
 -- Takes the lock, or queues for it.
 --
 -- KEYS: lock, queue, alive, fence.
--- ARGV: 1 value, 2 lease in ms, 3 mode, 4 alive in ms, 5 grant in ms, 6 holder, 7 ticket, 8 publish command, 9 prefix of
--- the clients' channels, 10 channel of the lock.
+-- ARGV: 1 value, 2 lease in ms, 3 mode, 4 alive in ms, 5 grant in ms, 6 holder, 7 ticket, 8 publish command,
+-- 9 prefix of the clients' channels, 10 channel of the lock.
 --   mode: "try" (does not queue), "queue" (queues; a message reaches its client) or "blind" (queues; its client polls).
 --   ticket: the waiter's earlier place, if it is to have that one again; else 0.
 -- Answers the token as text: from now on the caller holds the lock for a full lease. Otherwise {0, ms, rank, joined,
@@ -22,8 +22,8 @@
 --     only to sharded channels in the slot of its keys.
 --
 -- The common case comes first, because a server has one thread for all scripts: the lock is free, there are no waiters
--- (the queue's key does not exist), and the last token is in the past. If both have 16 digits, as from 2001 to 2286, the
--- smaller text is the smaller number.
+-- (the queue's key does not exist), and the last token is in the past. If both have 16 digits, as from 2001 to 2286,
+-- the smaller text is the smaller number.
 local call, value, lease = redis.call, ARGV[1], ARGV[2]
 local function clock()
   local time = call('TIME')

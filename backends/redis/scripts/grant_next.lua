@@ -27,13 +27,13 @@ local function remove_unresponsive()
   end
 end
 -- Without the right to publish, a waiter gets the lock, but may find out too late. So it gets a mark only if it polls.
-local function grant_to(waiter, shared, polls)
+local function grant_to(waiter, client, shared, polls)
   asked = asked + 1
   add_holder(waiter, grant, shared)
-  local receivers = notify(waiter, waiter)
+  local receivers = publish(client_channels .. client, waiter)
   if receivers == 0 and not polls then
     remove_holder(waiter)
-    unreachable[client_of(waiter)] = true
+    unreachable[client] = true
     return false
   end
   call('ZREM', KEYS[2], waiter)
@@ -58,11 +58,11 @@ local function grant_among(waiters, dead, caller, probe)
         more = true
         return true
       end
-      lives = grant_to(waiter, shared, polls)
+      lives = grant_to(waiter, client, shared, polls)
       if lives and not several_hold then return true end
     elseif lives then
       if probe and not shared and not polls then
-        lives = probe(waiter)
+        lives = probe(waiter, client)
         unreachable[client] = not lives
       end
       if lives then return true end

@@ -13,7 +13,7 @@ local function remove_expired()
     call('HDEL', KEYS[4], unpack(expired))
   end
 end
--- The number is the last holder's rank: that needs no right beyond those of waiting. `writer_holds`: a writer is the holder.
+-- The number of holders is the last one's rank plus 1: that needs no right beyond those of waiting.
 local function count_holders()
   local last = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
   holders = last[1] and call('ZRANK', KEYS[1], last[1]) + 1 or 0

@@ -1,5 +1,5 @@
-# Makes a C++ source of the scripts, with their hashes, by which Redis knows them. A line "--include FILE" stands for that
-# file. Comments and blank lines are left out, because the client sends the text.
+# Makes a C++ source of the scripts, with their hashes, by which Redis knows them. A line "--include FILE" stands for
+# that file. Comments and blank lines are left out, because the client sends the text.
 #   cmake -D OUTPUT=FILE -P scripts.cmake    does it with the files beside this one
 set(directory "${CMAKE_CURRENT_LIST_DIR}")
 set(definitions "")

@@ -1,8 +1,8 @@
 -- KEYS, ARGV and answers are those of acquire.lua, except:
 -- ARGV: 8 permits (0: a read-write lock), 9 "1" if the caller shares the lock, 10 publish command, 11 prefix of the
 -- clients' channels, 12 channel of the lock.
---   mode "mark": as "try"; besides, if a writer finds the lock busy, readers that do not queue are kept out for the next
---     `alive` ms.
+--   mode "mark": as "try"; besides, if a writer finds the lock busy, readers that do not queue are kept out for the
+--     next `alive` ms.
 -- Also answers {2, permits}: others use the semaphore with another number of permits.
 local call, value, lease, mode, alive, grant = redis.call, ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local wanted, shared, publish_command, client_channels = tonumber(ARGV[8]), ARGV[9] == '1', ARGV[10], ARGV[11]
@@ -40,8 +40,8 @@ end
 permits = permits or wanted
 -- A writer that waits while others read keeps readers out that may hold the lock for ever. So a reader's request probes
 -- the first waiter, by a message that it may ask: if its channel has no subscriber, it is dead.
-local function probe(writer)
-  return writer_holds or notify(writer, writer .. ' ' .. first_expires_in()) ~= 0
+local function probe(writer, client)
+  return writer_holds or publish(client_channels .. client, writer .. ' ' .. first_expires_in()) ~= 0
 end
 local turn = grant_next(value, shared and probe)
 if turn == 'nobody' and holders == 0 then permits = wanted end

@@ -1,6 +1,6 @@
 -- Gives up the caller's part of the lock, and grants the lock to those waiters who fit then.
 --
--- KEYS: lock, queue, alive, fence.  ARGV and answers are those of release.lua. What is not the caller's has no owner: -1.
+-- KEYS: lock, queue, alive, fence.  ARGV and answers are those of release.lua; `was` is -1 if the caller is no holder.
 local call, value, grant, publish_command, client_channels = redis.call, ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 --include waiters.lua
 --include leases.lua

@@ -1,7 +1,7 @@
--- The queue is a sorted set of values by ticket (KEYS[2]). A second one (KEYS[3]) says until when, in ms of the server's
--- time, each waiter counts as alive. The sign of that time says how the waiter learns of a grant: positive: by its
--- client's channel, so if the channel has no subscriber, the waiter is dead; negative: its client polls.
--- Minus infinity marks a waiter that was granted the lock, until it confirms the grant by an acquire.
+-- The queue is a sorted set of values by ticket (KEYS[2]). A second one (KEYS[3]) says until when, in ms of the
+-- server's time, each waiter counts as alive. The sign of that time says how the waiter learns of a grant: positive: by
+-- its client's channel, so if the channel has no subscriber, the waiter is dead; negative: its client polls. Minus
+-- infinity marks a waiter that was granted the lock, until it confirms the grant by an acquire.
 local function client_of(waiter) return string.match(waiter, '^[^:]*') end
 local forbidden
 -- Returns the number of receivers; nil if this user may not publish there.
@@ -10,7 +10,6 @@ local function publish(channel, message)
   if type(receivers) == 'number' then return receivers end
   forbidden = true
 end
-local function notify(waiter, message) return publish(client_channels .. client_of(waiter), message) end
 local function dequeue(waiters)
   if not waiters[1] then return end
   call('ZREM', KEYS[2], unpack(waiters))
@@ -22,9 +21,9 @@ end
 -- first one. At most eight channels are tried.
 local function assign_watcher(owner, ms)
   local own, unreachable, tried, spare = client_of(owner), {}, 0, nil
-  local function assigned(waiter)
+  local function assigned(waiter, client)
     tried = tried + 1
-    local receivers = notify(waiter, waiter .. ' ' .. ms)
+    local receivers = publish(client_channels .. client, waiter .. ' ' .. ms)
     return tried == 8 or not receivers or receivers > 0
   end
   local from, to = 0, 0
@@ -35,12 +34,12 @@ local function assign_watcher(owner, ms)
       if client == own then
         spare = spare or waiter
       elseif not unreachable[client] then
-        if assigned(waiter) then return end
+        if assigned(waiter, client) then return end
         unreachable[client] = true
       end
     end
     if from == 0 and spare and client_of(call('ZRANGE', KEYS[2], -1, -1)[1]) == own then break end
     from, to = to + 1, to * 10 + 9
   until to > 99 or not waiters[1]
-  if spare then assigned(spare) end
+  if spare then assigned(spare, own) end
 end
