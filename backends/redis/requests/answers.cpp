@@ -54,9 +54,11 @@ std::optional<FenceRecord> parse_fence(std::string_view text) {
 // The layout of each script's reply is at the head of its file, in backends/redis/scripts.
 
 Result<AcquireAnswer> read_acquire(const Reply& reply) {
-  constexpr std::int64_t busy = 0, refused = 2;
-  constexpr std::int64_t never_expires = -1, free_behind_dead = -2;  // instead of a time
-  constexpr std::int64_t not_queued = -1;                            // instead of a rank
+  constexpr std::int64_t busy = 0;
+  constexpr std::int64_t refused = 2;
+  constexpr std::int64_t never_expires = -1;
+  constexpr std::int64_t free_behind_dead = -2;
+  constexpr std::int64_t not_queued = -1;
   const auto refuse = [&] { return unexpected("the acquire script", reply); };
   if (reply.is(Type::string)) {
     const auto token = parse_token(reply.text);
@@ -97,20 +99,19 @@ Result<bool> read_forget(const Reply& reply) {
 }
 
 Result<ReleaseAnswer> read_release(const Reply& reply) {
-  constexpr std::int64_t was_ours = 1, was_anothers = 0, was_free = -1;
   const auto refuse = [&] { return unexpected("the release script", reply); };
-  if (reply.is(Type::integer) && reply.integer == was_ours) return ReleaseAnswer{.was = ReleaseAnswer::Was::ours};
+  if (reply.is(Type::integer) && reply.integer == 1) return ReleaseAnswer{.was = ReleaseAnswer::Was::ours};
   if (!is_array_of(reply, 3)) return refuse();
   const Reply& was = reply.elements[0];
   if (!was.is(Type::integer) || !is_flag(reply.elements[1]) || !is_flag(reply.elements[2])) return refuse();
   const bool may_publish = reply.elements[1].integer == 1;
   const bool more = reply.elements[2].integer == 1;
   switch (was.integer) {
-    case was_ours:
+    case 1:
       return ReleaseAnswer{ReleaseAnswer::Was::ours, may_publish, more};
-    case was_anothers:
+    case 0:
       return ReleaseAnswer{ReleaseAnswer::Was::somebody_elses, may_publish, more};
-    case was_free:
+    case -1:
       return ReleaseAnswer{ReleaseAnswer::Was::free, may_publish, more};
     default:
       return refuse();

@@ -216,7 +216,7 @@ const std::vector<ScriptRule>& script_rules() {
       // Somebody else may tell it, or it may find out too late: that says nothing about its client.
       {"WithoutTheRightToPublishAWaiterThatWasNotToldIsNotSuspected", false, R"(
         forbid-publishing; acquire c:1; acquire a:1 queue; acquire a:2 queue; release-all c:1; holder => a:1
-        ! DEL $lock; acquire c:2; holder => a:2)"},
+        ! ZSCORE $alive a:1 => nil; ! DEL $lock; acquire c:2; holder => a:2)"},
       {"AHugeCrowdOfAClientThatLetItsTimePassGoesInBoundedCalls", false, R"(
         listen stopped; acquire c:1
         2000* acquire stopped:# queue
