@@ -54,10 +54,8 @@ local function grant_among(waiters, dead, caller, probe)
     local polls = alive_until < 0
     local lives = math.abs(alive_until) > now and (polls or not unreachable[client])
     if lives and fits(shared) then
-      if asked == 64 then
-        more = true
-        return true
-      end
+      more = asked == 64
+      if more then return true end
       lives = grant_to(waiter, client, shared, polls)
       if lives and not several_hold then return true end
     elseif lives then
