@@ -72,12 +72,13 @@ std::uint64_t Acquirer::start(const LockRequest& request, Place place, TimePoint
   words.add({in_milliseconds(request.lease), name_of(place.mode),
              in_milliseconds(place.mode == AcquireMode::mark ? mark_for : alive_for), in_milliseconds(grant_for),
              elected.empty() ? std::string_view(request.holder) : elected, std::to_string(place.ticket)});
-  const Script& script = acquire_script(request.kind, options.cluster.has_value());
+  const Script& script = acquire_script(request.kind);
   if (request.kind == LockKind::read_write) words.add({"0", request.mode == Mode::shared ? "1" : "0"});
   if (request.kind == LockKind::semaphore) {
     words.add({std::to_string(request.permits), "1"});
     done = refusing_other_permits(request, std::move(done));
   }
+  for (const std::string& each : publish_arguments(options, key)) words.add(each);
   Topology::Handler answered;
   if (options.replicas_ack == 0) {
     answered = [done = std::move(done)](Node* node, const Result<Reply>& reply, TimePoint sent) {

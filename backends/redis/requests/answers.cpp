@@ -51,7 +51,14 @@ std::optional<FenceRecord> parse_fence(std::string_view text) {
 
 }  // namespace
 
+// The layout of each script's reply is at the head of its file, in backends/redis/scripts.
+
 Result<AcquireAnswer> read_acquire(const Reply& reply) {
+  constexpr std::int64_t busy = 0;
+  constexpr std::int64_t refused = 2;
+  constexpr std::int64_t never_expires = -1;
+  constexpr std::int64_t free_behind_dead = -2;
+  constexpr std::int64_t not_queued = -1;
   const auto refuse = [&] { return unexpected("the acquire script", reply); };
   if (reply.is(Type::string)) {
     const auto token = parse_token(reply.text);
@@ -59,26 +66,23 @@ Result<AcquireAnswer> read_acquire(const Reply& reply) {
     return AcquireAnswer{.granted = true, .token = *token};
   }
   const auto& fields = reply.elements;
-  if (is_array_of(reply, 2) && fields[0].is(Type::integer) && fields[0].integer == 2 && fields[1].is(Type::integer) &&
-      fields[1].integer > 0 && fields[1].integer <= std::numeric_limits<std::int32_t>::max()) {
+  if (is_array_of(reply, 2) && fields[0].is(Type::integer) && fields[0].integer == refused &&
+      fields[1].is(Type::integer) && fields[1].integer > 0 &&
+      fields[1].integer <= std::numeric_limits<std::int32_t>::max()) {
     return AcquireAnswer{.other_permits = static_cast<std::uint32_t>(fields[1].integer)};
   }
   if (!is_array_of(reply, 5)) return refuse();
-  if (!fields[0].is(Type::integer) || fields[0].integer != 0) return refuse();
+  if (!fields[0].is(Type::integer) || fields[0].integer != busy) return refuse();
   if (!fields[1].is(Type::integer) || !fields[2].is(Type::integer) || !is_flag(fields[3])) return refuse();
   if (!fields[4].is(Type::integer)) return refuse();
   const std::int64_t ms = fields[1].integer;
   const std::int64_t rank = fields[2].integer;
   const std::int64_t ticket = fields[4].integer;
-  if (ms < -2 || rank < -1 || ticket < 0) return refuse();
+  if (ms < free_behind_dead || rank < not_queued || ticket < 0) return refuse();
   AcquireAnswer answer;
-  if (ms >= 0) {
-    answer.free_in = saturate(ms);
-  } else if (ms == -2) {
-    answer.free_in = milliseconds(0);
-    answer.more = true;
-  }
-  if (rank >= 0) answer.rank = static_cast<std::uint64_t>(rank);
+  answer.more = ms == free_behind_dead;
+  if (ms != never_expires) answer.free_in = answer.more ? milliseconds(0) : saturate(ms);
+  if (rank != not_queued) answer.rank = static_cast<std::uint64_t>(rank);
   answer.joined = fields[3].integer == 1;
   answer.ticket = static_cast<std::uint64_t>(ticket);
   return answer;

@@ -1,7 +1,6 @@
 #include "backends/redis/requests/keys.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -225,6 +224,11 @@ std::string client_channel(const Options& options, std::string_view client, std:
 std::string lock_channel(const Options& options, std::string_view lock_key) {
   if (options.cluster) return sharded_channel(lock_key, "lock");
   return std::string(channel_prefix) + "lock:" + std::string(lock_key);
+}
+
+std::array<std::string, 3> publish_arguments(const Options& options, std::string_view lock_key) {
+  return {options.cluster ? "SPUBLISH" : "PUBLISH", client_channel(options, "", lock_key),
+          lock_channel(options, lock_key)};
 }
 
 }  // namespace dlock::redis

@@ -1,6 +1,7 @@
 // Which keys a lock uses, and which channels. This layout is a promise: see docs/backends/redis.md. No I/O.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <initializer_list>
 #include <optional>
@@ -81,5 +82,8 @@ struct WakeUp {
 
 // Where all waiters are told that a lock became free.
 [[nodiscard]] std::string lock_channel(const Options& options, std::string_view lock_key);
+
+// The last arguments of a script that publishes: the command, the prefix of the clients' channels, the lock's channel.
+[[nodiscard]] std::array<std::string, 3> publish_arguments(const Options& options, std::string_view lock_key);
 
 }  // namespace dlock::redis

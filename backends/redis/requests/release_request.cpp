@@ -11,30 +11,32 @@ namespace dlock::redis {
 
 namespace {
 
-Command release_words(LockKind kind, const std::string& lock_key, const std::string& value, bool leave) {
+Command release_words(const Options& options, LockKind kind, const std::string& lock_key, const std::string& value,
+                      bool leave) {
   Command words = several_hold(kind) ? with_keys(lock_key, {Key::lock, Key::queue, Key::alive, Key::fence})
                                      : with_keys(lock_key, {Key::lock, Key::queue, Key::alive});
   words.add({value, in_milliseconds(grant_for), leave ? "leave" : "stay"});
+  for (const std::string& each : publish_arguments(options, lock_key)) words.add(each);
   return words;
 }
 
 // first: the answer of the call before, if any. It tells what became of the value; further calls are for the waiters.
 void release(Topology& topology, const ReleaseRequest& request, std::optional<Result<ReleaseAnswer>> first,
              std::function<void(Node*, Result<ReleaseAnswer>)> done) {
-  (void)topology.send(request.lock_key,
-                      {.script = &release_script(request.kind, topology.options().cluster.has_value()),
-                       .words = release_words(request.kind, request.lock_key, request.value, request.leave),
-                       .line = request.line,
-                       .at_the_end = AtTheEnd::sent},
-                      request.deadline,
-                      [&topology, request, first = std::move(first), done = std::move(done)](
-                          Node* node, const Result<Reply>& reply, TimePoint) {
-                        Result<ReleaseAnswer> answer = reply.ok() ? read_release(reply.value()) : reply.failure();
-                        const bool more =
-                            answer.ok() && answer.value().more && topology.executor().now() < request.deadline;
-                        if (more) return release(topology, request, first ? first : std::move(answer), done);
-                        done(node, first ? *first : std::move(answer));
-                      });
+  (void)topology.send(
+      request.lock_key,
+      {.script = &release_script(request.kind),
+       .words = release_words(topology.options(), request.kind, request.lock_key, request.value, request.leave),
+       .line = request.line,
+       .at_the_end = AtTheEnd::sent},
+      request.deadline,
+      [&topology, request, first = std::move(first), done = std::move(done)](Node* node, const Result<Reply>& reply,
+                                                                             TimePoint) {
+        Result<ReleaseAnswer> answer = reply.ok() ? read_release(reply.value()) : reply.failure();
+        const bool more = answer.ok() && answer.value().more && topology.executor().now() < request.deadline;
+        if (more) return release(topology, request, first ? first : std::move(answer), done);
+        done(node, first ? *first : std::move(answer));
+      });
 }
 
 }  // namespace
@@ -47,8 +49,7 @@ void request_release(Topology& topology, const ReleaseRequest& request,
 void release_at_the_end(Topology& topology, LockKind kind, const std::string& lock_key, const std::string& value) {
   topology.node_of(lock_key)
       .line(Line::acknowledged)
-      .last_word(release_script(kind, topology.options().cluster.has_value()),
-                 release_words(kind, lock_key, value, true));
+      .last_word(release_script(kind), release_words(topology.options(), kind, lock_key, value, true));
 }
 
 Cleanup::Ask release_requests(Topology& topology, std::string client, std::function<void()> publish_forbidden) {

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* lease_ms = "30000";
 constexpr const char* holder = "floor";
 constexpr const char* not_queued = "try";
+constexpr const char* no_ticket = "0";
 constexpr const char* in_no_queue = "stay";
 
 const std::string& alive_ms() {
@@ -24,25 +25,34 @@ const std::string& grant_ms() {
   return text;
 }
 
+redis::Options options_for(bool sharded) {
+  redis::Options options;
+  if (sharded) options.cluster.emplace();
+  return options;
+}
+
 }  // namespace
 
 RedisSameRequests::RedisSameRequests(const UrlText& url, const redis::Keys& keys, bool sharded)
     : connection_(url),
       keys_(keys),
+      publish_arguments_(redis::publish_arguments(options_for(sharded), keys.lock)),
       owner_(own_name()),
-      acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script(LockKind::lock, sharded).text})),
-      release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script(LockKind::lock, sharded).text})) {}
+      acquire_sha_(connection_.text({"SCRIPT", "LOAD", redis::acquire_script().text})),
+      release_sha_(connection_.text({"SCRIPT", "LOAD", redis::release_script().text})) {}
 
 void RedisSameRequests::acquire() {
+  const auto& [publish, clients, lock] = publish_arguments_;
   const RedisReply reply =
       connection_.call({"EVALSHA", acquire_sha_, "4", keys_.lock, keys_.queue, keys_.alive, keys_.fence, owner_,
-                        lease_ms, not_queued, alive_ms(), grant_ms(), holder});
+                        lease_ms, not_queued, alive_ms(), grant_ms(), holder, no_ticket, publish, clients, lock});
   require_free(reply->type == REDIS_REPLY_STRING);  // the token
 }
 
 void RedisSameRequests::release() {
-  const RedisReply reply = connection_.call(
-      {"EVALSHA", release_sha_, "3", keys_.lock, keys_.queue, keys_.alive, owner_, grant_ms(), in_no_queue});
+  const auto& [publish, clients, lock] = publish_arguments_;
+  const RedisReply reply = connection_.call({"EVALSHA", release_sha_, "3", keys_.lock, keys_.queue, keys_.alive, owner_,
+                                             grant_ms(), in_no_queue, publish, clients, lock});
   require_held(reply->integer == 1);
 }
 

@@ -1,6 +1,7 @@
 // The scripts that dlock runs in the server, on blocking hiredis.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "bench/targets/floor.hpp"
@@ -21,6 +22,7 @@ class RedisSameRequests final : public Floor {
  private:
   RedisConnection connection_;
   redis::Keys keys_;
+  std::array<std::string, 3> publish_arguments_;
   std::string owner_;
   std::string acquire_sha_;
   std::string release_sha_;

@@ -42,9 +42,8 @@ std::int64_t integer_in(const std::string& word) {
 
 const Script* known_script(std::string_view text_or_sha1) {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::election}) {
-    for (const Script* script :
-         {&acquire_script(kind), &acquire_script(kind, true), &renew_script(kind), &release_script(kind),
-          &release_script(kind, true), &inspect_script(kind), &forget_script(kind)}) {
+    for (const Script* script : {&acquire_script(kind), &renew_script(kind), &release_script(kind),
+                                 &inspect_script(kind), &forget_script(kind)}) {
       if (text_or_sha1 == script->sha1 || text_or_sha1 == script->text) return script;
     }
   }

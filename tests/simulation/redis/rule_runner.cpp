@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -200,7 +201,9 @@ class Runner {
   Words release(const Words& words) {
     Words to = {keys_.lock, keys_.queue, keys_.alive};
     if (several_hold(own_)) to.push_back(keys_.fence);
-    Words said = words_of(run(release_script(own_), to, {words.at(1), "1000", words.size() > 2 ? words[2] : "stay"}));
+    Words arguments = {words.at(1), "1000", words.size() > 2 ? words[2] : "stay"};
+    arguments.insert(arguments.end(), publish_.begin(), publish_.end());
+    Words said = words_of(run(release_script(own_), to, arguments));
     if (said.size() == 1) said.insert(said.end(), {"1", "0"});
     return said;
   }
@@ -225,13 +228,14 @@ class Runner {
     if (verb == "elect") holder = "host:1:" + value + "\n10.0.0.7:80";
     Words arguments = {value, options["lease"], mode, options["alive"], "1000", holder, options["ticket"]};
     if (shares) arguments.insert(arguments.end(), {permits, verb == "write" ? "0" : "1"});
+    arguments.insert(arguments.end(), publish_.begin(), publish_.end());
     Script script = acquire_script(shares            ? LockKind::semaphore
                                    : verb == "elect" ? LockKind::election
                                                      : LockKind::lock);
     const Words all_keys = {keys_.lock, keys_.queue, keys_.alive, keys_.fence};
     if (verb == "acquire-1970") {
       const std::string text =
-          replaced(std::string(script.text), "local t = call('TIME')", "local t = {'25', '123456'}");
+          replaced(std::string(script.text), "local time = call('TIME')", "local time = {'25', '123456'}");
       EXPECT_NE(text, script.text);
       script.text = text;
       return words_of(run(script, all_keys, arguments));
@@ -275,6 +279,7 @@ class Runner {
   const std::string steps_;
   const LockKind own_;
   const Keys keys_ = keys_of("dlock:", "scripted");
+  const std::array<std::string, 3> publish_ = publish_arguments({}, keys_.lock);
   std::uint64_t newest_;
   std::string token_;
   std::map<std::string, std::uint64_t> tokens_;

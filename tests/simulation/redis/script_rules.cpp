@@ -62,7 +62,7 @@ const std::vector<ScriptRule>& script_rules() {
       {"WaitersAreServedInTheirOrderAndEachIsWokenOnce", false, R"(
         listen a; listen b; acquire c:1
         acquire a:1 queue => busy ~30000 0 1 1; acquire b:1 queue => busy ~30000 1 1 2
-        acquire a:2 queue => busy * 2 1 3; acquire b:1 queue => busy * 1 0 2
+        acquire a:2 queue => busy * 2 1 3; acquire b:1 queue => busy * 1 0 2; ! ZSCORE $queue b:1 => 2
         release c:1; holder => a:1; grant a => a:1; acquire a:1 queue => token new
         release a:1; holder => b:1; grant b => b:1; acquire b:1 queue => token new
         release b:1; holder => a:2; grant a => a:2; acquire a:2 queue => token new
@@ -116,6 +116,10 @@ const std::vector<ScriptRule>& script_rules() {
       {"TheFirstInLineTakesAFreeLock", false, R"(
         listen a; acquire c:1; acquire a:1 queue; ! DEL $lock; acquire a:1 queue => token new
         waiters => 0; release a:1; holder => nil)"},
+      // A client that let its time pass loses its places with a later call.
+      {"TheFirstInLineTakesAFreeLockThoughOthersAreToBeRemoved", false, R"(
+        acquire c:1; acquire b:1 queue; acquire s:1 queue; ! ZADD $alive -inf s:0; ! DEL $lock
+        acquire b:1 queue => token new; waiters => 1)"},
       {"WaitersOfAClientThatIsGoneArePassedOver", false, R"(
         listen b; acquire c:1; acquire gone:1 queue; acquire gone:2 queue; acquire b:1 queue
         release c:1 => 1; holder => b:1; waiters => 0)"},
@@ -216,7 +220,7 @@ const std::vector<ScriptRule>& script_rules() {
       // Somebody else may tell it, or it may find out too late: that says nothing about its client.
       {"WithoutTheRightToPublishAWaiterThatWasNotToldIsNotSuspected", false, R"(
         forbid-publishing; acquire c:1; acquire a:1 queue; acquire a:2 queue; release-all c:1; holder => a:1
-        ! DEL $lock; acquire c:2; holder => a:2)"},
+        ! ZSCORE $alive a:1 => nil; ! DEL $lock; acquire c:2; holder => a:2)"},
       {"AHugeCrowdOfAClientThatLetItsTimePassGoesInBoundedCalls", false, R"(
         listen stopped; acquire c:1
         2000* acquire stopped:# queue

@@ -176,6 +176,10 @@ TEST(RedisClusterKeys, EachClientHasAChannelOfItsOwn) {
   EXPECT_NE(client_channel(options, "one", "dlock:x"), client_channel(options, "two", "dlock:x"));
   EXPECT_NE(client_channel(options, "one", "dlock:x"), lock_channel(options, "dlock:x"));
   EXPECT_NE(client_channel(options, "one", "dlock:x"), client_channel(options, "one", "dlock:y"));
+  const auto [command, clients, lock] = publish_arguments(options, "dlock:x");
+  EXPECT_EQ(command, "SPUBLISH");
+  EXPECT_EQ(clients + "one", client_channel(options, "one", "dlock:x"));
+  EXPECT_EQ(lock, lock_channel(options, "dlock:x"));
 }
 
 TEST(RedisKeys, PatternsAreTakenLiterally) {
