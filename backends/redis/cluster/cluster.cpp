@@ -91,8 +91,8 @@ Node& Cluster::node_of(std::string_view key) {
   return owner != nullptr ? *owner : *node_at(options().cluster->hosts.front());
 }
 
-bool Cluster::is_master(const Node& server) const {
-  return std::find(owners_.begin(), owners_.end(), &server) != owners_.end();
+bool Cluster::is_master(const Node& node) const {
+  return std::find(owners_.begin(), owners_.end(), &node) != owners_.end();
 }
 
 std::vector<Node*> Cluster::known_masters() const {
