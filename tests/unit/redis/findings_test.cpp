@@ -147,9 +147,46 @@ TEST(RedisSentinelFindings, JudgeSentinelsAndWhatAFailoverCosts) {
                                            .lease = 10s,
                                            .response_timeout = 2s,
                                            .connect_timeout = 5s});
-    const Finding finding = worst_of(judge_sentinels(replies, options, config), row.check);
+    const Finding finding = worst_of(judge_sentinels(replies, options, std::nullopt, config), row.check);
     EXPECT_EQ(finding.severity, row.severity) << row.masters << ": " << finding.message;
     EXPECT_NE(finding.message.find(row.words), std::string::npos) << row.masters << ": " << finding.message;
+  }
+}
+
+TEST(RedisSentinelFindings, JudgeEncryptionToTheMasterAndToTheSentinels) {
+  const common::Host local{.name = "localhost", .port = 6379};
+  const common::Host remote{.name = "db1", .port = 6379};
+  struct Row {
+    std::string url;
+    std::optional<common::Host> master;
+    std::vector<Severity> severities;
+    std::string last;  // how the last message begins
+  };
+  for (const Row& row : {
+           Row{"rediss-sentinel://s1", remote, {ok}, "TLS"},
+           Row{"rediss-sentinel://s1", std::nullopt, {}, ""},
+           Row{"redis-sentinel://localhost,s1,127.0.0.1", remote, {warning, warning}, "to the sentinels: "},
+           Row{"redis-sentinel://localhost", local, {ok, ok}, "to the sentinels: "},
+           Row{"redis-sentinel://localhost", remote, {warning, ok}, "to the sentinels: "},
+           Row{"redis-sentinel://s1", local, {ok, warning}, "to the sentinels: "},
+           Row{"rediss-sentinel://s1?sentinel_tls=off", remote, {ok, warning}, "to the sentinels: "},
+           Row{"redis-sentinel://s1?sentinel_tls=on", remote, {warning, ok}, "to the sentinels: TLS"},
+       }) {
+    const Options options = parse_options(
+        {.url = Url::parse(row.url + (row.url.find('?') == std::string::npos ? "?" : "&") + "service_name=ours"),
+         .holder = "host:1:test",
+         .lease = 10s,
+         .response_timeout = 2s,
+         .connect_timeout = 5s});
+    std::vector<Severity> severities;
+    std::string last;
+    for (const Finding& each : judge_sentinels({}, options, row.master, {})) {
+      if (each.check != "encryption") continue;
+      severities.push_back(each.severity);
+      last = each.message;
+    }
+    EXPECT_EQ(severities, row.severities) << row.url;
+    EXPECT_TRUE(last.starts_with(row.last)) << row.url << ": " << last;
   }
 }
 

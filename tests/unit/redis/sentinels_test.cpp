@@ -359,7 +359,7 @@ TEST_F(SentinelsTest, OneThatTheUrlNamesIsNotLearnt) {
 TEST_F(SentinelsTest, ASentinelGetsItsOwnLogin) {
   Options seen;
   const Options given = sentinel_options(
-      "rediss-sentinel://me:mine@a/3?service_name=ours&sentinel_user=watcher&sentinel_password=theirs&sentinel_tls=on");
+      "redis-sentinel://me:mine@a/3?service_name=ours&sentinel_user=watcher&sentinel_password=theirs&sentinel_tls=on");
   sentinels = std::make_unique<Sentinels>(engine, given, [&](Executor&, const Options& to, Wire::Events& events) {
     seen = to;
     return std::make_unique<FakeWire>(all["a"].server, engine, events);
