@@ -410,6 +410,18 @@ Reply array_of(const std::vector<std::string>& words) {
   return reply;
 }
 
+TEST(SentinelReply, SaysWhatTheSentinelKnows) {
+  const SentinelReply reply = read_sentinel(
+      {.name = "a", .port = 1},
+      {array_of({"config-epoch", "1", "num-slaves", "2", "quorum", "3", "down-after-milliseconds", "1000"}),
+       array_of({"b", "2"}), Reply{.type = Reply::Type::nil}, Reply{.type = Reply::Type::nil}});
+  EXPECT_EQ(reply.master, (Host{.name = "b", .port = 2}));
+  EXPECT_EQ(reply.epoch, 1U);
+  EXPECT_EQ(reply.replicas, 2U);
+  EXPECT_EQ(reply.quorum, 3U);
+  EXPECT_EQ(reply.down_after, 1s);
+}
+
 TEST(SentinelReply, NonsenseIsRefused) {
   const Reply nil{.type = Reply::Type::nil};
   const Reply good_state = array_of({"config-epoch", "1", "num-slaves", "2"});
