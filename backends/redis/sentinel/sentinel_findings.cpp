@@ -59,7 +59,7 @@ std::vector<Finding> judge_all_encryption(Options options, const std::optional<c
 }  // namespace
 
 std::vector<Finding> judge_sentinels(const std::vector<SentinelReply>& replies, const Options& options,
-                                     const Reply& config) {
+                                     const std::optional<common::Host>& master, const Reply& config) {
   std::string silent;
   std::set<std::string> masters;
   std::vector<SentinelReply> answers;
@@ -90,9 +90,12 @@ std::vector<Finding> judge_sentinels(const std::vector<SentinelReply>& replies, 
       finding.severity = Severity::ok;
     }
   }
-  if (answers.empty()) return {finding};
-  return {finding, judge_replicas(answers.front().replicas, options, config),
-          judge_down_after("down-after", "down-after-milliseconds", answers.front().down_after, options)};
+  std::vector<Finding> findings = judge_all_encryption(options, master);
+  findings.push_back(std::move(finding));
+  if (answers.empty()) return findings;
+  findings.push_back(judge_replicas(answers.front().replicas, options, config));
+  findings.push_back(judge_down_after("down-after", "down-after-milliseconds", answers.front().down_after, options));
+  return findings;
 }
 
 void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentinels,
@@ -105,10 +108,9 @@ void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentine
         [&options, sentinels, done, findings = server.value()](const Result<Reply>& config, TimePoint) {
           sentinels->survey([=, &options](const std::vector<SentinelReply>& replies) {
             std::vector<Finding> all = findings;
-            for (const auto& part : {judge_all_encryption(options, sentinels->master()),
-                                     judge_sentinels(replies, options, config.ok() ? config.value() : Reply{})}) {
-              all.insert(all.end(), part.begin(), part.end());
-            }
+            const auto more =
+                judge_sentinels(replies, options, sentinels->master(), config.ok() ? config.value() : Reply{});
+            all.insert(all.end(), more.begin(), more.end());
             done(std::move(all));
           });
         });

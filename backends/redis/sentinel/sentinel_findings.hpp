@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <dlock/info.hpp>
@@ -17,8 +18,8 @@ namespace dlock::redis {
 void diagnose(CommandClient& commands, const std::shared_ptr<Sentinels>& sentinels,
               Backend::Handler<std::vector<Finding>> done);
 
-// config: the master's reply to CONFIG GET min-replicas-*, or any other reply if it is not known. No I/O.
+// master: if known. config: its reply to CONFIG GET min-replicas-*, or any other reply if it is not known. No I/O.
 [[nodiscard]] std::vector<Finding> judge_sentinels(const std::vector<SentinelReply>& replies, const Options& options,
-                                                   const Reply& config);
+                                                   const std::optional<common::Host>& master, const Reply& config);
 
 }  // namespace dlock::redis

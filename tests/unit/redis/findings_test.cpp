@@ -98,23 +98,27 @@ TEST(RedisSentinelFindings, JudgeSentinelsAndWhatAFailoverCosts) {
     std::optional<std::uint32_t> min_replicas;
     std::string check;
     Severity severity;
+    std::string words;  // a part of the message
     std::string parameters{};
     std::chrono::milliseconds down_after = 1s;
   };
   for (const Row& row : {
-           Row{"mmm", 2, 2, "sentinels", ok},
-           Row{"mm-", 2, 2, "sentinels", warning},
-           Row{"-m-", 2, 2, "sentinels", error},
-           Row{"---", 2, 2, "sentinels", error},
-           Row{"-mnm", 2, 2, "sentinels", warning},
-           Row{"m", 2, 2, "sentinels", warning},
-           Row{"mmm", 0, 0, "failover", error},
-           Row{"mmm", 2, 1, "failover", warning},
-           Row{"mmm", 2, std::nullopt, "failover", note},
-           Row{"mmm", 2, 2, "failover", ok},
-           Row{"mmm", 2, 0, "failover", ok, "&replicas_ack=all"},
-           Row{"mmm", 2, 2, "down-after", note, "", 30s},
-           Row{"mmm", 2, 2, "down-after", ok, "", 10s},
+           Row{"mmm", 2, 2, "sentinels", ok, "3 of 3 sentinels answer; the master of ours is m:6379, quorum 2"},
+           Row{"mm-", 2, 2, "sentinels", warning, "2 of 3 sentinels answer; s2:26379: no connection; the master"},
+           Row{"-m-", 2, 2, "sentinels", error, "s0:26379: no connection, s2:26379: no connection: no failover can"},
+           Row{"---", 2, 2, "sentinels", error, "0 of 3 sentinels answer"},
+           Row{"mm--", 2, 2, "sentinels", error, "no failover can happen"},
+           Row{"mmm---", 2, 2, "sentinels", error, "no failover can happen"},
+           Row{"-mnm", 2, 2, "sentinels", warning, "they disagree"},
+           Row{"mnm", 2, 2, "sentinels", warning, "they disagree"},
+           Row{"m", 2, 2, "sentinels", warning, "fewer than three"},
+           Row{"mmm", 0, 0, "failover", error, "no replica"},
+           Row{"mmm", 2, 1, "failover", warning, "min-replicas-to-write is 1, with 2 replicas"},
+           Row{"mmm", 2, std::nullopt, "failover", note, "CONFIG GET"},
+           Row{"mmm", 2, 2, "failover", ok, "have not answered for 3 seconds"},
+           Row{"mmm", 2, 0, "failover", ok, "all replicas (2)", "&replicas_ack=all"},
+           Row{"mmm", 2, 2, "down-after", note, "30s", "", 30s},
+           Row{"mmm", 2, 2, "down-after", ok, "10s", "", 10s},
        }) {
     std::vector<SentinelReply> replies;
     for (const char master : row.masters) {
@@ -133,7 +137,8 @@ TEST(RedisSentinelFindings, JudgeSentinelsAndWhatAFailoverCosts) {
     Reply config;
     if (row.min_replicas) {
       config = {.type = Reply::Type::array};
-      for (const std::string& word : {std::string("min-replicas-to-write"), std::to_string(*row.min_replicas)}) {
+      for (const std::string& word : {std::string("min-replicas-to-write"), std::to_string(*row.min_replicas),
+                                      std::string("min-replicas-max-lag"), std::string("3")}) {
         config.elements.push_back({.type = Reply::Type::string, .text = word});
       }
     }
@@ -142,8 +147,46 @@ TEST(RedisSentinelFindings, JudgeSentinelsAndWhatAFailoverCosts) {
                                            .lease = 10s,
                                            .response_timeout = 2s,
                                            .connect_timeout = 5s});
-    const Finding finding = worst_of(judge_sentinels(replies, options, config), row.check);
+    const Finding finding = worst_of(judge_sentinels(replies, options, std::nullopt, config), row.check);
     EXPECT_EQ(finding.severity, row.severity) << row.masters << ": " << finding.message;
+    EXPECT_NE(finding.message.find(row.words), std::string::npos) << row.masters << ": " << finding.message;
+  }
+}
+
+TEST(RedisSentinelFindings, JudgeEncryptionToTheMasterAndToTheSentinels) {
+  const common::Host local{.name = "localhost", .port = 6379};
+  const common::Host remote{.name = "db1", .port = 6379};
+  struct Row {
+    std::string url;
+    std::optional<common::Host> master;
+    std::vector<Severity> severities;
+    std::string last;  // how the last message begins
+  };
+  for (const Row& row : {
+           Row{"rediss-sentinel://s1", remote, {ok}, "TLS"},
+           Row{"rediss-sentinel://s1", std::nullopt, {}, ""},
+           Row{"redis-sentinel://localhost,s1,127.0.0.1", remote, {warning, warning}, "to the sentinels: "},
+           Row{"redis-sentinel://localhost", local, {ok, ok}, "to the sentinels: "},
+           Row{"redis-sentinel://localhost", remote, {warning, ok}, "to the sentinels: "},
+           Row{"redis-sentinel://s1", local, {ok, warning}, "to the sentinels: "},
+           Row{"rediss-sentinel://s1?sentinel_tls=off", remote, {ok, warning}, "to the sentinels: "},
+           Row{"redis-sentinel://s1?sentinel_tls=on", remote, {warning, ok}, "to the sentinels: TLS"},
+       }) {
+    const Options options = parse_options(
+        {.url = Url::parse(row.url + (row.url.find('?') == std::string::npos ? "?" : "&") + "service_name=ours"),
+         .holder = "host:1:test",
+         .lease = 10s,
+         .response_timeout = 2s,
+         .connect_timeout = 5s});
+    std::vector<Severity> severities;
+    std::string last;
+    for (const Finding& each : judge_sentinels({}, options, row.master, {})) {
+      if (each.check != "encryption") continue;
+      severities.push_back(each.severity);
+      last = each.message;
+    }
+    EXPECT_EQ(severities, row.severities) << row.url;
+    EXPECT_TRUE(last.starts_with(row.last)) << row.url << ": " << last;
   }
 }
 

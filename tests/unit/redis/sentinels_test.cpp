@@ -244,11 +244,11 @@ const Belief beliefs[] = {
         locate => one; count; cut a; wait 1min; dialled all => 0)"},
     {"NoAnswerAtAllIsUnavailable", "", "ignore all; locate 2s => unavailable"},
     {"NoAnswerAtAllNamesEach", "", R"(
-        ignore all; locate 2s => a:26379; wait 10s; locate 2s => b:26379; wait 10s; locate 2s => c:26379)"},
+        ignore all; locate 2s => master: a:26379: no; wait 10s; locate 2s => b:26379; wait 10s; locate 2s => c:26379)"},
     {"AServiceThatNoneKnowsIsAWrongName", "", "all=-; locate => invalid argument; wait 10s; locate => service_name"},
     {"OneThatIsSilentMightKnowIt", "", "a=-; b=-; refuse c; locate => unavailable"},
     {"TheFirstThatIsSilentMightKnowIt", "", "refuse a; b=-; c=-; locate => unavailable"},
-    {"AWrongPasswordIsDenied", "", "deny all; locate => access denied"},
+    {"AWrongPasswordIsDenied", "", "deny all; locate => access denied; wait 10s; locate => master: b:26379: Redis"},
 
     // --- Which reply is believed ---
     {"OneThatDoesNotKnowTheLastFailoverCountsForNothing", "", R"(
@@ -271,6 +271,8 @@ const Belief beliefs[] = {
     {"AllAreAskedForItAtTheBeginning", "&replicas_ack=all", "replicas a 0; locate 10s => one; wanted => 2"},
     {"OfSeveralRepliesThatOfTheLatestEpochCounts", "&replicas_ack=all", R"(
         b=two/5; locate => two; a=two/5; c=two/5; locate => two; moves => two)"},
+    {"OfSeveralRepliesOfOneEpochTheFirstCountsAndTheNextQueryBeginsElsewhere", "&replicas_ack=all", R"(
+        b=two; locate => one; locate => two)"},
     {"FewerReplicasCountOnceAllHaveSaidSoForAWhile", "&replicas_ack=all", R"(
         locate => one; use 5min; replicas all 1; wait 14s; wanted => 2; wait 8s; wanted => 1)"},
     {"ASentinelThatWasResetMakesThemFewerOnlyForNewClients", "&replicas_ack=all", R"(
@@ -316,30 +318,58 @@ TEST_F(SentinelsTest, OthersAreLearntUpToABound) {
   for (int i = 0; i < 100; ++i) all["a"].others.push_back("x" + std::to_string(i));
   make(options());
   EXPECT_EQ(located(), "one");
-  for (auto& [name, sentinel] : all) sentinel.server.dialling = FakeServer::Dialling::refuse;
+  for (const char* name : {"a", "b", "c"}) all[name].server.dialling = FakeServer::Dialling::refuse;
   for (int i = 0; i < 100; ++i) all["x" + std::to_string(i)].server.dialling = FakeServer::Dialling::refuse;
-  all["x12"].server.dialling = FakeServer::Dialling::accept;
   all["a"].server.cut();
-  EXPECT_EQ(located(10s), "one") << "a, b, c and thirteen others";
+  EXPECT_NE(located(10s), "one");
+  EXPECT_EQ(all["x12"].server.dialled, 1) << "a, b, c and thirteen others";
   EXPECT_EQ(all["x13"].server.dialled, 0);
 }
 
 TEST_F(SentinelsTest, OneThatHasTwoNamesIsOne) {
   make(options());
-  all["a"].others = {"x"};
+  all["a"].others = {"x", "y"};
   all["x"].id = all["b"].id = "the id of b";
+  all["y"].id = "the id of y";
   EXPECT_EQ(located(), "one");
-  std::set<std::string> names;
-  sentinels->survey([&](const std::vector<SentinelReply>& replies) {
-    for (const SentinelReply& each : replies) names.insert(each.sentinel.name);
-    EXPECT_EQ(replies.size(), 3U);
+  const auto expect_four = [&] {
+    std::multiset<std::string> names;
+    sentinels->survey([&](const std::vector<SentinelReply>& replies) {
+      for (const SentinelReply& each : replies) names.insert(each.sentinel.name);
+    });
+    engine.run();
+    EXPECT_EQ(names, (std::multiset<std::string>{"a", "b", "c", "y"}));
+  };
+  expect_four();
+  EXPECT_EQ(all["x"].server.connections.size(), 1U);
+  EXPECT_EQ(located(), "one");  // by b, whose id is that of x
+  EXPECT_EQ(located(), "one");
+  EXPECT_TRUE(all["x"].server.connections.empty());
+  expect_four();
+}
+
+TEST_F(SentinelsTest, OneThatTheUrlNamesIsNotLearnt) {
+  make(options());
+  all["a"].others = {"a", "b", "c"};
+  EXPECT_EQ(located(), "one");
+  sentinels->survey([](const std::vector<SentinelReply>& replies) { EXPECT_EQ(replies.size(), 3U); });
+  engine.run();
+}
+
+TEST_F(SentinelsTest, ASentinelGetsItsOwnLogin) {
+  Options seen;
+  const Options given = sentinel_options(
+      "redis-sentinel://me:mine@a/3?service_name=ours&sentinel_user=watcher&sentinel_password=theirs&sentinel_tls=on");
+  sentinels = std::make_unique<Sentinels>(engine, given, [&](Executor&, const Options& to, Wire::Events& events) {
+    seen = to;
+    return std::make_unique<FakeWire>(all["a"].server, engine, events);
   });
-  engine.run();
-  EXPECT_EQ(names, (std::set<std::string>{"a", "b", "c"}));
-  all["x"].server.cut();
-  (void)located();
-  engine.run();
-  EXPECT_TRUE(all["x"].server.connections.empty()) << "it is forgotten";
+  EXPECT_EQ(located(), "one");
+  EXPECT_EQ(seen.connect_timeout, 500ms);
+  EXPECT_TRUE(seen.tls && !seen.sentinel && !seen.needs_master());
+  const auto& sent = all["a"].server.handshakes;
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), Words{"AUTH", "watcher", "theirs"}), 1);
+  EXPECT_EQ(std::count(sent.begin(), sent.end(), Words{"SELECT", "3"}), 0);
 }
 
 TEST_F(SentinelsTest, OfThoseThatWereLearntOnlyTheOnesThatAnswerCount) {
@@ -359,12 +389,37 @@ TEST_F(SentinelsTest, OfThoseThatWereLearntOnlyTheOnesThatAnswerCount) {
   EXPECT_EQ(located(), "two");
 }
 
+TEST_F(SentinelsTest, OfThoseThatWereLearntTheOnesThatRefuseCount) {
+  make(sentinel_options("redis-sentinel://a?service_name=ours"));
+  all["a"].others = {"p", "q"};
+  all["a"].epoch = 5;
+  EXPECT_EQ(located(), "one");
+  all["a"].master = "two";
+  all["a"].epoch = 0;
+  for (const char* name : {"p", "q"}) all[name].refusal = "NOAUTH Authentication required.";
+  engine.advance(1min);
+  (void)located();
+  EXPECT_NE(located(), "two");
+}
+
 // --- Replies ---------------------------------------------------------------------------------------------------------
 
 Reply array_of(const std::vector<std::string>& words) {
   Reply reply{.type = Reply::Type::array};
   for (const std::string& word : words) reply.elements.push_back({.type = Reply::Type::string, .text = word});
   return reply;
+}
+
+TEST(SentinelReply, SaysWhatTheSentinelKnows) {
+  const SentinelReply reply = read_sentinel(
+      {.name = "a", .port = 1},
+      {array_of({"config-epoch", "1", "num-slaves", "2", "quorum", "3", "down-after-milliseconds", "1000"}),
+       array_of({"b", "2"}), Reply{.type = Reply::Type::nil}, Reply{.type = Reply::Type::nil}});
+  EXPECT_EQ(reply.master, (Host{.name = "b", .port = 2}));
+  EXPECT_EQ(reply.epoch, 1U);
+  EXPECT_EQ(reply.replicas, 2U);
+  EXPECT_EQ(reply.quorum, 3U);
+  EXPECT_EQ(reply.down_after, 1s);
 }
 
 TEST(SentinelReply, NonsenseIsRefused) {
