@@ -360,10 +360,11 @@ TEST_F(SentinelsTest, ASentinelGetsItsOwnLogin) {
   Options seen;
   const Options given = sentinel_options(
       "redis-sentinel://me:mine@a/3?service_name=ours&sentinel_user=watcher&sentinel_password=theirs&sentinel_tls=on");
-  sentinels = std::make_unique<Sentinels>(engine, given, [&](Executor&, const Options& to, Wire::Events& events) {
-    seen = to;
-    return std::make_unique<FakeWire>(all["a"].server, engine, events);
-  });
+  sentinels =
+      std::make_unique<Sentinels>(engine, given, [&](Executor&, const Options& to, common::Stream::Events& events) {
+        seen = to;
+        return std::make_unique<FakeStream>(all["a"].server, engine, events);
+      });
   EXPECT_EQ(located(), "one");
   EXPECT_EQ(seen.connect_timeout, 500ms);
   EXPECT_TRUE(seen.tls && !seen.sentinel && !seen.needs_master());
