@@ -84,7 +84,12 @@ const std::vector<ScriptRule>& script_rules() {
       {"TheFirstOfAnotherClientWatches", false, R"(
         listen a; listen b; acquire c:1
         40* acquire a:# queue
-        acquire gone:1 queue; acquire b:1 queue; acquire b:2 queue; release c:1; hear b => b:1 1000)"},
+        9* acquire gone:# queue
+        acquire b:1 queue; acquire b:2 queue; release c:1; hear b => b:1 1000)"},
+      {"AWatcherIsLookedForInTheFirstHundredPlaces", false, R"(
+        listen a; listen b; acquire c:1
+        101* acquire a:# queue
+        acquire b:1 queue; acquire a:101 queue; release c:1; hear a => a:0; hear a => a:1 1000)"},
       {"WhereThereIsNoOtherClientTheFirstInLineWatches", false, R"(
         listen a; acquire c:1
         40* acquire a:# queue
@@ -151,7 +156,8 @@ const std::vector<ScriptRule>& script_rules() {
       // a:2 is granted the lock while it gives up.
       {"LeavingGivesUpThePlaceOrTheLock", false, R"(
         listen a; acquire c:1; acquire a:1 queue; acquire a:2 queue; release a:1 leave => 0; waiters => 1
-        holder => c:1; release c:1; holder => a:2; acquire a:3 queue; release a:2 leave => 1; holder => a:3)"},
+        holder => c:1; release c:1; holder => a:2; acquire a:3 queue; release a:2 leave => 1; holder => a:3
+        release a:3 leave => 1; ! EXISTS $lock $queue $alive => 0)"},
       {"TheFirstInLineThatLeavesAFreeLockLetsTheNextOneIn", false, R"(
         listen a; acquire c:1; acquire a:1 queue; acquire a:2 queue; ! DEL $lock; release a:1 leave; holder => a:2)"},
       {"EverybodyIsToldOnlyWhenTheLockIsReallyFree", false, R"(
