@@ -15,7 +15,7 @@ const std::vector<ScriptRule>& script_rules() {
         acquire c:1 try lease=5000 => token new; acquire c:1 => token same; acquire c:1 queue => token same
         ! PTTL $lock => ~30000; waiters => 0)"},
       {"AReleaseOfAnotherOwnerTouchesNothing", false, R"(
-        acquire c:1; release c:2 => 0; holder => c:1; release c:1 => 1; release c:1 => -1)"},
+        acquire c:1; release c:2 => 0 1 0; holder => c:1; release c:1 => 1; release c:1 => -1 1 0)"},
       {"ARenewalNeverBringsALockBackAndNeverExtendsAnotherOwners", false, R"(
         renew c:1 => 0; ! EXISTS $lock => 0
         acquire c:2 try lease=5000; renew c:1 60000 => 0; ! PTTL $lock => <=5000
@@ -35,6 +35,9 @@ const std::vector<ScriptRule>& script_rules() {
         ! SET $fence 4000000000000000_c:0_host:1:x
         acquire c:1 => token new 4000000000000001; release c:1; acquire c:2 => token new 4000000000000002; release c:2
         ! SET $fence 100000000000000000_c:0_host:1:x; acquire c:1 => token new >99999999999999999)"},
+      {"AWaitersTokenIsTheServersTimeAtLeast", false, R"(
+        listen a; acquire c:1; acquire a:1 queue; ! SET $fence 1000000000000001_c:0_host:1:x; release c:1
+        acquire a:1 queue => token new)"},
       // A server without a clock of its own begins in 1970. Of the numbers of that time many a text is greater than a
       // later one's.
       {"TokensGrowWhereTheClockHasFewerDigits", false, R"(
@@ -84,7 +87,12 @@ const std::vector<ScriptRule>& script_rules() {
       {"TheFirstOfAnotherClientWatches", false, R"(
         listen a; listen b; acquire c:1
         40* acquire a:# queue
-        acquire gone:1 queue; acquire b:1 queue; acquire b:2 queue; release c:1; hear b => b:1 1000)"},
+        9* acquire gone:# queue
+        acquire b:1 queue; acquire b:2 queue; release c:1; hear b => b:1 1000)"},
+      {"AWatcherIsLookedForInTheFirstHundredPlaces", false, R"(
+        listen a; listen b; acquire c:1
+        101* acquire a:# queue
+        acquire b:1 queue; acquire a:101 queue; release c:1; hear a => a:0; hear a => a:1 1000)"},
       {"WhereThereIsNoOtherClientTheFirstInLineWatches", false, R"(
         listen a; acquire c:1
         40* acquire a:# queue
@@ -151,12 +159,15 @@ const std::vector<ScriptRule>& script_rules() {
       // a:2 is granted the lock while it gives up.
       {"LeavingGivesUpThePlaceOrTheLock", false, R"(
         listen a; acquire c:1; acquire a:1 queue; acquire a:2 queue; release a:1 leave => 0; waiters => 1
-        holder => c:1; release c:1; holder => a:2; acquire a:3 queue; release a:2 leave => 1; holder => a:3)"},
+        holder => c:1; release c:1; holder => a:2; acquire a:3 queue; release a:2 leave => 1; holder => a:3
+        release a:3 leave => 1; ! EXISTS $lock $queue $alive => 0)"},
       {"TheFirstInLineThatLeavesAFreeLockLetsTheNextOneIn", false, R"(
         listen a; acquire c:1; acquire a:1 queue; acquire a:2 queue; ! DEL $lock; release a:1 leave; holder => a:2)"},
       {"EverybodyIsToldOnlyWhenTheLockIsReallyFree", false, R"(
         listen a; listen lock:$lock; acquire c:1; acquire a:1 queue; release c:1; release a:1
         ! PUBLISH dlock:w:lock:$lock end; hear lock:$lock => ""; hear lock:$lock => end)"},
+      {"EverybodyIsToldWhenTheWaitersAreGone", false, R"(
+        listen lock:$lock; acquire c:1; acquire gone:1 queue; release c:1; holder => nil; hear lock:$lock => "")"},
       {"WhoWatchesAnElectionIsToldOfTheLeaderAndOfItsEnd", false, R"(
         listen lock:$lock; listen b; elect a:1 queue => token new; hear lock:$lock => ""
         elect b:1 queue => busy; release a:1; ! PUBLISH dlock:w:lock:$lock end; hear lock:$lock => end
