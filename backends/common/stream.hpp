@@ -73,6 +73,8 @@ class Stream {
   [[nodiscard]] virtual bool tls_unanswered() const noexcept { return false; }
   // How many of the bytes written may have reached the other side.
   [[nodiscard]] virtual std::uint64_t sent() const noexcept = 0;
+  // Of the other side, for messages.
+  [[nodiscard]] virtual std::string peer_name() const = 0;
 };
 
 class TcpStream final : public Stream {
@@ -90,6 +92,7 @@ class TcpStream final : public Stream {
     return open_ && filter_ != nullptr && !heard_ && explained_;
   }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+  [[nodiscard]] std::string peer_name() const override { return peer_.name; }
   // How many of the bytes written the network has not taken.
   [[nodiscard]] std::size_t pending() const noexcept { return plain_.size() + output_.size(); }
 

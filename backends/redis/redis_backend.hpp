@@ -76,8 +76,7 @@ class RedisBackend final : public TryBackend, private Node::User {
   Lifetime lifetime_;
 };
 
-// redis://[[user]:password@]host[:6379][/db][?strategy=queue|broadcast|poll][&prefix=...][&replicas_ack=n]
-// rediss://... with [&tls_ca=file][&tls_cert=file&tls_key=file]; and those of Sentinel and of a cluster (options.hpp)
+// Of a URL as options.hpp has them.
 [[nodiscard]] std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config);
 
 }  // namespace dlock::redis

@@ -183,8 +183,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
         {"TIME"},
         {"EVAL", "return 1", "0"},
         {"EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"},
-        {commands_.options().cluster ? "SPUBLISH" : "PUBLISH", client_channel(commands_.options(), "doctor", keys.lock),
-         ""},
+        {publish_command(commands_.options()), client_channel(commands_.options(), "doctor", keys.lock), ""},
         {"SCAN", "0", "MATCH", keys.lock, "COUNT", "1"},
         {"DEL", keys.lock, keys.queue},
     };

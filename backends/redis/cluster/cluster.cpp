@@ -124,12 +124,12 @@ std::uint64_t Cluster::send(std::string_view key, Request request, TimePoint dea
   return run->id;
 }
 
-bool Cluster::withdraw(std::uint64_t id, Line line) {
+bool Cluster::withdraw(std::uint64_t id, Line /*line*/) {
   const auto found = runs_.find(id);
   if (found == runs_.end()) return false;
   const auto run = found->second;
   runs_.erase(found);
-  return run->at == nullptr || run->at->line(line).withdraw(run->there);
+  return run->at == nullptr || run->at->line(run->request.line).withdraw(run->there);
 }
 
 void Cluster::attempt(const std::shared_ptr<Run>& run) {
@@ -152,14 +152,11 @@ Failure Cluster::no_map_in_time() const {
 }
 
 void Cluster::send_to(Node& node, Run& run, bool asking) {
-  CommandClient& client = node.line(run.request.line);
-  const auto done = [this, id = run.id](Result<Reply> reply, TimePoint sent) { answered(id, std::move(reply), sent); };
   run.at = &node;
   run.timer.disarm();
-  if (asking) (void)client.request({"ASKING"}, run.deadline, [](const Result<Reply>&, TimePoint) {});
-  run.there = run.request.script != nullptr ? client.run(*run.request.script, run.request.words, run.deadline, done,
-                                                         run.request.at_the_end, asking)
-                                            : client.request(run.request.words, run.deadline, done);
+  run.there = node.send(
+      run.request, run.deadline,
+      [this, id = run.id](Result<Reply> reply, TimePoint sent) { answered(id, std::move(reply), sent); }, asking);
 }
 
 void Cluster::answered(std::uint64_t id, Result<Reply> reply, TimePoint sent) {
@@ -332,13 +329,16 @@ void Cluster::take(const std::vector<SlotRange>& ranges) {
   ranges_ = ranges;
 }
 
-// Nodes that no longer have slots. Their requests in flight fail, and are sent again to where they belong.
+// Nodes that no longer have slots. Their requests in flight fail. A node with a channel stays until the channel has
+// moved.
 void Cluster::retire_nodes() {
   if (!known_) return;
   executor().post(lifetime_.guard([this] {
     std::vector<Node*> leaving;
     for (const auto& [address, node] : nodes_) {
       const bool stays = (asking_ && !node->commands().idle()) || is_master(*node) ||
+                         std::any_of(channels_.begin(), channels_.end(),
+                                     [&node = node](const auto& each) { return each.second == node.get(); }) ||
                          std::any_of(runs_.begin(), runs_.end(), [&node = node](const auto& run) {
                            return run.second->at == node.get() && run.second->redirected;
                          });

@@ -151,6 +151,7 @@ void CommandClient::link_drained() {
 }
 
 void CommandClient::link_down(const Failure& why, bool was_ready) {
+  ++connection_number_;
   delivering_ = false;
   role_timer_.disarm();
   const std::uint64_t sent = link_.sent();

@@ -71,6 +71,8 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] bool idle() const noexcept { return requests_.waiting().empty() && requests_.under_way().empty(); }
+  // Another one after each connection that has ended.
+  [[nodiscard]] std::uint64_t connection_number() const noexcept { return connection_number_; }
   // Whether this connection, while it stands, can ask its server for its role.
   [[nodiscard]] bool knows_role() const noexcept { return link_.role_question() != RoleQuestion::none; }
   // The server of this connection does what clients need: it takes writes.
@@ -116,6 +118,7 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   std::set<const Script*> introduced_;  // to the server, on this connection
   bool delivering_ = false;             // replies are being handed out; what is asked meanwhile goes out in one piece
   bool flush_posted_ = false;
+  std::uint64_t connection_number_ = 0;
   Timer role_timer_;
   bool reported_broken_ = false;
   Link link_;

@@ -64,7 +64,8 @@ void Link::received(std::string_view bytes) {
     if (life.over()) return;
   }
   if (replies.problem().empty()) return;
-  closed({errc::protocol, options_.endpoint() + " does not speak Redis's protocol: " + replies.problem()}, false);
+  closed({errc::protocol, connection_->stream->peer_name() + " does not speak Redis's protocol: " + replies.problem()},
+         false);
 }
 
 void Link::take(Reply reply) {

@@ -58,7 +58,8 @@ void Subscriber::refused(const std::string& error) {
   const Failure why = to_failure(error);
   if (const auto moved = options_.cluster ? read_redirection(error, options_.host) : std::nullopt) {
     const auto in_slot = [&](const std::string& name) { return slot_of(name) == moved->slot; };
-    const auto lost = wanted(in_slot);
+    auto lost = channels();
+    std::erase_if(lost, [&](const std::string& name) { return !in_slot(name); });
     (void)std::erase_if(channels_, [&](const auto& entry) { return in_slot(entry.first); });
     return report_lost(lost);
   }
@@ -117,11 +118,10 @@ bool Subscriber::read_change(const std::string& name, std::string_view kind) {
   return true;
 }
 
-template <class Which>
-std::vector<std::string> Subscriber::wanted(Which&& which) const {
+std::vector<std::string> Subscriber::channels() const {
   std::vector<std::string> out;
   for (const auto& [name, channel] : channels_) {
-    if (channel.wanted && which(name)) out.push_back(name);
+    if (channel.wanted) out.push_back(name);
   }
   return out;
 }
@@ -146,7 +146,7 @@ void Subscriber::link_ready() {
 // The command connection reports what is wrong with the server.
 void Subscriber::link_down(const Failure& /*why*/, bool was_ready) {
   forget();
-  if (was_ready) report_lost(wanted([](const std::string&) { return true; }));
+  if (was_ready) report_lost(channels());
 }
 
 // Forgets which requests the last connection has not confirmed.

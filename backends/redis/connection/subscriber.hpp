@@ -50,6 +50,8 @@ class Subscriber final : private Link::User {
   void rest() { link_.rest(), forget(); }
   // Connects again after that.
   void resume();
+  // Those that it subscribes to, or will once it is connected.
+  [[nodiscard]] std::vector<std::string> channels() const;
   [[nodiscard]] bool is_forbidden() const noexcept { return forbidden_; }
 
  private:
@@ -65,8 +67,6 @@ class Subscriber final : private Link::User {
   [[nodiscard]] bool read_change(const std::string& name, std::string_view kind);
   void refused(const std::string& error);
   void forget();
-  template <class Which>
-  [[nodiscard]] std::vector<std::string> wanted(Which&& which) const;
   void report_lost(const std::vector<std::string>& channels);
 
   void link_ready() override;

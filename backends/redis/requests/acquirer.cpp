@@ -114,9 +114,7 @@ Result<AcquireAnswer> Acquirer::read(Node* node, const Result<Reply>& reply) {
 
 void Acquirer::wait_for_replicas(Node& node, std::shared_ptr<Granted> granted) {
   const std::uint64_t wanted = topology_.replicas_wanted();
-  const nanoseconds patience =
-      std::min({topology_.options().response_timeout / 3, granted->lease / 3, nanoseconds(std::chrono::seconds(1))});
-  node.replica_acks().count(wanted, patience, granted->deadline,
+  node.replica_acks().count(wanted, granted->lease / 3, granted->deadline,
                             [this, granted, wanted](const Result<std::uint64_t>& replicas) {
                               if (!replicas.ok()) return take_back(granted, replicas.failure());
                               if (replicas.value() >= wanted) return granted->done(granted->answer, granted->sent);

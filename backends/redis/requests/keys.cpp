@@ -227,7 +227,7 @@ std::string lock_channel(const Options& options, std::string_view lock_key) {
 }
 
 std::array<std::string, 3> publish_arguments(const Options& options, std::string_view lock_key) {
-  return {options.cluster ? "SPUBLISH" : "PUBLISH", client_channel(options, "", lock_key),
+  return {std::string(publish_command(options)), client_channel(options, "", lock_key),
           lock_channel(options, lock_key)};
 }
 

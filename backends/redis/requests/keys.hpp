@@ -83,6 +83,9 @@ struct WakeUp {
 // Where all waiters are told that a lock became free.
 [[nodiscard]] std::string lock_channel(const Options& options, std::string_view lock_key);
 
+[[nodiscard]] inline std::string_view publish_command(const Options& options) {
+  return options.cluster ? "SPUBLISH" : "PUBLISH";
+}
 // The last arguments of a script that publishes: the command, the prefix of the clients' channels, the lock's channel.
 [[nodiscard]] std::array<std::string, 3> publish_arguments(const Options& options, std::string_view lock_key);
 

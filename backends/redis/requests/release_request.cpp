@@ -72,7 +72,8 @@ Cleanup::Ask release_requests(Topology& topology, std::string client, std::funct
             if (node != nullptr) node->outage().failed(answer.failure());
             return done(answer.failure());
           }
-          node->outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
+          // The answer is that of the first call, of which there may be several; the last one may have reached no node.
+          if (node != nullptr) node->outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
           if (!answer.value().may_publish) publish_forbidden();
           done(answer.value().was == ReleaseAnswer::Was::ours);
         });

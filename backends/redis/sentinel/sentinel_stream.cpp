@@ -44,6 +44,7 @@ class SentinelStream final : public common::Stream {
   }
   [[nodiscard]] bool tls_unanswered() const noexcept override { return stream_ && stream_->tls_unanswered(); }
   std::size_t refuse_peer() override { return stream_->refuse_peer(); }
+  [[nodiscard]] std::string peer_name() const override { return at_.endpoint(); }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return stream_ ? stream_->sent() : 0; }
 
  private:

@@ -23,6 +23,13 @@ CommandClient& Node::line(Line which) noexcept {
   return which == Line::acknowledged && acknowledged_ ? acknowledged_->client : common_.client;
 }
 
+std::uint64_t Node::send(const Request& request, TimePoint deadline, CommandHandler done, bool asking) {
+  CommandClient& client = line(request.line);
+  if (asking) (void)client.request({"ASKING"}, deadline, [](const Result<Reply>&, TimePoint) {});
+  if (request.script == nullptr) return client.request(request.words, deadline, std::move(done));
+  return client.run(*request.script, request.words, deadline, std::move(done), request.at_the_end, asking);
+}
+
 void Node::Connection::opened() {
   if (!acquires_) return;
   node_.outage_.reconnected();
@@ -40,15 +47,17 @@ void Node::Connection::broken(const Failure& why) {
 }
 
 void Node::reconnect(const Failure& why) {
+  const Lifetime::Watch life = lifetime_.watch();
   common_.client.reconnect(why);
-  if (acknowledged_) acknowledged_->client.reconnect(why);
+  if (life.over() || !acknowledged_) return;  // the handler of a failed request may end everything
+  acknowledged_->client.reconnect(why);
 }
 
 void Node::rest(const Failure& why) {
   subscriber_.rest();
   const Lifetime::Watch life = lifetime_.watch();
   common_.client.rest(why);
-  if (life.over()) return;  // the handler of a failed request may end everything
+  if (life.over()) return;
   common_.not_needed();
   if (!acknowledged_) return;
   acknowledged_->client.rest(why);

@@ -24,7 +24,14 @@ enum class Line { common, acknowledged };
 enum class NodeState {
   connected,  // a connection for acquires was made; nothing about locks was answered on it yet
   usable,     // an outage has ended: all who wait should send a request
-  down,       // a connection broke, or could not be made; the others are made again, too
+  down,       // a connection broke; the others, that of the subscriber included, are made again, too
+};
+
+struct Request {
+  const Script* script = nullptr;  // if any
+  Command words;
+  Line line = Line::common;
+  AtTheEnd at_the_end = AtTheEnd::dropped;
 };
 
 // In tasks only.
@@ -32,7 +39,7 @@ class Node {
  public:
   class User : public Subscriber::User {
    public:
-    // Never called inside a call to the node, except by a request's failure.
+    // Called inside reconnect() and outage().answered(), else not inside a call to the node.
     virtual void on_state(Node& node, NodeState state) = 0;
 
    protected:
@@ -45,6 +52,8 @@ class Node {
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] CommandClient& line(Line which) noexcept;
   [[nodiscard]] CommandClient& commands() noexcept { return common_.client; }
+  // As CommandClient's. asking: behind ASKING, to a node that a slot is moving to.
+  std::uint64_t send(const Request& request, TimePoint deadline, CommandHandler done, bool asking = false);
   [[nodiscard]] Subscriber& subscriber() noexcept { return subscriber_; }
   [[nodiscard]] const Subscriber& subscriber() const noexcept { return subscriber_; }
   [[nodiscard]] Outage& outage() noexcept { return outage_; }

@@ -1,7 +1,6 @@
 #include "backends/redis/topology/replica_acks.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -9,41 +8,80 @@
 
 namespace dlock::redis {
 
-void ReplicaAcks::count(std::uint64_t wanted, std::chrono::nanoseconds patience, TimePoint deadline, Handler done) {
-  next_.push_back({wanted, patience, deadline, std::move(done)});
-  if (!in_flight_) send();
+using std::chrono::nanoseconds;
+
+namespace {
+
+constexpr std::chrono::seconds longest_patience{1};
+
+}  // namespace
+
+void ReplicaAcks::count(std::uint64_t wanted, nanoseconds patience, TimePoint deadline, Handler done) {
+  patience = std::min<nanoseconds>({patience, connection_.options().response_timeout / 3, longest_patience});
+  const TimePoint until = std::min(saturating_add(connection_.executor().now(), patience), deadline);
+  writes_.push_back({connection_.connection_number(), wanted, until, deadline, std::move(done)});
+  schedule();
+}
+
+// WAIT is sent in a task of its own: writes whose answers have arrived together share it, and a request that undoes a
+// write goes before it.
+void ReplicaAcks::schedule() {
+  if (writes_.empty()) return timer_.disarm();
+  const auto first = std::min_element(writes_.begin(), writes_.end(),
+                                      [](const Write& a, const Write& b) { return a.deadline < b.deadline; });
+  timer_.arm(first->deadline, [this, life = lifetime_.watch()] {
+    answer([now = connection_.executor().now()](const Write& each) { return each.deadline <= now; },
+           no_answer("in time"));
+    if (!life.over()) schedule();
+  });
+  if (in_flight_ || std::exchange(scheduled_, true)) return;
+  connection_.executor().post(lifetime_.guard([this] { send(); }));
 }
 
 void ReplicaAcks::send() {
+  scheduled_ = false;
+  const auto life = lifetime_.watch();
+  const std::uint64_t now_at = connection_.connection_number();
+  answer([&](const Write& each) { return each.connection != now_at; }, no_answer("before the connection broke"));
+  if (life.over() || in_flight_ || writes_.empty()) return;
   in_flight_ = true;
-  auto writes = std::exchange(next_, {});
   std::uint64_t wanted = 0;
-  auto patience = std::chrono::nanoseconds::max();
-  TimePoint deadline = TimePoint::max();
-  for (const Write& each : writes) {
+  wait_until_ = TimePoint::max();
+  for (Write& each : writes_) {
+    each.covered = true;
     wanted = std::max(wanted, each.wanted);
-    patience = std::min(patience, each.patience);
-    deadline = std::min(deadline, each.deadline);
+    wait_until_ = std::min(wait_until_, each.until);
   }
   (void)connection_.request(
-      {"WAIT", std::to_string(wanted), in_milliseconds(patience)}, deadline,
-      [this, writes = std::move(writes)](const Result<Reply>& reply, TimePoint) { counted(writes, reply); });
+      {"WAIT", std::to_string(wanted), in_milliseconds(wait_until_ - connection_.executor().now())}, TimePoint::max(),
+      [this](const Result<Reply>& reply, TimePoint) { counted(reply); });
 }
 
-void ReplicaAcks::counted(const std::vector<Write>& writes, const Result<Reply>& reply) {
-  const Result<std::uint64_t> replicas = reply.ok() ? read_number(reply.value()) : reply.failure();
+// A write that may wait longer takes part in the next WAIT: this one ended with the shortest patience.
+void ReplicaAcks::counted(const Result<Reply>& reply) {
   in_flight_ = false;
-  // After a failure the next WAIT may go over another connection, which knows nothing of the writes before.
-  const auto may_wait = [&](const Write& each) {
-    return replicas.ok() && connection_.executor().now() < each.deadline;
-  };
-  auto left = std::exchange(next_, {});
-  const auto given_up = std::stable_partition(left.begin(), left.end(), may_wait);
-  next_.assign(std::move_iterator(left.begin()), std::move_iterator(given_up));
-  if (!next_.empty()) send();
-  const Failure late{errc::ambiguous, connection_.options().endpoint() + ": the replicas did not answer in time"};
-  for (const Write& each : writes) each.done(replicas);
-  for (auto each = given_up; each != left.end(); ++each) each->done(replicas.ok() ? late : replicas.failure());
+  const Result<std::uint64_t> replicas = reply.ok() ? read_number(reply.value()) : reply.failure();
+  const auto life = lifetime_.watch();
+  answer(
+      [&](Write& each) {
+        return std::exchange(each.covered, false) &&
+               (!replicas.ok() || replicas.value() >= each.wanted || each.until <= wait_until_);
+      },
+      replicas);
+  if (!life.over()) schedule();
+}
+
+template <class Which>
+void ReplicaAcks::answer(Which&& which, const Result<std::uint64_t>& replicas) {
+  std::vector<Write> rest;
+  std::vector<Write> answered;
+  for (Write& each : writes_) (which(each) ? answered : rest).push_back(std::move(each));
+  writes_ = std::move(rest);
+  for (const Write& each : answered) each.done(replicas);  // which may destroy this
+}
+
+Failure ReplicaAcks::no_answer(const std::string& when) const {
+  return {errc::ambiguous, connection_.options().endpoint() + ": the replicas did not answer " + when};
 }
 
 }  // namespace dlock::redis

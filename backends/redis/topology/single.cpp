@@ -10,9 +10,7 @@ std::uint64_t Single::send(std::string_view /*key*/, Request request, TimePoint 
   auto answered = [this, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
     done(&node_, std::move(reply), sent);
   };
-  CommandClient& client = node_.line(request.line);
-  if (request.script == nullptr) return client.request(std::move(request.words), deadline, std::move(answered));
-  return client.run(*request.script, std::move(request.words), deadline, std::move(answered), request.at_the_end);
+  return node_.send(request, deadline, std::move(answered));
 }
 
 void Single::diagnose(Backend::Handler<std::vector<Finding>> done) {

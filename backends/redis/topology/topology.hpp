@@ -25,12 +25,6 @@ class Topology {
  public:
   // node: the one that answered, or did not; nullptr if the failure says nothing about any.
   using Handler = Callback<Node*, Result<Reply>, TimePoint>;
-  struct Request {
-    const Script* script = nullptr;  // if any
-    Command words;
-    Line line = Line::common;
-    AtTheEnd at_the_end = AtTheEnd::dropped;
-  };
 
   Topology(Executor& executor, Options options) : executor_(executor), options_(std::move(options)) {}
   Topology(const Topology&) = delete;

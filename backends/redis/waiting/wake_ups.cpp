@@ -76,19 +76,20 @@ std::vector<std::string> WakeUps::channels_at(const Node& node) const {
 }
 
 void WakeUps::on_state(const Node& node, NodeState state) {
-  const auto names = channels_at(node);
   switch (state) {
     case NodeState::connected:  // one request finds out whether the server is usable again
       if (!recover_one(node)) watchers_.tell_any();
       return;
     case NodeState::usable:  // the server may have forgotten who waits
-      for (const std::string& name : names) recover_waiters(name);
+      for (const std::string& name : channels_at(node)) recover_waiters(name);
       for (const auto& [name, entry] : channels_) {
         if (!entry.channel->reachable()) entry.channel->probe();
       }
       return watchers_.tell_all();
     case NodeState::down:
-      for (const std::string& name : names) channels_.at(name).channel->on_lost();
+      for (const std::string& name : node.subscriber().channels()) {
+        if (const auto found = channels_.find(name); found != channels_.end()) found->second.channel->on_lost();
+      }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/redis/connection/server_info.hpp"
+#include "backends/redis/requests/keys.hpp"
 
 namespace dlock::redis {
 
@@ -59,7 +60,7 @@ void WakeupChannel::probe() {
   probe_in_flight_ = true;
   // An empty message has no meaning; the server answers how many receive it.
   (void)topology_.send(
-      name_, {.words = {topology_.options().cluster ? "SPUBLISH" : "PUBLISH", name_, ""}, .line = Line::acknowledged},
+      name_, {.words = {publish_command(topology_.options()), name_, ""}, .line = Line::acknowledged},
       topology_.answer_by(),
       [this, life = lifetime_.watch(), about = subscription_](const Node* node, const Result<Reply>& reply, TimePoint) {
         if (!life.over() && about == subscription_) probed(node, reply);

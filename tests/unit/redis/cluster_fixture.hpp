@@ -121,7 +121,7 @@ class ClusterTest : public testing::Test, private Node::User {
     }
     [[nodiscard]] bool failed(errc code) const { return result && !result->ok() && result->failure().code == code; }
   };
-  std::shared_ptr<Asked> ask(const std::string& key, Cluster::Request request) {
+  std::shared_ptr<Asked> ask(const std::string& key, Request request) {
     auto asked = std::make_shared<Asked>();
     asked->id = cluster->send(key, std::move(request), saturating_add(engine.now(), 2s),
                               [asked](const Node* node, Result<Reply> reply, TimePoint) {

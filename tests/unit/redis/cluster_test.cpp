@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/requests/scripts.hpp"
 #include "cluster_fixture.hpp"
 
@@ -119,6 +120,24 @@ TEST_F(ClusterRequestTest, EndlessNewAddressesAreABoundedNumber) {
   for (const auto& [name, node] : nodes) {
     EXPECT_TRUE(!name.starts_with('x') || node->server.connections.empty()) << name;
   }
+}
+
+// The lock is free after the first call; the second one is for waiters.
+TEST_F(ClusterRequestTest, AReleaseWhoseSecondCallReachesNoNodeIsARelease) {
+  make();
+  learn();
+  int calls = 0;
+  for (const char* name : {"a", "b"}) {
+    node(name).reply = [&](const Words&) { return ++calls == 1 ? released(true) : std::string("-TRYAGAIN x\r\n"); };
+  }
+  const Cleanup::Claim claim{.kind = LockKind::lock, .name = "lock", .owner = {1, 1}};
+  std::optional<Result<bool>> answer;
+  release_requests(*cluster, "client", [] {})(claim, Cleanup::Reason::release, saturating_add(engine.now(), 2s),
+                                              [&](const Result<bool>& was_ours) { answer = was_ours; });
+  engine.advance(2s);
+  EXPECT_GT(calls, 2);
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->ok() && answer->value());
 }
 
 // --- Asking again ----------------------------------------------------------------------------------------------------
@@ -585,6 +604,30 @@ TEST_F(ClusterChannelTest, ThatIsNotWantedAnyMoreFollowsNothing) {
   engine.advance(1s);
   EXPECT_TRUE(subscriptions_at("b").empty());
   EXPECT_EQ(events, Events{"subscribed bar"});
+}
+
+// The old map and the redirection are in one packet.
+TEST_F(ClusterChannelTest, KeepsItsNodeUntilItHasMoved) {
+  map = {{0, 5060, at("b")}, {5061, 5061, at("a")}, {5062, 16383, at("b")}};
+  cluster->refresh();
+  engine.advance(1s);
+  subscribe(bar);
+  events.clear();
+  node("a").silent = true;
+  node("b").refusal = "LOADING Redis is loading the dataset in memory";
+  cluster->refresh();
+  engine.advance(300ms);
+  const auto asked = ask(bar);
+  node("a").server.connections.front()->reply(bytes_of(map) + "-MOVED 5061 b:7000\r\n");
+  engine.run();
+  EXPECT_EQ(asked->said(), "OK");
+  EXPECT_EQ(node("a").server.connections.size(), 2U) << "it has no slot, but the channel is subscribed to there";
+  node("a").silent = false;
+  node("b").refusal.clear();
+  map = all_slots_at("b");
+  engine.advance(1s);
+  EXPECT_EQ(events, (Events{"lost bar", "subscribed bar"}));
+  EXPECT_TRUE(node("a").server.connections.empty());
 }
 
 TEST_F(ClusterChannelTest, OfABrokenNodeIsSubscribedToAgainOnceTheNodeIsUsable) {

@@ -74,6 +74,7 @@ class FakeStream final : public common::Stream {
   void discard() noexcept override {}
   std::size_t refuse_peer() override { return server_.addresses; }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
+  [[nodiscard]] std::string peer_name() const override { return "localhost:6379"; }
 
   // Lets bytes arrive at the client, as a task.
   void reply(const std::string& bytes);

@@ -283,11 +283,12 @@ class AcknowledgedRenewalsTest : public BackendTest {
     backend = make("redis://localhost?replicas_ack=1");
   }
   void renew(int count = 1, std::chrono::nanoseconds lease = 8s) {
-    for (int i = 0; i < count; ++i) {
-      backend->renew({"lock " + std::to_string(i), {1, 1}, FencingToken(7), {}, lease},
-                     [this](RenewOutcome outcome) { outcomes.push_back(std::move(outcome)); });
-    }
+    for (int i = 0; i < count; ++i) send(lease);
     engine.run();
+  }
+  void send(std::chrono::nanoseconds lease) {
+    backend->renew({"lock", {1, 1}, FencingToken(7), {}, lease},
+                   [this](RenewOutcome outcome) { outcomes.push_back(std::move(outcome)); });
   }
   void acknowledge(std::int64_t replicas) {
     ASSERT_NE(waiting, nullptr);
@@ -325,11 +326,37 @@ TEST_F(AcknowledgedRenewalsTest, ShareAWait) {
   renew(50);
   EXPECT_EQ(waits, 1);
   acknowledge(1);
-  EXPECT_EQ(waits, 2);
-  acknowledge(1);
-  EXPECT_EQ(waits, 3) << "for those that were answered while the second one was in flight";
+  EXPECT_EQ(waits, 2) << "for all that were answered together";
   acknowledge(1);
   EXPECT_EQ(statuses(), std::vector(51, Status::renewed));
+}
+
+TEST_F(AcknowledgedRenewalsTest, OfLongLeasesWaitOnWhenTheShortOnesHaveFailed) {
+  send(1s);
+  send(30s);
+  engine.run();
+  EXPECT_EQ(waits, 1);
+  acknowledge(0);
+  EXPECT_EQ(statuses(), std::vector{Status::failed});
+  EXPECT_EQ(waits, 2);
+  acknowledge(1);
+  EXPECT_EQ(statuses(), (std::vector{Status::failed, Status::renewed}));
+}
+
+// An undone acquire must not wait for the replicas that the next write waits for.
+TEST_F(AcknowledgedRenewalsTest, AreAskedForAgainOnlyAfterTheAcquireThatFailedIsUndone) {
+  std::vector<std::string> sent;
+  server.answer = [&, others = server.answer](FakeStream& stream, const Words& command) -> std::string {
+    const Script* const script = script_in(command);
+    if (script != nullptr || command.front() == "WAIT") sent.emplace_back(script ? script->name : "WAIT");
+    if (script == &acquire_script()) return granted(7);
+    return script == &release_script() ? released() : others(stream, command);
+  };
+  const auto attempt = contend(false);
+  renew(1, 30s);
+  acknowledge(0);
+  EXPECT_TRUE(attempt->failure);
+  EXPECT_EQ(sent, (std::vector<std::string>{"acquire", "WAIT", "renew", "release", "WAIT"}));
 }
 
 TEST_F(AcknowledgedRenewalsTest, EndInTheirOwnTimeIfReplicasDoNotAcknowledge) {
