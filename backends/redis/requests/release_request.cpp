@@ -32,10 +32,10 @@ void release(Topology& topology, const ReleaseRequest& request, std::optional<Re
       request.deadline,
       [&topology, request, first = std::move(first), done = std::move(done)](Node* node, const Result<Reply>& reply,
                                                                              TimePoint) {
-        Result<ReleaseAnswer> answer = reply.ok() ? read_release(reply.value()) : reply.failure();
+        const Result<ReleaseAnswer> answer = reply.ok() ? read_release(reply.value()) : reply.failure();
+        const Result<ReleaseAnswer>& known = first ? *first : answer;
         const bool more = answer.ok() && answer.value().more && topology.executor().now() < request.deadline;
-        if (more) return release(topology, request, first ? first : std::move(answer), done);
-        done(node, first ? *first : std::move(answer));
+        more ? release(topology, request, known, done) : done(node, known);
       });
 }
 
