@@ -98,17 +98,15 @@ class FakeStream final : public common::Stream {
   Lifetime lifetime_;
 };
 
+// Bytes in which '|' stands for the end of a line, and the reply that they are.
+[[nodiscard]] std::string lines(std::string_view text);
+[[nodiscard]] Reply parsed(std::string_view text);
+
 // Replies.
 [[nodiscard]] std::string role(const std::string& name);
 [[nodiscard]] std::string bulk(const std::string& text);
 [[nodiscard]] std::string about_channel(const std::string& kind, const std::string& channel);  // "subscribe", ...
 [[nodiscard]] std::string published(const std::string& channel, const std::string& text);
-[[nodiscard]] std::string granted(std::uint64_t token);
-[[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0, bool joined = false,
-                               std::int64_t ticket = 8);
-[[nodiscard]] std::string released(bool more = false);  // it was ours
-[[nodiscard]] std::string nobodys(bool more = false);   // there was nothing to release
-[[nodiscard]] std::string somebody_elses();             // it was not ours
 [[nodiscard]] std::string number(std::int64_t value);
 
 }  // namespace dlock::redis

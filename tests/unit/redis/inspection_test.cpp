@@ -14,7 +14,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-class RedisListTest : public ModelBackendTest {
+class RedisListTest : public BackendTest {
  protected:
   // What comes of a question, if it is answered within so long.
   template <class T, class Ask>
