@@ -89,6 +89,7 @@ TEST(InspectAnswer, OfALockWithOneHolder_IsWhatTheReplySays) {
                .waiters = 0,
                .value = "10.0.0"},
                LockKind::election},
+           Row{"*4|$1|v|:0|$-1|:0|", {.name = "x", .held = true, .remaining = 0ms, .waiters = 0}},
            // Its leader has not confirmed yet.
            Row{"*4|$1|w|:100|$16|7 v h:1:x\n10.0.0|:0|",
                {.name = "x", .token = FencingToken(7), .waiters = 0},
@@ -120,6 +121,9 @@ TEST(InspectAnswer, OfSeveralHolders_ShowsEachAndTheLongestLease) {
             std::tuple("a b:c", FencingToken(11), Mode::shared, std::optional<std::chrono::nanoseconds>(100ms)));
   EXPECT_EQ(read_inspect(reply, "name", LockKind::semaphore).failure().code, errc::protocol) << "another kind";
 
+  const auto turned =
+      read_inspect(parsed("*4|:0|$2|12|:3|*6|:300|:1|$3|9 x|:100|:1|$0||"), "name", LockKind::read_write);
+  EXPECT_EQ(turned.value().holder, "x") << "the lease that ends last, wherever it stands";
   const auto held = read_inspect(parsed("*4|:5|$1|7|:0|*3|:100|:1|$3|7 h|"), "name", LockKind::semaphore);
   ASSERT_TRUE(held.ok());
   EXPECT_EQ(held.value().permits, 5U);

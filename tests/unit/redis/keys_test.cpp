@@ -162,6 +162,7 @@ TEST(RedisKeys, ReserveNamesOnlyWhereThereIsNoPrefix) {
   EXPECT_TRUE(is_reserved("", "{x}:dlf"));
   EXPECT_FALSE(is_reserved("", "x:dlf"));
   EXPECT_FALSE(is_reserved("", "{}:dlf"));
+  EXPECT_FALSE(is_reserved("", "{{t}x}:dlf")) << "those of a name with a tag are others";
   for (const std::string& name : names) EXPECT_FALSE(is_reserved("dlock:", name)) << name;
 }
 

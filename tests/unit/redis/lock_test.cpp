@@ -244,6 +244,9 @@ TEST_F(RedisLockTest, ARenewalWaitsForItsReplicasAndCountsFromWhenItWasSent) {
   backend = make("redis://localhost?replicas_ack=1");
   answer_instead("WAIT", number(1));
   const auto attempt = contend(false);
+  ASSERT_TRUE(attempt->grant);
+  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(engine.now(), 30s));
+  EXPECT_GT(contend(false)->busy_reports, 0);
   serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
     if (command.front() == "WAIT") waiting = &from;
     return &from == waiting ? std::optional(std::string()) : std::nullopt;

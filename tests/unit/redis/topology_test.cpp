@@ -215,6 +215,16 @@ TEST_F(NodeTest, AtRest_EndsAllConnectionsAndFailsRequests) {
   }
 }
 
+TEST_F(NodeTest, AtRest_ItsBrokenConnectionsAreNoNewsAnyMore) {
+  using State = ConnectionEvent::State;
+  server.dialling = FakeServer::Dialling::refuse;
+  server.cut();
+  engine.advance(1s);
+  EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting}));
+  node->rest({errc::unavailable, "not needed"});
+  EXPECT_EQ(host.connections.back(), State::connected);
+}
+
 TEST_F(NodeTest, Stopped_EndsItsConnectionsForCommands) {
   node->stop();
   EXPECT_EQ(server.connections.size(), 1U) << "that for messages ends with the node";

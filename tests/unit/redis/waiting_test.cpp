@@ -202,6 +202,17 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
   }
 }
 
+TEST_F(RedisWaitingTest, ASubscriberThatReceivedAMessageWasGood) {
+  hold();
+  const auto attempt = contend(true);
+  for (int i = 0; i < 10; ++i) {
+    wake_last();
+    cut_subscriber();
+    engine.advance(20ms);
+    ASSERT_EQ(server.subscribers(), 1) << i;
+  }
+}
+
 // One request finds out whether the server is usable again.
 TEST_F(RedisWaitingTest, OneWaiterAsksOnANewConnection) {
   const auto attempts = contend_many(5);
