@@ -84,7 +84,7 @@ TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNo
   struct Row {
     const char* name;
     std::chrono::milliseconds lease;  // what is left of it
-    const char* message;
+    std::vector<const char*> messages;
     bool loses_its_place;
     std::chrono::milliseconds none_before;
     std::chrono::milliseconds one_by;
@@ -92,16 +92,17 @@ TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNo
     std::chrono::milliseconds another_by;
   };
   for (const Row& row : {
-           Row{"the holder renews: it watches that lease, too", 3s, " 1000", false, 1s, 1010ms, 3s, 3010ms},
-           Row{"a longer lease delays no check", 3s, " 30000", false, 3600ms, 5s, 0s, 15s},
-           Row{"behind seven others again, it watches nobody", 3s, " 30000", true, 3600ms, 5s, 0s, 15s},
+           Row{"the holder renews: it watches that lease, too", 3s, {" 1000"}, false, 1s, 1010ms, 3s, 3010ms},
+           Row{"a longer lease delays no check", 3s, {" 30000"}, false, 3600ms, 5s, 0s, 15s},
+           Row{"nor does a later message", 3s, {" 500", " 1000"}, false, 500ms, 510ms, 0s, 15s},
+           Row{"behind seven others again, it watches nobody", 3s, {" 30000"}, true, 3600ms, 5s, 0s, 15s},
        }) {
     SCOPED_TRACE(row.name);
     (void)model.run({"FLUSHALL"});
     hold("lock", row.lease);
     queue_others(7);
     const auto attempt = contend(true);
-    wake_last(row.message);
+    for (const char* message : row.messages) wake_last(message);
     if (row.loses_its_place) {
       discard(queue().back());
       cut_subscriber();
@@ -254,6 +255,17 @@ TEST_F(RedisWaitingTest, APlaceIsNotClaimedAfterALongSilence) {
   engine.advance(2s);
   EXPECT_EQ(queue().size(), 2U);
   EXPECT_FALSE(is_first(*attempt));
+}
+
+TEST_F(RedisWaitingTest, AFirstRequestThatGotLost_IsNoLostPlace) {
+  hold();
+  answer_instead("acquire", "");
+  const auto attempt = contend(true);
+  serve();
+  server.cut();
+  engine.advance(2s);
+  EXPECT_TRUE(is_first(*attempt) && counts_on_messages());
+  EXPECT_LE(asked_within(3s), 1U);
 }
 
 // Its channel is reachable, so releases do not wake it, perhaps because their clients may not publish.
