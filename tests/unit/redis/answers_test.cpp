@@ -1,4 +1,4 @@
-// What the replies of the scripts say, and which are refused. In these bytes '|' is the end of a line.
+// Replies of the scripts: their meaning, and which are refused. In these bytes '|' is the end of a line.
 #include "backends/redis/requests/answers.hpp"
 
 #include <gtest/gtest.h>

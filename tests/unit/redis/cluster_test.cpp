@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 const std::string bar = "bar";
 const std::string foo = "foo";
 
-// Unless told otherwise, "a" and "b" have half of the slots each, all nodes know that, and each answers to requests
+// By default, "a" and "b" have half of the slots each, all nodes know that, and each answers to requests
 // with its name.
 class ClusterTest : public testing::Test, private Node::User {
  protected:
@@ -52,7 +52,7 @@ class ClusterTest : public testing::Test, private Node::User {
     FakeNode& operator=(const FakeNode&) = delete;
     ~FakeNode() { server.answer = nullptr; }
 
-    // What came, except questions for the map.
+    // Without questions for the map.
     [[nodiscard]] std::vector<Words> requests() const {
       std::vector<Words> out;
       for (const Words& command : server.commands) {

@@ -72,7 +72,8 @@ TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
   EXPECT_NE(host.warnings.front().reason.detail.find("allkeys-lru"), std::string::npos);
 }
 
-// What has to be sent again arrives behind what was sent after it: a release behind the next acquire, for instance.
+// A request that has to be sent again arrives behind those that were sent after it: a release behind the next acquire,
+// for instance.
 TEST_F(ConnectionTest, AScriptIsSentWholeAtItsFirstUseOnAConnection) {
   for (int i = 0; i < 3; ++i) {
     if (i == 2) server.cut();

@@ -55,7 +55,7 @@ void FakeServer::take(FakeStream& from, const Words& command) {
   if (verb == "SUBSCRIBE" || verb == "SSUBSCRIBE") from.subscribed_ = true;
   std::string reply = answer ? answer(from, command) : "";
   if (probe && reply.empty() && answer) reply = number(1);
-  // How many hear it, which is what a client asks that subscribed.
+  // How many receive it, which a client asks that has subscribed.
   if (verb == "PUBLISH" && reply.empty()) reply = number(subscribers());
   if (verb == "ROLE" && reply.empty()) reply = role("master");
   if (verb == "INFO" && reply.empty()) reply = "-NOPERM this user has no permissions to run the 'info' command\r\n";

@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 
 class RedisListTest : public BackendTest {
  protected:
-  // What comes of a question, if it is answered within so long.
+  // The answer to a question, if it comes within so long.
   template <class T, class Ask>
   Result<T> answer_to(Ask&& ask, std::chrono::nanoseconds within = 0s) {
     std::optional<Result<T>> answer;

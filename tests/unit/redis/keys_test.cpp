@@ -255,17 +255,17 @@ TEST(RedisValues, NameTheClientAndTheOwner) {
   EXPECT_EQ(owner_in(value + "0", "client"), std::nullopt);
 }
 
-TEST(RedisWakeUps, AreAGrantOrTheTimeUntilALook) {
+TEST(RedisWakeUps, AreAGrantOrTheTimeUntilACheck) {
   const OwnerId owner(1, 2);
   const std::string value = value_of("client", owner);
   const auto grant = wake_up_in(value, "client");
   ASSERT_TRUE(grant);
   EXPECT_EQ(grant->owner, owner);
   EXPECT_EQ(grant->free_in, std::nullopt);
-  const auto look = wake_up_in(value + " 86400000", "client");
-  ASSERT_TRUE(look);
-  EXPECT_EQ(look->owner, owner);
-  EXPECT_EQ(look->free_in, std::chrono::hours(24));
+  const auto check = wake_up_in(value + " 86400000", "client");
+  ASSERT_TRUE(check);
+  EXPECT_EQ(check->owner, owner);
+  EXPECT_EQ(check->free_in, std::chrono::hours(24));
   EXPECT_EQ(owner_in(value + " 86400000", "client"), std::nullopt) << "older clients must not take it for a grant";
   for (const std::string rest : {" ", " x", " -1", " 1x", " 99999999999", " 1 2"}) {
     EXPECT_FALSE(wake_up_in(value + rest, "client")) << rest;

@@ -1,4 +1,4 @@
-// What URLs say.
+// URLs of Redis, its sentinels and its clusters: their options, and which are refused.
 #include "backends/redis/options.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ Options options_of(const std::string& url) {
                         .connect_timeout = {}});
 }
 
-// What differs from redis://localhost, and from no sentinel.
+// Everything but the defaults.
 std::string described(const Options& options) {
   std::string out = options.endpoint();
   const auto add = [&out](const std::string& what, const std::string& value) { out += ' ' + what + '=' + value; };

@@ -61,7 +61,7 @@ TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
   EXPECT_TRUE(attempt->grant);
 }
 
-// Lockers in other languages tell nobody of their releases. Of a kind of its own there are none.
+// Lockers in other languages publish nothing when they release. They know no semaphores of dlock.
 TEST_F(RedisWaitingTest, WhereTheKeyIsTheNameTheFirstInLineAsksOften) {
   backend = make("redis://localhost?prefix=");
   const auto holder = contend({.name = "permits", .kind = LockKind::semaphore});
@@ -79,7 +79,7 @@ TEST_F(RedisWaitingTest, AWaiterThatIsWokenAsksRarely) {
   EXPECT_LE(questions, 300U);
 }
 
-// The server tells the next in line when it grants the lock.
+// The server sends the next in line a message when it grants the lock.
 TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNotBefore) {
   struct Row {
     const char* name;
@@ -323,7 +323,7 @@ TEST_F(RedisWaitingTest, AWaiterIsReachableOnlyWhereTheServerOfItsCommandsCounts
            Row{"0", false, 10, 10, 6, Event::cut, "0000001", false},
            Row{"0", false, 10, 10, 6, Event::outage, "1", true},
            Row{"00001", true, 8, 8, 5, Event::lost_place, "00001", true},
-           Row{"L", false, 0, 0, 6},  // another connection would tell no more
+           Row{"L", false, 0, 0, 6},  // another connection would not help
            Row{"LLLL1", true, 0, 0, 5},
            Row{"N", false, 0, 0, 1},
            Row{"N", false, 0, 0, 1, Event::outage, "1", true},
