@@ -322,7 +322,7 @@ TEST_F(RedisWaitingTest, AWaiterIsReachableOnlyWhereTheServerOfItsCommandsCounts
            Row{"0", false, 10, 10, 6, Event::cut, "000001", true},
            Row{"0", false, 10, 10, 6, Event::cut, "0000001", false},
            Row{"0", false, 10, 10, 6, Event::outage, "1", true},
-           Row{"00001", true, 8, 8, 5, Event::lost_place, "00001", true},
+           Row{"000001", true, 10, 10, 6, Event::lost_place, "000001", true},
            Row{"L", false, 0, 0, 6},  // another connection would not help
            Row{"LLLL1", true, 0, 0, 5},
            Row{"N", false, 0, 0, 1},
