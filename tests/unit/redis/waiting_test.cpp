@@ -165,9 +165,9 @@ TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
 }
 
 TEST_F(RedisWaitingTest, AGrantToAnAcquireThatWasGivenUp_IsReleasedAtOnce) {
+  std::optional<Words> late;
   hold();
   const auto others = contend_many(1);
-  std::optional<Words> late;
   serve([&](FakeStream&, const Words& command) -> std::optional<std::string> {
     if (late || !is(command, "acquire")) return std::nullopt;
     late = command;
