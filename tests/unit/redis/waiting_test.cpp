@@ -489,6 +489,9 @@ TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItIsSubscribed) {
   server.connections.back()->reply(about_channel("subscribe", channel()));
   engine.run();
   EXPECT_EQ(asked(), before + 1);
+  serve();
+  cut_subscriber();
+  EXPECT_EQ(asked_within(20ms), 1U) << "again";
 }
 
 TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
