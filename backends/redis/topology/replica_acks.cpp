@@ -31,7 +31,7 @@ void ReplicaAcks::schedule() {
                                       [](const Write& a, const Write& b) { return a.deadline < b.deadline; });
   timer_.arm(first->deadline, [this, life = lifetime_.watch()] {
     answer([now = connection_.executor().now()](const Write& each) { return each.deadline <= now; },
-           no_answer("in time"));
+           failure("the replicas did not answer in time"));
     if (!life.over()) schedule();
   });
   if (in_flight_ || std::exchange(scheduled_, true)) return;
@@ -42,7 +42,8 @@ void ReplicaAcks::send() {
   scheduled_ = false;
   const auto life = lifetime_.watch();
   const std::uint64_t now_at = connection_.connection_number();
-  answer([&](const Write& each) { return each.connection != now_at; }, no_answer("before the connection broke"));
+  answer([&](const Write& each) { return each.connection != now_at; },
+         failure("the connection broke before the replicas answered"));
   if (life.over() || in_flight_ || writes_.empty()) return;
   in_flight_ = true;
   std::uint64_t wanted = 0;
@@ -80,8 +81,8 @@ void ReplicaAcks::answer(Which&& which, const Result<std::uint64_t>& replicas) {
   for (const Write& each : answered) each.done(replicas);  // which may destroy this
 }
 
-Failure ReplicaAcks::no_answer(const std::string& when) const {
-  return {errc::ambiguous, connection_.options().endpoint() + ": the replicas did not answer " + when};
+Failure ReplicaAcks::failure(const std::string& why) const {
+  return {errc::ambiguous, connection_.options().endpoint() + ": " + why};
 }
 
 }  // namespace dlock::redis

@@ -47,7 +47,7 @@ class ReplicaAcks {
   // Those that meet the condition are answered with this, in their order.
   template <class Which>
   void answer(Which&& which, const Result<std::uint64_t>& replicas);
-  [[nodiscard]] Failure no_answer(const std::string& when) const;
+  [[nodiscard]] Failure failure(const std::string& why) const;
 
   CommandClient& connection_;
   std::vector<Write> writes_;

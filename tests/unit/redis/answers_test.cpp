@@ -1,207 +1,167 @@
+// Replies of the scripts: their meaning, and which are refused. In these bytes '|' is the end of a line.
 #include "backends/redis/requests/answers.hpp"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <string_view>
+#include <tuple>
 
-#include "backends/redis/connection/server_info.hpp"
+#include "fake_server.hpp"
 
 namespace dlock::redis {
 
 namespace {
 
 using namespace std::chrono_literals;
+using Was = ReleaseAnswer::Was;
 
-// Of these bytes, in which '|' stands for the end of a line.
-Reply reply_of(std::string_view text) {
-  std::string bytes;
-  for (const char c : text) bytes += c == '|' ? "\r\n" : std::string(1, c);
-  ReplyReader reader;
-  reader.feed(bytes);
-  auto reply = reader.next();
-  EXPECT_TRUE(reply) << bytes;
-  return reply ? *std::move(reply) : Reply();
+auto fields_of(const AcquireAnswer& it) {
+  return std::tuple(it.granted, it.token, it.free_in, it.rank, it.joined, it.ticket, it.more, it.other_permits);
 }
 
-TEST(AcquireAnswer, IsAGrantWithItsToken) {
-  auto answer = read_acquire(reply_of("$16|1795243190100435|"));
-  ASSERT_TRUE(answer.ok());
-  EXPECT_TRUE(answer.value().granted);
-  EXPECT_EQ(answer.value().token, FencingToken(1795243190100435));
-}
-
-TEST(AcquireAnswer, TellsWhenTheLockWillBeFreeAndOurPlace) {
-  auto answer = read_acquire(reply_of("*5|:0|:250|:3|:0|:8|"));
-  ASSERT_TRUE(answer.ok());
-  EXPECT_FALSE(answer.value().granted);
-  EXPECT_EQ(answer.value().free_in, 250ms);
-  EXPECT_EQ(answer.value().rank, 3U);
-  EXPECT_EQ(answer.value().ticket, 8U);
-}
-
-TEST(AcquireAnswer, KnowsLocksWithoutAnEndAndPlacesOutsideTheQueue) {
-  auto answer = read_acquire(reply_of("*5|:0|:-1|:-1|:0|:8|"));
-  ASSERT_TRUE(answer.ok());
-  EXPECT_EQ(answer.value().free_in, std::nullopt);
-  EXPECT_EQ(answer.value().rank, std::nullopt);
-  auto gone = read_acquire(reply_of("*5|:0|:-2|:9|:1|:8|"));
-  ASSERT_TRUE(gone.ok());
-  EXPECT_EQ(gone.value().free_in, 0ms);
-  EXPECT_TRUE(gone.value().more) << "dead waiters are left to remove";
-  EXPECT_TRUE(gone.value().joined);
-  EXPECT_FALSE(answer.value().more || answer.value().joined);
-}
-
-TEST(AcquireAnswer, TellsWithHowManyPermitsOthersUseASemaphore) {
-  EXPECT_EQ(read_acquire(reply_of("*2|:2|:2147483647|")).value().other_permits, 2147483647U);
-  for (const char* bytes : {"*2|:2|:0|", "*2|:2|:-1|", "*2|:2|:2147483648|", "*2|:2|$1|1|", "*2|:0|:1|"}) {
-    EXPECT_FALSE(read_acquire(reply_of(bytes)).ok()) << bytes;
+TEST(AcquireAnswer, IsWhatTheReplySays) {
+  constexpr auto longest_in_ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds::max());
+  struct Row {
+    const char* bytes;
+    AcquireAnswer answer;
+  };
+  for (const Row& row : {
+           Row{"$16|1795243190100435|", {.granted = true, .token = FencingToken(1795243190100435)}},
+           Row{"$19|9223372036854775807|", {.granted = true, .token = FencingToken(9223372036854775807U)}},
+           Row{"*5|:0|:250|:3|:0|:8|", {.free_in = 250ms, .rank = 3, .ticket = 8}},
+           Row{"*5|:0|:0|:0|:1|:0|", {.free_in = 0ms, .rank = 0, .joined = true}},
+           Row{"*5|:0|:-1|:-1|:0|:8|", {.ticket = 8}},  // no end, no place
+           Row{"*5|:0|:-2|:9|:1|:8|", {.free_in = 0ms, .rank = 9, .joined = true, .ticket = 8, .more = true}},
+           Row{"*5|:0|:9223372036854775807|:9223372036854775807|:0|:8|",
+               {.free_in = longest_in_ms, .rank = 9223372036854775807U, .ticket = 8}},
+           Row{"*2|:2|:2147483647|", {.other_permits = 2147483647U}},
+           Row{"*2|:2|:1|", {.other_permits = 1}},
+       }) {
+    const auto answer = read_acquire(parsed(row.bytes));
+    ASSERT_TRUE(answer.ok()) << row.bytes;
+    EXPECT_EQ(fields_of(answer.value()), fields_of(row.answer)) << row.bytes;
   }
 }
 
-TEST(AcquireAnswer, OfAnAbsurdLeaseDoesNotOverflow) {
-  auto answer = read_acquire(reply_of("*5|:0|:9223372036854775807|:9223372036854775807|:0|:8|"));
-  ASSERT_TRUE(answer.ok());
-  EXPECT_GT(std::chrono::nanoseconds(*answer.value().free_in), 0ns);
+TEST(ReleaseAnswer, IsWhatTheReplySays) {
+  struct Row {
+    const char* bytes;
+    ReleaseAnswer answer;
+  };
+  for (const Row& row :
+       {Row{":1|", {Was::ours, true, false}}, Row{"*3|:1|:0|:0|", {Was::ours, false, false}},
+        Row{"*3|:0|:1|:1|", {Was::somebody_elses, true, true}}, Row{"*3|:-1|:1|:0|", {Was::free, true, false}}}) {
+    const auto answer = read_release(parsed(row.bytes));
+    ASSERT_TRUE(answer.ok()) << row.bytes;
+    EXPECT_EQ(answer.value().was, row.answer.was) << row.bytes;
+    EXPECT_EQ(answer.value().may_publish, row.answer.may_publish) << row.bytes;
+    EXPECT_EQ(answer.value().more, row.answer.more) << row.bytes;
+  }
 }
 
-TEST(InspectAnswer, ShowsAllWhoHoldALockTogether) {
-  const auto reply = reply_of("*4|:0|$2|12|:3|*6|:100|:1|$8|11 a b:c|:300|:1|$0||");
+TEST(InspectAnswer, OfALockWithOneHolder_IsWhatTheReplySays) {
+  struct Row {
+    const char* bytes;
+    LockInfo info;
+    LockKind kind = LockKind::lock;
+  };
+  for (const Row& row : {
+           Row{"*4|$3|c:1|:1500|$24|17 c:1 host:7:my program|:2|",
+               {.name = "x",
+               .held = true,
+               .holder = "host:7:my program",
+               .token = FencingToken(17),
+               .remaining = 1500ms,
+               .waiters = 2}},
+           // Free, and held by a program that is not dlock: the last holder is not named.
+           Row{"*4|$-1|:-2|$12|17 c:1 host:|:0|", {.name = "x", .token = FencingToken(17), .waiters = 0}},
+           Row{"*4|$7|foreign|:-1|$12|17 c:1 host:|:0|",
+               {.name = "x", .held = true, .token = FencingToken(17), .waiters = 0}},
+           Row{"*4|$1|v|:100|$16|7 v h:1:x\n10.0.0|:0|",
+               {.name = "x",
+               .held = true,
+               .holder = "h:1:x",
+               .token = FencingToken(7),
+               .remaining = 100ms,
+               .waiters = 0,
+               .value = "10.0.0"},
+               LockKind::election},
+           Row{"*4|$1|v|:0|$-1|:0|", {.name = "x", .held = true, .remaining = 0ms, .waiters = 0}},
+           // Its leader has not confirmed yet.
+           Row{"*4|$1|w|:100|$16|7 v h:1:x\n10.0.0|:0|",
+               {.name = "x", .token = FencingToken(7), .waiters = 0},
+               LockKind::election},
+       }) {
+    SCOPED_TRACE(row.bytes);
+    const auto info = read_inspect(parsed(row.bytes), "x", row.kind);
+    ASSERT_TRUE(info.ok()) << info.failure().detail;
+    const auto fields = [](const LockInfo& it) {
+      return std::tuple(it.name, it.held, it.holder, it.token, it.remaining, it.waiters, it.value);
+    };
+    EXPECT_EQ(fields(info.value()), fields(row.info));
+    EXPECT_EQ(info.value().kind, row.kind);
+  }
+}
+
+TEST(InspectAnswer, OfSeveralHolders_ShowsEachAndTheLongestLease) {
+  const auto reply = parsed("*4|:0|$2|12|:3|*6|:100|:1|$8|11 a b:c|:300|:1|$0||");
   const auto info = read_inspect(reply, "name", LockKind::read_write);
   ASSERT_TRUE(info.ok());
   EXPECT_TRUE(info.value().held);
-  EXPECT_EQ(info.value().kind, LockKind::read_write);
   EXPECT_EQ(info.value().token, FencingToken(12));
   EXPECT_EQ(info.value().waiters, 3U);
-  EXPECT_EQ(info.value().remaining, 300ms) << "of who holds it longest";
-  EXPECT_EQ(info.value().holder, "") << "who has not confirmed its grant yet";
+  EXPECT_EQ(info.value().remaining, 300ms);
+  EXPECT_EQ(info.value().holder, "") << "it has not confirmed its grant yet";
   ASSERT_EQ(info.value().holders.size(), 2U);
-  EXPECT_EQ(info.value().holders[0].holder, "a b:c");
-  EXPECT_EQ(info.value().holders[0].token, FencingToken(11));
-  EXPECT_EQ(info.value().holders[0].mode, Mode::shared);
-  EXPECT_EQ(info.value().holders[0].remaining, 100ms);
+  const HolderInfo& first = info.value().holders[0];
+  EXPECT_EQ(std::tuple(first.holder, first.token, first.mode, first.remaining),
+            std::tuple("a b:c", FencingToken(11), Mode::shared, std::optional<std::chrono::nanoseconds>(100ms)));
   EXPECT_EQ(read_inspect(reply, "name", LockKind::semaphore).failure().code, errc::protocol) << "another kind";
-}
 
-TEST(InspectAnswer, ShowsPermitsWhileTheyAreInUse) {
-  const auto held = read_inspect(reply_of("*4|:5|$1|7|:0|*3|:100|:1|$3|7 h|"), "name", LockKind::semaphore);
+  const auto turned =
+      read_inspect(parsed("*4|:0|$2|12|:3|*6|:300|:1|$3|9 x|:100|:1|$0||"), "name", LockKind::read_write);
+  EXPECT_EQ(turned.value().holder, "x") << "the lease that ends last, wherever it stands";
+  const auto held = read_inspect(parsed("*4|:5|$1|7|:0|*3|:100|:1|$3|7 h|"), "name", LockKind::semaphore);
   ASSERT_TRUE(held.ok());
   EXPECT_EQ(held.value().permits, 5U);
   EXPECT_EQ(held.value().holders.at(0).mode, Mode::exclusive);
-  const auto idle = read_inspect(reply_of("*4|:5|$1|7|:0|*0|"), "name", LockKind::semaphore);
+  const auto idle = read_inspect(parsed("*4|:5|$1|7|:0|*0|"), "name", LockKind::semaphore);
   ASSERT_TRUE(idle.ok());
-  EXPECT_EQ(idle.value().permits, 0U);
-  EXPECT_FALSE(idle.value().held);
-  EXPECT_EQ(idle.value().token, FencingToken(7));
-}
-
-TEST(InspectAnswer, ShowsTheValueOfALeader) {
-  const auto info = read_inspect(reply_of("*4|$1|v|:100|$16|7 v h:1:x\n10.0.0|:0|"), "name", LockKind::election);
-  ASSERT_TRUE(info.ok());
-  EXPECT_EQ(info.value().holder, "h:1:x");
-  EXPECT_EQ(info.value().value, "10.0.0");
-  const auto handed_on = read_inspect(reply_of("*4|$1|w|:100|$16|7 v h:1:x\n10.0.0|:0|"), "name", LockKind::election);
-  ASSERT_TRUE(handed_on.ok());
-  EXPECT_FALSE(handed_on.value().held) << "its leader does not know it yet";
-}
-
-TEST(InspectAnswer, OfSeveralHoldersIsRefusedInAnyOtherShape) {
-  for (const char* bytes : {"*3|:0|$-1|:0|", "*4|:-1|$-1|:0|*0|", "*4|:0|:7|:0|*0|", "*4|:0|$1|x|:0|*0|",
-                            "*4|:0|$-1|:-1|*0|", "*4|:0|$-1|:0|:0|", "*4|:0|$-1|:0|*1|:1|",
-                            "*4|:0|$-1|:0|*3|:0|:1|$0||", "*4|:0|$-1|:0|*3|:1|:2|$0||", "*4|:0|$-1|:0|*3|:1|:1|:0|"}) {
-    EXPECT_FALSE(read_inspect(reply_of(bytes), "name", LockKind::read_write).ok()) << bytes;
-  }
+  EXPECT_EQ(std::tuple(idle.value().permits, idle.value().held, idle.value().token),
+            std::tuple(0U, false, FencingToken(7)));
 }
 
 TEST(Answers, OfAnyOtherShapeAreRefused) {
-  std::istringstream acquire(R"(
-      +OK| :1| $-1| *-1| *0| *1|:1| *2|:1|$1|7| *2|:1|:7| $1|0| $2|-5| $0|| $2|7x| $19|9223372036854775808|
-      *3|:1|$1|7|:0| *2|:2|$1|7| *5|:0|:-3|:0|:0|:8| *5|:0|:1|:-2|:0|:8| *5|:0|$1|1|:0|:0|:8|
-      *5|:0|:1|:0|:2|:8| *5|:0|:1|:0|$1|0|:8| *5|:0|:1|:0|:0|:-8| *5|:0|:1|:0|:0|$1|8| *4|:0|:1|:0|:0|
-      *3|:0|:1|:0| *2|:0|:1|)");
-  for (std::string bytes; acquire >> bytes;) {
-    const auto answer = read_acquire(reply_of(bytes));
-    ASSERT_FALSE(answer.ok()) << bytes;
-    EXPECT_EQ(answer.failure().code, errc::protocol) << bytes;
-  }
-  for (const char* bytes : {"+OK|", ":2|", ":-1|", "$1|1|", "*0|"}) {
-    EXPECT_FALSE(read_renew(reply_of(bytes)).ok()) << bytes;
-    EXPECT_FALSE(read_forget(reply_of(bytes)).ok()) << bytes;
-  }
-  for (const char* bytes :
-       {":0|", ":2|", "*1|:1|", "*2|:1|:1|", "*3|:2|:1|:0|", "*3|:1|:2|:0|", "*3|:1|:1|:2|", "*3|:1|$1|1|:0|"}) {
-    EXPECT_FALSE(read_release(reply_of(bytes)).ok()) << bytes;
-  }
-  for (const char* bytes :
-       {"*3|$-1|:-2|$-1|", "*4|:1|:-2|$-1|:0|", "*4|$-1|:-3|$-1|:0|", "*4|$-1|:-2|$3|7 x|:0|", "*4|$-1|:-2|$-1|:-1|",
-        "*4|$-1|:-2|$-1|$1|0|", "*4|$-1|$2|-2|$-1|:0|", "*4|$-1|:-2|:7|:0|"}) {
-    const auto answer = read_inspect(reply_of(bytes), "x");
-    ASSERT_FALSE(answer.ok()) << bytes;
-    EXPECT_EQ(answer.failure().code, errc::protocol);
-  }
-}
-
-TEST(Answers, ToAReleaseSayWhatTheyKnow) {
-  const auto answer = [](const char* bytes) { return read_release(reply_of(bytes)).value(); };
-  EXPECT_TRUE(answer("*3|:1|:1|:0|").may_publish);
-  EXPECT_FALSE(answer("*3|:1|:0|:0|").may_publish);
-  EXPECT_TRUE(answer("*3|:1|:1|:1|").more);
-  EXPECT_FALSE(answer("*3|:1|:1|:0|").more);
-}
-
-TEST(Answers, OfTheGreatestTokenAreGood) {
-  EXPECT_EQ(read_acquire(reply_of("$19|9223372036854775807|")).value().token, FencingToken(9223372036854775807U));
-}
-
-TEST(Answers, ThatAreErrorsMeanWhatTheErrorMeans) {
-  EXPECT_EQ(read_acquire(reply_of("-LOADING later|")).failure().code, errc::unavailable);
-  EXPECT_EQ(read_renew(reply_of("-NOPERM no|")).failure().code, errc::access_denied);
-}
-
-TEST(InspectAnswer, TellsHolderTokenAndWaiters) {
-  auto info = read_inspect(reply_of("*4|$3|c:1|:1500|$24|17 c:1 host:7:my program|:2|"), "x");
-  ASSERT_TRUE(info.ok()) << info.failure().detail;
-  EXPECT_TRUE(info.value().held);
-  EXPECT_EQ(info.value().holder, "host:7:my program");
-  EXPECT_EQ(info.value().token, FencingToken(17));
-  EXPECT_EQ(info.value().remaining, 1500ms);
-  EXPECT_EQ(info.value().waiters, 2U);
-}
-
-TEST(InspectAnswer, RemembersTheTokenOfAFreeLockAndNoHolder) {
-  auto info = read_inspect(reply_of("*4|$-1|:-2|$12|17 c:1 host:|:0|"), "x");
-  ASSERT_TRUE(info.ok());
-  EXPECT_FALSE(info.value().held);
-  EXPECT_EQ(info.value().holder, "");
-  EXPECT_EQ(info.value().token, FencingToken(17));
-}
-
-TEST(InspectAnswer, DoesNotNameTheLastHolderForAForeignOne) {
-  auto info = read_inspect(reply_of("*4|$7|foreign|:-1|$12|17 c:1 host:|:0|"), "x");
-  ASSERT_TRUE(info.ok());
-  EXPECT_TRUE(info.value().held);
-  EXPECT_EQ(info.value().holder, "");
-  EXPECT_EQ(info.value().remaining, std::nullopt);
-}
-
-TEST(ServerInfo, IsReadLineByLine) {
-  const std::string info = "# Memory\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\nbad\r\nempty:\r\n";
-  EXPECT_EQ(info_field(info, "maxmemory_policy"), "allkeys-lru");
-  EXPECT_EQ(info_number(info, "maxmemory"), 100U);
-  EXPECT_EQ(info_field(info, "max"), std::nullopt);
-  EXPECT_EQ(info_field(info, "bad"), std::nullopt);
-  EXPECT_EQ(info_field(info, "empty"), "");
-  EXPECT_EQ(info_number(info, "maxmemory_policy"), std::nullopt);
-}
-
-TEST(ServerInfo, EvictionIsADangerOnlyWithALimitAndAPolicy) {
-  EXPECT_TRUE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:volatile-lru\r\n"));
-  EXPECT_FALSE(eviction_danger("maxmemory:0\r\nmaxmemory_policy:volatile-lru\r\n"));
-  EXPECT_FALSE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:noeviction\r\n"));
-  EXPECT_FALSE(eviction_danger(""));
+  const auto refuses = [](const auto& read, const std::string& shapes) {
+    std::istringstream lines(shapes);
+    for (std::string bytes; std::getline(lines >> std::ws, bytes, ';');) {
+      const auto answer = read(parsed(bytes));
+      ASSERT_FALSE(answer.ok()) << bytes;
+      EXPECT_EQ(answer.failure().code, errc::protocol) << bytes;
+    }
+  };
+  refuses(read_acquire, R"(
+      +OK|;:1|;$-1|;*-1|;*0|;*1|:1|;*2|:1|$1|7|;*2|:1|:7|;$1|0|;$2|-5|;$0||;$2|7x|;$19|9223372036854775808|;
+      *3|:1|$1|7|:0|;*2|:2|$1|7|;*5|:0|:-3|:0|:0|:8|;*5|:0|:1|:-2|:0|:8|;*5|:0|$1|1|:0|:0|:8|;
+      *5|:0|:1|$1|0|:0|:8|;*5|:0|:1|:0|:2|:8|;*5|:0|:1|:0|$1|0|:8|;*5|:0|:1|:0|:0|:-8|;*5|:0|:1|:0|:0|$1|8|;
+      *5|:1|:1|:0|:0|:8|;*5|$1|0|:1|:0|:0|:8|;*4|:0|:1|:0|:0|;*3|:0|:1|:0|;*2|:0|:1|;*2|:2|:0|;*2|:2|:-1|;*2|:2|:2147483648|;*2|:2|$1|1|;)");
+  refuses(read_renew, "+OK|;:2|;:-1|;$1|1|;*0|;");
+  refuses(read_forget, "+OK|;:2|;:-1|;$1|1|;*0|;");
+  refuses(
+      read_release,
+      ":0|;:2|;*1|:1|;*2|:1|:1|;*3|:2|:1|:0|;*3|:1|:2|:0|;*3|:1|:1|:2|;*3|:1|$1|1|:0|;*3|$1|1|:1|:0|;*3|:1|:1|$1|0|;");
+  refuses([](const Reply& reply) { return read_inspect(reply, "x"); },
+          "*3|$-1|:-2|$-1|;*4|:1|:-2|$-1|:0|;*4|$-1|:-3|$-1|:0|;*4|$-1|:-2|$3|7 x|:0|;*4|$-1|:-2|$-1|:-1|;"
+          "*4|$-1|:-2|$-1|$1|0|;*4|$-1|$2|-2|$-1|:0|;*4|$-1|:-2|:7|:0|;");
+  refuses([](const Reply& reply) { return read_inspect(reply, "x", LockKind::read_write); },
+          "*3|:0|$-1|:0|;*4|:-1|$-1|:0|*0|;*4|$1|0|$-1|:0|*0|;*4|:0|:7|:0|*0|;*4|:0|$1|x|:0|*0|;*4|:0|$-1|:-1|*0|;"
+          "*4|:0|$-1|$1|0|*0|;*4|:0|$-1|:0|:0|;*4|:0|$-1|:0|*1|:1|;*4|:0|$-1|:0|*3|:0|:1|$0||;"
+          "*4|:0|$-1|:0|*3|:1|:2|$0||;*4|:0|$-1|:0|*3|:1|:1|:0|;");
+  EXPECT_EQ(read_acquire(parsed("-LOADING later|")).failure().code, errc::unavailable);
+  EXPECT_EQ(read_renew(parsed("-NOPERM no|")).failure().code, errc::access_denied);
 }
 
 }  // namespace

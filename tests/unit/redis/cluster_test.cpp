@@ -1,37 +1,184 @@
-// A cluster: the limits of a request that follows redirections and is made again, which the simulation does not reach,
-// and the map, which a client asks for and keeps.
+// A cluster whose nodes the test plays: the limits of a request that follows redirections and is made again, which the
+// simulation does not reach, the map, which a client asks for and keeps, and channels.
 #include "backends/redis/cluster/cluster.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/requests/scripts.hpp"
-#include "cluster_fixture.hpp"
+#include "fake_server.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
 
 namespace {
 
-using ClusterRequestTest = ClusterTest;
+using namespace std::chrono_literals;
 
-TEST_F(ClusterRequestTest, GoesToTheMasterOfItsSlot) {
-  make();
-  const auto to_a = ask(bar);
-  const auto to_b = ask(foo);
-  EXPECT_EQ(to_a->said(), "a");
-  EXPECT_EQ(to_a->from, "a");
-  EXPECT_EQ(to_b->said(), "b");
-  EXPECT_EQ(to_b->from, "b");
-  EXPECT_EQ(ask("{foo}else")->said(), "b");
-}
+// Keys in slots of a (5061) and of b (12182).
+const std::string bar = "bar";
+const std::string foo = "foo";
+
+// By default, "a" and "b" have half of the slots each, all nodes know that, and each answers to requests
+// with its name.
+class ClusterTest : public testing::Test, private Node::User {
+ protected:
+  using Map = std::vector<SlotRange>;
+
+  static common::Host at(const std::string& name) { return {.name = name, .port = 7000}; }
+
+  struct FakeNode {
+    FakeServer server;
+    std::optional<Map> map;                                  // nullopt: as all others
+    std::string refusal;                                     // instead of the map
+    bool silent = false;                                     // when asked for the map
+    std::function<std::string(const Words& command)> reply;  // empty: the node's name
+    std::set<FakeStream*> stuck;                             // what waits for an answer that does not come
+    int maps = 0;                                            // how often it was asked for the map
+
+    FakeNode() = default;
+    FakeNode(const FakeNode&) = delete;
+    FakeNode& operator=(const FakeNode&) = delete;
+    ~FakeNode() { server.answer = nullptr; }
+
+    // Without questions for the map.
+    [[nodiscard]] std::vector<Words> requests() const {
+      std::vector<Words> out;
+      for (const Words& command : server.commands) {
+        if (command.front() != "CLUSTER") out.push_back(command);
+      }
+      return out;
+    }
+    void refuse(const std::string& error) {
+      reply = [error](const Words&) { return "-" + error + "\r\n"; };
+    }
+  };
+
+  FakeNode& node(const std::string& name) {
+    auto& node = nodes[at(name).to_string()];
+    if (node) return *node;
+    node = std::make_unique<FakeNode>();
+    node->server.answer = [this, name, node = node.get()](FakeStream& from, const Words& command) -> std::string {
+      // Answers come in order: behind one that is missing there is none.
+      if (command.front() == "CLIENT") node->stuck.erase(&from);
+      if (node->stuck.contains(&from)) return "";
+      std::string reply = answer(*node, name, command);
+      if (reply.empty()) node->stuck.insert(&from);
+      return reply;
+    };
+    return *node;
+  }
+
+  std::string answer(FakeNode& node, const std::string& name, const Words& command) const {
+    if (command.front() == "CLIENT" || command.front() == "ASKING") return "+OK\r\n";
+    if (command.front() == "PING") return "+PONG\r\n";
+    if (command.front() != "CLUSTER") return node.reply ? node.reply(command) : "+" + name + "\r\n";
+    ++node.maps;
+    if (node.silent) return "";
+    return node.refusal.empty() ? bytes_of(node.map.value_or(map)) : "-" + node.refusal + "\r\n";
+  }
+
+  static std::string bytes_of(const Map& ranges) {
+    std::string out = "*" + std::to_string(ranges.size()) + "\r\n";
+    for (const SlotRange& range : ranges) {
+      out += "*3\r\n" + number(range.first) + number(range.last) + "*2\r\n" + bulk(range.master.name) +
+             number(range.master.port);
+    }
+    return out;
+  }
+  static Map all_slots_at(const std::string& name) { return {{0, 16383, at(name)}}; }
+
+  [[nodiscard]] StreamFactory network() {
+    return [this](Executor& executor, const Options& to, common::Stream::Events& events) {
+      return std::make_unique<FakeStream>(node(to.host.name).server, executor, events);
+    };
+  }
+  void make(const std::string& url = "redis-cluster://a:7000,b:7000") {
+    cluster.emplace(host,
+                    parse_options({.url = Url::parse(url),
+                                   .holder = "host:1:test",
+                                   .lease = 10s,
+                                   .response_timeout = 2s,
+                                   .connect_timeout = 5s}),
+                    network(), static_cast<Node::User&>(*this));
+  }
+
+  // A request, and what became of it.
+  struct Asked {
+    std::uint64_t id = 0;
+    std::optional<Result<Reply>> result;
+    std::string from;
+
+    [[nodiscard]] std::string said() const {
+      if (!result) return "nothing";
+      return result->ok() ? result->value().text : result->failure().code.message() + ": " + result->failure().detail;
+    }
+    [[nodiscard]] bool failed(errc code) const { return result && !result->ok() && result->failure().code == code; }
+  };
+  std::shared_ptr<Asked> ask(const std::string& key, Request request) {
+    auto asked = std::make_shared<Asked>();
+    asked->id = cluster->send(key, std::move(request), saturating_add(engine.now(), 2s),
+                              [asked](const Node* node, Result<Reply> reply, TimePoint) {
+                                EXPECT_FALSE(asked->result) << "answered twice";
+                                asked->result = std::move(reply);
+                                asked->from = node != nullptr ? node->options().host.name : "";
+                              });
+    EXPECT_FALSE(asked->result) << "inside the call";
+    engine.run();
+    return asked;
+  }
+  std::shared_ptr<Asked> ask(const std::string& key) { return ask(key, {.words = {"GET", key}}); }
+  // Answers subscriptions with yes, and everything else as well.
+  void allow_subscriptions(const std::string& name) {
+    node(name).reply = [](const Words& command) -> std::string {
+      if (command.front() == "SSUBSCRIBE") return about_channel("ssubscribe", command[1]);
+      if (command.front() == "SUNSUBSCRIBE") return about_channel("sunsubscribe", command[1]);
+      return "+OK\r\n";
+    };
+  }
+  void allow_subscriptions() {
+    for (const char* name : {"a", "b"}) allow_subscriptions(name);
+  }  // So that the map is known.
+  void learn() { EXPECT_EQ(ask(bar)->said(), "a"); }
+
+  [[nodiscard]] int maps() const {
+    int count = 0;
+    for (const auto& [name, node] : nodes) count += node->maps;
+    return count;
+  }
+
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  Map map = {{0, 8191, at("a")}, {8192, 16383, at("b")}};
+  std::map<std::string, std::unique_ptr<FakeNode>> nodes;
+  std::vector<std::string> events;  // of channels and nodes
+  std::optional<Cluster> cluster;
+
+ private:
+  void on_state(Node& node, NodeState state) override {
+    if (state == NodeState::down) events.push_back("down " + node.options().host.name);
+  }
+  void on_subscribed(const std::string& channel) override { events.push_back("subscribed " + channel); }
+  void on_message(const std::string& channel, const std::string& text) override {
+    events.push_back(channel + ": " + text);
+  }
+  void on_lost(const std::string& channel) override { events.push_back("lost " + channel); }
+  void on_forbidden(const Failure& /*why*/) override { events.emplace_back("forbidden"); }
+};
+
+using ClusterRequestTest = ClusterTest;
 
 // --- Redirections ----------------------------------------------------------------------------------------------------
 
@@ -128,7 +275,9 @@ TEST_F(ClusterRequestTest, AReleaseWhoseSecondCallReachesNoNodeIsARelease) {
   learn();
   int calls = 0;
   for (const char* name : {"a", "b"}) {
-    node(name).reply = [&](const Words&) { return ++calls == 1 ? released(true) : std::string("-TRYAGAIN x\r\n"); };
+    node(name).reply = [&](const Words&) {
+      return ++calls == 1 ? std::string("*3\r\n:1\r\n:1\r\n:1\r\n") : std::string("-TRYAGAIN x\r\n");
+    };
   }
   const Cleanup::Claim claim{.kind = LockKind::lock, .name = "lock", .owner = {1, 1}};
   std::optional<Result<bool>> answer;
@@ -283,32 +432,39 @@ TEST_F(ClusterMapTest, OneThatMakesNoSenseIsAskedOfTheNext) {
   }
 }
 
-TEST_F(ClusterMapTest, WhereAllAreDeadOrSilentRequestsFailAsUnavailable) {
-  for (const Dialling how : {Dialling::refuse, Dialling::silence, Dialling::accept}) {
-    make();
-    for (const char* name : {"a", "b"}) {
-      node(name).server.dialling = how;
-      node(name).silent = true;  // the question for the map was sent; the request was not
+TEST_F(ClusterMapTest, WithoutOne_RequestsFail) {
+  // That one is no node says more than that another is silent.
+  const std::string no_node = "ERR This instance has cluster support disabled";
+  struct Row {
+    const char* url;
+    std::string refusal;  // of c
+    Dialling other;       // of c, too, unless it refuses
+    errc code;
+    const char* words = "";
+  };
+  for (const Row& row : {
+           Row{"redis-cluster://c:7000,d:7000", "", Dialling::refuse, errc::unavailable},
+           Row{"redis-cluster://c:7000,d:7000", "", Dialling::silence, errc::unavailable},
+           // The question for the map was sent; the request was not.
+           Row{"redis-cluster://c:7000,d:7000", "", Dialling::accept, errc::unavailable},
+           Row{"redis-cluster://c:7000,d:7000", no_node, Dialling::accept, errc::unsupported, "redis://"},
+           Row{"redis-cluster://d:7000,c:7000", no_node, Dialling::accept, errc::unsupported, "redis://"},
+           Row{"redis-cluster://c:7000,d:7000", no_node, Dialling::refuse, errc::unsupported, "redis://"},
+           Row{"redis-cluster://d:7000,c:7000", no_node, Dialling::refuse, errc::unsupported, "redis://"},
+           Row{"redis-cluster://c:7000,d:7000", no_node, Dialling::silence, errc::unsupported, "redis://"},
+           Row{"redis-cluster://d:7000,c:7000", no_node, Dialling::silence, errc::unsupported, "redis://"},
+       }) {
+    make(row.url);
+    for (const char* name : {"c", "d"}) {
+      const bool refuses = *name == 'c' && !row.refusal.empty();
+      node(name).refusal = refuses ? row.refusal : "";
+      node(name).silent = !refuses;
+      node(name).server.dialling = refuses ? Dialling::accept : row.other;
     }
     const auto asked = ask(bar);
     engine.advance(2s);
-    EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
-  }
-}
-
-// That one is no node says more than that another is silent.
-TEST_F(ClusterMapTest, AServerThatIsNoNodeIsUnsupported) {
-  for (const Dialling other : {Dialling::accept, Dialling::refuse, Dialling::silence}) {
-    for (const bool first : {true, false}) {
-      make(first ? "redis-cluster://c:7000,d:7000" : "redis-cluster://d:7000,c:7000");
-      node("c").refusal = "ERR This instance has cluster support disabled";
-      node("d").silent = true;
-      node("d").server.dialling = other;
-      const auto asked = ask(bar);
-      engine.advance(1s);
-      EXPECT_TRUE(asked->failed(errc::unsupported)) << asked->said();
-      EXPECT_NE(asked->said().find("redis://"), std::string::npos) << asked->said();
-    }
+    EXPECT_TRUE(asked->failed(row.code)) << asked->said();
+    EXPECT_NE(asked->said().find(row.words), std::string::npos) << asked->said();
   }
 }
 
@@ -358,17 +514,6 @@ TEST_F(ClusterMapTest, IsReadEverySecondWhileAChannelIsSubscribedTo) {
   cluster->unsubscribe(foo);
   engine.advance(10s);
   EXPECT_EQ(maps(), before + 5);
-}
-
-// a does not know yet that the slot is b's.
-TEST_F(ClusterMapTest, RequestsFindTheirWayWithOneThatIsOld) {
-  make();
-  node("b").map = all_slots_at("b");
-  node("a").refuse("MOVED 5061 b:7000");
-  for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(ask(bar)->said(), "b") << i;
-    engine.advance(100ms);
-  }
 }
 
 // --- Whoever has to know ---------------------------------------------------------------------------------------------
@@ -456,41 +601,31 @@ TEST_F(ClusterMapTest, AMasterThatLosesAllItsSlotsIsLeft) {
   EXPECT_EQ(node("a").server.dialled, dialled);
 }
 
-TEST_F(ClusterMapTest, ANodeThatSlotsAreOnTheirWayToIsKeptWhileItIsAsked) {
-  make();
-  learn();
-  engine.advance(1s);
-  node("a").refuse("ASK 5061 c:7000");
-  node("c").reply = [](const Words&) { return std::string(); };
-  const auto asked = ask(bar);
-  cluster->refresh();
-  engine.advance(500ms);
-  EXPECT_FALSE(asked->result) << asked->said();
-  ASSERT_EQ(node("c").server.connections.size(), 1U);
-  node("c").server.connections.front()->reply("+c\r\n");
-  engine.run();
-  EXPECT_EQ(asked->said(), "c");
-  cluster->refresh();
-  engine.advance(500ms);
-  EXPECT_TRUE(node("c").server.connections.empty());
-}
-
-// After a failover a node may say for a while yet that the old master has the slots.
+// A slot is on its way to it; or it has the slot since a failover, and others do not know that yet.
 TEST_F(ClusterMapTest, ANodeThatARequestWasSentOnToIsKeptWhileItIsAsked) {
-  make();
-  learn();
-  engine.advance(1s);
-  node("a").refuse("MOVED 5061 c:7000");
-  node("c").reply = [](const Words&) { return std::string(); };
-  const int before = maps();
-  const auto asked = ask(bar);
-  engine.advance(500ms);
-  EXPECT_GT(maps(), before) << "nothing said that the slot is still a's";
-  EXPECT_FALSE(asked->result) << asked->said();
-  ASSERT_EQ(node("c").server.connections.size(), 1U);
-  node("c").server.connections.front()->reply("+c\r\n");
-  engine.run();
-  EXPECT_EQ(asked->said(), "c");
+  for (const char* redirection : {"ASK 5061 c:7000", "MOVED 5061 c:7000"}) {
+    SCOPED_TRACE(redirection);
+    nodes.clear();
+    make();
+    learn();
+    engine.advance(1s);
+    node("a").refuse(redirection);
+    node("c").reply = [](const Words&) { return std::string(); };
+    const int before = maps();
+    const auto asked = ask(bar);
+    cluster->refresh();
+    engine.advance(500ms);
+    EXPECT_GT(maps(), before);
+    EXPECT_FALSE(asked->result) << asked->said();
+    ASSERT_EQ(node("c").server.connections.size(), 1U);
+    node("c").server.connections.front()->reply("+c\r\n");
+    engine.run();
+    EXPECT_EQ(asked->said(), "c");
+    cluster->refresh();
+    engine.advance(1s);
+    EXPECT_TRUE(node("c").server.connections.empty());
+    cluster.reset();
+  }
 }
 
 TEST_F(ClusterMapTest, AnAnswerMayEndAll) {
@@ -547,25 +682,24 @@ TEST_F(ClusterChannelTest, IsSubscribedToAtTheMasterOfItsSlot) {
   EXPECT_EQ(events, (Events{"subscribed bar", "subscribed foo", "foo: text"}));
 }
 
-// The old node refuses what is sent to it for a slot that it has lost.
+// The map says so; or a request was redirected first.
 TEST_F(ClusterChannelTest, FollowsItsSlot) {
   subscribe(bar);
-  node("a").refuse("MOVED 5061 b:7000");
-  map = {{0, 8000, at("b")}, {8001, 8191, at("a")}, {8192, 16383, at("b")}};
-  engine.advance(2s);
-  EXPECT_EQ(subscriptions_at("a").back(), (Words{"SUNSUBSCRIBE", bar}));
-  EXPECT_EQ(subscriptions_at("b"), (std::vector<Words>{{"SSUBSCRIBE", bar}}));
-  EXPECT_EQ(events, (Events{"subscribed bar", "lost bar", "subscribed bar"}));
-}
-
-// A request found the change first.
-TEST_F(ClusterChannelTest, FollowsARedirectedRequest) {
-  subscribe(bar);
-  map = {{0, 5060, at("a")}, {5061, 16383, at("b")}};
-  node("a").refuse("MOVED 5061 b:7000");
-  EXPECT_EQ(ask(bar)->said(), "OK");
-  engine.advance(500ms);
-  EXPECT_EQ(events, (Events{"subscribed bar", "lost bar", "subscribed bar"}));
+  for (const bool redirected : {false, true}) {
+    const std::string from = redirected ? "b" : "a";
+    const std::string to = redirected ? "a" : "b";
+    events.clear();
+    map = {{0, 5060, at(from)}, {5061, 5061, at(to)}, {5062, 16383, at(from)}};
+    node(from).refuse("MOVED 5061 " + to + ":7000");  // also what is sent to it for its channels
+    allow_subscriptions(to);
+    if (redirected) {
+      EXPECT_EQ(ask(bar)->said(), "OK");
+    }
+    engine.advance(redirected ? 500ms : 2s);
+    EXPECT_EQ(subscriptions_at(from).back(), (Words{"SUNSUBSCRIBE", bar}));
+    EXPECT_EQ(subscriptions_at(to).back(), (Words{"SSUBSCRIBE", bar}));
+    EXPECT_EQ(events, (Events{"lost bar", "subscribed bar"}));
+  }
 }
 
 TEST_F(ClusterChannelTest, ThatANodeGivesUpIsSubscribedToWhereTheMapHasIt) {

@@ -1,5 +1,10 @@
-// The command connection: when it is made, what is said on it, and what becomes of requests when it fails.
+// The connections of a client: when they are made and what is said on them first, what becomes of requests when one
+// fails, how often a server that refuses or that breaks each connection is asked and dialled, and how soon all goes on
+// when it works again.
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
 
 #include "backend_fixture.hpp"
 #include "tests/unit/support/reports.hpp"
@@ -11,6 +16,13 @@ namespace {
 using Dialling = FakeServer::Dialling;
 using State = ConnectionEvent::State;
 using ConnectionTest = BackendTest;
+using test::failed;
+
+constexpr auto read_only = "-READONLY You can't write against a read only replica.\r\n";
+constexpr auto loading = "-LOADING Redis is loading the dataset in memory\r\n";
+constexpr auto denied = "-NOPERM this user has no permissions to run this command\r\n";
+
+// --- A new connection ------------------------------------------------------------------------------------------------
 
 TEST_F(ConnectionTest, NothingIsConnectedBeforeItIsNeeded) {
   engine.advance(1h);
@@ -18,10 +30,8 @@ TEST_F(ConnectionTest, NothingIsConnectedBeforeItIsNeeded) {
 }
 
 TEST_F(ConnectionTest, IntroducesItselfBeforeAnythingElse) {
-  set({.acquire = granted(7)});
   backend = make("redis://me:secret@localhost/3");
-  const auto attempt = contend(false);
-  ASSERT_TRUE(attempt->grant);
+  EXPECT_TRUE(contend(false)->grant);
   const std::vector<Words> expected = {{"AUTH", "me", "secret"}, {"SELECT", "3"}, {"CLIENT", "SETNAME", "dlock:test"}};
   EXPECT_EQ(server.handshakes, expected);
   server.handshakes.clear();
@@ -31,27 +41,160 @@ TEST_F(ConnectionTest, IntroducesItselfBeforeAnythingElse) {
   EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting, State::connected}));
 }
 
-TEST_F(ConnectionTest, ARefusedConnectionFailsATryAtOnceAndNamesTheServer) {
-  server.dialling = Dialling::refuse;
-  const auto attempt = contend(false);
-  ASSERT_TRUE(failed(*attempt, errc::unavailable, "localhost:6379"));
+// Servers before 6.0 have words of their own.
+TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
+  for (const std::string what : {"WRONGPASS invalid username-password pair or user is disabled.",
+                                 "ERR invalid password", "ERR Client sent AUTH, but no password is set"}) {
+    answer_instead("AUTH", "-" + what + "\r\n");
+    backend = make("redis://me:hidden@localhost");
+    const auto attempt = contend(true);
+    ASSERT_TRUE(failed(*attempt, errc::access_denied, what));
+    EXPECT_EQ(attempt->failure->detail.find("hidden"), std::string::npos);
+    EXPECT_EQ(dialled_within(1h), 0) << "nothing is retried that cannot succeed";
+  }
 }
 
-TEST_F(ConnectionTest, AServerThatCameBackIsFoundByTheNextTry) {
+TEST_F(ConnectionTest, AHandshakeThatGetsAnotherAnswer_IsExplained) {
+  for (const auto& [answer, code, words] : {std::tuple(":1\r\n", errc::protocol, "the handshake"),
+                                            std::tuple("-ERR something new\r\n", errc::unavailable, "something new")}) {
+    answer_instead("SELECT", answer);
+    backend = make("redis://localhost/3");
+    ASSERT_TRUE(failed(*contend(false), code, words));
+  }
+}
+
+TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
+  answer_instead("INFO", bulk("# Memory\r\nmaxmemory:1000000\r\nmaxmemory_policy:allkeys-lru\r\n"));
+  (void)contend(false);
+  server.cut();
+  engine.advance(100ms);
+  ASSERT_EQ(host.warnings.size(), 1U);
+  EXPECT_NE(host.warnings.front().reason.detail.find("allkeys-lru"), std::string::npos);
+}
+
+// A request that has to be sent again arrives behind those that were sent after it: a release behind the next acquire,
+// for instance.
+TEST_F(ConnectionTest, AScriptIsSentWholeAtItsFirstUseOnAConnection) {
+  for (int i = 0; i < 3; ++i) {
+    if (i == 2) server.cut();
+    engine.advance(100ms);
+    (void)take_another();
+  }
+  const auto calls = server.calls("acquire");
+  ASSERT_EQ(calls.size(), 3U);
+  EXPECT_EQ(calls[0].front(), "EVAL");
+  EXPECT_EQ(calls[1].front(), "EVALSHA");
+  EXPECT_EQ(calls[2].front(), "EVAL");
+}
+
+// --- The role --------------------------------------------------------------------------------------------------------
+
+// A replica that takes writes grants what its master grants.
+TEST_F(ConnectionTest, AServerThatIsNotTheMasterGrantsNothing) {
+  for (const std::string name : {"slave", "replica", "active-replica", "sentinel"}) {
+    answer_instead("ROLE", role(name));
+    server.commands.clear();
+    backend = make();
+    ASSERT_TRUE(failed(*contend(false), name == "sentinel" ? errc::unsupported : errc::unavailable,
+                       name == "sentinel" ? "redis-sentinel://" : "not the master (role \"" + name + "\")"));
+    EXPECT_TRUE(server.commands.empty()) << "nothing was asked of it";
+    backend = make("redis://localhost?allow_replica=1");
+    EXPECT_TRUE(take_another()->grant);
+  }
+}
+
+TEST_F(ConnectionTest, OfSeveralAddressesThatOfTheMasterIsFoundInOneAttempt) {
+  server.addresses = 3;
+  serve([this](FakeStream&, const Words& command) -> std::optional<std::string> {
+    if (command.front() != "ROLE") return std::nullopt;
+    return role(server.dialled < 3 ? "slave" : "master");
+  });
+  EXPECT_TRUE(contend(false)->grant);
+  EXPECT_EQ(server.dialled, 3);
+  answer_instead("ROLE", role("slave"));
+  backend = make();
+  ASSERT_TRUE(failed(*contend(false), errc::unavailable));
+  EXPECT_EQ(server.dialled, 6) << "each address once per attempt";
+}
+
+// Whichever command this user may run; with neither, a warning. A replica in a cluster is no server by itself.
+TEST_F(ConnectionTest, TheRoleIsWhatRoleOrInfoSays) {
+  struct Row {
+    std::string role;
+    std::string info;
+    std::optional<errc> failure;
+    std::size_t warnings = 0;
+  };
+  const std::string unknown = "-ERR unknown command 'ROLE', with args beginning with: \r\n";
+  for (const Row& row : {
+           Row{denied, bulk("role:master\r\n"), std::nullopt},
+           Row{denied, bulk("role:slave\r\n"), errc::unavailable},
+           Row{unknown, bulk("role:slave\r\n"), errc::unavailable},
+           Row{role("master"), denied, std::nullopt},
+           Row{denied, denied, std::nullopt, 1},
+           Row{"+OK\r\n", "+OK\r\n", std::nullopt, 1},
+           Row{role("slave"), bulk("# Cluster\r\ncluster_enabled:1\r\n"), errc::unsupported},
+       }) {
+    SCOPED_TRACE(row.role + row.info);
+    host.warnings.clear();
+    serve([&](FakeStream&, const Words& command) -> std::optional<std::string> {
+      if (command.front() == "ROLE") return row.role;
+      return command.front() == "INFO" ? std::optional(row.info) : std::nullopt;
+    });
+    backend = make();
+    for (int i = 0; i < 2; ++i) {
+      const auto attempt = take_another();
+      EXPECT_EQ(attempt->grant.has_value(), !row.failure);
+      EXPECT_TRUE(i > 0 || !row.failure || failed(*attempt, *row.failure));
+      server.cut();
+      engine.advance(100ms);
+    }
+    EXPECT_EQ(host.warnings.size(), row.warnings);
+  }
+}
+
+TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
+  for (const bool busy : {false, true}) {
+    serve();
+    backend = make();
+    ASSERT_TRUE(take_another()->grant);
+    engine.advance(3s);  // its role was asked for once, and is asked for again
+    answer_instead("ROLE", role("active-replica"));
+    for (int i = 0; i < 50; ++i) {
+      engine.advance(50ms);
+      if (busy) (void)take_another();
+    }
+    EXPECT_EQ(host.connections.back(), State::reconnecting) << busy;
+    const auto attempt = take_another();
+    engine.advance(100ms);
+    ASSERT_TRUE(failed(*attempt, errc::unavailable, "active-replica"));
+  }
+}
+
+// --- No connection ---------------------------------------------------------------------------------------------------
+
+TEST_F(ConnectionTest, AServerThatCannotBeReached_FailsATryAndIsFoundOnceItIsBack) {
   server.dialling = Dialling::refuse;
+  ASSERT_TRUE(failed(*contend(false), errc::unavailable, "localhost:6379")) << "at once";
   for (int i = 0; i < 20; ++i) {
     (void)contend(false);
     engine.advance(1s);
   }
   server.dialling = Dialling::accept;
-  set({.acquire = granted(7)});
   const auto attempt = contend(false);
   engine.advance(50ms);
   EXPECT_TRUE(attempt->grant);
 }
 
+TEST_F(ConnectionTest, AServerThatDoesNotAcceptFailsATryWithinTheResponseTimeout) {
+  server.dialling = Dialling::silence;
+  const auto attempt = contend(false);
+  engine.advance(2s);
+  ASSERT_TRUE(failed(*attempt, errc::unavailable));
+  EXPECT_TRUE(server.commands.empty());
+}
+
 TEST_F(ConnectionTest, AConnectionThatHasGrantedOrRenewedALockWasGood) {
-  set({.acquire = granted(7), .renew = number(1)});
   server.dialling = Dialling::refuse;
   const auto attempt = contend(true);
   engine.advance(1min);
@@ -59,17 +202,11 @@ TEST_F(ConnectionTest, AConnectionThatHasGrantedOrRenewedALockWasGood) {
   for (int i = 0; i < 1000 && !attempt->grant; ++i) engine.advance(10ms);
   ASSERT_TRUE(attempt->grant);
   server.cut();
-  const int dialled = server.dialled;
-  engine.advance(100ms);
-  EXPECT_GT(server.dialled, dialled) << "as soon as after a first break";
+  EXPECT_GT(dialled_within(100ms), 0) << "as soon as after a first break";
   for (int i = 0; i < 10; ++i) {
-    renew(*attempt);
-    engine.run();
-    ASSERT_TRUE(renewed);
-    const int before = server.dialled;
+    EXPECT_EQ(renew(*attempt), RenewOutcome::Status::renewed);
     server.cut();
-    engine.advance(20ms);
-    EXPECT_GT(server.dialled, before) << i;
+    EXPECT_GT(dialled_within(20ms), 0) << i;
   }
 }
 
@@ -82,42 +219,11 @@ TEST_F(ConnectionTest, AnImpatientCallerDoesNotDialForEachTry) {
   EXPECT_LE(server.dialled, 25);
 }
 
-TEST_F(ConnectionTest, AServerThatDoesNotAcceptFailsATryWithinTheResponseTimeout) {
-  server.dialling = Dialling::silence;
-  const auto attempt = contend(false);
-  engine.advance(2s);
-  ASSERT_TRUE(failed(*attempt, errc::unavailable));
-  EXPECT_TRUE(server.commands.empty());
-}
-
-// Servers before 6.0 have words of their own.
-TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
-  for (const std::string what : {"WRONGPASS invalid username-password pair or user is disabled.",
-                                 "ERR invalid password", "ERR Client sent AUTH, but no password is set"}) {
-    server.answer = [&](FakeStream&, const Words& command) -> std::string {
-      return command.front() == "AUTH" ? "-" + what + "\r\n" : "";
-    };
-    backend = make("redis://me:hidden@localhost");
-    const auto attempt = contend(true);
-    ASSERT_TRUE(failed(*attempt, errc::access_denied, what));
-    EXPECT_EQ(attempt->failure->detail.find("hidden"), std::string::npos);
-    const int dialled = server.dialled;
-    engine.advance(1h);
-    EXPECT_EQ(server.dialled, dialled) << "nothing is retried that cannot succeed";
-  }
-}
-
-TEST_F(ConnectionTest, WhatAnswersTheHandshakeWithANumberIsNoRedis) {
-  server.answer = [](FakeStream&, const Words& command) -> std::string {
-    return command.front() == "SELECT" ? ":1\r\n" : "";
-  };
-  backend = make("redis://localhost/3");
-  const auto attempt = contend(false);
-  ASSERT_TRUE(failed(*attempt, errc::protocol, "the handshake"));
-}
+// --- A connection that fails -----------------------------------------------------------------------------------------
 
 // H16: whatever comes late must not be taken for the answer to a later request.
 TEST_F(ConnectionTest, AServerThatDoesNotAnswerLosesTheConnection) {
+  answer_instead("script", "");
   const auto attempt = contend(false);
   engine.advance(2s);
   ASSERT_TRUE(failed(*attempt, errc::ambiguous));
@@ -126,180 +232,27 @@ TEST_F(ConnectionTest, AServerThatDoesNotAnswerLosesTheConnection) {
   EXPECT_EQ(server.dialled, 2);
 }
 
-TEST_F(ConnectionTest, WhatWasSentIsAmbiguousAndWhatWasNotIsUnavailable) {
-  const auto sent = contend(false);
-  server.takes_bytes = false;
-  const auto unsent = contend(false);
-  server.cut();
-  engine.run();
-  ASSERT_TRUE(sent->failure && unsent->failure);
-  EXPECT_EQ(sent->failure->code, errc::ambiguous);
-  EXPECT_EQ(unsent->failure->code, errc::unavailable);
-}
-
 TEST_F(ConnectionTest, AnAnswerThatNobodyAskedForEndsTheConnection) {
-  set({.acquire = granted(7)});
   (void)contend(false);
   server.connections.front()->reply("+surprise\r\n");
   engine.run();
   ASSERT_EQ(host.connections.back(), State::reconnecting);
 }
 
-// What has to be sent again arrives behind what was sent after it: a release behind the next acquire, for instance.
-TEST_F(ConnectionTest, AScriptIsSentWholeAtItsFirstUseOnAConnection) {
-  set({.acquire = granted(7)});
-  for (int i = 0; i < 2; ++i) (void)contend(false);
+TEST_F(ConnectionTest, WhatWasSentIsAmbiguousAndWhatWasNotIsUnavailable) {
+  answer_instead("script", "");
+  const auto sent = contend(false);
+  server.takes_bytes = false;
+  const auto unsent = contend(false);
   server.cut();
-  engine.advance(100ms);
-  (void)contend(false);
-  const auto calls = server.calls("acquire");
-  ASSERT_EQ(calls.size(), 3U);
-  EXPECT_EQ(calls[0].front(), "EVAL");
-  EXPECT_EQ(calls[1].front(), "EVALSHA");
-  EXPECT_EQ(calls[2].front(), "EVAL");
-}
-
-// As a proxy does that lets no script through.
-TEST_F(ConnectionTest, AServer_ThatHangsUpAtEachScript_IsAskedLessAndLessOftenAndReportedOnce) {
-  bool refuses = true;
-  set({.acquire = granted(7)});
-  server.answer = [&refuses, answer = server.answer](FakeStream& wire, const Words& command) {
-    const bool script = command.front().starts_with("EVAL");
-    if (script && refuses) wire.close({errc::unavailable, "localhost:6379: closed"});
-    return script && refuses ? std::string() : answer(wire, command);
-  };
-  const auto attempt = contend(true);
-  engine.advance(10s);
-  const int before = server.dialled;
-  engine.advance(20s);
-  EXPECT_LE(server.dialled - before, 2 * 40) << "with the subscriber";
-  EXPECT_EQ(host.connections, std::vector{State::reconnecting});
-  EXPECT_EQ(attempt->unreachable_reports.back().detail, "localhost:6379: closed; no request about locks was answered");
-  refuses = false;
-  engine.advance(2s);
-  EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(host.connections, (std::vector{State::reconnecting, State::connected}));
-}
-
-// A replica that takes writes grants what its master grants.
-TEST_F(ConnectionTest, AServerThatIsNotTheMasterGrantsNothing) {
-  set({.acquire = granted(7)});
-  for (const std::string name : {"slave", "replica", "active-replica", "sentinel"}) {
-    server.answer = [&](FakeStream&, const Words& command) -> std::string {
-      if (command.front() == "ROLE") return role(name);
-      return script_in(command) != nullptr ? granted(7) : "";
-    };
-    backend = make();
-    const auto attempt = contend(false);
-    ASSERT_TRUE(failed(*attempt, name == "sentinel" ? errc::unsupported : errc::unavailable,
-                       name == "sentinel" ? "redis-sentinel://" : "not the master (role \"" + name + "\")"));
-    EXPECT_TRUE(server.commands.empty()) << "nothing was asked of it";
-    backend = make("redis://localhost?allow_replica=1");
-    EXPECT_TRUE(contend(false)->grant);
-    server.commands.clear();
-  }
-}
-
-TEST_F(ConnectionTest, OfSeveralAddressesThatOfTheMasterIsFoundInOneAttempt) {
-  server.addresses = 3;
-  server.answer = [&](FakeStream&, const Words& command) -> std::string {
-    if (command.front() == "ROLE") return role(server.dialled < 3 ? "slave" : "master");
-    return script_in(command) != nullptr ? granted(7) : "";
-  };
-  EXPECT_TRUE(contend(false)->grant);
-  EXPECT_EQ(server.dialled, 3);
-  server.answer = [&](FakeStream&, const Words& command) { return command.front() == "ROLE" ? role("slave") : ""; };
-  backend = make();
-  ASSERT_TRUE(failed(*contend(false), errc::unavailable));
-  EXPECT_EQ(server.dialled, 6) << "each address once per attempt";
-}
-
-TEST_F(ConnectionTest, AReplicaInAClusterIsNoServerByItself) {
-  server.answer = [&](FakeStream&, const Words& command) -> std::string {
-    if (command.front() == "ROLE") return role("slave");
-    return command.front() == "INFO" ? bulk("# Cluster\r\ncluster_enabled:1\r\n") : "";
-  };
-  ASSERT_TRUE(failed(*contend(true), errc::unsupported, "redis-cluster://"));
-}
-
-// Whichever command this user may run; with neither, a warning.
-TEST_F(ConnectionTest, TheRoleIsWhatRoleOrInfoSays) {
-  const std::string denied = "-NOPERM this user has no permissions to run this command\r\n";
-  const std::string unknown = "-ERR unknown command 'ROLE', with args beginning with: \r\n";
-  struct Case {
-    std::string role;
-    std::string info;
-    bool granted;
-    std::size_t warnings;
-  };
-  for (const Case& each :
-       {Case{denied, bulk("role:master\r\n"), true, 0}, Case{denied, bulk("role:slave\r\n"), false, 0},
-        Case{unknown, bulk("role:slave\r\n"), false, 0}, Case{role("master"), denied, true, 0},
-        Case{denied, denied, true, 1}, Case{"+OK\r\n", "+OK\r\n", true, 1}}) {
-    host.warnings.clear();
-    server.answer = [&](FakeStream&, const Words& command) -> std::string {
-      if (command.front() == "ROLE") return each.role;
-      if (command.front() == "INFO") return each.info;
-      return script_in(command) != nullptr ? granted(7) : "";
-    };
-    backend = make();
-    for (int i = 0; i < 2; ++i) {
-      EXPECT_EQ(contend(false)->grant.has_value(), each.granted) << each.role << each.info;
-      server.cut();
-      engine.advance(100ms);
-    }
-    EXPECT_EQ(host.warnings.size(), each.warnings) << each.role << each.info;
-  }
-}
-
-TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
-  for (const bool busy : {false, true}) {
-    std::string name = "master";
-    server.answer = [&](FakeStream&, const Words& command) -> std::string {
-      if (command.front() == "ROLE") return role(name);
-      if (command.front() == "PING") return "+PONG\r\n";
-      return script_in(command) != nullptr ? granted(7) : "";
-    };
-    backend = make();
-    ASSERT_TRUE(contend(false)->grant);
-    engine.advance(3s);  // its role was asked for once, and is asked for again
-    name = "active-replica";
-    for (int i = 0; i < 50; ++i) {
-      engine.advance(50ms);
-      if (busy) (void)contend(false);
-    }
-    EXPECT_EQ(host.connections.back(), State::reconnecting) << busy;
-    const auto attempt = contend(false);
-    engine.advance(100ms);
-    ASSERT_TRUE(failed(*attempt, errc::unavailable, "active-replica"));
-  }
-}
-
-TEST_F(ConnectionTest, AnUnknownErrorEndsATryAndNotAWait) {
-  set({.acquire = "-ERR something new\r\n"});
-  ASSERT_TRUE(failed(*contend(false), errc::ambiguous, "something new"));
-  server.answer = [](FakeStream&, const Words& command) {
-    return command.front() == "SELECT" ? "-ERR something new\r\n" : "";
-  };
-  backend = make("redis://localhost/1");
-  ASSERT_TRUE(failed(*contend(false), errc::unavailable, "something new")) << "nothing about a lock was sent";
-  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
-    set({.acquire = "-ERR something new\r\n"});
-    backend = make("redis://localhost?strategy=" + strategy);
-    const auto waiting = contend(true);
-    engine.advance(1min);
-    EXPECT_FALSE(waiting->failure);
-    set({.acquire = granted(7)});
-    engine.advance(2s);
-    EXPECT_TRUE(waiting->grant) << strategy;
-  }
+  engine.run();
+  EXPECT_TRUE(failed(*sent, errc::ambiguous));
+  EXPECT_TRUE(failed(*unsent, errc::unavailable));
 }
 
 TEST_F(ConnectionTest, ASilentConnectionIsProbedAndLeft) {
-  set({.acquire = granted(7)});
   (void)contend(false);
-  engine.advance(1min);
-  EXPECT_EQ(server.dialled, 1) << "the server answers PING";
+  EXPECT_EQ(dialled_within(1min), 0) << "the server answers PING";
   server.takes_bytes = false;
   engine.advance(5s);
   EXPECT_EQ(host.connections.at(1), State::reconnecting);
@@ -307,30 +260,206 @@ TEST_F(ConnectionTest, ASilentConnectionIsProbedAndLeft) {
 
 // H11, H16: it is we who slept.
 TEST_F(ConnectionTest, AProcessThatWasStoppedTakesTheAnswersThatCameMeanwhile) {
-  server.answer = [this](FakeStream& wire, const Words& command) -> std::string {
-    if (script_in(command) != nullptr) {
-      engine.manual_clock().advance(1min);
-      wire.arrive(granted(7));
-    }
+  serve([this](FakeStream& from, const Words& command) -> std::optional<std::string> {
+    if (!is(command, "acquire")) return std::nullopt;
+    engine.manual_clock().advance(1min);
+    from.arrive(bulk("7"));
     return "";
-  };
-  const auto attempt = contend(false, 24h);
-  EXPECT_TRUE(attempt->grant);
+  });
+  EXPECT_TRUE(contend(false, 24h)->grant);
   EXPECT_EQ(server.dialled, 1);
 }
 
-TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
-  server.answer = [](FakeStream&, const Words& command) -> std::string {
-    if (script_in(command) != nullptr) return granted(7);
-    if (command.front() != "INFO") return "";
-    const std::string info = "# Memory\r\nmaxmemory:1000000\r\nmaxmemory_policy:allkeys-lru\r\n";
-    return "$" + std::to_string(info.size()) + "\r\n" + info + "\r\n";
-  };
-  (void)contend(false);
+TEST_F(ConnectionTest, AnUnknownErrorEndsATryAndNotAWait) {
+  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
+    answer_instead("acquire", "-ERR something new\r\n");
+    backend = make("redis://localhost?strategy=" + strategy);
+    ASSERT_TRUE(failed(*contend(false), errc::ambiguous, "something new"));
+    const auto waiting = contend({.name = strategy, .wait = true});
+    engine.advance(1min);
+    EXPECT_FALSE(waiting->failure);
+    serve();
+    engine.advance(2s);
+    EXPECT_TRUE(waiting->grant) << strategy;
+  }
+}
+
+// As a proxy does that lets no script through.
+TEST_F(ConnectionTest, AServer_ThatHangsUpAtEachScript_IsAskedLessAndLessOftenAndReportedOnce) {
+  serve([](FakeStream& from, const Words& command) -> std::optional<std::string> {
+    if (!command.front().starts_with("EVAL")) return std::nullopt;
+    from.close({errc::unavailable, "localhost:6379: closed"});
+    return "";
+  });
+  const auto attempt = contend(true);
+  engine.advance(10s);
+  EXPECT_LE(dialled_within(20s), 2 * 40) << "with the subscriber";
+  EXPECT_EQ(host.connections, std::vector{State::reconnecting});
+  EXPECT_EQ(attempt->unreachable_reports.back().detail, "localhost:6379: closed; no request about locks was answered");
+  serve();
+  engine.advance(2s);
+  EXPECT_TRUE(attempt->grant);
+  EXPECT_EQ(host.connections, (std::vector{State::reconnecting, State::connected}));
+}
+
+// --- A server that refuses -------------------------------------------------------------------------------------------
+
+class OutageTest : public BackendTest {
+ protected:
+  using Attempts = std::vector<std::unique_ptr<Attempt>>;
+  static constexpr std::size_t crowd = 60;
+
+  static std::size_t grants(const Attempts& attempts) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(attempts, [](const auto& attempt) { return attempt->grant.has_value(); }));
+  }
+  void free_all(const Attempts& attempts) {
+    for (const auto& each : attempts) free(each->request.name);
+  }
+};
+
+// By the strategy and the error that the server answers with.
+class RefusingServerTest : public OutageTest, public testing::WithParamInterface<std::tuple<const char*, const char*>> {
+ protected:
+  RefusingServerTest() { backend = make(std::string("redis://localhost?strategy=") + std::get<0>(GetParam())); }
+  void refuse() { answer_instead("script", std::get<1>(GetParam())); }
+};
+
+// Each waiter asks twice a second when it backs off by itself: a crowd would ask 4,500 times in a minute.
+TEST_P(RefusingServerTest, IsAskedByOneWaiterInPlaceOfAllAndServesEverybodySoonOnceItWorksAgain) {
+  const auto attempts = contend_many(crowd);
+  engine.advance(1s);
+  refuse();
+  std::size_t before = asked();
+  EXPECT_LE(dialled_within(10s), 100) << "no storm when it begins";
+  EXPECT_LE(asked() - before, 150U);
+  before = asked();
+  EXPECT_LE(dialled_within(1min), 300);
+  EXPECT_LE(asked() - before, 300U);
+  EXPECT_GE(asked() - before, 60U) << "nobody finds out whether it is over";
+  EXPECT_GT(attempts.front()->unreachable_reports.size(), 0U);
+  free_all(attempts);
+  serve();
+  engine.advance(1500ms);
+  EXPECT_EQ(grants(attempts), crowd);
+}
+
+TEST_P(RefusingServerTest, KeepsALoneWaiterNoLongerThanItsOwnBackOff) {
+  hold();
+  const auto attempt = contend(true);
+  engine.advance(1s);
+  refuse();
+  engine.advance(1min);
+  free();
+  serve();
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , RefusingServerTest,
+    testing::Combine(testing::Values("queue", "broadcast", "poll"),
+                     // Of those that break the connection, and of those that do not.
+                     testing::Values(read_only, loading,
+                                     "-OOM command not allowed when used memory > 'maxmemory'.\r\n")),
+    [](const auto& combination) {
+      const std::string error = std::get<1>(combination.param);
+      return std::string(std::get<0>(combination.param)) + "_" + error.substr(1, error.find(' ') - 1);
+    });
+
+TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
+  const auto attempts = contend_many(crowd);
+  engine.advance(1s);
+  serve([](FakeStream& from, const Words& command) -> std::optional<std::string> {
+    if (!is(command, "script")) return std::nullopt;
+    from.close({errc::unavailable, "closed"});
+    return "";
+  });
+  const auto before = server.commands.size();
+  EXPECT_LE(dialled_within(1min), 300);
+  EXPECT_LE(server.commands.size() - before, 500U);
+}
+
+TEST_F(OutageTest, AServerThatRefusesOrBreaksEachSubscriptionIsAskedForThemLessAndLess) {
+  hold();
+  for (const bool breaks : {false, true}) {
+    std::size_t subscriptions = 0;
+    serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
+      if (command.front() != "SUBSCRIBE") return std::nullopt;
+      ++subscriptions;
+      if (!breaks) return "-ERR not here\r\n";
+      from.reply(about_channel("subscribe", command[1]));
+      from.close({errc::unavailable, "closed"});
+      return "";
+    });
+    backend = make();
+    const auto attempt = contend(true);
+    EXPECT_LE(dialled_within(1min), 150);
+    EXPECT_LE(subscriptions, 150U);
+    EXPECT_GE(subscriptions, 30U);
+  }
+}
+
+TEST_F(OutageTest, AWatcherAsksAsSoonAsABrokenConnectionIsBack) {
+  hold();
+  backend = make("redis://localhost?strategy=broadcast");
+  const auto attempt = contend(true);
+  engine.advance(5s);
+  free();
   server.cut();
-  engine.advance(100ms);
-  ASSERT_EQ(host.warnings.size(), 1U);
-  EXPECT_NE(host.warnings.front().reason.detail.find("allkeys-lru"), std::string::npos);
+  engine.advance(20ms);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// Contract: a holder's renewals are retried quickly, whatever waiters do.
+TEST_F(OutageTest, AHolderGoesOnTryingToRenewWhereWaitersBackOff) {
+  const auto holder = contend(false, 1min);
+  const auto attempts = contend_many(crowd);
+  answer_instead("script", read_only);
+  engine.advance(10s);
+  for (int i = 0; i < 5; ++i) {
+    const auto before = server.calls("renew").size();
+    EXPECT_TRUE(renew(*holder, 60ms));
+    EXPECT_EQ(server.calls("renew").size(), before + 1) << "it was not sent";
+  }
+  answer_instead("acquire", read_only);
+  EXPECT_EQ(renew(*holder, 60ms), RenewOutcome::Status::renewed);
+}
+
+TEST_F(OutageTest, AServerThatIsAwayForAShortTimeCostsNobodyMuch) {
+  const auto attempts = contend_many(crowd);
+  engine.advance(1min);
+  server.dialling = Dialling::refuse;
+  server.cut();
+  engine.advance(300ms);
+  server.dialling = Dialling::accept;
+  free_all(attempts);
+  engine.advance(300ms);
+  EXPECT_EQ(grants(attempts), crowd);
+}
+
+TEST_F(OutageTest, AbandonedAcquiresAreCleanedUpOneByOneAndThenAtOnce) {
+  auto attempts = contend_many(crowd);
+  answer_instead("script", read_only);
+  attempts.clear();
+  engine.advance(10s);
+  const auto before = server.commands.size();
+  engine.advance(10s);
+  EXPECT_LE(server.commands.size() - before, 60U);
+  serve();
+  bool closed = false;
+  backend->close([&closed] { closed = true; });
+  engine.advance(3s);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(OutageTest, ATryIsMadeWhateverWaitersKnow) {
+  answer_instead("script", loading);
+  const auto waiting = contend(true);
+  engine.advance(1min);
+  serve();
+  EXPECT_TRUE(take_another()->grant);
+  EXPECT_TRUE(waiting->grant) << "its success is news for those who wait";
 }
 
 }  // namespace

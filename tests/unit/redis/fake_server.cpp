@@ -1,6 +1,7 @@
 #include "fake_server.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "tests/simulation/redis/redis_model.hpp"
 
@@ -51,10 +52,10 @@ void FakeServer::take(FakeStream& from, const Words& command) {
   // Whether scripts are answered at all, on a connection that nothing else is asked on.
   const bool probe = command == Words{"EVAL", "return 1", "0"};
   if (verb != "ROLE" && verb != "INFO" && verb != "PING" && verb != "PUBLISH" && !probe) commands.push_back(command);
-  if (verb == "SUBSCRIBE") from.subscribed_ = true;
+  if (verb == "SUBSCRIBE" || verb == "SSUBSCRIBE") from.subscribed_ = true;
   std::string reply = answer ? answer(from, command) : "";
   if (probe && reply.empty() && answer) reply = number(1);
-  // How many hear it, which is what a client asks that subscribed.
+  // How many receive it, which a client asks that has subscribed.
   if (verb == "PUBLISH" && reply.empty()) reply = number(subscribers());
   if (verb == "ROLE" && reply.empty()) reply = role("master");
   if (verb == "INFO" && reply.empty()) reply = "-NOPERM this user has no permissions to run the 'info' command\r\n";
@@ -122,6 +123,19 @@ void FakeStream::close(Failure why) {
   later([this, why = std::move(why)] { events_.closed(why, false); });
 }
 
+std::string lines(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? "\r\n" : std::string(1, c);
+  return out;
+}
+Reply parsed(std::string_view text) {
+  ReplyReader reader;
+  reader.feed(lines(text));
+  auto reply = reader.next();
+  if (!reply) throw std::invalid_argument("no reply: " + std::string(text));
+  return *std::move(reply);
+}
+
 std::string role(const std::string& name) {
   return "*1\r\n" + bulk(name);
 }
@@ -133,21 +147,6 @@ std::string about_channel(const std::string& kind, const std::string& channel) {
 }
 std::string published(const std::string& channel, const std::string& text) {
   return "*3\r\n" + bulk("message") + bulk(channel) + bulk(text);
-}
-std::string granted(std::uint64_t token) {
-  return bulk(std::to_string(token));
-}
-std::string busy(std::int64_t free_in_ms, std::int64_t rank, bool joined, std::int64_t ticket) {
-  return "*5\r\n:0\r\n" + number(free_in_ms) + number(rank) + number(joined ? 1 : 0) + number(ticket);
-}
-std::string released(bool more) {
-  return more ? "*3\r\n:1\r\n:1\r\n:1\r\n" : number(1);
-}
-std::string nobodys(bool more) {
-  return "*3\r\n:-1\r\n:1\r\n" + number(more ? 1 : 0);
-}
-std::string somebody_elses() {
-  return "*3\r\n:0\r\n:1\r\n:0\r\n";
 }
 std::string number(std::int64_t value) {
   return ":" + std::to_string(value) + "\r\n";

@@ -25,7 +25,7 @@ class FakeStream;
 // Which script a command runs, by its text or by its hash; nullptr for none.
 [[nodiscard]] const Script* script_in(const Words& command);
 
-// By default: accepts connections, says yes to the handshake, is a master, counts subscribers, tells nothing else about
+// By default: accepts connections, says yes to the handshake, is a master, counts subscribers, says nothing else about
 // itself, and keeps silent to everything else.
 class FakeServer {
  public:
@@ -49,7 +49,7 @@ class FakeServer {
   int dialled = 0;
   std::vector<FakeStream*> connections;  // those that stand, oldest first
 
-  // What arrived of that script: "acquire", "renew", "release" or "inspect".
+  // The calls of that script: "acquire", "renew", "release" or "inspect".
   [[nodiscard]] std::vector<Words> calls(std::string_view script) const;
   // Breaks all connections.
   void cut();
@@ -78,7 +78,7 @@ class FakeStream final : public common::Stream {
 
   // Lets bytes arrive at the client, as a task.
   void reply(const std::string& bytes);
-  // The same, but unnoticed: the client sees them when it looks.
+  // The same, but the client is not notified: it finds them when it reads.
   void arrive(const std::string& bytes) { arrived_ += bytes; }
   void close(Failure why);
 
@@ -89,7 +89,7 @@ class FakeStream final : public common::Stream {
   FakeServer& server_;
   Executor& executor_;
   Events& events_;
-  ReplyReader commands_;  // a command looks like a reply
+  ReplyReader commands_;  // a command has the form of a reply
   bool subscribed_ = false;
   bool receives_ = false;  // soon
   bool hung_up_ = false;   // the server: it sends nothing more
@@ -99,17 +99,15 @@ class FakeStream final : public common::Stream {
   Lifetime lifetime_;
 };
 
+// Bytes in which '|' stands for the end of a line, and the reply that they are.
+[[nodiscard]] std::string lines(std::string_view text);
+[[nodiscard]] Reply parsed(std::string_view text);
+
 // Replies.
 [[nodiscard]] std::string role(const std::string& name);
 [[nodiscard]] std::string bulk(const std::string& text);
 [[nodiscard]] std::string about_channel(const std::string& kind, const std::string& channel);  // "subscribe", ...
 [[nodiscard]] std::string published(const std::string& channel, const std::string& text);
-[[nodiscard]] std::string granted(std::uint64_t token);
-[[nodiscard]] std::string busy(std::int64_t free_in_ms = 30'000, std::int64_t rank = 0, bool joined = false,
-                               std::int64_t ticket = 8);
-[[nodiscard]] std::string released(bool more = false);  // it was ours
-[[nodiscard]] std::string nobodys(bool more = false);   // there was nothing to release
-[[nodiscard]] std::string somebody_elses();             // it was not ours
 [[nodiscard]] std::string number(std::int64_t value);
 
 }  // namespace dlock::redis

@@ -14,9 +14,9 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-class RedisListTest : public ModelBackendTest {
+class RedisListTest : public BackendTest {
  protected:
-  // What comes of a question, if it is answered within so long.
+  // The answer to a question, if it comes within so long.
   template <class T, class Ask>
   Result<T> answer_to(Ask&& ask, std::chrono::nanoseconds within = 0s) {
     std::optional<Result<T>> answer;

@@ -1,20 +1,68 @@
-// The keys of a lock, and what stands in them and in messages. On a cluster all that a lock needs is in one slot,
-// whatever its name is.
+// The keys of a lock and their hash slots, what stands in them and in messages, and which node of a cluster has which
+// slot. On a cluster all that a lock needs is in one slot, whatever its name is.
 #include "backends/redis/requests/keys.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "backends/redis/cluster/slot_map.hpp"
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/hash_slot.hpp"
+#include "fake_server.hpp"
 
 namespace dlock::redis {
 
 namespace {
+
+// --- Hash slots ------------------------------------------------------------------------------------------------------
+
+// The values are those of the cluster specification, and of CLUSTER KEYSLOT.
+TEST(RedisHashSlot, IsTheCrcOfTheHashedPart) {
+  struct Row {
+    std::string_view key;
+    std::string_view hashed;
+    bool usable;  // its braces: one that closes ends a tag, or comes behind one
+  };
+  for (const Row& row : {
+           Row{"{user1000}.following", "user1000", true},
+           Row{"foo{}{bar}", "foo{}{bar}", false},
+           Row{"foo{{bar}}zap", "{bar", true},
+           Row{"foo{bar}{zap}", "bar", true},
+           Row{"", "", true},
+           Row{"{}", "{}", false},
+           Row{"{", "{", true},
+           Row{"}", "}", false},
+           Row{"a}b{c}", "c", true},
+           Row{"}{", "}{", false},
+           Row{"a{b", "a{b", true},
+           Row{"a{b}", "b", true},
+           Row{"{ }", " ", true},
+           Row{"{t}}", "t", true},
+           Row{"{t}{}", "t", true},
+           Row{"a{}b{c}", "a{}b{c}", false},
+           Row{"a}b", "a}b", false},
+           Row{"}{t}", "t", true},
+       }) {
+    EXPECT_EQ(hashed_part(row.key), row.hashed) << row.key;
+    EXPECT_EQ(slot_of(row.key), slot_of(row.hashed)) << row.key;
+    EXPECT_EQ(has_usable_braces(row.key), row.usable) << row.key;
+  }
+  const std::map<std::string, int> known = {{"123456789", 0x31c3 % slots}, {"foo", 12182}, {"bar", 5061}, {"", 0}};
+  for (const auto& [key, slot] : known) EXPECT_EQ(slot_of(key), slot) << key;
+  EXPECT_NE(slot_of("\xc3\xa4"), slot_of("\xc3\xb6"));
+  EXPECT_NE(slot_of(std::string_view("a\0", 2)), slot_of("a"));
+  EXPECT_NE(slot_of(std::string_view("a\0b", 3)), slot_of(std::string_view("a\0c", 3)));
+  for (int i = 0; i < 1000; ++i) EXPECT_LT(slot_of("lock/" + std::to_string(i)), slots);
+}
+
+// --- Keys ------------------------------------------------------------------------------------------------------------
 
 const std::vector<std::string> names = {
     "x",       "a}b",    "}",         "}}",        "a{}b{c}",       "{",           "{{",        "{}",
@@ -64,32 +112,35 @@ void for_all(const Check& check) {
 }
 
 TEST(RedisKeys, AreAsPromised) {
-  const Keys plain = keys_of("dlock:", "orders/42");
-  EXPECT_EQ(plain.lock, "dlock:orders/42");
-  EXPECT_EQ(plain.queue, "{dlock:orders/42}:dlq");
-  EXPECT_EQ(plain.alive, "{dlock:orders/42}:dla");
-  EXPECT_EQ(plain.fence, "{dlock:orders/42}:dlf");
-
-  const Keys tagged = keys_of("dlock:", "{orders}/42");
-  EXPECT_EQ(tagged.lock, "dlock:{orders}/42");
-  EXPECT_EQ(tagged.queue,
-            "dlock:{orders}/42\x1f"
-            "dlq");
-
-  EXPECT_EQ(keys_of("", "orders").lock, "orders");
-  EXPECT_EQ(keys_of("", "orders").fence, "{orders}:dlf");
-}
-
-TEST(RedisKeys, OfEachKindHaveAPrefixOfTheirOwn) {
-  EXPECT_EQ(lock_key("dlock:", "x", LockKind::read_write), "dlock.rw:x");
-  EXPECT_EQ(lock_key("a/", "x", LockKind::semaphore), "a.sem/x");
-  EXPECT_EQ(lock_key("a", "x", LockKind::election), "a.electx");
-  EXPECT_EQ(lock_key(":", "x", LockKind::election), ".elect:x");
-  EXPECT_EQ(lock_key("", "x", LockKind::election), "x") << "the user keeps kinds apart";
-  EXPECT_EQ(prefix_of("dlock:", LockKind::lock), "dlock:");
-  const Keys keys = keys_of("dlock:", "x", LockKind::semaphore);
-  EXPECT_EQ(keys.lock, "dlock.sem:x");
-  EXPECT_EQ(keys.fence, "{dlock.sem:x}:dlf");
+  struct Row {
+    const char* prefix;
+    const char* name;
+    LockKind kind;
+    const char* lock;
+    const char* queue;
+    const char* alive;
+    const char* fence;
+  };
+  for (const Row& row : {
+           Row{"dlock:", "orders/42", LockKind::lock, "dlock:orders/42", "{dlock:orders/42}:dlq",
+               "{dlock:orders/42}:dla", "{dlock:orders/42}:dlf"},
+           Row{"dlock:", "{orders}/42", LockKind::lock, "dlock:{orders}/42", "dlock:{orders}/42\037dlq",
+               "dlock:{orders}/42\037dla", "dlock:{orders}/42\037dlf"},
+           Row{"", "orders", LockKind::lock, "orders", "{orders}:dlq", "{orders}:dla", "{orders}:dlf"},
+           // Each kind has a prefix of its own.
+           Row{"dlock:", "x", LockKind::read_write, "dlock.rw:x", "{dlock.rw:x}:dlq", "{dlock.rw:x}:dla",
+               "{dlock.rw:x}:dlf"},
+           Row{"a/", "x", LockKind::semaphore, "a.sem/x", "{a.sem/x}:dlq", "{a.sem/x}:dla", "{a.sem/x}:dlf"},
+           Row{"a", "x", LockKind::election, "a.electx", "{a.electx}:dlq", "{a.electx}:dla", "{a.electx}:dlf"},
+           Row{":", "x", LockKind::election, ".elect:x", "{.elect:x}:dlq", "{.elect:x}:dla", "{.elect:x}:dlf"},
+           Row{"", "x", LockKind::election, "x", "{x}:dlq", "{x}:dla", "{x}:dlf"},  // the user keeps kinds apart
+       }) {
+    const Keys keys = keys_of(row.prefix, row.name, row.kind);
+    EXPECT_EQ(keys.lock, row.lock);
+    EXPECT_EQ(keys.queue, row.queue);
+    EXPECT_EQ(keys.alive, row.alive);
+    EXPECT_EQ(keys.fence, row.fence);
+  }
 }
 
 // Two locks that shared a key would exclude each other, or destroy each other's tokens.
@@ -111,6 +162,7 @@ TEST(RedisKeys, ReserveNamesOnlyWhereThereIsNoPrefix) {
   EXPECT_TRUE(is_reserved("", "{x}:dlf"));
   EXPECT_FALSE(is_reserved("", "x:dlf"));
   EXPECT_FALSE(is_reserved("", "{}:dlf"));
+  EXPECT_FALSE(is_reserved("", "{{t}x}:dlf")) << "those of a name with a tag are others";
   for (const std::string& name : names) EXPECT_FALSE(is_reserved("dlock:", name)) << name;
 }
 
@@ -145,18 +197,18 @@ TEST(RedisKeys, LeadBackToTheLockAndTheName) {
 }
 
 TEST(RedisClusterKeys, OnlyBracesThatAreInTheWayAndWhatLooksEncodedAreEncoded) {
-  const auto key_of = [](const std::string& prefix, const std::string& name) {
-    return lock_key(on_a_cluster(prefix), name, LockKind::lock);
+  struct Row {
+    const char* prefix;
+    const char* name;
+    const char* key;
   };
-  EXPECT_EQ(key_of("dlock:", "orders/42"), "dlock:orders/42");
-  EXPECT_EQ(key_of("dlock:", "{orders}/42"), "dlock:{orders}/42");
-  EXPECT_EQ(key_of("dlock:", "100%"), "dlock:100%");
-  EXPECT_EQ(key_of("dlock:", "a{b"), "dlock:a{b");
-  EXPECT_EQ(key_of("dlock:", "a}b"), "dlock:a%7Db");
-  EXPECT_EQ(key_of("dlock:", "a{}b{c}"), "dlock:a%7B%7Db%7Bc%7D");
-  EXPECT_EQ(key_of("dlock:", "a%7Db"), "dlock:a%257Db");
-  EXPECT_EQ(key_of("dlock:", "{t}%7B"), "dlock:{t}%257B");
-  EXPECT_EQ(key_of("{app}:", "a}b"), "{app}:a}b");
+  for (const Row& row :
+       {Row{"dlock:", "orders/42", "dlock:orders/42"}, Row{"dlock:", "{orders}/42", "dlock:{orders}/42"},
+        Row{"dlock:", "100%", "dlock:100%"}, Row{"dlock:", "a{b", "dlock:a{b"}, Row{"dlock:", "a}b", "dlock:a%7Db"},
+        Row{"dlock:", "a{}b{c}", "dlock:a%7B%7Db%7Bc%7D"}, Row{"dlock:", "a%7Db", "dlock:a%257Db"},
+        Row{"dlock:", "{t}%7B", "dlock:{t}%257B"}, Row{"{app}:", "a}b", "{app}:a}b"}}) {
+    EXPECT_EQ(lock_key(on_a_cluster(row.prefix), row.name, LockKind::lock), row.key);
+  }
 }
 
 // Other lockers know these keys.
@@ -203,22 +255,108 @@ TEST(RedisValues, NameTheClientAndTheOwner) {
   EXPECT_EQ(owner_in(value + "0", "client"), std::nullopt);
 }
 
-TEST(RedisWakeUps, AreAGrantOrTheTimeUntilALook) {
+TEST(RedisWakeUps, AreAGrantOrTheTimeUntilACheck) {
   const OwnerId owner(1, 2);
   const std::string value = value_of("client", owner);
   const auto grant = wake_up_in(value, "client");
   ASSERT_TRUE(grant);
   EXPECT_EQ(grant->owner, owner);
   EXPECT_EQ(grant->free_in, std::nullopt);
-  const auto look = wake_up_in(value + " 86400000", "client");
-  ASSERT_TRUE(look);
-  EXPECT_EQ(look->owner, owner);
-  EXPECT_EQ(look->free_in, std::chrono::hours(24));
+  const auto check = wake_up_in(value + " 86400000", "client");
+  ASSERT_TRUE(check);
+  EXPECT_EQ(check->owner, owner);
+  EXPECT_EQ(check->free_in, std::chrono::hours(24));
   EXPECT_EQ(owner_in(value + " 86400000", "client"), std::nullopt) << "older clients must not take it for a grant";
   for (const std::string rest : {" ", " x", " -1", " 1x", " 99999999999", " 1 2"}) {
     EXPECT_FALSE(wake_up_in(value + rest, "client")) << rest;
   }
   EXPECT_FALSE(wake_up_in(value, "other"));
+}
+
+// --- Which node has which slot ---------------------------------------------------------------------------------------
+
+using Bytes = std::vector<std::string>;
+
+std::string list_in_bytes(const Bytes& elements) {
+  std::string out = "*" + std::to_string(elements.size()) + "\r\n";
+  for (const std::string& element : elements) out += element;
+  return out;
+}
+std::string node_in_bytes(const std::string& name, std::int64_t port) {
+  return list_in_bytes({bulk(name), number(port), bulk("its id"), list_in_bytes({})});
+}
+Result<std::vector<SlotRange>> slots_in(const std::string& bytes) {
+  return read_slots(parsed(bytes), {.name = "asked", .port = 6379});
+}
+Result<std::vector<SlotRange>> range_in(const Bytes& fields) {
+  return slots_in(list_in_bytes({list_in_bytes(fields)}));
+}
+
+TEST(RedisSlotMap, NamesTheMasterOfEachRange) {
+  const auto map = slots_in(list_in_bytes({
+      list_in_bytes({number(0), number(8191), node_in_bytes("one", 7000), node_in_bytes("two", 7001),
+                     node_in_bytes("three", 7002)}),
+      list_in_bytes({number(8192), number(16382), node_in_bytes("::1", 65535)}),
+      list_in_bytes({number(16383), number(16383), node_in_bytes("", 1)}),
+  }));
+  ASSERT_TRUE(map.ok());
+  std::string text;
+  for (const SlotRange& each : map.value()) {
+    text += std::to_string(each.first) + "-" + std::to_string(each.last) + " " + each.master.to_string() + " ";
+  }
+  EXPECT_EQ(text, "0-8191 one:7000 8192-16382 [::1]:65535 16383-16383 asked:1 ");
+  EXPECT_TRUE(slots_in(list_in_bytes({})).value().empty());
+  for (const std::string& name : {bulk(""), bulk("?"), std::string("$-1\r\n")}) {
+    const auto range = range_in({number(0), number(1), list_in_bytes({name, number(7000)})});
+    ASSERT_TRUE(range.ok()) << name;
+    EXPECT_EQ(range.value().front().master.to_string(), "asked:7000") << name << " is the node that was asked";
+  }
+}
+
+TEST(RedisSlotMap, ThatMakesNoSenseIsRefused) {
+  const std::string good = node_in_bytes("one", 7000);
+  const Bytes one_slot = {number(0), number(0), good};
+  std::vector<std::string> maps = {
+      "+OK\r\n", ":1\r\n", "$-1\r\n", "$2\r\nhi\r\n", list_in_bytes({number(1)}),
+      list_in_bytes({list_in_bytes(one_slot), bulk("x")}),
+      // More slots than there are.
+      list_in_bytes({list_in_bytes({number(0), number(16383), good}), list_in_bytes(one_slot)})};
+  for (const Bytes& range : std::vector<Bytes>{
+           {number(0), number(16384), good},
+           {number(16384), number(16384), good},
+           {number(-1), number(1), good},
+           {number(65536), number(65536), good},
+           {number(2), number(1), good},
+           {number(0), number(1)},
+           {number(0)},
+           {},
+           {bulk("0"), number(1), good},
+           {number(0), bulk("1"), good},
+           {number(0), number(1), bulk("one")},
+           {number(0), number(1), list_in_bytes({})},
+           {number(0), number(1), list_in_bytes({bulk("one")})},
+           {number(0), number(1), list_in_bytes({number(1), number(7000)})},
+           {number(0), number(1), list_in_bytes({bulk("one"), bulk("7000")})},
+           {number(0), number(1), node_in_bytes("one", 0)},
+           {number(0), number(1), node_in_bytes("one", -1)},
+           {number(0), number(1), node_in_bytes("one", 65536)},
+           {number(0), number(1), node_in_bytes("o ne", 7000)},
+           {number(0), number(1), node_in_bytes("one,two", 7000)},
+           {number(0), number(1), node_in_bytes("/tmp/socket", 7000)},
+           {number(0), number(1), node_in_bytes("one\r\n", 7000)},
+           {number(0), number(1), node_in_bytes("\x1b[2J", 7000)},
+           {number(0), number(1), node_in_bytes(std::string("one\0", 4), 7000)},
+       }) {
+    maps.push_back(list_in_bytes({list_in_bytes(range)}));
+  }
+  for (const std::string& bytes : maps) {
+    const auto map = slots_in(bytes);
+    ASSERT_FALSE(map.ok()) << bytes;
+    EXPECT_EQ(map.failure().code, errc::protocol) << bytes;
+    const bool names_the_node = map.failure().detail.find("asked:6379") != std::string::npos;
+    EXPECT_TRUE(names_the_node || !bytes.starts_with('*')) << bytes;
+  }
+  EXPECT_EQ(slots_in("-ERR This instance has cluster support disabled\r\n").failure().code, errc::unsupported);
 }
 
 }  // namespace

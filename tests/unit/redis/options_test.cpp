@@ -1,3 +1,4 @@
+// URLs of Redis, its sentinels and its clusters: their options, and which are refused.
 #include "backends/redis/options.hpp"
 
 #include <gtest/gtest.h>
@@ -18,114 +19,75 @@ Options options_of(const std::string& url) {
                         .connect_timeout = {}});
 }
 
-TEST(RedisOptions, HaveDefaults) {
-  const Options options = options_of("redis://");
-  EXPECT_EQ(options.endpoint(), "localhost:6379");
-  EXPECT_EQ(options.db, 0U);
-  EXPECT_EQ(options.prefix, "dlock:");
-  EXPECT_EQ(options.strategy, Strategy::queue);
-  EXPECT_EQ(options.replicas_ack, 0U);
-  EXPECT_FALSE(options.user || options.password || options.tls);
+// Everything but the defaults.
+std::string described(const Options& options) {
+  std::string out = options.endpoint();
+  const auto add = [&out](const std::string& what, const std::string& value) { out += ' ' + what + '=' + value; };
+  const auto add_login = [&](const std::string& whose, const auto& login) {
+    if (login.user) add(whose + "user", *login.user);
+    if (login.password) add(whose + "password", *login.password);
+    if (login.password_file) add(login.password_file->parameter, login.password_file->path);
+    if (login.tls) add(whose + "tls", login.tls->ca_file + ',' + login.tls->cert_file + ',' + login.tls->key_file);
+  };
+  add_login("", options);
+  if (options.db != 0) add("db", std::to_string(options.db));
+  if (options.prefix != "dlock:") add("prefix", options.prefix);
+  if (options.strategy != Strategy::queue) add("strategy", std::string(to_string(options.strategy)));
+  if (options.replicas_ack != 0) add("acks", std::to_string(options.replicas_ack));
+  if (options.any_role) add("any", "role");
+  if (options.cluster) add("nodes", common::to_string(options.cluster->hosts));
+  if (!options.sentinel) return out;
+  add("sentinels", common::to_string(options.sentinel->hosts));
+  add_login("sentinel_", *options.sentinel);
+  if (options.sentinel->all_replicas) add("all", "replicas");
+  return out;
 }
 
 TEST(RedisOptions, AreTakenFromTheUrl) {
-  const Options options = options_of("redis://me:s%40cret@[::1]:7000/3?strategy=poll&prefix=a:&replicas_ack=2");
-  EXPECT_EQ(options.endpoint(), "[::1]:7000");
-  EXPECT_EQ(options.user, "me");
-  EXPECT_EQ(options.password, "s@cret");
-  EXPECT_EQ(options.db, 3U);
-  EXPECT_EQ(options.strategy, Strategy::poll);
-  EXPECT_EQ(options.prefix, "a:");
-  EXPECT_EQ(options.replicas_ack, 2U);
-}
-
-TEST(RedisOptions, KnowThePasswordOfTheDefaultUser) {
-  const Options options = options_of("redis://:secret@host");
-  EXPECT_FALSE(options.user);
-  EXPECT_EQ(options.password, "secret");
-}
-
-TEST(RedisOptions, AnEmptyPrefixMeansTheNamesThemselves) {
-  EXPECT_EQ(options_of("redis://host?prefix=").prefix, "");
-}
-
-TEST(RedisOptions, TlsComesWithItsScheme) {
-  const Options options = options_of("rediss://host?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
-  ASSERT_TRUE(options.tls);
-  EXPECT_EQ(options.tls->ca_file, "/ca.pem");
-  EXPECT_EQ(options.tls->cert_file, "/c.pem");
-  EXPECT_EQ(options.tls->key_file, "/k.pem");
-  EXPECT_TRUE(options_of("rediss://host").tls);
-}
-
-TEST(RedisOptions, ShowTheClientByItsLabelWithoutSpaces) {
-  EXPECT_EQ(options_of("redis://host").client_name, "dlock:my_program");
-}
-
-TEST(RedisOptions, NameSentinels) {
-  const Options options = options_of(
-      "redis-sentinel://me:pw@a,b:7,[::1]/2?service_name=ours&sentinel_user=you&sentinel_password=x&replicas_ack=all");
-  EXPECT_EQ(options.endpoint(), "ours");
-  EXPECT_EQ(options.user, "me");
-  EXPECT_EQ(options.db, 2U);
-  ASSERT_TRUE(options.sentinel);
-  EXPECT_EQ(common::to_string(options.sentinel->hosts), "a:26379,b:7,[::1]:26379");
-  EXPECT_EQ(options.sentinel->user, "you");
-  EXPECT_EQ(options.sentinel->password, "x");
-  EXPECT_TRUE(options.sentinel->all_replicas);
-  EXPECT_EQ(options.replicas_ack, 1U);
-  EXPECT_FALSE(options.tls || options.sentinel->tls);
-  const Options files = options_of(
-      "redis-sentinel://me@a?service_name=ours&password_file=/p&sentinel_user=you&sentinel_password_file=/s");
-  ASSERT_TRUE(files.password_file && files.sentinel->password_file);
-  EXPECT_EQ(files.password_file->path, "/p");
-  EXPECT_EQ(files.sentinel->password_file->path, "/s");
-  EXPECT_EQ(files.sentinel->password_file->parameter, "sentinel_password_file");
-  EXPECT_EQ(options_of("redis-sentinel://a?service_name=ours&replicas_ack=all&replicas_min=3").replicas_ack, 3U);
-  EXPECT_EQ(options_of("redis-sentinel://a?service_name=ours&replicas_ack=2").replicas_ack, 2U);
-}
-
-TEST(RedisOptions, SentinelsHaveTlsOfTheirOwn) {
-  const Options both = options_of("rediss-sentinel://a?service_name=ours&tls_ca=/ca.pem");
-  ASSERT_TRUE(both.tls && both.sentinel->tls);
-  EXPECT_EQ(both.sentinel->tls->ca_file, "/ca.pem");
-  const Options server = options_of("rediss-sentinel://a?service_name=ours&sentinel_tls=off");
-  EXPECT_TRUE(server.tls && !server.sentinel->tls);
-  const Options sentinel = options_of("redis-sentinel://a?service_name=ours&sentinel_tls=on&tls_ca=/ca.pem");
-  ASSERT_TRUE(!sentinel.tls && sentinel.sentinel->tls);
-  EXPECT_EQ(sentinel.sentinel->tls->ca_file, "/ca.pem");
-}
-
-TEST(RedisOptions, NameNodesOfACluster) {
-  const Options options = options_of("redis-cluster://me:pw@a,b:7000,[::1]?replicas_ack=1&prefix={app}:");
-  ASSERT_TRUE(options.cluster);
-  EXPECT_EQ(common::to_string(options.cluster->hosts), "a:6379,b:7000,[::1]:6379");
-  EXPECT_EQ(options.endpoint(), "a:6379") << "the first";
-  EXPECT_EQ(options.user, "me");
-  EXPECT_EQ(options.password, "pw");
-  EXPECT_EQ(options.replicas_ack, 1U);
-  EXPECT_EQ(options.prefix, "{app}:");
-  EXPECT_FALSE(options.tls || options.sentinel);
-  for (const std::string url : {"redis-cluster://", "redis-cluster://localhost", "redis-cluster://localhost/"}) {
-    EXPECT_EQ(common::to_string(options_of(url).cluster->hosts), "localhost:6379") << url;
-    EXPECT_EQ(options_of(url).db, 0U) << url;
+  const std::string sentinel = "redis-sentinel://a?service_name=ours";
+  const std::string at_sentinel = "ours sentinels=a:26379";
+  struct Row {
+    std::string url;
+    std::string options;
+  };
+  for (const Row& row : {
+           Row{"redis://", "localhost:6379"},
+           Row{"redis://me:s%40cret@[::1]:7000/3?strategy=poll&prefix=a:&replicas_ack=2",
+               "[::1]:7000 user=me password=s@cret db=3 prefix=a: strategy=poll acks=2"},
+           Row{"redis://:secret@host", "host:6379 password=secret"},  // of the default user
+           Row{"redis://me@host?password_file=/p&strategy=broadcast",
+               "host:6379 user=me password_file=/p strategy=broadcast"},
+           Row{"redis://host?prefix=", "host:6379 prefix="},
+           Row{"redis://host?prefix=a}", "host:6379 prefix=a}"},  // as any other but on a cluster
+           Row{"redis://host?allow_replica=1", "host:6379 any=role"},
+           Row{"rediss://host", "host:6379 tls=,,"},
+           Row{"rediss://host?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem", "host:6379 tls=/ca.pem,/c.pem,/k.pem"},
+           Row{"redis-sentinel://me:pw@a,b:7,[::1]/2?service_name=ours&sentinel_user=you&sentinel_password=x"
+               "&replicas_ack=all",
+               "ours user=me password=pw db=2 acks=1 sentinels=a:26379,b:7,[::1]:26379 sentinel_user=you "
+               "sentinel_password=x all=replicas"},
+           Row{"redis-sentinel://me@a?service_name=ours&password_file=/p&sentinel_user=you&sentinel_password_file=/s",
+               "ours user=me password_file=/p sentinels=a:26379 sentinel_user=you sentinel_password_file=/s"},
+           Row{sentinel + "&replicas_ack=all&replicas_min=3", "ours acks=3 sentinels=a:26379 all=replicas"},
+           Row{sentinel + "&replicas_ack=2", "ours acks=2 sentinels=a:26379"},
+           // The sentinels have TLS of their own.
+           Row{"rediss-sentinel://a?service_name=ours&tls_ca=/ca.pem",
+               "ours tls=/ca.pem,, sentinels=a:26379 sentinel_tls=/ca.pem,,"},
+           Row{"rediss-sentinel://a?service_name=ours&sentinel_tls=off", "ours tls=,, sentinels=a:26379"},
+           Row{sentinel + "&sentinel_tls=on&tls_ca=/ca.pem", at_sentinel + " sentinel_tls=/ca.pem,,"},
+           Row{"redis-cluster://me:pw@a,b:7000,[::1]?replicas_ack=1&prefix={app}:",
+               "a:6379 user=me password=pw prefix={app}: acks=1 nodes=a:6379,b:7000,[::1]:6379"},
+           Row{"redis-cluster://", "localhost:6379 nodes=localhost:6379"},
+           Row{"redis-cluster://localhost/", "localhost:6379 nodes=localhost:6379"},
+           Row{"rediss-cluster://a,b?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem",
+               "a:6379 tls=/ca.pem,/c.pem,/k.pem nodes=a:6379,b:6379"},
+           Row{"redis-cluster://a?prefix=a{", "a:6379 prefix=a{ nodes=a:6379"},
+           Row{"redis-cluster://a?prefix={a}}", "a:6379 prefix={a}} nodes=a:6379"},
+           Row{"redis-cluster://a?prefix={", "a:6379 prefix={ nodes=a:6379"},
+       }) {
+    EXPECT_EQ(described(options_of(row.url)), row.options) << row.url;
   }
-  EXPECT_FALSE(options_of("redis://a").cluster);
-}
-
-TEST(RedisOptions, AClusterMayHaveTls) {
-  const Options options = options_of("rediss-cluster://a,b?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
-  ASSERT_TRUE(options.cluster && options.tls);
-  EXPECT_EQ(options.tls->ca_file, "/ca.pem");
-  EXPECT_EQ(options.tls->cert_file, "/c.pem");
-  EXPECT_EQ(options.tls->key_file, "/k.pem");
-}
-
-TEST(RedisOptions, OnAClusterBracesInThePrefixAreForAHashTag) {
-  for (const std::string prefix : {"{app}:", "a{", "{a}}", "{", ""}) {
-    EXPECT_EQ(options_of("redis-cluster://a?prefix=" + prefix).prefix, prefix);
-  }
-  EXPECT_EQ(options_of("redis://a?prefix=a}").prefix, "a}") << "elsewhere they are as any others";
+  EXPECT_EQ(options_of("redis://host").client_name, "dlock:my_program") << "the label without spaces";
 }
 
 TEST(RedisOptions, NameAHundredNodesAtMost) {

@@ -12,16 +12,23 @@ namespace dlock::redis {
 
 namespace {
 
-using RedisWaitingTest = ModelBackendTest;
+class RedisWaitingTest : public BackendTest {
+ protected:
+  // A subscriber receives it, and wakes the last in line.
+  void wake_last(const std::string& rest = "") {
+    server.publish(channel(), queue().back() + rest);
+    engine.run();
+  }
+  void cut_subscriber() { server.connections.back()->close({errc::unavailable, "cut"}); }
+};
 
 TEST_F(RedisWaitingTest, AFreeLockCostsOneRequestAndNoSubscription) {
-  const auto attempt = contend(true);
-  EXPECT_TRUE(attempt->grant);
+  EXPECT_TRUE(contend(true)->grant);
   EXPECT_EQ(server.commands.size(), 1U);
   EXPECT_EQ(server.dialled, 1);
 }
 
-TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainWhenItCanHear) {
+TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainOnceItIsReachable) {
   hold();
   const auto attempt = contend(true);
   EXPECT_EQ(asked(), 2U);
@@ -36,8 +43,7 @@ TEST_F(RedisWaitingTest, AWakeUpIsConfirmedBeforeItIsBelieved) {
   hold();
   const auto attempt = contend(true);
   const auto before = asked();
-  server.publish(channel(), queue().at(0));
-  engine.run();
+  wake_last();
   EXPECT_EQ(asked(), before + 1);
   EXPECT_FALSE(attempt->grant);
   free();
@@ -55,76 +61,92 @@ TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
   EXPECT_TRUE(attempt->grant);
 }
 
-// Lockers in other languages tell nobody of their releases.
+// Lockers in other languages publish nothing when they release. They know no semaphores of dlock.
 TEST_F(RedisWaitingTest, WhereTheKeyIsTheNameTheFirstInLineAsksOften) {
-  (void)model.run({"SET", "lock", "another", "PX", "86400000"});
   backend = make("redis://localhost?prefix=");
+  const auto holder = contend({.name = "permits", .kind = LockKind::semaphore});
+  const auto waiter = contend({.name = "permits", .wait = true, .kind = LockKind::semaphore});
+  EXPECT_EQ(asked_within(2500ms), 0U);
+  (void)model.run({"SET", "lock", "another", "PX", "86400000"});
   const auto attempt = contend(true);
   EXPECT_GE(asked_within(2500ms), 10U);
 }
 
 TEST_F(RedisWaitingTest, AWaiterThatIsWokenAsksRarely) {
-  for (int i = 0; i < 100; ++i) hold("lock/" + std::to_string(i));
   const auto attempts = contend_many(100);
   const auto questions = asked_within(10s);
   EXPECT_GE(questions, 200U);
   EXPECT_LE(questions, 300U);
 }
 
-// The server tells the next in line when it grants the lock.
+// The server sends the next in line a message when it grants the lock.
 TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNotBefore) {
-  hold();
-  for (int i = 0; i < 7; ++i) queue_another("another:" + std::to_string(i));
-  const auto attempt = contend(true);
-  const auto before = asked();
-  server.publish(channel(), queue().back() + " 1000");
-  engine.advance(1s);
-  EXPECT_EQ(asked(), before);
-  engine.advance(10ms);
-  EXPECT_EQ(asked(), before + 1);
-}
-
-TEST_F(RedisWaitingTest, Watch_OfALongerLease_DelaysNoCheck) {
-  hold("lock", 400ms);
-  const auto attempt = contend(true);
-  const auto before = asked();
-  server.publish(channel(), queue().back() + " 30000");
-  engine.advance(410ms);
-  EXPECT_EQ(asked(), before + 1);
-  EXPECT_TRUE(attempt->grant);
+  struct Row {
+    const char* name;
+    std::chrono::milliseconds lease;  // what is left of it
+    std::vector<const char*> messages;
+    bool loses_its_place;
+    std::chrono::milliseconds none_before;
+    std::chrono::milliseconds one_by;
+    std::chrono::milliseconds none_then_before;
+    std::chrono::milliseconds another_by;
+  };
+  for (const Row& row : {
+           Row{"the holder renews: it watches that lease, too", 3s, {" 1000"}, false, 1s, 1010ms, 3s, 3010ms},
+           Row{"a longer lease delays no check", 3s, {" 30000"}, false, 3600ms, 5s, 0s, 15s},
+           Row{"nor does a later message", 3s, {" 500", " 1000"}, false, 500ms, 510ms, 0s, 15s},
+           Row{"behind seven others again, it watches nobody", 3s, {" 30000"}, true, 3600ms, 5s, 0s, 15s},
+       }) {
+    SCOPED_TRACE(row.name);
+    (void)model.run({"FLUSHALL"});
+    hold("lock", row.lease);
+    queue_others(7);
+    const auto attempt = contend(true);
+    for (const char* message : row.messages) wake_last(message);
+    if (row.loses_its_place) {
+      discard(queue().back());
+      cut_subscriber();
+      engine.advance(20ms);
+    }
+    const auto begin = engine.now();
+    const auto before = asked();
+    engine.advance(row.none_before);
+    EXPECT_EQ(asked(), before);
+    engine.advance(row.one_by - row.none_before);
+    EXPECT_EQ(asked(), before + 1);
+    if (attempt->grant) continue;
+    engine.advance(std::max<std::chrono::nanoseconds>(0ns, begin + row.none_then_before - engine.now()));
+    EXPECT_EQ(asked(), before + 1);
+    engine.advance(begin + row.another_by - engine.now());
+    EXPECT_GE(asked(), before + 2);
+  }
 }
 
 // Its answer may be older than the message.
 TEST_F(RedisWaitingTest, Message_WhileARequestIsInFlight_IsActedOnAfterItsAnswer) {
-  struct Row {
-    std::string message;  // behind the waiter's value
-    std::chrono::nanoseconds none_before;
-    std::chrono::nanoseconds request_by;
-  };
-  for (const Row& row : {Row{"", 0ms, 0ms}, Row{" 1000", 1s, 1010ms}}) {
-    SCOPED_TRACE(row.message);
+  for (const auto& [message, pause] : {std::pair("", 0ms), std::pair(" 1000", 1000ms)}) {
+    SCOPED_TRACE(message);
     (void)model.run({"FLUSHALL"});
     hold();
-    for (int i = 0; i < 7; ++i) queue_another("another:" + std::to_string(i));
+    queue_others(7);
     const auto attempt = contend(true);
     std::string answer;
-    serve([&](const Words& command) -> std::optional<std::string> {
-      if (script_in(command) != &acquire_script()) return std::nullopt;
+    serve([&](FakeStream&, const Words& command) -> std::optional<std::string> {
+      if (!is(command, "acquire")) return std::nullopt;
       answer = bytes_of(model.run(command));
       return "";
     });
     const auto checked = asked() + 1;
     for (auto left = longest_poll; asked() < checked && left > 0ms; left -= poll_beat) engine.advance(poll_beat);
     const auto before = asked();
-    server.publish(channel(), queue().back() + row.message);
-    engine.run();
+    wake_last(message);
     EXPECT_EQ(asked(), before);
     serve();
     server.connections.front()->reply(answer);
     engine.run();
-    engine.advance(row.none_before);
-    EXPECT_EQ(asked() > before, row.message.empty());
-    engine.advance(row.request_by - row.none_before);
+    engine.advance(pause);
+    EXPECT_EQ(asked() > before, pause == 0ms);
+    engine.advance(10ms);
     EXPECT_EQ(asked(), before + 1);
   }
 }
@@ -142,6 +164,32 @@ TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
   EXPECT_TRUE(server.calls("release").empty());
 }
 
+TEST_F(RedisWaitingTest, AGrantToAnAcquireThatWasGivenUp_IsReleasedAtOnce) {
+  std::optional<Words> late;
+  hold();
+  const auto others = contend_many(1);
+  serve([&](FakeStream&, const Words& command) -> std::optional<std::string> {
+    if (late || !is(command, "acquire")) return std::nullopt;
+    late = command;
+    return "";
+  });
+  auto attempt = contend(true);
+  server.cut();
+  engine.run();
+  attempt.reset();
+  engine.advance(1s);
+  ASSERT_TRUE(queue().empty());
+  (void)model.run(*late);
+  ASSERT_EQ(queue().size(), 1U);
+  for (const char* message : {" 1000", ""}) {
+    const auto before = server.calls("release").size();
+    server.publish(channel(), queue().at(0) + message);
+    engine.run();
+    EXPECT_EQ(server.calls("release").size(), before + (*message == 0 ? 1 : 0)) << message;
+  }
+  EXPECT_TRUE(queue().empty());
+}
+
 // H23. The server may have been restarted, too, and the queue forgotten. Each asks twice: that it asks by itself from
 // now on, so that it is not discarded meanwhile, and that it is reachable again.
 TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
@@ -155,6 +203,28 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
   }
 }
 
+TEST_F(RedisWaitingTest, ASubscriberThatReceivedAMessageWasGood) {
+  hold();
+  const auto attempt = contend(true);
+  for (int i = 0; i < 10; ++i) {
+    wake_last();
+    cut_subscriber();
+    engine.advance(20ms);
+    ASSERT_EQ(server.subscribers(), 1) << i;
+  }
+}
+
+// One request finds out whether the server is usable again.
+TEST_F(RedisWaitingTest, OneWaiterAsksOnANewConnection) {
+  const auto attempts = contend_many(5);
+  answer_instead("acquire", "");
+  server.connections.front()->close({errc::unavailable, "cut"});
+  std::size_t reports = 0;
+  EXPECT_EQ(asked_within(20ms), 1U);
+  for (const auto& each : attempts) reports += each->unreachable_reports.size();
+  EXPECT_EQ(reports, 0U) << "the others ask nothing";
+}
+
 // --- Places in the queue ---------------------------------------------------------------------------------------------
 
 // A release discards the waiters of a client whose channel has no subscriber.
@@ -163,7 +233,7 @@ TEST_F(RedisWaitingTest, AWaiterWhoseSubscriptionWasCutClaimsItsPlace) {
   const auto attempt = contend(true);
   queue_another();
   discard(queue().at(0));
-  server.connections.back()->close({errc::unavailable, "cut"});
+  cut_subscriber();
   engine.advance(20ms);
   EXPECT_TRUE(is_first(*attempt) && counts_on_messages());
   discard(queue().at(0));
@@ -187,17 +257,31 @@ TEST_F(RedisWaitingTest, APlaceIsNotClaimedAfterALongSilence) {
   EXPECT_FALSE(is_first(*attempt));
 }
 
-// It is reachable, so the client that releases the lock does not tell it, perhaps because it may not publish.
-TEST_F(RedisWaitingTest, AWaiterThatLostItsPlaceThoughItIsHeardPolls) {
+TEST_F(RedisWaitingTest, AFirstRequestThatGotLost_IsNoLostPlace) {
+  const auto others = contend_many(1);  // so that the channel is reachable
   hold();
+  answer_instead("acquire", "-ERR something new\r\n");
   const auto attempt = contend(true);
-  for (int i = 0; i < 30; ++i) queue_another("another:" + std::to_string(i));
-  discard(queue().at(0));
-  engine.advance(longest_poll);
-  EXPECT_GE(asked_within(3s), 6U) << "often enough to notice a grant";
-  server.publish(channel(), queue().back());  // somebody tells it
-  engine.run();
-  EXPECT_EQ(asked_within(3s), 0U);
+  serve();
+  engine.advance(2s);
+  EXPECT_TRUE(is_first(*attempt) && counts_on_messages());
+  EXPECT_LE(asked_within(3s), 2U);
+}
+
+// Its channel is reachable, so releases do not wake it, perhaps because their clients may not publish.
+TEST_F(RedisWaitingTest, AReachableWaiterThatLostItsPlacePollsUntilAMessageComes) {
+  for (const char* message : {"", " 86400000"}) {
+    (void)model.run({"FLUSHALL"});
+    hold();
+    const auto attempt = contend(true);
+    queue_others(30);
+    discard(queue().at(0));
+    engine.advance(longest_poll);
+    EXPECT_GE(asked_within(3s), 6U) << "often enough to notice a grant";
+    wake_last(message);
+    engine.advance(longest_blind_poll);
+    EXPECT_EQ(asked_within(3s), 0U);
+  }
 }
 
 // --- Where the subscriber is -----------------------------------------------------------------------------------------
@@ -211,41 +295,49 @@ TEST_F(RedisWaitingTest, TheSubscriberFollowsTheCommandsToAnotherServer) {
   engine.advance(longest_poll);
   EXPECT_EQ(server.subscribers(), 0) << "it stays with the server that was left";
   model.refuses = RedisModel::Refuses::nothing;
-  const auto dialled = server.dialled;
-  engine.advance(2s);
+  EXPECT_GE(dialled_within(2s), 2) << "one connection is an old one";
   EXPECT_EQ(server.subscribers(), 1);
-  EXPECT_GE(server.dialled, dialled + 2) << "one connection is an old one";
   EXPECT_TRUE(counts_on_messages());
 }
 
-// The server is asked who receives a message: nobody (0), the waiter (1), it is loading (L), this user may not (N). The
-// last answer is repeated.
-TEST_F(RedisWaitingTest, AWaiterIsHeardOnlyWhereTheServerOfItsCommandsCountsItsSubscriber) {
+// The server is asked how many receive a message: nobody (0), the waiter's subscriber (1), it is loading (L), this user
+// may not (N). The last answer is repeated.
+TEST_F(RedisWaitingTest, AWaiterIsReachableOnlyWhereTheServerOfItsCommandsCountsItsSubscriber) {
+  enum class Event { none, cut, outage, lost_place };
   struct Row {
     std::string answers;
     bool reachable;  // after a minute
     int at_least;    // connections that are made
     int at_most;
-    std::string then{};  // after all connections were cut
+    std::size_t probes;  // at most
+    Event event = Event::none;
+    std::string answers_then{};
     bool reachable_then = false;
   };
   for (const Row& row : {
-           Row{"1", true, 0, 0},
-           Row{"01", true, 2, 2},
-           Row{"0", false, 2, 20, "001", true},  // that is given up, until there are new connections
-           Row{"00000", false, 2, 20, "1", true},
-           Row{"L", false, 0, 0},  // another connection would tell no more
-           Row{"LLLL1", true, 0, 0},
-           Row{"N", false, 0, 0},
+           Row{"1", true, 0, 0, 1},
+           Row{"01", true, 2, 2, 2},
+           Row{"000001", true, 10, 10, 6},
+           Row{"0000001", false, 10, 10, 6},  // that is given up, until there are new connections
+           Row{"0", false, 10, 10, 6, Event::cut, "000001", true},
+           Row{"0", false, 10, 10, 6, Event::cut, "0000001", false},
+           Row{"0", false, 10, 10, 6, Event::outage, "1", true},
+           Row{"000001", true, 10, 10, 6, Event::lost_place, "000001", true},
+           Row{"L", false, 0, 0, 6},  // another connection would not help
+           Row{"LLLL1", true, 0, 0, 5},
+           Row{"N", false, 0, 0, 1},
+           Row{"N", false, 0, 0, 1, Event::outage, "1", true},
        }) {
-    SCOPED_TRACE(row.answers);
+    SCOPED_TRACE(row.answers + " then " + row.answers_then);
     std::string answers = row.answers;
-    std::size_t checks = 0;
+    std::size_t probes = 0;
+    bool loads = false;
     (void)model.run({"FLUSHALL"});
     hold();
-    serve([&](const Words& command) -> std::optional<std::string> {
+    serve([&](FakeStream&, const Words& command) -> std::optional<std::string> {
+      if (loads && is(command, "acquire")) return "-LOADING Redis is loading the dataset in memory\r\n";
       if (command.front() != "PUBLISH") return std::nullopt;
-      switch (answers[std::min(checks++, answers.size() - 1)]) {
+      switch (answers[std::min(probes++, answers.size() - 1)]) {
         case 'L':
           return "-LOADING Redis is loading the dataset in memory\r\n";
         case 'N':
@@ -258,17 +350,20 @@ TEST_F(RedisWaitingTest, AWaiterIsHeardOnlyWhereTheServerOfItsCommandsCountsItsS
     });
     backend = make();
     const auto attempt = contend(true);
-    const int dialled = server.dialled;
-    engine.advance(1min);
+    const int dialled = dialled_within(1min);
     EXPECT_EQ(counts_on_messages(), row.reachable);
-    EXPECT_GE(server.dialled - dialled, row.at_least);
-    EXPECT_LE(server.dialled - dialled, row.at_most);
+    EXPECT_GE(dialled, row.at_least);
+    EXPECT_LE(dialled, row.at_most);
     EXPECT_EQ(asked_within(1min) >= 60, !row.reachable) << "often enough to notice a grant";
-    EXPECT_LE(checks, row.answers == "L" ? 60U : 10U);
-    if (row.then.empty()) continue;
-    answers = row.then;
-    checks = 0;
-    server.cut();
+    EXPECT_LE(probes, row.probes);
+    if (row.event == Event::none) continue;
+    answers = row.answers_then;
+    probes = 0;
+    if (row.event == Event::cut) server.cut();
+    if (row.event == Event::lost_place) discard(queue().at(0));
+    loads = row.event == Event::outage;
+    engine.advance(10s);
+    loads = false;
     engine.advance(1min);
     EXPECT_EQ(counts_on_messages(), row.reachable_then);
   }
@@ -279,7 +374,9 @@ TEST_F(RedisWaitingTest, AWaiterIsHeardOnlyWhereTheServerOfItsCommandsCountsItsS
 // H28
 TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
   hold();
-  serve([](const Words& command) -> std::optional<std::string> {
+  int probes = 0;
+  serve([&probes](FakeStream&, const Words& command) -> std::optional<std::string> {
+    if (command.front() == "PUBLISH") ++probes;
     if (command.front() != "SUBSCRIBE") return std::nullopt;
     return "-NOPERM this user has no permissions to run the 'subscribe' command\r\n";
   });
@@ -290,23 +387,19 @@ TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
   EXPECT_EQ(host.warnings.size(), 1U);
   EXPECT_EQ(server.dialled, dialled);
   EXPECT_FALSE(counts_on_messages());
+  EXPECT_EQ(probes, 0) << "it is not subscribed to";
 }
 
 TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
   model.may_publish = false;
-  for (int i = 0; i < 3; ++i) {
-    release(*contend(false));
-    engine.run();
-  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(release(*contend(false)), ReleaseOutcome::Status::released);
   EXPECT_EQ(host.warnings.size(), 1U);
 }
 
 // --- Giving up -------------------------------------------------------------------------------------------------------
 
 TEST_F(RedisWaitingTest, FirstRequest_GivenUp_IsCleanedUpIfItWasSent) {
-  serve([](const Words& command) -> std::optional<std::string> {
-    return script_in(command) == &acquire_script() ? std::optional(std::string()) : std::nullopt;
-  });
+  answer_instead("acquire", "");
   for (const bool sent : {false, true}) {
     backend = make();
     server.dialling = sent ? FakeServer::Dialling::accept : FakeServer::Dialling::silence;
@@ -322,7 +415,7 @@ TEST_F(RedisWaitingTest, FirstRequest_GivenUp_IsCleanedUpIfItWasSent) {
 }
 
 // A server that hangs carries it out when it goes on.
-TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSaidOnceMoreAtTheEnd) {
+TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSentOnceMoreAtTheEnd) {
   hold();
   auto attempt = contend(true);
   server.answer = nullptr;
@@ -336,6 +429,31 @@ TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSaidOnceMoreAtTheEnd) {
   EXPECT_TRUE(queue().empty());
 }
 
+// --- In a cluster ----------------------------------------------------------------------------------------------------
+
+// The waiters of a lock have a channel, in its slot, while there are some.
+TEST_F(RedisWaitingTest, InACluster_AChannelIsSubscribedToWhileALockHasWaiters) {
+  const auto sent = [this](const std::string& verb) {
+    return std::ranges::count_if(server.commands, [&](const Words& command) { return command.front() == verb; });
+  };
+  backend = make("redis-cluster://localhost");
+  hold("other");
+  const auto other = contend({.name = "other", .wait = true});
+  hold();
+  for (int i = 1; i <= 2; ++i) {
+    auto first = contend(true);
+    auto second = contend(true);
+    EXPECT_EQ(sent("SSUBSCRIBE"), 1 + i) << "one for each lock";
+    EXPECT_TRUE(counts_on_messages());
+    first.reset();
+    engine.run();
+    EXPECT_EQ(sent("SUNSUBSCRIBE"), i - 1);
+    second.reset();
+    engine.run();
+    EXPECT_EQ(sent("SUNSUBSCRIBE"), i);
+  }
+}
+
 // --- Without a queue -------------------------------------------------------------------------------------------------
 
 TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
@@ -345,8 +463,7 @@ TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
   auto second = contend(true);
   EXPECT_EQ(channel(), "dlock:w:lock:dlock:lock");
   const auto before = asked();
-  release(*holder);
-  engine.run();
+  (void)release(*holder);
   EXPECT_EQ(asked(), before + 2);
   EXPECT_TRUE(first->grant.has_value() != second->grant.has_value());
   EXPECT_TRUE(queue().empty());
@@ -363,17 +480,18 @@ TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
 }
 
 // A message that was published before that had no receiver.
-TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItCanHear) {
+TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItIsSubscribed) {
   hold();
-  serve([](const Words& command) -> std::optional<std::string> {
-    return command.front() == "SUBSCRIBE" ? std::optional(std::string()) : std::nullopt;
-  });
+  answer_instead("SUBSCRIBE", "");
   backend = make("redis://localhost?strategy=broadcast");
   const auto attempt = contend(true);
   const auto before = asked();
-  server.connections.back()->reply(subscribed(channel()));
+  server.connections.back()->reply(about_channel("subscribe", channel()));
   engine.run();
   EXPECT_EQ(asked(), before + 1);
+  serve();
+  cut_subscriber();
+  EXPECT_EQ(asked_within(20ms), 1U) << "again";
 }
 
 TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
@@ -386,7 +504,7 @@ TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
 
 // --- Kinds of locks --------------------------------------------------------------------------------------------------
 
-using RedisKindsTest = ModelBackendTest;
+using RedisKindsTest = BackendTest;
 
 TEST_F(RedisKindsTest, OfEachStrategy) {
   for (const auto& [url, shared] : {std::pair("redis://h", true), std::pair("redis://h?strategy=poll", true),

@@ -1,0 +1,288 @@
+// Redis's protocol: commands and replies in bytes, errors, redirections, and the fields of INFO.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/redis/connection/command.hpp"
+#include "backends/redis/connection/redirection.hpp"
+#include "backends/redis/connection/reply.hpp"
+#include "backends/redis/connection/server_error.hpp"
+#include "backends/redis/connection/server_info.hpp"
+#include "fake_server.hpp"
+#include "tests/simulation/redis/redis_model.hpp"
+
+namespace dlock::redis {
+
+namespace {
+
+// --- Commands --------------------------------------------------------------------------------------------------------
+
+TEST(RedisCommand, IsAnArrayOfItsWordsByteForByte) {
+  Command command{"SET", "key"};
+  command.add("");
+  EXPECT_EQ(command.bytes(), "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$0\r\n\r\n");
+  const std::string word("a\r\n\0$", 5);
+  EXPECT_EQ(Command{word}.bytes(), "*1\r\n$5\r\n" + word + "\r\n");
+  const std::string long_word(70'000, 'x');
+  EXPECT_EQ(Command{long_word}.bytes(), "*1\r\n$70000\r\n" + long_word + "\r\n");
+  std::string out = "+";
+  Command{"1", "key"}.append_to(out, {"EVALSHA", "0123"});
+  EXPECT_EQ(out, "+*4\r\n$7\r\nEVALSHA\r\n$4\r\n0123\r\n$1\r\n1\r\n$3\r\nkey\r\n");
+}
+
+// --- Replies ---------------------------------------------------------------------------------------------------------
+
+std::string repeated(std::string_view text, std::size_t times) {
+  std::string out;
+  for (std::size_t i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+// Feeds in pieces of that size and returns the replies, up to a problem.
+std::vector<Reply> read_all(ReplyReader& reader, std::string_view bytes, std::size_t piece) {
+  std::vector<Reply> out;
+  while (!bytes.empty()) {
+    reader.feed(bytes.substr(0, piece));
+    bytes.remove_prefix(std::min(piece, bytes.size()));
+    while (auto reply = reader.next()) out.push_back(*std::move(reply));
+  }
+  return out;
+}
+
+TEST(ReplyReader, ReadsEveryTypeHoweverTheBytesArrive) {
+  const std::string bytes =
+      "+OK\r\n-ERR no\r\n:-42\r\n$5\r\na\r\nbc\r\n$-1\r\n$0\r\n\r\n*3\r\n:1\r\n*2\r\n+x\r\n$1\r\ny\r\n$-1\r\n*0\r\n";
+  for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
+    ReplyReader reader;
+    std::string read;
+    for (const Reply& reply : read_all(reader, bytes, piece)) read += bytes_of(reply);
+    EXPECT_EQ(read, bytes) << "in pieces of " << piece << ": " << reader.problem();
+  }
+  EXPECT_TRUE(parsed("*-1|").is(Reply::Type::nil));
+}
+
+TEST(ReplyReader, RefusesWhatNoRedisSends) {
+  struct Hostile {
+    const char* name;
+    std::string bytes;
+  };
+  for (const Hostile& each : {
+           Hostile{"http", "HTTP/1.1 400 Bad Request\r\n\r\n"},
+           Hostile{"a type of a later protocol", "%1\r\n+a\r\n+b\r\n"},
+           Hostile{"bulk beyond the limit", "$4194305\r\n"},
+           Hostile{"bulk beyond 64 bits", "$99999999999999999999999\r\n"},
+           Hostile{"bulk of the largest number", "$9223372036854775807\r\n"},
+           Hostile{"negative bulk", "$-7\r\nabc\r\n"},
+           Hostile{"bulk in words", "$five\r\nhello\r\n"},
+           Hostile{"array beyond the limit", "*65537\r\n"},
+           Hostile{"array beyond 32 bits", "*4294967296\r\n"},
+           Hostile{"negative array", "*-5\r\n"},
+           Hostile{"number in words", ":seven\r\n"},
+           Hostile{"nesting", repeated("*1\r\n", 100)},
+           Hostile{"wide nesting", repeated("*1024\r\n", 1000)},
+           Hostile{"inline without end", "+" + std::string(10'000, 'x')},
+           Hostile{"number without end", ":" + std::string(10'000, '1')},
+           Hostile{"length without end", "$" + std::string(10'000, '1')},
+           Hostile{"error without end", "-" + std::string(10'000, 'x')},
+       }) {
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{16384}}) {
+      ReplyReader reader({.line = 4096});
+      EXPECT_TRUE(read_all(reader, each.bytes, piece).empty()) << each.name;
+      EXPECT_FALSE(reader.problem().empty()) << each.name << " in pieces of " << piece;
+      EXPECT_TRUE(read_all(reader, "+OK\r\n", 16).empty()) << "it is of no further use";
+    }
+  }
+}
+
+TEST(ReplyReader, BoundsOneReplyAtAllDepthsTogetherAndNotTheConnection) {
+  const ReplyLimits limits{.bytes = 1000, .elements = 10, .line = 100};
+  const std::string half = "$500\r\n" + std::string(500, 'x') + "\r\n";
+  ReplyReader reader(limits);
+  EXPECT_EQ(read_all(reader, repeated(half, 50), 64).size(), 50U);
+  EXPECT_EQ(read_all(reader, "*2\r\n" + half + half, 64).size(), 1U);
+  EXPECT_EQ(read_all(reader, repeated("*10\r\n" + repeated(":1\r\n", 10), 5), 64).size(), 5U);
+  for (const std::string& too_much : {"*3\r\n" + half + half + "$1\r\nx\r\n", std::string("*5\r\n*6\r\n")}) {
+    ReplyReader other(limits);
+    EXPECT_TRUE(read_all(other, too_much, 64).empty());
+    EXPECT_FALSE(other.problem().empty());
+  }
+}
+
+// --- Errors ----------------------------------------------------------------------------------------------------------
+
+struct ErrorRow {
+  const char* text;
+  ServerError error;
+  errc code;
+};
+
+// As Redis 7.0 words them, unless noted.
+const ErrorRow error_rows[] = {
+    {"NOSCRIPT No matching script. Please use EVAL.", ServerError::no_script, errc::unavailable},
+    {"LOADING Redis is loading the dataset in memory", ServerError::loading, errc::unavailable},
+    {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", ServerError::busy,
+     errc::unavailable},
+    {"READONLY You can't write against a read only replica.", ServerError::read_only, errc::unavailable},
+    {"READONLY You can't write against a read only replica. script: 5a1c, on @user_script:4.", ServerError::read_only,
+     errc::unavailable},
+    // 6.2
+    {"ERR Error running script (call to f_5a1c): @user_script:4: -READONLY You can't write against a read only "
+     "replica.",
+     ServerError::read_only, errc::unavailable},
+    {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", ServerError::master_down,
+     errc::unavailable},
+    {"NOREPLICAS Not enough good replicas to write.", ServerError::no_replicas, errc::unavailable},
+    {"OOM command not allowed when used memory > 'maxmemory'.", ServerError::out_of_memory, errc::unavailable},
+    // 6.2
+    {"ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed when used "
+     "memory > 'maxmemory'.",
+     ServerError::out_of_memory, errc::unavailable},
+    {"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+     ServerError::misconfigured, errc::unavailable},
+    {"ERR max number of clients reached", ServerError::too_many_clients, errc::unavailable},
+    {"ERR max number of clients + cluster connections reached", ServerError::too_many_clients, errc::unavailable},
+    {"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+     ServerError::interrupted, errc::unavailable},
+    {"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured "
+     "to be writable (which is not the default) writes to replicas are just local and are not propagated.",
+     ServerError::read_only, errc::unavailable},
+    // Valkey
+    {"REDIRECT 127.0.0.1:6380", ServerError::read_only, errc::unavailable},
+    {"MISCONF Errors writing to the AOF file: No space left on device", ServerError::misconfigured, errc::unavailable},
+    {"BUSY Valkey is busy running a module command.", ServerError::busy, errc::unavailable},
+    {"NOAUTH Authentication required.", ServerError::no_auth, errc::access_denied},
+    {"WRONGPASS invalid username-password pair or user is disabled.", ServerError::wrong_password, errc::access_denied},
+    {"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration "
+     "is correct?",
+     ServerError::wrong_password, errc::access_denied},
+    // 5.0
+    {"ERR invalid password", ServerError::wrong_password, errc::access_denied},
+    {"NOPERM this user has no permissions to run the 'evalsha' command", ServerError::no_permission,
+     errc::access_denied},
+    {"ERR The user executing the script can't run this command or subcommand script: db8d, on @user_script:1.",
+     ServerError::no_permission, errc::access_denied},
+    // 7.2
+    {"ERR ACL failure in script: User locker has no permissions to run the 'set' command script: db8d, on "
+     "@user_script:1.",
+     ServerError::no_permission, errc::access_denied},
+    {"DENIED Redis is running in protected mode because protected mode is enabled", ServerError::no_permission,
+     errc::access_denied},
+    {"WRONGTYPE Operation against a key holding the wrong kind of value script: 8f2, on @user_script:24.",
+     ServerError::wrong_type, errc::protocol},
+    {"MOVED 3999 127.0.0.1:6381", ServerError::moved, errc::unsupported},
+    {"ASK 3999 127.0.0.1:6381", ServerError::ask, errc::unsupported},
+    {"CLUSTERDOWN Hash slot not served", ServerError::cluster_down, errc::unsupported},
+    {"CROSSSLOT Keys in request don't hash to the same slot", ServerError::cluster, errc::unsupported},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", ServerError::try_again, errc::unsupported},
+    {"ERR SELECT is not allowed in cluster mode", ServerError::cluster, errc::unsupported},
+    {"ERR This instance has cluster support disabled", ServerError::no_cluster, errc::unsupported},
+    {"ERR DB index is out of range", ServerError::no_such_db, errc::invalid_argument},
+    {"ERR unknown command 'EVALSHA', with args beginning with: 'x' ", ServerError::unknown_command, errc::unsupported},
+    {"ERR something new", ServerError::other, errc::ambiguous},
+    {"ERR Script killed by user with SCRIPT KILL.", ServerError::other, errc::ambiguous},
+    {"BUSYGROUP Consumer Group name already exists", ServerError::other, errc::ambiguous},
+    {"", ServerError::other, errc::ambiguous},
+};
+
+TEST(ServerError, IsToldByItsCodeWhereverThatStands) {
+  for (const ErrorRow& row : error_rows) {
+    SCOPED_TRACE(row.text);
+    EXPECT_EQ(classify(row.text), row.error);
+    EXPECT_EQ(to_failure(row.text).code, row.code);
+    const bool replica = row.error == ServerError::read_only || row.error == ServerError::master_down;
+    EXPECT_EQ(suggests_other_server(row.error), replica);
+  }
+}
+
+TEST(ServerError, SaysWhatToDo) {
+  struct Row {
+    std::string text;
+    std::string begins;
+  };
+  for (const Row& row : {
+           Row{"ERR unknown command 'EVAL', with", "perhaps this is a sentinel; use redis-sentinel://: ERR unknown"},
+           Row{"ERR unknown command 'EVALSHA', with", "perhaps this is a sentinel; use redis-sentinel://: ERR unknown"},
+           Row{"ERR unknown command 'SCAN', with", "perhaps this is a sentinel; use redis-sentinel://: ERR unknown"},
+           Row{"ERR unknown command 'CLUSTER', with", "perhaps this is a sentinel; use redis-sentinel://: ERR unknown"},
+           Row{"ERR unknown command `EVAL`, with", "perhaps this is a sentinel; use redis-sentinel://: ERR unknown"},
+           Row{"ERR unknown command 'SENTINEL'", "this server is not a sentinel: ERR unknown"},
+           Row{"ERR unknown command 'SSUBSCRIBE'", "Redis: ERR unknown command 'SSUBSCRIBE'"},
+           Row{"ERR unknown command", "Redis: ERR unknown command"},
+           Row{"ERR unknown command '", "Redis: ERR unknown command '"},
+       }) {
+    EXPECT_TRUE(to_failure(row.text).detail.starts_with(row.begins)) << to_failure(row.text).detail;
+  }
+  EXPECT_NE(to_failure("MOVED 3999 127.0.0.1:6381").detail.find("redis-cluster://"), std::string::npos);
+}
+
+TEST(ServerError, IsShownWithoutControlCharactersAndNotAtAnyLength) {
+  const std::string detail = to_failure("ERR \x1b[2J" + std::string(10'000, 'x')).detail;
+  EXPECT_EQ(detail.find('\x1b'), std::string::npos);
+  EXPECT_LT(detail.size(), 500U);
+}
+
+// --- Redirections ----------------------------------------------------------------------------------------------------
+
+const common::Host asked{.name = "asked", .port = 6379};
+
+TEST(RedisRedirection, NamesTheSlotAndTheNode) {
+  struct Row {
+    const char* error;
+    bool asks;
+    int slot;
+    const char* to;
+  };
+  for (const Row& row : {Row{"MOVED 3999 127.0.0.1:6381", false, 3999, "127.0.0.1:6381"},
+                         Row{"ASK 16383 a-host.example:65535", true, 16383, "a-host.example:65535"},
+                         Row{"MOVED 0 ::1:7000", false, 0, "[::1]:7000"},  // there are no brackets
+                         // The node that was asked.
+                         Row{"MOVED 1 :7000", false, 1, "asked:7000"}, Row{"MOVED 1 ?:7000", false, 1, "asked:7000"}}) {
+    const auto redirection = read_redirection(row.error, asked);
+    ASSERT_TRUE(redirection) << row.error;
+    EXPECT_EQ(redirection->asks, row.asks) << row.error;
+    EXPECT_EQ(redirection->slot, row.slot) << row.error;
+    EXPECT_EQ(redirection->to.to_string(), row.to) << row.error;
+  }
+}
+
+TEST(RedisRedirection, ThatMakesNoSenseIsNone) {
+  std::istringstream errors(
+      ";MOVED;MOVED ;MOVED 1;MOVED 1 ;MOVED 1 one;MOVED 1 one:;MOVED 1 :;MOVED one:7000;MOVED one:7000 1;"
+      "MOVED  1 one:7000;MOVED 1  one:7000;MOVED 16384 one:7000;MOVED 65536 one:7000;MOVED -1 one:7000;"
+      "MOVED +1 one:7000;MOVED 1x one:7000;MOVED 99999999999999999999 one:7000;MOVED 1 one:0;"
+      "MOVED 1 one:65536;MOVED 1 one:-1;MOVED 1 one:7000x;MOVED 1 [::1]:7000;MOVED 1 o\tne:7000;"
+      "MOVED 1 one\r\n:7000;MOVED 1 \x1b[2J:7000;MOVED 1 one,two:7000;MOVED 1 /tmp/socket:7000;"
+      "MOVEDX 1 one:7000;moved 1 one:7000;-MOVED 1 one:7000;ASKING 1 one:7000;ASK;"
+      "TRYAGAIN Multiple keys request during rehashing of slot;CLUSTERDOWN Hash slot not served;"
+      "ERR MOVED 1 one:7000");
+  for (std::string error; std::getline(errors, error, ';');) {
+    EXPECT_FALSE(read_redirection(error, asked)) << error;
+  }
+}
+
+// --- INFO ------------------------------------------------------------------------------------------------------------
+
+TEST(ServerInfo, IsReadLineByLine) {
+  const std::string info = "# Memory\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\nbad\r\nempty:\r\n";
+  EXPECT_EQ(info_field(info, "maxmemory_policy"), "allkeys-lru");
+  EXPECT_EQ(info_number(info, "maxmemory"), 100U);
+  EXPECT_EQ(info_field(info, "max"), std::nullopt);
+  EXPECT_EQ(info_field(info, "bad"), std::nullopt);
+  EXPECT_EQ(info_field(info, "empty"), "");
+  EXPECT_EQ(info_number(info, "maxmemory_policy"), std::nullopt);
+}
+
+TEST(ServerInfo, EvictionIsADangerOnlyWithALimitAndAPolicy) {
+  EXPECT_TRUE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:volatile-lru\r\n"));
+  EXPECT_FALSE(eviction_danger("maxmemory:0\r\nmaxmemory_policy:volatile-lru\r\n"));
+  EXPECT_FALSE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:noeviction\r\n"));
+  EXPECT_FALSE(eviction_danger(""));
+}
+
+}  // namespace
+
+}  // namespace dlock::redis
