@@ -19,7 +19,6 @@
 #include "backends/redis/connection/streams.hpp"
 #include "backends/redis/options.hpp"
 #include "backends/redis/requests/acquirer.hpp"
-#include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/topology/topology.hpp"
 #include "backends/redis/waiting/wake_ups.hpp"
 
@@ -76,7 +75,7 @@ class RedisBackend final : public TryBackend, private Node::User {
   Lifetime lifetime_;
 };
 
-// Of a URL as options.hpp has them.
+// Throws Error(invalid_argument) for a URL that is not as options.hpp says.
 [[nodiscard]] std::unique_ptr<Backend> make_redis_backend(BackendHost& host, const BackendConfig& config);
 
 }  // namespace dlock::redis

@@ -23,11 +23,11 @@ CommandClient& Node::line(Line which) noexcept {
   return which == Line::acknowledged && acknowledged_ ? acknowledged_->client : common_.client;
 }
 
-std::uint64_t Node::send(const Request& request, TimePoint deadline, CommandHandler done, bool asking) {
+std::uint64_t Node::send(Request request, TimePoint deadline, CommandHandler done, bool asking) {
   CommandClient& client = line(request.line);
   if (asking) (void)client.request({"ASKING"}, deadline, [](const Result<Reply>&, TimePoint) {});
-  if (request.script == nullptr) return client.request(request.words, deadline, std::move(done));
-  return client.run(*request.script, request.words, deadline, std::move(done), request.at_the_end, asking);
+  if (request.script == nullptr) return client.request(std::move(request.words), deadline, std::move(done));
+  return client.run(*request.script, std::move(request.words), deadline, std::move(done), request.at_the_end, asking);
 }
 
 void Node::Connection::opened() {

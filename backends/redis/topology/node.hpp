@@ -53,7 +53,7 @@ class Node {
   [[nodiscard]] CommandClient& line(Line which) noexcept;
   [[nodiscard]] CommandClient& commands() noexcept { return common_.client; }
   // As CommandClient's. asking: behind ASKING, to a node that a slot is moving to.
-  std::uint64_t send(const Request& request, TimePoint deadline, CommandHandler done, bool asking = false);
+  std::uint64_t send(Request request, TimePoint deadline, CommandHandler done, bool asking = false);
   [[nodiscard]] Subscriber& subscriber() noexcept { return subscriber_; }
   [[nodiscard]] const Subscriber& subscriber() const noexcept { return subscriber_; }
   [[nodiscard]] Outage& outage() noexcept { return outage_; }

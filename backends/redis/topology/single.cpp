@@ -10,7 +10,7 @@ std::uint64_t Single::send(std::string_view /*key*/, Request request, TimePoint 
   auto answered = [this, done = std::move(done)](Result<Reply> reply, TimePoint sent) {
     done(&node_, std::move(reply), sent);
   };
-  return node_.send(request, deadline, std::move(answered));
+  return node_.send(std::move(request), deadline, std::move(answered));
 }
 
 void Single::diagnose(Backend::Handler<std::vector<Finding>> done) {
