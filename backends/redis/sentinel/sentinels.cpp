@@ -196,8 +196,10 @@ void Sentinels::found(const SentinelReply& reply) {
   if (moves && master_ != reply.master) {
     master_ = reply.master;
     const Lifetime::Watch life = lifetime_.watch();
-    for (const auto& [follower, moved] : std::map(followers_)) {  // a copy: each may end others
-      if (followers_.contains(follower)) moved(*reply.master);
+    for (const auto& [follower, moved] : std::vector(followers_)) {  // a copy: each may end others
+      const bool follows = std::any_of(followers_.begin(), followers_.end(),
+                                       [follower = follower](const auto& each) { return each.first == follower; });
+      if (follows) moved(*reply.master);
       if (life.over()) return;
     }
   }

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,9 +45,12 @@ class Sentinels final {
   // Until unfollow(), moved is called when another server becomes the master. It may end any followers, and this
   // object.
   void follow(const void* follower, std::function<void(const common::Host& to)> moved) {
-    followers_[follower] = std::move(moved);
+    unfollow(follower);
+    followers_.emplace_back(follower, std::move(moved));
   }
-  void unfollow(const void* follower) { followers_.erase(follower); }
+  void unfollow(const void* follower) {
+    std::erase_if(followers_, [follower](const auto& each) { return each.first == follower; });
+  }
 
   // This owner has a lock, or waits for one, for so long from now on; or no longer.
   void in_use(const OwnerId& owner, std::chrono::nanoseconds time);
@@ -82,7 +84,7 @@ class Sentinels final {
   std::optional<common::Host> master_;
   std::uint64_t epoch_ = 0;
   TimePoint epoch_since_ = TimePoint::min();
-  std::map<const void*, std::function<void(const common::Host&)>> followers_;
+  std::vector<std::pair<const void*, std::function<void(const common::Host&)>>> followers_;
   std::unordered_map<OwnerId, TimePoint> users_;
   Timer monitor_timer_;
   Lifetime lifetime_;
