@@ -306,7 +306,7 @@ void Cluster::answer_askers(const Result<std::vector<SlotRange>>& map) {
   }
 }
 
-// Those who wait for the map, or for their next attempt.
+// Requests that wait for the map, or for their next attempt.
 void Cluster::resume_runs(const Result<std::vector<SlotRange>>& map) {
   std::vector<std::shared_ptr<Run>> waiting;
   for (const auto& [id, run] : runs_) {

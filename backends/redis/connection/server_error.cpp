@@ -66,7 +66,7 @@ bool contains_word(std::string_view text, std::string_view word) noexcept {
   return false;
 }
 
-// What an error is to the caller, and what is written in front of the server's words.
+// The error code for the caller, and the words in front of the server's own.
 struct Meaning {
   ServerError error;
   errc code;

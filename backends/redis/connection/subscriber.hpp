@@ -50,7 +50,7 @@ class Subscriber final : private Link::User {
   void rest() { link_.rest(), forget(); }
   // Connects again after that.
   void resume();
-  // Those that it subscribes to, or will once it is connected.
+  // The channels that it subscribes to, or will once it is connected.
   [[nodiscard]] std::vector<std::string> channels() const;
   [[nodiscard]] bool is_forbidden() const noexcept { return forbidden_; }
 

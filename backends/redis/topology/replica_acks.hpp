@@ -44,7 +44,7 @@ class ReplicaAcks {
   void schedule();
   void send();
   void counted(const Result<Reply>& reply);
-  // Those that meet the condition are answered with this, in their order.
+  // Answers the writes that meet the condition, in their order.
   template <class Which>
   void answer(Which&& which, const Result<std::uint64_t>& replicas);
   [[nodiscard]] Failure failure(const std::string& why) const;

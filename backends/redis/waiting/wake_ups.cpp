@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backends/common/for_each_still_in.hpp"
 #include "backends/redis/requests/keys.hpp"
 
 namespace dlock::redis {
@@ -29,19 +30,20 @@ std::unique_ptr<Watch> WakeUps::watch(const std::string& channel, std::function<
 
 WakeupChannel& WakeUps::join(const OwnerId& owner, QueueContention& waiter) {
   const std::string name = client_channel(topology_.options(), client_, waiter.lock_key());
-  Channel& entry = channels_[name];
-  entry.waiters.emplace(owner, &waiter);
-  if (!entry.channel) {
-    entry.channel = std::make_unique<WakeupChannel>(
+  std::shared_ptr<Channel>& entry = channels_[name];
+  if (!entry) {
+    entry = std::make_shared<Channel>();
+    entry->channel = std::make_unique<WakeupChannel>(
         topology_, name, [this, name] { for_each_waiter(name, [](QueueContention& each) { each.on_wake_up(); }); });
   }
-  return *entry.channel;
+  entry->waiters.emplace(owner, &waiter);
+  return *entry->channel;
 }
 
 void WakeUps::leave(const OwnerId& owner, const std::string& channel) {
   const auto found = channels_.find(channel);
-  found->second.waiters.erase(owner);
-  if (!found->second.waiters.empty() || !topology_.options().cluster) return;
+  found->second->waiters.erase(owner);
+  if (!found->second->waiters.empty() || !topology_.options().cluster) return;
   topology_.unsubscribe(channel);
   channels_.erase(found);
 }
@@ -51,14 +53,8 @@ template <class F>
 void WakeUps::for_each_waiter(const std::string& channel, F&& f) {
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return;
-  std::vector<OwnerId> owners;
-  for (const auto& [owner, waiter] : found->second.waiters) owners.push_back(owner);
-  for (const OwnerId& owner : owners) {
-    const auto still = channels_.find(channel);
-    if (still == channels_.end()) return;
-    const auto waiter = still->second.waiters.find(owner);
-    if (waiter != still->second.waiters.end()) f(*waiter->second);
-  }
+  const std::shared_ptr<Channel> kept = found->second;
+  common::for_each_still_in(kept->waiters, [&f](const OwnerId&, QueueContention* waiter) { f(*waiter); });
 }
 
 void WakeUps::recover_waiters(const std::string& channel) {
@@ -83,19 +79,19 @@ void WakeUps::on_state(const Node& node, NodeState state) {
     case NodeState::usable:  // the server may have forgotten who waits
       for (const std::string& name : channels_at(node)) recover_waiters(name);
       for (const auto& [name, entry] : channels_) {
-        if (!entry.channel->reachable()) entry.channel->probe();
+        if (!entry->channel->reachable()) entry->channel->probe();
       }
       return watchers_.tell_all();
     case NodeState::down:
       for (const std::string& name : node.subscriber().channels()) {
-        if (const auto found = channels_.find(name); found != channels_.end()) found->second.channel->on_lost();
+        if (const auto found = channels_.find(name); found != channels_.end()) found->second->channel->on_lost();
       }
   }
 }
 
 bool WakeUps::recover_one(const Node& node) {
   for (const std::string& name : channels_at(node)) {
-    for (const auto& [owner, waiter] : channels_.at(name).waiters) {
+    for (const auto& [owner, waiter] : channels_.at(name)->waiters) {
       if (waiter->on_recovered()) return true;
     }
   }
@@ -109,7 +105,7 @@ void WakeUps::on_message(const std::string& channel, const std::string& text) {
   const bool probe = found != channels_.end() && text.empty();
   if (probe) return;
   topology_.proven(channel);
-  found == channels_.end() ? watchers_.tell_all(channel) : wake(found->second, text);
+  found == channels_.end() ? watchers_.tell_all(channel) : wake(*found->second, text);
 }
 
 // Messages that are not dlock's are ignored.
@@ -129,19 +125,19 @@ void WakeUps::wake(const Channel& channel, std::string_view text) {
 void WakeUps::on_subscribed(const std::string& channel) {
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return watchers_.tell_all(channel);
-  found->second.channel->on_subscribed();
+  found->second->channel->on_subscribed();
 }
 
 // A watcher sends a request when the channel is subscribed to again.
 void WakeUps::on_lost(const std::string& channel) {
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return;
-  found->second.channel->on_lost();
+  found->second->channel->on_lost();
   recover_waiters(channel);
 }
 
 void WakeUps::on_forbidden() {
-  for (const auto& [name, entry] : channels_) entry.channel->on_forbidden();
+  for (const auto& [name, entry] : channels_) entry->channel->on_forbidden();
 }
 
 }  // namespace dlock::redis

@@ -59,7 +59,7 @@ class WakeUps {
   Acquirer& acquirer_;
   Cleanup& cleanup_;
   const std::string client_;
-  std::unordered_map<std::string, Channel> channels_;
+  std::unordered_map<std::string, std::shared_ptr<Channel>> channels_;
   common::Watchers watchers_;  // by channel
 };
 
