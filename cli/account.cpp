@@ -7,14 +7,9 @@
 
 namespace dlock::cli {
 
-namespace {
-
-// To the millisecond: more digits would be of the clock, not of the lock.
 double seconds(std::chrono::nanoseconds duration) {
   return static_cast<double>(std::chrono::round<std::chrono::milliseconds>(duration).count()) / 1000;
 }
-
-}  // namespace
 
 void Account::fail(const std::exception& error) {
   result = Result::failed;

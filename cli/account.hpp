@@ -54,6 +54,9 @@ class Stopwatch {
 
 [[nodiscard]] std::string_view to_string(Account::Result result) noexcept;
 
+// To the millisecond: more digits would be of the clock, not of the lock.
+[[nodiscard]] double seconds(std::chrono::nanoseconds duration);
+
 // For --json of "dlock run".
 [[nodiscard]] Json to_json(const Account& account, const std::vector<std::string>& names, LockKind kind);
 

@@ -132,7 +132,7 @@ NotHeld unreached(const Client& client, const Arguments& arguments, Reporter& re
 
 void say_how_long(const Arguments& arguments, std::chrono::nanoseconds waited) {
   const char* const verb = arguments.kind == LockKind::election ? "leads" : "holds";
-  say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names), for_people(waited)), Level::info);
+  say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names), for_people(waited)));
 }
 
 NotHeld conflict(const Arguments& arguments) {
@@ -141,7 +141,7 @@ NotHeld conflict(const Arguments& arguments) {
   const std::string text = tried ? obstacle(arguments, names)
                                  : fmt::format("timed out waiting for {}: {}", names,
                                                obstacle(arguments, arguments.names.size() > 1 ? "them" : "it"));
-  if (!arguments.quiet) say(text, Level::notice);
+  if (!arguments.quiet) say(text);
   const auto usual = static_cast<int>(tried ? ExitCode::busy : ExitCode::timed_out);
   return {Account::Result::conflict, arguments.conflict_status.value_or(usual), text};
 }
@@ -187,7 +187,7 @@ std::variant<Held, NotHeld> acquire(const Client& client, const Arguments& argum
     impatience.set(saturating_add(LeaseClock::now(), arguments.connect_wait.value()));
   }
   const TimePoint began = LeaseClock::now();
-  if (arguments.verbose) say(fmt::format("asking for {} at {}", quoted(arguments.names), client.url()), Level::info);
+  if (arguments.verbose) say(fmt::format("asking for {} at {}", quoted(arguments.names), client.url()));
   Attempt attempt(client, arguments);
   // A try does not wait, even if the service takes its time to answer it.
   bool explain = !arguments.quiet && arguments.wait != Duration();

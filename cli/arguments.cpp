@@ -92,12 +92,6 @@ LockKind to_kind(const TextOption& option) {
       fmt::format("{}: must be lock, read-write, semaphore or election, not \"{}\"", option.name, option.text));
 }
 
-MessageLog to_log(const TextOption& option) {
-  if (option.text == "stderr") return MessageLog::standard_error;
-  if (option.text == "syslog") return MessageLog::system;
-  throw UsageError(fmt::format("{}: must be stderr or syslog, not \"{}\"", option.name, option.text));
-}
-
 void Parser::take_times() {
   if (line_.try_once && !line_.wait.text.empty()) throw UsageError("--try and --wait exclude each other");
   if (!line_.wait.text.empty()) result_.wait = to_duration(line_.wait);
@@ -147,7 +141,6 @@ void Parser::take_values() {
   }
   if (!line_.parent.text.empty()) result_.parent = static_cast<pid_t>(to_number(line_.parent, 1, highest_number));
   if (result_.quiet && result_.verbose) throw UsageError("--quiet and --verbose exclude each other");
-  if (!line_.log.text.empty()) result_.log = to_log(line_.log);
   result_.json_file = line_.json_file.text;
   if (result_.json_file == "-") {
     throw UsageError("--json: standard output is the command's; name a file, or /dev/stderr, instead of \"-\"");

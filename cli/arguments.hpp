@@ -17,9 +17,6 @@
 
 namespace dlock::cli {
 
-// Where messages go.
-enum class MessageLog { standard_error, system };
-
 enum class Verb { run, hold, elect, leader, status, list, break_lock, forget, doctor, init, backends, bench, torture };
 
 // Of "dlock bench".
@@ -66,9 +63,8 @@ struct Arguments {
   Duration kill_after = std::chrono::seconds(5);
   bool quiet = false;
   bool verbose = false;
-  MessageLog log = MessageLog::standard_error;
   std::string json_file;               // run: where its account goes; empty: none
-  std::string metrics_file;            // run, elect, hold: where counters are kept; empty: nowhere
+  std::string metrics_file;            // run, elect, hold: where gauges of the last run go; empty: nowhere
   std::optional<int> conflict_status;  // run: instead of 75 and 76
   bool until_eof = false;              // hold: until standard input ends
   std::optional<pid_t> parent;         // hold: until that process ends

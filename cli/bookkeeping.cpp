@@ -17,7 +17,7 @@ Bookkeeping::Bookkeeping(const Arguments& arguments) : arguments_(arguments) {
 
 void Bookkeeping::enter(const Account& account) {
   try {
-    if (metrics_) metrics_->add(account, arguments_.names, arguments_.kind);
+    if (metrics_) metrics_->write(account, arguments_.names, arguments_.kind);
   } catch (const std::exception& error) {
     say(std::string("warning: the metrics were not written: ") + error.what());
   }

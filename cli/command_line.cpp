@@ -279,12 +279,10 @@ void CommandLine::add_time(CLI::App* verb, TextOption& option, const char* descr
 void CommandLine::add_messages(CLI::App* verb) {
   verb->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
   verb->add_flag("-v,--verbose", arguments.verbose, "Also report normal events");
-  verb->add_option(log.name, log.text, "Where messages go: stderr (default) or syslog")->type_name("WHERE");
 }
 
 void CommandLine::add_metrics(CLI::App* verb) {
-  verb->add_option(metrics_file.name, metrics_file.text,
-                   "Count runs, conflicts, losses and times in this file, for Prometheus")
+  verb->add_option(metrics_file.name, metrics_file.text, "Write gauges of the last run to this file, for Prometheus")
       ->type_name("FILE");
 }
 

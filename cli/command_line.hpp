@@ -44,7 +44,6 @@ class CommandLine {
   TextOption idle{"--idle"};
   TextOption conflict_status{"--conflict-exit-code"};
   TextOption parent{"--parent"};
-  TextOption log{"--log"};
   TextOption json_file{"--json"};
   TextOption metrics_file{"--metrics"};
 

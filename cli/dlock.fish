@@ -83,10 +83,9 @@ complete -c dlock -n '__dlock_is run hold elect' -l try -d 'Do not wait'
 complete -c dlock -n '__dlock_is run hold elect' -l lease -x -a '10s 30s 1m' \
     -d 'How long the service keeps it if it does not hear from dlock'
 complete -c dlock -n '__dlock_is run elect' -l kill-after -x -a '0 1s 5s 30s' -d 'Time between TERM and KILL'
-complete -c dlock -n '__dlock_is run hold elect' -l metrics -r -F -d 'Count runs and conflicts in this file'
+complete -c dlock -n '__dlock_is run hold elect' -l metrics -r -F -d 'Write gauges of the last run to this file'
 complete -c dlock -n '__dlock_is run hold elect leader' -s q -l quiet -d 'Say nothing but errors'
 complete -c dlock -n '__dlock_is run hold elect leader' -s v -l verbose -d 'Also report normal events'
-complete -c dlock -n '__dlock_is run hold elect leader' -l log -x -a 'stderr syslog' -d 'Where messages go'
 complete -c dlock -n '__dlock_is status list break forget' -l kind -x -a 'lock read-write semaphore election' \
     -d 'Of this kind'
 complete -c dlock -n '__dlock_is hold leader status list break forget doctor init backends' -l json -d 'Print JSON'

@@ -54,7 +54,7 @@ std::string run_footer() {
              "  dlock run --exclusive prices -- ./update-prices                      alone; readers use --shared\n"
              "  dlock run --permits 4 uploads -- ./upload                            four at the same time\n"
              "  dlock run accounts/1 accounts/2 -- ./transfer                        both locks, or none\n"
-             "  dlock run --log syslog --metrics /var/lib/prometheus/node-exporter/backup.prom backup -- ./backup.sh\n"
+             "  dlock run --metrics /var/lib/prometheus/node-exporter/backup.prom backup -- ./backup.sh\n"
              "  dlock run --json result.json job -- ./job; jq .result result.json    ran, conflict, lost, ...\n"
              "\n"
              "The command gets DLOCK_NAME, DLOCK_TOKEN (the fencing token), DLOCK_KIND and DLOCK_URL (without "

@@ -56,7 +56,6 @@ int run_main(const std::vector<std::string>& words) {
       return static_cast<int>(ExitCode::ok);
     }
     const auto& arguments = std::get<Arguments>(parsed);
-    if (arguments.log == MessageLog::system) log_to_system();
     return dispatch(arguments, inherited);
   } catch (const std::exception& error) {
     say(error.what());

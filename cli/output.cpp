@@ -1,8 +1,5 @@
 #include "cli/output.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <syslog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +16,6 @@
 
 #include "cli/message_queue.hpp"
 #include "cli/system.hpp"
-#include "cli/unique_fd.hpp"
 
 namespace dlock::cli {
 
@@ -35,49 +31,10 @@ constexpr std::size_t room_for_messages = 64 * 1024;
 // After this long without a message written, nobody reads them.
 constexpr std::chrono::seconds patience_with_readers{1};
 
-std::atomic<bool> system_log = false;
-
-constexpr std::string_view own_name = "dlock: ";
-
-// The level of a message travels as a character before it, which no printable text has. What the queue itself says has
-// none: something was dropped.
-constexpr char mark(Level level) {
-  return static_cast<char>(static_cast<int>(level) + 1);
-}
-
-int priority(char mark_of_level) {
-  switch (mark_of_level) {
-    case mark(Level::error):
-      return LOG_ERR;
-    case mark(Level::notice):
-      return LOG_NOTICE;
-    case mark(Level::info):
-      return LOG_INFO;
-    default:
-      return LOG_WARNING;
-  }
-}
-
-// One line without its end.
-void write_message(std::string_view line) {
-  const char first = line.empty() ? '\0' : line.front();
-  if (first >= mark(Level::error) && first <= mark(Level::info)) line.remove_prefix(1);
-  if (!system_log) {
-    (void)write_all(STDERR_FILENO, std::string(line) + "\n");  // there is no better place to report that it is gone
-    return;
-  }
-  if (line.starts_with(own_name)) line.remove_prefix(own_name.size());
-  ::syslog(priority(first), "%.*s", static_cast<int>(line.size()), line.data());
-}
-
 MessageQueue& messages() {
   static MessageQueue queue(
-      [](std::string_view text) {
-        while (!text.empty()) {
-          const std::size_t end = std::min(text.find('\n'), text.size());
-          write_message(text.substr(0, end));
-          text.remove_prefix(std::min(end + 1, text.size()));
-        }
+      [](std::string_view line) {
+        (void)write_all(STDERR_FILENO, line);  // there is no better place to report that standard error is gone
       },
       room_for_messages);
   return queue;
@@ -89,48 +46,15 @@ OutputError output_failure(int error) {
 
 }  // namespace
 
-void say(std::string_view text, Level level) noexcept {
-  if (text.starts_with("warning: ")) level = Level::warning;
+void say(std::string_view text) noexcept {
   try {
-    std::string line(1, mark(level));
-    line += own_name;
+    std::string line = "dlock: ";
     line += printable(text);
     line += '\n';
     messages().push(std::move(line));
   } catch (const std::bad_alloc&) {
     messages().drop();
   }
-}
-
-void say_by_the_way(std::string_view text) noexcept {
-  say(text, Level::info);
-}
-
-namespace {
-
-// Why nobody reads what is sent to that socket; 0: somebody does.
-int problem_with(const char* path) {
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  const std::string_view text = path;
-  if (text.size() >= sizeof address.sun_path) return ENAMETOOLONG;
-  text.copy(static_cast<char*>(address.sun_path), text.size());
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd) return errno;
-  const bool good = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  return good || errno == EPROTOTYPE ? 0 : errno;  // syslog(3) also knows logs that read streams
-}
-
-}  // namespace
-
-void log_to_system(const char* socket) {
-  if (const int problem = problem_with(socket)) {
-    say(std::string("warning: there is no system log (") + socket + ": " + std::strerror(problem) +
-        "); messages go to standard error");
-    return;
-  }
-  flush_messages();
-  ::openlog("dlock", LOG_PID, LOG_DAEMON);
-  system_log = true;
 }
 
 void start_messages() {

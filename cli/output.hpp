@@ -16,20 +16,9 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// How much a message matters, for the system log.
-enum class Level { error, warning, notice, info };
-
 // Has "dlock: <text>", made printable, written to standard error, in one piece and in the order of the calls; from any
-// thread. Does not wait: renewals and signals must not depend on whether somebody reads standard error. What begins
-// with "warning: " is a warning.
-void say(std::string_view text, Level level = Level::error) noexcept;
-
-// say() for normal events.
-void say_by_the_way(std::string_view text) noexcept;
-
-// From here on, messages go to the system log, as syslog(3) has it: facility daemon, name dlock, the level as priority.
-// Where there is no log at the socket, which is said, they go on to standard error. Call before start_messages().
-void log_to_system(const char* socket = "/dev/log");
+// thread. Does not wait: renewals and signals must not depend on whether somebody reads standard error.
+void say(std::string_view text) noexcept;
 
 // From here on, say() finds the thread that writes. Throws std::system_error when the system refuses it.
 void start_messages();

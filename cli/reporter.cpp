@@ -27,19 +27,19 @@ bool out_of_reach(const Failure& failure) {
 
 }  // namespace
 
-void Reporter::say_unless_quiet(const std::string& text, Level level) const {
-  if (speech_ == Speech::all || speech_ == Speech::everything) say(text, level);
+void Reporter::say_unless_quiet(const std::string& text) const {
+  if (speech_ == Speech::all || speech_ == Speech::everything) say(text);
 }
 
 void Reporter::say_if_verbose(const std::string& text) const {
-  if (speech_ == Speech::everything) say(text, Level::info);
+  if (speech_ == Speech::everything) say(text);
 }
 
 void Reporter::say_out_of_reach(const std::string& meaning, const std::string& why) {
   const bool first = !std::exchange(out_of_reach_, true);
   if (trying_) return;
-  say_unless_quiet(meaning + why, Level::warning);
-  if (speech_ == Speech::errors && first) say("cannot reach the lock service, trying again: " + why, Level::warning);
+  say_unless_quiet(meaning + why);
+  if (speech_ == Speech::errors && first) say("cannot reach the lock service, trying again: " + why);
 }
 
 void Reporter::forget_trouble_with_locks() {
@@ -98,7 +98,7 @@ void Reporter::connection(const ConnectionEvent& event) {
     forget_trouble_with_locks();
     refused_ = false;
     if (std::exchange(cut_off_, false) && !trying_) {
-      say_unless_quiet("connected to the lock service again", Level::notice);
+      say_unless_quiet("connected to the lock service again");
     }
     return;
   }
@@ -124,7 +124,7 @@ void Reporter::warning(const WarningEvent& event) {
   if (unreached) {
     say_out_of_reach("warning: ", text);
   } else {
-    say_unless_quiet("warning: " + text, Level::warning);
+    say_unless_quiet("warning: " + text);
   }
 }
 

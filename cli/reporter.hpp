@@ -69,7 +69,7 @@ class Reporter final : public Observer {
 
   void renewals_work();
   // With mutex_ held:
-  void say_unless_quiet(const std::string& text, Level level) const;
+  void say_unless_quiet(const std::string& text) const;
   void say_if_verbose(const std::string& text) const;
   void say_out_of_reach(const std::string& meaning, const std::string& why);
   void forget_trouble_with_locks();

@@ -213,8 +213,7 @@ int elect(const Arguments& arguments, Inherited& inherited) {
     if (arguments.once || !term.ran || term.interrupted) return term.status;
     if (!arguments.quiet) {
       say(term.lost ? std::string("campaigning again")
-                    : fmt::format("the command ended with status {}; campaigning again", term.status),
-          Level::notice);
+                    : fmt::format("the command ended with status {}; campaigning again", term.status));
     }
     const std::optional<int> signal = runner->pause(saturating_add(term.began, shortest_term));
     if (signal) return signalled(*signal);

@@ -134,7 +134,7 @@ void Supervisor::read_start() {
   if (!error) {
     outcome_.started = true;
     if (setup_.verbose) {
-      say(fmt::format("\"{}\" runs as process {}", setup_.command.arguments.front(), child_.pid()), Level::info);
+      say(fmt::format("\"{}\" runs as process {}", setup_.command.arguments.front(), child_.pid()));
     }
     return;
   }
@@ -215,7 +215,7 @@ void Supervisor::child_ended(int status) {
   read_start();
   if (outcome_.started) outcome_.status = status;
   if (outcome_.started && setup_.verbose) {
-    say(fmt::format("\"{}\" ended with status {}", setup_.command.arguments.front(), status), Level::info);
+    say(fmt::format("\"{}\" ended with status {}", setup_.command.arguments.front(), status));
   }
   phase_ = Phase::sweeping;
   if (kill_at_ != TimePoint::max()) give_up_at_ = saturating_add(LeaseClock::now(), patience_after_kill);
@@ -232,8 +232,7 @@ void Supervisor::sweep_up() {
   child_.signal_all({SIGTERM, SIGCONT});
   sweep_at_ = saturating_add(LeaseClock::now(), setup_.kill_after);
   if (setup_.quiet) return;
-  say(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()),
-      Level::notice);
+  say(fmt::format("\"{}\" ended and left processes behind; ending them", setup_.command.arguments.front()));
 }
 
 void Supervisor::start_killing() {

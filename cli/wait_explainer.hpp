@@ -22,8 +22,7 @@ namespace dlock::cli {
 class WaitExplainer {
  public:
   // Client and reporter must outlive it. Whom it tells is called on its thread or the caller's.
-  WaitExplainer(const Client& client, const Reporter& reporter,
-                std::function<void(std::string_view)> person = say_by_the_way)
+  WaitExplainer(const Client& client, const Reporter& reporter, std::function<void(std::string_view)> person = say)
       : client_(client), reporter_(reporter), person_(std::move(person)) {}
   WaitExplainer(const WaitExplainer&) = delete;
   WaitExplainer& operator=(const WaitExplainer&) = delete;

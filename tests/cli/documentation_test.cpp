@@ -122,7 +122,7 @@ TEST_F(Documentation, EveryOptionIsInTheManualAndInTheGuide) {
     EXPECT_THAT(options, testing::Contains("--help"));
     for (const std::string& option : options) EXPECT_THAT(manual_text, testing::HasSubstr(option)) << verb;
   }
-  for (const char* option : {"--json", "--metrics", "--log", "--verbose"}) {
+  for (const char* option : {"--json", "--metrics", "--verbose"}) {
     EXPECT_THAT(guide, testing::HasSubstr(option));
   }
 }

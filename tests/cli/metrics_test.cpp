@@ -24,8 +24,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 using Ended = Account::Result;
 
 const std::chrono::system_clock::time_point noon{1763719872500ms};
@@ -34,115 +36,99 @@ Account ran(int status) {
   return {.result = Ended::ran, .status = status, .command_status = status, .waited = 250ms, .held = 1500ms};
 }
 
-std::string text_of(const std::vector<Account>& accounts, const std::string& name = "job") {
-  Metrics metrics;
-  for (const Account& account : accounts) metrics.add(account, {name}, LockKind::lock, noon);
-  return metrics.text();
+std::string text_of(const Account& account, const std::string& earlier = "", const std::string& name = "job") {
+  return metrics_text(account, {name}, LockKind::lock, noon, earlier);
 }
 
 TEST(Metrics, AreWhatPrometheusReads) {
-  EXPECT_THAT(text_of({ran(0)}), HasSubstr("# HELP dlock_wait_seconds_total Time spent waiting for the lock.\n"
-                                           "# TYPE dlock_wait_seconds_total counter\n"
-                                           "dlock_wait_seconds_total{name=\"job\",kind=\"lock\"} 0.25\n"));
-  EXPECT_THAT(text_of({ran(0)}), HasSubstr("# TYPE dlock_last_success_timestamp_seconds gauge\n"
-                                           "dlock_last_success_timestamp_seconds{name=\"job\",kind=\"lock\"} "
-                                           "1763719872.5\n"));
+  EXPECT_EQ(text_of(ran(0)),
+            "# HELP dlock_last_exit_status Status that dlock exited with the last time.\n"
+            "# TYPE dlock_last_exit_status gauge\n"
+            "dlock_last_exit_status{name=\"job\",kind=\"lock\"} 0\n"
+            "# HELP dlock_last_result Always 1; the label says what became of the last run, as the result of --json "
+            "does.\n"
+            "# TYPE dlock_last_result gauge\n"
+            "dlock_last_result{name=\"job\",kind=\"lock\",result=\"ran\"} 1\n"
+            "# HELP dlock_last_wait_seconds How long the last run waited for the lock.\n"
+            "# TYPE dlock_last_wait_seconds gauge\n"
+            "dlock_last_wait_seconds{name=\"job\",kind=\"lock\"} 0.25\n"
+            "# HELP dlock_last_hold_seconds How long the last run held the lock.\n"
+            "# TYPE dlock_last_hold_seconds gauge\n"
+            "dlock_last_hold_seconds{name=\"job\",kind=\"lock\"} 1.5\n"
+            "# HELP dlock_last_success_timestamp_seconds When a command last ended with status 0 under the lock.\n"
+            "# TYPE dlock_last_success_timestamp_seconds gauge\n"
+            "dlock_last_success_timestamp_seconds{name=\"job\",kind=\"lock\"} 1763719872.5\n");
 }
 
 // The value of a metric of the lock "job".
-std::string value(const std::string& text, const std::string& metric) {
-  const std::string line = "\ndlock_" + metric + "{name=\"job\",kind=\"lock\"} ";
+std::string value(const std::string& text, const std::string& metric, const std::string& label = "") {
+  const std::string line = "\ndlock_" + metric + "{name=\"job\",kind=\"lock\"" + label + "} ";
   const auto at = text.find(line);
   if (at == std::string::npos) return "none";
   const auto begin = at + line.size();
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-TEST(Metrics, CountWhatBecameOfEachAttempt) {
+constexpr const char* last_success = "last_success_timestamp_seconds";
+
+TEST(Metrics, SayWhatBecameOfTheLastRun) {
   struct Case {
     Account account;
-    std::string runs, failed_runs, conflicts, errors, losses, last_exit_status;
+    std::string result, exit_status, hold_seconds;
     bool success;
   };
   const std::vector<Case> cases{
-      {ran(0), "1", "0", "0", "0", "0", "0", true},
-      {ran(3), "1", "1", "0", "0", "0", "3", false},
-      {{.result = Ended::conflict, .status = 75}, "0", "0", "1", "0", "0", "75", false},
-      {{.result = Ended::conflict, .status = 0}, "0", "0", "1", "0", "0", "0", false},  // --conflict-exit-code 0
-      {{.result = Ended::interrupted, .status = 143}, "0", "0", "0", "0", "0", "143", false},
-      {{.result = Ended::failed, .status = 69}, "0", "0", "0", "1", "0", "69", false},
-      {{.result = Ended::lost, .status = 79, .command_status = 143}, "1", "1", "0", "0", "1", "79", false},
-      {{.result = Ended::lost, .status = 0, .command_status = 0}, "1", "0", "0", "0", "1", "0", true},
-      {{.result = Ended::ran, .status = 0}, "1", "0", "0", "0", "0", "0", true},  // dlock hold
+      {ran(0), "ran", "0", "1.5", true},
+      {ran(3), "ran", "3", "1.5", false},
+      {{.result = Ended::conflict, .status = 75}, "conflict", "75", "none", false},
+      {{.result = Ended::conflict, .status = 0}, "conflict", "0", "none", false},  // --conflict-exit-code 0
+      {{.result = Ended::interrupted, .status = 143}, "interrupted", "143", "none", false},
+      {{.result = Ended::failed, .status = 69}, "failed", "69", "none", false},
+      {{.result = Ended::lost, .status = 79, .command_status = 143, .held = 1s}, "lost", "79", "1", false},
+      {{.result = Ended::lost, .status = 0, .command_status = 0, .held = 1s}, "lost", "0", "1", true},
+      {{.result = Ended::ran, .status = 0, .held = 1s}, "ran", "0", "1", true},  // dlock hold
   };
   for (const Case& each : cases) {
-    const std::string text = text_of({each.account});
-    SCOPED_TRACE(std::string(to_string(each.account.result)) + " " + std::to_string(each.account.status));
-    EXPECT_EQ(value(text, "waits_total"), "1");
-    EXPECT_EQ(value(text, "runs_total"), each.runs);
-    EXPECT_EQ(value(text, "failed_runs_total"), each.failed_runs);
-    EXPECT_EQ(value(text, "conflicts_total"), each.conflicts);
-    EXPECT_EQ(value(text, "errors_total"), each.errors);
-    EXPECT_EQ(value(text, "losses_total"), each.losses);
-    EXPECT_EQ(value(text, "last_exit_status"), each.last_exit_status);
-    EXPECT_EQ(value(text, "last_success_timestamp_seconds") != "none", each.success);
+    const std::string text = text_of(each.account, text_of(ran(4)));
+    SCOPED_TRACE(each.result + " " + each.exit_status);
+    EXPECT_EQ(value(text, "last_result", ",result=\"" + each.result + "\""), "1");
+    EXPECT_EQ(value(text, "last_exit_status"), each.exit_status);
+    EXPECT_EQ(value(text, "last_hold_seconds"), each.hold_seconds);
+    EXPECT_EQ(value(text, last_success), each.success ? "1763719872.5" : "none");
   }
 }
 
-TEST(Metrics, GoOnFromWhatIsThere) {
-  Metrics metrics;
-  EXPECT_TRUE(metrics.read(text_of({ran(0), ran(1)})));
-  metrics.add({.result = Ended::conflict, .status = 75, .waited = 100ms}, {"job"}, LockKind::lock, noon + 1h);
-  const std::string text = metrics.text();
-  EXPECT_EQ(value(text, "runs_total"), "2");
-  EXPECT_EQ(value(text, "waits_total"), "3");
-  EXPECT_EQ(value(text, "conflicts_total"), "1");
-  EXPECT_EQ(value(text, "wait_seconds_total"), "0.6");
-  EXPECT_EQ(value(text, "hold_seconds_total"), "3");
-  EXPECT_EQ(value(text, "last_success_timestamp_seconds"), "1763719872.5");
+TEST(Metrics, KeepTheTimeOfTheLastSuccess) {
+  const std::string failed = metrics_text(ran(1), {"new", "job"}, LockKind::lock, noon + 1h, text_of(ran(0)));
+  EXPECT_EQ(value(failed, last_success), "1763719872.5");
+  EXPECT_THAT(failed, Not(HasSubstr("dlock_last_success_timestamp_seconds{name=\"new\"")));
+  const std::string later = metrics_text(ran(0), {"job"}, LockKind::lock, noon + 1h, failed);
+  EXPECT_EQ(value(later, last_success), "1763723472.5");
+  EXPECT_EQ(metrics_text(ran(1), {"job"}, LockKind::election, noon, later).find(last_success), std::string::npos);
 }
 
-TEST(Metrics, OfOtherLocksStay) {
-  Metrics metrics;
-  EXPECT_TRUE(metrics.read(text_of({ran(0)}, "other")));
-  metrics.add(ran(0), {"a", "b"}, LockKind::read_write, noon);
-  EXPECT_THAT(metrics.text(), AllOf(HasSubstr("dlock_runs_total{name=\"other\",kind=\"lock\"} 1\n"),
-                                    HasSubstr("dlock_runs_total{name=\"a\",kind=\"read-write\"} 1\n"),
-                                    HasSubstr("dlock_runs_total{name=\"b\",kind=\"read-write\"} 1\n")));
+TEST(Metrics, AreOfEachName) {
+  EXPECT_THAT(metrics_text(ran(0), {"a", "b"}, LockKind::read_write, noon, ""),
+              HasSubstr("# TYPE dlock_last_exit_status gauge\n"
+                        "dlock_last_exit_status{name=\"a\",kind=\"read-write\"} 0\n"
+                        "dlock_last_exit_status{name=\"b\",kind=\"read-write\"} 0\n"));
 }
 
 TEST(Metrics, EscapeNames) {
   const std::string name = "a\"b\\c\nd}e{f";
-  const std::string text = text_of({ran(0)}, name);
-  EXPECT_THAT(text, HasSubstr(R"(dlock_runs_total{name="a\"b\\c\nd}e{f",kind="lock"} 1)"));
-  Metrics metrics;
-  EXPECT_TRUE(metrics.read(text));
-  metrics.add(ran(0), {name}, LockKind::lock, noon);
-  EXPECT_THAT(metrics.text(), HasSubstr(R"(dlock_runs_total{name="a\"b\\c\nd}e{f",kind="lock"} 2)"));
+  const std::string escaped = R"(dlock_last_success_timestamp_seconds{name="a\"b\\c\nd}e{f",kind="lock"} 1763719872.5)";
+  const std::string text = text_of(ran(0), "", name);
+  EXPECT_THAT(text, HasSubstr(escaped));
+  EXPECT_THAT(text_of(ran(1), text, name), HasSubstr(escaped));
 }
 
-TEST(Metrics, OfABrokenTextAreWhatCanBeReadOfIt) {
-  const std::string good = "dlock_runs_total{name=\"job\",kind=\"lock\"} 5\n";
-  const std::vector<std::string> broken{
-      "dlock_runs_total{name=\"job\",kind=\"lock\"} 7 1763719872500",
-      "dlock_runs_total{name=\"job\",kind=\"lock\"} nan",
-      "dlock_runs_total{name=\"job\",kind=\"lock\"} -1",
-      "dlock_runs_total{name=\"job\",kind=\"lock\"} ",
-      "dlock_runs_total{name=\"job\",kind=\"lock\"",
-      "dlock_runs_total{name=\"job\\x\",kind=\"lock\"} 1",
-      "dlock_runs_total{name=\"job\\",
-      "dlock_runs_total{kind=\"lock\"} 1",
-      "dlock_runs_total 1",
-      "node_load1 0.5",
-      std::string(1000, '\0'),
-      "{",
-  };
-  for (const std::string& line : broken) {
-    Metrics metrics;
-    EXPECT_FALSE(metrics.read(line + "\n" + good)) << line;
-    EXPECT_EQ(value(metrics.text(), "runs_total"), "5") << line;
-    EXPECT_THAT(metrics.text(), Not(HasSubstr("node_load1")));
+TEST(Metrics, OfABrokenTextKeepNothing) {
+  const std::string front = "#\ndlock_last_success_timestamp_seconds{name=\"job\",kind=\"lock\"";
+  for (const std::string end : {"} nan", "} inf", "} 1e999", "} -1", "} x", "} ", "}", ""}) {
+    EXPECT_EQ(text_of(ran(1), front + end), text_of(ran(1))) << end;
   }
+  EXPECT_EQ(text_of(ran(1), std::string(1000, '\0')), text_of(ran(1)));
+  EXPECT_EQ(value(text_of(ran(1), front + "} 5"), last_success), "5");
 }
 
 class MetricsFileTest : public testing::Test {
@@ -159,46 +145,97 @@ class MetricsFileTest : public testing::Test {
   const std::string path_ = directory_.path() + "/job.prom";
 };
 
-TEST_F(MetricsFileTest, LosesNoCountWhereManyUpdateIt) {
+TEST_F(MetricsFileTest, IsWholeWhereManyReplaceIt) {
   constexpr int updates = 50;
   const MetricsFile file(path_);
+  file.write(ran(0), {"job"}, LockKind::lock);
   const auto update = [&] {
-    for (int i = 0; i < updates; ++i) file.add(ran(0), {"job"}, LockKind::lock);
+    for (int i = 0; i < updates; ++i) file.write(ran(1), {"job"}, LockKind::lock);
   };
   {
     const std::jthread one(update);
     const std::jthread other(update);
+    for (int i = 0; i < updates; ++i) {
+      const std::string found = text();
+      EXPECT_THAT(found, AllOf(StartsWith("# HELP dlock_last_exit_status "), EndsWith("\n")));
+      EXPECT_NE(value(found, last_success), "none");
+    }
   }
-  EXPECT_EQ(value(text(), "runs_total"), std::to_string(2 * updates));
+  EXPECT_EQ(value(text(), "last_exit_status"), "1");
   EXPECT_EQ(files(), 1) << "something else was left in the directory";
 }
 
 // As a client of the file backend locks it.
 TEST_F(MetricsFileTest, MayBeInADirectoryThatIsLocked) {
   const UniqueFd directory(::open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ASSERT_EQ(::flock(directory.get(), LOCK_SH), 0);
-  MetricsFile(path_).add(ran(0), {"job"}, LockKind::lock);
-  EXPECT_EQ(value(text(), "runs_total"), "1");
+  ASSERT_EQ(::flock(directory.get(), LOCK_EX), 0);
+  MetricsFile(path_).write(ran(0), {"job"}, LockKind::lock);
+  EXPECT_EQ(value(text(), "last_exit_status"), "0");
 }
 
-TEST_F(MetricsFileTest, GoesOnWhereAnEarlierOneIsBroken) {
-  std::ofstream(path_) << "rubbish\n";
-  flush_messages();  // of earlier tests
-  testing::internal::CaptureStderr();
-  MetricsFile(path_).add(ran(0), {"job"}, LockKind::lock);
-  flush_messages();
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("has lines that are not dlock's"));
-  EXPECT_EQ(value(text(), "runs_total"), "1");
+TEST_F(MetricsFileTest, IsMadeByTheFirstRunThatEnds) {
+  const MetricsFile file(path_);
+  EXPECT_EQ(files(), 0);
+  file.write(ran(1), {"job"}, LockKind::lock);
+  EXPECT_EQ(value(text(), "last_exit_status"), "1");
+}
+
+TEST_F(MetricsFileTest, HasThePermissionsOfTheOneBefore) {
+  const MetricsFile file(path_);
+  file.write(ran(0), {"job"}, LockKind::lock);
+  namespace fs = std::filesystem;
+  const fs::perms readable = fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_read;
+  fs::permissions(path_, readable);
+  file.write(ran(0), {"job"}, LockKind::lock);
+  EXPECT_EQ(fs::status(path_).permissions(), readable);
+}
+
+TEST_F(MetricsFileTest, SaysThatLinesOfOthersAreLost) {
+  struct Case {
+    std::string earlier;
+    bool warns;
+  };
+  const std::string warning = "dlock: warning: " + path_ + " has lines of another job or program, which are lost; ";
+  const std::vector<Case> cases{
+      {"rubbish\n", true},
+      {"node_load1 0.5\n", true},
+      {text_of(ran(0), "", "other"), true},
+      {metrics_text(ran(0), {"job"}, LockKind::semaphore, noon, ""), true},
+      {"", false},
+      {"# HELP dlock_runs_total Of an earlier version.\ndlock_runs_total{name=\"job\",kind=\"lock\"} 7\n\n", false},
+      {text_of(ran(0)), false},
+  };
+  for (const Case& each : cases) {
+    std::ofstream(path_) << each.earlier;
+    flush_messages();  // of earlier tests
+    testing::internal::CaptureStderr();
+    MetricsFile(path_).write(ran(0), {"job"}, LockKind::lock);
+    flush_messages();
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(said.starts_with(warning), each.warns) << each.earlier << said;
+    EXPECT_EQ(said.empty(), !each.warns) << each.earlier << said;
+    EXPECT_EQ(text().find("rubbish"), std::string::npos);
+    EXPECT_EQ(value(text(), "last_exit_status"), "0") << each.earlier;
+  }
+}
+
+// Another user may put one there after dlock has started.
+TEST_F(MetricsFileTest, DoesNotWaitForAPipeInItsPlace) {
+  const MetricsFile file(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THROW(file.write(ran(0), {"job"}, LockKind::lock), UsageError);
 }
 
 TEST_F(MetricsFileTest, IsAFileInADirectoryThatCanBeWritten) {
   const std::string pipe = directory_.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string unreadable = directory_.path() + "/loop";
+  std::filesystem::create_symlink("loop", unreadable);
   for (const std::string& wrong : {directory_.path(), directory_.path() + "/none/job.prom", std::string("/dev/null"),
-                                   std::string("/dev/stderr"), pipe}) {
+                                   std::string("/dev/stderr"), pipe, unreadable}) {
     EXPECT_THROW(MetricsFile{wrong}, UsageError) << wrong;
   }
-  EXPECT_EQ(files(), 1) << "the pipe";
+  EXPECT_EQ(files(), 2) << "the pipe and the link";
 }
 
 }  // namespace
