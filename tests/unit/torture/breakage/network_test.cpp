@@ -16,8 +16,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "torture/breakage/own_network.hpp"
-#include "torture/breakage/packet_loss.hpp"
+#include "tests/torture/breakage/own_network.hpp"
+#include "tests/torture/breakage/packet_loss.hpp"
 #include "torture/rig/system_call.hpp"
 
 namespace dlock::torture {

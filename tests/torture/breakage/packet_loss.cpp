@@ -1,4 +1,4 @@
-#include "torture/breakage/packet_loss.hpp"
+#include "tests/torture/breakage/packet_loss.hpp"
 
 #include <fmt/format.h>
 #include <net/if.h>

@@ -1,4 +1,4 @@
-#include "torture/breakage/wall_clock.hpp"
+#include "tests/torture/breakage/wall_clock.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-#include "torture/breakage/small_disk.hpp"
+#include "tests/torture/breakage/small_disk.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>
