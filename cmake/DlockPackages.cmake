@@ -32,7 +32,6 @@ foreach(component IN LISTS components)
       COMPONENT ${component} RENAME "${package_${component}}")
   endif()
 endforeach()
-install(TARGETS dlock_real_timers LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/dlock" COMPONENT dlock_command)  # for torture
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/deploy" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/dlock/examples"
   COMPONENT dlock_command)
 set(place "${CMAKE_INSTALL_DATADIR}/doc/dlock-doc")
@@ -101,7 +100,7 @@ set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SECTION utils)
 set(CPACK_COMPONENT_DLOCK_COMMAND_DEPENDS dlock_library)
 set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}/src")
-set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SUGGESTS "bash-completion, dlock-doc, faketime, nftables")
+set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SUGGESTS "bash-completion, dlock-doc")
 set(CPACK_DEBIAN_DLOCK_COMMAND_DESCRIPTION "distributed locks for scripts and services
 ${about}
 .

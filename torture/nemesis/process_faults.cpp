@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "torture/breakage/used_up_descriptors.hpp"
+#include "torture/nemesis/used_up_descriptors.hpp"
 
 namespace dlock::torture {
 

@@ -9,7 +9,7 @@
 
 #include "tests/torture/client/commanded_client.hpp"
 #include "tests/torture/integration/services.hpp"
-#include "torture/breakage/used_up_descriptors.hpp"
+#include "torture/nemesis/used_up_descriptors.hpp"
 
 namespace dlock::torture {
 namespace {

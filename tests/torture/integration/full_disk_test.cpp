@@ -10,8 +10,8 @@
 
 #include <dlock/dlock.hpp>
 
+#include "tests/torture/breakage/small_disk.hpp"
 #include "tests/torture/client/commanded_client.hpp"
-#include "torture/breakage/small_disk.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 #ifdef DLOCK_FAULT_FILE

@@ -7,9 +7,9 @@
 
 #include <dlock/dlock.hpp>
 
+#include "tests/torture/breakage/wall_clock.hpp"
 #include "tests/torture/client/commanded_client.hpp"
 #include "tests/torture/integration/services.hpp"
-#include "torture/breakage/wall_clock.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::torture {

@@ -21,9 +21,9 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/torture/breakage/wall_clock.hpp"
 #include "tests/torture/services/arena.hpp"
 #include "tests/torture/services/run_in_arena.hpp"
-#include "torture/breakage/wall_clock.hpp"
 
 namespace dlock::torture {
 

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <memory>
 
-#include "torture/breakage/packet_loss.hpp"
-#include "torture/breakage/wall_clock.hpp"
+#include "tests/torture/breakage/packet_loss.hpp"
+#include "tests/torture/breakage/wall_clock.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 #include "util/process.hpp"

@@ -5,7 +5,7 @@
 
 #include "arena.hpp"
 #include "run_in_arena.hpp"
-#include "torture/breakage/own_network.hpp"
+#include "tests/torture/breakage/own_network.hpp"
 
 namespace dlock::torture {
 

@@ -1,5 +1,5 @@
 // A disk that is full when the test says so.
-#include "torture/breakage/small_disk.hpp"
+#include "tests/torture/breakage/small_disk.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The wall clock of a child process goes its own ways; its other clocks do not.
-#include "torture/breakage/wall_clock.hpp"
+#include "tests/torture/breakage/wall_clock.hpp"
 
 #include <gtest/gtest.h>
 #include <time.h>

@@ -8,7 +8,6 @@
 // In memory, mounted while the object lives. Needs root.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 namespace dlock::torture {
@@ -19,7 +18,7 @@ class SmallDisk {
   [[nodiscard]] static bool available(std::string& why_not);
 
   // Makes the directory and mounts it there. Throws std::system_error.
-  explicit SmallDisk(std::string directory, std::size_t bytes = std::size_t{256} * 1024);
+  explicit SmallDisk(std::string directory);
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
   // Processes that still have files open there may go on using them.

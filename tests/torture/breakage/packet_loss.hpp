@@ -1,6 +1,6 @@
-// Loses a share of the packets that go through the loopback interface, for as long as the object lives.
+// Loses a share of the packets to and from a port of the loopback interface, for as long as the object lives.
 //
-//   PacketLoss loss({.percent = 20, .port = server.port(), .way = PacketLoss::Way::from_port});
+//   PacketLoss loss({.percent = 20, .port = server.port()});
 //
 // For a program in a network of its own (own_network.hpp): any other would lose the packets of strangers as well.
 #pragma once
@@ -12,11 +12,9 @@ namespace dlock::torture {
 
 class PacketLoss {
  public:
-  enum class Way : std::uint8_t { both, to_port, from_port };
   struct Share {
-    int percent;             // 0..100; which packets it hits is the kernel's choice
-    std::uint16_t port = 0;  // of TCP or UDP; 0 is every port
-    Way way = Way::both;     // one way alone needs a port
+    int percent;         // 0..100; which packets it hits is the kernel's choice
+    std::uint16_t port;  // of TCP or UDP
   };
 
   // Whether it can be done; the reason if not.

@@ -1,4 +1,4 @@
-#include "torture/breakage/small_disk.hpp"
+#include "tests/torture/breakage/small_disk.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,10 +33,10 @@ bool SmallDisk::available(std::string& why_not) {
   return mounted;
 }
 
-SmallDisk::SmallDisk(std::string directory, std::size_t bytes) : path_(std::move(directory)) {
+SmallDisk::SmallDisk(std::string directory) : path_(std::move(directory)) {
   std::filesystem::create_directories(path_);
-  const std::string options = "mode=0700,size=" + std::to_string(bytes);
-  if (::mount("tmpfs", path_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options.c_str()) != 0) {
+  const char* const options = "mode=0700,size=256k";
+  if (::mount("tmpfs", path_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) != 0) {
     rig::fail("cannot mount a file system at " + path_);
   }
 }

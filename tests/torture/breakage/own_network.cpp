@@ -1,4 +1,4 @@
-#include "torture/breakage/own_network.hpp"
+#include "tests/torture/breakage/own_network.hpp"
 
 #include <fcntl.h>
 #include <net/if.h>

@@ -1,4 +1,4 @@
-#include "torture/breakage/used_up_descriptors.hpp"
+#include "torture/nemesis/used_up_descriptors.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

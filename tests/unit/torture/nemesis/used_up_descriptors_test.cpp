@@ -1,5 +1,5 @@
 // A process that can open nothing any more.
-#include "torture/breakage/used_up_descriptors.hpp"
+#include "torture/nemesis/used_up_descriptors.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

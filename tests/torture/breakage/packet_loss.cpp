@@ -1,4 +1,4 @@
-#include "torture/breakage/packet_loss.hpp"
+#include "tests/torture/breakage/packet_loss.hpp"
 
 #include <fmt/format.h>
 #include <net/if.h>
@@ -44,16 +44,10 @@ std::string rules(const std::string& table, const PacketLoss::Share& share) {
   const std::string chance = share.percent == everything_in_percent
                                  ? ""
                                  : fmt::format("numgen random mod {} < {} ", everything_in_percent, share.percent);
-  const auto add = [&](const std::string& which) {
-    text += fmt::format(" add rule inet {} iifname lo {} {}drop;", chain, which, chance);
-  };
-  const std::string transport = "meta l4proto { tcp, udp }";
-  if (share.port == 0) {
-    add(transport);
-    return text;
+  for (const char* const end : {"dport", "sport"}) {
+    text += fmt::format(" add rule inet {} iifname lo meta l4proto {{ tcp, udp }} th {} {} {}drop;", chain, end,
+                        share.port, chance);
   }
-  if (share.way != PacketLoss::Way::from_port) add(fmt::format("{} th dport {}", transport, share.port));
-  if (share.way != PacketLoss::Way::to_port) add(fmt::format("{} th sport {}", transport, share.port));
   return text;
 }
 
@@ -65,7 +59,7 @@ bool PacketLoss::available(std::string& why_not) {
     return false;
   }
   try {
-    const PacketLoss none({.percent = 0});
+    const PacketLoss none({.percent = 0, .port = 0});
     return true;
   } catch (const std::exception& e) {
     why_not = e.what();
@@ -77,7 +71,6 @@ PacketLoss::PacketLoss(const Share& share) : table_(new_table()) {
   if (share.percent < 0 || share.percent > everything_in_percent) {
     throw std::invalid_argument(fmt::format("packet loss of {} %", share.percent));
   }
-  if (share.port == 0 && share.way != Way::both) throw std::invalid_argument("packet loss one way needs a port");
   if (!only_loopback()) throw std::runtime_error("packet loss needs a network of the program's own");
   run_nft(rules(table_, share));
 }
