@@ -12,9 +12,9 @@
 #include <dlock/options.hpp>
 #include <dlock/spi/url.hpp>
 
-#include "bench/targets/url_text.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::cli {
 
@@ -25,7 +25,7 @@ constexpr std::chrono::seconds shortest_session{1};
 
 // Whether the URL says by this parameter how long a session lives. Throws UsageError where that is another time than
 // the lease.
-bool says_session(const bench::UrlText& url, const char* parameter, Duration lease) {
+bool says_session(const rig::UrlText& url, const char* parameter, Duration lease) {
   const std::optional<std::string> text = url.parameter(parameter);
   if (!text) return false;
   const std::optional<Duration> session = parse_duration(*text);
@@ -52,7 +52,7 @@ std::string label_for(std::string_view program) {
 Client connect_for_command(const std::string& url, const Arguments& arguments, std::string label,
                            std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
-  bench::UrlText text(url);
+  rig::UrlText text(url);
   if (!arguments.lease || says_session(text, "session_timeout", *arguments.lease) ||
       says_session(text, "session_ttl", *arguments.lease)) {
     return connect(url, std::move(options));

@@ -16,12 +16,12 @@
 #include <dlock/client.hpp>
 #include <dlock/duration.hpp>
 
-#include "bench/targets/detour.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/interruption.hpp"
 #include "cli/location.hpp"
 #include "cli/output.hpp"
+#include "torture/rig/detour.hpp"
 #include "torture/run/torture.hpp"
 #include "torture/worker/worker.hpp"
 #include "util/process.hpp"
@@ -47,8 +47,8 @@ constexpr std::uint64_t greatest_seed = 1'000'000'000;
 constexpr std::uint32_t most_permits = 100;
 
 // The user's, with times that make the run short, where it does not say any.
-bench::UrlText with_short_times(const std::string& url) {
-  bench::UrlText text(url);
+rig::UrlText with_short_times(const std::string& url) {
+  rig::UrlText text(url);
   const auto set = [&](const char* parameter, const char* value) {
     if (!text.parameter(parameter)) text.set(parameter, value);
   };
@@ -60,7 +60,7 @@ bench::UrlText with_short_times(const std::string& url) {
   return text;
 }
 
-nanoseconds time_in(const bench::UrlText& url, const char* parameter) {
+nanoseconds time_in(const rig::UrlText& url, const char* parameter) {
   return parse_duration(*url.parameter(parameter))->value();  // connect() has found it good
 }
 
@@ -92,7 +92,7 @@ struct Service {
 };
 
 // Takes a lock, so that a service that cannot be used is known at once.
-Service look_at(const bench::UrlText& url, const std::string& lock, LockKind kind) {
+Service look_at(const rig::UrlText& url, const std::string& lock, LockKind kind) {
   const Client client = connect(url.text(), {.label = "torture"});
   // Where a lock is kept for as long as its process lives, nothing takes longer for a long lease.
   Service service{.capabilities = client.capabilities(), .lease = std::min<nanoseconds>(time_in(url, "lease"), 2s)};
@@ -158,15 +158,15 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
   torture::Setup setup;
   setup.seed = wanted.seed.value_or(util::kernel_random() % greatest_seed);
   setup.locks = {fmt::format("dlock-torture/{}/a", setup.seed), fmt::format("dlock-torture/{}/b", setup.seed)};
-  const bench::UrlText url = with_short_times(service_url(arguments.url));
+  const rig::UrlText url = with_short_times(service_url(arguments.url));
   setup.direct_url = url.text();
   const KindOfLock kind = parse_kind(wanted.kind);
   setup.lock_kind = kind.kind;
   setup.permits = kind.permits;
   const Service service = look_at(url, setup.locks.front(), kind.kind);
-  std::optional<bench::Detour> detour;
+  std::optional<rig::Detour> detour;
   setup.url = setup.direct_url;
-  if (const auto hosts = bench::hosts_for_proxies(url); !hosts.empty()) {
+  if (const auto hosts = rig::hosts_for_proxies(url); !hosts.empty()) {
     detour.emplace(hosts);
     setup.proxies = detour->proxies();
     setup.url = detour->through(url).text();

@@ -12,7 +12,7 @@
 #include "bench/scenarios/pairs.hpp"
 #include "bench/scenarios/parts.hpp"
 #include "bench/scenarios/scenario.hpp"
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
 
@@ -45,7 +45,7 @@ Terms terms_for(const Target& target) {
   const Capabilities capabilities = target.connect(1, {.lease = shortest_lease}).capabilities();
   const auto lease = std::clamp<nanoseconds>(shortest_lease, capabilities.min_lease, capabilities.max_lease);
   Terms terms{.url = target.url(1), .lease = std::chrono::ceil<milliseconds>(lease)};
-  UrlText url(terms.url);
+  rig::UrlText url(terms.url);
   if (!url.parameter("lease")) url.set("lease", terms.lease_text());  // else the user wants it as it is
   terms.url = url.text();
   return terms;

@@ -9,7 +9,7 @@
 
 #include "bench/targets/embedded/target.hpp"
 #include "bench/targets/service_target.hpp"
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 #if DLOCK_BENCH_WITH_REDIS
 #include "bench/targets/redis/target.hpp"
 #endif
@@ -29,8 +29,8 @@ namespace {
 
 using Targets = std::vector<std::unique_ptr<ServiceTarget>>;
 
-Targets of_strategies(const UrlText& url, const std::vector<std::string>& all,
-                      std::unique_ptr<ServiceTarget> (*make)(const UrlText& url, const std::string& strategy)) {
+Targets of_strategies(const rig::UrlText& url, const std::vector<std::string>& all,
+                      std::unique_ptr<ServiceTarget> (*make)(const rig::UrlText& url, const std::string& strategy)) {
   Targets targets;
   if (const auto wanted = url.parameter("strategy")) {
     targets.push_back(make(url, *wanted));  // one that does not exist is refused when it is connected to
@@ -40,7 +40,7 @@ Targets of_strategies(const UrlText& url, const std::vector<std::string>& all,
   return targets;
 }
 
-Targets targets_of(const UrlText& url) {
+Targets targets_of(const rig::UrlText& url) {
   const std::string& scheme = url.original().scheme();
   if (scheme == "memory") return of_strategies(url, memory_strategies(), &make_memory_target);
   if (scheme == "file") {
@@ -72,7 +72,7 @@ Targets targets_of(const UrlText& url) {
 // A try waits for a connection and an answer, and giving up for the end of it.
 void try_a_lock(const Target& target, std::chrono::seconds limit) {
   constexpr int waits = 3;
-  UrlText url(target.url(1));
+  rig::UrlText url(target.url(1));
   const std::string share = std::to_string(std::chrono::milliseconds(limit).count() / waits) + "ms";
   for (const char* each : {"connect_timeout", "response_timeout", "close_timeout"}) url.set(each, share);
   const Client client = dlock::connect(url.text());
@@ -93,7 +93,7 @@ void clean_up_after_failure(Target& target) {
 }  // namespace
 
 std::vector<std::unique_ptr<Target>> make_targets(const std::string& url, std::chrono::seconds limit) {
-  Targets found = targets_of(UrlText(url));
+  Targets found = targets_of(rig::UrlText(url));
   std::vector<std::unique_ptr<Target>> targets;
   // The strategies are of one service.
   try_a_lock(*found.front(), limit);

@@ -2,7 +2,7 @@
 
 namespace dlock::bench {
 
-DistantTarget::DistantTarget(ServiceTarget& near, const std::vector<HostPort>& hosts,
+DistantTarget::DistantTarget(ServiceTarget& near, const std::vector<rig::HostPort>& hosts,
                              std::chrono::nanoseconds round_trip)
     : near_(near), way_(hosts) {
   info_ = near.info();

@@ -7,25 +7,25 @@
 #include <string>
 #include <vector>
 
-#include "bench/targets/detour.hpp"
 #include "bench/targets/service_target.hpp"
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/detour.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
 
 class DistantTarget final : public Target {
  public:
   // Throws std::runtime_error where a host does not answer. The near target must outlive this one.
-  DistantTarget(ServiceTarget& near, const std::vector<HostPort>& hosts, std::chrono::nanoseconds round_trip);
+  DistantTarget(ServiceTarget& near, const std::vector<rig::HostPort>& hosts, std::chrono::nanoseconds round_trip);
 
   [[nodiscard]] std::string url(std::size_t locks) const override {
-    return way_.through(UrlText(near_.url(locks))).text();
+    return way_.through(rig::UrlText(near_.url(locks))).text();
   }
   [[nodiscard]] std::size_t most_locks() const override { return near_.most_locks(); }
   [[nodiscard]] std::size_t most_floors() const override { return near_.most_floors(); }
   [[nodiscard]] std::vector<Who> floors() const override { return near_.floors(); }
   [[nodiscard]] std::unique_ptr<Floor> make_floor(Who who, const std::string& name) override {
-    return near_.floor_at(way_.through(UrlText(near_.url(1))), who, name);
+    return near_.floor_at(way_.through(rig::UrlText(near_.url(1))), who, name);
   }
   [[nodiscard]] std::optional<Operations> operations() override { return near_.operations(); }
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) override {
@@ -36,7 +36,7 @@ class DistantTarget final : public Target {
 
  private:
   ServiceTarget& near_;
-  Detour way_;
+  rig::Detour way_;
 };
 
 }  // namespace dlock::bench

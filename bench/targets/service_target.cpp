@@ -6,8 +6,8 @@
 
 namespace dlock::bench {
 
-ServiceTarget::ServiceTarget(UrlText given, std::string backend, std::string strategy) : given_(std::move(given)) {
-  UrlText shown = given_;
+ServiceTarget::ServiceTarget(rig::UrlText given, std::string backend, std::string strategy) : given_(std::move(given)) {
+  rig::UrlText shown = given_;
   if (!strategy.empty()) shown.set("strategy", strategy);
   info_.label = strategy.empty() ? backend : backend + " " + strategy;
   info_.backend = std::move(backend);
@@ -16,7 +16,7 @@ ServiceTarget::ServiceTarget(UrlText given, std::string backend, std::string str
 }
 
 std::unique_ptr<Target> ServiceTarget::at_distance(std::chrono::nanoseconds round_trip) {
-  const std::vector<HostPort> all = hosts_for_proxies(given_);
+  const std::vector<rig::HostPort> all = rig::hosts_for_proxies(given_);
   if (all.empty()) return nullptr;
   return std::make_unique<DistantTarget>(*this, all, round_trip);
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/targets/target.hpp"
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
 
@@ -27,20 +27,20 @@ class ServiceTarget : public Target {
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) final;
 
   // A floor that reaches the service by a URL of this target, or one that differs from it in its hosts. Any thread.
-  [[nodiscard]] virtual std::unique_ptr<Floor> floor_at(const UrlText& url, Who who, const std::string& name) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) = 0;
 
  protected:
   // The URL is the user's. A backend that has no strategies has an empty one.
-  ServiceTarget(UrlText given, std::string backend, std::string strategy);
+  ServiceTarget(rig::UrlText given, std::string backend, std::string strategy);
 
-  [[nodiscard]] const UrlText& given() const noexcept { return given_; }
+  [[nodiscard]] const rig::UrlText& given() const noexcept { return given_; }
   // The user's, with our strategy and our place for locks. Any thread.
-  [[nodiscard]] virtual UrlText url_for(std::size_t locks) const = 0;
+  [[nodiscard]] virtual rig::UrlText url_for(std::size_t locks) const = 0;
   // Leaves out what could not be found out.
   void add_setting(std::string name, std::string value);
 
  private:
-  UrlText given_;
+  rig::UrlText given_;
 };
 
 }  // namespace dlock::bench

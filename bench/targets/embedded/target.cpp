@@ -21,11 +21,11 @@ class EmbeddedTarget : public ServiceTarget {
 
 class MemoryTarget final : public EmbeddedTarget {
  public:
-  MemoryTarget(const UrlText& given, const std::string& strategy) : EmbeddedTarget(given, "memory", strategy) {}
+  MemoryTarget(const rig::UrlText& given, const std::string& strategy) : EmbeddedTarget(given, "memory", strategy) {}
 
   // What it cannot be faster than is nothing at all.
   [[nodiscard]] std::vector<Who> floors() const override { return {}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& /*url*/, Who /*who*/,
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, Who /*who*/,
                                                 const std::string& /*name*/) override {
     return nullptr;
   }
@@ -33,8 +33,8 @@ class MemoryTarget final : public EmbeddedTarget {
   void clean_up() override {}
 
  private:
-  [[nodiscard]] UrlText url_for(std::size_t /*locks*/) const override {
-    UrlText url = given();
+  [[nodiscard]] rig::UrlText url_for(std::size_t /*locks*/) const override {
+    rig::UrlText url = given();
     url.set("strategy", info().strategy);
     if (given().original().hosts().empty()) url.set_hosts(store_);
     return url;
@@ -45,21 +45,22 @@ class MemoryTarget final : public EmbeddedTarget {
 
 class FileTarget final : public EmbeddedTarget {
  public:
-  explicit FileTarget(const UrlText& given)
+  explicit FileTarget(const rig::UrlText& given)
       : EmbeddedTarget(given, "file", ""),
         directory_((std::filesystem::path(given.original().path()) / own_name()).string()) {}
 
   void prepare() override { add_setting("file system", file_system_of(directory_)); }
   // What a user would write makes the same system calls.
   [[nodiscard]] std::vector<Who> floors() const override { return {Who::by_hand}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& /*url*/, Who /*who*/, const std::string& name) override {
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, Who /*who*/,
+                                                const std::string& name) override {
     return std::make_unique<FileFloor>(directory_, name);
   }
   void clean_up() override { std::filesystem::remove_all(directory_); }
 
  private:
-  [[nodiscard]] UrlText url_for(std::size_t /*locks*/) const override {
-    UrlText url = given();
+  [[nodiscard]] rig::UrlText url_for(std::size_t /*locks*/) const override {
+    rig::UrlText url = given();
     url.set_path(directory_);
     return url;
   }
@@ -74,11 +75,11 @@ const std::vector<std::string>& memory_strategies() {
   return all;
 }
 
-std::unique_ptr<ServiceTarget> make_memory_target(const UrlText& url, const std::string& strategy) {
+std::unique_ptr<ServiceTarget> make_memory_target(const rig::UrlText& url, const std::string& strategy) {
   return std::make_unique<MemoryTarget>(url, strategy);
 }
 
-std::unique_ptr<ServiceTarget> make_file_target(const UrlText& url) {
+std::unique_ptr<ServiceTarget> make_file_target(const rig::UrlText& url) {
   return std::make_unique<FileTarget>(url);
 }
 

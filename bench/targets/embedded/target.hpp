@@ -10,9 +10,9 @@
 namespace dlock::bench {
 
 [[nodiscard]] const std::vector<std::string>& memory_strategies();
-[[nodiscard]] std::unique_ptr<ServiceTarget> make_memory_target(const UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_memory_target(const rig::UrlText& url, const std::string& strategy);
 
 // In a directory of its own below that of the URL.
-[[nodiscard]] std::unique_ptr<ServiceTarget> make_file_target(const UrlText& url);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_file_target(const rig::UrlText& url);
 
 }  // namespace dlock::bench

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "backends/etcd/wire/protobuf.hpp"
-#include "bench/targets/network.hpp"
 #include "bench/targets/service_target.hpp"
+#include "torture/rig/network.hpp"
 
 namespace dlock::bench {
 
@@ -22,7 +22,7 @@ using etcd::MessageWriter;
   throw std::runtime_error("etcd: " + what);
 }
 
-std::string authority_of(const HostPort& host) {
+std::string authority_of(const rig::HostPort& host) {
   const bool bare = host.name.find(':') == std::string::npos;
   return (bare ? host.name : "[" + host.name + "]") + ":" + std::to_string(host.port);
 }
@@ -40,17 +40,17 @@ std::string token_in(std::string_view answer) {
 
 }  // namespace
 
-std::vector<HostPort> etcd_hosts(const UrlText& url) {
+std::vector<rig::HostPort> etcd_hosts(const rig::UrlText& url) {
   return url.hosts({.name = "localhost", .port = 2379});
 }
 
-EtcdConnection::EtcdConnection(const UrlText& url) {
+EtcdConnection::EtcdConnection(const rig::UrlText& url) {
   const bool secure = url.original().scheme() == "etcds";
   std::string problem;
-  HostPort reached{};
-  for (const HostPort& each : etcd_hosts(url)) {
+  rig::HostPort reached{};
+  for (const rig::HostPort& each : etcd_hosts(url)) {
     try {
-      socket_ = connect_to(each, answer_limit);
+      socket_ = rig::connect_to(each, answer_limit);
       reached = each;
       break;
     } catch (const std::runtime_error& error) {
@@ -67,7 +67,7 @@ EtcdConnection::EtcdConnection(const UrlText& url) {
   metadata_.emplace_back("token", token_in(call("/etcdserverpb.Auth/Authenticate", request)));
 }
 
-void EtcdConnection::shake_hands(const std::string& host, const UrlText& url) {
+void EtcdConnection::shake_hands(const std::string& host, const rig::UrlText& url) {
   const auto file = [&](const char* name) { return url.parameter(name).value_or(""); };
   const auto context = common::make_tls_context(
       {.ca_file = file("tls_ca"), .cert_file = file("tls_cert"), .key_file = file("tls_key"), .protocol = "h2"});

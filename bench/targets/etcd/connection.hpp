@@ -8,19 +8,19 @@
 
 #include "backends/common/tls.hpp"
 #include "backends/etcd/wire/grpc.hpp"
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::bench {
 
 // Of an etcd:// or etcds:// URL.
-[[nodiscard]] std::vector<HostPort> etcd_hosts(const UrlText& url);
+[[nodiscard]] std::vector<rig::HostPort> etcd_hosts(const rig::UrlText& url);
 
 class EtcdConnection {
  public:
   // To the first host that answers, as the user that the URL names. Throws std::runtime_error if none does, or the user
   // is refused.
-  explicit EtcdConnection(const UrlText& url);
+  explicit EtcdConnection(const rig::UrlText& url);
   EtcdConnection(const EtcdConnection&) = delete;
   EtcdConnection& operator=(const EtcdConnection&) = delete;
 
@@ -28,7 +28,7 @@ class EtcdConnection {
   [[nodiscard]] std::string call(std::string_view path, std::string_view request);
 
  private:
-  void shake_hands(const std::string& host, const UrlText& url);
+  void shake_hands(const std::string& host, const rig::UrlText& url);
   void flush();
   // Waits for bytes from the server.
   void receive();

@@ -64,7 +64,7 @@ std::uint64_t new_lease(EtcdConnection& connection) {
 
 }  // namespace
 
-EtcdFloor::EtcdFloor(const UrlText& url, std::string key)
+EtcdFloor::EtcdFloor(const rig::UrlText& url, std::string key)
     : connection_(url), key_(std::move(key)), lease_(new_lease(connection_)) {}
 
 EtcdFloor::~EtcdFloor() {

@@ -12,7 +12,7 @@ namespace dlock::bench {
 class EtcdFloor final : public Floor {
  public:
   // Has a lease, which is longer than any measurement.
-  EtcdFloor(const UrlText& url, std::string key);
+  EtcdFloor(const rig::UrlText& url, std::string key);
   ~EtcdFloor() override;
 
   // If the key was never made: put it.

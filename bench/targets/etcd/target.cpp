@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "backends/etcd/wire/protobuf.hpp"
-#include "bench/targets/detour.hpp"
 #include "bench/targets/etcd/connection.hpp"
 #include "bench/targets/etcd/floor.hpp"
 #include "bench/targets/etcd/metrics.hpp"
-#include "bench/targets/network.hpp"
 #include "bench/targets/own_name.hpp"
+#include "torture/rig/detour.hpp"
+#include "torture/rig/network.hpp"
 
 namespace dlock::bench {
 
@@ -23,17 +23,17 @@ using etcd::MessageWriter;
 
 class EtcdTarget final : public ServiceTarget {
  public:
-  explicit EtcdTarget(const UrlText& given);
+  explicit EtcdTarget(const rig::UrlText& given);
 
   void prepare() override;
   // What a user would write sends what dlock sends.
   [[nodiscard]] std::vector<Who> floors() const override { return {Who::by_hand}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
  private:
-  [[nodiscard]] UrlText url_for(std::size_t locks) const override;
+  [[nodiscard]] rig::UrlText url_for(std::size_t locks) const override;
 
   std::string own_name_ = own_name();
   bool own_prefix_;
@@ -67,15 +67,15 @@ std::size_t members_of(EtcdConnection& connection) {
   return members;
 }
 
-EtcdTarget::EtcdTarget(const UrlText& given) : ServiceTarget(given, "etcd", "") {
+EtcdTarget::EtcdTarget(const rig::UrlText& given) : ServiceTarget(given, "etcd", "") {
   const auto prefix = given.parameter("prefix");
   own_prefix_ = !prefix;
   prefix_ = prefix.value_or(own_name_ + "/");
   floors_ = prefix_ + own_name_ + "-floor/";
 }
 
-UrlText EtcdTarget::url_for(std::size_t /*locks*/) const {
-  UrlText url = given();
+rig::UrlText EtcdTarget::url_for(std::size_t /*locks*/) const {
+  rig::UrlText url = given();
   url.set("prefix", prefix_);
   return url;
 }
@@ -91,18 +91,18 @@ void EtcdTarget::prepare() {
   }
 }
 
-std::unique_ptr<Floor> EtcdTarget::floor_at(const UrlText& url, Who /*who*/, const std::string& name) {
+std::unique_ptr<Floor> EtcdTarget::floor_at(const rig::UrlText& url, Who /*who*/, const std::string& name) {
   return std::make_unique<EtcdFloor>(url, floors_ + name);
 }
 
 // Where clients speak in plain text, servers tell it to any client.
 std::optional<Operations> EtcdTarget::operations() {
   Operations sum{.carried_out = 0, .wake_ups = 0.0};
-  const std::vector<HostPort> hosts = hosts_for_proxies(given());
+  const std::vector<rig::HostPort> hosts = rig::hosts_for_proxies(given());
   if (hosts.empty()) return std::nullopt;
   try {
-    for (const HostPort& each : hosts) {
-      const std::string text = ask(each, "GET /metrics HTTP/1.0\r\n\r\n", answer_limit);
+    for (const rig::HostPort& each : hosts) {
+      const std::string text = rig::ask(each, "GET /metrics HTTP/1.0\r\n\r\n", answer_limit);
       const auto received = metric_sum(text, "grpc_server_msg_received_total");
       const auto events = metric_sum(text, "etcd_debugging_mvcc_events_total");
       if (!received) return std::nullopt;
@@ -133,7 +133,7 @@ void EtcdTarget::clean_up() {
 
 }  // namespace
 
-std::unique_ptr<ServiceTarget> make_etcd_target(const UrlText& url) {
+std::unique_ptr<ServiceTarget> make_etcd_target(const rig::UrlText& url) {
   return std::make_unique<EtcdTarget>(url);
 }
 

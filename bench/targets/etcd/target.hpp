@@ -7,6 +7,6 @@
 
 namespace dlock::bench {
 
-[[nodiscard]] std::unique_ptr<ServiceTarget> make_etcd_target(const UrlText& url);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_etcd_target(const rig::UrlText& url);
 
 }  // namespace dlock::bench

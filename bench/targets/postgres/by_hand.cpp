@@ -14,7 +14,7 @@ namespace {
 
 class RowByHand final : public Floor {
  public:
-  RowByHand(const UrlText& url, const ByHandTables& tables, std::string name)
+  RowByHand(const rig::UrlText& url, const ByHandTables& tables, std::string name)
       : connection_(connect_durably(url)), name_(std::move(name)), owner_(own_name()) {
     connection_.prepare("acquire",
                         "INSERT INTO " + tables.locks + " (name, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING");
@@ -37,7 +37,7 @@ class RowByHand final : public Floor {
 
 class AdvisoryByHand final : public Floor {
  public:
-  AdvisoryByHand(const UrlText& url, const ByHandTables& tables, const std::string& name)
+  AdvisoryByHand(const rig::UrlText& url, const ByHandTables& tables, const std::string& name)
       // Advisory locks know no tables: the name alone could be that of another run.
       : connection_(connect_durably(url)), name_(tables.counters + "/" + name) {
     connection_.prepare("acquire",
@@ -63,7 +63,7 @@ class AdvisoryByHand final : public Floor {
 // BEGIN, UPDATE and COMMIT are a round trip each.
 class ForUpdateByHand final : public Floor {
  public:
-  ForUpdateByHand(const UrlText& url, const ByHandTables& tables, std::string name)
+  ForUpdateByHand(const rig::UrlText& url, const ByHandTables& tables, std::string name)
       : connection_(connect_durably(url)), name_(std::move(name)) {
     connection_.prepare("row", "INSERT INTO " + tables.counters + " VALUES ($1, 0) ON CONFLICT DO NOTHING");
     connection_.prepare("count", "WITH free AS (SELECT name FROM " + tables.counters +
@@ -109,8 +109,8 @@ void drop(const ByHandTables& tables, const PostgresConnection& connection) {
   connection.run("DROP TABLE IF EXISTS " + tables.locks + ", " + tables.counters);
 }
 
-std::unique_ptr<Floor> make_postgres_by_hand(const UrlText& url, std::string_view strategy, const ByHandTables& tables,
-                                             const std::string& name) {
+std::unique_ptr<Floor> make_postgres_by_hand(const rig::UrlText& url, std::string_view strategy,
+                                             const ByHandTables& tables, const std::string& name) {
   if (strategy == "table" || strategy == "optimistic") return std::make_unique<RowByHand>(url, tables, name);
   if (strategy == "advisory") return std::make_unique<AdvisoryByHand>(url, tables, name);
   if (strategy == "for-update") return std::make_unique<ForUpdateByHand>(url, tables, name);

@@ -7,7 +7,7 @@
 
 #include "bench/targets/floor.hpp"
 #include "bench/targets/postgres/connection.hpp"
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
 
@@ -26,7 +26,7 @@ void drop(const ByHandTables& tables, const PostgresConnection& connection);
 // "table" and "optimistic": a row is inserted and deleted. "advisory": an advisory lock, and in the same statement a
 // token from a counter. "for-update": a transaction that locks a row and counts it up. The tables have to be there.
 // Throws std::runtime_error if it cannot connect, std::invalid_argument for an unknown strategy.
-[[nodiscard]] std::unique_ptr<Floor> make_postgres_by_hand(const UrlText& url, std::string_view strategy,
+[[nodiscard]] std::unique_ptr<Floor> make_postgres_by_hand(const rig::UrlText& url, std::string_view strategy,
                                                            const ByHandTables& tables, const std::string& name);
 
 }  // namespace dlock::bench

@@ -24,7 +24,7 @@ void PostgresConnection::Finish::operator()(PGconn* connection) const noexcept {
   PQfinish(connection);
 }
 
-PostgresConnection::PostgresConnection(const UrlText& url) : connection_(PQconnectdb(libpq_url(url).c_str())) {
+PostgresConnection::PostgresConnection(const rig::UrlText& url) : connection_(PQconnectdb(libpq_url(url).c_str())) {
   require(PQstatus(get()) == CONNECTION_OK);
   (void)PQsetNoticeProcessor(get(), &say_nothing, nullptr);  // answers with the one before
 }
@@ -83,11 +83,11 @@ PostgresResult PostgresConnection::receive() const {
   return result;
 }
 
-bool waits_for_the_disk(const UrlText& url) {
+bool waits_for_the_disk(const rig::UrlText& url) {
   return url.parameter("durability").value_or("sync") == "sync";
 }
 
-PostgresConnection connect_durably(const UrlText& url) {
+PostgresConnection connect_durably(const rig::UrlText& url) {
   PostgresConnection connection(url);
   if (!waits_for_the_disk(url)) connection.run("SET synchronous_commit = off");
   return connection;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 struct pg_conn;
 struct pg_result;
@@ -21,7 +21,7 @@ class PostgresConnection {
  public:
   // Of a postgresql:// URL of dlock's. Throws std::runtime_error, as all of them do when the connection breaks, or for
   // an error of the server's.
-  explicit PostgresConnection(const UrlText& url);
+  explicit PostgresConnection(const rig::UrlText& url);
 
   [[nodiscard]] pg_conn* get() const noexcept { return connection_.get(); }
   void run(const std::string& sql) const;
@@ -50,8 +50,8 @@ class PostgresConnection {
 };
 
 // Whether the URL asks for that.
-[[nodiscard]] bool waits_for_the_disk(const UrlText& url);
+[[nodiscard]] bool waits_for_the_disk(const rig::UrlText& url);
 // A connection whose commits wait for the disk, or do not, as those of dlock's clients.
-[[nodiscard]] PostgresConnection connect_durably(const UrlText& url);
+[[nodiscard]] PostgresConnection connect_durably(const rig::UrlText& url);
 
 }  // namespace dlock::bench

@@ -4,7 +4,7 @@
 
 namespace dlock::bench {
 
-std::string libpq_url(UrlText url) {
+std::string libpq_url(rig::UrlText url) {
   for (const char* ours : {"strategy", "schema", "durability", "key", "pooler", "max_connections", "lease", "label",
                            "response_timeout", "connect_timeout", "close_timeout"}) {
     url.remove(ours);

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
 
 // Without the parameters that libpq does not know, and with what dlock takes for granted where libpq does not.
-[[nodiscard]] std::string libpq_url(UrlText url);
+[[nodiscard]] std::string libpq_url(rig::UrlText url);
 
 }  // namespace dlock::bench

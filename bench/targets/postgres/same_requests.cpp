@@ -19,12 +19,12 @@ namespace {
 constexpr const char* holder = "floor";
 constexpr const char* channel = "floor";
 
-postgres::Durability durability_of(const UrlText& url) {
+postgres::Durability durability_of(const rig::UrlText& url) {
   return waits_for_the_disk(url) ? postgres::Durability::sync : postgres::Durability::async;
 }
 
 // With those of dlock's settings that decide how the server plans its statements.
-PostgresConnection connect(const UrlText& url) {
+PostgresConnection connect(const rig::UrlText& url) {
   PostgresConnection connection = connect_durably(url);
   (void)connection.value(
       "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'force_generic_plan' ELSE 'off' END, false) "
@@ -35,7 +35,7 @@ PostgresConnection connect(const UrlText& url) {
 // "table" and "optimistic"
 class RowFloor final : public Floor {
  public:
-  RowFloor(const UrlText& url, const std::string& name, const postgres::RowStatements& statements)
+  RowFloor(const rig::UrlText& url, const std::string& name, const postgres::RowStatements& statements)
       : connection_(connect(url)), name_(name), owner_(own_name()) {
     connection_.prepare("acquire", statements.acquire_one.sql);
     connection_.prepare("release", statements.release_one.sql);
@@ -63,7 +63,7 @@ class RowFloor final : public Floor {
 // "for-update": BEGIN and the rest in one round trip.
 class ForUpdateFloor final : public Floor {
  public:
-  ForUpdateFloor(const UrlText& url, std::string name, const postgres::ForUpdateStatements& statements)
+  ForUpdateFloor(const rig::UrlText& url, std::string name, const postgres::ForUpdateStatements& statements)
       : connection_(connect(url)), name_(std::move(name)) {
     connection_.prepare("ensure", statements.ensure.sql);
     connection_.prepare("begin", statements.begin.sql);
@@ -99,7 +99,7 @@ class ForUpdateFloor final : public Floor {
 
 class AdvisoryFloor final : public Floor {
  public:
-  AdvisoryFloor(const UrlText& url, const std::string& schema, std::string name)
+  AdvisoryFloor(const rig::UrlText& url, const std::string& schema, std::string name)
       : connection_(connect(url)), name_(std::move(name)) {
     const auto key = postgres::advisory_key({}, schema, name_);
     const auto statements = postgres::advisory_statements(schema, durability_of(url), key.space);
@@ -124,7 +124,7 @@ class AdvisoryFloor final : public Floor {
 
 }  // namespace
 
-std::unique_ptr<Floor> make_postgres_same_requests(const UrlText& url, std::string_view strategy,
+std::unique_ptr<Floor> make_postgres_same_requests(const rig::UrlText& url, std::string_view strategy,
                                                    const std::string& schema, const std::string& name) {
   const postgres::Durability durability = durability_of(url);
   if (strategy == "table") {

@@ -5,7 +5,7 @@
 
 namespace dlock::bench {
 
-PostgresStatistics::PostgresStatistics(const UrlText& url) : connection_(url) {
+PostgresStatistics::PostgresStatistics(const rig::UrlText& url) : connection_(url) {
   extension_schema_ = connection_.value(
       "SELECT quote_ident(n.nspname) FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace "
       "WHERE e.extname = 'pg_stat_statements'");

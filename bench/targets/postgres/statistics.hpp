@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bench/targets/postgres/connection.hpp"
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
 
@@ -13,7 +13,7 @@ namespace dlock::bench {
 class PostgresStatistics {
  public:
   // Throws std::runtime_error.
-  explicit PostgresStatistics(const UrlText& url);
+  explicit PostgresStatistics(const rig::UrlText& url);
 
   // Since some moment before; it leaves out those that fail, and BEGIN and COMMIT where they are prepared. nullopt
   // without the extension pg_stat_statements: sessions report their transactions up to ten seconds later, which is

@@ -33,18 +33,18 @@ constexpr const char* connections_left =
 
 class PostgresTarget final : public ServiceTarget {
  public:
-  PostgresTarget(const UrlText& given, const std::string& strategy);
+  PostgresTarget(const rig::UrlText& given, const std::string& strategy);
 
   void prepare() override;
   [[nodiscard]] std::size_t most_locks() const override { return most_locks_; }
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
   [[nodiscard]] std::vector<Who> floors() const override;
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
  private:
-  [[nodiscard]] UrlText url_for(std::size_t locks) const override;
+  [[nodiscard]] rig::UrlText url_for(std::size_t locks) const override;
   // A lock, or at least waiting for it, takes a connection.
   [[nodiscard]] bool takes_connections() const {
     return info().strategy == "for-update" || info().strategy == "advisory";
@@ -60,7 +60,7 @@ class PostgresTarget final : public ServiceTarget {
   std::optional<PostgresStatistics> statistics_;
 };
 
-PostgresTarget::PostgresTarget(const UrlText& given, const std::string& strategy)
+PostgresTarget::PostgresTarget(const rig::UrlText& given, const std::string& strategy)
     : ServiceTarget(given, "postgresql", strategy) {
   const auto schema = given.parameter("schema");
   own_schema_ = !schema;
@@ -68,8 +68,8 @@ PostgresTarget::PostgresTarget(const UrlText& given, const std::string& strategy
   by_hand_ = by_hand_tables(schema_, own_name('_'));
 }
 
-UrlText PostgresTarget::url_for(std::size_t locks) const {
-  UrlText url = given();
+rig::UrlText PostgresTarget::url_for(std::size_t locks) const {
+  rig::UrlText url = given();
   url.set("strategy", info().strategy);
   url.set("schema", schema_);
   if (takes_connections() && !given().parameter("max_connections")) {
@@ -103,7 +103,7 @@ std::vector<Who> PostgresTarget::floors() const {
   return {Who::same_requests, Who::by_hand};
 }
 
-std::unique_ptr<Floor> PostgresTarget::floor_at(const UrlText& url, Who who, const std::string& name) {
+std::unique_ptr<Floor> PostgresTarget::floor_at(const rig::UrlText& url, Who who, const std::string& name) {
   if (who == Who::by_hand) return make_postgres_by_hand(url, info().strategy, by_hand_, name);
   return make_postgres_same_requests(url, info().strategy, schema_, "floor/" + name);
 }
@@ -158,7 +158,7 @@ const std::vector<std::string>& postgres_strategies() {
   return all;
 }
 
-std::unique_ptr<ServiceTarget> make_postgres_target(const UrlText& url, const std::string& strategy) {
+std::unique_ptr<ServiceTarget> make_postgres_target(const rig::UrlText& url, const std::string& strategy) {
   return std::make_unique<PostgresTarget>(url, strategy);
 }
 

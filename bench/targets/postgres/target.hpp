@@ -10,6 +10,6 @@
 namespace dlock::bench {
 
 [[nodiscard]] const std::vector<std::string>& postgres_strategies();
-[[nodiscard]] std::unique_ptr<ServiceTarget> make_postgres_target(const UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_postgres_target(const rig::UrlText& url, const std::string& strategy);
 
 }  // namespace dlock::bench

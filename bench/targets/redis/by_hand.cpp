@@ -15,7 +15,7 @@ constexpr const char* compare_and_delete =
 
 }  // namespace
 
-RedisByHand::RedisByHand(const UrlText& url, std::string key)
+RedisByHand::RedisByHand(const rig::UrlText& url, std::string key)
     : connection_(url),
       key_(std::move(key)),
       owner_(own_name()),

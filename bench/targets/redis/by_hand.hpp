@@ -11,7 +11,7 @@ namespace dlock::bench {
 
 class RedisByHand final : public Floor {
  public:
-  RedisByHand(const UrlText& url, std::string key);
+  RedisByHand(const rig::UrlText& url, std::string key);
 
   void acquire() override;
   void release() override;

@@ -24,7 +24,7 @@ void RedisConnection::Close::operator()(redisContext* context) const noexcept {
   redisFree(context);
 }
 
-RedisConnection::RedisConnection(const HostPort& host) {
+RedisConnection::RedisConnection(const rig::HostPort& host) {
   const timeval limit{.tv_sec = answer_limit.count(), .tv_usec = 0};
   context_.reset(redisConnectWithTimeout(host.name.c_str(), host.port, limit));
   if (!context_) throw std::runtime_error("Redis: out of memory");
@@ -33,7 +33,7 @@ RedisConnection::RedisConnection(const HostPort& host) {
   }
 }
 
-RedisConnection::RedisConnection(const UrlText& url)
+RedisConnection::RedisConnection(const rig::UrlText& url)
     : RedisConnection(url.hosts({.name = "localhost", .port = 6379}).front()) {
   const Url parsed = Url::parse(url.text());
   if (const auto password = url.password()) log_in(parsed.user().value_or(""), *password);

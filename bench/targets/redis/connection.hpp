@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 struct redisContext;
 struct redisReply;
@@ -23,9 +23,9 @@ using RedisReply = std::unique_ptr<redisReply, FreeRedisReply>;
 class RedisConnection {
  public:
   // To the URL's first host and its database, logged in as its user. Throws std::runtime_error.
-  explicit RedisConnection(const UrlText& url);
+  explicit RedisConnection(const rig::UrlText& url);
   // Not logged in. Throws as above.
-  explicit RedisConnection(const HostPort& host);
+  explicit RedisConnection(const rig::HostPort& host);
   // An empty user: the default one.
   void log_in(const std::string& user, const std::string& password);
 

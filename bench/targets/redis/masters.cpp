@@ -26,16 +26,17 @@ std::string shown(std::string name, long long port) {
   return name + ":" + std::to_string(port);
 }
 
-UrlText at(UrlText url, std::string host) {
+rig::UrlText at(rig::UrlText url, std::string host) {
   url.set_hosts(std::move(host));
   return url;
 }
 
 // What the first of the URL's hosts says that can be asked.
 template <class Answer>
-Answer first_answer(const UrlText& url, std::uint16_t usual_port, Answer (*ask)(const UrlText& url, const HostPort&)) {
+Answer first_answer(const rig::UrlText& url, std::uint16_t usual_port,
+                    Answer (*ask)(const rig::UrlText& url, const rig::HostPort&)) {
   std::string failures;
-  for (const HostPort& each : url.hosts({.name = "localhost", .port = usual_port})) {
+  for (const rig::HostPort& each : url.hosts({.name = "localhost", .port = usual_port})) {
     try {
       return ask(url, each);
     } catch (const std::runtime_error& error) {
@@ -45,7 +46,7 @@ Answer first_answer(const UrlText& url, std::uint16_t usual_port, Answer (*ask)(
   throw std::runtime_error(failures);
 }
 
-std::string master_by_sentinel(const UrlText& url, const HostPort& sentinel) {
+std::string master_by_sentinel(const rig::UrlText& url, const rig::HostPort& sentinel) {
   RedisConnection connection(sentinel);
   if (const auto password = url.secret("sentinel_password")) {
     connection.log_in(url.parameter("sentinel_user").value_or(""), *password);
@@ -56,7 +57,7 @@ std::string master_by_sentinel(const UrlText& url, const HostPort& sentinel) {
   return shown(reply->element[0]->str, std::stoll(reply->element[1]->str));
 }
 
-std::vector<SlotRange> slots_by_node(const UrlText& url, const HostPort& node) {
+std::vector<SlotRange> slots_by_node(const rig::UrlText& url, const rig::HostPort& node) {
   RedisConnection connection(at(url, shown(node.name, node.port)));
   const RedisReply reply = connection.call({"CLUSTER", "SLOTS"});
   std::vector<SlotRange> all;
@@ -76,29 +77,29 @@ std::vector<SlotRange> slots_by_node(const UrlText& url, const HostPort& node) {
   return all;
 }
 
-std::vector<SlotRange> slots_of(const UrlText& url) {
+std::vector<SlotRange> slots_of(const rig::UrlText& url) {
   return first_answer(url, 6379, &slots_by_node);
 }
 
 }  // namespace
 
-bool on_cluster(const UrlText& url) {
+bool on_cluster(const rig::UrlText& url) {
   return url.original().scheme().ends_with("-cluster");
 }
 
-std::vector<UrlText> redis_masters(const UrlText& url) {
+std::vector<rig::UrlText> redis_masters(const rig::UrlText& url) {
   if (!on_cluster(url)) return {redis_master_of(url, {})};
   std::vector<std::string> names;
   for (const SlotRange& each : slots_of(url)) names.push_back(each.master);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  std::vector<UrlText> all;
+  std::vector<rig::UrlText> all;
   all.reserve(names.size());
   for (std::string& each : names) all.push_back(at(url, std::move(each)));
   return all;
 }
 
-UrlText redis_master_of(const UrlText& url, std::string_view key) {
+rig::UrlText redis_master_of(const rig::UrlText& url, std::string_view key) {
   if (url.original().scheme().ends_with("-sentinel")) {
     return at(url, first_answer(url, 26379, &master_by_sentinel));
   }

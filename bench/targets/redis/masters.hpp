@@ -4,15 +4,15 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
 
-[[nodiscard]] bool on_cluster(const UrlText& url);
+[[nodiscard]] bool on_cluster(const rig::UrlText& url);
 
 // The same URL, with one of them as its only host, for each. These block, and throw std::runtime_error.
-[[nodiscard]] std::vector<UrlText> redis_masters(const UrlText& url);
+[[nodiscard]] std::vector<rig::UrlText> redis_masters(const rig::UrlText& url);
 // That which the key is written to.
-[[nodiscard]] UrlText redis_master_of(const UrlText& url, std::string_view key);
+[[nodiscard]] rig::UrlText redis_master_of(const rig::UrlText& url, std::string_view key);
 
 }  // namespace dlock::bench

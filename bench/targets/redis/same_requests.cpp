@@ -33,7 +33,7 @@ redis::Options options_for(bool sharded) {
 
 }  // namespace
 
-RedisSameRequests::RedisSameRequests(const UrlText& url, const redis::Keys& keys, bool sharded)
+RedisSameRequests::RedisSameRequests(const rig::UrlText& url, const redis::Keys& keys, bool sharded)
     : connection_(url),
       keys_(keys),
       publish_arguments_(redis::publish_arguments(options_for(sharded), keys.lock)),

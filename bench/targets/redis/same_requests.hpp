@@ -14,7 +14,7 @@ namespace dlock::bench {
 class RedisSameRequests final : public Floor {
  public:
   // sharded: as dlock runs them on a cluster.
-  RedisSameRequests(const UrlText& url, const redis::Keys& keys, bool sharded);
+  RedisSameRequests(const rig::UrlText& url, const redis::Keys& keys, bool sharded);
 
   void acquire() override;
   void release() override;

@@ -34,17 +34,17 @@ std::string quoted_pattern(std::string_view text) {
 
 class RedisTarget final : public ServiceTarget {
  public:
-  RedisTarget(const UrlText& given, const std::string& strategy);
+  RedisTarget(const rig::UrlText& given, const std::string& strategy);
 
   void prepare() override;
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
   [[nodiscard]] std::vector<Who> floors() const override;
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
  private:
-  [[nodiscard]] UrlText url_for(std::size_t locks) const override;
+  [[nodiscard]] rig::UrlText url_for(std::size_t locks) const override;
   // hiredis alone has no TLS.
   [[nodiscard]] bool by_tls() const { return given().original().scheme().starts_with("rediss"); }
   void unlink_matching(RedisConnection& connection, const std::string& pattern) const;
@@ -58,13 +58,13 @@ class RedisTarget final : public ServiceTarget {
 };
 
 // "redis", "redis-cluster", "redis-sentinel"
-std::string backend_of(const UrlText& url) {
+std::string backend_of(const rig::UrlText& url) {
   std::string scheme = url.original().scheme();
   if (scheme.starts_with("rediss")) scheme.erase(sizeof("redis") - 1, 1);
   return scheme;
 }
 
-RedisTarget::RedisTarget(const UrlText& given, const std::string& strategy)
+RedisTarget::RedisTarget(const rig::UrlText& given, const std::string& strategy)
     : ServiceTarget(given, backend_of(given), strategy) {
   const auto prefix = given.parameter("prefix");
   own_prefix_ = !prefix;
@@ -72,8 +72,8 @@ RedisTarget::RedisTarget(const UrlText& given, const std::string& strategy)
   floors_ = prefix_ + "floor:" + own_name_ + ":";
 }
 
-UrlText RedisTarget::url_for(std::size_t /*locks*/) const {
-  UrlText url = given();
+rig::UrlText RedisTarget::url_for(std::size_t /*locks*/) const {
+  rig::UrlText url = given();
   url.set("strategy", info().strategy);
   url.set("prefix", prefix_);
   return url;
@@ -81,7 +81,7 @@ UrlText RedisTarget::url_for(std::size_t /*locks*/) const {
 
 void RedisTarget::prepare() {
   if (by_tls()) return;
-  const std::vector<UrlText> masters = redis_masters(given());
+  const std::vector<rig::UrlText> masters = redis_masters(given());
   // Whatever the user has no right to is left out.
   const auto ask = [&](std::initializer_list<std::string_view> words) -> std::string {
     try {
@@ -118,7 +118,7 @@ std::vector<Who> RedisTarget::floors() const {
   return {Who::same_requests, Who::by_hand};
 }
 
-std::unique_ptr<Floor> RedisTarget::floor_at(const UrlText& url, Who who, const std::string& name) {
+std::unique_ptr<Floor> RedisTarget::floor_at(const rig::UrlText& url, Who who, const std::string& name) {
   if (who == Who::by_hand) {
     const std::string key = floors_ + "by-hand:" + name;
     return std::make_unique<RedisByHand>(redis_master_of(url, key), key);
@@ -131,7 +131,7 @@ std::optional<Operations> RedisTarget::operations() {
   if (by_tls()) return std::nullopt;
   try {
     if (statistics_.empty()) {
-      for (const UrlText& each : redis_masters(given())) statistics_.emplace_back(each);
+      for (const rig::UrlText& each : redis_masters(given())) statistics_.emplace_back(each);
     }
     Operations result{};
     double published = 0;
@@ -157,7 +157,7 @@ void RedisTarget::clean_up() {
   for (const LockKind each : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) {
     starts.push_back(redis::lock_key(prefix_, own_prefix_ ? "" : lock_names, each));
   }
-  for (const UrlText& master : redis_masters(given())) {
+  for (const rig::UrlText& master : redis_masters(given())) {
     RedisConnection connection(master);
     for (const std::string& ours : starts) {
       const std::string pattern = quoted_pattern(ours) + "*";
@@ -192,7 +192,7 @@ const std::vector<std::string>& redis_strategies() {
   return all;
 }
 
-std::unique_ptr<ServiceTarget> make_redis_target(const UrlText& url, const std::string& strategy) {
+std::unique_ptr<ServiceTarget> make_redis_target(const rig::UrlText& url, const std::string& strategy) {
   return std::make_unique<RedisTarget>(url, strategy);
 }
 

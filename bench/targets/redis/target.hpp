@@ -11,6 +11,6 @@
 namespace dlock::bench {
 
 [[nodiscard]] const std::vector<std::string>& redis_strategies();
-[[nodiscard]] std::unique_ptr<ServiceTarget> make_redis_target(const UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_redis_target(const rig::UrlText& url, const std::string& strategy);
 
 }  // namespace dlock::bench

@@ -28,7 +28,8 @@ std::string create(zhandle_t* handle, const std::string& path, int mode) {
 
 }  // namespace
 
-ZooKeeperQueueFloor::ZooKeeperQueueFloor(const UrlText& url, std::string lock) : session_(url), lock_(std::move(lock)) {
+ZooKeeperQueueFloor::ZooKeeperQueueFloor(const rig::UrlText& url, std::string lock)
+    : session_(url), lock_(std::move(lock)) {
   session_.make(lock_);
 }
 
@@ -49,7 +50,7 @@ void ZooKeeperQueueFloor::release() {
   require_ok(zoo_delete(session_.get(), own_.c_str(), -1), "delete");
 }
 
-ZooKeeperNodeFloor::ZooKeeperNodeFloor(const UrlText& url, const std::string& parent, const std::string& name)
+ZooKeeperNodeFloor::ZooKeeperNodeFloor(const rig::UrlText& url, const std::string& parent, const std::string& name)
     : session_(url), lock_(parent + "/" + name) {
   session_.make(parent);
 }

@@ -12,7 +12,7 @@ namespace dlock::bench {
 class ZooKeeperQueueFloor final : public Floor {
  public:
   // Makes the lock's node.
-  ZooKeeperQueueFloor(const UrlText& url, std::string lock);
+  ZooKeeperQueueFloor(const rig::UrlText& url, std::string lock);
 
   void acquire() override;
   void release() override;
@@ -27,7 +27,7 @@ class ZooKeeperQueueFloor final : public Floor {
 class ZooKeeperNodeFloor final : public Floor {
  public:
   // Makes the node above the lock.
-  ZooKeeperNodeFloor(const UrlText& url, const std::string& parent, const std::string& name);
+  ZooKeeperNodeFloor(const rig::UrlText& url, const std::string& parent, const std::string& name);
 
   void acquire() override;
   void release() override;

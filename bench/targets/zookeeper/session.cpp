@@ -16,9 +16,9 @@ constexpr int session_ms = 30'000;
 
 void say_nothing(const char* /*message*/) {}
 
-std::string connect_string(const UrlText& url) {
+std::string connect_string(const rig::UrlText& url) {
   std::string text;
-  for (const HostPort& each : url.hosts({.name = "localhost", .port = 2181})) {
+  for (const rig::HostPort& each : url.hosts({.name = "localhost", .port = 2181})) {
     text += (text.empty() ? "" : ",") + each.name + ":" + std::to_string(each.port);
   }
   const std::string& chroot = url.original().path();
@@ -43,7 +43,7 @@ void ZooKeeperSession::on_event(zhandle_t* /*handle*/, int type, int state, cons
   self.changed_.notify_all();
 }
 
-ZooKeeperSession::ZooKeeperSession(const UrlText& url)
+ZooKeeperSession::ZooKeeperSession(const rig::UrlText& url)
     : handle_(zookeeper_init2(connect_string(url).c_str(), &ZooKeeperSession::on_event, session_ms, nullptr, this,
                               ZOO_NO_LOG_CLIENTENV, &say_nothing)) {
   constexpr std::string_view scheme = "digest:";

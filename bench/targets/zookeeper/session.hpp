@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 struct _zhandle;
 
@@ -16,7 +16,7 @@ class ZooKeeperSession {
  public:
   // To the servers and the chroot of a zookeeper:// URL, as the user that it names. Waits until the session stands;
   // throws std::runtime_error if it does not.
-  explicit ZooKeeperSession(const UrlText& url);
+  explicit ZooKeeperSession(const rig::UrlText& url);
   ZooKeeperSession(const ZooKeeperSession&) = delete;
   ZooKeeperSession& operator=(const ZooKeeperSession&) = delete;
 

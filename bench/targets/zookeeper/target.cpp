@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "backends/zookeeper/nodes/node_name.hpp"
-#include "bench/targets/detour.hpp"
-#include "bench/targets/network.hpp"
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/zookeeper/floor.hpp"
 #include "bench/targets/zookeeper/removal.hpp"
 #include "bench/targets/zookeeper/server_words.hpp"
 #include "bench/targets/zookeeper/session.hpp"
+#include "torture/rig/detour.hpp"
+#include "torture/rig/network.hpp"
 
 namespace dlock::bench {
 
@@ -26,18 +26,18 @@ constexpr const char* counted_watches[] = {"zk_sum_node_created_watch_count", "z
 
 class ZooKeeperTarget final : public ServiceTarget {
  public:
-  ZooKeeperTarget(const UrlText& given, const std::string& strategy);
+  ZooKeeperTarget(const rig::UrlText& given, const std::string& strategy);
 
   void prepare() override;
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
   // What a user would write sends what dlock sends, but one request after the other.
   [[nodiscard]] std::vector<Who> floors() const override { return {Who::by_hand}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
  private:
-  [[nodiscard]] UrlText url_for(std::size_t locks) const override;
+  [[nodiscard]] rig::UrlText url_for(std::size_t locks) const override;
   // The answers of all servers; empty if one of them does not answer.
   [[nodiscard]] std::vector<std::string> answers(const std::string& word) const;
 
@@ -49,7 +49,7 @@ class ZooKeeperTarget final : public ServiceTarget {
   double questions_ = 0;  // that we have asked the servers, who count them as packets
 };
 
-ZooKeeperTarget::ZooKeeperTarget(const UrlText& given, const std::string& strategy)
+ZooKeeperTarget::ZooKeeperTarget(const rig::UrlText& given, const std::string& strategy)
     : ServiceTarget(given, "zookeeper", strategy) {
   const auto prefix = given.parameter("prefix");
   own_prefix_ = !prefix;
@@ -58,8 +58,8 @@ ZooKeeperTarget::ZooKeeperTarget(const UrlText& given, const std::string& strate
   floors_ = prefix_ + "/" + own_name_ + "-floor";
 }
 
-UrlText ZooKeeperTarget::url_for(std::size_t /*locks*/) const {
-  UrlText url = given();
+rig::UrlText ZooKeeperTarget::url_for(std::size_t /*locks*/) const {
+  rig::UrlText url = given();
   url.set("strategy", info().strategy);
   url.set("prefix", prefix_);
   return url;
@@ -68,7 +68,7 @@ UrlText ZooKeeperTarget::url_for(std::size_t /*locks*/) const {
 std::vector<std::string> ZooKeeperTarget::answers(const std::string& word) const {
   std::vector<std::string> all;
   try {
-    for (const HostPort& each : hosts_for_proxies(given())) all.push_back(ask(each, word, answer_limit));
+    for (const rig::HostPort& each : rig::hosts_for_proxies(given())) all.push_back(rig::ask(each, word, answer_limit));
   } catch (const std::exception&) {
     return {};
   }
@@ -76,7 +76,7 @@ std::vector<std::string> ZooKeeperTarget::answers(const std::string& word) const
 }
 
 void ZooKeeperTarget::prepare() {
-  add_setting("servers", std::to_string(hosts_for_proxies(given()).size()));
+  add_setting("servers", std::to_string(rig::hosts_for_proxies(given()).size()));
   const auto mntr = answers("mntr");
   const auto conf = answers("conf");
   double most = usual_connections;
@@ -90,7 +90,7 @@ void ZooKeeperTarget::prepare() {
   }
 }
 
-std::unique_ptr<Floor> ZooKeeperTarget::floor_at(const UrlText& url, Who /*who*/, const std::string& name) {
+std::unique_ptr<Floor> ZooKeeperTarget::floor_at(const rig::UrlText& url, Who /*who*/, const std::string& name) {
   std::string node;
   for (const char c : name) node += c == '/' ? std::string("%2F") : c == '%' ? std::string("%25") : std::string(1, c);
   if (info().strategy == "ephemeral") return std::make_unique<ZooKeeperNodeFloor>(url, floors_, node);
@@ -139,7 +139,7 @@ const std::vector<std::string>& zookeeper_strategies() {
   return all;
 }
 
-std::unique_ptr<ServiceTarget> make_zookeeper_target(const UrlText& url, const std::string& strategy) {
+std::unique_ptr<ServiceTarget> make_zookeeper_target(const rig::UrlText& url, const std::string& strategy) {
   return std::make_unique<ZooKeeperTarget>(url, strategy);
 }
 

@@ -10,6 +10,7 @@
 namespace dlock::bench {
 
 [[nodiscard]] const std::vector<std::string>& zookeeper_strategies();
-[[nodiscard]] std::unique_ptr<ServiceTarget> make_zookeeper_target(const UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_zookeeper_target(const rig::UrlText& url,
+                                                                   const std::string& strategy);
 
 }  // namespace dlock::bench

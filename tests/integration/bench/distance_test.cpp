@@ -9,10 +9,10 @@ namespace {
 
 class PlainTarget final : public ServiceTarget {
  public:
-  explicit PlainTarget(const std::string& url) : ServiceTarget(UrlText(url), "plain", "") {}
+  explicit PlainTarget(const std::string& url) : ServiceTarget(rig::UrlText(url), "plain", "") {}
 
   [[nodiscard]] std::vector<Who> floors() const override { return {}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const UrlText& /*url*/, Who /*who*/,
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, Who /*who*/,
                                                 const std::string& /*name*/) override {
     return nullptr;
   }
@@ -20,7 +20,7 @@ class PlainTarget final : public ServiceTarget {
   void clean_up() override {}
 
  private:
-  [[nodiscard]] UrlText url_for(std::size_t /*locks*/) const override { return given(); }
+  [[nodiscard]] rig::UrlText url_for(std::size_t /*locks*/) const override { return given(); }
 };
 
 TEST(DistantTargetTest, StandsInFrontOfEachHostAndKeepsTheRest) {
@@ -29,7 +29,7 @@ TEST(DistantTargetTest, StandsInFrontOfEachHostAndKeepsTheRest) {
   PlainTarget near("redis://u:p@localhost:" + std::to_string(one.port()) +
                    ",127.0.0.1:" + std::to_string(other.port()) + "/path?a=b");
   const auto far = near.at_distance(std::chrono::milliseconds(1));
-  const UrlText url(far->url(1));
+  const rig::UrlText url(far->url(1));
   const auto hosts = url.hosts({.name = "", .port = 1});
   ASSERT_EQ(hosts.size(), 2U);
   EXPECT_NE(hosts[0].port, hosts[1].port);
@@ -41,7 +41,7 @@ TEST(DistantTargetTest, StandsInFrontOfEachHostAndKeepsTheRest) {
 }
 
 TEST(DistantTargetTest, StandsOnlyWhereNobodyComparesTheNameOfTheHost) {
-  const auto hosts = [](const std::string& url) { return hosts_for_proxies(UrlText(url)).size(); };
+  const auto hosts = [](const std::string& url) { return rig::hosts_for_proxies(rig::UrlText(url)).size(); };
   EXPECT_EQ(hosts("redis://a"), 1U);
   EXPECT_EQ(hosts("rediss://a"), 0U);
   EXPECT_EQ(hosts("zookeeper://a,b:1,c"), 3U);

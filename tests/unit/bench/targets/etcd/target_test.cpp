@@ -8,8 +8,8 @@ namespace dlock::bench {
 namespace {
 
 TEST(BenchEtcdTarget, HasAPrefixOfItsOwn) {
-  const auto target = make_etcd_target(UrlText("etcd://a,b:2380?session_ttl=4s"));
-  const UrlText url(target->url(1));
+  const auto target = make_etcd_target(rig::UrlText("etcd://a,b:2380?session_ttl=4s"));
+  const rig::UrlText url(target->url(1));
   EXPECT_EQ(url.parameter("session_ttl"), "4s");
   EXPECT_EQ(url.parameter("prefix")->substr(0, 12), "dlock-bench-");
   EXPECT_TRUE(url.parameter("prefix")->ends_with('/'));
@@ -17,21 +17,21 @@ TEST(BenchEtcdTarget, HasAPrefixOfItsOwn) {
 }
 
 TEST(BenchEtcdTarget, RespectsTheUsersPrefix) {
-  const auto target = make_etcd_target(UrlText("etcd://a?prefix=app/locks/"));
-  EXPECT_EQ(UrlText(target->url(1)).parameter("prefix"), "app/locks/");
+  const auto target = make_etcd_target(rig::UrlText("etcd://a?prefix=app/locks/"));
+  EXPECT_EQ(rig::UrlText(target->url(1)).parameter("prefix"), "app/locks/");
 }
 
 TEST(BenchEtcdTarget, IsShownWithoutPassword) {
-  const auto target = make_etcd_target(UrlText("etcd://u:hunter2@a"));
+  const auto target = make_etcd_target(rig::UrlText("etcd://u:hunter2@a"));
   EXPECT_EQ(target->info().url.find("hunter2"), std::string::npos);
 }
 
 TEST(BenchEtcdTarget, IsComparedOnceWithWhatIsBothByHandAndTheSame) {
-  EXPECT_EQ(make_etcd_target(UrlText("etcds://a"))->floors(), std::vector{Who::by_hand});
+  EXPECT_EQ(make_etcd_target(rig::UrlText("etcds://a"))->floors(), std::vector{Who::by_hand});
 }
 
 TEST(BenchEtcdTarget, DoesNotCountWhatItCannotAskFor) {
-  EXPECT_FALSE(make_etcd_target(UrlText("etcds://a"))->operations());
+  EXPECT_FALSE(make_etcd_target(rig::UrlText("etcds://a"))->operations());
 }
 
 TEST(BenchEtcdMetrics, AreSummedOverTheirLabels) {

@@ -6,8 +6,8 @@ namespace dlock::bench {
 namespace {
 
 TEST(BenchLibpqUrl, LeavesOutWhatOnlyDlockKnows) {
-  UrlText url(libpq_url(
-      UrlText("postgresql://u:p@h1,h2:5433/db?strategy=table&schema=s&lease=10s&max_connections=5&sslmode=require")));
+  rig::UrlText url(libpq_url(rig::UrlText(
+      "postgresql://u:p@h1,h2:5433/db?strategy=table&schema=s&lease=10s&max_connections=5&sslmode=require")));
   EXPECT_EQ(url.parameter("sslmode"), "require");
   url.remove("sslmode");
   url.remove("connect_timeout");
@@ -16,18 +16,22 @@ TEST(BenchLibpqUrl, LeavesOutWhatOnlyDlockKnows) {
 }
 
 TEST(BenchLibpqUrl, TheLimitOfConnectingIsInSeconds) {
-  EXPECT_EQ(UrlText(libpq_url(UrlText("postgresql://h/db?connect_timeout=1500ms"))).parameter("connect_timeout"), "10");
+  EXPECT_EQ(
+      rig::UrlText(libpq_url(rig::UrlText("postgresql://h/db?connect_timeout=1500ms"))).parameter("connect_timeout"),
+      "10");
 }
 
 TEST(BenchLibpqUrl, WithoutAHostItIsThisOne) {
-  EXPECT_EQ(UrlText(libpq_url(UrlText("postgresql:///db"))).parameter("host"), "localhost");
-  EXPECT_EQ(UrlText(libpq_url(UrlText("postgresql:///db?host=/run/postgresql"))).parameter("host"), "/run/postgresql");
-  EXPECT_EQ(UrlText(libpq_url(UrlText("postgresql://h/db"))).parameter("host"), std::nullopt);
+  EXPECT_EQ(rig::UrlText(libpq_url(rig::UrlText("postgresql:///db"))).parameter("host"), "localhost");
+  EXPECT_EQ(rig::UrlText(libpq_url(rig::UrlText("postgresql:///db?host=/run/postgresql"))).parameter("host"),
+            "/run/postgresql");
+  EXPECT_EQ(rig::UrlText(libpq_url(rig::UrlText("postgresql://h/db"))).parameter("host"), std::nullopt);
 }
 
 TEST(BenchLibpqUrl, LooksForTicketsOnlyWhereItIsTold) {
-  EXPECT_EQ(UrlText(libpq_url(UrlText("postgresql://h/db"))).parameter("gssencmode"), "disable");
-  EXPECT_EQ(UrlText(libpq_url(UrlText("postgresql://h/db?gssencmode=prefer"))).parameter("gssencmode"), "prefer");
+  EXPECT_EQ(rig::UrlText(libpq_url(rig::UrlText("postgresql://h/db"))).parameter("gssencmode"), "disable");
+  EXPECT_EQ(rig::UrlText(libpq_url(rig::UrlText("postgresql://h/db?gssencmode=prefer"))).parameter("gssencmode"),
+            "prefer");
 }
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace dlock::bench {
 namespace {
 
 TEST(BenchPostgresTarget, HasItsStrategyAndASchemaOfItsOwn) {
-  const auto target = make_postgres_target(UrlText("postgresql://u:hunter2@h/db?sslmode=require"), "table");
-  const UrlText url(target->url(1));
+  const auto target = make_postgres_target(rig::UrlText("postgresql://u:hunter2@h/db?sslmode=require"), "table");
+  const rig::UrlText url(target->url(1));
   EXPECT_EQ(url.parameter("strategy"), "table");
   EXPECT_EQ(url.parameter("sslmode"), "require");
   EXPECT_EQ(url.parameter("schema")->substr(0, 12), "dlock_bench_");
@@ -16,31 +16,32 @@ TEST(BenchPostgresTarget, HasItsStrategyAndASchemaOfItsOwn) {
 }
 
 TEST(BenchPostgresTarget, RespectsTheUsersSchema) {
-  const auto target = make_postgres_target(UrlText("postgresql://h/db?schema=app"), "table");
-  EXPECT_EQ(UrlText(target->url(1)).parameter("schema"), "app");
+  const auto target = make_postgres_target(rig::UrlText("postgresql://h/db?schema=app"), "table");
+  EXPECT_EQ(rig::UrlText(target->url(1)).parameter("schema"), "app");
 }
 
 TEST(BenchPostgresTarget, HasConnectionsForTheLocksThatTakeOne) {
-  const UrlText given("postgresql://h/db");
-  EXPECT_EQ(UrlText(make_postgres_target(given, "for-update")->url(64)).parameter("max_connections"), "70");
-  EXPECT_EQ(UrlText(make_postgres_target(given, "advisory")->url(5000)).parameter("max_connections"), "1000");
-  EXPECT_EQ(UrlText(make_postgres_target(given, "table")->url(64)).parameter("max_connections"), std::nullopt);
+  const rig::UrlText given("postgresql://h/db");
+  EXPECT_EQ(rig::UrlText(make_postgres_target(given, "for-update")->url(64)).parameter("max_connections"), "70");
+  EXPECT_EQ(rig::UrlText(make_postgres_target(given, "advisory")->url(5000)).parameter("max_connections"), "1000");
+  EXPECT_EQ(rig::UrlText(make_postgres_target(given, "table")->url(64)).parameter("max_connections"), std::nullopt);
 }
 
 TEST(BenchPostgresTarget, RespectsTheUsersLimitOfConnections) {
-  const auto target = make_postgres_target(UrlText("postgresql://h/db?max_connections=20"), "advisory");
-  EXPECT_EQ(UrlText(target->url(64)).parameter("max_connections"), "20");
+  const auto target = make_postgres_target(rig::UrlText("postgresql://h/db?max_connections=20"), "advisory");
+  EXPECT_EQ(rig::UrlText(target->url(64)).parameter("max_connections"), "20");
 }
 
 TEST(BenchPostgresTarget, HasNoFloorByHandWithoutTablesForIt) {
-  EXPECT_EQ(make_postgres_target(UrlText("postgresql://h/db"), "table")->floors(), std::vector{Who::same_requests});
+  EXPECT_EQ(make_postgres_target(rig::UrlText("postgresql://h/db"), "table")->floors(),
+            std::vector{Who::same_requests});
 }
 
 TEST(BenchPostgresTarget, ThereAreNoProxiesForAUnixSocketOrACheckedName) {
   using std::chrono::milliseconds;
   for (const char* url : {"postgresql:///db?host=/run/postgresql", "postgresql://%2Frun%2Fpostgresql/db",
                           "postgresql://h/db?sslmode=verify-full"}) {
-    EXPECT_EQ(make_postgres_target(UrlText(url), "table")->at_distance(milliseconds(1)), nullptr) << url;
+    EXPECT_EQ(make_postgres_target(rig::UrlText(url), "table")->at_distance(milliseconds(1)), nullptr) << url;
   }
 }
 

@@ -8,8 +8,8 @@ namespace dlock::bench {
 namespace {
 
 TEST(BenchRedisTarget, HasItsStrategyAndAPrefixOfItsOwn) {
-  const auto target = make_redis_target(UrlText("redis://:hunter2@db1/3?lease=10s"), "poll");
-  const UrlText url(target->url(1));
+  const auto target = make_redis_target(rig::UrlText("redis://:hunter2@db1/3?lease=10s"), "poll");
+  const rig::UrlText url(target->url(1));
   EXPECT_EQ(url.parameter("strategy"), "poll");
   EXPECT_EQ(url.parameter("lease"), "10s");
   EXPECT_EQ(url.parameter("prefix")->substr(0, 12), "dlock-bench-");
@@ -18,23 +18,23 @@ TEST(BenchRedisTarget, HasItsStrategyAndAPrefixOfItsOwn) {
 }
 
 TEST(BenchRedisTarget, TargetsDoNotShareAPrefix) {
-  const UrlText given("redis://db1");
-  EXPECT_NE(UrlText(make_redis_target(given, "poll")->url(1)).parameter("prefix"),
-            UrlText(make_redis_target(given, "poll")->url(1)).parameter("prefix"));
+  const rig::UrlText given("redis://db1");
+  EXPECT_NE(rig::UrlText(make_redis_target(given, "poll")->url(1)).parameter("prefix"),
+            rig::UrlText(make_redis_target(given, "poll")->url(1)).parameter("prefix"));
 }
 
 TEST(BenchRedisTarget, RespectsTheUsersPrefix) {
-  const auto target = make_redis_target(UrlText("redis://db1?prefix=app:"), "queue");
-  EXPECT_EQ(UrlText(target->url(1)).parameter("prefix"), "app:");
+  const auto target = make_redis_target(rig::UrlText("redis://db1?prefix=app:"), "queue");
+  EXPECT_EQ(rig::UrlText(target->url(1)).parameter("prefix"), "app:");
 }
 
 TEST(BenchRedisTarget, IsShownWithoutPasswordAndWithoutWhatIsOurs) {
-  const auto target = make_redis_target(UrlText("redis://u:hunter2@db1"), "queue");
+  const auto target = make_redis_target(rig::UrlText("redis://u:hunter2@db1"), "queue");
   EXPECT_EQ(target->info().url, "redis://u:***@db1?strategy=queue");
 }
 
 TEST(BenchRedisTarget, ByTlsItHasNeitherFloorNorDistance) {
-  const auto target = make_redis_target(UrlText("rediss://db1"), "queue");
+  const auto target = make_redis_target(rig::UrlText("rediss://db1"), "queue");
   EXPECT_TRUE(target->floors().empty());
   EXPECT_EQ(target->at_distance(std::chrono::milliseconds(1)), nullptr);
   EXPECT_FALSE(target->operations());

@@ -6,8 +6,9 @@ namespace dlock::bench {
 namespace {
 
 TEST(BenchZooKeeperTarget, HasItsStrategyAndAPrefixOfItsOwn) {
-  const auto target = make_zookeeper_target(UrlText("zookeeper://a,b:2182/chroot?session_timeout=4s"), "ephemeral");
-  const UrlText url(target->url(1));
+  const auto target =
+      make_zookeeper_target(rig::UrlText("zookeeper://a,b:2182/chroot?session_timeout=4s"), "ephemeral");
+  const rig::UrlText url(target->url(1));
   EXPECT_EQ(url.parameter("strategy"), "ephemeral");
   EXPECT_EQ(url.parameter("session_timeout"), "4s");
   EXPECT_EQ(url.parameter("prefix")->substr(0, 13), "/dlock-bench-");
@@ -16,17 +17,17 @@ TEST(BenchZooKeeperTarget, HasItsStrategyAndAPrefixOfItsOwn) {
 }
 
 TEST(BenchZooKeeperTarget, RespectsTheUsersPrefix) {
-  const auto target = make_zookeeper_target(UrlText("zookeeper://a?prefix=/app/locks"), "sequential");
-  EXPECT_EQ(UrlText(target->url(1)).parameter("prefix"), "/app/locks");
+  const auto target = make_zookeeper_target(rig::UrlText("zookeeper://a?prefix=/app/locks"), "sequential");
+  EXPECT_EQ(rig::UrlText(target->url(1)).parameter("prefix"), "/app/locks");
 }
 
 TEST(BenchZooKeeperTarget, IsShownWithoutPassword) {
-  const auto target = make_zookeeper_target(UrlText("zookeeper://a?auth=digest:u:hunter2"), "sequential");
+  const auto target = make_zookeeper_target(rig::UrlText("zookeeper://a?auth=digest:u:hunter2"), "sequential");
   EXPECT_EQ(target->info().url, "zookeeper://a?auth=***&strategy=sequential");
 }
 
 TEST(BenchZooKeeperTarget, IsComparedOnceWithWhatIsBothByHandAndTheSame) {
-  const auto target = make_zookeeper_target(UrlText("zookeeper://a"), "sequential");
+  const auto target = make_zookeeper_target(rig::UrlText("zookeeper://a"), "sequential");
   EXPECT_EQ(target->floors(), std::vector{Who::by_hand});
 }
 

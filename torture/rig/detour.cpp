@@ -1,15 +1,17 @@
-#include "bench/targets/detour.hpp"
+#include "torture/rig/detour.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
-#include "bench/targets/network.hpp"
-#include "bench/targets/service_target.hpp"
+#include "torture/rig/network.hpp"
 
-namespace dlock::bench {
+namespace dlock::rig {
 
 namespace {
+
+constexpr std::chrono::seconds answer_limit{10};
 
 std::vector<HostPort> postgres_hosts(const UrlText& url) {
   // Who names an authority and no mode has the host's name verified as well.
@@ -36,12 +38,12 @@ std::vector<HostPort> hosts_for_proxies(const UrlText& url) {
 Detour::Detour(const std::vector<HostPort>& hosts) {
   for (const HostPort& each : hosts) {
     const util::UniqueFd probe = connect_to(each, answer_limit);
-    proxies_.push_back(std::make_unique<rig::TcpProxy>(rig::Endpoint::at(peer_address(probe.get()), each.port)));
+    proxies_.push_back(std::make_unique<TcpProxy>(Endpoint::at(peer_address(probe.get()), each.port)));
   }
 }
 
-std::vector<rig::TcpProxy*> Detour::proxies() const {
-  std::vector<rig::TcpProxy*> all;
+std::vector<TcpProxy*> Detour::proxies() const {
+  std::vector<TcpProxy*> all;
   for (const auto& proxy : proxies_) all.push_back(proxy.get());
   return all;
 }
@@ -57,4 +59,4 @@ UrlText Detour::through(UrlText url) const {
   return url;
 }
 
-}  // namespace dlock::bench
+}  // namespace dlock::rig

@@ -1,4 +1,4 @@
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "util/percent.hpp"
 
-namespace dlock::bench {
+namespace dlock::rig {
 
 namespace {
 
@@ -98,4 +98,4 @@ void UrlText::set_path(std::string_view path) {
   path_ = encoded(path);
 }
 
-}  // namespace dlock::bench
+}  // namespace dlock::rig

@@ -1,4 +1,4 @@
-#include "bench/targets/network.hpp"
+#include "torture/rig/network.hpp"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace dlock::bench {
+namespace dlock::rig {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::string ask(const HostPort& host, const std::string& text, std::chrono::mill
   }
 }
 
-}  // namespace dlock::bench
+}  // namespace dlock::rig

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <string>
 
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 #include "util/unique_fd.hpp"
 
-namespace dlock::bench {
+namespace dlock::rig {
 
 // A connected, blocking socket to the first address of the host that answers. Throws std::runtime_error when none has
 // within the limit, which does not bound the look-up of the name.
@@ -20,4 +20,4 @@ namespace dlock::bench {
 // it has not within the limit.
 [[nodiscard]] std::string ask(const HostPort& host, const std::string& text, std::chrono::milliseconds limit);
 
-}  // namespace dlock::bench
+}  // namespace dlock::rig

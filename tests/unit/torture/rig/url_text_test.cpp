@@ -1,4 +1,4 @@
-#include "bench/targets/url_text.hpp"
+#include "torture/rig/url_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include <dlock/error.hpp>
 
-namespace dlock::bench {
+namespace dlock::rig {
 namespace {
 
 TEST(BenchUrlText, IsWhatWasGivenUntilItIsChanged) {
@@ -107,4 +107,4 @@ TEST(BenchUrlText, WhatIsNoUrlIsRefusedWithoutItsPassword) {
 }
 
 }  // namespace
-}  // namespace dlock::bench
+}  // namespace dlock::rig

@@ -15,7 +15,7 @@
 
 #include <dlock/spi/url.hpp>
 
-namespace dlock::bench {
+namespace dlock::rig {
 
 struct HostPort {
   std::string name;  // an IPv6 address without brackets
@@ -61,4 +61,4 @@ class UrlText {
   std::vector<Parameter> parameters_;
 };
 
-}  // namespace dlock::bench
+}  // namespace dlock::rig

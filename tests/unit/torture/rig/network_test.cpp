@@ -1,4 +1,4 @@
-#include "bench/targets/network.hpp"
+#include "torture/rig/network.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 
 #include "torture/rig/socket.hpp"
 
-namespace dlock::bench {
+namespace dlock::rig {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,4 +56,4 @@ TEST(BenchNetwork, TheOtherSideHasAnAddress) {
 }
 
 }  // namespace
-}  // namespace dlock::bench
+}  // namespace dlock::rig

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "bench/targets/url_text.hpp"
 #include "torture/rig/tcp_proxy.hpp"
+#include "torture/rig/url_text.hpp"
 
-namespace dlock::bench {
+namespace dlock::rig {
 
 // The hosts of the service in front of which proxies can stand. None where it is not reached over the network, or where
 // the client would compare the proxy's name with the server's certificate.
@@ -19,12 +19,12 @@ class Detour {
   explicit Detour(const std::vector<HostPort>& hosts);
 
   // One for each host.
-  [[nodiscard]] std::vector<rig::TcpProxy*> proxies() const;
+  [[nodiscard]] std::vector<TcpProxy*> proxies() const;
   // The URL with the proxies in place of its hosts.
   [[nodiscard]] UrlText through(UrlText url) const;
 
  private:
-  std::vector<std::unique_ptr<rig::TcpProxy>> proxies_;
+  std::vector<std::unique_ptr<TcpProxy>> proxies_;
 };
 
-}  // namespace dlock::bench
+}  // namespace dlock::rig
