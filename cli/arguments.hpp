@@ -6,45 +6,19 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "cli/usage_error.hpp"
+
 namespace dlock::cli {
 
-enum class Verb { run, hold, elect, leader, status, list, break_lock, forget, doctor, init, backends, bench, torture };
-
-// Of "dlock bench".
-struct BenchArguments {
-  std::vector<std::string> urls;       // empty: all that can be reached
-  std::vector<std::string> scenarios;  // empty: all
-  bool quick = false;
-  std::optional<double> rate;
-  std::string html;                  // empty: the usual name
-  std::string json;                  // empty: none
-  std::vector<std::string> compare;  // two files, or none
-
-  [[nodiscard]] bool measures() const noexcept {
-    return !urls.empty() || !scenarios.empty() || quick || rate || !html.empty() || !json.empty();
-  }
-};
-
-// Of "dlock torture".
-struct TortureArguments {
-  double minutes = 1;
-  std::optional<std::uint64_t> seed;
-  std::string directory;  // empty: a new one here
-  std::size_t workers = 4;
-  std::string kind = "lock";  // of the locks: "lock", "read-write", "semaphore", "semaphore=N"
-  std::string check;          // a directory whose history is checked; empty: things are broken
-  std::string plan;           // of a worker, for dlock's own use
-  bool breaks = false;        // an option of breaking things was given
-};
+enum class Verb { run, hold, elect, leader, status, list, break_lock, forget, doctor, init, backends };
 
 struct Arguments {
   Verb verb = Verb::run;
@@ -75,28 +49,31 @@ struct Arguments {
   bool yes = false;
   std::optional<Duration> idle;      // forget: all names that were not taken for so long
   std::vector<std::string> command;  // run: what follows "--"
-  BenchArguments bench;
-  TortureArguments torture;
 
   // Where there is only one.
   [[nodiscard]] const std::string& name() const { return names.front(); }
 };
 
-// The command line is wrong. The text never contains a password.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// What --help or --version print.
+// What --help or --version prints.
 struct Answer {
   std::string text;
 };
 
+// Commands that are programs of their own, with what help says of them.
+struct OtherProgram {
+  const char* command;  // "bench": the program is dlock-bench
+  const char* description;
+};
+inline constexpr std::array other_programs{
+    OtherProgram{"bench", "Measure and compare lock services"},
+    OtherProgram{"torture", "Inject faults around the locks, and check whether they keep their promises"},
+};
+
+// The words for such a program, "--help" for "help bench"; the program's name is the first. Absent: the words are
+// for dlock itself.
+[[nodiscard]] std::optional<std::vector<std::string>> words_for_other_program(const std::vector<std::string>& words);
+
 // Throws UsageError.
 [[nodiscard]] std::variant<Arguments, Answer> parse_arguments(const std::vector<std::string>& words);
-
-// The text with every word of the command line that is or contains a URL cut down to its scheme.
-[[nodiscard]] std::string without_urls(std::string text, const std::vector<std::string>& words);
 
 }  // namespace dlock::cli

@@ -2,6 +2,9 @@
 // OutputError, std::system_error.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/arguments.hpp"
 #include "cli/inherited.hpp"
 
@@ -15,8 +18,8 @@ namespace dlock::cli {
 [[nodiscard]] int forget(const Arguments& arguments);
 [[nodiscard]] int doctor(const Arguments& arguments);
 [[nodiscard]] int init(const Arguments& arguments);
-[[nodiscard]] int bench_command(const Arguments& arguments, Inherited& inherited);
-[[nodiscard]] int torture_command(const Arguments& arguments, Inherited& inherited);
 [[nodiscard]] int show_backends(const Arguments& arguments);
+// "complete -- WORD...", for the shells; see completion.hpp.
+[[nodiscard]] int complete(const std::vector<std::string>& words, const Inherited& inherited);
 
 }  // namespace dlock::cli

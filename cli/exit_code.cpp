@@ -2,8 +2,8 @@
 
 #include <dlock/error.hpp>
 
-#include "cli/arguments.hpp"
 #include "cli/output.hpp"
+#include "cli/usage_error.hpp"
 
 namespace dlock::cli {
 

@@ -1,17 +1,12 @@
-// The prose of --help.
+// What --help says below the options: the texts in cli/help/.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace dlock::cli {
 
-// Each ends with a newline.
-[[nodiscard]] std::string main_footer();
-[[nodiscard]] std::string run_footer();
-[[nodiscard]] std::string hold_footer();
-[[nodiscard]] std::string elect_footer();
-[[nodiscard]] std::string bench_footer();
-[[nodiscard]] std::string torture_footer();
-[[nodiscard]] std::string query_footer(const char* verb);
+// Of "dlock" itself, or of one of its commands.
+[[nodiscard]] std::string help_footer(std::string_view command);
 
 }  // namespace dlock::cli

@@ -1,4 +1,3 @@
-#include <exception>
 #include <string>
 #include <variant>
 #include <vector>
@@ -8,8 +7,8 @@
 #include "cli/exit_code.hpp"
 #include "cli/inherited.hpp"
 #include "cli/output.hpp"
+#include "cli/program.hpp"
 #include "cli/run.hpp"
-#include "cli/secret_arguments.hpp"
 
 namespace dlock::cli {
 
@@ -39,28 +38,19 @@ int dispatch(const Arguments& arguments, Inherited& inherited) {
       return init(arguments);
     case Verb::backends:
       return show_backends(arguments);
-    case Verb::bench:
-      return bench_command(arguments, inherited);
-    case Verb::torture:
-      return torture_command(arguments, inherited);
   }
   return static_cast<int>(ExitCode::internal);
 }
 
-int run_main(const std::vector<std::string>& words) {
-  try {
-    Inherited inherited;
-    const auto parsed = parse_arguments(words);
-    if (const Answer* answer = std::get_if<Answer>(&parsed)) {
-      print(answer->text);
-      return static_cast<int>(ExitCode::ok);
-    }
-    const auto& arguments = std::get<Arguments>(parsed);
-    return dispatch(arguments, inherited);
-  } catch (const std::exception& error) {
-    say(error.what());
-    return static_cast<int>(exit_code(error));
+int dlock_main(const std::vector<std::string>& words, Inherited& inherited) {
+  if (const auto other = words_for_other_program(words)) return become(*other, inherited);
+  if (!words.empty() && words.front() == "complete") return complete(words, inherited);
+  const auto parsed = parse_arguments(words);
+  if (const Answer* answer = std::get_if<Answer>(&parsed)) {
+    print(answer->text);
+    return static_cast<int>(ExitCode::ok);
   }
+  return dispatch(std::get<Arguments>(parsed), inherited);
 }
 
 }  // namespace
@@ -68,9 +58,5 @@ int run_main(const std::vector<std::string>& words) {
 }  // namespace dlock::cli
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  dlock::cli::hide_secrets(argc, argv);
-  const int status = dlock::cli::run_main(words);
-  dlock::cli::flush_messages();
-  return status;
+  return dlock::cli::run_program(argc, argv, &dlock::cli::dlock_main);
 }

@@ -18,9 +18,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/arguments.hpp"
 #include "cli/output.hpp"
 #include "cli/system.hpp"
+#include "cli/usage_error.hpp"
 
 namespace dlock::cli {
 

@@ -93,7 +93,7 @@ TEST_F(Bench, WrongArgumentsAreRefusedBeforeAnythingIsMeasured) {
   refused({"--html", "/nowhere/report.html"},
           "--html: cannot write \"/nowhere/report.html\": No such file or directory");
   refused({"--html", scratch().path()}, "it is not a file");
-  refused({"--compare", "a.json", "b.json", "--quick"}, "--compare measures nothing");
+  refused({"--compare", "a.json", "b.json", "--quick"}, "--compare and --quick exclude each other");
 }
 
 TEST_F(Bench, AnOlderReportStaysUntilThereIsANewOne) {

@@ -6,6 +6,7 @@
 
 #include <dlock/error.hpp>
 
+#include "cli/application.hpp"
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/location.hpp"

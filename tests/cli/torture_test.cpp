@@ -96,7 +96,7 @@ TEST_F(Torture, WhatCannotBeTorturedIsRefusedBeforeAnythingIsBroken) {
   refused({"--url", url(), "--seed", "x"}, "--seed");
   refused({"--url", url() + "?nonsense=1"}, "nonsense");
   refused({"--check", path("nothing")}, "--check: cannot read " + path("nothing") + ": No such file or directory\n");
-  refused({"--check", path("nothing"), "--minutes", "1"}, "--check breaks nothing, and takes no other option");
+  refused({"--check", path("nothing"), "--minutes", "1"}, "--check and --minutes exclude each other");
   refused({"--url", url(), "--directory", "/proc/nowhere"}, "--directory: /proc/nowhere: ");
 }
 

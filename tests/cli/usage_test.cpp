@@ -79,8 +79,8 @@ TEST_F(Usage, AnUnknownOptionIsNamedWithoutItsValue) {
 }
 
 TEST_F(Usage, ContradictoryOptionsAreRefused) {
-  expect_refused({"run", "--try", "--wait", "1s", "job", "--", "echo", "ran"}, "--try and --wait");
-  expect_refused({"list", "--json", "--names"}, "--json and --names");
+  expect_refused({"run", "--try", "--wait", "1s", "job", "--", "echo", "ran"}, "--wait and --try exclude each other");
+  expect_refused({"list", "--json", "--names"}, "--names and --json exclude each other");
 }
 
 TEST_F(Usage, OneKindOfLockIsNamedAtMost) {
@@ -107,7 +107,8 @@ TEST_F(Usage, OfElectionsIsRefusedAsElsewhere) {
   expect_refused({"elect", "--url", url(), "--", "echo", "ran"}, "NAME is required");
   expect_refused({"elect", "--url", url(), "a", "b", "--", "echo", "ran"}, "more arguments");
   expect_refused({"elect", "--url", url(), "--permits", "2", "post", "--", "echo"}, "--permits: no such option");
-  expect_refused({"elect", "--url", url(), "--try", "--wait", "1s", "post", "--", "echo"}, "--try and --wait");
+  expect_refused({"elect", "--url", url(), "--try", "--wait", "1s", "post", "--", "echo"},
+                 "--wait and --try exclude each other");
   expect_refused({"leader", "--url", url()}, "NAME is required");
   expect_refused({"leader", "--url", url(), "a", "b"}, "more arguments");
 }
@@ -130,7 +131,7 @@ TEST_F(Usage, AWrongNumberOfPermitsIsRefused) {
 TEST_F(Usage, AKindThatThereIsNotIsRefused) {
   for (const std::string verb : {"status", "break", "forget"}) {
     expect_refused({verb, "--kind", "mutex", "job"},
-                   "--kind: must be lock, read-write, semaphore or election, not \"mutex\"\n");
+                   "--kind: must be one of lock, read-write, semaphore, election, not \"mutex\"\n");
   }
   expect_refused({"list", "--kind", "read-write lock"}, "--kind: must be");
 }
@@ -166,9 +167,10 @@ TEST_F(Usage, AWrongValueIsNamedBesideTheRightOnes) {
   expect_refused({"bench", "--scenario", "foo"}, "--scenario: must be one of latency, throughput, ");
   expect_refused({"bench", "--rate", "x"}, "--rate: must be a number greater than 0, not \"x\"\n");
   expect_refused({"bench", "--compare", "a"}, "--compare: takes two values\n");
-  expect_refused({"torture", "--seed", "x"}, "--seed: must be a whole number, not \"x\"\n");
+  expect_refused({"torture", "--seed", "x"}, "--seed: must be 0 to 9223372036854775807, not \"x\"\n");
   expect_refused({"torture", "--workers", "1"}, "--workers: must be 2 to 64, not \"1\"\n");
-  expect_refused({"status", "--kind", "mutex", "x"}, "must be lock, read-write, semaphore or election, not \"mutex\"");
+  expect_refused({"status", "--kind", "mutex", "x"},
+                 "must be one of lock, read-write, semaphore, election, not \"mutex\"");
 }
 
 TEST_F(Usage, NoTimeAtAllToReachTheServiceIsRefused) {

@@ -1,4 +1,4 @@
-#include "cli/bench_progress.hpp"
+#include "cli/bench/progress.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,26 +1,33 @@
-// dlock torture: breaks everything around the locks of a service, and says whether they kept their promises.
+// dlock-torture, which "dlock torture" starts: breaks everything around the locks of a service, and says whether they
+// kept their promises.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
-#include <memory>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <dlock/client.hpp>
 #include <dlock/duration.hpp>
 
-#include "cli/commands.hpp"
+#include "cli/application.hpp"
+#include "cli/completion.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/help.hpp"
+#include "cli/inherited.hpp"
 #include "cli/interruption.hpp"
 #include "cli/location.hpp"
 #include "cli/output.hpp"
+#include "cli/program.hpp"
+#include "cli/usage_error.hpp"
 #include "torture/rig/detour.hpp"
 #include "torture/run/torture.hpp"
 #include "torture/worker/worker.hpp"
@@ -32,6 +39,57 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
+
+struct TortureArguments {
+  std::optional<std::string> url;
+  double minutes = 1;
+  std::optional<std::uint64_t> seed;
+  std::string directory;  // empty: a new one here
+  std::size_t workers = 4;
+  std::string kind = "lock";  // of the locks: "lock", "read-write", "semaphore", "semaphore=N"
+  std::string check;          // a directory whose history is checked; empty: faults are injected
+  std::string plan;           // of a worker, for our own use
+};
+
+class TortureCommandLine {
+ public:
+  TortureCommandLine() {
+    set_up(app);
+    app.footer(help_footer("torture"));
+    // Checking takes no option of injecting faults.
+    CLI::Option* check =
+        app.add_option("--check", arguments.check, "Inject no faults; check the history of an earlier run")
+            ->type_name("DIRECTORY");
+    app.add_option("--url", arguments.url,
+                   "The lock service (default: DLOCK_URL, otherwise file:// in a directory of this user)")
+        ->type_name("URL")
+        ->excludes(check);
+    app.add_option("--minutes", arguments.minutes, "How long to inject faults (default 1)")
+        ->type_name("N")
+        ->check(positive_check())
+        ->excludes(check);
+    app.add_option("--seed", arguments.seed,
+                   "Inject the same faults in the same order as the run that printed it (default: random)")
+        ->type_name("N")
+        ->check(number_check(0, std::numeric_limits<std::int64_t>::max()))
+        ->excludes(check);
+    app.add_option("--workers", arguments.workers, "How many processes contend, 2 to 64 (default 4)")
+        ->type_name("N")
+        ->check(number_check(2, 64))  // one alone has no other to contend with; each is a process
+        ->excludes(check);
+    app.add_option("--kind", arguments.kind, "The kind of locks: lock (default), read-write, semaphore, semaphore=N")
+        ->type_name("KIND")
+        ->excludes(check);
+    app.add_option("--directory", arguments.directory,
+                   "Write the history to this directory (default dlock-torture-SEED)")
+        ->type_name("DIRECTORY")
+        ->excludes(check);
+    app.add_option("--plan", arguments.plan)->group("");  // to ourselves, as a worker
+  }
+
+  CLI::App app{"Inject faults around the locks, and check whether they keep their promises", "dlock torture"};
+  TortureArguments arguments;
+};
 
 constexpr int success = static_cast<int>(ExitCode::ok);
 constexpr int something_is_wrong = static_cast<int>(ExitCode::findings);
@@ -148,17 +206,11 @@ torture::Rules rules_for(const Service& service) {
   return rules;
 }
 
-}  // namespace
-
-int torture_command(const Arguments& arguments, Inherited& inherited) {
-  const TortureArguments& wanted = arguments.torture;
-  if (!wanted.plan.empty()) return torture::worker_main(wanted.plan);
-  if (!wanted.check.empty()) return check_history(wanted.check);
-
+int run_torture(const TortureArguments& wanted, Inherited& inherited) {
   torture::Setup setup;
   setup.seed = wanted.seed.value_or(util::kernel_random() % greatest_seed);
   setup.locks = {fmt::format("dlock-torture/{}/a", setup.seed), fmt::format("dlock-torture/{}/b", setup.seed)};
-  const rig::UrlText url = with_short_times(service_url(arguments.url));
+  const rig::UrlText url = with_short_times(service_url(wanted.url));
   setup.direct_url = url.text();
   const KindOfLock kind = parse_kind(wanted.kind);
   setup.lock_kind = kind.kind;
@@ -178,7 +230,7 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
   setup.rules = rules_for(service);
   setup.length = std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double, std::ratio<60>>(wanted.minutes));
   setup.workers = wanted.workers;
-  setup.worker = {"/proc/self/exe", "torture", "--plan"};
+  setup.worker = {"/proc/self/exe", "--plan"};
   setup.directory = new_directory(wanted.directory, setup.seed);
 
   inherited.take_over_signals();
@@ -189,4 +241,22 @@ int torture_command(const Arguments& arguments, Inherited& inherited) {
   return interruption.signal() != 0 && !outcome.violated() ? signalled(interruption.signal()) : status;
 }
 
+int torture_main(const std::vector<std::string>& words, Inherited& inherited) {
+  TortureCommandLine line;
+  if (!words.empty() && words.front() == "complete") return print_completion(line.app, words);
+  if (const auto answer = parse(line.app, words)) {
+    print(*answer);
+    return success;
+  }
+  const TortureArguments& wanted = line.arguments;
+  if (!wanted.plan.empty()) return torture::worker_main(wanted.plan);
+  return wanted.check.empty() ? run_torture(wanted, inherited) : check_history(wanted.check);
+}
+
+}  // namespace
+
 }  // namespace dlock::cli
+
+int main(int argc, char** argv) {
+  return dlock::cli::run_program(argc, argv, &dlock::cli::torture_main);
+}

@@ -1,0 +1,48 @@
+// dlock complete: asked by the shells.
+#include <exception>
+
+#include <dlock/client.hpp>
+#include <dlock/info.hpp>
+
+#include "cli/command_line.hpp"
+#include "cli/commands.hpp"
+#include "cli/completion.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/location.hpp"
+#include "cli/output.hpp"
+#include "cli/program.hpp"
+#include "cli/text.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+// None where the service cannot be asked: a shell has no place for the reason.
+std::vector<std::string> lock_names(const std::string& url, const std::string& kind) {
+  std::vector<std::string> names;
+  try {
+    const auto* const found = std::ranges::find(every_kind, kind, kind_word);
+    const LockKind of = found == every_kind.end() ? LockKind::lock : *found;
+    const Client client = connect(service_url(url.empty() ? std::nullopt : std::optional(url)), {.label = "dlock"});
+    for (const LockInfo& each : client.list(of)) names.push_back(printable(each.name));
+  } catch (const std::exception&) {
+  }
+  return names;
+}
+
+}  // namespace
+
+int complete(const std::vector<std::string>& words, const Inherited& inherited) {
+  std::vector<std::string> rest(words.begin() + std::min<std::ptrdiff_t>(2, std::ssize(words)), words.end());
+  if (rest.size() > 1 && rest.front() != "help") {
+    if (const auto other = words_for_other_program({rest.front()})) {
+      std::vector<std::string> asked = {other->front(), "complete", "--"};
+      asked.insert(asked.end(), rest.begin() + 1, rest.end());
+      return become(asked, inherited);
+    }
+  }
+  print(completion(CommandLine().app, rest, lock_names));
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace dlock::cli
