@@ -7,7 +7,8 @@ set(DLOCK_SITE "" CACHE PATH "What scripts/docs has made, for dlock-doc; without
 set(packaging "${PROJECT_SOURCE_DIR}/packaging")
 set(made "${PROJECT_BINARY_DIR}/packaging")
 
-if(NOT BUILD_SHARED_LIBS OR NOT DLOCK_INSTALL_STATIC_TOO OR NOT DLOCK_BUILD_CLI OR NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+if(NOT BUILD_SHARED_LIBS OR NOT DLOCK_INSTALL_STATIC_TOO OR NOT DLOCK_BUILD_BENCH OR NOT DLOCK_BUILD_TORTURE OR
+   NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   message(FATAL_ERROR "DLOCK_PACKAGES is for scripts/package, which sets more options")
 endif()
 
@@ -16,8 +17,9 @@ set(library_package libdlock${DLOCK_SOVERSION})
 set(package_dlock_library ${library_package})
 set(package_dlock_development libdlock-dev)
 set(package_dlock_command dlock)
+set(package_dlock_bench dlock-bench)
 set(package_dlock_documentation dlock-doc)
-set(components dlock_library dlock_development dlock_command dlock_documentation)
+set(components dlock_library dlock_development dlock_command dlock_bench dlock_documentation)
 
 # What each package of Debian has.
 execute_process(COMMAND date --utc "--date=@${DLOCK_PACKAGE_TIME}" --rfc-email OUTPUT_VARIABLE package_date
@@ -100,13 +102,23 @@ set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SECTION utils)
 set(CPACK_COMPONENT_DLOCK_COMMAND_DEPENDS dlock_library)
 set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}/src")
-set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SUGGESTS "bash-completion, dlock-doc")
+set(CPACK_DEBIAN_DLOCK_COMMAND_PACKAGE_SUGGESTS "bash-completion, dlock-bench, dlock-doc")
 set(CPACK_DEBIAN_DLOCK_COMMAND_DESCRIPTION "distributed locks for scripts and services
 ${about}
 .
 This package has the dlock command: it runs a program while it holds a lock or
-leads an election, shows who holds one, and examines, measures and tortures the
-service.")
+leads an election, shows who holds one, and examines the service.")
+
+set(CPACK_DEBIAN_DLOCK_BENCH_PACKAGE_NAME dlock-bench)
+set(CPACK_DEBIAN_DLOCK_BENCH_PACKAGE_SOURCE dlock)
+set(CPACK_DEBIAN_DLOCK_BENCH_PACKAGE_SECTION utils)
+set(CPACK_COMPONENT_DLOCK_BENCH_DEPENDS dlock_command)
+set(CPACK_DEBIAN_DLOCK_BENCH_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_DLOCK_BENCH_DESCRIPTION "distributed locks - measurement and fault injection
+${about}
+.
+This package has what \"dlock bench\" and \"dlock torture\" start: it measures lock
+services, and injects faults to see whether their locks keep their promises.")
 
 set(CPACK_DEBIAN_DLOCK_DOCUMENTATION_PACKAGE_NAME dlock-doc)
 set(CPACK_DEBIAN_DLOCK_DOCUMENTATION_PACKAGE_SOURCE dlock)
