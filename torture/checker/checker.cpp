@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -31,31 +32,10 @@ bool concerns(const Event& event, const std::set<int>& processes) {
 }  // namespace
 
 std::string_view name_of(Rule rule) noexcept {
-  switch (rule) {
-    case Rule::exclusion:
-      return "exclusion";
-    case Rule::unique_tokens:
-      return "unique tokens";
-    case Rule::growing_tokens:
-      return "growing tokens";
-    case Rule::fencing:
-      return "fencing";
-    case Rule::honest_release:
-      return "honest release";
-    case Rule::timely_loss:
-      return "timely loss";
-    case Rule::deadlines:
-      return "deadlines";
-    case Rule::progress:
-      return "progress";
-    case Rule::hand_over:
-      return "hand-over";
-    case Rule::no_crash:
-      return "no crash";
-    case Rule::no_residue:
-      return "no residue";
-  }
-  return {};
+  constexpr std::array<std::string_view, all_rules.size()> names{
+      "exclusion", "unique tokens", "growing tokens", "fencing",  "honest release", "timely loss",
+      "deadlines", "progress",      "hand-over",      "no crash", "no residue"};
+  return names.at(static_cast<std::size_t>(rule));
 }
 
 void Findings::add(Rule rule, std::string what, std::vector<std::size_t> events) {

@@ -14,30 +14,52 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 22> names{{
-    {Kind::started, "started"},       {Kind::ended, "ended"},
-    {Kind::asked, "asked"},           {Kind::cancelled, "cancelled"},
-    {Kind::granted, "granted"},       {Kind::denied, "denied"},
-    {Kind::looked, "looked"},         {Kind::lost, "lost"},
-    {Kind::releasing, "releasing"},   {Kind::released, "released"},
-    {Kind::unreleased, "unreleased"}, {Kind::writing, "writing"},
-    {Kind::wrote, "wrote"},           {Kind::served, "served"},
-    {Kind::stopped, "stopped"},       {Kind::resumed, "resumed"},
-    {Kind::killed, "killed"},         {Kind::crashed, "crashed"},
-    {Kind::struck, "struck"},         {Kind::healed, "healed"},
-    {Kind::probed, "probed"},         {Kind::residue, "residue"},
-}};
+// What a kind of event is called in a history, and what it says to people. An event that answers a question has a text
+// for no, too.
+struct Wording {
+  Kind kind;
+  std::string_view name;
+  std::string_view text;
+  std::string_view text_of_no = {};
+};
+constexpr std::array wordings{
+    Wording{Kind::started, "started", "started, {word}"},
+    Wording{Kind::ended, "ended", "ended"},
+    Wording{Kind::asked, "asked", "asks, {limit}"},
+    Wording{Kind::cancelled, "cancelled", "cancels its acquire"},
+    Wording{Kind::granted, "granted", "is granted the lock, token {token}{validity}"},
+    Wording{Kind::denied, "denied", "does not get the lock: {word}"},
+    Wording{Kind::looked, "looked", "looks: held", "looks: not held"},
+    Wording{Kind::lost, "lost", "is told that the lock is lost"},
+    Wording{Kind::releasing, "releasing", "releases"},
+    Wording{Kind::released, "released", "has released, it was its own", "has released, it was not its own"},
+    Wording{Kind::unreleased, "unreleased", "could not release: {word}"},
+    Wording{Kind::writing, "writing", "{access}s with token {token}"},
+    Wording{Kind::wrote, "wrote", "is told that the {access} was taken", "is told that the {access} was refused"},
+    Wording{Kind::served, "served", "the resource takes a {access} with token {token}",
+            "the resource refuses a {access} with token {token}"},
+    Wording{Kind::stopped, "stopped", "process {subject} is stopped"},
+    Wording{Kind::resumed, "resumed", "process {subject} goes on"},
+    Wording{Kind::killed, "killed", "process {subject} is killed"},
+    Wording{Kind::crashed, "crashed", "process {subject} has crashed: {word}"},
+    Wording{Kind::struck, "struck", "fault: {word}"},
+    Wording{Kind::healed, "healed", "healed: {word}"},
+    Wording{Kind::probed, "probed", "a new process gets the lock", "a new process does not get the lock: {word}"},
+    Wording{Kind::residue, "residue", "left behind: {word}"},
+};
 
-Kind kind_of(std::string_view name) {
-  const auto* const found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.second == name; });
-  if (found == names.end()) throw std::invalid_argument(fmt::format("unknown event \"{}\"", name));
-  return found->first;
+constexpr const Wording& wording_of(Kind kind) {
+  return *std::ranges::find(wordings, kind, &Wording::kind);
 }
 
-// Whether the event answers a question with yes or no.
+Kind kind_named(std::string_view name) {
+  const auto* const found = std::ranges::find(wordings, name, &Wording::name);
+  if (found == wordings.end()) throw std::invalid_argument(fmt::format("unknown event \"{}\"", name));
+  return found->kind;
+}
+
 bool answers(Kind kind) {
-  return kind == Kind::looked || kind == Kind::released || kind == Kind::wrote || kind == Kind::served ||
-         kind == Kind::probed;
+  return !wording_of(kind).text_of_no.empty();
 }
 
 constexpr std::array<std::pair<LockKind, std::string_view>, 4> kinds{{{LockKind::lock, "lock"},
@@ -120,64 +142,20 @@ std::string about(const Event& e) {
 }
 
 std::string text_of(const Event& e) {
+  const Wording& wording = wording_of(e.kind);
   const bool unlimited = e.until == TimePoint::max();
   const double left = unlimited ? 0 : in_seconds(e.until - e.at);
-  const std::string_view access = e.mode == Mode::shared ? "read" : "write";
-  switch (e.kind) {
-    case Kind::started:
-      return "started, " + e.word;
-    case Kind::ended:
-      return "ended";
-    case Kind::asked:
-      return unlimited ? "asks, without a limit" : fmt::format("asks, for at most {:.6f} s", left);
-    case Kind::cancelled:
-      return "cancels its acquire";
-    case Kind::granted:
-      return fmt::format("is granted the lock, token {}{}", e.token.value(),
-                         unlimited ? "" : fmt::format(", valid for {:.6f} s", left));
-    case Kind::denied:
-      return "does not get the lock: " + e.word;
-    case Kind::looked:
-      return e.yes ? "looks: held" : "looks: not held";
-    case Kind::lost:
-      return "is told that the lock is lost";
-    case Kind::releasing:
-      return "releases";
-    case Kind::released:
-      return e.yes ? "has released, it was its own" : "has released, it was not its own";
-    case Kind::unreleased:
-      return "could not release: " + e.word;
-    case Kind::writing:
-      return fmt::format("{}s with token {}", access, e.token.value());
-    case Kind::wrote:
-      return fmt::format("is told that the {} was {}", access, e.yes ? "taken" : "refused");
-    case Kind::served:
-      return fmt::format("the resource {} a {} with token {}", e.yes ? "takes" : "refuses", access, e.token.value());
-    case Kind::stopped:
-      return fmt::format("process {} is stopped", e.subject);
-    case Kind::resumed:
-      return fmt::format("process {} goes on", e.subject);
-    case Kind::killed:
-      return fmt::format("process {} is killed", e.subject);
-    case Kind::crashed:
-      return fmt::format("process {} has crashed: {}", e.subject, e.word);
-    case Kind::struck:
-      return fmt::format("fault: {}", e.word);
-    case Kind::healed:
-      return fmt::format("healed: {}", e.word);
-    case Kind::probed:
-      return e.yes ? "a new process gets the lock" : "a new process does not get the lock: " + e.word;
-    case Kind::residue:
-      return "left behind: " + e.word;
-  }
-  return {};
+  return fmt::format(fmt::runtime(answers(e.kind) && !e.yes ? wording.text_of_no : wording.text),
+                     fmt::arg("word", e.word), fmt::arg("token", e.token.value()), fmt::arg("subject", e.subject),
+                     fmt::arg("access", e.mode == Mode::shared ? "read" : "write"),
+                     fmt::arg("limit", unlimited ? "without a limit" : fmt::format("for at most {:.6f} s", left)),
+                     fmt::arg("validity", unlimited ? "" : fmt::format(", valid for {:.6f} s", left)));
 }
 
 }  // namespace
 
 std::string_view name_of(Kind kind) noexcept {
-  const auto* const found = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.first == kind; });
-  return found == names.end() ? std::string_view{} : found->second;
+  return wording_of(kind).name;
 }
 
 std::string_view name_of(LockKind lock_kind) noexcept {
@@ -211,7 +189,7 @@ std::optional<Event> parse_line(std::string_view line, std::string& why) {
   try {
     const Json json = Json::parse(line);
     check_members(json);
-    Event event{.at = time(json, "time"), .kind = kind_of(json.at("event").get<std::string>())};
+    Event event{.at = time(json, "time"), .kind = kind_named(json.at("event").get<std::string>())};
     event.process = number<int>(json, "process");
     event.attempt = number_or_none<std::uint64_t>(json, "acquire");
     take_lock(json, event);
