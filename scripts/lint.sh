@@ -29,7 +29,7 @@ run_tidy() { # sources | some_sources
   local tree
   for tree in build/lint build/lint-apart; do
     cmake -S . -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++-16 \
-      -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DDLOCK_BUILD_TESTS=OFF -DDLOCK_BUILD_EXAMPLES=OFF \
+      -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DDLOCK_BUILD_BENCH=ON -DDLOCK_BUILD_TORTURE=ON \
       -DCMAKE_UNITY_BUILD="$([[ $tree == build/lint ]] && echo ON || echo OFF)" -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 \
       > /dev/null
   done

@@ -34,11 +34,12 @@ set_stage() { # as enter_stage
   mount --bind "$DLOCK_STAGE/hosts" /etc/hosts
   # What lies below /tmp is covered soon.
   mkdir "$DLOCK_STAGE/local"
-  cp "$1" "$DLOCK_STAGE/dlock"
+  mkdir "$DLOCK_STAGE/programs"
+  cp "$1"{,-bench,-torture} "$DLOCK_STAGE/programs"
   mount --bind "$DLOCK_STAGE/local" /usr/local
   mkdir /usr/local/bin
   if [[ $2 != - ]]; then cmake --install "$2" --prefix /usr/local > "$DLOCK_STAGE/install.log"; fi
-  cp "$DLOCK_STAGE/dlock" /usr/local/bin/dlock
+  cp "$DLOCK_STAGE"/programs/* /usr/local/bin
   if [[ $3 != - ]]; then mount --bind "$3" /media; fi
   local directory
   for directory in /home /opt /srv /run /tmp; do mount -t tmpfs -o mode=1777 stage "$directory"; done
