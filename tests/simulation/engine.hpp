@@ -15,11 +15,11 @@
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
-#include "torture/rig/queued_engine.hpp"
+#include "tests/support/queued_engine.hpp"
 
 namespace dlock::simulation {
 
-class SimulatedEngine final : public rig::QueuedEngine {
+class SimulatedEngine final : public test::QueuedEngine {
  public:
   SimulatedEngine(std::uint64_t seed, std::shared_ptr<const Clock> clock)
       : QueuedEngine(seed), clock_(std::move(clock)) {}

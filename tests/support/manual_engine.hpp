@@ -17,14 +17,14 @@
 #include <dlock/clock.hpp>
 #include <dlock/duration.hpp>
 
-#include "torture/rig/queued_engine.hpp"
+#include "tests/support/queued_engine.hpp"
 
 namespace dlock::test {
 
-class ManualEngine final : public rig::QueuedEngine {
+class ManualEngine final : public test::QueuedEngine {
  public:
   explicit ManualEngine(std::uint64_t seed = 1, std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>())
-      : rig::QueuedEngine(seed), clock_(std::move(clock)) {}
+      : test::QueuedEngine(seed), clock_(std::move(clock)) {}
 
   // Runs everything that becomes due until then, stopping the clock at each deadline.
   void advance(std::chrono::nanoseconds by) {

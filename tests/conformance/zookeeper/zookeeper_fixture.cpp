@@ -11,7 +11,7 @@
 #include "backends/zookeeper/nodes/node_name.hpp"
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 #include "suite/wait.hpp"
-#include "torture/rig/sanitizers.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "zookeeper/zookeeper_service.hpp"
 
 namespace dlock::conformance {
@@ -33,7 +33,7 @@ constexpr seconds steady_session(10);
 // that a test asks for. All others outlast the moment in which a busy machine answers a thousand questions: the client
 // library gives up a server that does not answer for two thirds of the session.
 milliseconds brief_session(ZooKeeperSetup setup, const ClientOptions& options) {
-  const milliseconds shortest = setup == ZooKeeperSetup::standalone && !rig::sanitized ? seconds(2) : seconds(4);
+  const milliseconds shortest = setup == ZooKeeperSetup::standalone && !test::sanitized ? seconds(2) : seconds(4);
   if (options.lease >= ClientOptions().lease) return shortest;
   return std::max(shortest, std::chrono::ceil<milliseconds>(options.lease.value()));
 }

@@ -16,8 +16,8 @@
 #include "default_strategy.hpp"
 #include "integration_test.hpp"
 #include "tests/support/hostile_server.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/throwaway_certificate.hpp"
-#include "torture/rig/sanitizers.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::test {
@@ -101,7 +101,7 @@ const ServiceKind& service_kind();
 // Those that a test of each is run for.
 inline std::vector<std::string> tested_strategies() {
   std::vector<std::string> all = service_kind().strategies;
-  if (!rig::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
+  if (!test::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
   return wanted_strategies(service_kind().name, std::move(all));
 }
 

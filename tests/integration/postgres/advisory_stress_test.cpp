@@ -14,8 +14,8 @@
 
 #include "postgres/postgres_test.hpp"
 #include "tests/support/postgres_connection.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "torture/rig/hang_guard.hpp"
-#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::test {
 
@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t clients = 3;
 constexpr std::size_t threads_of_each = 4;
 constexpr std::size_t names = 3;
-constexpr auto duration = rig::sanitized ? 2s : 4s;
+constexpr auto duration = test::sanitized ? 2s : 4s;
 constexpr std::size_t enough_grants = 20;  // fewer show little
 
 // What a lock protects, and what shows that it does.

@@ -14,8 +14,8 @@
 #include "backends/postgres/sql/statements.hpp"
 #include "live_services.hpp"
 #include "postgres/shared_server.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/unit/postgres/hostile_names.hpp"
-#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::test {
 
@@ -28,7 +28,7 @@ using Params = std::vector<postgres::Parameter>;
 
 // In the order of their bytes, none twice.
 std::vector<std::string> hostile_locks() {
-  std::vector<std::string> names = postgres::hostile_names(rig::sanitized ? 10 : 60, 512);
+  std::vector<std::string> names = postgres::hostile_names(test::sanitized ? 10 : 60, 512);
   for (const char* name : {"NULL",
                            "null",
                            "{}",

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "torture/rig/sanitizers.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace dlock::torture {
 namespace {
@@ -33,7 +33,7 @@ std::string find_library() {
 }  // namespace
 
 bool WallClock::available(std::string& why_not) {
-  if (rig::sanitized) {
+  if (test::sanitized) {
     why_not = "sanitizers and libfaketime replace the same functions";
     return false;
   }

@@ -14,11 +14,11 @@
 
 #include <dlock/error.hpp>
 
-#include "torture/rig/queued_engine.hpp"
+#include "tests/support/queued_engine.hpp"
 
 namespace dlock::file::test {
 
-class PollExecutor final : public rig::QueuedEngine {
+class PollExecutor final : public test::QueuedEngine {
  public:
   PollExecutor() : QueuedEngine(4) {}
 

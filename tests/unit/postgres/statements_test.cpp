@@ -14,7 +14,7 @@
 #include "backends/postgres/sql/identifier.hpp"
 #include "hostile_names.hpp"
 #include "tests/simulation/postgres/array_elements.hpp"
-#include "torture/rig/sanitizers.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace dlock::postgres {
 
@@ -96,7 +96,7 @@ TEST(PostgresStatements, TouchNothingOutsideTheirSchemaAndTheTableOfTheirKindAlo
 // Nothing gets out of its quotes.
 TEST(PostgresStatements, AreTheSameWhateverTheSchemaIsCalled) {
   const auto plain = all_statements("dlock", Durability::async);
-  for (const std::string& schema : hostile_names(rig::sanitized ? 30 : 100)) {
+  for (const std::string& schema : hostile_names(test::sanitized ? 30 : 100)) {
     const std::string quoted = quote_identifier(schema);
     const auto hostile = all_statements(schema, Durability::async);
     ASSERT_EQ(hostile.size(), plain.size());

@@ -4,8 +4,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "tests/support/sanitizers.hpp"
 #include "tests/unit/torture/checker/history_builder.hpp"
-#include "torture/rig/sanitizers.hpp"
 
 namespace dlock::torture {
 namespace {
@@ -140,7 +140,7 @@ TEST(Checker, TakesALossBeforeItsGrant) {
 
 // Were any rule to look at pairs, these would take it minutes: a hundred thousand million pairs.
 TEST(Checker, ManyWaitersGrantsAndPausesAreNoBurden) {
-  constexpr int many = dlock::rig::sanitized ? 10'000 : 100'000;
+  constexpr int many = dlock::test::sanitized ? 10'000 : 100'000;
   History h;
   h.process(1).asks("a").is_granted(1, 1h).looks(true);
   for (int i = 0; i < many; ++i) h.after(1us).process(2).asks("a");
@@ -159,7 +159,7 @@ TEST(Checker, ManyWaitersGrantsAndPausesAreNoBurden) {
 
 // The same where everything is broken: tokens fall from grant to grant, and every grant is believed in to the end.
 TEST(Checker, ManyViolationsAreNoBurden) {
-  constexpr std::uint64_t many = dlock::rig::sanitized ? 5'000 : 50'000;
+  constexpr std::uint64_t many = dlock::test::sanitized ? 5'000 : 50'000;
   History h;
   for (std::uint64_t i = 1; i <= many; ++i) h.after(1us).process(1).asks("a").is_granted(2 * many - i, 1h);
   for (std::uint64_t i = 1; i <= many; ++i) h.after(1us).process(1).of_acquire(i).looks(true);

@@ -2,7 +2,7 @@
 // long: what is tried often in other builds, to meet a rare order of events, is tried less often there.
 #pragma once
 
-namespace dlock::rig {
+namespace dlock::test {
 
 #if defined(__has_feature)
 inline constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
@@ -19,4 +19,4 @@ inline constexpr bool thread_sanitizer = false;
 inline constexpr bool sanitized = false;
 #endif
 
-}  // namespace dlock::rig
+}  // namespace dlock::test

@@ -19,7 +19,7 @@
 #include "engine/engine.hpp"
 #include "engine/timer_queue.hpp"
 
-namespace dlock::rig {
+namespace dlock::test {
 
 class QueuedEngine : public engine::Engine {
  public:
@@ -132,4 +132,4 @@ class QueuedEngine : public engine::Engine {
   bool stopped_ = false;
 };
 
-}  // namespace dlock::rig
+}  // namespace dlock::test
