@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/report/report.hpp"
+#include "bench/report/tables.hpp"
 
 namespace dlock::bench {
 
@@ -16,24 +18,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Counts up when a reader of the old form would misunderstand the new one.
-constexpr int schema_version = 1;
+constexpr int schema_version = 2;
 
-const char* to_string(Better better) {
-  switch (better) {
-    case Better::lower:
-      return "lower";
-    case Better::higher:
-      return "higher";
-    case Better::neither:
-      break;
-  }
-  return "neither";
+constexpr std::array betters = {std::pair{Better::lower, "lower"}, std::pair{Better::higher, "higher"},
+                                std::pair{Better::neither, "neither"}};
+constexpr std::array whos = {std::pair{Who::dlock, "dlock"}, std::pair{Who::by_hand, "by hand"}};
+
+template <typename Make>
+Json array_of(const auto& range, const Make& make) {
+  Json result = Json::array();
+  for (const auto& each : range) result.push_back(make(each));
+  return result;
 }
 
 Json settings_json(const Settings& settings) {
-  Json result = Json::array();
-  for (const auto& [name, value] : settings) result.push_back({{"name", name}, {"value", value}});
-  return result;
+  return array_of(settings, [](const auto& each) { return Json{{"name", each.first}, {"value", each.second}}; });
 }
 
 Json service_json(const ServiceInfo& service) {
@@ -41,34 +40,55 @@ Json service_json(const ServiceInfo& service) {
           {"backend", service.backend},
           {"strategy", service.strategy},
           {"url", service.url},
-          {"settings", settings_json(service.settings)}};
+          {"settings", settings_json(service.settings)},
+          {"crash", service.crash},
+          {"failover", service.failover}};
+}
+
+Json figure_json(const Figure& figure) {
+  Json repeats = Json::array();
+  for (const double each : figure.repeats) {
+    if (std::isfinite(each)) repeats.push_back(each);  // JSON has no other numbers
+  }
+  return {{"name", figure.name},
+          {"unit", figure.unit},
+          {"better", betters[static_cast<std::size_t>(figure.better)].second},
+          {"repeats", repeats}};
 }
 
 Json measurement_json(const Measurement& measurement) {
-  Json parameters = Json::object();
-  for (const auto& [name, value] : measurement.parameters) parameters[name] = value;
-  Json figures = Json::array();
-  for (const Figure& figure : measurement.figures) {
-    Json repeats = Json::array();
-    for (const double each : figure.repeats) {
-      if (std::isfinite(each)) repeats.push_back(each);  // JSON has no other numbers
-    }
-    figures.push_back(
-        {{"name", figure.name}, {"unit", figure.unit}, {"better", to_string(figure.better)}, {"repeats", repeats}});
-  }
-  Json cdf = Json::array();
-  for (const CdfPoint& each : measurement.cdf) {
-    cdf.push_back(Json::array({each.microseconds, each.share}));
-  }
   return {{"scenario", measurement.scenario},
           {"service", measurement.service},
           {"who", to_string(measurement.who)},
-          {"parameters", parameters},
-          {"figures", figures},
-          {"cdf", cdf}};
+          {"parameters", measurement.parameters},
+          {"figures", array_of(measurement.figures, figure_json)},
+          {"cdf", array_of(measurement.cdf, [](const CdfPoint& each) {
+             return Json::array({each.microseconds, each.share});
+           })}};
 }
 
-// A part of the file that knows where it is, so that errors can say so.
+Json ratios_json(const Table& table) {
+  Json result = Json::array();
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const auto& [name, better, fits_terminal, words] = table.columns[i];
+    for (const Table::Row& row : table.rows) {
+      const Cell& cell = row.cells[i];
+      if (!cell.value) continue;
+      Json json{{"service", row.name}, {"column", name}, {cell.unit.empty() ? "ratio" : "value", *cell.value}};
+      if (!cell.unit.empty()) json["unit"] = cell.unit;
+      if (cell.budget) json["budget"] = Json{{better == Better::lower ? "at most" : "at least", *cell.budget}};
+      json["missed"] = cell.missed;
+      result.push_back(std::move(json));
+    }
+  }
+  return result;
+}
+
+Json problem_json(const Problem& problem) {
+  return {{"service", problem.service}, {"scenario", problem.scenario}, {"message", problem.message}};
+}
+
+// A part of the file with its path, for errors.
 class Part {
  public:
   Part(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -96,16 +116,28 @@ class Part {
     if (!json_.is_number()) refuse("is not a number");
     return json_.get<double>();
   }
-
-  template <typename Read>
-  void each(const Read& read) const {
-    if (!json_.is_array()) refuse("is not an array");
-    for (std::size_t i = 0; i < json_.size(); ++i) read(Part(json_[i], fmt::format("{}[{}]", path_, i)));
+  // The value with that name.
+  [[nodiscard]] auto one_of(const auto& values) const {
+    std::string names;
+    for (const auto& [value, name] : values) {
+      if (text() == name) return value;
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name);
+    }
+    refuse("is none of " + names);
   }
   template <typename Read>
-  void each_member(const Read& read) const {
+  [[nodiscard]] auto each(const Read& read) const {
+    if (!json_.is_array()) refuse("is not an array");
+    std::vector<decltype(read(*this))> result;
+    for (std::size_t i = 0; i < json_.size(); ++i)
+      result.push_back(read(Part(json_[i], fmt::format("{}[{}]", path_, i))));
+    return result;
+  }
+  [[nodiscard]] Parameters numbers() const {
     if (!json_.is_object()) refuse("is not an object");
-    for (const auto& [name, value] : json_.items()) read(name, Part(value, path_ + "." + name));
+    Parameters result;
+    for (const auto& [name, value] : json_.items()) result[name] = Part(value, path_ + "." + name).number();
+    return result;
   }
 
  private:
@@ -114,82 +146,64 @@ class Part {
 };
 
 Settings settings_from(const Part& part) {
-  Settings settings;
-  part.each([&](const Part& each) { settings.emplace_back(each["name"].text(), each["value"].text()); });
-  return settings;
+  return part.each([](const Part& each) { return std::pair(each["name"].text(), each["value"].text()); });
 }
 
-Better better_from(const Part& part) {
-  const std::string text = part.text();
-  for (const Better each : {Better::lower, Better::higher, Better::neither}) {
-    if (text == to_string(each)) return each;
-  }
-  part.refuse(R"(is none of "lower", "higher" and "neither")");
-}
-
-Who who_from(const Part& part) {
-  const std::string text = part.text();
-  for (const Who each : {Who::dlock, Who::same_requests, Who::by_hand}) {
-    if (text == to_string(each)) return each;
-  }
-  if (text == "floor") return Who::same_requests;  // the only floor of older files
-  part.refuse(R"(is none of "dlock", "same requests" and "by hand")");
+double number_from(const Part& part) {
+  return part.number();
 }
 
 Figure figure_from(const Part& part) {
-  Figure figure{
-      .name = part["name"].text(), .unit = part["unit"].text(), .better = better_from(part["better"]), .repeats = {}};
-  part["repeats"].each([&](const Part& each) { figure.repeats.push_back(each.number()); });
-  return figure;
+  return {.name = part["name"].text(),
+          .unit = part["unit"].text(),
+          .better = part["better"].one_of(betters),
+          .repeats = part["repeats"].each(number_from)};
 }
 
 CdfPoint cdf_point_from(const Part& part) {
-  std::vector<double> numbers;
-  part.each([&](const Part& each) { numbers.push_back(each.number()); });
+  const std::vector<double> numbers = part.each(number_from);
   if (numbers.size() != 2) part.refuse("is not a pair of microseconds and share");
   return {.microseconds = numbers[0], .share = numbers[1]};
 }
 
 Measurement measurement_from(const Part& part) {
-  Measurement measurement{.scenario = part["scenario"].text(),
-                          .service = part["service"].text(),
-                          .who = who_from(part["who"]),
-                          .parameters = {},
-                          .figures = {},
-                          .cdf = {}};
-  part["parameters"].each_member(
-      [&](const std::string& name, const Part& each) { measurement.parameters[name] = each.number(); });
-  part["figures"].each([&](const Part& each) { measurement.figures.push_back(figure_from(each)); });
-  part["cdf"].each([&](const Part& each) { measurement.cdf.push_back(cdf_point_from(each)); });
-  return measurement;
+  return {.scenario = part["scenario"].text(),
+          .service = part["service"].text(),
+          .who = part["who"].one_of(whos),
+          .parameters = part["parameters"].numbers(),
+          .figures = part["figures"].each(figure_from),
+          .cdf = part["cdf"].each(cdf_point_from)};
 }
 
-void check_schema(const Part& part) {
-  const double schema = part["schema"].number();
-  if (schema != schema_version) {
-    part["schema"].refuse(fmt::format("is {}, but only {} is known here", schema, schema_version));
-  }
+ServiceInfo service_from(const Part& part) {
+  return {.label = part["label"].text(),
+          .backend = part["backend"].text(),
+          .strategy = part["strategy"].text(),
+          .url = part["url"].text(),
+          .settings = settings_from(part["settings"]),
+          .crash = part["crash"].text(),
+          .failover = part["failover"].text()};
+}
+
+Problem problem_from(const Part& part) {
+  return {.service = part["service"].text(), .scenario = part["scenario"].text(), .message = part["message"].text()};
 }
 
 }  // namespace
 
 std::string to_json(const Report& report) {
-  Json json{{"schema", schema_version},
-            {"started", report.started},
-            {"seconds", report.seconds},
-            {"quick", report.quick},
-            {"complete", report.complete},
-            {"command", report.command},
-            {"environment", settings_json(report.environment)},
-            {"services", Json::array()},
-            {"measurements", Json::array()},
-            {"problems", Json::array()}};
-  for (const ServiceInfo& each : report.services) json["services"].push_back(service_json(each));
-  for (const Measurement& each : report.measurements) json["measurements"].push_back(measurement_json(each));
-  for (const Problem& each : report.problems) {
-    json["problems"].push_back({{"service", each.service}, {"scenario", each.scenario}, {"message", each.message}});
-  }
-  // What a service says need not be UTF-8.
+  const Json json{{"schema", schema_version},
+                  {"started", report.started},
+                  {"seconds", report.seconds},
+                  {"quick", report.quick},
+                  {"complete", report.complete},
+                  {"command", report.command},
+                  {"environment", settings_json(report.environment)},
+                  {"services", array_of(report.services, service_json)},
+                  {"measurements", array_of(report.measurements, measurement_json)},
+                  {"ratios", ratios_json(ratios_table(report))},
+                  {"problems", array_of(report.problems, problem_json)}};
+  // Texts of a service are not always UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -201,29 +215,19 @@ Report from_json(std::string_view text) {
     throw std::runtime_error(std::string("the report is not JSON: ") + error.what());
   }
   const Part whole(json, "");
-  check_schema(whole);
-  Report report{.started = whole["started"].text(),
-                .seconds = whole["seconds"].number(),
-                .quick = whole["quick"].yes(),
-                .complete = whole["complete"].yes(),
-                .command = whole["command"].text(),
-                .environment = settings_from(whole["environment"]),
-                .services = {},
-                .measurements = {},
-                .problems = {}};
-  whole["services"].each([&](const Part& each) {
-    report.services.push_back({.label = each["label"].text(),
-                               .backend = each["backend"].text(),
-                               .strategy = each["strategy"].text(),
-                               .url = each["url"].text(),
-                               .settings = settings_from(each["settings"])});
-  });
-  whole["measurements"].each([&](const Part& each) { report.measurements.push_back(measurement_from(each)); });
-  whole["problems"].each([&](const Part& each) {
-    report.problems.push_back(
-        {.service = each["service"].text(), .scenario = each["scenario"].text(), .message = each["message"].text()});
-  });
-  return report;
+  const double schema = whole["schema"].number();
+  if (schema != schema_version) {
+    whole["schema"].refuse(fmt::format("is {}, but only {} is known here", schema, schema_version));
+  }
+  return {.started = whole["started"].text(),
+          .seconds = whole["seconds"].number(),
+          .quick = whole["quick"].yes(),
+          .complete = whole["complete"].yes(),
+          .command = whole["command"].text(),
+          .environment = settings_from(whole["environment"]),
+          .services = whole["services"].each(service_from),
+          .measurements = whole["measurements"].each(measurement_from),
+          .problems = whole["problems"].each(problem_from)};
 }
 
 }  // namespace dlock::bench

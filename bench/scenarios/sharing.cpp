@@ -21,7 +21,7 @@ constexpr std::size_t readers = 8;  // that one writer waits for
 constexpr std::uint32_t permits = 4;
 constexpr std::size_t permit_callers = 64;
 // How often the writer looks whether the readers are at it again.
-constexpr std::chrono::microseconds next_look{100};
+constexpr std::chrono::microseconds next_question{100};
 
 using MakeWork = std::function<Crowd::Work(const Client& client, std::size_t caller)>;
 using Add = void (*)(Collector& collector, const Window& window);
@@ -65,7 +65,7 @@ MakeWork writer_and_readers() {
     }
     return [lock, reads](const std::stop_token& stop) {
       const std::uint64_t enough = *reads + readers;
-      while (*reads < enough && !stop.stop_requested()) std::this_thread::sleep_for(next_look);
+      while (*reads < enough && !stop.stop_requested()) std::this_thread::sleep_for(next_question);
       const auto start = Clock::now();
       Lease lease = lock->acquire({.cancel = stop});
       const Clock::duration waited = Clock::now() - start;
