@@ -210,19 +210,23 @@ constexpr Section sections[] = {
     {"mix", scenario::contention, "a mix of names"}, {"sharing", scenario::throughput, "sharing"},
 };
 
+// A service may have no such figure though the scenario was measured: only others are worth another run.
 std::string missing_markup(const Report& report, const Values& values) {
   std::string names;
-  std::vector<std::string> scenarios;
+  std::set<std::string> options;
   for (const Section& each : sections) {
     if (!values.at(std::string(each.id)).empty()) continue;
     names += (names.empty() ? "" : ", ") + std::string(each.name);
-    const std::string option = std::string(" --scenario ") + each.scenario;
-    if (std::find(scenarios.begin(), scenarios.end(), option) == scenarios.end()) scenarios.push_back(option);
+    const bool measured = std::any_of(report.measurements.begin(), report.measurements.end(),
+                                      [&](const Measurement& other) { return other.scenario == each.scenario; });
+    if (!measured) options.insert(std::string(" --scenario ") + each.scenario);
   }
   if (names.empty()) return {};
+  std::string text = "Without figures in this run: " + names + ".";
+  if (options.empty()) return text;
   std::string command = command_of(report);
-  for (const std::string& each : scenarios) command += each;
-  return fmt::format("Without figures in this run: {}. {}", names, command_markup(command));
+  for (const std::string& each : options) command += each;
+  return text + " " + command_markup(command);
 }
 
 std::string problems_markup(const Report& report) {

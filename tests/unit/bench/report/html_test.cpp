@@ -156,6 +156,10 @@ TEST(Html, HasASectionForWhatWasMeasuredAndALineForTheRest) {
   report.services = {service("etcd", "")};
   EXPECT_THAT(visible_text(to_html(report)),
               HasSubstr("Without figures in this run: recovery. dlock bench --url etcd:// --scenario recovery\n"));
+  report = golden_report();
+  std::erase_if(report.measurements,
+                [](const Measurement& each) { return each.parameters.contains(parameter::round_trip_ms); });
+  EXPECT_THAT(visible_text(to_html(report)), HasSubstr("Without figures in this run: round trips.\n"));
 }
 
 TEST(Html, MarksTheBestOfEachColumnAmongServicesThatMachinesShare) {
