@@ -11,13 +11,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What is far away is compared with what a user would have there.
-std::vector<Who> floors_at_distance(const Target& target) {
-  std::vector<Who> floors = target.floors();
-  std::erase(floors, Who::same_requests);
-  return floors;
-}
-
 // Enough for the next one to be waiting already, however far away the service is.
 constexpr std::size_t waiters = 8;
 
@@ -27,7 +20,7 @@ using Measure = std::vector<Measurement> (*)(Target& target, const Plan& plan, i
 std::vector<Measurement> measure_latency_at(Target& target, const Plan& plan, int round_trip_ms,
                                             const std::stop_token& stop) {
   const Subject subject{scenario::distance, {{parameter::round_trip_ms, round_trip_ms}}};
-  return measure_latency(target, plan, subject, floors_at_distance(target), std::nullopt, stop);
+  return measure_latency(target, plan, subject, std::nullopt, stop);
 }
 
 std::vector<Measurement> measure_contention_at(Target& target, const Plan& plan, int round_trip_ms,
@@ -57,7 +50,7 @@ std::vector<Step> distance_steps(Target& target, const Plan& plan) {
                        return measure_at(target, plan, round_trip_ms, measure, stop);
                      }});
   };
-  const auto time_of_each_latency = time_of_latency(plan, floors_at_distance(target).size());
+  const auto time_of_each_latency = time_of_latency(plan, target.has_floor());
   for (const int round_trip_ms : plan.round_trips_ms) {
     add(round_trip_ms, "latency", time_of_each_latency, measure_latency_at);
     if (possible(target, waiters + 1)) {

@@ -68,17 +68,16 @@ std::optional<Window> take_turn(const Crowd::MakeWork& make, const Plan& plan, s
 }  // namespace
 
 std::vector<Measurement> measure_latency(Target& target, const Plan& plan, const Subject& subject,
-                                         const std::vector<Who>& floors, std::optional<double> rate,
-                                         const std::stop_token& stop) {
+                                         std::optional<double> rate, const std::stop_token& stop) {
   const Client client = target.connect(1);
   std::vector<Runner> runners;
   runners.push_back({Collector(target, subject, Who::dlock), [&client](std::size_t, const std::stop_token& cancel) {
                        return dlock_pairs(client, lock_name("latency/dlock"), cancel);
                      }});
-  for (const Who who : floors) {
-    const std::shared_ptr<Floor> floor = target.make_floor(who, lock_name("latency/floor"));
-    runners.push_back(
-        {Collector(target, subject, who), [floor](std::size_t, const std::stop_token&) { return floor_pairs(floor); }});
+  if (target.has_floor()) {
+    const std::shared_ptr<Floor> floor = target.make_floor(lock_name("latency/floor"));
+    runners.push_back({Collector(target, subject, Who::by_hand),
+                       [floor](std::size_t, const std::stop_token&) { return floor_pairs(floor); }});
   }
   for (int repeat = 0; repeat < plan.repeats; ++repeat) {
     std::vector<Window> turns;
@@ -106,8 +105,8 @@ std::vector<Measurement> measure_latency(Target& target, const Plan& plan, const
   return result;
 }
 
-std::chrono::nanoseconds time_of_latency(const Plan& plan, std::size_t floors) {
-  return static_cast<int>(1 + floors) * plan.repeats * (plan.warm_up + plan.round);
+std::chrono::nanoseconds time_of_latency(const Plan& plan, bool with_floor) {
+  return (with_floor ? 2 : 1) * plan.repeats * (plan.warm_up + plan.round);
 }
 
 std::vector<Step> latency_steps(Target& target, const Plan& plan) {
@@ -115,9 +114,9 @@ std::vector<Step> latency_steps(Target& target, const Plan& plan) {
   if (plan.rate) subject.parameters[parameter::rate] = *plan.rate;
   return {{.what = plan.rate ? "latency, open loop" : "latency",
            .scenario = scenario::latency,
-           .expected = time_of_latency(plan, target.floors().size()),
+           .expected = time_of_latency(plan, target.has_floor()),
            .run = [&target, &plan, subject](const std::stop_token& stop) {
-             return measure_latency(target, plan, subject, target.floors(), plan.rate, stop);
+             return measure_latency(target, plan, subject, plan.rate, stop);
            }}};
 }
 

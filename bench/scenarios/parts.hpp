@@ -16,12 +16,10 @@
 
 namespace dlock::bench {
 
-// Acquire and release by one thread, dlock and these floors of the target in turns. With a rate, in an open loop.
+// Acquire and release by one thread, dlock and the target's floor in turns. With a rate, in an open loop.
 [[nodiscard]] std::vector<Measurement> measure_latency(Target& target, const Plan& plan, const Subject& subject,
-                                                       const std::vector<Who>& floors, std::optional<double> rate,
-                                                       const std::stop_token& stop);
-// With so many floors.
-[[nodiscard]] std::chrono::nanoseconds time_of_latency(const Plan& plan, std::size_t floors);
+                                                       std::optional<double> rate, const std::stop_token& stop);
+[[nodiscard]] std::chrono::nanoseconds time_of_latency(const Plan& plan, bool with_floor);
 
 // One lock, handed from one to the next.
 [[nodiscard]] std::vector<Measurement> measure_contention(Target& target, const Plan& plan, const Subject& subject,

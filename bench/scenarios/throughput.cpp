@@ -66,11 +66,11 @@ Round dlock_round(Target& target, std::size_t callers, const Plan& plan, const s
       stop);
 }
 
-Round floor_round(Target& target, Who who, std::size_t callers, const Plan& plan, const std::stop_token& stop) {
+Round floor_round(Target& target, std::size_t callers, const Plan& plan, const std::stop_token& stop) {
   Round round = run_round(
       target, callers, plan,
       [&](std::size_t worker, const std::stop_token&) {
-        return floor_pairs(target.make_floor(who, lock_name("throughput/floor/" + std::to_string(worker))));
+        return floor_pairs(target.make_floor(lock_name("throughput/floor/" + std::to_string(worker))));
       },
       stop);
   round.operations.reset();  // they are known, and Redis does not tell a client's SET from a script's
@@ -78,23 +78,22 @@ Round floor_round(Target& target, Who who, std::size_t callers, const Plan& plan
 }
 
 // As far as there are connections for all callers.
-std::vector<Who> floors_of(const Target& target, std::size_t callers) {
-  if (target.most_floors() != 0 && callers > target.most_floors()) return {};
-  return target.floors();
+bool has_floor_for(const Target& target, std::size_t callers) {
+  return target.has_floor() && (target.most_floors() == 0 || callers <= target.most_floors());
 }
 
 std::vector<Measurement> measure_callers(Target& target, std::size_t callers, const Plan& plan,
                                          const std::stop_token& stop) {
   const Subject subject{scenario::throughput, {{parameter::callers, static_cast<double>(callers)}}};
   std::vector<Who> turns = {Who::dlock};
-  for (const Who floor : floors_of(target, callers)) turns.push_back(floor);
+  if (has_floor_for(target, callers)) turns.push_back(Who::by_hand);
   std::vector<Collector> collectors;
   for (const Who who : turns) collectors.emplace_back(target, subject, who);
   for (int repeat = 0; repeat < plan.repeats; ++repeat) {
     std::vector<Round> rounds;
     for (const Who who : turns) {
       rounds.push_back(who == Who::dlock ? dlock_round(target, callers, plan, stop)
-                                         : floor_round(target, who, callers, plan, stop));
+                                         : floor_round(target, callers, plan, stop));
       if (!rounds.back().window.complete) return measurements_of(collectors);  // only whole repeats are worth keeping
     }
     for (std::size_t i = 0; i < rounds.size(); ++i) add(collectors[i], rounds[i]);
@@ -137,14 +136,14 @@ std::vector<Step> throughput_steps(Target& target, const Plan& plan) {
   std::vector<Step> steps;
   for (const std::size_t callers : plan.callers) {
     if (!possible(target, callers)) continue;
-    const std::size_t floors = floors_of(target, callers).size();
-    steps.push_back(
-        {.what = "throughput, " + std::to_string(callers) + (callers == 1 ? " caller" : " callers"),
-         .scenario = scenario::throughput,
-         .expected = time_of_latency(plan, floors) + plan.repeats * static_cast<int>(floors * callers) * usual_connect,
-         .run = [&target, &plan, callers](const std::stop_token& stop) {
-           return measure_callers(target, callers, plan, stop);
-         }});
+    const bool with_floor = has_floor_for(target, callers);
+    steps.push_back({.what = "throughput, " + std::to_string(callers) + (callers == 1 ? " caller" : " callers"),
+                     .scenario = scenario::throughput,
+                     .expected = time_of_latency(plan, with_floor) +
+                                 plan.repeats * (with_floor ? static_cast<int>(callers) : 0) * usual_connect,
+                     .run = [&target, &plan, callers](const std::stop_token& stop) {
+                       return measure_callers(target, callers, plan, stop);
+                     }});
   }
   for (const std::size_t outstanding : outstanding_of(target, plan)) {
     steps.push_back({.what = "throughput, " + std::to_string(outstanding) + " acquires under way",

@@ -29,9 +29,9 @@ std::string TestTarget::url(std::size_t locks) const {
   return url_;
 }
 
-std::unique_ptr<Floor> TestTarget::make_floor(Who who, const std::string& name) {
+std::unique_ptr<Floor> TestTarget::make_floor(const std::string& name) {
   const std::scoped_lock lock(mutex_);
-  floor_names_.insert(std::string(to_string(who)) + " " + name);
+  floor_names_.insert(name);
   return std::make_unique<CountingFloor>(on_floor_acquire);
 }
 
@@ -47,7 +47,7 @@ std::unique_ptr<Target> TestTarget::at_distance(std::chrono::nanoseconds round_t
   distances_.push_back(round_trip);
   if (!reachable) return nullptr;
   auto far = std::make_unique<TestTarget>(url_);
-  far->floors_ = floors_;
+  far->has_floor_ = has_floor_;
   return far;
 }
 

@@ -23,22 +23,22 @@ class TestTarget final : public Target {
   [[nodiscard]] std::string url(std::size_t locks) const override;
   [[nodiscard]] std::size_t most_locks() const override { return most_locks_; }
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
-  [[nodiscard]] std::vector<Who> floors() const override { return floors_; }
-  [[nodiscard]] std::unique_ptr<Floor> make_floor(Who who, const std::string& name) override;
+  [[nodiscard]] bool has_floor() const override { return has_floor_; }
+  [[nodiscard]] std::unique_ptr<Floor> make_floor(const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) override;
   void clean_up() override {}
 
   std::size_t most_locks_ = 0;
   std::size_t most_floors_ = 0;
-  std::vector<Who> floors_ = {Who::same_requests, Who::by_hand};
+  bool has_floor_ = true;
   bool counts = true;                              // each time it is asked, a thousand operations and ten wake-ups more
   bool reachable = true;                           // through proxies
   std::function<void()> on_floor_acquire = [] {};  // any thread
 
   // What has been asked of it.
-  [[nodiscard]] std::vector<std::size_t> clients() const;   // for how many locks each of them is
-  [[nodiscard]] std::set<std::string> floor_names() const;  // "by hand NAME"
+  [[nodiscard]] std::vector<std::size_t> clients() const;  // for how many locks each of them is
+  [[nodiscard]] std::set<std::string> floor_names() const;
   [[nodiscard]] std::vector<std::chrono::nanoseconds> distances() const;
 
  private:
