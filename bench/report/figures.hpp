@@ -37,6 +37,7 @@ namespace parameter {
 inline constexpr const char* callers = "callers";              // threads that call at the same time
 inline constexpr const char* outstanding = "outstanding";      // asynchronous acquires under way at the same time
 inline constexpr const char* waiters = "waiters";              // for one name
+inline constexpr const char* held = "held";                    // names, at the same time, by one client
 inline constexpr const char* leases = "leases";                // held at the same time
 inline constexpr const char* round_trip_ms = "round_trip_ms";  // simulated
 inline constexpr const char* names = "names";
@@ -67,6 +68,8 @@ inline constexpr const char* operations = "operations";  // of the server, for e
 inline constexpr const char* wake_ups = "wake-ups";      // messages from the server to waiters for each hand-off
 inline constexpr const char* client_cpu = "client processor time";   // us, for each pair; percent of a core (holding)
 inline constexpr const char* context_switches = "context switches";  // of the client, of both kinds, for each pair
+// us; that the service granted, which may be more than was asked for. 0: the lock lasts as long as the holder's process.
+inline constexpr const char* lease = "lease";
 inline constexpr const char* memory = "memory";                      // B for each lease
 }  // namespace figure
 
