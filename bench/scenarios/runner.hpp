@@ -47,12 +47,12 @@ struct Experiment {
   const char* scenario;
   Parameters parameters;
   std::span<const Quantity> figures;      // with a value a repeat
-  std::span<const Quantity> of_all = {};  // with one value, of the samples of all repeats together
-  bool distribution = false;              // of the same
-  int repeats;
-  std::chrono::nanoseconds expected;  // how long it will take
+  bool distribution = false;              // of the samples of all repeats together
+  std::span<const Quantity> of_all = {};  // with one value, of the same
+  int repeats = 0;
+  std::chrono::nanoseconds expected{};  // how long it will take
   // Made when it is carried out. The target is far away where the parameters have a round trip.
-  std::function<std::vector<Side>(Target& target, const std::stop_token& stop)> sides;
+  std::function<std::vector<Side>(Target& target, const std::stop_token& stop)> sides = {};
 };
 
 // The measurement of each side that has one. After a stop only whole repeats, in which each side had its turn, are

@@ -39,16 +39,20 @@ constexpr std::array of_all_kills{longest};
 
 constexpr int percents_of_reads[] = {95, 50};
 constexpr std::size_t sharers[] = {8, 64};
+constexpr std::size_t permit_callers = 64;
 constexpr std::size_t permit_count = 4;
 constexpr std::size_t readers = 8;  // that one writer waits for
 constexpr std::size_t callers_of_names = 64;
 constexpr std::size_t name_count = 1000;
 // Enough for the next one to be waiting already, however far away the service is.
 constexpr std::size_t distant_waiters = 8;
+// Callers who share a lock are spread over clients as over processes.
 constexpr std::size_t most_clients = 8;
 
-std::vector<Side> only_dlock(Rounds rounds) {
-  return {{Who::dlock, std::move(rounds)}};
+Crowd::MakeWork floors_of(Target& target) {
+  return [&target](std::size_t caller, const std::stop_token&) {
+    return floor_pairs(target.make_floor(lock_name("floor", caller)));
+  };
 }
 
 class Table {
@@ -60,49 +64,46 @@ class Table {
     for (const int each : round_trips()) add_latency({{parameter::round_trip_ms, each}}, std::nullopt);
   }
   void add_throughput() {
-    for (const std::size_t callers : plan_.callers) {
-      if (possible(callers)) add_callers(callers);
+    for (const std::size_t callers : plan_.callers) add_callers(callers);
+    for (const std::size_t count : most_possible(plan_.outstanding)) {
+      constexpr seconds longest_warm_up{5};
+      add_load(
+          {scenario::throughput, {{parameter::outstanding, number(count)}}, of_callers}, count,
+          [count](Target& target) { return std::make_shared<AsyncLoad>(target, count); }, {count, longest_warm_up},
+          true);
     }
-    for (const std::size_t count : most_possible(plan_.outstanding)) add_outstanding(count);
-    if (able_.has(LockKind::read_write)) {
-      for (const int percent : percents_of_reads) {
-        for (const std::size_t callers : sharers) {
-          add_crowd(scenario::throughput, {{parameter::callers, number(callers)}, {parameter::reads, percent}},
-                    of_shared, false, callers, most_clients, readers_and_writers(percent));
-        }
+    for (const int percent : percents_of_reads) {
+      for (const std::size_t callers : sharers) {
+        const Parameters parameters{{parameter::callers, number(callers)}, {parameter::reads, percent}};
+        add_sharers({scenario::throughput, parameters, of_shared}, LockKind::read_write, callers,
+                    readers_and_writers(percent));
       }
     }
-    if (able_.has(LockKind::semaphore)) {
-      const std::size_t callers = sharers[1];
-      add_crowd(scenario::throughput, {{parameter::callers, number(callers)}, {parameter::permits, permit_count}},
-                of_shared, false, callers, most_clients, permits(permit_count));
-    }
+    const Parameters parameters{{parameter::callers, permit_callers}, {parameter::permits, permit_count}};
+    add_sharers({scenario::throughput, parameters, of_shared}, LockKind::semaphore, permit_callers,
+                permits(permit_count));
     for (const std::size_t count : most_possible({plan_.held})) add_held(count);
   }
   void add_contention() {
     for (const std::size_t waiters : plan_.waiters) add_waiters({}, waiters);
     for (const int each : round_trips()) add_waiters({{parameter::round_trip_ms, each}}, distant_waiters);
     for (const std::size_t callers : most_possible({callers_of_names})) {
-      add_crowd(scenario::contention, {{parameter::callers, number(callers)}, {parameter::names, name_count}}, of_names,
-                true, callers, 1, many_names(name_count));
+      const Parameters parameters{{parameter::callers, number(callers)}, {parameter::names, name_count}};
+      add_load({scenario::contention, parameters, of_names, true}, callers, [callers](Target& target) {
+        return std::make_shared<Crowd>(callers, spread(connect_clients(target, callers, 1), many_names(name_count)));
+      });
     }
-    if (able_.has(LockKind::read_write)) {
-      add_crowd(scenario::contention, {{parameter::readers, readers}}, of_waits, false, readers + 1, most_clients,
+    add_sharers({scenario::contention, {{parameter::readers, readers}}, of_waits}, LockKind::read_write, readers + 1,
                 writer_among(readers));
-    }
   }
   void add_recovery() {
-    if (plan_.dlock_program.empty() || plan_.kills <= 0 || able_.scope == Scope::process) return;
-    add({.scenario = scenario::recovery,
-         .parameters = {},
-         .figures = of_kills,
-         .of_all = of_all_kills,
-         .distribution = true,
-         .repeats = plan_.kills,
-         .expected = plan_.kills * time_of_recovery(able_),
-         .sides = [&plan = plan_](Target& target, const std::stop_token& stop) {
-           return only_dlock(recovery(target, plan, stop));
-         }});
+    if (plan_.dlock_program.empty() || able_.scope == Scope::process) return;
+    Experiment experiment{scenario::recovery, {}, of_kills, true, of_all_kills, plan_.kills};
+    experiment.expected = plan_.kills * time_of_recovery(able_);
+    experiment.sides = [&plan = plan_](Target& target, const std::stop_token& stop) {
+      return std::vector<Side>{{Who::dlock, recovery(target, plan, stop)}};
+    };
+    if (plan_.kills > 0) add(std::move(experiment));
   }
   std::vector<Step> finish() { return std::move(steps_); }
 
@@ -123,125 +124,96 @@ class Table {
     const bool over_tcp = target_.at_distance(milliseconds(1)) != nullptr;
     return over_tcp ? plan_.round_trips_ms : std::vector<int>();
   }
-  [[nodiscard]] nanoseconds time_of_turns(bool floor) const {
-    return (floor ? 2 : 1) * plan_.repeats * (plan_.warm_up + plan_.round);
-  }
-  [[nodiscard]] nanoseconds time_of_one_load() const { return plan_.warm_up + plan_.repeats * plan_.round; }
 
-  void add(const Experiment& experiment) {
+  void add(Experiment experiment) {
+    if (experiment.repeats == 0) experiment.repeats = plan_.repeats;
     Measurement named;
     named.scenario = experiment.scenario;
     named.parameters = experiment.parameters;
-    steps_.push_back({.what = name_of(named),
-                      .expected = experiment.expected,
-                      .run = [&target = target_, experiment](const std::stop_token& stop) {
+    const nanoseconds expected = experiment.expected;
+    steps_.push_back({name_of(named), expected, [&target = target_, experiment](const std::stop_token& stop) {
                         return measure(target, experiment, stop);
                       }});
+  }
+  // Each side has its warm-up in each repeat.
+  void add_turns(Experiment experiment, bool floor) {
+    experiment.expected = (floor ? 2 : 1) * plan_.repeats * (plan_.warm_up + plan_.round);
+    add(std::move(experiment));
+  }
+  // One load for all repeats, by dlock alone, with so many locks.
+  void add_load(Experiment experiment, std::size_t locks, std::function<std::shared_ptr<Load>(Target& target)> make,
+                WarmUp warm_up = {}, bool counted = false) {
+    if (!possible(locks)) return;
+    experiment.expected = plan_.warm_up + plan_.repeats * plan_.round;
+    experiment.sides = [&plan = plan_, make = std::move(make), warm_up, counted](Target& target,
+                                                                                 const std::stop_token& stop) {
+      return std::vector<Side>{{Who::dlock, rounds_of(plan, make(target), warm_up, counted ? &target : nullptr, stop)}};
+    };
+    add(std::move(experiment));
   }
 
   // Client and floor stay connected.
   void add_latency(Parameters parameters, std::optional<double> rate) {
-    const auto sides = [&plan = plan_, rate](Target& target, const std::stop_token&) {
-      const auto rounds = [&](const Crowd::MakeWork& make) {
-        return rate ? open_loop(plan, *rate, make)
-                    : separate_rounds(
-                          plan, 1, [make] { return make; }, nullptr);
+    const bool floor = target_.has_floor();
+    Experiment experiment{scenario::latency, std::move(parameters), of_latency, true};
+    if (rate) experiment.figures = of_open_loop;
+    experiment.sides = [&plan = plan_, rate, floor](Target& target, const std::stop_token&) {
+      const auto side = [&](Who who, const Crowd::MakeWork& make) {
+        const auto begin = [make] { return make; };
+        return Side{who, rate ? open_loop(plan, *rate, make) : separate_rounds(plan, 1, begin, nullptr)};
       };
-      auto both = only_dlock(rounds(spread(connect_clients(target, 1, 1), own_lock)));
-      if (target.has_floor()) {
-        const std::shared_ptr<Floor> floor = target.make_floor(lock_name("floor"));
-        both.push_back(
-            {Who::by_hand, rounds([floor](std::size_t, const std::stop_token&) { return floor_pairs(floor); })});
-      }
-      return both;
+      std::vector<Side> sides = {side(Who::dlock, spread(connect_clients(target, 1, 1), own_lock))};
+      if (!floor) return sides;
+      const std::shared_ptr<Floor> connected = target.make_floor(lock_name("floor"));
+      sides.push_back(
+          side(Who::by_hand, [connected](std::size_t, const std::stop_token&) { return floor_pairs(connected); }));
+      return sides;
     };
-    add({.scenario = scenario::latency,
-         .parameters = std::move(parameters),
-         .figures = rate ? std::span<const Quantity>(of_open_loop) : of_latency,
-         .distribution = true,
-         .repeats = plan_.repeats,
-         .expected = time_of_turns(target_.has_floor()),
-         .sides = sides});
+    add_turns(std::move(experiment), floor);
   }
   // Client and floors are never connected at the same time: a service may not have connections for all of them. The
   // operations of a floor are known, and Redis does not tell a client's SET from a script's.
   void add_callers(std::size_t callers) {
-    const bool floor = target_.has_floor() && (target_.most_floors() == 0 || callers <= target_.most_floors());
-    const auto sides = [&plan = plan_, callers, floor](Target& target, const std::stop_token&) {
-      const auto connect = [&target, callers] { return spread(connect_clients(target, callers, 1), own_lock); };
-      auto both = only_dlock(separate_rounds(plan, callers, connect, &target));
-      if (floor) {
-        const Crowd::MakeWork make = [&target](std::size_t caller, const std::stop_token&) {
-          return floor_pairs(target.make_floor(lock_name("floor", caller)));
-        };
-        both.push_back({Who::by_hand, separate_rounds(
-                                          plan, callers, [make] { return make; }, nullptr)});
-      }
-      return both;
-    };
-    add({.scenario = scenario::throughput,
-         .parameters = {{parameter::callers, number(callers)}},
-         .figures = of_callers,
-         .repeats = plan_.repeats,
-         .expected = time_of_turns(floor),
-         .sides = sides});
-  }
-  void add_outstanding(std::size_t count) {
-    constexpr seconds longest_warm_up{5};
-    add({.scenario = scenario::throughput,
-         .parameters = {{parameter::outstanding, number(count)}},
-         .figures = of_callers,
-         .repeats = plan_.repeats,
-         .expected = time_of_one_load(),
-         .sides = [&plan = plan_, count](Target& target, const std::stop_token& stop) {
-           const WarmUp warm_up{count, longest_warm_up};
-           return only_dlock(rounds_of(plan, std::make_shared<AsyncLoad>(target, count), warm_up, &target, stop));
-         }});
-  }
-  // They are spread over at most so many clients as over processes.
-  void add_crowd(const char* scenario, Parameters parameters, std::span<const Quantity> figures, bool distribution,
-                 std::size_t callers, std::size_t clients, const WorkOnClient& work) {
     if (!possible(callers)) return;
-    add({.scenario = scenario,
-         .parameters = std::move(parameters),
-         .figures = figures,
-         .distribution = distribution,
-         .repeats = plan_.repeats,
-         .expected = time_of_one_load(),
-         .sides = [&plan = plan_, callers, clients, work](Target& target, const std::stop_token& stop) {
-           const Clients connected = connect_clients(target, callers, std::min(callers, clients));
-           return only_dlock(
-               rounds_of(plan, std::make_shared<Crowd>(callers, spread(connected, work)), {}, nullptr, stop));
-         }});
+    const bool floor = target_.has_floor() && (target_.most_floors() == 0 || callers <= target_.most_floors());
+    Experiment experiment{scenario::throughput, {{parameter::callers, number(callers)}}, of_callers};
+    experiment.sides = [&plan = plan_, callers, floor](Target& target, const std::stop_token&) {
+      const auto connect = [&target, callers] { return spread(connect_clients(target, callers, 1), own_lock); };
+      const auto connect_floors = [&target] { return floors_of(target); };
+      std::vector<Side> sides = {{Who::dlock, separate_rounds(plan, callers, connect, &target)}};
+      if (floor) sides.push_back({Who::by_hand, separate_rounds(plan, callers, connect_floors, nullptr)});
+      return sides;
+    };
+    add_turns(std::move(experiment), floor);
+  }
+  void add_sharers(Experiment experiment, LockKind kind, std::size_t callers, const WorkOnClient& work) {
+    if (!able_.has(kind)) return;
+    add_load(std::move(experiment), callers, [callers, work](Target& target) {
+      const Clients clients = connect_clients(target, callers, std::min(callers, most_clients));
+      return std::make_shared<Crowd>(callers, spread(clients, work));
+    });
   }
   // The warm-up lasts until there have been as many turns as there are contenders, so that all of them stand in line;
   // where turns take long, that has to be enough after a while.
   void add_waiters(Parameters parameters, std::size_t waiters) {
     constexpr seconds longest_warm_up{3};
-    const std::size_t count = waiters + 1;  // one of them holds
-    if (waiters == 0 || !possible(count)) return;
+    if (waiters == 0) return;
     parameters[parameter::waiters] = number(waiters);
-    add({.scenario = scenario::contention,
-         .parameters = std::move(parameters),
-         .figures = of_contention,
-         .distribution = true,
-         .repeats = plan_.repeats,
-         .expected = time_of_one_load() + static_cast<int>(count) * contended_hold,
-         .sides = [&plan = plan_, waiters, count](Target& target, const std::stop_token& stop) {
-           const Clients connected = connect_clients(target, count, std::min(waiters, most_clients));
-           const WarmUp warm_up{count, longest_warm_up};
-           return only_dlock(rounds_of(plan, contenders(connected, count), warm_up, &target, stop));
-         }});
+    const std::size_t count = waiters + 1;  // one of them holds
+    add_load(
+        {scenario::contention, std::move(parameters), of_contention, true}, count,
+        [waiters, count](Target& target) {
+          return contenders(connect_clients(target, count, std::min(waiters, most_clients)), count);
+        },
+        {count, longest_warm_up}, true);
   }
   void add_held(std::size_t count) {
-    add({.scenario = scenario::throughput,
-         .parameters = {{parameter::held, number(count)}},
-         .figures = of_held,
-         .repeats = plan_.repeats,
-         .expected = plan_.repeats * time_to_hold(plan_),
-         .sides = [&plan = plan_, count](Target& target, const std::stop_token&) {
-           return only_dlock(holding(target, plan, count));
-         }});
+    Experiment experiment{scenario::throughput, {{parameter::held, number(count)}}, of_held};
+    experiment.expected = plan_.repeats * time_to_hold(plan_);
+    experiment.sides = [&plan = plan_, count](Target& target, const std::stop_token&) {
+      return std::vector<Side>{{Who::dlock, holding(target, plan, count)}};
+    };
+    add(std::move(experiment));
   }
 
   Target& target_;

@@ -80,16 +80,10 @@ class MeasureTest : public testing::Test {
             }};
   }
   std::vector<Measurement> run() {
-    const Experiment experiment{.scenario = "latency",
-                                .parameters = {{"rate", 5}},
-                                .figures = per_repeat,
-                                .of_all = of_all,
-                                .distribution = true,
-                                .repeats = 3,
-                                .expected = {},
-                                .sides = [this](Target&, const std::stop_token&) {
-                                  return std::vector<Side>{side(Who::dlock), side(Who::by_hand)};
-                                }};
+    Experiment experiment{"latency", {{"rate", 5}}, per_repeat, true, of_all, 3};
+    experiment.sides = [this](Target&, const std::stop_token&) {
+      return std::vector<Side>{side(Who::dlock), side(Who::by_hand)};
+    };
     return measure(target_, experiment, stop_.get_token());
   }
 
