@@ -20,8 +20,9 @@ constexpr std::chrono::microseconds next_count{100};
 constexpr std::chrono::duration<double> mean_hold = std::chrono::milliseconds(1);
 constexpr double skew = 1;  // of the Zipf distribution
 
-Crowd::Work pairs(std::function<Lease(const std::stop_token& stop)> acquire, const std::stop_token& stop) {
-  Crowd::Work work = [acquire = std::move(acquire)](const std::stop_token& cancel) {
+template <class Acquire>
+Crowd::Work pairs(const Acquire& acquire, const std::stop_token& stop) {
+  Crowd::Work work = [acquire](const std::stop_token& cancel) {
     const auto start = Clock::now();
     Lease lease = acquire(cancel);
     release(lease);
