@@ -9,35 +9,25 @@ namespace {
 
 constexpr int draws = 100'000;
 
-TEST(Uniform, StaysBelowOneAndIsTheSameForTheSameSeed) {
+TEST(Random, IsUniformAndExponentialAndTheSameForTheSameSeed) {
   Random one(7);
   Random same(7);
   Random other(8);
-  int equal = 0;
-  double sum = 0;
-  for (int i = 0; i < draws; ++i) {
-    const double value = uniform(one);
-    ASSERT_GE(value, 0);
-    ASSERT_LT(value, 1);
-    ASSERT_EQ(value, uniform(same));
-    equal += value == uniform(other) ? 1 : 0;
-    sum += value;
-  }
-  EXPECT_EQ(equal, 0);
-  EXPECT_NEAR(sum / draws, 0.5, 0.01);
-}
-
-TEST(Exponential, HasItsMeanAndItsShape) {
-  Random random(1);
-  double sum = 0;
+  double uniforms = 0;
+  double exponentials = 0;
   int longer_than_mean = 0;
   for (int i = 0; i < draws; ++i) {
-    const double value = exponential(random, 3);
-    ASSERT_GE(value, 0);
-    sum += value;
-    longer_than_mean += value > 3 ? 1 : 0;
+    const double value = uniform(one);
+    ASSERT_TRUE(value >= 0 && value < 1) << value;
+    ASSERT_EQ(value, uniform(same));
+    uniforms += value;
+    const double until_next = exponential(other, 3);
+    ASSERT_GE(until_next, 0);
+    exponentials += until_next;
+    longer_than_mean += until_next > 3 ? 1 : 0;
   }
-  EXPECT_NEAR(sum / draws, 3, 0.05);
+  EXPECT_NEAR(uniforms / draws, 0.5, 0.01);
+  EXPECT_NEAR(exponentials / draws, 3, 0.05);
   EXPECT_NEAR(static_cast<double>(longer_than_mean) / draws, std::exp(-1), 0.01);
 }
 

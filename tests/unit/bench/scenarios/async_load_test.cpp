@@ -10,7 +10,6 @@
 namespace dlock::bench {
 namespace {
 
-using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
@@ -26,15 +25,6 @@ TEST(AsyncLoad, OneClientKeepsAllOfThemUnderWay) {
   EXPECT_GT(window.calls(), 0U);
   EXPECT_GE(load.calls(), before + window.calls());
   EXPECT_EQ(target.clients(), std::vector<std::size_t>{50});
-}
-
-TEST(AsyncLoad, AStopEndsAWindow) {
-  const TestTarget target;
-  AsyncLoad load(target, 5);
-  load.start();
-  std::stop_source stop;
-  stop.request_stop();
-  EXPECT_FALSE(load.measure(hours(1), stop.get_token()).complete);
 }
 
 TEST(AsyncLoad, LeavesNothingLocked) {

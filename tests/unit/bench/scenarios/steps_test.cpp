@@ -104,6 +104,7 @@ TEST_F(StepsTest, EachScenarioHasItsParametersSidesAndFigures) {
       {"contention", {{"callers", 64}, {"names", 1000}}, Who::dlock, "throughput, p50, p99, max, fairness", true},
       {"contention", {{"readers", 8}}, Who::dlock, "p50, p99", false},
   };
+  EXPECT_THAT(scenario_names(), ElementsAre("latency", "throughput", "contention", "recovery"));
   std::vector<Measurement> measured;
   for (const std::string& scenario : scenario_names()) {
     for (Measurement& each : run(scenario)) measured.push_back(std::move(each));
@@ -137,17 +138,25 @@ TEST_F(StepsTest, NamesThatAreHeld) {
   EXPECT_NEAR(measured[0].figure(figure::operations)->repeats[0], 1000 / 7.0 * 1.5, 60);
 }
 
-TEST_F(StepsTest, FiguresThatAreNotKnownAreLeftOut) {
-  target_.counts = false;
-  target_.has_floor_ = false;
-  target_.over_tcp = false;
+// A backend without read-write locks and semaphores, and a service that counts nothing, is not reached over TCP and has
+// no floor.
+TEST_F(StepsTest, MeasurementsThatAreNotPossibleAreLeftOut) {
+  const auto service = std::make_shared<test::FakeService>();
+  register_backend("bench-fake", service->factory());
+  TestTarget target("bench-fake://");
+  target.over_tcp = false;
+  plan_.dlock_program = "/bin/true";
+  std::vector<std::string> names;
+  for (const Step& step : steps_of(target, plan_)) names.push_back(step.what);
+  EXPECT_THAT(
+      names,
+      testing::Not(testing::Contains(testing::AnyOf(testing::HasSubstr("round trip"), testing::HasSubstr("reads"),
+                                                    testing::HasSubstr("reader"), testing::HasSubstr("permits")))));
+  target_.counts = target_.has_floor_ = target_.over_tcp = false;
   plan_.held = 0;
-  for (const std::string& scenario : scenario_names()) {
-    for (const Measurement& each : run(scenario)) {
-      EXPECT_EQ(each.figure(figure::operations), nullptr);
-      EXPECT_EQ(each.who, Who::dlock);
-      EXPECT_FALSE(each.parameters.contains(parameter::round_trip_ms));
-    }
+  for (const Measurement& each : run("throughput")) {
+    EXPECT_EQ(each.who, Who::dlock);
+    EXPECT_EQ(each.figure(figure::operations), nullptr);
   }
 }
 
@@ -170,20 +179,6 @@ TEST_F(StepsTest, StepsKeepToTheLimitsOfTheService) {
   EXPECT_EQ(measured[2].parameters, (Parameters{{"callers", 8}})) << "without a floor";
 }
 
-TEST_F(StepsTest, SharedLocksAreMeasuredWhereTheServiceHasThem) {
-  const auto service = std::make_shared<test::FakeService>();
-  register_backend("bench-fake", service->factory());
-  TestTarget target("bench-fake://");
-  plan_.callers = plan_.outstanding = plan_.waiters = {};
-  plan_.round_trips_ms = {};
-  plan_.held = 0;
-  plan_.scenarios = {"throughput", "contention"};
-  EXPECT_EQ(steps_of(target, plan_).size(), 1U) << "many names";
-  service->capabilities.semaphores = true;
-  EXPECT_EQ(steps_of(target, plan_).size(), 2U);
-  EXPECT_EQ(steps_of(target, plan_)[0].what, "throughput, 64 callers, 4 permits");
-}
-
 // The first client is asked for its capabilities.
 TEST_F(StepsTest, CallersAreSpreadOverClientsAndEachFloorHasANameOfItsOwn) {
   plan_.waiters = {20};
@@ -200,28 +195,8 @@ TEST_F(StepsTest, CallersAreSpreadOverClientsAndEachFloorHasANameOfItsOwn) {
               testing::UnorderedElementsAre("dlock-bench/floor/0", "dlock-bench/floor/1", "dlock-bench/floor/2"));
 }
 
-// The store of memory:// is a queue: with turns for all of them, each has as many as any other, or one less.
-TEST_F(StepsTest, NoContenderIsMissing) {
-  plan_.waiters = {5};
-  plan_.round = milliseconds(60);
-  plan_.repeats = 1;
-  EXPECT_GT(steps("contention")[0].run({})[0].figure(figure::fairness)->repeats[0], 0.9);
-}
-
-TEST_F(StepsTest, AnOpenLoopHasARateAndNoContextSwitches) {
-  plan_.rate = 5000;
-  plan_.round_trips_ms = {};
-  const auto measured = run("latency");
-  ASSERT_EQ(measured.size(), 2U);
-  for (const Measurement& each : measured) {
-    EXPECT_EQ(each.parameters, (Parameters{{"rate", 5000}}));
-    EXPECT_EQ(figures_of(each), "p50, p90, p99, p99.9, max, samples");
-    expect_sound(each, 2);
-  }
-}
-
 // The floor holds up its caller until many more calls are due.
-TEST_F(StepsTest, InAnOpenLoopCallsThatNeverBeganCount) {
+TEST_F(StepsTest, InAnOpenLoopCallsThatNeverBeganCountAndContextSwitchesDoNot) {
   plan_.rate = 100'000;
   plan_.repeats = 1;
   std::atomic<int> calls = 0;
@@ -230,6 +205,11 @@ TEST_F(StepsTest, InAnOpenLoopCallsThatNeverBeganCount) {
   };
   const auto measured = steps("latency")[0].run({});
   ASSERT_EQ(measured.size(), 2U);
+  for (const Measurement& each : measured) {
+    EXPECT_EQ(each.parameters, (Parameters{{"rate", 100'000}}));
+    EXPECT_EQ(figures_of(each), "p50, p90, p99, p99.9, max, samples");
+    expect_sound(each, 1);
+  }
   EXPECT_GT(measured[1].figure(figure::samples)->repeats[0], 50 + 2 * calls) << "more than were made";
   EXPECT_GT(measured[1].figure(figure::longest)->repeats[0], 4000);
 }
@@ -252,10 +232,6 @@ TEST_F(StepsTest, AStopKeepsWholeRepeats) {
   for (const std::string& scenario : scenario_names()) {
     for (const Step& step : steps(scenario)) EXPECT_TRUE(step.run(stop.get_token()).empty()) << step.what;
   }
-}
-
-TEST_F(StepsTest, TheScenariosAreFour) {
-  EXPECT_THAT(scenario_names(), ElementsAre("latency", "throughput", "contention", "recovery"));
 }
 
 }  // namespace
