@@ -23,9 +23,9 @@ class DistantTarget final : public Target {
   }
   [[nodiscard]] std::size_t most_locks() const override { return near_.most_locks(); }
   [[nodiscard]] std::size_t most_floors() const override { return near_.most_floors(); }
-  [[nodiscard]] std::vector<Who> floors() const override { return near_.floors(); }
-  [[nodiscard]] std::unique_ptr<Floor> make_floor(Who who, const std::string& name) override {
-    return near_.floor_at(way_.through(rig::UrlText(near_.url(1))), who, name);
+  [[nodiscard]] bool has_floor() const override { return near_.has_floor(); }
+  [[nodiscard]] std::unique_ptr<Floor> make_floor(const std::string& name) override {
+    return near_.floor_at(way_.through(rig::UrlText(near_.url(1))), name);
   }
   [[nodiscard]] std::optional<Operations> operations() override { return near_.operations(); }
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) override {

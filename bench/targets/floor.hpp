@@ -1,6 +1,5 @@
-// What dlock is measured against: a blocking program on the service's C client, with a connection of its own. It sends
-// the same requests as dlock, or what a user would write by hand. No waiting, no renewal, no deadline, nothing done
-// about answers that do not come.
+// A lock as a user would write it by hand, which dlock is compared with: a blocking program on the service's C client,
+// with a connection of its own. No waiting, no renewal, no deadline, nothing done about answers that do not come.
 #pragma once
 
 #include <stdexcept>

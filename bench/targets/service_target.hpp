@@ -21,13 +21,11 @@ class ServiceTarget : public Target {
   virtual void prepare() {}
 
   [[nodiscard]] std::string url(std::size_t locks) const override { return url_for(locks).text(); }
-  [[nodiscard]] std::unique_ptr<Floor> make_floor(Who who, const std::string& name) final {
-    return floor_at(url_for(1), who, name);
-  }
+  [[nodiscard]] std::unique_ptr<Floor> make_floor(const std::string& name) final { return floor_at(url_for(1), name); }
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) final;
 
   // A floor that reaches the service by a URL of this target, or one that differs from it in its hosts. Any thread.
-  [[nodiscard]] virtual std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Floor> floor_at(const rig::UrlText& url, const std::string& name) = 0;
 
  protected:
   // The URL is the user's. A backend that has no strategies has an empty one.

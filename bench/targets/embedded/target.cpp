@@ -24,9 +24,8 @@ class MemoryTarget final : public EmbeddedTarget {
   MemoryTarget(const rig::UrlText& given, const std::string& strategy) : EmbeddedTarget(given, "memory", strategy) {}
 
   // What it cannot be faster than is nothing at all.
-  [[nodiscard]] std::vector<Who> floors() const override { return {}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, Who /*who*/,
-                                                const std::string& /*name*/) override {
+  [[nodiscard]] bool has_floor() const override { return false; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, const std::string& /*name*/) override {
     return nullptr;
   }
   // The store ends with its last client.
@@ -50,10 +49,8 @@ class FileTarget final : public EmbeddedTarget {
         directory_((std::filesystem::path(given.original().path()) / own_name()).string()) {}
 
   void prepare() override { add_setting("file system", file_system_of(directory_)); }
-  // What a user would write makes the same system calls.
-  [[nodiscard]] std::vector<Who> floors() const override { return {Who::by_hand}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, Who /*who*/,
-                                                const std::string& name) override {
+  [[nodiscard]] bool has_floor() const override { return true; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, const std::string& name) override {
     return std::make_unique<FileFloor>(directory_, name);
   }
   void clean_up() override { std::filesystem::remove_all(directory_); }

@@ -26,9 +26,8 @@ class EtcdTarget final : public ServiceTarget {
   explicit EtcdTarget(const rig::UrlText& given);
 
   void prepare() override;
-  // What a user would write sends what dlock sends.
-  [[nodiscard]] std::vector<Who> floors() const override { return {Who::by_hand}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] bool has_floor() const override { return true; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
@@ -91,7 +90,7 @@ void EtcdTarget::prepare() {
   }
 }
 
-std::unique_ptr<Floor> EtcdTarget::floor_at(const rig::UrlText& url, Who /*who*/, const std::string& name) {
+std::unique_ptr<Floor> EtcdTarget::floor_at(const rig::UrlText& url, const std::string& name) {
   return std::make_unique<EtcdFloor>(url, floors_ + name);
 }
 

@@ -11,7 +11,6 @@
 #include "bench/targets/own_name.hpp"
 #include "bench/targets/postgres/by_hand.hpp"
 #include "bench/targets/postgres/connection.hpp"
-#include "bench/targets/postgres/same_requests.hpp"
 #include "bench/targets/postgres/statistics.hpp"
 
 namespace dlock::bench {
@@ -38,8 +37,8 @@ class PostgresTarget final : public ServiceTarget {
   void prepare() override;
   [[nodiscard]] std::size_t most_locks() const override { return most_locks_; }
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
-  [[nodiscard]] std::vector<Who> floors() const override;
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] bool has_floor() const override { return has_by_hand_; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
@@ -94,18 +93,12 @@ void PostgresTarget::prepare() {
     make(by_hand_, PostgresConnection(given()));
     has_by_hand_ = true;
   } catch (const std::exception&) {
-    // No right to make tables: there is no floor by hand.
+    // No right to make tables: there is no floor.
   }
 }
 
-std::vector<Who> PostgresTarget::floors() const {
-  if (!has_by_hand_) return {Who::same_requests};
-  return {Who::same_requests, Who::by_hand};
-}
-
-std::unique_ptr<Floor> PostgresTarget::floor_at(const rig::UrlText& url, Who who, const std::string& name) {
-  if (who == Who::by_hand) return make_postgres_by_hand(url, info().strategy, by_hand_, name);
-  return make_postgres_same_requests(url, info().strategy, schema_, "floor/" + name);
+std::unique_ptr<Floor> PostgresTarget::floor_at(const rig::UrlText& url, const std::string& name) {
+  return make_postgres_by_hand(url, info().strategy, by_hand_, name);
 }
 
 void PostgresTarget::limit_connections(std::size_t left) {
@@ -132,7 +125,7 @@ std::optional<Operations> PostgresTarget::operations() {
   }
 }
 
-// Where the user has a schema, what is in it need not be ours, except the names that scenarios lock, and floors.
+// Where the user has a schema, what is in it need not be ours, except the names that scenarios lock.
 void PostgresTarget::clean_up() {
   const PostgresConnection connection(given());
   connection.run("SET lock_timeout = '10s'");
@@ -141,12 +134,11 @@ void PostgresTarget::clean_up() {
     return;
   }
   connection.prepare("exists", "SELECT 1 WHERE to_regclass($1) IS NOT NULL");
-  const std::string names = lock_names;
   for (const postgres::TableDefinition& each : postgres::layout()) {
     const std::string table = postgres::qualified(schema_, each.name);
     // What an older dlock has made lacks some.
     if (!each.locks || PQntuples(connection.call("exists", {table.c_str()}).get()) == 0) continue;
-    connection.run("DELETE FROM " + table + " WHERE name LIKE '" + names + "%' OR name LIKE 'floor/" + names + "%'");
+    connection.run("DELETE FROM " + table + " WHERE name LIKE '" + lock_names + "%'");
   }
   if (has_by_hand_) drop(by_hand_, connection);
 }

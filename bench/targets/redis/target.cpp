@@ -13,7 +13,6 @@
 #include "bench/targets/redis/connection.hpp"
 #include "bench/targets/redis/info.hpp"
 #include "bench/targets/redis/masters.hpp"
-#include "bench/targets/redis/same_requests.hpp"
 
 namespace dlock::bench {
 
@@ -38,8 +37,8 @@ class RedisTarget final : public ServiceTarget {
 
   void prepare() override;
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
-  [[nodiscard]] std::vector<Who> floors() const override;
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] bool has_floor() const override { return !by_tls(); }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
@@ -113,18 +112,9 @@ void RedisTarget::prepare() {
   if (most != 0) most_floors_ = std::max<std::size_t>(most, spare_connections + 1) - spare_connections;
 }
 
-std::vector<Who> RedisTarget::floors() const {
-  if (by_tls()) return {};
-  return {Who::same_requests, Who::by_hand};
-}
-
-std::unique_ptr<Floor> RedisTarget::floor_at(const rig::UrlText& url, Who who, const std::string& name) {
-  if (who == Who::by_hand) {
-    const std::string key = floors_ + "by-hand:" + name;
-    return std::make_unique<RedisByHand>(redis_master_of(url, key), key);
-  }
-  const redis::Keys keys = redis::keys_of(floors_, name);
-  return std::make_unique<RedisSameRequests>(redis_master_of(url, keys.lock), keys, on_cluster(url));
+std::unique_ptr<Floor> RedisTarget::floor_at(const rig::UrlText& url, const std::string& name) {
+  const std::string key = floors_ + name;
+  return std::make_unique<RedisByHand>(redis_master_of(url, key), key);
 }
 
 std::optional<Operations> RedisTarget::operations() {

@@ -30,9 +30,8 @@ class ZooKeeperTarget final : public ServiceTarget {
 
   void prepare() override;
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
-  // What a user would write sends what dlock sends, but one request after the other.
-  [[nodiscard]] std::vector<Who> floors() const override { return {Who::by_hand}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, Who who, const std::string& name) override;
+  [[nodiscard]] bool has_floor() const override { return true; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& url, const std::string& name) override;
   [[nodiscard]] std::optional<Operations> operations() override;
   void clean_up() override;
 
@@ -90,7 +89,7 @@ void ZooKeeperTarget::prepare() {
   }
 }
 
-std::unique_ptr<Floor> ZooKeeperTarget::floor_at(const rig::UrlText& url, Who /*who*/, const std::string& name) {
+std::unique_ptr<Floor> ZooKeeperTarget::floor_at(const rig::UrlText& url, const std::string& name) {
   std::string node;
   for (const char c : name) node += c == '/' ? std::string("%2F") : c == '%' ? std::string("%25") : std::string(1, c);
   if (info().strategy == "ephemeral") return std::make_unique<ZooKeeperNodeFloor>(url, floors_, node);

@@ -11,9 +11,8 @@ class PlainTarget final : public ServiceTarget {
  public:
   explicit PlainTarget(const std::string& url) : ServiceTarget(rig::UrlText(url), "plain", "") {}
 
-  [[nodiscard]] std::vector<Who> floors() const override { return {}; }
-  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, Who /*who*/,
-                                                const std::string& /*name*/) override {
+  [[nodiscard]] bool has_floor() const override { return false; }
+  [[nodiscard]] std::unique_ptr<Floor> floor_at(const rig::UrlText& /*url*/, const std::string& /*name*/) override {
     return nullptr;
   }
   [[nodiscard]] std::optional<Operations> operations() override { return std::nullopt; }

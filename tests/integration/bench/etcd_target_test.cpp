@@ -20,7 +20,7 @@ class EtcdTargetTest : public testing::Test {
 };
 
 TEST_F(EtcdTargetTest, FloorsExclude) {
-  expect_that_its_floors_exclude(*target());
+  expect_that_its_floor_excludes(*target());
 }
 
 TEST_F(EtcdTargetTest, CountsOperations) {
@@ -51,7 +51,7 @@ TEST_F(EtcdTargetTest, LeavesNothingBehind) {
   const auto before = server_->keys("");
   const auto used = target();
   use_other_kinds(*used);
-  const auto floor = used->make_floor(Who::by_hand, test_name);
+  const auto floor = used->make_floor(test_name);
   floor->acquire();
   EXPECT_NE(server_->keys(""), before);
   used->clean_up();
@@ -61,7 +61,7 @@ TEST_F(EtcdTargetTest, LeavesNothingBehind) {
 TEST_F(EtcdTargetTest, BelowTheUsersPrefixOnlyFloorsAreRemoved) {
   (void)server_->ctl({"put", "app/orders/1", "1"});
   const auto used = target("prefix=app/");
-  const auto floor = used->make_floor(Who::by_hand, test_name);
+  const auto floor = used->make_floor(test_name);
   floor->acquire();
   used->clean_up();
   EXPECT_THROW(floor->release(), std::runtime_error);
@@ -75,13 +75,13 @@ TEST_F(EtcdTargetTest, SaysHowTheServerIsSetUp) {
 
 TEST(EtcdTargetWithUsersTest, LogsIn) {
   const test::EtcdServer server({.user = test::EtcdUser{}});
-  expect_that_its_floors_exclude(*targets_of(server.url("prefix=dlock/")).front());
+  expect_that_its_floor_excludes(*targets_of(server.url("prefix=dlock/")).front());
 }
 
 TEST(EtcdTargetByTlsTest, HasFloors) {
   const test::EtcdServer server({.tls = true, .client_certificates = true});
   const auto target = std::move(targets_of(server.url()).front());
-  expect_that_its_floors_exclude(*target);
+  expect_that_its_floor_excludes(*target);
   EXPECT_FALSE(target->operations());
 }
 

@@ -22,7 +22,7 @@ class PostgresTargetTest : public testing::Test {
 };
 
 TEST_F(PostgresTargetTest, FloorsExclude) {
-  for (const auto& each : targets_of(server_->url())) expect_that_its_floors_exclude(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
 }
 
 TEST_F(PostgresTargetTest, CountsOperations) {
@@ -41,7 +41,7 @@ TEST_F(PostgresTargetTest, LeavesNothingBehind) {
   const Targets targets = targets_of(server_->url());
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
-    use_its_floors(*each);
+    use_its_floor(*each);
   }
   EXPECT_NE(schemas(), before);
   for (const auto& each : targets) each->clean_up();
@@ -58,7 +58,7 @@ TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
     use_other_kinds(*each);
-    use_its_floors(*each);
+    use_its_floor(*each);
   }
   EXPECT_NE(server_->value("SELECT count(*) FROM app.lease"), "1");
   EXPECT_NE(server_->value("SELECT count(*) FROM app.lease_sem"), "0");
@@ -72,14 +72,13 @@ TEST_F(PostgresTargetTest, InTheUsersSchemaOnlyOurLocksAreRemoved) {
       "0");
 }
 
-TEST_F(PostgresTargetTest, WithoutTheRightToMakeTablesThereIsNoFloorByHand) {
+TEST_F(PostgresTargetTest, WithoutTheRightToMakeTablesThereIsNoFloor) {
   (void)connect(server_->url("schema=shared")).initialize();
   server_->run("CREATE ROLE guest LOGIN PASSWORD 'secret'");
   server_->run("GRANT USAGE ON SCHEMA shared TO guest");
   server_->run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA shared TO guest");
   const auto targets = targets_of(server_->url_as("guest", "secret", "schema=shared&strategy=table"));
-  EXPECT_EQ(targets.front()->floors(), std::vector{Who::same_requests});
-  expect_that_its_floors_exclude(*targets.front());
+  EXPECT_FALSE(targets.front()->has_floor());
   targets.front()->clean_up();
 }
 

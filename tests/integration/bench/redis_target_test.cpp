@@ -22,7 +22,7 @@ class RedisTargetTest : public testing::Test {
 };
 
 TEST_F(RedisTargetTest, FloorsExclude) {
-  for (const auto& each : targets_of(server_->url())) expect_that_its_floors_exclude(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
 }
 
 TEST_F(RedisTargetTest, CountsOperations) {
@@ -31,7 +31,7 @@ TEST_F(RedisTargetTest, CountsOperations) {
 
 TEST_F(RedisTargetTest, CountsWhatFloorsDoOnce) {
   const auto target = std::move(targets_of(server_->url("strategy=queue")).front());
-  const auto floor = target->make_floor(Who::same_requests, test_name);
+  const auto floor = target->make_floor(test_name);
   const double before = target->operations()->carried_out;
   floor->acquire();
   floor->release();
@@ -85,7 +85,7 @@ TEST_F(RedisTargetTest, BelowTheUsersPrefixOnlyOurLocksAreRemoved) {
   const auto target = std::move(targets_of(url).front());
   acquire_and_release(*target, 1);
   use_other_kinds(*target);
-  use_its_floors(*target);
+  use_its_floor(*target);
   EXPECT_GT(keys(), before);
   target->clean_up();
   EXPECT_EQ(keys(), before);
@@ -120,7 +120,7 @@ void expect_that_it_can_be_measured(const std::string& url, const std::vector<te
   };
   const Targets targets = targets_of(url);
   for (const auto& each : targets) {
-    expect_that_its_floors_exclude(*each);
+    expect_that_its_floor_excludes(*each);
     expect_that_operations_are_counted(*each, 2);
     use_other_kinds(*each);
     const Client client = each->connect(1);

@@ -51,10 +51,11 @@ inline void use_other_kinds(Target& target) {
   }
 }
 
-inline void expect_that_a_floor_excludes(Target& target, Who who) {
-  SCOPED_TRACE(target.label() + ", " + to_string(who));
-  const auto one = target.make_floor(who, test_name);
-  const auto other = target.make_floor(who, test_name);
+inline void expect_that_its_floor_excludes(Target& target) {
+  SCOPED_TRACE(target.label());
+  ASSERT_TRUE(target.has_floor());
+  const auto one = target.make_floor(test_name);
+  const auto other = target.make_floor(test_name);
   for (int i = 0; i < 3; ++i) {
     one->acquire();
     one->release();
@@ -63,22 +64,15 @@ inline void expect_that_a_floor_excludes(Target& target, Who who) {
   EXPECT_THROW(other->acquire(), std::runtime_error);
   one->release();
   EXPECT_THROW(one->release(), std::runtime_error);
-  const auto next = target.make_floor(who, test_name);  // the others may be of no more use
+  const auto next = target.make_floor(test_name);  // the others may be of no more use
   next->acquire();
   next->release();
 }
 
-inline void expect_that_its_floors_exclude(Target& target) {
-  EXPECT_FALSE(target.floors().empty());
-  for (const Who who : target.floors()) expect_that_a_floor_excludes(target, who);
-}
-
-inline void use_its_floors(Target& target) {
-  for (const Who who : target.floors()) {
-    const auto floor = target.make_floor(who, test_name);
-    floor->acquire();
-    floor->release();
-  }
+inline void use_its_floor(Target& target) {
+  const auto floor = target.make_floor(test_name);
+  floor->acquire();
+  floor->release();
 }
 
 // Of dlock, by so many for each acquire and release; and not by asking.
@@ -108,7 +102,7 @@ inline void expect_that_distance_takes_time(Target& target) {
   auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(lease.release());
   EXPECT_GE(std::chrono::steady_clock::now() - start, round_trip);
-  const auto floor = far->make_floor(Who::by_hand, test_name);
+  const auto floor = far->make_floor(test_name);
   start = std::chrono::steady_clock::now();
   floor->acquire();
   EXPECT_GE(std::chrono::steady_clock::now() - start, round_trip);

@@ -23,7 +23,7 @@ class ZooKeeperTargetTest : public testing::Test {
 };
 
 TEST_F(ZooKeeperTargetTest, FloorsExclude) {
-  for (const auto& each : targets_of(server_->url())) expect_that_its_floors_exclude(*each);
+  for (const auto& each : targets_of(server_->url())) expect_that_its_floor_excludes(*each);
 }
 
 TEST_F(ZooKeeperTargetTest, CountsOperations) {
@@ -56,7 +56,7 @@ TEST_F(ZooKeeperTargetTest, LeavesNothingBehind) {
   for (const auto& each : targets) {
     acquire_and_release(*each, 1);
     use_other_kinds(*each);
-    use_its_floors(*each);
+    use_its_floor(*each);
   }
   EXPECT_NE(nodes(), before);
   for (const auto& each : targets) each->clean_up();
@@ -67,7 +67,7 @@ TEST_F(ZooKeeperTargetTest, BelowTheUsersPrefixOnlyFloorsAreRemoved) {
   test::ZooKeeperClient(server_->address()).create_all("/app/orders");
   const auto target = std::move(targets_of(server_->url("strategy=sequential&prefix=/app")).front());
   const auto before = nodes("/app");
-  (void)target->make_floor(Who::by_hand, test_name);
+  (void)target->make_floor(test_name);
   EXPECT_NE(nodes("/app"), before);
   target->clean_up();
   EXPECT_EQ(nodes("/app"), before);
@@ -76,7 +76,7 @@ TEST_F(ZooKeeperTargetTest, BelowTheUsersPrefixOnlyFloorsAreRemoved) {
 TEST_F(ZooKeeperTargetTest, WorksBelowAChroot) {
   test::ZooKeeperClient(server_->address()).create_all("/deep/root");
   const auto target = std::move(targets_of(server_->url("/deep/root?strategy=ephemeral")).front());
-  expect_that_its_floors_exclude(*target);
+  expect_that_its_floor_excludes(*target);
   target->clean_up();
   EXPECT_TRUE(nodes("/deep/root").empty());
 }

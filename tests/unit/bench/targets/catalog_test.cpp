@@ -80,7 +80,7 @@ TEST_F(BenchFileTarget, KeepsItsLocksInADirectoryOfItsOwn) {
 }
 
 TEST_F(BenchFileTarget, LeavesNothingBehind) {
-  auto floor = target_->make_floor(Who::by_hand, "dlock-bench/a");
+  auto floor = target_->make_floor("dlock-bench/a");
   floor->acquire();
   floor->release();
   target_->clean_up();
@@ -88,8 +88,8 @@ TEST_F(BenchFileTarget, LeavesNothingBehind) {
 }
 
 TEST_F(BenchFileTarget, ItsFloorExcludes) {
-  const auto one = target_->make_floor(Who::by_hand, "dlock-bench/a");
-  const auto other = target_->make_floor(Who::by_hand, "dlock-bench/a");
+  const auto one = target_->make_floor("dlock-bench/a");
+  const auto other = target_->make_floor("dlock-bench/a");
   one->acquire();
   EXPECT_THROW(other->acquire(), std::runtime_error);
   EXPECT_THROW(other->release(), std::runtime_error);

@@ -26,10 +26,6 @@ TEST(BenchEtcdTarget, IsShownWithoutPassword) {
   EXPECT_EQ(target->info().url.find("hunter2"), std::string::npos);
 }
 
-TEST(BenchEtcdTarget, IsComparedOnceWithWhatIsBothByHandAndTheSame) {
-  EXPECT_EQ(make_etcd_target(rig::UrlText("etcds://a"))->floors(), std::vector{Who::by_hand});
-}
-
 TEST(BenchEtcdTarget, DoesNotCountWhatItCannotAskFor) {
   EXPECT_FALSE(make_etcd_target(rig::UrlText("etcds://a"))->operations());
 }

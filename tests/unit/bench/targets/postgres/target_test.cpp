@@ -32,9 +32,8 @@ TEST(BenchPostgresTarget, RespectsTheUsersLimitOfConnections) {
   EXPECT_EQ(rig::UrlText(target->url(64)).parameter("max_connections"), "20");
 }
 
-TEST(BenchPostgresTarget, HasNoFloorByHandWithoutTablesForIt) {
-  EXPECT_EQ(make_postgres_target(rig::UrlText("postgresql://h/db"), "table")->floors(),
-            std::vector{Who::same_requests});
+TEST(BenchPostgresTarget, HasNoFloorWithoutTablesForIt) {
+  EXPECT_FALSE(make_postgres_target(rig::UrlText("postgresql://h/db"), "table")->has_floor());
 }
 
 TEST(BenchPostgresTarget, ThereAreNoProxiesForAUnixSocketOrACheckedName) {

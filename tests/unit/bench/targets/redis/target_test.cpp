@@ -35,7 +35,7 @@ TEST(BenchRedisTarget, IsShownWithoutPasswordAndWithoutWhatIsOurs) {
 
 TEST(BenchRedisTarget, ByTlsItHasNeitherFloorNorDistance) {
   const auto target = make_redis_target(rig::UrlText("rediss://db1"), "queue");
-  EXPECT_TRUE(target->floors().empty());
+  EXPECT_FALSE(target->has_floor());
   EXPECT_EQ(target->at_distance(std::chrono::milliseconds(1)), nullptr);
   EXPECT_FALSE(target->operations());
 }

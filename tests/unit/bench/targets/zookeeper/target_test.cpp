@@ -26,10 +26,5 @@ TEST(BenchZooKeeperTarget, IsShownWithoutPassword) {
   EXPECT_EQ(target->info().url, "zookeeper://a?auth=***&strategy=sequential");
 }
 
-TEST(BenchZooKeeperTarget, IsComparedOnceWithWhatIsBothByHandAndTheSame) {
-  const auto target = make_zookeeper_target(rig::UrlText("zookeeper://a"), "sequential");
-  EXPECT_EQ(target->floors(), std::vector{Who::by_hand});
-}
-
 }  // namespace
 }  // namespace dlock::bench
