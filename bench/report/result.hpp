@@ -55,6 +55,10 @@ struct ServiceInfo {
   std::string strategy;  // "queue"; empty where there is only one
   std::string url;       // as it may be shown, without password
   Settings settings;     // version, durability, and what else the figures depend on
+  // For people, in a few words: the locks that the service loses in a crash of its server, and when another server
+  // takes over. Empty: it has no server.
+  std::string crash = {};
+  std::string failover = {};
 };
 
 // What could not be measured, and why.
