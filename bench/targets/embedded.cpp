@@ -29,9 +29,8 @@ class MemoryTarget final : public ServiceTarget {
   void clean_up() override {}  // the store ends with its last client
 
  private:
-  [[nodiscard]] rig::UrlText url_for(std::size_t /*locks*/) const override {
-    rig::UrlText url = given();
-    url.set("strategy", info().strategy);
+  [[nodiscard]] rig::UrlText url_for(std::size_t locks) const override {
+    rig::UrlText url = ServiceTarget::url_for(locks);
     if (given().original().hosts().empty()) url.set_hosts(store_);
     return url;
   }

@@ -227,6 +227,7 @@ class EtcdTarget final : public ServiceTarget {
  public:
   explicit EtcdTarget(const rig::UrlText& given)
       : ServiceTarget(given, "etcd", ""), start_(given.parameter("prefix").value_or("") + own_name()) {
+    set_place("prefix", start_ + "/");
     info_.crash = loses::nothing;
     info_.failover = loses::nothing;
   }
@@ -239,12 +240,6 @@ class EtcdTarget final : public ServiceTarget {
   void clean_up() override;
 
  private:
-  [[nodiscard]] rig::UrlText url_for(std::size_t /*locks*/) const override {
-    rig::UrlText url = given();
-    url.set("prefix", start_ + "/");
-    return url;
-  }
-
   std::string start_;  // all keys begin with it
 };
 
@@ -270,14 +265,9 @@ std::optional<Operations> EtcdTarget::operations() {
     for (const rig::HostPort& each : hosts) {
       const std::string text = rig::ask(each, "GET /metrics HTTP/1.0\r\n\r\n", answer_limit);
       const auto received = metric_sum(text, "grpc_server_msg_received_total");
-      const auto events = metric_sum(text, "etcd_debugging_mvcc_events_total");
       if (!received) return std::nullopt;
       sum.carried_out += *received;
-      if (sum.wake_ups && events) {
-        *sum.wake_ups += *events;
-      } else {
-        sum.wake_ups.reset();
-      }
+      add(sum.wake_ups, metric_sum(text, "etcd_debugging_mvcc_events_total"));
     }
   } catch (const std::exception&) {
     return std::nullopt;

@@ -192,7 +192,9 @@ class PostgresTarget final : public ServiceTarget {
         own_schema_(!given.parameter("schema")),
         schema_(given.parameter("schema").value_or(own_name('_'))),
         floors_{.locks = quoted(schema_) + "." + quoted(own_name_ + "_locks"),
-                .counters = quoted(schema_) + "." + quoted(own_name_ + "_counters")} {}
+                .counters = quoted(schema_) + "." + quoted(own_name_ + "_counters")} {
+    set_place("schema", schema_);
+  }
 
   void prepare() override;
   [[nodiscard]] std::size_t most_locks() const override { return most_locks_; }
@@ -225,9 +227,7 @@ class PostgresTarget final : public ServiceTarget {
 };
 
 rig::UrlText PostgresTarget::url_for(std::size_t locks) const {
-  rig::UrlText url = given();
-  url.set("strategy", info().strategy);
-  url.set("schema", schema_);
+  rig::UrlText url = ServiceTarget::url_for(locks);
   if (takes_connections() && !given().parameter("max_connections")) {
     url.set("max_connections", std::to_string(std::min(locks + working_connections, most_connections_of_a_client)));
   }

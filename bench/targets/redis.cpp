@@ -216,7 +216,9 @@ class RedisTarget final : public ServiceTarget {
  public:
   RedisTarget(const rig::UrlText& given, const std::string& strategy)
       : ServiceTarget(given, backend_of(given), strategy),
-        prefix_(given.parameter("prefix").value_or("") + own_name_ + ":") {}
+        prefix_(given.parameter("prefix").value_or("") + own_name_ + ":") {
+    set_place("prefix", prefix_);
+  }
 
   void prepare() override;
   [[nodiscard]] std::size_t most_floors() const override { return most_floors_; }
@@ -228,12 +230,6 @@ class RedisTarget final : public ServiceTarget {
   void clean_up() override;
 
  private:
-  [[nodiscard]] rig::UrlText url_for(std::size_t /*locks*/) const override {
-    rig::UrlText url = given();
-    url.set("strategy", info().strategy);
-    url.set("prefix", prefix_);
-    return url;
-  }
   // hiredis alone has no TLS.
   [[nodiscard]] bool by_tls() const { return given().original().scheme().starts_with("rediss"); }
 

@@ -63,13 +63,13 @@ std::optional<double> number_at_start(std::string_view text) {
 
 }  // namespace
 
-ServiceTarget::ServiceTarget(rig::UrlText given, std::string backend, std::string strategy) : given_(std::move(given)) {
-  rig::UrlText shown = given_;
-  if (!strategy.empty()) shown.set("strategy", strategy);
+ServiceTarget::ServiceTarget(rig::UrlText given, std::string backend, const std::string& strategy)
+    : given_(std::move(given)), own_(given_) {
+  if (!strategy.empty()) own_.set("strategy", strategy);
   info_.label = strategy.empty() ? backend : backend + " " + strategy;
   info_.backend = std::move(backend);
-  info_.strategy = std::move(strategy);
-  info_.url = shown.shown();
+  info_.strategy = strategy;
+  info_.url = own_.shown();
 }
 
 std::unique_ptr<Target> ServiceTarget::at_distance(std::chrono::nanoseconds round_trip) {

@@ -40,21 +40,29 @@ class ServiceTarget : public Target {
 
  protected:
   // The URL is the user's. A service that has no strategies has an empty one.
-  ServiceTarget(rig::UrlText given, std::string backend, std::string strategy);
+  ServiceTarget(rig::UrlText given, std::string backend, const std::string& strategy);
 
   [[nodiscard]] const rig::UrlText& given() const noexcept { return given_; }
+  // The place for locks, as a parameter of the URL.
+  void set_place(const char* parameter, const std::string& place) { own_.set(parameter, place); }
   // The user's URL, with our strategy and our place for locks. Any thread.
-  [[nodiscard]] virtual rig::UrlText url_for(std::size_t locks) const = 0;
+  [[nodiscard]] virtual rig::UrlText url_for(std::size_t /*locks*/) const { return own_; }
   // Leaves out an empty value.
   void add_setting(std::string name, std::string_view value);
 
  private:
   rig::UrlText given_;
+  rig::UrlText own_;
 };
 
 // Names what one run creates in a service, so that the name is unique: "dlock-bench-<process>-<random>", with that
 // character between its parts; another one at each call.
 [[nodiscard]] std::string own_name(char separator = '-');
+
+// What several servers have counted together; nullopt: one of them does not say.
+inline void add(std::optional<double>& sum, const std::optional<double>& more) {
+  sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+}
 
 // The value in the first line that begins with the name and the separator, without the end of the line.
 [[nodiscard]] std::optional<std::string_view> value_in(std::string_view text, std::string_view name, char separator);

@@ -100,26 +100,23 @@ class Session {
   std::unique_ptr<zhandle_t, Close> handle_;
 };
 
-// --- Floors: one request after the other -----------------------------------------------------------------------------
+// --- The floor: one request after the other --------------------------------------------------------------------------
 
-// Creates a sequential node, lists its parent, deletes the node.
-class QueueFloor final : public Floor {
+class ZooKeeperFloor final : public Floor {
  public:
-  QueueFloor(const rig::UrlText& url, std::string lock) : session_(url), lock_(std::move(lock)) {
-    session_.create_all(lock_);
+  // in_queue: creates a sequential node below the lock's, lists them, deletes it. Else creates the lock's node, deletes
+  // it.
+  ZooKeeperFloor(const rig::UrlText& url, std::string lock, bool in_queue)
+      : session_(url), lock_(std::move(lock)), in_queue_(in_queue) {
+    session_.create_all(in_queue_ ? lock_ : lock_.substr(0, lock_.rfind('/')));
   }
 
   void acquire() override {
-    std::string node = session_.create(lock_ + std::string(node_prefix), ZOO_EPHEMERAL_SEQUENTIAL);
-    String_vector children{};
-    require_ok(zoo_get_children(session_.get(), lock_.c_str(), 0, &children), "get_children");
-    const auto number = [](std::string_view path) { return path.substr(path.size() - number_digits); };
-    const bool first = std::all_of(children.data, children.data + children.count,
-                                   [&](const char* each) { return number(node) <= number(each); });
-    (void)deallocate_String_vector(&children);
-    if (!first) session_.remove(node);
-    require_free(first);
-    own_ = std::move(node);
+    own_ = in_queue_ ? session_.create(lock_ + std::string(node_prefix), ZOO_EPHEMERAL_SEQUENTIAL)
+                     : session_.create(lock_, ZOO_EPHEMERAL);
+    if (!in_queue_ || is_first()) return;
+    session_.remove(own_);
+    require_free(false);
   }
   void release() override { session_.remove(own_); }
 
@@ -128,25 +125,20 @@ class QueueFloor final : public Floor {
   static constexpr std::string_view node_prefix = "/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-";
   static constexpr std::size_t number_digits = 10;
 
-  Session session_;
-  std::string lock_;
-  std::string own_;
-};
-
-// Creates the node, deletes it.
-class NodeFloor final : public Floor {
- public:
-  NodeFloor(const rig::UrlText& url, const std::string& parent, const std::string& node)
-      : session_(url), lock_(parent + "/" + node) {
-    session_.create_all(parent);
+  [[nodiscard]] bool is_first() const {
+    String_vector children{};
+    require_ok(zoo_get_children(session_.get(), lock_.c_str(), 0, &children), "get_children");
+    const auto number = [](std::string_view path) { return path.substr(path.size() - number_digits); };
+    const bool first = std::all_of(children.data, children.data + children.count,
+                                   [&](const char* each) { return number(own_) <= number(each); });
+    (void)deallocate_String_vector(&children);
+    return first;
   }
 
-  void acquire() override { (void)session_.create(lock_, ZOO_EPHEMERAL); }
-  void release() override { session_.remove(lock_); }
-
- private:
   Session session_;
   std::string lock_;
+  bool in_queue_;
+  std::string own_;  // the last node that it created
 };
 
 // --- The removal of trees --------------------------------------------------------------------------------------------
@@ -201,6 +193,7 @@ class ZooKeeperTarget final : public ServiceTarget {
       : ServiceTarget(given, "zookeeper", strategy) {
     const std::string parent = given.parameter("prefix").value_or("/");
     prefix_ = parent + (parent.ends_with('/') ? "" : "/") + own_name();
+    set_place("prefix", prefix_);
   }
 
   void prepare() override;
@@ -210,12 +203,6 @@ class ZooKeeperTarget final : public ServiceTarget {
   void clean_up() override;
 
  private:
-  [[nodiscard]] rig::UrlText url_for(std::size_t /*locks*/) const override {
-    rig::UrlText url = given();
-    url.set("strategy", info().strategy);
-    url.set("prefix", prefix_);
-    return url;
-  }
   // The answers of all servers to a four-letter word; empty if one of them does not answer.
   [[nodiscard]] std::vector<std::string> answers(const std::string& word) const;
 
@@ -254,11 +241,9 @@ void ZooKeeperTarget::prepare() {
 }
 
 std::unique_ptr<Floor> ZooKeeperTarget::floor_at(const rig::UrlText& url, const std::string& name) {
-  const std::string parent = prefix_ + "/floor";
   std::string node = name;
   std::replace(node.begin(), node.end(), '/', '%');
-  if (info().strategy == "ephemeral") return std::make_unique<NodeFloor>(url, parent, node);
-  return std::make_unique<QueueFloor>(url, parent + "/" + node);
+  return std::make_unique<ZooKeeperFloor>(url, prefix_ + "/floor/" + node, info().strategy != "ephemeral");
 }
 
 std::optional<Operations> ZooKeeperTarget::operations() {
@@ -269,14 +254,7 @@ std::optional<Operations> ZooKeeperTarget::operations() {
     const auto received = number_in(each, "zk_packets_received", '\t');
     if (!received) return std::nullopt;  // the word is not whitelisted
     sum.carried_out += *received;
-    for (const std::string_view name : counted_watches) {
-      const auto watches = number_in(each, name, '\t');
-      if (sum.wake_ups && watches) {
-        *sum.wake_ups += *watches;
-      } else {
-        sum.wake_ups.reset();
-      }
-    }
+    for (const std::string_view name : counted_watches) add(sum.wake_ups, number_in(each, name, '\t'));
   }
   questions_ += static_cast<double>(all.size());
   sum.carried_out -= questions_;

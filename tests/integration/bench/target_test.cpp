@@ -338,13 +338,13 @@ TEST(PostgresTargetTest, AllLocksOfAClientCanBeHeldAtOnce) {
   }
 }
 
-// libpq does not know all of them.
-TEST(PostgresTargetTest, ItsFloorTakesTheParametersOfDlock) {
+// libpq does not know all of them, and without a host it would use a Unix socket.
+TEST(PostgresTargetTest, ItsFloorTakesTheUrlsOfDlock) {
   const test::PostgresServer server;
   const rig::ScratchDirectory directory;
   std::ofstream(directory.path() + "/password") << test::PostgresServer::password << "\n";
-  const auto target = target_of("postgresql://locker@127.0.0.1:" + std::to_string(server.port()) +
-                                "/locks?strategy=advisory&lease=10s&label=a&connect_timeout=5500ms&max_connections=20"
+  const auto target = target_of("postgresql:///locks?user=locker&port=" + std::to_string(server.port()) +
+                                "&strategy=advisory&lease=10s&label=a&connect_timeout=5500ms&max_connections=20"
                                 "&durability=async&password_file=" +
                                 directory.path() + "/password");
   EXPECT_EQ(target->most_locks(), 20U);
