@@ -120,11 +120,37 @@ std::string tables_of(test::PostgresServer& server) {
 }
 #endif
 
-template <class Server, auto list, class... Arguments>
-std::unique_ptr<Service> start(const char* parameters, Arguments&&... arguments) {
-  return std::make_unique<Running<Server, list>>(parameters, std::forward<Arguments>(arguments)...);
+template <class Server, auto list>
+std::unique_ptr<Service> start() {
+  return std::make_unique<Running<Server, list>>("");
 }
 
+#if DLOCK_BENCH_WITH_REDIS
+std::unique_ptr<Service> start_redis() {
+  return std::make_unique<Running<test::RedisServer, keys_of>>("", test::RedisConfig{.append_only = true});
+}
+std::unique_ptr<Service> start_sentinels() {
+  const test::RedisConfig server{.append_only = true, .lines = {"appendfsync always"}};
+  return std::make_unique<Running<test::SentinelService, keys_of_master>>(
+      "sentinel_password=of-sentinels&replicas_ack=all",
+      test::SentinelServiceConfig{.replicas = 1, .server = server, .sentinel_password = "of-sentinels"});
+}
+std::unique_ptr<Service> start_cluster() {
+  return std::make_unique<Running<test::RedisCluster, keys_of_nodes>>("", test::RedisClusterConfig{.replicas = 0});
+}
+#endif
+#if DLOCK_BENCH_WITH_ZOOKEEPER
+std::unique_ptr<Service> start_zookeeper() {
+  return std::make_unique<Running<test::ZooKeeperServer, nodes_of>>("auth=digest:u:secret",
+                                                                    test::ZooKeeperConfig{.sync_to_disk = true});
+}
+#endif
+#if DLOCK_BENCH_WITH_ETCD
+std::unique_ptr<Service> start_etcd_by_tls() {
+  return std::make_unique<Running<test::EtcdServer, keys_of_etcd>>(
+      "", test::EtcdConfig{.tls = true, .client_certificates = true});
+}
+#endif
 #if DLOCK_BENCH_WITH_POSTGRES
 std::unique_ptr<Service> start_postgres() {
   auto service = std::make_unique<Running<test::PostgresServer, tables_of>>(
@@ -138,105 +164,36 @@ std::unique_ptr<Service> start_postgres() {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
-    {.name = "file",
-     .start = [] { return start<Directory, files_of>(""); },
-     .place = "",
-     .least = 0,
-     .distance = false,
-     .settings = {{"file system", ""}}},
+    {"file", &start<Directory, files_of>, "", 0, false, "file system=local; crash=; failover="},
 #if DLOCK_BENCH_WITH_REDIS
-    {.name = "redis",
-     .start = [] { return start<test::RedisServer, keys_of>("", test::RedisConfig{.append_only = true}); },
-     .place = "prefix=app[1]:",
-     .least = 2,
-     .distance = true,
-     .settings = {{"version", "7."}, {"appendonly", "yes"}, {"appendfsync", "everysec"}, {"save", "never"}},
-     .crash = "last grants",
-     .failover = "last grants"},
-    {.name = "redis_sentinel",
-     .start =
-         [] {
-           return start<test::SentinelService, keys_of_master>(
-               "sentinel_password=of-sentinels&replicas_ack=all",
-               test::SentinelServiceConfig{.replicas = 1,
-                                           .server = {.append_only = true, .lines = {"appendfsync always"}},
-                                           .sentinel_password = "of-sentinels"});
-         },
-     .place = "prefix=",
-     .least = 2,
-     .distance = false,
-     .settings = {{"version", "7."}, {"appendfsync", "always"}, {"masters", "1"}, {"replicas of each", "1"}},
-     .crash = "nothing",
-     .failover = "nothing"},
-    {.name = "redis_cluster",
-     .start = [] { return start<test::RedisCluster, keys_of_nodes>("", test::RedisClusterConfig{.replicas = 0}); },
-     .place = "prefix=a{b}c:",
-     .least = 2,
-     .distance = false,
-     .settings = {{"version", "7."}, {"appendonly", "no"}, {"masters", "3"}, {"replicas of each", "0"}},
-     .crash = "all locks",
-     .failover = "last grants"},
+    {"redis", &start_redis, "prefix=app[1]:", 2, true,
+     "version=7; appendonly=yes; appendfsync=everysec; save=never; crash=last grants; failover=last grants"},
+    {"redis_sentinel", &start_sentinels, "prefix=", 2, false,
+     "version=7; appendonly=yes; appendfsync=always; save=never; masters=1; replicas of each=1; crash=nothing; "
+     "failover=nothing"},
+    {"redis_cluster", &start_cluster, "prefix=a{b}c:", 2, false,
+     "version=7; appendonly=no; appendfsync=everysec; save=never; masters=3; replicas of each=0; crash=all locks; "
+     "failover=last grants"},
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
-    {.name = "zookeeper",
-     .start =
-         [] {
-           return start<test::ZooKeeperServer, nodes_of>("auth=digest:u:secret",
-                                                         test::ZooKeeperConfig{.sync_to_disk = true});
-         },
-     .place = "prefix=/app",
-     .least = 2,
-     .distance = true,
-     .settings = {{"version", "3."}, {"servers", "1"}, {"forceSync", "yes"}},
-     .crash = "nothing",
-     .failover = "nothing"},
-    {.name = "zookeeper_ensemble",
-     .start = [] { return start<test::ZooKeeperEnsemble, nodes_of_ensemble>(""); },
-     .place = "prefix=",
-     .least = 2,
-     .distance = true,
-     .settings = {{"servers", "3"}, {"forceSync", "no"}},
-     .crash = "last grants",
-     .failover = "nothing"},
+    {"zookeeper", &start_zookeeper, "prefix=/app", 2, true,
+     "servers=1; version=3; forceSync=yes; crash=nothing; failover=nothing"},
+    {"zookeeper_ensemble", &start<test::ZooKeeperEnsemble, nodes_of_ensemble>, "prefix=", 2, true,
+     "servers=3; version=3; forceSync=no; crash=last grants; failover=nothing"},
 #endif
 #if DLOCK_BENCH_WITH_ETCD
-    {.name = "etcd",
-     .start = [] { return start<test::EtcdServer, keys_of_etcd>(""); },
-     .place = "prefix=app/",
-     .least = 2,
-     .distance = true,
-     .settings = {{"version", "3."}, {"members", "1"}},
-     .crash = "nothing",
-     .failover = "nothing"},
-    {.name = "etcd_cluster",
-     .start = [] { return start<test::EtcdCluster, keys_of_cluster>(""); },
-     .place = "prefix=",
-     .least = 2,
-     .distance = true,
-     .settings = {{"members", "3"}},
-     .crash = "nothing",
-     .failover = "nothing"},
-    {.name = "etcd_by_tls",
-     .start =
-         [] {
-           return start<test::EtcdServer, keys_of_etcd>("", test::EtcdConfig{.tls = true, .client_certificates = true});
-         },
-     .place = "prefix=app/",
-     .least = 0,
-     .distance = false,
-     .crash = "nothing",
-     .failover = "nothing"},
+    {"etcd", &start<test::EtcdServer, keys_of_etcd>, "prefix=app/", 2, true,
+     "version=3; members=1; crash=nothing; failover=nothing"},
+    {"etcd_cluster", &start<test::EtcdCluster, keys_of_cluster>, "prefix=", 2, true,
+     "version=3; members=3; crash=nothing; failover=nothing"},
+    {"etcd_by_tls", &start_etcd_by_tls, "prefix=app/", 0, false,
+     "version=3; members=1; crash=nothing; failover=nothing"},
 #endif
 #if DLOCK_BENCH_WITH_POSTGRES
-    {.name = "postgresql",
-     .start = [] { return start_postgres(); },
-     .place = "schema=a\"pp",
-     .least = 1,  // for-update: BEGIN and COMMIT are not counted where they are prepared
-     .distance = true,
-     .settings =
-         {{"server_version", "15"}, {"fsync", "off"}, {"synchronous_commit", "on"}, {"full_page_writes", "off"}},
-     .crash = "last grants",
-     .failover = "last grants"},
+    // for-update takes one: BEGIN and COMMIT are not counted where they are prepared.
+    {"postgresql", &start_postgres, "schema=a\"pp", 1, true,
+     "server_version=15; fsync=off; synchronous_commit=on; full_page_writes=off; crash=last grants; "
+     "failover=last grants"},
 #endif
   };
   return all;

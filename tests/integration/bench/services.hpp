@@ -31,12 +31,10 @@ class Service {
 struct Kind {
   const char* name;
   std::unique_ptr<Service> (*start)();
-  const char* place;       // a place of the user's for locks, as a parameter of the URL; empty: there are none
-  double least;            // operations for an acquire and a release; 0: the service does not count them
-  bool distance;           // proxies can stand in front of it
-  Settings settings = {};  // the value begins with that, and is not empty
-  const char* crash = "";  // of its first strategy
-  const char* failover = "";
+  const char* place;  // a place of the user's for locks, as a parameter of the URL; empty: there are none
+  double least;       // operations for an acquire and a release; 0: the service does not count them
+  bool distance;      // proxies can stand in front of it
+  const char* shown;  // settings of its first strategy, versions up to the first dot, and what it forgets
 
   friend void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 };
@@ -56,13 +54,6 @@ inline std::unique_ptr<Target> target_of(const std::string& url) {
 }
 
 inline const std::string test_name = std::string(lock_names) + "test/a";
-
-inline std::string setting(const Target& target, std::string_view name) {
-  for (const auto& [key, value] : target.info().settings) {
-    if (key == name) return value;
-  }
-  return {};
-}
 
 inline void acquire_and_release(const Target& target, int times) {
   const Client client = target.connect(1);
