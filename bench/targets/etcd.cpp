@@ -52,8 +52,8 @@ std::string_view bytes_in(std::string_view message, std::uint32_t field) {
 // A connection as of a program that knows nothing but blocking calls.
 class Connection {
  public:
-  // To the first host that answers, as the user that the URL names. Throws std::runtime_error if none does, or the user
-  // is refused.
+  // Connects to the first host that answers, as the user that the URL names. Throws std::runtime_error if none does, or
+  // the user is refused.
   explicit Connection(const rig::UrlText& url);
 
   // Sends the request and waits for the answer. Throws std::runtime_error if it is a refusal, or the connection breaks.
@@ -252,7 +252,7 @@ void EtcdTarget::prepare() {
     for_each_field(connection.call("/etcdserverpb.Cluster/MemberList", ""), 2, [&](MessageReader&) { ++members; });
     add_setting("members", std::to_string(members));
   } catch (const std::exception&) {
-    // As above.
+    // The user may not ask.
   }
 }
 
@@ -278,7 +278,7 @@ std::optional<Operations> EtcdTarget::operations() {
 // The keys of locks end with their sessions, but a killed holder's session lasts for some time. The backend remembers
 // no names that Client::forget() could remove.
 void EtcdTarget::clean_up() {
-  // What follows are the name's separator and the suffix of a kind: "/" and ".rw/".
+  // The next byte of a key is the separator before a name, or starts the suffix of a kind: "/", ".rw/".
   static_assert('.' + 1 == '/' && '/' + 1 == '0');
   const std::string range = MessageWriter().bytes(1, start_ + ".").bytes(2, start_ + "0").take();
   (void)Connection(given()).call("/etcdserverpb.KV/DeleteRange", range);

@@ -167,7 +167,7 @@ class PostgresFloor final : public Floor {
 // The connections of a client besides those of locks and waiters.
 constexpr std::size_t working_connections = 6;
 constexpr std::size_t most_connections_of_a_client = 1000;
-// Of the connections that the server has left, those for the clients' own work and for other users.
+// So many of the connections that the server has left are for the clients' own work and for other users.
 constexpr std::size_t spare_connections = 40;
 
 constexpr const char* connections_left =
@@ -274,7 +274,7 @@ void PostgresTarget::examine(const Connection& connection) {
 
 void PostgresTarget::limit_connections(std::size_t left) {
   left = std::max(left, spare_connections + 2) - spare_connections;
-  // Those of floors and those of dlock are open at the same time.
+  // The connections of floors and of dlock are open at the same time.
   most_floors_ = takes_connections() ? left / 2 : left;
   if (!takes_connections()) return;
   // A client has at most a thousand advisory locks and connections together.

@@ -30,15 +30,15 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 class Connection {
  public:
-  // Not logged in. Throws std::runtime_error, as all of them do when the connection breaks or no reply comes for long,
-  // and for an error of the server's.
+  // Does not log in. Throws std::runtime_error, as all of them do when the connection breaks, at a timeout, and for an
+  // error of the server's.
   explicit Connection(const rig::HostPort& host) {
     const timeval limit{.tv_sec = answer_limit.count(), .tv_usec = 0};
     context_.reset(redisConnectWithTimeout(host.name.c_str(), host.port, limit));
     if (!context_) fail("out of memory");
     if (context_->err != 0 || redisSetTimeout(context_.get(), limit) != REDIS_OK) fail(context_->errstr);
   }
-  // To the URL's first host and its database, logged in as its user.
+  // Connects to the URL's first host and its database, and logs in as its user.
   explicit Connection(const rig::UrlText& url) : Connection(url.hosts({.name = "localhost", .port = 6379}).front()) {
     if (const auto password = url.password()) log_in(url.original().user().value_or(""), *password);
     const std::string& path = url.original().path();
@@ -59,7 +59,7 @@ class Connection {
     return reply->str != nullptr ? std::string(reply->str, reply->len) : std::string();
   }
 
-  // The halves of a call: the replies come in the order of the commands.
+  // The halves of a call. Replies are received in the order of the commands.
   void begin(std::initializer_list<std::string_view> words) {
     std::array<const char*, 8> texts{};
     std::array<std::size_t, 8> sizes{};
@@ -125,7 +125,8 @@ std::set<std::string> masters_by_node(const rig::UrlText& url, const rig::HostPo
   return masters;
 }
 
-// The same URL with each of them as its only host, as the first of the URL's hosts says that can be asked.
+// Asks the first of the URL's hosts that answers which servers take writes. Returns the URL with each of them as its
+// only host.
 std::vector<rig::UrlText> masters_of(const rig::UrlText& url) {
   const bool by_sentinel = url.original().scheme().ends_with("-sentinel");
   if (!by_sentinel && !url.original().scheme().ends_with("-cluster")) return {url};
@@ -185,7 +186,7 @@ class RedisFloor final : public Floor {
 
 // --- The target ------------------------------------------------------------------------------------------------------
 
-// Of the connections that the server accepts, those left for clients, and for other connections.
+// So many of the connections that the server accepts are left for clients, and for other connections.
 constexpr double spare_connections = 64;
 
 // Commands of clients that no script of dlock calls. The server also counts what scripts call, so the others' counts do
@@ -194,7 +195,7 @@ constexpr std::array<std::string_view, 13> sent_by_clients = {
     "asking", "auth",       "client|setname", "cluster|slots", "eval",        "evalsha", "hello",
     "ping",   "ssubscribe", "subscribe",      "sunsubscribe",  "unsubscribe", "wait"};
 
-// By the text of INFO commandstats: "cmdstat_eval:calls=2,usec=20,...".
+// Reads INFO commandstats: "cmdstat_eval:calls=2,usec=20,...".
 template <class Commands>
 double calls_of(std::string_view info, const Commands& commands) {
   double sum = 0;
@@ -290,8 +291,8 @@ std::optional<Operations> RedisTarget::operations() {
       result.carried_out += calls_of(text, sent_by_clients);
       published += calls_of(text, std::array<std::string_view, 2>{"publish", "spublish"});
     }
-    // In the queue, a release publishes once, for the client of the next waiter. How many clients receive what is for
-    // all who watch a lock, the server does not count. A client that polls receives nothing.
+    // With `queue`, a release publishes once, for the client of the next waiter. With `broadcast`, the server does not
+    // count how many clients receive the message. A client that polls receives nothing.
     if (info().strategy == "queue") result.wake_ups = published;
     if (info().strategy == "poll") result.wake_ups = 0;
     return result;

@@ -44,7 +44,7 @@ class DistantTarget final : public Target {
   rig::Detour way_;
 };
 
-// What follows the name in the first line that begins with it; removes everything up to the end of that line.
+// Returns the rest of the first line that begins with the name, and removes everything up to its end from the text.
 std::optional<std::string_view> take_line(std::string_view& text, std::string_view name) {
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));

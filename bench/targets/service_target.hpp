@@ -1,4 +1,4 @@
-// What the targets of all services have in common: a URL, a floor, and another way to the service.
+// The base of the targets of all services: a URL, a floor, and proxies in front of the service.
 #pragma once
 
 #include <chrono>
@@ -59,14 +59,14 @@ class ServiceTarget : public Target {
 // character between its parts; another one at each call.
 [[nodiscard]] std::string own_name(char separator = '-');
 
-// What several servers have counted together; nullopt: one of them does not say.
+// Adds the count of one more server. nullopt: one of them does not tell it.
 inline void add(std::optional<double>& sum, const std::optional<double>& more) {
   sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
 }
 
 // The value in the first line that begins with the name and the separator, without the end of the line.
 [[nodiscard]] std::optional<std::string_view> value_in(std::string_view text, std::string_view name, char separator);
-// The same as a number, whatever follows it. nullopt: it does not begin with one.
+// Reads the number at the start of that value. nullopt: it does not begin with one.
 [[nodiscard]] std::optional<double> number_in(std::string_view text, std::string_view name, char separator);
 // The sum over all lines `name{labels} value` of Prometheus' text format. nullopt: there is none, or a value is no
 // number.

@@ -25,8 +25,8 @@ void require_ok(int code, const char* what) {
 // A session as a program would have it that uses the C client by itself, with its defaults.
 class Session {
  public:
-  // To the servers and the chroot of the URL, as its user. Waits until it is connected. Throws std::runtime_error, as
-  // all of them do.
+  // Connects to the servers and the chroot of the URL, as its user. Waits until it is connected. Throws
+  // std::runtime_error, as all of them do.
   explicit Session(const rig::UrlText& url)
       : handle_(zookeeper_init2(connect_string(url).c_str(), &Session::on_event, session_ms, nullptr, this,
                                 ZOO_NO_LOG_CLIENTENV, [](const char*) {})) {
@@ -121,7 +121,7 @@ class ZooKeeperFloor final : public Floor {
   void release() override { session_.remove(own_); }
 
  private:
-  // As Curator calls them.
+  // Curator names its nodes so.
   static constexpr std::string_view node_prefix = "/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-";
   static constexpr std::size_t number_digits = 10;
 

@@ -48,7 +48,7 @@ TEST_P(TargetTest, ItsFloorExcludes) {
   for (const auto& each : targets_of(service().url())) expect_that_its_floor_excludes(*each);
 }
 
-// By so many for each acquire and release, and not by asking.
+// Each acquire and release counts as so many operations; asking for the count is none.
 TEST_P(TargetTest, CountsOperations) {
   constexpr int times = 50;
   for (const auto& each : targets_of(service().url())) {
@@ -88,7 +88,7 @@ TEST_P(TargetTest, DistanceTakesTime) {
   }
 }
 
-// In a place of its own, and in one of the user's, whose locks stay, held or not.
+// The user's locks stay, held or not, also where the URL names a place of the user's.
 TEST_P(TargetTest, RemovesWhatItLeftAndNothingOfTheUsers) {
   for (const std::string& place : std::set<std::string>{"", GetParam().place}) {
     const std::string url = service().url(place);
@@ -171,7 +171,7 @@ TEST(UnusableTargetTest, IsSaidToBeUnreachable) {
 
 // --- Redis -----------------------------------------------------------------------------------------------------------
 
-// In the queue, a release publishes once. Nobody is woken where clients poll. Who receives a broadcast is not counted.
+// With `queue`, a release publishes once; with `poll`, nothing is published; receivers of `broadcast` are not counted.
 TEST(RedisTargetTest, CountsTheMessagesOfItsStrategy) {
   const test::RedisServer server;
   for (const auto& each : targets_of(server.url())) {
