@@ -1,11 +1,15 @@
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "bench/report/report.hpp"
@@ -20,72 +24,85 @@ using Json = nlohmann::ordered_json;
 // Counts up when a reader of the old form would misunderstand the new one.
 constexpr int schema_version = 2;
 
-constexpr std::array betters = {std::pair{Better::lower, "lower"}, std::pair{Better::higher, "higher"},
-                                std::pair{Better::neither, "neither"}};
-constexpr std::array whos = {std::pair{Who::dlock, "dlock"}, std::pair{Who::by_hand, "by hand"}};
+constexpr std::array better_words = {"lower", "higher", "neither"};
+constexpr std::array who_words = {"dlock", "by hand"};
 
-template <typename Make>
-Json array_of(const auto& range, const Make& make) {
-  Json result = Json::array();
-  for (const auto& each : range) result.push_back(make(each));
-  return result;
+// The members of each part of the file. Visitors write them, or read them.
+template <typename T, typename Part>
+concept Some = std::same_as<std::remove_const_t<T>, Part>;
+
+void members(const auto& visit, Some<Settings::value_type> auto& setting) {
+  visit("name", setting.first);
+  visit("value", setting.second);
+}
+void members(const auto& visit, Some<ServiceInfo> auto& service) {
+  visit("label", service.label);
+  visit("backend", service.backend);
+  visit("strategy", service.strategy);
+  visit("url", service.url);
+  visit("settings", service.settings);
+  visit("crash", service.crash);
+  visit("failover", service.failover);
+}
+void members(const auto& visit, Some<Figure> auto& figure) {
+  visit("name", figure.name);
+  visit("unit", figure.unit);
+  visit("better", figure.better);
+  visit("repeats", figure.repeats);
+}
+void members(const auto& visit, Some<Measurement> auto& measurement) {
+  visit("scenario", measurement.scenario);
+  visit("service", measurement.service);
+  visit("who", measurement.who);
+  visit("parameters", measurement.parameters);
+  visit("figures", measurement.figures);
+  visit("cdf", measurement.cdf);
+}
+void members(const auto& visit, Some<Problem> auto& problem) {
+  visit("service", problem.service);
+  visit("scenario", problem.scenario);
+  visit("message", problem.message);
+}
+void members(const auto& visit, Some<Report> auto& report) {
+  visit("started", report.started);
+  visit("seconds", report.seconds);
+  visit("quick", report.quick);
+  visit("complete", report.complete);
+  visit("command", report.command);
+  visit("environment", report.environment);
+  visit("services", report.services);
+  visit("measurements", report.measurements);
+  visit("problems", report.problems);
 }
 
-Json settings_json(const Settings& settings) {
-  return array_of(settings, [](const auto& each) { return Json{{"name", each.first}, {"value", each.second}}; });
-}
+template <typename T>
+constexpr bool is_vector = false;
+template <typename T>
+constexpr bool is_vector<std::vector<T>> = true;
 
-Json service_json(const ServiceInfo& service) {
-  return {{"label", service.label},
-          {"backend", service.backend},
-          {"strategy", service.strategy},
-          {"url", service.url},
-          {"settings", settings_json(service.settings)},
-          {"crash", service.crash},
-          {"failover", service.failover}};
-}
-
-Json figure_json(const Figure& figure) {
-  Json repeats = Json::array();
-  for (const double each : figure.repeats) {
-    if (std::isfinite(each)) repeats.push_back(each);  // JSON has no other numbers
+template <typename T>
+Json written(const T& value) {
+  if constexpr (std::is_same_v<T, Better>) {
+    return better_words.at(static_cast<std::size_t>(value));
+  } else if constexpr (std::is_same_v<T, Who>) {
+    return who_words.at(static_cast<std::size_t>(value));
+  } else if constexpr (std::is_same_v<T, CdfPoint>) {
+    return Json::array({value.microseconds, value.share});
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    std::vector<double> finite = value;  // JSON has no other numbers
+    std::erase_if(finite, [](double each) { return !std::isfinite(each); });
+    return finite;
+  } else if constexpr (is_vector<T>) {
+    Json array = Json::array();
+    for (const auto& each : value) array.push_back(written(each));
+    return array;
+  } else if constexpr (std::is_class_v<T> && !std::is_same_v<T, std::string> && !std::is_same_v<T, Parameters>) {
+    Json object = Json::object();
+    members([&](const char* name, const auto& member) { object[name] = written(member); }, value);
+    return object;
+  } else {
+    return value;
   }
-  return {{"name", figure.name},
-          {"unit", figure.unit},
-          {"better", betters[static_cast<std::size_t>(figure.better)].second},
-          {"repeats", repeats}};
-}
-
-Json measurement_json(const Measurement& measurement) {
-  return {{"scenario", measurement.scenario},
-          {"service", measurement.service},
-          {"who", to_string(measurement.who)},
-          {"parameters", measurement.parameters},
-          {"figures", array_of(measurement.figures, figure_json)},
-          {"cdf", array_of(measurement.cdf, [](const CdfPoint& each) {
-             return Json::array({each.microseconds, each.share});
-           })}};
-}
-
-Json ratios_json(const Table& table) {
-  Json result = Json::array();
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const auto& [name, better, fits_terminal, words] = table.columns[i];
-    for (const Table::Row& row : table.rows) {
-      const Cell& cell = row.cells[i];
-      if (!cell.value) continue;
-      Json json{{"service", row.name}, {"column", name}, {cell.unit.empty() ? "ratio" : "value", *cell.value}};
-      if (!cell.unit.empty()) json["unit"] = cell.unit;
-      if (cell.budget) json["budget"] = Json{{better == Better::lower ? "at most" : "at least", *cell.budget}};
-      json["missed"] = cell.missed;
-      result.push_back(std::move(json));
-    }
-  }
-  return result;
-}
-
-Json problem_json(const Problem& problem) {
-  return {{"service", problem.service}, {"scenario", problem.scenario}, {"message", problem.message}};
 }
 
 // A part of the file with its path, for errors.
@@ -96,113 +113,89 @@ class Part {
   [[noreturn]] void refuse(const std::string& why) const {
     throw std::runtime_error((path_.empty() ? std::string("the report") : path_) + ": " + why);
   }
+  void expect(bool (Json::*is)() const noexcept, const char* complaint) const {
+    if (!(json_.*is)()) refuse(complaint);
+  }
 
   [[nodiscard]] Part operator[](const char* name) const {
-    if (!json_.is_object()) refuse("is not an object");
+    expect(&Json::is_object, "is not an object");
     const auto found = json_.find(name);
     if (found == json_.end()) refuse(fmt::format("\"{}\" is missing", name));
     return {*found, path_.empty() ? name : path_ + "." + name};
   }
 
-  [[nodiscard]] std::string text() const {
-    if (!json_.is_string()) refuse("is not a text");
-    return json_.get<std::string>();
+  void read(std::string& value) const {
+    expect(&Json::is_string, "is not a text");
+    value = json_.get<std::string>();
   }
-  [[nodiscard]] bool yes() const {
-    if (!json_.is_boolean()) refuse("is neither true nor false");
-    return json_.get<bool>();
+  void read(bool& value) const {
+    expect(&Json::is_boolean, "is neither true nor false");
+    value = json_.get<bool>();
   }
-  [[nodiscard]] double number() const {
-    if (!json_.is_number()) refuse("is not a number");
-    return json_.get<double>();
+  void read(double& value) const {
+    expect(&Json::is_number, "is not a number");
+    value = json_.get<double>();
   }
-  // The value with that name.
-  [[nodiscard]] auto one_of(const auto& values) const {
-    std::string names;
-    for (const auto& [value, name] : values) {
-      if (text() == name) return value;
-      names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name);
+  void read(Better& value) const { value = static_cast<Better>(place_in(better_words)); }
+  void read(Who& value) const { value = static_cast<Who>(place_in(who_words)); }
+  void read(Parameters& value) const {
+    expect(&Json::is_object, "is not an object");
+    for (const auto& [name, number] : json_.items()) Part(number, path_ + "." + name).read(value[name]);
+  }
+  void read(CdfPoint& value) const {
+    std::vector<double> numbers;
+    read(numbers);
+    if (numbers.size() != 2) refuse("is not a pair of microseconds and share");
+    value = {.microseconds = numbers[0], .share = numbers[1]};
+  }
+  template <typename T>
+  void read(std::vector<T>& value) const {
+    expect(&Json::is_array, "is not an array");
+    for (std::size_t i = 0; i < json_.size(); ++i) {
+      Part(json_[i], fmt::format("{}[{}]", path_, i)).read(value.emplace_back());
     }
-    refuse("is none of " + names);
   }
-  template <typename Read>
-  [[nodiscard]] auto each(const Read& read) const {
-    if (!json_.is_array()) refuse("is not an array");
-    std::vector<decltype(read(*this))> result;
-    for (std::size_t i = 0; i < json_.size(); ++i)
-      result.push_back(read(Part(json_[i], fmt::format("{}[{}]", path_, i))));
-    return result;
-  }
-  [[nodiscard]] Parameters numbers() const {
-    if (!json_.is_object()) refuse("is not an object");
-    Parameters result;
-    for (const auto& [name, value] : json_.items()) result[name] = Part(value, path_ + "." + name).number();
-    return result;
+  void read(auto& value) const {
+    members([this](const char* name, auto& member) { (*this)[name].read(member); }, value);
   }
 
  private:
+  [[nodiscard]] std::size_t place_in(const auto& words) const {
+    std::string word;
+    read(word);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (word == words[i]) return i;
+    }
+    refuse(fmt::format("is none of \"{}\"", fmt::join(words, "\", \"")));
+  }
+
   const Json& json_;
   std::string path_;
 };
 
-Settings settings_from(const Part& part) {
-  return part.each([](const Part& each) { return std::pair(each["name"].text(), each["value"].text()); });
-}
-
-double number_from(const Part& part) {
-  return part.number();
-}
-
-Figure figure_from(const Part& part) {
-  return {.name = part["name"].text(),
-          .unit = part["unit"].text(),
-          .better = part["better"].one_of(betters),
-          .repeats = part["repeats"].each(number_from)};
-}
-
-CdfPoint cdf_point_from(const Part& part) {
-  const std::vector<double> numbers = part.each(number_from);
-  if (numbers.size() != 2) part.refuse("is not a pair of microseconds and share");
-  return {.microseconds = numbers[0], .share = numbers[1]};
-}
-
-Measurement measurement_from(const Part& part) {
-  return {.scenario = part["scenario"].text(),
-          .service = part["service"].text(),
-          .who = part["who"].one_of(whos),
-          .parameters = part["parameters"].numbers(),
-          .figures = part["figures"].each(figure_from),
-          .cdf = part["cdf"].each(cdf_point_from)};
-}
-
-ServiceInfo service_from(const Part& part) {
-  return {.label = part["label"].text(),
-          .backend = part["backend"].text(),
-          .strategy = part["strategy"].text(),
-          .url = part["url"].text(),
-          .settings = settings_from(part["settings"]),
-          .crash = part["crash"].text(),
-          .failover = part["failover"].text()};
-}
-
-Problem problem_from(const Part& part) {
-  return {.service = part["service"].text(), .scenario = part["scenario"].text(), .message = part["message"].text()};
+Json ratios_json(const Table& table) {
+  Json result = Json::array();
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Table::Column& column = table.columns[i];
+    for (const Table::Row& row : table.rows) {
+      const Cell& cell = row.cells[i];
+      if (!cell.value) continue;
+      Json json{{"service", row.name}, {"column", column.name}, {cell.unit.empty() ? "ratio" : "value", *cell.value}};
+      if (!cell.unit.empty()) json["unit"] = cell.unit;
+      if (cell.budget) json["budget"] = Json{{column.better == Better::lower ? "at most" : "at least", *cell.budget}};
+      json["missed"] = cell.missed;
+      result.push_back(std::move(json));
+    }
+  }
+  return result;
 }
 
 }  // namespace
 
 std::string to_json(const Report& report) {
-  const Json json{{"schema", schema_version},
-                  {"started", report.started},
-                  {"seconds", report.seconds},
-                  {"quick", report.quick},
-                  {"complete", report.complete},
-                  {"command", report.command},
-                  {"environment", settings_json(report.environment)},
-                  {"services", array_of(report.services, service_json)},
-                  {"measurements", array_of(report.measurements, measurement_json)},
-                  {"ratios", ratios_json(ratios_table(report))},
-                  {"problems", array_of(report.problems, problem_json)}};
+  Json json{{"schema", schema_version}};
+  json.update(written(report));
+  json["ratios"] = ratios_json(ratios_table(report));
   // Texts of a service are not always UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -215,19 +208,14 @@ Report from_json(std::string_view text) {
     throw std::runtime_error(std::string("the report is not JSON: ") + error.what());
   }
   const Part whole(json, "");
-  const double schema = whole["schema"].number();
+  double schema = 0;
+  whole["schema"].read(schema);
   if (schema != schema_version) {
     whole["schema"].refuse(fmt::format("is {}, but only {} is known here", schema, schema_version));
   }
-  return {.started = whole["started"].text(),
-          .seconds = whole["seconds"].number(),
-          .quick = whole["quick"].yes(),
-          .complete = whole["complete"].yes(),
-          .command = whole["command"].text(),
-          .environment = settings_from(whole["environment"]),
-          .services = whole["services"].each(service_from),
-          .measurements = whole["measurements"].each(measurement_from),
-          .problems = whole["problems"].each(problem_from)};
+  Report report;
+  whole.read(report);
+  return report;
 }
 
 }  // namespace dlock::bench

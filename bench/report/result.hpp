@@ -26,14 +26,12 @@ struct Figure {
   [[nodiscard]] double highest() const;
 };
 
-// Who did the work: dlock, or one of the floors, which are blocking programs on the service's C client.
 enum class Who {
   dlock,
-  same_requests,  // sends what dlock sends: the ratio to it is what dlock itself costs
-  by_hand,        // a lock as a user would write it
+  by_hand,  // a lock as a user would write it, a blocking program on the service's C client
 };
 
-// "dlock", "same requests", "by hand"
+// "dlock", "by hand"
 [[nodiscard]] const char* to_string(Who who) noexcept;
 
 using Parameters = std::map<std::string, double>;
