@@ -18,7 +18,7 @@ Plan quick_plan() {
   plan.waiters = {2, 8, 32};
   plan.round_trips_ms = {5};
   plan.kills = 1;
-  plan.leases = 200;
+  plan.held = 200;
   return plan;
 }
 

@@ -27,9 +27,9 @@ struct Plan {
   std::vector<std::size_t> callers = {1, 8, 64, 256};
   std::vector<std::size_t> outstanding = {64, 10'000};
   std::vector<std::size_t> waiters = {2, 8, 32, 128, 256};
-  std::vector<int> round_trips_ms = {0, 1, 5, 20};
+  std::vector<int> round_trips_ms = {1, 5, 20};  // simulated
   int kills = 5;
-  std::size_t leases = 1000;
+  std::size_t held = 1000;  // names, by one client
 };
 
 // Numbers for a run of less than forty minutes over all services that scripts/bench starts, and for one of less than

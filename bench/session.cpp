@@ -1,11 +1,9 @@
 #include "bench/session.hpp"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <exception>
 #include <memory>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,7 +13,6 @@
 #include <dlock/spi/url.hpp>
 
 #include "bench/environment.hpp"
-#include "bench/report/figures.hpp"
 #include "bench/scenarios/scenario.hpp"
 #include "bench/targets/catalog.hpp"
 
@@ -26,27 +23,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds reach_limit{5};
-
-struct Kind {
-  std::string_view name;
-  std::vector<Step> (*steps)(Target& target, const Plan& plan);
-};
-
-constexpr std::array kinds{
-    Kind{scenario::latency, latency_steps},
-    Kind{scenario::throughput, throughput_steps},
-    Kind{scenario::contention, contention_steps},
-    Kind{scenario::recovery, recovery_steps},
-    Kind{scenario::holding, holding_steps},
-    Kind{scenario::distance, distance_steps},
-    Kind{scenario::mix, mix_steps},
-    Kind{scenario::sharing, sharing_steps},
-};
-
-bool wanted(const Plan& plan, std::string_view name) {
-  return plan.scenarios.empty() ||
-         std::find(plan.scenarios.begin(), plan.scenarios.end(), name) != plan.scenarios.end();
-}
 
 // For messages about a URL that may be wrong.
 std::string url_for_people(const std::string& url) {
@@ -129,13 +105,8 @@ class Run {
     const std::string label = target->label();
     for (int number = 2; taken(target->label()); ++number) target->set_label(fmt::format("{} ({})", label, number));
     Work work{.target = std::move(target), .steps = {}};
-    for (const Kind& kind : kinds) {
-      if (!wanted(plan_, kind.name)) continue;
-      for (Step& step : kind.steps(*work.target, plan_)) {
-        forecast_.expect(step.expected);
-        work.steps.push_back(std::move(step));
-      }
-    }
+    work.steps = steps_of(*work.target, plan_);
+    for (const Step& step : work.steps) forecast_.expect(step.expected);
     report_.services.push_back(work.target->info());
     work_.push_back(std::move(work));
   }
@@ -177,12 +148,6 @@ class Run {
 };
 
 }  // namespace
-
-std::vector<std::string> scenario_names() {
-  std::vector<std::string> names;
-  for (const Kind& kind : kinds) names.emplace_back(kind.name);
-  return names;
-}
 
 Report run_benchmarks(const Plan& plan, Progress& progress, const std::stop_token& stop) {
   return Run(plan, progress, stop).carry_out();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <thread>
 
 namespace dlock::bench {
 
@@ -11,10 +12,29 @@ namespace {
 // After so long at most, a stop is noticed.
 constexpr std::chrono::milliseconds longest_sleep{50};
 
+// A thread is woken late by the timer's slack and by what the processor needs to wake up. That would count as the
+// service's time, so the rest of the way goes without sleep.
+constexpr std::chrono::microseconds awake_before{200};
+
 constexpr double greatest_rate = 1e7;  // so that the calls of a time can be counted
 constexpr double longest_gap = 1e14;   // ns
 
+class RealTime final : public Timeline {
+ public:
+  Clock::time_point now() override { return Clock::now(); }
+  void sleep_until(Clock::time_point time) override {
+    if (time - Clock::now() > awake_before) std::this_thread::sleep_until(time - awake_before);
+    while (Clock::now() < time) {
+    }
+  }
+};
+
 }  // namespace
+
+Timeline& real_time() {
+  static RealTime instance;
+  return instance;
+}
 
 Pacer::Pacer(Timeline& timeline, double rate, std::uint64_t seed)
     : timeline_(timeline), mean_gap_(1e9 / rate), random_(seed), due_(timeline.now()) {

@@ -8,9 +8,24 @@
 #include <vector>
 
 #include "bench/measure/random.hpp"
-#include "bench/measure/timeline.hpp"
+#include "bench/measure/samples.hpp"
 
 namespace dlock::bench {
+
+// Time, as the pacer sees it: tests have one of their own.
+class Timeline {
+ public:
+  Timeline() = default;
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+  virtual ~Timeline() = default;
+
+  [[nodiscard]] virtual Clock::time_point now() = 0;
+  virtual void sleep_until(Clock::time_point time) = 0;
+};
+
+// Any thread. Does not oversleep as long as a processor is free.
+[[nodiscard]] Timeline& real_time();
 
 // Arrivals of a Poisson process. By one thread at a time.
 class Pacer {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace dlock::bench {
 
@@ -31,13 +30,6 @@ double Samples::percentile(double share) const {
   // The product of a share and a count may come out a little above the whole number that it is.
   const double rank = std::ceil(share * count * (1 - 1e-12));
   return microseconds(values_[static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1]);
-}
-
-double Samples::mean() const {
-  if (values_.empty()) return 0;
-  const double sum = std::accumulate(values_.begin(), values_.end(), 0.0,
-                                     [](double so_far, Clock::duration value) { return so_far + microseconds(value); });
-  return sum / static_cast<double>(values_.size());
 }
 
 std::vector<CdfPoint> Samples::cdf(std::size_t points) const {

@@ -16,7 +16,6 @@ struct CdfPoint {
 
 class Samples {
  public:
-  void reserve(std::size_t count) { values_.reserve(count); }
   void add(Clock::duration value) { values_.push_back(value), sorted_ = false; }
   void add(const Samples& others);
   [[nodiscard]] std::size_t count() const noexcept { return values_.size(); }
@@ -27,7 +26,6 @@ class Samples {
   // The value that this share of all samples does not exceed (nearest rank).
   [[nodiscard]] double percentile(double share) const;
   [[nodiscard]] double longest() const { return percentile(1); }
-  [[nodiscard]] double mean() const;
 
   // The distribution, in at most that many points, which are samples; closer together towards the slow end.
   [[nodiscard]] std::vector<CdfPoint> cdf(std::size_t points) const;

@@ -6,12 +6,7 @@
 
 namespace dlock::bench {
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
+namespace {
 
 double jain_index(std::span<const double> shares) {
   double sum = 0;
@@ -21,6 +16,15 @@ double jain_index(std::span<const double> shares) {
     squares += share * share;
   }
   return squares > 0 ? sum * sum / (static_cast<double>(shares.size()) * squares) : 1;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 double fairness_of_turns(std::span<const std::uint64_t> turns) {

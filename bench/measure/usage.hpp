@@ -6,18 +6,15 @@
 
 namespace dlock::bench {
 
-// Of all its threads so far, in user space and in the kernel.
-[[nodiscard]] std::chrono::nanoseconds processor_time();
+// By all its threads so far, also by those that have ended.
+struct Usage {
+  std::chrono::nanoseconds processor_time;  // in user space and in the kernel
+  std::uint64_t voluntary_switches;         // a thread went to sleep
+  std::uint64_t involuntary_switches;       // the kernel preempted a thread
 
-struct ContextSwitches {
-  std::uint64_t voluntary;    // a thread went to sleep
-  std::uint64_t involuntary;  // it had to make way for another
-
-  [[nodiscard]] std::uint64_t all() const noexcept { return voluntary + involuntary; }
+  [[nodiscard]] std::uint64_t switches() const noexcept { return voluntary_switches + involuntary_switches; }
 };
-
-// Of all its threads so far.
-[[nodiscard]] ContextSwitches context_switches();
+[[nodiscard]] Usage usage();
 
 // Memory that it has allocated and not freed. 0 under a sanitizer, which has an allocator of its own.
 [[nodiscard]] double allocated_bytes();

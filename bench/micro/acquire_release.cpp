@@ -10,11 +10,15 @@
 
 #include "allocations.hpp"
 #include "bench/measure/usage.hpp"
-#include "service.hpp"
+#include "micro.hpp"
 
 namespace bench {
 
 namespace {
+
+using dlock::Client;
+using dlock::DistributedLock;
+using dlock::Lease;
 
 // What a benchmark's threads and the engine use up for each of its pairs, as counters. Made before the loop, reported
 // after it.
@@ -24,45 +28,39 @@ class UsedUp {
 
   // All threads wait for each other at both ends of the loop, so one of them can speak for all.
   void report(std::int64_t pairs_of_each_thread) const {
+    state_.SetItemsProcessed(pairs_of_each_thread);
     if (state_.thread_index() != 0) return;
     const auto add = [&](const char* what, std::uint64_t count) {
       state_.counters[what] = static_cast<double>(count) / static_cast<double>(pairs_of_each_thread * state_.threads());
     };
-    const auto switches = dlock::bench::context_switches();
+    const dlock::bench::Usage after = dlock::bench::usage();
     add("allocations", bench::allocations() - allocations_);
-    add("voluntary_switches", switches.voluntary - switches_.voluntary);
-    add("involuntary_switches", switches.involuntary - switches_.involuntary);
+    add("voluntary_switches", after.voluntary_switches - before_.voluntary_switches);
+    add("involuntary_switches", after.involuntary_switches - before_.involuntary_switches);
   }
 
  private:
   benchmark::State& state_;
-  const dlock::bench::ContextSwitches switches_ = dlock::bench::context_switches();
+  const dlock::bench::Usage before_ = dlock::bench::usage();
   const std::uint64_t allocations_ = bench::allocations();
 };
 
-void acquire_and_release(benchmark::State& state, dlock::DistributedLock& lock) {
+void acquire_and_release(benchmark::State& state, DistributedLock lock) {
   const UsedUp used_up(state);
   for (auto _ : state) {
-    dlock::Lease lease = lock.acquire();
+    Lease lease = lock.acquire();
     if (!lease.release()) state.SkipWithError("a lease was lost");
   }
   used_up.report(state.iterations());
-  state.SetItemsProcessed(state.iterations());
 }
 
-void distinct_names(benchmark::State& state, const dlock::Client& client) {
-  dlock::DistributedLock lock = client.make_lock("distinct/" + std::to_string(state.thread_index()));
-  acquire_and_release(state, lock);
+void distinct_names(benchmark::State& state, const Client& client) {
+  acquire_and_release(state, client.make_lock("distinct/" + std::to_string(state.thread_index())));
 }
 
-void one_name(benchmark::State& state, const dlock::Client& client) {
-  dlock::DistributedLock lock = client.make_lock("contended");
-  acquire_and_release(state, lock);
-}
-
-void try_while_busy(benchmark::State& state, const dlock::Client& client) {
-  dlock::DistributedLock lock = client.make_lock("busy");
-  const dlock::Lease holder = lock.acquire();
+void try_while_busy(benchmark::State& state, const Client& client) {
+  DistributedLock lock = client.make_lock("busy");
+  const Lease holder = lock.acquire();
   for (auto _ : state) {
     if (lock.try_acquire()) state.SkipWithError("two holders of one lock");
   }
@@ -70,34 +68,32 @@ void try_while_busy(benchmark::State& state, const dlock::Client& client) {
 }
 
 // As many acquires under way at once as the benchmark's argument says, each of a name of its own.
-void asynchronous(benchmark::State& state, const dlock::Client& client) {
+void asynchronous(benchmark::State& state, const Client& client) {
   const auto at_once = static_cast<std::size_t>(state.range(0));
-  std::vector<dlock::DistributedLock> locks;
+  std::vector<DistributedLock> locks;
   for (std::size_t i = 0; i < at_once; ++i) locks.push_back(client.make_lock("asynchronous/" + std::to_string(i)));
   const UsedUp used_up(state);
   for (auto _ : state) {
     std::latch released(static_cast<std::ptrdiff_t>(at_once));
-    for (dlock::DistributedLock& lock : locks) {
-      lock.async_acquire({}, [&released](std::error_code, dlock::Lease lease) {
+    for (DistributedLock& lock : locks) {
+      lock.async_acquire({}, [&released](std::error_code, Lease lease) {
         lease.async_release([&released](std::error_code, bool) { released.count_down(); });
       });
     }
     released.wait();
   }
   used_up.report(state.iterations() * state.range(0));
-  state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
 }  // namespace
 
-void register_acquire_release(const std::shared_ptr<Service>& service) {
-  const auto add = [&](const char* what, void (*run)(benchmark::State&, const dlock::Client&)) {
-    return benchmark::RegisterBenchmark((service->name() + '/' + what).c_str(),
-                                        [service, run](benchmark::State& state) { run(state, service->client()); })
+void register_acquire_release(const std::string& name, std::shared_ptr<const Client> client) {
+  const auto add = [&](const char* what, void (*run)(benchmark::State&, const Client&)) {
+    return benchmark::RegisterBenchmark((name + '/' + what).c_str(),
+                                        [client, run](benchmark::State& state) { run(state, *client); })
         ->UseRealTime();
   };
   add("acquire_release/distinct_names", distinct_names)->Threads(1)->Threads(8)->Threads(64);
-  add("acquire_release/one_name", one_name)->Threads(8)->Threads(64);
   add("acquire_release/async", asynchronous)->Arg(1)->Arg(64)->Arg(1000);
   add("try_while_busy", try_while_busy);
 }

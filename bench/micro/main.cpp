@@ -8,13 +8,13 @@
 
 #include <benchmark/benchmark.h>
 
-#include "service.hpp"
+#include "micro.hpp"
+#include "torture/rig/scratch_directory.hpp"
 
 namespace {
 
-[[nodiscard]] bool built_with(std::string_view scheme) {
-  const auto schemes = dlock::backends();
-  return std::find(schemes.begin(), schemes.end(), scheme) != schemes.end();
+void register_client(const std::string& name, const std::string& url) {
+  bench::register_acquire_release(name, std::make_shared<const dlock::Client>(dlock::connect(url)));
 }
 
 }  // namespace
@@ -25,22 +25,18 @@ int main(int argc, char** argv) {
       argv + 1, argv + argc, [](std::string_view argument) { return argument.find("://") == std::string_view::npos; });
   if (benchmark::ReportUnrecognizedArguments(static_cast<int>(urls - argv), argv)) return 1;
 
-  if (built_with("memory")) {
-    bench::register_acquire_release(std::make_shared<bench::Service>("memory", "memory://"));
-    bench::register_footprint();
-    bench::register_keeper();
-    bench::register_late_losses();
+  const dlock::rig::ScratchDirectory directory;
+  for (const std::string& scheme : dlock::backends()) {
+    if (scheme == "memory") {
+      register_client("memory", "memory://");
+      bench::register_leases();
+    }
+    if (scheme == "file") register_client("file", "file://" + directory.path());
   }
-  if (built_with("file")) {
-    const auto directory = std::make_shared<bench::ScratchDirectory>();
-    bench::register_acquire_release(std::make_shared<bench::Service>("file", "file://" + directory->path()));
-  }
-  for (const std::string url : std::span(urls, argv + argc)) {
-    bench::register_acquire_release(std::make_shared<bench::Service>(url.substr(0, url.find(':')), url));
-  }
+  for (const std::string url : std::span(urls, argv + argc)) register_client(url.substr(0, url.find(':')), url);
 
   benchmark::RunSpecifiedBenchmarks();
-  // The registered benchmarks own clients and a directory, which are to be gone before main() ends.
+  // The registered benchmarks own clients, which are to be gone before main() ends.
   benchmark::ClearRegisteredBenchmarks();
   benchmark::Shutdown();
   return 0;

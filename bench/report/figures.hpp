@@ -3,50 +3,39 @@
 
 namespace dlock::bench {
 
-// With each: its parameters; its figures, as far as they are known for the service; who is measured, if not
-// dlock and all floors.
+// With each: the parameters of its measurements, then their figures, as far as they are known for the service.
+// Measured by hand too: latency, and throughput with nothing but callers.
 namespace scenario {
-// One caller, a free lock: acquire and release. (rate): p50 p90 p99 p99.9 max samples; context switches without a rate;
-// the distribution.
+// One caller acquires and releases a free lock. {}; {rate}: an open loop; {round_trip_ms}: over a simulated network.
+// p50 p90 p99 p99.9 max samples; context switches without a rate; the distribution.
 inline constexpr const char* latency = "latency";
-// Many callers, each with a name of its own. callers: throughput p50 p99 client_cpu context_switches; dlock only:
+// Many callers, each with a name of its own. {callers}: throughput p50 p99 client_cpu context_switches; dlock only:
 // operations.
-// outstanding, the same with asynchronous calls instead of threads, dlock only: the same.
+// {outstanding}, asynchronous calls instead of threads: the same.
+// {callers, reads}, one read-write lock, and {callers, permits}, one semaphore: throughput.
+// {held}, names that one client holds while nothing else happens: client_cpu operations memory lease.
 inline constexpr const char* throughput = "throughput";
-// Many waiters, one name, held for a millisecond each time. waiters: hand_offs p50 p90 p99 max fairness longest_wait
-// operations wake_ups; the distribution. dlock only.
+// Many waiters, one name, held for a millisecond each time. {waiters}; {waiters, round_trip_ms}: hand_offs p50 p90 p99
+// max fairness longest_wait operations wake_ups; the distribution.
+// {callers, names}, names by a Zipf distribution: throughput p50 p99 max fairness of the waits; their distribution.
+// {readers}, which acquire and release a read-write lock without a pause: p50 p99 of the wait of one writer.
 inline constexpr const char* contention = "contention";
-// The holder is killed; how long until the waiter has the lock. lease_ms: p50 (a repeat is one kill) max; the
-// distribution. dlock only.
+// The holder is killed; the time until the waiter has the lock. {}: p50 (a repeat is one kill) max lease;
+// the distribution.
 inline constexpr const char* recovery = "recovery";
-// Many leases are held and renewed, nothing else happens. leases lease_ms: client_cpu operations memory. dlock only.
-inline constexpr const char* holding = "holding";
-// Over a simulated network. round_trip_ms, dlock and by hand: as latency. round_trip_ms waiters, dlock only: as
-// contention.
-inline constexpr const char* distance = "distance";
-// Many callers, names by a Zipf distribution, the lock held for a while. callers names hold_us: throughput p50 p99 max
-// fairness; the percentiles are of the wait for the lock; its distribution. dlock only.
-inline constexpr const char* mix = "mix";
-// Locks that several hold at the same time, as far as the service has them. callers reads, one read-write lock:
-// throughput. readers, which come and go without a pause: p50 p99 of the wait of one writer. callers permits, one
-// semaphore: throughput. dlock only.
-inline constexpr const char* sharing = "sharing";
 }  // namespace scenario
 
 namespace parameter {
 inline constexpr const char* callers = "callers";              // threads that call at the same time
 inline constexpr const char* outstanding = "outstanding";      // asynchronous acquires under way at the same time
 inline constexpr const char* waiters = "waiters";              // for one name
-inline constexpr const char* leases = "leases";                // held at the same time
+inline constexpr const char* held = "held";                    // names, at the same time, by one client
 inline constexpr const char* round_trip_ms = "round_trip_ms";  // simulated
 inline constexpr const char* names = "names";
 inline constexpr const char* reads = "reads";      // percent of all calls
 inline constexpr const char* readers = "readers";  // that one writer waits for
 inline constexpr const char* permits = "permits";  // of a semaphore
-inline constexpr const char* hold_us = "hold_us";  // how long each holds the lock, on average
 inline constexpr const char* rate = "rate";        // arrivals a second, of an open loop
-// What the service granted, which may be more than was asked for. 0: the lock lasts as long as the holder's process.
-inline constexpr const char* lease_ms = "lease_ms";
 }  // namespace parameter
 
 namespace figure {
@@ -68,6 +57,8 @@ inline constexpr const char* wake_ups = "wake-ups";      // messages from the se
 inline constexpr const char* client_cpu = "client processor time";   // us, for each pair; percent of a core (holding)
 inline constexpr const char* context_switches = "context switches";  // of the client, of both kinds, for each pair
 inline constexpr const char* memory = "memory";                      // B for each lease
+// us, granted, which may be more than was requested. 0: the lock lasts as long as its holder's process.
+inline constexpr const char* lease = "lease";
 }  // namespace figure
 
 }  // namespace dlock::bench

@@ -1,9 +1,11 @@
-// Numbers as people read them.
+// Numbers and measurements as people read them.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "bench/report/result.hpp"
 
 namespace dlock::bench {
 
@@ -32,5 +34,13 @@ inline constexpr const char* not_measured = "-";
 
 // "18 min 5 s".
 [[nodiscard]] std::string duration_text(double seconds);
+
+// "throughput, 64 callers, 95 % reads", "latency, 5 ms round trip"
+[[nodiscard]] std::string name_of(std::string scenario, const Parameters& parameters);
+// The same, with ", by hand" for a floor.
+[[nodiscard]] std::string name_of(const Measurement& measurement);
+
+// For a terminal: without control characters, which might do things to it.
+[[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace dlock::bench

@@ -1,17 +1,17 @@
+#include "bench/scenarios/recovery.hpp"
+
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
+#include <csignal>
+#include <future>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <dlock/dlock.hpp>
 
 #include "bench/measure/random.hpp"
-#include "bench/scenarios/holder_process.hpp"
-#include "bench/scenarios/pairs.hpp"
-#include "bench/scenarios/parts.hpp"
-#include "bench/scenarios/scenario.hpp"
+#include "bench/scenarios/work.hpp"
 #include "torture/rig/url_text.hpp"
 
 namespace dlock::bench {
@@ -51,110 +51,97 @@ Terms terms_for(const Target& target) {
   return terms;
 }
 
-// An acquire that another thread waits for.
-class Waiter {
- public:
-  explicit Waiter(const Client& client, const std::string& name) : lock_(client.make_lock(name)) {
-    lock_.async_acquire({.cancel = cancel_.get_token()}, [shared = shared_](std::error_code ec, Lease lease) {
-      const auto now = Clock::now();
-      const std::scoped_lock lock(shared->mutex);
-      shared->ended = now;
-      shared->error = ec;
-      shared->lease = std::move(lease);
-      shared->changed.notify_all();
-    });
+bool has_token(std::string_view printed) {
+  for (auto end = printed.find('\n'); end != std::string_view::npos; end = printed.find('\n')) {
+    const std::string_view line = printed.substr(0, end);
+    if (!line.empty() && line.find_first_not_of("0123456789") == std::string_view::npos) return true;
+    printed.remove_prefix(end + 1);
   }
-  Waiter(const Waiter&) = delete;
-  Waiter& operator=(const Waiter&) = delete;
-  ~Waiter() { cancel_.request_stop(); }
+  return false;
+}
 
-  // When it got the lock, which it gives back. Nothing: a stop was requested before.
-  std::optional<Clock::time_point> finish(Clock::time_point limit, const std::stop_token& stop) {
-    std::unique_lock lock(shared_->mutex);
-    const bool ended = shared_->changed.wait_until(lock, stop, limit, [&] { return shared_->ended.has_value(); });
-    if (!ended && stop.stop_requested()) return std::nullopt;
-    if (!ended) throw std::runtime_error("the lock of a holder that was killed did not become free");
-    if (shared_->error) throw std::runtime_error("waiting for the lock failed: " + shared_->error.message());
-    Lease lease = std::move(shared_->lease);
-    const auto got_it = shared_->ended;
-    lock.unlock();
-    release(lease);
-    return got_it;
-  }
-  // Waits until then without getting the lock; a grant is an error. False: a stop was requested before.
-  bool wait_in_vain(Clock::time_point time, const std::stop_token& stop) {
-    std::unique_lock lock(shared_->mutex);
-    const bool ended = shared_->changed.wait_until(lock, stop, time, [&] { return shared_->ended.has_value(); });
-    if (ended && shared_->error) throw std::runtime_error("waiting for the lock failed: " + shared_->error.message());
-    if (ended) throw std::runtime_error("the lock could be acquired while another process held it");
-    return !stop.stop_requested();
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex;  // guards what follows
-    std::condition_variable_any changed;
-    std::optional<Clock::time_point> ended;
-    std::error_code error;
-    Lease lease;
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  std::stop_source cancel_;
-  DistributedLock lock_;
+// How an acquire ended.
+struct Ended {
+  Clock::time_point time;
+  std::error_code error;
+  Lease lease;
 };
+
+// A stop cancels it.
+std::future<Ended> start_waiting(DistributedLock& lock, const std::stop_token& stop) {
+  const auto promise = std::make_shared<std::promise<Ended>>();
+  lock.async_acquire({.cancel = stop}, [promise](std::error_code ec, Lease lease) {
+    promise->set_value({.time = Clock::now(), .error = ec, .lease = std::move(lease)});
+  });
+  return promise->get_future();
+}
+
+// Waits until the acquire has ended, at most until then. Throws if it failed; a stop is no failure.
+bool has_ended(std::future<Ended>& waiting, Clock::time_point limit) {
+  return waiting.wait_until(limit) == std::future_status::ready;
+}
+
+void require_granted(const Ended& ended) {
+  if (ended.error) throw std::runtime_error("waiting for the lock failed: " + ended.error.message());
+}
 
 // Nothing: a stop was requested.
 std::optional<Clock::duration> kill_once(const Plan& plan, const Terms& terms, const Client& client, milliseconds lease,
                                          nanoseconds until_kill, const std::stop_token& stop) {
   const std::string name = lock_name("recovery");
-  HolderProcess holder(plan.dlock_program, terms.url, terms.lease_text(), name);
-  if (!holder.await_lock(time_to_start, stop)) return std::nullopt;
-  Waiter waiter(client, name);
-  if (!waiter.wait_in_vain(Clock::now() + time_to_queue + until_kill, stop)) return std::nullopt;
-  const auto killed = Clock::now();
-  holder.kill();
-  const auto got_it = waiter.finish(killed + 2 * lease + grace, stop);
-  if (!got_it) return std::nullopt;
-  return *got_it - killed;
-}
-
-std::vector<Measurement> measure_recovery(Target& target, const Plan& plan, const std::stop_token& stop) {
-  const Terms terms = terms_for(target);
-  const Client client = connect(terms.url);
-  const milliseconds lease = granted_lease(client, lock_name("recovery"), {.lease = terms.lease, .cancel = stop});
-  const Subject subject{scenario::recovery, {{parameter::lease_ms, static_cast<double>(lease.count())}}};
-  Collector collector(target, subject, Who::dlock);
-  Random random(1);
-  Samples all;
-  for (int i = 0; i < plan.kills; ++i) {
-    // What is left of the lease when the holder dies depends on when it was renewed last, which it is every third of
-    // it.
-    const auto until_kill = std::chrono::duration_cast<nanoseconds>(uniform(random) * lease / 3);
-    const auto taken = kill_once(plan, terms, client, lease, until_kill, stop);
-    if (!taken) break;
-    Samples one;
-    one.add(*taken);
-    collector.add(one, {quantity::p50});
-    all.add(one);
+  // The URL goes into the environment, where other users do not see it.
+  rig::ChildProcess holder({plan.dlock_program, "hold", "--quiet", "--lease", terms.lease_text(), name},
+                           {"DLOCK_URL=" + terms.url});
+  if (!await_token(holder, time_to_start, stop)) return std::nullopt;
+  DistributedLock lock = client.make_lock(name);
+  std::future<Ended> waiting = start_waiting(lock, stop);
+  const bool ended_early = has_ended(waiting, Clock::now() + time_to_queue + until_kill);
+  if (stop.stop_requested()) return std::nullopt;
+  if (ended_early) {
+    require_granted(waiting.get());
+    throw std::runtime_error("the lock could be acquired while another process held it");
   }
-  if (all.empty()) return {};
-  collector.add(all, {quantity::longest});
-  collector.keep(all);
-  return measurements_of({&collector, 1});
+  const auto killed = Clock::now();
+  holder.signal(SIGKILL);
+  (void)holder.wait();
+  const bool ended = has_ended(waiting, killed + 2 * lease + grace);
+  if (stop.stop_requested()) return std::nullopt;
+  if (!ended) throw std::runtime_error("the lock of a holder that was killed did not become free");
+  Ended granted = waiting.get();
+  require_granted(granted);
+  release(granted.lease);
+  return granted.time - killed;
 }
 
 }  // namespace
 
-std::vector<Step> recovery_steps(Target& target, const Plan& plan) {
-  if (plan.dlock_program.empty() || plan.kills <= 0) return {};
-  const Capabilities capabilities = target.connect(1).capabilities();
-  if (capabilities.scope == Scope::process) return {};
-  const nanoseconds until_free =
-      capabilities.lease_kind == LeaseKind::process ? nanoseconds(0) : nanoseconds(shortest_lease);
-  return {{.what = "recovery, " + std::to_string(plan.kills) + (plan.kills == 1 ? " holder" : " holders") + " killed",
-           .scenario = scenario::recovery,
-           .expected = plan.kills * (until_free + time_to_queue + usual_start),
-           .run = [&target, &plan](const std::stop_token& stop) { return measure_recovery(target, plan, stop); }}};
+bool await_token(const rig::ChildProcess& holder, nanoseconds limit, const std::stop_token& stop) {
+  if (holder.wait_until(has_token, limit, stop)) return true;
+  if (stop.stop_requested()) return false;
+  const char* const why = holder.output_ended() ? "the holder ended: " : "the holder did not get the lock in time: ";
+  throw std::runtime_error(why + holder.output());
+}
+
+nanoseconds time_of_recovery(const Capabilities& capabilities) {
+  const bool at_once = capabilities.lease_kind == LeaseKind::process;
+  return (at_once ? nanoseconds(0) : nanoseconds(shortest_lease)) + time_to_queue + usual_start;
+}
+
+Rounds recovery(const Target& target, const Plan& plan, const std::stop_token& stop) {
+  const Terms terms = terms_for(target);
+  const auto client = std::make_shared<const Client>(connect(terms.url));
+  const milliseconds lease = granted_lease(*client, lock_name("recovery"), {.lease = terms.lease, .cancel = stop});
+  return [&plan, terms, client, lease, random = Random(1)](int /*repeat*/, const std::stop_token& cancel) mutable {
+    // What is left of the lease when the holder dies depends on when it was renewed last, which it is every third of
+    // it.
+    const auto until_kill = std::chrono::duration_cast<nanoseconds>(uniform(random) * lease / 3);
+    const auto taken = kill_once(plan, terms, *client, lease, until_kill, cancel);
+    Round round;
+    round.lease = lease;
+    round.window.complete = taken.has_value();
+    if (taken) round.window.samples.add(*taken);
+    return round;
+  };
 }
 
 }  // namespace dlock::bench

@@ -32,11 +32,6 @@ void Relay::await_successor(std::uint64_t turn, const std::stop_token& stop) {
   (void)changed_.wait(lock, stop, [&] { return turns_ > turn; });
 }
 
-std::uint64_t Relay::turns() const {
-  const std::scoped_lock lock(mutex_);
-  return turns_;
-}
-
 Clock::duration Relay::take_longest_wait(Clock::time_point now) {
   const std::scoped_lock lock(mutex_);
   Clock::duration longest = std::exchange(longest_wait_, Clock::duration(0));

@@ -29,15 +29,13 @@ class Relay {
   // the lock right back from those who were there before.
   void await_successor(std::uint64_t turn, const std::stop_token& stop);
 
-  // Turns that have begun.
-  [[nodiscard]] std::uint64_t turns() const;
   // Of the waits that ended since the last call, and of those that go on, the longest.
   [[nodiscard]] Clock::duration take_longest_wait(Clock::time_point now);
 
  private:
-  mutable std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable_any changed_;
-  std::uint64_t turns_ = 0;
+  std::uint64_t turns_ = 0;  // that have begun
   std::optional<Clock::time_point> released_;
   std::vector<std::optional<Clock::time_point>> waiting_since_;  // of each contender
   Clock::duration longest_wait_{0};

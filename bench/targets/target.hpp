@@ -38,7 +38,9 @@ class Target {
   [[nodiscard]] const ServiceInfo& info() const noexcept { return info_; }
   // For connect(), password and all; for a client that holds, or waits for, at most that many locks at a time.
   [[nodiscard]] virtual std::string url(std::size_t locks) const = 0;
-  [[nodiscard]] Client connect(std::size_t locks, ClientOptions options = {}) const;
+  [[nodiscard]] Client connect(std::size_t locks, ClientOptions options = {}) const {
+    return dlock::connect(url(locks), std::move(options));
+  }
 
   // How many locks of one client are worth trying; 0: any number. Beyond it the service would refuse connections.
   [[nodiscard]] virtual std::size_t most_locks() const { return 0; }
@@ -46,11 +48,10 @@ class Target {
   // How many floors can be connected at the same time, beside a client with most_locks(); 0: any number.
   [[nodiscard]] virtual std::size_t most_floors() const { return 0; }
 
-  // Which floors there are, in the order of their turns. One that is both is by hand only, and is not measured twice.
-  [[nodiscard]] virtual std::vector<Who> floors() const = 0;
-  // One of these floors, with a connection of its own, for a lock of that name. Floors of two kinds do not exclude each
-  // other. Any thread.
-  [[nodiscard]] virtual std::unique_ptr<Floor> make_floor(Who who, const std::string& name) = 0;
+  [[nodiscard]] virtual bool has_floor() const = 0;
+  // A floor with a connection of its own, for a lock of that name. Floors and dlock do not exclude each other. Any
+  // thread.
+  [[nodiscard]] virtual std::unique_ptr<Floor> make_floor(const std::string& name) = 0;
   // Absent where the service counts nothing, or does not tell at once: it is asked before and after everything that is
   // measured, also while that goes on.
   [[nodiscard]] virtual std::optional<Operations> operations() = 0;

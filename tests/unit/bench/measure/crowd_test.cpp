@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <latch>
+#include <mutex>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include <dlock/error.hpp>
 
@@ -17,24 +18,31 @@ namespace {
 using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
+using Sample = std::optional<Clock::duration>;
 
-// Whose windows would last for an hour, did nothing end them.
+// The same work for each worker.
+Crowd::MakeWork all_do(Crowd::Work work) {
+  return [work = std::move(work)](std::size_t, const std::stop_token&) { return work; };
+}
+
+// Windows would last for an hour, did nothing end them.
 class CrowdTest : public testing::Test {
  protected:
   // Asks for the end of the window once there have been so many calls.
-  auto counting_to(std::uint64_t calls) {
-    return [this, calls](std::size_t, const std::stop_token&) -> Crowd::Work {
-      return [this, calls](const std::stop_token&) {
-        if (++calls_ >= calls) stop_.request_stop();
-        return std::optional<Clock::duration>(microseconds(5));
-      };
-    };
+  Crowd::MakeWork counting_to(std::uint64_t calls, Sample sample) {
+    return all_do([this, calls, sample](const std::stop_token&) {
+      if (++calls_ >= calls) stop_.request_stop();
+      return sample;
+    });
   }
-  std::string failure_of(const std::function<void()>& action) {
+  template <class Action>
+  static std::string failure_of(const Action& action) {
     try {
       action();
     } catch (const std::exception& error) {
       return error.what();
+    } catch (int) {
+      return "a number";
     }
     return "nothing";
   }
@@ -43,15 +51,21 @@ class CrowdTest : public testing::Test {
   std::stop_source stop_;
 };
 
-TEST_F(CrowdTest, AnswersWithTheCallsOfAllWorkers) {
+TEST_F(CrowdTest, FinishAnswersWithTheCallsOfAllWorkersWhichHaveThreadsOfTheirOwn) {
   std::latch each_has_worked(3);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
   Crowd crowd(3, [&](std::size_t worker, const std::stop_token&) -> Crowd::Work {
+    const std::scoped_lock lock(mutex);
+    threads.insert(std::this_thread::get_id());
     return [&, worker, first = true](const std::stop_token&) mutable {
       if (std::exchange(first, false)) each_has_worked.count_down();
-      return std::optional<Clock::duration>(microseconds(worker + 1));
+      return Sample(microseconds(worker + 1));
     };
   });
   crowd.gather({});
+  EXPECT_EQ(threads.size(), 3U);
+  EXPECT_EQ(crowd.calls(), 0U) << "before the start";
   crowd.start();
   each_has_worked.wait();
   const Window all = crowd.finish();
@@ -63,113 +77,75 @@ TEST_F(CrowdTest, AnswersWithTheCallsOfAllWorkers) {
   EXPECT_DOUBLE_EQ(all.samples.percentile(0), 1);
 }
 
-TEST_F(CrowdTest, AStopEndsAWindow) {
-  Crowd crowd(2, counting_to(100));
-  crowd.gather({});
-  crowd.start();
-  const Window window = crowd.measure(hours(1), stop_.get_token());
-  EXPECT_FALSE(window.complete);
-  EXPECT_EQ(window.samples.count(), window.calls());
-  EXPECT_GT(window.length, nanoseconds(0));
-  EXPECT_LT(window.length, hours(1));
+TEST_F(CrowdTest, AStopEndsAWindowWhichIsNotCompleteAndMayHaveNoSamples) {
+  for (const Sample& sample : {Sample(microseconds(5)), Sample()}) {
+    stop_ = {};
+    calls_ = 0;
+    Crowd crowd(2, counting_to(100, sample));
+    crowd.gather({});
+    crowd.start();
+    const Window window = crowd.measure(hours(1), stop_.get_token());
+    EXPECT_FALSE(window.complete);
+    EXPECT_EQ(window.samples.count(), sample ? window.calls() : 0);
+    EXPECT_TRUE(window.length > nanoseconds(0) && window.length < hours(1));
+    (void)crowd.finish();
+    EXPECT_GE(crowd.calls(), 100U);
+  }
 }
 
-TEST_F(CrowdTest, AWindowThatEndsInTimeIsComplete) {
-  Crowd crowd(1, counting_to(1'000'000'000));
+TEST_F(CrowdTest, AWindowLastsUntilThereIsASampleAndHasTheUsageOfTheProcess) {
+  Crowd crowd(1, counting_to(1'000'000'000, microseconds(5)));
   crowd.gather({});
   crowd.start();
   const Window window = crowd.measure(nanoseconds(1), stop_.get_token());
   EXPECT_TRUE(window.complete);
-  EXPECT_GT(window.samples.count(), 0U) << "it lasts until there is a sample";
-  EXPECT_GT(window.per_second(), 0);
+  EXPECT_GT(window.samples.count(), 0U);
+  EXPECT_DOUBLE_EQ(window.per_second(),
+                   static_cast<double>(window.calls()) / std::chrono::duration<double>(window.length).count());
+  // The measuring thread sleeps until there is a sample.
+  const Window longer = crowd.measure(std::chrono::milliseconds(5), stop_.get_token());
+  EXPECT_GT(longer.context_switches, 0U);
+  EXPECT_GT(longer.processor_time, nanoseconds(0));
 }
 
-TEST_F(CrowdTest, ContextSwitchesAreDividedByTheCalls) {
-  Window window;
-  EXPECT_EQ(window.switches_each(), 0);
-  window.calls_of_each = {3, 1};
-  window.context_switches = 6;
-  EXPECT_EQ(window.switches_each(), 1.5);
-}
-
-// Whoever measures sleeps until there is something to see.
-TEST_F(CrowdTest, AWindowHasTheContextSwitchesOfTheProcess) {
-  Crowd crowd(1, counting_to(1'000'000'000));
+TEST_F(CrowdTest, CallsBeforeAWindowDoNotCountInIt) {
+  std::atomic<bool> measuring = false;
+  Crowd crowd(1, all_do([&](const std::stop_token&) {
+                ++calls_;
+                return Sample(measuring ? microseconds(1) : microseconds(1000));
+              }));
   crowd.gather({});
   crowd.start();
-  const Window window = crowd.measure(std::chrono::milliseconds(5), stop_.get_token());
-  EXPECT_GT(window.context_switches, 0U);
+  while (calls_ < 10) std::this_thread::yield();
+  measuring = true;
+  const auto calls_before = calls_.load();
+  while (calls_ < calls_before + 2) std::this_thread::yield();  // a call that read the old value has ended
+  EXPECT_DOUBLE_EQ(crowd.measure(nanoseconds(1), {}).samples.longest(), 1);
 }
 
-TEST_F(CrowdTest, CallsWithoutASampleAreCountedAllTheSame) {
-  Crowd crowd(1, [&](std::size_t, const std::stop_token&) -> Crowd::Work {
-    return [&](const std::stop_token&) -> std::optional<Clock::duration> {
-      if (++calls_ == 5) stop_.request_stop();
-      return std::nullopt;
-    };
-  });
-  crowd.gather({});
-  crowd.start();
-  const Window window = crowd.measure(hours(1), stop_.get_token());
-  EXPECT_TRUE(window.samples.empty());
-  (void)crowd.finish();
-  EXPECT_GE(crowd.calls(), 5U);
-}
-
-TEST_F(CrowdTest, NobodyBeginsBeforeTheStart) {
-  Crowd crowd(4, counting_to(1));
-  crowd.gather({});
-  EXPECT_EQ(calls_, 0U);
-  (void)crowd.finish();
-  EXPECT_EQ(calls_, 0U);
-}
-
-TEST_F(CrowdTest, EveryWorkerHasAThreadAndANumberOfItsOwn) {
-  std::mutex mutex;
-  std::set<std::thread::id> threads;
-  std::set<std::size_t> numbers;
-  Crowd crowd(5, [&](std::size_t worker, const std::stop_token&) -> Crowd::Work {
-    const std::scoped_lock lock(mutex);
-    threads.insert(std::this_thread::get_id());
-    numbers.insert(worker);
+TEST_F(CrowdTest, AFailureOfOneWorkerEndsTheGatheringOrTheWindow) {
+  const auto failing = [](std::size_t worker, const std::stop_token&) -> Crowd::Work {
+    if (worker == 2) throw std::runtime_error("refused");
     return [](const std::stop_token&) { return std::nullopt; };
-  });
-  crowd.gather({});
-  (void)crowd.finish();
-  EXPECT_EQ(threads.size(), 5U);
-  EXPECT_EQ(*numbers.rbegin(), 4U);
-}
+  };
+  Crowd cannot_begin(3, failing);
+  EXPECT_EQ(failure_of([&] { cannot_begin.gather({}); }), "refused");
+  Crowd no_exception(1, [](std::size_t, const std::stop_token&) -> Crowd::Work { throw 42; });
+  EXPECT_EQ(failure_of([&] { no_exception.gather({}); }), "a number");
+  const Crowd dropped(3, failing);
 
-TEST_F(CrowdTest, AWorkerThatThrowsEndsTheWindowWithItsError) {
-  Crowd crowd(3, [&](std::size_t worker, const std::stop_token&) -> Crowd::Work {
-    return [worker](const std::stop_token&) -> std::optional<Clock::duration> {
+  Crowd breaks(3, [](std::size_t worker, const std::stop_token&) -> Crowd::Work {
+    return [worker](const std::stop_token&) -> Sample {
       if (worker == 1) throw std::runtime_error("the connection broke");
       return microseconds(1);
     };
   });
-  crowd.gather({});
-  crowd.start();
-  EXPECT_EQ(failure_of([&] { (void)crowd.measure(hours(1), {}); }), "the connection broke");
+  breaks.gather({});
+  breaks.start();
+  EXPECT_EQ(failure_of([&] { (void)breaks.measure(hours(1), {}); }), "the connection broke");
 }
 
-TEST_F(CrowdTest, AWorkerThatCannotBeginEndsTheGathering) {
-  Crowd crowd(3, [](std::size_t worker, const std::stop_token&) -> Crowd::Work {
-    if (worker == 2) throw std::runtime_error("refused");
-    return [](const std::stop_token&) { return std::nullopt; };
-  });
-  EXPECT_EQ(failure_of([&] { crowd.gather({}); }), "refused");
-}
-
-TEST_F(CrowdTest, WhatIsNotAnExceptionIsHandedOverAsWell) {
-  Crowd crowd(1, [](std::size_t, const std::stop_token&) -> Crowd::Work { throw 42; });
-  EXPECT_THROW(crowd.gather({}), int);
-}
-
-TEST_F(CrowdTest, AnErrorNobodyAsksForEndsWithTheCrowd) {
-  Crowd crowd(2, [](std::size_t, const std::stop_token&) -> Crowd::Work { throw std::runtime_error("refused"); });
-}
-
-TEST_F(CrowdTest, GatheringEndsWithAStop) {
+TEST_F(CrowdTest, AStopEndsTheGathering) {
   Crowd crowd(1, [&](std::size_t, const std::stop_token& cancel) -> Crowd::Work {
     stop_.request_stop();
     while (!cancel.stop_requested()) std::this_thread::yield();
@@ -180,61 +156,29 @@ TEST_F(CrowdTest, GatheringEndsWithAStop) {
   EXPECT_EQ(crowd.calls(), 0U);
 }
 
-// A worker that does nothing until it is told to stop, and then throws.
-Crowd::MakeWork throwing_at_the_end(std::latch& at_work, std::function<void()> raise) {
-  return [&at_work, raise = std::move(raise)](std::size_t, const std::stop_token&) -> Crowd::Work {
-    return [&at_work, raise](const std::stop_token& cancel) -> std::optional<Clock::duration> {
-      at_work.count_down();
-      while (!cancel.stop_requested()) std::this_thread::yield();
-      raise();
-      return std::nullopt;
-    };
+TEST_F(CrowdTest, ACancelledCallIsAFailureUnlessTheCrowdStopsIt) {
+  const struct {
+    Error error;
+    bool at_the_end;
+    std::string expected;
+  } rows[] = {
+      {Error(errc::cancelled), true, "nothing"},
+      {Error(errc::cancelled), false, Error(errc::cancelled).what()},
+      {Error(errc::unavailable, "gone"), true, Error(errc::unavailable, "gone").what()},
   };
-}
-
-TEST_F(CrowdTest, ACancelledCallIsNoErrorAtTheEnd) {
-  std::latch at_work(1);
-  Crowd crowd(1, throwing_at_the_end(at_work, [] { throw Error(errc::cancelled); }));
-  crowd.gather({});
-  crowd.start();
-  at_work.wait();
-  EXPECT_EQ(failure_of([&] { (void)crowd.finish(); }), "nothing");
-}
-
-TEST_F(CrowdTest, AnyOtherErrorIsOneAtTheEnd) {
-  std::latch at_work(1);
-  Crowd crowd(1, throwing_at_the_end(at_work, [] { throw Error(errc::unavailable, "gone"); }));
-  crowd.gather({});
-  crowd.start();
-  at_work.wait();
-  EXPECT_THAT(failure_of([&] { (void)crowd.finish(); }), testing::HasSubstr("gone"));
-}
-
-TEST_F(CrowdTest, ACallThatIsCancelledByNobodyIsAnError) {
-  Crowd crowd(1, [](std::size_t, const std::stop_token&) -> Crowd::Work {
-    return [](const std::stop_token&) -> std::optional<Clock::duration> { throw Error(errc::cancelled); };
-  });
-  crowd.gather({});
-  crowd.start();
-  EXPECT_THROW((void)crowd.measure(hours(1), {}), Error);
-}
-
-TEST_F(CrowdTest, CallsBeforeAWindowDoNotCountInIt) {
-  std::atomic<bool> measuring = false;
-  Crowd crowd(1, [&](std::size_t, const std::stop_token&) -> Crowd::Work {
-    return [&](const std::stop_token&) {
-      ++calls_;
-      return std::optional<Clock::duration>(measuring ? microseconds(1) : microseconds(1000));
-    };
-  });
-  crowd.gather({});
-  crowd.start();
-  while (calls_ < 10) std::this_thread::yield();
-  measuring = true;
-  const auto calls_before = calls_.load();
-  while (calls_ < calls_before + 2) std::this_thread::yield();  // whoever looked before has ended
-  const Window window = crowd.measure(nanoseconds(1), {});
-  EXPECT_DOUBLE_EQ(window.samples.longest(), 1);
+  for (const auto& row : rows) {
+    std::latch at_work(1);
+    Crowd crowd(1, all_do([&](const std::stop_token& cancel) -> Sample {
+                  at_work.count_down();
+                  while (row.at_the_end && !cancel.stop_requested()) std::this_thread::yield();
+                  throw Error(row.error);
+                }));
+    crowd.gather({});
+    crowd.start();
+    at_work.wait();
+    const auto end = [&] { row.at_the_end ? (void)crowd.finish() : (void)crowd.measure(hours(1), {}); };
+    EXPECT_EQ(failure_of(end), row.expected);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "tests/unit/bench/report/sample.hpp"
+
 namespace dlock::bench {
 namespace {
 
@@ -67,6 +69,31 @@ TEST(Units, Durations) {
   EXPECT_EQ(duration_text(59.4), "59 s");
   EXPECT_EQ(duration_text(1085), "18 min 5 s");
   EXPECT_EQ(duration_text(7260), "2 h 1 min");
+}
+
+TEST(Units, NamesOfMeasurementsHaveTheirParameters) {
+  EXPECT_EQ(name_of(latency("file", {})), "latency");
+  EXPECT_EQ(name_of(latency("file", {}, Who::by_hand)), "latency, by hand");
+  const std::pair<Parameters, const char*> rows[] = {
+      {{{"callers", 64}}, "x, 64 callers"},
+      {{{"outstanding", 10'000}}, "x, 10 000 under way"},
+      {{{"round_trip_ms", 5}, {"waiters", 8}}, "x, 5 ms round trip, 8 waiters"},
+      {{{"callers", 64}, {"names", 1000}}, "x, 64 callers, 1000 names"},
+      {{{"callers", 8}, {"reads", 95}}, "x, 8 callers, 95 % reads"},
+      {{{"readers", 8}}, "x, a writer among 8 readers"},
+      {{{"callers", 64}, {"permits", 4}}, "x, 64 callers, 4 permits"},
+      {{{"held", 1000}}, "x, 1000 names held"},
+      {{{"rate", 100}}, "x, 100 arrivals/s"},
+      {{{"colour", 3}}, "x, colour 3"},
+  };
+  for (const auto& [parameters, name] : rows) EXPECT_EQ(name_of("x", parameters), name);
+}
+
+TEST(Units, TextsForTerminalsHaveNoControlCharacters) {
+  EXPECT_EQ(printable("a\x1b[2Jb\nc\x7f"), "a [2Jb c ");
+  EXPECT_EQ(printable("a\xC2\x9B"
+                      "2Jb\xC2\xA7"),
+            "a 2Jb\xC2\xA7");
 }
 
 }  // namespace

@@ -1,6 +1,13 @@
-// Kills real holders, of a backend that needs no server.
+// Kills holders, of a backend that needs no server: real ones and shell scripts.
+#include "bench/scenarios/recovery.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
 
 #include "bench/report/figures.hpp"
 #include "bench/scenarios/scenario.hpp"
@@ -12,41 +19,82 @@ namespace {
 
 class RecoveryTest : public testing::Test {
  protected:
-  RecoveryTest() { plan_.dlock_program = DLOCK_PROGRAM; }
+  RecoveryTest() { plan_.scenarios = {"recovery"}; }
+
+  // A script that notes its arguments and its URL first.
+  std::string program(const std::string& script) {
+    const std::string path = directory_.path() + "/holder";
+    std::ofstream(path) << "#!/bin/sh\necho \"$*; $DLOCK_URL\" > " << directory_.path() << "/noted\n" << script << "\n";
+    EXPECT_EQ(::chmod(path.c_str(), 0700), 0);
+    return path;
+  }
+  std::string failure_with(const std::string& program) {
+    plan_.dlock_program = program;
+    try {
+      (void)steps_of(target_, plan_).at(0).run(stop_.get_token());
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "nothing";
+  }
 
   const rig::ScratchDirectory directory_;
   TestTarget target_{"file://" + directory_.path()};
   Plan plan_ = tiny_plan();
+  std::stop_source stop_;
 };
 
+#ifdef DLOCK_PROGRAM
 TEST_F(RecoveryTest, IsTheTimeFromTheKillUntilTheWaiterHolds) {
-  const auto steps = recovery_steps(target_, plan_);
+  plan_.dlock_program = DLOCK_PROGRAM;
+  const auto steps = steps_of(target_, plan_);
   ASSERT_EQ(steps.size(), 1U);
-  EXPECT_EQ(steps[0].what, "recovery, 2 holders killed");
   const auto measured = steps[0].run({});
   ASSERT_EQ(measured.size(), 1U);
   EXPECT_EQ(measured[0].scenario, scenario::recovery);
   EXPECT_EQ(measured[0].who, Who::dlock);
-  EXPECT_EQ(measured[0].parameters, (Parameters{{"lease_ms", 0}})) << "the kernel frees the lock, not the time";
-  ASSERT_NE(measured[0].figure(figure::p50), nullptr);
-  EXPECT_EQ(measured[0].figure(figure::p50)->repeats.size(), 2U) << "one for each kill";
-  ASSERT_NE(measured[0].figure(figure::longest), nullptr);
-  EXPECT_EQ(measured[0].figure(figure::longest)->repeats,
-            std::vector<double>{measured[0].figure(figure::p50)->highest()});
+  EXPECT_TRUE(measured[0].parameters.empty());
+  const Figure* p50 = measured[0].figure(figure::p50);
+  ASSERT_NE(p50, nullptr);
+  EXPECT_EQ(p50->repeats.size(), 2U) << "one for each kill";
+  EXPECT_GT(p50->lowest(), 0);
+  EXPECT_EQ(measured[0].figure(figure::longest)->repeats, std::vector<double>{p50->highest()});
+  EXPECT_EQ(measured[0].figure(figure::lease)->highest(), 0) << "the kernel frees the lock, not the time";
   EXPECT_FALSE(measured[0].cdf.empty());
 }
+#endif
 
-TEST_F(RecoveryTest, AHolderThatCannotStartIsAnError) {
-  plan_.dlock_program = directory_.path() + "/nothing";
-  EXPECT_THROW((void)recovery_steps(target_, plan_).front().run({}), std::runtime_error);
+TEST_F(RecoveryTest, AHolderThatHoldsNothingIsAnError) {
+  const struct {
+    std::string script;
+    std::string failure;
+  } rows[] = {
+      {"printf 'trouble 1\\n1763719872512034\\ntrouble 2\\n'; exec sleep 1000",
+       "could be acquired while another process held it"},
+      {"echo 'error 12' >&2; exit 74", "the holder ended: error 12"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(failure_with(program(row.script)), testing::HasSubstr(row.failure));
+  EXPECT_THAT(failure_with(directory_.path() + "/nothing"), testing::HasSubstr("cannot execute the program"));
+  std::ifstream noted(directory_.path() + "/noted");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(noted), {}),
+            "hold --quiet --lease 2000ms dlock-bench/recovery/0; file://" + directory_.path() + "?lease=2000ms\n");
 }
 
-TEST_F(RecoveryTest, IsNotMeasuredWithoutTheProgram) {
-  plan_.dlock_program.clear();
-  EXPECT_TRUE(recovery_steps(target_, plan_).empty());
-  plan_.dlock_program = DLOCK_PROGRAM;
+TEST_F(RecoveryTest, AHolderIsNotWaitedForBeyondTheLimitOrAfterAStop) {
+  const rig::ChildProcess holder({program("exec sleep 1000")});
+  EXPECT_THROW((void)await_token(holder, std::chrono::nanoseconds(1), {}), std::runtime_error);
+  stop_.request_stop();
+  EXPECT_FALSE(await_token(holder, std::chrono::hours(1), stop_.get_token()));
+}
+
+TEST_F(RecoveryTest, IsNotMeasuredWithoutAProgramAndWhereLocksEndWithTheProcess) {
+  EXPECT_TRUE(steps_of(target_, plan_).empty());
+  plan_.dlock_program = "/bin/true";
+  EXPECT_EQ(steps_of(target_, plan_).size(), 1U);
+  TestTarget memory;
+  EXPECT_TRUE(steps_of(memory, plan_).empty());
   plan_.kills = 0;
-  EXPECT_TRUE(recovery_steps(target_, plan_).empty());
+  EXPECT_TRUE(steps_of(target_, plan_).empty());
 }
 
 }  // namespace

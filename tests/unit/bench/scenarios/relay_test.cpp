@@ -15,13 +15,12 @@ constexpr Clock::time_point start{seconds(100)};
 
 TEST(Relay, AHandOffLastsFromTheReleaseToTheNextHolder) {
   Relay relay(2);
-  EXPECT_EQ(relay.take(0, start), std::nullopt) << "nobody let go";
+  EXPECT_EQ(relay.take(0, start), std::nullopt) << "there was no release";
   (void)relay.let_go(start + milliseconds(10));
   EXPECT_EQ(relay.take(1, start + milliseconds(13)), milliseconds(3));
-  EXPECT_EQ(relay.turns(), 2U);
 }
 
-TEST(Relay, WhoeverLetsGoWaitsForASuccessor) {
+TEST(Relay, AReleasingContenderWaitsForASuccessorOrAStop) {
   Relay relay(2);
   (void)relay.take(0, start);
   const std::uint64_t turn = relay.let_go(start);
@@ -34,41 +33,22 @@ TEST(Relay, WhoeverLetsGoWaitsForASuccessor) {
   (void)relay.take(1, start);
   releaser.join();
   EXPECT_TRUE(went_on);
-}
-
-TEST(Relay, WhoeverLetsGoDoesNotWaitIfSomebodyHasHadItSince) {
-  Relay relay(2);
-  (void)relay.take(0, start);
-  const std::uint64_t turn = relay.let_go(start);
-  (void)relay.take(1, start);
-  relay.await_successor(turn, {});
-}
-
-TEST(Relay, AStopEndsTheWaitForASuccessor) {
-  Relay relay(1);
-  (void)relay.take(0, start);
+  relay.await_successor(turn, {});  // returns at once: there has been a successor
   std::stop_source stop;
   stop.request_stop();
   relay.await_successor(relay.let_go(start), stop.get_token());
 }
 
-TEST(Relay, TheLongestWaitIsOneThatEnded) {
-  Relay relay(2);
-  relay.ask(0, start);
-  relay.ask(1, start);
+TEST(Relay, TheLongestWaitIsOneThatEndedOrGoesOn) {
+  Relay relay(3);
+  for (const std::size_t contender : {0U, 1U, 2U}) relay.ask(contender, start);
   (void)relay.take(0, start + milliseconds(1));
   (void)relay.take(1, start + milliseconds(7));
-  EXPECT_EQ(relay.take_longest_wait(start + seconds(9)), milliseconds(7));
+  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(5)), milliseconds(7));
+  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(50)), milliseconds(50)) << "it goes on";
+  (void)relay.take(2, start + milliseconds(60));
+  EXPECT_EQ(relay.take_longest_wait(start + seconds(9)), milliseconds(60));
   EXPECT_EQ(relay.take_longest_wait(start + seconds(9)), milliseconds(0)) << "each counts once";
-}
-
-TEST(Relay, TheLongestWaitIsOneThatGoesOn) {
-  Relay relay(2);
-  relay.ask(0, start);
-  relay.ask(1, start);
-  (void)relay.take(0, start + milliseconds(1));
-  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(50)), milliseconds(50));
-  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(80)), milliseconds(80));
 }
 
 }  // namespace

@@ -1,0 +1,102 @@
+#include "bench/scenarios/work.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "bench/measure/statistics.hpp"
+#include "tests/unit/bench/scenarios/test_target.hpp"
+#include "torture/rig/scratch_directory.hpp"
+
+namespace dlock::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(Release, OfALeaseThatWasLostIsAnError) {
+  const Client client = connect("memory://");
+  Lease lease = client.make_lock("x").acquire();
+  ASSERT_TRUE(client.break_lock("x"));
+  EXPECT_THROW(release(lease), std::runtime_error);
+}
+
+TEST(GrantedLease, IsTheServicesAndZeroWhereItDoesNotExpire) {
+  const Client client = connect("memory://", {.lease = seconds(7)});
+  EXPECT_EQ(granted_lease(client, "x", {}), seconds(7));
+  EXPECT_EQ(granted_lease(client, "x", {.lease = milliseconds(2500)}), milliseconds(2500));
+  EXPECT_TRUE(client.make_lock("x").try_acquire()) << "it is free again";
+  const rig::ScratchDirectory directory;
+  EXPECT_EQ(granted_lease(connect("file://" + directory.path()), "x", {}), seconds(0));
+}
+
+// Each kind of work that one caller can do alone.
+TEST(Work, GivesTheLockBackEachTime) {
+  const struct {
+    WorkOnClient work;
+    std::uint64_t at_first;  // pairs that connect
+  } rows[] = {{own_lock, 1}, {readers_and_writers(50), 1}, {permits(4), 1}, {many_names(10), 0}};
+  for (const auto& row : rows) {
+    const Client client = connect("memory://");
+    const Crowd::Work work = row.work(client, 0, {});
+    EXPECT_EQ(client.stats().released, row.at_first);
+    EXPECT_GT(work({}), Clock::duration(0));
+    EXPECT_EQ(client.stats().released, row.at_first + 1);
+    EXPECT_EQ(client.stats().held, 0U);
+  }
+}
+
+TEST(Work, PairsThatConnectAreCancelledByTheStop) {
+  const Client client = connect("memory://");
+  const Lease held = client.make_lock(lock_name("dlock", 3)).acquire();
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW((void)own_lock(client, 3, stop.get_token()), Error);
+}
+
+TEST(Work, TheWriterWaitsForAsManyReadsAsThereAreReaders) {
+  const Client client = connect("memory://");
+  const WorkOnClient make = writer_among(2);
+  const Crowd::Work writer = make(client, 0, {});
+  const Crowd::Work reader = make(client, 1, {});
+  std::optional<Clock::duration> waited;
+  std::jthread thread([&] { waited = writer({}); });
+  int reads = 0;
+  // The writer begins to count when its thread runs.
+  for (; client.stats().released < static_cast<std::uint64_t>(reads) + 1; ++reads) {
+    EXPECT_EQ(reader({}), std::nullopt) << "no sample";
+  }
+  thread.join();
+  EXPECT_GE(reads, 2);
+  EXPECT_GT(waited, Clock::duration(0));
+}
+
+TEST(Clients, HaveRoomForAllLocksAndCallersTakeTurns) {
+  const TestTarget target;
+  const Clients clients = connect_clients(target, 9, 4);
+  EXPECT_EQ(target.clients(), (std::vector<std::size_t>(4, 3)));
+  std::vector<const Client*> used;
+  const auto make = spread(clients, [&](const Client& client, std::size_t, const std::stop_token&) -> Crowd::Work {
+    used.push_back(&client);
+    return [](const std::stop_token&) { return std::nullopt; };
+  });
+  for (std::size_t caller : {0U, 3U, 4U}) (void)make(caller, {});
+  EXPECT_EQ(used, (std::vector<const Client*>{&(*clients)[0], &(*clients)[3], &(*clients)[0]}));
+}
+
+// The store of memory:// is a queue: with turns for all of them, each has as many as any other, or one less.
+TEST(Contenders, HaveTheLockInTurnForAMillisecondAndASampleIsAHandOff) {
+  const TestTarget target;
+  const auto crowd = contenders(connect_clients(target, 4, 2), 4);
+  crowd->gather({});
+  crowd->start();
+  (void)crowd->measure(milliseconds(20), {});
+  const Window window = crowd->measure(milliseconds(60), {});
+  EXPECT_GT(window.samples.count(), 0U);
+  EXPECT_GT(fairness_of_turns(window.calls_of_each), 0.9);
+  EXPECT_GE(window.longest_wait, 3 * contended_hold) << "while each of the others held it";
+  EXPECT_LE(window.calls(), window.length / contended_hold + 1);
+}
+
+}  // namespace
+}  // namespace dlock::bench
