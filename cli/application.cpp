@@ -92,7 +92,7 @@ const CLI::App& given_command(const CLI::App& app) {
   if (!text.starts_with('-')) explain_extras(app);
   const std::string option = text.substr(0, text.find(": "));
   if (text.ends_with(" missing")) throw UsageError(option + ": the value is missing");
-  if (text.find("At least 2 ") != std::string::npos) throw UsageError(option + ": takes two values");
+  if (text.find(" 2 required ") != std::string::npos) throw UsageError(option + ": takes two values");
   if (text.find("At Most 1 ") != std::string::npos) throw UsageError(option + ": may be given only once");
   throw UsageError(text);
 }

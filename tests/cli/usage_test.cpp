@@ -167,6 +167,7 @@ TEST_F(Usage, AWrongValueIsNamedBesideTheRightOnes) {
   expect_refused({"bench", "--scenario", "foo"}, "--scenario: must be one of latency, throughput, ");
   expect_refused({"bench", "--rate", "x"}, "--rate: must be a number greater than 0, not \"x\"\n");
   expect_refused({"bench", "--compare", "a"}, "--compare: takes two values\n");
+  expect_refused({"bench", "--compare", "a", "b", "c"}, "--compare: takes two values\n");
   expect_refused({"torture", "--seed", "x"}, "--seed: must be 0 to 9223372036854775807, not \"x\"\n");
   expect_refused({"torture", "--workers", "1"}, "--workers: must be 2 to 64, not \"1\"\n");
   expect_refused({"status", "--kind", "mutex", "x"},
