@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 #include "cli/system.hpp"
 #include "torture/rig/hang_guard.hpp"
@@ -122,6 +123,14 @@ Process::Process(std::vector<std::string> command, const Options& options) {
   err_ = std::move(err_read);
 }
 
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      in_(std::move(other.in_)),
+      out_(std::move(other.out_)),
+      err_(std::move(other.err_)),
+      out_buffer_(std::move(other.out_buffer_)),
+      err_buffer_(std::move(other.err_buffer_)) {}
+
 Process::~Process() {
   if (pid_ <= 0) return;
   (void)::kill(pid_, SIGKILL);
@@ -156,6 +165,10 @@ void Process::signal(int signal) const {
 
 Finished Process::finish() {
   close_input();
+  return finish_without_end_of_input();
+}
+
+Finished Process::finish_without_end_of_input() {
   while (out_ || err_) {
     std::array sources{pollfd{.fd = out_.get(), .events = POLLIN, .revents = 0},
                        pollfd{.fd = err_.get(), .events = POLLIN, .revents = 0}};

@@ -44,7 +44,7 @@ class Process {
 
   explicit Process(std::vector<std::string> command) : Process(std::move(command), Options()) {}
   Process(std::vector<std::string> command, const Options& options);
-  Process(Process&&) = default;
+  Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
   // Kills it if it is still there.
   ~Process();
@@ -58,6 +58,8 @@ class Process {
   void signal(int signal) const;
   // Closes standard input, reads the rest of both outputs and waits for the end.
   Finished finish();
+  // The same, but for the input.
+  Finished finish_without_end_of_input();
   // Waits for the end only, leaving standard input open.
   int wait();
 
