@@ -1,10 +1,7 @@
 #include "cli/metrics.hpp"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -14,9 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "cli/arguments.hpp"
-#include "cli/output.hpp"
-#include "cli/unique_fd.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::cli {
@@ -143,35 +137,6 @@ TEST_F(MetricsFileTest, IsWholeWhereManyReplaceIt) {
   }
   EXPECT_EQ(value(text(), "last_exit_status"), "1");
   EXPECT_EQ(files(), 1) << "something else was left in the directory";
-}
-
-TEST_F(MetricsFileTest, SaysThatLinesOfOthersAreLost) {
-  struct Case {
-    std::string earlier;
-    bool warns;
-  };
-  const std::string warning = "dlock: warning: " + path_ + " has lines of another job or program, which are lost; ";
-  const std::vector<Case> cases{
-      {"rubbish\n", true},
-      {"node_load1 0.5\n", true},
-      {text_of(ran(0), "", "other"), true},
-      {metrics_text(ran(0), {"job"}, LockKind::semaphore, noon, ""), true},
-      {"", false},
-      {"# HELP dlock_runs_total Of an earlier version.\ndlock_runs_total{name=\"job\",kind=\"lock\"} 7\n\n", false},
-      {text_of(ran(0)), false},
-  };
-  for (const Case& each : cases) {
-    std::ofstream(path_) << each.earlier;
-    flush_messages();  // of earlier tests
-    testing::internal::CaptureStderr();
-    MetricsFile(path_).write(ran(0), {"job"}, LockKind::lock);
-    flush_messages();
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(said.starts_with(warning), each.warns) << each.earlier << said;
-    EXPECT_EQ(said.empty(), !each.warns) << each.earlier << said;
-    EXPECT_EQ(text().find("rubbish"), std::string::npos);
-    EXPECT_EQ(value(text(), "last_exit_status"), "0") << each.earlier;
-  }
 }
 
 }  // namespace

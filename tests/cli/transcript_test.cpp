@@ -6,6 +6,7 @@
 //   & name command   is started; the lines below are the first ones that it prints
 //   % name signal    is sent to the command with that name, which then ends; the lines below are the rest that it
 //                    prints. EOF: the end of its standard input
+//   + name signal    is sent to it; the lines below are the next ones that it prints
 //   ~ names          of locks that were last used long ago
 //   > line           on standard output
 //   ! line           on standard error
@@ -52,7 +53,7 @@ std::vector<Step> steps_of(const fs::path& path) {
     ++number;
     if (line.empty() || line.starts_with('#')) continue;
     const std::string text = line.size() > 2 ? line.substr(2) : "";
-    if (std::string_view("$&%~").find(line.front()) != std::string_view::npos) {
+    if (std::string_view("$&+%~").find(line.front()) != std::string_view::npos) {
       steps.push_back({.line = number, .what = line.front(), .words = text});
     } else if (steps.empty() || std::string_view(">!=").find(line.front()) == std::string_view::npos) {
       throw std::runtime_error(path.string() + ":" + std::to_string(number) + " is no line of a transcript");
@@ -70,12 +71,6 @@ std::string first_word(std::string& text) {
   std::string word = text.substr(0, end);
   text.erase(0, std::min(end + 1, text.size()));
   return word;
-}
-
-std::string lines_of(std::size_t count, const std::function<std::string()>& next) {
-  std::string lines;
-  for (std::size_t i = 0; i < count; ++i) lines += next() + "\n";
-  return lines;
 }
 
 class Transcript : public testing::TestWithParam<std::string> {
@@ -149,20 +144,26 @@ class Transcript : public testing::TestWithParam<std::string> {
     }
     const std::string name = first_word(step.words);
     if (step.what == '&') {
-      Process& process = running_.emplace(name, start("exec " + step.words)).first->second;
+      const Process& process = running_.emplace(name, start("exec " + step.words)).first->second;
       variables_[name] = std::to_string(process.pid());
-      const auto count = [](const std::string& text) {
-        return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-      };
-      std::string out = lines_of(count(step.out), [&] { return process.line(); });
-      return {.status = 0, .out = out, .err = lines_of(count(step.err), [&] { return process.error_line(); })};
+      return next_lines(name, step);
     }
-    Process process = std::move(running_.extract(name).mapped());
     for (int signal = 1; signal < NSIG; ++signal) {
-      if (const char* text = ::sigabbrev_np(signal); text != nullptr && step.words == text) process.signal(signal);
+      const char* const text = ::sigabbrev_np(signal);
+      if (text != nullptr && step.words == text) running_.at(name).signal(signal);
     }
-    if (step.words == "EOF") return process.finish();
-    return process.finish_without_end_of_input();
+    if (step.what == '+') return next_lines(name, step);
+    Process process = std::move(running_.extract(name).mapped());
+    return step.words == "EOF" ? process.finish() : process.finish_without_end_of_input();
+  }
+
+  // As many as the step has.
+  [[nodiscard]] Finished next_lines(const std::string& name, const Step& step) {
+    Process& process = running_.at(name);
+    Finished finished{.status = 0, .out = "", .err = ""};
+    for (auto i = std::ranges::count(step.out, '\n'); i > 0; --i) finished.out += process.line() + "\n";
+    for (auto i = std::ranges::count(step.err, '\n'); i > 0; --i) finished.err += process.error_line() + "\n";
+    return finished;
   }
 
   const ScratchDirectory locks_;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,10 +37,6 @@ namespace {
   ::sigemptyset(&mask);
   for (const int signal : options.blocked) ::sigaddset(&mask, signal);
   (void)::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  if (options.stack_limit != 0) {
-    const rlimit limit{.rlim_cur = options.stack_limit, .rlim_max = RLIM_INFINITY};
-    (void)::setrlimit(RLIMIT_STACK, &limit);
-  }
   if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) ::_exit(125);
   std::vector<char*> arguments;
   for (std::string& text : command) arguments.push_back(text.data());

@@ -2,7 +2,6 @@
 // the end of a process, or for the hang guard, which fails the test.
 #pragma once
 
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <map>
@@ -10,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::cli::test {
@@ -36,7 +35,6 @@ class Process {
     std::vector<int> ignored = {};   // signals that the process starts with ignored
     std::vector<int> blocked = {};   // signals that the process starts with blocked
     std::vector<int> passed = {};    // descriptors of ours that it gets, under the same numbers
-    rlim_t stack_limit = 0;          // 0: unchanged
     std::string directory = {};      // where it starts
     std::optional<int> output = {};  // a descriptor of ours that is its standard output instead of a pipe to us
     std::optional<int> error = {};   // the same for standard error
