@@ -5,12 +5,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <exception>
+#include <future>
 #include <iterator>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,49 +63,24 @@ std::string obstacle(const Arguments& arguments, const std::string& them) {
   return fmt::format("another client holds {}{}", arguments.names.size() > 1 ? "one of " : "", them);
 }
 
-// A blocking acquire on a thread of its own: the blocking form is the one that says in words what went wrong.
-class Attempt {
- public:
-  explicit Attempt(const Session& session) {
-    const Arguments& arguments = session.arguments;
-    const AcquireOptions options{.wait = arguments.wait, .lease = arguments.lease, .cancel = stop_.get_token()};
-    thread_ = std::jthread([this, &session, options] { run(session, options); });
-  }
-  Attempt(const Attempt&) = delete;
-  Attempt& operator=(const Attempt&) = delete;
-  ~Attempt() { cancel(); }
-
-  void cancel() { stop_.request_stop(); }
-  [[nodiscard]] int done_fd() const noexcept { return done_.fd(); }
-
-  // Call when done_fd() is readable. nullopt: somebody else held the lock. Throws what acquire() threw.
-  std::optional<Held> result() {
-    thread_.join();
-    if (failure_) std::rethrow_exception(failure_);
-    return std::move(taken_);
-  }
-
- private:
-  void run(const Session& session, const AcquireOptions& options) noexcept {
-    try {
-      taken_ = take(session.client, session.arguments, options);
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-    done_.notify();
-  }
-
-  std::stop_source stop_;
-  Event done_;
-  std::optional<Held> taken_;
-  std::exception_ptr failure_;
-  std::jthread thread_;
-};
-
 // An acquire, until it has ended one way or the other.
 class Wait {
  public:
-  Wait(Session& session, Account& account) : session_(session), account_(account), attempt_(session) {}
+  Wait(Session& session, Account& account) : session_(session), account_(account) {
+    const AcquireOptions options{
+        .wait = session.arguments.wait, .lease = session.arguments.lease, .cancel = stop_.get_token()};
+    // On a thread of its own: the blocking form is the one that says in words what went wrong.
+    attempt_ = std::async(std::launch::async, [this, options] {
+      struct Notifier {
+        const Event& event;
+        ~Notifier() { event.notify(); }
+      } const at_end{done_};
+      return take(session_.client, session_.arguments, options);
+    });
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+  ~Wait() { stop_.request_stop(); }
 
   std::optional<Held> run(int leash) {
     const Arguments& arguments = session_.arguments;
@@ -118,7 +92,7 @@ class Wait {
     bool explain = !arguments.quiet && arguments.wait != Duration();
     const bool explains = explain;
     for (;;) {
-      pollfd sources[] = {{.fd = attempt_.done_fd(), .events = POLLIN, .revents = 0},
+      pollfd sources[] = {{.fd = done_.fd(), .events = POLLIN, .revents = 0},
                           {.fd = session_.signals.fd(), .events = POLLIN, .revents = 0},
                           {.fd = impatience_.fd(), .events = POLLIN, .revents = 0},
                           {.fd = signal_ ? -1 : leash, .events = POLLIN, .revents = 0}};
@@ -151,7 +125,7 @@ class Wait {
   void cancel(int signal) {
     if (signal_) return;
     signal_ = signal;
-    attempt_.cancel();
+    stop_.request_stop();
   }
 
   // The service was to be reached by now.
@@ -159,12 +133,12 @@ class Wait {
     impatience_.set(TimePoint::max());
     impatience_.clear();
     unreached_ = !session_.reporter->reached();
-    if (unreached_) attempt_.cancel();
+    if (unreached_) stop_.request_stop();
   }
 
   std::optional<Held> conclude() {
     try {
-      std::optional<Held> held = attempt_.result();
+      std::optional<Held> held = attempt_.get();
       if (held && !signal_) return held;  // else granted in the same moment; given back here
     } catch (const Error& error) {
       if ((!signal_ && !unreached_) || error.code() != errc::cancelled) throw;
@@ -213,7 +187,9 @@ class Wait {
   Alarm impatience_;
   std::optional<int> signal_;  // that has cancelled it
   bool unreached_ = false;     // no answer of the service came in time, which has cancelled it
-  Attempt attempt_;
+  std::stop_source stop_;
+  const Event done_;
+  std::future<std::optional<Held>> attempt_;  // its end waits for the thread
 };
 
 }  // namespace
@@ -221,8 +197,9 @@ class Wait {
 std::optional<Held> acquire(Session& session, Account& account, int leash) {
   const Stopwatch waiting(account.waited);
   session.signals.keep_user_signals_pending();
-  if (session.arguments.verbose)
+  if (session.arguments.verbose) {
     say(fmt::format("asking for {} at {}", quoted(session.arguments.names), session.client.url()));
+  }
   std::optional<Held> held = Wait(session, account).run(leash);
   flush_messages();  // what was said about the wait comes before what the command says
   if (!held) return held;

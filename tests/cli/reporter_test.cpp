@@ -51,7 +51,7 @@ struct Told {
   void lose(const char* why) const { reporter.lost({"job", FencingToken(1), {errc::lost, why}}); }
 };
 
-struct Row {
+struct Telling {
   const char* name;
   std::function<void(const Told&)> before;  // that is not looked at
   std::function<void(const Told&)> events;
@@ -59,7 +59,7 @@ struct Row {
   std::string says_if_quiet;  // likewise
   std::string last_failure = {};
 };
-void PrintTo(const Row& row, std::ostream* out) {
+void PrintTo(const Telling& row, std::ostream* out) {
   *out << row.name;
 }
 
@@ -71,7 +71,7 @@ const std::string silence = "h:1: no answer in time";
 const std::string no_permission = "h:1: no permission";
 void nothing(const Told& /*told*/) {}
 
-const std::vector<Row> rows{
+const std::vector<Telling> tellings{
     {"RenewalsThatFailInOneWayOnce", nothing,
      [](const Told& it) {
        for (int i = 0; i < 6; ++i) it.warn(silent);
@@ -119,7 +119,7 @@ const std::vector<Row> rows{
     {"NothingOfNormalEvents", nothing, [](const Told& it) { it.connect(), it.acquire(), it.release(); }, "", "", ""},
 };
 
-class ReporterSays : public testing::TestWithParam<Row> {
+class ReporterSays : public testing::TestWithParam<Telling> {
  protected:
   static std::string lines(const std::string& text) {
     std::string result = text.empty() ? "" : "dlock: " + text + "\n";
@@ -143,7 +143,7 @@ TEST_P(ReporterSays, ThatAndAsMuchAsWanted) {
   EXPECT_NE(all.find(lines(says).substr(0, 20)), std::string::npos) << all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ReporterSays, testing::ValuesIn(rows),
+INSTANTIATE_TEST_SUITE_P(Of, ReporterSays, testing::ValuesIn(tellings),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 class ReporterTest : public testing::Test {
