@@ -82,7 +82,11 @@ class Transcript : public testing::TestWithParam<std::string> {
       variables_["DLOCK_URL"] = "memory://";
     } else if (GetParam().starts_with("redis")) {
 #ifdef DLOCK_TEST_WITH_REDIS
-      server_ = std::make_unique<dlock::test::RedisServer>();
+      dlock::test::RedisConfig config;
+      if (GetParam().starts_with("redis_with_password")) {
+        config = {.password = "top", .user = dlock::test::RedisUser{.password = "locker-secret"}};
+      }
+      server_ = std::make_unique<dlock::test::RedisServer>(config);
       variables_["DLOCK_URL"] = server_->url();
 #endif
     } else {
