@@ -107,8 +107,9 @@ Guardian::Guardian() {
   orders_ = std::move(write_end);
   ready_write.reset();
   char word = 0;
-  if (read_some(ready_read.get(), &word, 1) != 1)
+  if (read_some(ready_read.get(), &word, 1) != 1) {
     throw std::system_error(EAGAIN, std::generic_category(), "the guardian process did not start");
+  }
 }
 
 Guardian::~Guardian() {

@@ -172,6 +172,7 @@ std::string list_text(const Json& locks) {
   }
   Table table;
   std::vector<Table::Cell> row;
+  row.reserve(columns.size());
   for (const Column& column : columns) row.push_back({column.title, Style::bold});
   table.add(row);
   for (const Json& lock : locks) {

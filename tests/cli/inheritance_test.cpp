@@ -1,19 +1,10 @@
-// The command gets what dlock was started with; see also inheritance.transcript.
-#include <fcntl.h>
-
+// The command serves for dlock where a service manager names a process; see also inheritance.transcript.
 #include "support/cli_test.hpp"
 
 namespace dlock::cli::test {
 namespace {
 
 class Inheritance : public CliTest {};
-
-TEST_F(Inheritance, DescriptorsOfTheCallerReachTheCommand) {
-  const UniqueFd low(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const UniqueFd high(::fcntl(low.get(), F_DUPFD_CLOEXEC, 200));
-  const Finished result = run(run_probe({"descriptors"}), {.passed = {high.get()}});
-  EXPECT_EQ(result.out, "0 1 2 " + std::to_string(high.get()) + " \n");
-}
 
 // A service manager says by its number which process it started, and libraries do nothing in any other one.
 TEST_F(Inheritance, AServiceManagersNumbersOfDlockBecomeThoseOfTheCommand) {
@@ -64,15 +55,6 @@ socket.socket(fileno=3).accept()[0].sendall(b"served\n")
                                path});
   EXPECT_EQ(client.out, "served\n") << client.err;
   EXPECT_EQ(manager.finish().status, 0);
-}
-
-TEST_F(Inheritance, TheCommandLeadsAProcessGroupOfItsOwn) {
-  Process run(run_probe({"listen"}));
-  const pid_t command = pids_in(run.line()).at(0);
-  EXPECT_EQ(::getpgid(command), command);
-  EXPECT_EQ(::getsid(command), ::getsid(0));
-  run.signal(SIGTERM);
-  EXPECT_EQ(run.wait(), 33);
 }
 
 }  // namespace
