@@ -1,5 +1,9 @@
 #include "cli/account.hpp"
 
+#include <array>
+#include <cstddef>
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/exit_code.hpp"
@@ -11,26 +15,19 @@ double seconds(std::chrono::nanoseconds duration) {
   return static_cast<double>(std::chrono::round<std::chrono::milliseconds>(duration).count()) / 1000;
 }
 
+void Account::conclude(Result how, int with_status, std::string why) {
+  result = how;
+  status = with_status;
+  reason = std::move(why);
+}
+
 void Account::fail(const std::exception& error) {
-  result = Result::failed;
-  status = static_cast<int>(exit_code(error));
-  reason = error.what();
+  conclude(Result::failed, static_cast<int>(exit_code(error)), error.what());
 }
 
 std::string_view to_string(Account::Result result) noexcept {
-  switch (result) {
-    case Account::Result::ran:
-      return "ran";
-    case Account::Result::conflict:
-      return "conflict";
-    case Account::Result::interrupted:
-      return "interrupted";
-    case Account::Result::lost:
-      return "lost";
-    case Account::Result::failed:
-      break;
-  }
-  return "failed";
+  static constexpr std::array words{"ran", "conflict", "interrupted", "lost", "failed"};
+  return words.at(static_cast<std::size_t>(result));
 }
 
 Json to_json(const Account& account, const std::vector<std::string>& names, LockKind kind) {

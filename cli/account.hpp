@@ -1,7 +1,6 @@
-// What became of one attempt to take a lock, and of what was done under it.
+// The outcome of one attempt to take a lock, and of what was done under it.
 #pragma once
 
-#include <dlock/clock.hpp>
 #include <dlock/lock_kind.hpp>
 
 #include <chrono>
@@ -33,23 +32,10 @@ struct Account {
   std::optional<std::chrono::nanoseconds> held = {};  // from the grant until it was freed, or known to be lost
   std::string reason = {};                            // why the result is not `ran`
 
-  // What ended it was thrown.
+  // Fills in how it ended.
+  void conclude(Result how, int with_status, std::string why = {});
+  // It ended by this exception.
   void fail(const std::exception& error);
-};
-
-// Writes how long it lived.
-class Stopwatch {
- public:
-  explicit Stopwatch(std::chrono::nanoseconds& into) : into_(into) {}
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() { into_ = LeaseClock::now() - began_; }
-
-  [[nodiscard]] TimePoint began() const noexcept { return began_; }
-
- private:
-  std::chrono::nanoseconds& into_;
-  const TimePoint began_ = LeaseClock::now();
 };
 
 [[nodiscard]] std::string_view to_string(Account::Result result) noexcept;

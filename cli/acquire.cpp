@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <exception>
+#include <future>
 #include <iterator>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -63,159 +63,150 @@ std::string obstacle(const Arguments& arguments, const std::string& them) {
   return fmt::format("another client holds {}{}", arguments.names.size() > 1 ? "one of " : "", them);
 }
 
-// A blocking acquire on a thread of its own: the blocking form is the one that says in words what went wrong.
-class Attempt {
+// An acquire, until it has ended one way or the other.
+class Wait {
  public:
-  Attempt(const Client& client, const Arguments& arguments) {
-    const AcquireOptions options{.wait = arguments.wait, .lease = arguments.lease, .cancel = stop_.get_token()};
-    thread_ = std::jthread([this, &client, &arguments, options] { run(client, arguments, options); });
+  Wait(Session& session, Account& account) : session_(session), account_(account) {
+    const AcquireOptions options{
+        .wait = session.arguments.wait, .lease = session.arguments.lease, .cancel = stop_.get_token()};
+    // On a thread of its own: the blocking form is the one that says in words what went wrong.
+    attempt_ = std::async(std::launch::async, [this, options] {
+      struct Notifier {
+        const Event& event;
+        ~Notifier() { event.notify(); }
+      } const at_end{done_};
+      return take(session_.client, session_.arguments, options);
+    });
   }
-  Attempt(const Attempt&) = delete;
-  Attempt& operator=(const Attempt&) = delete;
-  ~Attempt() { cancel(); }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+  ~Wait() { stop_.request_stop(); }
 
-  void cancel() { stop_.request_stop(); }
-  [[nodiscard]] int done_fd() const noexcept { return done_.fd(); }
-
-  // Call when done_fd() is readable. nullopt: somebody else held the lock. Throws what acquire() threw.
-  std::optional<Held> result() {
-    thread_.join();
-    if (failure_) std::rethrow_exception(failure_);
-    return std::move(taken_);
+  std::optional<Held> run(int leash) {
+    const Arguments& arguments = session_.arguments;
+    // A service that is not behind a network is always reached.
+    if (session_.client.capabilities().scope == Scope::network) {
+      impatience_.set(saturating_add(began_, arguments.connect_wait.value()));
+    }
+    // A try does not wait, even if the service takes its time to answer it.
+    bool explain = !arguments.quiet && arguments.wait != Duration();
+    const bool explains = explain;
+    for (;;) {
+      pollfd sources[] = {{.fd = done_.fd(), .events = POLLIN, .revents = 0},
+                          {.fd = session_.signals.fd(), .events = POLLIN, .revents = 0},
+                          {.fd = impatience_.fd(), .events = POLLIN, .revents = 0},
+                          {.fd = signal_ ? -1 : leash, .events = POLLIN, .revents = 0}};
+      const int ready = ::poll(sources, std::size(sources), explain ? static_cast<int>(patience.count()) : -1);
+      if (ready < 0 && errno != EINTR) check(ready, "poll");
+      obey_signals();
+      if (ready > 0 && sources[3].revents != 0) cancel(SIGHUP);  // the process that holds the leash has ended
+      if (ready > 0 && sources[0].revents != 0) break;
+      if (ready > 0 && sources[2].revents != 0) lose_patience();
+      if (ready == 0) {
+        explain = false;
+        session_.reporter->explain_wait(session_.client, arguments.names, arguments.kind);
+      }
+    }
+    session_.reporter->end_wait();
+    session_.signals.read_all_signals();
+    std::optional<Held> held = conclude();
+    if (held && explain != explains) say_how_long();
+    return held;
   }
 
  private:
-  void run(const Client& client, const Arguments& arguments, const AcquireOptions& options) noexcept {
+  void obey_signals() {
+    while (const std::optional<int> signal = session_.signals.next()) {
+      if (*signal == SIGTSTP) (void)session_.signals.stop_job();  // ignored or orphaned: then TSTP has no effect
+      if (SignalQueue::ends(*signal) && !session_.inherited.ignored(*signal)) cancel(*signal);
+    }
+  }
+
+  void cancel(int signal) {
+    if (signal_) return;
+    signal_ = signal;
+    stop_.request_stop();
+  }
+
+  // The service was to be reached by now.
+  void lose_patience() {
+    impatience_.set(TimePoint::max());
+    impatience_.clear();
+    unreached_ = !session_.reporter->reached();
+    if (unreached_) stop_.request_stop();
+  }
+
+  std::optional<Held> conclude() {
     try {
-      taken_ = take(client, arguments, options);
-    } catch (...) {
-      failure_ = std::current_exception();
+      std::optional<Held> held = attempt_.get();
+      if (held && !signal_) return held;  // else granted in the same moment; given back here
+    } catch (const Error& error) {
+      if ((!signal_ && !unreached_) || error.code() != errc::cancelled) throw;
+      if (!signal_) return unreached();
     }
-    done_.notify();
+    if (!signal_) return conflict();
+    account_.conclude(Account::Result::interrupted, signalled(*signal_),
+                      fmt::format("signal {} ended the wait", *signal_));
+    return std::nullopt;
   }
 
+  std::nullopt_t unreached() {
+    std::string why = session_.reporter->last_failure();
+    if (why.empty()) why = session_.client.url() + " has not answered";
+    session_.reporter->fall_silent();
+    account_.conclude(Account::Result::failed, static_cast<int>(ExitCode::unavailable),
+                      fmt::format("the lock service was not reached within {} (--connect-wait): {}",
+                                  for_people(session_.arguments.connect_wait.value()), why));
+    say(account_.reason);
+    return std::nullopt;
+  }
+
+  std::nullopt_t conflict() {
+    const Arguments& arguments = session_.arguments;
+    const std::string names = quoted(arguments.names);
+    const bool tried = arguments.wait == Duration();
+    const auto usual = static_cast<int>(tried ? ExitCode::busy : ExitCode::timed_out);
+    account_.conclude(Account::Result::conflict, arguments.conflict_status.value_or(usual),
+                      tried ? obstacle(arguments, names)
+                            : fmt::format("timed out waiting for {}: {}", names,
+                                          obstacle(arguments, arguments.names.size() > 1 ? "them" : "it")));
+    if (!arguments.quiet) say(account_.reason);
+    return std::nullopt;
+  }
+
+  void say_how_long() const {
+    const Arguments& arguments = session_.arguments;
+    const char* const verb = arguments.kind == LockKind::election ? "leads" : "holds";
+    say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names),
+                    for_people(LeaseClock::now() - began_)));
+  }
+
+  Session& session_;
+  Account& account_;
+  const TimePoint began_ = LeaseClock::now();
+  Alarm impatience_;
+  std::optional<int> signal_;  // that has cancelled it
+  bool unreached_ = false;     // no answer of the service came in time, which has cancelled it
   std::stop_source stop_;
-  Event done_;
-  std::optional<Held> taken_;
-  std::exception_ptr failure_;
-  std::jthread thread_;
+  const Event done_;
+  std::future<std::optional<Held>> attempt_;  // its end waits for the thread
 };
-
-// Why the wait was cancelled, if it was.
-struct Cancelled {
-  std::optional<int> by;   // a signal
-  bool unreached = false;  // nobody at the service has answered
-};
-
-void obey_signals(SignalQueue& signals, const Inherited& inherited, Attempt& attempt, Cancelled& cancelled) {
-  while (const std::optional<int> signal = signals.next()) {
-    if (*signal == SIGTSTP) (void)signals.stop_job();  // ignored or orphaned: then TSTP has no effect, as usual
-    if (!SignalQueue::ends(*signal) || inherited.ignored(*signal) || cancelled.by) continue;
-    cancelled.by = signal;
-    attempt.cancel();
-  }
-}
-
-NotHeld interrupted(int signal) {
-  return {Account::Result::interrupted, signalled(signal), fmt::format("signal {} ended the wait", signal)};
-}
-
-NotHeld unreached(const Client& client, const Arguments& arguments, Reporter& reporter) {
-  std::string why = reporter.last_failure();
-  if (why.empty()) why = client.url() + " has not answered";
-  reporter.fall_silent();
-  const std::string text = fmt::format("the lock service was not reached within {} (--connect-wait): {}",
-                                       for_people(arguments.connect_wait.value()), why);
-  say(text);
-  return {Account::Result::failed, static_cast<int>(ExitCode::unavailable), text};
-}
-
-void say_how_long(const Arguments& arguments, std::chrono::nanoseconds waited) {
-  const char* const verb = arguments.kind == LockKind::election ? "leads" : "holds";
-  say(fmt::format("{} {} after waiting for {}", verb, quoted(arguments.names), for_people(waited)));
-}
-
-NotHeld conflict(const Arguments& arguments) {
-  const std::string names = quoted(arguments.names);
-  const bool tried = arguments.wait == Duration();
-  const std::string text = tried ? obstacle(arguments, names)
-                                 : fmt::format("timed out waiting for {}: {}", names,
-                                               obstacle(arguments, arguments.names.size() > 1 ? "them" : "it"));
-  if (!arguments.quiet) say(text);
-  const auto usual = static_cast<int>(tried ? ExitCode::busy : ExitCode::timed_out);
-  return {Account::Result::conflict, arguments.conflict_status.value_or(usual), text};
-}
-
-std::variant<Held, NotHeld> conclude(Attempt& attempt, const Client& client, const Arguments& arguments,
-                                     const Cancelled& cancelled, Reporter& reporter) {
-  try {
-    if (std::optional<Held> held = attempt.result()) {
-      if (!cancelled.by) return std::move(*held);
-      return interrupted(*cancelled.by);  // granted in the same moment; given back here
-    }
-  } catch (const Error& error) {
-    if ((!cancelled.by && !cancelled.unreached) || error.code() != errc::cancelled) throw;
-    if (!cancelled.by) return unreached(client, arguments, reporter);
-  }
-  if (cancelled.by) return interrupted(*cancelled.by);
-  return conflict(arguments);
-}
-
-// The service was to be reached by now.
-void lose_patience(Alarm& impatience, const Reporter& reporter, Attempt& attempt, Cancelled& cancelled) {
-  impatience.set(TimePoint::max());
-  impatience.clear();
-  cancelled.unreached = !reporter.reached();
-  if (cancelled.unreached) attempt.cancel();
-}
-
-// Whoever it is on the leash of has ended.
-void let_go(Attempt& attempt, Cancelled& cancelled) {
-  if (cancelled.by) return;
-  cancelled.by = SIGHUP;
-  attempt.cancel();
-}
 
 }  // namespace
 
-std::variant<Held, NotHeld> acquire(const Client& client, const Arguments& arguments, const Inherited& inherited,
-                                    SignalQueue& signals, Reporter& reporter, WaitExplainer& explainer, int leash) {
-  signals.keep_user_signals_pending();
-  Alarm impatience;
-  // What is no further away than this machine is always reached.
-  if (client.capabilities().scope == Scope::network) {
-    impatience.set(saturating_add(LeaseClock::now(), arguments.connect_wait.value()));
+std::optional<Held> acquire(Session& session, Account& account, int leash) {
+  const Stopwatch waiting(account.waited);
+  session.signals.keep_user_signals_pending();
+  if (session.arguments.verbose) {
+    say(fmt::format("asking for {} at {}", quoted(session.arguments.names), session.client.url()));
   }
-  const TimePoint began = LeaseClock::now();
-  if (arguments.verbose) say(fmt::format("asking for {} at {}", quoted(arguments.names), client.url()));
-  Attempt attempt(client, arguments);
-  // A try does not wait, even if the service takes its time to answer it.
-  bool explain = !arguments.quiet && arguments.wait != Duration();
-  bool explained = false;
-  Cancelled cancelled;
-  for (;;) {
-    pollfd sources[] = {{.fd = attempt.done_fd(), .events = POLLIN, .revents = 0},
-                        {.fd = signals.fd(), .events = POLLIN, .revents = 0},
-                        {.fd = impatience.fd(), .events = POLLIN, .revents = 0},
-                        {.fd = cancelled.by ? -1 : leash, .events = POLLIN, .revents = 0}};
-    const int ready = ::poll(sources, std::size(sources), explain ? static_cast<int>(patience.count()) : -1);
-    if (ready < 0 && errno != EINTR) check(ready, "poll");
-    obey_signals(signals, inherited, attempt, cancelled);
-    if (ready > 0 && sources[3].revents != 0) let_go(attempt, cancelled);
-    if (ready > 0 && sources[0].revents != 0) break;
-    if (ready > 0 && sources[2].revents != 0) lose_patience(impatience, reporter, attempt, cancelled);
-    if (ready == 0) {
-      explain = false;
-      explained = true;
-      explainer.explain(arguments.names, arguments.kind);
-    }
-  }
-  explainer.wait_is_over();
-  signals.read_all_signals();
-  std::variant<Held, NotHeld> outcome = conclude(attempt, client, arguments, cancelled, reporter);
-  if (explained && std::holds_alternative<Held>(outcome)) say_how_long(arguments, LeaseClock::now() - began);
+  std::optional<Held> held = Wait(session, account).run(leash);
   flush_messages();  // what was said about the wait comes before what the command says
-  return outcome;
+  if (!held) return held;
+  account.tokens = held->tokens();
+  held->measure(account.held.emplace());
+  session.reporter->expect_renewals(held->valid_until() - held->began());
+  return held;
 }
 
 }  // namespace dlock::cli

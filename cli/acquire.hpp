@@ -1,34 +1,19 @@
-// Waiting for a lock of any kind, or for several, in a program that must go on listening to signals.
+// Waits for a lock of any kind, or for several, in a program that must go on receiving signals.
 #pragma once
 
-#include <dlock/client.hpp>
-
-#include <string>
-#include <variant>
+#include <optional>
 
 #include "cli/account.hpp"
-#include "cli/arguments.hpp"
 #include "cli/held.hpp"
-#include "cli/inherited.hpp"
-#include "cli/reporter.hpp"
-#include "cli/signal_queue.hpp"
-#include "cli/wait_explainer.hpp"
+#include "cli/session.hpp"
 
 namespace dlock::cli {
 
-// Nothing is held.
-struct NotHeld {
-  Account::Result why;  // conflict, interrupted or failed
-  int status;           // that dlock exits with
-  std::string reason;
-};
-
-// What the arguments ask for, or why it is not held. Throws Error. INT, TERM, HUP and QUIT end the
-// wait, unless the caller had them ignored; USR1 and USR2 stay pending. A service that the client's reporter has not
-// seen reached within Arguments::connect_wait ends it, too, and so does, like HUP, a leash that is readable. Nothing
-// that the explainer asks delays the return.
-[[nodiscard]] std::variant<Held, NotHeld> acquire(const Client& client, const Arguments& arguments,
-                                                  const Inherited& inherited, SignalQueue& signals, Reporter& reporter,
-                                                  WaitExplainer& explainer, int leash = -1);
+// Takes what the arguments ask for, and enters the wait and the hold into the account. nullopt: nothing is held; the
+// account has the result (conflict, interrupted or failed), the status and the reason. Throws Error.
+//
+// INT, TERM, HUP and QUIT end the wait, unless the caller had them ignored; USR1 and USR2 stay pending. It also ends
+// when a service has not been reached within Arguments::connect_wait and, as by HUP, when the leash is readable.
+[[nodiscard]] std::optional<Held> acquire(Session& session, Account& account, int leash = -1);
 
 }  // namespace dlock::cli

@@ -16,22 +16,20 @@ class Bookkeeping {
   // That the files can be written is found out here, before anything is locked. Throws UsageError.
   explicit Bookkeeping(const Arguments& arguments);
 
-  // Does the work, which fills in the account and holds nothing when it ends, and enters what became of it; so, too, if
-  // the work throws. What cannot be written is said, and changes no exit status: the command has run.
+  // Does the work, which fills in the account and holds nothing when it ends, and enters the account; also if the work
+  // throws. What cannot be written is said, and changes no exit status: the command has run.
   template <class Work>
-  auto keep(Work work) {
+  Account keep(const Work& work) {
     Account account;
-    auto result = [&] {
-      try {
-        return work(account);
-      } catch (const std::exception& error) {
-        account.fail(error);
-        enter(account);
-        throw;
-      }
-    }();
+    try {
+      work(account);
+    } catch (const std::exception& error) {
+      account.fail(error);
+      enter(account);
+      throw;
+    }
     enter(account);
-    return result;
+    return account;
   }
 
  private:

@@ -103,11 +103,7 @@ struct Start {
   (void)::close(start.go_write);  // else it would never see dlock's end closed
   (void)::setpgid(0, 0);          // its parent does the same; whoever is first
   char word = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(start.go, &word, 1);
-  } while (n < 0 && errno == EINTR);
-  if (n != 1) ::_exit(128 + SIGKILL);  // dlock died or thought better of it
+  if (read_some(start.go, &word, 1) != 1) ::_exit(128 + SIGKILL);  // dlock died or thought better of it
   if (start.terminal >= 0) (void)::tcsetpgrp(start.terminal, ::getpid());
   start.inherited.restore();
   for (const Blank& blank : start.blanks) {
@@ -167,10 +163,7 @@ void Child::go() {
 
 std::optional<int> Child::exec_failure() {
   int error = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(status_.get(), &error, sizeof error);
-  } while (n < 0 && errno == EINTR);
+  const ssize_t n = read_some(status_.get(), &error, sizeof error);
   status_.reset();
   if (n == sizeof error) return error;
   return std::nullopt;

@@ -12,8 +12,8 @@
 #include "cli/inherited.hpp"
 #include "cli/process_tree.hpp"
 #include "cli/reaper.hpp"
+#include "cli/system.hpp"
 #include "cli/terminal.hpp"
-#include "cli/unique_fd.hpp"
 
 namespace dlock::cli {
 

@@ -90,7 +90,7 @@ constexpr int ready_fd = 2;
     ::_exit(1);
   }
   // Nothing of dlock's or the caller's stays open: a pipe that the caller waits on, a lock.
-  close_descriptors(ready_fd + 1, ~0U);
+  close_from(ready_fd + 1);
   if (::write(ready_fd, "r", 1) != 1) ::_exit(1);
   (void)::close(ready_fd);
   guard(orders_fd, timer_fd);
@@ -107,18 +107,13 @@ Guardian::Guardian() {
   orders_ = std::move(write_end);
   ready_write.reset();
   char word = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(ready_read.get(), &word, 1);
-  } while (n < 0 && errno == EINTR);
-  if (n != 1) throw std::system_error(EAGAIN, std::generic_category(), "the guardian process did not start");
+  if (read_some(ready_read.get(), &word, 1) != 1) {
+    throw std::system_error(EAGAIN, std::generic_category(), "the guardian process did not start");
+  }
 }
 
 Guardian::~Guardian() {
-  if (pid_ <= 0) return;
-  (void)::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  if (pid_ > 0) kill_and_reap(pid_);
 }
 
 bool Guardian::watch(const ProcessGroup& group, const ProcessTree& tree, TimePoint deadline) noexcept {

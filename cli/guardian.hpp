@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "cli/process_tree.hpp"
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli {
 

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +19,7 @@ namespace dlock::cli {
 
 namespace {
 
-// Where neither /proc nor close_range() is to be had, descriptors are probed up to here.
+// Where there is no /proc, descriptors are probed up to here.
 constexpr int highest_probed = 65536;
 
 std::vector<int> probe_descriptors() {
@@ -51,12 +50,6 @@ std::vector<int> open_descriptors() {
 bool has_children() noexcept {
   siginfo_t info{};
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD;
-}
-
-void close_on_exec(unsigned first, unsigned last) noexcept {
-  if (first > last || ::close_range(first, last, CLOSE_RANGE_CLOEXEC) == 0) return;
-  const auto end = std::min(last, static_cast<unsigned>(highest_probed));
-  for (auto fd = first; fd <= end; ++fd) (void)::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);  // EBADF: not open
 }
 
 }  // namespace
@@ -94,12 +87,7 @@ bool Inherited::ignored(int signal) const noexcept {
 }
 
 void Inherited::restore() const noexcept {
-  unsigned gap = 0;
-  for (const int fd : descriptors_) {
-    if (fd > 0) close_on_exec(gap, static_cast<unsigned>(fd) - 1);
-    gap = static_cast<unsigned>(fd) + 1;
-  }
-  close_on_exec(gap, ~0U);
+  close_all_but(descriptors_, Closing::on_exec);
   (void)::sigaction(SIGXFSZ, &file_size_, nullptr);  // cannot fail with what sigaction itself reported
   if (!taken_over_) return;
   (void)::sigaction(SIGCHLD, &chld_, nullptr);

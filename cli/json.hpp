@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <dlock/info.hpp>
-
 #include <nlohmann/json_fwd.hpp>
 
 namespace dlock::cli {
@@ -15,12 +13,8 @@ using Json = nlohmann::ordered_json;
 
 // One line. Text that is not UTF-8 has its stray bytes replaced.
 [[nodiscard]] std::string json_line(const Json& value);
-// The same on standard output.
-void print_json(const Json& value);
 
 // What was taken: name and token of one lock, null if it was not got; else names and tokens.
 [[nodiscard]] Json names_and_tokens(const std::vector<std::string>& names, const std::vector<std::uint64_t>& tokens);
-[[nodiscard]] Json to_json(const LockInfo& info);
-[[nodiscard]] Json to_json(const Finding& finding);
 
 }  // namespace dlock::cli

@@ -15,7 +15,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/process_tree.hpp"
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli {
 
@@ -28,7 +28,7 @@ constexpr int look_ms = 200;
 class WatchedProcess {
  public:
   WatchedProcess(pid_t pid, bool pinned) : pid_(pid) {
-    if (pinned) fd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (pinned) fd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (const auto status = status_of(pid)) started_ = status->started;
     if (!fd_ && !is_there()) throw UsageError(fmt::format("--parent: there is no process {}", pid));
   }

@@ -5,9 +5,12 @@
 #include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/output.hpp"
 #include "cli/text.hpp"
@@ -16,118 +19,166 @@ namespace dlock::cli {
 
 namespace {
 
-bool many_may_hold(LockKind kind) {
-  return kind == LockKind::read_write || kind == LockKind::semaphore;
+bool many_may_hold(std::string_view kind) {
+  return kind == kind_word(LockKind::read_write) || kind == kind_word(LockKind::semaphore);
 }
 
-std::string or_else(const std::string& text, std::string_view otherwise) {
-  return text.empty() ? std::string(otherwise) : text;
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
 }
 
-std::string token_text(FencingToken token) {
-  return token.value() == 0 ? "-" : std::to_string(token.value());
+// Of a lock, or of one of its holders.
+template <class Info>
+void add_lease(Json& json, const Info& info) {
+  json["token"] = info.token.value() == 0 ? Json() : Json(info.token.value());
+  json["remaining_ms"] = info.remaining ? Json(*info.remaining / std::chrono::milliseconds(1)) : Json();
 }
 
-bool is_shared(const LockInfo& info) {
-  return !info.holders.empty() && info.holders.front().mode == Mode::shared;
-}
-
-Table::Cell state(const LockInfo& info) {
-  if (!info.held) return {"free", Style::green};
-  return {is_shared(info) ? "shared" : "held", Style::yellow};
-}
-
-std::string permits_text(const LockInfo& info) {
-  if (info.permits == 0) return "-";
-  return fmt::format("{} of {}", info.holders.size(), info.permits);
-}
-
-// One of several holders.
-std::string particulars(const HolderInfo& holder) {
-  std::string text = "token " + token_text(holder.token);
-  if (holder.remaining) text += ", " + for_people(*holder.remaining);
-  return text;
-}
-
-void add_holders(Table& table, const LockInfo& info) {
-  if (!many_may_hold(info.kind)) {
-    table.add({{"holder"}, {or_else(info.holder, "unknown")}});
-    return;
-  }
-  for (std::size_t i = 0; i < info.holders.size(); ++i) {
-    const HolderInfo& holder = info.holders[i];
-    table.add({{i == 0 ? "held by" : ""}, {or_else(holder.holder, "unknown")}, {particulars(holder)}});
-  }
-}
-
-std::string moment(WallTime at) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
-  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+Json holder_json(const HolderInfo& holder) {
+  Json json{{"holder", text_or_null(holder.holder)}, {"mode", holder.mode == Mode::shared ? "shared" : "exclusive"}};
+  add_lease(json, holder);
+  return json;
 }
 
 }  // namespace
 
-std::string utc_text(WallTime at) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
-}
-
-std::vector<HolderInfo> all_holders(const LockInfo& info) {
-  if (!info.holders.empty() || !info.held || many_may_hold(info.kind)) return info.holders;
-  return {{.holder = info.holder, .token = info.token, .remaining = info.remaining}};
-}
-
 std::optional<WallTime> taken_at(const LockInfo& info, const Capabilities& capabilities) {
   const std::uint64_t token = info.token.value();
   // Of several holders, each has a token of its own.
-  const bool known = info.held && !many_may_hold(info.kind) && token != 0 &&
+  const bool known = info.held && !many_may_hold(kind_word(info.kind)) && token != 0 &&
                      capabilities.fencing == FencingDurability::wall_clock &&
                      token <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!known) return std::nullopt;
   return WallTime(std::chrono::microseconds(token));
 }
 
-std::string status_text(const LockInfo& info, std::optional<WallTime> taken) {
-  const bool many = many_may_hold(info.kind);
-  Table table;
-  table.add({{"name"}, {info.name}});
-  if (info.kind != LockKind::lock) table.add({{"kind"}, {std::string(kind_word(info.kind))}});
-  table.add({{"state"}, state(info)});
-  if (info.permits != 0) table.add({{"permits"}, {permits_text(info) + " are taken"}});
-  if (info.held && info.kind == LockKind::election) table.add({{"value"}, {or_else(info.value, "-")}});
-  if (info.held) add_holders(table, info);
-  if (info.token.value() != 0 && !(many && info.held)) {
-    table.add({{info.held ? "token" : "last token"}, {token_text(info.token)}});
+Json to_json(const LockInfo& info) {
+  Json json{{"name", info.name}, {"kind", kind_word(info.kind)}, {"held", info.held}};
+  json["holder"] = text_or_null(info.holder);
+  add_lease(json, info);
+  json["waiters"] = info.waiters ? Json(*info.waiters) : Json();
+  json["holders"] = Json::array();
+  for (const HolderInfo& holder : info.holders) json["holders"].push_back(holder_json(holder));
+  if (info.holders.empty() && info.held && !many_may_hold(kind_word(info.kind))) {
+    json["holders"].push_back(holder_json({.holder = info.holder, .token = info.token, .remaining = info.remaining}));
   }
-  if (taken) table.add({{"since"}, {moment(*taken)}});
-  if (info.remaining && !many) table.add({{"remaining"}, {for_people(*info.remaining)}});
-  if (info.waiters) table.add({{"waiters"}, {std::to_string(*info.waiters)}});
+  if (info.kind == LockKind::semaphore) json["permits"] = info.permits == 0 ? Json() : Json(info.permits);
+  if (info.kind == LockKind::election) json["value"] = info.held ? Json(info.value) : Json();
+  return json;
+}
+
+Json to_json(const LockInfo& info, const Capabilities& capabilities) {
+  Json json = to_json(info);
+  Json& since = json["since"];
+  if (const auto taken = taken_at(info, capabilities)) {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(*taken);
+    since = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+  }
+  return json;
+}
+
+// ---- For people
+// ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// "": the lock does not have that, or it is null or empty.
+std::string value_of(const Json& lock, const char* key) {
+  const auto found = lock.find(key);
+  if (found == lock.end() || found->is_null()) return {};
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+std::string value_or(const Json& lock, const char* key, std::string_view otherwise) {
+  std::string value = value_of(lock, key);
+  return value.empty() ? std::string(otherwise) : value;
+}
+
+Table::Cell state(const Json& lock) {
+  if (!lock["held"]) return {"free", Style::green};
+  const Json& holders = lock["holders"];
+  return {!holders.empty() && holders.front()["mode"] == "shared" ? "shared" : "held", Style::yellow};
+}
+
+std::string permits(const Json& lock) {
+  const std::string all = value_of(lock, "permits");
+  return all.empty() ? "-" : fmt::format("{} of {}", lock["holders"].size(), all);
+}
+
+std::string remaining(const Json& lease) {
+  return for_people(std::chrono::milliseconds(lease["remaining_ms"].get<std::int64_t>()));
+}
+
+Table::Cell holders(const Json& lock) {
+  std::string text;
+  for (const Json& holder : lock["holders"]) {
+    text += (text.empty() ? "" : ", ") + value_or(holder, "holder", "unknown");
+  }
+  return {text.empty() ? "-" : text};
+}
+
+// "2025-11-21T10:11:12Z" without what only programs need.
+std::string moment(std::string since) {
+  since.replace(since.find('T'), 1, " ");
+  since.replace(since.find('Z'), 1, " UTC");
+  return since;
+}
+
+void add_holders(Table& table, const Json& lock) {
+  const char* title = "held by";
+  for (const Json& holder : lock["holders"]) {
+    std::string lease = "token " + value_or(holder, "token", "-");
+    if (!holder["remaining_ms"].is_null()) lease += ", " + remaining(holder);
+    table.add({{std::exchange(title, "")}, {value_or(holder, "holder", "unknown")}, {lease}});
+  }
+}
+
+}  // namespace
+
+std::string status_text(const Json& lock) {
+  const bool held = lock["held"];
+  const bool many = many_may_hold(lock["kind"].get<std::string>());
+  Table table;
+  const auto add = [&](const char* title, const std::string& text) { table.add({{title}, {text}}); };
+  add("name", lock["name"]);
+  if (lock["kind"] != kind_word(LockKind::lock)) add("kind", lock["kind"]);
+  table.add({{"state"}, state(lock)});
+  if (const std::string taken = permits(lock); taken != "-") add("permits", taken + " are taken");
+  if (held && lock.contains("value")) add("value", value_or(lock, "value", "-"));
+  if (held && many) add_holders(table, lock);
+  if (held && !many) add("holder", value_or(lock, "holder", "unknown"));
+  const std::string token = value_of(lock, "token");
+  if (!token.empty() && !(many && held)) add(held ? "token" : "last token", token);
+  if (const std::string since = value_of(lock, "since"); !since.empty()) add("since", moment(since));
+  if (!many && !lock["remaining_ms"].is_null()) add("remaining", remaining(lock));
+  if (const std::string waiters = value_of(lock, "waiters"); !waiters.empty()) add("waiters", waiters);
   return table.to_string();
 }
 
-std::string list_text(const std::vector<LockInfo>& locks, LockKind kind) {
+std::string list_text(const Json& locks) {
   if (locks.empty()) return {};
-  const auto row = [kind](Table::Cell name, Table::Cell state, Table::Cell permits, Table::Cell token,
-                          Table::Cell holders, Table::Cell value) {
-    std::vector<Table::Cell> cells{std::move(name), std::move(state)};
-    if (kind == LockKind::semaphore) cells.push_back(std::move(permits));
-    cells.push_back(std::move(token));
-    cells.push_back(std::move(holders));
-    if (kind == LockKind::election) cells.push_back(std::move(value));
-    return cells;
+  const Json& first = locks.front();
+  struct Column {
+    const char* title;
+    Table::Cell (*cell)(const Json& lock);
   };
-  const auto title = [](const char* text) { return Table::Cell{text, Style::bold}; };
+  std::vector<Column> columns{{"NAME", [](const Json& lock) { return Table::Cell{lock["name"]}; }}, {"STATE", state}};
+  if (first.contains("permits"))
+    columns.push_back({"PERMITS", [](const Json& lock) { return Table::Cell{permits(lock)}; }});
+  columns.push_back({"TOKEN", [](const Json& lock) { return Table::Cell{value_or(lock, "token", "-")}; }});
+  columns.push_back({many_may_hold(first["kind"].get<std::string>()) ? "HOLDERS" : "HOLDER", holders});
+  if (first.contains("value")) {
+    columns.push_back({"VALUE", [](const Json& lock) { return Table::Cell{value_or(lock, "value", "-")}; }});
+  }
   Table table;
-  table.add(row(title("NAME"), title("STATE"), title("PERMITS"), title("TOKEN"),
-                title(many_may_hold(kind) ? "HOLDERS" : "HOLDER"), title("VALUE")));
-  for (const LockInfo& info : locks) {
-    std::string holders;
-    for (const HolderInfo& holder : all_holders(info)) {
-      if (!holders.empty()) holders += ", ";
-      holders += or_else(holder.holder, "unknown");
-    }
-    table.add(row({info.name}, state(info), {permits_text(info)}, {token_text(info.token)}, {or_else(holders, "-")},
-                  {or_else(info.value, "-")}));
+  std::vector<Table::Cell> row;
+  row.reserve(columns.size());
+  for (const Column& column : columns) row.push_back({column.title, Style::bold});
+  table.add(row);
+  for (const Json& lock : locks) {
+    row.clear();
+    for (const Column& column : columns) row.push_back(column.cell(lock));
+    table.add(row);
   }
   return table.to_string();
 }

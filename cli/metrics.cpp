@@ -21,7 +21,6 @@
 #include "cli/report_file.hpp"
 #include "cli/system.hpp"
 #include "cli/text.hpp"
-#include "cli/unique_fd.hpp"
 
 namespace dlock::cli {
 

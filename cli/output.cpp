@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -113,23 +114,8 @@ bool coloured() {
 }
 
 std::string styled(Style style, std::string_view text) {
-  std::string_view start;
-  switch (style) {
-    case Style::plain:
-      break;
-    case Style::bold:
-      start = "\033[1m";
-      break;
-    case Style::green:
-      start = "\033[32m";
-      break;
-    case Style::yellow:
-      start = "\033[33m";
-      break;
-    case Style::red:
-      start = "\033[31m";
-      break;
-  }
+  static constexpr std::array<std::string_view, 5> starts{"", "\033[1m", "\033[32m", "\033[33m", "\033[31m"};
+  const std::string_view start = starts.at(static_cast<std::size_t>(style));
   if (start.empty() || !coloured()) return std::string(text);
   std::string result(start);
   result += text;

@@ -12,7 +12,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli {
 
@@ -131,10 +131,7 @@ std::optional<ProcessStatus> status_of(pid_t pid) noexcept {
   const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
   std::array<char, 1024> text;
-  ssize_t size = 0;
-  do {
-    size = ::read(file.get(), text.data(), text.size());
-  } while (size < 0 && errno == EINTR);
+  const ssize_t size = read_some(file.get(), text.data(), text.size());
   if (size <= 0) return std::nullopt;
   return parse_stat({text.data(), static_cast<std::size_t>(size)}, pid);
 }

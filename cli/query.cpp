@@ -1,7 +1,11 @@
-// The commands that ask the service and print the answer.
+// The commands that ask the service and print the answer: as JSON, or as text that is made of the JSON.
 #include <algorithm>
-#include <csignal>
+#include <array>
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,44 +26,40 @@ namespace dlock::cli {
 
 namespace {
 
-constexpr int done = static_cast<int>(ExitCode::ok);
-
+// Also checks the names, before anything is sent.
 Client connect_to(const Arguments& arguments) {
-  return connect(service_url(arguments.url), {.label = "dlock"});
+  Client client = connect(service_url(arguments.url), {.label = "dlock"});
+  for (const std::string& name : arguments.names) (void)client.make_lock(name);
+  return client;
+}
+
+int show(const Arguments& arguments, const Json& answer, std::string (*text)(const Json&),
+         ExitCode status = ExitCode::ok) {
+  print(arguments.json ? json_line(answer) : text(answer));
+  return static_cast<int>(status);
+}
+
+std::string names_text(const Json& locks) {
+  std::string text;
+  for (const Json& lock : locks) text += printable(lock["name"].get<std::string>()) + "\n";
+  return text;
 }
 
 }  // namespace
 
 int status(const Arguments& arguments) {
   const Client client = connect_to(arguments);
-  (void)client.make_lock(arguments.name());  // says what is wrong with a name before anything is asked
   const LockInfo info = client.inspect(arguments.name(), arguments.kind);
-  const auto taken = taken_at(info, client.capabilities());
-  if (arguments.json) {
-    Json json = to_json(info);
-    json["since"] = taken ? Json(utc_text(*taken)) : Json();
-    print_json(json);
-  } else {
-    print(status_text(info, taken));
-  }
-  return static_cast<int>(arguments.exit_code && info.held ? ExitCode::findings : ExitCode::ok);
+  return show(arguments, to_json(info, client.capabilities()), status_text,
+              arguments.exit_code && info.held ? ExitCode::findings : ExitCode::ok);
 }
 
 int list(const Arguments& arguments) {
-  std::vector<LockInfo> locks = connect_to(arguments).list(arguments.kind);
-  if (arguments.held_only) std::erase_if(locks, [](const LockInfo& info) { return !info.held; });
-  if (arguments.json) {
-    Json json = Json::array();
-    for (const LockInfo& info : locks) json.push_back(to_json(info));
-    print_json(json);
-  } else if (arguments.names_only) {
-    std::string names;
-    for (const LockInfo& info : locks) names += printable(info.name) + "\n";
-    print(names);
-  } else {
-    print(list_text(locks, arguments.kind));
+  Json locks = Json::array();
+  for (const LockInfo& info : connect_to(arguments).list(arguments.kind)) {
+    if (info.held || !arguments.held_only) locks.push_back(to_json(info));
   }
-  return done;
+  return show(arguments, locks, arguments.names_only ? names_text : list_text);
 }
 
 namespace {
@@ -67,13 +67,24 @@ namespace {
 [[noreturn]] void cannot_break(const Client& client, const std::string& name, LockKind kind) {
   std::string holders;
   if (client.capabilities().can_inspect) {
-    for (const HolderInfo& each : all_holders(client.inspect(name, kind))) {
-      if (!each.holder.empty()) holders += (holders.empty() ? "" : ", ") + each.holder;
+    const Json lock = to_json(client.inspect(name, kind));
+    for (const Json& each : lock["holders"]) {
+      if (!each["holder"].is_null()) holders += (holders.empty() ? "" : ", ") + each["holder"].get<std::string>();
     }
   }
   throw Error(errc::unsupported, fmt::format("the {} backend cannot take a lock away; end the holder instead{}",
                                              client.capabilities().backend,
                                              holders.empty() ? "" : " (" + holders + ", as host:pid:label)"));
+}
+
+std::string break_text(const Json& answer) {
+  return fmt::format("\"{}\" {}\n", printable(answer["name"].get<std::string>()),
+                     answer["broken"] ? "was taken away from all who held it" : "was not held");
+}
+
+std::string forget_text(const Json& answer) {
+  return fmt::format("\"{}\" {}\n", printable(answer["name"].get<std::string>()),
+                     answer["forgotten"] ? "was forgotten" : "was not known");
 }
 
 }  // namespace
@@ -86,20 +97,13 @@ int break_lock(const Arguments& arguments) {
   }
   const Client client = connect_to(arguments);
   const std::string& name = arguments.name();
-  (void)client.make_lock(name);  // says what is wrong with a name before anything is asked
   if (!client.capabilities().can_break) cannot_break(client, name, arguments.kind);
-  const bool broken = client.break_lock(name, arguments.kind);
-  if (arguments.json) {
-    print_json({{"name", name}, {"broken", broken}});
-  } else {
-    print(fmt::format("\"{}\" {}\n", name, broken ? "was taken away from all who held it" : "was not held"));
-  }
-  return done;
+  return show(arguments, {{"name", name}, {"broken", client.break_lock(name, arguments.kind)}}, break_text);
 }
 
 namespace {
 
-// Whether there was something to forget; nothing where the lock is in use, which is said.
+// Whether there was something to forget. nullopt: the lock is in use; prints a message.
 std::optional<bool> forget_one(const Client& client, const std::string& name, LockKind kind) {
   try {
     return client.forget(name, kind);
@@ -112,28 +116,24 @@ std::optional<bool> forget_one(const Client& client, const std::string& name, Lo
 
 }  // namespace
 
+// Text is printed name by name: if an error ends the command, it has removed the names that it printed.
 int forget(const Arguments& arguments) {
   const Client client = connect_to(arguments);
-  for (const std::string& name : arguments.names) (void)client.make_lock(name);  // before anything is removed
-  Json json = Json::array();
+  Json all = Json::array();
   ExitCode status = ExitCode::ok;
-  const auto tell = [&](const std::string& name, bool forgotten) {
-    json.push_back({{"name", name}, {"forgotten", forgotten}});
-    if (arguments.json) return;
-    print(fmt::format("\"{}\" {}\n", printable(name), forgotten ? "was forgotten" : "was not known"));
-  };
-  for (const std::string& name : arguments.names) {
-    const std::optional<bool> forgotten = forget_one(client, name, arguments.kind);
-    if (forgotten || arguments.json) tell(name, forgotten.value_or(false));
+  const auto add = [&](const std::string& name, std::optional<bool> forgotten) {
     if (!forgotten) status = ExitCode::busy;
-  }
+    all.push_back({{"name", name}, {"forgotten", forgotten.value_or(false)}});
+    if (forgotten && !arguments.json) print(forget_text(all.back()));
+  };
+  for (const std::string& name : arguments.names) add(name, forget_one(client, name, arguments.kind));
   // Each call removes a part.
   for (bool more = arguments.idle.has_value(); more;) {
     const std::vector<std::string> removed = client.forget_idle(*arguments.idle, arguments.kind);
-    for (const std::string& name : removed) tell(name, true);
+    for (const std::string& name : removed) add(name, true);
     more = !removed.empty();
   }
-  if (arguments.json) print_json(json);
+  if (arguments.json) print(json_line(all));
   return static_cast<int>(status);
 }
 
@@ -162,91 +162,85 @@ Json capabilities_json(const Capabilities& c) {
           {"close_on_exec", c.close_on_exec}};
 }
 
-std::string kinds(const Capabilities& c) {
-  std::string words;
-  for (const LockKind kind : every_kind) {
-    if (c.has(kind)) words += (words.empty() ? "" : ", ") + std::string(kind_word(kind));
-  }
-  return words;
-}
+// By Finding::Severity.
+constexpr std::array severities{std::pair{"ok", Style::green}, std::pair{"note", Style::plain},
+                                std::pair{"warning", Style::yellow}, std::pair{"error", Style::red}};
 
-std::string guarantees(const Client& client) {
-  const Capabilities c = client.capabilities();
+std::string guarantees(const Json& answer) {
+  const Json& c = answer["capabilities"];
   Table table;
-  table.add({{"service"}, {client.url()}});
-  table.add(
-      {{"backend"}, {c.strategy.empty() ? std::string(c.backend) : fmt::format("{} ({})", c.backend, c.strategy)}});
-  table.add({{"scope"}, {fmt::format("{}: {}", to_string(c.scope), explain(c.scope))}});
-  table.add({{"lease"}, {fmt::format("{}: {}", to_string(c.lease_kind), explain(c.lease_kind))}});
-  table.add({{"fencing"}, {fmt::format("{}: {}", to_string(c.fencing), explain(c.fencing))}});
-  table.add({{"kinds"}, {kinds(c)}});
-  table.add({{"waiters"}, {c.fair ? "first come, first served" : "in no particular order"}});
+  const auto explained = [&](const char* guarantee, const char* key) {
+    const std::string word = c[key];
+    table.add({{guarantee}, {fmt::format("{}: {}", word, explain(guarantee, word))}});
+  };
+  table.add({{"service"}, {answer["url"]}});
+  const std::string backend = c["backend"];
+  const Json& strategy = c["strategy"];
+  table.add({{"backend"},
+             {strategy.is_null() ? backend : fmt::format("{} ({})", backend, strategy.get<std::string_view>())}});
+  explained("scope", "scope");
+  explained("lease", "lease_kind");
+  explained("fencing", "fencing");
+  std::string kinds = "lock";
+  if (c["read_write_locks"]) kinds += ", read-write";
+  if (c["semaphores"]) kinds += ", semaphore";
+  if (c["elections"]) kinds += ", election";
+  table.add({{"kinds"}, {kinds}});
+  table.add({{"waiters"}, {c["fair"] ? "first come, first served" : "in no particular order"}});
   return table.to_string();
 }
 
-Style style_of(Finding::Severity severity) {
-  switch (severity) {
-    case Finding::Severity::ok:
-      return Style::green;
-    case Finding::Severity::note:
-      return Style::plain;
-    case Finding::Severity::warning:
-      return Style::yellow;
-    case Finding::Severity::error:
-      break;
+std::string doctor_text(const Json& answer) {
+  Table table;
+  for (const Json& finding : answer["findings"]) {
+    const std::string severity = finding["severity"];
+    const auto* const style = std::ranges::find(severities, severity, [](const auto& each) { return each.first; });
+    table.add({{severity, style->second}, {finding["check"]}, {finding["message"]}});
   }
-  return Style::red;
+  return guarantees(answer) + (answer["findings"].empty() ? "" : "\n") + table.to_string();
+}
+
+std::string init_text(const Json& answer) {
+  std::string text;
+  for (const Json& each : answer["created"]) text += "created " + printable(each.get<std::string>()) + "\n";
+  return text.empty() ? "nothing to do\n" : text;
+}
+
+std::string backends_text(const Json& answer) {
+  Table table;
+  for (const Json& each : answer) table.add({{each["scheme"].get<std::string>() + "://"}, {each["description"]}});
+  return table.to_string();
 }
 
 }  // namespace
 
 int doctor(const Arguments& arguments) {
   const Client client = connect_to(arguments);
-  const std::vector<Finding> findings = client.diagnose();
-  if (arguments.json) {
-    Json list = Json::array();
-    for (const Finding& finding : findings) list.push_back(to_json(finding));
-    print_json({{"url", client.url()}, {"capabilities", capabilities_json(client.capabilities())}, {"findings", list}});
-  } else {
-    Table table;
-    for (const Finding& finding : findings) {
-      table.add(
-          {{std::string(to_string(finding.severity)), style_of(finding.severity)}, {finding.check}, {finding.message}});
-    }
-    print(guarantees(client) + (findings.empty() ? "" : "\n") + table.to_string());
+  Json findings = Json::array();
+  ExitCode status = ExitCode::ok;
+  for (const Finding& each : client.diagnose()) {
+    findings.push_back({{"severity", severities.at(static_cast<std::size_t>(each.severity)).first},
+                        {"check", each.check},
+                        {"message", each.message}});
+    if (each.severity == Finding::Severity::error) status = ExitCode::findings;
   }
-  const bool bad = std::any_of(findings.begin(), findings.end(),
-                               [](const Finding& f) { return f.severity == Finding::Severity::error; });
-  return static_cast<int>(bad ? ExitCode::findings : ExitCode::ok);
+  return show(
+      arguments,
+      {{"url", client.url()}, {"capabilities", capabilities_json(client.capabilities())}, {"findings", findings}},
+      doctor_text, status);
 }
 
 int init(const Arguments& arguments) {
   const Client client = connect_to(arguments);
-  const std::vector<std::string> created = client.initialize();
-  if (arguments.json) {
-    print_json({{"url", client.url()}, {"created", created}});
-    return done;
-  }
-  std::string text;
-  for (const std::string& what : created) text += "created " + printable(what) + "\n";
-  print(created.empty() ? "nothing to do\n" : text);
-  return done;
+  return show(arguments, {{"url", client.url()}, {"created", client.initialize()}}, init_text);
 }
 
 int show_backends(const Arguments& arguments) {
-  Json json = Json::array();
-  Table table;
+  Json all = Json::array();
   for (const std::string& scheme : backends()) {
-    const std::string description(describe_scheme(scheme));
-    json.push_back({{"scheme", scheme}, {"description", description}});
-    table.add({{scheme + "://"}, {description}});
+    all.push_back({{"scheme", scheme}, {"description", describe_scheme(scheme)}});
   }
-  if (arguments.json) {
-    print_json(json);
-  } else {
-    print(table.to_string());
-  }
-  return done;
+  return show(arguments, all, backends_text);
 }
 
 }  // namespace dlock::cli

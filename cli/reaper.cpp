@@ -56,8 +56,7 @@ class ReaperProcess {
  private:
   void read_control() noexcept {
     char word = 0;
-    const ssize_t n = ::read(control_, &word, 1);
-    if (n < 0 && errno == EINTR) return;
+    const ssize_t n = read_some(control_, &word, 1);
     end_seen_ = true;
     if (n == 1) return;
     alone_ = true;  // dlock is gone
@@ -114,16 +113,6 @@ class ReaperProcess {
   bool left_behind_was_told_ = false;
 };
 
-void close_all_but(std::vector<int>& kept) noexcept {
-  std::sort(kept.begin(), kept.end());
-  unsigned gap = 0;
-  for (const int fd : kept) {
-    if (fd > 0) close_descriptors(gap, static_cast<unsigned>(fd) - 1);
-    gap = static_cast<unsigned>(fd) + 1;
-  }
-  close_descriptors(gap, ~0U);
-}
-
 // `kept` has room for the reaper's own descriptors.
 [[noreturn]] void become_reaper(int control, int reports, std::vector<int>& kept, pid_t dlock,
                                 const std::function<void()>& become_command) noexcept {
@@ -156,7 +145,8 @@ void close_all_but(std::vector<int>& kept) noexcept {
   if (children < 0) ::_exit(1);  // the command dies with its parent
   for (const int fd : {control, reports, children}) kept.push_back(fd);
   // Nothing else of dlock's or the caller's stays open: a pipe that the caller waits on, a connection.
-  close_all_but(kept);
+  std::sort(kept.begin(), kept.end());
+  close_all_but(kept, Closing::now);
   ReaperProcess(control, reports, children, command, tree).run();
 }
 
@@ -201,10 +191,7 @@ Reaper::~Reaper() {
 
 std::optional<Reaper::Report> Reaper::next_report() noexcept {
   Report report{};
-  ssize_t n = 0;
-  do {
-    n = ::read(reports_.get(), &report, sizeof report);
-  } while (n < 0 && errno == EINTR);
+  const ssize_t n = read_some(reports_.get(), &report, sizeof report);
   if (n == sizeof report) return report;
   if (n == 0) reports_.reset();  // it is dead, or dying
   return std::nullopt;
@@ -224,9 +211,7 @@ void Reaper::gone() noexcept {
 
 void Reaper::abandon() noexcept {
   if (pid_ <= 0) return;
-  (void)::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  kill_and_reap(pid_);
   gone();
 }
 

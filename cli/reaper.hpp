@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cli/process_tree.hpp"
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli {
 

@@ -52,9 +52,9 @@ ReportFile::ReportFile(const char* option, std::string path) : path_(std::move(p
   const auto status = std::filesystem::status(path_, ec);
   if (path_.empty() || std::filesystem::is_directory(status)) refuse("it is not a file");
   if (const std::optional<int> fd = descriptor_in(path_)) {
-    fd_.reset(::fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    fd_ = UniqueFd(::fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   } else if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    fd_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    fd_ = UniqueFd(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   } else {
     open_part();
   }
@@ -67,7 +67,7 @@ void ReportFile::open_part() {
   std::uint64_t bits = 0;
   if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) return;
   part_ = fmt::format("{}.{:016x}.part", path_, bits);
-  fd_.reset(::open(part_.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+  fd_ = UniqueFd(::open(part_.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
 }
 
 ReportFile::~ReportFile() {

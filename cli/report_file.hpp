@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli {
 

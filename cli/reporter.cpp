@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
+#include <exception>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "cli/lock_report.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 
@@ -23,6 +25,13 @@ std::string text_of(const Failure& failure) {
 
 bool out_of_reach(const Failure& failure) {
   return failure.code == errc::unavailable || failure.code == errc::ambiguous;
+}
+
+std::string since(const LockInfo& info, const Capabilities& capabilities) {
+  const auto taken = taken_at(info, capabilities);
+  const auto now = std::chrono::system_clock::now();
+  if (!taken || *taken > now) return {};  // the clock of the service is ahead of ours
+  return fmt::format(" (for {})", for_people(now - *taken));
 }
 
 }  // namespace
@@ -47,15 +56,10 @@ void Reporter::forget_trouble_with_locks() {
   std::erase_if(said_, [](const auto& warning) { return !warning.first.empty(); });
 }
 
-void Reporter::renewals_work() {
+void Reporter::acquired(const AcquiredEvent& event) {
   const std::scoped_lock lock(mutex_);
   renewal_failure_.clear();
   forget_trouble_with_locks();
-}
-
-void Reporter::acquired(const AcquiredEvent& event) {
-  renewals_work();
-  const std::scoped_lock lock(mutex_);
   reached_ = true;
   trying_ = false;
   renewed_[event.name] = now_();
@@ -70,8 +74,9 @@ void Reporter::released(const ReleasedEvent& event) {
 }
 
 void Reporter::renewed(const RenewedEvent& event) {
-  renewals_work();
   const std::scoped_lock lock(mutex_);
+  renewal_failure_.clear();
+  forget_trouble_with_locks();
   const TimePoint now = now_();
   const auto pause = now - std::exchange(renewed_.try_emplace(event.name, now).first->second, now);
   if (pause <= lease_ / 2) return;
@@ -133,11 +138,6 @@ void Reporter::fall_silent() {
   speech_ = Speech::nothing;
 }
 
-bool Reporter::connected() const {
-  const std::scoped_lock lock(mutex_);
-  return connected_;
-}
-
 bool Reporter::reached() const {
   const std::scoped_lock lock(mutex_);
   return reached_;
@@ -148,13 +148,54 @@ std::string Reporter::last_failure() const {
   return last_failure_;
 }
 
-std::string Reporter::loss_reason() const {
+std::string Reporter::loss_of(const std::string& name) const {
   const std::scoped_lock lock(mutex_);
-  if (loss_.empty()) {
-    return renewal_failure_.empty() ? std::string() : ": its lease could not be renewed: " + renewal_failure_;
+  const std::string text = fmt::format("lost \"{}\"", name);
+  const std::string& failed = renewal_failure_;
+  if (loss_.empty()) return failed.empty() ? text : text + ": its lease could not be renewed: " + failed;
+  return text + ": " + loss_ + (failed.empty() ? "" : " (last failed renewal: " + failed + ")");
+}
+
+void Reporter::explain_wait(const Client& client, const std::vector<std::string>& names, LockKind kind) {
+  const Capabilities capabilities = client.capabilities();
+  const std::scoped_lock lock(mutex_);
+  // dlock has to wait for the answer before it can exit, so a service that has not answered yet is not asked.
+  const bool answers = capabilities.can_inspect && (capabilities.scope != Scope::network || connected_);
+  if (asking_ || !answers) return say("waiting for " + quoted(names));
+  asking_ = true;  // an earlier thread does nothing more, if there is one
+  asker_ = std::jthread([this, &client, names, kind, wait = waits_] { ask(client, names, kind, wait); });
+}
+
+void Reporter::ask(const Client& client, const std::vector<std::string>& names, LockKind kind, std::uint64_t wait) {
+  std::string text = "waiting for " + quoted(names);
+  const auto is_over = [&] {
+    const std::scoped_lock lock(mutex_);
+    return waits_ != wait;
+  };
+  try {
+    for (std::size_t i = 0; i < names.size() && !is_over(); ++i) {
+      const LockInfo info = client.inspect(names[i], kind);
+      if (info.holder.empty() || info.holder == client.holder()) continue;  // of several, the first ones are ours
+      text += names.size() == 1 ? ", held by " : fmt::format(": \"{}\" is held by ", names[i]);
+      text += info.holder + since(info, client.capabilities());
+      if (info.holders.size() > 1) text += fmt::format(" and {} more", info.holders.size() - 1);
+      break;
+    }
+  } catch (const std::exception&) {
+    // Trouble with the service is reported by the wait itself.
   }
-  return renewal_failure_.empty() ? ": " + loss_
-                                  : fmt::format(": {} (last failed renewal: {})", loss_, renewal_failure_);
+  const std::scoped_lock lock(mutex_);
+  asking_ = false;
+  if (waits_ == wait) say(text);
+}
+
+void Reporter::end_wait() {
+  const std::scoped_lock lock(mutex_);
+  ++waits_;
+}
+
+void Reporter::finish_asking() {
+  if (asker_.joinable()) asker_.join();
 }
 
 }  // namespace dlock::cli

@@ -1,23 +1,25 @@
-// Tells a person what happens to the connection and the lock while dlock has nothing else to say.
+// Reports to a person on the connection, on the lock, and on a wait for it, while dlock has nothing else to say.
 #pragma once
 
+#include <dlock/client.hpp>
 #include <dlock/clock.hpp>
 #include <dlock/observer.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
-
-#include "cli/output.hpp"
+#include <vector>
 
 namespace dlock::cli {
 
-// Every retry that fails is an event. A person hears of each kind of trouble once, until it has changed or is over. A
-// person who wants to hear of nothing but errors hears of each outage its first failure:
+// Every retry that fails is an event. A person is told of each kind of trouble once, until it has changed or is over. A
+// person who wants errors only is told of each outage its first failure:
 //
 //   event                            | is said                                       | ends
 //   ---------------------------------+-----------------------------------------------+-------------------------------
@@ -29,14 +31,14 @@ namespace dlock::cli {
 //                                    | outage that was                               |
 //   warning about the service itself | unless it was                                 |
 //
-// With -v, a person also hears of the first connection, of locks that are taken and freed, and of renewals that come
+// With -v, a person is also told of the first connection, of locks that are taken and freed, and of renewals that come
 // late.
 class Reporter final : public Observer {
  public:
   // Quiet: says nothing but errors. With `tries`, the failure of the first acquire is no news: it ends dlock, which
   // then says why.
-  explicit Reporter(bool quiet, bool tries = false) : speech_(quiet ? Speech::errors : Speech::all), trying_(tries) {}
-  Reporter(bool quiet, bool tries, bool verbose, std::function<TimePoint()> now = LeaseClock::now)
+  explicit Reporter(bool quiet, bool tries = false, bool verbose = false,
+                    std::function<TimePoint()> now = LeaseClock::now)
       : speech_(verbose ? Speech::everything
                 : quiet ? Speech::errors
                         : Speech::all),
@@ -50,34 +52,41 @@ class Reporter final : public Observer {
   void connection(const ConnectionEvent& event) override;
   void warning(const WarningEvent& event) override;
 
+  // Says for what dlock waits, and for whom when the service has answered that. Does not block: the service is asked on
+  // a thread of its own, so that the caller receives signals and the grant even if the service does not answer.
+  void explain_wait(const Client& client, const std::vector<std::string>& names, LockKind kind = LockKind::lock);
+  // From here on, nothing is said about this wait. Does not block.
+  void end_wait();
+  // Waits for an answer that is still to come: for 1.25 times ClientOptions::response_timeout at
+  // most. Call it before the client of explain_wait() ends.
+  void finish_asking();
+
   // How long the lease is: a renewal that comes when half of it has passed is late. It is due after a third.
   void expect_renewals(std::chrono::nanoseconds lease);
   // Says nothing from here on: dlock has said how it ends, and only cleans up.
   void fall_silent();
 
-  // Whether a connection to the service was reported that has not broken since.
-  [[nodiscard]] bool connected() const;
   // Whether there was ever a connection, or a lock.
   [[nodiscard]] bool reached() const;
   // Why the service was out of reach the last time; empty if it never was, as far as is known.
   [[nodiscard]] std::string last_failure() const;
-  // Why the lock was lost, or could not be relied on any more: ": <reason>", or nothing if that is not known (yet).
-  [[nodiscard]] std::string loss_reason() const;
+  // 'lost "NAME"', and why it was lost, or could not be relied on any more, as far as that is known (yet).
+  [[nodiscard]] std::string loss_of(const std::string& name) const;
 
  private:
   enum class Speech { everything, all, errors, nothing };
 
-  void renewals_work();
+  void ask(const Client& client, const std::vector<std::string>& names, LockKind kind, std::uint64_t wait);
   // With mutex_ held:
   void say_unless_quiet(const std::string& text) const;
   void say_if_verbose(const std::string& text) const;
   void say_out_of_reach(const std::string& meaning, const std::string& why);
   void forget_trouble_with_locks();
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows, but for the thread
   Speech speech_;
   bool trying_;
-  std::function<TimePoint()> now_ = LeaseClock::now;
+  std::function<TimePoint()> now_;
   std::chrono::nanoseconds lease_ = std::chrono::nanoseconds::max();
   std::map<std::string, TimePoint> renewed_;  // when each lock was last taken or renewed
   bool reached_ = false;
@@ -89,6 +98,9 @@ class Reporter final : public Observer {
   bool cut_off_ = false;
   bool refused_ = false;  // during this outage, for a reason that stays: what fails later is no better explanation
   std::set<std::pair<std::string, std::string>> said_;  // warnings that are not over: the lock's name, and the text
+  std::uint64_t waits_ = 0;                             // that are over
+  bool asking_ = false;
+  std::jthread asker_;
 };
 
 }  // namespace dlock::cli

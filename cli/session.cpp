@@ -12,6 +12,7 @@
 #include <dlock/options.hpp>
 #include <dlock/spi/url.hpp>
 
+#include "cli/location.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "torture/rig/url_text.hpp"
@@ -35,22 +36,10 @@ bool says_session(const rig::UrlText& url, const char* parameter, Duration lease
       for_people(lease.value()), parameter, printable(*text)));
 }
 
-}  // namespace
-
-std::string label_for(std::string_view program) {
-  const auto slash = program.rfind('/');
-  const std::string_view name = slash == std::string_view::npos ? program : program.substr(slash + 1);
-  std::string label;
-  for (const char c : name.substr(0, longest_label)) {
-    const auto byte = static_cast<unsigned char>(c);
-    // Anything that is not plain ASCII would need a check for valid and printable UTF-8.
-    label += byte > 0x20 && byte < 0x7F ? c : '_';
-  }
-  return label.empty() ? "dlock" : label;
-}
-
-Client connect_for_command(const std::string& url, const Arguments& arguments, std::string label,
-                           std::shared_ptr<Reporter> reporter) {
+// Where locks live with their session, --lease is the session's (a second at least), unless the URL says how long a
+// session lives.
+Client connect_with(const std::string& url, const Arguments& arguments, std::string label,
+                    std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
   rig::UrlText text(url);
   if (!arguments.lease || says_session(text, "session_timeout", *arguments.lease) ||
@@ -62,13 +51,37 @@ Client connect_for_command(const std::string& url, const Arguments& arguments, s
   return connect(text.text(), std::move(options));
 }
 
+}  // namespace
+
+Session::Session(const Arguments& given, const Inherited& before, std::string label)
+    : arguments(given),
+      inherited(before),
+      url(service_url(given.url)),
+      reporter(reporter_for(given)),
+      client(connect_with(url, given, std::move(label), reporter)) {
+  if (given.quiet || client.capabilities().scope != Scope::process) return;
+  say(fmt::format("warning: locks of {} are known to this process only and keep nobody else out", client.url()));
+}
+
+Session::~Session() {
+  reporter->end_wait();
+  reporter->finish_asking();  // it uses the client
+}
+
 std::shared_ptr<Reporter> reporter_for(const Arguments& arguments) {
   return std::make_shared<Reporter>(arguments.quiet, arguments.wait == Duration(), arguments.verbose);
 }
 
-void warn_if_private(const Client& client, bool quiet) {
-  if (quiet || client.capabilities().scope != Scope::process) return;
-  say(fmt::format("warning: locks of {} are known to this process only and keep nobody else out", client.url()));
+std::string label_for(std::string_view program) {
+  const auto slash = program.rfind('/');
+  const std::string_view name = slash == std::string_view::npos ? program : program.substr(slash + 1);
+  std::string label;
+  for (const char c : name.substr(0, longest_label)) {
+    const auto byte = static_cast<unsigned char>(c);
+    // Anything that is not plain ASCII would need a check for valid and printable UTF-8.
+    label += byte > 0x20 && byte < 0x7F ? c : '_';
+  }
+  return label.empty() ? "dlock" : label;
 }
 
 }  // namespace dlock::cli

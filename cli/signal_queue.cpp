@@ -49,7 +49,7 @@ void SignalQueue::read_all_signals() {
 
 void SignalQueue::listen(const sigset_t& set) {
   const int fd = check(::signalfd(fd_.get(), &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
-  if (!fd_) fd_.reset(fd);
+  if (!fd_) fd_ = UniqueFd(fd);
 }
 
 std::optional<int> SignalQueue::next() noexcept {

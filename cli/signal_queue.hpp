@@ -4,7 +4,7 @@
 #include <csignal>
 #include <optional>
 
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli {
 

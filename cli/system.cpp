@@ -1,13 +1,16 @@
 #include "cli/system.hpp"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <system_error>
 
@@ -40,11 +43,44 @@ bool write_all(int fd, std::string_view text) noexcept {
   return true;
 }
 
-void close_descriptors(unsigned first, unsigned last) noexcept {
-  if (first > last || ::close_range(first, last, 0) == 0) return;
+ssize_t read_some(int fd, void* into, std::size_t size) noexcept {
+  ssize_t n = 0;
+  do {
+    n = ::read(fd, into, size);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+namespace {
+
+void close_range_of(unsigned first, unsigned last, Closing when) noexcept {
+  const int flags = when == Closing::on_exec ? CLOSE_RANGE_CLOEXEC : 0;
+  if (first > last || ::close_range(first, last, flags) == 0) return;
   constexpr unsigned highest_probed = 65536;
-  for (unsigned fd = first; fd <= std::min(last, highest_probed); ++fd) {
-    (void)::close(static_cast<int>(fd));  // most are not open
+  for (unsigned probed = first; probed <= std::min(last, highest_probed); ++probed) {
+    const int fd = static_cast<int>(probed);  // most are not open
+    (void)(when == Closing::on_exec ? ::fcntl(fd, F_SETFD, FD_CLOEXEC) : ::close(fd));
+  }
+}
+
+}  // namespace
+
+void close_all_but(const std::vector<int>& kept, Closing when) noexcept {
+  unsigned gap = 0;
+  for (const int fd : kept) {
+    if (fd > 0) close_range_of(gap, static_cast<unsigned>(fd) - 1, when);
+    gap = static_cast<unsigned>(fd) + 1;
+  }
+  close_range_of(gap, ~0U, when);
+}
+
+void close_from(unsigned first) noexcept {
+  close_range_of(first, ~0U, Closing::now);
+}
+
+void kill_and_reap(pid_t child) noexcept {
+  (void)::kill(child, SIGKILL);
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 

@@ -3,12 +3,18 @@
 
 #include <dlock/clock.hpp>
 
+#include <sys/types.h>
+
+#include <cstddef>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "cli/unique_fd.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::cli {
+
+using util::UniqueFd;
 
 // Returns result, or throws what errno says about `what`.
 int check(int result, const char* what);
@@ -19,8 +25,17 @@ int check(int result, const char* what);
 // Writes all of it, riding out interruptions and full pipes. False when the other side is gone or the disk is full.
 bool write_all(int fd, std::string_view text) noexcept;
 
-// Closes all descriptors from first to last that are open. Async-signal-safe.
-void close_descriptors(unsigned first, unsigned last) noexcept;
+// read() that rides out interruptions. Async-signal-safe, like all that follow.
+ssize_t read_some(int fd, void* into, std::size_t size) noexcept;
+
+enum class Closing { now, on_exec };
+// Closes all descriptors that are open, but for these, which are sorted.
+void close_all_but(const std::vector<int>& kept, Closing when) noexcept;
+// All from this one on.
+void close_from(unsigned first) noexcept;
+
+// Ends a child process, whose status is not needed.
+void kill_and_reap(pid_t child) noexcept;
 
 // Becomes readable when notify() was called; from any thread.
 class Event {

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli {
 

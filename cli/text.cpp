@@ -32,20 +32,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string_view to_string(Finding::Severity severity) noexcept {
-  switch (severity) {
-    case Finding::Severity::ok:
-      return "ok";
-    case Finding::Severity::note:
-      return "note";
-    case Finding::Severity::warning:
-      return "warning";
-    case Finding::Severity::error:
-      break;
-  }
-  return "error";
-}
-
 std::string for_people(std::chrono::nanoseconds duration) {
   using namespace std::chrono_literals;
   if (duration < 1s) return fmt::format("{} ms", duration / 1ms);
@@ -76,40 +62,22 @@ std::string_view kind_word(LockKind kind) noexcept {
   return kind == LockKind::read_write ? "read-write" : to_string(kind);
 }
 
-std::string_view explain(Scope scope) noexcept {
-  switch (scope) {
-    case Scope::process:
-      return "only threads of one process exclude each other";
-    case Scope::machine:
-      return "processes of this machine exclude each other";
-    case Scope::network:
-      break;
+std::string_view explain(std::string_view guarantee, std::string_view word) noexcept {
+  static constexpr std::array<std::array<std::string_view, 3>, 9> known{{
+      {"scope", "process", "only threads of one process exclude each other"},
+      {"scope", "machine", "processes of this machine exclude each other"},
+      {"scope", "network", "all clients of the service exclude each other"},
+      {"lease", "per_lock", "each lock has a lease that dlock renews; a dead holder's ends with it"},
+      {"lease", "session", "locks live as long as the connection's session; a dead holder's end with it"},
+      {"lease", "process", "locks live as long as the holder's process; a dead holder's is free at once"},
+      {"fencing", "none", "tokens may start again when the service loses its data"},
+      {"fencing", "wall_clock", "tokens grow even across lost data, unless the wall clock is set back then"},
+      {"fencing", "service", "tokens are ordered by the service and always grow"},
+  }};
+  for (const auto& [about, named, text] : known) {
+    if (about == guarantee && named == word) return text;
   }
-  return "all clients of the service exclude each other";
-}
-
-std::string_view explain(LeaseKind kind) noexcept {
-  switch (kind) {
-    case LeaseKind::per_lock:
-      return "each lock has a lease that dlock renews; a dead holder's ends with it";
-    case LeaseKind::session:
-      return "locks live as long as the connection's session; a dead holder's end with it";
-    case LeaseKind::process:
-      break;
-  }
-  return "locks live as long as the holder's process; a dead holder's is free at once";
-}
-
-std::string_view explain(FencingDurability durability) noexcept {
-  switch (durability) {
-    case FencingDurability::none:
-      return "tokens may start again when the service loses its data";
-    case FencingDurability::wall_clock:
-      return "tokens grow even across lost data, unless the wall clock is set back then";
-    case FencingDurability::service:
-      break;
-  }
-  return "tokens are ordered by the service and always grow";
+  return {};
 }
 
 std::string_view describe_scheme(std::string_view scheme) noexcept {

@@ -1,8 +1,6 @@
 // Words for values that people read.
 #pragma once
 
-#include <dlock/capabilities.hpp>
-#include <dlock/info.hpp>
 #include <dlock/lock_kind.hpp>
 
 #include <array>
@@ -12,8 +10,6 @@
 #include <vector>
 
 namespace dlock::cli {
-
-[[nodiscard]] std::string_view to_string(Finding::Severity severity) noexcept;
 
 // "28.1 s", "250 ms", "3 min 20 s".
 [[nodiscard]] std::string for_people(std::chrono::nanoseconds duration);
@@ -28,10 +24,9 @@ namespace dlock::cli {
 [[nodiscard]] std::string_view kind_word(LockKind kind) noexcept;
 inline constexpr std::array every_kind{LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
-// What a capability means to somebody who relies on it, in one sentence without a full stop.
-[[nodiscard]] std::string_view explain(Scope scope) noexcept;
-[[nodiscard]] std::string_view explain(LeaseKind kind) noexcept;
-[[nodiscard]] std::string_view explain(FencingDurability durability) noexcept;
+// The meaning of a capability to somebody who relies on it, in one sentence without a full stop: of "scope", "lease" or
+// "fencing", by the word that to_string() has for it.
+[[nodiscard]] std::string_view explain(std::string_view guarantee, std::string_view word) noexcept;
 
 // One line about the service behind a URL scheme.
 [[nodiscard]] std::string_view describe_scheme(std::string_view scheme) noexcept;

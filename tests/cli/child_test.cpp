@@ -1,14 +1,17 @@
-// The process of the command, and what is below it.
+// The process of the command, with what is below it; and a process that dlock hold does not outlive.
 #include "cli/child.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 
+#include "cli/leash.hpp"
 #include "cli/system.hpp"
 #include "support/cli_test.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::cli::test {
 namespace {
@@ -35,6 +38,23 @@ TEST(ChildOfDlock, EndsWithEverythingItHasStartedWhenItsObjectIsDestroyed) {
   (void)::signal(SIGXFSZ, SIG_DFL);  // Inherited ignores it, and other tests start programs in this process
   ASSERT_EQ(watched.size(), 2U);
   for (const Watched& process : watched) EXPECT_TRUE(process.is_dead());
+}
+
+bool is_ended(const Leash& leash, int timeout_ms) {
+  pollfd source{.fd = leash.ended_fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&source, 1, timeout_ms) == 1;
+}
+
+// What that means for dlock hold is in hold.transcript.
+TEST(LeashTest, AProcessIsWatchedWithAndWithoutADescriptor) {
+  for (const bool pinned : {true, false}) {
+    Process process({probe_path(), "wait"});
+    (void)process.line();
+    const Leash leash({.with_process = process.pid()}, pinned);
+    EXPECT_FALSE(is_ended(leash, 0));
+    process.signal(SIGKILL);  // a zombie until it is waited for
+    EXPECT_TRUE(is_ended(leash, rig::hang_guard_ms)) << pinned;
+  }
 }
 
 }  // namespace

@@ -3,118 +3,94 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
 
 namespace dlock::cli {
 namespace {
 
 using namespace std::chrono_literals;
 using Action = LeaseWatch::Action;
+using Time = std::chrono::nanoseconds;  // since the lease was granted
 
-constexpr TimePoint start = TimePoint(24h);
-constexpr TimePoint never = TimePoint::max();
+constexpr Time never = Time::max();
+constexpr Action none = Action::none;
+constexpr Action terminate = Action::terminate;
+constexpr Action kill = Action::kill;
 
-TEST(LeaseWatch, LeavesACommandAloneWhoseLeaseDoesNotRunOut) {
-  LeaseWatch watch(5s, start, never);
-  const auto step = watch.step(start + 1000h, never, false);
-  EXPECT_EQ(step.action, Action::none);
-  EXPECT_EQ(step.wake, never);
-  EXPECT_EQ(step.deadline, never);
+// A look at the lease, and what the watch says.
+struct Look {
+  Time at;
+  Time valid_until;
+  bool lost;
+  Action action;
+  std::optional<Time> wake = std::nullopt;
+  std::optional<Time> deadline = std::nullopt;
+};
+
+struct LeaseRow {
+  const char* name;
+  Time grace;
+  Time lease;
+  std::vector<Look> looks;
+};
+void PrintTo(const LeaseRow& row, std::ostream* out) {
+  *out << row.name;
 }
 
-TEST(LeaseWatch, LooksAgainWhenOnlyTheNoticeIsLeft) {
-  LeaseWatch watch(5s, start, start + 30s);
-  const auto step = watch.step(start, start + 30s, false);
-  EXPECT_EQ(step.action, Action::none);
-  EXPECT_EQ(step.wake, start + 25s);
-  EXPECT_EQ(step.deadline, start + 30s);
+TimePoint point(Time time) {
+  return time == never ? TimePoint::max() : TimePoint(24h) + time;
 }
 
-TEST(LeaseWatch, ARenewalMovesTheNextLook) {
-  LeaseWatch watch(5s, start, start + 30s);
-  (void)watch.step(start, start + 30s, false);
-  const auto step = watch.step(start + 25s, start + 50s, false);
-  EXPECT_EQ(step.action, Action::none);
-  EXPECT_EQ(step.wake, start + 45s);
-  EXPECT_EQ(step.deadline, start + 50s);
+class LeaseWatchTest : public testing::TestWithParam<LeaseRow> {};
+
+TEST_P(LeaseWatchTest, DecidesBy) {
+  const auto& [name, grace, lease, looks] = GetParam();
+  LeaseWatch watch(grace, point(0s), point(lease));
+  for (const Look& look : looks) {
+    SCOPED_TRACE(look.at.count());
+    const auto step = watch.step(point(look.at), point(look.valid_until), look.lost);
+    EXPECT_EQ(step.action, look.action);
+    if (look.wake) {
+      EXPECT_EQ(step.wake, point(*look.wake));
+    }
+    if (look.deadline) {
+      EXPECT_EQ(step.deadline, point(*look.deadline));
+    }
+  }
 }
 
-TEST(LeaseWatch, GivesNoticeBeforeTheLeaseRunsOut) {
-  LeaseWatch watch(5s, start, start + 30s);
-  const auto step = watch.step(start + 25s, start + 30s, false);
-  EXPECT_EQ(step.action, Action::terminate);
-  EXPECT_EQ(step.wake, start + 30s);
-  EXPECT_EQ(step.deadline, start + 30s);
-}
+const std::vector<LeaseRow> lease_rows{
+    {"ALeaseThatDoesNotRunOutLeavesTheCommandAlone", 5s, never, {{1000h, never, false, none, never, never}}},
+    {"TheNextLookIsWhenOnlyTheNoticeIsLeft", 5s, 30s, {{0s, 30s, false, none, 25s, 30s}}},
+    {"ARenewalMovesTheNextLook", 5s, 30s, {{0s, 30s, false, none}, {25s, 50s, false, none, 45s, 50s}}},
+    {"ANoticeComesBeforeTheLeaseRunsOut", 5s, 30s, {{25s, 30s, false, terminate, 30s, 30s}}},
+    {"AKillComesAtTheEndOfTheLeaseAndNotLater",
+     5s,
+     30s,
+     {{26s, 30s, false, terminate}, {30s - 1ns, 30s, false, none}, {30s, 30s, true, kill}}},
+    {"AKillComesOnlyOnce", 5s, 30s, {{31s, 30s, true, kill}, {32s, 30s, true, none, never, 30s}}},
+    {"TheNoticeIsAtMostAThirdOfTheLease", 10s, 6s, {{4s - 1ns, 6s, false, none}, {4s, 6s, false, terminate}}},
+    {"ALateRenewalDoesNotTakeANoticeBack",
+     5s,
+     30s,
+     {{25s, 30s, false, terminate}, {26s, 56s, false, none, 30s}, {30s, 56s, false, kill}}},
+    {"ALockTakenAwayIsATerminationAtOnceAndAKillAfterTheGrace",
+     5s,
+     never,
+     {{7s, never, true, terminate, 12s, 12s}, {12s - 1ns, never, true, none}, {12s, never, true, kill}}},
+    {"TheGraceOfALockTakenAwayEndsWithItsLease", 5s, 30s, {{20s, 22s, true, terminate, 22s}}},
+    {"ALeaseThatHasRunOutUnnoticedIsAKillAtOnce", 5s, 30s, {{300s, 30s, false, kill}}},
+    {"NoGraceIsAKillAtOnce", 0s, never, {{0s, never, true, kill}}},
+    {"AnEndlessGraceHasNoEndOfItsOwn", forever.value(), never, {{0s, never, true, terminate, never}}},
+    {"AnEndlessGraceEndsWithTheLease", forever.value(), 30s, {{0s, 30s, true, terminate, 30s}}},
+    {"ANegativeGraceIsNone", -1s, 30s, {{0s, 30s, false, none, 30s}}},
+};
 
-TEST(LeaseWatch, KillsAtTheEndOfTheLeaseAndNotLater) {
-  LeaseWatch watch(5s, start, start + 30s);
-  (void)watch.step(start + 26s, start + 30s, false);
-  EXPECT_EQ(watch.step(start + 30s - 1ns, start + 30s, false).action, Action::none);
-  EXPECT_EQ(watch.step(start + 30s, start + 30s, true).action, Action::kill);
-}
-
-TEST(LeaseWatch, KillsOnlyOnce) {
-  LeaseWatch watch(5s, start, start + 30s);
-  EXPECT_EQ(watch.step(start + 31s, start + 30s, true).action, Action::kill);
-  const auto step = watch.step(start + 32s, start + 30s, true);
-  EXPECT_EQ(step.action, Action::none);
-  EXPECT_EQ(step.wake, never);
-  EXPECT_LE(step.deadline, start + 31s);
-}
-
-TEST(LeaseWatch, UsesAtMostAThirdOfTheLeaseAsNotice) {
-  LeaseWatch watch(10s, start, start + 6s);
-  EXPECT_EQ(watch.step(start + 4s - 1ns, start + 6s, false).action, Action::none);
-  EXPECT_EQ(watch.step(start + 4s, start + 6s, false).action, Action::terminate);
-}
-
-TEST(LeaseWatch, ANoticeIsNotTakenBackByALateRenewal) {
-  LeaseWatch watch(5s, start, start + 30s);
-  (void)watch.step(start + 25s, start + 30s, false);
-  const auto step = watch.step(start + 26s, start + 56s, false);
-  EXPECT_EQ(step.action, Action::none);
-  EXPECT_EQ(step.wake, start + 30s);
-  EXPECT_EQ(watch.step(start + 30s, start + 56s, false).action, Action::kill);
-}
-
-TEST(LeaseWatch, ALockTakenAwayIsATerminationAtOnceAndAKillAfterTheGrace) {
-  LeaseWatch watch(5s, start, never);
-  const auto step = watch.step(start + 7s, never, true);
-  EXPECT_EQ(step.action, Action::terminate);
-  EXPECT_EQ(step.wake, start + 12s);
-  EXPECT_EQ(step.deadline, start + 12s);
-  EXPECT_EQ(watch.step(start + 12s - 1ns, never, true).action, Action::none);
-  EXPECT_EQ(watch.step(start + 12s, never, true).action, Action::kill);
-}
-
-TEST(LeaseWatch, TheGraceOfALockTakenAwayEndsWithItsLease) {
-  LeaseWatch watch(5s, start, start + 30s);
-  const auto step = watch.step(start + 20s, start + 22s, true);
-  EXPECT_EQ(step.action, Action::terminate);
-  EXPECT_EQ(step.wake, start + 22s);
-}
-
-TEST(LeaseWatch, KillsAtOnceWhenTheLeaseHadRunOutBeforeAnybodyLooked) {
-  LeaseWatch watch(5s, start, start + 30s);
-  EXPECT_EQ(watch.step(start + 300s, start + 30s, false).action, Action::kill);
-}
-
-TEST(LeaseWatch, KillsAtOnceWithoutAGrace) {
-  LeaseWatch watch(0s, start, never);
-  EXPECT_EQ(watch.step(start, never, true).action, Action::kill);
-}
-
-TEST(LeaseWatch, AnEndlessGraceLeavesTheLeaseAsTheLimit) {
-  LeaseWatch unlimited(forever.value(), start, never);
-  EXPECT_EQ(unlimited.step(start, never, true).wake, never);
-  LeaseWatch limited(forever.value(), start, start + 30s);
-  EXPECT_EQ(limited.step(start, start + 30s, true).wake, start + 30s);
-}
-
-TEST(LeaseWatch, ANegativeGraceIsNone) {
-  LeaseWatch watch(-1s, start, start + 30s);
-  EXPECT_EQ(watch.step(start, start + 30s, false).wake, start + 30s);
-}
+INSTANTIATE_TEST_SUITE_P(Of, LeaseWatchTest, testing::ValuesIn(lease_rows),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace
 }  // namespace dlock::cli

@@ -43,8 +43,18 @@ const LockInfo leader{.name = "scheduler",
                       .kind = LockKind::election,
                       .value = "10.0.0.7:80"};
 
+std::string status_of(const LockInfo& info) {
+  return status_text(to_json(info));
+}
+
+std::string list_of(const std::vector<LockInfo>& infos) {
+  Json locks = Json::array();
+  for (const LockInfo& info : infos) locks.push_back(to_json(info));
+  return list_text(locks);
+}
+
 TEST(StatusText, OfALockHasOneHolder) {
-  EXPECT_EQ(status_text(held_lock),
+  EXPECT_EQ(status_of(held_lock),
             "name       job\n"
             "state      held\n"
             "holder     a:1:x\n"
@@ -54,13 +64,13 @@ TEST(StatusText, OfALockHasOneHolder) {
 }
 
 TEST(StatusText, OfAReadWriteLockHasAllHolders) {
-  EXPECT_EQ(status_text(readers),
+  EXPECT_EQ(status_of(readers),
             "name     prices\n"
             "kind     read-write\n"
             "state    shared\n"
             "held by  a:1:x       token 8\n"
             "         b:2:y       token 9, 20.0 s\n");
-  EXPECT_EQ(status_text({.name = "prices", .token = FencingToken(9), .kind = LockKind::read_write}),
+  EXPECT_EQ(status_of({.name = "prices", .token = FencingToken(9), .kind = LockKind::read_write}),
             "name        prices\n"
             "kind        read-write\n"
             "state       free\n"
@@ -68,7 +78,7 @@ TEST(StatusText, OfAReadWriteLockHasAllHolders) {
 }
 
 TEST(StatusText, OfASemaphoreHasPermits) {
-  EXPECT_EQ(status_text(permits),
+  EXPECT_EQ(status_of(permits),
             "name     uploads\n"
             "kind     semaphore\n"
             "state    held\n"
@@ -77,7 +87,7 @@ TEST(StatusText, OfASemaphoreHasPermits) {
 }
 
 TEST(StatusText, OfAnElectionHasTheValue) {
-  EXPECT_EQ(status_text(leader),
+  EXPECT_EQ(status_of(leader),
             "name    scheduler\n"
             "kind    election\n"
             "state   held\n"
@@ -89,24 +99,24 @@ TEST(StatusText, OfAnElectionHasTheValue) {
 TEST(StatusText, ShowsNoControlCharacters) {
   LockInfo info = leader;
   info.value = "\x1B[31m";
-  EXPECT_THAT(status_text(info), testing::HasSubstr("value   \\x1b[31m\n"));
+  EXPECT_THAT(status_of(info), testing::HasSubstr("value   \\x1b[31m\n"));
 }
 
 TEST(ListText, HasColumnsForItsKind) {
-  EXPECT_EQ(list_text({held_lock}, LockKind::lock),
+  EXPECT_EQ(list_of({held_lock}),
             "NAME  STATE  TOKEN  HOLDER\n"
             "job   held   7      a:1:x\n");
-  EXPECT_EQ(list_text({readers, {.name = "rates", .kind = LockKind::read_write}}, LockKind::read_write),
+  EXPECT_EQ(list_of({readers, {.name = "rates", .kind = LockKind::read_write}}),
             "NAME    STATE   TOKEN  HOLDERS\n"
             "prices  shared  9      a:1:x, b:2:y\n"
             "rates   free    -      -\n");
-  EXPECT_EQ(list_text({permits}, LockKind::semaphore),
+  EXPECT_EQ(list_of({permits}),
             "NAME     STATE  PERMITS  TOKEN  HOLDERS\n"
             "uploads  held   1 of 3   5      a:1:x\n");
-  EXPECT_EQ(list_text({leader}, LockKind::election),
+  EXPECT_EQ(list_of({leader}),
             "NAME       STATE  TOKEN  HOLDER  VALUE\n"
             "scheduler  held   4      a:1:x   10.0.0.7:80\n");
-  EXPECT_EQ(list_text({}, LockKind::lock), "");
+  EXPECT_EQ(list_of({}), "");
 }
 
 TEST(LockJson, HasTheHoldersOfEachKind) {

@@ -1,9 +1,11 @@
 // A command never outlives its lock: the lock is lost, dlock is killed, the command leaves processes behind.
 #include <sched.h>
+#include <sys/wait.h>
 
 #include <csignal>
 #include <filesystem>
 
+#include "cli/guardian.hpp"
 #include "support/cli_test.hpp"
 #include "support/full_pipe.hpp"
 
@@ -122,6 +124,19 @@ TEST_F(Loss, AGuardianThatWasKilledIsReplaced) {
   EXPECT_TRUE(grandchild.wait_for_death());
 }
 
+// Continued, it would find orders that are long out of date, and end a command whose lock is held.
+TEST(Guardian, IsKilledWhenItWasStoppedForSoLongThatItMissesOrders) {
+  Guardian guardian;
+  ASSERT_EQ(::kill(guardian.pid(), SIGSTOP), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(guardian.pid(), &status, WUNTRACED), guardian.pid());
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const Watched watched(guardian.pid());
+  while (guardian.watch({}, {}, TimePoint::max())) {
+  }
+  EXPECT_TRUE(watched.wait_for_death());
+}
+
 #ifdef DLOCK_TEST_WITH_MEMORY
 TEST_F(Loss, TheGuardianKillsTheCommandWhenDlockIsStoppedPastTheLease) {
   Process run(
@@ -134,6 +149,26 @@ TEST_F(Loss, TheGuardianKillsTheCommandWhenDlockIsStoppedPastTheLease) {
   EXPECT_TRUE(grandchild.wait_for_death());
   run.signal(SIGCONT);
   EXPECT_EQ(run.wait(), 79);
+}
+
+TEST_F(Loss, OfTheLeadEndsTheCommandAndWithOnceTheCandidacy) {
+  for (const bool once : {false, true}) {
+    Process candidate({dlock_path(), "elect", "--quiet", "--url", "memory://", "--lease", "500ms",
+                       once ? "--once" : "--wait=forever", "post", "--", probe_path(), "family"});
+    for (int term = 0; term < (once ? 1 : 2); ++term) {
+      const auto pids = pids_in(candidate.line());
+      const Watched leader(pids.at(0));
+      const Watched grandchild(pids.at(1));
+      candidate.signal(SIGSTOP);
+      EXPECT_TRUE(leader.wait_for_death());
+      EXPECT_TRUE(grandchild.wait_for_death());
+      candidate.signal(SIGCONT);
+    }
+    EXPECT_THAT(candidate.error_line(), testing::StartsWith("dlock: lost \"post\""));
+    if (once) {
+      EXPECT_EQ(candidate.wait(), 79);
+    }
+  }
 }
 
 TEST_F(Loss, ALeaseIsRenewedWhileTheCommandRuns) {

@@ -1,10 +1,7 @@
 #include "cli/metrics.hpp"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -14,9 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "cli/arguments.hpp"
-#include "cli/output.hpp"
-#include "cli/unique_fd.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::cli {
@@ -38,26 +32,6 @@ Account ran(int status) {
 
 std::string text_of(const Account& account, const std::string& earlier = "", const std::string& name = "job") {
   return metrics_text(account, {name}, LockKind::lock, noon, earlier);
-}
-
-TEST(Metrics, AreWhatPrometheusReads) {
-  EXPECT_EQ(text_of(ran(0)),
-            "# HELP dlock_last_exit_status Status that dlock exited with the last time.\n"
-            "# TYPE dlock_last_exit_status gauge\n"
-            "dlock_last_exit_status{name=\"job\",kind=\"lock\"} 0\n"
-            "# HELP dlock_last_result Always 1; the label says what became of the last run, as the result of --json "
-            "does.\n"
-            "# TYPE dlock_last_result gauge\n"
-            "dlock_last_result{name=\"job\",kind=\"lock\",result=\"ran\"} 1\n"
-            "# HELP dlock_last_wait_seconds How long the last run waited for the lock.\n"
-            "# TYPE dlock_last_wait_seconds gauge\n"
-            "dlock_last_wait_seconds{name=\"job\",kind=\"lock\"} 0.25\n"
-            "# HELP dlock_last_hold_seconds How long the last run held the lock.\n"
-            "# TYPE dlock_last_hold_seconds gauge\n"
-            "dlock_last_hold_seconds{name=\"job\",kind=\"lock\"} 1.5\n"
-            "# HELP dlock_last_success_timestamp_seconds When a command last ended with status 0 under the lock.\n"
-            "# TYPE dlock_last_success_timestamp_seconds gauge\n"
-            "dlock_last_success_timestamp_seconds{name=\"job\",kind=\"lock\"} 1763719872.5\n");
 }
 
 // The value of a metric of the lock "job".
@@ -163,79 +137,6 @@ TEST_F(MetricsFileTest, IsWholeWhereManyReplaceIt) {
   }
   EXPECT_EQ(value(text(), "last_exit_status"), "1");
   EXPECT_EQ(files(), 1) << "something else was left in the directory";
-}
-
-// As a client of the file backend locks it.
-TEST_F(MetricsFileTest, MayBeInADirectoryThatIsLocked) {
-  const UniqueFd directory(::open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ASSERT_EQ(::flock(directory.get(), LOCK_EX), 0);
-  MetricsFile(path_).write(ran(0), {"job"}, LockKind::lock);
-  EXPECT_EQ(value(text(), "last_exit_status"), "0");
-}
-
-TEST_F(MetricsFileTest, IsMadeByTheFirstRunThatEnds) {
-  const MetricsFile file(path_);
-  EXPECT_EQ(files(), 0);
-  file.write(ran(1), {"job"}, LockKind::lock);
-  EXPECT_EQ(value(text(), "last_exit_status"), "1");
-}
-
-TEST_F(MetricsFileTest, HasThePermissionsOfTheOneBefore) {
-  const MetricsFile file(path_);
-  file.write(ran(0), {"job"}, LockKind::lock);
-  namespace fs = std::filesystem;
-  const fs::perms readable = fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_read;
-  fs::permissions(path_, readable);
-  file.write(ran(0), {"job"}, LockKind::lock);
-  EXPECT_EQ(fs::status(path_).permissions(), readable);
-}
-
-TEST_F(MetricsFileTest, SaysThatLinesOfOthersAreLost) {
-  struct Case {
-    std::string earlier;
-    bool warns;
-  };
-  const std::string warning = "dlock: warning: " + path_ + " has lines of another job or program, which are lost; ";
-  const std::vector<Case> cases{
-      {"rubbish\n", true},
-      {"node_load1 0.5\n", true},
-      {text_of(ran(0), "", "other"), true},
-      {metrics_text(ran(0), {"job"}, LockKind::semaphore, noon, ""), true},
-      {"", false},
-      {"# HELP dlock_runs_total Of an earlier version.\ndlock_runs_total{name=\"job\",kind=\"lock\"} 7\n\n", false},
-      {text_of(ran(0)), false},
-  };
-  for (const Case& each : cases) {
-    std::ofstream(path_) << each.earlier;
-    flush_messages();  // of earlier tests
-    testing::internal::CaptureStderr();
-    MetricsFile(path_).write(ran(0), {"job"}, LockKind::lock);
-    flush_messages();
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(said.starts_with(warning), each.warns) << each.earlier << said;
-    EXPECT_EQ(said.empty(), !each.warns) << each.earlier << said;
-    EXPECT_EQ(text().find("rubbish"), std::string::npos);
-    EXPECT_EQ(value(text(), "last_exit_status"), "0") << each.earlier;
-  }
-}
-
-// Another user may put one there after dlock has started.
-TEST_F(MetricsFileTest, DoesNotWaitForAPipeInItsPlace) {
-  const MetricsFile file(path_);
-  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_THROW(file.write(ran(0), {"job"}, LockKind::lock), UsageError);
-}
-
-TEST_F(MetricsFileTest, IsAFileInADirectoryThatCanBeWritten) {
-  const std::string pipe = directory_.path() + "/pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const std::string unreadable = directory_.path() + "/loop";
-  std::filesystem::create_symlink("loop", unreadable);
-  for (const std::string& wrong : {directory_.path(), directory_.path() + "/none/job.prom", std::string("/dev/null"),
-                                   std::string("/dev/stderr"), pipe, unreadable}) {
-    EXPECT_THROW(MetricsFile{wrong}, UsageError) << wrong;
-  }
-  EXPECT_EQ(files(), 2) << "the pipe and the link";
 }
 
 }  // namespace

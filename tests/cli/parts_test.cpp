@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include <dlock/capabilities.hpp>
 #include <dlock/error.hpp>
 
 #include "cli/application.hpp"
@@ -146,6 +147,18 @@ TEST(Quoted, NamesAreListedAsInASentence) {
   EXPECT_EQ(quoted({"a"}), R"("a")");
   EXPECT_EQ(quoted({"a", "b c"}), R"("a" and "b c")");
   EXPECT_EQ(quoted({"a", "b", "c"}), R"("a", "b" and "c")");
+}
+
+TEST(Explanation, IsThereForEachGuarantee) {
+  for (const Scope each : {Scope::process, Scope::machine, Scope::network}) {
+    EXPECT_NE(explain("scope", to_string(each)), "") << to_string(each);
+  }
+  for (const LeaseKind each : {LeaseKind::per_lock, LeaseKind::session, LeaseKind::process}) {
+    EXPECT_NE(explain("lease", to_string(each)), "") << to_string(each);
+  }
+  for (const auto each : {FencingDurability::none, FencingDurability::wall_clock, FencingDurability::service}) {
+    EXPECT_NE(explain("fencing", to_string(each)), "") << to_string(each);
+  }
 }
 
 TEST(DurationText, IsShort) {

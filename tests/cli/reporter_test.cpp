@@ -1,239 +1,352 @@
-// What a person hears of trouble: each kind once, until it has changed or is over.
+// The messages to a person: each kind of trouble once, until it has changed or is over; and for whom dlock waits.
 #include "cli/reporter.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <future>
+#include <memory>
+#include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <dlock/spi/backend.hpp>
 
 #include "cli/output.hpp"
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::cli {
 namespace {
 
+using namespace std::chrono_literals;
 using State = ConnectionEvent::State;
 
 const Failure refused{errc::unavailable, "h:1: Connection refused"};
 const Failure silent{errc::unavailable, "h:1: no answer in time"};
+const Failure reset{errc::ambiguous, "h:1: Connection reset by peer"};
 const Failure read_only{errc::access_denied, "h:1: no permission"};
+const Failure evicts{errc::unavailable, "it may evict locks"};
+
+std::string said(const std::function<void()>& events) {
+  flush_messages();  // of earlier tests
+  testing::internal::CaptureStderr();
+  events();
+  flush_messages();
+  return testing::internal::GetCapturedStderr();
+}
+
+// A reporter, and the events that it is told.
+struct Told {
+  Reporter& reporter;
+  void warn(const Failure& why) const { reporter.warning({"job", why}); }
+  void warn_of_service(const Failure& why) const { reporter.warning({"", why}); }
+  void cut(const Failure& why) const { reporter.connection({State::reconnecting, why}); }
+  void connect() const { reporter.connection({State::connected, {}}); }
+  void renew() const { reporter.renewed({"job", FencingToken(1), {}}); }
+  void acquire() const { reporter.acquired({"job", FencingToken(7), 12ms}); }
+  void release() const { reporter.released({"job", FencingToken(7), 5200ms, true}); }
+  void lose(const char* why) const { reporter.lost({"job", FencingToken(1), {errc::lost, why}}); }
+};
+
+struct Telling {
+  const char* name;
+  std::function<void(const Told&)> before;  // that is not looked at
+  std::function<void(const Told&)> events;
+  std::string says;           // without "dlock: "
+  std::string says_if_quiet;  // likewise
+  std::string last_failure = {};
+};
+void PrintTo(const Telling& row, std::ostream* out) {
+  *out << row.name;
+}
+
+const std::string out_of_reach = "no connection to the lock service, trying again: ";
+const std::string quiet_out_of_reach = "cannot reach the lock service, trying again: ";
+const std::string warning = "warning: ";
+const std::string refusal = "h:1: Connection refused";
+const std::string silence = "h:1: no answer in time";
+const std::string no_permission = "h:1: no permission";
+void nothing(const Told& /*told*/) {}
+
+const std::vector<Telling> tellings{
+    {"RenewalsThatFailInOneWayOnce", nothing,
+     [](const Told& it) {
+       for (int i = 0; i < 6; ++i) it.warn(silent);
+     },
+     warning + silence, quiet_out_of_reach + silence, silence},
+    {"TroubleThatHasChanged", nothing,
+     [](const Told& it) { it.warn(silent), it.warn(refused), it.warn(silent), it.warn(refused); },
+     warning + silence + "\n" + warning + refusal, quiet_out_of_reach + silence, refusal},
+    {"TroubleAgainAfterARenewal", nothing, [](const Told& it) { it.warn(silent), it.renew(), it.warn(silent); },
+     warning + silence + "\n" + warning + silence, quiet_out_of_reach + silence + "\n" + quiet_out_of_reach + silence,
+     silence},
+    {"TroubleAgainAfterAConnection", [](const Told& it) { it.connect(), it.warn(silent), it.connect(); },
+     [](const Told& it) { it.warn(silent); }, warning + silence, quiet_out_of_reach + silence, silence},
+    {"TroubleAgainAfterAnAcquire", [](const Told& it) { it.warn(silent), it.acquire(); },
+     [](const Told& it) { it.warn(silent); }, warning + silence, quiet_out_of_reach + silence, silence},
+    {"TheBeginningAndTheEndOfAnOutage", [](const Told& it) { it.connect(); },
+     [](const Told& it) {
+       it.cut(silent);
+       for (const Failure& why : {refused, silent, refused}) it.warn(why), it.cut(why);
+       it.warn(reset);
+       it.connect();
+     },
+     out_of_reach + silence + "\nconnected to the lock service again", quiet_out_of_reach + silence, reset.detail},
+    {"EachOutageAgain", [](const Told& it) { it.cut(silent), it.connect(); },
+     [](const Told& it) { it.cut(refused), it.warn(silent); }, out_of_reach + refusal, quiet_out_of_reach + refusal,
+     silence},
+    {"ARefusalDuringAnOutageWhichStaysTheReason", [](const Told& it) { it.connect(), it.cut(refused); },
+     [](const Told& it) { it.cut(read_only), it.cut(refused), it.warn(refused); }, out_of_reach + no_permission, "",
+     no_permission},
+    {"NoRefusalBeforeTheServiceWasReached", nothing, [](const Told& it) { it.cut(read_only); }, "", "", no_permission},
+    {"AnotherFailureAfterARefusalThatIsOver",
+     [](const Told& it) { it.connect(), it.cut(refused), it.cut(read_only), it.connect(); },
+     [](const Told& it) { it.cut(refused); }, out_of_reach + refusal, quiet_out_of_reach + refusal, refusal},
+    {"OtherTroubleDuringAnOutage", [](const Told& it) { it.cut(refused); },
+     [](const Told& it) { it.warn(read_only), it.warn(read_only); }, warning + no_permission, "", refusal},
+    {"OnceWhatIsWrongWithTheService", [](const Told& it) { it.cut(refused); },
+     [](const Told& it) { it.warn_of_service(evicts), it.renew(), it.warn_of_service(evicts); },
+     warning + evicts.detail, "", refusal},
+    {"OnceWhyAWaitAndItsConnectionFail", nothing,
+     [](const Told& it) { it.warn(refused), it.cut(refused), it.warn(refused), it.connect(); },
+     warning + refusal + "\nconnected to the lock service again", quiet_out_of_reach + refusal, refusal},
+    {"NothingOfOtherTrouble", nothing, [](const Told& it) { it.warn(read_only); }, warning + no_permission, "", ""},
+    {"NothingAfterTheEndWasSaid", [](const Told& it) { it.reporter.fall_silent(); },
+     [](const Told& it) { it.warn(silent), it.cut(refused), it.connect(); }, "", "", refusal},
+    {"NothingOfNormalEvents", nothing, [](const Told& it) { it.connect(), it.acquire(), it.release(); }, "", "", ""},
+};
+
+class ReporterSays : public testing::TestWithParam<Telling> {
+ protected:
+  static std::string lines(const std::string& text) {
+    std::string result = text.empty() ? "" : "dlock: " + text + "\n";
+    for (auto at = result.find('\n'); at + 1 < result.size(); at = result.find('\n', at + 1)) {
+      result.insert(at + 1, "dlock: ");
+    }
+    return result;
+  }
+};
+
+TEST_P(ReporterSays, ThatAndAsMuchAsWanted) {
+  const auto& [name, before, events, says, says_if_quiet, last_failure] = GetParam();
+  Reporter quiet(true);
+  Reporter usual(false);
+  Reporter verbose(false, false, true);
+  for (Reporter* const each : {&quiet, &usual, &verbose}) (void)said([&] { before({*each}); });
+  EXPECT_EQ(said([&] { events({usual}); }), lines(says));
+  EXPECT_EQ(usual.last_failure(), last_failure);
+  EXPECT_EQ(said([&] { events({quiet}); }), lines(says_if_quiet));
+  const std::string all = said([&] { events({verbose}); });
+  EXPECT_NE(all.find(lines(says).substr(0, 20)), std::string::npos) << all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ReporterSays, testing::ValuesIn(tellings),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
 
 class ReporterTest : public testing::Test {
  protected:
-  void break_connection(const Failure& why) { reporter.connection({State::reconnecting, why}); }
-  void connect() { reporter.connection({State::connected, {}}); }
-  void warn(const Failure& why) { reporter.warning({"job", why}); }
-  void renew() { reporter.renewed({"job", FencingToken(1), {}}); }
-
-  static std::string said(const std::function<void()>& events) {
-    flush_messages();  // of earlier tests
-    testing::internal::CaptureStderr();
-    events();
-    flush_messages();
-    return testing::internal::GetCapturedStderr();
-  }
-
-  Reporter reporter{false};
+  TimePoint now{};
+  Reporter reporter{false, false, true, [this] { return now; }};
+  const Told told{reporter};
 };
-
-TEST_F(ReporterTest, SaysOnceThatRenewalsFailInTheSameWay) {
-  EXPECT_EQ(said([&] {
-              for (int i = 0; i < 6; ++i) warn(silent);
-            }),
-            "dlock: warning: h:1: no answer in time\n");
-}
-
-TEST_F(ReporterTest, SaysThatTroubleHasChanged) {
-  EXPECT_EQ(said([&] { warn(silent), warn(refused), warn(silent), warn(refused); }),
-            "dlock: warning: h:1: no answer in time\ndlock: warning: h:1: Connection refused\n");
-}
-
-TEST_F(ReporterTest, SaysTroubleAgainThatWasOverMeanwhile) {
-  const std::string warning = "dlock: warning: h:1: no answer in time\n";
-  EXPECT_EQ(said([&] { warn(silent), renew(), warn(silent); }), warning + warning);
-  EXPECT_EQ(said([&] { connect(), warn(silent), connect(), warn(silent); }), warning + warning);
-  EXPECT_EQ(said([&] { reporter.acquired({"job", FencingToken(1), {}}), warn(silent); }), warning);
-}
-
-TEST_F(ReporterTest, SaysOfAnOutageItsBeginningAndItsEnd) {
-  EXPECT_EQ(said([&] {
-              connect();
-              break_connection(silent);
-              for (const Failure& why : {refused, silent, refused}) warn(why), break_connection(why);
-              warn({errc::ambiguous, "h:1: Connection reset by peer"});
-              connect();
-            }),
-            "dlock: no connection to the lock service, trying again: h:1: no answer in time\n"
-            "dlock: connected to the lock service again\n");
-}
-
-TEST_F(ReporterTest, SaysAlsoDuringAnOutageThatTheServiceRefusesAndKeepsThatAsTheReason) {
-  connect();
-  break_connection(refused);
-  EXPECT_EQ(said([&] { break_connection(read_only), break_connection(refused), warn(refused); }),
-            "dlock: no connection to the lock service, trying again: h:1: no permission\n");
-  EXPECT_EQ(reporter.last_failure(), "h:1: no permission");
-  connect();
-  break_connection(refused);
-  EXPECT_EQ(reporter.last_failure(), "h:1: Connection refused");
-}
-
-TEST_F(ReporterTest, LeavesARefusalByAServiceThatWasNeverReachedToTheEndOfTheCommand) {
-  EXPECT_EQ(said([&] { break_connection(read_only); }), "");
-  EXPECT_EQ(reporter.last_failure(), "h:1: no permission");
-}
-
-TEST_F(ReporterTest, SaysOtherTroubleAlsoDuringAnOutage) {
-  break_connection(refused);
-  EXPECT_EQ(said([&] { warn(read_only), warn(read_only); }), "dlock: warning: h:1: no permission\n");
-}
-
-TEST_F(ReporterTest, SaysOnceAndForAllWhatIsWrongWithTheService) {
-  const auto setting = [this] { reporter.warning({"", {errc::unavailable, "it may evict locks"}}); };
-  break_connection(refused);
-  EXPECT_EQ(said([&] { setting(), renew(), setting(); }), "dlock: warning: it may evict locks\n");
-}
-
-TEST_F(ReporterTest, SaysOnceWhatAWaitAndItsConnectionFailOf) {
-  EXPECT_EQ(said([&] { warn(refused), break_connection(refused), warn(refused), connect(); }),
-            "dlock: warning: h:1: Connection refused\ndlock: connected to the lock service again\n");
-}
-
-TEST_F(ReporterTest, SaysOfEachOutageItsFirstFailureWhenQuiet) {
-  const std::string first = "dlock: cannot reach the lock service, trying again: ";
-  Reporter quiet(true);
-  EXPECT_EQ(said([&] {
-              quiet.warning({"job", silent});
-              quiet.connection({State::reconnecting, refused});
-              quiet.warning({"job", {errc::ambiguous, "h:1: Connection reset by peer"}});
-            }),
-            first + "h:1: no answer in time\n");
-  EXPECT_EQ(quiet.loss_reason(), ": its lease could not be renewed: h:1: Connection reset by peer");
-  EXPECT_EQ(said([&] { quiet.connection({State::connected, {}}); }), "");
-  EXPECT_EQ(said([&] {
-              quiet.connection({State::reconnecting, refused});
-              quiet.warning({"job", silent});
-            }),
-            first + "h:1: Connection refused\n");
-}
-
-TEST_F(ReporterTest, SaysNoOtherTroubleWhenQuiet) {
-  Reporter quiet(true);
-  EXPECT_EQ(said([&] {
-              quiet.warning({"job", read_only});
-              quiet.warning({"", {errc::unavailable, "it may evict locks"}});
-            }),
-            "");
-}
 
 TEST_F(ReporterTest, LeavesTheFailureOfATryToTheTry) {
   for (const bool quiet : {false, true}) {
     Reporter tries(quiet, true);
-    EXPECT_EQ(said([&] {
-                tries.warning({"job", refused});
-                tries.connection({State::reconnecting, refused});
-                tries.connection({State::connected, {}});
-              }),
-              "");
-    EXPECT_EQ(tries.last_failure(), "h:1: Connection refused");
-    tries.acquired({"job", FencingToken(1), {}});
-    EXPECT_NE(said([&] { tries.warning({"job", refused}); }), "");
+    const Told it{tries};
+    EXPECT_EQ(said([&] { it.warn(refused), it.cut(refused), it.connect(); }), "");
+    EXPECT_EQ(tries.last_failure(), refusal);
+    it.acquire();
+    EXPECT_NE(said([&] { it.warn(refused); }), "");
   }
 }
 
-TEST_F(ReporterTest, KnowsWhetherTheServiceWasEverReachedAndWhatItFailedOf) {
+TEST_F(ReporterTest, KnowsWhetherTheServiceWasEverReached) {
+  told.warn(silent), told.cut(refused), told.warn(read_only);
   EXPECT_FALSE(reporter.reached());
-  EXPECT_EQ(reporter.last_failure(), "");
-  warn(silent), break_connection(refused);
-  EXPECT_FALSE(reporter.reached());
-  EXPECT_EQ(reporter.last_failure(), "h:1: Connection refused");
-  warn({errc::ambiguous, "h:1: Connection reset by peer"}), warn(read_only);
-  EXPECT_EQ(reporter.last_failure(), "h:1: Connection reset by peer");
-  connect();
+  told.connect();
   EXPECT_TRUE(reporter.reached());
-  break_connection(refused);
+  told.cut(refused);
   EXPECT_TRUE(reporter.reached()) << "it was, once";
   Reporter without_news(false);
-  without_news.acquired({"job", FencingToken(1), {}});
+  Told{without_news}.acquire();
   EXPECT_TRUE(without_news.reached());
 }
 
-TEST_F(ReporterTest, SaysNothingMoreOnceTheEndWasSaid) {
-  reporter.fall_silent();
-  EXPECT_EQ(said([&] { warn(silent), break_connection(refused), connect(); }), "");
+TEST_F(ReporterTest, NamesTheReasonOfALossAsFarAsItIsKnown) {
+  const auto loss = [this] { return reporter.loss_of("job"); };
+  EXPECT_EQ(loss(), "lost \"job\"");
+  told.cut(silent), told.warn(silent), told.warn(refused);
+  EXPECT_EQ(loss(), "lost \"job\": its lease could not be renewed: h:1: Connection refused");
+  told.acquire();
+  EXPECT_EQ(loss(), "lost \"job\"") << "that was trouble of the wait";
+  told.warn(reset), told.renew();
+  EXPECT_EQ(loss(), "lost \"job\"") << "that is over";
+  told.lose("it ran out");
+  EXPECT_EQ(loss(), "lost \"job\": it ran out");
+  told.warn(silent);
+  EXPECT_EQ(loss(), "lost \"job\": it ran out (last failed renewal: h:1: no answer in time)");
 }
 
-TEST_F(ReporterTest, KnowsWhetherThereIsAConnection) {
-  EXPECT_FALSE(reporter.connected());
-  connect();
-  EXPECT_TRUE(reporter.connected());
-  break_connection(refused);
-  EXPECT_FALSE(reporter.connected());
-}
-
-TEST_F(ReporterTest, NamesTheLastRenewalFailureAsReasonBeforeTheLeaseHasEnded) {
-  EXPECT_EQ(reporter.loss_reason(), "");
-  break_connection(silent);
-  warn(silent), warn(refused);
-  EXPECT_EQ(reporter.loss_reason(), ": its lease could not be renewed: h:1: Connection refused");
-}
-
-TEST_F(ReporterTest, NamesTheLastRenewalFailureBesideTheLoss) {
-  warn(silent);
-  reporter.lost({"job", FencingToken(1), {errc::lost, "it ran out"}});
-  EXPECT_EQ(reporter.loss_reason(), ": it ran out (last failed renewal: h:1: no answer in time)");
-}
-
-TEST_F(ReporterTest, BlamesNothingThatWasOver) {
-  warn(silent);
-  reporter.acquired({"job", FencingToken(1), {}});
-  EXPECT_EQ(reporter.loss_reason(), "") << "trouble of the wait";
-  warn(silent);
-  renew();
-  EXPECT_EQ(reporter.loss_reason(), "");
-  reporter.lost({"job", FencingToken(1), {errc::lost, "taken away"}});
-  EXPECT_EQ(reporter.loss_reason(), ": taken away");
-}
-
-class VerboseReporterTest : public ReporterTest {
- protected:
-  TimePoint now{};
-  Reporter verbose{false, false, true, [this] { return now; }};
-};
-
-TEST_F(VerboseReporterTest, SaysWhatHappensInGoodOrder) {
-  EXPECT_EQ(said([&] {
-              verbose.connection({State::connected, {}});
-              verbose.connection({State::connected, {}});
-              verbose.acquired({"job", FencingToken(7), std::chrono::milliseconds(12)});
-              verbose.released({"job", FencingToken(7), std::chrono::milliseconds(5200), true});
-            }),
+TEST_F(ReporterTest, SaysNormalEventsIfItIsVerbose) {
+  EXPECT_EQ(said([&] { told.connect(), told.connect(), told.acquire(), told.release(); }),
             "dlock: connected to the lock service\n"
             "dlock: took \"job\" with token 7 after 12 ms\n"
             "dlock: freed \"job\" after 5.2 s\n");
+}
+
+TEST_F(ReporterTest, SaysThatARenewalCameWhenHalfOfTheLeaseHadPassed) {
+  const auto renew_after = [&](std::chrono::seconds pause) {
+    now += pause;
+    reporter.renewed({"job", FencingToken(7), 1500ms});
+  };
+  told.acquire();
+  reporter.expect_renewals(30s);
+  EXPECT_EQ(said([&] { renew_after(10s), renew_after(15s); }), "");
+  EXPECT_EQ(said([&] { renew_after(16s); }),
+            "dlock: renewed \"job\" late: 16.0 s after the time before, of a lease of 30.0 s; answered after 1.5 s\n");
+}
+
+// ---- For whom dlock waits
+// ---------------------------------------------------------------------------------------------
+
+using Question = Backend::Handler<LockInfo>;
+
+// Can only be asked about a lock, and leaves the answer to the test. It answers by itself that "ours" is held by the
+// client that asks.
+class AskedBackend final : public Backend {
+ public:
+  AskedBackend(const Capabilities& capabilities, std::promise<Question>& asked, std::string client)
+      : capabilities_(capabilities), asked_(asked), client_(std::move(client)) {}
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_; }
+  void inspect(LockKind kind, const std::string& name, Question done) override {
+    if (name == "ours") {
+      done(LockInfo{.name = name, .held = true, .holder = client_, .kind = kind});
+    } else {
+      asked_.set_value(std::move(done));
+    }
+  }
+
+  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& /*sink*/) override {
+    ADD_FAILURE() << "nobody takes a lock here";
+    return nullptr;
+  }
+  void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
+  void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
+
+ private:
+  const Capabilities capabilities_;
+  std::promise<Question>& asked_;
+  const std::string client_;
+};
+
+class WaitTest : public testing::Test {
+ protected:
+  // Without limit, so that a caller who waits for the answer hangs.
+  [[nodiscard]] Client client(Scope scope, bool can_inspect = true) {
+    const Capabilities capabilities{.backend = "asked",
+                                    .scope = scope,
+                                    .fencing = FencingDurability::wall_clock,
+                                    .semaphores = true,
+                                    .can_inspect = can_inspect};
+    return dlock::connect("asked://", {.response_timeout = forever},
+                          [this, capabilities](BackendHost& host, const BackendConfig& config) {
+                            executor = &host.executor();
+                            return std::make_unique<AskedBackend>(capabilities, asked, config.holder);
+                          });
+  }
+  // Waits until the service was asked; returns its answer.
+  [[nodiscard]] std::function<void()> answer(const Result<LockInfo>& info) {
+    auto question = asked.get_future();
+    EXPECT_EQ(question.wait_for(rig::hang_guard), std::future_status::ready);
+    return [this, done = question.get(), info] { executor->post([done, info] { done(info); }); };
+  }
+  // What is said of a wait for these, of which the service says that.
+  [[nodiscard]] std::string said_of(const Client& asking, const std::vector<std::string>& names, LockKind kind,
+                                    const Result<LockInfo>& info) {
+    return said([&] {
+      reporter.explain_wait(asking, names, kind);  // returns although there is no answer
+      answer(info)();
+      reporter.finish_asking();
+    });
+  }
+
+  std::promise<Question> asked;
+  Executor* executor = nullptr;
+  Reporter reporter{false};
+};
+
+const LockInfo held_by_somebody{.name = "job", .held = true, .holder = "host:1:label"};
+
+TEST_F(WaitTest, IsExplainedByTheHolderAsSoonAsTheServiceHasAnswered) {
+  struct Case {
+    std::vector<std::string> names;
+    Result<LockInfo> answer;
+    std::string says;
+  };
+  const auto taken = std::chrono::system_clock::now().time_since_epoch() - 60min;
+  LockInfo since_an_hour = held_by_somebody;
+  since_an_hour.token = FencingToken(static_cast<std::uint64_t>(taken / 1us));
+  LockInfo of_three = held_by_somebody;
+  of_three.holders = std::vector<HolderInfo>(3);
+  const std::vector<Case> cases{
+      {{"job"}, held_by_somebody, "\"job\", held by host:1:label"},
+      {{"job"}, since_an_hour, "\"job\", held by host:1:label (for 1 h 0 min)"},
+      {{"job"}, of_three, "\"job\", held by host:1:label and 2 more"},
+      {{"ours", "job"}, held_by_somebody, "\"ours\" and \"job\": \"job\" is held by host:1:label"},
+      {{"job"}, Failure{errc::unavailable, "no answer in time"}, "\"job\""},  // which the wait itself reports
+  };
+  const Client asking = client(Scope::machine);
+  for (const Case& each : cases) {
+    asked = {};
+    EXPECT_EQ(said_of(asking, each.names, LockKind::lock, each.answer), "dlock: waiting for " + each.says + "\n");
+  }
+}
+
+TEST_F(WaitTest, IsNotExplainedOnceItIsOver) {
+  const Client asking = client(Scope::machine);
   EXPECT_EQ(said([&] {
-              connect();
-              reporter.acquired({"job", FencingToken(7), {}});
-              reporter.released({"job", FencingToken(7), {}, true});
+              reporter.explain_wait(asking, {"job"});
+              const auto late = answer(held_by_somebody);
+              reporter.end_wait();
+              late();
+              reporter.finish_asking();
             }),
             "");
 }
 
-TEST_F(VerboseReporterTest, SaysThatARenewalCameWhenHalfOfTheLeaseHadPassed) {
-  const auto renew_after = [&](std::chrono::seconds pause) {
-    now += pause;
-    verbose.renewed({"job", FencingToken(7), std::chrono::milliseconds(1500)});
-  };
-  verbose.acquired({"job", FencingToken(7), {}});
-  verbose.expect_renewals(std::chrono::seconds(30));
-  EXPECT_EQ(said([&] { renew_after(std::chrono::seconds(10)), renew_after(std::chrono::seconds(15)); }), "");
-  EXPECT_EQ(said([&] { renew_after(std::chrono::seconds(16)); }),
-            "dlock: renewed \"job\" late: 16.0 s after the time before, of a lease of 30.0 s; answered after 1.5 s\n");
+// The next wait would be held up by the answer to the first.
+TEST_F(WaitTest, IsExplainedWithoutTheHolderWhileAnEarlierAnswerIsMissing) {
+  const Client asking = client(Scope::machine);
+  EXPECT_EQ(said([&] {
+              reporter.explain_wait(asking, {"job"});
+              const auto late = answer(held_by_somebody);
+              reporter.end_wait();
+              reporter.explain_wait(asking, {"job"});
+              late();
+              reporter.finish_asking();
+            }),
+            "dlock: waiting for \"job\"\n");
 }
 
-TEST_F(VerboseReporterTest, AlsoSaysWhatOthersSay) {
-  EXPECT_EQ(said([&] { verbose.warning({"job", silent}); }), "dlock: warning: h:1: no answer in time\n");
+TEST_F(WaitTest, IsNotAskedAboutWhereTheServiceIsOutOfReachOrCannotSay) {
+  const Client in_network = client(Scope::network);
+  const Client unable = client(Scope::machine, false);
+  const Told told{reporter};
+  const std::string without_holder = "dlock: waiting for \"job\"\n";
+  const auto explained = [&](const Client& asking) { return said([&] { reporter.explain_wait(asking, {"job"}); }); };
+  EXPECT_EQ(explained(unable), without_holder);
+  EXPECT_EQ(explained(in_network), without_holder);
+  (void)said([&] { told.connect(), told.cut(refused); });
+  EXPECT_EQ(explained(in_network), without_holder);
+  (void)said([&] { told.connect(); });
+  executor = nullptr;
+  const Client connected = client(Scope::network);
+  EXPECT_EQ(said_of(connected, {"job"}, LockKind::semaphore, held_by_somebody),
+            "dlock: waiting for \"job\", held by host:1:label\n");
 }
 
 }  // namespace

@@ -106,10 +106,6 @@ TEST_F(Signals, TheCommandGetsTheMaskAndDispositionsThatDlockWasStartedWith) {
       "blocked" + numbers({SIGUSR2, SIGTSTP}) + "\nignored" + numbers({SIGHUP, SIGPIPE, SIGCHLD, SIGXFSZ}) + "\n");
 }
 
-TEST_F(Signals, TheExitStatusIsKnownEvenIfTheCallerIgnoresTheDeathOfChildren) {
-  EXPECT_EQ(run(dlock("run", {"job", "--", "sh", "-c", "exit 3"}), {.ignored = {SIGCHLD}}).status, 3);
-}
-
 TEST_F(Signals, AnOutsiderMayStopTheCommandAndContinueItThroughDlock) {
   Process run(run_probe({"listen"}));
   const pid_t command = pids_in(run.line()).at(0);

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "cli/system.hpp"
-#include "cli/unique_fd.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "torture/rig/system_call.hpp"
 

@@ -90,7 +90,7 @@ JobShell::JobShell(std::vector<std::string> command, bool input_redirected) {
   int master = -1;
   int slave = -1;
   check(::openpty(&master, &slave, nullptr, nullptr, nullptr), "openpty");
-  terminal_.reset(master);
+  terminal_ = UniqueFd(master);
   UniqueFd slave_end(slave);
   check(::fcntl(master, F_SETFD, FD_CLOEXEC), "fcntl");
   check(::fcntl(slave, F_SETFD, FD_CLOEXEC), "fcntl");

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 
 namespace dlock::cli::test {
 

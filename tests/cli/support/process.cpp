@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 #include "cli/system.hpp"
 #include "torture/rig/hang_guard.hpp"
@@ -37,10 +37,6 @@ namespace {
   ::sigemptyset(&mask);
   for (const int signal : options.blocked) ::sigaddset(&mask, signal);
   (void)::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  if (options.stack_limit != 0) {
-    const rlimit limit{.rlim_cur = options.stack_limit, .rlim_max = RLIM_INFINITY};
-    (void)::setrlimit(RLIMIT_STACK, &limit);
-  }
   if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) ::_exit(125);
   std::vector<char*> arguments;
   for (std::string& text : command) arguments.push_back(text.data());
@@ -122,6 +118,14 @@ Process::Process(std::vector<std::string> command, const Options& options) {
   err_ = std::move(err_read);
 }
 
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      in_(std::move(other.in_)),
+      out_(std::move(other.out_)),
+      err_(std::move(other.err_)),
+      out_buffer_(std::move(other.out_buffer_)),
+      err_buffer_(std::move(other.err_buffer_)) {}
+
 Process::~Process() {
   if (pid_ <= 0) return;
   (void)::kill(pid_, SIGKILL);
@@ -156,6 +160,10 @@ void Process::signal(int signal) const {
 
 Finished Process::finish() {
   close_input();
+  return finish_without_end_of_input();
+}
+
+Finished Process::finish_without_end_of_input() {
   while (out_ || err_) {
     std::array sources{pollfd{.fd = out_.get(), .events = POLLIN, .revents = 0},
                        pollfd{.fd = err_.get(), .events = POLLIN, .revents = 0}};

@@ -2,7 +2,6 @@
 // the end of a process, or for the hang guard, which fails the test.
 #pragma once
 
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <map>
@@ -10,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/unique_fd.hpp"
+#include "cli/system.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::cli::test {
@@ -36,7 +35,6 @@ class Process {
     std::vector<int> ignored = {};   // signals that the process starts with ignored
     std::vector<int> blocked = {};   // signals that the process starts with blocked
     std::vector<int> passed = {};    // descriptors of ours that it gets, under the same numbers
-    rlim_t stack_limit = 0;          // 0: unchanged
     std::string directory = {};      // where it starts
     std::optional<int> output = {};  // a descriptor of ours that is its standard output instead of a pipe to us
     std::optional<int> error = {};   // the same for standard error
@@ -44,7 +42,7 @@ class Process {
 
   explicit Process(std::vector<std::string> command) : Process(std::move(command), Options()) {}
   Process(std::vector<std::string> command, const Options& options);
-  Process(Process&&) = default;
+  Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
   // Kills it if it is still there.
   ~Process();
@@ -58,6 +56,8 @@ class Process {
   void signal(int signal) const;
   // Closes standard input, reads the rest of both outputs and waits for the end.
   Finished finish();
+  // The same, but for the input.
+  Finished finish_without_end_of_input();
   // Waits for the end only, leaving standard input open.
   int wait();
 
