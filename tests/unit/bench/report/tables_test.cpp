@@ -130,7 +130,8 @@ TEST(Ratios, HaveTheBudgetsOfTheirService) {
       report.measurements.push_back(throughput(label, callers, {1}, Who::by_hand));
     }
     std::vector<std::string> budgets;
-    for (const Cell& each : ratios_table(report).rows.at(0).cells) budgets.push_back(each.note);
+    const Table table = ratios_table(report);
+    for (const Cell& each : table.rows.at(0).cells) budgets.push_back(each.note);
     EXPECT_EQ(budgets, row.budgets) << label;
   }
 }
