@@ -38,14 +38,10 @@ class Comparer {
     add_line(fmt::format("before: {}", run_text(before_)));
     add_line(fmt::format("after:  {}", run_text(after_)));
     warn();
-    std::vector<std::string> labels = before_.labels();
-    for (const std::string& each : after_.labels()) {
-      if (std::find(labels.begin(), labels.end(), each) == labels.end()) labels.push_back(each);
-    }
-    for (const std::string& each : labels) compare_service(each);
+    for (const std::string& each : before_.labels()) compare_service(each);
     if (!any_change_) add_line("\nNothing changed beyond the noise.");
-    list_lonely();
-    result_.text = plain_units(std::move(result_.text));
+    list_only("before", before_, after_);
+    list_only("after", after_, before_);
     return std::move(result_);
   }
 
@@ -128,11 +124,6 @@ class Comparer {
     return fmt::format("  {:<6}  {:<44}  {:>9} -> {:>9}  {:>6}\n", worse ? "worse" : "better",
                        printable(name_of(measurement) + ", " + before.name), figure_text(before), figure_text(after),
                        percent(before.median(), after.median()));
-  }
-
-  void list_lonely() {
-    list_only("before", before_, after_);
-    list_only("after", after_, before_);
   }
 
   void list_only(const char* where, const Report& report, const Report& other) {

@@ -157,23 +157,20 @@ std::vector<RatioColumn> ratio_columns(const Report& report) {
     if (parameters.contains(parameter::outstanding)) outstanding.insert(parameters.begin()->second);
   }
   std::vector<RatioColumn> result;
-  const auto add = [&](const std::string& name, Better better, const char* figure, const char* scenario,
-                       const Parameters& dlock, const Parameters& by_hand, bool as_ratio = true) {
-    result.push_back({name, better, figure, scenario, dlock, by_hand, as_ratio});
-  };
   for (const Parameters& each : latencies) {
-    add(name_of(scenario::latency, each), Better::lower, figure::p50, scenario::latency, each, each);
+    result.push_back({name_of(scenario::latency, each), Better::lower, figure::p50, scenario::latency, each, each});
   }
   for (const double each : callers) {
     const Parameters so_many{{parameter::callers, each}};
-    add(count_text(each, "caller"), Better::higher, figure::throughput, scenario::throughput, so_many, so_many);
+    result.push_back(
+        {count_text(each, "caller"), Better::higher, figure::throughput, scenario::throughput, so_many, so_many});
   }
   for (const double each : outstanding) {
     const std::string name = count_text(each, "") + " async.";
     const Parameters calls{{parameter::outstanding, each}};
     const Parameters by_hand{{parameter::callers, each}};
-    add(name, Better::higher, figure::throughput, scenario::throughput, calls, by_hand);
-    add(name + ", CPU", Better::lower, figure::client_cpu, scenario::throughput, calls, by_hand, false);
+    result.push_back({name, Better::higher, figure::throughput, scenario::throughput, calls, by_hand});
+    result.push_back({name + ", CPU", Better::lower, figure::client_cpu, scenario::throughput, calls, by_hand, false});
   }
   return result;
 }

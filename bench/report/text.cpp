@@ -91,7 +91,7 @@ std::string to_text(const Report& report) {
         std::string(report.complete ? "" : "Interrupted: not everything was measured.\n")}) {
     if (!each.empty()) text += "\n" + each;
   }
-  return plain_units(std::move(text));
+  return text;
 }
 
 }  // namespace dlock::bench

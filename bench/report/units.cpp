@@ -21,6 +21,17 @@ constexpr std::array times = {Unit{1, "µs"}, Unit{1e3, "ms"}, Unit{1e6, "s"}};
 constexpr std::array rates = {Unit{1, "/s"}, Unit{1e3, "k/s"}, Unit{1e6, "M/s"}};
 constexpr std::array sizes = {Unit{1, "B"}, Unit{1e3, "kB"}, Unit{1e6, "MB"}};
 
+std::string number_text(double value) {
+  const double size = std::abs(value);
+  if (value == 0) return "0";
+  if (!std::isfinite(value)) return not_measured;
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  if (size >= 9.995) return fmt::format("{:.1f}", value);
+  if (size >= 0.9995) return fmt::format("{:.2f}", value);
+  if (size >= 0.0005) return fmt::format("{:.3f}", value);
+  return fmt::format("{:.0e}", value);
+}
+
 using NumberText = std::string (*)(double value);
 
 // Rounds first: 999.7 us are 1.00 ms.
@@ -53,17 +64,6 @@ std::string parameter_text(std::string_view name, double value) {
 }
 
 }  // namespace
-
-std::string number_text(double value) {
-  const double size = std::abs(value);
-  if (value == 0) return "0";
-  if (!std::isfinite(value)) return not_measured;
-  if (size >= 99.95) return fmt::format("{:.0f}", value);
-  if (size >= 9.995) return fmt::format("{:.1f}", value);
-  if (size >= 0.9995) return fmt::format("{:.2f}", value);
-  if (size >= 0.0005) return fmt::format("{:.3f}", value);
-  return fmt::format("{:.0e}", value);
-}
 
 std::string quantity_text(double value, std::string_view unit) {
   return with_unit(value, unit, number_text);

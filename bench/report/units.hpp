@@ -1,7 +1,6 @@
 // Numbers and measurements as people read them.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,16 +11,9 @@ namespace dlock::bench {
 // What is shown where nothing was measured.
 inline constexpr const char* not_measured = "-";
 
-// Three digits that count: "0.123", "1.23", "12.3", "123", "1234".
-[[nodiscard]] std::string number_text(double value);
-
-// "45.1 µs", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; with any other unit, or none, the
-// number and the unit.
+// With three digits that count: "45.1 µs", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; with
+// any other unit, or none, the number and the unit.
 [[nodiscard]] std::string quantity_text(double value, std::string_view unit);
-
-[[nodiscard]] inline std::string quantity_text(std::optional<double> value, std::string_view unit) {
-  return value ? quantity_text(*value, unit) : not_measured;
-}
 
 // Of a round value: "200 µs", "1 ms", "50 k/s".
 [[nodiscard]] std::string round_text(double value, std::string_view unit);

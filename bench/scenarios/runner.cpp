@@ -83,7 +83,7 @@ std::vector<Measurement> measure(Target& target, const Experiment& experiment, c
     if (rounds.size() < sides.size()) break;
     for (std::size_t i = 0; i < sides.size(); ++i) {
       add(result[i], experiment.figures, rounds[i]);
-      all[i].window.samples.add(rounds[i].window.samples);
+      if (experiment.distribution) all[i].window.samples.add(rounds[i].window.samples);
     }
   }
   if (result.front().figures.empty()) return {};  // no repeat was complete

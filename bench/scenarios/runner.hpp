@@ -47,7 +47,7 @@ struct Experiment {
   const char* scenario;
   Parameters parameters;
   std::span<const Quantity> figures;      // with a value a repeat
-  bool distribution = false;              // of the samples of all repeats together
+  bool distribution = false;              // of the samples of all repeats together, which are kept
   std::span<const Quantity> of_all = {};  // with one value, of the same
   int repeats = 0;
   std::chrono::nanoseconds expected{};  // how long it will take

@@ -36,39 +36,41 @@ TEST(Compare, AReportIsLikeItself) {
             "Nothing changed beyond the noise.\n");
 }
 
-TEST(Compare, RangesThatOverlapAreNoise) {
-  const Comparison comparison = compare_latency({100, 110, 130}, {128, 180, 200});
-  EXPECT_FALSE(comparison.slower);
-  EXPECT_THAT(comparison.text, HasSubstr(no_change));
-}
+struct ChangeRow {
+  std::vector<double> before;
+  std::vector<double> after;
+  std::string verdict;  // empty: nothing changed beyond the noise
+  std::string changes = {};
+};
 
-TEST(Compare, FivePercentAreNoise) {
-  EXPECT_THAT(compare_latency({100, 100, 100}, {105, 105, 105}).text, HasSubstr(no_change));
-  EXPECT_THAT(compare_latency({100, 100, 100}, {106, 106, 106}).text, Not(HasSubstr(no_change)));
-}
+const ChangeRow latency_rows[] = {
+    {{100, 110, 130}, {128, 180, 200}, ""},  // the ranges overlap
+    {{100, 100, 100}, {105, 105, 105}, ""},  // no more than five percent
+    {{100, 100, 100}, {106, 106, 106}, "worse ", "   100 us ->    106 us    +6 %"},
+    {{100, 101, 102}, {150, 151, 152}, "worse ", "   101 us ->    151 us   +50 %"},
+    {{200, 201, 202}, {100, 101, 102}, "better", "   201 us ->    101 us   -50 %"},
+    {{0, 0}, {5, 6}, "worse ", "     0 us ->   5.50 us"},
+};
 
-TEST(Compare, WhatGotSlowerIsWorse) {
-  const Comparison comparison = compare_latency({100, 101, 102}, {150, 151, 152});
-  EXPECT_TRUE(comparison.slower);
-  EXPECT_THAT(comparison.text,
-              HasSubstr("\nredis queue\n"
-                        "  worse   latency, p50                                     101 us ->    151 us   +50 %\n"));
-}
+const ChangeRow throughput_rows[] = {
+    {{100, 101}, {200, 201}, "better", "   100 /s ->    200 /s  +100 %"},
+    {{200, 201}, {100, 101}, "worse ", "   200 /s ->    100 /s   -50 %"},
+};
 
-TEST(Compare, WhatGotFasterIsBetter) {
-  const Comparison comparison = compare_latency({200, 201, 202}, {100, 101, 102});
-  EXPECT_FALSE(comparison.slower);
-  EXPECT_THAT(comparison.text,
-              HasSubstr("  better  latency, p50                                     201 us ->    101 us   -50 %\n"));
-}
-
-TEST(Compare, MoreThroughputIsBetterAndLessIsWorse) {
-  const Report few = report_with({throughput("redis queue", 64, {100, 101})});
-  const Report many = report_with({throughput("redis queue", 64, {200, 201})});
-  EXPECT_FALSE(compare(few, many).slower);
-  EXPECT_THAT(compare(few, many).text, HasSubstr("better  throughput, 64 callers, throughput"));
-  EXPECT_TRUE(compare(many, few).slower);
-  EXPECT_THAT(compare(many, few).text, HasSubstr("worse   throughput, 64 callers, throughput"));
+TEST(Compare, AFigureHasChangedIfRangesDoNotOverlapAndMediansAreFivePercentApart) {
+  const auto expect = [](const ChangeRow& row, const Comparison& comparison, const std::string& name) {
+    EXPECT_EQ(comparison.slower, row.verdict == "worse ") << row.changes;
+    EXPECT_THAT(comparison.text, HasSubstr(row.verdict.empty() ? std::string(no_change)
+                                                               : "\nredis queue\n  " + row.verdict + "  " + name +
+                                                                     std::string(46 - name.size(), ' ') + row.changes));
+  };
+  for (const ChangeRow& row : latency_rows) expect(row, compare_latency(row.before, row.after), "latency, p50");
+  for (const ChangeRow& row : throughput_rows) {
+    const auto of = [](const std::vector<double>& repeats) {
+      return report_with({throughput("redis queue", 64, repeats)});
+    };
+    expect(row, compare(of(row.before), of(row.after)), "throughput, 64 callers, throughput");
+  }
 }
 
 TEST(Compare, FiguresThatAreNeitherGoodNorBadAreLeftOut) {
@@ -83,12 +85,6 @@ TEST(Compare, ASlowerFloorIsSaidButIsNotDlocksFault) {
                                         report_with({latency("file", {20, 21}, Who::by_hand)}));
   EXPECT_THAT(comparison.text, HasSubstr("worse   latency, by hand, p50"));
   EXPECT_FALSE(comparison.slower);
-}
-
-TEST(Compare, AChangeFromNothingHasNoPercentage) {
-  const Comparison comparison = compare_latency({0, 0}, {5, 6});
-  EXPECT_TRUE(comparison.slower);
-  EXPECT_THAT(comparison.text, HasSubstr("0 us ->   5.50 us        \n"));
 }
 
 TEST(Compare, MeasurementsWithOtherParametersAreOthers) {

@@ -109,6 +109,7 @@ TEST(Html, NothingInTheDataIsMarkup) {
   EXPECT_EQ(count(page, "</script>"), 2U);
   EXPECT_THAT(page, Not(HasSubstr("<!--")));
   EXPECT_THAT(page, Not(HasSubstr("<b onclick")));
+  EXPECT_THAT(page.substr(0, page.find("<script")), Not(HasSubstr("alert('\""))) << "ends an attribute";
   EXPECT_GE(count(page, "&lt;script&gt;"), 30U);
   EXPECT_EQ(nlohmann::json::parse(embedded_json(page)), nlohmann::json::parse(to_json(report)));
 }
@@ -236,7 +237,8 @@ TEST(Html, SaysWhatIsSpecialAboutTheRun) {
 
 TEST(Html, HasTheEnvironmentTheProblemsAndACommandForAShell) {
   Report report = golden_report();
-  report.services = {service("redis", "queue", {{"appendonly", "no"}}), service("redis", "poll")};
+  report.services = {service("redis", "queue", {{"appendonly", "no"}}), service("redis", "poll"),
+                     service("redis", "broadcast")};
   report.services[1].url = "file:///a b'$(c)";
   const std::string text = visible_text(to_html(report));
   EXPECT_THAT(text, HasSubstr("processorAMD EPYC 7R13 Processor\n"));

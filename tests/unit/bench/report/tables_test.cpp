@@ -32,6 +32,16 @@ std::vector<std::string> lines_of(const Report& report) {
   return lines;
 }
 
+TEST(Overview, IsOfServicesNearbyWithoutColumnsThatNothingWasMeasuredFor) {
+  const Table table = overview_table(of_three_services(
+      {measurement(scenario::latency, "redis queue", {{parameter::round_trip_ms, 5}}, {lower(figure::p50, {9000})}),
+       latency("redis queue", {60}), hand_off("redis queue", 8, 90)}));
+  std::vector<std::string> columns;
+  for (const Table::Column& each : table.columns) columns.push_back(each.name);
+  EXPECT_THAT(columns, ElementsAre("free lock, p50", "hand-off, 8 waiters", "lost, in a crash", "lost, in a failover"));
+  EXPECT_EQ(table.rows.at(1).cells.at(0).text, "60.0 µs");
+}
+
 TEST(Ratios, OfEachServiceWithAFloorColumnByColumn) {
   EXPECT_THAT(
       lines_of(of_three_services(
@@ -120,7 +130,8 @@ TEST(Ratios, HaveTheBudgetsOfTheirService) {
       report.measurements.push_back(throughput(label, callers, {1}, Who::by_hand));
     }
     std::vector<std::string> budgets;
-    for (const Cell& each : ratios_table(report).rows.at(0).cells) budgets.push_back(each.note);
+    const Table table = ratios_table(report);
+    for (const Cell& each : table.rows.at(0).cells) budgets.push_back(each.note);
     EXPECT_EQ(budgets, row.budgets) << label;
   }
 }
