@@ -1,4 +1,4 @@
-// What to measure, and for how long.
+// The choice of measurements, and how long they take.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct Plan {
   std::string command;        // the command line that makes this plan, for people to repeat it
   std::string dlock_program;  // that the recovery scenario starts holders with: "PROGRAM hold ..."
 
-  // Of every measurement.
+  // For every measurement:
   int repeats = 5;
   std::chrono::milliseconds round{800};    // one repeat
   std::chrono::milliseconds warm_up{250};  // before it

@@ -117,7 +117,7 @@ class Run {
       try {
         for (Measurement& each : step.run(stop_)) report_.measurements.push_back(std::move(each));
       } catch (const std::exception& error) {
-        // What was interrupted need not have gone wrong.
+        // An interrupted step may fail because of the stop.
         if (!stop_.stop_requested()) {
           report_problem({.service = target.label(), .scenario = step.what, .message = error.what()});
         }

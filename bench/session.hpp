@@ -22,7 +22,7 @@ class Progress {
   virtual void problem(const Problem& problem) = 0;
 };
 
-// Of all scenarios, in the order in which they are carried out.
+// All scenarios, in the order in which they are carried out.
 [[nodiscard]] std::vector<std::string> scenario_names();
 
 // A URL that is wrong, a service that cannot be reached and a measurement that fails are problems in the report, and

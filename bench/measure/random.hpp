@@ -19,7 +19,7 @@ using Random = std::mt19937_64;
 // proportional to 1 / (i + 1)^exponent.
 class Zipf {
  public:
-  // Of the numbers 0 to count - 1; count must not be 0.
+  // Draws the numbers 0 to count - 1; count must not be 0.
   Zipf(std::size_t count, double exponent);
   // Any thread, with a generator of its own.
   [[nodiscard]] std::size_t operator()(Random& random) const;

@@ -1,4 +1,4 @@
-// What this process uses up.
+// The use of processors and memory by this process.
 #pragma once
 
 #include <chrono>

@@ -20,8 +20,7 @@ using dlock::Client;
 using dlock::DistributedLock;
 using dlock::Lease;
 
-// What a benchmark's threads and the engine use up for each of its pairs, as counters. Made before the loop, reported
-// after it.
+// Counters of what this process uses up for each pair of a benchmark. Made before the loop, reported after it.
 class UsedUp {
  public:
   explicit UsedUp(benchmark::State& state) : state_(state) {}

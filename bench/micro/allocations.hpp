@@ -5,7 +5,7 @@
 
 namespace bench {
 
-// Of all threads so far, also of those that have ended. What other threads do at the same time may be missing.
+// Counts all threads so far, also those that have ended. Calls of other threads at the same time may be missing.
 [[nodiscard]] std::uint64_t allocations() noexcept;
 
 }  // namespace bench

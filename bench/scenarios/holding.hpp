@@ -8,7 +8,7 @@
 
 namespace dlock::bench {
 
-// Of each round, without what it takes to acquire and release.
+// How long each round takes, without acquiring and releasing.
 [[nodiscard]] std::chrono::nanoseconds time_to_hold(const Plan& plan);
 
 // The window of a round has its length and the processor time.

@@ -32,7 +32,7 @@ constexpr milliseconds time_to_queue{200};
 // How long after a dead holder's lease the lock may stay taken.
 constexpr seconds grace{30};
 
-// What the holder and the waiter are started with. The lease in the URL is the client's, which counts for its session;
+// The holder and the waiter are started with these. The lease in the URL is the client's, which counts for its session;
 // that of an acquire counts where each lock has a lease of its own.
 struct Terms {
   std::string url;
@@ -132,8 +132,7 @@ Rounds recovery(const Target& target, const Plan& plan, const std::stop_token& s
   const auto client = std::make_shared<const Client>(connect(terms.url));
   const milliseconds lease = granted_lease(*client, lock_name("recovery"), {.lease = terms.lease, .cancel = stop});
   return [&plan, terms, client, lease, random = Random(1)](int /*repeat*/, const std::stop_token& cancel) mutable {
-    // What is left of the lease when the holder dies depends on when it was renewed last, which it is every third of
-    // it.
+    // The rest of the lease when the holder dies depends on its last renewal, which is due every third of the lease.
     const auto until_kill = std::chrono::duration_cast<nanoseconds>(uniform(random) * lease / 3);
     const auto taken = kill_once(plan, terms, *client, lease, until_kill, cancel);
     Round round;

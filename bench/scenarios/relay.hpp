@@ -1,4 +1,4 @@
-// What the contenders for one lock share: who had it when, and for how long the others have waited.
+// Shared by the contenders for one lock: when each of them had it, and for how long the others have waited.
 #pragma once
 
 #include <condition_variable>
@@ -29,7 +29,7 @@ class Relay {
   // the lock right back from those who were there before.
   void await_successor(std::uint64_t turn, const std::stop_token& stop);
 
-  // Of the waits that ended since the last call, and of those that go on, the longest.
+  // The longest of the waits that ended since the last call, and of those that go on.
   [[nodiscard]] Clock::duration take_longest_wait(Clock::time_point now);
 
  private:

@@ -14,7 +14,7 @@ namespace dlock::bench {
 
 namespace {
 
-// Of a distribution; more would not be seen in a picture.
+// A picture of a distribution would not show more.
 constexpr std::size_t most_points = 200;
 constexpr std::chrono::milliseconds further_warm_up{1};
 
@@ -45,14 +45,14 @@ std::vector<Round> rounds_of_all(const std::vector<Side>& sides, int repeat, con
   return rounds;
 }
 
-// What the service had counted, and how many calls had ended.
+// The count of the service at one time, and how many calls had ended by then.
 struct Mark {
   std::optional<Operations> operations;
   std::uint64_t calls;
 };
 
 // The calls are counted last: a service that takes its time to count takes the same time when it is asked again.
-// Those count that are over: a window has at least one, while a turn may have begun just before it.
+// Calls that have ended count: a window has at least one, while a turn may have begun just before it.
 Mark mark(Target* counted, const Load& load) {
   auto operations = counted != nullptr ? counted->operations() : std::nullopt;
   return {std::move(operations), load.calls()};

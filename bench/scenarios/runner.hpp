@@ -21,7 +21,7 @@ namespace dlock::bench {
 // One repeat of one side.
 struct Round {
   Window window;
-  // Of the server, for each call, where they are counted; for names that are held: for each of them and second.
+  // By the server, for each call, where they are counted; for names that are held: for each of them and second.
   std::optional<double> operations;
   std::optional<double> wake_ups;
   double memory = 0;                   // B, for each name that is held
@@ -42,7 +42,7 @@ struct Side {
   std::function<Round(int repeat, const std::stop_token& stop)> round;
 };
 
-// What is measured of a target.
+// A measurement of a target: dlock, and the floor where there is one.
 struct Experiment {
   const char* scenario;
   Parameters parameters;
@@ -70,7 +70,7 @@ using Rounds = decltype(Side::round);
 [[nodiscard]] Rounds separate_rounds(const Plan& plan, std::size_t callers, std::function<Crowd::MakeWork()> begin,
                                      Target* counted);
 
-// The same by one caller, in an open loop: after the warm-up, calls are due at that rate.
+// Rounds of one caller in an open loop: after the warm-up, calls are due at that rate.
 [[nodiscard]] Rounds open_loop(const Plan& plan, double rate, Crowd::MakeWork make);
 
 // After the plan's warm-up a load warms up until so many calls have ended, but no longer than that, so that all

@@ -20,7 +20,7 @@ struct Step {
   std::function<std::vector<Measurement>(const std::stop_token& stop)> run;
 };
 
-// Of the plan's scenarios, as far as they have a meaning for the target. The steps refer to both.
+// The steps of the plan's scenarios, as far as they have a meaning for the target. They refer to both.
 [[nodiscard]] std::vector<Step> steps_of(Target& target, const Plan& plan);
 
 }  // namespace dlock::bench

@@ -137,11 +137,10 @@ TEST_F(MeasureTest, AnyOtherErrorEndsIt) {
   EXPECT_THROW((void)run(), std::runtime_error);
 }
 
-// Ten calls end in each window.
-class TenCalls final : public Load {
+// Ten calls end in the first window, twenty in the second, and so on.
+class MoreCalls final : public Load {
  public:
-  void gather(const std::stop_token&) override { log += "g"; }
-  void start() override { log += "s"; }
+  void start() override {}
   [[nodiscard]] std::uint64_t calls() const override { return calls_; }
 
   std::string log;
@@ -150,11 +149,9 @@ class TenCalls final : public Load {
   [[nodiscard]] Window take() override {
     begun_ = !begun_;
     if (begun_) return {};
-    calls_ += 10;
     log += "w";
-    Window window;
-    window.calls_of_each = {10};
-    return window;
+    calls_ += 10 * log.size();
+    return {};
   }
   [[nodiscard]] bool has_sample() const override { return true; }
 
@@ -168,17 +165,17 @@ TEST(RoundsOf, ALoadIsWarmUpAndItsOperationsAreCountedForEachCall) {
   const struct {
     WarmUp warm_up;
     std::string log;
-  } rows[] = {{{}, "gsw"}, {{35, std::chrono::hours(1)}, "gswwww"}, {{35, seconds(0)}, "gsw"}};
+  } rows[] = {{{}, "w"}, {{55, std::chrono::hours(1)}, "www"}, {{55, seconds(0)}, "w"}};
   for (const auto& row : rows) {
     TestTarget target;
-    const auto load = std::make_shared<TenCalls>();
+    const auto load = std::make_shared<MoreCalls>();
     const Rounds rounds = rounds_of(plan, load, row.warm_up, &target, {});
     EXPECT_EQ(load->log, row.log);
-    for (int repeat = 0; repeat < 2; ++repeat) {
-      const Round round = rounds(repeat, {});
-      EXPECT_EQ(round.window.calls(), 10U);
-      EXPECT_EQ(round.operations, 100);
-      EXPECT_EQ(round.wake_ups, 1);
+    for (std::size_t repeat = 1; repeat <= 2; ++repeat) {
+      const auto calls = static_cast<double>(10 * (row.log.size() + repeat));
+      const Round round = rounds(0, {});
+      EXPECT_DOUBLE_EQ(round.operations.value(), 1000 / calls);
+      EXPECT_DOUBLE_EQ(round.wake_ups.value(), 10 / calls);
     }
     EXPECT_EQ(rounds_of(plan, load, row.warm_up, nullptr, {})(0, {}).operations, std::nullopt);
   }

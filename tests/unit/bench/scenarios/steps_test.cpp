@@ -211,7 +211,7 @@ TEST_F(StepsTest, InAnOpenLoopCallsThatNeverBeganCountAndContextSwitchesDoNot) {
     expect_sound(each, 1);
   }
   EXPECT_GT(measured[1].figure(figure::samples)->repeats[0], 50 + 2 * calls) << "more than were made";
-  EXPECT_GT(measured[1].figure(figure::longest)->repeats[0], 4000);
+  EXPECT_GT(measured[1].figure(figure::p50)->repeats[0], 500) << "for as long as they were due";
 }
 
 TEST_F(StepsTest, AFloorThatFailsEndsTheStepWithItsError) {
