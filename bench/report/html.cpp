@@ -11,11 +11,12 @@
 
 #include "bench/report/figures.hpp"
 #include "bench/report/report.hpp"
-#include "bench/report/report_html.hpp"
 #include "bench/report/tables.hpp"
 #include "bench/report/units.hpp"
 
 namespace dlock::bench {
+
+std::string_view bench_text(std::string_view name);  // a file of this directory, without ".html"
 
 namespace {
 
@@ -296,7 +297,7 @@ std::string to_html(const Report& report) {
                                                 "Medians of the repeats; ± is how far off the most deviant one is");
   }
   values["missing"] = missing_markup(report, values);
-  return filled(report_html, values);
+  return filled(bench_text("report"), values);
 }
 
 }  // namespace dlock::bench
