@@ -6,10 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "bench/report/names.hpp"
 #include "bench/report/report.hpp"
-#include "bench/report/selection.hpp"
-#include "bench/report/text_table.hpp"
 #include "bench/report/units.hpp"
 
 namespace dlock::bench {
@@ -29,6 +26,10 @@ std::string percent(double before, double after) {
   return before == 0 ? "" : fmt::format("{:+.0f} %", (after / before - 1) * 100);
 }
 
+std::string figure_text(const Figure& figure) {
+  return plain_units(quantity_text(figure.median(), printable(figure.unit)));
+}
+
 class Comparer {
  public:
   Comparer(const Report& before, const Report& after) : before_(before), after_(after) {}
@@ -37,14 +38,10 @@ class Comparer {
     add_line(fmt::format("before: {}", run_text(before_)));
     add_line(fmt::format("after:  {}", run_text(after_)));
     warn();
-    std::vector<std::string> labels = labels_of(before_);
-    for (const std::string& each : labels_of(after_)) {
-      if (std::find(labels.begin(), labels.end(), each) == labels.end()) labels.push_back(each);
-    }
-    for (const std::string& each : labels) compare_service(each);
+    for (const std::string& each : before_.labels()) compare_service(each);
     if (!any_change_) add_line("\nNothing changed beyond the noise.");
-    list_lonely();
-    result_.text = plain_units(std::move(result_.text));
+    list_only("before", before_, after_);
+    list_only("after", after_, before_);
     return std::move(result_);
   }
 
@@ -60,7 +57,7 @@ class Comparer {
     if (before_.quick != after_.quick) add_line("warning: only one of them is a quick run");
     warn_of_settings("", before_.environment, after_.environment);
     for (const ServiceInfo& each : before_.services) {
-      const ServiceInfo* other = service_of(after_, each.label);
+      const ServiceInfo* other = after_.service(each.label);
       if (other != nullptr) warn_of_settings(each.label + ": ", each.settings, other->settings);
     }
   }
@@ -104,8 +101,7 @@ class Comparer {
   }
 
   void compare_service(const std::string& label) {
-    TextTable table;
-    bool any = false;
+    std::string lines;
     for (const Measurement& before : before_.measurements) {
       if (before.service != label) continue;
       const Measurement* after = after_.find(before.scenario, label, before.who, before.parameters);
@@ -113,29 +109,21 @@ class Comparer {
       for (const Figure& figure : before.figures) {
         const Figure* other = after->figure(figure.name);
         if (other == nullptr || figure.better == Better::neither || !changed(figure, *other)) continue;
-        table.add(line_of(before, figure, *other));
-        any = true;
+        lines += line_of(before, figure, *other);
       }
     }
-    if (!any) return;
+    if (lines.empty()) return;
     any_change_ = true;
-    add_line("\n" + printable(label));
-    result_.text += table.text();
+    result_.text += "\n" + printable(label) + "\n" + lines;
   }
 
   // A floor that is slower than it was says something about the machine or the service, not about dlock.
-  std::vector<std::string> line_of(const Measurement& measurement, const Figure& before, const Figure& after) {
+  std::string line_of(const Measurement& measurement, const Figure& before, const Figure& after) {
     const bool worse = (before.better == Better::lower) == (after.median() > before.median());
     if (worse && measurement.who == Who::dlock) result_.slower = true;
-    return {fmt::format("  {:<6}  {}, {}", worse ? "worse" : "better", printable(name_of(measurement)),
-                        printable(before.name)),
-            quantity_text(before.median(), before.unit), "->", quantity_text(after.median(), after.unit),
-            percent(before.median(), after.median())};
-  }
-
-  void list_lonely() {
-    list_only("before", before_, after_);
-    list_only("after", after_, before_);
+    return fmt::format("  {:<6}  {:<44}  {:>9} -> {:>9}  {:>6}\n", worse ? "worse" : "better",
+                       printable(name_of(measurement) + ", " + before.name), figure_text(before), figure_text(after),
+                       percent(before.median(), after.median()));
   }
 
   void list_only(const char* where, const Report& report, const Report& other) {

@@ -23,10 +23,6 @@ inline constexpr const char* contention = "contention";
 // The holder is killed; the time until the waiter has the lock. {}: p50 (a repeat is one kill) max lease;
 // the distribution.
 inline constexpr const char* recovery = "recovery";
-inline constexpr const char* holding = "holding";
-inline constexpr const char* distance = "distance";
-inline constexpr const char* mix = "mix";
-inline constexpr const char* sharing = "sharing";
 }  // namespace scenario
 
 namespace parameter {
@@ -34,16 +30,12 @@ inline constexpr const char* callers = "callers";              // threads that c
 inline constexpr const char* outstanding = "outstanding";      // asynchronous acquires under way at the same time
 inline constexpr const char* waiters = "waiters";              // for one name
 inline constexpr const char* held = "held";                    // names, at the same time, by one client
-inline constexpr const char* leases = "leases";                // held at the same time
 inline constexpr const char* round_trip_ms = "round_trip_ms";  // simulated
 inline constexpr const char* names = "names";
 inline constexpr const char* reads = "reads";      // percent of all calls
 inline constexpr const char* readers = "readers";  // that one writer waits for
 inline constexpr const char* permits = "permits";  // of a semaphore
-inline constexpr const char* hold_us = "hold_us";  // how long each holds the lock, on average
 inline constexpr const char* rate = "rate";        // arrivals a second, of an open loop
-// What the service granted, which may be more than was asked for. 0: the lock lasts as long as the holder's process.
-inline constexpr const char* lease_ms = "lease_ms";
 }  // namespace parameter
 
 namespace figure {

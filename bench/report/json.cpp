@@ -1,13 +1,19 @@
+#include <array>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "bench/report/report.hpp"
+#include "bench/report/tables.hpp"
 
 namespace dlock::bench {
 
@@ -16,59 +22,90 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Counts up when a reader of the old form would misunderstand the new one.
-constexpr int schema_version = 1;
+constexpr int schema_version = 2;
 
-const char* to_string(Better better) {
-  switch (better) {
-    case Better::lower:
-      return "lower";
-    case Better::higher:
-      return "higher";
-    case Better::neither:
-      break;
+constexpr std::array better_words = {"lower", "higher", "neither"};
+constexpr std::array who_words = {"dlock", "by hand"};
+
+// The members of each part of the file. Visitors write them, or read them.
+template <typename T, typename Part>
+concept Some = std::same_as<std::remove_const_t<T>, Part>;
+
+void members(const auto& visit, Some<Settings::value_type> auto& setting) {
+  visit("name", setting.first);
+  visit("value", setting.second);
+}
+void members(const auto& visit, Some<ServiceInfo> auto& service) {
+  visit("label", service.label);
+  visit("backend", service.backend);
+  visit("strategy", service.strategy);
+  visit("url", service.url);
+  visit("settings", service.settings);
+  visit("crash", service.crash);
+  visit("failover", service.failover);
+}
+void members(const auto& visit, Some<Figure> auto& figure) {
+  visit("name", figure.name);
+  visit("unit", figure.unit);
+  visit("better", figure.better);
+  visit("repeats", figure.repeats);
+}
+void members(const auto& visit, Some<Measurement> auto& measurement) {
+  visit("scenario", measurement.scenario);
+  visit("service", measurement.service);
+  visit("who", measurement.who);
+  visit("parameters", measurement.parameters);
+  visit("figures", measurement.figures);
+  visit("cdf", measurement.cdf);
+}
+void members(const auto& visit, Some<Problem> auto& problem) {
+  visit("service", problem.service);
+  visit("scenario", problem.scenario);
+  visit("message", problem.message);
+}
+void members(const auto& visit, Some<Report> auto& report) {
+  visit("started", report.started);
+  visit("seconds", report.seconds);
+  visit("quick", report.quick);
+  visit("complete", report.complete);
+  visit("command", report.command);
+  visit("environment", report.environment);
+  visit("services", report.services);
+  visit("measurements", report.measurements);
+  visit("problems", report.problems);
+}
+
+template <typename T>
+constexpr bool is_vector = false;
+template <typename T>
+constexpr bool is_vector<std::vector<T>> = true;
+
+template <typename T>
+Json written(const T& value) {
+  if constexpr (std::is_same_v<T, Better>) {
+    return better_words.at(static_cast<std::size_t>(value));
+  } else if constexpr (std::is_same_v<T, Who>) {
+    return who_words.at(static_cast<std::size_t>(value));
+  } else if constexpr (std::is_same_v<T, CdfPoint>) {
+    return Json::array({value.microseconds, value.share});
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    std::vector<double> finite = value;  // JSON has no other numbers
+    std::erase_if(finite, [](double each) { return !std::isfinite(each); });
+    return finite;
+  } else if constexpr (is_vector<T>) {
+    Json array = Json::array();
+    for (const auto& each : value) array.push_back(written(each));
+    return array;
+  } else if constexpr (std::is_class_v<T> && !std::is_same_v<T, std::string> && !std::is_same_v<T, Parameters>) {
+    Json object = Json::object();
+    members([&](const char* name, const auto& member) { object[name] = written(member); }, value);
+    return object;
+  } else {
+    return value;
   }
-  return "neither";
 }
 
-Json settings_json(const Settings& settings) {
-  Json result = Json::array();
-  for (const auto& [name, value] : settings) result.push_back({{"name", name}, {"value", value}});
-  return result;
-}
-
-Json service_json(const ServiceInfo& service) {
-  return {{"label", service.label},
-          {"backend", service.backend},
-          {"strategy", service.strategy},
-          {"url", service.url},
-          {"settings", settings_json(service.settings)}};
-}
-
-Json measurement_json(const Measurement& measurement) {
-  Json parameters = Json::object();
-  for (const auto& [name, value] : measurement.parameters) parameters[name] = value;
-  Json figures = Json::array();
-  for (const Figure& figure : measurement.figures) {
-    Json repeats = Json::array();
-    for (const double each : figure.repeats) {
-      if (std::isfinite(each)) repeats.push_back(each);  // JSON has no other numbers
-    }
-    figures.push_back(
-        {{"name", figure.name}, {"unit", figure.unit}, {"better", to_string(figure.better)}, {"repeats", repeats}});
-  }
-  Json cdf = Json::array();
-  for (const CdfPoint& each : measurement.cdf) {
-    cdf.push_back(Json::array({each.microseconds, each.share}));
-  }
-  return {{"scenario", measurement.scenario},
-          {"service", measurement.service},
-          {"who", to_string(measurement.who)},
-          {"parameters", parameters},
-          {"figures", figures},
-          {"cdf", cdf}};
-}
-
-// A part of the file that knows where it is, so that errors can say so.
+// A part of the file with its path, for errors.
 class Part {
  public:
   Part(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -76,120 +113,90 @@ class Part {
   [[noreturn]] void refuse(const std::string& why) const {
     throw std::runtime_error((path_.empty() ? std::string("the report") : path_) + ": " + why);
   }
+  void expect(bool (Json::*is)() const noexcept, const char* complaint) const {
+    if (!(json_.*is)()) refuse(complaint);
+  }
 
   [[nodiscard]] Part operator[](const char* name) const {
-    if (!json_.is_object()) refuse("is not an object");
+    expect(&Json::is_object, "is not an object");
     const auto found = json_.find(name);
     if (found == json_.end()) refuse(fmt::format("\"{}\" is missing", name));
     return {*found, path_.empty() ? name : path_ + "." + name};
   }
 
-  [[nodiscard]] std::string text() const {
-    if (!json_.is_string()) refuse("is not a text");
-    return json_.get<std::string>();
+  void read(std::string& value) const {
+    expect(&Json::is_string, "is not a text");
+    value = json_.get<std::string>();
   }
-  [[nodiscard]] bool yes() const {
-    if (!json_.is_boolean()) refuse("is neither true nor false");
-    return json_.get<bool>();
+  void read(bool& value) const {
+    expect(&Json::is_boolean, "is neither true nor false");
+    value = json_.get<bool>();
   }
-  [[nodiscard]] double number() const {
-    if (!json_.is_number()) refuse("is not a number");
-    return json_.get<double>();
+  void read(double& value) const {
+    expect(&Json::is_number, "is not a number");
+    value = json_.get<double>();
   }
-
-  template <typename Read>
-  void each(const Read& read) const {
-    if (!json_.is_array()) refuse("is not an array");
-    for (std::size_t i = 0; i < json_.size(); ++i) read(Part(json_[i], fmt::format("{}[{}]", path_, i)));
+  void read(Better& value) const { value = static_cast<Better>(place_in(better_words)); }
+  void read(Who& value) const { value = static_cast<Who>(place_in(who_words)); }
+  void read(Parameters& value) const {
+    expect(&Json::is_object, "is not an object");
+    for (const auto& [name, number] : json_.items()) Part(number, path_ + "." + name).read(value[name]);
   }
-  template <typename Read>
-  void each_member(const Read& read) const {
-    if (!json_.is_object()) refuse("is not an object");
-    for (const auto& [name, value] : json_.items()) read(name, Part(value, path_ + "." + name));
+  void read(CdfPoint& value) const {
+    std::vector<double> numbers;
+    read(numbers);
+    if (numbers.size() != 2) refuse("is not a pair of microseconds and share");
+    value = {.microseconds = numbers[0], .share = numbers[1]};
+  }
+  template <typename T>
+  void read(std::vector<T>& value) const {
+    expect(&Json::is_array, "is not an array");
+    for (std::size_t i = 0; i < json_.size(); ++i) {
+      Part(json_[i], fmt::format("{}[{}]", path_, i)).read(value.emplace_back());
+    }
+  }
+  void read(auto& value) const {
+    members([this](const char* name, auto& member) { (*this)[name].read(member); }, value);
   }
 
  private:
+  [[nodiscard]] std::size_t place_in(const auto& words) const {
+    std::string word;
+    read(word);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (word == words[i]) return i;
+    }
+    refuse(fmt::format("is none of \"{}\"", fmt::join(words, "\", \"")));
+  }
+
   const Json& json_;
   std::string path_;
 };
 
-Settings settings_from(const Part& part) {
-  Settings settings;
-  part.each([&](const Part& each) { settings.emplace_back(each["name"].text(), each["value"].text()); });
-  return settings;
-}
-
-Better better_from(const Part& part) {
-  const std::string text = part.text();
-  for (const Better each : {Better::lower, Better::higher, Better::neither}) {
-    if (text == to_string(each)) return each;
+Json ratios_json(const Table& table) {
+  Json result = Json::array();
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const Table::Column& column = table.columns[i];
+    for (const Table::Row& row : table.rows) {
+      const Cell& cell = row.cells[i];
+      if (!cell.value) continue;
+      Json json{{"service", row.name}, {"column", column.name}, {cell.unit.empty() ? "ratio" : "value", *cell.value}};
+      if (!cell.unit.empty()) json["unit"] = cell.unit;
+      if (cell.budget) json["budget"] = Json{{column.better == Better::lower ? "at most" : "at least", *cell.budget}};
+      json["missed"] = cell.missed;
+      result.push_back(std::move(json));
+    }
   }
-  part.refuse(R"(is none of "lower", "higher" and "neither")");
-}
-
-Who who_from(const Part& part) {
-  const std::string text = part.text();
-  for (const Who each : {Who::dlock, Who::same_requests, Who::by_hand}) {
-    if (text == to_string(each)) return each;
-  }
-  if (text == "floor") return Who::same_requests;  // the only floor of older files
-  part.refuse(R"(is none of "dlock", "same requests" and "by hand")");
-}
-
-Figure figure_from(const Part& part) {
-  Figure figure{
-      .name = part["name"].text(), .unit = part["unit"].text(), .better = better_from(part["better"]), .repeats = {}};
-  part["repeats"].each([&](const Part& each) { figure.repeats.push_back(each.number()); });
-  return figure;
-}
-
-CdfPoint cdf_point_from(const Part& part) {
-  std::vector<double> numbers;
-  part.each([&](const Part& each) { numbers.push_back(each.number()); });
-  if (numbers.size() != 2) part.refuse("is not a pair of microseconds and share");
-  return {.microseconds = numbers[0], .share = numbers[1]};
-}
-
-Measurement measurement_from(const Part& part) {
-  Measurement measurement{.scenario = part["scenario"].text(),
-                          .service = part["service"].text(),
-                          .who = who_from(part["who"]),
-                          .parameters = {},
-                          .figures = {},
-                          .cdf = {}};
-  part["parameters"].each_member(
-      [&](const std::string& name, const Part& each) { measurement.parameters[name] = each.number(); });
-  part["figures"].each([&](const Part& each) { measurement.figures.push_back(figure_from(each)); });
-  part["cdf"].each([&](const Part& each) { measurement.cdf.push_back(cdf_point_from(each)); });
-  return measurement;
-}
-
-void check_schema(const Part& part) {
-  const double schema = part["schema"].number();
-  if (schema != schema_version) {
-    part["schema"].refuse(fmt::format("is {}, but only {} is known here", schema, schema_version));
-  }
+  return result;
 }
 
 }  // namespace
 
 std::string to_json(const Report& report) {
-  Json json{{"schema", schema_version},
-            {"started", report.started},
-            {"seconds", report.seconds},
-            {"quick", report.quick},
-            {"complete", report.complete},
-            {"command", report.command},
-            {"environment", settings_json(report.environment)},
-            {"services", Json::array()},
-            {"measurements", Json::array()},
-            {"problems", Json::array()}};
-  for (const ServiceInfo& each : report.services) json["services"].push_back(service_json(each));
-  for (const Measurement& each : report.measurements) json["measurements"].push_back(measurement_json(each));
-  for (const Problem& each : report.problems) {
-    json["problems"].push_back({{"service", each.service}, {"scenario", each.scenario}, {"message", each.message}});
-  }
-  // What a service says need not be UTF-8.
+  Json json{{"schema", schema_version}};
+  json.update(written(report));
+  json["ratios"] = ratios_json(ratios_table(report));
+  // Texts of a service are not always UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -201,28 +208,13 @@ Report from_json(std::string_view text) {
     throw std::runtime_error(std::string("the report is not JSON: ") + error.what());
   }
   const Part whole(json, "");
-  check_schema(whole);
-  Report report{.started = whole["started"].text(),
-                .seconds = whole["seconds"].number(),
-                .quick = whole["quick"].yes(),
-                .complete = whole["complete"].yes(),
-                .command = whole["command"].text(),
-                .environment = settings_from(whole["environment"]),
-                .services = {},
-                .measurements = {},
-                .problems = {}};
-  whole["services"].each([&](const Part& each) {
-    report.services.push_back({.label = each["label"].text(),
-                               .backend = each["backend"].text(),
-                               .strategy = each["strategy"].text(),
-                               .url = each["url"].text(),
-                               .settings = settings_from(each["settings"])});
-  });
-  whole["measurements"].each([&](const Part& each) { report.measurements.push_back(measurement_from(each)); });
-  whole["problems"].each([&](const Part& each) {
-    report.problems.push_back(
-        {.service = each["service"].text(), .scenario = each["scenario"].text(), .message = each["message"].text()});
-  });
+  double schema = 0;
+  whole["schema"].read(schema);
+  if (schema != schema_version) {
+    whole["schema"].refuse(fmt::format("is {}, but only {} is known here", schema, schema_version));
+  }
+  Report report;
+  whole.read(report);
   return report;
 }
 

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 
 #include "bench/measure/statistics.hpp"
-#include "bench/report/figures.hpp"
 
 namespace dlock::bench {
 
@@ -20,15 +18,7 @@ std::vector<double> usable(std::vector<double> values) {
 }  // namespace
 
 const char* to_string(Who who) noexcept {
-  switch (who) {
-    case Who::same_requests:
-      return "same requests";
-    case Who::by_hand:
-      return "by hand";
-    case Who::dlock:
-      break;
-  }
-  return "dlock";
+  return who == Who::dlock ? "dlock" : "by hand";
 }
 
 double Figure::median() const {
@@ -51,6 +41,17 @@ const Figure* Measurement::figure(std::string_view name) const noexcept {
   return found == figures.end() ? nullptr : &*found;
 }
 
+std::optional<double> Measurement::parameter(const std::string& name) const {
+  const auto found = parameters.find(name);
+  return found == parameters.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<double> median_of(const Measurement* measurement, std::string_view figure) {
+  const Figure* found = measurement == nullptr ? nullptr : measurement->figure(figure);
+  if (found == nullptr || usable(found->repeats).empty()) return std::nullopt;
+  return found->median();
+}
+
 const Measurement* Report::find(std::string_view scenario, std::string_view service, Who who,
                                 const Parameters& parameters) const noexcept {
   const auto found = std::find_if(measurements.begin(), measurements.end(), [&](const Measurement& each) {
@@ -59,25 +60,20 @@ const Measurement* Report::find(std::string_view scenario, std::string_view serv
   return found == measurements.end() ? nullptr : &*found;
 }
 
-const Measurement* floor_of(const Report& report, const Measurement& measurement, Who floor) {
-  Parameters parameters = measurement.parameters;
-  if (auto under_way = parameters.extract(parameter::outstanding)) {
-    under_way.key() = parameter::callers;
-    parameters.insert(std::move(under_way));
-  }
-  return report.find(measurement.scenario, measurement.service, floor, parameters);
+const ServiceInfo* Report::service(std::string_view label) const noexcept {
+  const auto found =
+      std::find_if(services.begin(), services.end(), [&](const ServiceInfo& each) { return each.label == label; });
+  return found == services.end() ? nullptr : &*found;
 }
 
-double ratio_to_floor(const Report& report, const Measurement& measurement, Who floor, std::string_view figure) {
-  const Measurement* other = floor_of(report, measurement, floor);
-  const Figure* mine = measurement.figure(figure);
-  const Figure* its = other == nullptr ? nullptr : other->figure(figure);
-  if (mine == nullptr || its == nullptr) return 0;
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(mine->repeats.size(), its->repeats.size()); ++i) {
-    if (its->repeats[i] > 0) ratios.push_back(mine->repeats[i] / its->repeats[i]);
-  }
-  return median(usable(std::move(ratios)));
+std::vector<std::string> Report::labels() const {
+  std::vector<std::string> labels;
+  const auto add = [&](const std::string& label) {
+    if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+  };
+  for (const ServiceInfo& each : services) add(each.label);
+  for (const Measurement& each : measurements) add(each.service);
+  return labels;
 }
 
 }  // namespace dlock::bench

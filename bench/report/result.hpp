@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,14 +26,12 @@ struct Figure {
   [[nodiscard]] double highest() const;
 };
 
-// Who did the work: dlock, or one of the floors, which are blocking programs on the service's C client.
 enum class Who {
   dlock,
-  same_requests,  // sends what dlock sends: the ratio to it is what dlock itself costs
-  by_hand,        // a lock as a user would write it
+  by_hand,  // a lock as a user would write it, a blocking program on the service's C client
 };
 
-// "dlock", "same requests", "by hand"
+// "dlock", "by hand"
 [[nodiscard]] const char* to_string(Who who) noexcept;
 
 using Parameters = std::map<std::string, double>;
@@ -45,7 +45,11 @@ struct Measurement {
   std::vector<CdfPoint> cdf;  // of all repeats together; empty where there is no distribution to show
 
   [[nodiscard]] const Figure* figure(std::string_view name) const noexcept;
+  [[nodiscard]] std::optional<double> parameter(const std::string& name) const;
 };
+
+// The median; absent where there is no such measurement, figure or finite number.
+[[nodiscard]] std::optional<double> median_of(const Measurement* measurement, std::string_view figure);
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -82,14 +86,9 @@ struct Report {
   // The measurement of that kind, or nullptr.
   [[nodiscard]] const Measurement* find(std::string_view scenario, std::string_view service, Who who,
                                         const Parameters& parameters) const noexcept;
+  [[nodiscard]] const ServiceInfo* service(std::string_view label) const noexcept;
+  // Of all services that are known or were measured, in the order of the report.
+  [[nodiscard]] std::vector<std::string> labels() const;
 };
-
-// What dlock's measurement is compared with: that of the floor with the same parameters, and for asynchronous calls
-// under way that with as many callers. nullptr: not measured.
-[[nodiscard]] const Measurement* floor_of(const Report& report, const Measurement& measurement, Who floor);
-
-// dlock's figure divided by the floor's, repeat by repeat, and of these ratios the median. 0 where either is missing.
-[[nodiscard]] double ratio_to_floor(const Report& report, const Measurement& measurement, Who floor,
-                                    std::string_view figure);
 
 }  // namespace dlock::bench

@@ -1,25 +1,19 @@
-// Numbers as people read them.
+// Numbers and measurements as people read them.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
+
+#include "bench/report/result.hpp"
 
 namespace dlock::bench {
 
 // What is shown where nothing was measured.
 inline constexpr const char* not_measured = "-";
 
-// Three digits that count: "0.123", "1.23", "12.3", "123", "1234".
-[[nodiscard]] std::string number_text(double value);
-
-// "45.1 µs", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; with any other unit, or none, the
-// number and the unit.
+// With three digits that count: "45.1 µs", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; with
+// any other unit, or none, the number and the unit.
 [[nodiscard]] std::string quantity_text(double value, std::string_view unit);
-
-[[nodiscard]] inline std::string quantity_text(std::optional<double> value, std::string_view unit) {
-  return value ? quantity_text(*value, unit) : not_measured;
-}
 
 // Of a round value: "200 µs", "1 ms", "50 k/s".
 [[nodiscard]] std::string round_text(double value, std::string_view unit);
@@ -32,5 +26,13 @@ inline constexpr const char* not_measured = "-";
 
 // "18 min 5 s".
 [[nodiscard]] std::string duration_text(double seconds);
+
+// "throughput, 64 callers, 95 % reads", "latency, 5 ms round trip"
+[[nodiscard]] std::string name_of(std::string scenario, const Parameters& parameters);
+// The same, with ", by hand" for a floor.
+[[nodiscard]] std::string name_of(const Measurement& measurement);
+
+// For a terminal: without control characters, which might do things to it.
+[[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace dlock::bench

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "bench/report/figures.hpp"
-#include "bench/report/names.hpp"
+#include "bench/report/units.hpp"
 #include "bench/scenarios/async_load.hpp"
 #include "bench/scenarios/holding.hpp"
 #include "bench/scenarios/quantities.hpp"

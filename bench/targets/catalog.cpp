@@ -7,65 +7,60 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/targets/embedded/target.hpp"
 #include "bench/targets/service_target.hpp"
 #include "torture/rig/url_text.hpp"
-#if DLOCK_BENCH_WITH_REDIS
-#include "bench/targets/redis/target.hpp"
-#endif
-#if DLOCK_BENCH_WITH_ZOOKEEPER
-#include "bench/targets/zookeeper/target.hpp"
-#endif
-#if DLOCK_BENCH_WITH_ETCD
-#include "bench/targets/etcd/target.hpp"
-#endif
-#if DLOCK_BENCH_WITH_POSTGRES
-#include "bench/targets/postgres/target.hpp"
-#endif
 
 namespace dlock::bench {
 
 namespace {
 
-using Targets = std::vector<std::unique_ptr<ServiceTarget>>;
+struct Service {
+  std::vector<std::string_view> schemes;
+  std::vector<std::string> strategies;  // a service that has none has an empty one
+  std::string usual_url;                // on this machine
+  std::unique_ptr<ServiceTarget> (*make)(const rig::UrlText& url, const std::string& strategy);
+};
 
-Targets of_strategies(const rig::UrlText& url, const std::vector<std::string>& all,
-                      std::unique_ptr<ServiceTarget> (*make)(const rig::UrlText& url, const std::string& strategy)) {
-  Targets targets;
-  if (const auto wanted = url.parameter("strategy")) {
-    targets.push_back(make(url, *wanted));  // one that does not exist is refused when it is connected to
-  } else {
-    for (const std::string& each : all) targets.push_back(make(url, each));
-  }
-  return targets;
+const std::vector<Service>& services() {
+  static const std::vector<Service> all = {
+    {{"memory"}, {"queue", "watch", "poll"}, "memory://", &make_memory_target},
+    {{"file"}, {""}, "file://" + std::filesystem::temp_directory_path().string(), &make_file_target},
+#if DLOCK_BENCH_WITH_REDIS
+    {{"redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster"},
+     {"queue", "broadcast", "poll"},
+     "redis://localhost",
+     &make_redis_target},
+#endif
+#if DLOCK_BENCH_WITH_ZOOKEEPER
+    {{"zookeeper"}, {"sequential", "sequential-herd", "ephemeral"}, "zookeeper://localhost", &make_zookeeper_target},
+#endif
+#if DLOCK_BENCH_WITH_ETCD
+    {{"etcd", "etcds"}, {""}, "etcd://localhost", &make_etcd_target},
+#endif
+#if DLOCK_BENCH_WITH_POSTGRES
+    {{"postgresql", "postgres"},
+     {"table", "optimistic", "for-update", "advisory"},
+     "postgresql://localhost",
+     &make_postgres_target},
+#endif
+  };
+  return all;
 }
+
+using Targets = std::vector<std::unique_ptr<ServiceTarget>>;
 
 Targets targets_of(const rig::UrlText& url) {
   const std::string& scheme = url.original().scheme();
-  if (scheme == "memory") return of_strategies(url, memory_strategies(), &make_memory_target);
-  if (scheme == "file") {
+  for (const Service& service : services()) {
+    if (std::find(service.schemes.begin(), service.schemes.end(), scheme) == service.schemes.end()) continue;
+    // A strategy that does not exist is refused when the client connects.
+    const auto wanted = service.strategies.size() > 1 ? url.parameter("strategy") : std::nullopt;
     Targets targets;
-    targets.push_back(make_file_target(url));
+    for (const std::string& each : wanted ? std::vector{*wanted} : service.strategies) {
+      targets.push_back(service.make(url, each));
+    }
     return targets;
   }
-#if DLOCK_BENCH_WITH_REDIS
-  if (scheme.starts_with("redis")) return of_strategies(url, redis_strategies(), &make_redis_target);
-#endif
-#if DLOCK_BENCH_WITH_ZOOKEEPER
-  if (scheme == "zookeeper") return of_strategies(url, zookeeper_strategies(), &make_zookeeper_target);
-#endif
-#if DLOCK_BENCH_WITH_ETCD
-  if (scheme == "etcd" || scheme == "etcds") {
-    Targets targets;
-    targets.push_back(make_etcd_target(url));
-    return targets;
-  }
-#endif
-#if DLOCK_BENCH_WITH_POSTGRES
-  if (scheme == "postgresql" || scheme == "postgres") {
-    return of_strategies(url, postgres_strategies(), &make_postgres_target);
-  }
-#endif
   throw Error(errc::invalid_argument, "URL: no benchmark for scheme \"" + scheme + "\"");
 }
 
@@ -86,7 +81,7 @@ void clean_up_after_failure(Target& target) {
   try {
     target.clean_up();
   } catch (const std::exception&) {
-    // What went wrong before says more.
+    // The first error says more.
   }
 }
 
@@ -94,7 +89,6 @@ void clean_up_after_failure(Target& target) {
 
 std::vector<std::unique_ptr<Target>> make_targets(const std::string& url, std::chrono::seconds limit) {
   Targets found = targets_of(rig::UrlText(url));
-  std::vector<std::unique_ptr<Target>> targets;
   // The strategies are of one service.
   try_a_lock(*found.front(), limit);
   try {
@@ -103,21 +97,14 @@ std::vector<std::unique_ptr<Target>> make_targets(const std::string& url, std::c
     for (const auto& each : found) clean_up_after_failure(*each);
     throw;
   }
-  for (auto& each : found) targets.push_back(std::move(each));
-  return targets;
+  return {std::make_move_iterator(found.begin()), std::make_move_iterator(found.end())};
 }
 
 std::vector<std::string> usual_urls() {
   std::vector<std::string> urls;
   if (const char* given = std::getenv("DLOCK_URL"); given != nullptr && *given != '\0') urls.emplace_back(given);
-  const std::vector<std::pair<std::string, std::string>> usual = {
-      {"memory", "memory://"},        {"file", "file://" + std::filesystem::temp_directory_path().string()},
-      {"redis", "redis://localhost"}, {"zookeeper", "zookeeper://localhost"},
-      {"etcd", "etcd://localhost"},   {"postgresql", "postgresql://localhost"}};
-  const std::vector<std::string> built = backends();
-  for (const auto& [scheme, url] : usual) {
-    const bool is_built = std::find(built.begin(), built.end(), scheme) != built.end();
-    if (is_built && std::find(urls.begin(), urls.end(), url) == urls.end()) urls.push_back(url);
+  for (const Service& each : services()) {
+    if (std::find(urls.begin(), urls.end(), each.usual_url) == urls.end()) urls.push_back(each.usual_url);
   }
   return urls;
 }

@@ -15,8 +15,8 @@ namespace dlock::bench {
 // without password; Error(invalid_argument) for a URL that is wrong.
 [[nodiscard]] std::vector<std::unique_ptr<Target>> make_targets(const std::string& url, std::chrono::seconds limit);
 
-// What is tried without any URL: DLOCK_URL, the embedded backends, and each server backend on this machine at its usual
-// port.
+// The URLs that are tried if the user gives none: DLOCK_URL, the embedded backends, and each server backend on this
+// machine at its usual port.
 [[nodiscard]] std::vector<std::string> usual_urls();
 
 }  // namespace dlock::bench

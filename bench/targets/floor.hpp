@@ -1,5 +1,5 @@
 // A lock as a user would write it by hand, which dlock is compared with: a blocking program on the service's C client,
-// with a connection of its own. No waiting, no renewal, no deadline, nothing done about answers that do not come.
+// with a connection of its own. A floor has no waiting, no renewal, no deadline, and no handling of missing answers.
 #pragma once
 
 #include <stdexcept>
@@ -19,7 +19,7 @@ class Floor {
   virtual void release() = 0;
 
  protected:
-  // What the service said.
+  // Throw unless the service answered that the lock was free, or that it was held.
   static void require_free(bool was_free) {
     if (!was_free) throw std::runtime_error("the floor's lock is already held");
   }

@@ -1,10 +1,11 @@
-// What the targets of all services have in common: a URL of their own, floors, and another way to the service.
+// The base of the targets of all services: a URL, a floor, and proxies in front of the service.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "bench/targets/target.hpp"
 #include "torture/rig/url_text.hpp"
@@ -14,31 +15,71 @@ namespace dlock::bench {
 // How long a question to a service may take that is not part of a measurement.
 inline constexpr std::chrono::seconds answer_limit{10};
 
+// Which locks a service loses in a crash or a failover, for ServiceInfo.
+namespace loses {
+inline constexpr const char* everything = "all locks";
+inline constexpr const char* latest = "last grants";
+inline constexpr const char* nothing = "nothing";
+inline constexpr const char* unknown = "not known";
+}  // namespace loses
+
 class ServiceTarget : public Target {
  public:
-  // Before anything is measured, once the service has been found usable: makes what has to be there, and looks at the
-  // settings. What cannot be found out is left out. Throws when there can be no measuring.
+  // Before anything is measured, once the service has been found usable: makes what has to be there, and reads the
+  // settings. Leaves out what cannot be found out. Throws when there can be no measuring.
   virtual void prepare() {}
 
-  [[nodiscard]] std::string url(std::size_t locks) const override { return url_for(locks).text(); }
+  [[nodiscard]] std::string url(std::size_t locks) const final { return url_for(locks).text(); }
+  [[nodiscard]] bool has_floor() const override { return true; }
   [[nodiscard]] std::unique_ptr<Floor> make_floor(const std::string& name) final { return floor_at(url_for(1), name); }
+  [[nodiscard]] std::optional<Operations> operations() override { return std::nullopt; }
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) final;
 
   // A floor that reaches the service by a URL of this target, or one that differs from it in its hosts. Any thread.
   [[nodiscard]] virtual std::unique_ptr<Floor> floor_at(const rig::UrlText& url, const std::string& name) = 0;
 
  protected:
-  // The URL is the user's. A backend that has no strategies has an empty one.
-  ServiceTarget(rig::UrlText given, std::string backend, std::string strategy);
+  // The URL is the user's. A service that has no strategies has an empty one.
+  ServiceTarget(rig::UrlText given, std::string backend, const std::string& strategy);
 
   [[nodiscard]] const rig::UrlText& given() const noexcept { return given_; }
-  // The user's, with our strategy and our place for locks. Any thread.
-  [[nodiscard]] virtual rig::UrlText url_for(std::size_t locks) const = 0;
-  // Leaves out what could not be found out.
-  void add_setting(std::string name, std::string value);
+  // The place for locks, as a parameter of the URL.
+  void set_place(const char* parameter, const std::string& place) { own_.set(parameter, place); }
+  // The user's URL, with our strategy and our place for locks. Any thread.
+  [[nodiscard]] virtual rig::UrlText url_for(std::size_t /*locks*/) const { return own_; }
+  // Leaves out an empty value.
+  void add_setting(std::string name, std::string_view value);
 
  private:
   rig::UrlText given_;
+  rig::UrlText own_;
 };
+
+// Names what one run creates in a service, so that the name is unique: "dlock-bench-<process>-<random>", with that
+// character between its parts; another one at each call.
+[[nodiscard]] std::string own_name(char separator = '-');
+
+// Adds the count of one more server. nullopt: one of them does not tell it.
+inline void add(std::optional<double>& sum, const std::optional<double>& more) {
+  sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+}
+
+// The value in the first line that begins with the name and the separator, without the end of the line.
+[[nodiscard]] std::optional<std::string_view> value_in(std::string_view text, std::string_view name, char separator);
+// Reads the number at the start of that value. nullopt: it does not begin with one.
+[[nodiscard]] std::optional<double> number_in(std::string_view text, std::string_view name, char separator);
+// The sum over all lines `name{labels} value` of Prometheus' text format. nullopt: there is none, or a value is no
+// number.
+[[nodiscard]] std::optional<double> metric_sum(std::string_view text, std::string_view name);
+
+// A target in a place of its own below that which the URL names: a store, a directory, a prefix, a schema. Throw
+// Error(invalid_argument).
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_memory_target(const rig::UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_file_target(const rig::UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_redis_target(const rig::UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_zookeeper_target(const rig::UrlText& url,
+                                                                   const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_etcd_target(const rig::UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_postgres_target(const rig::UrlText& url, const std::string& strategy);
 
 }  // namespace dlock::bench

@@ -38,7 +38,9 @@ class Target {
   [[nodiscard]] const ServiceInfo& info() const noexcept { return info_; }
   // For connect(), password and all; for a client that holds, or waits for, at most that many locks at a time.
   [[nodiscard]] virtual std::string url(std::size_t locks) const = 0;
-  [[nodiscard]] Client connect(std::size_t locks, ClientOptions options = {}) const;
+  [[nodiscard]] Client connect(std::size_t locks, ClientOptions options = {}) const {
+    return dlock::connect(url(locks), std::move(options));
+  }
 
   // How many locks of one client are worth trying; 0: any number. Beyond it the service would refuse connections.
   [[nodiscard]] virtual std::size_t most_locks() const { return 0; }

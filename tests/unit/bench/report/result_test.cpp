@@ -43,37 +43,22 @@ TEST(Result, FindsAMeasurementByAllThatTellsItFromOthers) {
   EXPECT_EQ(report.find("throughput", "redis queue", Who::dlock, {}), nullptr);
 }
 
-// The ratio of the medians would be 10 / 2.
-TEST(Result, TheRatioToTheFloorIsTheMedianOfTheRatiosOfRepeats) {
-  Report report;
-  report.measurements = {latency("redis queue", {10, 2, 30}), latency("redis queue", {2, 1, 10}, Who::by_hand),
-                         latency("redis queue", {1, 1, 1}, Who::same_requests)};
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::p50), 3);
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::same_requests, figure::p50), 10);
+TEST(Result, TheMedianIsAbsentWithoutAMeasurementAFigureOrANumber) {
+  const Measurement some = latency("file", {3, 1, 2});
+  EXPECT_EQ(median_of(&some, figure::p50), 2);
+  EXPECT_EQ(median_of(&some, figure::p99), std::nullopt);
+  EXPECT_EQ(median_of(nullptr, figure::p50), std::nullopt);
+  const Measurement none = latency("file", {std::numeric_limits<double>::quiet_NaN()});
+  EXPECT_EQ(median_of(&none, figure::p50), std::nullopt);
 }
 
-TEST(Result, RepeatsThatOnlyOneOfThemHasHaveNoRatio) {
+TEST(Result, LabelsAreOfAllServicesThatAreKnownOrWereMeasured) {
   Report report;
-  report.measurements = {latency("file", {2, 4, 100}), latency("file", {2, 2}, Who::by_hand)};
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::p50), 1.5);
-}
-
-TEST(Result, NoRatioWithoutAFloorOrAFigure) {
-  Report report;
-  report.measurements = {latency("file", {2}), latency("redis queue", {2}), latency("redis queue", {0}, Who::by_hand)};
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::p50), 0);
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], Who::by_hand, figure::p50), 0);
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], Who::by_hand, figure::p99), 0);
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[1], Who::same_requests, figure::p50), 0);
-}
-
-TEST(Result, CallsUnderWayAreComparedWithAsManyCallers) {
-  Report report;
-  report.measurements = {under_way("redis queue", 64, {30}, {7}), throughput("redis queue", 64, {20}),
-                         throughput("redis queue", 64, {10}, Who::by_hand)};
-  EXPECT_EQ(floor_of(report, report.measurements[0], Who::by_hand), &report.measurements[2]);
-  EXPECT_EQ(floor_of(report, report.measurements[0], Who::same_requests), nullptr);
-  EXPECT_EQ(ratio_to_floor(report, report.measurements[0], Who::by_hand, figure::throughput), 3);
+  report.services = {service("file", ""), service("etcd", "")};
+  report.measurements = {latency("redis queue", {1}), latency("file", {1}), latency("redis queue", {1})};
+  EXPECT_EQ(report.labels(), (std::vector<std::string>{"file", "etcd", "redis queue"}));
+  EXPECT_EQ(report.service("etcd"), &report.services[1]);
+  EXPECT_EQ(report.service("redis queue"), nullptr);
 }
 
 }  // namespace
