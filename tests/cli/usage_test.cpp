@@ -29,159 +29,10 @@ class Usage : public CliTest {
   }
 };
 
-TEST_F(Usage, AMissingCommandIsRefused) {
-  expect_refused({}, "there is no command");
-  expect_refused({"frobnicate"}, "\"frobnicate\" is not a command; these are: run, hold, ");
-  expect_refused({"run", "job", "--"}, "no command after \"--\"");
-}
-
-TEST_F(Usage, AWordThatIsNoCommandIsNamedBesideTheOneThatWasMeant) {
-  expect_refused({"rn", "x"}, "\"rn\" is not a command; did you mean \"run\"?\n");
-  expect_refused({"rn", "x", "--", "echo", "ran"}, "\"rn\" is not a command; did you mean \"run\"?\n");
-  expect_refused({"lsit"}, "did you mean \"list\"?\n");
-  expect_refused({"help", "rn"}, "\"rn\" is not a command; did you mean \"run\"?\n");
-  expect_refused({"hlep"}, "did you mean \"help\"?\n");
-}
-
-TEST_F(Usage, AnOptionInFrontOfTheCommandIsSentBehindIt) {
-  expect_refused({"--url", url(), "list"}, "--url: options go behind the command: dlock list --url ...\n");
-  expect_refused({"--url=" + url(), "run", "x", "--", "echo", "ran"}, "behind the command: dlock run --url ...\n");
-  expect_refused({"-q"}, "-q: options go behind the command: dlock COMMAND -q ...\n");
-  expect_refused({"--frobnicate", "list"}, "--frobnicate: no such option\n");
-  expect_refused({"--"}, "--: no such option\n");
-}
-
-TEST_F(Usage, AnOptionThatIsAlmostRightIsAnsweredWithTheRightOne) {
-  expect_refused({"status", "--jsn", "x"}, "--jsn: no such option; did you mean --json?\n");
-  expect_refused({"run", "--wiat=5s", "x", "--", "echo", "ran"}, "--wiat: no such option; did you mean --wait?\n");
-}
-
-TEST_F(Usage, RunWithoutTheSeparatorIsRefused) {
-  expect_refused({"run", "job", "echo", "ran"}, "\"--\" is missing");
-  expect_refused({"run", "job"}, "\"--\" and a command are missing");
-}
-
-TEST_F(Usage, AMissingNameIsRefused) {
-  expect_refused({"run", "--", "echo", "ran"}, "NAME is required; see dlock run --help\n");
-  expect_refused({"status"}, "NAME is required");
-  expect_refused({"hold"}, "NAME is required");
-  expect_refused({"break", "--yes"}, "NAME is required");
-}
-
-TEST_F(Usage, TooManyArgumentsAreRefused) {
-  expect_refused({"status", "job", "job2"}, "more arguments than expected; see dlock status --help\n");
-  expect_refused({"run", "job", "--", "job2", "--", "echo"}, "two lock names");
-}
-
-TEST_F(Usage, AnUnknownOptionIsNamedWithoutItsValue) {
-  expect_refused({"run", "--password=hunter2", "job", "--", "echo", "ran"}, "--password: no such option\n");
-  expect_refused({"run", "-phunter2", "job", "--", "echo", "ran"}, "-p: no such option\n");
-}
-
-TEST_F(Usage, ContradictoryOptionsAreRefused) {
-  expect_refused({"run", "--try", "--wait", "1s", "job", "--", "echo", "ran"}, "--wait and --try exclude each other");
-  expect_refused({"list", "--json", "--names"}, "--names and --json exclude each other");
-}
-
-TEST_F(Usage, OneKindOfLockIsNamedAtMost) {
-  expect_refused({"run", "--shared", "--permits", "2", "job", "--", "echo", "ran"}, "--shared and --permits exclude");
-  expect_refused({"run", "--exclusive", "--permits=2", "job", "--", "echo"}, "--exclusive and --permits exclude");
-  expect_refused({"hold", "--url", url(), "--shared", "--exclusive", "job"}, "--shared and --exclusive exclude");
-  expect_refused({"status", "--shared", "job"}, "--shared: no such option");
-  expect_refused({"run", "--kind", "lock", "job", "--", "echo"}, "--kind: no such option");
-}
-
-TEST_F(Usage, SeveralNamesArePlainLocksEachNamedOnce) {
-  expect_refused({"run", "--shared", "a", "b", "--", "echo", "ran"}, "--shared takes one name, not 2");
-  expect_refused({"hold", "--exclusive", "a", "b", "c"}, "--exclusive takes one name, not 3");
-  expect_refused({"hold", "--permits", "2", "a", "b"}, "--permits takes one name, not 2");
-  expect_refused({"run", "--url", url(), "b", "a", "b", "--", "echo", "ran"}, "\"b\" is named twice");
-  expect_refused({"hold", "--url", url(), "a", "a"}, "\"a\" is named twice");
-  expect_refused({"hold", "--url", url(), "good", "bad\nname"}, "name");
-  EXPECT_EQ(run(dlock("list")).out, "") << "something was left behind";
-}
-
-TEST_F(Usage, OfElectionsIsRefusedAsElsewhere) {
-  expect_refused({"elect", "--url", url(), "post"}, "\"--\" and a command are missing: dlock elect");
-  expect_refused({"elect", "--url", url(), "post", "--"}, "no command after \"--\"");
-  expect_refused({"elect", "--url", url(), "--", "echo", "ran"}, "NAME is required");
-  expect_refused({"elect", "--url", url(), "a", "b", "--", "echo", "ran"}, "more arguments");
-  expect_refused({"elect", "--url", url(), "--permits", "2", "post", "--", "echo"}, "--permits: no such option");
-  expect_refused({"elect", "--url", url(), "--try", "--wait", "1s", "post", "--", "echo"},
-                 "--wait and --try exclude each other");
-  expect_refused({"leader", "--url", url()}, "NAME is required");
-  expect_refused({"leader", "--url", url(), "a", "b"}, "more arguments");
-}
-
 TEST_F(Usage, AValueThatIsTooLongOrNotTextIsRefused) {
   for (const std::string& value : {std::string(1025, 'x'), std::string("two\nlines"), std::string("\xFF")}) {
     expect_refused({"elect", "--url", "memory://", "--quiet", "--value", value, "post", "--", "echo", "ran"}, "value");
   }
-}
-
-TEST_F(Usage, AWrongNumberOfPermitsIsRefused) {
-  for (const char* number : {"0", "-1", "2147483648", "99999999999999999999", "1.5", "two", "0x1", " 1"}) {
-    expect_refused({"run", "--url", url(), std::string("--permits=") + number, "job", "--", "echo", "ran"},
-                   std::string("--permits: must be 1 to 2147483647, not \"") + number + "\"\n");
-  }
-  expect_refused({"hold", "--permits", "-1", "job"}, "--permits: ");
-  expect_refused({"hold", "--permits=", "job"}, "--permits: the value is empty");
-}
-
-TEST_F(Usage, AKindThatThereIsNotIsRefused) {
-  for (const std::string verb : {"status", "break", "forget"}) {
-    expect_refused({verb, "--kind", "mutex", "job"},
-                   "--kind: must be one of lock, read-write, semaphore, election, not \"mutex\"\n");
-  }
-  expect_refused({"list", "--kind", "read-write lock"}, "--kind: must be");
-}
-
-TEST_F(Usage, AnOptionWithoutItsValueOrGivenTwiceIsRefused) {
-  expect_refused({"hold", "job", "--wait"}, "--wait: the value is missing\n");
-  expect_refused({"hold", "--wait", "1s", "--wait", "2s", "job"}, "--wait: may be given only once\n");
-}
-
-TEST_F(Usage, HelpOfWhatThereIsNotIsRefused) {
-  expect_refused({"help", "frobnicate"}, "\"frobnicate\" is not a command; these are: run, ");
-}
-
-TEST_F(Usage, WhatIsToBeForgottenIsSaidInOneWay) {
-  expect_refused({"forget", "--url", url()}, "either names or --idle");
-  expect_refused({"forget", "--url", url(), "job", "--idle", "30d"}, "either names or --idle");
-  expect_refused({"forget", "--url", url(), "--idle", "30"}, "--idle: \"30\" is not a time");
-  expect_refused({"forget", "--url", url(), "--idle", "59s"}, "one minute");
-  expect_refused({"forget", "--url", url(), "good", "bad\nname"}, "name");
-}
-
-TEST_F(Usage, AWrongTimeIsRefusedNamingTheOption) {
-  for (const char* option : {"--wait", "--connect-wait", "--lease", "--hold-at-least", "--kill-after"}) {
-    for (const char* value : {"5", "5 sec", "-5s", "nan", "1e400s", "s", "9223372036854775807ms9", "99999999999999d"}) {
-      expect_refused({"run", std::string(option) + "=" + value, "job", "--", "echo", "ran"},
-                     std::string(option) + ": ");
-    }
-    expect_refused({"run", std::string(option) + "=", "job", "--", "echo", "ran"}, std::string(option) + ": ");
-  }
-}
-
-TEST_F(Usage, AWrongValueIsNamedBesideTheRightOnes) {
-  expect_refused({"bench", "--scenario", "foo"}, "--scenario: must be one of latency, throughput, ");
-  expect_refused({"bench", "--rate", "x"}, "--rate: must be a number greater than 0, not \"x\"\n");
-  expect_refused({"bench", "--compare", "a"}, "--compare: takes two values\n");
-  expect_refused({"bench", "--compare", "a", "b", "c"}, "--compare: takes two values\n");
-  expect_refused({"torture", "--seed", "x"}, "--seed: must be 0 to 9223372036854775807, not \"x\"\n");
-  expect_refused({"torture", "--workers", "1"}, "--workers: must be 2 to 64, not \"1\"\n");
-  expect_refused({"status", "--kind", "mutex", "x"},
-                 "must be one of lock, read-write, semaphore, election, not \"mutex\"");
-}
-
-TEST_F(Usage, NoTimeAtAllToReachTheServiceIsRefused) {
-  expect_refused({"run", "--url", url(), "--connect-wait", "0", "job", "--", "echo", "ran"}, "--connect-wait: ");
-  expect_refused({"hold", "--url", url(), "--connect-wait", "0s", "job"}, "--connect-wait: ");
-  expect_refused({"status", "--url", url(), "--connect-wait", "1s", "job"}, "--connect-wait: no such option");
-}
-
-TEST_F(Usage, ALeaseOfZeroIsRefused) {
-  expect_refused({"run", "--url", url(), "--lease", "0", "job", "--", "echo", "ran"}, "lease");
 }
 
 TEST_F(Usage, AWrongNameIsRefused) {
@@ -207,14 +58,6 @@ TEST_F(Usage, AnyOtherNameIsData) {
 
 TEST_F(Usage, ANameOf512BytesIsAccepted) {
   EXPECT_EQ(run(dlock("run", {std::string(512, 'x'), "--", "true"})).status, 0);
-}
-
-TEST_F(Usage, AWrongUrlIsRefused) {
-  expect_refused({"run", "--url", "nonsense", "job", "--", "echo", "ran"}, "URL");
-  expect_refused({"run", "--url", "gopher://x", "job", "--", "echo", "ran"}, "gopher");
-  expect_refused({"run", "--url", url() + "?colour=blue", "job", "--", "echo", "ran"}, "colour");
-  expect_refused({"run", "--url", url() + "?lease=1s&lease=2s", "job", "--", "echo", "ran"}, "lease");
-  expect_refused({"run", "--url", "file:///%zz", "job", "--", "echo", "ran"}, "URL");
 }
 
 TEST_F(Usage, APasswordIsNeverPrinted) {
