@@ -26,6 +26,7 @@ std::string problem_with_json_file(const std::string& text) {
 
 CLI::Validator kind_check() {
   std::vector<std::string> words;
+  words.reserve(every_kind.size());
   for (const LockKind each : every_kind) words.emplace_back(kind_word(each));
   return word_check(std::move(words));
 }

@@ -39,6 +39,7 @@ std::string path_of(const std::string& program) {
 int become(const std::vector<std::string>& words, const Inherited& inherited) {
   const std::string& program = words.front();
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& each : words) arguments.push_back(const_cast<char*>(each.c_str()));
   arguments.push_back(nullptr);
   inherited.restore();

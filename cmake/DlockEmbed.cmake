@@ -4,22 +4,31 @@
 # Compiles into the target, in that C++ name space, std::string_view FUNCTION(std::string_view name): the text of the
 # file that has this name without its extension, and for any other name an empty text. Declare it where it is used.
 function(dlock_embed target namespace function)
-  set(cases "")
+  set(texts "")
   foreach(file IN LISTS ARGN)
     cmake_path(ABSOLUTE_PATH file)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     cmake_path(GET file STEM name)
     file(READ "${file}" text)
-    string(APPEND cases "  if (name == \"${name}\") return R\"embedded(${text})embedded\";\n")
+    string(APPEND texts "    {\"${name}\", R\"embedded(${text})embedded\"},\n")
   endforeach()
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp")
   file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT [[
 #include <string_view>
+#include <utility>
 
 namespace @namespace@ {
 
+namespace {
+constexpr std::pair<std::string_view, std::string_view> texts[] = {
+@texts@};
+}  // namespace
+
 std::string_view @function@(std::string_view name) {
-@cases@  return {};
+  for (const auto& [each, text] : texts) {
+    if (each == name) return text;
+  }
+  return {};
 }
 
 }  // namespace @namespace@
