@@ -113,6 +113,7 @@ class Waiter : public Contention {
   [[nodiscard]] GrantSink& sink() const noexcept { return sink_; }
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] Stage stage() const noexcept { return stage_; }
+  // Changes the stage. Answers to earlier requests, and a task of run_after(), no longer have an effect.
   void enter(Stage stage);
   // Runs the task unless the stage changes or a request starts before. So it can also limit how long a request takes.
   void run_after(std::chrono::nanoseconds pause, Executor::Task task);
