@@ -104,11 +104,11 @@ class Run {
     };
     const std::string label = target->label();
     for (int number = 2; taken(target->label()); ++number) target->set_label(fmt::format("{} ({})", label, number));
-    Work work{.target = std::move(target), .steps = {}};
+    // It is there before its steps are made: if that fails, it is cleaned up all the same.
+    Work& work = work_.emplace_back(Work{.target = std::move(target), .steps = {}});
+    report_.services.push_back(work.target->info());
     work.steps = steps_of(*work.target, plan_);
     for (const Step& step : work.steps) forecast_.expect(step.expected);
-    report_.services.push_back(work.target->info());
-    work_.push_back(std::move(work));
   }
   void measure(Target& target, std::vector<Step>& steps) {
     for (const Step& step : steps) {

@@ -30,6 +30,8 @@ if(DLOCK_SANITIZE)
     -fsanitize=$<TARGET_PROPERTY:dlock_sanitize> -fno-sanitize=vptr
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(dlock_developer_flags INTERFACE -fsanitize=${DLOCK_SANITIZE})
+  # The standard library checks preconditions that sanitizers do not see, such as that of std::optional's operator*.
+  target_compile_definitions(dlock_developer_flags INTERFACE _GLIBCXX_ASSERTIONS)
   # Asio has memory fences, which ThreadSanitizer does not model. Nothing here relies on them alone.
   target_compile_options(dlock_developer_flags INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)

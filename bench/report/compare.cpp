@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "bench/report/figures.hpp"
 #include "bench/report/report.hpp"
 #include "bench/report/units.hpp"
 
@@ -100,12 +101,23 @@ class Comparer {
     }
   }
 
+  // With another lease, everything else is expected to differ.
+  bool lease_differs(const Measurement& before, const Measurement& after) {
+    const Figure* old_lease = before.figure(figure::lease);
+    const Figure* new_lease = after.figure(figure::lease);
+    if (old_lease == nullptr || new_lease == nullptr || old_lease->median() == new_lease->median()) return false;
+    result_.text +=
+        printable(fmt::format("\nwarning: {}: {} is not compared, because the lease differs: {} -> {}\n",
+                              before.service, name_of(before), figure_text(*old_lease), figure_text(*new_lease)));
+    return true;
+  }
+
   void compare_service(const std::string& label) {
     std::string lines;
     for (const Measurement& before : before_.measurements) {
       if (before.service != label) continue;
       const Measurement* after = after_.find(before.scenario, label, before.who, before.parameters);
-      if (after == nullptr) continue;
+      if (after == nullptr || lease_differs(before, *after)) continue;
       for (const Figure& figure : before.figures) {
         const Figure* other = after->figure(figure.name);
         if (other == nullptr || figure.better == Better::neither || !changed(figure, *other)) continue;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -145,6 +146,7 @@ Cell figure_cell(const Measurement& measurement, const std::string& name) {
   const auto median = median_of(&measurement, name);
   if (!median) return {};
   const Figure& figure = *measurement.figure(name);
+  if (*median == 0) return {.text = quantity_text(*median, figure.unit)};
   const double off = std::max(figure.highest() - *median, *median - figure.lowest()) / std::abs(*median) * 100;
   return {.text = quantity_text(*median, figure.unit), .note = off >= 0.5 ? fmt::format("±{:.0f} %", off) : ""};
 }
@@ -225,7 +227,7 @@ std::string missing_markup(const Report& report, const Values& values) {
   if (names.empty()) return {};
   std::string text = "Without figures in this run: " + names + ".";
   if (options.empty()) return text;
-  std::string command = command_of(report);
+  std::string command = std::regex_replace(command_of(report), std::regex(" --scenario [a-z]+"), "");
   for (const std::string& each : options) command += each;
   return text + " " + command_markup(command);
 }

@@ -100,8 +100,9 @@ void mark_best(Table& table) {
   const Cell* best = nullptr;
   for (const Table::Row& row : table.rows) {
     const Cell& each = row.cells.back();
+    if (!each.rival) continue;  // it may have no value
     const bool beaten = best != nullptr && (lower ? *each.value >= *best->value : *each.value <= *best->value);
-    if (each.rival && !beaten) best = &each;
+    if (!beaten) best = &each;
   }
   if (best == nullptr) return;
   const std::string text = best->text;

@@ -119,7 +119,9 @@ bool await_token(const rig::ChildProcess& holder, nanoseconds limit, const std::
   if (holder.wait_until(has_token, limit, stop)) return true;
   if (stop.stop_requested()) return false;
   const char* const why = holder.output_ended() ? "the holder ended: " : "the holder did not get the lock in time: ";
-  throw std::runtime_error(why + holder.output());
+  std::string said = holder.output();
+  while (said.ends_with('\n')) said.pop_back();
+  throw std::runtime_error(why + said);
 }
 
 nanoseconds time_of_recovery(const Capabilities& capabilities) {

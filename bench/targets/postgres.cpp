@@ -304,13 +304,14 @@ void PostgresTarget::clean_up() {
     (void)connection.run("DROP SCHEMA IF EXISTS " + quoted(schema_) + " CASCADE");
     return;
   }
+  // First what needs no further right.
+  if (has_floor_) (void)connection.run("DROP TABLE IF EXISTS " + floors_.locks + ", " + floors_.counters);
   connection.prepare("exists", "SELECT 1 WHERE to_regclass($1) IS NOT NULL");
   for (const char* each : tables_of_locks) {
     const std::string table = quoted(schema_) + "." + quoted(each);
     if (!connection.call("exists", {table.c_str()})) continue;
     (void)connection.run("DELETE FROM " + table + " WHERE name LIKE '" + lock_names + "%'");
   }
-  if (has_floor_) (void)connection.run("DROP TABLE IF EXISTS " + floors_.locks + ", " + floors_.counters);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -80,10 +80,11 @@ constexpr int something_is_worse = static_cast<int>(ExitCode::findings);
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text) throw UsageError(fmt::format("--compare: cannot read {}: {}", path, std::strerror(errno)));
-  return std::move(text).str();
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file.is_open() || file.bad()) {
+    throw UsageError(fmt::format("--compare: cannot read {}: {}", path, std::strerror(errno)));
+  }
+  return text;
 }
 
 bench::Report read_report(const std::string& path) {
@@ -112,6 +113,7 @@ bench::Plan make_plan(const BenchArguments& arguments) {
   plan.dlock_program = path_of("dlock");
   plan.command = "dlock bench";
   if (arguments.quick) plan.command += " --quick";
+  for (const std::string& each : arguments.scenarios) plan.command += " --scenario " + each;
   if (arguments.rate) plan.command += fmt::format(" --rate {}", *arguments.rate);
   return plan;
 }

@@ -35,8 +35,10 @@ constexpr int exec_failed = 127;
   ::sigemptyset(&none);
   (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::execvpe(arguments[0], arguments, environment);
-  constexpr std::string_view message = "cannot execute the program\n";
-  (void)!::write(STDERR_FILENO, message.data(), message.size());  // nothing is left to report to if that fails
+  for (const std::string_view text :
+       {std::string_view("cannot execute the program "), std::string_view(arguments[0])}) {
+    (void)!::write(STDERR_FILENO, text.data(), text.size());  // nothing is left to report to if that fails
+  }
   ::_exit(exec_failed);
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bench/report/figures.hpp"
 #include "bench/report/report.hpp"
 #include "tests/unit/bench/report/sample.hpp"
 
@@ -93,6 +94,19 @@ TEST(Compare, MeasurementsWithOtherParametersAreOthers) {
   EXPECT_FALSE(comparison.slower);
   EXPECT_THAT(comparison.text, HasSubstr("\nMeasured only before:\n  redis queue: throughput, 8 callers\n"));
   EXPECT_THAT(comparison.text, HasSubstr("\nMeasured only after:\n  redis queue: throughput, 64 callers\n"));
+}
+
+TEST(Compare, AMeasurementWithADifferentLeaseIsLeftOutWithAWarning) {
+  const auto with_lease = [](double lease, double taken) {
+    Measurement measurement = latency("redis queue", {taken, taken, taken});
+    measurement.figures.push_back({.name = figure::lease, .unit = "us", .repeats = {lease, lease, lease}});
+    return report_with({measurement});
+  };
+  const Comparison comparison = compare(with_lease(2e6, 100), with_lease(4e6, 300));
+  EXPECT_FALSE(comparison.slower);
+  EXPECT_THAT(comparison.text, HasSubstr("warning: redis queue: latency is not compared, because the lease differs: "
+                                         "2.00 s -> 4.00 s\n"));
+  EXPECT_TRUE(compare(with_lease(2e6, 100), with_lease(2e6, 300)).slower);
 }
 
 TEST(Compare, SaysWhichFiguresOnlyOneHas) {

@@ -74,7 +74,8 @@ TEST_F(RecoveryTest, AHolderThatHoldsNothingIsAnError) {
       {"echo 'error 12' >&2; exit 74", "the holder ended: error 12"},
   };
   for (const auto& row : rows) EXPECT_THAT(failure_with(program(row.script)), testing::HasSubstr(row.failure));
-  EXPECT_THAT(failure_with(directory_.path() + "/nothing"), testing::HasSubstr("cannot execute the program"));
+  EXPECT_THAT(failure_with(directory_.path() + "/nothing"),
+              testing::HasSubstr("the holder ended: cannot execute the program " + directory_.path() + "/nothing"));
   std::ifstream noted(directory_.path() + "/noted");
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(noted), {}),
             "hold --quiet --lease 2000ms dlock-bench/recovery/0; file://" + directory_.path() + "?lease=2000ms\n");
