@@ -106,9 +106,8 @@ class Comparer {
     const Figure* old_lease = before.figure(figure::lease);
     const Figure* new_lease = after.figure(figure::lease);
     if (old_lease == nullptr || new_lease == nullptr || old_lease->median() == new_lease->median()) return false;
-    result_.text +=
-        printable(fmt::format("\nwarning: {}: {} is not compared, because the lease differs: {} -> {}\n",
-                              before.service, name_of(before), figure_text(*old_lease), figure_text(*new_lease)));
+    add_line(printable(fmt::format("warning: {}: {} is not compared, because the lease differs: {} -> {}",
+                                   before.service, name_of(before), figure_text(*old_lease), figure_text(*new_lease))));
     return true;
   }
 
