@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <system_error>
@@ -57,7 +58,7 @@ std::string version_text() {
 }
 
 template <class Number>
-bool read_number(const std::string& text, Number& number) {
+bool read_number(std::string_view text, Number& number) {
   const char* const end = text.data() + text.size();
   const auto [read, error] = std::from_chars(text.data(), end, number);
   return error == std::errc() && read == end;
@@ -89,6 +90,9 @@ const CLI::App& given_command(const CLI::App& app) {
 
 // CLI11 says "--wait: 1 required TIME missing", or "NAME: At Most 1 required but received 2".
 [[noreturn]] void explain_number_of_values(const CLI::App& app, const std::string& text) {
+  if (text.ends_with(" disallowed flag override")) {
+    throw UsageError("--" + text.substr(0, text.find(' ')) + ": takes no value");
+  }
   if (!text.starts_with('-')) explain_extras(app);
   const std::string option = text.substr(0, text.find(": "));
   if (text.ends_with(" missing")) throw UsageError(option + ": the value is missing");
@@ -117,16 +121,37 @@ const CLI::App* find_command(const CLI::App& app, std::string_view name) {
 
 namespace {
 
+// CLI11 takes "[a,b]" for two values, and "++" for the end of a command. Behind this character they are words.
+constexpr char mask = '\x01';
+
+std::string masked(const std::string& word) {
+  return word.starts_with('[') || word == "++" || word.starts_with(mask) ? mask + word : word;
+}
+
+void unmask_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) {
+      option->disable_flag_override();
+      continue;
+    }
+    option->transform([](std::string value) { return value.starts_with(mask) ? value.substr(1) : value; }, "");
+  }
+  for (CLI::App* command : app.get_subcommands({})) unmask_values(*command);
+}
+
 std::optional<std::string> parse_words(CLI::App& app, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     // CLI11 would take the next word as the value.
     if (word == "--") break;
-    if (word.starts_with("--") && word.ends_with('=')) {
+    if (word.starts_with("--") && word == option_in(word) + "=") {
       throw UsageError(fmt::format("{}: the value is empty", option_in(word)));
     }
   }
+  unmask_values(app);
+  std::vector<std::string> reversed;  // CLI11 reads from the back
+  std::ranges::transform(words.rbegin(), words.rend(), std::back_inserter(reversed), masked);
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 reads from the back
+    app.parse(std::move(reversed));
   } catch (const CLI::CallForVersion& call) {
     return std::string(call.what()) + "\n";
   } catch (const CLI::CallForHelp&) {
@@ -183,10 +208,15 @@ CLI::Validator time_check() {
   return {check, ""};
 }
 
+std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
+  std::int64_t number = 0;
+  return read_number(text, number) ? std::optional(number) : std::nullopt;
+}
+
 CLI::Validator number_check(std::int64_t least, std::int64_t most) {
   const auto check = [least, most](const std::string& text) {
-    std::int64_t number = 0;
-    if (read_number(text, number) && number >= least && number <= most) return std::string();
+    const auto number = whole_number(text);
+    if (number && *number >= least && *number <= most) return std::string();
     return fmt::format("must be {} to {}, not \"{}\"", least, most, text);
   };
   return {check, ""};

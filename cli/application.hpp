@@ -34,6 +34,9 @@ void set_up(CLI::App& app);
 // The text with every word of the command line that is or contains a URL cut down to its scheme.
 [[nodiscard]] std::string without_urls(std::string text, const std::vector<std::string>& words);
 
+// The decimal number, where the text is one.
+[[nodiscard]] std::optional<std::int64_t> whole_number(std::string_view text) noexcept;
+
 // Checks for CLI::Option::check(). A check of words has them as its name, space-separated, for completion.
 [[nodiscard]] CLI::Validator time_check();
 [[nodiscard]] CLI::Validator number_check(std::int64_t least, std::int64_t most);
@@ -48,6 +51,30 @@ CLI::Option* add_time(CLI::App& app, const char* name, Place& place, const char*
           name, [&place](const std::string& text) { place = *parse_duration(text); }, description)
       ->type_name("TIME")
       ->check(time_check());
+}
+
+template <class Place>
+struct NumberIn {
+  using Type = Place;
+};
+template <class Number>
+struct NumberIn<std::optional<Number>> {
+  using Type = Number;
+};
+
+// An option with a decimal number. CLI11 would take 010 for eight.
+template <class Place>
+CLI::Option* add_number(CLI::App& app, const char* name, Place& place, std::int64_t least, std::int64_t most,
+                        const char* description) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&place](const std::string& text) {
+            place = static_cast<typename NumberIn<Place>::Type>(*whole_number(text));
+          },
+          description)
+      ->type_name("N")
+      ->check(number_check(least, most));
 }
 
 }  // namespace dlock::cli

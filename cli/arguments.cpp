@@ -71,7 +71,7 @@ void require_command(const CLI::App& app, const std::vector<std::string>& words)
 
 // "dlock help", "dlock help VERB".
 Answer help_with(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.size() < 2) return Answer{app.help()};
+  if (words.size() < 2 || words[1] == "help") return Answer{app.help()};
   const CLI::App* command = find_command(app, words[1]);
   if (command == nullptr) refuse_command(app, words[1]);
   return Answer{command->help()};
@@ -135,6 +135,10 @@ std::variant<Arguments, Answer> parse_words(const std::vector<std::string>& word
   Arguments& arguments = line.arguments;
   arguments.verb = what;
   if (what == Verb::elect || what == Verb::leader) arguments.kind = LockKind::election;
+  if (given(*verb, "--permits")) {
+    arguments.kind = LockKind::semaphore;
+    line.kind_option = "--permits";
+  }
   if (has_command) take_command(arguments, split, *verb);
   const bool ends = given(*verb, "--wait") || given(*verb, "--try");
   arguments.connect_wait = line.connect_wait.value_or(ends ? forever : arguments.connect_wait);

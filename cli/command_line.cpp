@@ -55,10 +55,8 @@ void CommandLine::add_takers() {
   add_time(*run, "--hold-at-least", arguments.hold_at_least,
            "Keep the lock for at least this time, even if the command ends earlier (default 0)");
   add_time(*run, "--kill-after", arguments.kill_after, "Time between TERM and KILL when the lock is lost (default 5s)");
-  run->add_option("--conflict-exit-code", arguments.conflict_status,
-                  "Exit with this if another client holds it (default 75 with --try, 76 with --wait)")
-      ->type_name("N")
-      ->check(number_check(0, highest_status));
+  add_number(*run, "--conflict-exit-code", arguments.conflict_status, 0, highest_status,
+             "Exit with this if another client holds it (default 75 with --try, 76 with --wait)");
   run->add_option("--json", arguments.json_file, "Write the result as JSON to this file at the end; may be /dev/stderr")
       ->type_name("FILE")
       ->check(&problem_with_json_file);
@@ -70,9 +68,8 @@ void CommandLine::add_takers() {
   add_kinds(hold);
   add_acquire_options(hold);
   hold->add_flag("--until-eof", arguments.until_eof, "Also release it when standard input ends");
-  hold->add_option("--parent", arguments.parent, "Also release it when this process ends")
-      ->type_name("PID")
-      ->check(number_check(1, highest_number));
+  add_number(*hold, "--parent", arguments.parent, 1, highest_number, "Also release it when this process ends")
+      ->type_name("PID");
   add_metrics(hold);
   add_messages(hold);
   add_json(hold);
@@ -163,14 +160,9 @@ void CommandLine::add_kinds(CLI::App* verb) {
   CLI::Option* exclusive = verb->add_flag_callback(
       "--exclusive", [kind] { kind(LockKind::read_write, Mode::exclusive, "--exclusive"); },
       "A read-write lock: hold it alone");
-  CLI::Option* permits = verb->add_option_function<std::int64_t>(
-      "--permits",
-      [this, kind](std::int64_t number) {
-        kind(LockKind::semaphore, Mode::exclusive, "--permits");
-        arguments.permits = number;
-      },
-      "A semaphore: at most N clients hold it at the same time; all must give the same N");
-  permits->type_name("N")->check(number_check(1, highest_number));
+  CLI::Option* permits =
+      add_number(*verb, "--permits", arguments.permits, 1, highest_number,
+                 "A semaphore: at most N clients hold it at the same time; all must give the same N");
   shared->excludes(exclusive)->excludes(permits);
   exclusive->excludes(permits);
 }

@@ -24,7 +24,9 @@ std::vector<std::string> lock_names(const std::string& url, const std::string& k
     const auto* const found = std::ranges::find(every_kind, kind, kind_word);
     const LockKind of = found == every_kind.end() ? LockKind::lock : *found;
     const Client client = connect(service_url(url.empty() ? std::nullopt : std::optional(url)), {.label = "dlock"});
-    for (const LockInfo& each : client.list(of)) names.push_back(printable(each.name));
+    for (const LockInfo& each : client.list(of)) {
+      if (printable(each.name) == each.name) names.push_back(each.name);  // an escaped text would be a different name
+    }
   } catch (const std::exception&) {
   }
   return names;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -163,7 +164,12 @@ void Reporter::explain_wait(const Client& client, const std::vector<std::string>
   const bool answers = capabilities.can_inspect && (capabilities.scope != Scope::network || connected_);
   if (asking_ || !answers) return say("waiting for " + quoted(names));
   asking_ = true;  // an earlier thread does nothing more, if there is one
-  asker_ = std::jthread([this, &client, names, kind, wait = waits_] { ask(client, names, kind, wait); });
+  try {
+    asker_ = std::jthread([this, &client, names, kind, wait = waits_] { ask(client, names, kind, wait); });
+  } catch (const std::system_error&) {  // no more threads: that is no reason to give up the wait
+    asking_ = false;
+    say("waiting for " + quoted(names));
+  }
 }
 
 void Reporter::ask(const Client& client, const std::vector<std::string>& names, LockKind kind, std::uint64_t wait) {

@@ -41,7 +41,9 @@ std::size_t start_of_url(std::string_view word) noexcept {
 }
 
 void hide_secrets(int count, char** words) noexcept {
-  for (int i = 1; i < count && std::string_view(words[i]) != "--"; ++i) {
+  // "complete -- WORD...": what a shell asks for completion is dlock's own all through.
+  const bool completes = count > 1 && std::string_view(words[1]) == "complete";
+  for (int i = 1; i < count && (completes || std::string_view(words[i]) != "--"); ++i) {
     try {
       hide(words[i]);
     } catch (const std::exception&) {  // out of memory: rather no word at all

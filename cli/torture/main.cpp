@@ -46,9 +46,9 @@ struct TortureArguments {
   std::optional<std::uint64_t> seed;
   std::string directory;  // empty: a new one here
   std::size_t workers = 4;
-  std::string kind = "lock";  // of the locks: "lock", "read-write", "semaphore", "semaphore=N"
-  std::string check;          // a directory whose history is checked; empty: faults are injected
-  std::string plan;           // of a worker, for our own use
+  std::string kind = "lock";         // of the locks: "lock", "read-write", "semaphore", "semaphore=N"
+  std::optional<std::string> check;  // a directory whose history is checked; absent: faults are injected
+  std::string plan;                  // of a worker, for our own use
 };
 
 class TortureCommandLine {
@@ -68,14 +68,11 @@ class TortureCommandLine {
         ->type_name("N")
         ->check(positive_check())
         ->excludes(check);
-    app.add_option("--seed", arguments.seed,
-                   "Inject the same faults in the same order as the run that printed it (default: random)")
-        ->type_name("N")
-        ->check(number_check(0, std::numeric_limits<std::int64_t>::max()))
+    add_number(app, "--seed", arguments.seed, 0, std::numeric_limits<std::int64_t>::max(),
+               "Inject the same faults in the same order as the run that printed it (default: random)")
         ->excludes(check);
-    app.add_option("--workers", arguments.workers, "How many processes contend, 2 to 64 (default 4)")
-        ->type_name("N")
-        ->check(number_check(2, 64))  // one alone has no other to contend with; each is a process
+    // One alone has no other to contend with; each is a process.
+    add_number(app, "--workers", arguments.workers, 2, 64, "How many processes contend, 2 to 64 (default 4)")
         ->excludes(check);
     app.add_option("--kind", arguments.kind, "The kind of locks: lock (default), read-write, semaphore, semaphore=N")
         ->type_name("KIND")
@@ -250,7 +247,7 @@ int torture_main(const std::vector<std::string>& words, Inherited& inherited) {
   }
   const TortureArguments& wanted = line.arguments;
   if (!wanted.plan.empty()) return torture::worker_main(wanted.plan);
-  return wanted.check.empty() ? run_torture(wanted, inherited) : check_history(wanted.check);
+  return wanted.check ? check_history(*wanted.check) : run_torture(wanted, inherited);
 }
 
 }  // namespace

@@ -15,7 +15,17 @@ using Candidates = std::set<std::string>;
 const std::string bash_script =
     R"(source "$0"
        for line in "$@"; do
-         read -ra COMP_WORDS <<<"$line"
+         # As readline splits it.
+         read -ra raw <<<"$line"
+         COMP_LINE=$line COMP_WORDS=()
+         for word in "${raw[@]}"; do
+           while [[ $word =~ ^([^:=@]*)([:=@]+)(.*)$ ]]; do
+             [[ ${BASH_REMATCH[1]} ]] && COMP_WORDS+=("${BASH_REMATCH[1]}")
+             COMP_WORDS+=("${BASH_REMATCH[2]}")
+             word=${BASH_REMATCH[3]}
+           done
+           [[ $word ]] && COMP_WORDS+=("$word")
+         done
          [[ $line == *' ' ]] && COMP_WORDS+=('')
          COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
          _dlock
@@ -94,6 +104,15 @@ TEST_P(Completion, OffersTheNamesOfLocks) {
   for (const std::string words : {"status --kind election", "leader"}) {
     EXPECT_THAT(of("dlock " + words + " --url " + url() + " n"), testing::ElementsAre("next-leader")) << words;
   }
+}
+
+TEST_P(Completion, AValueWithColonsAndSignsIsOneWord) {
+  for (const std::string name : {"a::b=c@d", "[x,y]"}) ASSERT_EQ(run(dlock("run", {name, "--", "true"})).status, 0);
+  const std::string with_user = "file://u:p@" + scratch().path();
+  EXPECT_THAT(of("dlock status --url=" + url() + " a::b=c@"),
+              testing::ElementsAre(GetParam() == "bash" ? "d" : "a::b=c@d"));
+  EXPECT_THAT(of("dlock status --url " + with_user + " a"), testing::IsEmpty()) << "file:// has no users";
+  EXPECT_THAT(of("dlock run --kind"), testing::IsEmpty());
 }
 
 TEST_P(Completion, OffersTheValuesOfOptions) {

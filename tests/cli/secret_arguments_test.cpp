@@ -56,6 +56,13 @@ TEST(HiddenWords, WithoutASecretNothingIsTouched) {
   EXPECT_EQ(hidden(words), words);
 }
 
+TEST(HiddenWords, WhatAShellAsksForCompletionIsOurs) {
+  const std::string url = "redis://me:hunter2@db1/0";
+  EXPECT_EQ(
+      hidden({"complete", "--", "run", "--url", url, "j"}),
+      (std::vector<std::string>{"complete", "--", "run", "--url", in_place_of(url, "redis://me:***@db1/0"), "j"}));
+}
+
 TEST(HiddenWords, TheCommandIsNotOurs) {
   const std::vector<std::string> words = {"run", "job", "--", "curl", "https://me:hunter2@web"};
   EXPECT_EQ(hidden(words), words);
