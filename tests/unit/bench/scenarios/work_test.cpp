@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "bench/measure/statistics.hpp"
+#include "tests/support/fake_backend.hpp"
 #include "tests/unit/bench/scenarios/test_target.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
@@ -43,6 +44,25 @@ TEST(Work, GivesTheLockBackEachTime) {
     EXPECT_GT(work({}), Clock::duration(0));
     EXPECT_EQ(client.stats().released, row.at_first + 1);
     EXPECT_EQ(client.stats().held, 0U);
+  }
+}
+
+TEST(Work, SoManyPercentOfThePairsRead) {
+  const auto service = std::make_shared<test::FakeService>();
+  service->capabilities.read_write_locks = true;
+  service->answer_everything();
+  int reads = 0;  // counted on the client's thread before the pair ends
+  service->on_contend = [&, grant = service->on_contend](test::FakeService::Contend& contend) {
+    if (contend.request.mode == Mode::shared) ++reads;
+    grant(contend);
+  };
+  register_backend("bench-reads", service->factory());
+  const Client client = connect("bench-reads://");
+  for (const int percent : {0, 95, 100}) {
+    reads = 0;
+    const Crowd::Work work = readers_and_writers(percent)(client, 0, {});
+    for (int i = 1; i < 1000; ++i) (void)work({});
+    EXPECT_NEAR(reads, 10 * percent, percent == 95 ? 20 : 0);
   }
 }
 
@@ -92,6 +112,17 @@ TEST(Contenders, HaveTheLockInTurnForAMillisecondAndASampleIsAHandOff) {
   EXPECT_GT(fairness_of_turns(window.calls_of_each), 0.9);
   EXPECT_GE(window.longest_wait, 3 * contended_hold) << "while each of the others held it";
   EXPECT_LE(window.calls(), window.length / contended_hold + 1);
+}
+
+// Nothing but the wait for a successor keeps the only one of two contenders who is in the line from going on.
+TEST(Contenders, DoNotTakeTheLockRightBack) {
+  const rig::ScratchDirectory directory;
+  const TestTarget target("file://" + directory.path());
+  const auto crowd = contenders(connect_clients(target, 2, 2), 2);
+  crowd->gather({});
+  crowd->start();
+  const Window window = crowd->measure(milliseconds(60), {});
+  EXPECT_NEAR(static_cast<double>(window.calls_of_each[0]), static_cast<double>(window.calls_of_each[1]), 2);
 }
 
 }  // namespace
