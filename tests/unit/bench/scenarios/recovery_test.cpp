@@ -93,7 +93,7 @@ TEST_F(RecoveryTest, AHolderIsNotWaitedForBeyondTheLimitOrAfterAStop) {
   EXPECT_FALSE(await_token(holder, std::chrono::hours(1), stop_.get_token()));
 }
 
-// The holder is a script that has a pipe open until it is killed; then its lock, which this test holds, becomes free.
+// The holder is a script that has a pipe open until it is killed; then the test frees the lock, which it holds for it.
 TEST_F(RecoveryTest, TheKillIsAtARandomMomentBetweenTwoRenewals) {
   const std::string pipe = directory_.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
