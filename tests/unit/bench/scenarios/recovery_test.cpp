@@ -5,17 +5,23 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 
 #include "bench/report/figures.hpp"
 #include "bench/scenarios/scenario.hpp"
+#include "bench/scenarios/work.hpp"
 #include "tests/unit/bench/scenarios/test_target.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::bench {
 namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 class RecoveryTest : public testing::Test {
  protected:
@@ -86,6 +92,37 @@ TEST_F(RecoveryTest, AHolderIsNotWaitedForBeyondTheLimitOrAfterAStop) {
   EXPECT_THROW((void)await_token(holder, std::chrono::nanoseconds(1), {}), std::runtime_error);
   stop_.request_stop();
   EXPECT_FALSE(await_token(holder, std::chrono::hours(1), stop_.get_token()));
+}
+
+// The holder is a script that has a pipe open until it is killed; then the test frees the lock, which it holds for it.
+TEST_F(RecoveryTest, TheKillIsAtARandomMomentBetweenTwoRenewals) {
+  const std::string pipe = directory_.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  plan_.dlock_program = program("exec 3> " + pipe + "; echo 1; exec sleep 1000");
+  const TestTarget target("memory://recovery");
+  const Client client = target.connect(1);
+  const Rounds rounds = recovery(target, plan_, {});
+  milliseconds shortest = milliseconds::max();
+  milliseconds longest{0};
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    Lease lease = client.make_lock(lock_name("recovery")).acquire();
+    const auto begun = Clock::now();
+    std::jthread service([&] {
+      std::ifstream end(pipe);
+      (void)end.get();
+      const auto lived = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
+      (void)lease.release();
+      shortest = std::min(shortest, lived);
+      longest = std::max(longest, lived);
+    });
+    const Round round = rounds(repeat, {});
+    EXPECT_EQ(round.lease, seconds(2));
+    EXPECT_EQ(round.window.samples.count(), 1U);
+  }
+  // The numbers are the same each time: after 13, 14 and 45 % of a third of the lease, when the waiter stands in line.
+  EXPECT_GE(shortest, milliseconds(200 + 89));
+  EXPECT_LT(shortest, milliseconds(200 + 300));
+  EXPECT_GE(longest, milliseconds(200 + 300));
 }
 
 TEST_F(RecoveryTest, IsNotMeasuredWithoutAProgramAndWhereLocksEndWithTheProcess) {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <dlock/error.hpp>
 
@@ -179,6 +181,47 @@ TEST(RoundsOf, ALoadIsWarmUpAndItsOperationsAreCountedForEachCall) {
     }
     EXPECT_EQ(rounds_of(plan, load, row.warm_up, nullptr, {})(0, {}).operations, std::nullopt);
   }
+}
+
+// Each call is an operation when it begins. The first takes an hour, it says.
+TEST(SeparateRounds, OperationsAreThoseOfAllCallsAndTheWindowBeginsAfterTheWarmUp) {
+  const Plan plan = tiny_plan();
+  TestTarget target;
+  std::atomic<int> begun = 0;
+  const auto spin = [](microseconds length) {
+    for (const auto end = Clock::now() + length; Clock::now() < end;) std::this_thread::yield();
+  };
+  target.count_operations = [&] {
+    spin(milliseconds(1));  // callers at work would go on
+    return static_cast<double>(begun);
+  };
+  const auto begin = [&] {
+    begun = 0;
+    return [&](std::size_t, const std::stop_token&) {
+      return [&](const std::stop_token&) {
+        const bool first = ++begun == 1;
+        spin(microseconds(100));
+        return std::optional<Clock::duration>(first ? std::chrono::hours(1) : microseconds(1));
+      };
+    };
+  };
+  const Round round = separate_rounds(plan, 1, begin, &target)(0, {});
+  EXPECT_EQ(round.operations, 1);
+  EXPECT_DOUBLE_EQ(round.window.samples.longest(), 1);
+}
+
+TEST(OpenLoop, HasCallsOfAnotherCrowdAsItsWarmUp) {
+  const Plan plan = tiny_plan();
+  std::string log;  // by one caller at a time
+  const auto make = [&](std::size_t, const std::stop_token&) {
+    log += 'm';
+    return [&](const std::stop_token&) {
+      if (log.back() == 'm') log += 'c';
+      return std::optional<Clock::duration>(microseconds(1));
+    };
+  };
+  (void)open_loop(plan, 1000, make)(0, {});
+  EXPECT_EQ(log, "mcmc");
 }
 
 }  // namespace

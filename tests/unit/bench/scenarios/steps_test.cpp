@@ -7,6 +7,7 @@
 
 #include "bench/report/figures.hpp"
 #include "bench/scenarios/scenario.hpp"
+#include "bench/scenarios/work.hpp"
 #include "bench/session.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/unit/bench/scenarios/test_target.hpp"
@@ -20,6 +21,12 @@ using testing::ElementsAre;
 // The steps on a store in this process: what comes out, not how fast it was.
 class StepsTest : public testing::Test {
  protected:
+  StepsTest() {
+    target_.count_operations = [this, count = target_.count_operations] {
+      if (!counted_first_) counted_first_ = Clock::now();
+      return count();
+    };
+  }
   std::vector<Step> steps(const std::string& scenario) {
     plan_.scenarios = {scenario};
     return steps_of(target_, plan_);
@@ -38,6 +45,7 @@ class StepsTest : public testing::Test {
     return all;
   }
 
+  std::optional<Clock::time_point> counted_first_;  // operations of the target
   TestTarget target_;
   Plan plan_ = tiny_plan();
 };
@@ -128,12 +136,14 @@ TEST_F(StepsTest, NamesThatAreHeld) {
   plan_.callers = plan_.outstanding = {};
   plan_.repeats = 1;
   target_.most_locks_ = 7;
+  const auto start = Clock::now();
   const auto measured = run("throughput");
   ASSERT_EQ(measured.size(), 1U);
   EXPECT_EQ(measured[0].parameters, (Parameters{{"held", 7}})) << "no more than the service takes";
   EXPECT_EQ(figures_of(measured[0]), "client processor time, operations, memory, lease");
   EXPECT_EQ(measured[0].figure(figure::client_cpu)->unit, "%");
   EXPECT_EQ(measured[0].figure(figure::lease)->repeats, std::vector<double>{2e6});
+  EXPECT_GE(counted_first_.value() - start, milliseconds(666)) << "the first renewals have passed";
   // A thousand for seven names in two thirds of a second.
   EXPECT_NEAR(measured[0].figure(figure::operations)->repeats[0], 1000 / 7.0 * 1.5, 60);
 }
@@ -179,20 +189,40 @@ TEST_F(StepsTest, StepsKeepToTheLimitsOfTheService) {
   EXPECT_EQ(measured[2].parameters, (Parameters{{"callers", 8}})) << "without a floor";
 }
 
+TEST_F(StepsTest, ContendersHaveHadATurnEachBeforeTheyAreMeasured) {
+  plan_.waiters = {100};
+  const auto start = Clock::now();
+  EXPECT_EQ(steps("contention")[0].run({}).size(), 1U);
+  EXPECT_GE(counted_first_.value() - start, 101 * contended_hold);
+}
+
 // The first client is asked for its capabilities.
 TEST_F(StepsTest, CallersAreSpreadOverClientsAndEachFloorHasANameOfItsOwn) {
-  plan_.waiters = {20};
-  plan_.round_trips_ms = {};
-  plan_.repeats = 1;
-  EXPECT_EQ(steps("contention")[0].run({}).size(), 1U);
-  EXPECT_THAT(target_.clients(), ElementsAre(1, 3, 3, 3, 3, 3, 3, 3, 3)) << "twenty-one contenders";
-  TestTarget other;
   plan_.callers = {3};
-  plan_.scenarios = {"throughput"};
-  EXPECT_EQ(steps_of(other, plan_)[0].run({}).size(), 2U);
-  EXPECT_THAT(other.clients(), ElementsAre(1, 3)) << "one client for all callers";
-  EXPECT_THAT(other.floors(),
-              testing::UnorderedElementsAre("dlock-bench/floor/0", "dlock-bench/floor/1", "dlock-bench/floor/2"));
+  plan_.waiters = {20};
+  plan_.repeats = 1;
+  const struct {
+    std::string step;
+    std::vector<std::size_t> clients;
+    std::vector<std::string> floors;
+  } rows[] = {
+      {"contention, 20 waiters", std::vector<std::size_t>(8, 3), {}},
+      {"contention, a writer among 8 readers", std::vector<std::size_t>(8, 2), {}},
+      {"throughput, 8 callers, 95 % reads", std::vector<std::size_t>(8, 1), {}},
+      {"throughput, 64 callers, 50 % reads", std::vector<std::size_t>(8, 8), {}},
+      {"throughput, 64 callers, 4 permits", std::vector<std::size_t>(8, 8), {}},
+      {"throughput, 3 callers", {3}, {"dlock-bench/floor/0", "dlock-bench/floor/1", "dlock-bench/floor/2"}},
+  };
+  for (const auto& row : rows) {
+    TestTarget target;
+    for (const Step& step : steps_of(target, plan_)) {
+      if (step.what == row.step) (void)step.run({});
+    }
+    std::vector<std::size_t> clients = {1};
+    clients.insert(clients.end(), row.clients.begin(), row.clients.end());
+    EXPECT_EQ(target.clients(), clients) << row.step;
+    EXPECT_THAT(target.floors(), testing::UnorderedElementsAreArray(row.floors)) << row.step;
+  }
 }
 
 // The floor holds up its caller until many more calls are due.

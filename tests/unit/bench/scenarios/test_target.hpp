@@ -45,8 +45,8 @@ class TestTarget final : public Target {
   [[nodiscard]] std::optional<Operations> operations() override {
     const std::scoped_lock lock(mutex_);
     if (!counts) return std::nullopt;
-    operations_ += 1000;
-    return Operations{.carried_out = operations_, .wake_ups = operations_ / 100};
+    const double count = count_operations();
+    return Operations{.carried_out = count, .wake_ups = count / 100};
   }
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) override {
     distances_.push_back(round_trip);
@@ -57,9 +57,11 @@ class TestTarget final : public Target {
   std::size_t most_locks_ = 0;
   std::size_t most_floors_ = 0;
   bool has_floor_ = true;
-  bool counts = true;                              // each time it is asked, a thousand operations and ten wake-ups more
+  bool counts = true;                              // and one wake-up for a hundred operations
   bool over_tcp = true;                            // through proxies
   std::function<void()> on_floor_acquire = [] {};  // any thread
+  // Each time it is asked, a thousand more.
+  std::function<double()> count_operations = [count = 0.0]() mutable { return count += 1000; };
 
   // What has been asked of it.
   [[nodiscard]] std::vector<std::size_t> clients() const {  // for how many locks each of them is
@@ -77,7 +79,6 @@ class TestTarget final : public Target {
   mutable std::mutex mutex_;  // guards what follows, but for the distances
   mutable std::vector<std::size_t> clients_;
   std::vector<std::string> floors_;
-  double operations_ = 0;
   std::vector<std::chrono::nanoseconds> distances_;
 };
 

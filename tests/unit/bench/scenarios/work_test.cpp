@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <thread>
 
 #include "bench/measure/statistics.hpp"
+#include "tests/support/fake_backend.hpp"
 #include "tests/unit/bench/scenarios/test_target.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
@@ -43,6 +45,25 @@ TEST(Work, GivesTheLockBackEachTime) {
     EXPECT_GT(work({}), Clock::duration(0));
     EXPECT_EQ(client.stats().released, row.at_first + 1);
     EXPECT_EQ(client.stats().held, 0U);
+  }
+}
+
+TEST(Work, SoManyPercentOfThePairsRead) {
+  const auto service = std::make_shared<test::FakeService>();
+  service->capabilities.read_write_locks = true;
+  service->answer_everything();
+  int reads = 0;  // counted on the client's thread before the pair ends
+  service->on_contend = [&, grant = service->on_contend](test::FakeService::Contend& contend) {
+    if (contend.request.mode == Mode::shared) ++reads;
+    grant(contend);
+  };
+  register_backend("bench-reads", service->factory());
+  const Client client = connect("bench-reads://");
+  for (const int percent : {0, 95, 100}) {
+    reads = 0;
+    const Crowd::Work work = readers_and_writers(percent)(client, 0, {});
+    for (int i = 1; i < 1000; ++i) (void)work({});
+    EXPECT_NEAR(reads, 10 * percent, percent == 95 ? 20 : 0);
   }
 }
 
@@ -92,6 +113,20 @@ TEST(Contenders, HaveTheLockInTurnForAMillisecondAndASampleIsAHandOff) {
   EXPECT_GT(fairness_of_turns(window.calls_of_each), 0.9);
   EXPECT_GE(window.longest_wait, 3 * contended_hold) << "while each of the others held it";
   EXPECT_LE(window.calls(), window.length / contended_hold + 1);
+}
+
+// The only contender has no successor: others who come and go are none.
+TEST(Contenders, DoNotTakeTheLockRightBack) {
+  const TestTarget target("memory://successor");
+  const Clients clients = connect_clients(target, 1, 1);
+  const Client other = target.connect(1);
+  DistributedLock lock = other.make_lock(lock_name("contended"));
+  const auto crowd = contenders(clients, 1);
+  crowd->gather({});
+  crowd->start();
+  while (clients->front().stats().released == 0) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(lock.acquire().release());
+  EXPECT_EQ(clients->front().stats().acquired, 1U);
 }
 
 }  // namespace
