@@ -19,7 +19,7 @@
 
 namespace dlock::simulation {
 
-class SimulatedEngine final : public test::QueuedEngine {
+class SimulatedEngine final : public dlock::test::QueuedEngine {
  public:
   SimulatedEngine(std::uint64_t seed, std::shared_ptr<const Clock> clock)
       : QueuedEngine(seed), clock_(std::move(clock)) {}

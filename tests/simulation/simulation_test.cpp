@@ -37,7 +37,7 @@ std::optional<std::uint64_t> only_seed() {
 // Of the library's build, not of the test's: that is where the time goes.
 std::uint64_t seeds_of_a_subject() {
   if (const auto number = from_environment("DLOCK_SIMULATION_SEEDS")) return *number;
-  return test::sanitized ? 2 : 40;
+  return dlock::test::sanitized ? 2 : 40;
 }
 
 // Counts over all seeds.
@@ -151,7 +151,7 @@ TEST_P(SeededSimulation, IsTheSameEachTime) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Subjects, SeededSimulation,
-                         testing::ValuesIn(test::sanitized ? std::vector{subjects().front()} : subjects()),
+                         testing::ValuesIn(dlock::test::sanitized ? std::vector{subjects().front()} : subjects()),
                          [](const auto& subject) { return subject.param.name; });
 
 }  // namespace

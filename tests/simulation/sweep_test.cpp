@@ -20,18 +20,18 @@ namespace dlock::simulation {
 namespace {
 
 // A wait that polls sends more than that; what is new about a request shows earlier.
-constexpr std::size_t most_requests = test::sanitized ? 6 : 12;
+constexpr std::size_t most_requests = dlock::test::sanitized ? 6 : 12;
 
 // Kinds of locks differ in their statements, not in how requests are made: all of them with the first subject, and
 // where many seeds are asked for.
 bool sweeps_all_kinds(const Subject& subject) {
   return std::getenv("DLOCK_SIMULATION_SEEDS") != nullptr ||
-         (!test::sanitized && subject.name == subjects().front().name);
+         (!dlock::test::sanitized && subject.name == subjects().front().name);
 }
 
 // A sanitizer takes ten times as long. With other subjects than the first each operation meets a third of the fates.
 bool is_left_out(const Subject& subject, std::size_t operation, std::size_t fate) {
-  return test::sanitized && subject.name != subjects().front().name && fate % 3 != operation % 3;
+  return dlock::test::sanitized && subject.name != subjects().front().name && fate % 3 != operation % 3;
 }
 
 std::vector<Subject> subjects_that_spoil() {
@@ -90,7 +90,7 @@ TEST_P(Sweep, OneSpoiledRequestBreaksNoPromise) {
   std::cout << runs_ << " runs\n";
   // A holder that is told at once of the end of its session has nothing to send.
   const bool may_be_silent = static_cast<Operation>(std::get<std::size_t>(GetParam())) == Operation::be_broken;
-  EXPECT_GE(runs_, !supported_ ? 1 : test::sanitized ? 2 : may_be_silent ? fates - 1 : fates + 1);
+  EXPECT_GE(runs_, !supported_ ? 1 : dlock::test::sanitized ? 2 : may_be_silent ? fates - 1 : fates + 1);
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);

@@ -21,10 +21,10 @@
 
 namespace dlock::test {
 
-class ManualEngine final : public test::QueuedEngine {
+class ManualEngine final : public dlock::test::QueuedEngine {
  public:
   explicit ManualEngine(std::uint64_t seed = 1, std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>())
-      : test::QueuedEngine(seed), clock_(std::move(clock)) {}
+      : dlock::test::QueuedEngine(seed), clock_(std::move(clock)) {}
 
   // Runs everything that becomes due until then, stopping the clock at each deadline.
   void advance(std::chrono::nanoseconds by) {

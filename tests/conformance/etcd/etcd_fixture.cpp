@@ -24,7 +24,7 @@ constexpr seconds steady_session(10);
 // Where the way to the servers is cut, tests wait for sessions to end, so those are short, but not shorter than a lease
 // that a test asks for. All others outlast the moment in which a busy machine answers a thousand questions.
 milliseconds brief_session(const ClientOptions& options) {
-  constexpr milliseconds shortest = test::sanitized ? seconds(4) : seconds(2);
+  constexpr milliseconds shortest = dlock::test::sanitized ? seconds(4) : seconds(2);
   if (options.lease >= ClientOptions().lease) return shortest;
   return std::max<milliseconds>(shortest, std::chrono::ceil<seconds>(options.lease.value()));
 }

@@ -30,7 +30,7 @@ inline std::chrono::milliseconds short_lease() {
 // The same for sessions (ClientOptions::lease): no service grants much shorter ones, and on a busy machine their client
 // must have a chance to keep them.
 inline std::chrono::milliseconds short_session() {
-  constexpr std::chrono::milliseconds shortest = std::chrono::seconds(test::sanitized ? 4 : 2);
+  constexpr std::chrono::milliseconds shortest = std::chrono::seconds(dlock::test::sanitized ? 4 : 2);
   return std::max(shortest, 6 * short_lease());
 }
 

@@ -33,7 +33,8 @@ constexpr seconds steady_session(10);
 // that a test asks for. All others outlast the moment in which a busy machine answers a thousand questions: the client
 // library gives up a server that does not answer for two thirds of the session.
 milliseconds brief_session(ZooKeeperSetup setup, const ClientOptions& options) {
-  const milliseconds shortest = setup == ZooKeeperSetup::standalone && !test::sanitized ? seconds(2) : seconds(4);
+  const milliseconds shortest =
+      setup == ZooKeeperSetup::standalone && !dlock::test::sanitized ? seconds(2) : seconds(4);
   if (options.lease >= ClientOptions().lease) return shortest;
   return std::max(shortest, std::chrono::ceil<milliseconds>(options.lease.value()));
 }

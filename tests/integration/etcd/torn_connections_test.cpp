@@ -9,7 +9,7 @@ namespace dlock::test {
 
 namespace {
 
-constexpr std::size_t cuts_wanted = test::sanitized ? 50 : 200;
+constexpr std::size_t cuts_wanted = dlock::test::sanitized ? 50 : 200;
 
 // A seed of its own for every run; DLOCK_SEED repeats one.
 std::uint64_t seed_of_cuts() {

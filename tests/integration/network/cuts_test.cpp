@@ -10,7 +10,7 @@ namespace dlock::test {
 
 namespace {
 
-constexpr std::size_t wanted_cuts = test::sanitized ? 12 : 60;
+constexpr std::size_t wanted_cuts = dlock::test::sanitized ? 12 : 60;
 
 // A seed of its own for every run; DLOCK_SEED repeats one.
 std::uint64_t seed() {
@@ -125,7 +125,7 @@ TEST_P(CutTest, WaitsLeaveNoOrphanAndNoWrongBelief) {
 
 TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
   // After every byte of a short answer; of those that follow, or of a long one, less often.
-  for (std::uint64_t length = 0;; length += test::sanitized ? 7 : 1 + length / 32) {
+  for (std::uint64_t length = 0;; length += dlock::test::sanitized ? 7 : 1 + length / 32) {
     // A connection of its own for each, which stands before the answer is cut.
     ClientOptions options = patient();
     options.close_timeout = 300ms;

@@ -101,7 +101,7 @@ const ServiceKind& service_kind();
 // Those that a test of each is run for.
 inline std::vector<std::string> tested_strategies() {
   std::vector<std::string> all = service_kind().strategies;
-  if (!test::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
+  if (!dlock::test::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
   return wanted_strategies(service_kind().name, std::move(all));
 }
 

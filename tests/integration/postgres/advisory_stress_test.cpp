@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t clients = 3;
 constexpr std::size_t threads_of_each = 4;
 constexpr std::size_t names = 3;
-constexpr auto duration = test::sanitized ? 2s : 4s;
+constexpr auto duration = dlock::test::sanitized ? 2s : 4s;
 constexpr std::size_t enough_grants = 20;  // fewer show little
 
 // What a lock protects, and what shows that it does.

@@ -28,7 +28,7 @@ using Params = std::vector<postgres::Parameter>;
 
 // In the order of their bytes, none twice.
 std::vector<std::string> hostile_locks() {
-  std::vector<std::string> names = postgres::hostile_names(test::sanitized ? 10 : 60, 512);
+  std::vector<std::string> names = postgres::hostile_names(dlock::test::sanitized ? 10 : 60, 512);
   for (const char* name : {"NULL",
                            "null",
                            "{}",

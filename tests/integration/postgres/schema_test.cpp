@@ -82,7 +82,7 @@ TEST_F(PostgresSchemaTest, IsMadeByManyAtOnce) {
   constexpr std::size_t clients = 8;
   std::vector<std::unique_ptr<LiveServices>> services;
   for (std::size_t i = 0; i < clients; ++i) services.push_back(std::make_unique<LiveServices>(server.url()));
-  for (int round = 0; round < (test::sanitized ? 6 : 25); ++round) {
+  for (int round = 0; round < (dlock::test::sanitized ? 6 : 25); ++round) {
     drop_schema();
     std::vector<std::optional<Result<Made>>> results(clients);
     {
@@ -337,7 +337,7 @@ TEST_F(PostgresSchemaTest, TablesAreLeftLoggedOrNotAsTheyAre) {
 
 TEST_F(PostgresSchemaTest, NamesThatLookLikeSqlAreOnlyNames) {
   server.run("CREATE TABLE IF NOT EXISTS public.x (canary text)");
-  for (const std::string& name : postgres::hostile_names(test::sanitized ? 15 : 60)) {
+  for (const std::string& name : postgres::hostile_names(dlock::test::sanitized ? 15 : 60)) {
     SCOPED_TRACE(name);
     if (name.find('.') != std::string::npos) continue;  // refused, lest it is taken for schema.table
     LiveServices services(server.url("schema=" + escaped(name)));

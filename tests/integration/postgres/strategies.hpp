@@ -21,7 +21,7 @@ inline constexpr postgres::Strategy all_strategies[] = {postgres::Strategy::tabl
 // a sanitizer sees nothing.
 inline std::vector<postgres::Strategy> tested(std::vector<postgres::Strategy> strategies = {std::begin(all_strategies),
                                                                                             std::end(all_strategies)}) {
-  if (test::sanitized) std::erase(strategies, postgres::Strategy::optimistic);
+  if (dlock::test::sanitized) std::erase(strategies, postgres::Strategy::optimistic);
   return wanted_strategies("postgres", std::move(strategies));
 }
 

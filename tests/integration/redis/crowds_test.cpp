@@ -51,7 +51,7 @@ TEST_P(CrowdTest, ALivingWaiterBehindTenThousandKilledOnesGetsTheLockWithTheRele
   DistributedLock lock = holding.make_lock("crowded");
   DistributedLock others = living.make_lock("crowded");
   Lease lease = take(lock, {.lease = long_lease});
-  gather("crowded", test::sanitized ? 2'000 : 10'000);
+  gather("crowded", dlock::test::sanitized ? 2'000 : 10'000);
   subscribe_living();
   Pending waiting(others, {});
   EXPECT_FALSE(others.try_acquire().has_value());
@@ -72,7 +72,7 @@ TEST_P(CrowdTest, ATryOfALockThatOnlyKilledWaitersWantSucceeds) {
   const Client client = steady({}, strategy());
   DistributedLock lock = client.make_lock("crowded");
   const Lease lease = take(lock, {.lease = long_lease, .renew = false});
-  gather("crowded", test::sanitized ? 600 : 3'000);
+  gather("crowded", dlock::test::sanitized ? 600 : 3'000);
   kill_crowd();
   (void)server.command({"DEL", keys("crowded").lock});  // its holder died, too
   EXPECT_TRUE(lock.try_acquire().has_value());

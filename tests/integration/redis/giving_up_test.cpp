@@ -16,7 +16,7 @@ constexpr int waiters_of_each = 16;
 class GivingUpTest : public RedisStrategyTest {};
 
 TEST_P(GivingUpTest, ThreadsThatAreStoppedWhileTheyTakeTurnsLeaveNothing) {
-  for (int round = 0; round < (test::sanitized ? 2 : 10); ++round) {
+  for (int round = 0; round < (dlock::test::sanitized ? 2 : 10); ++round) {
     {
       std::list<Client> clients;
       for (int i = 0; i < client_count; ++i) clients.push_back(steady({.lease = long_lease}, strategy()));
@@ -44,7 +44,7 @@ TEST_P(GivingUpTest, ThreadsThatAreStoppedWhileTheyTakeTurnsLeaveNothing) {
 TEST_P(GivingUpTest, WaitersThatAreCancelledAsTheLockIsReleasedLeaveNothing) {
   const Client holding = steady({}, strategy());
   DistributedLock lock = holding.make_lock("storm");
-  for (int round = 0; round < (test::sanitized ? 4 : 20); ++round) {
+  for (int round = 0; round < (dlock::test::sanitized ? 4 : 20); ++round) {
     std::optional<Lease> lease = take(lock, {.lease = long_lease});
     {
       std::list<Client> clients;

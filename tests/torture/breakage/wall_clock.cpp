@@ -33,7 +33,7 @@ std::string find_library() {
 }  // namespace
 
 bool WallClock::available(std::string& why_not) {
-  if (test::sanitized) {
+  if (dlock::test::sanitized) {
     why_not = "sanitizers and libfaketime replace the same functions";
     return false;
   }

@@ -166,7 +166,7 @@ TEST(ForkTestOfSchemes, TheChildKnowsTheSchemesAndMayAddOnesWhateverTheParentsTh
   std::atomic<bool> done = false;
   std::thread busy;
   // The allocators of sanitizers are not made ready for a fork: where a thread is inside of one, the child hangs in it.
-  if constexpr (!test::sanitized) {
+  if constexpr (!dlock::test::sanitized) {
     busy = std::thread([&] {
       for (int i = 200; !done; ++i) {
         (void)backends();
@@ -191,7 +191,7 @@ TEST(ForkTestOfSchemes, TheChildKnowsTheSchemesAndMayAddOnesWhateverTheParentsTh
 TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
   const Lease lease = client_->make_lock("x").acquire();
   // TSan stops at a new thread that repeats the id of one that did not come along through fork().
-  if constexpr (test::thread_sanitizer) client_.reset();
+  if constexpr (dlock::test::thread_sanitizer) client_.reset();
   EXPECT_EQ(Child::run([&](Child& child) {
               auto service = std::make_shared<test::SimpleService>();
               const Client own = connect("simple://", {.label = "child"}, service->factory());

@@ -18,7 +18,7 @@
 
 namespace dlock::file::test {
 
-class PollExecutor final : public test::QueuedEngine {
+class PollExecutor final : public dlock::test::QueuedEngine {
  public:
   PollExecutor() : QueuedEngine(4) {}
 

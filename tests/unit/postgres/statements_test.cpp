@@ -96,7 +96,7 @@ TEST(PostgresStatements, TouchNothingOutsideTheirSchemaAndTheTableOfTheirKindAlo
 // Nothing gets out of its quotes.
 TEST(PostgresStatements, AreTheSameWhateverTheSchemaIsCalled) {
   const auto plain = all_statements("dlock", Durability::async);
-  for (const std::string& schema : hostile_names(test::sanitized ? 30 : 100)) {
+  for (const std::string& schema : hostile_names(dlock::test::sanitized ? 30 : 100)) {
     const std::string quoted = quote_identifier(schema);
     const auto hostile = all_statements(schema, Durability::async);
     ASSERT_EQ(hostile.size(), plain.size());
