@@ -96,7 +96,7 @@ bool given(const CLI::App& verb, const char* name) {
   return option != nullptr && option->count() > 0;
 }
 
-// What CLI11 cannot check, because it is about several options and arguments.
+// Checks the rules about several options and arguments, which CLI11 cannot check.
 void check_together(const CommandLine& line) {
   const Arguments& arguments = line.arguments;
   if (arguments.verb == Verb::forget) {

@@ -1,4 +1,4 @@
-// What can be said on dlock's command line: commands, options, and their help.
+// dlock's command line: commands, options, and their help.
 #pragma once
 
 #include <optional>

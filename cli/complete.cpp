@@ -7,9 +7,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/completion.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/location.hpp"
-#include "cli/output.hpp"
 #include "cli/program.hpp"
 #include "cli/text.hpp"
 
@@ -35,16 +33,14 @@ std::vector<std::string> lock_names(const std::string& url, const std::string& k
 }  // namespace
 
 int complete(const std::vector<std::string>& words, const Inherited& inherited) {
-  std::vector<std::string> rest(words.begin() + std::min<std::ptrdiff_t>(2, std::ssize(words)), words.end());
-  if (rest.size() > 1 && rest.front() != "help") {
-    if (const auto other = words_for_other_program({rest.front()})) {
+  if (words.size() > 3 && words[2] != "help") {
+    if (const auto other = words_for_other_program({words[2]})) {
       std::vector<std::string> asked = {other->front(), "complete", "--"};
-      asked.insert(asked.end(), rest.begin() + 1, rest.end());
+      asked.insert(asked.end(), words.begin() + 3, words.end());
       return become(asked, inherited);
     }
   }
-  print(completion(CommandLine().app, rest, lock_names));
-  return static_cast<int>(ExitCode::ok);
+  return print_completion(CommandLine().app, words, lock_names);
 }
 
 }  // namespace dlock::cli

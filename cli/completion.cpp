@@ -41,7 +41,7 @@ class Completion {
   }
 
  private:
-  // What stands in front of the current word. Returns the option whose value that is, or nullptr.
+  // Reads the words in front of the current one. Returns the option whose value that is, or nullptr.
   const CLI::Option* read_until_current() {
     while (next_ + 1 < words_.size()) {
       const std::string& word = words_[next_++];
@@ -146,8 +146,16 @@ std::string completion(const CLI::App& app, const std::vector<std::string>& word
   return words.empty() ? "words\n" : Completion(app, words, names).answer();
 }
 
-int print_completion(const CLI::App& app, const std::vector<std::string>& words) {
-  print(completion(app, {words.begin() + std::min<std::ptrdiff_t>(2, std::ssize(words)), words.end()}, {}));
+int print_completion(const CLI::App& app, const std::vector<std::string>& words, const LockNames& names) {
+  print(completion(app, {words.begin() + std::min<std::ptrdiff_t>(2, std::ssize(words)), words.end()}, names));
+  return static_cast<int>(ExitCode::ok);
+}
+
+std::optional<int> answer_or_parse(CLI::App& app, const std::vector<std::string>& words) {
+  if (!words.empty() && words.front() == "complete") return print_completion(app, words);
+  const auto answer = parse(app, words);
+  if (!answer) return std::nullopt;
+  print(*answer);
   return static_cast<int>(ExitCode::ok);
 }
 

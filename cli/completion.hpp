@@ -1,8 +1,9 @@
-// What a shell offers behind a word of dlock's command line. The scripts for bash, fish and zsh ask for it by
+// The words that a shell offers behind a word of dlock's command line. The scripts for bash, fish and zsh ask for it by
 // "dlock complete -- WORD...", so that options and commands stand in one place only.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,12 @@ using LockNames = std::function<std::vector<std::string>(const std::string& url,
 [[nodiscard]] std::string completion(const CLI::App& app, const std::vector<std::string>& words,
                                      const LockNames& names);
 
-// For a program without lock names that was started with "complete -- WORD...". Returns its exit status.
-[[nodiscard]] int print_completion(const CLI::App& app, const std::vector<std::string>& words);
+// For a program that was started with "complete -- WORD...". Returns its exit status.
+[[nodiscard]] int print_completion(const CLI::App& app, const std::vector<std::string>& words,
+                                   const LockNames& names = {});
+
+// For a program without lock names: answers a shell, --help and --version, and returns the exit status; otherwise reads
+// the words into the places that the options name, and returns nothing. Throws UsageError.
+[[nodiscard]] std::optional<int> answer_or_parse(CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace dlock::cli

@@ -1,4 +1,4 @@
-// What --help says below the options: the texts in cli/help/.
+// The part of --help below the options: the texts in cli/help/.
 #pragma once
 
 #include <string>

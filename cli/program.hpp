@@ -1,4 +1,4 @@
-// What every program does around its work: dlock, dlock-bench and dlock-torture.
+// The frame of every program around its work: dlock, dlock-bench and dlock-torture.
 #pragma once
 
 #include <string>

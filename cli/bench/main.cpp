@@ -138,11 +138,7 @@ int measure(const BenchArguments& wanted, Inherited& inherited) {
 
 int bench_main(const std::vector<std::string>& words, Inherited& inherited) {
   BenchCommandLine line;
-  if (!words.empty() && words.front() == "complete") return print_completion(line.app, words);
-  if (const auto answer = parse(line.app, words)) {
-    print(*answer);
-    return success;
-  }
+  if (const auto status = answer_or_parse(line.app, words)) return *status;
   return line.arguments.compare.empty() ? measure(line.arguments, inherited) : compare_files(line.arguments.compare);
 }
 

@@ -240,11 +240,7 @@ int run_torture(const TortureArguments& wanted, Inherited& inherited) {
 
 int torture_main(const std::vector<std::string>& words, Inherited& inherited) {
   TortureCommandLine line;
-  if (!words.empty() && words.front() == "complete") return print_completion(line.app, words);
-  if (const auto answer = parse(line.app, words)) {
-    print(*answer);
-    return success;
-  }
+  if (const auto status = answer_or_parse(line.app, words)) return *status;
   const TortureArguments& wanted = line.arguments;
   if (!wanted.plan.empty()) return torture::worker_main(wanted.plan);
   return wanted.check ? check_history(*wanted.check) : run_torture(wanted, inherited);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a kind of event is called in a history, and what it says to people. An event that answers a question has a text
+// The name of a kind of event in a history, and its text for people. An event that answers a question has a text
 // for no, too.
 struct Wording {
   Kind kind;
