@@ -45,7 +45,7 @@ bool is_ended(const Leash& leash, int timeout_ms) {
   return ::poll(&source, 1, timeout_ms) == 1;
 }
 
-// What that means for dlock hold is in hold.transcript.
+// hold.transcript has the same for dlock hold.
 TEST(LeashTest, AProcessIsWatchedWithAndWithoutADescriptor) {
   for (const bool pinned : {true, false}) {
     Process process({probe_path(), "wait"});
