@@ -1,4 +1,4 @@
-#include "support.hpp"
+#include "tests/unit/file/support.hpp"
 
 #include <fcntl.h>
 #include <grp.h>

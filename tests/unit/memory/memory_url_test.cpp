@@ -6,7 +6,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include "tests/unit/support/refusals.hpp"
+#include "tests/support/refusals.hpp"
 
 namespace dlock::memory {
 namespace {

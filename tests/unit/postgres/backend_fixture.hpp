@@ -21,7 +21,7 @@
 #include "tests/simulation/postgres/fake_postgres.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
-#include "tests/unit/support/reports.hpp"
+#include "tests/support/reports.hpp"
 
 namespace dlock::postgres {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/unit/support/refusals.hpp"
+#include "tests/support/refusals.hpp"
 
 namespace dlock::postgres {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backend_fixture.hpp"
-#include "tests/unit/support/reports.hpp"
+#include "tests/support/reports.hpp"
 
 namespace dlock::redis {
 

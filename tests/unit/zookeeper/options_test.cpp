@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/unit/support/refusals.hpp"
+#include "tests/support/refusals.hpp"
 
 namespace dlock::zookeeper {
 

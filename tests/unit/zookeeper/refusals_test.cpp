@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend_fixture.hpp"
-#include "tests/unit/support/reports.hpp"
+#include "tests/support/reports.hpp"
 
 namespace dlock::zookeeper {
 

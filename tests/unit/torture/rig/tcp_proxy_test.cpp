@@ -10,7 +10,7 @@
 
 #include "tests/support/free_port.hpp"
 #include "tests/support/scripted_server.hpp"
-#include "tests/unit/support/stream_client.hpp"
+#include "tests/support/stream_client.hpp"
 
 namespace dlock::rig {
 

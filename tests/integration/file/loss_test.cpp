@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "member.hpp"
-#include "support.hpp"
+#include "tests/unit/file/member.hpp"
+#include "tests/unit/file/support.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::file::test {

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "member.hpp"
-#include "support.hpp"
+#include "tests/unit/file/member.hpp"
+#include "tests/unit/file/support.hpp"
 
 namespace dlock::file::test {
 namespace {

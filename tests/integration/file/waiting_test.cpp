@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "backends/file/lock_file.hpp"
-#include "member.hpp"
-#include "support.hpp"
+#include "tests/unit/file/member.hpp"
+#include "tests/unit/file/support.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::file::test {

@@ -12,8 +12,8 @@
 
 #include "backends/file/lock_record.hpp"
 #include "backends/file/slots.hpp"
-#include "member.hpp"
-#include "support.hpp"
+#include "tests/unit/file/member.hpp"
+#include "tests/unit/file/support.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::file::test {

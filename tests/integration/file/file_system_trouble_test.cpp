@@ -24,8 +24,8 @@
 
 #include "backends/file/lock_file.hpp"
 #include "backends/file/lock_record.hpp"
-#include "member.hpp"
-#include "support.hpp"
+#include "tests/unit/file/member.hpp"
+#include "tests/unit/file/support.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::file::test {

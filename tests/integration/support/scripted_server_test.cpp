@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tests/unit/support/stream_client.hpp"
+#include "tests/support/stream_client.hpp"
 
 namespace dlock::test {
 

@@ -15,7 +15,7 @@
 
 #include <dlock/error.hpp>
 
-#include "tests/unit/core/documents.hpp"
+#include "tests/repository/documents.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/core/documents.hpp"
+#include "tests/repository/documents.hpp"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <functional>
 #include <string>
 
-#include "member.hpp"
-#include "support.hpp"
+#include "tests/unit/file/member.hpp"
+#include "tests/unit/file/support.hpp"
 
 namespace dlock::file::test {
 namespace {
