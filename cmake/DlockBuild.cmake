@@ -23,6 +23,10 @@ target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic 
   # In a unity build what is local to one source is not to the next, so there is no shadow between them.
   $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>
   $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
+if(DLOCK_BUILD_TESTS AND CMAKE_BUILD_TYPE STREQUAL "Debug")
+  # The standard library checks preconditions that sanitizers do not see, such as that of std::optional's operator*.
+  target_compile_definitions(dlock_developer_flags INTERFACE _GLIBCXX_ASSERTIONS)
+endif()
 if(DLOCK_SANITIZE)
   # Not the check of virtual tables: it opens a pipe to see whether memory is readable, so it reports good objects where a
   # test has used up the descriptors.
@@ -30,8 +34,6 @@ if(DLOCK_SANITIZE)
     -fsanitize=$<TARGET_PROPERTY:dlock_sanitize> -fno-sanitize=vptr
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(dlock_developer_flags INTERFACE -fsanitize=${DLOCK_SANITIZE})
-  # The standard library checks preconditions that sanitizers do not see, such as that of std::optional's operator*.
-  target_compile_definitions(dlock_developer_flags INTERFACE _GLIBCXX_ASSERTIONS)
   # Asio has memory fences, which ThreadSanitizer does not model. Nothing here relies on them alone.
   target_compile_options(dlock_developer_flags INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)

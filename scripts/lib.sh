@@ -41,7 +41,8 @@ dlock_install_packages() {
     </dev/null >&2
 }
 
-dlock_configure() { # PRESET [OPTION of cmake...]
+# A tree is a directory below build/, made from a preset.
+dlock_configure() { # TREE PRESET [OPTION of cmake...]
   local -a launcher=()
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -51,19 +52,20 @@ dlock_configure() { # PRESET [OPTION of cmake...]
     # redefinitions. In depend mode ccache compares the headers. The name space excludes entries made without it.
     export CCACHE_DEPEND=1 CCACHE_NAMESPACE=dlock-depend
   fi
-  cmake --preset "$1" "${launcher[@]}" "${@:2}" >build/"$1".log || {
+  mkdir -p build
+  cmake --preset "$2" -B "build/$1" "${launcher[@]}" "${@:3}" >build/"$1".log || {
     cat build/"$1".log
     return 1
   }
 }
 
 # A compiler asks for a lot of memory and gives none back; in large pieces that costs fewer page faults.
-dlock_make() { # PRESET [TARGET...]
+dlock_make() { # TREE [TARGET...]
   GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=1073741824 \
-    cmake --build --preset "$1" --parallel "$(nproc)" -- --quiet "${@:2}"
+    cmake --build "build/$1" --parallel "$(nproc)" -- --quiet "${@:2}"
 }
 
-dlock_build() { # PRESET [OPTION of cmake...]
+dlock_build() { # TREE PRESET [OPTION of cmake...]
   dlock_configure "$@"
   dlock_make "$1"
 }
@@ -85,10 +87,10 @@ dlock_changed_files() {
 
 # Most tests wait most of the time; more of them at once would starve each other's servers. How long something may take
 # that must happen at some time is no question of theirs.
-dlock_run_tests() { # PRESET [OPTION of ctest...]
+dlock_run_tests() { # TREE [OPTION of ctest...]
   export DLOCK_CONFORMANCE_GUARD_MS=${DLOCK_CONFORMANCE_GUARD_MS:-120000}
   local status=0
-  ctest --preset "$1" --parallel "$((2 * $(nproc)))" "${@:2}" || status=$?
+  ctest --test-dir "build/$1" --output-on-failure --no-tests=error --parallel "$((2 * $(nproc)))" "${@:2}" || status=$?
   ((status == 0)) || dlock_tell_failures "build/$1/Testing/Temporary/LastTest.log"
   return "$status"
 }
