@@ -11,7 +11,7 @@ namespace dlock::file {
 namespace {
 
 // Programs in other languages find our locks by these names: they must never change.
-TEST(FileName, KeepsItsGoldenForms) {
+TEST(FileName, KnownNames_KeepTheirForms) {
   const std::vector<std::pair<std::string, std::string>> golden = {
       {"orders-42", "orders-42.lock"},
       {"Orders_42", "Orders_42.lock"},
@@ -42,7 +42,7 @@ TEST(FileName, KeepsItsGoldenForms) {
   }
 }
 
-TEST(FileName, NeverCutsAnEscapeInTwo) {
+TEST(FileName, LongName_KeepsEscapesWhole) {
   for (std::size_t plain = 150; plain <= 165; ++plain) {
     const std::string name = std::string(plain, 'x') + std::string(100, '/');
     const std::string file = encode_file_name(name);
@@ -56,7 +56,7 @@ TEST(FileName, NeverCutsAnEscapeInTwo) {
   }
 }
 
-TEST(FileName, IsDifferentForDifferentNamesAndFitsAFileSystem) {
+TEST(FileName, DifferentNames_DifferAndFitAFileSystem) {
   const std::string alphabet("aA./%~ 2F\xc3\xa4_-", 13);
   std::mt19937_64 random(20240101);
   std::set<std::string> names;
@@ -80,7 +80,7 @@ TEST(FileName, IsDifferentForDifferentNamesAndFitsAFileSystem) {
   }
 }
 
-TEST(FileName, RefusesToReadWhatItDidNotWrite) {
+TEST(FileName, ForeignForm_IsRefused) {
   for (const std::string file : {".lock", "lock", "a", "a.lock~", "a b.lock", "%2f.lock", "%41.lock", "a%.lock",
                                  "a%2.lock", "a%zz.lock", ".a.lock", "~.lock", "a~b.lock", "..", "."}) {
     EXPECT_FALSE(decode_file_name(file).has_value()) << file;

@@ -19,7 +19,7 @@ bool is_open(int fd) {
   return ::fcntl(fd, F_GETFD) >= 0;
 }
 
-TEST(ForkGuard, ClosesItsDescriptorsInAChildAndInAChildOfThat) {
+TEST(ForkGuard, Child_ClosesItsDescriptors) {
   GuardedFd guarded = GuardedFd::open(open_null);
   const int plain = open_null();
   ASSERT_TRUE(guarded);
@@ -36,7 +36,7 @@ TEST(ForkGuard, ClosesItsDescriptorsInAChildAndInAChildOfThat) {
   ::close(plain);
 }
 
-TEST(ForkGuard, InAChildItNeverClosesWhatTookTheNumberSince) {
+TEST(ForkGuard, ReusedDescriptor_IsNotClosedInAChild) {
   GuardedFd guarded = GuardedFd::open(open_null);
   EXPECT_EQ(in_child([&] {
               const int number = guarded.get();
@@ -54,7 +54,7 @@ TEST(ForkGuard, InAChildItNeverClosesWhatTookTheNumberSince) {
             "");
 }
 
-TEST(ForkGuard, OpensAgainWhatAForkMayHaveCaughtOnTheWay) {
+TEST(ForkGuard, ForkDuringOpen_OpensAgain) {
   int opened = 0;
   GuardedFd warm_up = GuardedFd::open(open_null);  // installs the handlers
   GuardedFd guarded = GuardedFd::open([&] {
@@ -70,7 +70,7 @@ TEST(ForkGuard, OpensAgainWhatAForkMayHaveCaughtOnTheWay) {
   EXPECT_TRUE(is_open(guarded.get()));
 }
 
-TEST(ForkGuard, ReportsAFailedOpen) {
+TEST(ForkGuard, OpenFails_IsReported) {
   errno = 0;
   const GuardedFd guarded = GuardedFd::open([] { return ::open("/nonexistent/file", O_RDONLY | O_CLOEXEC); });
   EXPECT_FALSE(guarded);

@@ -55,7 +55,7 @@ class InotifyTest : public testing::Test {
   Listening second_;
 };
 
-TEST_F(InotifyTest, IsSilentAfterTheSubscriptionEndedEvenAboutWhatHappenedBefore) {
+TEST_F(InotifyTest, SubscriptionEnded_ReportsNoEarlierEvents) {
   ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
   write_file(a_, "x");
   first_.subscription.reset();
@@ -63,7 +63,7 @@ TEST_F(InotifyTest, IsSilentAfterTheSubscriptionEndedEvenAboutWhatHappenedBefore
   EXPECT_THAT(first_.events, IsEmpty());
 }
 
-TEST_F(InotifyTest, SharesOneFileAmongSubscriptionsUntilTheLastHasEnded) {
+TEST_F(InotifyTest, SharedFile_IsWatchedUntilTheLastEnds) {
   ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
   ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, second_), 0);
   first_.subscription.reset();
@@ -72,7 +72,7 @@ TEST_F(InotifyTest, SharesOneFileAmongSubscriptionsUntilTheLastHasEnded) {
   EXPECT_EQ(second_.events.size(), 1U);
 }
 
-TEST_F(InotifyTest, ASubscriptionMayBeRenewedOrMovedToAnotherFile) {
+TEST_F(InotifyTest, Subscription_MayBeRenewedOrMoved) {
   for (int i = 0; i < 2; ++i) ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
   write_to(a_);
   EXPECT_EQ(first_.events.size(), 1U);
@@ -83,7 +83,7 @@ TEST_F(InotifyTest, ASubscriptionMayBeRenewedOrMovedToAnotherFile) {
   EXPECT_EQ(first_.events.size(), 2U);
 }
 
-TEST_F(InotifyTest, AHandlerMayEndItsOwnAndOtherSubscriptions) {
+TEST_F(InotifyTest, Handler_MayEndAnySubscription) {
   ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
   ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, second_), 0);
   first_.then = [&] {
@@ -95,7 +95,7 @@ TEST_F(InotifyTest, AHandlerMayEndItsOwnAndOtherSubscriptions) {
   EXPECT_THAT(second_.events, IsEmpty());
 }
 
-TEST_F(InotifyTest, AFailureOfTheExecutorIsReportedToAll) {
+TEST_F(InotifyTest, ExecutorFails_AllAreNotified) {
   ASSERT_EQ(listen(a_, IN_CLOSE_WRITE, first_), 0);
   ASSERT_EQ(listen(b_, IN_CLOSE_WRITE, second_), 0);
   executor_.fail();
@@ -104,7 +104,7 @@ TEST_F(InotifyTest, AFailureOfTheExecutorIsReportedToAll) {
   }
 }
 
-TEST_F(InotifyTest, AFailureLeavesTheNextCallAChance) {
+TEST_F(InotifyTest, AfterAFailure_NextCallSucceeds) {
   executor_.refuse_descriptors = true;
   EXPECT_EQ(listen(a_, IN_CLOSE_WRITE, first_), ENOMEM);
   EXPECT_FALSE(first_.subscription.active());

@@ -51,7 +51,7 @@ class LockDirectoryTest : public testing::Test {
   mode_t umask_;
 };
 
-TEST_F(LockDirectoryTest, MakesAllThatIsMissingOfItsPathWithItsMode) {
+TEST_F(LockDirectoryTest, MissingPath_IsMadeWithItsMode) {
   const mode_t before = mode_of("");
   EXPECT_EQ(open("/a/b//c/./d/", 0750).path(), at("/a/b/c/d"));
   for (const char* made : {"/a", "/a/b", "/a/b/c", "/a/b/c/d"}) EXPECT_EQ(mode_of(made), 0750U);
@@ -60,7 +60,7 @@ TEST_F(LockDirectoryTest, MakesAllThatIsMissingOfItsPathWithItsMode) {
   EXPECT_EQ(mode_of("/a"), 0750U) << "an existing directory is left as it is";
 }
 
-TEST_F(LockDirectoryTest, OneBelowIsForThoseWhoUseTheOneAbove) {
+TEST_F(LockDirectoryTest, Subdirectory_HasTheModeOfItsParent) {
   (void)open("/locks", 0770);
   set_mode("/locks", 01777);
   (void)open("/locks/.rw", 0700, true);
@@ -72,7 +72,7 @@ TEST_F(LockDirectoryTest, OneBelowIsForThoseWhoUseTheOneAbove) {
   expect_refused(at("/link/.rw"), "is a symbolic link", true);
 }
 
-TEST_F(LockDirectoryTest, OneBelowHasTheGroupOfTheOneAboveOrNone) {
+TEST_F(LockDirectoryTest, Subdirectory_HasTheGroupOfItsParentOrNone) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give a directory away";
   constexpr gid_t team = 4711;
   (void)open("/locks", 0770);
@@ -89,7 +89,7 @@ TEST_F(LockDirectoryTest, OneBelowHasTheGroupOfTheOneAboveOrNone) {
   EXPECT_EQ(mode_of("/locks/.sem"), 0700U) << "and so lets no other group in";
 }
 
-TEST_F(LockDirectoryTest, NewFilesAreForThoseWhoMayWriteToIt) {
+TEST_F(LockDirectoryTest, NewFile_IsForWritersOfTheDirectory) {
   const std::pair<mode_t, mode_t> expected[] = {
       {0700, 0600}, {0711, 0600}, {0750, 0600},  {0755, 0600},  {0720, 0600},  // to write takes the x, too
       {0770, 0660}, {0775, 0660}, {0730, 0660},  {02770, 0660}, {01770, 0660}, {0777, 0666}, {0773, 0666},
@@ -101,7 +101,7 @@ TEST_F(LockDirectoryTest, NewFilesAreForThoseWhoMayWriteToIt) {
   }
 }
 
-TEST_F(LockDirectoryTest, TheModeOfNewFilesIsThatOfTheDirectoryAsItIsNowWhateverTheUmask) {
+TEST_F(LockDirectoryTest, NewFile_IgnoresTheUmask) {
   LockDirectory directory = open("/locks", 02770);
   EXPECT_EQ(mode_of("/locks"), 02770U);
   const std::pair<mode_t, mode_t> expected[] = {{0755, 0600}, {02770, 0660}};
@@ -120,7 +120,7 @@ TEST_F(LockDirectoryTest, TheModeOfNewFilesIsThatOfTheDirectoryAsItIsNowWhatever
   EXPECT_EQ(mode_of("/locks/private.lock"), 0600U);
 }
 
-TEST_F(LockDirectoryTest, IsRefusedWhereItIsSomethingElseOrHasNoAbsolutePathOfUsableLength) {
+TEST_F(LockDirectoryTest, UnfitPath_IsRefused) {
   fs::create_directory(at("/real"));
   fs::create_directory_symlink(at("/real"), at("/link"));
   write_file(at("/file"), "x");
@@ -140,7 +140,7 @@ TEST_F(LockDirectoryTest, IsRefusedWhereItIsSomethingElseOrHasNoAbsolutePathOfUs
   }
 }
 
-TEST_F(LockDirectoryTest, TheLongestPathThatItTakesLeavesRoomForTheLongestFileName) {
+TEST_F(LockDirectoryTest, LongestPath_FitsTheLongestFileName) {
   const std::string file(max_file_name, 'f');
   const std::size_t longest = PATH_MAX - 1 - file.size() - 1;  // without the NUL at the end and the '/' between
   std::string path = scratch_.path();
@@ -154,7 +154,7 @@ TEST_F(LockDirectoryTest, TheLongestPathThatItTakesLeavesRoomForTheLongestFileNa
   EXPECT_FALSE(fs::exists(path + "d"));
 }
 
-TEST_F(LockDirectoryTest, OpensTheSameFileTwiceAndFindsItAndMakesNoneForAQuestion) {
+TEST_F(LockDirectoryTest, Query_MakesNoFile) {
   LockDirectory directory = open();
   const std::string path = directory.path_of("a.lock");
   EXPECT_FALSE(find_file(path).value().has_value());
@@ -170,7 +170,7 @@ TEST_F(LockDirectoryTest, OpensTheSameFileTwiceAndFindsItAndMakesNoneForAQuestio
   EXPECT_TRUE(directory.open_existing("a.lock").value().has_value());
 }
 
-TEST_F(LockDirectoryTest, AFileIsNotThereWhereThePathToItLeadsToNoDirectory) {
+TEST_F(LockDirectoryTest, PathWithoutDirectory_HasNoFile) {
   write_file(at("/file"), "x");
   fs::create_symlink("circle", at("/circle"));
   for (const char* path : {"/nowhere/a.lock", "/file/a.lock", "/circle/a.lock"}) {
@@ -181,7 +181,7 @@ TEST_F(LockDirectoryTest, AFileIsNotThereWhereThePathToItLeadsToNoDirectory) {
   EXPECT_FALSE(find_file(at("/" + std::string(300, 'x'))).ok()) << "an error says nothing of the file";
 }
 
-TEST_F(LockDirectoryTest, RefusesWhateverIsNotAPlainFileOfOneName) {
+TEST_F(LockDirectoryTest, NotAPlainFile_IsRefused) {
   LockDirectory directory = open();
   const std::string in = scratch_.locks() + "/";
   write_file(at("/victim"), "precious");
@@ -202,7 +202,7 @@ TEST_F(LockDirectoryTest, RefusesWhateverIsNotAPlainFileOfOneName) {
   EXPECT_FALSE(fs::exists(at("/new")));
 }
 
-TEST_F(LockDirectoryTest, FollowsItsPathAndMakesItselfAnewWhenItWasRemoved) {
+TEST_F(LockDirectoryTest, RemovedDirectory_IsMadeAgain) {
   LockDirectory directory = open();
   EXPECT_TRUE(directory.is_current());
   const auto generation = directory.generation();
@@ -219,7 +219,7 @@ TEST_F(LockDirectoryTest, FollowsItsPathAndMakesItselfAnewWhenItWasRemoved) {
 
 // --- File systems ---
 
-TEST(FileSystemType, DistrustsNetworkFileSystems) {
+TEST(FileSystemType, NetworkFileSystems_AreRefused) {
   const std::pair<std::uint32_t, const char*> shared[] = {
       {0x6969, "nfs"},        {0x517b, "smb"},        {0xff534d42, "cifs"},  {0xfe534d42, "smb2"},
       {0x01021997, "9p"},     {0x5346414f, "afs"},    {0x73757245, "coda"},  {0xc36400, "ceph"},
@@ -235,7 +235,7 @@ TEST(FileSystemType, DistrustsNetworkFileSystems) {
   }
 }
 
-TEST(FileSystemType, TrustsLocalOnesAndThoseItDoesNotKnow) {
+TEST(FileSystemType, LocalAndUnknown_AreAccepted) {
   struct statfs status {};
   ASSERT_EQ(::statfs("/dev/shm", &status), 0);
   EXPECT_EQ(file_system_type(static_cast<std::uint32_t>(status.f_type)).name, "tmpfs");

@@ -22,7 +22,7 @@ std::string whole(const std::string& name = "orders/42") {
   return format_block(kRecord, name) + format_name_line(name);
 }
 
-TEST(LockRecord, KeepsItsGoldenForm) {
+TEST(LockRecord, KnownRecord_KeepsItsForm) {
   const std::string text =
       "dlock lock file, version 1\n"
       "token 1704067200000000\n"
@@ -38,7 +38,7 @@ TEST(LockRecord, KeepsItsGoldenForm) {
   EXPECT_EQ(format_name_line("orders/42 \xc3\xa4"), "name orders/42%20\xc3\xa4\n");
 }
 
-TEST(LockRecord, ComesBackAsWrittenAndIsRefusedAsOneOfAnotherKind) {
+TEST(LockRecord, Record_IsReadBackAsItsKindOnly) {
   const LockKind all[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
   LockRecord record = kRecord;
   record.permits = 7;
@@ -67,12 +67,12 @@ TEST(LockRecord, ComesBackAsWrittenAndIsRefusedAsOneOfAnotherKind) {
   }
 }
 
-TEST(LockRecord, HasItsNameAlsoBeforeAHole) {
+TEST(LockRecord, Hole_NameIsStillRead) {
   const auto read = std::get<ReadRecord>(parse_record(whole() + std::string(100, '\0')));
   EXPECT_EQ(read.name, "orders/42");
 }
 
-TEST(LockRecord, AValueIsItsOwnersAlone) {
+TEST(LockRecord, Value_BelongsToItsOwner) {
   const OwnerId owner(1, 2);
   for (const std::string& value :
        {std::string("10.0.0.7:80"), std::string(), std::string("a b\n%"), std::string(max_value, '\n')}) {
@@ -91,7 +91,7 @@ TEST(LockRecord, AValueIsItsOwnersAlone) {
   EXPECT_FALSE(parse_value(changed, owner).has_value());
 }
 
-TEST(LockRecord, HoldsTheLongestNameAndHolder) {
+TEST(LockRecord, LongestNameAndHolder_Fit) {
   const std::string name(512, '%');
   LockRecord record = kRecord;
   record.token = std::numeric_limits<std::int64_t>::max();
@@ -106,7 +106,7 @@ TEST(LockRecord, HoldsTheLongestNameAndHolder) {
   EXPECT_EQ(read.record.holder, std::string(200, 'h'));
 }
 
-TEST(LockRecord, CutsALongHolderBetweenCharacters) {
+TEST(LockRecord, LongHolder_IsCutBetweenCharacters) {
   for (std::size_t before = 190; before <= 200; ++before) {
     for (const std::string character : {"\xe2\x82\xac", " "}) {
       LockRecord record = kRecord;
@@ -120,13 +120,13 @@ TEST(LockRecord, CutsALongHolderBetweenCharacters) {
   }
 }
 
-TEST(LockRecord, IsMissingInAnEmptyFileAndInOneOfZeroBytes) {
+TEST(LockRecord, EmptyOrZeroFile_HasNoRecord) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, max_record}) {
     EXPECT_TRUE(std::holds_alternative<NoRecord>(parse_record(std::string(size, '\0')))) << size;
   }
 }
 
-TEST(LockRecord, IsRefusedWhenAnyByteOfItChanged) {
+TEST(LockRecord, ChangedByte_IsRefused) {
   const std::string good = whole();
   const std::size_t end = good.find('\n', good.find("checksum"));
   for (std::size_t i = 0; i <= end; ++i) {
@@ -138,7 +138,7 @@ TEST(LockRecord, IsRefusedWhenAnyByteOfItChanged) {
   }
 }
 
-TEST(LockRecord, IsRefusedWhenCutShortOrFollowedByMore) {
+TEST(LockRecord, WrongLength_IsRefused) {
   const std::string good = whole();
   for (std::size_t size = 1; size < record_block; ++size) {
     EXPECT_TRUE(std::holds_alternative<BadRecord>(parse_record(good.substr(0, size)))) << size;
@@ -150,7 +150,7 @@ TEST(LockRecord, IsRefusedWhenCutShortOrFollowedByMore) {
   }
 }
 
-TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
+TEST(LockRecord, InvalidField_IsRefusedDespiteTheChecksum) {
   const std::string good = format_block(kRecord, "a");
   const auto with = [&](const std::string& key, const std::string& value) {
     std::string block = good.substr(0, good.find("checksum"));
@@ -171,7 +171,7 @@ TEST(LockRecord, IsRefusedWhenAFieldMakesNoSenseThoughTheChecksumIsRight) {
   }
 }
 
-TEST(LockRecord, KnowsItsLockByTheHashWhenTheNameWasNotWhollyWritten) {
+TEST(LockRecord, PartialName_IsRecognizedByItsHash) {
   const std::string name = "orders/42";
   const std::string block = format_block(kRecord, name);
   const std::string line = format_name_line(name);
@@ -184,7 +184,7 @@ TEST(LockRecord, KnowsItsLockByTheHashWhenTheNameWasNotWhollyWritten) {
   }
 }
 
-TEST(LockRecord, NextTokenIsTheClockOrOneMore) {
+TEST(LockRecord, NextToken_IsTheClockOrOneMore) {
   using std::chrono::microseconds;
   const auto at = [](std::int64_t us) { return std::chrono::system_clock::time_point(microseconds(us)); };
   EXPECT_EQ(next_token(0, at(1000)), 1000U);
@@ -195,7 +195,7 @@ TEST(LockRecord, NextTokenIsTheClockOrOneMore) {
   EXPECT_EQ(next_token(7, at(-1000)), 8U);
 }
 
-TEST(LockRecord, NextTokenEndsBelowTwoToThe63) {
+TEST(LockRecord, NextToken_StaysBelow2To63) {
   constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const std::chrono::system_clock::time_point wall(std::chrono::hours(1));
   EXPECT_EQ(next_token(limit - 1, wall), limit);

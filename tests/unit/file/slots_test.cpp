@@ -42,7 +42,7 @@ class SlotsTest : public testing::Test {
   std::uint64_t random_ = 0;
 };
 
-TEST_F(SlotsTest, EachIsTakenOnceUntilThereAreNoneWhateverChanceSays) {
+TEST_F(SlotsTest, EachSlot_IsTakenOnce) {
   for (const std::uint32_t slots : {1U, 2U, 4U, 5U, 64U}) {
     std::vector<util::UniqueFd> holders;
     std::set<std::uint32_t> taken;
@@ -61,7 +61,7 @@ TEST_F(SlotsTest, EachIsTakenOnceUntilThereAreNoneWhateverChanceSays) {
   }
 }
 
-TEST_F(SlotsTest, AFileOfFewHoldersIsSmall) {
+TEST_F(SlotsTest, FewHolders_FileIsSmall) {
   std::vector<util::UniqueFd> holders;
   for (int i = 0; i < 4; ++i) {
     holders.push_back(open());
@@ -69,7 +69,7 @@ TEST_F(SlotsTest, AFileOfFewHoldersIsSmall) {
   }
 }
 
-TEST_F(SlotsTest, AllHoldersAreFoundWhereverTheirSlotsAre) {
+TEST_F(SlotsTest, AllHolders_AreFound) {
   const auto found = [this](LockKind kind) {
     auto holders = holders_in_slots(open().get(), path_, kind);
     EXPECT_TRUE(holders.ok());

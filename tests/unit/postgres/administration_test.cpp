@@ -97,7 +97,7 @@ class PostgresAdministration : public testing::Test {
   std::optional<PostgresBackend> backend;
 };
 
-TEST_F(PostgresAdministration, TellsWhatTheServerSays) {
+TEST_F(PostgresAdministration, Inspection_ReportsTheServersRows) {
   constexpr auto null = std::nullopt;
   const struct {
     bool in_session;
@@ -136,7 +136,7 @@ TEST_F(PostgresAdministration, TellsWhatTheServerSays) {
 }
 
 // The row of its token is called otherwise.
-TEST_F(PostgresAdministration, AdvisoryLocksGoByTheirKeys) {
+TEST_F(PostgresAdministration, AdvisoryLocks_AreFoundByTheirKeys) {
   const struct {
     std::string key;
     std::string question;
@@ -162,7 +162,7 @@ TEST_F(PostgresAdministration, AdvisoryLocksGoByTheirKeys) {
 }
 
 // Somebody is changing it.
-TEST_F(PostgresAdministration, ARowIsBrokenInTheEndAndItsWaitersAreTold) {
+TEST_F(PostgresAdministration, BrokenRow_WaitersAreNotified) {
   int changing = 3;
   server.reply = [&](const FakeQuery&) { return FakeReply::of({{changing-- > 0 ? "f" : "t"}}); };
   EXPECT_EQ(said("break"), "broken");
@@ -175,7 +175,7 @@ TEST_F(PostgresAdministration, ARowIsBrokenInTheEndAndItsWaitersAreTold) {
 }
 
 // A session that is told to end says so to its client before it lets go of its locks.
-TEST_F(PostgresAdministration, ASessionThatWasToldToEndIsAskedForUntilItIsGone) {
+TEST_F(PostgresAdministration, TerminatedSession_IsPolledUntilItEnds) {
   for (const Strategy strategy : of_sessions) {
     start(strategy);
     int ending = 3;
@@ -189,7 +189,7 @@ TEST_F(PostgresAdministration, ASessionThatWasToldToEndIsAskedForUntilItIsGone) 
   }
 }
 
-TEST_F(PostgresAdministration, TheDoctorJudgesWhatWasAnsweredAndChangesNothing) {
+TEST_F(PostgresAdministration, Doctor_ReportsAnswersAndChangesNothing) {
   const auto now = std::chrono::floor<std::chrono::seconds>(engine.clock().wall_now().time_since_epoch());
   server.reply = [now](const FakeQuery& query) {
     const auto asks_for = [&query](const std::string& word) { return query.sql().find(word) != std::string::npos; };
@@ -218,14 +218,14 @@ TEST_F(PostgresAdministration, TheDoctorJudgesWhatWasAnsweredAndChangesNothing) 
 }
 
 // The server is none of PostgreSQL's, and answers each question with the same row.
-TEST_F(PostgresAdministration, ADoctorWhoIsAnsweredWithNonsenseGoesOn) {
+TEST_F(PostgresAdministration, InvalidAnswer_DoctorContinues) {
   for (const char* const cell : {"", "t", "meta"}) {
     reply_with(FakeReply::of({std::vector<std::optional<std::string>>(12, cell)}));
     EXPECT_NE(said("diagnose").find(" server: "), std::string::npos) << cell;
   }
 }
 
-TEST_F(PostgresAdministration, NobodyIsCalledAfterItsDestruction) {
+TEST_F(PostgresAdministration, Destroyed_CallsNoHandler) {
   reply_with(FakeReply::of({{"f"}}));
   backend->break_lock(LockKind::lock, "lock", [](const Result<bool>&) { FAIL(); });
   engine.run();

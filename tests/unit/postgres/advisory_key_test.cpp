@@ -32,7 +32,7 @@ AdvisoryKey pair(std::int32_t first, std::int32_t second) {
   return AdvisoryKey::of(first, second);
 }
 
-TEST(PostgresDigest, AgreesWithThePublishedExamples) {
+TEST(PostgresDigest, PublishedExamples_Agree) {
   // FIPS 180-4, "abc"; the check value of CRC-32 catalogues.
   EXPECT_EQ(sha256("abc")[0], 0xba);
   EXPECT_EQ(sha256("abc")[31], 0xad);
@@ -43,7 +43,7 @@ TEST(PostgresDigest, AgreesWithThePublishedExamples) {
   EXPECT_EQ(crc32(""), 0U);
 }
 
-TEST(PostgresAdvisoryKey, IsTheOneThatOthersCompute) {
+TEST(PostgresAdvisoryKey, EachScheme_GivesTheKeyOfOtherLibraries) {
   std::string long_name;  // the number is from the tests of DistributedLock
   for (int i = 0; i < 18; ++i) long_name += "\u6f22";
   const struct {
@@ -84,7 +84,7 @@ TEST(PostgresAdvisoryKey, IsTheOneThatOthersCompute) {
   EXPECT_EQ(key_parameter(key_of("hashtextextended", "orders/42"), "orders/42"), "orders/42");
 }
 
-TEST(PostgresAdvisoryKey, HalvesOfAPairAreFoundAgain) {
+TEST(PostgresAdvisoryKey, PairOfHalves_IsReadBack) {
   for (const std::int32_t first : {0, 1, -1, Limits::min(), Limits::max()}) {
     for (const std::int32_t second : {0, 1, -1, Limits::min(), Limits::max()}) {
       EXPECT_EQ(pair(first, second).first(), first);
@@ -93,7 +93,7 @@ TEST(PostgresAdvisoryKey, HalvesOfAPairAreFoundAgain) {
   }
 }
 
-TEST(PostgresAdvisoryKey, OfDistributedLockPacksEachShortNameAndHashesWhatIsNoNumber) {
+TEST(PostgresAdvisoryKey, DistributedLockScheme_PacksShortNamesAndHashesOthers) {
   std::set<std::int64_t> numbers;
   for (char c = ' '; c <= '~'; ++c) {
     for (std::size_t length = 1; length <= 9; ++length) {
@@ -110,7 +110,7 @@ TEST(PostgresAdvisoryKey, OfDistributedLockPacksEachShortNameAndHashesWhatIsNoNu
   }
 }
 
-TEST(PostgresKeyScheme, IsRefusedWhereItIsNoneOrDoesNotFit) {
+TEST(PostgresKeyScheme, UnknownOrUnfitScheme_IsRefused) {
   const std::vector<std::string> refused = {"",
                                             ":",
                                             "md5",
@@ -137,7 +137,7 @@ TEST(PostgresKeyScheme, IsRefusedWhereItIsNoneOrDoesNotFit) {
 }
 
 // Locks that do not exclude each other would wait for each other's tokens.
-TEST(PostgresTokenRow, IsTheNameOrSaysTheKeyAndOfDifferentLocksIsAnother) {
+TEST(PostgresTokenRow, DifferentLocks_HaveDifferentRows) {
   EXPECT_EQ(row_of("sha256", "orders/42"), "orders/42");
   EXPECT_EQ(row_of("int64:-42", "a"), "a\tint64:-42");
   EXPECT_EQ(row_of("pair:1,-2", "a"), "a\tpair:1,-2");

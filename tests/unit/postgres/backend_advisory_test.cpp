@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(, BackendAdvisory, testing::Values(Strategy::advisory),
 
 // --- Tries on one session --------------------------------------------------------------------------------------------
 
-TEST_P(BackendAdvisory, ALockThatTheSessionHasIsBusyWithoutAsking) {
+TEST_P(BackendAdvisory, LockHeldBySession_BusyWithoutRequest) {
   const auto x = acquire("x");
   spoil(try_word(), Fate::hold, 1);
   const auto other = acquire("other");  // the server is slow
@@ -48,7 +48,7 @@ TEST_P(BackendAdvisory, ALockThatTheSessionHasIsBusyWithoutAsking) {
   EXPECT_GT(waiting->grant->token, x->grant->token);
 }
 
-TEST_P(BackendAdvisory, OfThoseThatTryAtATimeTheFirstIsSentForAll) {
+TEST_P(BackendAdvisory, TriesOfOneLock_FirstIsSentForAll) {
   for (const bool is_held : {false, true}) {
     const std::string name = is_held ? "held" : "free";
     const auto holder = is_held ? taken_by_others(name) : nullptr;
@@ -62,7 +62,7 @@ TEST_P(BackendAdvisory, OfThoseThatTryAtATimeTheFirstIsSentForAll) {
   }
 }
 
-TEST_P(BackendAdvisory, ALockThatWasBusyIsBusyOnlyForThoseThatHadAskedByThen) {
+TEST_P(BackendAdvisory, BusyAnswer_CountsForEarlierTriesOnly) {
   const auto holder = taken_by_others("x");
   spoil(try_word(), Fate::hold, 1);
   const auto first = acquire("x");
@@ -74,7 +74,7 @@ TEST_P(BackendAdvisory, ALockThatWasBusyIsBusyOnlyForThoseThatHadAskedByThen) {
   EXPECT_EQ(said(*second), "granted");
 }
 
-TEST_P(BackendAdvisory, ATryGoesBehindTheUnlockOfTheSameLock) {
+TEST_P(BackendAdvisory, UnlockPending_TryIsSentBehindIt) {
   const auto a = acquire("a");
   const auto b = acquire("b");
   sent.clear();
@@ -92,7 +92,7 @@ TEST_P(BackendAdvisory, ATryGoesBehindTheUnlockOfTheSameLock) {
   EXPECT_EQ(take_answers(), (Words{"a released", "b released"}));
 }
 
-TEST_P(BackendAdvisory, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) {
+TEST_P(BackendAdvisory, QueryPending_RequestsAreSentTogether) {
   const auto holder = taken_by_others("c");
   EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
   sent.clear();
@@ -118,7 +118,7 @@ TEST_P(BackendAdvisory, WhatIsAskedWhileAQueryIsUnderWayGoesOutTogether) {
   EXPECT_EQ(owners("a") + owners("b") + owners("d"), 0U);
 }
 
-TEST_P(BackendAdvisory, AnUnlockOfWhatWasNotHeldIsNotOurs) {
+TEST_P(BackendAdvisory, UnlockAnswersFalse_ReleaseIsNotConfirmed) {
   server.falsify = [](int, std::string_view word, Rows& rows) {
     if (word == "fence.unlock") rows.rows.at(0).at(0) = "f";
   };
@@ -133,7 +133,7 @@ TEST_P(BackendAdvisory, AnUnlockOfWhatWasNotHeldIsNotOurs) {
 }
 
 // Answer and end may arrive together.
-TEST_P(BackendAdvisory, AGrantWhoseSessionEndsBeforeItIsReportedIsNone) {
+TEST_P(BackendAdvisory, SessionEndsBeforeReport_GrantIsDropped) {
   for (int events = 0; events < 8; ++events) {
     EXPECT_EQ(release(*ours, *acquire("warm up"), 1s), "released");
     const auto attempt = ours->contend("x", false);
@@ -151,7 +151,7 @@ TEST_P(BackendAdvisory, AGrantWhoseSessionEndsBeforeItIsReportedIsNone) {
 }
 
 // The session is given up because of the second answer, and the first grant goes with it.
-TEST_P(BackendAdvisory, AGrantBesideOneThatMakesTheSessionUnfitIsNone) {
+TEST_P(BackendAdvisory, SessionProvenUnfit_GrantIsDropped) {
   EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
   server.falsify = [](int, std::string_view word, Rows& rows) {
     if (word == "fence.try_many") rows.rows.at(1).at(1) = "0";
@@ -168,7 +168,7 @@ TEST_P(BackendAdvisory, AGrantBesideOneThatMakesTheSessionUnfitIsNone) {
   }
 }
 
-TEST_P(BackendAdvisory, AReleaseThatWasNotSentWhenTheSessionBrokeIsNotConfirmed) {
+TEST_P(BackendAdvisory, SessionBreaksBeforeRelease_IsNotConfirmed) {
   const auto a = acquire("a");
   const auto b = acquire("b");
   spoil("fence.unlock", Fate::hold, 1);
@@ -180,7 +180,7 @@ TEST_P(BackendAdvisory, AReleaseThatWasNotSentWhenTheSessionBrokeIsNotConfirmed)
   EXPECT_TRUE(ours->host.losses.empty());
 }
 
-TEST_P(BackendAdvisory, AGrantThatIsGivenBackGoesToOneThatAskedLater) {
+TEST_P(BackendAdvisory, GrantGivenBack_GoesToALaterTry) {
   EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
   spoil(try_word(), Fate::hold, 2);
   const auto other = acquire("other");
@@ -198,7 +198,7 @@ TEST_P(BackendAdvisory, AGrantThatIsGivenBackGoesToOneThatAskedLater) {
   EXPECT_EQ(owners("x"), 0U);
 }
 
-TEST_P(BackendAdvisory, AHandlerMayReleaseAskAgainOrEndTheClientBeforeTheOtherAnswersOfItsQuery) {
+TEST_P(BackendAdvisory, HandlerWithinAnswers_MayReleaseTryOrClose) {
   for (const std::string_view does : {"release", "ask again", "end the client"}) {
     SCOPED_TRACE(does);
     ours.emplace(engine, server, 1, options);
@@ -228,7 +228,7 @@ TEST_P(BackendAdvisory, AHandlerMayReleaseAskAgainOrEndTheClientBeforeTheOtherAn
 }
 
 // max_connections of the thousand are for waiters.
-TEST_P(BackendAdvisory, HoldsOnlySoManyLocksAndSaysSo) {
+TEST_P(BackendAdvisory, SessionFull_RefusesAndSaysSo) {
   const std::size_t most = ours->backend->capabilities().max_locks - options.max_connections;
   std::vector<std::unique_ptr<Attempt>> tries;
   for (std::size_t i = 0; i < most + 3; ++i) tries.push_back(ours->contend(std::to_string(i), false));
@@ -243,7 +243,7 @@ TEST_P(BackendAdvisory, HoldsOnlySoManyLocksAndSaysSo) {
 }
 
 // If all of them were sent at once, the last answer of the session would be as old as the first of them.
-TEST_P(BackendAdvisory, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheSession) {
+TEST_P(BackendAdvisory, ManySlowTries_SessionIsKept) {
   const auto held = acquire("held");
   server.delay = [] { return 250ms; };
   spoil("fence.try", Fate::late);
@@ -258,7 +258,7 @@ TEST_P(BackendAdvisory, ManyTriesThatAreKeptWaitingOneByOneDoNotCostTheSession) 
   EXPECT_EQ(release(*ours, *held), "released");
 }
 
-TEST_P(BackendAdvisory, ASilentSessionIsKeptAsLongAsItsLocksAreSafe) {
+TEST_P(BackendAdvisory, UnresponsiveSession_IsKeptWhileLeasesLast) {
   const auto x = acquire("x");
   const int dialled = server.wire().dialled;
   spoil(try_word(), Fate::hold, 1);
@@ -281,7 +281,7 @@ TEST_P(BackendAdvisory, ASilentSessionIsKeptAsLongAsItsLocksAreSafe) {
 
 // --- Whether the server's locks are any ------------------------------------------------------------------------------
 
-TEST_P(BackendAdvisory, ASessionIsProvenOnceInTheRoundTripOfItsFirstTry) {
+TEST_P(BackendAdvisory, FirstTry_ProvesTheSessionInTheSameRoundTrip) {
   spoil("fence.proof", Fate::hold, 1);
   const auto a = acquire("a");
   EXPECT_EQ(sent, (Words{"fence.proof", "fence.try_lock"}));
@@ -296,7 +296,7 @@ TEST_P(BackendAdvisory, ASessionIsProvenOnceInTheRoundTripOfItsFirstTry) {
   EXPECT_EQ(count("fence.proof"), 2);
 }
 
-TEST_P(BackendAdvisory, AGrantThatIsNotProvenIsRefused) {
+TEST_P(BackendAdvisory, SessionNotProven_GrantIsRefused) {
   struct Proof {
     std::size_t column;
     const char* cell;
@@ -317,7 +317,7 @@ TEST_P(BackendAdvisory, AGrantThatIsNotProvenIsRefused) {
   EXPECT_EQ(said(*acquire("x")), "granted") << "each session is asked";
 }
 
-TEST_P(BackendAdvisory, WhereAGrantMayNotBeProvenTheProgramIsWarnedOnce) {
+TEST_P(BackendAdvisory, ProofForbidden_WarnsOnce) {
   refuse("fence.proof", "42501");
   Attempts held;
   for (const char* const name : {"a", "b", "c"}) {
@@ -335,7 +335,7 @@ TEST_P(BackendAdvisory, WhereAGrantMayNotBeProvenTheProgramIsWarnedOnce) {
 
 // --- Readers ---------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendAdvisory, ASessionHasAReadersLockOnceAndTheLastReaderUnlocksIt) {
+TEST_P(BackendAdvisory, SharedByReaders_LastReaderUnlocks) {
   const auto one = contend_rw(*ours, Mode::shared);
   const auto two = contend_rw(*ours, Mode::shared);
   engine.run();
@@ -357,7 +357,7 @@ TEST_P(BackendAdvisory, ASessionHasAReadersLockOnceAndTheLastReaderUnlocksIt) {
 }
 
 // The server would make the session that reads a writer.
-TEST_P(BackendAdvisory, AWriterDoesNotAskWhereTheSessionReads) {
+TEST_P(BackendAdvisory, SessionReads_WriterIsBusyWithoutRequest) {
   const auto reader = read();
   sent.clear();
   const auto writer = contend_rw(*ours, Mode::exclusive);
@@ -370,7 +370,7 @@ TEST_P(BackendAdvisory, AWriterDoesNotAskWhereTheSessionReads) {
   EXPECT_EQ(said(*next), "granted");
 }
 
-TEST_P(BackendAdvisory, AReaderThatIsReleasedWhileAnotherJoinsLeavesItTheLock) {
+TEST_P(BackendAdvisory, ReaderReleasedWhileAnotherJoins_LockIsKept) {
   const auto reader = read();
   spoil("fence_rw.join", Fate::hold, 1);
   const auto other = read();
@@ -383,7 +383,7 @@ TEST_P(BackendAdvisory, AReaderThatIsReleasedWhileAnotherJoinsLeavesItTheLock) {
   EXPECT_EQ(sessions(), 0U);
 }
 
-TEST_P(BackendAdvisory, AReaderThatGivesUpIsNotCounted) {
+TEST_P(BackendAdvisory, ReaderGivesUp_IsNotCounted) {
   for (const bool alone : {false, true}) {
     spoil("fence_rw.try_lock", Fate::hold, 1);
     auto one = contend_rw(*ours, Mode::shared);
@@ -401,7 +401,7 @@ TEST_P(BackendAdvisory, AReaderThatGivesUpIsNotCounted) {
 }
 
 // A refusal may come after the grant; but a reader that joins takes no lock.
-TEST_P(BackendAdvisory, ARefusedReadersLockIsUnlockedUnlessOthersHaveIt) {
+TEST_P(BackendAdvisory, RefusedReader_UnlocksUnlessShared) {
   refuse("fence_rw.try_lock", "55P03", 1);
   EXPECT_EQ(said(*read()), "unavailable");
   EXPECT_EQ(sessions(), 0U);

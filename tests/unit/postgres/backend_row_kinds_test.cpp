@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(, BackendElections, testing::ValuesIn(row_strategies), 
 
 // --- What several may hold -------------------------------------------------------------------------------------------
 
-TEST_P(BackendSemaphores, AllThatIsAskedInATurnIsOneStatementOfAHundredRequestsAtMost) {
+TEST_P(BackendSemaphores, RequestsOfOneTask_ShareAStatementOfUpTo100) {
   const auto first = ours->contend(request("x", true));
   const auto second = ask(true);
   ASSERT_TRUE(first->grant && second->grant);
@@ -63,7 +63,7 @@ TEST_P(BackendSemaphores, AllThatIsAskedInATurnIsOneStatementOfAHundredRequestsA
 }
 
 // A renewal finds that the leases of others have expired, and notifies, too.
-TEST_P(BackendSemaphores, WhereTheQueueOfNotificationsIsFullNothingIsHeldUp) {
+TEST_P(BackendSemaphores, NotificationQueueFull_RequestsSucceed) {
   refuse_notifications(".change");
   const auto attempt = ask(false);
   ASSERT_TRUE(attempt->grant);
@@ -75,7 +75,7 @@ TEST_P(BackendSemaphores, WhereTheQueueOfNotificationsIsFullNothingIsHeldUp) {
 }
 
 // Half of its mark is never more than its lease, and it looks before that is over.
-TEST_P(BackendReadWriteLocks, AWriterThatWaitsKeepsReadersOutUntilItEntersOrGivesUp) {
+TEST_P(BackendReadWriteLocks, WaitingWriter_KeepsReadersOut) {
   for (const bool gives_up : {false, true}) {
     const auto reader = ask(true, Mode::shared);
     const auto another = ask(true, Mode::shared);
@@ -111,7 +111,7 @@ TEST_P(BackendReadWriteLocks, AWriterThatWaitsKeepsReadersOutUntilItEntersOrGive
   }
 }
 
-TEST_P(BackendReadWriteLocks, AWriterThatGivesUpWhileItLooksTakesItsMarkAway) {
+TEST_P(BackendReadWriteLocks, WriterGivesUpDuringTry_MarkIsRemoved) {
   const auto reader = ask(true, Mode::shared);
   spoil(".change", Fate::hold, 1);
   auto writer = ask(true);
@@ -124,7 +124,7 @@ TEST_P(BackendReadWriteLocks, AWriterThatGivesUpWhileItLooksTakesItsMarkAway) {
 
 // --- Elections -------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendElections, AllWhoLookAreToldOfTheGrantAndOfTheEnd) {
+TEST_P(BackendElections, Observers_AreNotifiedOfGrantAndEnd) {
   int changes = 0;
   const auto holder = held_by_others("x");
   EXPECT_EQ(release(*others, *holder, 0s), "released");
@@ -150,7 +150,7 @@ TEST_P(BackendElections, AllWhoLookAreToldOfTheGrantAndOfTheEnd) {
   EXPECT_EQ(row("x").holder, "host:1:test\n10.0.0.7:80");
 }
 
-TEST_P(BackendElections, WhereTheQueueOfNotificationsIsFullAGrantIsNotHeldUp) {
+TEST_P(BackendElections, NotificationQueueFull_GrantSucceeds) {
   refuse_notifications(".acquire");
   const auto leading = ours->contend(request("x", false));
   engine.run();

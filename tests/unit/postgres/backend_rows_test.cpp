@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(, BackendRowsOfOptimistic, testing::Values(Strategy::op
 
 // --- Queries ---------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendRows, RequestsOfATurnAndThoseDuringAQueryGoTogether) {
+TEST_P(BackendRows, RequestsOfOneTask_ShareAQuery) {
   const Attempts attempts = contend_for(64);
   EXPECT_EQ(take_sent(), Words{"acquire"});
   for (const auto& each : attempts) give_back(*each);
@@ -47,13 +47,13 @@ TEST_P(BackendRows, RequestsOfATurnAndThoseDuringAQueryGoTogether) {
   EXPECT_EQ(server.wire().dialled, 1) << "nobody listens where nobody waits";
 }
 
-TEST_P(BackendRows, AQueryHasFiveHundredRequestsAtMost) {
+TEST_P(BackendRows, Query_HasUpTo500Requests) {
   const Attempts attempts = contend_for(1200);
   EXPECT_EQ(sizes("acquire"), (std::vector<std::size_t>{500, 500, 200}));
   for (const auto& each : attempts) ASSERT_TRUE(each->grant);
 }
 
-TEST_P(BackendRows, ReleasesGoBeforeRenewalsAndRenewalsBeforeAcquires) {
+TEST_P(BackendRows, Query_OrdersReleasesRenewalsAcquires) {
   const auto x = acquire("x");
   const auto y = acquire("y");
   (void)take_sent();
@@ -67,7 +67,7 @@ TEST_P(BackendRows, ReleasesGoBeforeRenewalsAndRenewalsBeforeAcquires) {
 }
 
 // Else the server could have carried out a part of it while the rest is not sent yet, and keep rows locked meanwhile.
-TEST_P(BackendRows, AQueryOfSeveralCommandsIsSentInOnePiece) {
+TEST_P(BackendRows, QueryOfSeveralCommands_IsSentAtOnce) {
   static constexpr std::size_t one_piece = 8192;
   const auto ask_for_many = [this](std::size_t length, int each) {
     const std::string name = std::string(length, 'x') + std::to_string(each) + "/";
@@ -99,7 +99,7 @@ TEST_P(BackendRows, AQueryOfSeveralCommandsIsSentInOnePiece) {
 }
 
 // They wake up one after the other, and ask again soon.
-TEST_P(BackendRows, CallersWhoComeBackSoonAfterEachOtherGoOutTogether) {
+TEST_P(BackendRows, CallersShortlyAfterEachOther_ShareAQuery) {
   struct Caller {
     std::unique_ptr<Attempt> attempt;
     std::chrono::nanoseconds wakes;
@@ -136,7 +136,7 @@ TEST_P(BackendRows, CallersWhoComeBackSoonAfterEachOtherGoOutTogether) {
 
 // --- Refusals --------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendRows, NamesThatMayBeTheReasonOfARefusalAreSentAloneForAWhile) {
+TEST_P(BackendRows, SuspectedNames_AreSentAloneForAWhile) {
   const auto r = acquire("r");
   const auto s = acquire("s");
   refuse_names_with("bad", "22P05");
@@ -171,7 +171,7 @@ TEST_P(BackendRows, NamesThatMayBeTheReasonOfARefusalAreSentAloneForAWhile) {
 }
 
 // The commit does not say which of the commands it is.
-TEST_P(BackendRows, ARefusedCommitMayBeTheFaultOfAnyName) {
+TEST_P(BackendRows, RefusedCommit_EveryNameIsSuspected) {
   const auto r = acquire("r");
   const auto s = acquire("s");
   const auto reply = server.wire().reply;
@@ -189,7 +189,7 @@ TEST_P(BackendRows, ARefusedCommitMayBeTheFaultOfAnyName) {
   EXPECT_EQ(said(*x), "granted");
 }
 
-TEST_P(BackendRows, WhereTheQueueOfNotificationsIsFullLocksAreReleasedWithoutThem) {
+TEST_P(BackendRows, NotificationQueueFull_ReleaseSucceeds) {
   Attempts held;
   for (const char* const name : {"a", "b", "c", "d"}) held.push_back(acquire(name));
   (void)take_sent();
@@ -211,7 +211,7 @@ TEST_P(BackendRows, WhereTheQueueOfNotificationsIsFullLocksAreReleasedWithoutThe
 
 // --- Time ------------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendRows, EachIsAnsweredInItsOwnTime) {
+TEST_P(BackendRows, EachRequest_EndsByItsDeadline) {
   const auto a = ours->contend("a", false, 2s);
   const auto b = ours->contend("b", false, 10s);
   const auto c = ours->contend("c", false, 400ms);
@@ -239,7 +239,7 @@ TEST_P(BackendRows, EachIsAnsweredInItsOwnTime) {
   EXPECT_EQ(take_answers(), Words{});
 }
 
-TEST_P(BackendRows, WhoseTimeIsOverIsNotAskedForAgain) {
+TEST_P(BackendRows, DeadlineOver_IsNotSentAgain) {
   const auto a = ours->contend("a", false, 400ms);
   engine.run();
   (void)take_sent();
@@ -254,7 +254,7 @@ TEST_P(BackendRows, WhoseTimeIsOverIsNotAskedForAgain) {
   EXPECT_EQ(said(*x), "granted");
 }
 
-TEST_P(BackendRows, ARenewedLeaseCountsFromWhenItsRequestWasSent) {
+TEST_P(BackendRows, Renewal_CountsFromSending) {
   const auto attempt = acquire("x");
   spoil("renew", Fate::hold, 1);
   const TimePoint sent = engine.now();
@@ -272,7 +272,7 @@ TEST_P(BackendRows, ARenewedLeaseCountsFromWhenItsRequestWasSent) {
 // --- Rows that others change -----------------------------------------------------------------------------------------
 
 // Waiters mark it, for example.
-TEST_P(BackendRows, ARowThatIsLockedForAMomentIsAskedForAgain) {
+TEST_P(BackendRows, RowLockedBriefly_IsTriedAgain) {
   const auto x = ours->contend("x", false, 1min);
   const auto y = acquire("y");
   for (const auto moment : {0ms, 2ms, 30ms}) {
@@ -307,7 +307,7 @@ TEST_P(BackendRows, ARowThatIsLockedForAMomentIsAskedForAgain) {
   EXPECT_EQ(take_answers(), Words{"brief unavailable"}) << "not past its deadline";
 }
 
-TEST_P(BackendRows, AFreeRowThatIsBeingChangedIsBusyAndAskedForSoon) {
+TEST_P(BackendRows, FreeRowBeingChanged_BusyAndTriedSoon) {
   EXPECT_EQ(release(*ours, *acquire("x")), "released");
   row("x").locked = true;
   EXPECT_EQ(said(*acquire("x")), "busy");
@@ -324,7 +324,7 @@ TEST_P(BackendRows, AFreeRowThatIsBeingChangedIsBusyAndAskedForSoon) {
 // --- In doubt --------------------------------------------------------------------------------------------------------
 
 // Its own transaction may be the one that is changing the row: not finished yet, or looked at by somebody.
-TEST_P(BackendRows, WhoIsInDoubtStaysSoWhileTheRowIsBeingChanged) {
+TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   spoil(".acquire", Fate::lose_answer, 1);
   auto attempt = acquire("x", true);
   row("x").locked = true;
@@ -344,7 +344,7 @@ TEST_P(BackendRows, WhoIsInDoubtStaysSoWhileTheRowIsBeingChanged) {
   EXPECT_EQ(owners("x"), 0U);
 }
 
-TEST_P(BackendRows, WhoWasInDoubtAndFindsSomebodyElseIsStillInDoubt) {
+TEST_P(BackendRows, AnotherHolderFound_OutcomeStaysUnknown) {
   spoil(".acquire", Fate::lose_request, 1);
   auto attempt = acquire("x", true);
   (void)held_by_others("x");
@@ -365,7 +365,7 @@ TEST_P(BackendRows, WhoWasInDoubtAndFindsSomebodyElseIsStillInDoubt) {
 }
 
 // A lease in the row ends by itself; a version has to be taken over by somebody who watches.
-TEST_P(BackendRows, AReleaseThatCannotBeSentGoesOnForAsLongAsItMatters) {
+TEST_P(BackendRows, ReleaseNotSent_RetriesUntilTheLeaseEnds) {
   const auto x = acquire("x");
   server.set_reachable(1, false);
   server.cut(1);
@@ -379,7 +379,7 @@ TEST_P(BackendRows, AReleaseThatCannotBeSentGoesOnForAsLongAsItMatters) {
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 // Time stands still in it, so there can be no poll interval.
-TEST_P(BackendRows, OneReleaseWakesOneOfAClientsWaiters) {
+TEST_P(BackendRows, Release_WakesOneWaiterOfAClient) {
   const auto holder = held_by_others("x");
   Attempts waiting;
   for (int i = 0; i < 20; ++i) waiting.push_back(acquire("x", true));
@@ -402,7 +402,7 @@ TEST_P(BackendRows, OneReleaseWakesOneOfAClientsWaiters) {
   EXPECT_EQ(engine.now(), now);
 }
 
-TEST_P(BackendRowsOfTable, AWaiterIsThereWhenALeaseExpiresAndNoRenewalBringsItBack) {
+TEST_P(BackendRowsOfTable, LeaseExpires_WaiterTriesAndNoRenewalRevives) {
   const auto holder = held_by_others("x", 5300ms);
   const auto waiting = acquire("x", true);
   engine.advance(5299ms);
@@ -418,7 +418,7 @@ TEST_P(BackendRowsOfTable, AWaiterIsThereWhenALeaseExpiresAndNoRenewalBringsItBa
 
 // --- Taking over -----------------------------------------------------------------------------------------------------
 
-TEST_P(BackendRowsOfOptimistic, ADeadHoldersLockIsTakenOverWhenItStoodStillForOneLease) {
+TEST_P(BackendRowsOfOptimistic, VersionUnchangedForOneLease_LockIsTakenOver) {
   const auto held = taken_by_others("x");
   engine.advance(4s);
   const TimePoint first_seen = engine.now();
@@ -434,7 +434,7 @@ TEST_P(BackendRowsOfOptimistic, ADeadHoldersLockIsTakenOverWhenItStoodStillForOn
   EXPECT_EQ(take_answers(), Words{"x lost"});
 }
 
-TEST_P(BackendRowsOfOptimistic, TriesFromTimeToTimeTakeOverByWhatTheirOwnClientSaw) {
+TEST_P(BackendRowsOfOptimistic, SeparateTries_UseTheVersionsThatTheClientSaw) {
   const auto held = taken_by_others("x");
   spoil(".acquire", Fate::hold, 1);
   const auto first = acquire("x");
@@ -451,7 +451,7 @@ TEST_P(BackendRowsOfOptimistic, TriesFromTimeToTimeTakeOverByWhatTheirOwnClientS
   EXPECT_EQ(said(*acquire("x")), "granted");
 }
 
-TEST_P(BackendRowsOfOptimistic, NobodyTakesOverBeforeTheHolderKnowsThatItIsOver) {
+TEST_P(BackendRowsOfOptimistic, TakeOver_ComesAfterTheHoldersLoss) {
   for (const auto late : {0ms, 1ms, 500ms, 2000ms}) {
     const std::string name = "x" + std::to_string(late.count());
     spoil(".acquire", Fate::hold, 1);
@@ -467,7 +467,7 @@ TEST_P(BackendRowsOfOptimistic, NobodyTakesOverBeforeTheHolderKnowsThatItIsOver)
   }
 }
 
-TEST_P(BackendRowsOfOptimistic, ARenewalStartsItAgain) {
+TEST_P(BackendRowsOfOptimistic, Renewal_RestartsTheObservation) {
   const auto held = taken_by_others("x");
   const auto waiting = acquire("x", true);
   for (int i = 0; i < 5; ++i) {

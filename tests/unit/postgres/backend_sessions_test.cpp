@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(, BackendForUpdate, testing::Values(Strategy::for_updat
 
 // --- Acquire and release ---------------------------------------------------------------------------------------------
 
-TEST_P(BackendSessions, AFreeLockTakesOneRoundTripAndItsReleaseAnother) {
+TEST_P(BackendSessions, FreeLock_OneRoundTripEachWay) {
   EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");  // there are a session and a row now
   sent.clear();
   const TimePoint asked = engine.now();
@@ -46,7 +46,7 @@ TEST_P(BackendSessions, AFreeLockTakesOneRoundTripAndItsReleaseAnother) {
   EXPECT_EQ(server.wire().dialled, 1);
 }
 
-TEST_P(BackendSessions, ATryOfAHeldLockIsBusyAndLeavesASessionForTheNext) {
+TEST_P(BackendSessions, HeldLock_BusyAndTheSessionIsReused) {
   const auto holder = taken_by_others("x");
   const auto x = acquire("x");
   EXPECT_EQ(said(*x), "busy");
@@ -59,7 +59,7 @@ TEST_P(BackendSessions, ATryOfAHeldLockIsBusyAndLeavesASessionForTheNext) {
   EXPECT_EQ(server.wire().dialled, dialled);
 }
 
-TEST_P(BackendSessions, OnlyTheOwnerReleases) {
+TEST_P(BackendSessions, ForeignOwner_ReleasesNothing) {
   const auto x = acquire("x");
   Attempt stranger;
   stranger.grant = *x->grant;
@@ -70,14 +70,14 @@ TEST_P(BackendSessions, OnlyTheOwnerReleases) {
   EXPECT_EQ(release(*ours, *x), "not ours");
 }
 
-TEST_P(BackendSessions, ALeaseLongerThanTheSessionsIsRefused) {
+TEST_P(BackendSessions, LeaseBeyondSessions_IsRefused) {
   ours->lease = options.lease + 1ms;
   const auto x = acquire("x", true);
   EXPECT_TRUE(failed(*x, errc::invalid_argument, "raise lease in the URL"));
   EXPECT_EQ(server.wire().dialled, 0);
 }
 
-TEST_P(BackendSessions, AnAnswerOfAnotherSessionOrWithoutATokenIsNoGrant) {
+TEST_P(BackendSessions, ForeignSessionOrNoToken_IsNoGrant) {
   for (const std::string token : {"0", "-5", "x", "", "5 of another session"}) {
     for (const bool wait : {false, true}) {
       SCOPED_TRACE(token + (wait ? ", after a wait" : ""));
@@ -113,7 +113,7 @@ TEST_P(BackendSessions, AnAnswerOfAnotherSessionOrWithoutATokenIsNoGrant) {
   }
 }
 
-TEST_P(BackendSessions, SayWhatTheyCan) {
+TEST_P(BackendSessions, Capabilities_MatchTheStrategy) {
   const Capabilities can = ours->backend->capabilities();
   EXPECT_EQ(can.strategy, is_advisory() ? "advisory" : "for-update");
   EXPECT_EQ(can.lease_kind, LeaseKind::session);
@@ -126,7 +126,7 @@ TEST_P(BackendSessions, SayWhatTheyCan) {
 
 // --- Holding ---------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendSessions, ALockStaysInTheSessionThatWaitedForItAndIsReleasedThere) {
+TEST_P(BackendSessions, WaitedForLock_StaysInItsSession) {
   for (int dialled = 0, round = 0; round < 3; ++round) {
     const auto x = granted_after_a_wait("y");
     const int session = queries(wait_word()).back().connection;
@@ -143,7 +143,7 @@ TEST_P(BackendSessions, ALockStaysInTheSessionThatWaitedForItAndIsReleasedThere)
   EXPECT_TRUE(ours->host.losses.empty());
 }
 
-TEST_P(BackendSessions, WithTheConnectionThatWaitedForItALockIsLostAndNoOther) {
+TEST_P(BackendSessions, ConnectionOfOneLockBreaks_OnlyThatLockIsLost) {
   const auto other = acquire("other");
   const auto x = granted_after_a_wait("x");
   const int session = queries(wait_word()).back().connection;
@@ -155,7 +155,7 @@ TEST_P(BackendSessions, WithTheConnectionThatWaitedForItALockIsLostAndNoOther) {
   EXPECT_EQ(release(*ours, *other), "released");
 }
 
-TEST_P(BackendSessions, AnErrorOfAHeartbeatIsALoss) {
+TEST_P(BackendSessions, HeartbeatFails_LockIsLost) {
   const auto x = acquire("x");
   engine.advance(5s);
   EXPECT_TRUE(ours->host.losses.empty());
@@ -167,7 +167,7 @@ TEST_P(BackendSessions, AnErrorOfAHeartbeatIsALoss) {
   EXPECT_EQ(owners("x"), 0U);
 }
 
-TEST_P(BackendSessions, ASilentServerIsALossByTheEndOfTheLease) {
+TEST_P(BackendSessions, UnresponsiveServer_LockIsLostByTheEndOfTheLease) {
   const auto x = acquire("x");
   spoil("SHOW", Fate::hold);
   engine.advance(x->grant->valid_until - engine.now() - 1ms);
@@ -176,7 +176,7 @@ TEST_P(BackendSessions, ASilentServerIsALossByTheEndOfTheLease) {
   EXPECT_TRUE(lost(ours->host, x->request.owner));
 }
 
-TEST_P(BackendSessions, AnAnswerThatComesAfterTheLeaseDoesNotBringItBack) {
+TEST_P(BackendSessions, AnswerAfterTheLease_DoesNotRevive) {
   const auto x = acquire("x");
   spoil("SHOW", Fate::hold, 1);
   engine.advance(3s);
@@ -188,7 +188,7 @@ TEST_P(BackendSessions, AnAnswerThatComesAfterTheLeaseDoesNotBringItBack) {
   EXPECT_EQ(owners("x"), 0U) << "a lock without an owner is released by none";
 }
 
-TEST_P(BackendSessions, HeartbeatsKeepTheShortestLease) {
+TEST_P(BackendSessions, Heartbeats_KeepTheShortestLease) {
   options.lease = ours->backend->capabilities().min_lease;
   ours.emplace(engine, server, 1, options);
   const auto x = acquire("x");
@@ -199,7 +199,7 @@ TEST_P(BackendSessions, HeartbeatsKeepTheShortestLease) {
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 // An error does not undo the grant of an advisory lock; and the fake reports a session that has a lock twice.
-TEST_P(BackendSessions, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwice) {
+TEST_P(BackendSessions, GrantAsASliceEnds_IsHeldOnce) {
   const auto holder = taken_by_others("x");
   const auto x = acquire("x", true);
   engine.advance(2s);
@@ -211,7 +211,7 @@ TEST_P(BackendSessions, AGrantInTheMomentInWhichTheSliceEndsIsNotHeldTwice) {
   EXPECT_EQ(owners("x"), 0U);
 }
 
-TEST_P(BackendSessions, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
+TEST_P(BackendSessions, ServerReturnsAtOnce_RequestsAreSpaced) {
   const auto holder = taken_by_others("x");
   refuse(wait_word(), is_advisory() ? "55P03" : "57014");
   const auto x = acquire("x", true);
@@ -226,7 +226,7 @@ TEST_P(BackendSessions, AServerThatDoesNotWaitIsNotAskedAllTheTime) {
 
 // --- Connections -----------------------------------------------------------------------------------------------------
 
-TEST_P(BackendSessions, TheObserverIsToldWhenTheServerIsThereAndWhenItIsNot) {
+TEST_P(BackendSessions, Observer_IsNotifiedOfOutageAndRecovery) {
   const auto a = acquire("a");
   const auto b = acquire("b");
   const auto news = [this] {
@@ -249,7 +249,7 @@ TEST_P(BackendSessions, TheObserverIsToldWhenTheServerIsThereAndWhenItIsNot) {
 }
 
 // An answer about the session itself does not answer a try.
-TEST_P(BackendSessions, AServerThatHangsUpAtEachTryIsNotConnected) {
+TEST_P(BackendSessions, ServerClosesAtEachTry_IsReportedUnavailable) {
   spoil(try_word(), Fate::lose_request);
   const auto a = acquire("a", true);
   engine.advance(10s);
@@ -261,7 +261,7 @@ TEST_P(BackendSessions, AServerThatHangsUpAtEachTryIsNotConnected) {
   EXPECT_EQ(ours->host.connections.back(), State::connected);
 }
 
-TEST_P(BackendSessions, AConnectionThatNoLockNeedsIsClosedAfterAWhile) {
+TEST_P(BackendSessions, IdleConnection_IsClosedAfterAWhile) {
   for (const char* const name : {"a", "b"}) {
     EXPECT_EQ(release(*ours, *acquire(name), 0s), "released");
     EXPECT_EQ(server.wire().open(), 1U);
@@ -272,13 +272,13 @@ TEST_P(BackendSessions, AConnectionThatNoLockNeedsIsClosedAfterAWhile) {
 
 // --- Rows of for-update ----------------------------------------------------------------------------------------------
 
-TEST_P(BackendForUpdate, ANameThatWasNeverUsedGetsItsRowInATransactionOfItsOwn) {
+TEST_P(BackendForUpdate, NewName_RowIsInsertedInItsOwnTransaction) {
   EXPECT_EQ(said(*acquire("new")), "granted");
   EXPECT_EQ(sent, (Words{"begin row_lock.try_lock heartbeat", "rollback set_patience row_lock.ensure",
                          "begin row_lock.try_lock heartbeat"}));
 }
 
-TEST_P(BackendForUpdate, ARowThatAnotherTransactionInsertsIsBusyAndAWaiterWaitsForIt) {
+TEST_P(BackendForUpdate, RowBeingInserted_TryIsBusyAndWaiterWaits) {
   refuse("row_lock.ensure", "57014");
   EXPECT_EQ(said(*acquire("new")), "busy");
   const auto waiting = acquire("new", true);
@@ -295,7 +295,7 @@ TEST_P(BackendForUpdate, ARowThatAnotherTransactionInsertsIsBusyAndAWaiterWaitsF
   EXPECT_EQ(said(*waiting), "granted");
 }
 
-TEST_P(BackendForUpdate, ARowThatOthersRemoveIsInsertedAgainAFewTimes) {
+TEST_P(BackendForUpdate, RowRemoved_IsInsertedAgainAFewTimes) {
   int removals = 0;
   server.falsify = [&](int process, std::string_view word, Rows& rows) {
     const bool locks = word == "row_lock.try_lock" || word == "row_lock.lock";

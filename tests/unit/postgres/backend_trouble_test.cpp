@@ -81,7 +81,7 @@ constexpr auto refusals = std::to_array<Refusal>({
   return row.once != "granted" && row.once != "unavailable" && row.once != "unknown";
 }
 
-TEST_P(BackendTrouble, ARefusedTryIsTriedAgainOrFails) {
+TEST_P(BackendTrouble, RefusedTry_RetriesOrFails) {
   for (const Refusal& row : refusals) {
     SCOPED_TRACE(row.state);
     refuse(try_word(), std::string(row.state), 1);
@@ -114,7 +114,7 @@ TEST_P(BackendTrouble, ARefusedTryIsTriedAgainOrFails) {
   }
 }
 
-TEST_P(BackendTrouble, AWaitGoesOnAfterWhateverIsNotFinalAndARefusalCostsNoOtherLock) {
+TEST_P(BackendTrouble, TemporaryRefusal_WaitGoesOnAndOtherLocksStay) {
   for (const Refusal& row : refusals) {
     SCOPED_TRACE(row.state);
     for (const int times : {1, 3}) {
@@ -137,7 +137,7 @@ TEST_P(BackendTrouble, AWaitGoesOnAfterWhateverIsNotFinalAndARefusalCostsNoOther
   }
 }
 
-TEST_P(BackendTrouble, AWaitInTheServerGoesOnAfterWhateverIsNotFinal) {
+TEST_P(BackendTrouble, TemporaryRefusal_WaitInTheServerGoesOn) {
   for (const Refusal& row : refusals) {
     SCOPED_TRACE(row.state);
     const auto holder = taken_by_others("x");
@@ -155,7 +155,7 @@ TEST_P(BackendTrouble, AWaitInTheServerGoesOnAfterWhateverIsNotFinal) {
   }
 }
 
-TEST_P(BackendTrouble, ARefusedReleaseLeavesNothing) {
+TEST_P(BackendTrouble, RefusedRelease_LeavesNothing) {
   for (const Refusal& row : refusals) {
     SCOPED_TRACE(row.state);
     auto attempt = acquire("x");
@@ -174,7 +174,7 @@ TEST_P(BackendTrouble, ARefusedReleaseLeavesNothing) {
   }
 }
 
-TEST_P(BackendTrouble, AReleaseWhoseAnswerIsLostIsNotConfirmedByASessionAndLeavesNothing) {
+TEST_P(BackendTrouble, ReleaseAnswerLost_LeavesNothing) {
   for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::hold, Fate::silence}) {
     SCOPED_TRACE(static_cast<int>(fate));
     auto attempt = acquire("x");
@@ -192,7 +192,7 @@ TEST_P(BackendTrouble, AReleaseWhoseAnswerIsLostIsNotConfirmedByASessionAndLeave
 }
 
 // With a lock_timeout that somebody else has set, or where a row is locked that is not the lock's.
-TEST_P(BackendTrouble, ALockTimeoutIsBusyWhereTheStatementWaitsForTheLockAlone) {
+TEST_P(BackendTrouble, LockTimeout_IsBusyWhereOnlyTheLockIsAwaited) {
   refuse(try_word(), "55P03");
   auto attempt = acquire("x");
   EXPECT_EQ(said(*attempt), options.strategy == Strategy::for_update ? "busy" : "unavailable");
@@ -205,7 +205,7 @@ TEST_P(BackendTrouble, ALockTimeoutIsBusyWhereTheStatementWaitsForTheLockAlone) 
 
 // In the database's encoding there are no characters for the names that begin with "bad"; or another transaction is
 // inserting their rows, and who wants to do the same has to wait for it.
-TEST_P(BackendTrouble, ANameThatCannotBeFailsAlone) {
+TEST_P(BackendTrouble, ImpossibleName_FailsAlone) {
   options.max_connections = 100;
   ours.emplace(engine, server, 1, options);
   refuses = [](const Command& command) {
@@ -241,7 +241,7 @@ TEST_P(BackendTrouble, ANameThatCannotBeFailsAlone) {
 }
 
 // Not from the answer, nor from the request of the caller that waited for a connection.
-TEST_P(BackendTrouble, ALeaseCountsFromWhenItsRequestWasSent) {
+TEST_P(BackendTrouble, Grant_LeaseCountsFromSending) {
   EXPECT_EQ(release(*others, *taken_by_others("x"), 0s), "released");  // there is a row now
   server.wire().dialling = FakeServer::Dialling::fail;
   const auto x = acquire("x", true);
@@ -263,7 +263,7 @@ TEST_P(BackendTrouble, ALeaseCountsFromWhenItsRequestWasSent) {
 
 // --- Waiting in the server -------------------------------------------------------------------------------------------
 
-TEST_P(BackendTroubleOfSessions, ASliceOfAWaitEndsAndTheNextBegins) {
+TEST_P(BackendTroubleOfSessions, SliceOfWaitEnds_NextBegins) {
   const auto holder = taken_by_others("x");
   const auto attempt = acquire("x", true);
   sent.clear();
@@ -284,7 +284,7 @@ TEST_P(BackendTroubleOfSessions, ASliceOfAWaitEndsAndTheNextBegins) {
   EXPECT_EQ(said(*attempt), "granted");
 }
 
-TEST_P(BackendTroubleOfSessions, AGrantAfterALongWaitIsConfirmedBeforeItIsReported) {
+TEST_P(BackendTroubleOfSessions, GrantAfterLongWait_IsConfirmedFirst) {
   for (const bool answers : {true, false}) {
     const auto holder = taken_by_others("x");
     auto attempt = acquire("x", true);
@@ -304,7 +304,7 @@ TEST_P(BackendTroubleOfSessions, AGrantAfterALongWaitIsConfirmedBeforeItIsReport
 
 // --- What is lost ----------------------------------------------------------------------------------------------------
 
-TEST_P(BackendTrouble, AWaiterThatGivesUpLeavesNothing) {
+TEST_P(BackendTrouble, WaiterGivesUp_LeavesNothing) {
   const auto holder = taken_by_others("x");
   auto attempt = acquire("x", true);
   engine.advance(300ms);
@@ -314,7 +314,7 @@ TEST_P(BackendTrouble, AWaiterThatGivesUpLeavesNothing) {
   EXPECT_EQ(sent_within(1h), 0U);
 }
 
-TEST_P(BackendTrouble, ALeaseThatRanOutWhileTheProcessSleptIsLostAndTheLockIsFree) {
+TEST_P(BackendTrouble, LeaseEndsDuringSuspend_IsLostAndFree) {
   const auto a = acquire("a");
   engine.sleep_through(options.lease + 1s);
   engine.advance(5s);
@@ -325,7 +325,7 @@ TEST_P(BackendTrouble, ALeaseThatRanOutWhileTheProcessSleptIsLostAndTheLockIsFre
   EXPECT_EQ(owners("a"), 0U);
 }
 
-TEST_P(BackendTrouble, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
+TEST_P(BackendTrouble, TryTimesOut_NamesTheCause) {
   refuse(try_word(), "25006", 1);
   const auto attempt = acquire("x");
   spoil(try_word(), Fate::hold);
@@ -333,7 +333,7 @@ TEST_P(BackendTrouble, ATryThatRunsOutOfTimeSaysWhatTheTroubleWas) {
   EXPECT_TRUE(failed(*attempt, of_rows() ? errc::ambiguous : errc::unavailable, "standby"));
 }
 
-TEST_P(BackendTrouble, AServerThatForgetsAWaitIsGivenUp) {
+TEST_P(BackendTrouble, ServerForgetsWait_ConnectionIsClosed) {
   const auto holder = taken_by_others("x");
   const auto attempt = acquire("x", true);
   spoil(wait_word(), Fate::silence, 2);
@@ -346,7 +346,7 @@ TEST_P(BackendTrouble, AServerThatForgetsAWaitIsGivenUp) {
 
 // --- Servers ---------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendTrouble, AServerThatCannotBeReachedIsUnavailableAndAWaitGoesOn) {
+TEST_P(BackendTrouble, ServerUnreachable_TryFailsAndWaitGoesOn) {
   server.wire().dialling = FakeServer::Dialling::fail;
   const auto a = acquire("a");
   const auto b = acquire("b", true);
@@ -361,7 +361,7 @@ TEST_P(BackendTrouble, AServerThatCannotBeReachedIsUnavailableAndAWaitGoesOn) {
   EXPECT_EQ(said(*b), "granted");
 }
 
-TEST_P(BackendTrouble, WhileAServerDoesNotAnswerNothingIsBusyAndWhoGivesUpAsksNothing) {
+TEST_P(BackendTrouble, ServerUnresponsive_NoBusyAndNoFurtherRequests) {
   server.wire().dialling = FakeServer::Dialling::silence;
   auto a = acquire("a", true);
   auto b = acquire("b");
@@ -373,7 +373,7 @@ TEST_P(BackendTrouble, WhileAServerDoesNotAnswerNothingIsBusyAndWhoGivesUpAsksNo
   EXPECT_EQ(sent_within(1h), 0U);
 }
 
-TEST_P(BackendTrouble, AWrongPasswordIsFinal) {
+TEST_P(BackendTrouble, WrongPassword_IsFinal) {
   server.wire().dialling = FakeServer::Dialling::refuse_password;
   const auto a = acquire("a");
   const auto b = acquire("b", true);
@@ -383,7 +383,7 @@ TEST_P(BackendTrouble, AWrongPasswordIsFinal) {
   EXPECT_LE(server.wire().dialled, 2);
 }
 
-TEST_P(BackendTrouble, AnIdleServerIsAskedEveryTwoSecondsAndASilentOneLosesTheConnection) {
+TEST_P(BackendTrouble, IdleConnection_IsCheckedEveryTwoSeconds) {
   EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");
   const auto beats_within = [this](std::chrono::nanoseconds time) {
     sent.clear();
@@ -403,7 +403,7 @@ TEST_P(BackendTrouble, AnIdleServerIsAskedEveryTwoSecondsAndASilentOneLosesTheCo
   EXPECT_GT(server.wire().dialled, dialled);
 }
 
-TEST_P(BackendTrouble, WithItsConnectionASessionLosesItsLocksAndARowDoesNot) {
+TEST_P(BackendTrouble, ConnectionBreaks_SessionsLoseLocksAndRowsDoNot) {
   const auto a = acquire("a");
   const auto b = acquire("b");
   server.cut(1);
@@ -417,7 +417,7 @@ TEST_P(BackendTrouble, WithItsConnectionASessionLosesItsLocksAndARowDoesNot) {
   EXPECT_EQ(said(*acquire("a")), "granted");
 }
 
-TEST_P(BackendTrouble, AStandbyIsLeftForAnotherServer) {
+TEST_P(BackendTrouble, Standby_IsLeftForAnotherServer) {
   if (options.strategy == Strategy::for_update) {  // others connect to nothing but a primary
     server.wire().info.standby = true;
     const auto waiting = acquire("a", true);
@@ -437,7 +437,7 @@ TEST_P(BackendTrouble, AStandbyIsLeftForAnotherServer) {
   EXPECT_GT(server.wire().dialled, dialled);
 }
 
-TEST_P(BackendTrouble, AHolderThatTheServerWouldNotEndWhileItIsSilentIsWarnedOfOnce) {
+TEST_P(BackendTrouble, ServerWithoutKeepalive_WarnsOnce) {
   server.wire().info.ends_silent_sessions = false;
   (void)acquire("a");
   const std::size_t warnings = options.strategy == Strategy::advisory ? 1 : 0;
@@ -454,7 +454,7 @@ TEST_P(BackendTrouble, AHolderThatTheServerWouldNotEndWhileItIsSilentIsWarnedOfO
 
 // --- The schema ------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendTrouble, QuestionsDoNotMakeTheSchema) {
+TEST_P(BackendTrouble, SchemaMissing_QueriesDoNotCreateIt) {
   server.has_schema = false;
   std::optional<bool> held;
   ours->backend->inspect(LockKind::lock, "x", [&held](const Result<LockInfo>& info) { held = info.value().held; });
@@ -463,7 +463,7 @@ TEST_P(BackendTrouble, QuestionsDoNotMakeTheSchema) {
   EXPECT_FALSE(server.has_schema);
 }
 
-TEST_P(BackendTrouble, ASchemaThatTakesTooLongToMakeIsUnavailable) {
+TEST_P(BackendTrouble, SchemaTakesTooLong_IsUnavailable) {
   server.has_schema = false;
   spoil("CREATE", Fate::silence);
   refuse(try_word(), "25006", 1);  // so that the try began before
@@ -475,7 +475,7 @@ TEST_P(BackendTrouble, ASchemaThatTakesTooLongToMakeIsUnavailable) {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendTrouble, ClosesWhenNothingIsLeft) {
+TEST_P(BackendTrouble, Close_EndsWhenNothingIsLeft) {
   spoil(try_word(), Fate::hold, 1);
   auto attempt = acquire("x");
   attempt.reset();
@@ -490,7 +490,7 @@ TEST_P(BackendTrouble, ClosesWhenNothingIsLeft) {
   EXPECT_TRUE(closed);
 }
 
-TEST_P(BackendTrouble, AClientMayGoAtAnyMoment) {
+TEST_P(BackendTrouble, ClientDestroyed_AtAnyRequest) {
   for (int events = 0; events < 60; ++events) {
     ours.emplace(engine, server, 1, options);
     const auto busy = taken_by_others("busy");

@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(, BackendTurns, testing::Values(Strategy::advisory, Str
 
 // A lock that somebody else always waits for is never free when it is tried, and who wants it may hold what everybody
 // here waits for.
-TEST_P(BackendTurns, EachOfThoseThatWaitStandsInTheServersQueueNowAndThen) {
+TEST_P(BackendTurns, MoreWaitersThanConnections_EachQueuesInTurn) {
   const Attempts waiting = wait_for_names_held_elsewhere(12);
   for (int minute = 0; minute < 3; ++minute) {
     std::vector<bool> stood(12);
@@ -58,7 +58,7 @@ TEST_P(BackendTurns, EachOfThoseThatWaitStandsInTheServersQueueNowAndThen) {
   for (const auto& each : waiting) EXPECT_LE(each->busy_reports, 400);
 }
 
-TEST_P(BackendTurns, ManyWhoWaitDoNotAskAllTheTime) {
+TEST_P(BackendTurns, ManyWaiters_RequestsAreSpaced) {
   const Attempts waiting = wait_for_names_held_elsewhere(99);
   engine.advance(2s);
   sent.clear();
@@ -67,7 +67,7 @@ TEST_P(BackendTurns, ManyWhoWaitDoNotAskAllTheTime) {
   EXPECT_GT(sent.size(), 40U);
 }
 
-TEST_P(BackendTurns, AHoldersLeaseAndReleaseNeedNoConnectionOfThoseThatWait) {
+TEST_P(BackendTurns, AllConnectionsWait_HolderRenewsAndReleases) {
   const auto a = acquire("a");
   const Attempts waiting = wait_for_names_held_elsewhere(12);
   const auto second = acquire("a", true);
@@ -78,7 +78,7 @@ TEST_P(BackendTurns, AHoldersLeaseAndReleaseNeedNoConnectionOfThoseThatWait) {
   EXPECT_TRUE(is_granted(*second, 100ms)) << "who waits for it in the same client learns of it at once";
 }
 
-TEST_P(BackendTurns, ATryThatIsUnderWayWhenTheWaitIsGrantedLeavesNothing) {
+TEST_P(BackendTurns, TryPendingAtGrant_LeavesNothing) {
   Attempts waiting = wait_for_names_held_elsewhere(6);
   const auto holder = taken_by_others("x");
   const auto x = acquire("x", true);
@@ -100,7 +100,7 @@ TEST_P(BackendTurns, ATryThatIsUnderWayWhenTheWaitIsGrantedLeavesNothing) {
 class BackendTurnsOfForUpdate : public BackendTurns {};
 INSTANTIATE_TEST_SUITE_P(, BackendTurnsOfForUpdate, testing::Values(Strategy::for_update), name_of_strategy);
 
-TEST_P(BackendTurnsOfForUpdate, WhoeverGaveItsConnectionUpStandsInNoQueueUntilItsTurn) {
+TEST_P(BackendTurnsOfForUpdate, WaiterWithoutConnection_IsInNoQueueUntilItsTurn) {
   const Attempts waiting = wait_for_names_held_elsewhere(2);
   const auto in_queue = [this] { return owners(elsewhere(0)) + owners(elsewhere(1)) - 2; };
   ASSERT_EQ(in_queue(), 2U);
@@ -115,7 +115,7 @@ TEST_P(BackendTurnsOfForUpdate, WhoeverGaveItsConnectionUpStandsInNoQueueUntilIt
 }
 
 // A transaction waits until those end that are older than itself, which a wait in the server is.
-TEST_P(BackendTurns, WhereATransactionWaitsForSnapshotsWaitsBeginAnewOnce) {
+TEST_P(BackendTurns, SnapshotsAwaited_WaitsRestartOnce) {
   const Attempts waiting = wait_for_names_held_elsewhere(2);
   engine.advance(4s);
   const int before = server.wire().dialled;
@@ -134,7 +134,7 @@ TEST_P(BackendTurns, WhereATransactionWaitsForSnapshotsWaitsBeginAnewOnce) {
 
 // --- A server without connections ------------------------------------------------------------------------------------
 
-TEST_P(BackendTurns, AtAFullServerWhoeverOnlyWaitsConnectsEveryFewSeconds) {
+TEST_P(BackendTurns, ServerFull_WaitersConnectEveryFewSeconds) {
   server.wire().room = 0;
   Attempts waiting;
   for (const char* const name : {"a", "b", "c", "a", "b"}) waiting.push_back(acquire(name, true));
@@ -147,7 +147,7 @@ TEST_P(BackendTurns, AtAFullServerWhoeverOnlyWaitsConnectsEveryFewSeconds) {
   EXPECT_TRUE(comes_true([&] { return waiting[0]->grant || waiting[3]->grant; }, 60s));
 }
 
-TEST_P(BackendTurns, AtAFullServerAHolderThatWantsAnotherLockConnectsSoon) {
+TEST_P(BackendTurns, ServerFull_HolderConnectsSoon) {
   const auto a = acquire("a");
   const auto holder = taken_by_others("b");
   server.wire().room = server.wire().connected();

@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(, BackendWakeUps, testing::ValuesIn(row_strategies), na
 
 // --- Listening and marking -------------------------------------------------------------------------------------------
 
-TEST_P(BackendWakeUps, ListensBeforeItMarksAndOnceForAll) {
+TEST_P(BackendWakeUps, FirstWait_ListensBeforeMarking) {
   spoil("LISTEN", Fate::hold, 1);
   const auto first = watching("x", "a");
   engine.advance(1s);
@@ -71,7 +71,7 @@ TEST_P(BackendWakeUps, ListensBeforeItMarksAndOnceForAll) {
   EXPECT_TRUE(told.empty());
 }
 
-TEST_P(BackendWakeUps, AMarkIsRenewedBeforeItExpiresWhileSomebodyWaits) {
+TEST_P(BackendWakeUps, MarkExpires_IsRenewedWhileWaitersAreLeft) {
   spoil(".mark", Fate::hold, 1);
   auto first = watching("x", "a");
   const auto second = watching("y", "b");
@@ -103,7 +103,7 @@ TEST_P(BackendWakeUps, AMarkIsRenewedBeforeItExpiresWhileSomebodyWaits) {
   EXPECT_EQ(listens(), 1U);
 }
 
-TEST_P(BackendWakeUps, VeryManyAreMarkedInSeveralQueries) {
+TEST_P(BackendWakeUps, ManyNames_AreMarkedInSeveralQueries) {
   std::vector<std::unique_ptr<Watch>> waiting;
   for (int i = 0; i < 1200; ++i) waiting.push_back(watch("n" + std::to_string(i), "n"));
   engine.run();
@@ -111,7 +111,7 @@ TEST_P(BackendWakeUps, VeryManyAreMarkedInSeveralQueries) {
   EXPECT_EQ(told.size(), 1200U) << "nobody has ever had them";
 }
 
-TEST_P(BackendWakeUps, WhatCannotBeMarkedBecauseItIsFreeIsMarkedSeldomerAndSeldomer) {
+TEST_P(BackendWakeUps, FreeLock_IsMarkedLessOften) {
   const FakeLockTable::Row held = row("x");
   const auto set_free = [this] {
     row("x").owner.clear();
@@ -146,7 +146,7 @@ TEST_P(BackendWakeUps, WhatCannotBeMarkedBecauseItIsFreeIsMarkedSeldomerAndSeldo
 }
 
 // Clients that have the lock by turns change its row nearly all the time.
-TEST_P(BackendWakeUps, AHeldLockIsMarkedAsSoonAsNobodyChangesItsRow) {
+TEST_P(BackendWakeUps, RowBeingChanged_IsMarkedAfterwards) {
   row("x").locked = true;
   const auto waiter = watching("x", "a");
   engine.advance(1s);
@@ -159,7 +159,7 @@ TEST_P(BackendWakeUps, AHeldLockIsMarkedAsSoonAsNobodyChangesItsRow) {
   EXPECT_EQ(take_told(), Words{"a"});
 }
 
-TEST_P(BackendWakeUps, AMarkThatFailsIsTriedAgainInASecond) {
+TEST_P(BackendWakeUps, MarkFails_RetriesAfterASecond) {
   for (const char* const state : {"42501", "XX000", "57P01"}) {
     refuse(".mark", state, 1);
     (void)take_sent();
@@ -174,7 +174,7 @@ TEST_P(BackendWakeUps, AMarkThatFailsIsTriedAgainInASecond) {
   EXPECT_TRUE(told.empty());
 }
 
-TEST_P(BackendWakeUps, WhoLeavesWhileItIsMarkedIsForgottenAndWhoComesBackHasItMarkedAgain) {
+TEST_P(BackendWakeUps, WaiterReturns_IsMarkedAgain) {
   for (const bool comes_back : {false, true}) {
     (void)take_sent();
     spoil(".mark", Fate::hold, 1);
@@ -193,7 +193,7 @@ TEST_P(BackendWakeUps, WhoLeavesWhileItIsMarkedIsForgottenAndWhoComesBackHasItMa
 
 // --- Who is told -----------------------------------------------------------------------------------------------------
 
-TEST_P(BackendWakeUps, AReleaseTellsTheOneThatHasWaitedLongestAndTheNextWhenItLeavesUnlessItWasTaken) {
+TEST_P(BackendWakeUps, Release_NotifiesTheLongestWaiterThenTheNext) {
   auto a = watch("x", "a");
   auto b = watch("x", "b");
   auto c = watch("x", "c");
@@ -213,7 +213,7 @@ TEST_P(BackendWakeUps, AReleaseTellsTheOneThatHasWaitedLongestAndTheNextWhenItLe
   EXPECT_EQ(take_told(), Words{"c"});
 }
 
-TEST_P(BackendWakeUps, OfNotificationsThoseOfWaitersCountAndTheSpellingOfAnOlderDlock) {
+TEST_P(BackendWakeUps, Notifications_OfWaitersAndOlderSpellingCount) {
   hold("tab\there");
   const auto tab = watching("tab\there", "tab");
   std::unique_ptr<Watch> another;
@@ -233,7 +233,7 @@ TEST_P(BackendWakeUps, OfNotificationsThoseOfWaitersCountAndTheSpellingOfAnOlder
 }
 
 // Else all of a crowd would ask for it at once.
-TEST_P(BackendWakeUps, TheMoreReleasesItHeardOfTheLaterItLooksUntilItGetsTheLock) {
+TEST_P(BackendWakeUps, ManyReleases_DelayGrowsUntilAGrant) {
   auto watch_x = watching("x", "a");
   const auto hear_of_releases = [this](int many) {
     std::chrono::nanoseconds longest{};
@@ -270,7 +270,7 @@ TEST_P(BackendWakeUps, TheMoreReleasesItHeardOfTheLaterItLooksUntilItGetsTheLock
 
 // --- Nobody waits any more -------------------------------------------------------------------------------------------
 
-TEST_P(BackendWakeUps, WhenNobodyHasWaitedForAMinuteTheConnectionIsClosed) {
+TEST_P(BackendWakeUps, NoWaiterForAMinute_ConnectionIsClosed) {
   auto waiting = watching("x", "a");
   waiting.reset();
   engine.advance(59s);
@@ -295,7 +295,7 @@ TEST_P(BackendWakeUps, WhenNobodyHasWaitedForAMinuteTheConnectionIsClosed) {
 
 // --- Trouble ---------------------------------------------------------------------------------------------------------
 
-TEST_P(BackendWakeUps, AfterABreakItListensAndMarksAgain) {
+TEST_P(BackendWakeUps, ConnectionBreaks_ListensAndMarksAgain) {
   const auto x = watch("x", "a");
   const auto y = watching("y", "b");
   break_listening_connection();
@@ -326,7 +326,7 @@ TEST_P(BackendWakeUps, AfterABreakItListensAndMarksAgain) {
   }
 }
 
-TEST_P(BackendWakeUps, AListenThatIsRefusedIsTriedOverAnotherConnectionAndAfterAFinalRefusalByTheNextWhoWaits) {
+TEST_P(BackendWakeUps, ListenRefused_RetriesOnANewConnection) {
   server.wire().dialling = FakeServer::Dialling::refuse_password;
   const int dialled = server.wire().dialled;
   const auto first = watching("x", "a");
@@ -340,7 +340,7 @@ TEST_P(BackendWakeUps, AListenThatIsRefusedIsTriedOverAnotherConnectionAndAfterA
   EXPECT_EQ(sizes("mark"), std::vector<std::size_t>{2});
 }
 
-TEST_P(BackendWakeUps, BehindAPoolerNobodyIsWoken) {
+TEST_P(BackendWakeUps, BehindAPooler_WaitersPoll) {
   server.wire().info.pooled = true;
   for (const bool is_known : {false, true}) {
     restart();

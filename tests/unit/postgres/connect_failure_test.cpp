@@ -9,7 +9,7 @@ namespace dlock::postgres {
 
 namespace {
 
-TEST(PostgresConnectFailure, TellsWhatAnotherAttemptMayChange) {
+TEST(PostgresConnectFailure, Error_SaysWhetherToRetry) {
   const auto code = [](std::string_view text) { return connect_failure("h:5432/db", text).code; };
   EXPECT_EQ(code("connection to server at \"h\", port 5432 failed: Connection refused\n"), errc::unavailable);
   EXPECT_EQ(code("connection failed: FATAL:  57P03: the database system is starting up\n"), errc::unavailable);
@@ -27,7 +27,7 @@ std::string record(char type, std::size_t length, const std::string& content = {
 }
 
 // The client library's words are those of the user's language.
-TEST(PostgresConnectFailure, TheLibrarysOwnComplaintsAreJudgedByTheStateOfTheLogin) {
+TEST(PostgresConnectFailure, LibraryError_IsJudgedByTheStateOfTheLogin) {
   using Stage = LoginState::Stage;
   struct Situation {
     const char* what;
@@ -71,12 +71,12 @@ TEST(PostgresConnectFailure, TheLibrarysOwnComplaintsAreJudgedByTheStateOfTheLog
   }
 }
 
-TEST(PostgresConnectFailure, TheLastOfSeveralAttemptsCounts) {
+TEST(PostgresConnectFailure, SeveralAttempts_TheLastCounts) {
   EXPECT_EQ(connect_failure("h", "failed: FATAL:  28000: no encryption\nfailed: FATAL:  57P03: starting up\n").code,
             errc::unavailable);
 }
 
-TEST(PostgresConnectFailure, SaysItInOneLine) {
+TEST(PostgresConnectFailure, Message_IsOneLine) {
   EXPECT_EQ(connect_failure("h:1/db", "FATAL:  57P03: starting\nDETAIL:  recovery\nLOCATION:  main, a.c:3\n").detail,
             "h:1/db: FATAL:  57P03: starting; DETAIL:  recovery");
   EXPECT_EQ(in_one_line("FATAL:  57P03: fährt hoch\nORT:  ProcessStartupPacket, postmaster.c:2401\n"),
@@ -87,7 +87,7 @@ TEST(PostgresConnectFailure, SaysItInOneLine) {
   EXPECT_EQ(in_one_line("\n"), "");
 }
 
-TEST(PostgresConnectFailure, SaysNoMoreThanPeopleRead) {
+TEST(PostgresConnectFailure, LongMessage_IsCut) {
   EXPECT_EQ(in_one_line(std::string(100'000'000, 'x')), std::string(2000, 'x') + "...");
   std::string lines;
   for (int i = 0; i < 10'000; ++i) lines += "one of very many lines\n";
@@ -95,7 +95,7 @@ TEST(PostgresConnectFailure, SaysNoMoreThanPeopleRead) {
   EXPECT_LT(connect_failure("h:1/db", lines).detail.size(), 2100U);
 }
 
-TEST(PostgresConnectFailure, KnowsAFullServer) {
+TEST(PostgresConnectFailure, FullServer_IsRecognized) {
   const auto is_full = [](const std::string& text) {
     return is_about_a_full_server(connect_failure("h:5432/db", text));
   };

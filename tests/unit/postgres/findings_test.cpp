@@ -181,7 +181,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-TEST(PostgresFindings, SayWhatADifferenceMeans) {
+TEST(PostgresFindings, Difference_IsExplained) {
   for (const Case& each : cases()) {
     Examined examined = good_server();
     Options options = good_options();
@@ -194,7 +194,7 @@ TEST(PostgresFindings, SayWhatADifferenceMeans) {
   }
 }
 
-TEST(PostgresFindings, FindNothingWrongWhereNothingIs) {
+TEST(PostgresFindings, GoodServer_HasNoFindings) {
   for (const Strategy strategy : {Strategy::table, Strategy::advisory}) {
     const auto all = findings_about(good_server(), good_options(strategy));
     EXPECT_EQ(all.size(), 16U);
@@ -205,7 +205,7 @@ TEST(PostgresFindings, FindNothingWrongWhereNothingIs) {
   }
 }
 
-TEST(PostgresFindings, TimeoutsThatEndHoldersAreNamed) {
+TEST(PostgresFindings, TimeoutsThatEndHolders_AreNamed) {
   for (const std::string name : {"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
                                  "idle_session_timeout", "transaction_timeout"}) {
     for (const auto& [now, severity] : {std::pair("0", Severity::note), std::pair("7000", Severity::warning)}) {
@@ -220,7 +220,7 @@ TEST(PostgresFindings, TimeoutsThatEndHoldersAreNamed) {
   }
 }
 
-TEST(PostgresFindings, WhatCouldNotBeAskedIsNotJudged) {
+TEST(PostgresFindings, UnansweredQuery_IsNotJudged) {
   Examined examined = good_server();
   examined.answers.clear();
   EXPECT_EQ(server_findings(examined, good_options()).size(), 5U);

@@ -28,7 +28,7 @@ std::unique_ptr<PGconn, Finish> no_connection() {
   return std::unique_ptr<PGconn, Finish>(PQconnectStart("host=/nonexistent/dlock user=nobody dbname=none"));
 }
 
-TEST(PostgresIdentifier, IsQuotedAsTheClientLibraryDoesIt) {
+TEST(PostgresIdentifier, Quoting_MatchesTheClientLibrary) {
   EXPECT_EQ(qualified("s\"", "t"), "\"s\"\"\".\"t\"");
   const auto connection = no_connection();
   ASSERT_NE(connection, nullptr);
@@ -40,7 +40,7 @@ TEST(PostgresIdentifier, IsQuotedAsTheClientLibraryDoesIt) {
   }
 }
 
-TEST(PostgresIdentifier, IsRefusedWhereTheServerWouldChangeIt) {
+TEST(PostgresIdentifier, NameThatTheServerChanges_IsRefused) {
   using namespace std::string_literals;
   const std::vector<std::string> bad = {"",     std::string(64, 'x'), "a\0b"s,        "a\nb",  "\x7f",
                                         "\xff", "\xc0\x80",           "\xed\xa0\x80", "a\xc3", "\xf5\x80\x80\x80"};
@@ -53,7 +53,7 @@ TEST(PostgresIdentifier, IsRefusedWhereTheServerWouldChangeIt) {
   EXPECT_EQ(*problem_with_identifier(""), "is empty");
 }
 
-TEST(PostgresIdentifier, EachSchemaHasAChannel) {
+TEST(PostgresIdentifier, EachSchema_HasItsChannel) {
   EXPECT_EQ(channel_of("dlock"), "dlock:dlock");
   EXPECT_EQ(channel_of("dlock", LockKind::election), "dlock.elect:dlock");
   EXPECT_EQ(channel_of(std::string(57, 'x')), "dlock:" + std::string(57, 'x'));

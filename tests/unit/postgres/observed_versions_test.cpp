@@ -29,7 +29,7 @@ class PostgresObservedVersions : public testing::Test {
 };
 
 // Ten thousand waiters are ordinary, and the holders of all their locks may have died together.
-TEST_F(PostgresObservedVersions, AnyNumberOfLocksCanBeWaitedFor) {
+TEST_F(PostgresObservedVersions, AwaitedLocks_HaveNoLimit) {
   constexpr int names = 25'000;
   const auto look_at_all = [&] {
     std::chrono::nanoseconds left{};
@@ -46,7 +46,7 @@ TEST_F(PostgresObservedVersions, AnyNumberOfLocksCanBeWaitedFor) {
 }
 
 // One that is tried for from time to time stays, and is dropped after long once there is much else.
-TEST_F(PostgresObservedVersions, KeepsWhatWasAskedAboutOfLate) {
+TEST_F(PostgresObservedVersions, RecentVersions_AreKept) {
   for (const auto& [apart, kept] : {std::pair<std::chrono::nanoseconds, bool>(9min, true), {1h, false}}) {
     (void)note(5);
     now += apart;

@@ -19,7 +19,7 @@ Options parse(const std::string& url, const std::string& holder = "host:17:my pr
       {.url = Url::parse(url), .holder = holder, .lease = 30s, .response_timeout = 2s, .connect_timeout = 5s});
 }
 
-TEST(PostgresOptions, HaveDefaults) {
+TEST(PostgresOptions, Defaults_AreSet) {
   const Options options = parse("postgresql://");
   EXPECT_EQ(options.endpoint(), "localhost:5432");
   EXPECT_FALSE(options.user || options.password || options.database);
@@ -38,7 +38,7 @@ TEST(PostgresOptions, HaveDefaults) {
   EXPECT_EQ(options.connect_timeout, 5s);
 }
 
-TEST(PostgresOptions, AreTakenFromTheUrl) {
+TEST(PostgresOptions, Url_SetsEachOption) {
   const Options options = parse(
       "postgres://me:s%40cret@h1:7001,h2,[::1]:7003/my%20db?strategy=advisory&schema=my%20locks&durability=async"
       "&key=pair:1,-2&pooler=session&max_connections=3&target_session_attrs=primary&application_name=billing");
@@ -65,7 +65,7 @@ TEST(PostgresOptions, AreTakenFromTheUrl) {
   EXPECT_EQ(parse("postgresql://h?durability=unlogged").durability, Durability::unlogged);
 }
 
-TEST(PostgresOptions, ASocketIsADirectory) {
+TEST(PostgresOptions, SocketDirectory_IsAccepted) {
   for (const char* const url : {"postgresql://%2Frun%2Fpg:7001/db", "postgresql:///db?host=/run/pg&port=7001"}) {
     const Options options = parse(url);
     EXPECT_TRUE(options.hosts.at(0).is_socket_directory());
@@ -74,7 +74,7 @@ TEST(PostgresOptions, ASocketIsADirectory) {
   EXPECT_EQ(parse("postgresql://me@?host=/run/pg").database, std::nullopt);
 }
 
-TEST(PostgresOptions, HandOnWhatTheClientLibraryKnows) {
+TEST(PostgresOptions, LibraryOptions_AreForwarded) {
   const Options options = parse(
       "postgresql://h?sslmode=verify-full&sslrootcert=/ca.pem&sslcert=/c.pem&sslkey=/k.pem&sslpassword=x&sslcrl=/l"
       "&ssl_min_protocol_version=TLSv1.2&channel_binding=require&gssencmode=disable&passfile=/p&keepalives=1"
@@ -96,7 +96,7 @@ TEST(PostgresOptions, HandOnWhatTheClientLibraryKnows) {
                                        {"tcp_user_timeout", "9000"}}));
 }
 
-TEST(PostgresOptions, AnAuthorityThatIsNamedVerifiesTheServer) {
+TEST(PostgresOptions, NamedAuthority_VerifiesTheServer) {
   EXPECT_EQ(parse("postgresql://h?sslrootcert=/ca.pem").libpq,
             (Parameters{{"sslrootcert", "/ca.pem"}, {"sslmode", "verify-full"}}));
   for (const char* mode : {"require", "verify-ca", "verify-full"}) {
@@ -106,13 +106,13 @@ TEST(PostgresOptions, AnAuthorityThatIsNamedVerifiesTheServer) {
   EXPECT_EQ(parse("postgresql://h?sslcert=/c.pem").libpq, (Parameters{{"sslcert", "/c.pem"}}));
 }
 
-TEST(PostgresOptions, TheNameOfTheApplicationFitsTheServer) {
+TEST(PostgresOptions, ApplicationName_FitsTheServer) {
   EXPECT_EQ(parse("postgresql://h", "host:1:caf\u00e9").application_name, "dlock:host:1:caf??");
   EXPECT_EQ(parse("postgresql://h", std::string(100, 'x')).application_name, "dlock:" + std::string(57, 'x'));
   EXPECT_EQ(as_application_name("a\nb"), "a?b");
 }
 
-TEST(PostgresOptions, NameWhatIsWrong) {
+TEST(PostgresOptions, InvalidOption_IsNamed) {
   const std::string x64(64, 'x');
   std::string hosts = "h";
   for (int i = 0; i < 16; ++i) hosts += ",h";

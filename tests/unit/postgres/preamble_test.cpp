@@ -26,7 +26,7 @@ Results answer(const std::string& pid, const std::string& standby = "f", const s
   return {{.rows = {{pid, standby, read_only}}}};
 }
 
-TEST(PostgresPreamble, ALockSessionIsEndedByTheServerWhenItIsSilentForItsLease) {
+TEST(PostgresPreamble, LockSession_ServerEndsItAfterALeaseWithoutAnswer) {
   for (const auto lease : {1s, 3s, 10s, 25s, 60s}) {
     const Settings settings = settings_for({.session_lease = lease});
     const auto number = [&](const std::string& name) { return std::stoi(settings.at(name)); };
@@ -40,7 +40,7 @@ TEST(PostgresPreamble, ALockSessionIsEndedByTheServerWhenItIsSilentForItsLease) 
   }
 }
 
-TEST(PostgresPreamble, OtherSessionsHaveNoLimits) {
+TEST(PostgresPreamble, OtherSession_HasNoLimits) {
   const Settings settings = settings_for({});
   for (const auto& [name, value] : Settings{{"idle_session_timeout", "0"},
                                             {"idle_in_transaction_session_timeout", "0"},
@@ -54,13 +54,13 @@ TEST(PostgresPreamble, OtherSessionsHaveNoLimits) {
   }
 }
 
-TEST(PostgresPreamble, ASessionWithLocksWaitsForNobodyElsesForLong) {
+TEST(PostgresPreamble, LockSession_WaitsBrieflyForOtherLocks) {
   EXPECT_EQ(settings_for({.session_lease = 10s, .lock_patience = 250ms}).at("lock_timeout"), "250");
   EXPECT_EQ(settings_for({.session_lease = 10s, .lock_patience = 1ns}).at("lock_timeout"), "1") << "0 is for ever";
   EXPECT_EQ(settings_for({.session_lease = 10s}).at("lock_timeout"), "0");
 }
 
-TEST(PostgresPreamble, AServerIsAskedOnlyForWhatItsVersionHas) {
+TEST(PostgresPreamble, OldServer_IsAskedOnlyForItsSettings) {
   for (const auto& [name, since] : std::map<std::string, int>{{"jit", 110000},
                                                               {"plan_cache_mode", 120000},
                                                               {"tcp_user_timeout", 120000},
@@ -75,7 +75,7 @@ TEST(PostgresPreamble, AServerIsAskedOnlyForWhatItsVersionHas) {
 }
 
 // Unless the user vouches for the pooler, settings are made only in the process that the client is connected to.
-TEST(PostgresPreamble, AnotherProcessAnsweringMeansAPooler) {
+TEST(PostgresPreamble, AnotherProcessAnswers_IsAPooler) {
   const struct {
     Pooler pooler;
     const char* pid;
@@ -102,7 +102,7 @@ TEST(PostgresPreamble, AnotherProcessAnsweringMeansAPooler) {
   }
 }
 
-TEST(PostgresPreamble, NoSettingHasToSucceedButTheQuestionDoes) {
+TEST(PostgresPreamble, RefusedSetting_IsIgnoredButTheQueryIsNot) {
   for (const bool takes_effect : {false, true}) {
     Preamble preamble({.session_lease = 10s}, {.version = 150020, .backend_pid = 77});
     EXPECT_FALSE(preamble.answered(0, {.problem = Problem::refused, .sqlstate = "42501"}, {}));

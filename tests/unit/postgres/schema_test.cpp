@@ -72,7 +72,7 @@ class PostgresSchemaSetUp : public testing::Test {
   std::optional<PostgresBackend> backend;
 };
 
-TEST(PostgresSchema, IsChangedInOneTransactionUnderALock) {
+TEST(PostgresSchema, Change_IsOneTransactionUnderALock) {
   for (const auto& statements : {creation("dlock", Durability::sync, true), recording("dlock")}) {
     EXPECT_TRUE(statements.front().starts_with("BEGIN ISOLATION LEVEL READ COMMITTED"));
     EXPECT_NE(statements.at(1).find("lock_timeout"), std::string::npos);
@@ -81,7 +81,7 @@ TEST(PostgresSchema, IsChangedInOneTransactionUnderALock) {
   }
 }
 
-TEST_F(PostgresSchemaSetUp, OnlyLooksWhereNothingIsMissing) {
+TEST_F(PostgresSchemaSetUp, NothingMissing_ReadsOnly) {
   server.has_schema = true;
   server.version = "1";
   server.catalogue = [](Rows& rights, Rows& /*tables*/) { rights.rows = {{"t", "t", "f", "f"}}; };
@@ -89,7 +89,7 @@ TEST_F(PostgresSchemaSetUp, OnlyLooksWhereNothingIsMissing) {
   EXPECT_EQ(creations, 0);
 }
 
-TEST_F(PostgresSchemaSetUp, AVersionIsRecordedUnlessItCannotBeRead) {
+TEST_F(PostgresSchemaSetUp, VersionUnreadable_IsNotRecorded) {
   server.has_schema = true;
   server.catalogue = [](Rows& /*rights*/, Rows& tables) {
     if (!tables.empty()) tables.rows[0][3] = "f";
@@ -103,7 +103,7 @@ TEST_F(PostgresSchemaSetUp, AVersionIsRecordedUnlessItCannotBeRead) {
 }
 
 // Tests on real servers have what else may be there.
-TEST_F(PostgresSchemaSetUp, WhatIsThereIsRefusedInWords) {
+TEST_F(PostgresSchemaSetUp, UnfitSchema_IsRefusedWithAReason) {
   const std::string grants =
       "run \"dlock init\" with a role that may, and then GRANT USAGE ON SCHEMA \"dlock\" TO <role>; GRANT SELECT, "
       "INSERT, UPDATE ON ALL TABLES IN SCHEMA \"dlock\" TO <role>";
@@ -140,7 +140,7 @@ TEST_F(PostgresSchemaSetUp, WhatIsThereIsRefusedInWords) {
 }
 
 // Others create the same, or have the lock of all who do.
-TEST_F(PostgresSchemaSetUp, ACreationIsRefusedAndMadeAgain) {
+TEST_F(PostgresSchemaSetUp, CreationRefused_RetriesOrFails) {
   for (const char* const each : {"23505", "42P07", "42710", "42P06", "40P01", "55P03", "42P01"}) {
     server.has_schema = false;
     creations = 0;
@@ -162,7 +162,7 @@ TEST_F(PostgresSchemaSetUp, ACreationIsRefusedAndMadeAgain) {
   EXPECT_EQ(creations, 11);
 }
 
-TEST_F(PostgresSchemaSetUp, CallersShareOneRunAndEachIsAnsweredByItsDeadline) {
+TEST_F(PostgresSchemaSetUp, ConcurrentCallers_ShareOneRun) {
   fate = Fate::hold;
   const std::size_t first = begin();
   engine.advance(2s);
@@ -178,7 +178,7 @@ TEST_F(PostgresSchemaSetUp, CallersShareOneRunAndEachIsAnsweredByItsDeadline) {
   EXPECT_EQ(server.wire().dialled, 1);
 }
 
-TEST_F(PostgresSchemaSetUp, NothingGoesOnThatNobodyWaitsForAndALostAnswerIsNotAmbiguous) {
+TEST_F(PostgresSchemaSetUp, NoCallerLeft_Stops) {
   fate = Fate::hold;
   (void)initialize();
   EXPECT_EQ(server.wire().open(), 0U);
@@ -192,7 +192,7 @@ TEST_F(PostgresSchemaSetUp, NothingGoesOnThatNobodyWaitsForAndALostAnswerIsNotAm
   EXPECT_EQ(server.wire().open(), 0U) << "its connection is closed";
 }
 
-TEST_F(PostgresSchemaSetUp, AHandlerMayCallAgainAndMayBeTheEnd) {
+TEST_F(PostgresSchemaSetUp, Handler_MayCallAgainOrDestroy) {
   server.may_create_schema = false;
   when_answered = [&] {
     when_answered = nullptr;

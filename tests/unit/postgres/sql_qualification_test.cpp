@@ -20,7 +20,7 @@ namespace dlock::postgres {
 
 namespace {
 
-TEST(PostgresQualification, IsWholeInEveryStatement) {
+TEST(PostgresQualification, EveryStatement_NamesItsSchema) {
   std::set<std::string> seen;
   for (const Durability durability : {Durability::sync, Durability::async, Durability::unlogged}) {
     for (const auto& [name, sql] : all_statements("dlock", durability)) {
@@ -32,7 +32,7 @@ TEST(PostgresQualification, IsWholeInEveryStatement) {
 
 // Statements that are made somewhere else than in the lists would not be looked at: of each literal that begins like
 // one, what comes before the first hole is in one of them.
-TEST(PostgresQualification, IsLookedForInEveryStatementOfTheSources) {
+TEST(PostgresQualification, Sources_HaveNoOtherStatement) {
   auto all = all_statements("dlock", Durability::sync);
   const auto unlogged = all_statements("dlock", Durability::unlogged);
   all.insert(all.end(), unlogged.begin(), unlogged.end());
@@ -61,7 +61,7 @@ TEST(PostgresQualification, IsLookedForInEveryStatementOfTheSources) {
 
 // --- The check itself ------------------------------------------------------------------------------------------------
 
-TEST(PostgresQualification, FindsWhatIsNot) {
+TEST(PostgresQualification, UnqualifiedName_IsFound) {
   const std::vector<std::pair<std::string, Complaints>> planted = {
       {"SELECT a * 2", {"operator *"}},
       {"SELECT a FROM \"s\".\"t\" WHERE a <= $1::pg_catalog.int8", {"operator <="}},

@@ -13,7 +13,7 @@ Outcome refusal(const std::string& sqlstate, const std::string& words = "h:5432/
   return {.problem = Problem::refused, .failure = {errc::protocol, words}, .sqlstate = sqlstate};
 }
 
-TEST(PostgresSqlstate, SaysWhatToDo) {
+TEST(PostgresSqlstate, EachState_SaysWhetherToRetry) {
   const struct {
     Meaning meaning;
     std::vector<std::string> states;
@@ -44,7 +44,7 @@ TEST(PostgresSqlstate, SaysWhatToDo) {
   }
 }
 
-TEST(PostgresSqlstate, OneOfSeveralRequestsMayBeTheReason) {
+TEST(PostgresSqlstate, SeveralRequests_OneIsSuspected) {
   for (const char* each : {"55P03", "22021", "23514", "54001", "XX001", "P0001"}) {
     EXPECT_TRUE(may_be_ones_fault(refusal(each))) << each;
   }
@@ -54,7 +54,7 @@ TEST(PostgresSqlstate, OneOfSeveralRequestsMayBeTheReason) {
   EXPECT_FALSE(may_be_ones_fault({.problem = Problem::unknown_outcome, .sqlstate = "57P01"}));
 }
 
-TEST(PostgresSqlstate, WhatWasNotAnsweredMayHaveHappenedAndWhatWasNotSentDidNot) {
+TEST(PostgresSqlstate, Unanswered_IsAmbiguousUnlessUnsent) {
   const struct {
     Outcome outcome;
     Meaning meaning;
@@ -76,7 +76,7 @@ TEST(PostgresSqlstate, WhatWasNotAnsweredMayHaveHappenedAndWhatWasNotSentDidNot)
 }
 
 // Words of the server, and behind them what to do.
-TEST(PostgresSqlstate, AFailureSaysWhatHelps) {
+TEST(PostgresSqlstate, Error_NamesTheRemedy) {
   const struct {
     std::vector<std::string> states;
     std::string help;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::array durabilities = {Durability::sync, Durability::async, Durability::unlogged};
 
-TEST(PostgresStatements, AreOneEachInOneLineAndGiveEachParameterAType) {
+TEST(PostgresStatements, EachStatement_IsOneLineWithTypedParameters) {
   const std::regex untyped("\\$[0-9]+(?![0-9]|::)");
   for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
     EXPECT_FALSE(std::regex_search(sql, untyped)) << name << ": " << sql;
@@ -32,7 +32,7 @@ TEST(PostgresStatements, AreOneEachInOneLineAndGiveEachParameterAType) {
 }
 
 // Both are older than the wait for a row.
-TEST(PostgresStatements, NeverTakeTheTimeOrATokenFromBeforeTheWait) {
+TEST(PostgresStatements, TimeAndToken_AreTakenAfterTheWait) {
   for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
     std::string lower = sql;
     std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -44,7 +44,7 @@ TEST(PostgresStatements, NeverTakeTheTimeOrATokenFromBeforeTheWait) {
   }
 }
 
-TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
+TEST(PostgresStatements, Commit_WaitsForTheDiskUnlessDisabled) {
   const std::set<std::string> of_rows = {"acquire", "renew", "release", "change", "break_lock"};
   const std::set<std::string> of_sessions = {"try_lock", "join", "lock_slice", "try_many", "lock"};
   for (const Durability durability : durabilities) {
@@ -64,7 +64,7 @@ TEST(PostgresStatements, WaitForTheDiskUnlessToldNotTo) {
 }
 
 // A lock_timeout counts for each of two waits, and its session is given up when the second one takes too long.
-TEST(PostgresStatements, ThoseThatWaitForARowCountAllWaitsTogether) {
+TEST(PostgresStatements, WaitForRow_LimitsTheSumOfWaits) {
   const auto use = for_update_statements("dlock", Durability::sync);
   EXPECT_NE(use.set_patience.sql.find("'statement_timeout', $1"), std::string::npos);
   EXPECT_NE(use.lock.sql.find("set_config('statement_timeout', '0', true)"), std::string::npos)
@@ -75,7 +75,7 @@ TEST(PostgresStatements, ThoseThatWaitForARowCountAllWaitsTogether) {
 }
 
 // Kinds of locks are told apart by their tables, and by nothing else that their statements say.
-TEST(PostgresStatements, TouchNothingOutsideTheirSchemaAndTheTableOfTheirKindAlone) {
+TEST(PostgresStatements, EachStatement_UsesItsSchemaAndTableOnly) {
   std::set<std::string> kinds;
   const std::regex quoted(R"re((?:"the schema"\.)?"([^"]*)")re");
   for (const auto& [name, sql] : all_statements("the schema", Durability::sync)) {
@@ -94,7 +94,7 @@ TEST(PostgresStatements, TouchNothingOutsideTheirSchemaAndTheTableOfTheirKindAlo
 }
 
 // Nothing gets out of its quotes.
-TEST(PostgresStatements, AreTheSameWhateverTheSchemaIsCalled) {
+TEST(PostgresStatements, SchemaName_ChangesNothingElse) {
   const auto plain = all_statements("dlock", Durability::async);
   for (const std::string& schema : hostile_names(dlock::test::sanitized ? 30 : 100)) {
     const std::string quoted = quote_identifier(schema);
@@ -109,7 +109,7 @@ TEST(PostgresStatements, AreTheSameWhateverTheSchemaIsCalled) {
   }
 }
 
-TEST(PostgresArrays, AreReadBackAsTheyWere) {
+TEST(PostgresArrays, Arrays_AreReadBack) {
   EXPECT_EQ(text_array({}), "{}");
   EXPECT_EQ(bigint_array({}), "{}");
   EXPECT_EQ(bigint_array({1, -2, 30000}), "{1,-2,30000}");
