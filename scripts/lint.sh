@@ -22,7 +22,7 @@ check_mutants() {
   return "$status"
 }
 
-# Sources of the library, the command and torture, with the headers that they include. Most of the time would go into looking
+# Sources of the library and the programs, with the headers that they include. Most of the time would go into looking
 # through the same headers again, so sources are taken many at once, as in a unity build. Those whose names clash then
 # are looked at one by one; for a few it is known (SKIP_UNITY_BUILD_INCLUSION).
 run_tidy() { # sources | some_sources
@@ -43,7 +43,7 @@ run_tidy() { # sources | some_sources
 # What build/lint compiles: unity sources, and those that are left by themselves.
 sources() {
   sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json |
-    grep -E "^$PWD/((src|backends|cli|torture)/|build/lint/(src|cli|torture)/.*/Unity/)"
+    grep -E "^$PWD/((src|backends|cli|bench|torture)/|build/lint/(src|cli|bench|torture)/.*/Unity/)"
 }
 
 # Those with a source that has changed lately, or with the first that includes a header that has.
@@ -52,7 +52,7 @@ some_sources() {
   changed=$(
     dlock_changed_files | grep -E '\.cpp$'
     dlock_changed_files | sed -n 's:^\(src/\|include/\)\{0,1\}\(.*\.hpp\)$:\2:p' | while read -r header; do
-      git grep -lE "^#include [\"<]${header}[\">]" -- src backends cli torture ':!*.hpp' | head -1
+      git grep -lE "^#include [\"<]${header}[\">]" -- src backends cli bench torture ':!*.hpp' | head -1
     done
   ) || true
   [[ -n $changed ]] || return 0
