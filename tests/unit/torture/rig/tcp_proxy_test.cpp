@@ -27,9 +27,12 @@ class TcpProxyTest : public ::testing::Test {
   // A client whose connection stands on both sides.
   [[nodiscard]] test::StreamClient connected() const {
     test::StreamClient result = client();
-    result.send("hello");
-    EXPECT_EQ(result.receive(5), "hello");
+    expect_echo(result, "hello");
     return result;
+  }
+  static void expect_echo(test::StreamClient& client, const std::string& text) {
+    client.send(text);
+    EXPECT_EQ(client.receive(text.size()), text);
   }
   [[nodiscard]] bool server_received(std::uint64_t count) const {
     return server.wait_until([&](const auto& counters) { return counters.received >= count; });
@@ -57,8 +60,7 @@ TEST_F(TcpProxyTest, Traffic_IsForwardedBothWaysWithItsEnd) {
 TEST_F(TcpProxyTest, ConnectionsAndBytes_AreCounted) {
   test::StreamClient one = connected();
   test::StreamClient two = connected();
-  two.send("!");
-  EXPECT_EQ(two.receive(1), "!");
+  expect_echo(two, "!");
   EXPECT_TRUE(proxy.wait_until([](const auto& c) {
     return c.accepted == 2 && c.open == 2 && c.to_server.passed == 11 && c.to_client.passed == 11;
   }));
@@ -97,8 +99,7 @@ TEST_F(TcpProxyTest, RetargetedProxy_ConnectsNewClientsToTheOtherServer) {
   test::ScriptedServer other([](const std::string&) { return test::ScriptedServer::Answer{.bytes = "other"}; });
   test::StreamClient before = connected();
   proxy.retarget(Endpoint::loopback(other.port()));
-  before.send("still");
-  EXPECT_EQ(before.receive(5), "still") << "an older connection stays with its server";
+  expect_echo(before, "still");  // an older connection stays with its server
   test::StreamClient after = client();
   after.send("hello");
   EXPECT_EQ(after.receive(5), "other");
@@ -108,8 +109,7 @@ TEST_F(TcpProxyTest, RefusingProxy_KeepsOlderConnections) {
   test::StreamClient before = connected();
   proxy.refuse(true);
   EXPECT_THROW((void)client(), std::system_error);
-  before.send("still there");
-  EXPECT_EQ(before.receive(11), "still there");
+  expect_echo(before, "still there");
   proxy.refuse(false);
   (void)connected();
   TcpProxy lonely(Endpoint::loopback(test::free_port()));
@@ -128,8 +128,7 @@ TEST_F(TcpProxyTest, CutRequest_EndsOneConnectionAfterSoManyBytes) {
   EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.ended == 1; }));
   EXPECT_EQ(server.counters().received, 5U + 5U + 4U);
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.cuts == 1; }));
-  other.send("0123456789");
-  EXPECT_EQ(other.receive(10), "0123456789");
+  expect_echo(other, "0123456789");
 }
 
 TEST_F(TcpProxyTest, CutReply_IsTruncated) {
@@ -150,27 +149,22 @@ TEST_F(TcpProxyTest, CutThatDidNotCome_IsForgotten) {
   test::StreamClient client = connected();
   proxy.cut_after(Direction::to_server, 5);
   proxy.lose_reply_to("cd");
-  client.send("ab");
-  EXPECT_EQ(client.receive(2), "ab");
+  expect_echo(client, "ab");
   proxy.pass();
-  client.send("cdefgh");
-  EXPECT_EQ(client.receive(6), "cdefgh");
+  expect_echo(client, "cdefgh");
 }
 
 TEST_F(TcpProxyTest, LostReply_IsThatToTheRequestWithAText) {
   test::StreamClient client = connected();
   test::StreamClient other = connected();
   proxy.lose_reply_to("needle");
-  client.send("some hay and a nee");
-  EXPECT_EQ(client.receive(18), "some hay and a nee");
-  other.send("dle");
-  EXPECT_EQ(other.receive(3), "dle");
+  expect_echo(client, "some hay and a nee");
+  expect_echo(other, "dle");
   client.send("dle and more hay");
   EXPECT_EQ(client.receive_rest(), "");
   EXPECT_EQ(client.end(), End::reset);
   EXPECT_TRUE(server_received(5 + 5 + 18 + 3 + 16));
-  other.send("needle");
-  EXPECT_EQ(other.receive(6), "needle");
+  expect_echo(other, "needle");
 }
 
 TEST_F(TcpProxyTest, BeforeRequest_RunsOnceBeforeItIsPassedOn) {
@@ -182,8 +176,7 @@ TEST_F(TcpProxyTest, BeforeRequest_RunsOnceBeforeItIsPassedOn) {
     runs.fetch_add(1);
     proxy.set(Direction::to_client, {.mode = Mode::swallow});
   });
-  client.send("not yet");
-  EXPECT_EQ(client.receive(7), "not yet");
+  expect_echo(client, "not yet");
   client.send("now");
   EXPECT_TRUE(server_received(5 + 7 + 3));
   client.send("now again");
@@ -199,8 +192,7 @@ TEST_F(TcpProxyTest, HeldTraffic_PassesLaterThoughItsClientHasEnded) {
   test::StreamClient other = connected();
   proxy.set(0, Direction::to_client, {.mode = Mode::hold});
   client.send("kept");
-  other.send("b");
-  EXPECT_EQ(other.receive(1), "b") << "of another connection";
+  expect_echo(other, "b");  // of another connection
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_client.taken == 5 + 5 + 4 + 1; }));
   EXPECT_FALSE(client.has_input());
   proxy.set(Direction::to_server, {.mode = Mode::hold});
@@ -236,22 +228,19 @@ TEST_F(TcpProxyTest, SwallowedTraffic_NeverArrives) {
   late.send("nobody");
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 15; }));
   proxy.pass();
-  client.send("here");
-  EXPECT_EQ(client.receive(4), "here");
+  expect_echo(client, "here");
 }
 
 TEST_F(TcpProxyTest, DelayedOrDrippedTraffic_TakesItsTime) {
   test::StreamClient client = connected();
   proxy.set({.delay = 30ms});
   auto start = std::chrono::steady_clock::now();
-  client.send("late");
-  EXPECT_EQ(client.receive(4), "late");
+  expect_echo(client, "late");
   EXPECT_GE(std::chrono::steady_clock::now() - start, 60ms);
   proxy.pass();
   proxy.set(Direction::to_client, {.drip_bytes = 1, .drip_interval = 5ms});
   start = std::chrono::steady_clock::now();
-  client.send("drop");
-  EXPECT_EQ(client.receive(4), "drop");
+  expect_echo(client, "drop");
   EXPECT_GE(std::chrono::steady_clock::now() - start, 15ms);
 }
 
