@@ -11,11 +11,13 @@
 #include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 
 #include "tests/support/free_port.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "torture/rig/pause.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::rig {
@@ -101,6 +103,13 @@ TEST(ChildProcess, EndOfTheStartingThread_KillsTheProcess) {
     EXPECT_TRUE(child->wait_for_output("up"));
   }).join();
   EXPECT_EQ(child->wait(), 128 + SIGKILL);
+}
+
+TEST(Pause, Pause_EndsByItselfOrAtAStop) {
+  EXPECT_TRUE(pause(std::chrono::nanoseconds(1), {}));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(pause(std::chrono::hours(1), stop.get_token()));
 }
 
 TEST(ScratchDirectory, Destructor_RemovesItsContents) {
