@@ -250,6 +250,25 @@ TEST(ExcerptTest, Violation_ShowsItsEventsAndTheFaultsOfItsProcesses) {
   EXPECT_EQ(excerpt({}, {.rule = Rule::no_residue, .what = "a key", .events = {}}), "no residue: a key\n");
 }
 
+TEST(ExcerptTest, LateAcquireReleaseOrHandOver_ShowsItsEvents) {
+  using Events = std::vector<std::size_t>;
+  for (const auto& [text, events] : std::vector<std::pair<std::string_view, Events>>{
+           {"1: asks a for 9h, cancels, +9s denied cancelled", {0, 1, 2}},
+           {"1: asks a for 5s, +9s granted 1", {0, 1}},
+           {"1: asks a, granted 1, releases, +9s released", {1, 2, 3}},
+           {"sound; 1: asks a, granted 1, held, returns; 2: asks a, +9s granted 2", {2, 4, 5, 6, 7}},
+           {"sound; 1: asks a, granted 1, held, lost; 2: asks a, +20s granted 2", {2, 4, 5, 6}},
+           {"sound; 1: asks a, granted 1, held; kill 1; 2: asks a, +20s denied unavailable", {2, 4, 5, 6}},
+           {"sound; 1: asks read:a, granted 1, held; 2: asks write:a; 3: +2s asks read:a, granted 2; 1: returns; "
+            "3: +2s held, returns; 2: granted 3",
+            {4, 6, 10, 11, 12}},
+       }) {
+    const Verdict verdict = check(history_of(text), {});
+    ASSERT_EQ(verdict.violations.size(), 1U) << text;
+    EXPECT_EQ(verdict.violations[0].events, events) << text;
+  }
+}
+
 TEST(ExcerptTest, ManyFaults_AreLeftOut) {
   std::string text = "1: asks a, granted 1";
   for (int i = 0; i < 12; ++i) text += "; strike partition; heal partition";
