@@ -9,7 +9,7 @@
 namespace dlock::test {
 namespace {
 
-TEST(BenchServersTest, TheCommandIsToldOfAllServicesAndItsStatusIsOurs) {
+TEST(BenchServersTest, Command_GetsAllUrlsAndItsStatusIsReturned) {
   rig::ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c", "echo \"$@\"; exit 7", "sh", "--quick"});
   program.wait_for_output_end();
   EXPECT_EQ(program.wait(), 7);
@@ -31,7 +31,7 @@ TEST(BenchServersTest, TheCommandIsToldOfAllServicesAndItsStatusIsOurs) {
 #endif
 }
 
-TEST(BenchServersTest, ASignalIsForTheCommandWhichMayFinish) {
+TEST(BenchServersTest, Signal_IsPassedOnToTheCommand) {
   rig::ChildProcess program({DLOCK_BENCH_SERVERS, "sh", "-c",
                              "trap 'kill $!; echo interrupted; exit 9' INT; sleep 1000 & echo waiting; wait"});
   ASSERT_TRUE(program.wait_for_output("waiting")) << program.output();
@@ -41,7 +41,7 @@ TEST(BenchServersTest, ASignalIsForTheCommandWhichMayFinish) {
   EXPECT_NE(program.output().find("interrupted"), std::string::npos);
 }
 
-TEST(BenchServersTest, ACommandThatDoesNotExistIsReported) {
+TEST(BenchServersTest, CommandThatDoesNotExist_IsReported) {
   rig::ChildProcess program({DLOCK_BENCH_SERVERS, "/nonexistent/program"});
   program.wait_for_output_end();
   EXPECT_EQ(program.wait(), 127);

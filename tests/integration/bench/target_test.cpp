@@ -44,12 +44,12 @@ class TargetTest : public testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Each, TargetTest, testing::ValuesIn(kinds()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST_P(TargetTest, ItsFloorExcludes) {
+TEST_P(TargetTest, Floor_ExcludesOthers) {
   for (const auto& each : targets_of(service().url())) expect_that_its_floor_excludes(*each);
 }
 
 // Each acquire and release counts as so many operations; asking for the count is none.
-TEST_P(TargetTest, CountsOperations) {
+TEST_P(TargetTest, AcquireAndRelease_CountAsOperations) {
   constexpr int times = 50;
   for (const auto& each : targets_of(service().url())) {
     SCOPED_TRACE(each->label());
@@ -66,7 +66,7 @@ TEST_P(TargetTest, CountsOperations) {
   }
 }
 
-TEST_P(TargetTest, DistanceTakesTime) {
+TEST_P(TargetTest, Distance_TakesTime) {
   constexpr std::chrono::milliseconds round_trip{10};
   for (const auto& each : targets_of(service().url())) {
     SCOPED_TRACE(each->label());
@@ -89,7 +89,7 @@ TEST_P(TargetTest, DistanceTakesTime) {
 }
 
 // The user's locks stay, held or not, also where the URL names a place of the user's.
-TEST_P(TargetTest, RemovesWhatItLeftAndNothingOfTheUsers) {
+TEST_P(TargetTest, CleanUp_RemovesNothingOfTheUsers) {
   for (const std::string& place : std::set<std::string>{"", GetParam().place}) {
     const std::string url = service().url(place);
     const Client user = connect(url);
@@ -122,7 +122,7 @@ TEST_P(TargetTest, RemovesWhatItLeftAndNothingOfTheUsers) {
   }
 }
 
-TEST_P(TargetTest, ShowsHowTheServiceIsSetUp) {
+TEST_P(TargetTest, Settings_AreShown) {
   const auto target = target_of(service().url());
   std::string shown;
   for (const auto& [name, value] : target->info().settings) {
@@ -155,7 +155,7 @@ void expect_that_it_is_said_to_be_unreachable(const std::string& url, const std:
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10 * limit);  // and not the minutes that the system takes
 }
 
-TEST(UnusableTargetTest, IsSaidToBeUnreachable) {
+TEST(UnusableTargetTest, UnreachableService_IsNamed) {
   rig::Listener nobody;
   nobody.close();
   const std::string port = std::to_string(nobody.port());
@@ -172,7 +172,7 @@ TEST(UnusableTargetTest, IsSaidToBeUnreachable) {
 // --- Redis -----------------------------------------------------------------------------------------------------------
 
 // With `queue`, a release publishes once; with `poll`, nothing is published; receivers of `broadcast` are not counted.
-TEST(RedisTargetTest, CountsTheMessagesOfItsStrategy) {
+TEST(RedisTargetTest, Messages_AreCountedByStrategy) {
   const test::RedisServer server;
   for (const auto& each : targets_of(server.url())) {
     const auto before = each->operations();
@@ -186,7 +186,7 @@ TEST(RedisTargetTest, CountsTheMessagesOfItsStrategy) {
   }
 }
 
-TEST(RedisTargetTest, DoesWithoutTheRightToAsk) {
+TEST(RedisTargetTest, WithoutTheRightToAsk_NothingIsCounted) {
   const test::RedisServer server({.user = test::RedisUser()});
   const auto target = target_of(server.url("prefix=dlock:"));
   EXPECT_FALSE(target->operations());
@@ -194,13 +194,13 @@ TEST(RedisTargetTest, DoesWithoutTheRightToAsk) {
   EXPECT_EQ(target->info().crash, "not known");
 }
 
-TEST(RedisTargetTest, ASilentServerIsGivenUp) {
+TEST(RedisTargetTest, UnresponsiveServer_IsGivenUp) {
   const rig::Listener silent;
   const std::string port = std::to_string(silent.port());
   expect_that_it_is_said_to_be_unreachable("redis://:hunter2@127.0.0.1:" + port, port);
 }
 
-TEST(RedisTargetTest, ThereIsNoProxyInFrontOfAHostThatDoesNotAnswer) {
+TEST(RedisTargetTest, UnreachableHost_HasNoProxy) {
   rig::Listener nobody;
   nobody.close();
   const auto target = make_redis_target(rig::UrlText("redis://localhost:" + std::to_string(nobody.port())), "poll");
@@ -212,7 +212,7 @@ TEST(RedisTargetTest, ThereIsNoProxyInFrontOfAHostThatDoesNotAnswer) {
 
 // --- ZooKeeper -------------------------------------------------------------------------------------------------------
 
-TEST(ZooKeeperTargetTest, CountsWatchesThatFire) {
+TEST(ZooKeeperTargetTest, FiredWatches_AreCounted) {
   const test::ZooKeeperServer server;
   const auto target = target_of(server.url("strategy=sequential"));
   const Client one = target->connect(1);
@@ -229,7 +229,7 @@ TEST(ZooKeeperTargetTest, CountsWatchesThatFire) {
   EXPECT_GE(target->operations()->wake_ups.value() - before, 1);
 }
 
-TEST(ZooKeeperTargetTest, WorksBelowAChrootWithAnyNumberOfConnections) {
+TEST(ZooKeeperTargetTest, ChrootAndUnlimitedConnections_AreUsed) {
   const test::ZooKeeperServer server({.lines = {"maxClientCnxns=0"}});
   test::ZooKeeperClient client(server.address());
   client.create_all("/deep/root");
@@ -240,12 +240,12 @@ TEST(ZooKeeperTargetTest, WorksBelowAChrootWithAnyNumberOfConnections) {
   EXPECT_TRUE(client.children("/deep/root")->empty());
 }
 
-TEST(ZooKeeperTargetTest, LeavesConnectionsForOthers) {
+TEST(ZooKeeperTargetTest, LimitedConnections_AreLeftForOthers) {
   const test::ZooKeeperServer server({.lines = {"maxClientCnxns=100"}});
   EXPECT_EQ(target_of(server.url("strategy=ephemeral"))->most_floors(), 80U);
 }
 
-TEST(ZooKeeperTargetTest, DoesWithoutTheRightToAsk) {
+TEST(ZooKeeperTargetTest, WithoutTheRightToAsk_NothingIsCounted) {
   const test::ZooKeeperServer server({.lines = {"maxClientCnxns=30", "4lw.commands.whitelist=srvr"}});
   const auto target = target_of(server.url("strategy=ephemeral"));
   EXPECT_FALSE(target->operations());
@@ -259,7 +259,7 @@ TEST(ZooKeeperTargetTest, DoesWithoutTheRightToAsk) {
 
 // --- etcd ------------------------------------------------------------------------------------------------------------
 
-TEST(EtcdTargetTest, CountsEventsThatWake) {
+TEST(EtcdTargetTest, EventsThatWake_AreCounted) {
   const test::EtcdServer server;
   const auto watched = target_of(server.url());
   const Client one = watched->connect(1);
@@ -275,7 +275,7 @@ TEST(EtcdTargetTest, CountsEventsThatWake) {
   EXPECT_GE(watched->operations()->wake_ups.value() - before, 1);
 }
 
-TEST(EtcdTargetTest, ItsFloorLogsIn) {
+TEST(EtcdTargetTest, Floor_LogsIn) {
   const test::EtcdServer server({.user = test::EtcdUser{}});
   expect_that_its_floor_excludes(*target_of(server.url("prefix=dlock/")));
 }
@@ -285,7 +285,7 @@ TEST(EtcdTargetTest, ItsFloorLogsIn) {
 
 // --- PostgreSQL ------------------------------------------------------------------------------------------------------
 
-TEST(PostgresTargetTest, WithoutTheRightToCreateTablesThereIsNoFloor) {
+TEST(PostgresTargetTest, WithoutTheRightToCreateTables_HasNoFloor) {
   test::PostgresServer server;
   (void)connect(server.url("schema=shared")).initialize();
   server.run("CREATE ROLE guest LOGIN PASSWORD 'hunter2'");
@@ -297,7 +297,7 @@ TEST(PostgresTargetTest, WithoutTheRightToCreateTablesThereIsNoFloor) {
   target->clean_up();
 }
 
-TEST(PostgresTargetTest, AWrongPasswordIsNotShown) {
+TEST(PostgresTargetTest, WrongPassword_IsNotShown) {
   const test::PostgresServer server;
   try {
     (void)targets_of(server.url_as("locker", "hunter2"));
@@ -308,7 +308,7 @@ TEST(PostgresTargetTest, AWrongPasswordIsNotShown) {
   }
 }
 
-TEST(PostgresTargetTest, KnowsHowManyConnectionsThereAreAndWhatDependsOnTheServer) {
+TEST(PostgresTargetTest, Connections_LimitLocksAndFloors) {
   const test::PostgresServer server({.max_connections = 200});
   for (const auto& each : targets_of(server.url())) {
     SCOPED_TRACE(each->label());
@@ -324,7 +324,7 @@ TEST(PostgresTargetTest, KnowsHowManyConnectionsThereAreAndWhatDependsOnTheServe
   EXPECT_EQ(target_of(server.url("strategy=table&durability=unlogged"))->info().failover, "all locks");
 }
 
-TEST(PostgresTargetTest, AllLocksOfAClientCanBeHeldAtOnce) {
+TEST(PostgresTargetTest, AllLocksOfAClient_AreHeldAtOnce) {
   const test::PostgresServer server;
   const auto target = target_of(server.url("strategy=for-update"));
   constexpr std::size_t count = 20;
@@ -338,7 +338,7 @@ TEST(PostgresTargetTest, AllLocksOfAClientCanBeHeldAtOnce) {
 }
 
 // libpq does not know all of them, and without a host it would use a Unix socket.
-TEST(PostgresTargetTest, ItsFloorTakesTheUrlsOfDlock) {
+TEST(PostgresTargetTest, Floor_TakesUrlsOfDlock) {
   const test::PostgresServer server;
   const rig::ScratchDirectory directory;
   std::ofstream(directory.path() + "/password") << test::PostgresServer::password << "\n";

@@ -31,7 +31,7 @@ class NoDescriptors : public testing::TestWithParam<ServiceKind> {
   std::unique_ptr<Client> other_;
 };
 
-TEST_P(NoDescriptors, AClientThatCannotConnectSaysSoAndRecovers) {
+TEST_P(NoDescriptors, ClientThatCannotConnect_ReportsItAndRecovers) {
   {
     const UsedUpDescriptors none_left(client_->pid());
     for (const char* command : {"acquire a 0", "acquire a 300"}) {
@@ -47,7 +47,7 @@ TEST_P(NoDescriptors, AClientThatCannotConnectSaysSoAndRecovers) {
 }
 
 // The other one holds what it waits for, for longer than any lease.
-TEST_P(NoDescriptors, AHolderKeepsWhatItHolds) {
+TEST_P(NoDescriptors, Holder_KeepsItsLock) {
   Lease others = other_->make_lock("b").acquire({.wait = 10s});
   ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
   {
@@ -65,7 +65,7 @@ TEST_P(NoDescriptors, AHolderKeepsWhatItHolds) {
   EXPECT_EQ(client_->tell("release a"), "ours");
 }
 
-TEST_P(NoDescriptors, AHolderGivesBackWhatItHolds) {
+TEST_P(NoDescriptors, Holder_ReleasesItsLock) {
   ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
   const UsedUpDescriptors none_left(client_->pid());
   EXPECT_EQ(client_->tell("release a"), "ours");
@@ -73,7 +73,7 @@ TEST_P(NoDescriptors, AHolderGivesBackWhatItHolds) {
 }
 
 // It began to wait when there was nothing left to open.
-TEST_P(NoDescriptors, AWaiterGetsTheLockOnceItCan) {
+TEST_P(NoDescriptors, Waiter_IsGrantedTheLockLater) {
   Lease others = other_->make_lock("b").acquire({.wait = 10s});
   {
     const UsedUpDescriptors none_left(client_->pid());

@@ -58,7 +58,7 @@ class FullDisk : public testing::Test {
   std::unique_ptr<CommandedClient> other_;
 };
 
-TEST_F(FullDisk, ANewLockIsRefusedAndNotHalfGranted) {
+TEST_F(FullDisk, NewLock_IsRefused) {
   disk_->fill();
   for (const auto wait : {0ms, 300ms}) {
     const std::string said = failure("new", {.wait = wait});
@@ -74,7 +74,7 @@ TEST_F(FullDisk, ANewLockIsRefusedAndNotHalfGranted) {
   EXPECT_GT(client_->make_lock("new").acquire({.wait = 10s}).token().value(), std::stoull(granted.substr(12)));
 }
 
-TEST_F(FullDisk, AHolderIsNotDisturbedAndGivesTheLockToAWaiter) {
+TEST_F(FullDisk, Holder_KeepsItsLockAndAWaiterGetsIt) {
   Lease lease = client_->make_lock("a").acquire();
   ASSERT_EQ(other_->tell("wait a"), "waiting");
   disk_->fill();
@@ -87,7 +87,7 @@ TEST_F(FullDisk, AHolderIsNotDisturbedAndGivesTheLockToAWaiter) {
   EXPECT_EQ(other_->tell("release a"), "ours");
 }
 
-TEST_F(FullDisk, AWaiterForANewLockGetsItWhenThereIsRoom) {
+TEST_F(FullDisk, WaiterForANewLock_GetsItOnceTheDiskHasSpace) {
   disk_->fill();
   ASSERT_EQ(other_->tell("wait new"), "waiting");
   EXPECT_NE(failure("new", {.wait = 300ms}).find("No space left"), std::string::npos);
@@ -98,7 +98,7 @@ TEST_F(FullDisk, AWaiterForANewLockGetsItWhenThereIsRoom) {
 }
 
 // As often as it fills up: tokens grow, and no lock stays taken.
-TEST_F(FullDisk, MayFillUpTimeAndAgain) {
+TEST_F(FullDisk, DiskThatIsFullAgainAndAgain_LosesNoLock) {
   std::uint64_t newest = 0;
   for (int round = 0; round < 20; ++round) {
     const std::string fresh = "fresh" + std::to_string(round);

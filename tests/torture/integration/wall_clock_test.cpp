@@ -71,7 +71,7 @@ TEST_P(SteppedClock, LosesNoLock) {
   EXPECT_EQ(stepped_->tell("release a"), "ours");
 }
 
-TEST_P(SteppedClock, WaitersGoOnWaitingAndAreWoken) {
+TEST_P(SteppedClock, Waiters_WaitOnAndAreWoken) {
   for (const auto step : {5h, -10h}) {
     Lease others = other_->make_lock("a").acquire({.wait = 10s});
     ASSERT_EQ(stepped_->tell("wait a"), "waiting");

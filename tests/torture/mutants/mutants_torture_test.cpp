@@ -112,7 +112,7 @@ class MutantTest : public testing::TestWithParam<Mutant> {
   }
 };
 
-TEST_P(MutantTest, IsFoundOut) {
+TEST_P(MutantTest, BrokenLibrary_IsFound) {
   const Mutant& mutant = GetParam();
   if (std::string why_not; mutant.only.contains("wall clock stepped by hours") && !WallClock::available(why_not)) {
     GTEST_SKIP() << why_not;

@@ -51,7 +51,7 @@ class CrowdTest : public testing::Test {
   std::stop_source stop_;
 };
 
-TEST_F(CrowdTest, FinishAnswersWithTheCallsOfAllWorkersWhichHaveThreadsOfTheirOwn) {
+TEST_F(CrowdTest, Workers_HaveThreadsOfTheirOwnAndAllCallsCount) {
   std::latch each_has_worked(3);
   std::mutex mutex;
   std::set<std::thread::id> threads;
@@ -77,7 +77,7 @@ TEST_F(CrowdTest, FinishAnswersWithTheCallsOfAllWorkersWhichHaveThreadsOfTheirOw
   EXPECT_DOUBLE_EQ(all.samples.percentile(0), 1);
 }
 
-TEST_F(CrowdTest, AStopEndsAWindowWhichIsNotCompleteAndMayHaveNoSamples) {
+TEST_F(CrowdTest, Stop_EndsAnIncompleteWindow) {
   for (const Sample& sample : {Sample(microseconds(5)), Sample()}) {
     stop_ = {};
     calls_ = 0;
@@ -93,7 +93,7 @@ TEST_F(CrowdTest, AStopEndsAWindowWhichIsNotCompleteAndMayHaveNoSamples) {
   }
 }
 
-TEST_F(CrowdTest, AWindowLastsUntilThereIsASampleAndHasTheUsageOfTheProcess) {
+TEST_F(CrowdTest, Window_LastsUntilASampleAndHasTheUsage) {
   Crowd crowd(1, counting_to(1'000'000'000, microseconds(5)));
   crowd.gather({});
   crowd.start();
@@ -108,7 +108,7 @@ TEST_F(CrowdTest, AWindowLastsUntilThereIsASampleAndHasTheUsageOfTheProcess) {
   EXPECT_GT(longer.processor_time, nanoseconds(0));
 }
 
-TEST_F(CrowdTest, CallsBeforeAWindowDoNotCountInIt) {
+TEST_F(CrowdTest, CallsBeforeAWindow_DoNotCount) {
   std::atomic<bool> measuring = false;
   Crowd crowd(1, all_do([&](const std::stop_token&) {
                 ++calls_;
@@ -123,7 +123,7 @@ TEST_F(CrowdTest, CallsBeforeAWindowDoNotCountInIt) {
   EXPECT_DOUBLE_EQ(crowd.measure(nanoseconds(1), {}).samples.longest(), 1);
 }
 
-TEST_F(CrowdTest, AFailureOfOneWorkerEndsTheGatheringOrTheWindow) {
+TEST_F(CrowdTest, FailureOfAWorker_EndsTheGatheringOrTheWindow) {
   const auto failing = [](std::size_t worker, const std::stop_token&) -> Crowd::Work {
     if (worker == 2) throw std::runtime_error("refused");
     return [](const std::stop_token&) { return std::nullopt; };
@@ -145,7 +145,7 @@ TEST_F(CrowdTest, AFailureOfOneWorkerEndsTheGatheringOrTheWindow) {
   EXPECT_EQ(failure_of([&] { (void)breaks.measure(hours(1), {}); }), "the connection broke");
 }
 
-TEST_F(CrowdTest, AStopEndsTheGathering) {
+TEST_F(CrowdTest, Stop_EndsTheGathering) {
   Crowd crowd(1, [&](std::size_t, const std::stop_token& cancel) -> Crowd::Work {
     stop_.request_stop();
     while (!cancel.stop_requested()) std::this_thread::yield();
@@ -156,7 +156,7 @@ TEST_F(CrowdTest, AStopEndsTheGathering) {
   EXPECT_EQ(crowd.calls(), 0U);
 }
 
-TEST_F(CrowdTest, ACancelledCallIsAFailureUnlessTheCrowdStopsIt) {
+TEST_F(CrowdTest, CancelledCall_IsAFailureUnlessTheCrowdStopsIt) {
   const struct {
     Error error;
     bool at_the_end;

@@ -9,7 +9,7 @@
 namespace bench {
 namespace {
 
-TEST(Allocations, CountCallsOfOperatorNewOfAllThreads) {
+TEST(AllocationsTest, OperatorNewOfAllThreads_IsCounted) {
   constexpr std::uint64_t count = 1000;
   constexpr std::align_val_t alignment{256};
   const auto before = allocations();

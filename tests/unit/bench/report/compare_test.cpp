@@ -26,7 +26,7 @@ Comparison compare_latency(std::vector<double> before, std::vector<double> after
 
 constexpr const char* no_change = "Nothing changed beyond the noise.";
 
-TEST(Compare, AReportIsLikeItself) {
+TEST(CompareTest, SameReport_HasNotChanged) {
   const Comparison comparison = compare(golden_report(), golden_report());
   EXPECT_FALSE(comparison.slower);
   EXPECT_EQ(comparison.text,
@@ -58,7 +58,7 @@ const ChangeRow throughput_rows[] = {
     {{200, 201}, {100, 101}, "worse ", "   200 /s ->    100 /s   -50 %"},
 };
 
-TEST(Compare, AFigureHasChangedIfRangesDoNotOverlapAndMediansAreFivePercentApart) {
+TEST(CompareTest, DistantRangesAndMedians_AreAChange) {
   const auto expect = [](const ChangeRow& row, const Comparison& comparison, const std::string& name) {
     EXPECT_EQ(comparison.slower, row.verdict == "worse ") << row.changes;
     EXPECT_THAT(comparison.text, HasSubstr(row.verdict.empty() ? std::string(no_change)
@@ -74,21 +74,21 @@ TEST(Compare, AFigureHasChangedIfRangesDoNotOverlapAndMediansAreFivePercentApart
   }
 }
 
-TEST(Compare, FiguresThatAreNeitherGoodNorBadAreLeftOut) {
+TEST(CompareTest, FigureThatIsNeitherGoodNorBad_IsLeftOut) {
   const auto samples = [](double count) {
     return report_with({measurement("latency", "file", {}, {{"samples", "", Better::neither, {count}}})});
   };
   EXPECT_THAT(compare(samples(10), samples(1000)).text, HasSubstr(no_change));
 }
 
-TEST(Compare, ASlowerFloorIsSaidButIsNotDlocksFault) {
+TEST(CompareTest, SlowerFloor_IsShownAndDoesNotCount) {
   const Comparison comparison = compare(report_with({latency("file", {10, 11}, Who::by_hand)}),
                                         report_with({latency("file", {20, 21}, Who::by_hand)}));
   EXPECT_THAT(comparison.text, HasSubstr("worse   latency, by hand, p50"));
   EXPECT_FALSE(comparison.slower);
 }
 
-TEST(Compare, MeasurementsWithOtherParametersAreOthers) {
+TEST(CompareTest, OtherParameters_AreOtherMeasurements) {
   const Comparison comparison =
       compare(report_with({throughput("redis queue", 8, {100})}), report_with({throughput("redis queue", 64, {10})}));
   EXPECT_FALSE(comparison.slower);
@@ -96,7 +96,7 @@ TEST(Compare, MeasurementsWithOtherParametersAreOthers) {
   EXPECT_THAT(comparison.text, HasSubstr("\nMeasured only after:\n  redis queue: throughput, 64 callers\n"));
 }
 
-TEST(Compare, AMeasurementWithADifferentLeaseIsLeftOutWithAWarning) {
+TEST(CompareTest, DifferentLease_IsNotCompared) {
   const auto with_lease = [](double lease, double taken) {
     Measurement measurement = latency("redis queue", {taken, taken, taken});
     measurement.figures.push_back({.name = figure::lease, .unit = "us", .repeats = {lease, lease, lease}});
@@ -109,14 +109,14 @@ TEST(Compare, AMeasurementWithADifferentLeaseIsLeftOutWithAWarning) {
   EXPECT_TRUE(compare(with_lease(2e6, 100), with_lease(2e6, 300)).slower);
 }
 
-TEST(Compare, SaysWhichFiguresOnlyOneHas) {
+TEST(CompareTest, FigureOfOneReportOnly_IsListed) {
   Report after = report_with({latency("file", {1})});
   after.measurements[0].figures.push_back(lower("p99", {2}));
   EXPECT_THAT(compare(report_with({latency("file", {1})}), after).text,
               HasSubstr("\nMeasured only after:\n  file: latency, p99\n"));
 }
 
-TEST(Compare, WarnsOfFewRepeats) {
+TEST(CompareTest, FewRepeats_HaveAWarning) {
   EXPECT_THAT(compare_latency({1, 2}, {1, 2}).text,
               HasSubstr("warning: with 2 repeats chance alone may move one figure in 3"));
   EXPECT_THAT(compare_latency({1, 2, 3}, {1, 2, 3, 4}).text,
@@ -124,7 +124,7 @@ TEST(Compare, WarnsOfFewRepeats) {
   EXPECT_THAT(compare_latency({1, 2, 3, 4, 5}, {1, 2, 3, 4, 5}).text, Not(HasSubstr("chance")));
 }
 
-TEST(Compare, WarnsOfAnotherEnvironment) {
+TEST(CompareTest, OtherEnvironment_HasAWarning) {
   Report before = report_with({});
   Report after = report_with({});
   before.environment = {{"processor", "EPYC"}, {"revision", "abc"}, {"kernel", "6.1"}};

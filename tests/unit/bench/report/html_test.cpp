@@ -13,7 +13,6 @@
 namespace dlock::bench {
 namespace {
 
-using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -51,7 +50,7 @@ std::string visible_text(std::string page) {
 
 constexpr const char* star = "★</span> ";
 
-TEST(Html, HasEveryServiceAndFigureInTablesWithoutScripts) {
+TEST(HtmlTest, Page_HasEveryFigureInATable) {
   const Report report = golden_report();
   const std::string text = visible_text(to_html(report));
   for (const ServiceInfo& each : report.services) EXPECT_THAT(text, HasSubstr(each.url));
@@ -64,19 +63,16 @@ TEST(Html, HasEveryServiceAndFigureInTablesWithoutScripts) {
   }
 }
 
-TEST(Html, HasTheReportForItsScript) {
+TEST(HtmlTest, Page_HasTheReportForItsScriptAndNoPlaceholder) {
   const Report report = golden_report();
   EXPECT_EQ(nlohmann::json::parse(embedded_json(to_html(report))), nlohmann::json::parse(to_json(report)));
-}
-
-TEST(Html, IsFilledInEverywhere) {
-  for (const std::string& page : {to_html(golden_report()), to_html({})}) {
+  for (const std::string& page : {to_html(report), to_html({})}) {
     EXPECT_THAT(page, Not(HasSubstr("{{")));
     EXPECT_THAT(page, testing::EndsWith("</html>\n"));
   }
 }
 
-TEST(Html, NeedsNothingFromElsewhere) {
+TEST(HtmlTest, Page_LoadsNothing) {
   std::string page = to_html(golden_report());
   EXPECT_THAT(page, HasSubstr("content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\""));
   const std::string name_of_svg = "http://www.w3.org/2000/svg";
@@ -88,7 +84,7 @@ TEST(Html, NeedsNothingFromElsewhere) {
 }
 
 // Each text of a report is markup, or would end the script.
-TEST(Html, NothingInTheDataIsMarkup) {
+TEST(HtmlTest, MarkupInTheData_IsEscaped) {
   const std::string evil = "</script></title><!--<script>alert('\"&{{json}}')</script><b onclick=\"x\">";
   Report report = golden_report();
   report.started = report.command = evil;
@@ -114,7 +110,7 @@ TEST(Html, NothingInTheDataIsMarkup) {
   EXPECT_EQ(nlohmann::json::parse(embedded_json(page)), nlohmann::json::parse(to_json(report)));
 }
 
-TEST(Html, LinksLeadToItsSections) {
+TEST(HtmlTest, Links_LeadToSections) {
   const std::string page = to_html(golden_report());
   const std::string contents = between(page, "<nav aria-label=\"Contents\">", "</nav>");
   const std::regex link("href=\"#([a-z]+)\"");
@@ -139,7 +135,7 @@ const std::pair<const char*, Measurement> sections[] = {
     {"sharing", writers_wait("file", {1}, {2})},
 };
 
-TEST(Html, HasASectionForWhatWasMeasuredAndALineForTheRest) {
+TEST(HtmlTest, MeasuredScenario_HasASection) {
   const std::string all = to_html(golden_report());
   EXPECT_THAT(all, Not(HasSubstr("id=\"missing\"")));
   for (const auto& [id, measured] : sections) {
@@ -163,7 +159,7 @@ TEST(Html, HasASectionForWhatWasMeasuredAndALineForTheRest) {
   EXPECT_THAT(visible_text(to_html(report)), HasSubstr("Without figures in this run: round trips.\n"));
 }
 
-TEST(Html, MarksTheBestOfEachColumnAmongServicesThatMachinesShare) {
+TEST(HtmlTest, BestServiceOfAColumn_HasAStar) {
   Report report;
   report.services = {service("memory", "queue"), service("redis", "queue"), service("redis", "poll"),
                      service("etcd", "")};
@@ -180,18 +176,13 @@ TEST(Html, MarksTheBestOfEachColumnAmongServicesThatMachinesShare) {
   EXPECT_THAT(overview_of(page, "etcd"), HasSubstr("/s @8"));
   EXPECT_THAT(overview_of(page, "etcd"), HasSubstr("style=\"--long:100.0\""));
   EXPECT_THAT(overview_of(page, "redis queue"), HasSubstr("style=\"--long:10.0\""));
-}
-
-TEST(Html, AmongEmbeddedServicesTheBestIsNotMemory) {
-  Report report;
   report.services = {service("memory", "queue"), service("file", "")};
   report.measurements = {latency("memory queue", {2}), latency("file", {11})};
-  const std::string page = to_html(report);
-  EXPECT_THAT(overview_of(page, "memory queue"), Not(HasSubstr(star)));
-  EXPECT_THAT(overview_of(page, "file"), HasSubstr(star));
+  EXPECT_THAT(overview_of(to_html(report), "memory queue"), Not(HasSubstr(star)));
+  EXPECT_THAT(overview_of(to_html(report), "file"), HasSubstr(star));
 }
 
-TEST(Html, SaysWhatIsLost) {
+TEST(HtmlTest, LossesOfAService_AreInTheOverview) {
   Report report;
   report.services = {service("redis", "queue"), service("etcd", ""), service("file", "")};
   report.services[0].crash = "all locks";
@@ -204,7 +195,7 @@ TEST(Html, SaysWhatIsLost) {
   EXPECT_EQ(count(overview_of(page, "file"), "no server"), 2U);
 }
 
-TEST(Html, HasTheRatiosWithTheirBudgets) {
+TEST(HtmlTest, Ratios_HaveTheirBudgets) {
   Report report;
   report.services = {service("redis", "queue")};
   report.measurements = {latency("redis queue", {90}), latency("redis queue", {100}, Who::by_hand),
@@ -216,7 +207,7 @@ TEST(Html, HasTheRatiosWithTheirBudgets) {
   EXPECT_EQ(section_of(to_html(report), "ratios"), "");
 }
 
-TEST(Html, SaysHowFarRepeatsAreFromTheMedian) {
+TEST(HtmlTest, Repeats_HaveTheirDistanceFromTheMedian) {
   Report report;
   report.measurements = {latency("redis queue", {60, 63, 54}), latency("file", {10, 10, 10})};
   const std::string text = visible_text(to_html(report));
@@ -224,7 +215,7 @@ TEST(Html, SaysHowFarRepeatsAreFromTheMedian) {
   EXPECT_THAT(text, HasSubstr("filelatency10.0 µs\n"));
 }
 
-TEST(Html, SaysWhatIsSpecialAboutTheRun) {
+TEST(HtmlTest, QuickOrInterruptedRun_HasANote) {
   Report report = golden_report();
   EXPECT_THAT(to_html(report), Not(HasSubstr("class=\"note\"")));
   report.quick = true;
@@ -235,7 +226,7 @@ TEST(Html, SaysWhatIsSpecialAboutTheRun) {
   }
 }
 
-TEST(Html, HasTheEnvironmentTheProblemsAndACommandForAShell) {
+TEST(HtmlTest, EnvironmentProblemsAndCommand_AreShown) {
   Report report = golden_report();
   report.services = {service("redis", "queue", {{"appendonly", "no"}}), service("redis", "poll"),
                      service("redis", "broadcast")};

@@ -26,21 +26,20 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-// The error for a good report in which that part has been replaced.
-std::string error_with(const std::string& pointer, const Json& value) {
+// A good report in which that part has been replaced, or removed.
+std::string with(const std::string& pointer, const Json& value) {
   Json json = Json::parse(golden_text());
   json[Json::json_pointer(pointer)] = value;
-  return error_of(json.dump());
+  return json.dump();
 }
-
-std::string error_without(const std::string& object, const std::string& name) {
+std::string without(const std::string& object, const std::string& name) {
   Json json = Json::parse(golden_text());
   json[Json::json_pointer(object)].erase(name);
-  return error_of(json.dump());
+  return json.dump();
 }
 
 // Ratios are written and not read: they are computed from the figures.
-TEST(Json, WritesWhatItRead) {
+TEST(JsonTest, ReportThatWasRead_IsWrittenAgain) {
   EXPECT_EQ(Json::parse(to_json(golden_report())), Json::parse(golden_text()));
   Json other = Json::parse(golden_text());
   other["quick"] = true;
@@ -48,25 +47,16 @@ TEST(Json, WritesWhatItRead) {
   EXPECT_EQ(Json::parse(to_json(from_json(other.dump()))), other);
 }
 
-TEST(Json, KeepsNumbersToTheLastBit) {
+TEST(JsonTest, NumbersAndTexts_AreKeptAsFarAsTheyCanBeRead) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
   Report report;
-  report.measurements = {latency("file", {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789012345680.0})};
-  EXPECT_EQ(from_json(to_json(report)).measurements[0].figures[0].repeats, report.measurements[0].figures[0].repeats);
-}
-
-TEST(Json, LeavesOutRepeatsThatAreNoNumbers) {
-  Report report;
-  report.measurements = {latency("file", {1, std::numeric_limits<double>::quiet_NaN(), 2})};
-  EXPECT_EQ(from_json(to_json(report)).measurements[0].figures[0].repeats, (std::vector<double>{1, 2}));
-}
-
-TEST(Json, TextThatIsNotUtf8DoesNotPreventAReport) {
-  Report report;
+  report.measurements = {latency("file", {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789012345680.0}),
+                         latency("etcd", {1, nan, 2})};
   report.problems = {{"file", "", "bad \xff byte"}};
-  EXPECT_EQ(from_json(to_json(report)).problems[0].message, "bad \xEF\xBF\xBD byte");
-}
-
-TEST(Json, AnEmptyReportIsOne) {
+  const Report read = from_json(to_json(report));
+  EXPECT_EQ(read.measurements[0].figures[0].repeats, report.measurements[0].figures[0].repeats);
+  EXPECT_EQ(read.measurements[1].figures[0].repeats, (std::vector<double>{1, 2}));
+  EXPECT_EQ(read.problems[0].message, "bad \xEF\xBF\xBD byte");
   EXPECT_TRUE(from_json(to_json({})).measurements.empty());
 }
 
@@ -93,56 +83,44 @@ void expect_described(const Json& value, Json schema, const Json& root, const st
   }
 }
 
-TEST(Json, TheSchemaDescribesIt) {
+TEST(JsonTest, Schema_DescribesTheReport) {
   const Json schema = Json::parse(file_text("docs/bench-report.schema.json"));
   expect_described(Json::parse(golden_text()), schema, schema, "");
 }
 
-TEST(Json, SaysWhatIsNoJson) {
-  EXPECT_THAT(error_of(""), HasSubstr("the report is not JSON"));
-  EXPECT_THAT(error_of("{\"schema\": 2"), HasSubstr("the report is not JSON"));
-  EXPECT_THAT(error_of("{\"schema\": 1e999}"), HasSubstr("the report is not JSON"));
-}
-
-TEST(Json, SaysWhatIsNoReport) {
-  EXPECT_EQ(error_of("[]"), "the report: is not an object");
-  EXPECT_EQ(error_of("{}"), "the report: \"schema\" is missing");
-}
-
-TEST(Json, RefusesAnotherSchema) {
-  EXPECT_EQ(error_with("/schema", 1), "schema: is 1, but only 2 is known here");
-  EXPECT_EQ(error_with("/schema", "2"), "schema: is not a number");
-}
-
-TEST(Json, NamesThePartThatIsMissing) {
-  for (const char* each :
-       {"started", "seconds", "quick", "complete", "command", "environment", "services", "measurements", "problems"}) {
-    EXPECT_EQ(error_without("", each), "the report: \"" + std::string(each) + "\" is missing");
+TEST(JsonTest, TextThatIsNoReport_IsRefusedWithItsWrongPart) {
+  for (const char* text : {"", "{\"schema\": 2", "{\"schema\": 1e999}"}) {
+    EXPECT_THAT(error_of(text), HasSubstr("the report is not JSON"));
   }
-  EXPECT_EQ(error_without("/measurements/2", "who"), "measurements[2]: \"who\" is missing");
-  EXPECT_EQ(error_without("/measurements/2/figures/1", "unit"), "measurements[2].figures[1]: \"unit\" is missing");
-}
-
-TEST(Json, NamesThePartOfTheWrongType) {
-  EXPECT_EQ(error_with("/started", 1), "started: is not a text");
-  EXPECT_EQ(error_with("/seconds", "1"), "seconds: is not a number");
-  EXPECT_EQ(error_with("/quick", 0), "quick: is neither true nor false");
-  EXPECT_EQ(error_with("/environment", Json::object()), "environment: is not an array");
-  EXPECT_EQ(error_with("/environment/0/value", nullptr), "environment[0].value: is not a text");
-  EXPECT_EQ(error_with("/services/1", "redis"), "services[1]: is not an object");
-  EXPECT_EQ(error_with("/measurements/1/parameters", Json::array()), "measurements[1].parameters: is not an object");
-  EXPECT_EQ(error_with("/measurements/1/parameters/callers", nullptr),
-            "measurements[1].parameters.callers: is not a number");
-  EXPECT_EQ(error_with("/measurements/1/figures/0/repeats/2", nullptr),
-            "measurements[1].figures[0].repeats[2]: is not a number");
-}
-
-TEST(Json, NamesThePartWithTheWrongWord) {
-  EXPECT_EQ(error_with("/measurements/0/who", "me"), "measurements[0].who: is none of \"dlock\", \"by hand\"");
-  EXPECT_EQ(error_with("/measurements/0/figures/0/better", "faster"),
-            "measurements[0].figures[0].better: is none of \"lower\", \"higher\", \"neither\"");
-  EXPECT_EQ(error_with("/measurements/0/cdf/3", Json::array({1, 2, 3})),
-            "measurements[0].cdf[3]: is not a pair of microseconds and share");
+  for (const std::string name :
+       {"started", "seconds", "quick", "complete", "command", "environment", "services", "measurements", "problems"}) {
+    EXPECT_EQ(error_of(without("", name)), "the report: \"" + name + "\" is missing");
+  }
+  const std::string measured = "/measurements/1/";
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {"[]", "the report: is not an object"},
+           {"{}", "the report: \"schema\" is missing"},
+           {without("/measurements/2", "who"), "measurements[2]: \"who\" is missing"},
+           {without("/measurements/2/figures/1", "unit"), "measurements[2].figures[1]: \"unit\" is missing"},
+           {with("/schema", 1), "schema: is 1, but only 2 is known here"},
+           {with("/schema", "2"), "schema: is not a number"},
+           {with("/started", 1), "started: is not a text"},
+           {with("/seconds", "1"), "seconds: is not a number"},
+           {with("/quick", 0), "quick: is neither true nor false"},
+           {with("/environment", Json::object()), "environment: is not an array"},
+           {with("/environment/0/value", nullptr), "environment[0].value: is not a text"},
+           {with("/services/1", "redis"), "services[1]: is not an object"},
+           {with(measured + "parameters", Json::array()), "measurements[1].parameters: is not an object"},
+           {with(measured + "parameters/callers", nullptr), "measurements[1].parameters.callers: is not a number"},
+           {with(measured + "figures/0/repeats/2", nullptr), "measurements[1].figures[0].repeats[2]: is not a number"},
+           {with("/measurements/0/who", "me"), "measurements[0].who: is none of \"dlock\", \"by hand\""},
+           {with("/measurements/0/figures/0/better", "faster"),
+            "measurements[0].figures[0].better: is none of \"lower\", \"higher\", \"neither\""},
+           {with("/measurements/0/cdf/3", Json::array({1, 2, 3})),
+            "measurements[0].cdf[3]: is not a pair of microseconds and share"},
+       }) {
+    EXPECT_EQ(error_of(text), error);
+  }
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ inline std::string file_text(const std::string& path) {
   return text.str();
 }
 
-// The file with a measurement of each kind, of six services.
+// The file with a measurement of each kind, of four services.
 inline std::string golden_text() {
   return file_text("tests/unit/bench/report/golden.json");
 }

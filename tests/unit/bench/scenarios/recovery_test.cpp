@@ -51,7 +51,7 @@ class RecoveryTest : public testing::Test {
 };
 
 #ifdef DLOCK_PROGRAM
-TEST_F(RecoveryTest, IsTheTimeFromTheKillUntilTheWaiterHolds) {
+TEST_F(RecoveryTest, Recovery_LastsFromTheKillUntilTheWaiterHolds) {
   plan_.dlock_program = DLOCK_PROGRAM;
   const auto steps = steps_of(target_, plan_);
   ASSERT_EQ(steps.size(), 1U);
@@ -70,7 +70,7 @@ TEST_F(RecoveryTest, IsTheTimeFromTheKillUntilTheWaiterHolds) {
 }
 #endif
 
-TEST_F(RecoveryTest, AHolderThatHoldsNothingIsAnError) {
+TEST_F(RecoveryTest, HolderThatHoldsNothing_IsAnError) {
   const struct {
     std::string script;
     std::string failure;
@@ -87,7 +87,7 @@ TEST_F(RecoveryTest, AHolderThatHoldsNothingIsAnError) {
             "hold --quiet --lease 2000ms dlock-bench/recovery/0; file://" + directory_.path() + "?lease=2000ms\n");
 }
 
-TEST_F(RecoveryTest, AHolderIsNotWaitedForBeyondTheLimitOrAfterAStop) {
+TEST_F(RecoveryTest, WaitForAHolder_EndsAtTheLimitOrAStop) {
   const rig::ChildProcess holder({program("exec sleep 1000")});
   EXPECT_THROW((void)await_token(holder, std::chrono::nanoseconds(1), {}), std::runtime_error);
   stop_.request_stop();
@@ -95,7 +95,7 @@ TEST_F(RecoveryTest, AHolderIsNotWaitedForBeyondTheLimitOrAfterAStop) {
 }
 
 // The holder is a script that has a pipe open until it is killed; then the test frees the lock, which it holds for it.
-TEST_F(RecoveryTest, TheKillIsAtARandomMomentBetweenTwoRenewals) {
+TEST_F(RecoveryTest, Kill_IsAtARandomMomentBetweenTwoRenewals) {
   const std::string pipe = directory_.path() + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   plan_.dlock_program = program("exec 3> " + pipe + "; echo 1; exec sleep 1000");
@@ -125,7 +125,7 @@ TEST_F(RecoveryTest, TheKillIsAtARandomMomentBetweenTwoRenewals) {
   EXPECT_GE(longest, milliseconds(200 + 300));
 }
 
-TEST_F(RecoveryTest, IsNotMeasuredWithoutAProgramAndWhereLocksEndWithTheProcess) {
+TEST_F(RecoveryTest, WithoutProgramOrOtherProcesses_IsNotMeasured) {
   EXPECT_TRUE(steps_of(target_, plan_).empty());
   plan_.dlock_program = "/bin/true";
   EXPECT_EQ(steps_of(target_, plan_).size(), 1U);

@@ -20,7 +20,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(Quantities, EachIsMadeOfTheRound) {
+TEST(QuantitiesTest, Quantity_IsComputedFromTheRound) {
   Round round;
   for (int i = 1; i <= 1000; ++i) round.window.samples.add(microseconds(i));
   round.window.calls_of_each = {3, 1};
@@ -95,7 +95,7 @@ class MeasureTest : public testing::Test {
   std::function<void()> on_turn_;
 };
 
-TEST_F(MeasureTest, EachSideHasItsMeasurementOfAllRepeats) {
+TEST_F(MeasureTest, Side_HasAMeasurementOfAllRepeats) {
   const auto measured = run();
   EXPECT_EQ(turns_, "dhdhdh");
   ASSERT_EQ(measured.size(), 2U);
@@ -111,7 +111,7 @@ TEST_F(MeasureTest, EachSideHasItsMeasurementOfAllRepeats) {
   EXPECT_EQ(measured[0].figures[0].repeats, (std::vector<double>{10, 20, 30}));
 }
 
-TEST_F(MeasureTest, AfterAStopWholeRepeatsAreKept) {
+TEST_F(MeasureTest, Stop_KeepsCompleteRepeats) {
   for (const bool cancelled : {false, true}) {
     turns_.clear();
     stop_ = {};
@@ -129,7 +129,7 @@ TEST_F(MeasureTest, AfterAStopWholeRepeatsAreKept) {
   EXPECT_TRUE(run().empty()) << "not one";
 }
 
-TEST_F(MeasureTest, AnyOtherErrorEndsIt) {
+TEST_F(MeasureTest, OtherError_EndsTheMeasurement) {
   on_turn_ = [] { throw Error(errc::cancelled); };
   EXPECT_THROW((void)run(), Error) << "nobody asked for a stop";
   on_turn_ = [this] {
@@ -161,7 +161,7 @@ class MoreCalls final : public Load {
   std::uint64_t calls_ = 0;
 };
 
-TEST(RoundsOf, ALoadIsWarmUpAndItsOperationsAreCountedForEachCall) {
+TEST(RoundsTest, Load_IsWarmedUpAndItsOperationsAreCountedPerCall) {
   Plan plan = tiny_plan();
   plan.round = plan.warm_up = milliseconds(0);
   const struct {
@@ -184,7 +184,7 @@ TEST(RoundsOf, ALoadIsWarmUpAndItsOperationsAreCountedForEachCall) {
 }
 
 // Each call is an operation when it begins. The first takes an hour, it says.
-TEST(SeparateRounds, OperationsAreThoseOfAllCallsAndTheWindowBeginsAfterTheWarmUp) {
+TEST(RoundsTest, SeparateRounds_CountOperationsOfAllCalls) {
   const Plan plan = tiny_plan();
   TestTarget target;
   std::atomic<int> begun = 0;
@@ -210,7 +210,7 @@ TEST(SeparateRounds, OperationsAreThoseOfAllCallsAndTheWindowBeginsAfterTheWarmU
   EXPECT_DOUBLE_EQ(round.window.samples.longest(), 1);
 }
 
-TEST(OpenLoop, HasCallsOfAnotherCrowdAsItsWarmUp) {
+TEST(RoundsTest, OpenLoop_IsWarmedUpByAnotherCrowd) {
   const Plan plan = tiny_plan();
   std::string log;  // by one caller at a time
   const auto make = [&](std::size_t, const std::stop_token&) {

@@ -82,7 +82,7 @@ constexpr auto of_callers = "throughput, p50, p99, client processor time, contex
 constexpr auto of_dlock = "throughput, p50, p99, client processor time, context switches, operations";
 constexpr auto of_contention = "hand-offs, p50, p90, p99, max, fairness, longest wait, operations, wake-ups";
 
-TEST_F(StepsTest, EachScenarioHasItsParametersSidesAndFigures) {
+TEST_F(StepsTest, Scenario_HasItsParametersSidesAndFigures) {
   plan_.held = 0;  // takes a second; see below
   const struct {
     const char* scenario;
@@ -132,7 +132,7 @@ TEST_F(StepsTest, EachScenarioHasItsParametersSidesAndFigures) {
   EXPECT_THAT(target_.distances(), ElementsAre(milliseconds(1), milliseconds(3), milliseconds(1), milliseconds(3)));
 }
 
-TEST_F(StepsTest, NamesThatAreHeld) {
+TEST_F(StepsTest, HeldNames_AreMeasuredAfterTheirFirstRenewals) {
   plan_.callers = plan_.outstanding = {};
   plan_.repeats = 1;
   target_.most_locks_ = 7;
@@ -150,7 +150,7 @@ TEST_F(StepsTest, NamesThatAreHeld) {
 
 // A backend without read-write locks and semaphores, and a service that counts nothing, is not reached over TCP and has
 // no floor.
-TEST_F(StepsTest, MeasurementsThatAreNotPossibleAreLeftOut) {
+TEST_F(StepsTest, ImpossibleMeasurement_IsLeftOut) {
   const auto service = std::make_shared<test::FakeService>();
   register_backend("bench-fake", service->factory());
   TestTarget target("bench-fake://");
@@ -170,7 +170,7 @@ TEST_F(StepsTest, MeasurementsThatAreNotPossibleAreLeftOut) {
   }
 }
 
-TEST_F(StepsTest, StepsKeepToTheLimitsOfTheService) {
+TEST_F(StepsTest, LimitsOfTheService_LimitTheSteps) {
   target_.most_locks_ = 8;
   target_.most_floors_ = 1;
   plan_.callers = {1, 8, 9};
@@ -189,7 +189,7 @@ TEST_F(StepsTest, StepsKeepToTheLimitsOfTheService) {
   EXPECT_EQ(measured[2].parameters, (Parameters{{"callers", 8}})) << "without a floor";
 }
 
-TEST_F(StepsTest, ContendersHaveHadATurnEachBeforeTheyAreMeasured) {
+TEST_F(StepsTest, Contenders_HaveHadATurnEachBeforeTheWindow) {
   plan_.waiters = {100};
   const auto start = Clock::now();
   EXPECT_EQ(steps("contention")[0].run({}).size(), 1U);
@@ -197,7 +197,7 @@ TEST_F(StepsTest, ContendersHaveHadATurnEachBeforeTheyAreMeasured) {
 }
 
 // The first client is asked for its capabilities.
-TEST_F(StepsTest, CallersAreSpreadOverClientsAndEachFloorHasANameOfItsOwn) {
+TEST_F(StepsTest, Callers_AreSpreadOverClientsAndFloorsHaveNames) {
   plan_.callers = {3};
   plan_.waiters = {20};
   plan_.repeats = 1;
@@ -226,7 +226,7 @@ TEST_F(StepsTest, CallersAreSpreadOverClientsAndEachFloorHasANameOfItsOwn) {
 }
 
 // The floor holds up its caller until many more calls are due.
-TEST_F(StepsTest, InAnOpenLoopCallsThatNeverBeganCountAndContextSwitchesDoNot) {
+TEST_F(StepsTest, OpenLoop_CountsCallsThatNeverBegan) {
   plan_.rate = 100'000;
   plan_.repeats = 1;
   std::atomic<int> calls = 0;
@@ -244,12 +244,12 @@ TEST_F(StepsTest, InAnOpenLoopCallsThatNeverBeganCountAndContextSwitchesDoNot) {
   EXPECT_GT(measured[1].figure(figure::p50)->repeats[0], 500) << "for as long as they were due";
 }
 
-TEST_F(StepsTest, AFloorThatFailsEndsTheStepWithItsError) {
+TEST_F(StepsTest, FailingFloor_EndsTheStep) {
   target_.on_floor_acquire = [] { throw std::runtime_error("connection refused"); };
   for (const char* scenario : {"latency", "throughput"}) EXPECT_THROW((void)run(scenario), std::runtime_error);
 }
 
-TEST_F(StepsTest, AStopKeepsWholeRepeats) {
+TEST_F(StepsTest, Stop_KeepsCompleteRepeats) {
   std::stop_source stop;
   plan_.repeats = 5;
   target_.on_floor_acquire = [&] {

@@ -1,11 +1,14 @@
-#include "bench/scenarios/work.hpp"
-
+// The work of callers: pairs, hand-offs, asynchronous calls.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <thread>
 
 #include "bench/measure/statistics.hpp"
+#include "bench/scenarios/async_load.hpp"
+#include "bench/scenarios/relay.hpp"
+#include "bench/scenarios/work.hpp"
 #include "tests/support/fake_backend.hpp"
 #include "tests/unit/bench/scenarios/test_target.hpp"
 #include "torture/rig/scratch_directory.hpp"
@@ -16,14 +19,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(Release, OfALeaseThatWasLostIsAnError) {
+TEST(WorkTest, ReleaseOfALostLease_IsAnError) {
   const Client client = connect("memory://");
   Lease lease = client.make_lock("x").acquire();
   ASSERT_TRUE(client.break_lock("x"));
   EXPECT_THROW(release(lease), std::runtime_error);
 }
 
-TEST(GrantedLease, IsTheServicesAndZeroWhereItDoesNotExpire) {
+TEST(WorkTest, GrantedLease_IsZeroWhereItDoesNotExpire) {
   const Client client = connect("memory://", {.lease = seconds(7)});
   EXPECT_EQ(granted_lease(client, "x", {}), seconds(7));
   EXPECT_EQ(granted_lease(client, "x", {.lease = milliseconds(2500)}), milliseconds(2500));
@@ -33,7 +36,7 @@ TEST(GrantedLease, IsTheServicesAndZeroWhereItDoesNotExpire) {
 }
 
 // Each kind of work that one caller can do alone.
-TEST(Work, GivesTheLockBackEachTime) {
+TEST(WorkTest, Work_ReleasesTheLockEachTime) {
   const struct {
     WorkOnClient work;
     std::uint64_t at_first;  // pairs that connect
@@ -48,7 +51,7 @@ TEST(Work, GivesTheLockBackEachTime) {
   }
 }
 
-TEST(Work, SoManyPercentOfThePairsRead) {
+TEST(WorkTest, ReadShare_IsThatOfThePairs) {
   const auto service = std::make_shared<test::FakeService>();
   service->capabilities.read_write_locks = true;
   service->answer_everything();
@@ -67,7 +70,7 @@ TEST(Work, SoManyPercentOfThePairsRead) {
   }
 }
 
-TEST(Work, PairsThatConnectAreCancelledByTheStop) {
+TEST(WorkTest, Stop_CancelsThePairsThatConnect) {
   const Client client = connect("memory://");
   const Lease held = client.make_lock(lock_name("dlock", 3)).acquire();
   std::stop_source stop;
@@ -75,7 +78,7 @@ TEST(Work, PairsThatConnectAreCancelledByTheStop) {
   EXPECT_THROW((void)own_lock(client, 3, stop.get_token()), Error);
 }
 
-TEST(Work, TheWriterWaitsForAsManyReadsAsThereAreReaders) {
+TEST(WorkTest, Writer_WaitsForAsManyReadsAsThereAreReaders) {
   constexpr std::uint64_t readers = 50;
   constexpr std::uint64_t turns = 20;
   const Client client = connect("memory://");
@@ -88,7 +91,7 @@ TEST(Work, TheWriterWaitsForAsManyReadsAsThereAreReaders) {
   EXPECT_GE(client.stats().released, turns * (readers + 1));
 }
 
-TEST(Clients, HaveRoomForAllLocksAndCallersTakeTurns) {
+TEST(WorkTest, Clients_HaveRoomForAllLocks) {
   const TestTarget target;
   const Clients clients = connect_clients(target, 9, 4);
   EXPECT_EQ(target.clients(), (std::vector<std::size_t>(4, 3)));
@@ -102,7 +105,7 @@ TEST(Clients, HaveRoomForAllLocksAndCallersTakeTurns) {
 }
 
 // The store of memory:// is a queue: with turns for all of them, each has as many as any other, or one less.
-TEST(Contenders, HaveTheLockInTurnForAMillisecondAndASampleIsAHandOff) {
+TEST(WorkTest, Contenders_HoldTheLockInTurn) {
   const TestTarget target;
   const auto crowd = contenders(connect_clients(target, 4, 2), 4);
   crowd->gather({});
@@ -116,7 +119,7 @@ TEST(Contenders, HaveTheLockInTurnForAMillisecondAndASampleIsAHandOff) {
 }
 
 // The only contender has no successor: others who come and go are none.
-TEST(Contenders, DoNotTakeTheLockRightBack) {
+TEST(WorkTest, Contender_LeavesTheLockToAnother) {
   const TestTarget target("memory://successor");
   const Clients clients = connect_clients(target, 1, 1);
   const Client other = target.connect(1);
@@ -127,6 +130,93 @@ TEST(Contenders, DoNotTakeTheLockRightBack) {
   while (clients->front().stats().released == 0) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(lock.acquire().release());
   EXPECT_EQ(clients->front().stats().acquired, 1U);
+}
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Clock::time_point start{seconds(100)};
+
+TEST(RelayTest, HandOff_LastsFromTheReleaseToTheNextHolder) {
+  Relay relay(2);
+  EXPECT_EQ(relay.take(0, start), std::nullopt) << "there was no release";
+  (void)relay.let_go(start + milliseconds(10));
+  EXPECT_EQ(relay.take(1, start + milliseconds(13)), milliseconds(3));
+}
+
+TEST(RelayTest, ReleasingContender_WaitsForASuccessorOrAStop) {
+  Relay relay(2);
+  (void)relay.take(0, start);
+  const std::uint64_t turn = relay.let_go(start);
+  std::atomic<bool> went_on = false;
+  std::jthread releaser([&] {
+    relay.await_successor(turn, {});
+    went_on = true;
+  });
+  EXPECT_FALSE(went_on);
+  (void)relay.take(1, start);
+  releaser.join();
+  EXPECT_TRUE(went_on);
+  relay.await_successor(turn, {});  // returns at once: there has been a successor
+  std::stop_source stop;
+  stop.request_stop();
+  relay.await_successor(relay.let_go(start), stop.get_token());
+}
+
+TEST(RelayTest, LongestWait_HasEndedOrGoesOn) {
+  Relay relay(3);
+  for (const std::size_t contender : {0U, 1U, 2U}) relay.ask(contender, start);
+  (void)relay.take(0, start + milliseconds(1));
+  (void)relay.take(1, start + milliseconds(7));
+  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(5)), milliseconds(7));
+  EXPECT_EQ(relay.take_longest_wait(start + milliseconds(50)), milliseconds(50)) << "it goes on";
+  (void)relay.take(2, start + milliseconds(60));
+  EXPECT_EQ(relay.take_longest_wait(start + seconds(9)), milliseconds(60));
+  EXPECT_EQ(relay.take_longest_wait(start + seconds(9)), milliseconds(0)) << "each counts once";
+}
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+TEST(AsyncLoadTest, OneClient_KeepsAllCallsInFlight) {
+  const TestTarget target;
+  AsyncLoad load(target, 50);
+  load.start();
+  while (load.calls() < 50) (void)load.measure(milliseconds(1), {});
+  const auto before = load.calls();
+  const Window window = load.measure(milliseconds(20), {});
+  EXPECT_TRUE(window.complete);
+  EXPECT_GT(window.samples.count(), 50U);
+  // A sample is of a call whose release is in the window; its acquire may be before.
+  EXPECT_NEAR(static_cast<double>(window.calls()), static_cast<double>(window.samples.count()), 26);
+  EXPECT_GE(load.calls(), before + window.calls());
+  EXPECT_EQ(target.clients(), std::vector<std::size_t>{50});
+}
+
+TEST(AsyncLoadTest, EndOfTheLoad_LeavesNothingLocked) {
+  const TestTarget target("memory://load");
+  const Client other = connect(target.url(1));
+  {
+    AsyncLoad load(target, 20);
+    load.start();
+    (void)load.measure(milliseconds(1), {});
+  }
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_TRUE(other.make_lock(lock_name("outstanding", i)).try_acquire()) << i;
+}
+
+TEST(AsyncLoadTest, BrokenLock_IsAnError) {
+  const TestTarget target("memory://broken");
+  const Client other = connect(target.url(1));
+  AsyncLoad load(target, 1);
+  load.start();
+  EXPECT_THROW(
+      {
+        for (;;) {
+          (void)other.break_lock(lock_name("outstanding"));
+          (void)load.measure(nanoseconds(1), {});
+        }
+      },
+      std::runtime_error);
 }
 
 }  // namespace

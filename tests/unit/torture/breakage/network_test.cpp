@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
-#include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -87,20 +85,13 @@ class OwnNetworkTest : public testing::Test {
   }
 };
 
-TEST_F(OwnNetworkTest, HasALoopbackInterfaceAndNothingElse) {
+TEST_F(OwnNetworkTest, Network_HasALoopbackInterfaceOnly) {
   EXPECT_NE(network(), network_before);
   struct if_nameindex* const all = ::if_nameindex();
   ASSERT_NE(all, nullptr);
   EXPECT_STREQ(all[0].if_name, "lo");
   EXPECT_EQ(all[1].if_index, 0U);
   ::if_freenameindex(all);
-}
-
-TEST_F(OwnNetworkTest, TalksToItself) {
-  const Datagrams one;
-  const Datagrams other;
-  one.send(other, 10);
-  EXPECT_EQ(other.received(), 10);
 }
 
 class PacketLossTest : public OwnNetworkTest {
@@ -116,57 +107,39 @@ class PacketLossTest : public OwnNetworkTest {
   Datagrams server_;
 };
 
-TEST_F(PacketLossTest, LosesAllBothWaysUntilItIsOver) {
-  {
-    const PacketLoss loss({.percent = 100, .port = server_.port()});
+TEST_F(PacketLossTest, PacketsOfItsPort_AreLostBothWaysUntilItEnds) {
+  const Datagrams another;
+  const auto expect = [&](int of_server, int of_other) {
     client_.send(server_, 10);
     server_.send(client_, 10);
-    EXPECT_EQ(server_.received(), 0);
-    EXPECT_EQ(client_.received(), 0);
+    client_.send(another, 10);
+    EXPECT_EQ(server_.received(), of_server);
+    EXPECT_EQ(client_.received(), of_server);
+    EXPECT_EQ(another.received(), of_other);
+  };
+  {
+    const PacketLoss loss({.percent = 100, .port = server_.port()});
+    expect(0, 10);
+    {
+      const PacketLoss more({.percent = 100, .port = another.port()});
+      expect(0, 0);
+    }
+    expect(0, 10);
   }
-  client_.send(server_, 10);
-  server_.send(client_, 10);
-  EXPECT_EQ(server_.received(), 10);
-  EXPECT_EQ(client_.received(), 10);
-}
-
-TEST_F(PacketLossTest, LosesNothingAtZero) {
-  const PacketLoss loss({.percent = 0, .port = server_.port()});
-  client_.send(server_, 100);
-  EXPECT_EQ(server_.received(), 100);
+  expect(10, 10);
 }
 
 // Which ones is chance; that it is fewer than 300 or more than 700 of 1000 does not happen.
-TEST_F(PacketLossTest, LosesAShare) {
-  const PacketLoss loss({.percent = 50, .port = server_.port()});
-  client_.send(server_, 1000);
-  const int received = server_.received();
-  EXPECT_GT(received, 300);
-  EXPECT_LT(received, 700);
-}
-
-TEST_F(PacketLossTest, LeavesOtherPortsAlone) {
-  const Datagrams another;
-  const PacketLoss loss({.percent = 100, .port = server_.port()});
-  client_.send(another, 10);
-  EXPECT_EQ(another.received(), 10);
-}
-
-TEST_F(PacketLossTest, TwoAreIndependent) {
-  const Datagrams another;
-  const PacketLoss loss({.percent = 100, .port = server_.port()});
-  {
-    const PacketLoss more({.percent = 100, .port = another.port()});
-    client_.send(another, 10);
-    EXPECT_EQ(another.received(), 0);
-  }
-  client_.send(another, 10);
-  client_.send(server_, 10);
-  EXPECT_EQ(another.received(), 10);
-  EXPECT_EQ(server_.received(), 0);
-}
-
-TEST_F(PacketLossTest, RefusesWhatMakesNoSense) {
+TEST_F(PacketLossTest, Share_OfPacketsIsLost) {
+  const auto received = [&](int percent) {
+    const PacketLoss loss({.percent = percent, .port = server_.port()});
+    client_.send(server_, 1000);
+    return server_.received();
+  };
+  EXPECT_EQ(received(0), 1000);
+  const int half = received(50);
+  EXPECT_GT(half, 300);
+  EXPECT_LT(half, 700);
   EXPECT_THROW(PacketLoss({.percent = 101, .port = 1}), std::invalid_argument);
   EXPECT_THROW(PacketLoss({.percent = -1, .port = 1}), std::invalid_argument);
 }

@@ -1,171 +1,280 @@
-// What holds for all rules: names, exceptions, limits, histories that no run can have written, cost.
+// Findings of all rules: their order, exceptions and limits; histories that no run can have written; counts; excerpts.
+#include "torture/checker/checker.hpp"
+
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <stdexcept>
+#include <set>
 
 #include "tests/support/sanitizers.hpp"
-#include "tests/unit/torture/checker/history_builder.hpp"
+#include "tests/unit/torture/checker/history_text.hpp"
 
 namespace dlock::torture {
 namespace {
 
+using namespace std::chrono_literals;
+using testing::IsEmpty;
+
 // One violation of each rule.
-History all_broken() {
-  History h;
-  h.process(1).asks("exclusion").is_granted(1);
-  h.process(2).asks("exclusion").is_granted(2).looks(true);
-  h.process(1).looks(true);
-  h.process(1).asks("unique").is_granted(1).releases().has_released().asks("unique").is_granted(1);
-  h.process(1).asks("growing").is_granted(2).releases().has_released().asks("growing").is_granted(1).looks(true);
-  h.serves("fencing", 2, true).serves("fencing", 1, true);
-  h.process(1).asks("release").is_granted(1).is_told_of_loss().releases().has_released();
-  h.process(1).asks("loss").is_granted(1).looks(false).after(1s).is_told_of_loss();
-  h.process(1).asks("deadlines", 1s).after(9s).is_denied("timed out");
-  h.heals();
-  h.process(1).asks("progress").after(16s).is_denied("unavailable");
-  h.process(1).after(1min).asks("hand-over").after(2s).is_granted(1);
-  h.crashes(2);
-  h.leaves("something");
-  return h;
+std::vector<Event> all_broken() {
+  return history_of(
+      "1: asks exclusion, granted 1; 2: asks exclusion, granted 2, held; 1: held, asks unique, granted 1, returns, "
+      "asks unique, granted 1, asks growing, granted 2, returns, asks growing, granted 1, held; serve fencing 2 taken; "
+      "serve fencing 1 taken; 1: asks release, granted 1, lost, returns, asks loss, granted 1, unheld, +1s lost, "
+      "asks deadlines for 1s, +9s denied timed out; heal; 1: asks progress, +16s denied unavailable, "
+      "+1min asks hand-over, +2s granted 1; crash 2; residue something");
 }
 
-TEST(Checker, AnEmptyHistoryIsClean) {
+std::set<Rule> broken(const std::vector<Event>& history, const Rules& rules = {}) {
+  std::set<Rule> all;
+  for (const auto& [rule, times] : check(history, rules).found) all.insert(rule);
+  return all;
+}
+
+TEST(CheckerTest, EmptyHistory_BreaksNothing) {
   const Verdict verdict = check({}, {});
-  EXPECT_TRUE(verdict.violations.empty());
-  EXPECT_TRUE(verdict.found.empty());
+  EXPECT_THAT(verdict.found, IsEmpty());
+  EXPECT_EQ(verdict.counts.acquires, 0U);
+  EXPECT_EQ(verdict.counts.longest_wait, 0ns);
+  EXPECT_THAT(verdict.counts.denied, IsEmpty());
+  EXPECT_THAT(verdict.counts.faults, IsEmpty());
 }
 
-TEST(Checker, FindsEachRuleBroken) {
-  EXPECT_EQ(broken(all_broken()), Broken(all_rules.begin(), all_rules.end()));
-}
-
-TEST(Checker, ReportsInTheOrderOfTheRules) {
-  const History h = all_broken();
-  const Verdict verdict = check(h.events(), {});
+TEST(CheckerTest, Violations_AreInTheOrderOfRulesAndEvents) {
+  const std::vector<Event> history = all_broken();
+  const Verdict verdict = check(history, {});
   ASSERT_EQ(verdict.violations.size(), all_rules.size());
-  for (std::size_t i = 0; i < all_rules.size(); ++i) EXPECT_EQ(verdict.violations[i].rule, all_rules[i]);
-}
-
-TEST(Checker, NamesTheEventsInTheOrderOfTimeAndOnce) {
-  const History h = all_broken();
-  for (const Violation& v : check(h.events(), {}).violations) {
+  for (std::size_t i = 0; i < all_rules.size(); ++i) {
+    const Violation& v = verdict.violations[i];
+    EXPECT_EQ(v.rule, all_rules[i]);
     EXPECT_FALSE(v.events.empty()) << name_of(v.rule);
     EXPECT_TRUE(std::is_sorted(v.events.begin(), v.events.end(), std::less_equal<>())) << name_of(v.rule);
-    EXPECT_LT(v.events.back(), h.events().size());
+    EXPECT_LT(v.events.back(), history.size());
   }
 }
 
-TEST(Checker, LeavesOutTheRulesThatDoNotApply) {
-  const History h = all_broken();
+TEST(CheckerTest, RuleThatDoesNotApply_IsExcused) {
+  const std::set<Rule> all(all_rules.begin(), all_rules.end());
   for (const Rule rule : all_rules) {
-    Broken others(all_rules.begin(), all_rules.end());
+    std::set<Rule> others = all;
     others.erase(rule);
-    EXPECT_EQ(broken(h, {.without = {rule}}), others) << name_of(rule);
+    EXPECT_EQ(broken(all_broken(), {.without = {rule}}), others) << name_of(rule);
   }
-  EXPECT_EQ(broken(h, {.without = Broken(all_rules.begin(), all_rules.end())}), nothing);
-}
-
-TEST(Checker, CountsWhatIsLeftOut) {
-  History h;
-  h.leaves("first").leaves("another").probes("a", false);
-  const Verdict verdict = check(h.events(), {.without = {Rule::no_residue}});
+  EXPECT_THAT(broken(all_broken(), {.without = all}), IsEmpty());
+  const Verdict verdict =
+      check(history_of("residue first; residue another; probe a not"), {.without = {Rule::no_residue}});
   EXPECT_EQ(verdict.excused, (std::map<Rule, std::size_t>{{Rule::no_residue, 2}}));
   EXPECT_EQ(verdict.found, (std::map<Rule, std::size_t>{{Rule::progress, 1}}));
 }
 
-TEST(Checker, RulesHaveDifferentNames) {
+TEST(CheckerTest, KnownHole_CountsWhatItExcuses) {
+  const auto history = history_of(
+      "1: asks a, granted 1, held; strike terminated for 100ms; heal terminated; 2: asks a, granted 2, held; 1: held");
+  const Rules rules{.hole = {.rules = {Rule::exclusion}, .strikes = {"terminated"}, .belief = 2s}};
+  EXPECT_EQ(check(history, rules).excused, (std::map<Rule, std::size_t>{{Rule::exclusion, 1}}));
+}
+
+TEST(CheckerTest, RulesAndEvents_HaveDifferentNames) {
   std::set<std::string_view> names;
   for (const Rule rule : all_rules) names.insert(name_of(rule));
   EXPECT_EQ(names.size(), all_rules.size());
   EXPECT_FALSE(names.contains(""));
 }
 
-TEST(Checker, KeepsTheFirstTenOfARuleAndCountsAll) {
-  History h;
-  h.leaves("first");
-  for (int i = 0; i < 24; ++i) h.leaves("another");
-  h.probes("a", false);
-  const Verdict verdict = check(h.events(), {});
+TEST(CheckerTest, ManyViolationsOfARule_KeepsTenAndCountsAll) {
+  std::string text = "residue first";
+  for (int i = 0; i < 24; ++i) text += "; residue another";
+  const Verdict verdict = check(history_of(text + "; probe a not"), {});
   EXPECT_EQ(verdict.found.at(Rule::no_residue), 25U);
   EXPECT_EQ(verdict.found.at(Rule::progress), 1U);
   ASSERT_EQ(verdict.violations.size(), 1 + max_of_a_rule);
   EXPECT_EQ(verdict.violations[1].what, "first");
 }
 
-TEST(Checker, RefusesWhatNoRunCanHaveWritten) {
-  const auto why = [](const History& h) -> std::string {
-    try {
-      (void)check(h.events(), {});
-      return "nothing";
-    } catch (const std::invalid_argument& e) {
-      return e.what();
-    }
-  };
-  History not_asked;
-  not_asked.process(1).is_granted(1);
-  EXPECT_EQ(why(not_asked), "process 1: \"granted\" of acquire 0, which was never asked");
-  History of_another;
-  of_another.process(1).asks("a").of_acquire(2).is_denied("busy");
-  EXPECT_EQ(why(of_another), "process 1: \"denied\" of acquire 2, which was never asked");
-  History asked_twice;
-  const Event asks{.kind = Kind::asked, .process = 1, .attempt = 7, .lock = "a"};
-  asked_twice.note(asks).note(asks);
-  EXPECT_EQ(why(asked_twice), "process 1 asks acquire 7 twice");
-  History not_granted;
-  not_granted.process(1).asks("a").looks(true);
-  EXPECT_EQ(why(not_granted), "process 1: \"looked\" of acquire 1 comes before what it is about");
-  History not_held;
-  not_held.process(1).asks("a").releases();
-  EXPECT_EQ(why(not_held), "process 1: \"releasing\" of acquire 1 comes before what it is about");
-  History not_released;
-  not_released.process(1).asks("a").is_granted(1).has_released();
-  EXPECT_EQ(why(not_released), "process 1: \"released\" of acquire 1 comes before what it is about");
-  History again;
-  again.note({.kind = Kind::started, .process = 1}).kills(1).note({.kind = Kind::started, .process = 1});
-  EXPECT_EQ(why(again), "process 1 starts twice");
-  History backwards;
-  backwards.leaves("a").after(-1ns).leaves("b");
-  EXPECT_EQ(why(backwards), "the history is not in chronological order");
-}
+const std::vector<Row> refused{
+    {"NeverAsked", "1: granted 1", "refused: process 1: \"granted\" of acquire 0, which was never asked"},
+    {"AskedAsAnother", "1: asks a, acquire 2, denied busy",
+     "refused: process 1: \"denied\" of acquire 2, which was never asked"},
+    {"AskedTwice", "1: asks a as 7, asks a as 7", "refused: process 1 asks acquire 7 twice"},
+    {"LookedBeforeTheGrant", "1: asks a, held",
+     "refused: process 1: \"looked\" of acquire 1 comes before what it is about"},
+    {"ReleasingBeforeTheGrant", "1: asks a, releases",
+     "refused: process 1: \"releasing\" of acquire 1 comes before what it is about"},
+    {"ReleasedBeforeReleasing", "1: asks a, granted 1, released",
+     "refused: process 1: \"released\" of acquire 1 comes before what it is about"},
+    {"StartedTwice", "1: starts; kill 1; 1: starts", "refused: process 1 starts twice"},
+    {"Backwards", "residue a; +-1ns residue b", "refused: the history is not in chronological order"},
+};
+INSTANTIATE_TEST_SUITE_P(Impossible, HistoryTest, testing::ValuesIn(refused), name_of_row);
 
-// The signal of a loss may overtake the note of the grant, which another thread makes; and its process may be killed
-// before that.
-TEST(Checker, TakesALossBeforeItsGrant) {
-  History h;
-  h.process(1).asks("a").is_told_of_loss();
-  h.kills(1);
-  EXPECT_EQ(broken(h), nothing) << words(h);
-}
-
-// Were any rule to look at pairs, these would take it minutes: a hundred thousand million pairs.
-TEST(Checker, ManyWaitersGrantsAndPausesAreNoBurden) {
-  constexpr int many = dlock::test::sanitized ? 10'000 : 100'000;
-  History h;
-  h.process(1).asks("a").is_granted(1, 1h).looks(true);
-  for (int i = 0; i < many; ++i) h.after(1us).process(2).asks("a");
-  for (int i = 0; i < many; ++i) h.after(1us).stops(2).after(1us).resumes(2);
-  h.process(1).after(1us).releases().has_released();
-  for (int i = 1; i <= many; ++i) {
-    auto& winner = h.after(1us).process(2).of_acquire(static_cast<std::uint64_t>(i));
-    winner.is_granted(static_cast<std::uint64_t>(i) + 1, 1h).after(1us).looks(true);
-    winner.after(1us).releases().after(1us).has_released();
+// If any rule looked at pairs, these histories would take it minutes: a hundred thousand million pairs.
+class LongHistoryTest : public testing::Test {
+ protected:
+  void note(int process, Event event) {
+    event.at = TimePoint(1h) + std::chrono::microseconds(history.size());
+    event.process = process;
+    event.lock = "a";
+    history.push_back(std::move(event));
   }
-  h.heals();
-  const Verdict verdict = check(h.events(), {});
-  EXPECT_TRUE(verdict.found.empty());
-  EXPECT_EQ(verdict.counts.hand_overs, static_cast<std::size_t>(many));
+  void grant(int process, std::uint64_t attempt, std::uint64_t token) {
+    note(process, {.kind = Kind::granted, .attempt = attempt, .token = FencingToken(token), .until = TimePoint(9h)});
+    note(process, {.kind = Kind::looked, .attempt = attempt, .yes = true});
+  }
+  void ask(int process, std::uint64_t attempt) {
+    note(process, {.kind = Kind::asked, .attempt = attempt, .until = TimePoint::max()});
+  }
+  void release(int process, std::uint64_t attempt) {
+    note(process, {.kind = Kind::releasing, .attempt = attempt});
+    note(process, {.kind = Kind::released, .attempt = attempt, .yes = true});
+  }
+
+  std::vector<Event> history;
+};
+
+TEST_F(LongHistoryTest, WaitersGrantsAndPauses_AreCheckedQuickly) {
+  constexpr std::uint64_t many = dlock::test::sanitized ? 10'000 : 100'000;
+  ask(1, 1);
+  grant(1, 1, 1);
+  for (std::uint64_t i = 1; i <= many; ++i) ask(2, i);
+  for (std::uint64_t i = 1; i <= many; ++i) {
+    note(0, {.kind = Kind::stopped, .subject = 2});
+    note(0, {.kind = Kind::resumed, .subject = 2});
+  }
+  release(1, 1);
+  for (std::uint64_t i = 1; i <= many; ++i) {
+    grant(2, i, i + 1);
+    release(2, i);
+  }
+  note(0, {.kind = Kind::healed, .word = std::string(everything)});
+  const Verdict verdict = check(history, {});
+  EXPECT_THAT(verdict.found, IsEmpty());
+  EXPECT_EQ(verdict.counts.hand_overs, many);
 }
 
-// The same where everything is broken: tokens fall from grant to grant, and every grant is believed in to the end.
-TEST(Checker, ManyViolationsAreNoBurden) {
+// Tokens fall from grant to grant, and each holder finds its lock held to the end.
+TEST_F(LongHistoryTest, Violations_AreFoundQuickly) {
   constexpr std::uint64_t many = dlock::test::sanitized ? 5'000 : 50'000;
-  History h;
-  for (std::uint64_t i = 1; i <= many; ++i) h.after(1us).process(1).asks("a").is_granted(2 * many - i, 1h);
-  for (std::uint64_t i = 1; i <= many; ++i) h.after(1us).process(1).of_acquire(i).looks(true);
-  const Verdict verdict = check(h.events(), {});
+  for (std::uint64_t i = 1; i <= many; ++i) {
+    ask(1, i);
+    grant(1, i, 2 * many - i);
+  }
+  for (std::uint64_t i = 1; i <= many; ++i) note(1, {.kind = Kind::looked, .attempt = i, .yes = true});
+  const Verdict verdict = check(history, {});
   EXPECT_EQ(verdict.found.at(Rule::exclusion), many - 1);
   EXPECT_EQ(verdict.found.at(Rule::growing_tokens), many - 1);
+}
+
+// --- Counts ----------------------------------------------------------------------------------------------------------
+
+Counts counts(std::string_view history) {
+  return check(history_of(history), {}).counts;
+}
+
+TEST(CountsTest, AcquiresLossesWritesFaults_AreCounted) {
+  const Counts seen = counts(
+      "1: asks a, +3s granted 1, returns, asks a for 5s, +5s denied timed out; 2: asks b for 0s, denied busy, "
+      "asks b for 0s, denied busy, asks b; strike kill; strike kill; strike partition; heal partition; "
+      "3: asks c, granted 1, lost; serve a 2 taken; serve a 1 refused; serve a 2 taken");
+  EXPECT_EQ(seen.acquires, 6U);
+  EXPECT_EQ(seen.grants, 2U);
+  EXPECT_EQ(seen.longest_wait, 3s);
+  EXPECT_EQ(seen.denied, (std::map<std::string, std::size_t>{{"busy", 2}, {"timed out", 1}}));
+  EXPECT_EQ(seen.losses, 1U);
+  EXPECT_EQ(seen.writes, 2U);
+  EXPECT_EQ(seen.stale_writes, 1U);
+  EXPECT_EQ(seen.faults, (std::map<std::string, std::size_t>{{"kill", 2}, {"partition", 1}}));
+}
+
+TEST(CountsTest, HandOversAndTakeovers_AreToldApart) {
+  const Counts waited =
+      counts("1: asks a, granted 1; 2: asks a; 1: returns; 2: granted 2, returns; 1: asks a, granted 3");
+  EXPECT_EQ(waited.hand_overs, 1U);
+  EXPECT_EQ(waited.takeovers, 0U);
+  const Counts taken = counts(
+      "1: asks a, granted 1; kill 1; 2: asks a, granted 2; 3: asks a, granted 3; 2: releases, disowned; "
+      "3: releases, unreleased; 4: asks a, granted 4, returns; 5: asks a, granted 5");
+  EXPECT_EQ(taken.takeovers, 2U);
+  EXPECT_EQ(taken.hand_overs, 0U);
+}
+
+TEST(CountsTest, Takeover_IsFromAHolderThatExcludesTheNext) {
+  const auto takeovers = [](const std::string& first, const std::string& second) {
+    return counts("1: asks " + first + ":a, granted 1; 2: asks " + second + ":a, granted 2").takeovers;
+  };
+  EXPECT_EQ(takeovers("read", "read"), 0U);
+  EXPECT_EQ(takeovers("read", "write"), 1U);
+  EXPECT_EQ(takeovers("write", "read"), 1U);
+  EXPECT_EQ(takeovers("2", "2"), 0U);
+  EXPECT_EQ(takeovers("1", "1"), 1U);
+}
+
+TEST(CountsTest, Stall_IsATimeOfAFreeLockWithAWaiter) {
+  const Counts seen = counts(
+      "1: asks a, +3s granted 1; heal; 2: asks a; 1: returns; 2: +2s granted 2, returns; 3: +9s asks a, granted 3");
+  EXPECT_EQ(seen.longest_stall, 3s);
+  EXPECT_EQ(seen.longest_stall_after, 2s);
+  const Counts never_granted = counts("1: asks a; 2: +3s asks b");
+  EXPECT_EQ(never_granted.longest_stall, 3s);
+  EXPECT_EQ(never_granted.longest_stall_after, 0s);
+  for (const std::string handed_over :
+       {"1: releases, released; 2: +0s granted 2", "1: releases; 2: +0s granted 2; 1: +0s released"}) {
+    const Counts at_once = counts("1: asks a, granted 1, held; 2: asks a; " + handed_over + "; 2: +1min releases");
+    EXPECT_EQ(at_once.longest_stall, 1ms) << "the very first wait";
+  }
+}
+
+// --- Excerpts --------------------------------------------------------------------------------------------------------
+
+std::string only_excerpt(std::string_view text) {
+  const std::vector<Event> history = history_of(text);
+  const Verdict verdict = check(history, {});
+  EXPECT_EQ(verdict.violations.size(), 1U);
+  return verdict.violations.empty() ? "" : excerpt(history, verdict.violations.front());
+}
+
+TEST(ExcerptTest, Violation_ShowsItsEventsAndTheFaultsOfItsProcesses) {
+  EXPECT_EQ(only_excerpt("1: asks a, granted 1 for 2s, held; 3: asks b for 5s; strike partition; stop 1; "
+                         "+2500ms stop 3; 2: asks a, granted 2, held; resume 1; 1: held; kill 1"),
+            "exclusion: process 1 found lock a held after process 2 had been granted it\n"
+            "      +0.000000 s  process 1: is granted the lock, token 1, valid for 2.000000 s  [lock a, acquire 1]\n"
+            "      +0.003000 s  fault: partition\n"
+            "      +0.004000 s  process 1 is stopped\n"
+            "      +2.506000 s  process 2: is granted the lock, token 2, valid for 10.000000 s  [lock a, acquire 1]\n"
+            "      +2.508000 s  process 1 goes on\n"
+            "      +2.509000 s  process 1: looks: held  [lock a, acquire 1]\n");
+  EXPECT_EQ(only_excerpt("heal; probe a not"),
+            "progress: a new process did not get lock a\n"
+            "      +0.000000 s  a new process does not get the lock: timed out  [lock a]\n");
+  EXPECT_EQ(excerpt({}, {.rule = Rule::no_residue, .what = "a key", .events = {}}), "no residue: a key\n");
+}
+
+TEST(ExcerptTest, LateAcquireReleaseOrHandOver_ShowsItsEvents) {
+  using Events = std::vector<std::size_t>;
+  for (const auto& [text, events] : std::vector<std::pair<std::string_view, Events>>{
+           {"1: asks a for 9h, cancels, +9s denied cancelled", {0, 1, 2}},
+           {"1: asks a for 5s, +9s granted 1", {0, 1}},
+           {"1: asks a, granted 1, releases, +9s released", {1, 2, 3}},
+           {"sound; 1: asks a, granted 1, held, returns; 2: asks a, +9s granted 2", {2, 4, 5, 6, 7}},
+           {"sound; 1: asks a, granted 1, held, lost; 2: asks a, +20s granted 2", {2, 4, 5, 6}},
+           {"sound; 1: asks a, granted 1, held; kill 1; 2: asks a, +20s denied unavailable", {2, 4, 5, 6}},
+           {"sound; 1: asks read:a, granted 1, held; 2: asks write:a; 3: +2s asks read:a, granted 2; 1: returns; "
+            "3: +2s held, returns; 2: granted 3",
+            {4, 6, 10, 11, 12}},
+       }) {
+    const Verdict verdict = check(history_of(text), {});
+    ASSERT_EQ(verdict.violations.size(), 1U) << text;
+    EXPECT_EQ(verdict.violations[0].events, events) << text;
+  }
+}
+
+TEST(ExcerptTest, ManyFaults_AreLeftOut) {
+  std::string text = "1: asks a, granted 1";
+  for (int i = 0; i < 12; ++i) text += "; strike partition; heal partition";
+  const std::string shown = only_excerpt(text + "; 2: asks a, granted 2, held; 1: held");
+  EXPECT_THAT(shown, testing::HasSubstr("  ... and 4 more things were done meanwhile\n"));
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 1 + 3 + 20 + 1) << shown;
 }
 
 }  // namespace

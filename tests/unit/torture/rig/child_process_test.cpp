@@ -11,11 +11,13 @@
 #include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 
 #include "tests/support/free_port.hpp"
 #include "tests/support/scripted_server.hpp"
+#include "torture/rig/pause.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::rig {
@@ -29,7 +31,7 @@ char state_of(pid_t pid) {
   return text.at(text.rfind(')') + 2);
 }
 
-TEST(ChildProcess, IsWatchedByWhatItPrints) {
+TEST(ChildProcess, Output_IsAwaited) {
   ChildProcess child({"sh", "-c", "echo one; echo two >&2"});
   EXPECT_TRUE(child.wait_for_output("two\n"));
   EXPECT_FALSE(child.wait_for_output("three"));
@@ -38,7 +40,7 @@ TEST(ChildProcess, IsWatchedByWhatItPrints) {
   EXPECT_FALSE(child.running());
 }
 
-TEST(ChildProcess, GetsVariablesInThePlaceOfOurs) {
+TEST(ChildProcess, Variables_ReplaceOurs) {
   ASSERT_EQ(::setenv("DLOCK_TEST_VARIABLE", "ours", 1), 0);
   ChildProcess child({"sh", "-c", "echo $DLOCK_TEST_VARIABLE $DLOCK_TEST_OTHER; env | grep -c DLOCK_TEST_VARIABLE"},
                      {"DLOCK_TEST_VARIABLE=its own", "DLOCK_TEST_OTHER=too"});
@@ -48,7 +50,7 @@ TEST(ChildProcess, GetsVariablesInThePlaceOfOurs) {
   EXPECT_STREQ(::getenv("DLOCK_TEST_VARIABLE"), "ours");
 }
 
-TEST(ChildProcess, IsNotWaitedForAfterAStopOrBeyondTheLimit) {
+TEST(ChildProcess, Wait_EndsAtTheLimitOrAStop) {
   const ChildProcess child({"sh", "-c", "echo one; exec sleep 1000"});
   const auto never = [](const std::string&) { return false; };
   std::stop_source stop;
@@ -59,28 +61,22 @@ TEST(ChildProcess, IsNotWaitedForAfterAStopOrBeyondTheLimit) {
   EXPECT_FALSE(child.output_ended());
 }
 
-TEST(ChildProcess, IsSignalledOnlyUntilItsEndWasWaitedFor) {
-  ChildProcess child({"true"});
-  EXPECT_EQ(child.wait(), 0);
-  EXPECT_THROW(child.signal(SIGTERM), std::logic_error);
-}
-
-TEST(ChildProcess, TellsHowItEnded) {
+TEST(ChildProcess, Status_IsThatOfAShell) {
   EXPECT_EQ(ChildProcess({"sh", "-c", "exit 3"}).wait(), 3);
   ChildProcess child({"sh", "-c", "echo up; exec sleep 1000"});
   ASSERT_TRUE(child.wait_for_output("up"));
   EXPECT_TRUE(child.running());
   child.signal(SIGTERM);
   EXPECT_EQ(child.wait(), 128 + SIGTERM);
+  EXPECT_THROW(child.signal(SIGTERM), std::logic_error) << "its number may be that of another process now";
+  ChildProcess no_program({"/nonexistent/program"});
+  EXPECT_TRUE(no_program.wait_for_output("cannot execute"));
+  EXPECT_EQ(no_program.wait(), 127);
+  EXPECT_EQ(run_command({"echo", "done"}), "done\n");
+  EXPECT_THROW((void)run_command({"false"}), std::runtime_error);
 }
 
-TEST(ChildProcess, SaysThatItCannotBeExecuted) {
-  ChildProcess child({"/nonexistent/program"});
-  EXPECT_TRUE(child.wait_for_output("cannot execute"));
-  EXPECT_EQ(child.wait(), 127);
-}
-
-TEST(ChildProcess, StandsStillWhileFrozen) {
+TEST(ChildProcess, FrozenProcess_IsStopped) {
   const ChildProcess child({"sleep", "1000"});
   for (int round = 0; round < 3; ++round) {
     child.freeze();
@@ -90,7 +86,7 @@ TEST(ChildProcess, StandsStillWhileFrozen) {
   EXPECT_TRUE(child.running());
 }
 
-TEST(ChildProcess, IsGoneWithTheObject) {
+TEST(ChildProcess, Destructor_KillsTheProcess) {
   pid_t pid = 0;
   {
     const ChildProcess child({"sleep", "1000"});
@@ -100,7 +96,7 @@ TEST(ChildProcess, IsGoneWithTheObject) {
   EXPECT_EQ(::kill(pid, 0), -1);
 }
 
-TEST(ChildProcess, DiesWithTheThreadThatStartedIt) {
+TEST(ChildProcess, EndOfTheStartingThread_KillsTheProcess) {
   std::unique_ptr<ChildProcess> child;
   std::thread([&] {
     child = std::make_unique<ChildProcess>(std::vector<std::string>{"sh", "-c", "echo up; exec sleep 1000"});
@@ -109,12 +105,14 @@ TEST(ChildProcess, DiesWithTheThreadThatStartedIt) {
   EXPECT_EQ(child->wait(), 128 + SIGKILL);
 }
 
-TEST(RunCommand, ReturnsWhatWasPrinted) {
-  EXPECT_EQ(run_command({"echo", "done"}), "done\n");
-  EXPECT_THROW((void)run_command({"false"}), std::runtime_error);
+TEST(Pause, Pause_EndsByItselfOrAtAStop) {
+  EXPECT_TRUE(pause(std::chrono::nanoseconds(1), {}));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(pause(std::chrono::hours(1), stop.get_token()));
 }
 
-TEST(ScratchDirectory, IsRemovedWithItsContents) {
+TEST(ScratchDirectory, Destructor_RemovesItsContents) {
   std::string path;
   {
     const ScratchDirectory directory;
@@ -125,7 +123,7 @@ TEST(ScratchDirectory, IsRemovedWithItsContents) {
   EXPECT_EQ(::access(path.c_str(), F_OK), -1);
 }
 
-TEST(FreePort, IsNotAListeningOne) {
+TEST(FreePort, FreePort_IsNotInUse) {
   const test::ScriptedServer server([](const std::string&) { return test::ScriptedServer::Answer{}; });
   for (int i = 0; i < 100; ++i) {
     const auto port = test::free_port();

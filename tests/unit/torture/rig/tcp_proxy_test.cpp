@@ -27,9 +27,12 @@ class TcpProxyTest : public ::testing::Test {
   // A client whose connection stands on both sides.
   [[nodiscard]] test::StreamClient connected() const {
     test::StreamClient result = client();
-    result.send("hello");
-    EXPECT_EQ(result.receive(5), "hello");
+    expect_echo(result, "hello");
     return result;
+  }
+  static void expect_echo(test::StreamClient& client, const std::string& text) {
+    client.send(text);
+    EXPECT_EQ(client.receive(text.size()), text);
   }
   [[nodiscard]] bool server_received(std::uint64_t count) const {
     return server.wait_until([&](const auto& counters) { return counters.received >= count; });
@@ -40,27 +43,13 @@ class TcpProxyTest : public ::testing::Test {
   TcpProxy proxy{Endpoint::loopback(server.port())};
 };
 
-TEST_F(TcpProxyTest, ForwardsBothWays) {
+TEST_F(TcpProxyTest, Traffic_IsForwardedBothWaysWithItsEnd) {
   test::StreamClient client = connected();
   const std::string large(3'000'000, 'x');
-  const std::jthread sender([&] { client.send(large); });
-  EXPECT_EQ(client.receive(large.size()), large);
-}
-
-TEST_F(TcpProxyTest, CountsConnectionsAndBytes) {
-  test::StreamClient one = connected();
-  test::StreamClient two = connected();
-  two.send("!");
-  EXPECT_EQ(two.receive(1), "!");
-  EXPECT_TRUE(proxy.wait_until([](const auto& c) {
-    return c.accepted == 2 && c.open == 2 && c.to_server.passed == 11 && c.to_client.passed == 11;
-  }));
-  one.close();
-  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.open == 1; }));
-}
-
-TEST_F(TcpProxyTest, PassesOnTheEndOfEachDirection) {
-  test::StreamClient client = connected();
+  {
+    const std::jthread sender([&] { client.send(large); });
+    EXPECT_EQ(client.receive(large.size()), large);
+  }
   client.send("last words");
   client.finish_sending();
   EXPECT_EQ(client.receive_rest(), "last words");
@@ -68,17 +57,33 @@ TEST_F(TcpProxyTest, PassesOnTheEndOfEachDirection) {
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.open == 0; }));
 }
 
-TEST_F(TcpProxyTest, DropsConnectionsByReset) {
-  test::StreamClient client = connected();
-  proxy.drop();
-  EXPECT_EQ(client.receive_rest(), "");
-  EXPECT_EQ(client.end(), End::reset);
-  EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.ended == 1; }));
-  test::StreamClient next = connected();
-  EXPECT_FALSE(next.has_input());
+TEST_F(TcpProxyTest, ConnectionsAndBytes_AreCounted) {
+  test::StreamClient one = connected();
+  test::StreamClient two = connected();
+  expect_echo(two, "!");
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) {
+    return c.accepted == 2 && c.open == 2 && c.to_server.passed == 11 && c.to_client.passed == 11;
+  }));
+  one.close();
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.open == 1; }));
 }
 
-TEST_F(TcpProxyTest, SeversConnectionsSoThatTheServerHearsNothing) {
+TEST_F(TcpProxyTest, DroppedConnection_EndsOnBothSides) {
+  for (const auto& [ending, seen] : {std::pair(Ending::reset, End::reset), std::pair(Ending::close, End::close)}) {
+    const std::uint64_t before = server.counters().ended;
+    test::StreamClient client = connected();
+    proxy.drop(ending);
+    EXPECT_EQ(client.receive_rest(), "");
+    EXPECT_EQ(client.end(), seen);
+    EXPECT_TRUE(server.wait_until([&](const auto& counters) { return counters.ended == before + 1; }));
+    test::StreamClient next = connected();
+    EXPECT_FALSE(next.has_input());
+    next.close();
+    EXPECT_TRUE(server.wait_until([&](const auto& counters) { return counters.ended == before + 2; }));
+  }
+}
+
+TEST_F(TcpProxyTest, SeveredConnection_EndsOnlyForTheClient) {
   test::StreamClient client = connected();
   proxy.sever();
   EXPECT_EQ(client.receive_rest(), "");
@@ -90,109 +95,79 @@ TEST_F(TcpProxyTest, SeversConnectionsSoThatTheServerHearsNothing) {
   EXPECT_FALSE(next.has_input());
 }
 
-TEST_F(TcpProxyTest, LeadsNewConnectionsToAnotherServer) {
+TEST_F(TcpProxyTest, RetargetedProxy_ConnectsNewClientsToTheOtherServer) {
   test::ScriptedServer other([](const std::string&) { return test::ScriptedServer::Answer{.bytes = "other"}; });
   test::StreamClient before = connected();
   proxy.retarget(Endpoint::loopback(other.port()));
-  before.send("still");
-  EXPECT_EQ(before.receive(5), "still") << "what stands leads where it led";
+  expect_echo(before, "still");  // an older connection stays with its server
   test::StreamClient after = client();
   after.send("hello");
   EXPECT_EQ(after.receive(5), "other");
 }
 
-TEST_F(TcpProxyTest, DropsConnectionsByAnOrderlyEnd) {
-  test::StreamClient client = connected();
-  proxy.drop(Ending::close);
-  EXPECT_EQ(client.receive_rest(), "");
-  EXPECT_EQ(client.end(), End::close);
-}
-
-TEST_F(TcpProxyTest, RefusesConnectionsUntilTold) {
+TEST_F(TcpProxyTest, RefusingProxy_KeepsOlderConnections) {
   test::StreamClient before = connected();
   proxy.refuse(true);
   EXPECT_THROW((void)client(), std::system_error);
-  before.send("still there");
-  EXPECT_EQ(before.receive(11), "still there");
+  expect_echo(before, "still there");
   proxy.refuse(false);
   (void)connected();
-}
-
-TEST_F(TcpProxyTest, ResetsClientsOfAServerThatIsNotThere) {
   TcpProxy lonely(Endpoint::loopback(test::free_port()));
   test::StreamClient client(lonely.port());
-  EXPECT_EQ(client.receive_rest(), "");
+  EXPECT_EQ(client.receive_rest(), "") << "there is no server";
   EXPECT_NE(client.end(), End::none);
 }
 
-TEST_F(TcpProxyTest, CutsAfterSoManyBytesOfARequest) {
+TEST_F(TcpProxyTest, CutRequest_EndsOneConnectionAfterSoManyBytes) {
   test::StreamClient client = connected();
+  test::StreamClient other = connected();
   proxy.cut_after(Direction::to_server, 4);
   client.send("0123456789");
-  (void)client.receive_rest();  // the server answers what it got, if it is quick
+  (void)client.receive_rest();  // the server answers the bytes that came, if it is quick
   EXPECT_EQ(client.end(), End::reset);
   EXPECT_TRUE(server.wait_until([](const auto& counters) { return counters.ended == 1; }));
-  EXPECT_EQ(server.counters().received, 5U + 4U);
+  EXPECT_EQ(server.counters().received, 5U + 5U + 4U);
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.cuts == 1; }));
+  expect_echo(other, "0123456789");
 }
 
-TEST_F(TcpProxyTest, TruncatesAReply) {
-  for (std::uint64_t length = 1; length < 10; ++length) {
-    test::StreamClient client = connected();
-    proxy.cut_after(Direction::to_client, length, Ending::close);
-    client.send("0123456789");
-    EXPECT_EQ(client.receive_rest(), std::string("0123456789").substr(0, length));
-    EXPECT_EQ(client.end(), End::close);
+TEST_F(TcpProxyTest, CutReply_IsTruncated) {
+  for (const auto& [ending, seen] : {std::pair(Ending::reset, End::reset), std::pair(Ending::close, End::close)}) {
+    for (std::uint64_t length = 0; length < (ending == Ending::reset ? 1U : 10U); ++length) {
+      test::StreamClient client = connected();
+      const std::uint64_t before = server.counters().received;
+      proxy.cut_after(Direction::to_client, length, ending);
+      client.send("0123456789");
+      EXPECT_EQ(client.receive_rest(), std::string("0123456789").substr(0, length));
+      EXPECT_EQ(client.end(), seen);
+      EXPECT_TRUE(server_received(before + 10)) << "the request";
+    }
   }
 }
 
-TEST_F(TcpProxyTest, CutsBetweenRequestAndReply) {
-  test::StreamClient client = connected();
-  proxy.cut_after(Direction::to_client, 0);
-  client.send("0123456789");
-  EXPECT_EQ(client.receive_rest(), "");
-  EXPECT_EQ(client.end(), End::reset);
-  EXPECT_TRUE(server_received(15));
-}
-
-TEST_F(TcpProxyTest, CutsOnlyOnce) {
-  test::StreamClient one = connected();
-  test::StreamClient two = connected();
-  proxy.cut_after(Direction::to_server, 1);
-  one.send("ab");
-  EXPECT_EQ(one.receive_rest(), "");
-  two.send("cd");
-  EXPECT_EQ(two.receive(2), "cd");
-}
-
-TEST_F(TcpProxyTest, ForgetsACutThatDidNotCome) {
+TEST_F(TcpProxyTest, CutThatDidNotCome_IsForgotten) {
   test::StreamClient client = connected();
   proxy.cut_after(Direction::to_server, 5);
   proxy.lose_reply_to("cd");
-  client.send("ab");
-  EXPECT_EQ(client.receive(2), "ab");
+  expect_echo(client, "ab");
   proxy.pass();
-  client.send("cdefgh");
-  EXPECT_EQ(client.receive(6), "cdefgh");
+  expect_echo(client, "cdefgh");
 }
 
-TEST_F(TcpProxyTest, LosesTheReplyToARequestThatContainsAText) {
+TEST_F(TcpProxyTest, LostReply_IsThatToTheRequestWithAText) {
   test::StreamClient client = connected();
   test::StreamClient other = connected();
   proxy.lose_reply_to("needle");
-  client.send("some hay and a nee");
-  EXPECT_EQ(client.receive(18), "some hay and a nee");
-  other.send("dle");
-  EXPECT_EQ(other.receive(3), "dle");
+  expect_echo(client, "some hay and a nee");
+  expect_echo(other, "dle");
   client.send("dle and more hay");
   EXPECT_EQ(client.receive_rest(), "");
   EXPECT_EQ(client.end(), End::reset);
   EXPECT_TRUE(server_received(5 + 5 + 18 + 3 + 16));
-  other.send("needle");
-  EXPECT_EQ(other.receive(6), "needle");
+  expect_echo(other, "needle");
 }
 
-TEST_F(TcpProxyTest, ActsBeforeARequestIsPassedOn) {
+TEST_F(TcpProxyTest, BeforeRequest_RunsOnceBeforeItIsPassedOn) {
   test::StreamClient client = connected();
   std::atomic<std::uint64_t> received_then{0};
   std::atomic<int> runs{0};
@@ -201,9 +176,7 @@ TEST_F(TcpProxyTest, ActsBeforeARequestIsPassedOn) {
     runs.fetch_add(1);
     proxy.set(Direction::to_client, {.mode = Mode::swallow});
   });
-  client.send("not yet");
-  EXPECT_EQ(client.receive(7), "not yet");
-  EXPECT_TRUE(server_received(5 + 7));
+  expect_echo(client, "not yet");
   client.send("now");
   EXPECT_TRUE(server_received(5 + 7 + 3));
   client.send("now again");
@@ -214,40 +187,38 @@ TEST_F(TcpProxyTest, ActsBeforeARequestIsPassedOn) {
   EXPECT_FALSE(client.has_input());
 }
 
-TEST_F(TcpProxyTest, HoldsTrafficAndReleasesIt) {
+TEST_F(TcpProxyTest, HeldTraffic_PassesLaterThoughItsClientHasEnded) {
   test::StreamClient client = connected();
-  proxy.set(Direction::to_client, {.mode = Mode::hold});
+  test::StreamClient other = connected();
+  proxy.set(0, Direction::to_client, {.mode = Mode::hold});
   client.send("kept");
-  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_client.taken == 9; }));
+  expect_echo(other, "b");  // of another connection
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_client.taken == 5 + 5 + 4 + 1; }));
   EXPECT_FALSE(client.has_input());
-  proxy.pass();
-  EXPECT_EQ(client.receive(4), "kept");
-}
-
-TEST_F(TcpProxyTest, HoldsWhatAClientSentBeforeItWent) {
   proxy.set(Direction::to_server, {.mode = Mode::hold});
   {
-    test::StreamClient client = this->client();
-    client.send("posthumous");
+    test::StreamClient brief = this->client();
+    brief.send("posthumous");
   }
-  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 10; }));
-  EXPECT_EQ(server.counters().received, 0U);
+  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 15 + 10; }));
+  EXPECT_EQ(server.counters().received, 15U);
   proxy.pass();
-  EXPECT_TRUE(server_received(10));
+  EXPECT_EQ(client.receive(4), "kept");
+  EXPECT_TRUE(server_received(15 + 10));
 }
 
-TEST_F(TcpProxyTest, StopsReadingOneDirection) {
+TEST_F(TcpProxyTest, StoppedDirection_IsNotRead) {
   test::StreamClient client = connected();
   proxy.set(Direction::to_server, {.mode = Mode::stop});
   client.send("unread");
-  test::StreamClient witness = this->client();  // accepted after what came before it was looked at
+  test::StreamClient witness = this->client();  // accepted after the proxy has handled earlier events
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.accepted == 2; }));
   EXPECT_EQ(proxy.counters().to_server.taken, 5U);
   proxy.pass();
   EXPECT_EQ(client.receive(6), "unread");
 }
 
-TEST_F(TcpProxyTest, SwallowsTraffic) {
+TEST_F(TcpProxyTest, SwallowedTraffic_NeverArrives) {
   test::StreamClient client = connected();
   proxy.set({.mode = Mode::swallow});
   client.send("gone");
@@ -257,36 +228,19 @@ TEST_F(TcpProxyTest, SwallowsTraffic) {
   late.send("nobody");
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 15; }));
   proxy.pass();
-  client.send("here");
-  EXPECT_EQ(client.receive(4), "here");
+  expect_echo(client, "here");
 }
 
-TEST_F(TcpProxyTest, DisturbsASingleConnection) {
-  test::StreamClient one = connected();
-  test::StreamClient two = connected();
-  proxy.set(0, Direction::to_client, {.mode = Mode::hold});
-  one.send("a");
-  two.send("b");
-  EXPECT_EQ(two.receive(1), "b");
-  EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_client.taken == 12; }));
-  EXPECT_FALSE(one.has_input());
-}
-
-TEST_F(TcpProxyTest, DelaysEveryByte) {
+TEST_F(TcpProxyTest, DelayedOrDrippedTraffic_TakesItsTime) {
   test::StreamClient client = connected();
   proxy.set({.delay = 30ms});
-  const auto start = std::chrono::steady_clock::now();
-  client.send("late");
-  EXPECT_EQ(client.receive(4), "late");
+  auto start = std::chrono::steady_clock::now();
+  expect_echo(client, "late");
   EXPECT_GE(std::chrono::steady_clock::now() - start, 60ms);
-}
-
-TEST_F(TcpProxyTest, DripsSlowly) {
-  test::StreamClient client = connected();
+  proxy.pass();
   proxy.set(Direction::to_client, {.drip_bytes = 1, .drip_interval = 5ms});
-  const auto start = std::chrono::steady_clock::now();
-  client.send("drop");
-  EXPECT_EQ(client.receive(4), "drop");
+  start = std::chrono::steady_clock::now();
+  expect_echo(client, "drop");
   EXPECT_GE(std::chrono::steady_clock::now() - start, 15ms);
 }
 

@@ -1,16 +1,91 @@
-#include "bench/targets/service_target.hpp"
-
+// Which targets there are, what they are called, and answers of servers.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string>
 #include <vector>
 
+#include <dlock/dlock.hpp>
+
+#include "bench/targets/catalog.hpp"
+#include "bench/targets/service_target.hpp"
 #include "torture/rig/detour.hpp"
 
 namespace dlock::bench {
 namespace {
 
-TEST(BenchOwnName, IsUniqueAndNamesItsProcess) {
+constexpr std::chrono::seconds limit{5};
+
+std::vector<std::string> labels_of(const std::string& url) {
+  std::vector<std::string> labels;
+  for (const auto& each : make_targets(url, limit)) labels.push_back(each->label());
+  return labels;
+}
+
+std::string refusal_of(const std::string& url) {
+  try {
+    (void)make_targets(url, limit);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), errc::invalid_argument);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(CatalogTest, Url_HasATargetForEachOfItsStrategies) {
+  EXPECT_THAT(labels_of("memory://"), testing::ElementsAre("memory queue", "memory watch", "memory poll"));
+  EXPECT_THAT(labels_of("memory://?strategy=watch"), testing::ElementsAre("memory watch"));
+}
+
+TEST(CatalogTest, UnknownUrl_IsRefusedWithoutItsPassword) {
+  for (const auto& [url, said] : {std::pair{"memory://u:hunter2@a?strategy=none", "strategy"},
+                                  {"nats://u:hunter2@host", "nats"},
+                                  {"file:///tmp?strategy=x", "strategy"},
+                                  {"file:///tmp?passwd=hunter2", "passwd"}}) {
+    const std::string text = refusal_of(url);
+    EXPECT_THAT(text, testing::HasSubstr(said));
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr("hunter2")));
+  }
+}
+
+TEST(CatalogTest, MemoryTargets_HaveLocksOfTheirOwn) {
+  const auto targets = make_targets("memory://", limit);
+  const auto is_free = [](const Client& client) { return client.make_lock("a").try_acquire().has_value(); };
+  const Client client = targets[0]->connect(1);
+  DistributedLock held = client.make_lock("a");
+  const auto lease = held.try_acquire();
+  ASSERT_TRUE(lease);
+  EXPECT_FALSE(is_free(targets[0]->connect(1)));
+  EXPECT_TRUE(is_free(targets[1]->connect(1)));
+  EXPECT_TRUE(is_free(connect("memory://")));
+}
+
+class UsualUrlsTest : public testing::Test {
+ protected:
+  ~UsualUrlsTest() override { ::unsetenv("DLOCK_URL"); }
+};
+
+TEST_F(UsualUrlsTest, UsersUrl_IsTheFirstAndOnce) {
+  ::setenv("DLOCK_URL", "memory://", 1);
+  const auto urls = usual_urls();
+  EXPECT_EQ(urls.front(), "memory://");
+  EXPECT_EQ(std::count(urls.begin(), urls.end(), "memory://"), 1);
+}
+
+TEST_F(UsualUrlsTest, BuiltBackend_HasAUrl) {
+  ::unsetenv("DLOCK_URL");
+  EXPECT_THAT(usual_urls(), testing::Contains(testing::StartsWith("file:///")));
+  std::vector<std::string> schemes;
+  for (const std::string& url : usual_urls()) schemes.push_back(url.substr(0, url.find(':')));
+  for (const std::string backend : {"memory", "file", "redis", "zookeeper", "etcd", "postgresql"}) {
+    const auto built = backends();
+    EXPECT_EQ(std::count(schemes.begin(), schemes.end(), backend), std::count(built.begin(), built.end(), backend));
+  }
+}
+
+TEST(TargetsTest, OwnName_IsUniqueAndNamesItsProcess) {
   const std::string start = "dlock_bench_" + std::to_string(::getpid()) + "_";
   EXPECT_EQ(own_name('_').substr(0, start.size()), start);
   EXPECT_NE(own_name(), own_name());
@@ -59,7 +134,7 @@ const std::vector<UrlRow>& url_rows() {
   return all;
 }
 
-TEST(BenchServiceTarget, HasAPlaceOfItsOwnAndShowsNoPassword) {
+TEST(TargetsTest, Target_HasAPlaceOfItsOwnAndShowsNoPassword) {
   for (const UrlRow& row : url_rows()) {
     SCOPED_TRACE(row.given);
     const auto target = row.make(rig::UrlText(row.given), row.strategy);
@@ -73,7 +148,7 @@ TEST(BenchServiceTarget, HasAPlaceOfItsOwnAndShowsNoPassword) {
   }
 }
 
-TEST(BenchServiceTarget, HasDistanceOnlyWhereNobodyComparesTheNameOfTheHost) {
+TEST(TargetsTest, Distance_IsOnlyWhereNoHostNameIsVerified) {
   const auto hosts = [](const std::string& url) { return rig::hosts_for_proxies(rig::UrlText(url)).size(); };
   EXPECT_EQ(hosts("redis://a"), 1U);
   EXPECT_EQ(hosts("rediss://a"), 0U);
@@ -92,7 +167,7 @@ TEST(BenchServiceTarget, HasDistanceOnlyWhereNobodyComparesTheNameOfTheHost) {
 }
 
 #if DLOCK_BENCH_WITH_REDIS
-TEST(BenchRedisTarget, OverTlsHasNoFloorAndCountsNothing) {
+TEST(TargetsTest, RedisOverTls_HasNoFloorAndCountsNothing) {
   const auto target = make_redis_target(rig::UrlText("rediss://db1"), "queue");
   EXPECT_FALSE(target->has_floor());
   EXPECT_FALSE(target->operations());
@@ -103,7 +178,7 @@ TEST(BenchRedisTarget, OverTlsHasNoFloorAndCountsNothing) {
 #endif
 
 #if DLOCK_BENCH_WITH_POSTGRES
-TEST(BenchPostgresTarget, HasConnectionsForTheLocksThatTakeOne) {
+TEST(TargetsTest, Postgres_HasConnectionsForLocksThatTakeOne) {
   const auto connections = [](const char* given, const char* strategy, std::size_t locks) {
     const auto target = make_postgres_target(rig::UrlText(given), strategy);
     EXPECT_FALSE(target->has_floor()) << "without tables for it";
@@ -118,7 +193,7 @@ TEST(BenchPostgresTarget, HasConnectionsForTheLocksThatTakeOne) {
 
 // --- Answers of servers ----------------------------------------------------------------------------------------------
 
-TEST(BenchAnswers, AValueIsFoundByItsWholeName) {
+TEST(AnswersTest, Value_IsFoundByItsWholeName) {
   const std::string_view info = "# Server\r\nmy_version:1\r\nversion:7.0.15\r\nversion_next:8\r\nlast:2";
   EXPECT_EQ(value_in(info, "version", ':'), "7.0.15");
   EXPECT_EQ(value_in(info, "last", ':'), "2");
@@ -127,7 +202,7 @@ TEST(BenchAnswers, AValueIsFoundByItsWholeName) {
   EXPECT_EQ(value_in("zk_version\t3.8.0-x, built\nzk_version:no\n", "zk_version", '\t'), "3.8.0-x, built");
 }
 
-TEST(BenchAnswers, ANumberIsTheStartOfAValue) {
+TEST(AnswersTest, Number_IsTheStartOfAValue) {
   EXPECT_EQ(number_in("maxClientCnxns=60\n", "maxClientCnxns", '='), 60);
   EXPECT_EQ(number_in("avg\t1.25\n", "avg", '\t'), 1.25);
   EXPECT_EQ(number_in("calls=40,usec=400", "calls", '='), 40);
@@ -135,7 +210,7 @@ TEST(BenchAnswers, ANumberIsTheStartOfAValue) {
   EXPECT_EQ(number_in("mntr is not executed because it is not in the whitelist.\n", "mntr", ' '), std::nullopt);
 }
 
-TEST(BenchAnswers, MetricsAreSummedOverTheirLabels) {
+TEST(AnswersTest, Metrics_AreSummedOverTheirLabels) {
   const std::string_view text = "# HELP a says\na{b=\"c d\"} 1\r\na{b=\"e\"} 2.5\na_long 10\nab 20\na 1e+02\nd\ne x\n";
   EXPECT_EQ(metric_sum(text, "a"), 103.5);
   EXPECT_EQ(metric_sum(text, "a_long"), 10);

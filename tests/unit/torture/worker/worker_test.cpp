@@ -1,0 +1,218 @@
+// What workers share with the run: a board, a plan, a resource with tokens.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "torture/rig/scratch_directory.hpp"
+#include "torture/worker/board.hpp"
+#include "torture/worker/plan.hpp"
+#include "torture/worker/resource.hpp"
+
+namespace dlock::torture {
+namespace {
+
+class BoardTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::size_t await_caught() const {
+    while (!board.caught()) std::this_thread::yield();
+    return *board.caught();
+  }
+
+  rig::ScratchDirectory scratch;
+  std::string file = scratch.path() + "/board";
+  Board board{file, 4};
+};
+
+TEST_F(BoardTest, Boards_ShareAFile) {
+  const Board other(file, 4);
+  other.seat(2).process.store(7);
+  other.reach(2, Step::asking);
+  EXPECT_EQ(board.seat(2).process.load(), 7);
+  EXPECT_EQ(board.seat(2).step.load(), Step::asking);
+  EXPECT_EQ(board.seat(1).process.load(), 0);
+  EXPECT_FALSE(other.day_is_over());
+  board.call_it_a_day();
+  EXPECT_TRUE(other.day_is_over());
+}
+
+TEST_F(BoardTest, Trap_StopsOneContenderUntilItIsLetGo) {
+  board.set_trap(Step::looked);
+  std::atomic<bool> went_on = false;
+  std::jthread contender([&] {
+    board.reach(3, Step::asking);
+    board.reach(3, Step::looked);
+    went_on.store(true);
+  });
+  EXPECT_EQ(await_caught(), 3U);
+  EXPECT_EQ(board.seat(3).step.load(), Step::looked);
+  board.reach(1, Step::looked);  // comes back
+  EXPECT_EQ(board.caught(), 3U);
+  EXPECT_EQ(board.remove_trap(), 3U) << "it was sprung before it could be removed";
+  EXPECT_FALSE(went_on.load());
+  board.let_go();
+  contender.join();
+  EXPECT_TRUE(went_on.load());
+}
+
+TEST_F(BoardTest, CaughtContender_GoesOnWithTheNextTrapOrAtTheEnd) {
+  board.set_trap(Step::granted);
+  std::jthread contender([&] { board.reach(0, Step::granted); });
+  (void)await_caught();
+  board.set_trap(Step::looked);
+  contender.join();
+  EXPECT_EQ(board.caught(), std::nullopt);
+  EXPECT_EQ(board.remove_trap(), std::nullopt);
+  board.reach(0, Step::looked);  // comes back
+  EXPECT_EQ(board.caught(), std::nullopt);
+  board.set_trap(Step::granted);
+  contender = std::jthread([&] { board.reach(0, Step::granted); });
+  (void)await_caught();
+  board.call_it_a_day();
+}
+
+TEST_F(BoardTest, FileThatCannotBeMade_IsNamed) {
+  try {
+    const Board bad("/proc/nowhere/board", 1);
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("/proc/nowhere/board"));
+  }
+}
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(PlanTest, SavedPlan_IsLoaded) {
+  const rig::ScratchDirectory scratch;
+  const Plan plan{.process = 3,
+                  .seed = 18446744073709551615U,
+                  .history = "/h",
+                  .board = "/b",
+                  .resource = "/r",
+                  .seats = 8,
+                  .first_seat = 4,
+                  .threads = 2,
+                  .locks = {"a", "b/\"c\""},
+                  .lock_kind = LockKind::semaphore,
+                  .permits = 3,
+                  .lease = std::chrono::milliseconds(1500),
+                  .fixed_leases = true};
+  save(plan, scratch.path() + "/plan");
+  const std::string text = text_of(scratch.path() + "/plan");
+  std::string in_one_line;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n') in_one_line += c;
+  }
+  EXPECT_EQ(in_one_line,
+            R"({"process":3,"seed":18446744073709551615,"history":"/h","board":"/b","resource":"/r","seats":8,)"
+            R"("first_seat":4,"threads":2,"locks":["a","b/\"c\""],"kind":"semaphore","permits":3,)"
+            R"("lease_ns":1500000000,"fixed_leases":true})");
+  save(load_plan(scratch.path() + "/plan"), scratch.path() + "/again");
+  EXPECT_EQ(text_of(scratch.path() + "/again"), text);
+}
+
+TEST(PlanTest, FileThatIsNoPlan_IsRefusedByName) {
+  const rig::ScratchDirectory scratch;
+  const std::string file = scratch.path() + "/plan";
+  const auto refused = [&] {
+    try {
+      (void)load_plan(file);
+      ADD_FAILURE() << text_of(file);
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(file));
+    }
+  };
+  refused();  // there is no such file
+  std::ofstream(file) << "";
+  refused();
+  std::ofstream(file) << "{}";
+  refused();
+  save({.seats = 1, .first_seat = 1, .threads = 1, .locks = {"a"}}, file);  // a seat that is not there
+  refused();
+  save({.seats = 2, .locks = {}}, file);
+  refused();
+}
+
+class ResourceTest : public testing::Test {
+ protected:
+  struct Access {
+    std::size_t lock;
+    Mode mode;
+    std::uint64_t token;
+    bool taken;
+  };
+  // Makes these accesses from two clients in turn, and expects each to be noted.
+  void expect(LockKind kind, const std::vector<std::string>& locks, const std::vector<Access>& accesses) const {
+    {
+      const Resource resource(socket, history, locks, kind);
+      ResourceClient one(socket);
+      ResourceClient other(socket);
+      int number = 0;
+      for (const auto& [lock, mode, token, taken] : accesses) {
+        ResourceClient& client = ++number % 2 == 0 ? other : one;
+        EXPECT_EQ(client.access(lock, mode, FencingToken(token)), taken) << "access " << number;
+      }
+    }
+    const auto events = read_history(history);
+    ASSERT_EQ(events.size(), accesses.size());
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      EXPECT_EQ(events[i].kind, Kind::served);
+      EXPECT_EQ(events[i].lock, locks[accesses[i].lock]);
+      EXPECT_EQ(events[i].lock_kind, kind);
+      EXPECT_EQ(events[i].mode, accesses[i].mode);
+      EXPECT_EQ(events[i].token, FencingToken(accesses[i].token));
+      EXPECT_EQ(events[i].yes, accesses[i].taken);
+    }
+  }
+
+  rig::ScratchDirectory scratch;
+  std::string socket = scratch.path() + "/socket";
+  std::string history = scratch.path() + "/resource.jsonl";
+};
+
+TEST_F(ResourceTest, OlderWrite_IsRefused) {
+  constexpr auto write = Mode::exclusive;
+  expect(LockKind::lock, {"a", "b"},
+         {{0, write, 5, true}, {0, write, 5, true}, {0, write, 6, true}, {0, write, 5, false}, {1, write, 1, true}});
+}
+
+// A writer of long ago must not write under a reader who has come since. Readers may learn of their tokens in any
+// order.
+TEST_F(ResourceTest, ReadOlderThanAWriteOrWriteOlderThanARead_IsRefused) {
+  constexpr auto write = Mode::exclusive;
+  constexpr auto read = Mode::shared;
+  expect(LockKind::read_write, {"a"},
+         {{0, write, 5, true},
+          {0, read, 4, false},
+          {0, read, 9, true},
+          {0, read, 7, true},
+          {0, write, 8, false},
+          {0, read, 8, true}});
+}
+
+TEST_F(ResourceTest, ClientThatEndsOrSendsNonsense_DisturbsNoOther) {
+  const Resource resource(socket, history, {"a"});
+  { const ResourceClient gone(socket); }
+  ResourceClient nonsense(socket);
+  EXPECT_THROW((void)nonsense.access(1, Mode::exclusive, FencingToken(1)), std::system_error)
+      << "there is no such lock";
+  ResourceClient good(socket);
+  EXPECT_TRUE(good.access(0, Mode::exclusive, FencingToken(1)));
+}
+
+TEST_F(ResourceTest, SocketThatCannotBe_IsRefused) {
+  EXPECT_THROW(ResourceClient client(socket), std::system_error) << "no server listens";
+  EXPECT_THROW(Resource(scratch.path() + "/" + std::string(200, 'x'), history, {"a"}), std::system_error);
+}
+
+}  // namespace
+}  // namespace dlock::torture
