@@ -216,7 +216,7 @@ TEST_F(MajorityTest, WhoeverIsAtAMemberThatIsCutOffMovesToAnother) {
     cluster.server(i).freeze();
     await_renewal(lease);
     cluster.server(i).thaw();
-    cluster.await_settled();
+    cluster.await_serving();
   }
   EXPECT_TRUE(lease.held());
   EXPECT_FALSE(loss.happened());
@@ -234,7 +234,7 @@ TEST_F(MajorityTest, WhoeverIsAtTheLastMemberLeavesItForTheOthersWhenTheyAreBack
   freeze_all_but(survivor);
   EXPECT_FALSE(waiters(client, "left").has_value()) << "it looks for others, in vain";
   thaw_all();
-  cluster.await_settled();
+  cluster.await_serving();
   cluster.server(survivor).freeze();
   DistributedLock another = client.make_lock("another");
   EXPECT_TRUE(take(another).release());
