@@ -69,7 +69,8 @@ SentinelService::SentinelService(const SentinelServiceConfig& config) {
   test::await_settled("the service", [&]() -> std::string {
     return servers_.front()->replicated_to(config.replicas) ? "" : "the replicas do not acknowledge";
   });
-  const RedisSentinel::Service service{.master = servers_.front()->port(), .password = config.server.password};
+  const RedisSentinel::Service service{
+      .master = servers_.front()->port(), .password = config.server.password, .down_after_ms = config.down_after_ms};
   for (std::size_t i = 0; i < config.sentinels; ++i) {
     sentinels_.push_back(
         std::make_unique<RedisSentinel>(RedisSentinel::Config{.services = {service},
@@ -102,6 +103,12 @@ RedisServer& SentinelService::master() {
     if (std::to_string(server->port()) == address.elements.at(1).text) return *server;
   }
   throw std::runtime_error("the master is none of ours");
+}
+
+void SentinelService::set_down_after(int ms) {
+  for (const auto& sentinel : sentinels_) {
+    (void)sentinel->command({"SENTINEL", "SET", "mymaster", "down-after-milliseconds", std::to_string(ms)});
+  }
 }
 
 void SentinelService::fail_over() {

@@ -49,6 +49,7 @@ struct SentinelServiceConfig {
   std::size_t sentinels = 3;
   RedisConfig server = {};
   std::string sentinel_password = {};
+  int down_after_ms = 1000;
 };
 
 class SentinelService {
@@ -68,6 +69,8 @@ class SentinelService {
   // Who is the master, as the last sentinel says.
   [[nodiscard]] RedisServer& master();
   [[nodiscard]] bool is_master(RedisServer& server) { return &master() == &server; }
+  // How long a server must not answer before sentinels count it as down, from now on.
+  void set_down_after(int ms);
   // A planned failover; returns when all sentinels have heard of it.
   void fail_over();
   // Returns when all sentinels that run have heard of so many failovers since they were started.

@@ -101,7 +101,7 @@ TEST_P(ServerTest, UrlHasAddressAndParameters) {
   EXPECT_TRUE(running.url.ends_with("?a=1")) << running.url;
 }
 
-TEST_P(ServerTest, StoppedOrKilled_ServesNobodyAndKeepsItsData) {
+TEST_P(ServerTest, StoppedOrKilled_RefusesConnectionsAndKeepsItsData) {
   running.put("x");
   for (const bool asked : {true, false}) {
     asked ? server.stop() : server.kill();
@@ -150,7 +150,7 @@ TYPED_TEST(EnsembleTest, LeaderKilled_AnotherLeads) {
   EXPECT_TRUE(members.server(first).serves());
 }
 
-TYPED_TEST(EnsembleTest, WithoutMajority_ServesNobody) {
+TYPED_TEST(EnsembleTest, WithoutMajority_NoMemberServes) {
   auto& members = this->members;
   const std::size_t last = members.follower();
   for (std::size_t i = 0; i < members.size(); ++i) {
