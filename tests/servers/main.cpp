@@ -6,20 +6,110 @@
 
 #include <linux/magic.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include <dlock/dlock.hpp>
+
 #include "tests/servers/command.hpp"
-#include "tests/servers/servers.hpp"
+#include "tests/support/servers.hpp"
 #include "torture/rig/scratch_directory.hpp"
+
+namespace dlock::bench {
 
 namespace {
 
-using dlock::bench::LocalServer;
+// A server that ends with the object.
+struct Running {
+  std::shared_ptr<void> server;
+  std::string url;
+};
+
+template <class Server, class... Config>
+Running start(Config&&... config) {
+  const auto server = std::make_shared<Server>(std::forward<Config>(config)...);
+  return {server, server->url()};
+}
+
+// Java compiles what is run often. Servers in production did that long ago.
+[[maybe_unused]] void warm_up(const std::string& url) {
+  constexpr std::chrono::seconds length{4};
+  constexpr int callers = 64;
+  const auto end = std::chrono::steady_clock::now() + length;
+  const Client client = connect(url);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < callers; ++i) {
+    threads.emplace_back([&, lock = client.make_lock("warm-up/" + std::to_string(i))]() mutable {
+      std::error_code error;
+      while (!error && std::chrono::steady_clock::now() < end) (void)lock.acquire({}, error);
+    });
+  }
+}
+
+struct LocalServer {
+  const char* name;
+  // Waits until it serves.
+  Running (*start)();
+};
+
+// They wait for the disk as those in production do.
+const LocalServer local_servers[] = {
+#if DLOCK_TEST_WITH_REDIS
+    // As the backend's document recommends it: an append-only file, on disk every second.
+    {"redis-server",
+     [] {
+       return start<test::RedisServer>(test::RedisConfig{.append_only = true, .lines = {"appendfsync everysec"}});
+     }},
+    {"Redis Sentinel",
+     [] {
+       return start<test::SentinelService>(test::SentinelServiceConfig{
+           .replicas = 1, .server = {.append_only = true, .lines = {"appendfsync everysec"}}});
+     }},
+    // Without replicas: what is measured is what slots of several servers do to speed.
+    {"Redis Cluster",
+     [] {
+       return start<test::RedisCluster>(
+           test::RedisClusterConfig{.replicas = 0, .server = {.append_only = true, .lines = {"appendfsync everysec"}}});
+     }},
+#endif
+#if DLOCK_TEST_WITH_ZOOKEEPER
+    {"ZooKeeper",
+     [] {
+       Running running = start<test::ZooKeeperServer>(
+           test::ZooKeeperConfig{.tick = std::chrono::milliseconds(500), .sync_to_disk = true, .for_long = true});
+       warm_up(running.url);
+       return running;
+     }},
+#endif
+#if DLOCK_TEST_WITH_ETCD
+    // With its default times.
+    {"etcd",
+     [] {
+       return start<test::EtcdServer>(
+           test::EtcdConfig{.heartbeat = std::chrono::milliseconds(100), .election = std::chrono::milliseconds(1000)});
+     }},
+#endif
+#if DLOCK_TEST_WITH_POSTGRES
+    // A connection for each of 256 callers, twice: dlock's and the floor's.
+    {"PostgreSQL",
+     [] {
+       const auto server = std::make_shared<test::PostgresServer>(
+           test::PostgresConfig{.max_connections = 700,
+                                .lines = {"fsync = on", "full_page_writes = on", "shared_buffers = 128MB",
+                                          "shared_preload_libraries = 'pg_stat_statements'"}});
+       server->run("CREATE EXTENSION pg_stat_statements");
+       return Running{server, server->url()};
+     }},
+#endif
+};
 
 // To wait for a disk, there has to be one.
 void keep_off_memory() {
@@ -28,37 +118,29 @@ void keep_off_memory() {
   if (temporary.f_type == TMPFS_MAGIC) (void)::setenv("TMPDIR", "/var/tmp", 1);  // fails for want of memory only
 }
 
-// Fewer, where a signal asks us to end meanwhile.
-std::vector<std::unique_ptr<LocalServer>> start_servers(const dlock::bench::EndingSignals& signals, int& signal) {
-  std::vector<std::unique_ptr<LocalServer>> servers;
-  for (const auto& kind : dlock::bench::local_servers()) {
-    if ((signal = signals.arrived()) != 0) break;
-    std::fprintf(stderr, "starting %s\n", kind.name);
+int run(std::vector<std::string> command) {
+  const EndingSignals signals;
+  keep_off_memory();
+  const rig::ScratchDirectory files;
+  std::vector<Running> servers;
+  for (const LocalServer& each : local_servers) {
+    if (const int signal = signals.arrived(); signal != 0) return 128 + signal;
+    std::fprintf(stderr, "starting %s\n", each.name);
     try {
-      servers.push_back(kind.start());
+      servers.push_back(each.start());
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s will not be measured: %s\n", kind.name, error.what());
+      std::fprintf(stderr, "%s will not be measured: %s\n", each.name, error.what());
     }
   }
-  if (signal == 0) signal = signals.arrived();
-  return servers;
-}
-
-int run(std::vector<std::string> command) {
-  const dlock::bench::EndingSignals signals;
-  keep_off_memory();
-  const dlock::rig::ScratchDirectory files;
-  int signal = 0;
-  const auto servers = start_servers(signals, signal);
-  if (signal != 0) return 128 + signal;
-  for (const std::string& url : {std::string("memory://"), "file://" + files.path()}) {
-    command.insert(command.end(), {"--url", url});
-  }
-  for (const auto& each : servers) command.insert(command.end(), {"--url", each->url()});
+  if (const int signal = signals.arrived(); signal != 0) return 128 + signal;
+  command.insert(command.end(), {"--url", "memory://", "--url", "file://" + files.path()});
+  for (const Running& each : servers) command.insert(command.end(), {"--url", each.url});
   return signals.run(std::move(command));
 }
 
 }  // namespace
+
+}  // namespace dlock::bench
 
 int main(int argc, char** argv) {
   if (argc < 2) {
@@ -66,7 +148,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return run(std::vector<std::string>(argv + 1, argv + argc));
+    return dlock::bench::run(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_servers: %s\n", error.what());
     return 1;

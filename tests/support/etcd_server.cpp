@@ -1,49 +1,20 @@
 #include "tests/support/etcd_server.hpp"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <csignal>
-#include <cstdio>
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
-#include <system_error>
 #include <utility>
-
-#include "tests/support/free_port.hpp"
-#include "torture/rig/hang_guard.hpp"
-#include "torture/rig/socket.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-constexpr int start_attempts = 10;
-// A server that stands still accepts connections, but does not answer.
-constexpr std::chrono::milliseconds answer_limit{500};
-constexpr std::chrono::milliseconds between_questions{10};
 // etcdctl waits for ever without one.
 constexpr const char* ctl_limit = "--command-timeout=5s";
-
-// A server that was asked to end does so by the signal.
-constexpr int ended_by_request = 128 + SIGTERM;
-
-// A moment, or until the process ends.
-void wait_a_moment(const rig::ChildProcess& process) {
-  const rig::UniqueFd end(static_cast<int>(::syscall(SYS_pidfd_open, process.pid(), 0)));
-  pollfd source{.fd = end.get(), .events = POLLIN, .revents = 0};
-  (void)::poll(&source, 1, static_cast<int>(between_questions.count()));
-}
-
-EtcdMembership::Ports free_ports() {
-  return {.client = free_port(), .peer = free_port(), .metrics = free_port()};
-}
 
 std::string at(std::uint16_t port) {
   return "http://127.0.0.1:" + std::to_string(port);
@@ -53,52 +24,44 @@ std::string name_of(std::size_t member) {
   return "m" + std::to_string(member + 1);
 }
 
-// Of a field that has a number for its value.
-std::string number_in(const std::string& json, const std::string& field) {
-  const std::string start = "\"" + field + "\":";
-  const auto found = json.find(start);
-  if (found == std::string::npos) throw std::runtime_error("etcdctl says nothing of " + field + ": " + json);
-  const auto from = found + start.size();
-  return json.substr(from, json.find_first_not_of("0123456789", from) - from);
+// One for all members.
+std::shared_ptr<const ThrowawayCertificate> certificate_for(const EtcdConfig& config) {
+  return config.tls ? std::make_shared<ThrowawayCertificate>(config.tls_names) : nullptr;
 }
 
 }  // namespace
 
-EtcdServer::EtcdServer(EtcdConfig config) : config_(std::move(config)) {
-  if (config_.tls) certificate_ = std::make_shared<ThrowawayCertificate>(config_.tls_names);
-  for (int i = 0; i < start_attempts; ++i) {
-    membership_ = {.all = {free_ports()}, .own = 0};
-    launch();
-    while (process_->running()) {
-      if (healthy()) {
-        set_up_users();
-        return;
-      }
-      wait_a_moment(*process_);
-    }
-  }
-  throw std::runtime_error("etcd does not start\n" + process_->output());
+EtcdServer::EtcdServer(EtcdConfig config)
+    : Server("etcd"), config_(std::move(config)), certificate_(certificate_for(config_)) {
+  start_on_free_ports();
+  set_up_users();
 }
 
-EtcdServer::EtcdServer(EtcdConfig config, EtcdMembership membership,
+EtcdServer::EtcdServer(EtcdConfig config, Membership membership,
                        std::shared_ptr<const ThrowawayCertificate> certificate)
-    : config_(std::move(config)), membership_(std::move(membership)), certificate_(std::move(certificate)) {}
+    : Server("etcd"),
+      config_(std::move(config)),
+      membership_(std::move(membership)),
+      certificate_(std::move(certificate)) {
+  set_port(membership_.ports().client);
+}
+
+void EtcdServer::choose_ports() {
+  membership_ = {};
+  set_port(membership_.ports().client);
+}
 
 std::string EtcdServer::url_of(const std::string& addresses, const std::string& parameters) const {
   std::string url = config_.tls ? "etcds://" : "etcd://";
   if (config_.user) url += config_.user->name + ":" + config_.user->password + "@";
-  std::string all = config_.tls ? "tls_ca=" + certificate_->authority() : "";
-  if (config_.client_certificates) {
-    all += "&tls_cert=" + certificate_->certificate() + "&tls_key=" + certificate_->key();
-  }
-  if (!all.empty() && !parameters.empty()) all += "&";
-  all += parameters;
-  url += addresses;
-  return all.empty() ? url : url + "?" + all;
+  const std::string own =
+      config_.client_certificates ? "tls_cert=" + certificate_->certificate() + "&tls_key=" + certificate_->key() : "";
+  return with_parameters(url + addresses, {config_.tls ? "tls_ca=" + certificate_->authority() : "", own, parameters});
 }
 
-std::vector<std::string> EtcdServer::command() const {
-  const std::string clients = (config_.tls ? "https" : "http") + at(own().client).substr(4);
+std::vector<std::string> EtcdServer::configure() {
+  const Membership::Ports& own = membership_.ports();
+  const std::string clients = (config_.tls ? "https" : "http") + at(own.client).substr(4);
   std::string cluster;
   for (std::size_t i = 0; i < membership_.all.size(); ++i) {
     cluster += (cluster.empty() ? "" : ",") + name_of(i) + "=" + at(membership_.all[i].peer);
@@ -106,12 +69,12 @@ std::vector<std::string> EtcdServer::command() const {
   // Data of an earlier attempt, on other ports, is of another cluster.
   std::vector<std::string> line = {"etcd",
                                    "--name=" + name_of(membership_.own),
-                                   "--data-dir=" + directory_.path() + "/data-" + std::to_string(own().peer),
+                                   "--data-dir=" + directory() + "/data-" + std::to_string(own.peer),
                                    "--listen-client-urls=" + clients,
                                    "--advertise-client-urls=" + clients,
-                                   "--listen-peer-urls=" + at(own().peer),
-                                   "--initial-advertise-peer-urls=" + at(own().peer),
-                                   "--listen-metrics-urls=" + at(own().metrics),
+                                   "--listen-peer-urls=" + at(own.peer),
+                                   "--initial-advertise-peer-urls=" + at(own.peer),
+                                   "--listen-metrics-urls=" + at(own.other),
                                    "--initial-cluster=" + cluster,
                                    "--heartbeat-interval=" + std::to_string(config_.heartbeat.count()),
                                    "--election-timeout=" + std::to_string(config_.election.count()),
@@ -125,64 +88,19 @@ std::vector<std::string> EtcdServer::command() const {
     line.insert(line.end(), {"--client-cert-auth", "--trusted-ca-file=" + certificate_->authority()});
   }
   if (!config_.log_directory.empty() && membership_.own == 0) {
-    line.push_back("--wal-dir=" + config_.log_directory + "/wal-" + std::to_string(own().peer));
+    line.push_back("--wal-dir=" + config_.log_directory + "/wal-" + std::to_string(own.peer));
   }
   line.insert(line.end(), config_.options.begin(), config_.options.end());
   return line;
 }
 
-void EtcdServer::launch() {
-  process_ = std::make_unique<rig::ChildProcess>(command());
-}
-
-void EtcdServer::await_serving() const {
-  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  while (!healthy()) {
-    if (!running()) throw std::runtime_error("etcd ended\n" + process_->output());
-    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: etcd does not serve");
-    wait_a_moment(*process_);
-  }
-}
-
-void EtcdServer::start() {
-  launch();
-  await_serving();
-}
-
-void EtcdServer::stop() {
-  process_->signal(SIGTERM);
-  if (const int status = process_->wait(); status != ended_by_request && status != 0) {
-    throw std::runtime_error("etcd ended with status " + std::to_string(status) + "\n" + process_->output());
-  }
-}
-
-void EtcdServer::kill() {
-  process_->signal(SIGKILL);
-  (void)process_->wait();
-}
-
 std::string EtcdServer::get(const std::string& path) const {
-  try {
-    const rig::UniqueFd connection = rig::connect_to(rig::Endpoint::loopback(own().metrics));
-    const timeval limit{.tv_sec = 0, .tv_usec = std::chrono::microseconds(answer_limit).count()};
-    rig::require(::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
-    const std::string request = "GET " + path + " HTTP/1.0\r\n\r\n";
-    rig::require(::send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL), "send");
-    std::string answer;
-    std::array<char, 16384> bytes;
-    for (;;) {
-      const auto n = rig::require(::recv(connection.get(), bytes.data(), bytes.size(), 0), "recv");
-      if (n == 0) break;
-      answer.append(bytes.data(), static_cast<std::size_t>(n));
-    }
-    const auto body = answer.find("\r\n\r\n");
-    return answer.starts_with("HTTP/1.0 200") && body != std::string::npos ? answer.substr(body + 4) : "";
-  } catch (const std::system_error&) {
-    return {};  // it is down, going down, or stands still
-  }
+  const std::string answer = answer_to("GET " + path + " HTTP/1.0\r\n\r\n", membership_.ports().other);
+  const auto body = answer.find("\r\n\r\n");
+  return answer.starts_with("HTTP/1.0 200") && body != std::string::npos ? answer.substr(body + 4) : "";
 }
 
-bool EtcdServer::healthy() const {
+bool EtcdServer::serves() const {
   return get("/health").find("\"health\":\"true\"") != std::string::npos;
 }
 
@@ -251,8 +169,12 @@ std::vector<std::string> EtcdServer::keys(const std::string& prefix) const {
   return found;
 }
 
-std::int64_t EtcdServer::revision() const {
-  return std::stoll(number_in(ctl({"endpoint", "status", "-w", "json"}), "revision"));
+std::uint64_t EtcdServer::status(const std::string& field) const {
+  const std::string json = ctl({"endpoint", "status", "-w", "json"});
+  const std::string start = "\"" + field + "\":";
+  const auto found = json.find(start);
+  if (found == std::string::npos) throw std::runtime_error("etcdctl says nothing of " + field + ": " + json);
+  return std::stoull(json.substr(found + start.size()));
 }
 
 // The first member does it for the cluster.
@@ -272,96 +194,18 @@ void EtcdServer::set_up_users() {
   users_ = config_.user.has_value();
 }
 
-EtcdCluster::EtcdCluster(const EtcdConfig& config, std::size_t size) {
-  if (config.tls) certificate_ = std::make_shared<ThrowawayCertificate>(config.tls_names);
-  for (int i = 0; i < start_attempts; ++i) {
-    if (!try_to_start(config, size)) continue;
-    await_settled();
-    for (const auto& each : members_) each->set_up_users();
-    return;
-  }
-  throw std::runtime_error("no cluster comes up\n" + members_.front()->process().output());
-}
-
-bool EtcdCluster::try_to_start(const EtcdConfig& config, std::size_t size) {
-  members_.clear();
-  EtcdMembership membership{.all = {}, .own = 0};
-  for (std::size_t i = 0; i < size; ++i) membership.all.push_back(free_ports());
-  for (membership.own = 0; membership.own < size; ++membership.own) {
-    members_.push_back(std::make_unique<EtcdServer>(config, membership, certificate_));
-    members_.back()->launch();
-  }
-  for (const auto& each : members_) {
-    const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-    while (!each->healthy()) {
-      // Somebody took one of its ports.
-      if (!each->running() || std::chrono::steady_clock::now() > give_up) return false;
-      wait_a_moment(each->process());
-    }
-  }
-  return true;
-}
-
-std::string EtcdCluster::addresses() const {
-  std::string list;
-  for (const auto& each : members_) list += (list.empty() ? "" : ",") + each->address();
-  return list;
-}
-
-std::string EtcdCluster::url(const std::string& parameters) const {
-  return members_.front()->url_of(addresses(), parameters);
-}
-
-// One that was cut off goes on saying that it leads until it notices, but is not healthy.
-std::size_t EtcdCluster::leader() const {
-  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  for (;;) {
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-      if (!members_[i]->running()) continue;
-      if (members_[i]->figure("etcd_server_is_leader") == 1 && members_[i]->healthy()) return i;
-      wait_a_moment(members_[i]->process());
-    }
-    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: no leader is elected");
-  }
-}
-
-std::size_t EtcdCluster::follower(std::optional<std::size_t> except) const {
-  const std::size_t led_by = leader();
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (i != led_by && i != except && members_[i]->running()) return i;
-  }
-  throw std::runtime_error("there is no such follower");
+EtcdCluster::EtcdCluster(const EtcdConfig& config, std::size_t size)
+    : Ensemble(size, [&, certificate = certificate_for(config)](const Membership& membership) {
+        return std::make_unique<EtcdServer>(config, membership, certificate);
+      }) {
+  for (std::size_t i = 0; i < size; ++i) server(i).set_up_users();
 }
 
 void EtcdCluster::move_leader(std::size_t to) const {
-  const std::string status = server(to).ctl({"endpoint", "status", "-w", "json"});
-  std::array<char, 17> id{};
-  (void)std::snprintf(id.data(), id.size(), "%llx", std::stoull(number_in(status, "member_id")));
-  (void)server(leader()).ctl({"move-leader", id.data()});
-  while (leader() != to) wait_a_moment(server(to).process());
-}
-
-void EtcdCluster::await_settled() const {
-  for (const auto& each : members_) {
-    if (each->running()) each->await_serving();
-  }
-  (void)leader();
-}
-
-void EtcdCluster::start() {
-  for (const auto& each : members_) {
-    if (!each->running()) each->launch();
-  }
-  await_settled();
-}
-
-void EtcdCluster::stop() {
-  for (const auto& each : members_) {
-    if (each->running()) each->process().signal(SIGTERM);
-  }
-  for (const auto& each : members_) {
-    if (each->running()) each->stop();
-  }
+  std::array<char, 16> id{};
+  const auto end = std::to_chars(id.data(), id.data() + id.size(), server(to).status("member_id"), 16).ptr;
+  (void)server(leader()).ctl({"move-leader", std::string(id.data(), end)});
+  while (leader() != to) server(to).wait_a_moment();
 }
 
 }  // namespace dlock::test

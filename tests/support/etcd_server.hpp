@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/ensemble.hpp"
+#include "tests/support/server.hpp"
 #include "tests/support/throwaway_certificate.hpp"
-#include "torture/rig/child_process.hpp"
-#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -46,54 +46,30 @@ struct EtcdConfig {
   std::string log_directory = {};         // where the first member writes its log, if not with its data
 };
 
-// The ports of all members of a cluster, and which of them one is.
-struct EtcdMembership {
-  struct Ports {
-    std::uint16_t client;
-    std::uint16_t peer;
-    std::uint16_t metrics;  // and health: by HTTP without TLS, for anybody
-  };
-  std::vector<Ports> all;
-  std::size_t own;
-};
-
-class EtcdServer {
+class EtcdServer final : public Server {
  public:
   static constexpr const char* root_password = "root-secret";
 
-  // Starts it and waits until it serves. Throws std::runtime_error with what it printed if it does not come up.
+  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit EtcdServer(EtcdConfig config = {});
   // A member of a cluster; not started.
-  EtcdServer(EtcdConfig config, EtcdMembership membership, std::shared_ptr<const ThrowawayCertificate> certificate);
-  EtcdServer(const EtcdServer&) = delete;
-  EtcdServer& operator=(const EtcdServer&) = delete;
+  EtcdServer(EtcdConfig config, Membership membership, std::shared_ptr<const ThrowawayCertificate> certificate);
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return own().client; }
-  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port()); }
   // Also the clients', where the server demands one of them.
   [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
   // As a client reaches it, or a proxy in front of it; with the user's name and password where there is one.
   // Parameters such as "session_ttl=2s" may follow.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port(), parameters); }
+  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_of(address(), parameters); }
   [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const {
     return url_of("127.0.0.1:" + std::to_string(port), parameters);
   }
   // At these addresses, comma-separated.
   [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters = {}) const;
 
-  void stop();   // by SIGTERM: a leader hands over before
-  void kill();   // by SIGKILL
-  void start();  // and waits until it serves
-  // Starts it only: a member does not serve before a majority is there.
-  void launch();
-  void await_serving() const;
-  void freeze() const { process_->freeze(); }
-  void thaw() const { process_->thaw(); }
-  [[nodiscard]] bool running() const { return process_ && process_->running(); }
-  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
-
   // Whether it serves reads that a majority agrees to.
-  [[nodiscard]] bool healthy() const;
+  [[nodiscard]] bool serves() const override;
+  // A leader that was cut off goes on saying that it leads until it notices, but does not serve.
+  [[nodiscard]] bool leads() const { return figure("etcd_server_is_leader") == 1 && serves(); }
   // The sum of a figure of its metrics over all labels that contain the text; absent: it does not answer, or has no
   // such figure.
   [[nodiscard]] std::optional<double> figure(const std::string& name, const std::string& label = {}) const;
@@ -106,59 +82,37 @@ class EtcdServer {
   std::string ctl_at(const std::string& addresses, const std::vector<std::string>& arguments) const;
   // One that goes on, such as "lock": in a session of its own.
   [[nodiscard]] std::unique_ptr<rig::ChildProcess> ctl_process(const std::vector<std::string>& arguments) const;
+  // A number in the answer to "endpoint status".
+  [[nodiscard]] std::uint64_t status(const std::string& field) const;
   // Those that begin so, in order.
   [[nodiscard]] std::vector<std::string> keys(const std::string& prefix) const;
   // Of the last change.
-  [[nodiscard]] std::int64_t revision() const;
+  [[nodiscard]] std::int64_t revision() const { return static_cast<std::int64_t>(status("revision")); }
   // Makes it forget all history before its last change.
   void compact() const { (void)ctl({"compaction", std::to_string(revision())}); }
   // Users and authentication, as configured: once, by each member.
   void set_up_users();
 
  private:
-  [[nodiscard]] const EtcdMembership::Ports& own() const { return membership_.all[membership_.own]; }
-  [[nodiscard]] std::vector<std::string> command() const;
+  void choose_ports() override;
+  [[nodiscard]] std::vector<std::string> configure() override;
   [[nodiscard]] std::vector<std::string> ctl_command(const std::string& addresses,
                                                      const std::vector<std::string>& arguments) const;
   // The body of the answer; empty: there is none, or it says that something is wrong.
   [[nodiscard]] std::string get(const std::string& path) const;
 
   EtcdConfig config_;
-  EtcdMembership membership_;
+  Membership membership_;
   std::shared_ptr<const ThrowawayCertificate> certificate_;
-  rig::ScratchDirectory directory_;
   bool users_ = false;
-  std::unique_ptr<rig::ChildProcess> process_;
 };
 
-class EtcdCluster {
+class EtcdCluster : public Ensemble<EtcdServer> {
  public:
   // Starts all and waits until they serve.
   explicit EtcdCluster(const EtcdConfig& config = {}, std::size_t size = 3);
-
-  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
-  [[nodiscard]] EtcdServer& server(std::size_t index) const { return *members_.at(index); }
-  // Of all members, comma-separated.
-  [[nodiscard]] std::string addresses() const;
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const;
-
-  // The index of the leader; waits for one that a majority follows.
-  [[nodiscard]] std::size_t leader() const;
-  // The index of a member that runs and is not the leader, and is not `except`.
-  [[nodiscard]] std::size_t follower(std::optional<std::size_t> except = std::nullopt) const;
   // Makes another member the leader, and waits until it is.
   void move_leader(std::size_t to) const;
-  // Waits until every member that runs serves, and one of them leads.
-  void await_settled() const;
-  // Starts those that do not run, and waits until all serve.
-  void start();
-  void stop();
-
- private:
-  [[nodiscard]] bool try_to_start(const EtcdConfig& config, std::size_t size);
-
-  std::shared_ptr<const ThrowawayCertificate> certificate_;
-  std::vector<std::unique_ptr<EtcdServer>> members_;
 };
 
 }  // namespace dlock::test

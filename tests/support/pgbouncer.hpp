@@ -4,14 +4,11 @@
 //   Client client = connect(server.url_at(pooler.port()));
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/postgres_server.hpp"
-#include "torture/rig/child_process.hpp"
-#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -22,23 +19,20 @@ struct PgBouncerConfig {
   std::vector<std::string> lines = {};  // more lines for the configuration file
 };
 
-class PgBouncer {
+class PgBouncer final : public Server {
  public:
-  // Throws std::runtime_error with what it printed if it does not come up. The server has no TLS.
-  explicit PgBouncer(const PostgresServer& server, PgBouncerConfig config = {});
-  PgBouncer(const PgBouncer&) = delete;
-  PgBouncer& operator=(const PgBouncer&) = delete;
-
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
+  // Throws std::runtime_error with its output if it does not serve. The PostgreSQL server has no TLS.
+  explicit PgBouncer(const PostgresServer& server, PgBouncerConfig config = {})
+      : Server("pgbouncer"), server_(server), config_(std::move(config)) {
+    start_on_free_ports();
+  }
+  [[nodiscard]] bool serves() const override { return has_printed("process up: "); }
 
  private:
-  void write_configuration(const PostgresServer& server) const;
+  [[nodiscard]] std::vector<std::string> configure() override;
 
+  const PostgresServer& server_;
   PgBouncerConfig config_;
-  rig::ScratchDirectory directory_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<rig::ChildProcess> process_;
 };
 
 }  // namespace dlock::test

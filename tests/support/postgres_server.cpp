@@ -1,16 +1,15 @@
 #include "tests/support/postgres_server.hpp"
 
+#include <sys/ipc.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <utility>
 
-#include "tests/support/free_port.hpp"
-#include "tests/support/postgres_cluster.hpp"
 #include "tests/support/process_tree.hpp"
 #include "tests/support/unprivileged.hpp"
 #include "torture/rig/hang_guard.hpp"
@@ -19,7 +18,6 @@ namespace dlock::test {
 
 namespace {
 
-constexpr int start_attempts = 10;
 // Nothing is lost by it unless the machine itself fails.
 constexpr const char* common_lines =
     "listen_addresses = '127.0.0.1'\n"
@@ -36,10 +34,58 @@ constexpr const char* common_lines =
     "timezone = 'UTC'\n"
     "logging_collector = off\n";
 
+// One of the server's own programs: where Debian puts them, elsewhere they are in PATH.
+std::string postgres_program(const std::string& name) {
+  const std::string path = "/usr/lib/postgresql/15/bin/" + name;
+  return std::filesystem::exists(path) ? path : name;
+}
+
+// The files of a server that nobody has run yet. To create them takes seconds, so a program does that at most once and
+// copies them from then on.
+class Template {
+ public:
+  Template() {
+    give_away(directory_.path());
+    (void)rig::run_command(
+        unprivileged({postgres_program("initdb"), "--pgdata=" + cluster(), "--username=postgres", "--auth=trust",
+                      "--encoding=UTF8", "--locale=C.UTF-8", "--wal-segsize=1", "--no-sync"}));
+    const std::string script = directory_.path() + "/script";
+    const std::string database = PostgresServer::database;
+    const std::string user = PostgresServer::user;
+    // The fewer databases there are, the less there is to copy: the one that initdb made becomes the user's.
+    write_and_give_away(script, "CREATE ROLE " + user + " LOGIN PASSWORD '" + PostgresServer::password + "'\n" +
+                                    "ALTER DATABASE postgres RENAME TO " + database + "\n" + "ALTER DATABASE " +
+                                    database + " OWNER TO " + user + "\n" +
+                                    "UPDATE pg_database SET datistemplate = false WHERE datname = 'template0'\n" +
+                                    "DROP DATABASE template0\n");
+    // One process, without a port; it reads a statement from each line.
+    (void)rig::run_command(
+        unprivileged({"sh", "-c", R"(exec "$0" --single -F -c password_encryption=md5 -D "$1" template1 < "$2")",
+                      postgres_program("postgres"), cluster(), script}));
+  }
+  [[nodiscard]] std::string cluster() const { return directory_.path() + "/data"; }
+
+ private:
+  rig::ScratchDirectory directory_;
+};
+
+// Where a server was killed and is not going to be started again: gives back what the kernel keeps for it.
+void forget_shared_memory(const std::string& data) {
+  // Its seventh line: key and number of the segment that tells a second server that there is a first one.
+  std::ifstream file(data + "/postmaster.pid");
+  std::string line;
+  constexpr int lines_before = 6;
+  for (int i = 0; i < lines_before; ++i) (void)std::getline(file, line);
+  unsigned long key = 0;
+  int id = -1;
+  if (file >> key >> id) (void)::shmctl(id, IPC_RMID, nullptr);  // it may be gone
+}
+
 }  // namespace
 
-PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config)) {
-  give_away(directory_.path());
+// SIGINT is its fast shutdown, which ends all sessions.
+PostgresServer::PostgresServer(PostgresConfig config) : Server("PostgreSQL", SIGINT), config_(std::move(config)) {
+  give_away(directory());
   if (config_.tls) {
     certificate_.emplace(config_.tls_names);
     copy_certificate();
@@ -47,31 +93,17 @@ PostgresServer::PostgresServer(PostgresConfig config) : config_(std::move(config
   if (config_.primary != nullptr) {
     copy_primary();
   } else {
-    make_cluster(data(), {.name = user, .password = password, .database = database});
+    static const Template made;
+    (void)rig::run_command(unprivileged({"cp", "-a", "--reflink=auto", made.cluster(), data()}));
   }
-  for (int i = 0; i < start_attempts; ++i) {
-    port_ = free_port();
-    if (!try_to_start()) continue;
-    if (config_.tls) run(std::string("ALTER ROLE ") + user + " PASSWORD '" + password + "'");
-    return;
-  }
-  throw std::runtime_error("PostgreSQL does not start\n" + process_->output());
-}
-
-void PostgresServer::copy_certificate() const {
-  for (const auto& [from, to] :
-       {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
-    const std::string path = directory_.path() + to;
-    std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
-    rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
-    give_away(path);
-  }
+  start_on_free_ports();
+  if (config_.tls) run(std::string("ALTER ROLE ") + user + " PASSWORD '" + password + "'");
 }
 
 PostgresServer::~PostgresServer() {
-  admin_.reset();
+  disconnect();
   try {
-    if (process_ && process_->running()) kill();
+    if (running()) kill();
     forget_shared_memory(data());
   } catch (const std::exception&) {
     // The process's own destructor kills what it can.
@@ -80,6 +112,16 @@ PostgresServer::~PostgresServer() {
 
 // --- Its files -------------------------------------------------------------------------------------------------------
 
+void PostgresServer::copy_certificate() const {
+  for (const auto& [from, to] :
+       {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
+    const std::string path = directory() + to;
+    std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
+    rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
+    give_away(path);
+  }
+}
+
 void PostgresServer::copy_primary() const {
   (void)rig::run_command(unprivileged(
       {postgres_program("pg_basebackup"), "--pgdata=" + data(), "--host=" + config_.primary->socket_directory(),
@@ -87,36 +129,28 @@ void PostgresServer::copy_primary() const {
        "--wal-method=stream", "--write-recovery-conf", "--no-sync"}));
 }
 
-void PostgresServer::write(const std::string& path, const std::string& text) const {
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  if (!file.flush()) throw std::runtime_error("cannot write " + path);
-  file.close();
-  give_away(path);
-}
-
-void PostgresServer::write_configuration() const {
+std::vector<std::string> PostgresServer::configure() {
   std::string text = common_lines;
-  text += "port = " + std::to_string(port_) + "\nunix_socket_directories = '" + directory_.path() +
+  text += "port = " + std::to_string(port()) + "\nunix_socket_directories = '" + directory() +
           "'\nmax_connections = " + std::to_string(config_.max_connections) + "\n";
   if (config_.tls) {
-    text += "password_encryption = scram-sha-256\nssl = on\nssl_cert_file = '" + directory_.path() +
-            "/server.crt'\nssl_key_file = '" + directory_.path() + "/server.key'\n";
+    text += "password_encryption = scram-sha-256\nssl = on\nssl_cert_file = '" + directory() +
+            "/server.crt'\nssl_key_file = '" + directory() + "/server.key'\n";
   }
   for (const std::string& line : config_.lines) text += line + "\n";
-  write(data() + "/postgresql.conf", text);
+  write_and_give_away(data() + "/postgresql.conf", text);
   // "md5" is what the password is stored for: SCRAM where encryption is the subject, whose thousands of hashes for each
   // connection would be most of what the other tests do.
   const std::string host = config_.tls && !config_.plain_too ? "hostssl" : "host";
-  write(data() + "/pg_hba.conf", "local all postgres trust\nlocal replication postgres trust\nlocal all all md5\n" +
-                                     host + " all postgres all reject\n" + host + " all all 127.0.0.1/32 md5\n");
+  write_and_give_away(data() + "/pg_hba.conf",
+                      "local all postgres trust\nlocal replication postgres trust\nlocal all all md5\n" + host +
+                          " all postgres all reject\n" + host + " all all 127.0.0.1/32 md5\n");
+  return unprivileged({"env", "LD_PRELOAD=" + quick_exit(), postgres_program("postgres"), "-D", data()});
 }
-
-// --- Its life --------------------------------------------------------------------------------------------------------
 
 // A copy that the server may read, whoever it runs as.
 std::string PostgresServer::quick_exit() const {
-  const std::string path = directory_.path() + "/quick_exit.so";
+  const std::string path = directory() + "/quick_exit.so";
   if (!std::filesystem::exists(path)) {
     std::filesystem::copy_file(DLOCK_QUICK_EXIT, path);
     give_away(path);
@@ -124,49 +158,33 @@ std::string PostgresServer::quick_exit() const {
   return path;
 }
 
-bool PostgresServer::try_to_start() {
-  write_configuration();
-  process_ = std::make_unique<rig::ChildProcess>(
-      unprivileged({"env", "LD_PRELOAD=" + quick_exit(), postgres_program("postgres"), "-D", data()}));
-  // "... connections", or "... read-only connections" of a standby.
-  return process_->wait_for_output("database system is ready to accept ");
-}
+// --- Its life --------------------------------------------------------------------------------------------------------
 
-void PostgresServer::start() {
-  if (!try_to_start()) throw std::runtime_error("PostgreSQL does not start again\n" + process_->output());
-}
-
-void PostgresServer::stop() {
-  admin_.reset();
-  process_->signal(SIGINT);
-  if (const int status = process_->wait(); status != 0) {
-    throw std::runtime_error("PostgreSQL ended with status " + std::to_string(status) + "\n" + process_->output());
-  }
+// "... connections", or "... read-only connections" of a standby.
+bool PostgresServer::serves() const {
+  return has_printed("database system is ready to accept ");
 }
 
 void PostgresServer::kill() {
-  admin_.reset();
-  kill_tree(process_->pid());
-  (void)process_->wait();
+  disconnect();
+  kill_tree(process().pid());
+  Server::kill();
 }
 
 void PostgresServer::freeze() const {
-  freeze_tree(process_->pid());
+  freeze_tree(process().pid());
 }
 
 void PostgresServer::thaw() const {
-  thaw_tree(process_->pid());
+  thaw_tree(process().pid());
 }
 
 // --- From inside -----------------------------------------------------------------------------------------------------
 
 std::string PostgresServer::url_at(std::uint16_t port, const std::string& parameters) const {
-  std::string url =
-      std::string("postgresql://") + user + ":" + password + "@127.0.0.1:" + std::to_string(port) + "/" + database;
-  std::string all = config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate_->authority() : "";
-  if (!all.empty() && !parameters.empty()) all += "&";
-  all += parameters;
-  return all.empty() ? url : url + "?" + all;
+  return with_parameters(
+      std::string("postgresql://") + user + ":" + password + "@127.0.0.1:" + std::to_string(port) + "/" + database,
+      {config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate_->authority() : "", parameters});
 }
 
 std::string PostgresServer::url_as(const std::string& role, const std::string& secret,
@@ -176,7 +194,7 @@ std::string PostgresServer::url_as(const std::string& role, const std::string& s
 }
 
 std::string PostgresServer::admin_conninfo(const std::string& dbname) const {
-  return "host=" + directory_.path() + " port=" + std::to_string(port_) + " user=postgres dbname=" + dbname;
+  return "host=" + directory() + " port=" + std::to_string(port()) + " user=postgres dbname=" + dbname;
 }
 
 PostgresConnection& PostgresServer::admin() {

@@ -11,15 +11,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/support/postgres_connection.hpp"
+#include "tests/support/server.hpp"
 #include "tests/support/throwaway_certificate.hpp"
-#include "torture/rig/child_process.hpp"
-#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -34,19 +32,17 @@ struct PostgresConfig {
   std::vector<std::string> lines = {};      // more lines for the configuration file: "idle_session_timeout = 1s"
 };
 
-class PostgresServer {
+class PostgresServer final : public Server {
  public:
   static constexpr const char* database = "locks";
   static constexpr const char* user = "locker";
   static constexpr const char* password = "locker-secret";
 
-  // Starts it and waits until it is ready. Throws std::runtime_error with what it printed if it does not come up.
+  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit PostgresServer(PostgresConfig config = {});
-  PostgresServer(const PostgresServer&) = delete;
-  PostgresServer& operator=(const PostgresServer&) = delete;
-  ~PostgresServer();
+  ~PostgresServer() override;
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] bool serves() const override;
   [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
   // The server uses the new one when it is started again.
   void renew_certificate() const {
@@ -54,22 +50,20 @@ class PostgresServer {
     copy_certificate();
   }
   // The directory of the Unix socket, for the superuser.
-  [[nodiscard]] const std::string& socket_directory() const noexcept { return directory_.path(); }
+  [[nodiscard]] const std::string& socket_directory() const noexcept { return directory(); }
 
   // As a client reaches it, or a proxy in front of it. Parameters such as "strategy=advisory" may follow.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port_, parameters); }
+  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port(), parameters); }
   [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const;
   [[nodiscard]] std::string url_as(const std::string& role, const std::string& secret,
                                    const std::string& parameters = {}) const;
   // Of the superuser, as libpq takes it, past TLS and past any proxy.
   [[nodiscard]] std::string admin_conninfo(const std::string& dbname = database) const;
 
-  void stop();  // a clean shutdown, which ends all sessions
-  void kill();  // all of its processes, by SIGKILL
-  void start();
-  void freeze() const;  // all of its processes, by SIGSTOP
-  void thaw() const;
-  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
+  // All of its processes.
+  void kill() override;
+  void freeze() const override;
+  void thaw() const override;
 
   // As the superuser in the database "locks", on a connection that is kept for this. They throw std::runtime_error for
   // an error.
@@ -87,19 +81,15 @@ class PostgresServer {
 
  private:
   [[nodiscard]] PostgresConnection& admin();
-  [[nodiscard]] std::string data() const { return directory_.path() + "/data"; }
+  [[nodiscard]] std::string data() const { return directory() + "/data"; }
   void copy_primary() const;
   void copy_certificate() const;
-  void write_configuration() const;
+  [[nodiscard]] std::vector<std::string> configure() override;
+  void disconnect() override { admin_.reset(); }
   [[nodiscard]] std::string quick_exit() const;
-  void write(const std::string& path, const std::string& text) const;
-  [[nodiscard]] bool try_to_start();
 
   PostgresConfig config_;
-  rig::ScratchDirectory directory_;
   std::optional<ThrowawayCertificate> certificate_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<rig::ChildProcess> process_;
   std::optional<PostgresConnection> admin_;
 };
 

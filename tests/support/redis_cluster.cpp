@@ -81,13 +81,9 @@ std::string RedisCluster::id_of(RedisServer& node) {
   return node.command({"CLUSTER", "MYID"}).text;
 }
 
-bool RedisCluster::runs(const RedisServer& node) {
-  return node.process().running() && !node.process().frozen();
-}
-
 RedisServer& RedisCluster::running() {
   for (const auto& each : nodes_) {
-    if (runs(*each)) return *each;
+    if (each->active()) return *each;
   }
   throw std::runtime_error("no node runs");
 }
@@ -111,14 +107,14 @@ RedisServer& RedisCluster::master_of(const std::string& key) {
 RedisServer& RedisCluster::other_master(const std::string& key) {
   const RedisServer& owner = master_of(key);
   for (const auto& each : nodes_) {
-    if (each.get() != &owner && runs(*each) && each->info("replication", "role") == "master") return *each;
+    if (each.get() != &owner && each->active() && each->info("replication", "role") == "master") return *each;
   }
   throw std::runtime_error("there is only one master");
 }
 
 void RedisCluster::fail_over(RedisServer& master) {
   for (const auto& each : nodes_) {
-    if (!runs(*each) || each->info("replication", "master_port") != std::to_string(master.port())) continue;
+    if (!each->active() || each->info("replication", "master_port") != std::to_string(master.port())) continue;
     (void)each->command({"CLUSTER", "FAILOVER"});
     return test::await_settled("the cluster", [&]() -> std::string {
       return each->info("replication", "role") == "master" ? std::string() : "no failover";

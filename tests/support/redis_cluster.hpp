@@ -55,7 +55,6 @@ class RedisCluster {
 
  private:
   [[nodiscard]] std::string unsettled();
-  [[nodiscard]] static bool runs(const RedisServer& node);
   [[nodiscard]] RedisServer& running();
   [[nodiscard]] RedisServer& at_port(const std::string& port);
   [[nodiscard]] static std::string id_of(RedisServer& node);

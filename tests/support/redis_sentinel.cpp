@@ -1,19 +1,15 @@
 #include "tests/support/redis_sentinel.hpp"
 
-#include <csignal>
-#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
-#include "tests/support/free_port.hpp"
 #include "tests/support/settling.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
 namespace {
-
-constexpr int most_starts = 10;
 
 void await_output(const rig::ChildProcess& process, const std::string& text, std::size_t times) {
   const auto condition = [&](const std::string& output) { return count_of(output, text) >= times; };
@@ -24,48 +20,38 @@ void await_output(const rig::ChildProcess& process, const std::string& text, std
 
 }  // namespace
 
-RedisSentinel::RedisSentinel(Config config) : config_(std::move(config)) {
-  for (int i = 0; i < most_starts; ++i) {
-    port_ = free_port();
-    write_configuration();
-    if (try_to_start()) return;
-  }
-  throw std::runtime_error("redis-sentinel does not start\n" + process_->output());
+RedisSentinel::RedisSentinel(Config config) : Server("redis-sentinel"), config_(std::move(config)) {
+  start_on_free_ports();
 }
 
-void RedisSentinel::write_configuration() const {
-  std::ofstream file(directory_.path() + "/sentinel.conf");
-  file << "bind 127.0.0.1\nprotected-mode no\ndaemonize no\nlogfile \"\"\ndir " << directory_.path() << "\nport "
-       << port_ << "\n";
+// The file is not written again at a later start: the sentinel keeps in it what it learns.
+void RedisSentinel::choose_ports() {
+  Server::choose_ports();
+  std::ostringstream text;
+  text << "bind 127.0.0.1\nprotected-mode no\ndaemonize no\nlogfile \"\"\ndir " << directory() << "\nport " << port()
+       << "\n";
   if (!config_.password.empty()) {
-    file << "requirepass " << config_.password << "\nsentinel sentinel-pass " << config_.password << "\n";
+    text << "requirepass " << config_.password << "\nsentinel sentinel-pass " << config_.password << "\n";
   }
   for (const Service& service : config_.services) {
-    file << "sentinel monitor " << service.name << " 127.0.0.1 " << service.master << " " << config_.quorum
+    text << "sentinel monitor " << service.name << " 127.0.0.1 " << service.master << " " << config_.quorum
          << "\nsentinel down-after-milliseconds " << service.name << " " << service.down_after_ms
          << "\nsentinel failover-timeout " << service.name << " 3000\n";
-    if (!service.password.empty()) file << "sentinel auth-pass " << service.name << " " << service.password << "\n";
+    if (!service.password.empty()) text << "sentinel auth-pass " << service.name << " " << service.password << "\n";
   }
-  if (!file.flush()) throw std::runtime_error("cannot write " + directory_.path() + "/sentinel.conf");
+  write_file(file(), text.str());
 }
 
-bool RedisSentinel::try_to_start() {
-  process_ = std::make_unique<rig::ChildProcess>(
-      std::vector<std::string>{"redis-server", directory_.path() + "/sentinel.conf", "--sentinel"});
-  return process_->wait_for_output("+monitor master " + config_.services.back().name);
+std::vector<std::string> RedisSentinel::configure() {
+  return {"redis-server", file(), "--sentinel"};
 }
 
-void RedisSentinel::start() {
-  if (!try_to_start()) throw std::runtime_error("redis-sentinel does not start again\n" + process_->output());
-}
-
-void RedisSentinel::kill() {
-  process_->signal(SIGKILL);
-  (void)process_->wait();
+bool RedisSentinel::serves() const {
+  return has_printed("+monitor master " + config_.services.back().name);
 }
 
 RedisReply RedisSentinel::command(const std::vector<std::string>& words) const {
-  RedisConnection connection(rig::Endpoint::loopback(port_));
+  RedisConnection connection(rig::Endpoint::loopback(port()));
   if (!config_.password.empty()) (void)connection.command({"AUTH", config_.password});
   RedisReply reply = connection.command(words);
   if (reply.is_error()) throw std::runtime_error(words.front() + ": " + reply.text);
@@ -83,7 +69,8 @@ SentinelService::SentinelService(const SentinelServiceConfig& config) {
   test::await_settled("the service", [&]() -> std::string {
     return servers_.front()->replicated_to(config.replicas) ? "" : "the replicas do not acknowledge";
   });
-  const RedisSentinel::Service service{.master = servers_.front()->port(), .password = config.server.password};
+  const RedisSentinel::Service service{
+      .master = servers_.front()->port(), .password = config.server.password, .down_after_ms = config.down_after_ms};
   for (std::size_t i = 0; i < config.sentinels; ++i) {
     sentinels_.push_back(
         std::make_unique<RedisSentinel>(RedisSentinel::Config{.services = {service},
@@ -118,6 +105,12 @@ RedisServer& SentinelService::master() {
   throw std::runtime_error("the master is none of ours");
 }
 
+void SentinelService::set_down_after(int ms) {
+  for (const auto& sentinel : sentinels_) {
+    (void)sentinel->command({"SENTINEL", "SET", "mymaster", "down-after-milliseconds", std::to_string(ms)});
+  }
+}
+
 void SentinelService::fail_over() {
   (void)sentinels_.back()->command({"SENTINEL", "FAILOVER", "mymaster"});
   await_failovers(++failovers_);
@@ -126,7 +119,7 @@ void SentinelService::fail_over() {
 void SentinelService::await_failovers(std::size_t count) {
   failovers_ = count;
   for (const auto& sentinel : sentinels_) {
-    if (sentinel->process().running() && !sentinel->process().frozen()) {
+    if (sentinel->active()) {
       await_output(sentinel->process(), "+switch-master mymaster", count);
     }
   }

@@ -12,13 +12,10 @@
 #include <vector>
 
 #include "tests/support/redis_server.hpp"
-#include "torture/rig/child_process.hpp"
-#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
-// One sentinel.
-class RedisSentinel {
+class RedisSentinel final : public Server {
  public:
   struct Service {
     std::string name = "mymaster";
@@ -32,26 +29,19 @@ class RedisSentinel {
     std::string password = {};  // of the sentinel's default user
   };
 
-  // Starts it and waits until it is ready. Throws std::runtime_error with what it printed if it does not come up.
+  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit RedisSentinel(Config config);
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  void kill();   // by SIGKILL
-  void start();  // at the same port, with what it knew
-  void freeze() const { process_->freeze(); }
-  void thaw() const { process_->thaw(); }
-  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
+  [[nodiscard]] bool serves() const override;
   // On a new connection. Throws std::runtime_error for an error reply.
   RedisReply command(const std::vector<std::string>& words) const;
 
  private:
-  void write_configuration() const;
-  [[nodiscard]] bool try_to_start();
+  void choose_ports() override;
+  [[nodiscard]] std::vector<std::string> configure() override;
+  [[nodiscard]] std::string file() const { return directory() + "/sentinel.conf"; }
 
   Config config_;
-  rig::ScratchDirectory directory_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<rig::ChildProcess> process_;
 };
 
 struct SentinelServiceConfig {
@@ -59,6 +49,7 @@ struct SentinelServiceConfig {
   std::size_t sentinels = 3;
   RedisConfig server = {};
   std::string sentinel_password = {};
+  int down_after_ms = 1000;
 };
 
 class SentinelService {
@@ -78,6 +69,8 @@ class SentinelService {
   // Who is the master, as the last sentinel says.
   [[nodiscard]] RedisServer& master();
   [[nodiscard]] bool is_master(RedisServer& server) { return &master() == &server; }
+  // How long a server must not answer before sentinels count it as down, from now on.
+  void set_down_after(int ms);
   // A planned failover; returns when all sentinels have heard of it.
   void fail_over();
   // Returns when all sentinels that run have heard of so many failovers since they were started.

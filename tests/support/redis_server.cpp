@@ -1,17 +1,12 @@
 #include "tests/support/redis_server.hpp"
 
-#include <csignal>
-#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
-
-#include "tests/support/free_port.hpp"
 
 namespace dlock::test {
 
 namespace {
-
-constexpr int start_attempts = 10;
 
 void expect_ok(const RedisReply& reply, const std::string& what) {
   if (reply.is_error()) throw std::runtime_error(what + ": " + reply.text);
@@ -43,14 +38,10 @@ std::vector<std::string> RedisUser::rules() const {
   return words;
 }
 
-RedisServer::RedisServer(RedisConfig config) : config_(std::move(config)) {
-  certificate_ = config_.certificate;
+RedisServer::RedisServer(RedisConfig config)
+    : Server("redis-server"), config_(std::move(config)), certificate_(config_.certificate) {
   if (config_.tls && !certificate_) certificate_ = std::make_shared<ThrowawayCertificate>(config_.tls_names);
-  for (int i = 0; i < start_attempts; ++i) {
-    port_ = free_port();
-    if (try_to_start()) return;
-  }
-  throw std::runtime_error("redis-server does not start\n" + process_->output());
+  start_on_free_ports();
 }
 
 std::string RedisServer::url_at(std::uint16_t port, const std::string& parameters) const {
@@ -61,58 +52,35 @@ std::string RedisServer::url_at(std::uint16_t port, const std::string& parameter
     url += ":" + config_.password + "@";
   }
   url += "127.0.0.1:" + std::to_string(port);
-  std::string all = config_.tls ? "tls_ca=" + certificate_->authority() : "";
-  if (!all.empty() && !parameters.empty()) all += "&";
-  all += parameters;
-  return all.empty() ? url : url + "?" + all;
+  return with_parameters(url, {config_.tls ? "tls_ca=" + certificate_->authority() : "", parameters});
 }
 
-void RedisServer::write_configuration() const {
-  std::ofstream file(directory_.path() + "/redis.conf");
-  file << "bind 127.0.0.1\ndaemonize no\nlogfile \"\"\nsave \"\"\n"
-       << "dir " << directory_.path() << "\nunixsocket " << socket_path() << "\n"
+std::vector<std::string> RedisServer::configure() {
+  std::ostringstream text;
+  text << "bind 127.0.0.1\ndaemonize no\nlogfile \"\"\nsave \"\"\n"
+       << "dir " << directory() << "\nunixsocket " << socket_path() << "\n"
        << "repl-diskless-sync-delay 0\nappendonly " << (config_.append_only ? "yes" : "no") << "\n";
   if (config_.tls) {
-    file << "port 0\ntls-port " << port_ << "\ntls-auth-clients no\ntls-ca-cert-file " << certificate_->authority()
+    text << "port 0\ntls-port " << port() << "\ntls-auth-clients no\ntls-ca-cert-file " << certificate_->authority()
          << "\ntls-cert-file " << certificate_->certificate() << "\ntls-key-file " << certificate_->key() << "\n";
   } else {
-    file << "port " << port_ << "\n";
+    text << "port " << port() << "\n";
   }
-  if (!config_.password.empty()) file << "requirepass " << config_.password << "\n";
-  if (config_.primary) file << "replicaof 127.0.0.1 " << *config_.primary << "\n";
+  if (!config_.password.empty()) text << "requirepass " << config_.password << "\n";
+  if (config_.primary) text << "replicaof 127.0.0.1 " << *config_.primary << "\n";
   if (config_.user) {
-    file << "user";
-    for (const std::string& word : config_.user->rules()) file << " " << word;
-    file << "\n";
+    text << "user";
+    for (const std::string& word : config_.user->rules()) text << " " << word;
+    text << "\n";
   }
-  for (const std::string& line : config_.lines) file << line << "\n";
-  if (!file.flush()) throw std::runtime_error("cannot write " + directory_.path() + "/redis.conf");
+  for (const std::string& line : config_.lines) text << line << "\n";
+  write_file(directory() + "/redis.conf", text.str());
+  return {"redis-server", directory() + "/redis.conf"};
 }
 
-bool RedisServer::try_to_start() {
-  write_configuration();
-  process_ =
-      std::make_unique<rig::ChildProcess>(std::vector<std::string>{"redis-server", directory_.path() + "/redis.conf"});
-  // The last line that it prints before it serves: data is loaded and all sockets listen by then.
-  return process_->wait_for_output("ready to accept connections at " + socket_path());
-}
-
-void RedisServer::start() {
-  if (!try_to_start()) throw std::runtime_error("redis-server does not start again\n" + process_->output());
-}
-
-void RedisServer::stop() {
-  admin_.reset();
-  process_->signal(SIGTERM);
-  if (const int status = process_->wait(); status != 0) {
-    throw std::runtime_error("redis-server ended with status " + std::to_string(status) + "\n" + process_->output());
-  }
-}
-
-void RedisServer::kill() {
-  admin_.reset();
-  process_->signal(SIGKILL);
-  (void)process_->wait();
+// The last line that it prints before it serves: data is loaded and all sockets listen by then.
+bool RedisServer::serves() const {
+  return has_printed("ready to accept connections at " + socket_path());
 }
 
 RedisConnection RedisServer::connect() const {

@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "tests/support/redis_connection.hpp"
+#include "tests/support/server.hpp"
 #include "tests/support/throwaway_certificate.hpp"
-#include "torture/rig/child_process.hpp"
-#include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::test {
 
@@ -47,26 +46,17 @@ struct RedisConfig {
   std::vector<std::string> lines = {};                           // more lines for the configuration file
 };
 
-class RedisServer {
+class RedisServer final : public Server {
  public:
-  // Starts it and waits until it is ready. Throws std::runtime_error with what it printed if it does not come up.
+  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit RedisServer(RedisConfig config = {});
-  RedisServer(const RedisServer&) = delete;
-  RedisServer& operator=(const RedisServer&) = delete;
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] bool serves() const override;
   [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
   // As a client reaches it, or a proxy in front of it; with the user's name and password where there is one.
   // Parameters such as "strategy=poll" may follow.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port_, parameters); }
+  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port(), parameters); }
   [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const;
-
-  void stop();  // by SIGTERM: a clean shutdown
-  void kill();  // by SIGKILL
-  void start();
-  void freeze() const { process_->freeze(); }
-  void thaw() const { process_->thaw(); }
-  [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
 
   // A new connection as the default user, past TLS and past any proxy.
   [[nodiscard]] RedisConnection connect() const;
@@ -85,15 +75,12 @@ class RedisServer {
   void reset_counts() { (void)command({"CONFIG", "RESETSTAT"}); }
 
  private:
-  void write_configuration() const;
-  [[nodiscard]] bool try_to_start();
-  [[nodiscard]] std::string socket_path() const { return directory_.path() + "/redis.sock"; }
+  [[nodiscard]] std::vector<std::string> configure() override;
+  void disconnect() override { admin_.reset(); }
+  [[nodiscard]] std::string socket_path() const { return directory() + "/redis.sock"; }
 
   RedisConfig config_;
-  rig::ScratchDirectory directory_;
   std::shared_ptr<const ThrowawayCertificate> certificate_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<rig::ChildProcess> process_;
   std::optional<RedisConnection> admin_;
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "tests/support/server.hpp"
 #include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
@@ -39,6 +40,11 @@ void give_away(const std::string& path) {
     throw std::runtime_error(std::string("there is no user ") + user);
   }
   rig::require(::chown(path.c_str(), entry.pw_uid, entry.pw_gid), "chown " + path);
+}
+
+void write_and_give_away(const std::string& path, const std::string& text) {
+  write_file(path, text);
+  give_away(path);
 }
 
 }  // namespace dlock::test

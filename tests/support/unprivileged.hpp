@@ -11,5 +11,6 @@ namespace dlock::test {
 
 // Makes a file or a directory theirs. Throws std::system_error.
 void give_away(const std::string& path);
+void write_and_give_away(const std::string& path, const std::string& text);
 
 }  // namespace dlock::test

@@ -1,5 +1,4 @@
 // Users and their rights, logins that the server forgets, and certificates that are users.
-#include <fstream>
 #include <functional>
 #include <system_error>
 
@@ -76,34 +75,24 @@ class AccessTest : public EtcdTest {
   }
 };
 
-TEST_F(AccessTest, TheRightsThatTheDocumentsNameDoForEverything) {
+TEST_F(AccessTest, DocumentedRights_Suffice) {
   expect_all_kinds(steady());
 }
 
-TEST_F(AccessTest, WithoutALoginAllIsDenied) {
-  const Client client = as("");
-  EXPECT_NE(refusal(client).find(server.address()), std::string::npos);
-  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "user name is empty"));
+TEST_F(AccessTest, WrongLogin_IsDeniedAndNotShown) {
+  const std::pair<const char*, const char*> logins[] = {{"", "user name is empty"},
+                                                        {"locker:wr0ng-secret@", "authentication failed"},
+                                                        {"nobody:wr0ng-secret@", "authentication failed"}};
+  for (const auto& [login, reason] : logins) {
+    const Client client = as(login);
+    const std::string said = refusal(client);
+    EXPECT_NE(said.find(server.address()), std::string::npos) << said;
+    EXPECT_EQ(said.find("wr0ng-secret"), std::string::npos) << said;
+    EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, reason)) << login;
+  }
 }
 
-TEST_F(AccessTest, AWrongPasswordIsDeniedAndNotShown) {
-  const Client client = as("locker:wr0ng-secret@");
-  const std::string said = refusal(client);
-  EXPECT_EQ(said.find("wr0ng-secret"), std::string::npos) << said;
-  EXPECT_NE(said.find(server.address()), std::string::npos) << said;
-}
-
-TEST_F(AccessTest, AUserWhoDoesNotExistIsDenied) {
-  (void)refusal(as("nobody:secret@"));
-}
-
-TEST_F(AccessTest, AUserWithoutRightsIsDenied) {
-  (void)server.ctl({"user", "add", "guest:guest-secret"});
-  const std::string said = refusal(as("guest:guest-secret@"));
-  EXPECT_NE(said.find("permission denied"), std::string::npos) << said;
-}
-
-TEST_F(AccessTest, APlaceThatIsNotOursIsDenied) {
+TEST_F(AccessTest, ForeignPrefix_IsDenied) {
   const Client client = steady({}, "prefix=theirs/");
   (void)refusal(client);
   EXPECT_THROW((void)client.list(), Error);
@@ -111,10 +100,11 @@ TEST_F(AccessTest, APlaceThatIsNotOursIsDenied) {
 }
 
 // Who is let in later needs no other client.
-TEST_F(AccessTest, RightsThatAreGivenLaterCount) {
+TEST_F(AccessTest, RightsGivenLater_Suffice) {
   (void)server.ctl({"user", "add", "guest:guest-secret"});
   const Client client = as("guest:guest-secret@");
-  (void)refusal(client);
+  const std::string said = refusal(client);
+  EXPECT_NE(said.find("permission denied"), std::string::npos) << said;
   (void)server.ctl({"user", "grant-role", "guest", "locker"});
   DistributedLock lock = client.make_lock("refused");
   EXPECT_TRUE(take(lock).release());
@@ -125,7 +115,7 @@ class LocksOnlyTest : public AccessTest {
   LocksOnlyTest() : AccessTest(EtcdUser{.prefixes = {"dlock/"}}) {}
 };
 
-TEST_F(LocksOnlyTest, ThePlaceOfLocksAloneDoesForLocks) {
+TEST_F(LocksOnlyTest, RightsForLocksOnly_SufficeForLocks) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("x");
   Lease lease = take(lock);
@@ -186,19 +176,19 @@ class ForgottenLoginTest : public EtcdTest {
   }
 };
 
-TEST_F(ForgottenLoginTest, AfterSomeIdleTimeNobodyNotices) {
+TEST_F(ForgottenLoginTest, LoginExpired_DisturbsNoClient) {
   expect_nobody_notices([] {
     const Event nothing;
     EXPECT_FALSE(nothing.wait_for(2500ms));  // time has to pass: only the server knows when it forgets
   });
 }
 
-TEST_F(ForgottenLoginTest, AllAtOnceNobodyNotices) {
+TEST_F(ForgottenLoginTest, AllLoginsForgotten_DisturbsNoClient) {
   expect_nobody_notices([this] { forget_logins(); });
 }
 
 // Members that are started anew have forgotten the login, and refuse another one.
-TEST_F(ForgottenLoginTest, WhereAuthenticationIsSwitchedOffAndOnAgainAHolderIsNotDisturbed) {
+TEST_F(ForgottenLoginTest, AuthenticationOffAndOn_HolderKeepsItsLock) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
   DistributedLock lock = client.make_lock("held");
@@ -216,7 +206,7 @@ TEST_F(ForgottenLoginTest, WhereAuthenticationIsSwitchedOffAndOnAgainAHolderIsNo
 }
 
 // The way through a new login takes longer than a third of the session.
-TEST_F(ForgottenLoginTest, ASlowLoginCostsNoSession) {
+TEST_F(ForgottenLoginTest, SlowLogin_CostsNoSession) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, short_session);
   DistributedLock lock = client.make_lock("slow");
@@ -252,7 +242,7 @@ class SignedLoginTest : public ForgottenLoginTest {
   }
 };
 
-TEST_F(SignedLoginTest, AChangeOfRightsIsNoticedByNobody) {
+TEST_F(SignedLoginTest, RightsChanged_DisturbsNoClient) {
   expect_nobody_notices([this] {
     (void)server.ctl({"role", "add", "another"});
     (void)server.ctl({"role", "grant-permission", "another", "readwrite", "elsewhere/", "--prefix"});
@@ -293,29 +283,24 @@ class CertificateTest : public EtcdTest {
   }
 };
 
-TEST_F(CertificateTest, IsAUserWithoutAPassword) {
+TEST_F(CertificateTest, Certificate_IsAUserWithoutAPassword) {
   expect_all_kinds(with(ours()));
 }
 
-TEST_F(CertificateTest, ThatIsMissingIsSaidToBe) {
+TEST_F(CertificateTest, NoCertificate_IsRefusedWithTheReason) {
   expect_complaint(with("tls_ca=" + server.certificate().authority()));
 }
 
-TEST_F(CertificateTest, OfAnotherAuthorityIsRefused) {
+TEST_F(CertificateTest, CertificateOfAnotherAuthority_IsRefused) {
   const ThrowawayCertificate other;
   expect_complaint(with("tls_ca=" + server.certificate().authority() + "&tls_cert=" + other.certificate() +
                         "&tls_key=" + other.key()));
 }
 
-class EtcdPasswordFileTest : public EtcdTest {
- protected:
-  EtcdPasswordFileTest() : EtcdTest(with_user()) {}
-};
-
-TEST_F(EtcdPasswordFileTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
+TEST_F(AccessTest, PasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
   const rig::ScratchDirectory directory;
   const std::string file = directory.path() + "/password";
-  std::ofstream(file) << "locker-secret\n";
+  write_file(file, "locker-secret\n");
   const Client client =
       connect_patiently("etcd://locker@" + server.address() + "?password_file=" + file + "&" + long_session);
   DistributedLock lock = client.make_lock("held");
@@ -328,7 +313,7 @@ TEST_F(EtcdPasswordFileTest, APasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
   std::error_code error;
   EXPECT_FALSE(next.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
-  std::ofstream(file) << "renewed-secret\n";
+  write_file(file, "renewed-secret\n");
   EXPECT_TRUE(take(next).release());
   EXPECT_TRUE(lease.release());
 }

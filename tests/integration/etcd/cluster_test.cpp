@@ -48,7 +48,7 @@ class LeaderChangeTest : public EtcdClusterTest, public ::testing::WithParamInte
   }
 };
 
-TEST_P(LeaderChangeTest, CostsAHolderNothing) {
+TEST_P(LeaderChangeTest, HolderKeepsItsLock) {
   const Client client = this->client();
   const Client other = this->client();
   DistributedLock lock = client.make_lock("held");
@@ -68,7 +68,7 @@ TEST_P(LeaderChangeTest, CostsAHolderNothing) {
   EXPECT_GT(next.token(), lease.token());
 }
 
-TEST_P(LeaderChangeTest, CostsAWaiterNothing) {
+TEST_P(LeaderChangeTest, WaiterIsGranted) {
   // Whoever waits at a member that stands still finds out by the next keep-alive.
   const Client client = this->client("session_ttl=12s");
   const Client other = this->client("session_ttl=12s");
@@ -86,7 +86,7 @@ TEST_P(LeaderChangeTest, CostsAWaiterNothing) {
   EXPECT_GT(next.token(), lease.token());
 }
 
-TEST_P(LeaderChangeTest, MakesNoTokenSmaller) {
+TEST_P(LeaderChangeTest, TokensGrow) {
   const Client client = this->client();
   DistributedLock lock = client.make_lock("tokens");
   FencingToken last;
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
 class EtcdLeaderDeathTest : public EtcdClusterTest {};
 
 // Many acquires, and the leader dies in the middle: each of them ends with the lock, never two at a time.
-TEST_F(EtcdLeaderDeathTest, DuringAHundredAcquiresBreaksNone) {
+TEST_F(EtcdLeaderDeathTest, HundredAcquires_AllEndWithTheLock) {
   constexpr int clients = 4;
   constexpr int acquires_each = 25;
   std::atomic<int> inside{0};
@@ -151,7 +151,7 @@ TEST_F(EtcdLeaderDeathTest, DuringAHundredAcquiresBreaksNone) {
 
 class MajorityTest : public EtcdClusterTest {};
 
-TEST_F(MajorityTest, WithoutItAnAcquireIsUnavailableByItsDeadline) {
+TEST_F(MajorityTest, WithoutMajority_AcquireIsUnavailableByItsDeadline) {
   const Client client = this->client();
   DistributedLock held = client.make_lock("held");
   DistributedLock lock = client.make_lock("another");
@@ -177,7 +177,7 @@ TEST_F(MajorityTest, WithoutItAnAcquireIsUnavailableByItsDeadline) {
 
 // A member alone goes on answering what it can, also where it has led the others. That is no ground to believe in a
 // session.
-TEST_F(MajorityTest, AMemberWithoutItKeepsNoLockAlive) {
+TEST_F(MajorityTest, MemberWithoutMajority_KeepsNoLockAlive) {
   for (const bool leads : {false, true}) {
     const std::size_t survivor = leads ? cluster.leader() : cluster.follower();
     const Client one = client_of(survivor, short_session);
@@ -202,7 +202,7 @@ TEST_F(MajorityTest, AMemberWithoutItKeepsNoLockAlive) {
 }
 
 // The other two go on without it.
-TEST_F(MajorityTest, WhoeverIsAtAMemberThatIsCutOffMovesToAnother) {
+TEST_F(MajorityTest, MemberFrozen_ClientMovesToAnother) {
   const Client client = this->client("session_ttl=6s");
   const Client other = this->client();
   DistributedLock lock = client.make_lock("moved");
@@ -216,7 +216,7 @@ TEST_F(MajorityTest, WhoeverIsAtAMemberThatIsCutOffMovesToAnother) {
     cluster.server(i).freeze();
     await_renewal(lease);
     cluster.server(i).thaw();
-    cluster.await_settled();
+    cluster.await_serving();
   }
   EXPECT_TRUE(lease.held());
   EXPECT_FALSE(loss.happened());
@@ -226,7 +226,7 @@ TEST_F(MajorityTest, WhoeverIsAtAMemberThatIsCutOffMovesToAnother) {
 }
 
 // Two stand still, and then the one that was left.
-TEST_F(MajorityTest, WhoeverIsAtTheLastMemberLeavesItForTheOthersWhenTheyAreBack) {
+TEST_F(MajorityTest, OthersBack_ClientLeavesTheLastMember) {
   const Client client = this->client();
   DistributedLock lock = client.make_lock("left");
   Lease lease = take(lock);
@@ -234,7 +234,7 @@ TEST_F(MajorityTest, WhoeverIsAtTheLastMemberLeavesItForTheOthersWhenTheyAreBack
   freeze_all_but(survivor);
   EXPECT_FALSE(waiters(client, "left").has_value()) << "it looks for others, in vain";
   thaw_all();
-  cluster.await_settled();
+  cluster.await_serving();
   cluster.server(survivor).freeze();
   DistributedLock another = client.make_lock("another");
   EXPECT_TRUE(take(another).release());

@@ -34,7 +34,7 @@ class EtcdctlTest : public EtcdTest {
   }
 };
 
-TEST_F(EtcdctlTest, HoldsALockThatWeWaitFor) {
+TEST_F(EtcdctlTest, HeldByEtcdctl_WeWait) {
   const Client client = in_their_place();
   DistributedLock lock = client.make_lock("shared");
   const Etcdctl theirs = lock_by_ctl("shared");
@@ -51,7 +51,7 @@ TEST_F(EtcdctlTest, HoldsALockThatWeWaitFor) {
   await_queue("shared", 0);
 }
 
-TEST_F(EtcdctlTest, WaitsForALockThatWeHold) {
+TEST_F(EtcdctlTest, HeldByUs_EtcdctlWaits) {
   const Client client = in_their_place();
   DistributedLock lock = client.make_lock("shared");
   Lease lease = take(lock);
@@ -65,7 +65,7 @@ TEST_F(EtcdctlTest, WaitsForALockThatWeHold) {
   EXPECT_TRUE(take(lock).held());
 }
 
-TEST_F(EtcdctlTest, IsServedInTheOrderOfComing) {
+TEST_F(EtcdctlTest, MixedQueue_IsServedInOrder) {
   const Client one = in_their_place();
   const Client two = in_their_place();
   DistributedLock lock = one.make_lock("line");
@@ -90,7 +90,7 @@ TEST_F(EtcdctlTest, IsServedInTheOrderOfComing) {
   let_go(fourth);
 }
 
-TEST_F(EtcdctlTest, ThatIsKilledDelaysAWaiterForItsSession) {
+TEST_F(EtcdctlTest, EtcdctlKilled_WaiterIsGrantedAfterItsSession) {
   const Client client = in_their_place();
   DistributedLock lock = client.make_lock("shared");
   const Etcdctl theirs = server.ctl_process({"lock", "shared", "--ttl=1"});
@@ -101,7 +101,7 @@ TEST_F(EtcdctlTest, ThatIsKilledDelaysAWaiterForItsSession) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-TEST_F(EtcdctlTest, IsSeenToLeadAnElection) {
+TEST_F(EtcdctlTest, EtcdctlElected_IsObserved) {
   const Client client = in_their_place();
   Election election = client.make_election("leader");
   EXPECT_FALSE(election.leader().has_value());
@@ -123,7 +123,7 @@ TEST_F(EtcdctlTest, IsSeenToLeadAnElection) {
   led.wait("nobody follows");
 }
 
-TEST_F(EtcdctlTest, SeesWhoLeadsAnElection) {
+TEST_F(EtcdctlTest, WeAreElected_EtcdctlObservesUs) {
   const Client client = in_their_place();
   Election election = client.make_election("leader");
   Lease lease = election.campaign({.value = "our-address"});

@@ -1,5 +1,4 @@
 // What may happen to one server, and to the keys and sessions in it.
-#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -13,87 +12,6 @@ namespace {
 // Long before a session of 60 s is asked about, or a waiter looks by itself.
 constexpr auto at_once = 5s;
 
-// --- The server is away ----------------------------------------------------------------------------------------------
-
-struct Absence {
-  const char* name;
-  void (*begin)(EtcdServer& server);
-  void (*end)(EtcdServer& server);
-};
-
-class AbsenceTest : public EtcdTest, public ::testing::WithParamInterface<Absence> {};
-
-TEST_P(AbsenceTest, ForLongerThanTheSessionIsALossBeforeAnybodyElseHasTheLock) {
-  const Client client = steady({}, short_session);
-  const Client other = steady({.response_timeout = 500ms}, short_session);
-  DistributedLock lock = client.make_lock("absent");
-  DistributedLock others = other.make_lock("absent");
-  const Lease lease = take(lock);
-  const LossEvent loss(lease);
-  std::atomic<bool> overlap = false;
-  Pending waiting(others, {}, [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
-  keys.await_residue("absent", 2);
-  GetParam().begin(server);
-  const TimePoint away = LeaseClock::now();
-  loss.event().wait("the loss is not signalled");
-  EXPECT_LE(lease.valid_until(), away + short_ttl);
-  EXPECT_FALSE(lease.held());
-  EXPECT_FALSE(waiting.done());
-  GetParam().end(server);
-  Lease next = waiting.lease();
-  EXPECT_FALSE(overlap);
-  EXPECT_GT(next.token(), lease.token());
-  EXPECT_TRUE(next.release());
-  EXPECT_TRUE(take(lock).release());
-  keys.await_no_residue("absent");
-}
-
-TEST_P(AbsenceTest, ForAMomentCostsNobodyTheLock) {
-  const Client client = steady({}, "session_ttl=6s");
-  const Client other = steady({}, "session_ttl=6s");
-  DistributedLock lock = client.make_lock("absent");
-  DistributedLock others = other.make_lock("absent");
-  Lease lease = take(lock);
-  const LossEvent loss(lease);
-  Pending waiting(others, {});
-  keys.await_residue("absent", 2);
-  GetParam().begin(server);
-  EXPECT_FALSE(loss.event().wait_for(300ms));
-  GetParam().end(server);
-  await_renewal(lease);
-  EXPECT_TRUE(lease.held());
-  EXPECT_FALSE(loss.happened());
-  EXPECT_FALSE(waiting.done());
-  EXPECT_TRUE(lease.release());
-  EXPECT_GT(waiting.lease().token(), lease.token());
-}
-
-TEST_P(AbsenceTest, DelaysNoDeadline) {
-  const Client client = steady({.response_timeout = 500ms});
-  const Client other = steady();
-  DistributedLock lock = other.make_lock("absent");
-  DistributedLock others = client.make_lock("absent");
-  const Lease lease = take(lock);
-  Pending waiting(others, {.wait = 2s});
-  keys.await_residue("absent", 2);
-  const auto start = std::chrono::steady_clock::now();
-  GetParam().begin(server);
-  const Outcome outcome = waiting.get();
-  EXPECT_TRUE(outcome.error);
-  EXPECT_FALSE(outcome.lease.held());
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2s + at_once);
-  GetParam().end(server);
-  keys.await_residue("absent", 1);
-  EXPECT_TRUE(lease.held());
-}
-
-INSTANTIATE_TEST_SUITE_P(, AbsenceTest,
-                         ::testing::Values(Absence{"dead", [](EtcdServer& server) { server.kill(); },
-                                                   [](EtcdServer& server) { server.start(); }},
-                                           Absence{"still", [](EtcdServer& server) { server.freeze(); },
-                                                   [](EtcdServer& server) { server.thaw(); }}),
-                         [](const auto& test) { return std::string(test.param.name); });
-
 // --- Somebody interferes ---------------------------------------------------------------------------------------------
 
 class InterferenceTest : public EtcdTest {
@@ -106,22 +24,7 @@ class InterferenceTest : public EtcdTest {
   }
 };
 
-TEST_F(InterferenceTest, AHolderWhoseKeyIsDeletedIsToldAtOnce) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("deleted");
-  DistributedLock kept = client.make_lock("kept");
-  Lease lease = take(lock);
-  const Lease other = take(kept);
-  const LossEvent loss(lease);
-  keys.remove(keys.queue("deleted").at(0));
-  EXPECT_TRUE(loss.event().wait_for(at_once));
-  EXPECT_FALSE(lease.held());
-  EXPECT_FALSE(lease.release());
-  EXPECT_TRUE(other.held()) << "it is of the same session, and nobody deleted it";
-  EXPECT_GT(take(lock).token(), lease.token());
-}
-
-TEST_F(InterferenceTest, AHolderWhoseSessionIsRevokedIsToldAtOnce) {
+TEST_F(InterferenceTest, SessionRevoked_HolderIsToldAtOnce) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("revoked");
   DistributedLock idle = client.make_lock("another");
@@ -138,7 +41,7 @@ TEST_F(InterferenceTest, AHolderWhoseSessionIsRevokedIsToldAtOnce) {
   EXPECT_FALSE(lease.held());
 }
 
-TEST_F(InterferenceTest, AWaiterWhoseSessionIsRevokedGoesToTheEndOfTheQueue) {
+TEST_F(InterferenceTest, SessionRevoked_WaiterGoesToTheEndOfTheQueue) {
   const Client first = steady();
   const Client second = steady({}, short_session);
   const Client third = steady();
@@ -165,7 +68,7 @@ TEST_F(InterferenceTest, AWaiterWhoseSessionIsRevokedGoesToTheEndOfTheQueue) {
   EXPECT_TRUE(revoked.lease().held());
 }
 
-TEST_F(InterferenceTest, AWaiterWhoseKeyIsDeletedIsServed) {
+TEST_F(InterferenceTest, KeyDeleted_WaiterIsGranted) {
   const Client client = steady();
   const Client other = steady();
   DistributedLock held = client.make_lock("deleted");
@@ -186,7 +89,7 @@ TEST_F(InterferenceTest, AWaiterWhoseKeyIsDeletedIsServed) {
 }
 
 // All is removed, sessions' own keys too, as by an administrator who cleans up.
-TEST_F(InterferenceTest, ALockWhoseKeysAreAllDeletedIsLostAndThenTakenByAWaiter) {
+TEST_F(InterferenceTest, AllKeysDeleted_HolderLosesAndWaiterIsGranted) {
   const Client client = steady();
   const Client other = steady({}, short_session);
   DistributedLock held = client.make_lock("razed");
@@ -202,7 +105,7 @@ TEST_F(InterferenceTest, ALockWhoseKeysAreAllDeletedIsLostAndThenTakenByAWaiter)
   EXPECT_GT(next.token(), lease.token());
 }
 
-TEST_F(InterferenceTest, CompactionCostsNobodyAnything) {
+TEST_F(InterferenceTest, Compaction_DisturbsNoClient) {
   const Client client = steady();
   const Client other = steady();
   DistributedLock held = client.make_lock("compacted");
@@ -228,7 +131,7 @@ TEST_F(InterferenceTest, CompactionCostsNobodyAnything) {
 }
 
 // The revision that the watch begins with is gone when it comes to the server.
-TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAWaiterIsNoTrouble) {
+TEST_F(InterferenceTest, CompactedBeforeTheWatch_WaiterIsGranted) {
   const Client client = steady();
   const Client other = disturbed();
   DistributedLock held = client.make_lock("compacted");
@@ -247,7 +150,7 @@ TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAWaiterIsNoTrouble) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAHolderIsNoTrouble) {
+TEST_F(InterferenceTest, CompactedBeforeTheWatch_HolderKeepsItsLock) {
   const Client client = disturbed();
   DistributedLock lock = client.make_lock("compacted");
   const Lease lease = take(lock);
@@ -263,7 +166,7 @@ TEST_F(InterferenceTest, CompactionBeforeTheWatchOfAHolderIsNoTrouble) {
 }
 
 // What happened while the connection was broken is neither told nor remembered.
-TEST_F(InterferenceTest, WhatIsCompactedDuringAnOutageIsSeenAfterIt) {
+TEST_F(InterferenceTest, CompactedDuringAnOutage_EventsAreStillNoticed) {
   const Client client = steady();
   const Client other = disturbed();
   DistributedLock held = client.make_lock("waited-for");
@@ -284,28 +187,6 @@ TEST_F(InterferenceTest, WhatIsCompactedDuringAnOutageIsSeenAfterIt) {
   EXPECT_TRUE(waiting.event().wait_for(far_too_long));
 }
 
-TEST_F(InterferenceTest, NamesInsideOneAnotherDoNotBlockEachOther) {
-  const Client client = steady();
-  const std::vector<std::string> names = {"il", "il/sub", "il%2Fsub", "il/", "a/b", "a", ".session", ".gone/x", "/"};
-  std::vector<Lease> leases;
-  for (const std::string& name : names) {
-    DistributedLock lock = client.make_lock(name);
-    std::error_code error;
-    auto lease = lock.try_acquire({}, error);
-    ASSERT_TRUE(lease.has_value()) << name << ": " << error.message();
-    leases.push_back(*std::move(lease));
-    EXPECT_FALSE(lock.try_acquire().has_value()) << name;
-  }
-  std::vector<std::string> listed;
-  for (const LockInfo& each : client.list()) listed.push_back(each.name);
-  std::sort(listed.begin(), listed.end());
-  std::vector<std::string> sorted = names;
-  std::sort(sorted.begin(), sorted.end());
-  EXPECT_EQ(listed, sorted);
-  EXPECT_EQ(server.keys("dlock/il%2Fsub/").size(), 1U);
-  EXPECT_EQ(server.keys("dlock/il%252Fsub/").size(), 1U);
-}
-
 // --- Limits of the server --------------------------------------------------------------------------------------------
 
 // A watch is a stream that stays open, and every call is one while it is under way.
@@ -314,7 +195,7 @@ class NarrowTest : public EtcdTest, public ::testing::WithParamInterface<int> {
   NarrowTest() : EtcdTest(EtcdConfig{.options = {"--max-concurrent-streams=" + std::to_string(GetParam())}}) {}
 };
 
-TEST_P(NarrowTest, LocksAreKeptAndHandedOn) {
+TEST_P(NarrowTest, FewStreams_LocksAreKeptAndHandedOn) {
   const auto log = std::make_shared<EventLog>();
   const Client first = steady({.observer = log}, short_session);
   const Client second = steady({.observer = log}, short_session);
@@ -352,7 +233,7 @@ class FullTest : public EtcdTest {
   }
 };
 
-TEST_F(FullTest, AWaitGoesOnUntilThereIsRoomAndATryFails) {
+TEST_F(FullTest, QuotaUsedUp_WaiterWaitsAndTryFails) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
   DistributedLock held = client.make_lock("held");
@@ -371,7 +252,7 @@ TEST_F(FullTest, AWaitGoesOnUntilThereIsRoomAndATryFails) {
 }
 
 // As proxies do with idle connections.
-TEST_F(InterferenceTest, AConnectionThatIsClosedInOrderIsReplacedWithoutNews) {
+TEST_F(InterferenceTest, ConnectionClosed_IsReplacedWithoutAReport) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log}, short_session);
   DistributedLock lock = client.make_lock("idle");

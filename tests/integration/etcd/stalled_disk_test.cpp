@@ -64,7 +64,7 @@ std::unique_ptr<LoopDisk> disk_or_why(std::string& why) {
   }
 }
 
-TEST(StalledDiskTest, AHolderAtADeposedLeaderIsToldBeforeAnybodyElseHasTheLock) {
+TEST(StalledDiskTest, DeposedLeader_HolderIsToldBeforeTheNextGrant) {
   std::string why;
   const auto disk = disk_or_why(why);
   if (!disk) GTEST_SKIP() << "no file system can be made and frozen here: " << why;

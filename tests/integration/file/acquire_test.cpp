@@ -48,14 +48,14 @@ class FileBackendTest : public testing::Test {
   Member member_{scratch_.locks(), LockKind::lock, 1};
 };
 
-TEST_F(FileBackendTest, TwoPathsToOneDirectoryAreTheSameLocks) {
+TEST_F(FileBackendTest, TwoPathsToOneDirectory_AreTheSameLocks) {
   fs::create_directory_symlink(scratch_.path(), scratch_.path() + "/link");
   Member other(scratch_.path() + "/link/locks/", LockKind::lock, 2);
   EXPECT_TRUE(member_.enter());
   EXPECT_FALSE(other.enter());
 }
 
-TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
+TEST_F(FileBackendTest, WallClockSteppedBack_TokensGrow) {
   const auto clock = std::make_shared<ManualClock>();
   const auto now = [&] { return static_cast<std::uint64_t>(microseconds(clock->wall_now())); };
   const auto first = token({.clock = clock});
@@ -66,27 +66,27 @@ TEST_F(FileBackendTest, TokensGrowWhenTheWallClockWasSteppedBack) {
   EXPECT_EQ(token({.clock = clock}), now());
 }
 
-TEST_F(FileBackendTest, TokensGrowWhenTheFileWasRemoved) {
+TEST_F(FileBackendTest, FileRemoved_TokensGrow) {
   const auto first = token();
   fs::remove(path_of("a"));
   EXPECT_GT(token(), first);
 }
 
-TEST_F(FileBackendTest, TakesAFileThatAPowerFailureLeftEmptyOrZeroed) {
+TEST_F(FileBackendTest, FileLeftEmptyOrZeroed_IsUsed) {
   for (const std::size_t size : {std::size_t{0}, record_block, max_record}) {
     write_file(path_of("a"), std::string(size, '\0'));
     EXPECT_TRUE(member_.enter() && member_.leave()) << size;
   }
 }
 
-TEST_F(FileBackendTest, CompletesARecordWhoseNameWasNotWritten) {
+TEST_F(FileBackendTest, RecordWithoutName_IsCompleted) {
   const auto first = token();
   ASSERT_EQ(::truncate(path_of("a").c_str(), record_block), 0);
   EXPECT_GT(token(), first);
   EXPECT_THAT(read_file(path_of("a")), HasSubstr("\nname a\n"));
 }
 
-TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
+TEST_F(FileBackendTest, FileThatIsNoLock_IsRefusedAndNotTouched) {
   const LockRecord last{.token = std::numeric_limits<std::int64_t>::max()};
   const std::pair<std::string, const char*> refused[] = {
       {"somebody's notes\n", "remove it once no program uses the lock"},
@@ -109,7 +109,7 @@ TEST_F(FileBackendTest, NeverTouchesAFileThatIsNotALock) {
   }
 }
 
-TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFileWhichAStrangerHolds) {
+TEST_F(FileBackendTest, HeldFileOfAnotherName_IsRefused) {
   write_file(path_of("a"), format_block({}, "other") + format_name_line("other"));
   const util::UniqueFd stranger(::open(path_of("a").c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(take_lock(stranger.get(), "a").ok());
@@ -117,7 +117,7 @@ TEST_F(FileBackendTest, NeverMergesTwoNamesThatShareAFileWhichAStrangerHolds) {
   EXPECT_THAT(outcome.failure.detail, HasSubstr("belongs to lock \"other\", not to \"a\""));
 }
 
-TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
+TEST_F(FileBackendTest, HugeFile_IsReadNoFurtherThanARecord) {
   constexpr std::uintmax_t huge = std::uintmax_t{1} << 40U;  // more than any memory, and nearly all of it holes
   write_file(path_of("a"), "x");
   fs::resize_file(path_of("a"), huge);
@@ -126,7 +126,7 @@ TEST_F(FileBackendTest, ReadsNoMoreOfAHugeFileThanARecord) {
   EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
-TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
+TEST_F(FileBackendTest, Ping_LeavesNothingAndFailsAsATryWould) {
   const auto client = open();
   client.ping(10s);
   EXPECT_TRUE(fs::is_empty(scratch_.locks()));
@@ -136,7 +136,7 @@ TEST_F(FileBackendTest, APingLeavesNothingAndSaysWhatATryWouldFailOf) {
   EXPECT_FALSE(fs::exists(path_of("another")));
 }
 
-TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {
+TEST_F(FileBackendTest, Release_ClosesTheDescriptor) {
   const auto client = open();
   (void)client.make_lock("a").acquire().release();
   const std::size_t before = open_descriptors();
@@ -145,7 +145,7 @@ TEST_F(FileBackendTest, ReleaseFreesTheDescriptor) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
+TEST_F(FileBackendTest, RepeatedAcquire_IsGrantedTheSameToItsOwnerOnly) {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     Member member(scratch_.locks(), kind, 2);
     member.permits = 2;
@@ -167,14 +167,14 @@ TEST_F(FileBackendTest, TheOwnerAloneIsGrantedTheSameAgainAndReleases) {
 
 // --- Questions ---
 
-TEST_F(FileBackendTest, AnInspectionMakesNoFileAndNoDirectory) {
+TEST_F(FileBackendTest, Inspection_MakesNoFileAndNoDirectory) {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     EXPECT_FALSE(Member(scratch_.locks(), kind, 2).inspect().held);
   }
   EXPECT_TRUE(fs::is_empty(scratch_.locks()));
 }
 
-TEST_F(FileBackendTest, AListShowsHeldAndRememberedLocksSortedAndNoStrangersFiles) {
+TEST_F(FileBackendTest, List_ShowsLocksSortedAndNoOtherFiles) {
   const std::string longest(512, '/');
   EXPECT_TRUE(member_.enter(Mode::exclusive, "b/2"));
   for (const std::string& name : {std::string("mine"), longest}) {
@@ -206,7 +206,7 @@ TEST_F(FileBackendTest, AListShowsHeldAndRememberedLocksSortedAndNoStrangersFile
   EXPECT_EQ(member_.list()[2].token.value(), 0U);
 }
 
-TEST_F(FileBackendTest, BreakIsRefusedAndNamesAllHolders) {
+TEST_F(FileBackendTest, Break_IsUnsupportedAndNamesAllHolders) {
   const std::string pid = std::to_string(::getpid());
   const auto refusal = [&](LockKind kind, const std::string& name) {
     Failure failure;
@@ -243,7 +243,7 @@ class FileForgettingTest : public testing::Test {
   Client other_ = connect(scratch_.url(), {.clock = clock_});
 };
 
-TEST_F(FileForgettingTest, TheFileIsRemovedAndTokensStillGrow) {
+TEST_F(FileForgettingTest, Forgotten_FileIsRemovedAndTokensStillGrow) {
   const std::string longest(512, '/');
   for (const std::string& name : {std::string("a/b"), longest}) {
     auto lease = client_.make_lock(name).acquire();
@@ -256,7 +256,7 @@ TEST_F(FileForgettingTest, TheFileIsRemovedAndTokensStillGrow) {
   }
 }
 
-TEST_F(FileForgettingTest, ATokenIsKeptUntilTheClockIsPastIt) {
+TEST_F(FileForgettingTest, TokenAheadOfTheClock_IsKept) {
   use("a");
   clock_->advance(1min - 1us);
   EXPECT_EQ(refusal(client_, "a").code, errc::timed_out);
@@ -266,7 +266,7 @@ TEST_F(FileForgettingTest, ATokenIsKeptUntilTheClockIsPastIt) {
   EXPECT_TRUE(exists("a"));
 }
 
-TEST_F(FileForgettingTest, NamesThatWereNotTakenForSoLongAreForgottenAndWhatIsNoLockFileStays) {
+TEST_F(FileForgettingTest, IdleNames_AreForgottenAndOtherFilesStay) {
   for (const char* name : {"b", "a", ".."}) use(name);
   write_file(scratch_.locks() + "/notes.lock", "not a lock\n");
   write_file(scratch_.locks() + "/empty.lock", "");
@@ -284,7 +284,7 @@ TEST_F(FileForgettingTest, NamesThatWereNotTakenForSoLongAreForgottenAndWhatIsNo
 }
 
 // Their files disappear between being opened, locked and looked at again.
-TEST_F(FileForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
+TEST_F(FileForgettingTest, NamesBeingForgotten_AcquiresExclude) {
   constexpr int rounds = 2000;
   std::array<std::atomic<int>, 4> inside{};
   std::array<std::uint64_t, 4> last_token{};
@@ -320,7 +320,7 @@ TEST_F(FileForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
 
 // --- URLs ---
 
-TEST(FileUrl, NamesADirectoryAndItsMode) {
+TEST(FileUrl, Valid_NamesDirectoryAndMode) {
   const std::pair<const char*, Location> expected[] = {{"file:///run/lock/app", {"/run/lock/app", 0700}},
                                                        {"file://localhost/run/lock", {"/run/lock", 0700}},
                                                        {"file:///a%20b/%25", {"/a b/%", 0700}},
@@ -333,7 +333,7 @@ TEST(FileUrl, NamesADirectoryAndItsMode) {
   }
 }
 
-TEST(FileUrl, IsRefusedWithTheWrongPartNamed) {
+TEST(FileUrl, Invalid_IsRefusedWithThePartNamed) {
   const std::pair<const char*, const char*> wrong[] = {
       {"file://server/share", "server"},
       {"file://localhost:80/d", "localhost"},

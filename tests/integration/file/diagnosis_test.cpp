@@ -59,7 +59,7 @@ class FileDiagnosisTest : public testing::Test {
   Member member_{locks_, LockKind::lock, 1};
 };
 
-TEST_F(FileDiagnosisTest, IsContentWithAGoodDirectory) {
+TEST_F(FileDiagnosisTest, GoodDirectory_HasNoWarnings) {
   make_files();
   for (const std::string check : {"file system", "inotify", "free space", "lock files"}) expect(check, Severity::ok);
   expect("directory", Severity::ok, locks_ + ", mode 0700, owner ");
@@ -67,7 +67,7 @@ TEST_F(FileDiagnosisTest, IsContentWithAGoodDirectory) {
   EXPECT_THAT(member_.finding("descriptors").message, HasSubstr("at most"));
 }
 
-TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayRemoveFiles) {
+TEST_F(FileDiagnosisTest, OthersMayRemoveFiles_IsWarnedOf) {
   set_mode(locks_, 0777);
   expect("directory", Severity::warning, "; every user can remove or replace the files of held locks");
   set_mode(locks_, 01777);
@@ -76,7 +76,7 @@ TEST_F(FileDiagnosisTest, WarnsOfADirectoryWhereAnybodyMayRemoveFiles) {
   expect("directory", Severity::warning, " was moved or removed since it was opened");
 }
 
-TEST_F(FileDiagnosisTest, WarnsOfLockFilesAndDirectoriesOfOtherUsers) {
+TEST_F(FileDiagnosisTest, FilesOfOtherUsers_AreWarnedOf) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give files away";
   make_files();
   ASSERT_EQ(::chown(file_.c_str(), 4711, 0), 0);
@@ -88,7 +88,7 @@ TEST_F(FileDiagnosisTest, WarnsOfLockFilesAndDirectoriesOfOtherUsers) {
   expect("directory", Severity::warning, "; it belongs to another user");
 }
 
-TEST_F(FileDiagnosisTest, WarnsOfAccessControlLists) {
+TEST_F(FileDiagnosisTest, AccessControlLists_AreWarnedOf) {
   make_files();
   if (!let_another_user_write(file_)) GTEST_SKIP() << "no access control lists on this file system";
   expect("permissions", Severity::ok);  // nobody else comes into the directory
@@ -99,7 +99,7 @@ TEST_F(FileDiagnosisTest, WarnsOfAccessControlLists) {
   expect("directory", Severity::warning, "; its access control list (getfacl) may let others write");
 }
 
-TEST_F(FileDiagnosisTest, WarnsOfLockFilesThatAreOpenToAll) {
+TEST_F(FileDiagnosisTest, FilesOpenToAll_AreWarnedOf) {
   make_files();
   std::filesystem::create_symlink("a.lock", locks_ + "/link.lock");  // its mode says 0777, as that of each
   set_mode(file_, 0604);
@@ -111,7 +111,7 @@ TEST_F(FileDiagnosisTest, WarnsOfLockFilesThatAreOpenToAll) {
   expect("permissions", Severity::ok);
 }
 
-TEST_F(FileDiagnosisTest, NotesALimitOfDescriptorsThatLeavesRoomForFewLocks) {
+TEST_F(FileDiagnosisTest, FewDescriptors_AreNoted) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   if (before.rlim_max < 1024) return;
@@ -123,7 +123,7 @@ TEST_F(FileDiagnosisTest, NotesALimitOfDescriptorsThatLeavesRoomForFewLocks) {
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-TEST_F(FileDiagnosisTest, WarnsOfFilesThatAreNotLocks) {
+TEST_F(FileDiagnosisTest, FilesThatAreNoLocks_AreWarnedOf) {
   make_files();
   write_file(locks_ + "/c.lock", "not a lock\n");
   write_file(locks_ + "/d.txt", "not a lock\n");
@@ -138,7 +138,7 @@ class FileReachTest : public ::testing::Test {
 };
 
 // As PrivateTmp= of systemd makes one, and as it makes one whose content is that of the host (BindPaths=).
-TEST_F(FileReachTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
+TEST_F(FileReachTest, DirectoryOfAMountNamespace_IsWarnedOf) {
   const std::string below = scratch_.path() + "/a b\\c";
   const std::string locks = below + "/locks";
   std::filesystem::create_directory(below);
@@ -156,7 +156,7 @@ TEST_F(FileReachTest, WarnsOfADirectoryThatIsPrivateToAMountNameSpace) {
   }));
 }
 
-TEST_F(FileReachTest, WarnsOfADirectoryThatEndsWithALogin) {
+TEST_F(FileReachTest, DirectoryOfALogin_IsWarnedOf) {
   EXPECT_WELL(in_child([] {
     enter_mount_namespace();
     mount_tmpfs("/run/user", "size=1m");

@@ -85,7 +85,7 @@ class FileSystemTroubleTest : public testing::Test {
 };
 
 // FullDisk of the torture shows the rest: no room is unavailable, grants nothing and passes.
-TEST_F(FileSystemTroubleTest, WaitersThatMeetAFullDiskDoNotWakeEachOther) {
+TEST_F(FileSystemTroubleTest, DiskFull_WaitersDoNotWakeEachOther) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=64k");
@@ -119,7 +119,7 @@ TEST_F(FileSystemTroubleTest, WaitersThatMeetAFullDiskDoNotWakeEachOther) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, WhatCannotBeWrittenWhollyIsTakenBack) {
+TEST_F(FileSystemTroubleTest, PartialWrite_IsUndone) {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     const Mode mode = kind == LockKind::read_write ? Mode::shared : Mode::exclusive;
     const std::string directory = locks() + subdirectory(kind);
@@ -149,7 +149,7 @@ TEST_F(FileSystemTroubleTest, WhatCannotBeWrittenWhollyIsTakenBack) {
 }
 
 // By default, the signal of the kernel would end the program.
-TEST_F(FileSystemTroubleTest, ALimitOfFileSizesLeavesTheProgramsSignalsAlone) {
+TEST_F(FileSystemTroubleTest, FileSizeLimit_LeavesSignalsAlone) {
   EXPECT_WELL(in_child([&] {
     limit_file_sizes(0);
     Member member(locks(), LockKind::lock, 1);
@@ -168,7 +168,7 @@ TEST_F(FileSystemTroubleTest, ALimitOfFileSizesLeavesTheProgramsSignalsAlone) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, ALimitOfFileSizesThatChangesDuringAnAcquireDoesNotEndTheProgram) {
+TEST_F(FileSystemTroubleTest, FileSizeLimitChanged_DoesNotEndTheProgram) {
   EXPECT_WELL(in_child([&] {
     Member member(locks(), LockKind::lock, 1);
     std::jthread changing([](const std::stop_token& stop) {
@@ -184,7 +184,7 @@ TEST_F(FileSystemTroubleTest, ALimitOfFileSizesThatChangesDuringAnAcquireDoesNot
   }));
 }
 
-TEST_F(FileSystemTroubleTest, ADiskWithoutInodesIsUnavailable) {
+TEST_F(FileSystemTroubleTest, NoInodes_IsUnavailable) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=1m,nr_inodes=3");
@@ -197,7 +197,7 @@ TEST_F(FileSystemTroubleTest, ADiskWithoutInodesIsUnavailable) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, AReadOnlyFileSystemDeniesAccess) {
+TEST_F(FileSystemTroubleTest, ReadOnlyFileSystem_DeniesAccess) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=1m");
@@ -215,7 +215,7 @@ TEST_F(FileSystemTroubleTest, AReadOnlyFileSystemDeniesAccess) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
+TEST_F(FileSystemTroubleTest, ForbiddenDirectory_DeniesAccess) {
   set_mode(locks(), 0555);
   EXPECT_WELL(in_child([&] {
     become_nobody();
@@ -234,7 +234,7 @@ TEST_F(FileSystemTroubleTest, AForbiddenDirectoryDeniesAccess) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, WhereTheDirectoryOfAKindCannotBeMadeAccessIsDeniedAndNothingIsHeld) {
+TEST_F(FileSystemTroubleTest, KindDirectoryNotMade_DeniesAccessAndHoldsNothing) {
   set_mode(locks(), 0555);
   EXPECT_WELL(in_child([&] {
     become_nobody();
@@ -250,7 +250,7 @@ TEST_F(FileSystemTroubleTest, WhereTheDirectoryOfAKindCannotBeMadeAccessIsDenied
   }));
 }
 
-TEST_F(FileSystemTroubleTest, TheDirectoryOfAKindIsCheckedByTheDoctorAndMadeAnewWhenItWasRemoved) {
+TEST_F(FileSystemTroubleTest, KindDirectoryRemoved_IsReportedAndMadeAgain) {
   for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     const std::string directory = locks() + subdirectory(kind);
     Member one(locks(), kind, 1);
@@ -269,7 +269,7 @@ TEST_F(FileSystemTroubleTest, TheDirectoryOfAKindIsCheckedByTheDoctorAndMadeAnew
   }
 }
 
-TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
+TEST_F(FileSystemTroubleTest, MayNotRemoveFiles_ForgetsNothing) {
   const auto clock = std::make_shared<ManualClock>();
   const auto use = [&](const Client& client) { require(client.make_lock("a").acquire().release(), "lost"); };
   use(connect(scratch_.url(), {.clock = clock}));
@@ -287,7 +287,7 @@ TEST_F(FileSystemTroubleTest, WithoutTheRightToRemoveFilesNoNameIsForgotten) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
+TEST_F(FileSystemTroubleTest, FileOfAnotherUser_DeniesAccess) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be two users";
   set_mode(locks(), 01777);
   EXPECT_TRUE(Member(locks(), LockKind::lock, 1).enter());
@@ -300,7 +300,7 @@ TEST_F(FileSystemTroubleTest, AFileOfAnotherUserDeniesAccess) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
+TEST_F(FileSystemTroubleTest, NewFile_GetsTheDirectorysGroupOrNone) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to be another user";
   constexpr gid_t team = 4711;
   struct Row {
@@ -333,7 +333,7 @@ TEST_F(FileSystemTroubleTest, ANewFileGetsTheDirectorysGroupOrNone) {
   }
 }
 
-TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
+TEST_F(FileSystemTroubleTest, NoDescriptors_IsUnavailableUntilThereAre) {
   EXPECT_WELL(in_child([&] {
     const auto client = connect(scratch_.url());
     std::vector<Lease> leases;
@@ -356,7 +356,7 @@ TEST_F(FileSystemTroubleTest, RunningOutOfDescriptorsIsUnavailableAndPasses) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, AMountOverTheDirectoryIsFollowed) {
+TEST_F(FileSystemTroubleTest, MountOverTheDirectory_IsFollowed) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     Member below(locks(), LockKind::lock, 1);
@@ -370,7 +370,7 @@ TEST_F(FileSystemTroubleTest, AMountOverTheDirectoryIsFollowed) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, AnUnmountFurtherUpIsNoticedWithinASecond) {
+TEST_F(FileSystemTroubleTest, UnmountAbove_IsNoticedWithinASecond) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
     mount_tmpfs(locks(), "size=1m");
@@ -387,7 +387,7 @@ TEST_F(FileSystemTroubleTest, AnUnmountFurtherUpIsNoticedWithinASecond) {
   }));
 }
 
-TEST(SystemFailure, SortsErrorsByWhatTheCallerShouldDo) {
+TEST(SystemFailure, Errors_AreSortedByRemedy) {
   const std::pair<errc, std::vector<int>> expected[] = {
       {errc::access_denied, {EACCES, EPERM, EROFS, EFBIG}},
       {errc::invalid_argument, {ENOTDIR, ENAMETOOLONG}},

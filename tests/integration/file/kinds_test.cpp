@@ -48,7 +48,7 @@ class FileReadWriteTest : public FileKindTest {
   FileReadWriteTest() : FileKindTest(LockKind::read_write) {}
 };
 
-TEST_F(FileReadWriteTest, AWriterWhoOnlyTriesKeepsNobodyOut) {
+TEST_F(FileReadWriteTest, WriterThatTries_KeepsNoReaderOut) {
   EXPECT_TRUE(one_.enter());
   Waiting reader(two_, Mode::shared);  // so that its client has the file open
   EXPECT_TRUE(one_.leave());
@@ -58,7 +58,7 @@ TEST_F(FileReadWriteTest, AWriterWhoOnlyTriesKeepsNobodyOut) {
   EXPECT_TRUE(one_.read());
 }
 
-TEST_F(FileReadWriteTest, WritersAmongThemselvesKeepNoReadersOutForGood) {
+TEST_F(FileReadWriteTest, WriterBehindAWriter_LetsReadersInOnce) {
   EXPECT_TRUE(one_.enter());
   Waiting writer(two_);
   EXPECT_TRUE(one_.leave());
@@ -67,7 +67,7 @@ TEST_F(FileReadWriteTest, WritersAmongThemselvesKeepNoReadersOutForGood) {
   EXPECT_FALSE(three_.read()) << "by now it has seen that it waits for readers";
 }
 
-TEST_F(FileReadWriteTest, TheGateStaysShutAsLongAsOneWriterOfTheClientWaits) {
+TEST_F(FileReadWriteTest, OneOfTwoWritersGivesUp_GateStaysShut) {
   EXPECT_TRUE(one_.read());
   Waiting first(two_);
   Waiting second(two_);
@@ -78,7 +78,7 @@ TEST_F(FileReadWriteTest, TheGateStaysShutAsLongAsOneWriterOfTheClientWaits) {
   EXPECT_TRUE(second.in());
 }
 
-TEST_F(FileReadWriteTest, AReaderInFrontDoesNotTakeTheWakeUpOfTheWriterWhoShutTheGate) {
+TEST_F(FileReadWriteTest, ReaderInFront_LeavesTheWriterItsWakeUp) {
   EXPECT_TRUE(one_.enter());
   Waiting reader(two_, Mode::shared);
   Waiting writer(two_);
@@ -98,7 +98,7 @@ TEST_F(FileReadWriteTest, AReaderInFrontDoesNotTakeTheWakeUpOfTheWriterWhoShutTh
   EXPECT_TRUE(late.in());
 }
 
-TEST_F(FileReadWriteTest, AWriterBehindAReaderWhoMustWaitForItIsWoken) {
+TEST_F(FileReadWriteTest, ReaderWaitsForTheWriterBehindIt_WriterIsWoken) {
   // Also where the client itself is the writer that both wait for, and answers without the kernel.
   for (Member* holder : {&one_, &two_}) {
     EXPECT_TRUE(holder->enter());
@@ -126,7 +126,7 @@ TEST_F(FileReadWriteTest, AWriterBehindAReaderWhoMustWaitForItIsWoken) {
   }
 }
 
-TEST_F(FileReadWriteTest, WhoMeetsAnotherWhoIsJustEnteringTriesAgainSoon) {
+TEST_F(FileReadWriteTest, AnotherIsEntering_TriesAgainSoon) {
   EXPECT_TRUE(one_.read());
   const util::UniqueFd entering(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(begin_entry(entering.get(), file_).ok());
@@ -141,7 +141,7 @@ TEST_F(FileReadWriteTest, WhoMeetsAnotherWhoIsJustEnteringTriesAgainSoon) {
   EXPECT_TRUE(reader.in());
 }
 
-TEST_F(FileReadWriteTest, AReaderOnAFileThatWasReplacedIsLostWhenTheNextOneEnters) {
+TEST_F(FileReadWriteTest, FileReplaced_ReaderIsLostWhenTheNextEnters) {
   EXPECT_TRUE(one_.read());
   fs::remove(file_);
   EXPECT_TRUE(one_.read()) << "before the news came through";
@@ -168,7 +168,7 @@ class FileSemaphoreTest : public FileKindTest {
   }
 };
 
-TEST_F(FileSemaphoreTest, AnotherNumberIsRefusedWhileSomebodyWaits) {
+TEST_F(FileSemaphoreTest, OtherNumber_WhileAWaiterWaits_IsRefused) {
   set_permits(1);
   EXPECT_TRUE(one_.enter());
   Waiting waiting(two_);
@@ -193,7 +193,7 @@ TEST_F(FileSemaphoreTest, AnotherNumberIsRefusedWhileSomebodyWaits) {
   EXPECT_TRUE(three_.enter());
 }
 
-TEST_F(FileSemaphoreTest, AWaiterUsesItsNumberInTheFileThatReplacesItsOwn) {
+TEST_F(FileSemaphoreTest, FileReplaced_WaiterKeepsItsNumber) {
   set_permits(1);
   EXPECT_TRUE(one_.enter());
   Waiting waiting(two_);
@@ -207,7 +207,7 @@ TEST_F(FileSemaphoreTest, AWaiterUsesItsNumberInTheFileThatReplacesItsOwn) {
   EXPECT_TRUE(waiting.in());
 }
 
-TEST_F(FileSemaphoreTest, ANumberIsChangedByOneAtATime) {
+TEST_F(FileSemaphoreTest, OtherNumber_IsSetByOneAtATime) {
   EXPECT_TRUE(one_.enter() && one_.leave());
   const util::UniqueFd changing(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(begin_entry(changing.get(), file_).ok());
@@ -220,7 +220,7 @@ TEST_F(FileSemaphoreTest, ANumberIsChangedByOneAtATime) {
   EXPECT_TRUE(waiting.in());
 }
 
-TEST_F(FileSemaphoreTest, ABusyTryWakesNobody) {
+TEST_F(FileSemaphoreTest, BusyTry_WakesNoWaiter) {
   set_permits(1);
   EXPECT_TRUE(one_.enter());
   Waiting waiting(two_);
@@ -235,7 +235,7 @@ TEST_F(FileSemaphoreTest, ABusyTryWakesNobody) {
   EXPECT_EQ(two_.backend.looks(), looks);
 }
 
-TEST_F(FileSemaphoreTest, ThoseWhoWaitDoNotAllLookAtAllPermits) {
+TEST_F(FileSemaphoreTest, ManyWaiters_DoNotAllCheckAllPermits) {
   set_permits(2);
   EXPECT_TRUE(one_.enter() && one_.enter());
   Waiting waiting(two_);
@@ -255,7 +255,7 @@ TEST_F(FileSemaphoreTest, ThoseWhoWaitDoNotAllLookAtAllPermits) {
   EXPECT_TRUE(waiting.in());
 }
 
-TEST_F(FileSemaphoreTest, IsNotForgottenWhileSomebodyWaits) {
+TEST_F(FileSemaphoreTest, WaitedFor_IsNotForgotten) {
   set_permits(1);
   EXPECT_TRUE(one_.enter());
   Waiting waiting(two_);
@@ -267,7 +267,7 @@ TEST_F(FileSemaphoreTest, IsNotForgottenWhileSomebodyWaits) {
   EXPECT_FALSE(fs::exists(file_));
 }
 
-TEST_F(FileSemaphoreTest, LeavesNoDescriptorsBehind) {
+TEST_F(FileSemaphoreTest, Released_ClosesItsDescriptors) {
   set_permits(2);
   EXPECT_TRUE(one_.enter() && one_.enter());
   Waiting waiting(one_);
@@ -288,7 +288,7 @@ class FileElectionTest : public FileKindTest {
   FileElectionTest() : FileKindTest(LockKind::election) {}
 };
 
-TEST_F(FileElectionTest, AValueOfAnEarlierLeaderIsNobodys) {
+TEST_F(FileElectionTest, EarlierLeadersValue_IsNotShown) {
   one_.value = "old";
   EXPECT_TRUE(one_.enter() && one_.leave());
   EXPECT_TRUE(two_.enter());
@@ -304,7 +304,7 @@ TEST_F(FileElectionTest, AValueOfAnEarlierLeaderIsNobodys) {
   EXPECT_EQ(info.value, "");
 }
 
-TEST_F(FileElectionTest, AnObserverIsNotifiedOfEachChangeAndOfNoQuestion) {
+TEST_F(FileElectionTest, Observer_IsNotifiedOfChangesOnly) {
   int told = 0;
   const auto watch = two_.watch(told);
   const auto notified = [&](bool done) {
@@ -319,7 +319,7 @@ TEST_F(FileElectionTest, AnObserverIsNotifiedOfEachChangeAndOfNoQuestion) {
   EXPECT_FALSE(notified(three_.inspect().token.value() > 0));
 }
 
-TEST_F(FileElectionTest, AWatchMayEndInsideItsCall) {
+TEST_F(FileElectionTest, Watch_MayEndInsideItsCall) {
   EXPECT_TRUE(one_.enter());
   int told = 0;
   std::unique_ptr<Watch> first;
@@ -337,7 +337,7 @@ TEST_F(FileElectionTest, AWatchMayEndInsideItsCall) {
   EXPECT_EQ(open_descriptors("/a.lock"), 0U);
 }
 
-TEST_F(FileElectionTest, AWatchThatIsMadeAnewInsideItsCallIsNotCalledForTheSameChange) {
+TEST_F(FileElectionTest, WatchMadeInsideItsCall_IsNotCalledForTheSameChange) {
   EXPECT_TRUE(one_.enter());
   int told = 0;
   std::unique_ptr<Watch> watch;
@@ -357,7 +357,7 @@ TEST_F(FileElectionTest, AWatchThatIsMadeAnewInsideItsCallIsNotCalledForTheSameC
   EXPECT_LT(told, 20);
 }
 
-TEST_F(FileElectionTest, WithoutInotifyAnObserverIsNotifiedNowAndThen) {
+TEST_F(FileElectionTest, WithoutInotify_ObserverIsNotifiedPeriodically) {
   two_.executor.refuse_descriptors = true;
   int told = 0;
   const auto watch = two_.watch(told);

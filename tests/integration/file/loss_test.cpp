@@ -41,7 +41,7 @@ class FileLossTest : public testing::Test {
   Member waiting_{locks(), LockKind::lock, 2};
 };
 
-TEST_F(FileLossTest, IsSignalledAtOnceAndTheNextAcquireFollowsThePath) {
+TEST_F(FileLossTest, FileGone_LossAtOnceAndTheNextAcquireFollowsThePath) {
   const std::string aside = scratch_.path() + "/aside";
   const std::pair<std::function<void()>, const char*> misfortunes[] = {
       {[&] { fs::remove(file()); }, "was removed"},
@@ -81,7 +81,7 @@ TEST_F(FileLossTest, IsSignalledAtOnceAndTheNextAcquireFollowsThePath) {
   EXPECT_TRUE(waiting_.host.losses.empty());
 }
 
-TEST_F(FileLossTest, LeavesOtherLeasesAlone) {
+TEST_F(FileLossTest, FileGone_OtherLeasesStayHeld) {
   ASSERT_TRUE(holder_.enter() && holder_.enter(Mode::exclusive, "b"));
   ASSERT_EQ(::chmod((locks() + "/b.lock").c_str(), 0640), 0);
   fs::remove(file());
@@ -91,7 +91,7 @@ TEST_F(FileLossTest, LeavesOtherLeasesAlone) {
   EXPECT_TRUE(holder_.leave());
 }
 
-TEST_F(FileLossTest, IsSeenByAReleaseThatComesBeforeTheSignal) {
+TEST_F(FileLossTest, ReleaseBeforeTheSignal_ReportsTheLoss) {
   for (const bool retaken : {false, true}) {
     ASSERT_TRUE(holder_.enter());
     fs::remove(file());
@@ -104,7 +104,7 @@ TEST_F(FileLossTest, IsSeenByAReleaseThatComesBeforeTheSignal) {
   EXPECT_TRUE(waiting_.leave());
 }
 
-TEST_F(FileLossTest, ATryFollowsThePathAlsoBeforeTheSignal) {
+TEST_F(FileLossTest, TryBeforeTheSignal_FollowsThePath) {
   ASSERT_TRUE(holder_.enter());
   Waiting waiter(waiting_);  // so that its client has the file open
   waiting_.executor.advance(1s);
@@ -112,7 +112,7 @@ TEST_F(FileLossTest, ATryFollowsThePathAlsoBeforeTheSignal) {
   EXPECT_EQ(waiting_.ask(waiting_.request(Mode::exclusive, true)).status, TryOutcome::Status::granted);
 }
 
-TEST_F(FileLossTest, WithoutInotifyALossIsNoticedWithinASecondUntilInotifyIsThereAgain) {
+TEST_F(FileLossTest, WithoutInotify_LossIsNoticedWithinASecond) {
   for (const bool available_again : {false, true}) {
     Member client(locks(), LockKind::lock, 3);
     client.executor.refuse_descriptors = true;
@@ -131,7 +131,7 @@ TEST_F(FileLossTest, WithoutInotifyALossIsNoticedWithinASecondUntilInotifyIsTher
 
 // --- Programs that remove old files ---
 
-TEST_F(FileLossTest, SystemdTmpfilesSkipsTheDirectoryOfAHeldLock) {
+TEST_F(FileLossTest, SystemdTmpfiles_SkipsTheDirectoryOfAHeldLock) {
   const ScratchDirectory settings;
   write_file(settings.path() + "/clean.conf", "d " + scratch_.path() + " - - - 0\n");  // everything, however young
   const std::string clean = "systemd-tmpfiles --clean " + settings.path() + "/clean.conf";
@@ -147,7 +147,7 @@ TEST_F(FileLossTest, SystemdTmpfilesSkipsTheDirectoryOfAHeldLock) {
   EXPECT_FALSE(fs::exists(locks())) << "these settings clean nothing";
 }
 
-TEST_F(FileLossTest, TheDirectoryMayBeCleanedOnlyWhileNoLockInItIsHeld) {
+TEST_F(FileLossTest, DirectoryLock_IsSharedWhileALockIsHeld) {
   const auto may_be_cleaned = [&] {
     const util::UniqueFd directory(::open(locks().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0;
@@ -164,7 +164,7 @@ TEST_F(FileLossTest, TheDirectoryMayBeCleanedOnlyWhileNoLockInItIsHeld) {
   EXPECT_FALSE(may_be_cleaned()) << "the new directory";
 }
 
-TEST_F(FileLossTest, HeldFilesAreTouchedOnceADay) {
+TEST_F(FileLossTest, HeldFile_IsTouchedOnceADay) {
   for (const LockKind kind : {LockKind::lock, LockKind::semaphore}) {
     Member holder(locks(), kind, 1);
     ASSERT_TRUE(holder.enter());
@@ -186,7 +186,7 @@ TEST_F(FileLossTest, HeldFilesAreTouchedOnceADay) {
 
 // --- Changes that inotify does not report ---
 
-TEST_F(FileLossTest, IsSignalledWithinASecondWhenADirectoryFurtherUpIsRenamed) {
+TEST_F(FileLossTest, DirectoryAboveRenamed_LossWithinASecond) {
   ASSERT_TRUE(holder_.enter());
   int woken = 0;
   const auto watch = holder_.watch(woken);
@@ -206,7 +206,7 @@ TEST_F(FileLossTest, IsSignalledWithinASecondWhenADirectoryFurtherUpIsRenamed) {
   EXPECT_FALSE(fs::exists(scratch_.path() + "/moved/locks/b.lock"));
 }
 
-TEST_F(FileLossTest, IsSignalledWithinASecondWhenAnotherDirectoryFurtherUpTakesItsPlace) {
+TEST_F(FileLossTest, DirectoryAboveReplaced_LossWithinASecond) {
   ASSERT_TRUE(holder_.enter());
   rename_further_up();
   fs::create_directories(locks());
@@ -216,7 +216,7 @@ TEST_F(FileLossTest, IsSignalledWithinASecondWhenAnotherDirectoryFurtherUpTakesI
   EXPECT_THAT(holder_.host.losses[0].why.detail, HasSubstr("was replaced"));
 }
 
-TEST_F(FileLossTest, QuestionsGoWhereThePathLeads) {
+TEST_F(FileLossTest, Inspection_FollowsThePath) {
   ASSERT_TRUE(holder_.enter());
   rename_further_up();
   Member other(locks(), LockKind::lock, 3);
@@ -227,7 +227,7 @@ TEST_F(FileLossTest, QuestionsGoWhereThePathLeads) {
   EXPECT_EQ(all[0].name, "b");
 }
 
-TEST_F(FileLossTest, AQuestionFailsWhereThePathLeadsToNoDirectory) {
+TEST_F(FileLossTest, NoDirectoryAtThePath_InspectionFails) {
   ASSERT_TRUE(holder_.enter());
   rename_further_up();
   write_file(up(), "no directory");
@@ -242,7 +242,7 @@ TEST_F(FileLossTest, AQuestionFailsWhereThePathLeadsToNoDirectory) {
   EXPECT_EQ(failures, 2);
 }
 
-TEST_F(FileLossTest, IsSignalledAtOnceInADirectoryThatWasAwayForAMoment) {
+TEST_F(FileLossTest, DirectoryAwayForAMoment_LossAtOnce) {
   fs::rename(locks(), scratch_.path() + "/away");
   fs::rename(scratch_.path() + "/away", locks());
   holder_.executor.run();
@@ -254,7 +254,7 @@ TEST_F(FileLossTest, IsSignalledAtOnceInADirectoryThatWasAwayForAMoment) {
   EXPECT_EQ(holder_.host.losses.size(), 1U);
 }
 
-TEST_F(FileLossTest, EachLeaseIsCheckedOnceASecondAndNothingElseIs) {
+TEST_F(FileLossTest, EachLease_IsCheckedOnceASecond) {
   ASSERT_TRUE(holder_.enter() && holder_.enter(Mode::exclusive, "b"));
   holder_.executor.advance(10s);
   EXPECT_EQ(holder_.backend.path_looks(), 20U);
@@ -268,7 +268,7 @@ TEST_F(FileLossTest, EachLeaseIsCheckedOnceASecondAndNothingElseIs) {
   EXPECT_EQ(holder_.backend.looks(), 0U);
 }
 
-TEST_F(FileLossTest, ManyLeasesAreCheckedInParts) {
+TEST_F(FileLossTest, ManyLeases_AreCheckedInParts) {
   constexpr std::size_t leases = 600;
   for (std::size_t i = 0; i < leases; ++i) ASSERT_TRUE(holder_.enter(Mode::exclusive, std::to_string(i)));
   rename_further_up();

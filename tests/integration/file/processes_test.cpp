@@ -63,7 +63,7 @@ class FileProcessesTest : public testing::Test {
   ScratchDirectory scratch_;
 };
 
-TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
+TEST_F(FileProcessesTest, HolderKilled_LockIsFreeBeforeAnyPoll) {
   for (const LockKind kind : all_kinds) {
     for (int i = 0; i < 5; ++i) {
       Member waiting(scratch_.locks(), kind, 1);
@@ -76,19 +76,7 @@ TEST_F(FileProcessesTest, AKilledHolderFreesItsLockLongBeforeAnyPolling) {
   }
 }
 
-TEST_F(FileProcessesTest, TheDeathOfOneReaderOfTwoLeavesTheOtherAndThatOfBothLetsAWriterIn) {
-  Member waiting(scratch_.locks(), LockKind::read_write, 1);
-  const Child one = holder(LockKind::read_write, Mode::shared);
-  const Child two = holder(LockKind::read_write, Mode::shared);
-  Waiting writer(waiting);
-  one.kill();
-  EXPECT_FALSE(waiting.advance_until(100ms, [&] { return writer.in(); }));
-  EXPECT_EQ(waiting.inspect().holders.size(), 1U);
-  two.kill();
-  EXPECT_TRUE(waiting.advance_until(200ms, [&] { return writer.in(); }));
-}
-
-TEST_F(FileProcessesTest, AKilledWriterWhoWaitedLetsReadersIn) {
+TEST_F(FileProcessesTest, WaitingWriterKilled_ReadersEnter) {
   Member reading(scratch_.locks(), LockKind::read_write, 1);
   EXPECT_TRUE(reading.read());
   const Child writer([&](const Child::Stay& stay) {
@@ -103,7 +91,7 @@ TEST_F(FileProcessesTest, AKilledWriterWhoWaitedLetsReadersIn) {
   EXPECT_TRUE(reading.advance_until(200ms, [&] { return reader.in(); }));
 }
 
-TEST_F(FileProcessesTest, AForkedChildDoesNotKeepItsParentsLock) {
+TEST_F(FileProcessesTest, ForkedChild_DoesNotKeepItsParentsLock) {
   for (const LockKind kind : all_kinds) {
     std::array<int, 2> link{};  // the parent's child lives until the other end is closed
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link.data()), 0);

@@ -39,7 +39,7 @@ class FileWaitingTest : public testing::Test {
   util::UniqueFd stranger_{::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 };
 
-TEST_F(FileWaitingTest, OnlyTheFirstWaiterIsWokenAndPassesTheWakeUpOnWhenItGoesWithoutATry) {
+TEST_F(FileWaitingTest, FirstWaiterGone_WakeUpIsPassedOn) {
   int first = 0;
   int second = 0;
   int third = 0;
@@ -58,7 +58,7 @@ TEST_F(FileWaitingTest, OnlyTheFirstWaiterIsWokenAndPassesTheWakeUpOnWhenItGoesW
   EXPECT_EQ(second, 1);
 }
 
-TEST_F(FileWaitingTest, WaitersOfOneClientAreServedInTheirOrderEachWithOneWakeUp) {
+TEST_F(FileWaitingTest, WaitersOfOneClient_AreServedInOrderWithOneWakeUpEach) {
   std::deque<Waiting> waiters;
   for (int i = 0; i < 20; ++i) waiters.emplace_back(member_);
   const auto tries_to_wait = member_.backend.kernel_tries();
@@ -72,7 +72,7 @@ TEST_F(FileWaitingTest, WaitersOfOneClientAreServedInTheirOrderEachWithOneWakeUp
   EXPECT_LE(member_.backend.wake_ups(), 40U);
 }
 
-TEST_F(FileWaitingTest, AReleaseByTheirOwnClientWakesThemAtOnceAlsoWithoutInotify) {
+TEST_F(FileWaitingTest, ReleaseByTheirClient_WakesAtOnceEvenWithoutInotify) {
   for (const bool without_inotify : {false, true}) {
     Member client(scratch_.locks(), LockKind::lock, 2);
     client.executor.refuse_descriptors = without_inotify;
@@ -89,7 +89,7 @@ TEST_F(FileWaitingTest, AReleaseByTheirOwnClientWakesThemAtOnceAlsoWithoutInotif
 }
 
 // In a user namespace of the test's own, whose limits it may set.
-TEST_F(FileWaitingTest, WithoutInotifyWaitersPollAndTheUserIsWarnedOnce) {
+TEST_F(FileWaitingTest, WithoutInotify_WaitersPollAndOneWarning) {
   const std::pair<const char*, int> limits[] = {{"/proc/sys/user/max_inotify_instances", 0},
                                                 {"/proc/sys/user/max_inotify_watches", 1}};
   for (const auto& [limit, value] : limits) {
@@ -116,7 +116,7 @@ TEST_F(FileWaitingTest, WithoutInotifyWaitersPollAndTheUserIsWarnedOnce) {
   }
 }
 
-TEST_F(FileWaitingTest, AWakeUpComesALittleLaterWhenTheKernelReportsBeforeItRemovesTheLock) {
+TEST_F(FileWaitingTest, KernelReportsTooEarly_WakeUpComesALittleLater) {
   // As for a killed holder: the event first, the lock's removal after it and without another event.
   for (const auto delay : {1ms, 4ms, 16ms, 64ms}) {
     int woken = 0;
@@ -131,7 +131,7 @@ TEST_F(FileWaitingTest, AWakeUpComesALittleLaterWhenTheKernelReportsBeforeItRemo
   }
 }
 
-TEST_F(FileWaitingTest, TriesOnABusyLockQuestionsAndNewWaitersWakeNobody) {
+TEST_F(FileWaitingTest, TriesQuestionsAndNewWaiters_WakeNoWaiter) {
   int woken = 0;
   const auto watch = member_.watch(woken);
   member_.executor.advance(1s);
@@ -150,7 +150,7 @@ TEST_F(FileWaitingTest, TriesOnABusyLockQuestionsAndNewWaitersWakeNobody) {
   EXPECT_EQ(woken, 0);
 }
 
-TEST_F(FileWaitingTest, ABusyLockIsCheckedAFewTimesAfterAnEventAndThenLeftAlone) {
+TEST_F(FileWaitingTest, EventOfABusyLock_CausesAFewChecks) {
   int woken = 0;
   const auto watch = member_.watch(woken);
   member_.executor.advance(1s);
@@ -161,7 +161,7 @@ TEST_F(FileWaitingTest, ABusyLockIsCheckedAFewTimesAfterAnEventAndThenLeftAlone)
   EXPECT_EQ(woken, 0);
 }
 
-TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
+TEST_F(FileWaitingTest, WaitingClients_DoNotWakeEachOther) {
   constexpr std::size_t clients = 8;
   std::deque<Member> members;
   std::deque<Waiting> waiters;
@@ -180,7 +180,7 @@ TEST_F(FileWaitingTest, ClientsThatWaitForOneLockDoNotWakeEachOther) {
   for (const Member& each : members) EXPECT_LE(each.backend.kernel_tries(), 2U + clients);
 }
 
-TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
+TEST_F(FileWaitingTest, WaiterCancelled_LeavesNothing) {
   Waiting waiter(member_);
   Waiting another(member_);
   EXPECT_EQ(open_descriptors("/a.lock"), 2U) << "waiters share one";
@@ -192,7 +192,7 @@ TEST_F(FileWaitingTest, ACancelledWaiterLeavesNothingBehind) {
   EXPECT_TRUE(member_.enter());
 }
 
-TEST_F(FileWaitingTest, AnOverflowOfTheEventQueueLosesNoWakeUp) {
+TEST_F(FileWaitingTest, EventQueueOverflow_LosesNoWakeUp) {
   const auto limit = std::stoul(read_file("/proc/sys/fs/inotify/max_queued_events"));
   if (limit > 200'000) GTEST_SKIP() << "fs.inotify.max_queued_events is too large to fill: " << limit;
   ASSERT_TRUE(member_.enter(Mode::exclusive, "another"));  // so that the directory is watched
@@ -206,7 +206,7 @@ TEST_F(FileWaitingTest, AnOverflowOfTheEventQueueLosesNoWakeUp) {
   EXPECT_TRUE(waiter.in());
 }
 
-TEST_F(FileWaitingTest, AReleaseFreesTheLockBeforeItWakesWaiters) {
+TEST_F(FileWaitingTest, Release_FreesTheLockBeforeItWakesWaiters) {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) {
     const ScratchDirectory scratch;
     const std::string file = scratch.locks() + subdirectory(kind) + "/a.lock";

@@ -14,132 +14,156 @@ namespace {
 
 using Severity = Finding::Severity;
 
-class ClusterTest : public ::testing::Test {
+std::string key(const std::string& name) {
+  return keys(name).lock;
+}
+
+class AnyClusterTest : public ::testing::Test {
  protected:
-  explicit ClusterTest(const RedisClusterConfig& config = {.server = {.append_only = true}}) : cluster(config) {}
+  explicit AnyClusterTest(RedisCluster& used) : cluster(used) {}
 
   [[nodiscard]] Client client(const std::string& parameters = {}, ClientOptions options = {}) {
     return connect_patiently(cluster.url(parameters), std::move(options));
   }
-  [[nodiscard]] static std::string key(const std::string& name) { return redis::keys_of("dlock:", name).lock; }
   [[nodiscard]] RedisServer& master_of(const std::string& name) { return cluster.master_of(key(name)); }
   [[nodiscard]] RedisServer& other_master(const std::string& name) { return cluster.other_master(key(name)); }
   [[nodiscard]] std::uint16_t slot_of(const std::string& name) { return cluster.slot_of(key(name)); }
-  [[nodiscard]] static std::int64_t waiters(RedisServer& server, const std::string& name) {
-    return server.command({"ZCARD", redis::keys_of("dlock:", name).queue}).integer;
-  }
-  static void await_waiters(RedisServer& server, const std::string& name, std::int64_t count) {
-    await("waiters do not arrive at " + name, [&] { return waiters(server, name) == count; });
-  }
-  // A holder and a waiter of one lock, and what is done to the cluster. The holder keeps its lock, and the waiter is
-  // served then.
-  template <class Trouble>
-  void expect_to_go_on(Trouble&& trouble, const std::string& parameters = {}) {
-    const auto log = std::make_shared<EventLog>();
-    const Client holding = client(parameters, {.lease = 12s, .observer = log});
-    const Client waiting = client(parameters);
-    DistributedLock held = holding.make_lock("held");
-    DistributedLock wanted = waiting.make_lock("held");
-    Lease lease = take(held);
-    Pending next(wanted, {});
-    await_waiters(master_of("held"), "held", 1);
-    await("the replica does not have the lock", [&] { return master_of("held").replicated_to(1); });
-    trouble();
-    await_renewal(lease);
-    await_waiters(master_of("held"), "held", 1);
-    EXPECT_TRUE(lease.held());
-    EXPECT_EQ(log->losses.count(), 0U);
-    const FencingToken earlier = lease.token();
-    EXPECT_TRUE(lease.release());
-    EXPECT_GT(next.lease().token(), earlier);
+  void await_another_master(const std::string& name, const RedisServer& former) {
+    await("no replica takes its place", [&] { return &master_of(name) != &former; });
   }
 
-  RedisCluster cluster;
+  RedisCluster& cluster;
 };
 
-TEST_F(ClusterTest, EachLockIsWhereItsSlotIs) {
+// The tests of a process share a cluster, until one fails: what a test did to its nodes is undone.
+class ClusterTest : public AnyClusterTest {
+ protected:
+  ClusterTest() : AnyClusterTest(*shared()) {}
+  void TearDown() override {
+    if (HasFailure()) return shared().reset();
+    for (const auto& each : cluster.nodes()) {
+      if (!each->running()) each->start();
+      if (!each->active()) each->thaw();
+    }
+    cluster.await_settled();
+    for (const auto& each : cluster.nodes()) {
+      if (each->info("replication", "role") == "master") (void)each->command({"FLUSHALL"});
+    }
+  }
+
+ private:
+  static std::unique_ptr<RedisCluster>& shared() {
+    static std::unique_ptr<RedisCluster> cluster;
+    if (!cluster) cluster = std::make_unique<RedisCluster>(RedisClusterConfig{.server = {.append_only = true}});
+    return cluster;
+  }
+};
+
+// --- A holder and a waiter go on -------------------------------------------------------------------------------------
+
+struct Trouble {
+  const char* name;
+  void (*happen)(RedisCluster& cluster, RedisServer& master);
+  const char* parameters = "";
+};
+
+void await_another(RedisCluster& cluster, const RedisServer& former) {
+  await("no replica takes its place", [&] { return &cluster.master_of(key("{x}held")) != &former; });
+}
+
+const Trouble troubles[] = {
+    {"SlotMoved",
+     [](RedisCluster& cluster, RedisServer& master) {
+       cluster.move_slot(cluster.slot_of(key("{x}held")), master, cluster.other_master(key("{x}held")));
+     }},
+    {"MasterKilled",
+     [](RedisCluster& cluster, RedisServer& master) {
+       master.kill();
+       await_another(cluster, master);
+     }},
+    {"MasterKilledWhoseReplicaAcknowledges",
+     [](RedisCluster& cluster, RedisServer& master) {
+       master.kill();
+       await_another(cluster, master);
+       master.start();  // without it there are too few replicas
+       cluster.await_settled();
+     },
+     "replicas_ack=1"},
+    {"PlannedFailover",
+     [](RedisCluster& cluster, RedisServer& master) {
+       cluster.fail_over(master);
+       await_another(cluster, master);
+     }},
+    {"AllRestarted",
+     [](RedisCluster& cluster, RedisServer& /*master*/) {
+       for (const auto& each : cluster.nodes()) each->stop();
+       for (const auto& each : cluster.nodes()) each->start();
+       cluster.await_settled();
+     }},
+};
+
+class ClusterTroubleTest : public ClusterTest, public ::testing::WithParamInterface<Trouble> {};
+
+TEST_P(ClusterTroubleTest, HolderAndWaiter_GoOn) {
+  expect_to_go_on([this](ClientOptions options) { return client(GetParam().parameters, std::move(options)); },
+                  [this]() -> RedisServer& { return master_of("{x}held"); },
+                  [this] { GetParam().happen(cluster, master_of("{x}held")); });
+}
+
+INSTANTIATE_TEST_SUITE_P(, ClusterTroubleTest, ::testing::ValuesIn(troubles),
+                         [](const auto& info) { return info.param.name; });
+
+// --- Slots and masters -----------------------------------------------------------------------------------------------
+
+TEST_F(ClusterTest, EachLock_IsWhereItsSlotIs) {
   const Client one = client();
   EXPECT_EQ(one.capabilities().backend, "redis-cluster");
   std::set<RedisServer*> used;
   std::deque<Lease> leases;
   for (int i = 0; i < 30; ++i) {
     const std::string name = "lock" + std::to_string(i);
-    DistributedLock lock = one.make_lock(name);
-    leases.push_back(take(lock));
-    RedisServer& master = master_of(name);
-    used.insert(&master);
-    EXPECT_NE(master.command({"GET", key(name)}).text.find(leases.back().owner().to_string()), std::string::npos);
+    leases.push_back(take(one, name));
+    used.insert(&master_of(name));
+    EXPECT_TRUE(is_held_by(master_of(name), name, leases.back()));
   }
   EXPECT_EQ(used.size(), 3U);
   EXPECT_EQ(one.list().size(), 30U);
-  for (Lease& lease : leases) EXPECT_TRUE(lease.release());
 }
 
-TEST_F(ClusterTest, ASlotThatMovesTakesItsHoldersAndWaitersAlong) {
-  expect_to_go_on([&] { cluster.move_slot(slot_of("held"), master_of("held"), other_master("held")); });
-}
-
-TEST_F(ClusterTest, TheDeathOfAMasterIsSurvived) {
-  expect_to_go_on([&] {
-    RedisServer& master = master_of("held");
-    master.kill();
-    await("no replica takes its place", [&] { return &master_of("held") != &master; });
-  });
-}
-
-TEST_F(ClusterTest, SoIsThatOfAMasterWhoseReplicaAcknowledgesLocks) {
-  expect_to_go_on(
-      [&] {
-        RedisServer& master = master_of("held");
-        master.kill();
-        await("no replica takes its place", [&] { return &master_of("held") != &master; });
-        master.start();  // without it there are too few replicas
-        cluster.await_settled();
-      },
-      "replicas_ack=1");
-}
-
-TEST_F(ClusterTest, APlannedFailoverIsFollowedByHoldersAndWaiters) {
-  expect_to_go_on([&] { cluster.fail_over(master_of("held")); });
-}
-
-// Who only waits asks seldom, and hears nothing from a master that has become a replica.
-TEST_F(ClusterTest, AWaiterListensAtTheNewMasterSoon) {
+// A waiter asks seldom, and gets no message from a master that has become a replica.
+TEST_F(ClusterTest, Failover_WaiterSubscribesAtTheNewMaster) {
   const Client holding = client({}, {.lease = long_lease});
   const Client waiting = client();
-  DistributedLock held = holding.make_lock("held");
   DistributedLock wanted = waiting.make_lock("held");
-  Lease lease = take(held);
+  Lease lease = take(holding, "held");
   Pending next(wanted, {});
-  const auto listeners = [](RedisServer& server) {
-    return server.command({"PUBSUB", "SHARDCHANNELS", "dlock:w:*"}).elements.size();
+  const auto is_subscribed = [&] {
+    return master_of("held").command({"PUBSUB", "SHARDCHANNELS", "dlock:w:*"}).elements.size() == 1;
   };
-  await("it does not listen", [&] { return listeners(master_of("held")) == 1; });
+  await("it does not subscribe", is_subscribed);
   cluster.fail_over(master_of("held"));
-  await("it does not listen at the new master", [&] { return listeners(master_of("held")) == 1; });
+  await("it does not subscribe at the new master", is_subscribed);
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(next.lease().held());
 }
 
-TEST_F(ClusterTest, AMasterThatWasStoppedAndReplacedGrantsNothingWhenItComesBack) {
+TEST_F(ClusterTest, ReplacedMasterThawed_GrantsNothing) {
   const Client one = client({}, impatient());
   RedisServer& old = master_of("x");
   old.freeze();
-  await("no replica takes its place", [&] { return &master_of("x") != &old; });
-  DistributedLock lock = one.make_lock("x");
-  const Lease lease = take(lock, {.lease = long_lease});
+  await_another_master("x", old);
+  const Lease lease = take(one, "x", {.lease = long_lease});
   old.thaw();
   cluster.await_settled();
-  const Client other = client();
-  DistributedLock same = other.make_lock("x");
   std::error_code error;
-  EXPECT_FALSE(same.try_acquire({}, error));
+  const Client other = client();
+  EXPECT_FALSE(other.make_lock("x").try_acquire({}, error));
   EXPECT_EQ(error, std::error_code());
   EXPECT_TRUE(lease.held());
 }
 
-// Without most of the masters a node grants nothing; whoever waits goes on when they are back.
-TEST_F(ClusterTest, ANodeThatIsCutOffFromTheOthersGrantsNothing) {
+// Without most of the masters a node grants nothing; a waiter goes on when they are back.
+TEST_F(ClusterTest, NodeCutOffFromTheOthers_GrantsNothing) {
   const Client one = client({}, impatient());
   RedisServer& master = master_of("x");
   for (const auto& each : cluster.nodes()) {
@@ -148,31 +172,20 @@ TEST_F(ClusterTest, ANodeThatIsCutOffFromTheOthersGrantsNothing) {
   await("it does not notice", [&] {
     return master.command({"CLUSTER", "INFO"}).text.find("cluster_state:fail") != std::string::npos;
   });
+  EXPECT_EQ(try_error(one, "x"), errc::unavailable);
   DistributedLock lock = one.make_lock("x");
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error));
-  EXPECT_EQ(error, errc::unavailable) << error.message();
   Pending waiting(lock, {});
   for (const auto& each : cluster.nodes()) each->thaw();
   EXPECT_TRUE(waiting.lease().held());
 }
 
-TEST_F(ClusterTest, WhenAllNodesWereRestartedLocksAreStillHeld) {
-  expect_to_go_on([&] {
-    for (const auto& each : cluster.nodes()) each->stop();
-    for (const auto& each : cluster.nodes()) each->start();
-    cluster.await_settled();
-  });
-}
-
-// A free lock lacks keys, so where some have gone nobody can tell whether they have gone, too.
-TEST_F(ClusterTest, WhileASlotMovesAcquiresPauseAndRenewalsFollow) {
+// A free lock lacks keys, so where some have gone it cannot be known whether they have gone, too.
+TEST_F(ClusterTest, SlotBeingMoved_AcquiresPauseAndRenewalsFollow) {
   for (const std::string parameters : {"", "replicas_ack=1"}) {
     const auto log = std::make_shared<EventLog>();
-    const Client one = client(parameters, {.lease = 6s, .response_timeout = 10s, .observer = log});
-    DistributedLock held = one.make_lock("{tag}held");
+    const Client one = client(parameters, {.lease = 12s, .response_timeout = 10s, .observer = log});
     DistributedLock free = one.make_lock("{tag}free");
-    const Lease lease = take(held);
+    const Lease lease = take(one, "{tag}held");
     RedisServer& from = master_of("{tag}");
     RedisServer& to = other_master("{tag}");
     const std::uint16_t slot = slot_of("{tag}");
@@ -190,27 +203,24 @@ TEST_F(ClusterTest, WhileASlotMovesAcquiresPauseAndRenewalsFollow) {
   }
 }
 
-// Who is wrong about a slot finds out, whatever it was told once.
-TEST_F(ClusterTest, ASlotThatNobodyHadIsUsedWhenSomebodyHasIt) {
+TEST_F(ClusterTest, SlotWithoutAMaster_IsUsedOnceItHasOne) {
   const Client one = client({}, impatient());
   RedisServer& master = master_of("x");
   const std::string slot = std::to_string(slot_of("x"));
   for (const auto& node : cluster.nodes()) (void)node->command({"CLUSTER", "DELSLOTS", slot});
-  DistributedLock lock = one.make_lock("x");
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error));
-  EXPECT_EQ(error, errc::unavailable) << error.message();
+  EXPECT_EQ(try_error(one, "x"), errc::unavailable);
   (void)master.command({"CLUSTER", "ADDSLOTS", slot});
   cluster.await_settled();
-  await("it goes on without the slot", [&] { return lock.try_acquire({}, error).has_value(); });
+  std::error_code error;
+  await("it goes on without the slot", [&] { return one.make_lock("x").try_acquire({}, error).has_value(); });
 }
 
-TEST_F(ClusterTest, EightClientsContendWhileTheirSlotMoves) {
+TEST_F(ClusterTest, ClientsContendWhileTheirSlotMoves_OneHolderAtATime) {
   constexpr int rounds = 3;
   std::atomic<int> inside{0};
   std::atomic<int> entered{0};
   std::atomic<bool> over{false};
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&, own = client()] {
       DistributedLock lock = own.make_lock("contended");
@@ -227,7 +237,7 @@ TEST_F(ClusterTest, EightClientsContendWhileTheirSlotMoves) {
   }
   const std::uint16_t slot = slot_of("contended");
   const auto await_more = [&] {
-    await("nobody enters any more", [&, before = entered.load()] { return entered >= before + 20; });
+    await("the lock is not granted any more", [&, before = entered.load()] { return entered >= before + 20; });
   };
   for (int i = 0; i < rounds; ++i) {
     await_more();
@@ -240,19 +250,16 @@ TEST_F(ClusterTest, EightClientsContendWhileTheirSlotMoves) {
   }
   await_more();
   over = true;
-  for (std::thread& each : threads) each.join();
 }
 
-// Each of them is a lock, and those that look alike are others.
-TEST_F(ClusterTest, EveryValidNameIsALock) {
+TEST_F(ClusterTest, EveryValidName_IsALockOfItsOwn) {
   const Client one = client();
   const Client other = client();
   const std::vector<std::string> names = {"a}b", "}",     "{",        "{}",     "a{}b{c}",
                                           "%7D", "a%7Db", "{tag}%7B", "{tag}x", "50%"};
   std::deque<Lease> leases;
   for (const std::string& name : names) {
-    DistributedLock lock = one.make_lock(name);
-    leases.push_back(take(lock));
+    leases.push_back(take(one, name));
     EXPECT_FALSE(other.make_lock(name).try_acquire()) << name;
     EXPECT_EQ(other.inspect(name).token, leases.back().token()) << name;
   }
@@ -264,9 +271,8 @@ TEST_F(ClusterTest, EveryValidNameIsALock) {
   EXPECT_TRUE(one.inspect("a%7Db").held);
 }
 
-TEST_F(ClusterTest, DoctorSaysWhatAFailoverWouldCost) {
-  const Client one = client();
-  const auto findings = one.diagnose();
+TEST_F(ClusterTest, Diagnosis_SaysWhatAFailoverWouldCost) {
+  const auto findings = client().diagnose();
   EXPECT_TRUE(mentions(findings, Severity::ok, "3 masters have all slots"));
   EXPECT_TRUE(mentions(findings, Severity::note, "replicas_ack=1"));
   EXPECT_TRUE(mentions(findings, Severity::ok, "not answered for 1500ms"));
@@ -274,15 +280,16 @@ TEST_F(ClusterTest, DoctorSaysWhatAFailoverWouldCost) {
   EXPECT_TRUE(mentions(client("replicas_ack=1").diagnose(), Severity::ok, "which acknowledge locks"));
 }
 
-TEST_F(ClusterTest, ANodeOfItIsNoServerByItselfAndAServerNoCluster) {
-  const Client one = connect_patiently(cluster.node(0).url(), unwaiting());
+TEST_F(ClusterTest, NodeAsServerOrServerAsCluster_IsUnsupportedAndNamed) {
   const RedisServer alone;
-  const Client other = connect_patiently("redis-cluster://127.0.0.1:" + std::to_string(alone.port()), unwaiting());
-  for (const auto& [client, hint] : {std::pair(&one, "redis-cluster://"), std::pair(&other, "redis://")}) {
+  const std::pair<std::string, const char*> urls[] = {{cluster.node(0).url(), "redis-cluster://"},
+                                                      {"redis-cluster://" + alone.address(), "redis://"}};
+  for (const auto& [url, hint] : urls) {
+    const Client one = connect_patiently(url, unwaiting());
     std::string said;
     for (int i = 0; i < 20 && said.empty(); ++i) {  // some of the slots are that node's
       try {
-        (void)client->make_lock("lock" + std::to_string(i)).try_acquire();
+        (void)one.make_lock("lock" + std::to_string(i)).try_acquire();
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), errc::unsupported);
         said = error.detail();
@@ -292,47 +299,54 @@ TEST_F(ClusterTest, ANodeOfItIsNoServerByItselfAndAServerNoCluster) {
   }
 }
 
-class TwoReplicasTest : public ClusterTest {
+// --- Other clusters --------------------------------------------------------------------------------------------------
+
+class OwnClusterTest : public AnyClusterTest {
  protected:
-  TwoReplicasTest() : ClusterTest({.replicas = 2, .server = {.append_only = true}}) {}
+  explicit OwnClusterTest(const RedisClusterConfig& config) : AnyClusterTest(own_), own_(config) {}
+
+ private:
+  RedisCluster own_;
 };
 
-TEST_F(TwoReplicasTest, WhoOnlyRenewsFindsTheNewMasterThoughTheOldOneIsGone) {
+class TwoReplicasTest : public OwnClusterTest {
+ protected:
+  TwoReplicasTest() : OwnClusterTest({.replicas = 2, .server = {.append_only = true}}) {}
+};
+
+TEST_F(TwoReplicasTest, MasterKilled_ClientThatOnlyRenewsFindsTheNewOne) {
   const auto log = std::make_shared<EventLog>();
-  const Client holding = client("replicas_ack=1", {.lease = 12s, .observer = log});
-  DistributedLock held = holding.make_lock("held");
-  const Lease lease = take(held);
+  const Client holding = client("replicas_ack=1", {.lease = outlasting, .observer = log});
+  const Lease lease = take(holding, "held");
   RedisServer& master = master_of("held");
   master.kill();
-  await("no replica takes its place", [&] { return &master_of("held") != &master; });
+  await_another_master("held", master);
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
   EXPECT_EQ(log->losses.count(), 0U);
 }
 
-TEST_F(TwoReplicasTest, OfManyLeasesNoneIsForgottenWhenTheirMasterIsLeft) {
+TEST_F(TwoReplicasTest, MasterFrozen_NoneOfManyLeasesIsForgotten) {
   const auto log = std::make_shared<EventLog>();
   const Client other = client();
   const Client one = client("replicas_ack=1", {.observer = log});
-  DistributedLock theirs = other.make_lock("other");
-  const Lease their = take(theirs, {.lease = long_lease});
+  const Lease their = take(other, "other", {.lease = long_lease});
   DistributedLock wanted = one.make_lock("other");
-  const Pending next(wanted, {});  // so that the client listens, and looks at the map
+  const Pending next(wanted, {});  // so that the client subscribes, and reads the map
   std::deque<Lease> leases;
   for (int i = 0; i < 40; ++i) {  // renewed at different times
-    DistributedLock lock = one.make_lock("{tag}" + std::to_string(i));
-    leases.push_back(take(lock, {.lease = 15s + i * 100ms}));
+    leases.push_back(take(one, "{tag}" + std::to_string(i), {.lease = outlasting.value() + i * 100ms}));
   }
   RedisServer& master = master_of("{tag}");
   master.freeze();
-  await("no replica takes its place", [&] { return &master_of("{tag}") != &master; });
+  await_another_master("{tag}", master);
   await_renewals(*log, 2 * leases.size());  // twice each
   for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
   EXPECT_EQ(log->losses.count(), 0U);
   master.thaw();
 }
 
-class LockedUpClusterTest : public ClusterTest {
+class LockedUpClusterTest : public OwnClusterTest {
  protected:
   static RedisClusterConfig config() {
     RedisUser user = RedisUser::of_all_kinds();
@@ -340,20 +354,20 @@ class LockedUpClusterTest : public ClusterTest {
                        {"+cluster|slots", "+asking", "+spublish", "+ssubscribe", "+sunsubscribe", "+scan"});
     return {.replicas = 0, .server = {.tls = true, .password = "administrator", .user = user}};
   }
-  LockedUpClusterTest() : ClusterTest(config()) {}
+  LockedUpClusterTest() : OwnClusterTest(config()) {}
 };
 
-TEST_F(LockedUpClusterTest, TlsAndAUserWithFewRightsAreEnough) {
+TEST_F(LockedUpClusterTest, TlsAndDocumentedRights_Suffice) {
   const auto log = std::make_shared<EventLog>();
   const Client holding = client({}, {.observer = log});
   const Client waiting = client();
   EXPECT_EQ(holding.capabilities().backend, "rediss-cluster");
   for (int i = 0; i < 6; ++i) {
-    DistributedLock held = holding.make_lock("lock" + std::to_string(i));
-    DistributedLock wanted = waiting.make_lock("lock" + std::to_string(i));
-    Lease lease = take(held);
+    const std::string name = "lock" + std::to_string(i);
+    DistributedLock wanted = waiting.make_lock(name);
+    Lease lease = take(holding, name);
     Pending next(wanted, {});
-    await_waiters(master_of("lock" + std::to_string(i)), "lock" + std::to_string(i), 1);
+    await_waiters(master_of(name), name, 1);
     EXPECT_TRUE(lease.release());
     EXPECT_TRUE(next.lease().held());
   }
@@ -362,21 +376,20 @@ TEST_F(LockedUpClusterTest, TlsAndAUserWithFewRightsAreEnough) {
 }
 
 // As before Redis 7.0.
-class OldClusterTest : public ClusterTest {
+class OldClusterTest : public OwnClusterTest {
  protected:
   OldClusterTest()
-      : ClusterTest(
+      : OwnClusterTest(
             {.replicas = 0, .server = {.lines = {"rename-command SPUBLISH \"\"", "rename-command SSUBSCRIBE \"\""}}}) {}
 };
 
-TEST_F(OldClusterTest, WithoutShardedChannelsWaitersAskAndThatIsSaidOnce) {
+TEST_F(OldClusterTest, WithoutShardedChannels_WaitersPollAndOneWarning) {
   const auto log = std::make_shared<EventLog>();
   const Client holding = client();
   const Client waiting = client({}, {.observer = log});
   for (const std::string name : {"one", "two", "three"}) {
-    DistributedLock held = holding.make_lock(name);
     DistributedLock wanted = waiting.make_lock(name);
-    Lease lease = take(held);
+    Lease lease = take(holding, name);
     Pending next(wanted, {});
     await_waiters(master_of(name), name, 1);
     EXPECT_TRUE(lease.release());

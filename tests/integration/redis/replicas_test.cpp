@@ -1,4 +1,6 @@
-// replicas_ack, and servers that are or depend on replicas.
+// replicas_ack, servers that are or depend on replicas, and a master that becomes a replica.
+#include <deque>
+
 #include "redis/redis_test.hpp"
 
 namespace dlock::test {
@@ -7,161 +9,228 @@ namespace {
 
 class ReplicasTest : public RedisTest {
  protected:
-  // Waits until the replica gets what is written.
-  [[nodiscard]] bool attached(const RedisServer& replica) {
-    if (!replica.process().wait_for_output("MASTER <-> REPLICA sync: Finished with success")) return false;
+  // A replica that gets what is written.
+  std::unique_ptr<RedisServer> attach(RedisConfig config = {}) {
+    config.primary = server.port();
+    auto replica = std::make_unique<RedisServer>(std::move(config));
+    EXPECT_TRUE(replica->process().wait_for_output("MASTER <-> REPLICA sync: Finished with success"));
     await("it acknowledges nothing", [&] { return server.replicated_to(1); });
-    return true;
-  }
-  void expect_failure_without_residue(const Client& client, errc expected) {
-    DistributedLock lock = client.make_lock("replicated");
-    try {
-      (void)lock.try_acquire({.lease = long_lease});
-      ADD_FAILURE() << "too few replicas have the lock";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), expected) << error.what();
-      EXPECT_FALSE(error.detail().empty());
-    }
-    await_no_residue("replicated");
+    return replica;
   }
 };
 
-TEST_F(ReplicasTest, AnAcknowledgedLockIsGranted) {
-  const RedisServer replica({.primary = server.port()});
-  ASSERT_TRUE(attached(replica));
+TEST_F(ReplicasTest, Acknowledged_LockIsGranted) {
+  const auto replica = attach();
   const Client client = steady({}, "replicas_ack=1");
-  DistributedLock lock = client.make_lock("replicated");
-  Lease lease = take(lock);
-  EXPECT_EQ(replica.connect().command({"GET", keys("replicated").lock}).text, value("replicated"));
+  Lease lease = take(client, "replicated");
+  EXPECT_EQ(value(*replica, "replicated"), value(server, "replicated"));
   EXPECT_TRUE(lease.release());
 }
 
-TEST_F(ReplicasTest, WithoutReplicasTheAcquireFailsAndLeavesNothing) {
-  expect_failure_without_residue(steady(impatient(), "replicas_ack=1"), errc::unavailable);
+TEST_F(ReplicasTest, TooFewAcknowledgements_FailTheAcquireAndLeaveNothing) {
+  std::unique_ptr<RedisServer> replica;
+  const std::pair<const char*, std::function<std::string()>> cases[] = {
+      {"no replica", [] { return "replicas_ack=1"; }},
+      {"a replica fewer than wanted",
+       [&] {
+         replica = attach();
+         return "replicas_ack=2";
+       }},
+      {"a replica that does not acknowledge",
+       [&] {
+         replica->freeze();
+         return "replicas_ack=1";
+       }},
+  };
+  for (const auto& [name, parameters] : cases) {
+    const Client client = steady(impatient(), parameters());
+    EXPECT_EQ(try_error(client, "replicated"), errc::unavailable) << name;
+    await_no_residue("replicated");
+    Semaphore semaphore = client.make_semaphore("x", 2);
+    std::error_code error;
+    EXPECT_FALSE(semaphore.try_acquire({}, error).has_value()) << name;
+    EXPECT_EQ(error, errc::unavailable) << name;
+    await("a permit is left", [&] { return server.command({"ZCARD", "dlock.sem:x"}).integer == 0; });
+  }
 }
 
-TEST_F(ReplicasTest, AReplicaThatNeverAcknowledgesFailsTheAcquireAndLeavesNothing) {
-  const RedisServer replica({.primary = server.port()});
-  ASSERT_TRUE(attached(replica));
-  replica.freeze();
-  expect_failure_without_residue(steady(impatient(), "replicas_ack=1"), errc::unavailable);
-}
-
-TEST_F(ReplicasTest, FewerAcknowledgementsThanAskedForAreTooFew) {
-  const RedisServer replica({.primary = server.port()});
-  ASSERT_TRUE(attached(replica));
-  expect_failure_without_residue(steady(impatient(), "replicas_ack=2"), errc::unavailable);
-}
-
-TEST_F(ReplicasTest, AWaiterThatIsNotAcknowledgedLeavesTheLockToOthers) {
+TEST_F(ReplicasTest, WaiterNotAcknowledged_LeavesTheLockToOthers) {
   const Client strict = steady(impatient(), "replicas_ack=1");
   const Client easy = steady();
-  DistributedLock lock = easy.make_lock("replicated");
   DistributedLock others = strict.make_lock("replicated");
-  std::optional<Lease> lease = take(lock, {.lease = long_lease});
+  Lease lease = take(easy, "replicated", {.lease = long_lease});
   Pending waiting(others, {.wait = 500ms, .lease = long_lease});
-  lease.reset();
+  EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiting.get().error);
-  EXPECT_TRUE(take(lock).release());
+  EXPECT_TRUE(take(easy, "replicated").release());
   await_no_residue("replicated");
 }
 
-TEST_F(ReplicasTest, ALeaseThatNoReplicaRenewsIsLostInItsTime) {
-  const RedisServer replica({.primary = server.port()});
-  ASSERT_TRUE(attached(replica));
+TEST_F(ReplicasTest, RenewalsNotAcknowledged_LeaseIsLostInItsTime) {
+  const auto replica = attach();
   const Client client = steady({}, "replicas_ack=1");
-  DistributedLock lock = client.make_lock("replicated");
-  Lease lease = take(lock, {.lease = 2s});
+  const Lease lease = take(client, "replicated", {.lease = 2s});
   await_renewal(lease);
-  replica.freeze();
+  replica->freeze();
   const TimePoint last = lease.valid_until();
   await("it is renewed without the replica", [&] { return lease.lost().stop_requested(); });
-  // A renewal that was under way when the replica stopped may have been acknowledged.
+  // A renewal that was in flight when the replica stopped may have been acknowledged.
   EXPECT_LE(lease.valid_until(), saturating_add(last, 2s));
-  replica.thaw();
+  replica->thaw();
   await_no_residue("replicated");
 }
 
-TEST_F(ReplicasTest, ManyLeasesAreRenewedWithAcknowledgement) {
-  const RedisServer replica({.primary = server.port()});
-  ASSERT_TRUE(attached(replica));
-  const Client client = steady({}, "replicas_ack=1");
+TEST_F(ReplicasTest, ManyLeases_AreRenewedWithAcknowledgement) {
+  const auto replica = attach();
+  const auto log = std::make_shared<EventLog>();
+  const Client client = steady({.observer = log}, "replicas_ack=1");
   std::vector<Lease> leases;
-  for (int i = 0; i < 50; ++i) {
-    DistributedLock lock = client.make_lock("replicated " + std::to_string(i));
-    leases.push_back(take(lock, {.lease = 2s}));
-  }
-  std::vector<TimePoint> first;
-  for (const Lease& lease : leases) first.push_back(lease.valid_until());
-  for (std::size_t i = 0; i < leases.size(); ++i) {
-    while (leases[i].valid_until() <= saturating_add(first[i], 2s)) await_renewal(leases[i]);
-    EXPECT_TRUE(leases[i].held());
-  }
+  for (int i = 0; i < 50; ++i) leases.push_back(take(client, "replicated " + std::to_string(i), {.lease = 6s}));
+  await_renewals(*log, 3 * leases.size());  // each lasts for three
+  for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
 }
 
-TEST_F(ReplicasTest, AReplicaIsNoPlaceForLocks) {
-  const RedisServer replica({.primary = server.port()});
-  ASSERT_TRUE(attached(replica));
-  const Client client = connect_patiently(replica.url(), impatient());
-  DistributedLock lock = client.make_lock("replicated");
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable) << error.message();
-}
-
-TEST_F(ReplicasTest, AReplicaThatTakesWritesGrantsNothingUnlessTheUrlAllowsIt) {
-  const RedisServer replica({.primary = server.port(), .lines = {"replica-read-only no"}});
+TEST_F(ReplicasTest, Replica_GrantsNothingUnlessTheUrlAllowsIt) {
+  const auto read_only = attach();
+  EXPECT_EQ(try_error(connect_patiently(read_only->url(), impatient())), errc::unavailable);
+  const auto writable = attach({.lines = {"replica-read-only no"}});
   for (const char* strategy : {"strategy=queue", "strategy=broadcast", "strategy=poll", "replicas_ack=1"}) {
-    const Client client = connect_patiently(replica.url(strategy), impatient());
-    DistributedLock lock = client.make_lock("replicated");
+    const Client client = connect_patiently(writable->url(strategy), impatient());
     std::error_code error;
-    EXPECT_FALSE(lock.acquire({.wait = 200ms}, error).has_value()) << strategy;
-    EXPECT_EQ(error, errc::unavailable) << error.message();
+    EXPECT_FALSE(client.make_lock("replicated").acquire({.wait = 200ms}, error).has_value()) << strategy;
+    EXPECT_EQ(error, errc::unavailable) << strategy;
   }
-  const Client allowed = connect_patiently(replica.url("allow_replica=1"), impatient());
-  DistributedLock lock = allowed.make_lock("replicated");
-  EXPECT_TRUE(take(lock).release());
+  const Client allowed = connect_patiently(writable->url("allow_replica=1"), impatient());
+  EXPECT_TRUE(take(allowed, "replicated").release());
   EXPECT_TRUE(mentions(allowed.diagnose(), Finding::Severity::warning, "not a master"));
 }
 
-// A client that asks for locks all the time hears from the server all the time, so it never probes a silent connection.
-TEST_F(ReplicasTest, AMasterThatIsDemotedAndTakesWritesIsLeftByAnIdleClientAndABusyOne) {
+// A client that sends requests all the time gets answers all the time, so it never probes its connection.
+TEST_F(ReplicasTest, DemotedMasterTakesWrites_IdleAndBusyClientsLeaveIt) {
   (void)server.command({"CONFIG", "SET", "replica-read-only", "no"});
   const auto log = std::make_shared<EventLog>();
   const Client idle = steady({.observer = log});
   const Client busy = steady(impatient());
-  DistributedLock held = idle.make_lock("held");
-  const Lease lease = take(held, {.lease = 1s});
+  const Lease lease = take(idle, "held", {.lease = 1s});
   const LossEvent loss(lease);
-  DistributedLock lock = busy.make_lock("asked-for");
-  EXPECT_TRUE(take(lock).release());
+  EXPECT_TRUE(take(busy, "tried").release());
   (void)server.command({"REPLICAOF", "127.0.0.1", "1"});
-  std::error_code error;
-  await("it goes on there", [&] {
-    (void)lock.try_acquire({}, error);
-    return error == errc::unavailable;
-  });
+  await("it goes on there", [&] { return try_error(busy) == errc::unavailable; });
   log->reconnecting.wait("the idle one stays");
   loss.event().wait("the lease is renewed there");
 }
 
 // A master that seldom looks whether its child process has ended ignores what the replica acknowledges first.
-TEST_F(ReplicasTest, AReplicaCountsAsAttachedOnceItGetsWhatIsWritten) {
+TEST_F(ReplicasTest, ReplicaAttached_GetsWhatIsWritten) {
   (void)server.command({"CONFIG", "SET", "hz", "1"});
-  RedisServer replica({.primary = server.port()});
-  ASSERT_TRUE(attached(replica));
+  const auto replica = attach();
   (void)server.command({"SET", "x", "1"});
   EXPECT_EQ(server.command({"WAIT", "1", "100"}).integer, 1);
 }
 
-TEST_F(ReplicasTest, AServerThatWantsMoreReplicasIsUnavailable) {
+TEST_F(ReplicasTest, ServerWantsMoreReplicas_IsUnavailable) {
   (void)server.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
-  const Client client = steady(impatient());
-  DistributedLock lock = client.make_lock("replicated");
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable) << error.message();
+  EXPECT_EQ(try_error(steady(impatient())), errc::unavailable);
 }
+
+// --- A master that becomes a replica, as in a planned failover -------------------------------------------------------
+
+// The proxy leads where a name or a virtual address leads to: new connections lead to the promoted server, and those
+// that stand stay.
+class DemotionTest : public RedisStrategyTest {
+ protected:
+  void fail_over() {
+    await("the replica does not connect", [&] { return promoted.info("replication", "master_link_status") == "up"; });
+    await("the replica does not acknowledge", [&] { return server.replicated_to(1); });
+    (void)promoted.command({"REPLICAOF", "NO", "ONE"});
+    (void)server.command({"REPLICAOF", "127.0.0.1", std::to_string(promoted.port())});
+    proxy.retarget(rig::Endpoint::loopback(promoted.port()));
+  }
+
+  RedisServer promoted{{.primary = server.port()}};
+};
+
+TEST_P(DemotionTest, HolderAndWaiter_GoOnAtThePromotedServer) {
+  const auto log = std::make_shared<EventLog>();
+  const Client client = disturbed({.observer = log}, strategy());
+  const Lease kept = take(client, "held", {.lease = 15s});
+  DistributedLock waited_for = client.make_lock("waited-for");
+  (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
+  Pending waiting(waited_for, {});
+  EXPECT_FALSE(waited_for.try_acquire().has_value());
+  fail_over();
+  // A client that writes finds out first.
+  std::error_code error;
+  await("it does not find the new master",
+        [&] { return client.make_lock("tried").try_acquire({}, error).has_value(); });
+  await_renewals(*log, 1);
+  (void)promoted.command({"DEL", keys("waited-for").lock});
+  EXPECT_TRUE(waiting.lease().held());
+  EXPECT_TRUE(kept.held());
+  EXPECT_EQ(log->losses.count(), 0U);
+}
+
+TEST_P(DemotionTest, CrowdOfWaiters_DoesNotStormTheDemotedServer) {
+  constexpr int crowd = 199;
+  const Client client = steady({}, strategy());
+  std::deque<DistributedLock> locks;
+  std::deque<Pending> waiting;
+  for (int i = 0; i < crowd; ++i) {
+    const std::string name = "stormed/" + std::to_string(i);
+    (void)server.command({"SET", keys(name).lock, "somebody's"});
+    waiting.emplace_back(locks.emplace_back(client.make_lock(name)), AcquireOptions{.lease = long_lease});
+  }
+  EXPECT_FALSE(locks.back().try_acquire().has_value());
+  server.reset_counts();
+  // At once: while another client holds a lock, a replica says so, and a client that polls is not refused. Then all of
+  // them want to write.
+  RedisConnection demoting = server.connect();
+  (void)demoting.command({"MULTI"});
+  for (int i = 0; i < crowd; ++i) {
+    (void)demoting.command({"PEXPIRE", keys("stormed/" + std::to_string(i)).lock, "1"});
+  }
+  (void)demoting.command({"REPLICAOF", "127.0.0.1", "1"});  // no server is there
+  ASSERT_EQ(demoting.command({"EXEC"}).elements.size(), crowd + 1U);
+  EXPECT_FALSE(waiting.front().event().wait_for(5s));
+  // One waiter asks in place of all; before that, the waiters that have just come may ask twice.
+  EXPECT_LE(server.calls_of({"eval", "evalsha"}), 1000);
+  EXPECT_LE(std::stoll(server.info("stats", "total_connections_received")), 100);
+  (void)server.command({"REPLICAOF", "NO", "ONE"});
+  for (Pending& each : waiting) EXPECT_TRUE(each.lease().held());
+}
+
+INSTANTIATE_TEST_SUITE_P(, DemotionTest, all_strategies(), Room::strategy_name);
+
+class DemotedQueueTest : public DemotionTest {};
+
+TEST_P(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
+  const Client moved = disturbed();
+  DistributedLock moved_lock = moved.make_lock("handed");
+  {
+    const Lease lease = take(moved_lock, {.lease = long_lease});
+    Pending waiting(moved_lock, {});
+    await("the waiter does not subscribe", [&] { return subscribers(server) == 1; });
+    fail_over();
+    await("the subscriber stays with the old master",
+          [&] { return subscribers(promoted) == 1 && subscribers(server) == 0; });
+  }
+  const Client settled = connect_patiently(promoted.url());
+  DistributedLock settled_lock = settled.make_lock("handed");
+  for (int i = 0; i < 10; ++i) {
+    Lease lease = take(settled_lock);
+    Pending first(moved_lock, {});
+    await_reachable(promoted, "handed", 1);
+    Pending second(settled_lock, {});
+    await_reachable(promoted, "handed", 2);
+    EXPECT_TRUE(lease.release());
+    Lease earlier = first.lease();
+    const FencingToken token = earlier.token();
+    EXPECT_TRUE(earlier.release());
+    EXPECT_LT(token, second.lease().token()) << "it was passed over";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, DemotedQueueTest, ::testing::Values("queue"));
 
 }  // namespace
 

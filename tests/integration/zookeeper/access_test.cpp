@@ -17,7 +17,7 @@ class AccessTest : public ZooKeeperTest {
 constexpr const char* alice = "auth=digest:alice:al1ce-secret";
 constexpr const char* mallory = "auth=digest:mallory:mall0ry-secret";
 
-TEST_F(AccessTest, ALockOfOneIdentityIsRefusedToOthers) {
+TEST_F(AccessTest, LockOfOneIdentity_IsDeniedToOthers) {
   const Client owner = steady({}, alice);
   const Client again = steady({}, alice);
   DistributedLock lock = owner.make_lock("private");
@@ -45,7 +45,7 @@ TEST_F(AccessTest, ALockOfOneIdentityIsRefusedToOthers) {
   EXPECT_TRUE(take(lock).held());
 }
 
-TEST_F(AccessTest, TheIdentityIsKeptAcrossConnectionsAndSessions) {
+TEST_F(AccessTest, Reconnected_KeepsItsIdentity) {
   const Client client = disturbed({}, std::string(alice) + "&" + short_session);
   DistributedLock lock = client.make_lock("private");
   EXPECT_TRUE(take(lock).release());
@@ -59,19 +59,8 @@ TEST_F(AccessTest, TheIdentityIsKeptAcrossConnectionsAndSessions) {
   EXPECT_TRUE(take(lock).release());
 }
 
-// A parent that does not let us make nodes in it.
-TEST_F(AccessTest, APrefixThatIsNotOursIsRefused) {
-  ZooKeeperClient owner(server.address(), "owner:secret");
-  owner.create("/theirs", {}, ZooKeeperClient::Kind::persistent, ZooKeeperClient::Access::creator);
-  const Client client = steady({}, "prefix=/theirs");
-  DistributedLock lock = client.make_lock("a");
-  std::error_code error;
-  (void)lock.acquire({.wait = conformance::guard()}, error);
-  EXPECT_EQ(error, errc::access_denied) << error.message();
-}
-
 // The root is an administrator's: a lock lives on all the same, and what is there needs no right to what is above it.
-TEST_F(AccessTest, ARootThatIsNotOursIsNoTrouble) {
+TEST_F(AccessTest, RootIsReadOnly_LocksAndChrootsStillWork) {
   zk.create_all("/dlock");
   zk.create_all("/app");
   zk.forbid_changes("/");
@@ -86,7 +75,7 @@ TEST_F(AccessTest, ARootThatIsNotOursIsNoTrouble) {
   EXPECT_TRUE(below.initialize().empty());
 }
 
-TEST_F(AccessTest, AChrootThatIsMissingIsNamed) {
+TEST_F(AccessTest, MissingChroot_IsAnErrorThatNamesIt) {
   const Client client = steady({}, "/not/there?" + std::string(long_session));
   DistributedLock lock = client.make_lock("a");
   try {
@@ -100,32 +89,13 @@ TEST_F(AccessTest, AChrootThatIsMissingIsNamed) {
   EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "/not/there"));
 }
 
-TEST_F(AccessTest, AChrootThatIsMissingIsMadeWhenAskedFor) {
+TEST_F(AccessTest, MissingChroot_IsMadeByInitialize) {
   const Client client = steady({}, "/not/there?" + std::string(long_session));
   EXPECT_EQ(client.initialize(), (std::vector<std::string>{"node /not", "node /not/there"}));
   EXPECT_TRUE(client.initialize().empty());
   DistributedLock lock = client.make_lock("a");
   const Lease lease = take(lock);
   EXPECT_EQ(zk.children("/not/there/dlock/a").value().size(), 1U);
-}
-
-TEST_F(AccessTest, AChrootIsWhereAllNodesAre) {
-  zk.create_all("/some/where");
-  const Client client = steady({}, "/some/where?" + std::string(long_session));
-  DistributedLock lock = client.make_lock("a");
-  const Lease lease = take(lock);
-  EXPECT_EQ(zk.children("/some/where/dlock/a").value().size(), 1U);
-  EXPECT_FALSE(zk.get("/dlock").has_value());
-}
-
-TEST_F(AccessTest, ALockWhoseNodeIsAnEphemeralOneOfSomebodyElseIsRefused) {
-  zk.create_all("/dlock");
-  zk.create(path("taken"), {}, ZooKeeperClient::Kind::ephemeral);
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("taken");
-  std::error_code error;
-  (void)lock.acquire({.wait = conformance::guard()}, error);
-  EXPECT_EQ(error, errc::protocol) << error.message();
 }
 
 // A server that answers the first request of a client without an identity by a refusal, and closes the connection.
@@ -135,7 +105,7 @@ class IdentityTest : public AccessTest {
       : AccessTest({.properties = {"zookeeper.enforce.auth.enabled=true", "zookeeper.enforce.auth.schemes=digest"}}) {}
 };
 
-TEST_F(IdentityTest, AClientWithoutIdentity_IsRefusedWithTheReasonAndNeverReportedAsConnected) {
+TEST_F(IdentityTest, WithoutIdentity_IsDeniedAndNeverReportedConnected) {
   for (const std::string& strategy : tested_strategies()) {
     const auto observer = std::make_shared<RecordingObserver>();
     const Client client = steady({.observer = observer}, "strategy=" + strategy);
@@ -174,7 +144,7 @@ class QuotaTest : public AccessTest {
   }
 };
 
-TEST_F(QuotaTest, AWaiterWhileTheQuotaIsUsedUp_WaitsUntilItIsNot) {
+TEST_F(QuotaTest, QuotaUsedUp_WaiterWaitsUntilThereIsRoom) {
   const auto observer = std::make_shared<RecordingObserver>();
   const Client client = steady({.observer = observer});
   DistributedLock other = client.make_lock("other");
@@ -198,7 +168,7 @@ class ShortSessionsTest : public AccessTest {
   ShortSessionsTest() : AccessTest({.max_session = 1s}) {}
 };
 
-TEST_F(ShortSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerGrants) {
+TEST_F(ShortSessionsTest, ServerGrantsLess_LeaseIsAsShort) {
   const Client client = steady({}, "session_timeout=60s");
   DistributedLock lock = client.make_lock("granted");
   const Lease lease = take(lock);
@@ -213,7 +183,7 @@ class LongSessionsTest : public AccessTest {
   LongSessionsTest() : AccessTest({.min_session = 8s}) {}
 };
 
-TEST_F(LongSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerInsistsOn) {
+TEST_F(LongSessionsTest, ServerGrantsMore_LeaseIsAsLong) {
   const Client client = steady({}, "session_timeout=1s");
   DistributedLock lock = client.make_lock("granted");
   const Lease lease = take(lock);
@@ -221,7 +191,7 @@ TEST_F(LongSessionsTest, ALeaseIsAsLongAsTheSessionThatTheServerInsistsOn) {
   EXPECT_LE(lease.valid_until() - LeaseClock::now(), 8s);
 }
 
-TEST(ReadOnlyTest, AServerWithoutAQuorumThatAnswersReadsLocksNothing) {
+TEST(ReadOnlyTest, ReadOnlyServer_GrantsNothing) {
   ZooKeeperEnsemble ensemble({.tick = 200ms, .properties = {"readonlymode.enabled=true"}});
   const std::size_t survivor = ensemble.follower();
   const Client client = connect_patiently(ensemble.server(survivor).url(long_session), impatient());

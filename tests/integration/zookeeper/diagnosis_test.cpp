@@ -13,7 +13,7 @@ std::string shown(const std::vector<Finding>& findings) {
 
 class DiagnosisTest : public ZooKeeperTest {};
 
-TEST_F(DiagnosisTest, NamesTheServerAndWhatItGranted) {
+TEST_F(DiagnosisTest, Server_IsNamedWithWhatItGranted) {
   const Client client = steady({}, short_session);
   const auto findings = client.diagnose();
   EXPECT_FALSE(mentions(findings, Finding::Severity::error, "")) << shown(findings);
@@ -22,7 +22,7 @@ TEST_F(DiagnosisTest, NamesTheServerAndWhatItGranted) {
   EXPECT_NE(shown(findings).find("4s"), std::string::npos) << shown(findings);
 }
 
-TEST(EnsembleDiagnosisTest, NamesTheServersThatAreDown) {
+TEST(EnsembleDiagnosisTest, ServersDown_AreNamed) {
   ZooKeeperEnsemble ensemble;
   const Client client = connect_patiently(ensemble.url(long_session));
   const auto healthy = client.diagnose();

@@ -35,7 +35,7 @@ class EnsembleTest : public ::testing::Test {
   ZooKeeperEnsemble ensemble;
 };
 
-TEST_F(EnsembleTest, TheDeathOfTheLeaderCostsAHolderNothing) {
+TEST_F(EnsembleTest, LeaderKilled_HolderKeepsItsLock) {
   const Client one = client();
   const Client two = client();
   DistributedLock lock = one.make_lock("held");
@@ -52,21 +52,8 @@ TEST_F(EnsembleTest, TheDeathOfTheLeaderCostsAHolderNothing) {
   EXPECT_GT(waiting.lease().token(), lease.token());
 }
 
-TEST_F(EnsembleTest, TheDeathOfTheLeaderCostsAWaiterNothing) {
-  const Client one = client();
-  const Client two = client();
-  DistributedLock lock = one.make_lock("waiting");
-  DistributedLock others = two.make_lock("waiting");
-  std::optional<Lease> lease = take(lock);
-  Pending waiting(others, {});
-  Tree(ensemble.addresses()).await_residue("waiting", 2);
-  ensemble.server(ensemble.leader()).kill();
-  lease.reset();  // whoever holds lets go while there is no leader
-  EXPECT_TRUE(waiting.lease().held());
-}
-
 // Many acquires, and the leader dies in the middle: each of them ends with the lock, never two at a time.
-TEST_F(EnsembleTest, TheDeathOfTheLeaderDuringAHundredAcquiresBreaksNone) {
+TEST_F(EnsembleTest, LeaderKilled_HundredAcquiresAllEndWithTheLock) {
   constexpr int clients = 4;
   constexpr int acquires_each = 25;
   std::atomic<int> inside{0};
@@ -98,7 +85,7 @@ TEST_F(EnsembleTest, TheDeathOfTheLeaderDuringAHundredAcquiresBreaksNone) {
   Tree(ensemble.addresses()).await_no_residue("hundred");
 }
 
-TEST_F(EnsembleTest, AFollowerThatStandsStillBeyondTheSessionTimeoutCostsAHolderNothing) {
+TEST_F(EnsembleTest, FollowerFrozenBeyondTheSession_HolderKeepsItsLock) {
   // A client library hears nothing for two thirds of it before it looks for another server; a holder may believe in it
   // for three quarters. The time in between is for a busy machine.
   constexpr auto session_timeout = 30s;
@@ -129,7 +116,7 @@ TEST_F(EnsembleTest, AFollowerThatStandsStillBeyondTheSessionTimeoutCostsAHolder
   FAIL() << "no client is connected to a follower";
 }
 
-TEST_F(EnsembleTest, WithoutAQuorumNobodyGetsALockAndHoldersKeepTheirs) {
+TEST_F(EnsembleTest, WithoutQuorum_NothingIsGrantedAndHoldersKeepTheirs) {
   const Client one = client();
   DistributedLock lock = one.make_lock("quorum");
   DistributedLock another = one.make_lock("another");
@@ -151,7 +138,7 @@ TEST_F(EnsembleTest, WithoutAQuorumNobodyGetsALockAndHoldersKeepTheirs) {
   tree.await_no_residue("quorum");
 }
 
-TEST_F(EnsembleTest, AQuorumLostForLongerThanTheSessionTimeoutIsALoss) {
+TEST_F(EnsembleTest, QuorumLostBeyondTheSession_IsALoss) {
   const Client one = client({}, short_session);
   const Client two = client({}, short_session);
   DistributedLock lock = one.make_lock("quorum");
@@ -168,7 +155,7 @@ TEST_F(EnsembleTest, AQuorumLostForLongerThanTheSessionTimeoutIsALoss) {
   EXPECT_FALSE(overlap);
 }
 
-TEST_F(EnsembleTest, APartitionFromAllServersIsALossBeforeAnybodyElseGetsIn) {
+TEST_F(EnsembleTest, CutOffFromAllServers_IsToldBeforeTheNextGrant) {
   std::vector<std::unique_ptr<rig::TcpProxy>> proxies;
   std::string list;
   for (std::size_t i = 0; i < ensemble.size(); ++i) {
@@ -190,7 +177,7 @@ TEST_F(EnsembleTest, APartitionFromAllServersIsALossBeforeAnybodyElseGetsIn) {
 
 // A server that has lost the others goes on answering what it remembers, and a leader even says that it is up to date.
 // That is no ground to believe in a session.
-TEST_F(EnsembleTest, AServerWithoutTheOthersKeepsNoLockAlive) {
+TEST_F(EnsembleTest, ServerWithoutTheOthers_KeepsNoLockAlive) {
   constexpr auto session_timeout = 2s;
   for (const bool leads : {false, true}) {
     const std::size_t survivor = leads ? ensemble.leader() : ensemble.follower();
@@ -212,7 +199,7 @@ TEST_F(EnsembleTest, AServerWithoutTheOthersKeepsNoLockAlive) {
 }
 
 // Each server starts without the data of the others' last moments; tokens grow all the same.
-TEST_F(EnsembleTest, TokensGrowAcrossChangesOfTheLeader) {
+TEST_F(EnsembleTest, LeaderChanges_TokensGrow) {
   const Client one = client();
   DistributedLock lock = one.make_lock("tokens");
   FencingToken last;

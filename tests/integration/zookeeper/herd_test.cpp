@@ -58,7 +58,7 @@ class HerdTest : public ZooKeeperTest {
   }
 };
 
-TEST_F(HerdTest, AHandOverWakesOneWaiterAndCostsTheSameHoweverManyWait) {
+TEST_F(HerdTest, HandOver_CostsTheSameHoweverManyWait) {
   const auto lock_of = [](const Client& client) { return client.make_lock("herd"); };
   const Cost few = hand_over(8, LockKind::lock, lock_of);
   const Cost many = hand_over(64, LockKind::lock, lock_of);
@@ -69,7 +69,7 @@ TEST_F(HerdTest, AHandOverWakesOneWaiterAndCostsTheSameHoweverManyWait) {
   EXPECT_LE(many.received, few.received * 1.5 + 2);
 }
 
-TEST_F(HerdTest, APermitWakesOneWaiterAndCostsTheSameHoweverManyWait) {
+TEST_F(HerdTest, Permit_CostsTheSameHoweverManyWait) {
   const auto semaphore_of = [](const Client& client) { return client.make_semaphore("herd", 3); };
   const Cost few = hand_over(8, LockKind::semaphore, semaphore_of);
   const Cost many = hand_over(64, LockKind::semaphore, semaphore_of);

@@ -37,7 +37,7 @@ constexpr Pair queued[] = {{Library::curator, "InterProcessMutex", "layout=curat
 // kazoo 2.8's readers wait for writers that came after them, too, which wait for the readers.
 constexpr Pair readers = {Library::kazoo, "ReadLock", "layout=kazoo"};
 
-TEST_F(InteroperationTest, ItsLocksAndOursExcludeEachOther) {
+TEST_F(InteroperationTest, TheirLocksAndOurs_ExcludeEachOther) {
   std::vector<Pair> pairs(std::begin(queued), std::end(queued));
   pairs.push_back(readers);
   for (const Pair& pair : pairs) {
@@ -67,7 +67,7 @@ TEST_F(InteroperationTest, ItsLocksAndOursExcludeEachOther) {
   }
 }
 
-TEST_F(InteroperationTest, AMixedQueueIsServedInOrder) {
+TEST_F(InteroperationTest, MixedQueue_IsServedInOrder) {
   constexpr std::size_t each = 3;
   for (const Pair& pair : queued) {
     SCOPED_TRACE(pair);
@@ -103,7 +103,7 @@ TEST_F(InteroperationTest, AMixedQueueIsServedInOrder) {
 }
 
 // Whoever has the lock makes a node that nobody else may have made.
-TEST_F(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
+TEST_F(InteroperationTest, ContendersOfBothSides_AreAloneInTheirCriticalSections) {
   constexpr int rounds = 25;
   for (const Pair& pair : queued) {
     SCOPED_TRACE(pair);
@@ -140,7 +140,7 @@ TEST_F(InteroperationTest, NoTwoAreEverInTheirCriticalSections) {
 }
 
 // Curator's Revoker writes its request over the data of whoever holds the lock, ours included.
-TEST_F(InteroperationTest, ARequestToLetGoIsNobodysName) {
+TEST_F(InteroperationTest, RevocationRequest_IsNotTakenForAHolder) {
   const Pair pair{Library::curator, "InterProcessMutex", "layout=curator"};
   const Client client = client_of(pair);
   DistributedLock lock = client.make_lock("shared");
@@ -189,7 +189,7 @@ class ReapedParentsTest : public InteroperationTest {
 };
 
 // An object of kazoo's makes the parent once, unless it finds it.
-TEST_F(ReapedParentsTest, ALockOfTheirsOutlivesTheParentThatWeMade) {
+TEST_F(ReapedParentsTest, OurParentReaped_TheirLockOutlivesIt) {
   std::vector<ForeignLock> all;
   for (const Pair& pair : queued) {
     SCOPED_TRACE(pair);
@@ -239,7 +239,7 @@ constexpr Foreigner refused[] = {
     {{Library::curator, "LeaderLatch", "layout=curator"}, "Curator's leader latch"},
     {{Library::curator, "WriteLock", "layout=curator"}, "ZooKeeper's lock recipe", true}};
 
-TEST_F(InteroperationTest, NobodyIsLetInBesideAnotherLayoutAndEverybodyAfterIt) {
+TEST_F(InteroperationTest, AnotherLayout_IsRefusedUntilItIsGone) {
   for (const Foreigner& pair : refused) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
@@ -261,7 +261,7 @@ TEST_F(InteroperationTest, NobodyIsLetInBesideAnotherLayoutAndEverybodyAfterIt) 
 }
 
 // No client of the queue can keep out those who take no notice of it.
-TEST_F(InteroperationTest, OfAnotherLayoutSomeWaitForUsAndOthersDoNot) {
+TEST_F(InteroperationTest, AnotherLayout_SomeWaitForOurLockSomeDoNot) {
   for (const Foreigner& pair : refused) {
     SCOPED_TRACE(pair);
     const std::string name = new_name();
@@ -279,7 +279,7 @@ TEST_F(InteroperationTest, OfAnotherLayoutSomeWaitForUsAndOthersDoNot) {
   }
 }
 
-TEST_F(InteroperationTest, NobodyGetsInBesideASingleNode) {
+TEST_F(InteroperationTest, SingleNode_ExcludesQueuedLocks) {
   for (const Pair& pair : {Pair{Library::curator, "InterProcessMutex", "strategy=ephemeral"},
                            Pair{Library::kazoo, "Lock", "strategy=ephemeral"}}) {
     SCOPED_TRACE(pair);

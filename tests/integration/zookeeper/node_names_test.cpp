@@ -9,13 +9,12 @@ namespace dlock::test {
 namespace {
 
 constexpr const char* go_zks_node = "_c_0e1cf9d85f6c4a498f0a1c0f0c3f1b2d-lock-";
-constexpr const char* curators_node = "_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-";
 
 using NodeNamesTest = ZooKeeperTest;
 
 // --- Our own ---------------------------------------------------------------------------------------------------------
 
-TEST_F(NodeNamesTest, OurNodeIsCalledAsCuratorsAndSaysWhoWeAre) {
+TEST_F(NodeNamesTest, OurNode_IsNamedAsCuratorsWithOurHolder) {
   const Client client = steady({.label = "billing"});
   DistributedLock lock = client.make_lock("orders/42");
   const Lease lease = take(lock);
@@ -32,7 +31,7 @@ TEST_F(NodeNamesTest, OurNodeIsCalledAsCuratorsAndSaysWhoWeAre) {
   EXPECT_EQ(zk.get(path("orders/42")).value().data, "");
 }
 
-TEST_F(NodeNamesTest, KazoosLayoutHasItsNames) {
+TEST_F(NodeNamesTest, KazoosLayout_HasItsNames) {
   const Client client = steady({}, "layout=kazoo");
   DistributedLock lock = client.make_lock("shared");
   const Lease lease = take(lock);
@@ -41,16 +40,9 @@ TEST_F(NodeNamesTest, KazoosLayoutHasItsNames) {
   EXPECT_TRUE(std::regex_match(nodes.front(), std::regex("[0-9a-f]{32}__lock__[0-9]{10}"))) << nodes.front();
 }
 
-TEST_F(NodeNamesTest, ThePrefixIsTheOthersDirectory) {
-  const Client client = steady({}, "prefix=/curator/locks");
-  DistributedLock lock = client.make_lock("a");
-  const Lease lease = take(lock);
-  EXPECT_EQ(zk.children("/curator/locks/a").value().size(), 1U);
-}
-
 // --- Nodes of those that no program is here for ----------------------------------------------------------------------
 
-TEST_F(NodeNamesTest, WaitsForGoZk) {
+TEST_F(NodeNamesTest, NodeOfGoZk_IsWaitedFor) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("shared");
   const std::string theirs = add_foreign("shared", go_zks_node);
@@ -62,7 +54,7 @@ TEST_F(NodeNamesTest, WaitsForGoZk) {
 }
 
 // As .NET's.
-TEST_F(NodeNamesTest, RefusesPlainNumberedNodes) {
+TEST_F(NodeNamesTest, PlainNumberedNode_IsRefused) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("shared");
   (void)add_foreign("shared", "lock-");
@@ -74,21 +66,7 @@ TEST_F(NodeNamesTest, RefusesPlainNumberedNodes) {
   await_residue("shared", 1);
 }
 
-// The two sort by number alone; ours would be one of two with the same.
-TEST_F(NodeNamesTest, ANodeOfOurNumberIsFirstIfItIsOlder) {
-  const Client client = steady();
-  const std::string theirs =
-      add_foreign("shared", curators_node + std::string("0000000001"), ZooKeeperClient::Kind::ephemeral);
-  DistributedLock lock = client.make_lock("shared");
-  Pending waiting(lock, {});  // the second child, so its number is 1 as well
-  await_residue("shared", 2);
-  EXPECT_FALSE(lock.try_acquire().has_value());
-  EXPECT_FALSE(waiting.done());
-  EXPECT_TRUE(zk.remove(theirs));
-  EXPECT_TRUE(waiting.lease().held());
-}
-
-TEST_F(NodeNamesTest, ANodeThatIsNoLocksIsMentionedOnceAndLeftAlone) {
+TEST_F(NodeNamesTest, UnknownNode_IsLeftAloneWithOneWarning) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
   const std::string theirs = add_foreign("shared", "config", ZooKeeperClient::Kind::persistent);

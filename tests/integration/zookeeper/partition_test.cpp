@@ -7,7 +7,7 @@ namespace {
 
 class PartitionTest : public ZooKeeperStrategyTest {};
 
-TEST_P(PartitionTest, AWaiterOfALostSessionGetsTheLockInANewOne) {
+TEST_P(PartitionTest, SessionLost_WaiterGetsTheLockInTheNext) {
   const Client client = disturbed({}, short_session);
   const Client other_client = steady();
   DistributedLock lock = client.make_lock("partition");
@@ -25,31 +25,9 @@ TEST_P(PartitionTest, AWaiterOfALostSessionGetsTheLockInANewOne) {
   await_no_residue("partition");
 }
 
-TEST_P(PartitionTest, AnExpiredSessionIsReplacedAndItsLeasesStayLost) {
-  const auto log = std::make_shared<EventLog>();
-  const Client client = disturbed({.observer = log}, short_session);
-  DistributedLock lock = client.make_lock("expired");
-  DistributedLock another = client.make_lock("another");
-  Lease first = take(lock);
-  Lease second = take(another);
-  const auto before = holder("expired").value().owner;
-  cut();
-  log->losses.wait("the end of a session is not told to all leases", 2);
-  await_no_residue("expired");
-  heal();
-  const Lease later = take(lock);
-  EXPECT_TRUE(later.held());
-  EXPECT_GT(later.token(), first.token());
-  EXPECT_NE(holder("expired").value().owner, before);
-  EXPECT_FALSE(first.held());
-  EXPECT_FALSE(first.release());
-  EXPECT_FALSE(second.release());
-  EXPECT_TRUE(later.held());
-}
-
 // By the client's own clock the outage lasts an hour, and afterwards hardly any time passes: the lock is valid from its
 // first moment, not only when heartbeats have been answered for a quarter of the session timeout.
-TEST_P(PartitionTest, AfterAnOutageLongerThanTheSessionAWaiterHoldsTheLockAtOnce) {
+TEST_P(PartitionTest, LongOutage_WaiterHoldsTheLockAtOnce) {
   const auto clock = std::make_shared<ManualClock>();
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.observer = log, .clock = clock}, "session_timeout=60s");

@@ -31,7 +31,7 @@ Failure refusal(DistributedLock& lock) {
 class PoisonedQueueTest : public QueueTest, public ::testing::WithParamInterface<const char*> {};
 
 // Behind 2147483647 the server's counter sticks or becomes negative, and says nothing any more about who was first.
-TEST_P(PoisonedQueueTest, IsRefusedWithAWordToTheOperator) {
+TEST_P(PoisonedQueueTest, NumbersUsedUp_AreRefusedWithARemedy) {
   const Client client = steady();
   const std::string sibling = add_numbered("poisoned", GetParam());
   DistributedLock lock = client.make_lock("poisoned");
@@ -54,28 +54,7 @@ INSTANTIATE_TEST_SUITE_P(, PoisonedQueueTest,
                            return name;
                          });
 
-TEST_F(QueueTest, ALargeNumberIsAsGoodAsAnyOther) {
-  const Client client = steady();
-  (void)add_numbered("large", "2147418111");
-  DistributedLock lock = client.make_lock("large");
-  EXPECT_TRUE(take(lock).held());  // ours is smaller
-}
-
-TEST_F(QueueTest, AWaiterBehindOneThatGivesUpWaitsForTheNext) {
-  const Client client = steady();
-  const std::string first = add_foreign("line", foreign_guid);
-  const std::string second = add_foreign("line", foreign_guid);
-  DistributedLock lock = client.make_lock("line");
-  Pending waiting(lock, {});
-  await_residue("line", 3);
-  EXPECT_TRUE(zk.remove(second));  // the one that we watch
-  EXPECT_FALSE(lock.try_acquire().has_value());
-  EXPECT_FALSE(waiting.done());
-  EXPECT_TRUE(zk.remove(first));
-  EXPECT_TRUE(waiting.lease().held());
-}
-
-TEST_F(QueueTest, AHoleInTheMiddleBreaksNoLine) {
+TEST_F(QueueTest, NodesBeforeDeleted_WaiterKeepsItsTurn) {
   const Client client = steady({.response_timeout = 3s});
   std::vector<std::string> before;
   for (int i = 0; i < 5; ++i) before.push_back(add_foreign("line", foreign_guid));
@@ -91,44 +70,7 @@ TEST_F(QueueTest, AHoleInTheMiddleBreaksNoLine) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-TEST_F(QueueTest, AHolderWhoseNodeIsDeletedIsToldOfTheLoss) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("deleted");
-  Lease lease = take(lock);
-  const LossEvent loss(lease);
-  EXPECT_TRUE(zk.remove(holder_path("deleted").value()));
-  loss.event().wait("the loss is not signalled");
-  EXPECT_FALSE(lease.held());
-  EXPECT_FALSE(lease.release());
-}
-
-TEST_F(QueueTest, AWaiterWhoseNodeIsDeletedQueuesAnew) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("deleted");
-  DistributedLock others = client.make_lock("deleted");
-  std::optional<Lease> lease = take(lock);
-  Pending waiting(others, {});
-  await_residue("deleted", 2);
-  EXPECT_TRUE(zk.remove(path("deleted") + "/" + queue("deleted").back()));
-  lease.reset();
-  EXPECT_TRUE(waiting.lease().held());
-  await_no_residue("deleted");
-}
-
-TEST_F(QueueTest, TokensGrowWhenTheLocksNodeIsMadeAnew) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("anew");
-  FencingToken last;
-  for (int i = 0; i < 3; ++i) {
-    const FencingToken token = take(lock).token();
-    EXPECT_GT(token, last);
-    last = token;
-    await_no_residue("anew");
-    EXPECT_TRUE(zk.remove(path("anew")));  // its counter begins again at 0
-  }
-}
-
-TEST_F(QueueTest, ALockWhoseNodesAreAllDeletedIsLostAndThenTakenByAWaiter) {
+TEST_F(QueueTest, AllNodesDeleted_HolderLosesAndWaiterIsGranted) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("razed");
   DistributedLock others = client.make_lock("razed");
@@ -148,7 +90,7 @@ class ReapingTest : public QueueTest {
   ReapingTest() : QueueTest({.properties = {"znode.container.checkIntervalMs=100"}}) {}
 };
 
-TEST_F(ReapingTest, TheServerRemovesTheNodesOfUnusedLocksAndTheyAreMadeAgain) {
+TEST_F(ReapingTest, UnusedLock_IsRemovedByTheServerAndMadeAgain) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("reaped");
   for (int i = 0; i < 3; ++i) {
@@ -157,7 +99,7 @@ TEST_F(ReapingTest, TheServerRemovesTheNodesOfUnusedLocksAndTheyAreMadeAgain) {
   }
 }
 
-TEST_F(ReapingTest, ALockIsTakenAllTheWhileThatItsNodeIsBeingRemoved) {
+TEST_F(ReapingTest, NodeBeingRemoved_LockIsGrantedWithGrowingTokens) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("reaped");
   FencingToken last;
@@ -169,7 +111,7 @@ TEST_F(ReapingTest, ALockIsTakenAllTheWhileThatItsNodeIsBeingRemoved) {
 }
 
 // The client library sends all its watches in one packet when it reconnects, and a server refuses more than a megabyte.
-TEST_F(QueueTest, AMegabyteOfWatchesSurvivesABrokenConnection) {
+TEST_F(QueueTest, MegabyteOfWatches_SurvivesAReconnection) {
   constexpr std::size_t locks = 2000;
   const Client client = disturbed();
   const Client other_client = steady();

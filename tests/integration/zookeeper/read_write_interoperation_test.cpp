@@ -44,7 +44,7 @@ class Reading {
 
 class ReadWriteInteroperationTest : public InteroperationTest {};
 
-TEST_F(ReadWriteInteroperationTest, ReadersShareItWithOursAndAWriterHasItAlone) {
+TEST_F(ReadWriteInteroperationTest, TheirReadersAndOurs_ShareAndWritersExclude) {
   for (const Sides& sides : libraries) {
     SCOPED_TRACE(sides);
     const std::string name = new_name();
@@ -81,7 +81,7 @@ TEST_F(ReadWriteInteroperationTest, ReadersShareItWithOursAndAWriterHasItAlone) 
   }
 }
 
-TEST_F(ReadWriteInteroperationTest, AMixedQueueIsServedInOrder) {
+TEST_F(ReadWriteInteroperationTest, MixedQueue_IsServedInOrder) {
   for (const Sides& sides : libraries) {
     SCOPED_TRACE(sides);
     const std::string name = new_name();
@@ -132,7 +132,7 @@ TEST_F(ReadWriteInteroperationTest, AMixedQueueIsServedInOrder) {
 }
 
 // Whoever writes makes a node that nobody else may have made, and nobody who reads sees it.
-TEST_F(ReadWriteInteroperationTest, NoWriterIsEverBesideAnybody) {
+TEST_F(ReadWriteInteroperationTest, Writers_AreAloneInTheirCriticalSections) {
   constexpr int rounds = 25;
   for (const Sides& sides : libraries) {
     SCOPED_TRACE(sides);
@@ -180,7 +180,7 @@ TEST_F(ReadWriteInteroperationTest, NoWriterIsEverBesideAnybody) {
   }
 }
 
-TEST_F(ReadWriteInteroperationTest, AMutexAtTheSameNodeIsRefused) {
+TEST_F(ReadWriteInteroperationTest, MutexAtTheSameNode_IsRefused) {
   for (const Pair& pair : {Pair{Library::curator, "InterProcessMutex", "layout=curator"},
                            Pair{Library::kazoo, "CuratorLock", "layout=kazoo"}}) {
     SCOPED_TRACE(pair);

@@ -47,7 +47,7 @@ class SessionsTest : public ZooKeeperTest {
   [[nodiscard]] std::int64_t connections() const { return server.figure("zk_num_alive_connections"); }
 };
 
-TEST_F(SessionsTest, ABusyClientHasAFew) {
+TEST_F(SessionsTest, BusyClient_OpensAFew) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("alone");
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(take(lock).release());
@@ -68,24 +68,13 @@ TEST_F(SessionsTest, ABusyClientHasAFew) {
   EXPECT_TRUE(take(lock).release());
 }
 
-TEST_F(SessionsTest, HasNoMoreThanItIsToldTo) {
-  const Client client = steady({}, std::string(long_session) + "&sessions=1");
-  DistributedLock lock = client.make_lock("alone");
-  EXPECT_TRUE(take(lock).release());
-  const std::int64_t one = connections();
-  const Crowd crowd(client);
-  crowd.await_progress();
-  EXPECT_LE(connections(), one);
-  EXPECT_EQ(crowd.failures(), 0);
-}
-
 // One for the test's own session, one for the client.
 class FewConnectionsTest : public SessionsTest {
  protected:
   FewConnectionsTest() : SessionsTest({.lines = {"maxClientCnxns=2"}}) {}
 };
 
-TEST_F(FewConnectionsTest, AllLocksOfAClientShareAConnection) {
+TEST_F(FewConnectionsTest, ManyLocks_ShareOneConnection) {
   const Client client = steady();
   std::vector<DistributedLock> locks;
   std::vector<Lease> leases;
@@ -96,7 +85,7 @@ TEST_F(FewConnectionsTest, AllLocksOfAClientShareAConnection) {
   EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const Lease& each) { return each.held(); }));
 }
 
-TEST_F(FewConnectionsTest, ABusyClientDoesWithTheOneThatItGets) {
+TEST_F(FewConnectionsTest, FurtherSessionsRefused_OneServesAll) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});
   DistributedLock kept = client.make_lock("kept");

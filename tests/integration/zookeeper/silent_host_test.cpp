@@ -24,7 +24,7 @@ class SilentHostTest : public ZooKeeperTest {
 };
 
 // Which host a client begins with is drawn at random, so that each order occurs.
-TEST_F(SilentHostTest, EveryClientFindsTheHostThatAnswers) {
+TEST_F(SilentHostTest, OneHostAnswers_EachClientFindsIt) {
   const std::vector<std::uint16_t> lists[] = {{silent.port(), server.port()},
                                               {server.port(), silent.port()},
                                               {silent.port(), server.port(), silent_too.port()}};
@@ -40,7 +40,7 @@ TEST_F(SilentHostTest, EveryClientFindsTheHostThatAnswers) {
 }
 
 // The server never sees what was sent while nothing passed, so that only another attempt can be answered.
-TEST_F(SilentHostTest, AHostThatIsSilentAloneIsAnErrorUntilItAnswers) {
+TEST_F(SilentHostTest, NoHostAnswers_IsUnavailableUntilOneDoes) {
   proxy.set({.mode = rig::Traffic::Mode::swallow});
   const Client client = connect_patiently(url({proxy.port()}), {.response_timeout = 300ms, .connect_timeout = 200ms});
   DistributedLock lock = client.make_lock("alone");

@@ -112,11 +112,6 @@ class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamI
   [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = long_session) const {
     return ZooKeeperTest::disturbed(std::move(options), with_strategy(parameters));
   }
-  // A client of that label says so in the request that makes its node, and nowhere else.
-  [[nodiscard]] static ClientOptions labelled(const std::string& label, ClientOptions options = {}) {
-    options.label = label;
-    return options;
-  }
 };
 
 inline auto all_strategies() {

@@ -102,7 +102,7 @@ class MembersArena final : public EtcdArena {
     cluster_.server(member).freeze();
     return [this, member] {
       cluster_.server(member).thaw();
-      cluster_.await_settled();
+      cluster_.await_serving();
     };
   }
 

@@ -1,0 +1,119 @@
+#include "tests/support/server.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "tests/support/free_port.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/socket.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+constexpr int start_attempts = 10;
+constexpr int ended_by_request = 128 + SIGTERM;  // as Java and etcd say it
+constexpr std::chrono::milliseconds between_questions{10};
+// A frozen server accepts connections, but does not answer.
+constexpr timeval answer_limit{.tv_sec = 0, .tv_usec = 500'000};
+
+}  // namespace
+
+void Server::choose_ports() {
+  port_ = free_port();
+}
+
+void Server::start_on_free_ports() {
+  for (int i = 0; i < start_attempts; ++i) {
+    choose_ports();
+    launch();
+    if (comes_up()) return;
+  }
+  throw std::runtime_error(name_ + " does not start\n" + process_->output());
+}
+
+void Server::launch() {
+  process_ = std::make_unique<rig::ChildProcess>(configure());
+}
+
+void Server::start() {
+  launch();
+  await_serving();
+}
+
+void Server::wait_a_moment() const {
+  const std::size_t seen = process_->output().size();
+  (void)process_->wait_until([=](const std::string& output) { return output.size() > seen; }, between_questions);
+}
+
+bool Server::comes_up() const {
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
+  while (running() && std::chrono::steady_clock::now() < give_up) {
+    if (serves()) return true;
+    wait_a_moment();
+  }
+  return false;
+}
+
+void Server::await_serving() const {
+  if (!comes_up()) throw std::runtime_error(name_ + " does not serve\n" + process_->output());
+}
+
+bool Server::has_printed(const std::string& text) const {
+  return process_->output().find(text) != std::string::npos;
+}
+
+void Server::stop() {
+  disconnect();
+  process_->signal(stop_signal_);
+  if (const int status = process_->wait(); status != 0 && status != ended_by_request) {
+    throw std::runtime_error(name_ + " ended with status " + std::to_string(status) + "\n" + process_->output());
+  }
+}
+
+void Server::kill() {
+  disconnect();
+  process_->signal(SIGKILL);
+  (void)process_->wait();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+std::string with_parameters(std::string url, std::initializer_list<std::string> parameters) {
+  char separator = '?';
+  for (const std::string& each : parameters) {
+    if (each.empty()) continue;
+    url += separator + each;
+    separator = '&';
+  }
+  return url;
+}
+
+std::string answer_to(const std::string& request, std::uint16_t port) {
+  try {
+    const rig::UniqueFd connection = rig::connect_to(rig::Endpoint::loopback(port));
+    rig::require(::setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &answer_limit, sizeof(answer_limit)),
+                 "SO_RCVTIMEO");
+    rig::require(::send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL), "send");
+    std::string answer;
+    std::array<char, 16384> bytes;
+    for (;;) {
+      const auto n = rig::require(::recv(connection.get(), bytes.data(), bytes.size(), 0), "recv");
+      if (n == 0) return answer;
+      answer.append(bytes.data(), static_cast<std::size_t>(n));
+    }
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
+}  // namespace dlock::test
