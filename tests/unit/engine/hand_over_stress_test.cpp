@@ -587,7 +587,7 @@ std::optional<std::uint64_t> number_from(const char* variable) {
   return std::strtoull(text, nullptr, 10);
 }
 
-TEST(HandOver, WhoeverIsDelayedNoTaskIsLostAndNoWaitIsEndless) {
+TEST(HandOver, DelayedThreads_LoseNoTaskAndNoWakeUp) {
   const NamesSeed<SIGABRT> aborts;
   const NamesSeed<SIGSEGV> faults;
   const auto one = number_from("DLOCK_ENGINE_SEED");
