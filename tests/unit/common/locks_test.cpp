@@ -1,4 +1,4 @@
-// What backends know of their locks: the locks of a session, those that waiters watch, and inspections of many.
+// The locks of a session, the locks that waiters watch, and inspections of many locks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -50,7 +50,7 @@ TEST_F(AcquisitionTest, Request_HasItsOptionsAndAnOwnerOfItsOwn) {
   EXPECT_EQ(by_default->calls, 0) << "a wait without limit";
 }
 
-// Or a caller that gave up would find the lock busy with its own last attempt.
+// Otherwise a caller that gave up would find the lock busy with its own last attempt.
 TEST_F(AcquisitionTest, NextRequest_ComesAfterTheContentionGaveUp) {
   int asked_next = 0;
   (void)start_acquire(core_, {"x"}, {.wait = 5s}, [&](const AcquireResult& ended) {

@@ -83,7 +83,7 @@ class CleanupTest : public testing::Test {
 
 // --- Locks that are held ---------------------------------------------------------------------------------------------
 
-// Nobody else can have had a lock that is gone before its lease ended: an unanswered attempt released it.
+// If a lock is gone before its lease ended, an unanswered attempt released it: no other owner can have had it.
 TEST_F(CleanupTest, Release_IsRepeatedUntilItIsAnswered) {
   struct Row {
     const char* name;

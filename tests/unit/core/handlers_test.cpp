@@ -132,7 +132,7 @@ TEST_F(HandlersTest, DroppedEvent_IsReportedThoughTheObserverThrows) {
   EXPECT_TRUE(told);
 }
 
-// Else what passes its tests on a backend that answers at once would fail on a service.
+// Otherwise a program that passes its tests on a backend that answers at once would fail on a service.
 TEST_F(HandlersTest, BlockingCallInAHandler_IsRefused) {
   const LockImpl lock({core_, "y"});
   for (const bool immediate : {false, true}) {

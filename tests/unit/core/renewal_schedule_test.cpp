@@ -101,7 +101,7 @@ TEST(RenewalSchedule, Loss_ComesALittleBeforeTheEnd) {
     EXPECT_EQ(keeper.due(end).action, Action::lose);
     EXPECT_TRUE(keeper.lost());
   }
-  // Of a lease that is hardly longer than that, three quarters are left.
+  // A lease that is hardly longer than that keeps three quarters.
   Keeper brief(1ms, false, kGrantedAt, kGrantedAt + 1ms, 1);
   EXPECT_EQ(brief.start().wake, kGrantedAt + 750us);
   Keeper endless(kLease, false, kGrantedAt, TimePoint::max(), 1);

@@ -206,7 +206,7 @@ TEST_F(TryBackendTest, AbandonedContention_ReleasesWhatItMayHaveLeft) {
   }
 }
 
-// Or a lock that was granted to nobody would stay until its lease ends.
+// Otherwise a lock that was granted to an abandoned try would stay until its lease ends.
 TEST_F(TryBackendTest, Close_WaitsForAbandonedTries) {
   for (const bool is_granted : {true, false}) {
     int closed = 0;

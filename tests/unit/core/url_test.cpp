@@ -127,7 +127,7 @@ TEST(Url, Secrets_AreRedactedOrLeftOut) {
 }
 
 TEST(Url, Refusal_ShowsNoPassword) {
-  // Whatever is wrong, and however the password was written.
+  // Each kind of error, and each way to write a password.
   for (const char* text :
        {"redis://user:hunter2@h:99999", "redis://user:hunter2@", "redis://user:hunter2@h,,h",
         "redis://user:hunter2@h?x", "redis://user:hunter2%@h", "redis://user:hunter2@[", "redis://user:hunter2@h#f",

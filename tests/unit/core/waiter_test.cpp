@@ -258,7 +258,7 @@ constexpr Row rows[] = {
 
 INSTANTIATE_TEST_SUITE_P(Rows, WaiterTest, testing::ValuesIn(rows));
 
-// Those who queue must queue in the order of their acquires, also after a reconnection.
+// Waiters must queue in the order of their acquires, even after a reconnection.
 TEST_F(WaiterTest, WaitersOfASession_ResumeInOrder) {
   session_.usable = false;
   std::map<std::string, std::unique_ptr<Waiter>> waiters;
