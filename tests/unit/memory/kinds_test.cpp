@@ -171,11 +171,11 @@ TEST_F(KindsTest, WrongNameAndMissingKind_AreRefused) {
       {[](const auto& client, const auto& name) { (void)client.inspect(name, LockKind::semaphore); }, ""},
       {[](const auto& client, const auto& name) { (void)client.break_lock(name, LockKind::semaphore); }, ""},
       {[](const auto& client, const auto& name) { (void)client.forget(name, LockKind::semaphore); }, ""}};
-  for (const auto& [call, words] : rows) {
+  for (const auto& row : rows) {
     for (const std::string name : {"", "a\n"}) {
-      expect_refused([&] { call(client_, name); }, errc::invalid_argument, "name");
+      expect_refused([&] { row.first(client_, name); }, errc::invalid_argument, "name");
     }
-    expect_refused([&] { call(simple, "a"); }, errc::unsupported, words);
+    expect_refused([&] { row.first(simple, "a"); }, errc::unsupported, row.second);
   }
   expect_refused([&] { (void)simple.list(LockKind::semaphore); }, errc::unsupported, "");
   expect_refused([&] { (void)simple.forget_idle(1min, LockKind::semaphore); }, errc::unsupported, "");
