@@ -1,5 +1,5 @@
-// DistributedLock, RecursiveLock and MultiLock as programs use them: standard lockables, their ways to report, and
-// threads that end with a lease. That they exclude, wait and recur, the conformance suite tests.
+// DistributedLock, RecursiveLock and MultiLock as programs use them: standard lockables, and their ways to report. The
+// conformance suite tests that they exclude, wait and recur.
 #include <dlock/lock.hpp>
 
 #include <gtest/gtest.h>
@@ -471,28 +471,6 @@ TEST_F(LockTest, EmptyMultiLease_HoldsNothing) {
   EXPECT_EQ(none.valid_until(), TimePoint::min());
   EXPECT_EQ(none.remaining(), 0s);
   none.release_in_background();
-}
-
-// A thread that works under a lease and ends on its own token only, as the page about the API shows it.
-TEST_F(LockTest, WorkerUnderALease_EndsWithItsLease) {
-  for (const int way : {0, 1, 2}) {
-    util::Event asked;
-    {
-      Lease lease = lock_.acquire({.renew = false});
-      std::jthread worker([&](const std::stop_token& stop) {
-        const std::stop_callback on_stop(stop, [&] { asked.set(); });
-        asked.wait();  // a test that fails to ask hangs
-      });
-      const std::stop_callback stop(lease.ended(), [&] { worker.request_stop(); });
-      if (way == 1) {
-        EXPECT_TRUE(lease.release());
-      }
-      if (way == 2) clock_->advance(1min);
-      EXPECT_TRUE(way == 0 || asked.wait(rig::hang_guard));
-    }
-    EXPECT_TRUE(asked.is_set());
-    EXPECT_FALSE(service_->held("x") && way == 0);
-  }
 }
 
 }  // namespace
