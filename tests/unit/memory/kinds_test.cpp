@@ -159,6 +159,7 @@ TEST_F(KindsTest, Failure_SpeaksOfTheKind) {
   EXPECT_EQ(client_.list(LockKind::semaphore).size(), 1U);
   expect_refused([&] { (void)client_.forget("a", LockKind::semaphore); }, errc::timed_out, "");
   EXPECT_FALSE(client_.forget("a", LockKind::election));
+  EXPECT_TRUE(client_.forget_idle(1min, LockKind::semaphore).empty()) << "it is in use";
 }
 
 TEST_F(KindsTest, WrongNameAndMissingKind_AreRefused) {
