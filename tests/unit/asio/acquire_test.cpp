@@ -1,9 +1,10 @@
-// Each kind of lock, each kind of completion token, options, errors.
+// Each kind of lock, each kind of completion token, options, errors, cancellation.
 #include <atomic>
 #include <future>
 #include <optional>
 #include <stop_token>
 #include <type_traits>
+#include <variant>
 
 #include "asio_test.hpp"
 
@@ -12,40 +13,33 @@ namespace {
 
 class AsioAcquireTest : public AsioTest {};
 
-TEST_P(AsioAcquireTest, ACoroutineAcquiresAndReleases) {
-  run([&]() -> net::awaitable<void> {
-    Lease lease = co_await async_acquire(lock, {.wait = 5s}, net::use_awaitable);
-    EXPECT_TRUE(lease.held());
-    EXPECT_EQ(lease.name(), "a");
-    EXPECT_FALSE(others.try_acquire());
-    const bool ours = co_await async_release(lease, net::use_awaitable);
-    EXPECT_TRUE(ours);
-    const bool again = co_await async_release(lease, net::use_awaitable);
-    EXPECT_FALSE(again);
-    EXPECT_TRUE(others.try_acquire());
-  });
-}
-
-TEST_P(AsioAcquireTest, ACoroutineWaitsForTheHolder) {
+TEST_P(AsioAcquireTest, Coroutine_WaitsForTheHolderAndReleases) {
   Lease held = others.acquire();
   FencingToken token;
   net::co_spawn(
       io,
       [&]() -> net::awaitable<void> {
-        const Lease lease = co_await async_acquire(lock, {}, net::use_awaitable);
+        Lease lease = co_await async_acquire(lock, {.wait = 1h}, net::use_awaitable);
         token = lease.token();
+        EXPECT_TRUE(lease.held());
+        EXPECT_EQ(lease.name(), "a");
+        EXPECT_FALSE(others.try_acquire());
+        for (const bool first : {true, false}) {
+          const bool ours = co_await async_release(lease, net::use_awaitable);
+          EXPECT_EQ(ours, first);
+        }
+        lease = co_await async_acquire(lock, {}, net::use_awaitable);
       },
       rethrow);
   io.poll();
   EXPECT_EQ(token, FencingToken());
-  const FencingToken before = held.token();
   EXPECT_TRUE(held.release());
   io.run();
-  EXPECT_GT(token, before);
+  EXPECT_GT(token, held.token());
   expect_free("a");  // the coroutine's end destroyed the lease
 }
 
-TEST_P(AsioAcquireTest, EachKindOfLockHasItsOperation) {
+TEST_P(AsioAcquireTest, EachKindOfLock_HasItsOperation) {
   ReadWriteLock prices = client.make_read_write_lock("prices");
   Semaphore uploads = client.make_semaphore("uploads", 2);
   MultiLock both = client.make_multi_lock({"x", "y"});
@@ -79,108 +73,85 @@ TEST_P(AsioAcquireTest, EachKindOfLockHasItsOperation) {
   });
 }
 
-TEST_P(AsioAcquireTest, AFutureGetsTheLease) {
+TEST_P(AsioAcquireTest, EachCompletionToken_GetsTheLeaseOrTheError) {
   Lease lease = async_acquire(lock, {}, net::use_future).get();
   EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(async_release(lease, net::use_future).get());
-  EXPECT_FALSE(lease.held());
-}
-
-TEST_P(AsioAcquireTest, ARedirectedErrorIsNotThrown) {
-  const Lease held = others.acquire();
   run([&]() -> net::awaitable<void> {
     ErrorCode error;
-    const Lease lease = co_await async_acquire(lock, {.wait = 0s}, net::redirect_error(net::use_awaitable, error));
+    const Lease none = co_await async_acquire(others, {.wait = 0s}, net::redirect_error(net::use_awaitable, error));
     EXPECT_TRUE(error == errc::timed_out) << error.message();
-    EXPECT_FALSE(lease.has_value());
-  });
-}
-
-TEST_P(AsioAcquireTest, AnErrorIsThrownWithItsCode) {
-  run([&]() -> net::awaitable<void> {
+    EXPECT_FALSE(none.has_value());
     try {
       (void)co_await async_acquire(lock, {.wait = -1s}, net::use_awaitable);
       ADD_FAILURE() << "nothing was thrown";
     } catch (const SystemError& e) {
-      EXPECT_TRUE(e.code() == errc::invalid_argument) << e.what();
-      EXPECT_TRUE(e.code() == std::errc::invalid_argument) << e.what();
+      EXPECT_TRUE(e.code() == errc::invalid_argument && e.code() == std::errc::invalid_argument) << e.what();
     }
   });
-}
-
-TEST_P(AsioAcquireTest, SuccessIsACodeOfNoError) {
+  EXPECT_TRUE(async_release(lease, net::use_future).get());
+  EXPECT_FALSE(lease.held());
   std::optional<ErrorCode> acquired, released;
-  async_acquire(lock, {}, net::bind_executor(io, [&](ErrorCode error, Lease lease) {
+  async_acquire(lock, {}, net::bind_executor(io, [&](ErrorCode error, Lease got) {
                   acquired = error;
-                  async_release(std::move(lease),
+                  async_release(std::move(got),
                                 net::bind_executor(io, [&](ErrorCode ec, bool /*was_ours*/) { released = ec; }));
                 }));
   io.run();
   EXPECT_EQ(acquired, ErrorCode());
   EXPECT_EQ(released, ErrorCode());
-}
-
-TEST_P(AsioAcquireTest, ADeferredAcquireStartsWhenItIsAwaited) {
-  std::stop_source stop;
-  const std::string value(100, 'x');
-  Election election = client.make_election("later");
-  auto acquire = async_acquire(lock, {.wait = 5s, .cancel = stop.get_token()}, deferred);
-  auto campaign = async_campaign(election, {.value = value + "!", .cancel = stop.get_token()}, deferred);
-  EXPECT_TRUE(others.try_acquire());
-  run([&]() -> net::awaitable<void> {
-    const Lease lease = co_await std::move(acquire)(net::use_awaitable);
-    EXPECT_TRUE(lease.held());
-    const Lease leading = co_await std::move(campaign)(net::use_awaitable);
-    EXPECT_EQ(election.leader().value_or(Leader{}).value, value + "!");
-  });
-}
-
-TEST_P(AsioAcquireTest, ADetachedReleaseFreesTheLock) {
   async_release(lock.acquire(), net::detached);
   expect_free("a");
-}
-
-TEST_P(AsioAcquireTest, ADetachedAcquireLeavesNothingHeld) {
   async_acquire(lock, {}, net::detached);
   expect_free("a");
 }
 
-TEST_P(AsioAcquireTest, ATemporaryLockOrLeaseIsMovedIntoTheOperation) {
-  auto acquire = async_acquire(client.make_lock("temporary"), {}, deferred);
+TEST_P(AsioAcquireTest, DeferredOperation_OwnsItsLockAndOptionsAndStartsWhenAwaited) {
+  std::stop_source stop;
+  const std::string value(100, 'x');
+  Election election = client.make_election("later");
+  auto acquire = async_acquire(client.make_lock("a"), {.wait = 5s, .cancel = stop.get_token()}, deferred);
+  auto campaign = async_campaign(election, {.value = value + "!", .cancel = stop.get_token()}, deferred);
+  EXPECT_TRUE(others.try_acquire());
   run([&]() -> net::awaitable<void> {
     Lease lease = co_await std::move(acquire)(net::use_awaitable);
-    EXPECT_EQ(lease.name(), "temporary");
+    EXPECT_EQ(lease.name(), "a");
     auto release = async_release(std::move(lease), deferred);
     const bool ours = co_await std::move(release)(net::use_awaitable);
     EXPECT_TRUE(ours);
+    const Lease leading = co_await std::move(campaign)(net::use_awaitable);
+    EXPECT_EQ(election.leader().value_or(Leader{}).value, value + "!");
   });
-  expect_free("temporary");
+  expect_free("a");
 }
 
 // --- Options ---------------------------------------------------------------------------------------------------------
 
-TEST_P(AsioAcquireTest, OptionsInBracesMeanWhatAcquireOptionsMean) {
+TEST_P(AsioAcquireTest, OptionsInBraces_MeanTheSameAsAcquireOptions) {
   const auto braced = detail::owned(
       detail::BracedAcquireOptions{.wait = 1s, .lease = 2s, .renew = false, .cancel = std::stop_source().get_token()});
+  const auto campaign =
+      detail::owned(detail::BracedCampaignOptions{.value = "x", .wait = 1s, .lease = 2s, .renew = false});
   EXPECT_EQ(braced.wait, Duration(1s));
   EXPECT_EQ(braced.lease, Duration(2s));
-  EXPECT_FALSE(braced.renew);
+  EXPECT_FALSE(braced.renew || campaign.renew);
+  EXPECT_EQ(campaign.value, "x");
+  EXPECT_EQ(campaign.wait, Duration(1s));
+  EXPECT_EQ(campaign.lease, Duration(2s));
   const AcquireOptions defaults;
   const auto empty = detail::owned(detail::BracedAcquireOptions{});
   EXPECT_EQ(empty.wait, defaults.wait);
   EXPECT_EQ(empty.lease, defaults.lease);
   EXPECT_EQ(empty.renew, defaults.renew);
   EXPECT_FALSE(empty.cancel.stop_possible());
-  const auto campaign =
-      detail::owned(detail::BracedCampaignOptions{.value = "x", .wait = 1s, .lease = 2s, .renew = false});
-  EXPECT_EQ(campaign.value, "x");
-  EXPECT_EQ(campaign.wait, Duration(1s));
-  EXPECT_EQ(campaign.lease, Duration(2s));
-  EXPECT_FALSE(campaign.renew);
+  using detail::safe_options;
+  EXPECT_TRUE((safe_options<AcquireOptions&, detail::BracedAcquireOptions, AcquireOptions>));
+  EXPECT_TRUE((safe_options<const AcquireOptions&, detail::BracedAcquireOptions, AcquireOptions>));
+  EXPECT_TRUE((safe_options<detail::BracedAcquireOptions, detail::BracedAcquireOptions, AcquireOptions>));
+  EXPECT_FALSE((safe_options<AcquireOptions, detail::BracedAcquireOptions, AcquireOptions>)) << "a temporary";
 }
 
 // AddressSanitizer finds the compiler's fault here if the members of the options own anything.
-TEST_P(AsioAcquireTest, OptionsInACoAwaitExpressionAreDestroyedOnce) {
+TEST_P(AsioAcquireTest, OptionsInACoAwaitExpression_AreDestroyedOnce) {
   std::stop_source stop;
   Election election = client.make_election("scheduler");
   run([&]() -> net::awaitable<void> {
@@ -197,15 +168,117 @@ TEST_P(AsioAcquireTest, OptionsInACoAwaitExpressionAreDestroyedOnce) {
   EXPECT_TRUE(stop.stop_possible());
 }
 
-TEST_P(AsioAcquireTest, AVariableOfOptionsIsSafeAndATemporaryIsNot) {
-  using detail::safe_options;
-  EXPECT_TRUE((safe_options<AcquireOptions&, detail::BracedAcquireOptions, AcquireOptions>));
-  EXPECT_TRUE((safe_options<const AcquireOptions&, detail::BracedAcquireOptions, AcquireOptions>));
-  EXPECT_TRUE((safe_options<detail::BracedAcquireOptions, detail::BracedAcquireOptions, AcquireOptions>));
-  EXPECT_FALSE((safe_options<AcquireOptions, detail::BracedAcquireOptions, AcquireOptions>));
+DLOCK_ON_BOTH_BACKENDS(AsioAcquireTest);
+
+// --- Cancellation ----------------------------------------------------------------------------------------------------
+
+class AsioCancellationTest : public AsioTest {
+ protected:
+  // An acquire on the io_context that the signal can cancel.
+  void start(const AcquireOptions& options = {}) {
+    error.reset();
+    async_acquire(lock, options,
+                  net::bind_cancellation_slot(signal.slot(), net::bind_executor(io, [this](ErrorCode ec, Lease lease) {
+                                                error = ec;
+                                                granted = std::move(lease);
+                                              })));
+  }
+  void finish() {
+    io.run();
+    io.restart();
+  }
+
+  net::cancellation_signal signal;
+  std::optional<ErrorCode> error;
+  Lease granted;
+};
+
+TEST_P(AsioCancellationTest, EachCancellation_EndsTheWait) {
+  std::stop_source stop;
+  for (const auto type : {net::cancellation_type::terminal, net::cancellation_type::partial,
+                          net::cancellation_type::total, net::cancellation_type::all, net::cancellation_type::none}) {
+    Lease held = others.acquire();
+    start({.cancel = stop.get_token()});
+    signal.emit(net::cancellation_type::none);
+    EXPECT_EQ(io.poll(), 0U);
+    type == net::cancellation_type::none ? (void)stop.request_stop() : signal.emit(type);
+    finish();
+    EXPECT_TRUE(error == errc::cancelled);
+    EXPECT_FALSE(granted.has_value());
+    EXPECT_TRUE(held.release());
+    expect_free("a");
+  }
+  start({.cancel = stop.get_token()});
+  finish();
+  EXPECT_TRUE(error == errc::cancelled) << "a stop that was requested before";
+  expect_free("a");
 }
 
-DLOCK_ON_BOTH_BACKENDS(AsioAcquireTest);
+TEST_P(AsioCancellationTest, CancellationAfterTheGrantOrOfARelease_HasNoEffect) {
+  start();
+  await([&] { return other.inspect("a").held; });
+  signal.emit(net::cancellation_type::all);
+  finish();
+  EXPECT_EQ(error, ErrorCode());
+  EXPECT_TRUE(granted.held());
+  signal.emit(net::cancellation_type::all);  // after the end
+  bool ours = false;
+  async_release(granted,
+                net::bind_cancellation_slot(signal.slot(), net::bind_executor(io, [&](ErrorCode ec, bool was_ours) {
+                                              error = ec;
+                                              ours = was_ours;
+                                            })));
+  signal.emit(net::cancellation_type::all);
+  finish();
+  EXPECT_EQ(error, ErrorCode());
+  EXPECT_TRUE(ours);
+}
+
+TEST_P(AsioCancellationTest, CancellationThatMeetsTheGrant_LosesNoLease) {
+  for (int round = 0; round < 100; ++round) {
+    Lease held = others.acquire();
+    start();
+    std::jthread releaser([&] { EXPECT_TRUE(held.release()); });
+    if (round % 2 == 0) std::this_thread::yield();
+    signal.emit(net::cancellation_type::terminal);
+    finish();
+    ASSERT_TRUE(error == errc::cancelled || (!*error && granted.held())) << error->message();
+    granted = Lease();
+  }
+  expect_free("a");
+}
+
+TEST_P(AsioCancellationTest, TimerThatExpiresFirst_EndsTheWait) {
+  Lease held = others.acquire();
+  ReadWriteLock prices = client.make_read_write_lock("prices");
+  const Lease reading = other.make_read_write_lock("prices").acquire_shared();
+  MultiLock both = client.make_multi_lock({"a", "b"});
+  Election election = client.make_election("scheduler");
+  const Lease leading = other.make_election("scheduler").campaign();
+  run([&]() -> net::awaitable<void> {
+    net::steady_timer timer(io);
+    const auto within = [&](auto limit) {
+      timer.expires_after(limit);
+      return timer.async_wait(net::use_awaitable);
+    };
+    auto first = co_await (async_acquire(lock, {}, net::use_awaitable) || within(1ms));
+    EXPECT_EQ(first.index(), 1U);
+    first = co_await (async_acquire(prices, {}, net::use_awaitable) || within(1ms));
+    EXPECT_EQ(first.index(), 1U);
+    first = co_await (async_campaign(election, {}, net::use_awaitable) || within(1ms));
+    EXPECT_EQ(first.index(), 1U);
+    auto second = co_await (async_acquire(both, {}, net::use_awaitable) || within(1ms));
+    EXPECT_EQ(second.index(), 1U);
+    EXPECT_TRUE(held.release());
+    first = co_await (async_acquire(lock, {}, net::use_awaitable) || within(1h));
+    EXPECT_EQ(first.index(), 0U);
+    EXPECT_TRUE(std::get<0>(first).held());
+  });
+  expect_free("a");
+  expect_free("b");
+}
+
+DLOCK_ON_BOTH_BACKENDS(AsioCancellationTest);
 
 }  // namespace
 }  // namespace dlock::test

@@ -66,7 +66,7 @@ class AsioTest : public ::testing::TestWithParam<std::string> {
     io.run();
     io.restart();
   }
-  // Nobody holds the lock or waits for it.
+  // Waits until no client holds the lock or waits for it.
   void expect_free(const std::string& name) {
     await([this] { return client.stats().waiting == 0; });
     await([&] { return other.make_lock(name).try_acquire().has_value(); });

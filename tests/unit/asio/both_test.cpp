@@ -11,7 +11,7 @@ namespace {
 
 class BothKindsOfAsioTest : public AsioTest {};
 
-TEST_P(BothKindsOfAsioTest, ASourceNamesWhichItMeans) {
+TEST_P(BothKindsOfAsioTest, Source_NamesTheAsioThatItMeans) {
   Lease lease = with_asio::async_acquire(lock, {}, ::asio::use_future).get();
   EXPECT_TRUE(with_boost_asio::async_release(lease, boost::asio::use_future).get());
   Lease again = with_boost_asio::async_acquire(lock, {}, boost::asio::use_future).get();

@@ -1,9 +1,13 @@
-// The effects of a handler's properties: executor, allocator; and outstanding work.
+// The effects of a handler's executor and allocator, outstanding work, and the end of clients, io_contexts and
+// coroutines while an operation is pending.
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "asio_test.hpp"
@@ -13,31 +17,24 @@ namespace {
 
 class AsioHandlerTest : public AsioTest {};
 
-TEST_P(AsioHandlerTest, AHandlerRunsOnItsExecutorAndNeverInsideTheCall) {
-  std::optional<std::thread::id> ran_on;
-  async_acquire(lock, {}, net::bind_executor(io, [&](ErrorCode error, const Lease& lease) {
-                  EXPECT_FALSE(error);
-                  EXPECT_TRUE(lease.held());
-                  ran_on = std::this_thread::get_id();
-                }));
-  await([&] { return other.inspect("a").held; });
-  EXPECT_FALSE(ran_on);
-  io.run();
-  EXPECT_EQ(ran_on, std::this_thread::get_id());
+TEST_P(AsioHandlerTest, Handler_RunsOnItsExecutorAndNeverInsideTheCall) {
+  for (const bool fails : {false, true}) {
+    std::optional<std::thread::id> ran_on;
+    async_acquire(lock, {.wait = fails ? Duration(-1s) : forever},
+                  net::bind_executor(io, [&](ErrorCode error, const Lease& lease) {
+                    EXPECT_TRUE(fails ? error == errc::invalid_argument : !error);
+                    EXPECT_EQ(lease.held(), !fails);
+                    ran_on = std::this_thread::get_id();
+                  }));
+    await([&] { return fails || other.inspect("a").held; });
+    EXPECT_FALSE(ran_on);
+    io.run();
+    io.restart();
+    EXPECT_EQ(ran_on, std::this_thread::get_id());
+  }
 }
 
-TEST_P(AsioHandlerTest, AHandlerOfAFailureRunsOnItsExecutorToo) {
-  bool ran = false;
-  async_acquire(lock, {.wait = -1s}, net::bind_executor(io, [&](ErrorCode error, const Lease&) {
-                  EXPECT_TRUE(error == errc::invalid_argument);
-                  ran = true;
-                }));
-  EXPECT_FALSE(ran);
-  io.run();
-  EXPECT_TRUE(ran);
-}
-
-TEST_P(AsioHandlerTest, AHandlerWithoutAnExecutorMayBlock) {
+TEST_P(AsioHandlerTest, HandlerWithoutAnExecutor_MayBlock) {
   std::promise<bool> blocked;
   async_acquire(lock, {}, [&](ErrorCode error, Lease lease) {
     EXPECT_FALSE(error);
@@ -51,7 +48,7 @@ TEST_P(AsioHandlerTest, AHandlerWithoutAnExecutorMayBlock) {
   EXPECT_TRUE(blocked.get_future().get());
 }
 
-TEST_P(AsioHandlerTest, HandlersOfAStrandRunOneAtATime) {
+TEST_P(AsioHandlerTest, HandlersOfAStrand_RunOneAtATime) {
   constexpr int count = 40;
   net::thread_pool pool(4);
   auto strand = net::make_strand(pool);
@@ -70,31 +67,22 @@ TEST_P(AsioHandlerTest, HandlersOfAStrandRunOneAtATime) {
   EXPECT_EQ(granted, count);
 }
 
-TEST_P(AsioHandlerTest, APendingOperationIsOutstandingWork) {
-  Lease held = others.acquire();
-  bool granted = false;
-  async_acquire(lock, {}, net::bind_executor(io, [&](ErrorCode error, const Lease&) { granted = !error; }));
-  EXPECT_EQ(io.poll(), 0U);
-  EXPECT_FALSE(io.stopped());  // poll() stops an io_context without work
-  EXPECT_TRUE(held.release());
-  io.run();
-  EXPECT_TRUE(granted);
-  EXPECT_TRUE(io.stopped());
+TEST_P(AsioHandlerTest, PendingOperation_IsOutstandingWork) {
+  const auto expect_work = [&](auto executor) {
+    Lease held = others.acquire();
+    bool granted = false;
+    async_acquire(lock, {}, net::bind_executor(executor, [&](ErrorCode error, const Lease&) { granted = !error; }));
+    EXPECT_EQ(io.poll(), 0U);
+    EXPECT_FALSE(io.stopped());  // poll() stops an io_context without work
+    EXPECT_TRUE(held.release());
+    io.run();
+    EXPECT_TRUE(granted);
+    EXPECT_TRUE(io.stopped());
+    io.restart();
+  };
+  expect_work(io.get_executor());
+  expect_work(net::any_io_executor(io.get_executor()));
 }
-
-TEST_P(AsioHandlerTest, AnAnyIoExecutorKeepsItsWorkToo) {
-  Lease held = others.acquire();
-  bool granted = false;
-  const net::any_io_executor executor = io.get_executor();
-  async_acquire(lock, {}, net::bind_executor(executor, [&](ErrorCode error, const Lease&) { granted = !error; }));
-  EXPECT_EQ(io.poll(), 0U);
-  EXPECT_FALSE(io.stopped());
-  EXPECT_TRUE(held.release());
-  io.run();
-  EXPECT_TRUE(granted);
-}
-
-// --- Allocator -------------------------------------------------------------------------------------------------------
 
 struct Memory {
   std::mutex mutex;
@@ -136,7 +124,7 @@ class CountingAllocator {
   Memory* memory_;
 };
 
-TEST_P(AsioHandlerTest, AnOperationUsesTheHandlersAllocatorOnTheHandlersThreadAndFreesItFirst) {
+TEST_P(AsioHandlerTest, Operation_UsesTheHandlersAllocatorOnItsThread) {
   Memory memory;
   std::optional<std::size_t> in_use;
   Lease held = others.acquire();
@@ -149,12 +137,10 @@ TEST_P(AsioHandlerTest, AnOperationUsesTheHandlersAllocatorOnTheHandlersThreadAn
   EXPECT_GT(memory.in_use, 0U);
   EXPECT_TRUE(held.release());
   io.run();
-  EXPECT_EQ(in_use, 0U);
+  EXPECT_EQ(in_use, 0U) << "freed before the handler runs";
   EXPECT_EQ(memory.allocations, 1U);
   for (const std::thread::id user : memory.users) EXPECT_EQ(user, std::this_thread::get_id());
 }
-
-// --- Executors without an execution context --------------------------------------------------------------------------
 
 // The least that Asio calls an executor.
 struct PlainExecutor {
@@ -172,7 +158,7 @@ struct PlainExecutor {
   bool operator==(const PlainExecutor&) const noexcept = default;
 };
 
-TEST_P(AsioHandlerTest, AnExecutorNeedsNoExecutionContext) {
+TEST_P(AsioHandlerTest, ExecutorWithoutAnExecutionContext_IsAccepted) {
   std::vector<std::function<void()>> tasks;
   std::mutex mutex;
   bool granted = false;
@@ -189,6 +175,123 @@ TEST_P(AsioHandlerTest, AnExecutorNeedsNoExecutionContext) {
 }
 
 DLOCK_ON_BOTH_BACKENDS(AsioHandlerTest);
+
+// --- Ends ------------------------------------------------------------------------------------------------------------
+
+class AsioEndTest : public AsioTest {};
+
+TEST_P(AsioEndTest, EndOfTheClient_CompletesItsOperationsOnTheExecutor) {
+  const Lease held = others.acquire();
+  std::optional<Client> short_lived = connect(url);
+  DistributedLock waiting = short_lived->make_lock("a");
+  Lease lease = short_lived->make_lock("b").acquire();
+  std::vector<ErrorCode> errors;
+  const auto acquire = [&] {
+    async_acquire(waiting, {}, net::bind_executor(io, [&](ErrorCode error, const Lease& none) {
+                    errors.push_back(error);
+                    EXPECT_FALSE(none.has_value());
+                  }));
+  };
+  acquire();
+  EXPECT_EQ(io.poll(), 0U);
+  short_lived.reset();
+  acquire();  // after the end
+  std::optional<bool> ours;
+  async_release(lease, net::bind_executor(io, [&](ErrorCode, bool was_ours) { ours = was_ours; }));
+  EXPECT_TRUE(errors.empty() && !ours);
+  io.run();
+  ASSERT_EQ(errors.size(), 2U);
+  for (const ErrorCode& error : errors) EXPECT_TRUE(error == errc::closed);
+  EXPECT_EQ(ours, false);
+}
+
+TEST_P(AsioEndTest, Handler_MayDestroyTheClient) {
+  auto short_lived = std::make_unique<Client>(connect(url));
+  DistributedLock lock_of_it = short_lived->make_lock("a");
+  bool held = true;
+  async_acquire(lock_of_it, {}, net::bind_executor(io, [&](ErrorCode error, const Lease& lease) {
+                  EXPECT_FALSE(error);
+                  short_lived.reset();
+                  held = lease.held();
+                }));
+  io.run();
+  EXPECT_FALSE(held);
+  expect_free("a");
+}
+
+TEST_P(AsioEndTest, EndOfAnIoContext_DestroysThePendingCoroutineAndItsLease) {
+  const Lease held = others.acquire();
+  auto witness = std::make_shared<int>();
+  const std::weak_ptr<int> coroutine = witness;
+  {
+    net::io_context short_lived;
+    net::co_spawn(
+        short_lived,
+        [&, witness = std::move(witness)]() -> net::awaitable<void> {
+          const Lease first = co_await async_acquire(client.make_lock("first"), {}, net::use_awaitable);
+          EXPECT_TRUE(first.held());
+          (void)co_await async_acquire(lock, {}, net::use_awaitable);
+          ADD_FAILURE() << "it went on";
+        },
+        net::detached);
+    while (client.stats().waiting == 0) short_lived.run_for(1ms);
+    EXPECT_FALSE(coroutine.expired());
+  }
+  EXPECT_TRUE(coroutine.expired());
+  expect_free("first");                                // the lease in the coroutine was released
+  await([&] { return client.stats().waiting == 0; });  // the wait was cancelled
+}
+
+// Starts another acquire when it is destroyed.
+struct Restless {
+  DistributedLock* lock;
+  net::io_context* io;
+  bool* called;
+
+  ~Restless() {
+    if (lock == nullptr) return;
+    async_acquire(*lock, {}, net::bind_executor(*io, [called = called](ErrorCode, const Lease&) { *called = true; }));
+  }
+};
+
+TEST_P(AsioEndTest, EndOfAnIoContext_ReleasesGrantsAndDiscardsAcquires) {
+  {
+    net::io_context short_lived;
+    async_acquire(lock, {}, net::bind_executor(short_lived, [](ErrorCode, const Lease&) { ADD_FAILURE(); }));
+    await([&] { return other.inspect("a").held; });
+  }
+  expect_free("a");
+  bool called = false;
+  {
+    const Lease held = others.acquire();
+    net::io_context short_lived;
+    auto restless = std::make_shared<Restless>(Restless{nullptr, &short_lived, &called});
+    restless->lock = &lock;
+    async_acquire(lock, {}, net::bind_executor(short_lived, [restless](ErrorCode, const Lease&) { ADD_FAILURE(); }));
+  }
+  EXPECT_FALSE(called);
+  await([&] { return client.stats().waiting == 0; });
+  for (int round = 0; round < 50; ++round) {
+    Lease held = others.acquire();
+    std::jthread releaser;
+    {
+      net::io_context short_lived;
+      async_acquire(lock, {}, net::bind_executor(short_lived, [](ErrorCode, const Lease&) {}));
+      releaser = std::jthread([&] { EXPECT_TRUE(held.release()); });
+    }
+    releaser.join();
+  }
+  expect_free("a");
+  const auto pending = std::make_shared<detail::PendingOperations>();
+  const auto operation = std::make_shared<int>();
+  {
+    const detail::PendingOperations::Place place(pending, operation, std::stop_source());
+    EXPECT_EQ(operation.use_count(), 2);
+  }
+  EXPECT_EQ(operation.use_count(), 1) << "an operation that was not started";
+}
+
+DLOCK_ON_BOTH_BACKENDS(AsioEndTest);
 
 }  // namespace
 }  // namespace dlock::test

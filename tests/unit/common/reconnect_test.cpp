@@ -1,12 +1,18 @@
+// When to connect, when a connection is dead, and what the observer is notified of.
 #include "backends/common/reconnect.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "backends/common/connection_news.hpp"
+#include "backends/common/health.hpp"
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::common {
 
@@ -20,7 +26,9 @@ const Failure refused{errc::access_denied, "wrong password"};
 class ReconnectTest : public testing::Test {
  protected:
   void start(Reconnect::Rules rules = {}) {
+    attempts.clear();
     reconnect.emplace(engine, rules, [this] { attempts.push_back(engine.now()); });
+    reconnect->want();
   }
   // The time from now to the next attempt; nullopt: none comes within an hour.
   std::optional<std::chrono::nanoseconds> next_attempt() {
@@ -30,109 +38,82 @@ class ReconnectTest : public testing::Test {
     if (attempts.size() == before) return std::nullopt;
     return attempts[before] - now;
   }
+  // The pause after this failure, which is over afterwards.
+  std::chrono::nanoseconds fail(const Failure& why = gone) {
+    const TimePoint before = engine.now();
+    const std::size_t known = attempts.size();
+    reconnect->down(why);
+    while (attempts.size() == known && engine.now() < before + 1min) engine.advance(1ms);
+    return attempts.back() - before;
+  }
+  void fail_often() {
+    for (int i = 0; i < 10; ++i) (void)fail();
+  }
 
   test::ManualEngine engine;
   std::vector<TimePoint> attempts;
   std::optional<Reconnect> reconnect;
 };
 
-TEST_F(ReconnectTest, ConnectsWhenItIsFirstWantedAndOnlyOnce) {
-  start();
-  engine.advance(10s);
-  EXPECT_TRUE(attempts.empty());
+TEST_F(ReconnectTest, FirstUse_ConnectsOnce) {
+  reconnect.emplace(engine, Reconnect::Rules{}, [this] { attempts.push_back(engine.now()); });
+  EXPECT_FALSE(next_attempt());
   reconnect->want();
   reconnect->want();
   EXPECT_EQ(attempts.size(), 1U);
   reconnect->ready();
   reconnect->want();
-  engine.advance(10s);
-  EXPECT_EQ(attempts.size(), 1U);
+  EXPECT_FALSE(next_attempt());
   EXPECT_TRUE(reconnect->is_ready());
   EXPECT_FALSE(reconnect->problem().code);
 }
 
-TEST_F(ReconnectTest, AttemptsThatFailAreRepeatedLessAndLessOften) {
+TEST_F(ReconnectTest, FailedAttempts_AreRepeatedAfterGrowingPauses) {
   start();
-  reconnect->want();
-  std::chrono::nanoseconds longest{};
-  for (int i = 0; i < 10; ++i) {
-    const TimePoint before = engine.now();
-    reconnect->down(gone);
-    EXPECT_EQ(reconnect->problem().detail, "gone");
-    const std::size_t known = attempts.size();
-    while (attempts.size() == known) engine.advance(1ms);
-    longest = attempts.back() - before;
-  }
+  fail_often();
+  const auto longest = fail();
   EXPECT_GE(longest, 500ms);
   EXPECT_LE(longest, 1s + 1ms);
-}
-
-TEST_F(ReconnectTest, WhoeverWantsItDoesNotWaitForALongPauseButNeitherDoesEachOfThemDial) {
-  start();
-  reconnect->want();
-  for (int i = 0; i < 10; ++i) {
-    reconnect->down(gone);
-    engine.advance(1s);
-  }
   reconnect->down(gone);
+  EXPECT_EQ(reconnect->problem().detail, "gone");
   const std::size_t known = attempts.size();
   for (int i = 0; i < 100; ++i) reconnect->want();
   engine.advance(50ms);
-  EXPECT_EQ(attempts.size(), known + 1);
+  EXPECT_EQ(attempts.size(), known + 1) << "a new request shortens a long pause, but each of them does not dial";
 }
 
-TEST_F(ReconnectTest, AGoodConnectionThatBreaksIsMadeAgainAtOnce) {
-  for (const bool proven : {false, true}) {
-    start();
-    attempts.clear();
-    reconnect->want();
-    for (int i = 0; i < 10; ++i) {
-      reconnect->down(gone);
-      engine.advance(1s);
-    }
-    reconnect->ready();
-    if (proven) {
-      reconnect->proven();
-    } else {
-      reconnect->answered();
-      EXPECT_FALSE(reconnect->is_good());
-      engine.advance(2s);
-    }
-    EXPECT_TRUE(reconnect->is_good());
-    reconnect->down(gone);
-    const auto pause = next_attempt();
-    ASSERT_TRUE(pause);
-    EXPECT_LE(*pause, 10ms);
-  }
-}
-
-TEST_F(ReconnectTest, AConnectionThatBreaksSoonOrUnansweredIsNoBetterThanNone) {
-  struct Case {
+TEST_F(ReconnectTest, BrokenConnection_IsReplacedAtOnceIfItWasGood) {
+  struct Row {
+    const char* name;
     bool answered;
+    bool proven;
     std::chrono::nanoseconds stood;
+    bool good;
   };
-  for (const auto& [answered, stood] : {Case{true, 0s}, Case{false, 0s}, Case{false, 1h}}) {
+  for (const Row& row : {Row{"proven", false, true, 0s, true},
+                         {"answered and two seconds old", true, false, 2s, true},
+                         {"answered", true, false, 0s, false},
+                         {"never answered", false, false, 0s, false},
+                         {"never answered in an hour", false, false, 1h, false}}) {
+    SCOPED_TRACE(row.name);
     start();
-    reconnect->want();
-    std::optional<std::chrono::nanoseconds> pause;
-    for (int i = 0; i < 10; ++i) {
+    std::chrono::nanoseconds pause{};
+    fail_often();
+    for (int i = 0; i < (row.good ? 1 : 10); ++i) {
       reconnect->ready();
-      if (answered) reconnect->answered();
-      engine.advance(stood);
-      EXPECT_FALSE(reconnect->is_good());
-      reconnect->down(gone);
-      const TimePoint before = engine.now();
-      const std::size_t known = attempts.size();
-      while (attempts.size() == known) engine.advance(1ms);
-      pause = attempts.back() - before;
+      if (row.answered) reconnect->answered();
+      if (row.proven) reconnect->proven();
+      EXPECT_EQ(reconnect->is_good(), row.proven);
+      engine.advance(row.stood);
+      EXPECT_EQ(reconnect->is_good(), row.good);
+      pause = fail();
     }
-    EXPECT_GE(*pause, 500ms);
+    EXPECT_TRUE(row.good ? pause <= 10ms : pause >= 500ms) << pause.count();
   }
 }
 
-TEST_F(ReconnectTest, AFinalRefusalStaysTheReasonUntilAConnectionIsAnswered) {
+TEST_F(ReconnectTest, FinalRefusal_StaysTheReasonUntilAnAnswer) {
   start();
-  reconnect->want();
   reconnect->down(refused);
   reconnect->want();
   engine.advance(1s);
@@ -147,71 +128,148 @@ TEST_F(ReconnectTest, AFinalRefusalStaysTheReasonUntilAConnectionIsAnswered) {
   EXPECT_EQ(reconnect->problem().code, errc::unavailable);
 }
 
-TEST_F(ReconnectTest, AfterAFinalRefusalItWaitsUntilItIsWanted) {
+TEST_F(ReconnectTest, FinalRefusal_EndsTheAttemptsUnlessItInsistsOrWasConnected) {
   start();
-  reconnect->want();
   reconnect->down(refused);
   EXPECT_FALSE(next_attempt());
   EXPECT_EQ(reconnect->problem().code, errc::access_denied);
   reconnect->want();
   EXPECT_TRUE(next_attempt());
-}
-
-TEST_F(ReconnectTest, OneThatInsistsGoesOnAfterAFinalRefusalButSeldom) {
-  start({.insists = true});
-  reconnect->want();
-  for (int i = 0; i < 15; ++i) {
-    reconnect->down(refused);
-    const std::size_t known = attempts.size();
-    engine.advance(10s);
-    ASSERT_EQ(attempts.size(), known + 1);
-  }
-  reconnect->down(refused);
-  const auto pause = next_attempt();
-  ASSERT_TRUE(pause);
-  EXPECT_GE(*pause, 5s);
-}
-
-TEST_F(ReconnectTest, ARefusalOfAConnectionThatStoodIsAnInterruption) {
-  start();
-  reconnect->want();
   reconnect->ready();
   reconnect->down(refused);
-  EXPECT_TRUE(next_attempt());
+  EXPECT_TRUE(next_attempt()) << "an interruption";
+  start({.insists = true});
+  for (int i = 0; i < 15; ++i) EXPECT_LE(fail(refused), 10s);
+  reconnect->down(refused);
+  EXPECT_GE(next_attempt().value(), 5s);
 }
 
-TEST_F(ReconnectTest, AtRestItDoesNothingUntilItIsWanted) {
+TEST_F(ReconnectTest, RestPauseAndEnd_AreKept) {
   start();
-  reconnect->want();
   reconnect->down(gone);
   reconnect->rest();
   EXPECT_TRUE(reconnect->is_idle());
   EXPECT_FALSE(next_attempt());
   reconnect->want();
   EXPECT_EQ(attempts.back(), engine.now());
-}
-
-TEST_F(ReconnectTest, APauseOfTheCallersChoiceIsKept) {
-  start();
-  reconnect->want();
   reconnect->down_until(gone, engine.now() + 7s);
   EXPECT_EQ(next_attempt(), 7s);
   reconnect->rest();
   reconnect->pause_until(engine.now() + 3s);
   EXPECT_TRUE(reconnect->is_pausing());
   EXPECT_EQ(next_attempt(), 3s);
-}
-
-TEST_F(ReconnectTest, TheEndIsFinal) {
-  start();
-  reconnect->want();
   reconnect->down(gone);
   reconnect->stop();
   reconnect->want();
   reconnect->rest();
   EXPECT_TRUE(reconnect->is_over());
   EXPECT_FALSE(next_attempt());
-  EXPECT_EQ(attempts.size(), 1U);
+}
+
+// --- Health ----------------------------------------------------------------------------------------------------------
+
+class HealthTest : public testing::Test, private Health::User {
+ protected:
+  HealthTest() { health.start(); }
+
+  test::ManualEngine engine;
+  Health health{engine, 1s, *this};
+  int asked = 0;
+  int dead = 0;
+  std::function<void()> when_catching_up = [] {};
+
+ private:
+  void health_ask() override { ++asked; }
+  void health_catch_up() override { when_catching_up(); }
+  void health_dead() override { ++dead; }
+};
+
+TEST_F(HealthTest, SilentServer_IsAskedThenFoundDeadOnce) {
+  engine.advance(999ms);
+  EXPECT_EQ(asked, 0);
+  engine.advance(1ms);
+  EXPECT_EQ(asked, 1);
+  engine.advance(999ms);
+  EXPECT_EQ(dead, 0);
+  engine.advance(1ms);
+  EXPECT_EQ(dead, 1);
+  engine.advance(1h);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(dead, 1);
+}
+
+TEST_F(HealthTest, ServerThatAnswers_IsAskedOnlyAfterASilence) {
+  for (int i = 0; i < 100; ++i) {
+    engine.advance(900ms);
+    health.heard();
+  }
+  EXPECT_EQ(asked, 0);
+  for (int i = 1; i <= 100; ++i) {
+    engine.advance(1s);
+    EXPECT_EQ(asked, i);
+    health.heard();
+  }
+  EXPECT_EQ(dead, 0);
+}
+
+TEST_F(HealthTest, AnswerThatArrivedDuringASuspension_Counts) {
+  when_catching_up = [this] { health.heard(); };
+  engine.advance(1s);
+  engine.sleep_through(1h);
+  EXPECT_EQ(dead, 0);
+  when_catching_up = [] {};
+  engine.advance(2s);
+  EXPECT_EQ(dead, 1);
+}
+
+TEST_F(HealthTest, ConnectionThatEnds_IsNotFoundDead) {
+  when_catching_up = [this] { health.stop(); };
+  engine.advance(1h);
+  EXPECT_EQ(std::exchange(asked, 0), 1);
+  health.start();
+  health.stop();
+  engine.advance(1h);
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(dead, 0);
+}
+
+// --- News ------------------------------------------------------------------------------------------------------------
+
+// A script of connections a and b: "a+" connected, "a-" broken, "ao" opened, "ax" broken for another reason, "a#"
+// broken for reasons that differ each time.
+TEST(ConnectionNews, SeveralConnections_AreReportedAsOne) {
+  struct Row {
+    const char* name;
+    const char* script;
+    const char* news;
+    bool reports = true;
+  };
+  for (const auto& [name, script, news, reports] : {
+           Row{"the first that is connected, the first that breaks", "a+b+a-b-", "+-"},
+           Row{"connected when none is broken", "a+b+a-a-b-a+b+", "+-+"},
+           Row{"one that was never made is not missed", "a+a-a+", "+-+"},
+           Row{"a break without an answer", "aoa-aoa-aoa-", "-"},
+           Row{"another reason, then the first", "a-axa-", "--"},
+           Row{"reasons that differ each time, then an answer", "a-axa#a+a-", "--------+-"},
+           Row{"a host that wants no news", "a+a-", "", false},
+       }) {
+    test::ManualEngine engine;
+    test::RecordingHost host{engine};
+    ConnectionNews all{host, reports};
+    ConnectionNews::Source a{all};
+    ConnectionNews::Source b{all};
+    for (const char* step = script; *step != '\0'; step += 2) {
+      ConnectionNews::Source& source = *step == 'a' ? a : b;
+      if (step[1] == '+') source.connected();
+      if (step[1] == 'o') source.opened();
+      if (step[1] == '-') source.broken(gone);
+      if (step[1] == 'x') source.broken({errc::access_denied, "gone"});
+      for (int i = 0; step[1] == '#' && i < 100; ++i) source.broken({errc::unavailable, std::to_string(i)});
+    }
+    std::string heard;
+    for (const auto state : host.connections) heard += state == ConnectionEvent::State::connected ? '+' : '-';
+    EXPECT_EQ(heard, news) << name;
+  }
 }
 
 }  // namespace

@@ -121,31 +121,31 @@ class TcpDialTest : public testing::Test {
   TcpDial::Connected connected_;
 };
 
-TEST_F(TcpDialTest, TheFirstThatAcceptsIsTaken) {
+TEST_F(TcpDialTest, FirstThatAccepts_IsConnected) {
   const Listening first("127.0.0.1");
   const Listening second("127.0.0.1");
   EXPECT_EQ(connect({first.address(), second.address()}, 10s), 0U);
 }
 
-TEST_F(TcpDialTest, WhereOneRefusesTheNextIsTried) {
+TEST_F(TcpDialTest, AddressThatRefuses_IsFollowedByTheNext) {
   const Listening open("127.0.0.1");
   const util::Address closed = address_of("127.0.0.1", test::free_port());
   EXPECT_EQ(connect({closed, closed, open.address()}, 10s), 2U);
 }
 
-TEST_F(TcpDialTest, WhereOneIsSilentTheNextIsTriedInTime) {
+TEST_F(TcpDialTest, SilentAddress_IsFollowedByTheNextInTime) {
   const Silent silent;
   const Listening open("127.0.0.1");
   EXPECT_EQ(connect({silent.address(), open.address()}, 1s), 1U);
 }
 
-TEST_F(TcpDialTest, WhereAllRefuseTheLastSaysWhy) {
+TEST_F(TcpDialTest, AllAddressesRefusing_GiveTheLastReason) {
   const util::Address closed = address_of("127.0.0.1", test::free_port());
   EXPECT_EQ(connect({closed, closed}, 10s), std::nullopt);
   EXPECT_EQ(why_, "Connection refused");
 }
 
-TEST_F(TcpDialTest, WhereOthersOfTheClientLeadComesFirst) {
+TEST_F(TcpDialTest, AddressOfOtherConnections_ComesFirst) {
   const Listening first("127.0.0.1");
   const Listening second("127.0.0.1");
   const auto there = std::make_shared<const util::Address>(second.address());
@@ -153,7 +153,7 @@ TEST_F(TcpDialTest, WhereOthersOfTheClientLeadComesFirst) {
   EXPECT_EQ(connect({first.address(), second.address()}, 10s), 1U);
 }
 
-TEST_F(TcpDialTest, AddressesOfWrongServersComeLastInTheOrderInWhichTheyWereRefused) {
+TEST_F(TcpDialTest, AddressOfAWrongServer_ComesLast) {
   const Listening first("127.0.0.1");
   const Listening second("127.0.0.1");
   const Listening third("127.0.0.1");

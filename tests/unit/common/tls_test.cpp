@@ -37,7 +37,7 @@ class RenewedFilesTest : public testing::Test {
       [this](const Failure& why) { warnings_.push_back(why.detail); });
 };
 
-TEST_F(RenewedFilesTest, HalfWritten_TheEarlierOnesRemainInUseAndTheReasonIsReportedOnce) {
+TEST_F(RenewedFilesTest, HalfWrittenFiles_LeaveTheEarlierInUse) {
   EXPECT_TRUE(warnings().empty());
   const std::string earlier = files_.authority() + ".earlier";
   std::filesystem::rename(files_.authority(), earlier);
@@ -58,7 +58,7 @@ TEST_F(RenewedFilesTest, HalfWritten_TheEarlierOnesRemainInUseAndTheReasonIsRepo
   EXPECT_EQ(warnings().size(), 1U) << "the same reason, but it was good meanwhile";
 }
 
-TEST_F(RenewedFilesTest, ACertificateWithoutItsKey_WaitsForTheKey) {
+TEST_F(RenewedFilesTest, CertificateWithoutItsKey_WaitsForTheKey) {
   const test::ThrowawayCertificate next;
   const auto replace = [](const std::string& from, const std::string& to) {
     std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
@@ -72,7 +72,7 @@ TEST_F(RenewedFilesTest, ACertificateWithoutItsKey_WaitsForTheKey) {
 }
 
 // A shell's <(command), which has its content only once.
-TEST_F(RenewedFilesTest, APipe_IsNotReadAgain) {
+TEST_F(RenewedFilesTest, Pipe_IsNotReadAgain) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   const util::UniqueFd reading(pipe[0]);

@@ -34,7 +34,7 @@ class AcquisitionTest : public test::CoreTest {
   }
 };
 
-TEST_F(AcquisitionTest, TheRequestSaysWhatTheBackendNeeds) {
+TEST_F(AcquisitionTest, Request_HasItsOptionsAndAnOwnerOfItsOwn) {
   const auto outcome = acquire({.wait = 5s, .lease = 12s}, "orders/42");
   const LockRequest first = last().request;
   EXPECT_EQ(first.name, "orders/42");
@@ -50,8 +50,8 @@ TEST_F(AcquisitionTest, TheRequestSaysWhatTheBackendNeeds) {
   EXPECT_EQ(by_default->calls, 0) << "a wait without limit";
 }
 
-// Or a caller that gave up would find the lock busy with its own last attempt.
-TEST_F(AcquisitionTest, WhatTheCallerAsksNextComesAfterItsLastContentionHasGivenUp) {
+// Otherwise a caller that gave up would find the lock busy with its own last attempt.
+TEST_F(AcquisitionTest, NextRequest_ComesAfterTheContentionGaveUp) {
   int asked_next = 0;
   (void)start_acquire(core_, {"x"}, {.wait = 5s}, [&](const AcquireResult& ended) {
     EXPECT_EQ(ended.failure.code, errc::timed_out);
@@ -69,7 +69,7 @@ TEST_F(AcquisitionTest, WhatTheCallerAsksNextComesAfterItsLastContentionHasGiven
 // --- The end of a wait -----------------------------------------------------------------------------------------------
 
 // One row for each sequence of news; the acquire ends exactly then.
-TEST_F(AcquisitionTest, AWaitEndsAtItsDeadline_WithTheLastNews) {
+TEST_F(AcquisitionTest, Wait_EndsAtItsDeadlineWithTheLastNews) {
   enum class News { busy, unreachable };
   struct Row {
     const char* name;
@@ -121,7 +121,7 @@ TEST_F(AcquisitionTest, AWaitEndsAtItsDeadline_WithTheLastNews) {
   EXPECT_EQ(AcquireDeadline(TimePoint::max() - 1ns, 1h, forever.value()).wake(), TimePoint::max()) << "no overflow";
 }
 
-TEST_F(AcquisitionTest, TheWaitBeginsWithTheCallHoweverLongTheEngineIsBusy) {
+TEST_F(AcquisitionTest, Wait_BeginsWithTheCall) {
   engine_->set_busy(true);
   const auto outcome = acquire({.wait = 5s});
   const auto granted = acquire({.wait = 5s}, "y");
@@ -138,7 +138,7 @@ TEST_F(AcquisitionTest, TheWaitBeginsWithTheCallHoweverLongTheEngineIsBusy) {
   EXPECT_EQ(outcome->at, start + 5s);
 }
 
-TEST_F(AcquisitionTest, TheObserverHearsOncePerTroubleThatAWaitCannotReachTheService) {
+TEST_F(AcquisitionTest, UnreachableService_IsWarnedOfOnceForEachReason) {
   const auto outcome = acquire({}, "a");
   const std::vector<std::pair<Failure, std::uint64_t>> rows = {{{errc::unavailable, "refused"}, 1},
                                                                {{errc::unavailable, "refused"}, 1},
@@ -155,7 +155,7 @@ TEST_F(AcquisitionTest, TheObserverHearsOncePerTroubleThatAWaitCannotReachTheSer
   EXPECT_EQ(outcome->calls, 0);
 }
 
-TEST_F(AcquisitionTest, AGrantWinsAtTheInstantOfTheDeadline_AndWithinTheResponseTimeout) {
+TEST_F(AcquisitionTest, GrantAtTheDeadline_Wins) {
   const auto late = acquire({.wait = 100ms});
   engine_->advance(1s);
   EXPECT_EQ(late->calls, 0);
@@ -174,7 +174,7 @@ TEST_F(AcquisitionTest, AGrantWinsAtTheInstantOfTheDeadline_AndWithinTheResponse
   EXPECT_EQ(stats().acquired, 2U);
 }
 
-TEST_F(AcquisitionTest, AGrantAfterGivingUpIsReleased) {
+TEST_F(AcquisitionTest, GrantAfterTheDeadline_IsReleased) {
   const auto outcome = acquire({.wait = 0s});
   auto contend = service_->contends.back();
   GrantSink* const sink = contend->sink;
@@ -194,7 +194,7 @@ TEST_F(AcquisitionTest, AGrantAfterGivingUpIsReleased) {
 
 // --- A lease that is over on arrival ---------------------------------------------------------------------------------
 
-TEST_F(AcquisitionTest, ALeaseThatIsOverOnArrival_IsReleased_AndAWaitStartsOverWithAnotherOwner) {
+TEST_F(AcquisitionTest, LeaseThatExpiredOnArrival_IsReleasedAndTheWaitGoesOn) {
   const auto tried = acquire({.wait = 0s, .lease = 1s});
   const Grant too_late = stale_grant();
   task([&] { last().grant(too_late); });
@@ -220,7 +220,7 @@ TEST_F(AcquisitionTest, ALeaseThatIsOverOnArrival_IsReleased_AndAWaitStartsOverW
   EXPECT_EQ(service_->live_contentions(), 0U);
 }
 
-TEST_F(AcquisitionTest, StartingOverAfterTheWait_EndsWithTheAnswerFromInsideTheCall) {
+TEST_F(AcquisitionTest, NewStartAfterTheDeadline_IsOneTry) {
   for (const bool granted : {false, true}) {
     service_->on_contend = nullptr;
     const auto outcome = acquire({.wait = 100ms, .lease = 1s});
@@ -237,7 +237,7 @@ TEST_F(AcquisitionTest, StartingOverAfterTheWait_EndsWithTheAnswerFromInsideTheC
   }
 }
 
-TEST_F(AcquisitionTest, CancellingBetweenAStaleGrantAndTheNewStart_EndsTheWait) {
+TEST_F(AcquisitionTest, CancellationBeforeANewStart_EndsTheWait) {
   std::stop_source stop;
   const auto outcome = acquire({.wait = 5s, .lease = 1s, .cancel = stop.get_token()});
   const Grant stale = stale_grant();
@@ -251,7 +251,7 @@ TEST_F(AcquisitionTest, CancellingBetweenAStaleGrantAndTheNewStart_EndsTheWait) 
 
 // --- Failures --------------------------------------------------------------------------------------------------------
 
-TEST_F(AcquisitionTest, AFinalFailureIsPassedOn_AndReportsAfterItAreIgnored) {
+TEST_F(AcquisitionTest, FinalFailure_IsPassedOn) {
   for (const errc code : {errc::access_denied, errc::protocol, errc::unsupported, errc::ambiguous}) {
     service_->on_contend = [&](auto& contend) {
       contend.fail({code, "the service's words"});
@@ -267,7 +267,7 @@ TEST_F(AcquisitionTest, AFinalFailureIsPassedOn_AndReportsAfterItAreIgnored) {
   }
 }
 
-TEST_F(AcquisitionTest, AFailureWithoutACodeIsNeverTakenForSuccess) {
+TEST_F(AcquisitionTest, FailureWithoutACode_IsAFailure) {
   const auto outcome = acquire();
   task([&] { last().fail({}); });
   ASSERT_EQ(outcome->calls, 1);
@@ -280,7 +280,7 @@ TEST_F(AcquisitionTest, AFailureWithoutACodeIsNeverTakenForSuccess) {
   EXPECT_TRUE(silent->failure.code);
 }
 
-TEST_F(AcquisitionTest, SenselessOptionsAreRefusedBeforeAnythingIsSent_TheBoundsThemselvesAreGood) {
+TEST_F(AcquisitionTest, WrongOption_IsRefusedBeforeTheRequest) {
   const Duration nan = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN());
   const AcquireOptions rows[] = {
       {.wait = -1ns}, {.wait = nanoseconds::min()}, {.wait = nan}, {.lease = 0s}, {.lease = -1s}, {.lease = 9ms},
@@ -299,7 +299,7 @@ TEST_F(AcquisitionTest, SenselessOptionsAreRefusedBeforeAnythingIsSent_TheBounds
 
 // --- Cancelling ------------------------------------------------------------------------------------------------------
 
-TEST_F(AcquisitionTest, CancellingEndsTheWaitAndItsTimer_BeforeTheRequestInItOrLater) {
+TEST_F(AcquisitionTest, Cancellation_EndsTheWait) {
   enum class When { before, inside_the_call, while_waiting };
   for (const When when : {When::before, When::inside_the_call, When::while_waiting}) {
     std::stop_source stop;

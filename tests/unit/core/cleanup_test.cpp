@@ -83,8 +83,8 @@ class CleanupTest : public testing::Test {
 
 // --- Locks that are held ---------------------------------------------------------------------------------------------
 
-// Nobody else can have had a lock that is gone before its lease ended: an unanswered attempt released it.
-TEST_F(CleanupTest, AReleaseIsAskedForUntilItIsAnswered) {
+// If a lock is gone before its lease ended, an unanswered attempt released it: no other owner can have had it.
+TEST_F(CleanupTest, Release_IsRepeatedUntilItIsAnswered) {
   struct Row {
     const char* name;
     std::vector<Result<bool>> answers;
@@ -135,7 +135,7 @@ TEST_F(CleanupTest, AReleaseIsAskedForUntilItIsAnswered) {
   }
 }
 
-TEST_F(CleanupTest, ALock_ThatIsGoneAfterItsLeaseEnded_WasReleasedOrExpired) {
+TEST_F(CleanupTest, LockThatIsGoneAfterItsLease_WasReleasedOrExpired) {
   const Grant short_lived = grant(1s);
   release(short_lived);
   engine.advance(short_lived.valid_until - engine.now());
@@ -144,17 +144,13 @@ TEST_F(CleanupTest, ALock_ThatIsGoneAfterItsLeaseEnded_WasReleasedOrExpired) {
   EXPECT_EQ(outcomes.at(0).status, Status::failed);
   EXPECT_EQ(outcomes.at(0).failure.code, errc::ambiguous);
   EXPECT_EQ(asked.size(), 2U) << "the service has nothing of it any more";
-}
-
-TEST_F(CleanupTest, TheCallerIsAnsweredAtTheDeadline) {
   release(grant());
   engine.advance(4s);
   reply(ambiguous);
-  ASSERT_EQ(outcomes.size(), 1U);
-  EXPECT_EQ(outcomes[0].status, Status::failed);
+  EXPECT_EQ(outcomes.at(1).status, Status::failed) << "the caller is answered at the deadline";
 }
 
-TEST_F(CleanupTest, TwoLocksDoNotMeddleWithEachOther) {
+TEST_F(CleanupTest, TwoReleases_AreIndependent) {
   release(grant(30s, a));
   release(grant(30s, b));
   reply(0, ambiguous);
@@ -165,19 +161,7 @@ TEST_F(CleanupTest, TwoLocksDoNotMeddleWithEachOther) {
   EXPECT_EQ(outcomes[1].status, Status::released);
 }
 
-TEST_F(CleanupTest, WhoeverIsAnsweredMayEndIt) {
-  when_released = [&] { cleanup.reset(); };
-  for (const Result<bool>& answer : {Result<bool>(true), Result<bool>(unavailable)}) {
-    asked.clear();
-    start();
-    release(grant());
-    reply(0, answer);
-    EXPECT_FALSE(cleanup);
-  }
-  engine.advance(1h);
-}
-
-TEST_F(CleanupTest, AnswersMayComeInsideTheCall) {
+TEST_F(CleanupTest, AnswerInsideTheCall_CompletesTheRelease) {
   answer_at_once = true;
   release(grant());
   EXPECT_EQ(outcomes.at(0).status, Status::released);
@@ -193,7 +177,7 @@ TEST_F(CleanupTest, AnswersMayComeInsideTheCall) {
 
 // --- Owners that gave up ---------------------------------------------------------------------------------------------
 
-TEST_F(CleanupTest, AnOwnerWhoGaveUpIsTakenOut_OnceMoreWhereARequestMayStillBeOnItsWay) {
+TEST_F(CleanupTest, AbandonedOwner_IsRemovedTwiceIfARequestMayBeLate) {
   for (const bool may_arrive : {false, true}) {
     asked.clear();
     cleanup->abandon({LockKind::lock, "x", a}, 30s, may_arrive);
@@ -210,19 +194,17 @@ TEST_F(CleanupTest, AnOwnerWhoGaveUpIsTakenOut_OnceMoreWhereARequestMayStillBeOn
     engine.advance(1h);
     EXPECT_EQ(asked.size(), may_arrive ? 2U : 1U);
   }
-}
-
-TEST_F(CleanupTest, AfterALostAnswerALateRequestIsTakenOutToo) {
+  asked.clear();
   cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
   reply(ambiguous);
   engine.advance(20ms);
   ASSERT_EQ(asked.size(), 2U);
   reply(true);
   engine.advance(1s);
-  EXPECT_EQ(asked.size(), 3U);
+  EXPECT_EQ(asked.size(), 3U) << "a request without an answer may arrive late, too";
 }
 
-TEST_F(CleanupTest, RetriesGetRarer_UntilNothingCanBeLeftOfTheLeaseAndThePatience) {
+TEST_F(CleanupTest, Retries_BackOffUntilNothingCanBeLeft) {
   for (const std::chrono::nanoseconds patience : {0s, 600s}) {
     for (const Failure& failure : {unavailable, denied}) {
       asked.clear();
@@ -239,7 +221,7 @@ TEST_F(CleanupTest, RetriesGetRarer_UntilNothingCanBeLeftOfTheLeaseAndThePatienc
   }
 }
 
-TEST_F(CleanupTest, PausesEndWhenTheServiceCanBeUsedAgain) {
+TEST_F(CleanupTest, Pauses_EndWhenTheServiceIsReachableAgain) {
   const OwnerId c(3, 3);
   cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
   for (int i = 0; i < 5; ++i) {
@@ -267,7 +249,7 @@ TEST_F(CleanupTest, PausesEndWhenTheServiceCanBeUsedAgain) {
   EXPECT_EQ(asked.size(), 3U);
 }
 
-TEST_F(CleanupTest, RetryNow_InsideARequestOfRetryNow_RepeatsNone) {
+TEST_F(CleanupTest, RetryNowInsideRetryNow_RepeatsNone) {
   for (const bool answered : {false, true}) {
     start();
     for (const OwnerId& owner : {a, b}) {
@@ -285,19 +267,7 @@ TEST_F(CleanupTest, RetryNow_InsideARequestOfRetryNow_RepeatsNone) {
   }
 }
 
-TEST_F(CleanupTest, RetryingMayFinishAndEndIt) {
-  for (const OwnerId& owner : {a, b}) {
-    cleanup->abandon({LockKind::lock, "x", owner}, 30s, false);
-    reply(unavailable);
-  }
-  cleanup->finish([&] { cleanup.reset(); });
-  answer_at_once = true;
-  cleanup->retry_now();
-  EXPECT_FALSE(cleanup);
-  EXPECT_EQ(asked.size(), 4U);
-}
-
-TEST_F(CleanupTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
+TEST_F(CleanupTest, LateGrant_IsTakenBackAtOnce) {
   cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
   reply(false);
   cleanup->granted_late(a);
@@ -307,7 +277,7 @@ TEST_F(CleanupTest, AGrantThatArrivesLateIsTakenBackAtOnce) {
   EXPECT_EQ(asked.size(), 2U) << "never abandoned";
 }
 
-TEST_F(CleanupTest, AnswerAboutAnOwner_WhoIsDoneWith_IsIgnored) {
+TEST_F(CleanupTest, AnswerAboutARemovedOwner_IsIgnored) {
   cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
   reply(false);
   cleanup->granted_late(a);
@@ -319,7 +289,7 @@ TEST_F(CleanupTest, AnswerAboutAnOwner_WhoIsDoneWith_IsIgnored) {
   EXPECT_TRUE(finished);
 }
 
-TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_ForSomeTime) {
+TEST_F(CleanupTest, OwnerInDoubt_IsRemovedAfterItsReleaseForSomeTime) {
   for (const bool in_time : {true, false}) {
     asked.clear();
     outcomes.clear();
@@ -345,7 +315,7 @@ TEST_F(CleanupTest, AnOwnerInDoubtIsTakenOutAfterItsReleaseToo_ForSomeTime) {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-TEST_F(CleanupTest, FinishesAtOnceWithoutWork_ElseWhenTheLastOneIsConfirmed) {
+TEST_F(CleanupTest, Finish_EndsWithTheLastConfirmation) {
   finish();
   EXPECT_TRUE(std::exchange(finished, false));
   start();
@@ -362,7 +332,7 @@ TEST_F(CleanupTest, FinishesAtOnceWithoutWork_ElseWhenTheLastOneIsConfirmed) {
   EXPECT_TRUE(finished) << "a client that closes does not wait for stragglers";
 }
 
-TEST_F(CleanupTest, FinishesWhenNothingCanBeLeft) {
+TEST_F(CleanupTest, Finish_EndsWhenNothingCanBeLeft) {
   answer_at_once = Result<bool>(unavailable);
   cleanup->abandon({LockKind::lock, "x", a}, 5s, false);
   finish();
@@ -372,22 +342,55 @@ TEST_F(CleanupTest, FinishesWhenNothingCanBeLeft) {
   EXPECT_TRUE(finished);
 }
 
-TEST_F(CleanupTest, FinishingMayEndIt) {
-  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
-  cleanup->finish([&] { cleanup.reset(); });
-  reply(true);
-  EXPECT_FALSE(cleanup);
-  engine.advance(1h);
-  EXPECT_EQ(asked.size(), 1U);
-}
-
-TEST_F(CleanupTest, NothingIsAskedOnceItIsGone) {
-  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
-  reply(unavailable);
-  cleanup.reset();
-  engine.advance(1h);
-  EXPECT_EQ(asked.size(), 1U);
-  EXPECT_EQ(engine.pending_timers(), 0U);
+// In each of its calls; nothing is asked afterwards.
+TEST_F(CleanupTest, Callee_MayDestroyIt) {
+  const auto end = [this] { cleanup.reset(); };
+  const auto abandon = [this](const OwnerId& owner, const Result<bool>& answer) {
+    cleanup->abandon({LockKind::lock, "x", owner}, 30s, true);
+    reply(answer);
+  };
+  const std::vector<std::pair<const char*, std::function<void()>>> ways = {
+      {"released",
+       [&] {
+         when_released = end;
+         release(grant());
+         reply(true);
+       }},
+      {"not released",
+       [&] {
+         when_released = end;
+         release(grant());
+         reply(unavailable);
+       }},
+      {"finished",
+       [&] {
+         cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
+         cleanup->finish(end);
+         reply(true);
+       }},
+      {"finished while it retries",
+       [&] {
+         abandon(a, unavailable);
+         abandon(b, unavailable);
+         cleanup->finish(end);
+         answer_at_once = true;
+         cleanup->retry_now();
+       }},
+      {"in between", [&] {
+         abandon(a, unavailable);
+         end();
+       }}};
+  for (const auto& [name, run] : ways) {
+    SCOPED_TRACE(name);
+    start();
+    run();
+    EXPECT_FALSE(cleanup);
+    const std::size_t so_far = asked.size();
+    engine.advance(1h);
+    EXPECT_EQ(asked.size(), so_far);
+    EXPECT_EQ(engine.pending_timers(), 0U);
+    answer_at_once.reset();
+  }
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class ClientTest : public testing::Test {
   std::shared_ptr<test::SimpleService> service_ = std::make_shared<test::SimpleService>();
 };
 
-TEST_F(ClientTest, SaysWhoItIsWithoutSecrets_AndTakesTheCommonParametersFromTheUrl) {
+TEST_F(ClientTest, CommonParameters_AreTakenFromTheUrlWithoutSecrets) {
   const Client client = make({}, "simple://u:hunter2@h");
   EXPECT_EQ(client.url(), "simple://u:***@h");
   EXPECT_EQ(client.holder().substr(client.holder().rfind(':')), ":test");
@@ -71,7 +71,7 @@ TEST_F(ClientTest, SaysWhoItIsWithoutSecrets_AndTakesTheCommonParametersFromTheU
   EXPECT_EQ(seeded.make_lock("x").acquire().owner(), OwnerId(1, 2)) << "random numbers may come from the program";
 }
 
-TEST_F(ClientTest, WrongOptionsAreRefusedByName) {
+TEST_F(ClientTest, WrongOption_IsRefusedByName) {
   const Duration nan = std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN());
   struct Row {
     std::string named;
@@ -99,7 +99,7 @@ TEST_F(ClientTest, WrongOptionsAreRefusedByName) {
   }
 }
 
-TEST_F(ClientTest, WhatAFactoryThrowsOrDoesNotMakeIsAnError) {
+TEST_F(ClientTest, FailingFactory_IsAnError) {
   const auto throws = [](auto what) {
     return [what](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> { throw what; };
   };
@@ -109,34 +109,9 @@ TEST_F(ClientTest, WhatAFactoryThrowsOrDoesNotMakeIsAnError) {
   EXPECT_THROW((void)connect("nonesuch://h"), Error);
 }
 
-// The shape of a busy asynchronous program: each handler begins the next acquire at once.
-TEST_F(ClientTest, LeasesAreRenewedAndWaitsEndThoughHandlersAlwaysStartMore) {
-  Client client = make();
-  DistributedLock held = client.make_lock("held");
-  const Lease lease = held.acquire({.lease = 2s});
-  DistributedLock busy = client.make_lock("busy");
-  std::atomic<bool> enough = false;
-  util::Event ended;
-  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  std::function<void()> next = [&] {
-    if (enough || std::chrono::steady_clock::now() > give_up) return ended.set();
-    busy.async_acquire({}, [&](std::error_code, Lease got) {
-      auto kept = std::make_shared<Lease>(std::move(got));
-      kept->async_release([&, kept](std::error_code, bool) { next(); });
-    });
-  };
-  next();
-  EXPECT_FALSE(client.make_lock("held").try_acquire_for(100ms)) << "the lock is held, and the wait for it ends";
-  while (client.stats().renewed == 0 && !ended.is_set()) std::this_thread::yield();
-  enough = true;
-  ASSERT_TRUE(ended.wait(2 * rig::hang_guard));
-  EXPECT_GE(client.stats().renewed, 1U);
-  EXPECT_TRUE(lease.held());
-}
-
 // --- Questions -------------------------------------------------------------------------------------------------------
 
-TEST_F(ClientTest, AQuestion_WithAWrongName_OrThatTheBackendCannotAnswer_IsRefused) {
+TEST_F(ClientTest, WrongOrUnsupportedQuestion_IsRefused) {
   const Client client = make();
   using Ask = std::function<void(const std::string& name)>;
   const std::vector<Ask> about_names = {[&](const auto& name) { (void)client.inspect(name); },
@@ -161,7 +136,7 @@ TEST_F(ClientTest, AQuestion_WithAWrongName_OrThatTheBackendCannotAnswer_IsRefus
   EXPECT_TRUE(client.initialize().empty());
 }
 
-TEST_F(ClientTest, AQuestion_InAHandler_IsRefused) {
+TEST_F(ClientTest, QuestionInAHandler_IsRefused) {
   const Client client = make();
   util::Event done;
   client.make_lock("x").async_acquire({}, [&](std::error_code, const Lease&) {
@@ -208,7 +183,7 @@ class AnsweringBackend final : public Backend {
   const Result<std::vector<std::string>> made_;
 };
 
-TEST_F(ClientTest, TellsWhatWasMadeAndForgottenOrWhyNot) {
+TEST_F(ClientTest, InitializeAndForget_ReturnNamesOrTheReason) {
   const auto with = [](const LockInfo& info, const Result<std::vector<std::string>>& made = Failure{}) {
     return connect("answering://", {}, [info, made](BackendHost&, const BackendConfig&) {
       return std::make_unique<AnsweringBackend>(info, made);
@@ -236,7 +211,7 @@ TEST_F(ClientTest, TellsWhatWasMadeAndForgottenOrWhyNot) {
 
 // --- Ping ------------------------------------------------------------------------------------------------------------
 
-TEST(ClientPing, AsksUntilTheServiceAnswersOrTheWaitEnds) {
+TEST(ClientPing, Ping_RepeatsUntilAnAnswerOrTheDeadline) {
   const auto service = std::make_shared<test::FakeService>();
   service->capabilities.can_inspect = true;
   const Client client = connect("fake://", {.label = "test"}, service->factory());
@@ -282,7 +257,7 @@ TEST(ClientPing, AsksUntilTheServiceAnswersOrTheWaitEnds) {
 
 // --- Life ------------------------------------------------------------------------------------------------------------
 
-TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
+TEST_F(ClientTest, Handler_MayDestroyItsClient) {
   util::Event done;
   {
     auto client = std::make_unique<Client>(make());
@@ -298,42 +273,7 @@ TEST_F(ClientTest, MayBeDestroyedByTheHandlerThatOwnsIt) {
   EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
-TEST_F(ClientTest, AssignmentClosesTheOldClient_WhoseLocksAnswerClosed) {
-  Client client = make();
-  DistributedLock lock = client.make_lock("x");
-  lock.lock();
-  client = make();
-  EXPECT_FALSE(lock.lease().held());
-  EXPECT_FALSE(service_->held("x"));
-  lock.unlock();
-  EXPECT_THROW(lock.lock(), Error);
-  std::error_code handler_ec;
-  lock.async_acquire({}, [&](std::error_code ec, const Lease&) { handler_ec = ec; });
-  EXPECT_EQ(handler_ec, errc::closed);
-  EXPECT_TRUE(client.make_lock("x").acquire().held());
-}
-
-TEST_F(ClientTest, AHungServiceHoldsTheDestructorUpForTheCloseTimeoutOnly) {
-  for (const auto timeout : {0ms, 20ms}) {
-    const auto hung = std::make_shared<test::FakeService>();
-    hung->on_contend = [&](auto& contend) { contend.grant(hung->grant_of(contend.request)); };
-    hung->on_close = [](const std::function<void()>& /*never*/) {};
-    std::optional<Client> client = connect("fake://", {.label = "test", .close_timeout = timeout}, hung->factory());
-    (void)client->make_lock("x").acquire();
-    (void)client->make_multi_lock({"y", "z"}).acquire();
-    EXPECT_EQ(hung->released.size(), 3U) << "sent, and waited for as long as the close timeout";
-    DistributedLock lock = client->make_lock("u");
-    lock.lock();
-    lock.unlock();
-    const Lease held = client->make_lock("h").acquire();
-    client.reset();
-    EXPECT_EQ(hung->released.size(), 5U);
-    EXPECT_FALSE(hung->has_backend());
-    EXPECT_FALSE(held.held());
-  }
-}
-
-TEST_F(ClientTest, TheObserverAndAStreamThatOnlyOutlivesTheClientReceiveItsEvents) {
+TEST_F(ClientTest, ObserverAndStream_ReceiveTheEvents) {
   const auto observer = std::make_shared<test::RecordingObserver>();
   std::ostringstream stream;
   for (const std::shared_ptr<Observer>& each : {std::shared_ptr<Observer>(observer), log_to(stream)}) {

@@ -37,7 +37,7 @@ class HandlersTest : public test::CoreTest {
   }
 };
 
-TEST_F(HandlersTest, UserCodeRunsOutsideTasksInTheOrderOfTheCalls) {
+TEST_F(HandlersTest, Handlers_RunOutsideTasksInOrder) {
   std::vector<int> order;
   for (int i = 0; i < 5; ++i) {
     core_->context().notifier->complete([&, i] {
@@ -51,7 +51,7 @@ TEST_F(HandlersTest, UserCodeRunsOutsideTasksInTheOrderOfTheCalls) {
   EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4}));
 }
 
-TEST_F(HandlersTest, TheObserverIsToldOutsideTasksInTheOrderOfTheEvents) {
+TEST_F(HandlersTest, Events_AreReportedOutsideTasksInOrder) {
   observer_->on_event = [&] { EXPECT_FALSE(engine_->inside_task()); };
   {
     Lease lease = hold();
@@ -68,7 +68,7 @@ TEST_F(HandlersTest, TheObserverIsToldOutsideTasksInTheOrderOfTheEvents) {
   EXPECT_EQ(stats().reconnects, 1U);
 }
 
-TEST_F(HandlersTest, WhatUserCodeThrowsIsCountedAndReportedAndDoesNoHarm) {
+TEST_F(HandlersTest, ExceptionOfUserCode_IsCountedAndReported) {
   core_->context().notifier->complete([] { throw std::runtime_error("oops"); });
   core_->context().notifier->complete([] { throw 42; });
   engine_->run();
@@ -81,7 +81,7 @@ TEST_F(HandlersTest, WhatUserCodeThrowsIsCountedAndReportedAndDoesNoHarm) {
   EXPECT_EQ(stats().callback_exceptions, 4U) << "the event, and the warning about it";
 }
 
-TEST_F(HandlersTest, LostCallbacksRunOutsideTasksBeforeAllEventsThatWait) {
+TEST_F(HandlersTest, LossCallbacks_RunBeforePendingEvents) {
   const Lease lease = hold();
   std::vector<std::string> order;
   const std::stop_callback on_lost(lease.lost(), [&] {
@@ -98,7 +98,7 @@ TEST_F(HandlersTest, LostCallbacksRunOutsideTasksBeforeAllEventsThatWait) {
   EXPECT_EQ(order, (std::vector<std::string>{"lost()", "completion", "warning ", "warning ", "warning ", "lost x"}));
 }
 
-TEST_F(HandlersTest, EventsThatWaitAreBoundedAndWhatIsDroppedIsCountedAndTold) {
+TEST_F(HandlersTest, PendingEvents_AreBoundedAndDroppedOnesReported) {
   constexpr std::size_t most = 16'384;
   std::size_t completions = 0;
   EXPECT_TRUE(engine_->dispatch([&] {
@@ -118,7 +118,7 @@ TEST_F(HandlersTest, EventsThatWaitAreBoundedAndWhatIsDroppedIsCountedAndTold) {
   EXPECT_EQ(stats().events_dropped, 5U);
 }
 
-TEST_F(HandlersTest, AnObserverThatThrowsHearsOfASingleDroppedEventAllTheSame) {
+TEST_F(HandlersTest, DroppedEvent_IsReportedThoughTheObserverThrows) {
   bool told = false;
   observer_->on_event = [&] {
     const std::string& detail = observer_->last_warning.reason.detail;
@@ -132,8 +132,8 @@ TEST_F(HandlersTest, AnObserverThatThrowsHearsOfASingleDroppedEventAllTheSame) {
   EXPECT_TRUE(told);
 }
 
-// Else what passes its tests on a backend that answers at once would fail on a service.
-TEST_F(HandlersTest, ABlockingCallInsideAHandlerIsRefusedOnEveryBackendAndHasNoEffect) {
+// Otherwise a program that passes its tests on a backend that answers at once would fail on a service.
+TEST_F(HandlersTest, BlockingCallInAHandler_IsRefused) {
   const LockImpl lock({core_, "y"});
   for (const bool immediate : {false, true}) {
     service_->answer_everything();
@@ -162,7 +162,7 @@ TEST_F(HandlersTest, ABlockingCallInsideAHandlerIsRefusedOnEveryBackendAndHasNoE
   }
 }
 
-TEST_F(HandlersTest, ALeaseThatNobodyWaitsForIsReleasedOrDestroyedInsideAHandlerWithoutAWait) {
+TEST_F(HandlersTest, LeaseInAHandler_IsDestroyedWithoutAWait) {
   Lease lost = hold({.lease = 10s, .renew = false});
   engine_->advance(10s);
   std::optional<Lease> held = hold({}, "y");
@@ -175,29 +175,6 @@ TEST_F(HandlersTest, ALeaseThatNobodyWaitsForIsReleasedOrDestroyedInsideAHandler
   });
   EXPECT_EQ(now(), start);
   EXPECT_EQ(service_->released.size(), 2U);
-}
-
-TEST_F(HandlersTest, HandlersThatAcquireAgainAreNoRecursion) {
-  int depth = 0;
-  int deepest = 0;
-  int rounds = 0;
-  std::function<void()> again = [&] {
-    deepest = std::max(deepest, ++depth);
-    if (++rounds < 1000) {
-      start_acquire(core_, {"y"}, {}, [&](AcquireResult result) {
-        core_->context().notifier->complete(
-            [&again, lease = std::make_shared<Lease>(LeaseRecord::make_lease(result.lease))] {
-              *lease = Lease();
-              again();
-            });
-      });
-    }
-    --depth;
-  };
-  core_->context().notifier->complete(again);
-  engine_->run();
-  EXPECT_EQ(rounds, 1000);
-  EXPECT_EQ(deepest, 1);
 }
 
 }  // namespace

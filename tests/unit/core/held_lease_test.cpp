@@ -48,7 +48,7 @@ class ProcessLeaseTest : public test::CoreTest {
 
 // --- Renewal ---------------------------------------------------------------------------------------------------------
 
-TEST_F(HeldLeaseTest, IsRenewedSoonAfterAReconnection) {
+TEST_F(HeldLeaseTest, Reconnection_IsFollowedByARenewal) {
   answer_renewals();
   const Lease first = hold();
   const Lease second = hold({}, "y");
@@ -66,7 +66,7 @@ TEST_F(HeldLeaseTest, IsRenewedSoonAfterAReconnection) {
   EXPECT_TRUE(second.held());
 }
 
-TEST_F(HeldLeaseTest, ARenewalIsReportedWithItsLatency) {
+TEST_F(HeldLeaseTest, Renewal_IsReportedWithItsLatency) {
   TimePoint sent;
   service_->on_renew = [&](auto& renewal) {
     sent = now();
@@ -87,7 +87,7 @@ TEST_F(HeldLeaseTest, ARenewalIsReportedWithItsLatency) {
   EXPECT_EQ(observer_->last_renewed.token, lease.token());
 }
 
-TEST_F(HeldLeaseTest, ARenewalThatFails_IsRetriedInTheLeaseAndWarnedOfOncePerKindOfTrouble) {
+TEST_F(HeldLeaseTest, FailedRenewal_IsRetriedAndWarnedOfOnce) {
   struct Row {
     std::vector<errc> failures;  // the last one again and again
     int failing;                 // how many of them
@@ -133,7 +133,7 @@ TEST_F(HeldLeaseTest, ARenewalThatFails_IsRetriedInTheLeaseAndWarnedOfOncePerKin
   }
 }
 
-TEST_F(HeldLeaseTest, ATroubleThatIsOver_IsWarnedOfAgain) {
+TEST_F(HeldLeaseTest, FailureAfterASuccess_IsWarnedOfAgain) {
   const Lease lease = hold();
   for (const std::uint64_t warnings : {1U, 2U}) {
     service_->on_renew = [](auto& renewal) {
@@ -149,7 +149,7 @@ TEST_F(HeldLeaseTest, ATroubleThatIsOver_IsWarnedOfAgain) {
 
 // --- Loss ------------------------------------------------------------------------------------------------------------
 
-TEST_F(HeldLeaseTest, ALeaseThatIsNotRenewed_IsLostALittleBeforeItsEnd) {
+TEST_F(HeldLeaseTest, LeaseWithoutARenewal_IsLostJustBeforeItsEnd) {
   confirm_releases();
   for (const bool renew : {true, false}) {  // without an answer
     service_->released.clear();
@@ -172,7 +172,7 @@ TEST_F(HeldLeaseTest, ALeaseThatIsNotRenewed_IsLostALittleBeforeItsEnd) {
 }
 
 // However it is lost while a renewal is in flight: the answer revives nothing.
-TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheLoss_RevivesNothing) {
+TEST_F(HeldLeaseTest, RenewalAnsweredAfterTheLoss_RevivesNothing) {
   const std::vector<std::pair<const char*, std::function<void(const Lease&)>>> ways = {
       {"time passes", [&](auto&) { engine_->advance(28s); }},
       {"the program sees the end",
@@ -205,7 +205,7 @@ TEST_F(HeldLeaseTest, ARenewalThatIsAnsweredAfterTheLoss_RevivesNothing) {
   EXPECT_EQ(observer_->last_lost.reason.detail, "broken by an operator");
 }
 
-TEST_F(HeldLeaseTest, ARenewalThatSaysNotYoursLosesTheLeaseAtOnce) {
+TEST_F(HeldLeaseTest, RenewalByAnotherOwner_LosesTheLease) {
   const Lease lease = hold();
   engine_->advance(12s);
   answer_renewal({.status = RenewStatus::lost, .failure = {errc::lost, "broken by an operator"}});
@@ -216,7 +216,7 @@ TEST_F(HeldLeaseTest, ARenewalThatSaysNotYoursLosesTheLeaseAtOnce) {
   EXPECT_EQ(service_->renewals_asked, 1U);
 }
 
-TEST_F(HeldLeaseTest, AProcessThatSleptThroughTheLeaseIsToldByItsFirstLook) {
+TEST_F(HeldLeaseTest, SuspensionPastTheLease_IsALossAtTheFirstCall) {
   answer_renewals();
   const Lease lease = hold();
   engine_->manual_clock().advance(31s);
@@ -230,7 +230,7 @@ TEST_F(HeldLeaseTest, AProcessThatSleptThroughTheLeaseIsToldByItsFirstLook) {
 }
 
 // The engine had read the clock before the program did, and writes or renews afterwards.
-TEST_F(HeldLeaseTest, WhatTheProgramSawOverStaysOver_ExtendedOrToBeRenewed) {
+TEST_F(HeldLeaseTest, LossSeenByTheProgram_IsFinal) {
   answer_renewals();
   confirm_releases();
   for (const bool by_clock : {false, true}) {
@@ -253,7 +253,7 @@ TEST_F(HeldLeaseTest, WhatTheProgramSawOverStaysOver_ExtendedOrToBeRenewed) {
 
 // --- Sessions --------------------------------------------------------------------------------------------------------
 
-TEST_F(SessionLeaseTest, LivesWhileTheSessionIsExtended_NeverShorter_NeverRevived) {
+TEST_F(SessionLeaseTest, ExtendedSession_ExtendsTheLeaseUntilItsLoss) {
   const Lease lease = hold();
   for (int i = 0; i < 100; ++i) {
     engine_->advance(10s);
@@ -271,7 +271,7 @@ TEST_F(SessionLeaseTest, LivesWhileTheSessionIsExtended_NeverShorter_NeverRevive
   EXPECT_FALSE(lease.held());
 }
 
-TEST_F(SessionLeaseTest, TheLossOfTheSessionIsTheLossOfTheLease_OnceAndWithAReason) {
+TEST_F(SessionLeaseTest, LostSession_LosesTheLeaseOnceWithAReason) {
   for (const Failure& why : {Failure{errc::lost, "the session expired: \"x\""}, Failure{}}) {
     const auto losses = stats().lost;
     const Lease lease = hold();
@@ -290,7 +290,7 @@ TEST_F(SessionLeaseTest, TheLossOfTheSessionIsTheLossOfTheLease_OnceAndWithAReas
   EXPECT_EQ(stats().lost, 2U) << "news of unknown owners are ignored";
 }
 
-TEST_F(SessionLeaseTest, AFixedLengthIsExtendedUpToItsEndOnly_AndReleased) {
+TEST_F(SessionLeaseTest, FixedLength_IsExtendedUpToItsEndAndReleased) {
   confirm_releases();
   for (const auto length : {10s, 60s}) {
     const TimePoint end = now() + length;
@@ -314,7 +314,7 @@ TEST_F(SessionLeaseTest, AFixedLengthIsExtendedUpToItsEndOnly_AndReleased) {
 
 // --- Processes -------------------------------------------------------------------------------------------------------
 
-TEST_F(ProcessLeaseTest, DoesNotRunOut_AFixedLengthEndsAndIsReleasedOnce) {
+TEST_F(ProcessLeaseTest, Lease_DoesNotExpireUnlessItsLengthIsFixed) {
   const Lease lease = hold();
   EXPECT_EQ(lease.valid_until(), TimePoint::max());
   EXPECT_EQ(engine_->pending_timers(), 0U);
@@ -331,7 +331,7 @@ TEST_F(ProcessLeaseTest, DoesNotRunOut_AFixedLengthEndsAndIsReleasedOnce) {
 }
 
 // The program's release has begun, but the timer that ends the lease runs before the release's task.
-TEST_F(ProcessLeaseTest, AFixedLengthIsReleasedOnceThoughTheProgramReleasesAtTheSameTime) {
+TEST_F(ProcessLeaseTest, ReleaseAtTheFixedEnd_IsSentOnce) {
   Lease lease = hold({.lease = 10s, .renew = false});
   std::vector<bool> answers;
   in_task_after(9s, [&] { lease.async_release([&](std::error_code, bool was_ours) { answers.push_back(was_ours); }); });

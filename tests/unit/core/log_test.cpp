@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 const Failure silent{errc::unavailable, "h:1: no answer"};
 
-TEST(LogTest, WritesALineForEachEvent) {
+TEST(LogTest, EachEvent_IsALine) {
   std::ostringstream stream;
   const auto log = log_to(stream);
   log->acquired({"job", FencingToken(7), 412us});
@@ -43,7 +43,7 @@ TEST(LogTest, WritesALineForEachEvent) {
             "dlock: warning: not supported by this backend\n");
 }
 
-TEST(LogTest, NamesAndReasonsCannotForgeLines) {
+TEST(LogTest, NamesAndReasons_CannotForgeLines) {
   std::ostringstream stream;
   const auto log = log_to(stream);
   log->lost({"a\nb", FencingToken(1), {errc::lost, "\033[2Jgone\ndlock: connected"}});
@@ -71,7 +71,7 @@ class Sink final : public std::stringbuf {
   }
 };
 
-TEST(LogTest, FlushesEachLineAndIgnoresErrorsOfTheStream) {
+TEST(LogTest, EachLine_IsFlushedAndErrorsAreIgnored) {
   Sink sink;
   std::ostream stream(&sink);
   stream.exceptions(std::ios::badbit | std::ios::failbit);
@@ -85,7 +85,7 @@ TEST(LogTest, FlushesEachLineAndIgnoresErrorsOfTheStream) {
   EXPECT_EQ(sink.flushes, 2);
 }
 
-TEST(LogTest, ObserversOfOneStreamKeepTheirLinesWhole) {
+TEST(LogTest, ObserversOfOneStream_WriteWholeLines) {
   std::ostringstream stream;
   {
     std::vector<std::jthread> clients;

@@ -51,7 +51,7 @@ class ForkTest : public testing::Test {
   std::optional<Client> client_ = make();
 };
 
-TEST_F(ForkTest, AdvancingAManualClockInTheChildWaitsForNothing) {
+TEST_F(ForkTest, ManualClockInTheChild_WaitsForNoEngine) {
   const auto clock = std::make_shared<ManualClock>();
   const Client client = connect("simple://", {.label = "test", .clock = clock}, service_->factory());
   const Lease lease = client.make_lock("x").acquire();
@@ -63,7 +63,7 @@ TEST_F(ForkTest, AdvancingAManualClockInTheChildWaitsForNothing) {
   EXPECT_TRUE(lease.held());
 }
 
-TEST_F(ForkTest, LeasesAreNotHeldInTheChild_AndEverythingElseAnswersClosedOnce) {
+TEST_F(ForkTest, Child_HoldsNoLeaseAndGetsClosed) {
   DistributedLock lock = client_->make_lock("z");
   MultiLock locks = client_->make_multi_lock({"x", "y"});
   std::optional<MultiLease> leases = locks.acquire();
@@ -98,7 +98,7 @@ TEST_F(ForkTest, LeasesAreNotHeldInTheChild_AndEverythingElseAnswersClosedOnce) 
 }
 
 // Nor does the child touch the engine, which another thread may have been inside of at the fork.
-TEST_F(ForkTest, StoppingAWaitInTheChildDoesNotReachTheParent) {
+TEST_F(ForkTest, CancellationInTheChild_DoesNotReachTheParent) {
   const Lease held = client_->make_lock("x").acquire();
   std::stop_source source;
   std::atomic<int> ended = 0;
@@ -115,7 +115,7 @@ TEST_F(ForkTest, StoppingAWaitInTheChildDoesNotReachTheParent) {
   EXPECT_EQ(ended, 1);
 }
 
-TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
+TEST_F(ForkTest, DestructorsInTheChild_ReleaseNothing) {
   std::optional<Client> second = make();
   std::optional<Client> third = make();
   std::optional<DistributedLock> lock = client_->make_lock("x");
@@ -140,7 +140,7 @@ TEST_F(ForkTest, DestructorsDoNothingInTheChild) {
   EXPECT_TRUE(recursive->lease().held());
 }
 
-TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
+TEST_F(ForkTest, ForkOfABusyEngine_DoesNotHangTheChild) {
   DistributedLock lock = client_->make_lock("x");
   std::atomic<bool> done = false;
   std::thread busy([&] {
@@ -160,7 +160,7 @@ TEST_F(ForkTest, AForkWhileTheEngineIsBusyHangsNothingInTheChild) {
 }
 
 // The thread is nearly always inside of one of these calls when its process forks.
-TEST(ForkTestOfSchemes, TheChildKnowsTheSchemesAndMayAddOnesWhateverTheParentsThreadsDid) {
+TEST(ForkTestOfSchemes, Child_KnowsTheSchemesAndMayAddSome) {
   const BackendFactory factory = std::make_shared<test::SimpleService>()->factory();
   for (int i = 0; i < 200; ++i) register_backend("fork-test-" + std::to_string(i), factory);
   std::atomic<bool> done = false;
@@ -188,7 +188,7 @@ TEST(ForkTestOfSchemes, TheChildKnowsTheSchemesAndMayAddOnesWhateverTheParentsTh
   if (busy.joinable()) busy.join();
 }
 
-TEST_F(ForkTest, TheChildMayMakeAClientOfItsOwn) {
+TEST_F(ForkTest, Child_MayMakeItsOwnClient) {
   const Lease lease = client_->make_lock("x").acquire();
   // TSan stops at a new thread that repeats the id of one that did not come along through fork().
   if constexpr (dlock::test::thread_sanitizer) client_.reset();
@@ -218,7 +218,7 @@ void refuse_random_numbers() {
   ASSERT_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
 }
 
-TEST(RandomnessTest, AConnect_WithoutRandomNumbers_IsAnError) {
+TEST(RandomnessTest, ConnectWithoutRandomNumbers_IsAnError) {
   EXPECT_EQ(Child::run([](Child& child) {
               refuse_random_numbers();
               try {
@@ -231,7 +231,7 @@ TEST(RandomnessTest, AConnect_WithoutRandomNumbers_IsAnError) {
             "good");
 }
 
-TEST(RandomnessTest, AClient_WhoseKernelRefusesRandomNumbersLater_GoesOn) {
+TEST(RandomnessTest, ClientLaterWithoutRandomNumbers_GoesOn) {
   EXPECT_EQ(Child::run([](Child& child) {
               const Client client = connect("simple://", {}, std::make_shared<test::SimpleService>()->factory());
               refuse_random_numbers();
@@ -285,7 +285,7 @@ void use_everything() {
   }
 }
 
-TEST(StaticDestruction, ClientsCanBeMadeAndUsedUntilTheVeryEnd) {
+TEST(StaticDestruction, Client_MayBeMadeAndUsedUntilTheEnd) {
   EXPECT_EXIT(
       {
         alarm(30);  // a hang ends as a signal

@@ -1,14 +1,17 @@
-// Giving leases back: held, lost and empty ones, once and twice, and in races with their loss.
+// The end of leases: by a release, a loss, a destructor, and by the close of their client in the middle of everything.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "core/api/question.hpp"
 #include "core/client/lease_record.hpp"
 #include "tests/support/core_fixture.hpp"
 
@@ -24,7 +27,7 @@ class ReleaseTest : public test::CoreTest {
   void SetUp() override { open(); }
 };
 
-TEST_F(ReleaseTest, ARelease_SaysWhatTheServiceAnswered_AsynchronouslyInTheCallOrToTheObserver) {
+TEST_F(ReleaseTest, ReleaseInEachForm_ReportsTheServicesAnswer) {
   const Failure no_answer{errc::ambiguous, "no answer"};
   struct Row {
     ReleaseOutcome outcome;
@@ -85,16 +88,14 @@ TEST_F(ReleaseTest, ARelease_SaysWhatTheServiceAnswered_AsynchronouslyInTheCallO
   EXPECT_EQ(stats().lost, 0U);
 }
 
-// --- ended() and remaining() ---
-
-TEST_F(ReleaseTest, TheEndOfALease_FiresBeforeTheServiceIsAsked_AndWhatRemainsIsZero) {
+TEST_F(ReleaseTest, EndSignal_FiresBeforeTheReleaseIsSent) {
   Lease lease = hold();
   int ends = 0;
   const std::stop_callback on_end(lease.ended(), [&] {
     ++ends;
     EXPECT_FALSE(lease.held());
     EXPECT_TRUE(service_->released.empty());
-    EXPECT_FALSE(lease.release()) << "it is under way";
+    EXPECT_FALSE(lease.release()) << "it has begun";
   });
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(lease.remaining(), lease.valid_until() - now());
@@ -109,7 +110,7 @@ TEST_F(ReleaseTest, TheEndOfALease_FiresBeforeTheServiceIsAsked_AndWhatRemainsIs
   EXPECT_EQ(lease.remaining(), 0s);
 }
 
-TEST_F(ReleaseTest, TheEndOfALease_FiresOnceAtItsDestruction_AlsoInItsCallback) {
+TEST_F(ReleaseTest, EndSignal_FiresOnceAtTheDestructionOrWithTheLoss) {
   for (const bool inside : {false, true}) {
     service_->released.clear();
     std::optional<Lease> lease = hold();
@@ -122,29 +123,20 @@ TEST_F(ReleaseTest, TheEndOfALease_FiresOnceAtItsDestruction_AlsoInItsCallback) 
     EXPECT_EQ(ends, 1);
     EXPECT_EQ(service_->released.size(), 1U);
   }
-}
-
-TEST_F(ReleaseTest, TheEndOfALease_FiresWithTheLoss_OrWithinACallAfterIt) {
-  for (const bool call : {false, true}) {
-    confirm_releases();
+  confirm_releases();
+  for (const bool by_call : {false, true}) {
     Lease lease = hold();
     const std::stop_token ended = lease.ended();
     const std::stop_token lost = lease.lost();
-    if (call) {
-      engine_->manual_clock().advance(40s);
-      EXPECT_EQ(lease.remaining(), 0s);
-      lease.release_in_background();
-    } else {
-      engine_->advance(40s);
-    }
+    by_call ? engine_->manual_clock().advance(40s) : engine_->advance(40s);
+    EXPECT_EQ(lease.remaining(), 0s);
+    if (by_call) lease.release_in_background();
     EXPECT_TRUE(lost.stop_requested() && ended.stop_requested() && lease.ended().stop_requested());
   }
 }
 
-// --- Lost leases ---
-
-// A backend judges by it whether a lock that is gone can have been released by a request whose answer was lost.
-TEST_F(ReleaseTest, ARelease_AfterARenewal_HasTheRenewedEnd) {
+// The end says whether a lock that is gone can have been released by a request whose answer was lost.
+TEST_F(ReleaseTest, ReleaseAfterARenewal_HasTheRenewedEnd) {
   Lease lease = hold();
   engine_->advance(12s);
   const TimePoint renewed_until = now() + 29s;
@@ -155,7 +147,7 @@ TEST_F(ReleaseTest, ARelease_AfterARenewal_HasTheRenewedEnd) {
   EXPECT_EQ(service_->released[0].valid_until, renewed_until);
 }
 
-TEST_F(ReleaseTest, AReleaseOfALostLease_AnswersFalseAtOnce_AndNotifiesAServiceThatMayKeepTheLock) {
+TEST_F(ReleaseTest, ReleaseOfALostLease_AnswersFalseAtOnce) {
   const std::vector<std::pair<std::function<void(Lease&)>, bool>> ways = {
       {[&](Lease&) { engine_->advance(40s); }, true},
       {[&](Lease&) { engine_->manual_clock().advance(31s); }, true},  // the owner id keeps the next holder safe
@@ -167,9 +159,8 @@ TEST_F(ReleaseTest, AReleaseOfALostLease_AnswersFalseAtOnce_AndNotifiesAServiceT
     lose_it(lease);
     const auto released = release(lease);
     ASSERT_EQ(released->calls, 1) << "without waiting for the service";
-    EXPECT_FALSE(released->was_ours);
-    EXPECT_FALSE(released->failure.code);
-    ASSERT_EQ(service_->released.size(), is_sent ? 1U : 0U);
+    EXPECT_FALSE(released->was_ours || released->failure.code);
+    ASSERT_EQ(service_->released.size(), is_sent ? 1U : 0U) << "the service may still have the lock";
     if (is_sent) {
       EXPECT_EQ(service_->released[0].owner, lease.owner());
     }
@@ -180,7 +171,7 @@ TEST_F(ReleaseTest, AReleaseOfALostLease_AnswersFalseAtOnce_AndNotifiesAServiceT
   EXPECT_EQ(stats().released, 0U);
 }
 
-TEST_F(ReleaseTest, ACallbackOfALossMayDestroyItsLeaseWhileTheProgramAsksForIt) {
+TEST_F(ReleaseTest, LossCallback_MayDestroyItsLease) {
   auto lease = std::make_unique<Lease>(hold());
   const std::stop_callback destroy(lease->lost(), [&] { lease.reset(); });
   engine_->manual_clock().advance(31s);
@@ -191,19 +182,14 @@ TEST_F(ReleaseTest, ACallbackOfALossMayDestroyItsLeaseWhileTheProgramAsksForIt) 
   EXPECT_EQ(service_->released.size(), 1U);
 }
 
-TEST_F(ReleaseTest, ALossReportedWhileTheReleaseIsQueuedIsNoLossSignal) {
+TEST_F(ReleaseTest, LossWhileTheReleaseIsQueued_IsNotSignalled) {
   confirm_releases();
   Lease lease = hold();
   const std::stop_token lost = lease.lost();
   engine_->set_busy(true);
   (void)engine_->dispatch([&] { service_->host().lost(lease.owner(), {errc::lost, "stolen"}); });
-  auto released = std::make_shared<Released>();
-  lease.async_release([released](std::error_code, bool was_ours) {
-    ++released->calls;
-    released->was_ours = was_ours;
-  });
+  const auto released = release(lease);  // the lease counts as released before both tasks run
   engine_->set_busy(false);
-  engine_->run();
   EXPECT_FALSE(lost.stop_requested());
   ASSERT_EQ(released->calls, 1);
   EXPECT_FALSE(released->was_ours);
@@ -211,9 +197,7 @@ TEST_F(ReleaseTest, ALossReportedWhileTheReleaseIsQueuedIsNoLossSignal) {
   EXPECT_EQ(stats().lost, 0U);
 }
 
-// --- Objects ---
-
-TEST_F(ReleaseTest, DestroyingALease_WaitsForAtMostTheCloseTimeout_AndNotForOneThatIsLostOrReleased) {
+TEST_F(ReleaseTest, Destructor_WaitsForTheReleaseWithinTheCloseTimeout) {
   const std::vector<std::pair<std::function<void(Lease&)>, std::chrono::nanoseconds>> rows = {
       {[](Lease&) {}, 2s},  // the service does not answer
       {[&](Lease&) { engine_->advance(60s); }, 0s},
@@ -231,7 +215,7 @@ TEST_F(ReleaseTest, DestroyingALease_WaitsForAtMostTheCloseTimeout_AndNotForOneT
   }
 }
 
-TEST_F(ReleaseTest, AnEmptyLeaseIsHarmless) {
+TEST_F(ReleaseTest, EmptyLease_HoldsNothing) {
   Lease lease;
   EXPECT_FALSE(lease.has_value() || lease.held() || lease.release());
   EXPECT_EQ(lease.token(), FencingToken());
@@ -251,6 +235,177 @@ TEST_F(ReleaseTest, AnEmptyLeaseIsHarmless) {
   other = std::move(self);
   EXPECT_TRUE(other.held()) << "self-assignment";
   confirm_releases();
+}
+
+// --- The close of the client -----------------------------------------------------------------------------------------
+
+class ClosingTest : public ReleaseTest {
+ protected:
+  void restart() {
+    engine_ = std::make_shared<test::ManualEngine>();
+    service_ = std::make_shared<test::FakeService>();
+    open();
+  }
+};
+
+TEST_F(ClosingTest, Close_EndsWaitsAndReleasesLeases) {
+  confirm_releases();
+  std::stop_source stop;
+  const auto waiting = acquire({.cancel = stop.get_token()});
+  const auto timed = acquire({.wait = 1min});
+  busy();
+  Lease lease = hold({}, "a");
+  const Lease stolen = hold({}, "b");
+  lose(stolen);
+  const Lease expired = hold({.lease = 1s, .renew = false}, "c");
+  engine_->advance(4s);
+  const Lease renewing = hold({.lease = 9s}, "d");
+  while (service_->renewals.empty()) engine_->advance(100ms);
+  const std::stop_token lost = lease.lost();
+  const TimePoint start = now();
+  const auto core = core_;
+  close();
+  EXPECT_EQ(engine_->now(), start);
+  EXPECT_TRUE(service_->close_asked);
+  stop.request_stop();
+  engine_->run();
+  for (const auto& outcome : {waiting, timed}) {
+    EXPECT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, errc::closed);
+  }
+  EXPECT_FALSE(lease.held() || renewing.held());
+  EXPECT_TRUE(lost.stop_requested() && renewing.lost().stop_requested());
+  EXPECT_EQ(observer_->count("lost a"), 1U);
+  EXPECT_EQ(observer_->last_lost.reason.code, errc::closed);
+  std::vector<std::string> released;
+  for (const Grant& grant : service_->released) released.push_back(grant.name);
+  std::sort(released.begin(), released.end());
+  EXPECT_EQ(released, (std::vector<std::string>{"a", "c", "d"})) << "each once, but not the stolen one";
+
+  core_ = core;  // each later call is answered with closed at once
+  const auto outcome = acquire();
+  EXPECT_EQ(outcome->calls, 1);
+  EXPECT_EQ(outcome->failure.code, errc::closed);
+  const auto answer = ask<LockInfo>(core, [](Backend&, const auto&) { FAIL() << "it is closed"; });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.failure().code, errc::closed);
+  const auto again = release(lease);
+  EXPECT_EQ(again->calls, 1);
+  EXPECT_FALSE(again->was_ours);
+  core_.reset();
+}
+
+TEST_F(ClosingTest, Close_WaitsForEachReleaseWithinTheCloseTimeout) {
+  for (const bool inside_the_call : {true, false}) {
+    std::size_t answered = 0;
+    service_->on_close = [&](auto done) {
+      EXPECT_EQ(answered, 10U);
+      done();
+    };
+    service_->on_release = [&](auto& release) {
+      const auto answer = [&answered, done = release.done] {
+        ++answered;
+        done({.status = ReleaseStatus::released});
+      };
+      if (inside_the_call) return answer();
+      (void)engine_->schedule(now() + 100ms * service_->released.size(), answer);
+    };
+    std::vector<Lease> leases;
+    for (int i = 0; i < 10; ++i) leases.push_back(hold({}, std::to_string(i)));
+    const auto under_way = release(leases.front());
+    const TimePoint start = now();
+    close();
+    EXPECT_EQ(engine_->now(), start + (inside_the_call ? 0s : 1s));
+    EXPECT_EQ(under_way->calls, 1);
+    EXPECT_TRUE(under_way->was_ours);
+    leases.clear();
+    restart();
+  }
+  const Lease lease = hold();
+  std::shared_ptr<Outcome> during;
+  in_task_after(1s, [&] { during = acquire({}, "y"); });
+  TimePoint start = now();
+  close();
+  EXPECT_EQ(engine_->now(), start + 2s) << "a release that is not answered";
+  EXPECT_FALSE(service_->close_asked) << "not before the releases are done";
+  ASSERT_TRUE(during);
+  EXPECT_EQ(during->failure.code, errc::closed);
+  EXPECT_EQ(service_->contends.size(), 1U);
+  service_->releases[0].done({.status = ReleaseStatus::released});  // after the close
+  restart();
+  service_->on_close = [](auto) {};
+  start = now();
+  close();
+  EXPECT_EQ(engine_->now(), start + 2s) << "a backend that does not answer";
+}
+
+// The handler runs exactly once; one that holds its own lease would keep all of the client for ever.
+TEST_F(ClosingTest, Close_AnswersAnUnconfirmedReleaseOnce) {
+  const std::weak_ptr<ClientCore> weak = core_;
+  int calls = 0;
+  std::error_code error;
+  {
+    const auto lease = std::make_shared<Lease>(hold());
+    lease->async_release([&, lease](std::error_code ec, bool was_ours) {
+      ++calls;
+      error = ec;
+      EXPECT_FALSE(was_ours);
+    });
+  }
+  close();
+  engine_->run();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(error, errc::ambiguous);
+  service_->releases[0].done({.status = ReleaseStatus::released});
+  engine_->run();
+  EXPECT_EQ(calls, 1);
+  service_->releases.clear();
+  EXPECT_TRUE(weak.expired());
+}
+
+TEST_F(ClosingTest, ReleaseAnsweredInOrAfterTheBackendsEnd_IsHarmless) {
+  for (const bool inside : {true, false}) {
+    const std::weak_ptr<ClientCore> weak = core_;
+    const auto answer = [&] { service_->releases.at(0).done({.status = ReleaseStatus::failed}); };
+    if (inside) service_->on_destruction = answer;
+    {
+      const Lease lease = hold();
+      close();
+    }
+    EXPECT_TRUE(weak.expired());
+    if (!inside) answer();
+    restart();
+  }
+}
+
+TEST_F(ClosingTest, CloseInAHandler_DoesNotWait) {
+  for (const bool answered : {false, true}) {
+    Lease lease = hold();
+    const auto outcome = acquire({}, "y");
+    const TimePoint start = now();
+    core_->context().notifier->complete([&] { core_->close(); });
+    engine_->run();
+    EXPECT_EQ(now(), start);
+    EXPECT_FALSE(lease.held());
+    EXPECT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, errc::closed);
+    EXPECT_FALSE(engine_->stopped()) << "the service is given its time";
+    if (answered) {
+      task([&] { service_->releases[0].done({.status = ReleaseStatus::released}); });
+    } else {
+      engine_->advance(2s - 1ns);
+      EXPECT_FALSE(engine_->stopped());
+      engine_->advance(1ns);
+    }
+    EXPECT_TRUE(engine_->stopped());
+    EXPECT_FALSE(service_->has_backend());
+    EXPECT_EQ(engine_->pending_timers(), 0U);
+    const std::weak_ptr<ClientCore> weak = std::exchange(core_, nullptr);
+    service_->releases.clear();
+    lease = Lease();
+    EXPECT_TRUE(weak.expired()) << "nothing is left of it";
+    restart();
+  }
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ Keeper keeper_for(nanoseconds lease = kLease, bool renew = true, std::uint64_t s
   return {lease, renew, kGrantedAt, lease_valid_until(kGrantedAt, lease), seed};
 }
 
-TEST(RenewalSchedule, RenewsAtAboutAThirdOfTheLease_EachClientAtAnotherTimeAndOneAtATime) {
+TEST(RenewalSchedule, Renewal_BeginsAtAboutAThirdOfTheLease) {
   std::set<TimePoint> times;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     auto keeper = keeper_for(kLease, true, seed);
@@ -90,7 +90,7 @@ TEST(RenewalSchedule, RenewsAtAboutAThirdOfTheLease_EachClientAtAnotherTimeAndOn
 
 // The event loop may be left alone for half a millisecond, a busy machine keeps a thread waiting for longer, and the
 // program has to hear of the loss in time.
-TEST(RenewalSchedule, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
+TEST(RenewalSchedule, Loss_ComesALittleBeforeTheEnd) {
   for (const auto& [lease, lead] :
        {std::pair<nanoseconds, nanoseconds>(10ms, 1ms), {20ms, 1ms}, {60ms, 3ms}, {100ms, 5ms}, {30s, 5ms}}) {
     auto keeper = keeper_for(lease, false);
@@ -101,7 +101,7 @@ TEST(RenewalSchedule, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
     EXPECT_EQ(keeper.due(end).action, Action::lose);
     EXPECT_TRUE(keeper.lost());
   }
-  // Of a lease that is hardly longer than that, three quarters are left.
+  // A lease that is hardly longer than that keeps three quarters.
   Keeper brief(1ms, false, kGrantedAt, kGrantedAt + 1ms, 1);
   EXPECT_EQ(brief.start().wake, kGrantedAt + 750us);
   Keeper endless(kLease, false, kGrantedAt, TimePoint::max(), 1);
@@ -109,7 +109,7 @@ TEST(RenewalSchedule, IsLostALittleBeforeTheEndSoThatTheSignalComesInTime) {
   EXPECT_EQ(endless.due(TimePoint::max() - 1ns).action, Action::none);
 }
 
-TEST(RenewalSchedule, RetriesAFailedRenewalFasterAndFasterUntilTheEnd) {
+TEST(RenewalSchedule, FailedRenewal_IsRetriedFasterUntilTheEnd) {
   auto keeper = keeper_for();
   TimePoint now = *keeper.start().wake;
   nanoseconds last_pause = nanoseconds::max();
@@ -135,7 +135,7 @@ TEST(RenewalSchedule, RetriesAFailedRenewalFasterAndFasterUntilTheEnd) {
   EXPECT_LT(now, keeper.valid_until());
 }
 
-TEST(RenewalSchedule, RetriesARefusedRenewalAFewTimesInWhatIsLeft) {
+TEST(RenewalSchedule, RefusedRenewal_IsRetriedAFewTimes) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     auto keeper = keeper_for(kLease, true, seed);
     TimePoint now = *keeper.start().wake;
@@ -156,7 +156,7 @@ TEST(RenewalSchedule, RetriesARefusedRenewalAFewTimesInWhatIsLeft) {
 }
 
 // A program that is notified of the loss at that instant has the truth: nothing that arrives then takes it back.
-TEST(RenewalSchedule, AtTheInstantOfTheLossAndAfterTheEndNothingRevives) {
+TEST(RenewalSchedule, EventAtTheLossOrLater_RevivesNothing) {
   const TimePoint end = lease_valid_until(kGrantedAt, kLease);
   for (const TimePoint at : {*keeper_for(kLease, false).start().wake, end, end + 1s}) {
     const TimePoint later = lease_valid_until(at, kLease);
@@ -177,7 +177,7 @@ TEST(RenewalSchedule, AtTheInstantOfTheLossAndAfterTheEndNothingRevives) {
   }
 }
 
-TEST(RenewalSchedule, AGrantOrARenewalThatTookLongToArriveIsFollowedByARenewalInTime) {
+TEST(RenewalSchedule, LateAnswer_IsFollowedByARenewalInTime) {
   constexpr nanoseconds brief = 3s;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const TimePoint answered = kGrantedAt + 2s;  // sent at kGrantedAt
@@ -196,7 +196,7 @@ TEST(RenewalSchedule, AGrantOrARenewalThatTookLongToArriveIsFollowedByARenewalIn
   }
 }
 
-TEST(RenewalSchedule, RenewsSoonAfterAReconnection) {
+TEST(RenewalSchedule, Reconnection_IsFollowedByARenewal) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     auto keeper = keeper_for(kLease, true, seed);
     (void)keeper.start();
@@ -212,7 +212,7 @@ TEST(RenewalSchedule, RenewsSoonAfterAReconnection) {
   EXPECT_EQ(fixed.reconnected(kGrantedAt + 1s).wake, fixed.start().wake) << "not renewed, connected or not";
 }
 
-TEST(RenewalSchedule, StandsExtremeLeasesWithoutOverflowOrBusyLoop) {
+TEST(RenewalSchedule, ExtremeLease_DoesNotOverflowOrLoop) {
   for (const nanoseconds lease : {nanoseconds::max(), nanoseconds(std::chrono::hours(24 * 365 * 200)),
                                   nanoseconds(10ms), nanoseconds(1ms), nanoseconds(1), nanoseconds(0)}) {
     for (const TimePoint end : {TimePoint::max(), lease_valid_until(kGrantedAt, lease), TimePoint::min()}) {
@@ -233,7 +233,7 @@ TEST(RenewalSchedule, StandsExtremeLeasesWithoutOverflowOrBusyLoop) {
   }
 }
 
-TEST(RenewalSchedule, NeverValidPastItsEndUnderRandomEvents) {
+TEST(RenewalSchedule, RandomEvents_ReviveNoLeasePastItsEnd) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
     auto keeper = keeper_for(kLease, random() % 2 == 0, seed);

@@ -1,4 +1,4 @@
-// The small parts that the SPI gives to backends: lifetimes, back-offs, texts of holders, the registry of schemes.
+// Small parts: lifetimes, back-offs, texts of holders, the registry of schemes, pauses against a livelock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <dlock/client.hpp>
@@ -16,6 +17,7 @@
 #include <dlock/spi/backoff.hpp>
 #include <dlock/spi/lifetime.hpp>
 
+#include "core/api/livelock_backoff.hpp"
 #include "core/spi/registry.hpp"
 #include "tests/support/manual_engine.hpp"
 
@@ -24,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Lifetime, AGuardedHandlerRunsWhileItsOwnerLives_AndAWatchTellsWhenItIsOver) {
+TEST(Lifetime, GuardedHandler_RunsWhileItsOwnerLives) {
   std::optional<Lifetime> one(std::in_place);
   const Lifetime other;
   std::string received;
@@ -43,7 +45,7 @@ TEST(Lifetime, AGuardedHandlerRunsWhileItsOwnerLives_AndAWatchTellsWhenItIsOver)
   EXPECT_TRUE(first.over() && second.over());
 }
 
-TEST(Backoff, PausesDoubleUpToTheLongestAndAreDrawnFromTheUpperHalf) {
+TEST(Backoff, Pauses_DoubleUpToTheLongestAndAreRandom) {
   test::ManualEngine engine;
   Backoff backoff(100ms);
   for (const auto at_most : {20ms, 40ms, 80ms, 100ms, 100ms}) {
@@ -55,7 +57,7 @@ TEST(Backoff, PausesDoubleUpToTheLongestAndAreDrawnFromTheUpperHalf) {
   EXPECT_LT(backoff.next(engine), 20ms);
 }
 
-TEST(RandomBetween, StaysWithinItsBounds) {
+TEST(RandomBetween, Bounds_AreKept) {
   test::ManualEngine engine;
   EXPECT_EQ(random_between(5ms, 5ms, engine), 5ms);
   EXPECT_EQ(random_between(6ms, 5ms, engine), 6ms) << "there is nothing between them";
@@ -70,7 +72,7 @@ TEST(RandomBetween, StaysWithinItsBounds) {
   EXPECT_TRUE(differ);
 }
 
-TEST(HolderText, HasTheValueOfACandidate_AndOfOtherLocksTheHolderOnly) {
+TEST(HolderText, ValueOfACandidate_IsPartOfIt) {
   const auto written = [](LockKind kind, const std::string& value) {
     LockRequest request;
     request.holder = "h:1:l";
@@ -96,7 +98,7 @@ TEST(HolderText, HasTheValueOfACandidate_AndOfOtherLocksTheHolderOnly) {
   EXPECT_EQ(read(LockKind::election, ""), Pair("", ""));
 }
 
-TEST(Registry, ASchemeIsTakenOnceAndFound_WhatIsNoneIsRefused) {
+TEST(Registry, Scheme_IsRegisteredOnceAndOtherTextRefused) {
   const BackendFactory factory = [](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> {
     throw Error(errc::unsupported, "made for a test");
   };
@@ -124,6 +126,73 @@ TEST(Registry, ASchemeIsTakenOnceAndFound_WhatIsNoneIsRefused) {
   const std::string unknown = refusal([] { (void)detail::find_backend("nonesuch"); });
   EXPECT_NE(unknown.find("\"nonesuch\""), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("registry-test-a"), std::string::npos) << unknown;
+}
+
+// --- Pauses against a livelock
+// -----------------------------------------------------------------------------------------
+
+using detail::LivelockBackoff;
+
+class LivelockBackoffTest : public testing::Test {
+ protected:
+  // Holds one lock for so long, and finds another one busy.
+  void hold_in_vain(LivelockBackoff::Duration how_long) {
+    backoff.entered(now);
+    now += how_long;
+    backoff.tried_in_vain(&busy, now);
+    backoff.left();
+  }
+
+  LivelockBackoff backoff;
+  const int busy = 0;
+  LivelockBackoff::TimePoint now;
+};
+
+TEST_F(LivelockBackoffTest, WithoutALockHeldInVain_NoPauseIsDue) {
+  EXPECT_EQ(backoff.take(&busy), 0ms);
+  backoff.tried_in_vain(&busy, now);
+  EXPECT_EQ(backoff.take(&busy), 0ms) << "nothing was held";
+  backoff.entered(now);
+  backoff.entered(now + 5ms);
+  backoff.left();
+  backoff.left();
+  EXPECT_EQ(backoff.take(&busy), 0ms) << "nothing was busy";
+}
+
+TEST_F(LivelockBackoffTest, LockHeldInVain_PausesOnceBeforeTheBusyLock) {
+  const int another = 0;
+  for (int i = 0; i < 2; ++i) {
+    backoff.entered(now);
+    now += 3ms;
+    backoff.tried_in_vain(&busy, now);
+    EXPECT_EQ(backoff.take(&busy), 0ms) << "held";
+    backoff.left();
+    EXPECT_EQ(backoff.take(&another), 0ms);
+    EXPECT_EQ(backoff.take(&busy), 3ms);
+    EXPECT_EQ(backoff.take(&busy), 0ms);
+    hold_in_vain(3ms);
+    now += 1h;  // what was long ago is forgotten
+  }
+}
+
+TEST_F(LivelockBackoffTest, Pauses_DoubleUpToABoundAndBeginAnewAfterASuccess) {
+  hold_in_vain(3ms);
+  hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), 6ms);
+  for (int i = 0; i < 20; ++i) hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), LivelockBackoff::longest);
+  backoff.entered(now);
+  backoff.entered(now);  // both at once
+  backoff.left();
+  backoff.left();
+  hold_in_vain(3ms);
+  EXPECT_EQ(backoff.take(&busy), 3ms);
+}
+
+TEST_F(LivelockBackoffTest, EachThread_HasItsOwn) {
+  LivelockBackoff& mine = LivelockBackoff::of_this_thread();
+  std::jthread([&] { EXPECT_NE(&LivelockBackoff::of_this_thread(), &mine); }).join();
+  EXPECT_EQ(&LivelockBackoff::of_this_thread(), &mine);
 }
 
 }  // namespace

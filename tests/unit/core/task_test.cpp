@@ -62,8 +62,9 @@ class TaskOf : public testing::Test {};
 using All = testing::Types<Small, Large, MayThrow>;
 TYPED_TEST_SUITE(TaskOf, All);
 
-TYPED_TEST(TaskOf, WhatItHoldsIsDestroyedExactlyOnce_CalledMovedOrAssigned) {
+TYPED_TEST(TaskOf, Callable_IsDestroyedExactlyOnce) {
   int living = 0;
+  EXPECT_FALSE(Task() || Task(nullptr));
   { const Task task{TypeParam(living)}; }
   EXPECT_EQ(living, 0);
   Task first{TypeParam(living)};
@@ -94,7 +95,7 @@ TYPED_TEST(TaskOf, WhatItHoldsIsDestroyedExactlyOnce_CalledMovedOrAssigned) {
 }
 
 // A destructor of the user may do anything, such as set the very handler anew of which it was part.
-TYPED_TEST(TaskOf, MayBeAssignedWhileWhatItHoldsIsDestroyed) {
+TYPED_TEST(TaskOf, DestructorOfTheCallable_MayAssignTheTask) {
   struct Assigns {
     Assigns(Task& of, TypeParam&& held) : task(&of), kept(std::move(held)) {}
     Assigns(Assigns&& other) noexcept(std::is_nothrow_move_constructible_v<TypeParam>)
@@ -124,7 +125,7 @@ TYPED_TEST(TaskOf, MayBeAssignedWhileWhatItHoldsIsDestroyed) {
   task();
 }
 
-TEST(Task, KeepsSixPointersInPlace_AndElsewhereWhatMayThrowWhenMovedOrIsAlignedMoreStrictly) {
+TEST(Task, SmallCallable_IsKeptInPlace) {
   EXPECT_TRUE(is_in_place<Small>());
   EXPECT_FALSE(is_in_place<Large>());
   EXPECT_FALSE(is_in_place<MayThrow>());
@@ -139,18 +140,7 @@ TEST(Task, KeepsSixPointersInPlace_AndElsewhereWhatMayThrowWhenMovedOrIsAlignedM
   EXPECT_EQ(address % 64, 0U);
 }
 
-TEST(Task, IsEmptyUntilItIsGivenSomething) {
-  Task task;
-  EXPECT_FALSE(task);
-  EXPECT_FALSE(Task(nullptr));
-  task = [] {};
-  EXPECT_TRUE(task);
-  Task empty;
-  const Task moved = std::move(empty);
-  EXPECT_FALSE(moved);
-}
-
-TEST(Task, HoldsStateFunctionsMembersOtherWrappersAndWhatCannotBeCopied) {
+TEST(Task, EachKindOfCallable_IsCalled) {
   static int seen = 0;
   seen = 0;
   Task task = [own = 0, number = std::make_unique<int>(40)]() mutable { seen = ++own + *number; };
@@ -173,7 +163,7 @@ TEST(Task, HoldsStateFunctionsMembersOtherWrappersAndWhatCannotBeCopied) {
   EXPECT_EQ(counter.count, 1);
 }
 
-TEST(Task, PassesArgumentsOnAsTheyCome) {
+TEST(Task, Arguments_AreForwarded) {
   std::string copy = "kept";
   std::unique_ptr<int> got;
   const Callback<const std::string&, std::unique_ptr<int>> callback = [&](const std::string& text,
@@ -186,7 +176,7 @@ TEST(Task, PassesArgumentsOnAsTheyCome) {
   EXPECT_EQ(*got, 7);
 }
 
-TEST(Task, WhatThrowsWhileItIsPutInLeavesNothing_AndWhatACallThrowsComesOut) {
+TEST(Task, ExceptionOfTheCallable_LeavesTheTaskAsItWas) {
   struct Throws {
     Throws() = default;
     Throws(const Throws&) { throw std::runtime_error("copied"); }

@@ -88,7 +88,7 @@ class TryBackendTest : public testing::Test {
 
 using Reports = std::vector<std::string>;
 
-TEST_F(TryBackendTest, ABusyLockIsWatchedAndTriedAgain_AGrantNeedsNoWatch) {
+TEST_F(TryBackendTest, BusyLock_IsWatchedAndTriedAgain) {
   contend();
   answer(granted());
   EXPECT_EQ(std::exchange(sink_.reports, {}), Reports{"granted"});
@@ -114,7 +114,7 @@ TEST_F(TryBackendTest, ABusyLockIsWatchedAndTriedAgain_AGrantNeedsNoWatch) {
   EXPECT_EQ(backend_->live_watches, 0);
 }
 
-TEST_F(TryBackendTest, WithoutAWatchItPolls_EachTimeWithTheSameOwner) {
+TEST_F(TryBackendTest, BusyLockWithoutAWatch_IsPolledWithTheSameOwner) {
   backend_->can_watch = false;
   contend();
   answer(busy());
@@ -126,7 +126,7 @@ TEST_F(TryBackendTest, WithoutAWatchItPolls_EachTimeWithTheSameOwner) {
   }
 }
 
-TEST_F(TryBackendTest, AnswersAndChangesMayComeFromInsideTheCall) {
+TEST_F(TryBackendTest, AnswersAndChanges_MayComeInsideTheCall) {
   int n = 0;
   backend_->on_try = [&](const auto& done) { done(++n < 5 ? busy() : granted()); };
   contend();
@@ -146,7 +146,7 @@ TEST_F(TryBackendTest, AnswersAndChangesMayComeFromInsideTheCall) {
 }
 
 // A grant that nobody waits for, a try whose outcome is unknown, and the mark of a writer who waited are released.
-TEST_F(TryBackendTest, AContentionThatIsGivenUp_ReleasesWhatItMayHaveLeft) {
+TEST_F(TryBackendTest, AbandonedContention_ReleasesWhatItMayHaveLeft) {
   const TryOutcome unknown = failed(errc::ambiguous);
   const TryOutcome down = failed(errc::unavailable);
   struct Row {
@@ -206,8 +206,8 @@ TEST_F(TryBackendTest, AContentionThatIsGivenUp_ReleasesWhatItMayHaveLeft) {
   }
 }
 
-// Or a lock that was granted to nobody would stay until its lease ends.
-TEST_F(TryBackendTest, TheBackendClosesAfterTheTriesThatNobodyWaitsForAreSettled) {
+// Otherwise a lock that was granted to an abandoned try would stay until its lease ends.
+TEST_F(TryBackendTest, Close_WaitsForAbandonedTries) {
   for (const bool is_granted : {true, false}) {
     int closed = 0;
     contend();
@@ -223,7 +223,7 @@ TEST_F(TryBackendTest, TheBackendClosesAfterTheTriesThatNobodyWaitsForAreSettled
   }
 }
 
-TEST_F(TryBackendTest, AnAnswerInsideOrAfterTheBackendsDestructorIsHarmless) {
+TEST_F(TryBackendTest, AnswerInOrAfterTheDestructor_IsIgnored) {
   contend();
   const auto done = backend_->tries.back();
   backend_->on_destruction = [&] { done(failed(errc::unavailable)); };
@@ -235,7 +235,7 @@ TEST_F(TryBackendTest, AnAnswerInsideOrAfterTheBackendsDestructorIsHarmless) {
   EXPECT_TRUE(sink_.reports.empty());
 }
 
-TEST_F(TryBackendTest, ComesBackBetweenItsBounds_OrWhenTheLeaseOfTheHolderEnds) {
+TEST_F(TryBackendTest, NextTry_ComesWithinItsBoundsOrAtTheLeasesEnd) {
   const TryPolicy polls{.poll_min = 100ms, .poll_max = 200ms};
   struct Row {
     TryPolicy policy;
@@ -269,7 +269,7 @@ TEST_F(TryBackendTest, ComesBackBetweenItsBounds_OrWhenTheLeaseOfTheHolderEnds) 
   }
 }
 
-TEST_F(TryBackendTest, BacksOffWhileTheServiceIsUnreachable_UntilAChangeOrAnAnswer) {
+TEST_F(TryBackendTest, UnreachableService_IsTriedWithGrowingPauses) {
   use({.backoff_min = 20ms, .backoff_max = 1s});
   contend();
   answer(busy());
@@ -302,7 +302,7 @@ TEST_F(TryBackendTest, BacksOffWhileTheServiceIsUnreachable_UntilAChangeOrAnAnsw
   }
 }
 
-TEST_F(TryBackendTest, ARequestThatDoesNotWaitIsOneTry_AndWhatTryingAgainCannotMendIsFinal) {
+TEST_F(TryBackendTest, FinalFailureOrNoWait_EndsAfterOneTry) {
   using Row = std::tuple<bool, TryOutcome, const char*>;
   for (const auto& [wait, outcome, report] :
        {Row(false, busy(), "busy"), Row(false, granted(), "granted"), Row(false, failed(errc::unavailable), "failed"),
@@ -318,7 +318,7 @@ TEST_F(TryBackendTest, ARequestThatDoesNotWaitIsOneTry_AndWhatTryingAgainCannotM
 }
 
 // Gives up at the n-th event, wherever that is: nothing may be left behind or touched afterwards (ASan).
-TEST_F(TryBackendTest, MayBeGivenUpAtAnyPoint) {
+TEST_F(TryBackendTest, Contention_MayBeDestroyedAtAnyPoint) {
   for (int stop_at = 0; stop_at < 12; ++stop_at) {
     int n = 0;
     const auto step = [&] {

@@ -46,7 +46,7 @@ std::string parts_of(std::string_view text) {
   return parts.str();
 }
 
-TEST(Url, IsTakenApartAndDecoded) {
+TEST(Url, Parts_AreParsedAndDecoded) {
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"redis://alice:s3cret@db.example:6380/7?prefix=app&lease=30s",
        "redis user=alice password=s3cret host=db.example|6380 path=/7 prefix=app lease=30s"},
@@ -66,7 +66,7 @@ TEST(Url, IsTakenApartAndDecoded) {
   for (const auto& [text, parts] : rows) EXPECT_EQ(parts_of(text), parts) << text;
 }
 
-TEST(Url, MalformedOnesAreRefusedNamingThePart) {
+TEST(Url, MalformedUrl_IsRefusedNamingThePart) {
   using namespace std::string_literals;
   const std::vector<std::pair<std::string, std::vector<std::string>>> rows = {
       {"scheme", {"", "/run/lock", "redis", "1x://h", "re dis://h"}},
@@ -102,7 +102,7 @@ TEST(Url, MalformedOnesAreRefusedNamingThePart) {
   EXPECT_EQ(refusal("x://h/" + std::string(65536 - 6, 'a')), "");
 }
 
-TEST(Url, RedactedHidesTheSecrets_AndWithoutSecretsLeavesThemOut) {
+TEST(Url, Secrets_AreRedactedOrLeftOut) {
   struct Row {
     const char* text;
     const char* redacted;
@@ -126,8 +126,8 @@ TEST(Url, RedactedHidesTheSecrets_AndWithoutSecretsLeavesThemOut) {
   EXPECT_EQ(Url::parse("postgresql://h/a%40b").path(), "/a@b");
 }
 
-TEST(Url, NoRefusalShowsAPassword) {
-  // Whatever is wrong, and however the password was written.
+TEST(Url, Refusal_ShowsNoPassword) {
+  // Each kind of error, and each way to write a password.
   for (const char* text :
        {"redis://user:hunter2@h:99999", "redis://user:hunter2@", "redis://user:hunter2@h,,h",
         "redis://user:hunter2@h?x", "redis://user:hunter2%@h", "redis://user:hunter2@[", "redis://user:hunter2@h#f",
@@ -147,7 +147,7 @@ TEST(Url, NoRefusalShowsAPassword) {
   }
 }
 
-TEST(Url, LeavesNoPasswordInItsMemory) {
+TEST(Url, Destructor_LeavesNoPasswordInMemory) {
   // The short password is in the object itself, also after it was moved from.
   for (const bool moved : {false, true}) {
     alignas(Url) std::array<unsigned char, sizeof(Url)> memory{};
@@ -165,7 +165,7 @@ TEST(Url, LeavesNoPasswordInItsMemory) {
   }
 }
 
-TEST(Url, NumbersAreTakenWithinTheirBounds) {
+TEST(Url, Number_IsTakenWithinItsBounds) {
   Url url = Url::parse("x://h?low=1&high=16&zero=0&over=17&negative=-1&text=4x&huge=99999999999999999999&empty=");
   EXPECT_EQ(url.take_number("low", 1, 16), 1U);
   EXPECT_EQ(url.take_number("high", 1, 16), 16U);
@@ -177,7 +177,7 @@ TEST(Url, NumbersAreTakenWithinTheirBounds) {
   }
 }
 
-TEST(Url, ChoicesAreTakenByTheirWords) {
+TEST(Url, Choice_IsTakenByItsWord) {
   Url url = Url::parse("x://h?a=one&b=three&c=four&d=");
   const auto take = [&](std::string_view key) {
     return url.take_choice<int>(key, {{"one", 1}, {"two", 2}, {"three", 3}}, 7);
@@ -189,7 +189,7 @@ TEST(Url, ChoicesAreTakenByTheirWords) {
   EXPECT_EQ(why_refused([&] { (void)take("d"); }), "URL: parameter \"d\" must be one, two or three, not \"\"");
 }
 
-TEST(Url, TakingAParameterRemovesIt_WhatIsNotTakenIsRefusedByName) {
+TEST(Url, UnknownParameter_IsRefusedByName) {
   Url url = Url::parse("x://h?strategy=queue&b=2&leese=5s&auth=hunter2&Lease=5s&lease=250ms&wait=forever&bad=5");
   EXPECT_EQ(url.take("b"), "2");
   EXPECT_EQ(url.take("b"), std::nullopt);

@@ -51,7 +51,7 @@ static_assert(
              In<std::int64_t, std::ratio<60>>, In<std::int64_t, std::ratio<3600>>, In<std::int64_t, std::ratio<86400>>,
              In<std::int64_t, std::ratio<1, 60>>, In<std::int64_t, std::ratio<1, 3>>>);
 
-TEST(Duration, EveryTypeConvertsExactlyWithinRange_AndSaturatesBeyond) {
+TEST(Duration, EachType_ConvertsExactlyOrSaturates) {
   using Seconds = In<double>;
   using Frames = In<std::int64_t, std::ratio<1, 60>>;
   using Samples = In<int, std::ratio<1, 44100>>;
@@ -103,7 +103,7 @@ TEST(Duration, EveryTypeConvertsExactlyWithinRange_AndSaturatesBeyond) {
   for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(rows[i].first.value(), rows[i].second) << "row " << i;
 }
 
-TEST(SaturatingAdd, StopsAtBothEnds) {
+TEST(SaturatingAdd, Sum_StopsAtBothEnds) {
   constexpr TimePoint zero{};
   constexpr TimePoint first = TimePoint::min();
   constexpr TimePoint last = TimePoint::max();
@@ -117,7 +117,7 @@ TEST(SaturatingAdd, StopsAtBothEnds) {
   for (const TimePoint at : {first, zero - 1ns, zero}) EXPECT_EQ(saturating_add(at, nanoseconds::min()), first);
 }
 
-TEST(LeaseValidUntil, LeavesAMarginForClocksThatDrift) {
+TEST(LeaseValidUntil, End_HasAMarginForClockDrift) {
   constexpr TimePoint sent{std::chrono::hours(1)};
   EXPECT_EQ(lease_valid_until(sent, 30s), sent + 30s - 300ms - 2ms);
   EXPECT_EQ(lease_valid_until(sent, 10ms), sent + 7900us);
@@ -125,7 +125,7 @@ TEST(LeaseValidUntil, LeavesAMarginForClocksThatDrift) {
   EXPECT_EQ(lease_valid_until(TimePoint::max() - 1s, 1h), TimePoint::max());
 }
 
-TEST(TimeLeft, SaturatesForDeadlinesThatNanosecondsCannotCount) {
+TEST(TimeLeft, FarDeadline_Saturates) {
   using Point = std::chrono::steady_clock::time_point;
   using Hours = std::chrono::time_point<std::chrono::steady_clock, In<std::int64_t, std::ratio<3600>>>;
   const Point now(5s);
@@ -141,7 +141,7 @@ TEST(TimeLeft, SaturatesForDeadlinesThatNanosecondsCannotCount) {
 
 // --- Clocks ----------------------------------------------------------------------------------------------------------
 
-TEST(LeaseClock, IsBoottimeWhichCountsSuspend) {
+TEST(LeaseClock, Clock_IsBoottimeAndCountsSuspend) {
   const auto read = [] {
     timespec t{};
     clock_gettime(CLOCK_BOOTTIME, &t);
@@ -157,7 +157,7 @@ TEST(LeaseClock, IsBoottimeWhichCountsSuspend) {
   EXPECT_TRUE(boottime_clock()->runs_by_itself());
 }
 
-TEST(ManualClock, MovesForwardOnlyAndSaturates_WallTimeMovesAlongAndCanBeSteppedAlone) {
+TEST(ManualClock, Clock_MovesForwardOnlyAndSaturates) {
   ManualClock clock;
   const auto wall = clock.wall_now();
   const TimePoint start = clock.now();
@@ -192,7 +192,7 @@ struct Listener final : ClockListener {
   TimePoint seen;
 };
 
-TEST(ManualClock, NotifiesItsListenersAfterTheMove_UntilNoneHasRunAnythingForARound) {
+TEST(ManualClock, Listeners_AreNotifiedUntilAllAreIdle) {
   ManualClock clock;
   const auto idle = std::make_shared<Listener>();
   const auto busy = std::make_shared<Listener>();
@@ -214,7 +214,7 @@ TEST(ManualClock, NotifiesItsListenersAfterTheMove_UntilNoneHasRunAnythingForARo
   EXPECT_GT(busy->calls, 1 + 4 + 1);
 }
 
-TEST(ManualClock, MayBeMovedByManyThreads) {
+TEST(ManualClock, SeveralThreads_MayMoveIt) {
   ManualClock clock;
   {
     std::vector<std::jthread> threads;
@@ -236,7 +236,7 @@ static_assert(FencingToken().value() == 0 && FencingToken(2) > FencingToken(1));
 static_assert(std::uint64_t{FencingToken(42)} == 42U && FencingToken(42) == FencingToken(42));
 static_assert(OwnerId(1, 2) == OwnerId(1, 2) && OwnerId(1, 2) != OwnerId(2, 1));
 
-TEST(OwnerId, PrintsAs32HexadecimalDigits_AndIsReadBackFromThem) {
+TEST(OwnerId, Text_Is32HexadecimalDigits) {
   constexpr auto most = std::numeric_limits<std::uint64_t>::max();
   const std::vector<std::pair<OwnerId, std::string>> rows = {
       {OwnerId(), std::string(32, '0')},
@@ -254,7 +254,7 @@ TEST(OwnerId, PrintsAs32HexadecimalDigits_AndIsReadBackFromThem) {
   }
 }
 
-TEST(OwnerId, Hashes) {
+TEST(OwnerId, Hash_FindsIt) {
   std::unordered_set<OwnerId> ids;
   for (std::uint64_t i = 0; i < 100; ++i) ids.insert(OwnerId(i, i * i));
   EXPECT_EQ(ids.size(), 100U);
@@ -263,7 +263,7 @@ TEST(OwnerId, Hashes) {
 
 // --- Errors ----------------------------------------------------------------------------------------------------------
 
-TEST(Error, EveryCodeHasAMessageOfItsOwn_AndMeetsTheStandardConditionThatMeansTheSame) {
+TEST(Error, Code_HasAMessageAndAStandardCondition) {
   const std::error_condition none;
   const std::vector<std::pair<errc, std::error_condition>> rows = {
       {errc::timed_out, std::errc::timed_out},
@@ -294,7 +294,7 @@ TEST(Error, EveryCodeHasAMessageOfItsOwn_AndMeetsTheStandardConditionThatMeansTh
   EXPECT_EQ(std::error_code(999, error_category()).message(), "unknown error 999");
 }
 
-TEST(Error, IsASystemErrorThatSaysTheDetailAndTheMessage) {
+TEST(Error, What_HasTheDetailAndTheMessage) {
   const Error error(errc::unavailable, "redis at localhost: connection refused");
   EXPECT_STREQ(error.what(), "redis at localhost: connection refused: the lock service is unavailable");
   EXPECT_EQ(error.detail(), "redis at localhost: connection refused");
@@ -309,7 +309,7 @@ TEST(Error, IsASystemErrorThatSaysTheDetailAndTheMessage) {
 
 // --- Capabilities ----------------------------------------------------------------------------------------------------
 
-TEST(Capabilities, EveryValueHasItsName) {
+TEST(Capabilities, EachValue_HasItsName) {
   EXPECT_EQ(to_string(Scope::process), "process");
   EXPECT_EQ(to_string(Scope::machine), "machine");
   EXPECT_EQ(to_string(Scope::network), "network");

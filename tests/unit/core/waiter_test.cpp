@@ -198,7 +198,7 @@ class WaiterTest : public testing::TestWithParam<Row> {
   std::unique_ptr<ScriptedWaiter> waiter_;
 };
 
-TEST_P(WaiterTest, DoesWhatTheRowSays) {
+TEST_P(WaiterTest, Script_LeadsToItsLog) {
   run(GetParam());
   EXPECT_EQ(text(), GetParam().log);
 }
@@ -258,8 +258,8 @@ constexpr Row rows[] = {
 
 INSTANTIATE_TEST_SUITE_P(Rows, WaiterTest, testing::ValuesIn(rows));
 
-// Those who queue must queue in the order of their acquires, also after a reconnection.
-TEST_F(WaiterTest, TheWaitersOfASessionGoOnInTheOrderOfTheirAcquires_ThoughOthersComeAndGoMeanwhile) {
+// Waiters must queue in the order of their acquires, even after a reconnection.
+TEST_F(WaiterTest, WaitersOfASession_ResumeInOrder) {
   session_.usable = false;
   std::map<std::string, std::unique_ptr<Waiter>> waiters;
   std::vector<std::string> order;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/lead_policy.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
 
@@ -74,13 +75,9 @@ class EventLoopTest : public testing::Test {
   std::thread thread_{[this] { loop_.run(); }};
 };
 
-TEST_F(EventLoopTest, ACallerThatComesAloneRunsTheHandlersItself) {
+TEST_F(EventLoopTest, CallerThatComesAlone_RunsHandlers) {
   come_alone_until_leading();
   EXPECT_EQ(loop_.callers_waiting(), 0);
-}
-
-TEST_F(EventLoopTest, ItsOwnThreadRunsWhatComesWhileNobodyWaits) {
-  come_alone_until_leading();
   util::Event ran;
   loop_.post([&] {
     EXPECT_TRUE(loop_.on_own_thread());
@@ -89,7 +86,7 @@ TEST_F(EventLoopTest, ItsOwnThreadRunsWhatComesWhileNobodyWaits) {
   EXPECT_TRUE(ran.wait(rig::hang_guard));
 }
 
-TEST_F(EventLoopTest, UserCodeRunsOnItsOwnThreadWhoeverLeads) {
+TEST_F(EventLoopTest, UserCode_RunsOnTheLoopsOwnThread) {
   for (const bool before : {true, false}) {
     if (!before) come_alone_until_leading();
     EXPECT_TRUE(wait_for([&](util::Event& event) {
@@ -103,17 +100,7 @@ TEST_F(EventLoopTest, UserCodeRunsOnItsOwnThreadWhoeverLeads) {
   }
 }
 
-TEST_F(EventLoopTest, UserCodeRunsInTheOrderOfTheCalls) {
-  std::vector<int> seen;
-  util::Event last;
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(notify([&seen, i] { seen.push_back(i); }));
-  EXPECT_TRUE(notify([&] { last.set(); }));
-  ASSERT_TRUE(last.wait(rig::hang_guard));
-  ASSERT_EQ(seen.size(), 1000U);
-  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-}
-
-TEST_F(EventLoopTest, HandlersRunBetweenUserCodeThatAlwaysStartsMore) {
+TEST_F(EventLoopTest, Handlers_RunBetweenUserCodeThatStartsMore) {
   for (const bool before : {true, false}) {
     if (!before) come_alone_until_leading();
     util::Event handled;
@@ -134,7 +121,7 @@ TEST_F(EventLoopTest, HandlersRunBetweenUserCodeThatAlwaysStartsMore) {
   }
 }
 
-TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
+TEST_F(EventLoopTest, LossSignals_RunBeforeOtherUserCode) {
   util::Event go_on;
   hold_up_until(go_on);
   std::vector<int> order;
@@ -149,7 +136,7 @@ TEST_F(EventLoopTest, LossSignalsGoBeforeAllOtherUserCode) {
   EXPECT_EQ(order, (std::vector{0, 1, 2, 10, 11, 12}));
 }
 
-TEST_F(EventLoopTest, ALossSignalWaitsForOneHandlerNotForARowOfThem) {
+TEST_F(EventLoopTest, LossSignal_WaitsForOneHandlerOnly) {
   constexpr int count = 300;
   util::Event go_on;
   hold_up_until(go_on);
@@ -171,11 +158,13 @@ TEST_F(EventLoopTest, ALossSignalWaitsForOneHandlerNotForARowOfThem) {
   EXPECT_LT(handled_before, count / 2);
 }
 
-TEST_F(EventLoopTest, AllUserCodeThatWasAcceptedRunsBeforeTheLoopEnds) {
+TEST_F(EventLoopTest, End_RunsAcceptedUserCodeFirst) {
   util::Event go_on;
   hold_up_until(go_on);
   int ran = 0;
-  for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(notify([&] { ++ran; }));
+  for (int i = 0; i < 10'000; ++i) {
+    EXPECT_TRUE(notify([&ran, i] { EXPECT_EQ(ran++, i) << "in the order of the calls"; }));
+  }
   loop_.stop();
   loop_.post([this] { loop_.end_work(); });
   go_on.set();
@@ -183,7 +172,7 @@ TEST_F(EventLoopTest, AllUserCodeThatWasAcceptedRunsBeforeTheLoopEnds) {
   EXPECT_EQ(ran, 10'000);
 }
 
-TEST_F(EventLoopTest, AnEventThatIsSetOutsideTheLoopEndsTheWait) {
+TEST_F(EventLoopTest, EventThatIsSetOutsideTheLoop_EndsTheWait) {
   for (const bool before : {true, false}) {
     if (!before) come_alone_until_leading();
     EXPECT_TRUE(wait_for([&](util::Event& event) {
@@ -193,7 +182,7 @@ TEST_F(EventLoopTest, AnEventThatIsSetOutsideTheLoopEndsTheWait) {
   }
 }
 
-TEST_F(EventLoopTest, ACallerLeadsForAMomentOnly) {
+TEST_F(EventLoopTest, Caller_LeadsForAMomentOnly) {
   come_alone_until_leading();
   EXPECT_TRUE(wait_for([&](util::Event& event) {
     std::atomic<bool> own = false;
@@ -209,7 +198,7 @@ TEST_F(EventLoopTest, ACallerLeadsForAMomentOnly) {
   }));
 }
 
-TEST_F(EventLoopTest, AWaitEndsAtItsLimit) {
+TEST_F(EventLoopTest, Wait_EndsAtItsLimit) {
   util::Event never;
   EXPECT_FALSE(loop_.wait(never, 1ms));
   EXPECT_FALSE(loop_.wait(never, 5ms));
@@ -219,7 +208,7 @@ TEST_F(EventLoopTest, AWaitEndsAtItsLimit) {
   EXPECT_FALSE(loop_.wait(never, -1s));
 }
 
-TEST_F(EventLoopTest, EndsWhileACallerWaits) {
+TEST_F(EventLoopTest, EndWhileACallerWaits_IsFinal) {
   come_alone_until_leading();
   EXPECT_TRUE(wait_for([&](util::Event& event) {
     end();
@@ -229,9 +218,127 @@ TEST_F(EventLoopTest, EndsWhileACallerWaits) {
 }
 
 // It may get the id of the loop's own thread, which has ended.
-TEST_F(EventLoopTest, AThreadThatComesAfterTheEndIsNotTakenForTheLoopsOwn) {
+TEST_F(EventLoopTest, ThreadAfterTheEnd_IsNotTakenForTheLoopsOwn) {
   end();
   for (int i = 0; i < 10; ++i) std::thread([this] { EXPECT_FALSE(loop_.on_own_thread()); }).join();
+}
+
+// --- Which thread runs the loop
+// ----------------------------------------------------------------------------------------
+
+class LeadPolicyTest : public testing::Test {
+ protected:
+  using Clock = LeadPolicy::Clock;
+
+  // A caller that waits alone, for so long.
+  void come_and_go(std::chrono::nanoseconds waits = 50us, bool led = false) {
+    const auto since = now_;
+    policy_.came(event_);
+    now_ += waits;
+    policy_.went(led, since, now_);
+  }
+  void come_alone(int times) {
+    for (int i = 0; i < times; ++i) come_and_go();
+  }
+  [[nodiscard]] bool may_leave() const { return policy_.own_thread_may_leave(now_); }
+
+  util::Event event_;
+  util::Event other_event_;
+  LeadPolicy policy_;
+  Clock::time_point now_{1h};
+};
+
+TEST_F(LeadPolicyTest, CallersThatComeAlone_GetTheLead) {
+  struct Row {
+    const char* name;
+    const char* calls;  // . alone; 2 two at once; L alone, for long; s just not for long; l alone, and leads; g a gap
+    bool may_leave;
+  };
+  for (const auto& [name, calls, leaves] : {
+           Row{"at first", "", false},
+           {"too few", "..", false},
+           {"enough", "...", true},
+           {"no next one within the gap", "...g", false},
+           {"what was learnt is kept", "...g.", true},
+           {"several at once", "...2", false},
+           {"the last of several went alone, too", "...2..", true},
+           {"only the last of several counts", "22", false},
+           {"who waits for long teaches nothing", "LLLLL", false},
+           {"who leads teaches nothing", "lllll", false},
+           {"nearly long", "sss", true},
+       }) {
+    policy_ = LeadPolicy();
+    for (const char* call = calls; *call != '\0'; ++call) {
+      if (*call == 'g') {
+        now_ += LeadPolicy::longest_gap - 1ns;
+        EXPECT_TRUE(may_leave()) << name;
+        now_ += 1ns;
+      } else if (*call == '2') {
+        policy_.came(event_);
+        policy_.came(other_event_);
+        EXPECT_EQ(policy_.waiting(), 2);
+        policy_.went(false, now_, now_);
+        policy_.went(false, now_, now_);
+      } else {
+        const auto longest = LeadPolicy::longest_lead;
+        come_and_go(*call == 'L' ? longest : *call == 's' ? longest - 1ns : 50us, *call == 'l');
+      }
+    }
+    EXPECT_EQ(policy_.waiting(), 0);
+    EXPECT_EQ(may_leave(), leaves) << name;
+  }
+}
+
+TEST_F(LeadPolicyTest, CallerWithoutAnAnswer_KeepsTheOwnThread) {
+  come_alone(3);
+  policy_.came(event_);
+  EXPECT_FALSE(may_leave()) << "it sleeps until somebody reads its answer";
+  event_.set();
+  EXPECT_TRUE(may_leave());
+  now_ += LeadPolicy::longest_gap;
+  EXPECT_TRUE(may_leave()) << "however long that took";
+}
+
+TEST_F(LeadPolicyTest, LastOfSeveral_IsNotOneThatCameAlone) {
+  come_alone(3);
+  event_.set();
+  other_event_.set();
+  policy_.came(event_);
+  policy_.came(other_event_);
+  policy_.went(false, now_, now_);
+  EXPECT_EQ(policy_.waiting(), 1);
+  EXPECT_FALSE(may_leave());
+}
+
+TEST(AnswerPolling, Duration_FollowsTheAnswers) {
+  struct Row {
+    std::chrono::nanoseconds waited;
+    std::chrono::nanoseconds then;
+  };
+  AnswerPolling polling;
+  EXPECT_EQ(polling.duration(), 0ns) << "until an answer came soon, the thread sleeps";
+  int number = 0;
+  for (const auto& [waited, then] : {
+           Row{5us, 10us},
+           {5us, 10us},  // long enough already
+           {15us, 20us},
+           {30us, 40us},
+           {50us, 80us},
+           {90us, 100us},
+           {100us, 100us},
+           {100'001ns, 50us},
+           {60us, 100us},
+           {1s, 50us},
+           {1s, 25us},
+           {1s, 12'500ns},
+           {1s, 0us},
+           {100us, 10us},
+           {0us, 10us},
+       }) {
+    polling.waited(waited);
+    EXPECT_EQ(polling.duration(), then) << "row " << number;
+    ++number;
+  }
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ void hand_over() noexcept {
 
 namespace {
 
-// What a thread waits for that somebody sets: a timer, the other end of a connection, another thread's task. Or, when
-// the engine has stopped, the test.
+// An event that a thread waits for, and that a timer, the other end of a connection or another thread's task sets. Or,
+// when the engine has stopped, the test.
 class Wish {
  public:
   explicit Wish(util::Event& event) : event_(&event) {}
@@ -166,7 +166,7 @@ class Round {
 
   std::unique_ptr<Subject> subject_;
   std::vector<std::unique_ptr<Worker>> workers_;  // tasks know them until the engine has ended
-  // Or else the next step of another thread finds what was forgotten.
+  // Otherwise the next step of another thread finds what was forgotten.
   const bool in_step_ = dice_.chance(60);
   std::barrier<> step_done_{static_cast<std::ptrdiff_t>(threads_)};
   std::atomic<std::size_t> working_ = threads_;
@@ -180,7 +180,7 @@ class Round {
   std::vector<std::shared_ptr<Wish>> wishes_;
 };
 
-// What one of the threads does.
+// The steps of one of the threads.
 class Round::Worker {
  public:
   Worker(Round& round, std::size_t number)
@@ -587,7 +587,7 @@ std::optional<std::uint64_t> number_from(const char* variable) {
   return std::strtoull(text, nullptr, 10);
 }
 
-TEST(HandOver, WhoeverIsDelayedNoTaskIsLostAndNoWaitIsEndless) {
+TEST(HandOver, DelayedThreads_LoseNoTaskAndNoWakeUp) {
   const NamesSeed<SIGABRT> aborts;
   const NamesSeed<SIGSEGV> faults;
   const auto one = number_from("DLOCK_ENGINE_SEED");

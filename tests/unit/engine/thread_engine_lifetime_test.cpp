@@ -1,16 +1,20 @@
-// Starting and stopping: nothing that was accepted is forgotten, nothing is left behind.
+// Starting and stopping: nothing that was accepted is forgotten, nothing is left behind. Readiness of descriptors.
 #include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
+#include <system_error>
 #include <thread>
-#include <vector>
 
 #include <dlock/clock.hpp>
 #include <dlock/error.hpp>
@@ -39,7 +43,7 @@ std::size_t entries_of(const char* directory) {
   return count;
 }
 
-TEST_F(ThreadEngineLifetimeTest, StopRunsWhatWasSubmitted) {
+TEST_F(ThreadEngineLifetimeTest, Stop_RunsAcceptedTasksAndUserCode) {
   std::atomic<int> ran = 0;
   {
     const test::BlockedEngine blocked(*engine_);
@@ -53,7 +57,8 @@ TEST_F(ThreadEngineLifetimeTest, StopRunsWhatWasSubmitted) {
   EXPECT_EQ(ran, 300);
 }
 
-TEST_F(ThreadEngineLifetimeTest, AfterwardsEverythingIsRefused) {
+TEST_F(ThreadEngineLifetimeTest, AfterStop_NothingRunsAndAllIsRefused) {
+  EXPECT_TRUE(engine_->dispatch([&] { (void)engine_->schedule(engine_->now() + 1s, [] { FAIL(); }); }));
   engine_->stop();
   EXPECT_FALSE(engine_->dispatch([] { FAIL(); }));
   EXPECT_FALSE(engine_->submit([] { FAIL(); }));
@@ -64,38 +69,27 @@ TEST_F(ThreadEngineLifetimeTest, AfterwardsEverythingIsRefused) {
   clock_->advance(1h);
 }
 
-TEST_F(ThreadEngineLifetimeTest, StoppingOnTheEngineThreadEndsItByItself) {
-  for (const bool inside_task : {true, false}) {
+TEST_F(ThreadEngineLifetimeTest, StopInATaskOrUserCode_DoesNotWait) {
+  enum class Inside { task, user_code, task_of_another_thread };
+  for (const Inside inside : {Inside::task, Inside::user_code, Inside::task_of_another_thread}) {
     auto engine = start();
     const std::weak_ptr<Engine> weak = engine;
     util::Event stopped;
     const auto stop = [&] {
       engine->stop();
-      engine.reset();
+      EXPECT_FALSE(engine->dispatch([] { FAIL(); }));
       stopped.set();
     };
-    ASSERT_TRUE(inside_task ? engine->submit(stop) : notify(*engine, stop));
+    ASSERT_TRUE(inside == Inside::task        ? engine->submit(stop)
+                : inside == Inside::user_code ? notify(*engine, stop)
+                                              : engine->dispatch(stop));
     ASSERT_TRUE(stopped.wait(rig::hang_guard));
+    engine.reset();
     while (!weak.expired()) std::this_thread::yield();
   }
 }
 
-TEST_F(ThreadEngineLifetimeTest, StoppingInsideATaskOfAnotherThreadDoesNotWait) {
-  auto engine = start();
-  const std::weak_ptr<Engine> weak = engine;
-  EXPECT_TRUE(engine->dispatch([&] { engine->stop(); }));
-  EXPECT_FALSE(engine->dispatch([] { FAIL(); }));
-  engine.reset();
-  while (!weak.expired()) std::this_thread::yield();
-}
-
-TEST_F(ThreadEngineLifetimeTest, TimersThatAreLeftDoNotRun) {
-  EXPECT_TRUE(engine_->dispatch([&] { (void)engine_->schedule(engine_->now() + 1s, [] { FAIL(); }); }));
-  engine_->stop();
-  clock_->advance(1h);
-}
-
-TEST_F(ThreadEngineLifetimeTest, UserCodeOfATaskThatRunsDuringTheStopStillRunsOutsideTasks) {
+TEST_F(ThreadEngineLifetimeTest, UserCodeOfATaskDuringStop_RunsOutsideTasks) {
   std::atomic<bool> ran = false;
   auto blocked = std::make_optional<test::BlockedEngine>(*engine_);
   EXPECT_TRUE(engine_->dispatch([&, engine = engine_.get()] {
@@ -114,42 +108,7 @@ TEST_F(ThreadEngineLifetimeTest, UserCodeOfATaskThatRunsDuringTheStopStillRunsOu
   engine_.reset();
 }
 
-// Whatever was accepted runs, or a caller would wait for it forever.
-TEST_F(ThreadEngineLifetimeTest, NothingThatWasAcceptedIsForgottenWhenStopRacesWithIt) {
-  for (int round = 0; round < 200; ++round) {
-    auto engine = start();
-    std::atomic<int> accepted = 0;
-    std::atomic<int> ran = 0;
-    std::atomic<int> ready = 0;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 3; ++t) {
-      threads.emplace_back([&, t, engine] {
-        ++ready;
-        for (int i = 0;; ++i) {
-          bool ok = false;
-          switch ((i + t) % 3) {
-            case 0:
-              ok = engine->submit([&] { ++ran; });
-              break;
-            case 1:
-              ok = engine->dispatch([&] { ++ran; });
-              break;
-            default:
-              ok = notify(*engine, [&] { ++ran; });
-          }
-          if (!ok) return;
-          ++accepted;
-        }
-      });
-    }
-    while (ready < 3 || ran < round) std::this_thread::yield();
-    engine->stop();
-    for (auto& thread : threads) thread.join();
-    ASSERT_EQ(ran, accepted) << "round " << round;
-  }
-}
-
-TEST_F(ThreadEngineLifetimeTest, LeavesNoDescriptorAndNoThreadBehind) {
+TEST_F(ThreadEngineLifetimeTest, Stop_LeavesNoDescriptorAndNoThread) {
   stop();
   { start()->stop(); }
   const std::size_t descriptors = entries_of("/proc/self/fd");
@@ -162,7 +121,7 @@ TEST_F(ThreadEngineLifetimeTest, LeavesNoDescriptorAndNoThreadBehind) {
   EXPECT_LE(entries_of("/proc/self/task"), threads);
 }
 
-TEST_F(ThreadEngineLifetimeTest, WithoutDescriptorsItIsUnavailableAndLeavesNothing) {
+TEST_F(ThreadEngineLifetimeTest, StartWithoutDescriptors_IsUnavailable) {
   stop();
   { start()->stop(); }
   const std::size_t before = entries_of("/proc/self/fd");
@@ -199,20 +158,106 @@ TEST_F(ThreadEngineLifetimeTest, WithoutDescriptorsItIsUnavailableAndLeavesNothi
   EXPECT_GT(failures, 0);
 }
 
-TEST_F(ThreadEngineLifetimeTest, AClockThatMovesWhileEnginesComeAndGoIsFine) {
-  std::atomic<bool> done = false;
-  std::thread mover([&] {
-    while (!done) clock_->advance(1ms);
-  });
-  for (int i = 0; i < 50; ++i) {
-    const auto engine = start();
-    util::Event ran;
-    EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 5ms, [&] { ran.set(); }); }));
-    EXPECT_TRUE(ran.wait(rig::hang_guard));
-    engine->stop();
+// --- Descriptors -----------------------------------------------------------------------------------------------------
+
+using Interest = Descriptor::Interest;
+
+class DescriptorTest : public test::EngineTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends_.data()), 0);
+    watch();
   }
-  done = true;
-  mover.join();
+  void TearDown() override {
+    unwatch();
+    EngineTest::TearDown();
+    for (const int fd : ends_) {
+      if (fd < 0) continue;
+      EXPECT_EQ(close(fd), 0) << "the descriptor is the test's own, and still open";
+    }
+  }
+  void watch() {
+    EXPECT_TRUE(engine_->dispatch([&] { descriptor_ = engine_->watch(ends_[0]); }));
+  }
+  void unwatch() {
+    EXPECT_TRUE(engine_->dispatch([&] { descriptor_.reset(); }));
+  }
+  void wait_for(Interest interest, const std::function<void(std::error_code)>& handler) {
+    EXPECT_TRUE(engine_->dispatch([&] { descriptor_->async_wait(interest, handler); }));
+  }
+  void send() { ASSERT_EQ(write(ends_[1], "x", 1), 1); }
+
+  std::array<int, 2> ends_{-1, -1};
+  std::unique_ptr<Descriptor> descriptor_;
+};
+
+TEST_F(DescriptorTest, Readiness_IsReportedOnceForEachWait) {
+  util::Event writable;
+  std::atomic<int> calls = 0;
+  for (int i = 0; i < 4; ++i) {
+    util::Event readable;
+    wait_for(Interest::readable, [&](std::error_code ec) {
+      EXPECT_FALSE(ec);
+      EXPECT_TRUE(engine_->must_not_block());
+      ++calls;
+      readable.set();
+    });
+    if (i == 0) {
+      wait_for(Interest::writable, [&](std::error_code) { writable.set(); });
+      EXPECT_TRUE(writable.wait(rig::hang_guard)) << "both may be waited for";
+      flush();
+      EXPECT_EQ(calls, 0);
+      send();
+    }
+    ASSERT_TRUE(readable.wait(rig::hang_guard));
+    flush();
+    EXPECT_EQ(calls, i + 1) << "level-triggered for a new wait, silent without one";
+  }
+}
+
+TEST_F(DescriptorTest, CloseOfTheOtherEnd_IsReadiness) {
+  util::Event ready;
+  wait_for(Interest::readable, [&](std::error_code) {
+    descriptor_.reset();
+    ready.set();
+  });
+  close(ends_[1]);
+  ends_[1] = -1;
+  EXPECT_TRUE(ready.wait(rig::hang_guard));
+  EXPECT_GE(fcntl(ends_[0], F_GETFD), 0) << "the end of a watch does not close";
+  EXPECT_TRUE(engine_->dispatch([&] {
+    try {
+      (void)engine_->watch(-1);
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), errc::unavailable);
+    }
+  }));
+}
+
+TEST_F(DescriptorTest, EndOfTheWatch_DropsThePendingHandler) {
+  for (int round = 0; round < 100; ++round) {
+    unwatch();
+    watch();
+    const auto ran = std::make_shared<bool>(false);
+    wait_for(Interest::readable, [ran](std::error_code) { *ran = true; });
+    bool ran_before = false;
+    if (round % 2 == 0) send();  // the readiness races with the destruction
+    EXPECT_TRUE(engine_->dispatch([&] {
+      ran_before = *ran;
+      descriptor_.reset();
+    }));
+    flush();
+    EXPECT_EQ(*ran, ran_before);
+    char byte = 0;
+    while (read(ends_[0], &byte, 1) == 1) {
+    }
+  }
+  watch();
+  wait_for(Interest::readable, [](std::error_code) { FAIL(); });
+  unwatch();
+  engine_->stop();
+  engine_ = start();
 }
 
 }  // namespace

@@ -36,24 +36,35 @@ bool is_asleep(pid_t thread) {
   return state == "S";
 }
 
-TEST_F(ThreadEngineTest, AnIdleEngineDispatchesOnTheCallersThread) {
+TEST_F(ThreadEngineTest, Dispatch_RunsOnTheCallersThreadUnlessTheEngineIsBusy) {
   std::thread::id ran_on;
   EXPECT_TRUE(engine_->dispatch([&] { ran_on = std::this_thread::get_id(); }));
   EXPECT_EQ(ran_on, std::this_thread::get_id());
-}
-
-TEST_F(ThreadEngineTest, PostNeverRunsInsideTheCall) {
+  util::Event inner;
+  EXPECT_TRUE(engine_->dispatch([&] {
+    EXPECT_TRUE(engine_->dispatch([&] { inner.set(); }));
+    EXPECT_FALSE(inner.is_set()) << "queued behind the task that runs";
+  }));
+  EXPECT_TRUE(inner.wait(rig::hang_guard));
   util::Event ran;
-  std::thread::id ran_on;
+  {
+    const test::BlockedEngine blocked(*engine_);
+    EXPECT_TRUE(engine_->dispatch([&] { ran.set(); }));
+    EXPECT_FALSE(ran.is_set());
+  }
+  EXPECT_TRUE(ran.wait(rig::hang_guard));
+  util::Event posted;
   engine_->post([&] {
-    ran_on = std::this_thread::get_id();
-    ran.set();
+    EXPECT_NE(std::this_thread::get_id(), ran_on);
+    posted.set();
   });
-  ASSERT_TRUE(ran.wait(rig::hang_guard));
-  EXPECT_NE(ran_on, std::this_thread::get_id());
+  EXPECT_TRUE(engine_->wait(posted, rig::hang_guard));
+  util::Event never;
+  EXPECT_FALSE(engine_->wait(never, 1ms));
+  EXPECT_EQ(engine_->random(), 4U);
 }
 
-TEST_F(ThreadEngineTest, WhatBecameDueHasRunWhenTheClockHasBeenAdvanced) {
+TEST_F(ThreadEngineTest, AdvancedClock_ReturnsWhenDueTimersHaveRun) {
   bool ran = false;
   bool told = false;
   EXPECT_TRUE(engine_->dispatch([&] {
@@ -69,7 +80,7 @@ TEST_F(ThreadEngineTest, WhatBecameDueHasRunWhenTheClockHasBeenAdvanced) {
   EXPECT_TRUE(told);
 }
 
-TEST_F(ThreadEngineTest, AdvancingTheClockWhereNothingMayWaitLeavesTheTimersToTheLoop) {
+TEST_F(ThreadEngineTest, ClockAdvancedInATask_LeavesTimersToTheLoop) {
   const auto other = start();
   for (const auto& inside : {engine_, other}) {
     util::Event ran;
@@ -85,7 +96,7 @@ TEST_F(ThreadEngineTest, AdvancingTheClockWhereNothingMayWaitLeavesTheTimersToTh
   other->stop();  // after its user code, which uses the test's clock
 }
 
-TEST_F(ThreadEngineTest, AdvancingTheClockEndsThoughTimersArmEachOtherForTheSameInstant) {
+TEST_F(ThreadEngineTest, AdvancedClock_EndsThoughTimersArmEachOther) {
   std::function<void()> again = [&] { (void)engine_->schedule(engine_->now(), [&] { again(); }); };
   EXPECT_TRUE(engine_->dispatch([&] { again(); }));
   clock_->advance(1s);
@@ -93,31 +104,7 @@ TEST_F(ThreadEngineTest, AdvancingTheClockEndsThoughTimersArmEachOtherForTheSame
   clock_->advance(1s);  // the last of them
 }
 
-TEST_F(ThreadEngineTest, ADispatchFromInsideATaskIsQueued) {
-  bool inner = false;
-  bool inner_ran_inside = true;
-  util::Event done;
-  EXPECT_TRUE(engine_->dispatch([&] {
-    EXPECT_TRUE(engine_->dispatch([&] {
-      inner = true;
-      done.set();
-    }));
-    inner_ran_inside = inner;
-  }));
-  EXPECT_FALSE(inner_ran_inside);
-  ASSERT_TRUE(done.wait(rig::hang_guard));
-}
-
-TEST_F(ThreadEngineTest, ADispatchToABusyEngineDoesNotWaitForIt) {
-  const test::BlockedEngine blocked(*engine_);
-  util::Event ran;
-  EXPECT_TRUE(engine_->dispatch([&] { ran.set(); }));
-  EXPECT_FALSE(ran.is_set());
-  blocked.unblock();
-  EXPECT_TRUE(ran.wait(rig::hang_guard));
-}
-
-TEST_F(ThreadEngineTest, UserCodeRunsOnTheEngineThreadOutsideTasks) {
+TEST_F(ThreadEngineTest, UserCode_RunsOnTheEngineThreadOutsideTasks) {
   util::Event done;
   EXPECT_FALSE(engine_->must_not_block());
   EXPECT_TRUE(notify(*engine_, [&] {
@@ -130,7 +117,7 @@ TEST_F(ThreadEngineTest, UserCodeRunsOnTheEngineThreadOutsideTasks) {
   ASSERT_TRUE(done.wait(rig::hang_guard));
 }
 
-TEST_F(ThreadEngineTest, TasksOfTwoEnginesMayNest) {
+TEST_F(ThreadEngineTest, TasksOfTwoEngines_MayNest) {
   const auto other = start();
   bool nested = false;
   while (!nested && !HasFailure()) {  // an engine whose thread has just been busy does not run a task inline
@@ -156,7 +143,7 @@ TEST_F(ThreadEngineTest, TasksOfTwoEnginesMayNest) {
   other->stop();
 }
 
-TEST_F(ThreadEngineTest, WhatATaskHoldsIsDestroyedAsPartOfIt) {
+TEST_F(ThreadEngineTest, Task_DestroysItsCapturesInItsTurn) {
   // Destructors may use the executor (a Timer does), so they must be serialised with tasks.
   struct Probe {
     explicit Probe(Engine& e, std::atomic<int>& q) : engine(&e), queued(&q) {}
@@ -196,7 +183,7 @@ TEST_F(ThreadEngineTest, WhatATaskHoldsIsDestroyedAsPartOfIt) {
   EXPECT_EQ(destroyed_inside_tasks, 4) << "timer";
 }
 
-TEST_F(ThreadEngineTest, SignalsAreBlockedOnItsThread) {
+TEST_F(ThreadEngineTest, Signals_AreBlockedOnTheEngineThread) {
   util::Event done;
   sigset_t blocked;
   sigemptyset(&blocked);
@@ -211,17 +198,6 @@ TEST_F(ThreadEngineTest, SignalsAreBlockedOnItsThread) {
   sigset_t ours;
   pthread_sigmask(SIG_SETMASK, nullptr, &ours);
   EXPECT_EQ(sigismember(&ours, SIGTERM), 0) << "the caller's own mask is as before";
-}
-
-TEST_F(ThreadEngineTest, HandsOutRandomNumbersFromItsSource) {
-  EXPECT_EQ(engine_->random(), 4U);
-}
-
-TEST_F(ThreadEngineTest, WaitingEndsWithTheEventOrTheLimit) {
-  util::Event event;
-  EXPECT_FALSE(engine_->wait(event, 1ms));
-  engine_->post([&] { event.set(); });
-  EXPECT_TRUE(engine_->wait(event, rig::hang_guard));
 }
 
 // --- Turns -----------------------------------------------------------------------------------------------------------
@@ -246,7 +222,6 @@ class HeldByAnotherThread {
     go_on_.set();
     thread_.join();
   }
-  void let_go() { go_on_.set(); }
 
  private:
   util::Event inside_;
@@ -274,28 +249,7 @@ class ThreadIsBusy {
   std::shared_ptr<util::Event> go_on_ = std::make_shared<util::Event>();
 };
 
-TEST_F(ThreadEngineTest, WhoWaitsForATurnReturnsWhenTheTaskHasRun) {
-  HeldByAnotherThread held(*engine_);
-  std::atomic<int> called = 0;
-  std::atomic<int> returned = 0;
-  std::vector<std::thread> callers;
-  for (int t = 0; t < 3; ++t) {
-    callers.emplace_back([&] {
-      bool ran = false;
-      ++called;
-      EXPECT_TRUE(engine_->dispatch([&] { ran = true; }, IfBusy::wait_for_turn));
-      EXPECT_TRUE(ran);
-      ++returned;
-    });
-  }
-  while (called < 3) std::this_thread::yield();
-  for (int i = 0; i < 500; ++i) std::this_thread::yield();
-  EXPECT_EQ(returned, 0);
-  held.let_go();
-  for (auto& caller : callers) caller.join();
-}
-
-TEST_F(ThreadEngineTest, InsideATaskOfAnotherEngineNobodyWaitsForATurn) {
+TEST_F(ThreadEngineTest, DispatchInATaskOfAnotherEngine_DoesNotWait) {
   const auto other = start();
   util::Event ran;
   {
@@ -308,61 +262,27 @@ TEST_F(ThreadEngineTest, InsideATaskOfAnotherEngineNobodyWaitsForATurn) {
   other->stop();
 }
 
-// More than a turn runs, while callers come that find it under way.
-TEST_F(ThreadEngineTest, WhatIsLeftOfALongTurnRunsAllTheSame) {
+// The rest of a turn, which is longer than a turn may be, waits for the engine's thread.
+TEST_F(ThreadEngineTest, DispatchAfterALongTurn_StaysBehindItsRest) {
   constexpr int count = 2000;
-  std::vector<int> seen;
-  util::Event last;
-  {
-    HeldByAnotherThread held(*engine_);
-    for (int i = 0; i < count; ++i) {
-      EXPECT_TRUE(engine_->dispatch([&, i] {
-        seen.push_back(i);
-        if (i + 1 == count) last.set();
-      }));
-    }
-    EXPECT_TRUE(seen.empty());
-  }
-  ASSERT_TRUE(last.wait(rig::hang_guard));
-  EXPECT_TRUE(engine_->dispatch([&] { EXPECT_EQ(seen.size(), std::size_t{count}); }, IfBusy::wait_for_turn));
-  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-}
-
-TEST_F(ThreadEngineTest, ADispatchStaysBehindWhatIsLeftOfALongTurn) {
-  constexpr int count = 400;
   std::vector<int> seen;
   const auto append = [&](int i) { return [&seen, i] { seen.push_back(i); }; };
   {
-    const ThreadIsBusy busy(*engine_);  // so that what is left to it stays there
+    const ThreadIsBusy busy(*engine_);
     {
       const HeldByAnotherThread held(*engine_);
       for (int i = 0; i < count; ++i) EXPECT_TRUE(engine_->dispatch(append(i)));
     }
     EXPECT_TRUE(engine_->dispatch(append(count)));
     EXPECT_TRUE(engine_->dispatch(append(count + 1)));
+    EXPECT_LT(seen.size(), std::size_t{count});
   }
   EXPECT_TRUE(engine_->dispatch(append(count + 2), IfBusy::wait_for_turn));
   EXPECT_EQ(seen.size(), std::size_t{count} + 3);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
 }
 
-TEST_F(ThreadEngineTest, WhoDoesNotWaitForATurnDoesNotRunAllThatIsLeftOfALongOne) {
-  constexpr int count = 2000;
-  std::atomic<int> ran = 0;
-  {
-    const ThreadIsBusy busy(*engine_);
-    {
-      const HeldByAnotherThread held(*engine_);
-      for (int i = 0; i < count; ++i) EXPECT_TRUE(engine_->dispatch([&] { ++ran; }));
-    }
-    EXPECT_TRUE(engine_->dispatch([&] { ++ran; }));
-    EXPECT_LT(ran, count);
-  }
-  flush();
-  EXPECT_EQ(ran, count + 1);
-}
-
-TEST_F(ThreadEngineTest, WhoIsWokenByATaskFindsTheTurnOver) {
+TEST_F(ThreadEngineTest, ThreadThatATaskWakes_FindsTheTurnOver) {
   for (int round = 0; round < 20; ++round) {
     util::Event event;
     std::atomic<pid_t> id = 0;
@@ -384,16 +304,41 @@ TEST_F(ThreadEngineTest, WhoIsWokenByATaskFindsTheTurnOver) {
 
 // --- Timers ----------------------------------------------------------------------------------------------------------
 
-TEST_F(ThreadEngineTest, ATimerThatIsDueAlreadyRunsSoonButNotInsideTheCall) {
-  util::Event ran;
-  EXPECT_TRUE(engine_->dispatch([&] {
-    (void)engine_->schedule(engine_->now() - 1h, [&] { ran.set(); });
-    EXPECT_FALSE(ran.is_set());
+TEST_F(ThreadEngineTest, TimerOnTheRealClock_RunsInTime) {
+  const std::shared_ptr<Engine> engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
+  util::Event second;
+  util::Event past;
+  const TimePoint start = engine->now();
+  EXPECT_TRUE(engine->dispatch([&] {
+    (void)engine->schedule(start + 1h, [] { FAIL(); });
+    (void)engine->schedule(TimePoint::max(), [] { FAIL(); });
   }));
-  EXPECT_TRUE(ran.wait(rig::hang_guard));
+  EXPECT_TRUE(engine->dispatch([&] {
+    (void)engine->schedule(start + 20ms, [&] {
+      EXPECT_GE(engine->now(), start + 20ms);
+      second.set();
+    });
+    (void)engine->schedule(start + 5ms, [&] {
+      EXPECT_GE(engine->now(), start + 5ms);
+      EXPECT_FALSE(second.is_set());
+    });
+    (void)engine->schedule(TimePoint::min(), [&] { past.set(); });
+    EXPECT_FALSE(past.is_set()) << "not inside the call";
+  }));
+  EXPECT_TRUE(past.wait(rig::hang_guard));
+  EXPECT_TRUE(second.wait(rig::hang_guard));
+  {
+    const ThreadIsBusy busy(*engine);
+    std::thread::id ran_on;
+    EXPECT_TRUE(engine->dispatch(
+        [&] { (void)engine->schedule(engine->now() - 1s, [&] { ran_on = std::this_thread::get_id(); }); }));
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine->dispatch([] {}));
+    EXPECT_EQ(ran_on, std::this_thread::get_id()) << "callers run due timers, too";
+  }
+  engine->stop();
 }
 
-TEST_F(ThreadEngineTest, TimersThatArmEachOtherKeepNothingElseWaiting) {
+TEST_F(ThreadEngineTest, TimersThatArmEachOther_DelayNoTask) {
   std::atomic<bool> go_on = true;
   std::function<void()> again = [&] {
     if (go_on) (void)engine_->schedule(engine_->now(), again);
@@ -405,40 +350,7 @@ TEST_F(ThreadEngineTest, TimersThatArmEachOtherKeepNothingElseWaiting) {
   flush();
 }
 
-TEST_F(ThreadEngineTest, TimersRunOnTheRealClock) {
-  const std::shared_ptr<Engine> engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
-  util::Event second;
-  TimePoint first_at;
-  TimePoint second_at;
-  const TimePoint start = engine->now();
-  EXPECT_TRUE(engine->dispatch([&] {
-    (void)engine->schedule(start + 20ms, [&] {
-      second_at = engine->now();
-      second.set();
-    });
-    (void)engine->schedule(start + 5ms, [&] { first_at = engine->now(); });
-    (void)engine->schedule(start + 1h, [] { FAIL(); });
-    (void)engine->schedule(TimePoint::max(), [] { FAIL(); });
-  }));
-  ASSERT_TRUE(second.wait(rig::hang_guard));
-  engine->stop();
-  EXPECT_GE(first_at, start + 5ms);
-  EXPECT_GE(second_at, start + 20ms);
-}
-
-TEST_F(ThreadEngineTest, AnEarlierTimerReplacesALaterWakeUpOnTheRealClock) {
-  const std::shared_ptr<Engine> engine = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
-  util::Event ran;
-  EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1h, [] { FAIL(); }); }));
-  EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(engine->now() + 1ms, [&] { ran.set(); }); }));
-  EXPECT_TRUE(ran.wait(rig::hang_guard));
-  util::Event past;
-  EXPECT_TRUE(engine->dispatch([&] { (void)engine->schedule(TimePoint::min(), [&] { past.set(); }); }));
-  EXPECT_TRUE(past.wait(rig::hang_guard));
-  engine->stop();
-}
-
-TEST_F(ThreadEngineTest, ATimerDestroyedByItsOwnTaskIsFine) {
+TEST_F(ThreadEngineTest, Timer_MayBeDestroyedByItsTask) {
   util::Event done;
   auto timer = std::make_shared<Timer>(*engine_);
   EXPECT_TRUE(engine_->dispatch([&] {
@@ -452,22 +364,7 @@ TEST_F(ThreadEngineTest, ATimerDestroyedByItsOwnTaskIsFine) {
   ASSERT_TRUE(done.wait(rig::hang_guard));
 }
 
-TEST_F(ThreadEngineTest, TimersThatAreDueAreRunByCallersToo) {
-  const std::shared_ptr<Engine> on_real_clock = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
-  for (const auto& engine : {engine_, on_real_clock}) {
-    const ThreadIsBusy busy(*engine);
-    std::thread::id ran_on;
-    EXPECT_TRUE(engine->dispatch([&] {
-      (void)engine->schedule(engine->now() - 1s, [&] { ran_on = std::this_thread::get_id(); });
-      (void)engine->schedule(engine->now() + 1h, [] { FAIL(); });
-    }));
-    for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine->dispatch([] {}));
-    EXPECT_EQ(ran_on, std::this_thread::get_id());
-  }
-  on_real_clock->stop();
-}
-
-TEST_F(ThreadEngineTest, ManyDueTimersAllRunAndHoldUpNoLossSignal) {
+TEST_F(ThreadEngineTest, ManyDueTimers_AllRunAndDelayNoLossSignal) {
   constexpr int count = 10'000;
   const std::shared_ptr<Engine> on_real_clock = ThreadEngine::start(boottime_clock(), [] { return std::uint64_t{4}; });
   for (const auto& engine : {engine_, on_real_clock}) {
@@ -492,7 +389,7 @@ TEST_F(ThreadEngineTest, ManyDueTimersAllRunAndHoldUpNoLossSignal) {
 }
 
 // A thread that was taken off its processor in its turn does not keep losses back.
-TEST_F(ThreadEngineTest, LossesAreSignalledWhileTheLoopWaitsForATurn) {
+TEST_F(ThreadEngineTest, Loss_IsSignalledWhileTheLoopWaitsForATurn) {
   util::Event inside;
   util::Event go_on;
   std::thread blocker([&] {

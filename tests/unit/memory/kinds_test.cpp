@@ -1,5 +1,4 @@
-// Read-write locks and semaphores as a program uses them.
-#include <gmock/gmock.h>
+// Read-write locks, semaphores and elections as programs use them, beyond what the conformance suite tests.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,10 +6,9 @@
 #include <concepts>
 #include <functional>
 #include <future>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -22,13 +20,13 @@
 #include <dlock/dlock.hpp>
 
 #include "tests/support/simple_backend.hpp"
+#include "torture/rig/hang_guard.hpp"
+#include "util/event.hpp"
 
 namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
-using testing::SizeIs;
 
 // Cpp17SharedTimedLockable and Cpp17TimedLockable.
 template <class L>
@@ -45,303 +43,240 @@ concept SharedTimedLockable =
       { lock.try_lock_shared_for(wait) } -> std::same_as<bool>;
       { lock.try_lock_shared_until(deadline) } -> std::same_as<bool>;
     };
-static_assert(SharedTimedLockable<ReadWriteLock>);
-static_assert(!std::is_copy_constructible_v<ReadWriteLock> && std::is_nothrow_move_constructible_v<ReadWriteLock>);
-static_assert(!std::is_copy_constructible_v<Semaphore> && std::is_nothrow_move_constructible_v<Semaphore>);
-static_assert(noexcept(std::declval<ReadWriteLock&>().unlock_shared()));
+template <class L>
+concept MovesOnly = !std::is_copy_constructible_v<L> && std::is_nothrow_move_constructible_v<L>;
+static_assert(SharedTimedLockable<ReadWriteLock>&& noexcept(std::declval<ReadWriteLock&>().unlock_shared()));
+static_assert(MovesOnly<ReadWriteLock> && MovesOnly<Semaphore> && MovesOnly<Election> && MovesOnly<Observation>);
 
-// What a temporary would make useless does not compile.
+// A client or lock that is a temporary would be gone before its first use, so this does not compile.
 template <class C>
-concept GivesKinds = requires(C client) {
-  static_cast<C>(client).make_read_write_lock("x");
+concept GivesKinds = requires(C client) { static_cast<C>(client).make_read_write_lock("x"); } || requires(C client) {
   static_cast<C>(client).make_semaphore("x", 1);
-};
+} || requires(C client) { static_cast<C>(client).make_election("x"); };
 static_assert(GivesKinds<const Client&> && !GivesKinds<Client&&>);
 template <class L>
 concept LocksShared = requires(L lock) { static_cast<L>(lock).lock_shared(); };
 static_assert(LocksShared<ReadWriteLock&> && !LocksShared<ReadWriteLock&&>);
 
-template <class F>
-Failure failure_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {};
-}
-
-class KindsTest : public testing::TestWithParam<std::string> {
+class KindsTest : public testing::Test {
  protected:
-  const Client client_ = connect("memory://kinds?strategy=" + GetParam());
+  static void expect_refused(const std::function<void()>& call, std::error_code code, const std::string& words) {
+    try {
+      call();
+      ADD_FAILURE() << "not refused: " << words;
+    } catch (const Error& refused) {
+      EXPECT_EQ(refused.code(), code);
+      EXPECT_NE(std::string(refused.what()).find(words), std::string::npos) << refused.what();
+    }
+  }
+
+  const Client client_ = connect("memory://kinds");
+  DistributedLock lock_ = client_.make_lock("a");
+  ReadWriteLock rw_ = client_.make_read_write_lock("a");
+  Semaphore semaphore_ = client_.make_semaphore("a", 1);
+  Election election_ = client_.make_election("a");
+  MultiLock both_ = client_.make_multi_lock({"a", "b"});
 };
 
-INSTANTIATE_TEST_SUITE_P(, KindsTest, testing::Values("queue", "watch", "poll"),
-                         [](const auto& info) { return info.param; });
-
-// Else a wait that somebody asked for would be ignored in silence.
-TEST_P(KindsTest, TriesRefuseOptionsThatWaitForAnotherTime) {
-  DistributedLock lock = client_.make_lock("a");
-  ReadWriteLock rw = client_.make_read_write_lock("a");
-  Semaphore semaphore = client_.make_semaphore("a", 1);
-  Election election = client_.make_election("a");
-  MultiLock both = client_.make_multi_lock({"a", "b"});
+// Otherwise a wait that the program asked for would be ignored in silence.
+TEST_F(KindsTest, TryWithAnotherWaitInItsOptions_IsRefused) {
   const AcquireOptions waits{.wait = 2s};
-  const auto expect_refused = [](const std::function<void()>& call, const std::string& words) {
-    const Failure failure = failure_of(call);
-    EXPECT_EQ(failure.code, errc::invalid_argument);
-    EXPECT_THAT(failure.detail, HasSubstr(words));
-  };
   const std::string words = "wait: try_acquire() does not wait; use try_acquire_for() or acquire()";
-  expect_refused([&] { (void)lock.try_acquire(waits); }, words);
-  expect_refused([&] { (void)rw.try_acquire(waits); }, words);
-  expect_refused([&] { (void)semaphore.try_acquire(waits); }, words);
-  expect_refused([&] { (void)both.try_acquire(waits); }, words);
-  expect_refused([&] { (void)rw.try_acquire_shared(waits); },
-                 "wait: try_acquire_shared() does not wait; use try_acquire_shared_for() or acquire_shared()");
-  expect_refused([&] { (void)election.try_campaign({.wait = 2s}); },
-                 "wait: try_campaign() does not wait; use try_campaign_for() or campaign()");
-  expect_refused([&] { (void)lock.try_acquire_for(1s, waits); },
-                 "wait: try_acquire_for() waits for its argument; the options say otherwise");
-  expect_refused([&] { (void)both.try_acquire_for(1s, waits); }, "wait: try_acquire_for()");
-  expect_refused([&] { (void)rw.try_acquire_shared_for(1s, waits); }, "wait: try_acquire_shared_for()");
+  const std::vector<std::pair<std::function<void()>, std::string>> rows = {
+      {[&] { (void)lock_.try_acquire(waits); }, words},
+      {[&] { (void)rw_.try_acquire(waits); }, words},
+      {[&] { (void)semaphore_.try_acquire(waits); }, words},
+      {[&] { (void)both_.try_acquire(waits); }, words},
+      {[&] { (void)rw_.try_acquire_shared(waits); },
+       "wait: try_acquire_shared() does not wait; use try_acquire_shared_for() or acquire_shared()"},
+      {[&] { (void)election_.try_campaign({.wait = 2s}); },
+       "wait: try_campaign() does not wait; use try_campaign_for() or campaign()"},
+      {[&] { (void)lock_.try_acquire_for(1s, waits); },
+       "wait: try_acquire_for() waits for its argument; the options say otherwise"},
+      {[&] { (void)both_.try_acquire_for(1s, waits); }, "wait: try_acquire_for()"},
+      {[&] { (void)rw_.try_acquire_shared_for(1s, waits); }, "wait: try_acquire_shared_for()"}};
+  for (const auto& [call, refusal] : rows) expect_refused(call, errc::invalid_argument, refusal);
   std::error_code ec;
-  EXPECT_EQ(lock.try_acquire(waits, ec), std::nullopt);
+  EXPECT_EQ(lock_.try_acquire(waits, ec), std::nullopt);
   EXPECT_EQ(ec, errc::invalid_argument);
   EXPECT_FALSE(client_.inspect("a").held);
+  for (const Duration same : {Duration(0s), forever}) EXPECT_TRUE(lock_.try_acquire({.wait = same}));
+  EXPECT_TRUE(lock_.try_acquire_for(1s, {.wait = 1s}));
+  EXPECT_TRUE(lock_.try_acquire_for(1s, {.lease = 10s}));
+  lock_.set_defaults({.wait = 3s});
+  both_.set_defaults({.wait = 3s});
+  EXPECT_TRUE(lock_.try_lock_for(1s)) << "the call itself sets the wait";
+  lock_.unlock();
+  EXPECT_TRUE(both_.try_lock());
+  both_.unlock();
 }
 
-TEST_P(KindsTest, TriesTakeOptionsThatSayTheSameOrNothingOfTheWait) {
-  DistributedLock lock = client_.make_lock("a");
-  EXPECT_TRUE(lock.try_acquire({.wait = 0s}));
-  EXPECT_TRUE(lock.try_acquire({.wait = forever}));
-  EXPECT_TRUE(lock.try_acquire_for(1s, {.wait = 1s}));
-  EXPECT_TRUE(lock.try_acquire_for(1s, {.lease = 10s}));
-  RecursiveLock recursive(client_.make_lock("b"));
-  MultiLock both = client_.make_multi_lock({"c", "d"});
-  lock.set_defaults({.wait = 3s});
-  both.set_defaults({.wait = 3s});
-  EXPECT_TRUE(lock.try_lock_for(1s)) << "the call itself sets the wait";
-  EXPECT_TRUE(both.try_lock());
-  EXPECT_TRUE(recursive.try_lock());
-  lock.unlock();
-  both.unlock();
-  recursive.unlock();
-}
-
-TEST_P(KindsTest, StandardGuardsWork) {
-  ReadWriteLock rw = client_.make_read_write_lock("a");
-  ReadWriteLock other = client_.make_read_write_lock("a");
-  {
-    const std::shared_lock one(rw);
-    const std::shared_lock two(other, 10s);
-    EXPECT_TRUE(two.owns_lock());
-    EXPECT_FALSE(client_.make_read_write_lock("a").try_acquire());
-    EXPECT_TRUE(rw.lease().held());
-  }
-  {
-    const std::unique_lock one(rw);
-    EXPECT_FALSE(other.try_lock_shared());
-    EXPECT_FALSE(other.try_lock());
-  }
-  EXPECT_FALSE(client_.inspect("a", LockKind::read_write).held);
-}
-
-TEST_P(KindsTest, AThreadHoldsOneLeaseOfALock) {
-  ReadWriteLock rw = client_.make_read_write_lock("a");
-  const std::shared_lock reading(rw);
-  EXPECT_EQ(failure_of([&] { rw.lock_shared(); }).code, std::errc::resource_deadlock_would_occur);
-  EXPECT_THAT(failure_of([&] { rw.lock(); }).detail, HasSubstr("this thread already holds read-write lock \"a\""));
-  EXPECT_FALSE(rw.try_lock_shared());
-  EXPECT_FALSE(rw.try_lock_for(1ms));
-  EXPECT_FALSE(rw.try_lock_shared_until(std::chrono::steady_clock::now()));
-}
-
-TEST_P(KindsTest, UnlockingTheWrongSideHasNoEffect) {
-  ReadWriteLock rw = client_.make_read_write_lock("a");
-  rw.unlock_shared();
-  rw.lock_shared();
-  rw.unlock();
-  EXPECT_TRUE(rw.lease().held());
-  rw.unlock_shared();
-  EXPECT_FALSE(rw.lease().has_value());
-  rw.lock();
-  rw.unlock_shared();
-  EXPECT_TRUE(rw.lease().held());
-  rw.unlock();
-  EXPECT_FALSE(client_.inspect("a", LockKind::read_write).held);
-}
-
-TEST_P(KindsTest, ReadersMeetAndWritersAreAlone) {
-  std::atomic<int> readers{0};
-  std::atomic<int> writers{0};
-  std::atomic<int> wrong{0};
-  {
-    // Three are inside together before anybody may leave, or it would show nothing.
-    std::vector<Lease> together;
-    for (int i = 0; i < 3; ++i) together.push_back(client_.make_read_write_lock("a").acquire_shared());
-    EXPECT_THAT(client_.inspect("a", LockKind::read_write).holders, SizeIs(3));
-  }
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 8; ++i) {
-      threads.emplace_back([&, i] {
-        ReadWriteLock rw = client_.make_read_write_lock("a");
-        for (int round = 0; round < 10; ++round) {
-          if (i % 4 == 0) {
-            const std::unique_lock writing(rw);
-            if (writers.fetch_add(1) != 0 || readers.load() != 0) ++wrong;
-            std::this_thread::yield();
-            --writers;
-          } else {
-            const std::shared_lock reading(rw);
-            ++readers;
-            if (writers.load() != 0) ++wrong;
-            std::this_thread::yield();
-            --readers;
-          }
-        }
-      });
+TEST_F(KindsTest, ReadWriteLockOfAThread_IsUnlockedByItsOwnSide) {
+  const auto expect_held = [&] {
+    EXPECT_TRUE(rw_.lease().held());
+    for (const auto& again : {std::function([&] { rw_.lock_shared(); }), std::function([&] { rw_.lock(); })}) {
+      expect_refused(again, std::make_error_code(std::errc::resource_deadlock_would_occur),
+                     "this thread already holds read-write lock \"a\"");
     }
-  }
-  EXPECT_EQ(wrong.load(), 0);
+    EXPECT_FALSE(rw_.try_lock() || rw_.try_lock_shared() || rw_.try_lock_for(1ms));
+    EXPECT_FALSE(rw_.try_lock_shared_until(std::chrono::steady_clock::now()));
+  };
+  rw_.unlock_shared();
+  EXPECT_TRUE(rw_.try_lock_shared());
+  rw_.unlock();
+  expect_held();
+  EXPECT_TRUE(client_.make_read_write_lock("a").try_acquire_shared());
+  rw_.unlock_shared();
+  EXPECT_FALSE(rw_.lease().has_value());
+  EXPECT_TRUE(rw_.try_lock());
+  rw_.unlock_shared();
+  expect_held();
+  EXPECT_FALSE(client_.make_read_write_lock("a").try_acquire_shared());
+  rw_.unlock();
   EXPECT_FALSE(client_.inspect("a", LockKind::read_write).held);
 }
 
-TEST_P(KindsTest, NoMoreThanAllPermitsAreOut) {
-  std::atomic<int> inside{0};
-  std::atomic<int> wrong{0};
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 8; ++i) {
-      threads.emplace_back([&] {
-        Semaphore permits = client_.make_semaphore("a", 3);
-        for (int round = 0; round < 10; ++round) {
-          const Lease permit = permits.acquire();
-          if (inside.fetch_add(1) >= 3) ++wrong;
-          std::this_thread::yield();
-          --inside;
-        }
-      });
-    }
-  }
-  EXPECT_EQ(wrong.load(), 0);
-  EXPECT_FALSE(client_.inspect("a", LockKind::semaphore).held);
+TEST_F(KindsTest, Scope_RunsAFunctionUnderTheLock) {
+  EXPECT_TRUE(with_lock(rw_, {}, [&](const Lease& lease) { return lease.held() && !rw_.try_acquire_shared(); }));
+  EXPECT_TRUE(with_shared_lock(rw_, {}, [&](const Lease& lease) { return lease.held() && rw_.try_acquire_shared(); }));
+  with_lock(semaphore_, {}, [&](const Lease&) { EXPECT_FALSE(semaphore_.try_acquire()); });
+  EXPECT_TRUE(semaphore_.try_acquire());
 }
 
-TEST_P(KindsTest, AWriterGetsInAmongReadersWhoComeAndGo) {
-  std::atomic<bool> done{false};
-  std::atomic<int> reads{0};
-  std::vector<std::jthread> readers;
-  for (int i = 0; i < 3; ++i) {
-    readers.emplace_back([&] {
-      ReadWriteLock rw = client_.make_read_write_lock("a");
-      while (!done) {
-        const Lease reading = rw.acquire_shared();
-        ++reads;
-        std::this_thread::yield();
-      }
-    });
-  }
-  while (reads < 10) std::this_thread::yield();
-  const Lease writing = client_.make_read_write_lock("a").acquire();
-  EXPECT_TRUE(writing.held());
-  done = true;
-}
-
-TEST_P(KindsTest, ACancelledWriterLetsReadersIn) {
-  ReadWriteLock rw = client_.make_read_write_lock("a");
-  const Lease reading = rw.acquire_shared();
-  std::stop_source cancel;
-  std::promise<std::error_code> ended;
-  rw.async_acquire({.cancel = cancel.get_token()}, [&](std::error_code ec, const Lease&) { ended.set_value(ec); });
-  EXPECT_FALSE(rw.try_acquire());
-  cancel.request_stop();
-  EXPECT_EQ(ended.get_future().get(), errc::cancelled);
-  EXPECT_TRUE(rw.acquire_shared({.wait = 10s}).held());
-}
-
-TEST_P(KindsTest, LossOfAllHolders) {
-  const Lease one = client_.make_read_write_lock("a").acquire_shared({.lease = 200ms});
-  const Lease two = client_.make_read_write_lock("a").acquire_shared({.lease = 200ms});
-  const Lease permit = client_.make_semaphore("a", 1).acquire();
-  EXPECT_TRUE(client_.break_lock("a", LockKind::read_write));
-  while (one.held() || two.held()) std::this_thread::yield();
-  EXPECT_TRUE(permit.held());
-  EXPECT_TRUE(client_.make_read_write_lock("a").acquire().held());
-}
-
-TEST_P(KindsTest, EndsAreToldInWordsOfTheKind) {
-  ReadWriteLock rw = client_.make_read_write_lock("a");
-  const Lease reading = rw.acquire_shared();
-  EXPECT_THAT(failure_of([&] { (void)rw.acquire({.wait = 0ms}); }).detail,
-              HasSubstr("read-write lock \"a\" is already held"));
-  Semaphore two = client_.make_semaphore("b", 2);
-  const Lease permit = two.acquire();
-  const Failure refused = failure_of([&] { (void)client_.make_semaphore("b", 3).acquire(); });
-  EXPECT_EQ(refused.code, errc::invalid_argument);
-  EXPECT_THAT(refused.detail, HasSubstr("semaphore \"b\" is in use with 2 permits, but the request says 3"));
-  std::error_code ec;
-  EXPECT_FALSE(client_.make_semaphore("b", 1).try_acquire({}, ec));
-  EXPECT_EQ(ec, errc::invalid_argument);
-}
-
-TEST_P(KindsTest, ScopesThatRunAFunction) {
-  ReadWriteLock rw = client_.make_read_write_lock("a");
-  EXPECT_EQ(with_lock(rw, {}, [&](const Lease& lease) { return lease.held() && !rw.try_acquire_shared(); }), true);
-  EXPECT_EQ(with_shared_lock(rw, {}, [&](const Lease& lease) { return lease.held() && rw.try_acquire_shared(); }),
-            true);
-  Semaphore permits = client_.make_semaphore("a", 1);
-  with_lock(permits, {}, [&](const Lease&) { EXPECT_FALSE(permits.try_acquire()); });
-  EXPECT_TRUE(permits.try_acquire());
-}
-
-TEST_P(KindsTest, NamesAreForgottenByKind) {
-  (void)client_.make_read_write_lock("a").acquire();
-  (void)client_.make_lock("a").acquire();
-  EXPECT_EQ(failure_of([&] { (void)client_.forget("a", LockKind::read_write); }).code, errc::timed_out);
-  EXPECT_FALSE(client_.forget("a", LockKind::semaphore));
-  EXPECT_THAT(client_.list(LockKind::read_write), SizeIs(1));
-  EXPECT_THAT(client_.list(LockKind::semaphore), SizeIs(0));
-}
-
-// --- What is refused -------------------------------------------------------------------------------------------------
-
-TEST(KindsArgumentsTest, PermitsAreOneToTwoBillion) {
-  const Client client = connect("memory://");
+TEST_F(KindsTest, Failure_SpeaksOfTheKind) {
+  const Lease reading = rw_.acquire_shared();
+  expect_refused([&] { (void)rw_.acquire({.wait = 0ms}); }, errc::timed_out, "read-write lock \"a\" is already held");
+  const Lease permit = semaphore_.acquire();
+  expect_refused([&] { (void)client_.make_semaphore("a", 3).acquire(); }, errc::invalid_argument,
+                 "semaphore \"a\" is in use with 1 permits, but the request says 3");
   for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 31}) {
-    const Failure refused = failure_of([&] { (void)client.make_semaphore("a", bad); });
-    EXPECT_EQ(refused.code, errc::invalid_argument);
-    EXPECT_THAT(refused.detail, HasSubstr("permits: " + std::to_string(bad)));
+    expect_refused([&] { (void)client_.make_semaphore("a", bad); }, errc::invalid_argument,
+                   "permits: " + std::to_string(bad));
   }
-  EXPECT_EQ(client.make_semaphore("a", (std::int64_t{1} << 31) - 1).permits(), 2147483647U);
+  EXPECT_EQ(client_.make_semaphore("a", (std::int64_t{1} << 31) - 1).permits(), 2147483647U);
+  EXPECT_TRUE(client_.break_lock("a", LockKind::read_write));
+  EXPECT_TRUE(permit.held()) << "names are different locks for each kind";
+  EXPECT_EQ(client_.list(LockKind::semaphore).size(), 1U);
+  expect_refused([&] { (void)client_.forget("a", LockKind::semaphore); }, errc::timed_out, "");
+  EXPECT_FALSE(client_.forget("a", LockKind::election));
+  EXPECT_TRUE(client_.forget_idle(1min, LockKind::semaphore).empty()) << "it is in use";
 }
 
-TEST(KindsArgumentsTest, NamesAreCheckedAsThoseOfLocks) {
-  const Client client = connect("memory://");
-  EXPECT_EQ(failure_of([&] { (void)client.make_read_write_lock(""); }).code, errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)client.make_semaphore("a\n", 1); }).code, errc::invalid_argument);
+TEST_F(KindsTest, WrongNameAndMissingKind_AreRefused) {
+  const Client simple = connect("simple://", {}, std::make_shared<test::SimpleService>()->factory());
+  const std::vector<std::pair<std::function<void(const Client&, const std::string&)>, const char*>> rows = {
+      {[](const auto& client, const auto& name) { (void)client.make_read_write_lock(name); },
+       "has no read-write locks"},
+      {[](const auto& client, const auto& name) { (void)client.make_semaphore(name, 1); }, "has no semaphores"},
+      {[](const auto& client, const auto& name) { (void)client.make_election(name); }, "has no elections"},
+      {[](const auto& client, const auto& name) { (void)client.inspect(name, LockKind::semaphore); }, ""},
+      {[](const auto& client, const auto& name) { (void)client.break_lock(name, LockKind::semaphore); }, ""},
+      {[](const auto& client, const auto& name) { (void)client.forget(name, LockKind::semaphore); }, ""}};
+  for (const auto& row : rows) {
+    for (const std::string name : {"", "a\n"}) {
+      expect_refused([&] { row.first(client_, name); }, errc::invalid_argument, "name");
+    }
+    expect_refused([&] { row.first(simple, "a"); }, errc::unsupported, row.second);
+  }
+  expect_refused([&] { (void)simple.list(LockKind::semaphore); }, errc::unsupported, "");
+  expect_refused([&] { (void)simple.forget_idle(1min, LockKind::semaphore); }, errc::unsupported, "");
 }
 
-TEST(KindsArgumentsTest, AKindThatTheBackendLacksIsUnsupported) {
-  const auto service = std::make_shared<test::SimpleService>();
-  const Client client = connect("simple://", {}, service->factory());
-  ASSERT_FALSE(client.capabilities().has(LockKind::read_write));
-  ASSERT_FALSE(client.capabilities().has(LockKind::semaphore));
-  const Failure refused = failure_of([&] { (void)client.make_read_write_lock("a"); });
-  EXPECT_EQ(refused.code, errc::unsupported);
-  EXPECT_THAT(refused.detail, HasSubstr("has no read-write locks"));
-  EXPECT_THAT(failure_of([&] { (void)client.make_semaphore("a", 1); }).detail, HasSubstr("has no semaphores"));
-  EXPECT_EQ(failure_of([&] { (void)client.inspect("a", LockKind::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.list(LockKind::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.break_lock("a", LockKind::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.forget("a", LockKind::semaphore); }).code, errc::unsupported);
-  EXPECT_EQ(failure_of([&] { (void)client.forget_idle(1min, LockKind::semaphore); }).code, errc::unsupported);
+// --- Elections -------------------------------------------------------------------------------------------------------
+
+TEST_F(KindsTest, Campaign_HasTheFormsOfAnAcquire) {
+  std::optional<Lease> leading = election_.try_campaign({.value = "one"});
+  ASSERT_TRUE(leading);
+  EXPECT_EQ(leading->name(), "a");
+  Election other = client_.make_election("a");
+  std::error_code ec;
+  EXPECT_FALSE(other.try_campaign() || other.try_campaign_for(1ms) || other.try_campaign({}, ec));
+  EXPECT_FALSE(ec);
+  EXPECT_FALSE(other.campaign({.wait = 1ms}, ec).has_value());
+  EXPECT_EQ(ec, errc::timed_out);
+  expect_refused([&] { (void)other.campaign({.wait = 0ms}); }, errc::timed_out, "election \"a\" is already held");
+  expect_refused([&] { (void)other.campaign({.value = std::string(1025, 'x')}); }, errc::invalid_argument,
+                 "value is 1025 bytes long; at most 1024 are allowed");
+  std::promise<Lease> led;
+  other.async_campaign({.value = "two"}, [&](std::error_code, Lease lease) { led.set_value(std::move(lease)); });
+  leading.reset();
+  const Lease next = led.get_future().get();
+  EXPECT_TRUE(next.held());
+  EXPECT_EQ(election_.leader(ec).value().value, "two");
+  EXPECT_FALSE(ec);
 }
 
-TEST_P(KindsTest, APingLeavesNothing) {
-  client_.ping(10s);
-  EXPECT_TRUE(client_.list().empty());
+TEST_F(KindsTest, Run_LeadsUntilItIsStoppedOrFails) {
+  std::stop_source stop;
+  int terms = 0;
+  election_.run(stop.get_token(), {.value = "me"}, [&](const Lease& lease, const std::stop_token& over) {
+    EXPECT_TRUE(lease.held());
+    EXPECT_FALSE(over.stop_requested());
+    EXPECT_EQ(election_.leader().value().value, "me");
+    util::Event ended;
+    const std::stop_callback on_end(over, [&] { ended.set(); });
+    if (++terms == 1) {
+      client_.break_lock("a", LockKind::election);
+      EXPECT_TRUE(ended.wait(rig::hang_guard)) << "after a loss";
+    } else if (terms == 3) {
+      stop.request_stop();
+      EXPECT_TRUE(ended.is_set()) << "after a stop";
+    }
+  });
+  EXPECT_EQ(terms, 3);
+  EXPECT_EQ(election_.leader(), std::nullopt);
+  election_.run(stop.get_token(), [](const Lease&, const std::stop_token&) { FAIL() << "it was stopped before"; });
+  const std::stop_source never;
+  EXPECT_THROW(
+      election_.run(never.get_token(), [](const Lease&, const std::stop_token&) { throw std::runtime_error("no"); }),
+      std::runtime_error);
+  EXPECT_EQ(election_.leader(), std::nullopt) << "it resigned";
+  expect_refused(
+      [&] { election_.run(never.get_token(), {.value = "a\nb"}, [](const Lease&, const auto&) { FAIL(); }); },
+      errc::invalid_argument, "value");
+  const Lease leading = election_.campaign();
+  stop = {};
+  std::jthread candidate(
+      [&] { client_.make_election("a").run(stop.get_token(), [](const Lease&, const std::stop_token&) { FAIL(); }); });
+  while (client_.inspect("a", LockKind::election).waiters != 1U) std::this_thread::yield();
+  stop.request_stop();
+}
+
+TEST_F(KindsTest, Observation_EndsAfterItsHandler) {
+  util::Event called;
+  util::Event go_on;
+  std::atomic<bool> returned{false};
+  std::optional<Observation> observation(election_.observe([&](const std::optional<Leader>&) {
+    std::error_code ec;
+    (void)election_.leader(ec);
+    EXPECT_EQ(ec, std::errc::resource_deadlock_would_occur) << "a question on the engine's thread";
+    called.set();
+    go_on.wait();
+    returned = true;
+  }));
+  called.wait();
+  {
+    const std::jthread ends([&] {
+      observation.reset();
+      EXPECT_TRUE(returned);
+    });
+    go_on.set();
+  }
+  std::atomic<int> first{0};
+  std::promise<void> seen;
+  Observation moved = election_.observe([&](const std::optional<Leader>&) { ++first; });
+  Observation replaced = election_.observe([](const std::optional<Leader>&) {});
+  replaced = std::move(moved);
+  while (first < 1) std::this_thread::yield();
+  replaced = election_.observe([&](const std::optional<Leader>& leader) {
+    if (leader) seen.set_value();
+  });
+  const Lease leading = election_.campaign();
+  seen.get_future().get();
+  EXPECT_EQ(first, 1);
+  std::optional<Client> short_lived = connect("memory://kinds");
+  replaced = short_lived->make_election("a").observe([](const std::optional<Leader>&) {});
+  short_lived.reset();
 }
 
 }  // namespace

@@ -20,56 +20,24 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Event, IsSetOnceAndStaysSet) {
+TEST(Event, Wait_EndsAtItsLimitOrWithTheEvent) {
   Event event;
   EXPECT_FALSE(event.is_set());
-  event.set();
-  EXPECT_TRUE(event.is_set());
-  event.set();
-  EXPECT_TRUE(event.is_set());
-  EXPECT_TRUE(event.wait());
-  EXPECT_TRUE(event.wait(0ns));
-  EXPECT_TRUE(event.wait(-1s));
-}
-
-TEST(Event, AWaitWithALimitEnds) {
-  Event event;
-  EXPECT_FALSE(event.wait(0ns));
-  EXPECT_FALSE(event.wait(-5s));
-  EXPECT_FALSE(event.wait(std::chrono::nanoseconds::min()));
+  for (const auto limit : {0ns, std::chrono::nanoseconds(-5s), std::chrono::nanoseconds::min()}) {
+    EXPECT_FALSE(event.wait(limit));
+  }
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(event.wait(5ms));
   EXPECT_GE(std::chrono::steady_clock::now() - start, 5ms);
+  for (int i = 0; i < 2; ++i) {
+    event.set();
+    EXPECT_TRUE(event.is_set());
+    EXPECT_TRUE(event.wait() && event.wait(0ns) && event.wait(-1s));
+  }
 }
 
-TEST(Event, MayBeSetAfterAWaitThatEndedEarly) {
-  Event event;
-  EXPECT_FALSE(event.wait(1ms));
-  event.set();
-  EXPECT_TRUE(event.wait());
-}
-
-TEST(Event, WakesTheWaiter) {
-  Event event;
-  std::atomic<bool> woken = false;
-  std::thread waiter([&] {
-    EXPECT_TRUE(event.wait());
-    woken = true;
-  });
-  event.set();
-  waiter.join();
-  EXPECT_TRUE(woken);
-}
-
-TEST(Event, ALimitBeyondTheEndOfTimeIsNone) {
-  Event event;
-  std::thread waiter([&] { EXPECT_TRUE(event.wait(std::chrono::nanoseconds::max())); });
-  event.set();
-  waiter.join();
-}
-
-// Under TSan this also shows that what was written before set() is visible after wait().
-TEST(Event, NeverLosesAWakeUpAndPublishesWhatWasWritten) {
+// Under TSan this also shows that writes before set() are visible after wait().
+TEST(Event, Set_WakesTheWaiterAndPublishesWrites) {
   struct Slot {
     Event event;
     int payload = 0;
@@ -81,8 +49,10 @@ TEST(Event, NeverLosesAWakeUpAndPublishesWhatWasWritten) {
       slot->event.set();
     });
     if (round % 3 == 0) std::this_thread::yield();
-    if (round % 2 == 0) {
+    if (round % 4 == 0) {
       ASSERT_TRUE(slot->event.wait());
+    } else if (round % 4 == 2) {
+      ASSERT_TRUE(slot->event.wait(std::chrono::nanoseconds::max()));
     } else {
       while (!slot->event.wait(50us)) {
       }
@@ -116,8 +86,12 @@ class Sleeper {
   Sleeper& operator=(const Sleeper&) = delete;
   ~Sleeper() { thread_.join(); }
 
-  void set() { event_.set(); }
-  // Looks for a moment.
+  // Sets the event; true if the thread sleeps on for a moment.
+  [[nodiscard]] bool set_sleeps_on() {
+    event_.set();
+    EXPECT_TRUE(event_.is_set());
+    return sleeps_on();
+  }
   [[nodiscard]] bool sleeps_on() const {
     for (int i = 0; i < 200 && !woken_; ++i) std::this_thread::yield();
     return !woken_;
@@ -134,111 +108,67 @@ class Sleeper {
   std::thread thread_;
 };
 
-TEST(DeferredWakes, WhoWaitsIsWokenAtTheEnd) {
-  Sleeper sleeper;
+TEST(DeferredWakes, Waiters_AreWokenByWakeOrAtTheEndOfTheOutermost) {
+  Sleeper by_wake;
+  Sleeper in_outer;
+  Sleeper in_inner;
+  Sleeper of_other_thread;
+  Sleeper afterwards;
   {
-    const DeferredWakes wakes;
-    sleeper.set();
-    EXPECT_TRUE(sleeper.sleeps_on());
+    DeferredWakes outer;
+    EXPECT_TRUE(by_wake.set_sleeps_on());
+    outer.wake();
+    by_wake.expect_woken();
+    outer.wake();
+    EXPECT_TRUE(in_outer.set_sleeps_on());
+    {
+      DeferredWakes inner;
+      EXPECT_TRUE(in_inner.set_sleeps_on());
+      inner.wake();
+    }
+    std::thread([&] { (void)of_other_thread.set_sleeps_on(); }).join();
+    of_other_thread.expect_woken();
+    EXPECT_TRUE(in_outer.sleeps_on() && in_inner.sleeps_on());
   }
-  sleeper.expect_woken();
+  in_outer.expect_woken();
+  in_inner.expect_woken();
+  (void)afterwards.set_sleeps_on();
+  afterwards.expect_woken();
 }
 
-TEST(DeferredWakes, WakesWhenItIsTold) {
-  Sleeper first;
-  Sleeper second;
-  DeferredWakes wakes;
-  first.set();
-  EXPECT_TRUE(first.sleeps_on());
-  wakes.wake();
-  first.expect_woken();
-  second.set();
-  EXPECT_TRUE(second.sleeps_on());
-  wakes.wake();
-  second.expect_woken();
-  wakes.wake();
-}
-
-TEST(DeferredWakes, TheEventIsSetAtOnce) {
-  Event event;
-  const DeferredWakes wakes;
-  event.set();
-  EXPECT_TRUE(event.is_set());
-  EXPECT_TRUE(event.wait());
-}
-
-TEST(DeferredWakes, WhoIsAboutToWaitWakesTheOthersFirst) {
+TEST(DeferredWakes, WaitOfTheSameThread_WakesTheOthersFirst) {
   Sleeper sleeper;
   Event never;
   const DeferredWakes wakes;
-  sleeper.set();
-  EXPECT_TRUE(sleeper.sleeps_on());
+  EXPECT_TRUE(sleeper.set_sleeps_on());
   EXPECT_FALSE(never.wait(1ms));
   sleeper.expect_woken();
 }
 
-TEST(DeferredWakes, OfNestedOnesTheOutermostWakes) {
-  Sleeper in_outer;
-  Sleeper in_inner;
-  Sleeper after_inner;
-  {
-    const DeferredWakes outer;
-    in_outer.set();
-    {
-      DeferredWakes inner;
-      in_inner.set();
-      inner.wake();
-    }
-    after_inner.set();
-    EXPECT_TRUE(in_outer.sleeps_on());
-    EXPECT_TRUE(in_inner.sleeps_on());
-    EXPECT_TRUE(after_inner.sleeps_on());
-  }
-  in_outer.expect_woken();
-  in_inner.expect_woken();
-  after_inner.expect_woken();
-}
-
-TEST(DeferredWakes, AfterItsEndAWakeUpIsImmediate) {
-  { const DeferredWakes wakes; }
-  Sleeper sleeper;
-  sleeper.set();
-  sleeper.expect_woken();
-}
-
-TEST(DeferredWakes, OtherThreadsAreNotConcerned) {
-  Sleeper sleeper;
-  const DeferredWakes wakes;
-  std::thread([&] { sleeper.set(); }).join();
-  sleeper.expect_woken();
-}
-
-// More than it has room for. Most have somebody that waited once and went away: nobody is to be woken, but that is not
+// More events than DeferredWakes has room for. Most had a waiter that left: no thread is to be woken, but that is not
 // known.
-TEST(DeferredWakes, HasNoLimit) {
-  constexpr std::size_t count = 700;
-  std::vector<Event> left(count);
+TEST(DeferredWakes, ManyEvents_WakeAllWaiters) {
+  std::vector<Event> left(700);
   for (Event& event : left) EXPECT_FALSE(event.wait(0ns));
   Sleeper first;
   Sleeper last;
   {
     const DeferredWakes wakes;
-    first.set();
+    EXPECT_TRUE(first.set_sleeps_on());
     for (Event& event : left) event.set();
-    last.set();
-    EXPECT_TRUE(last.sleeps_on());
+    EXPECT_TRUE(last.set_sleeps_on());
   }
   first.expect_woken();
   last.expect_woken();
 }
 
-TEST(DeferredWakes, AnEventMayGoAsSoonAsItWasSeenToBeSet) {
+TEST(DeferredWakes, EventThatIsSet_MayBeDestroyedAtOnce) {
   for (int round = 0; round < 300; ++round) {
     std::atomic<Event*> current = nullptr;
     std::atomic<bool> gone = false;
     std::thread waiter([&] {
       auto event = std::make_unique<Event>();
-      (void)event->wait(0ns);  // from now on a wake-up is owed to whoever waits
+      (void)event->wait(0ns);  // from now on set() has to wake waiters
       current = event.get();
       while (!event->is_set()) std::this_thread::yield();
       event.reset();

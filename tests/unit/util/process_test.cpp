@@ -1,7 +1,10 @@
+// The process and its threads: forks, random numbers, time slices.
 #include "util/process.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -10,10 +13,17 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/forked_child.hpp"
+#include "util/mutex.hpp"
+#include "util/per_process.hpp"
+#include "util/time_slice.hpp"
+
 namespace dlock::util {
 namespace {
 
-TEST(Process, TextsAboutTheProcessAreShortAndPrintable) {
+using Child = test::ForkedChild;
+
+TEST(Process, Texts_AreShortAndPrintable) {
   for (const std::string& text : {host_name(), program_name()}) {
     EXPECT_FALSE(text.empty());
     EXPECT_EQ(text.find_first_of(": \n\t"), std::string::npos) << text;
@@ -21,51 +31,76 @@ TEST(Process, TextsAboutTheProcessAreShortAndPrintable) {
   EXPECT_EQ(process_id(), getpid());
 }
 
-TEST(Process, AForkIsCountedInTheChildOnly) {
+TEST(Process, Fork_IsCountedInTheChildOnly) {
   const std::uint64_t before = fork_generation();
-  const pid_t child = fork();
-  if (child == 0) _exit(fork_generation() == before + 1 ? 0 : 1);
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(Child::run([&](Child& child) { child.check(fork_generation() == before + 1); }), "good");
   EXPECT_EQ(fork_generation(), before);
 }
 
-TEST(Process, RandomNumbersDoNotRepeat) {
-  std::set<std::uint64_t> seen;
-  for (int i = 0; i < 1000; ++i) seen.insert(kernel_random());
-  EXPECT_EQ(seen.size(), 1000U);
-}
-
-TEST(Process, RandomNumbersOfTwoThreadsDiffer) {
-  std::vector<std::uint64_t> other;
-  std::thread([&other] {
-    for (int i = 0; i < 100; ++i) other.push_back(kernel_random());
+TEST(Process, RandomNumbers_RepeatInNoThreadAndNoChild) {
+  std::set<std::uint64_t> seen{kernel_random()};
+  void* const shared = mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& of_child = *static_cast<std::uint64_t*>(shared);
+  EXPECT_EQ(Child::run([&](Child&) { of_child = kernel_random(); }), "good");
+  seen.insert(of_child);
+  munmap(shared, sizeof(std::uint64_t));
+  std::vector<std::uint64_t> of_thread;
+  std::thread([&] {
+    for (int i = 0; i < 100; ++i) of_thread.push_back(kernel_random());
   }).join();
-  std::set<std::uint64_t> seen(other.begin(), other.end());
-  for (int i = 0; i < 100; ++i) seen.insert(kernel_random());
-  EXPECT_EQ(seen.size(), 200U);
+  seen.insert(of_thread.begin(), of_thread.end());
+  for (int i = 0; i < 1000; ++i) seen.insert(kernel_random());
+  EXPECT_EQ(seen.size(), 1102U);
 }
 
-TEST(Process, AChildDoesNotRepeatTheRandomNumbersOfItsParent) {
-  (void)kernel_random();  // fills the parent's supply
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::uint64_t value = kernel_random();
-    _exit(write(ends[1], &value, sizeof value) == sizeof value ? 0 : 1);
+struct Counter {
+  Mutex mutex;
+  int value DLOCK_GUARDED_BY(mutex) = 0;
+};
+
+TEST(PerProcess, Threads_ShareOneObject) {
+  static constinit PerProcess<Counter> counter;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([] {
+      const MutexLock lock(counter.get().mutex);
+      ++counter.get().value;
+    });
   }
-  std::uint64_t theirs = 0;
-  ASSERT_EQ(read(ends[0], &theirs, sizeof theirs), static_cast<ssize_t>(sizeof theirs));
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  close(ends[0]);
-  close(ends[1]);
-  std::set<std::uint64_t> ours;
-  for (int i = 0; i < 64; ++i) ours.insert(kernel_random());
-  EXPECT_FALSE(ours.contains(theirs));
+  for (auto& thread : threads) thread.join();
+  const MutexLock lock(counter.get().mutex);
+  EXPECT_EQ(counter.get().value, 8);
+}
+
+TEST(PerProcess, Child_HasAFreshObject) {
+  static constinit PerProcess<Counter> counter;
+  Counter& ours = counter.get();
+  const MutexLock lock(ours.mutex);  // to the child, as if another thread had it
+  ours.value = 5;
+  EXPECT_EQ(Child::run([&](Child& child) {
+              Counter& own = counter.get();
+              const MutexLock own_lock(own.mutex);
+              child.check(&own != &ours);
+              child.check(own.value == 0);
+              child.check(&counter.get() == &own);
+            }),
+            "good");
+  EXPECT_EQ(&counter.get(), &ours);
+}
+
+TEST(TimeSlice, Request_ChangesNoPolicyAndNoNiceness) {
+  for (const int policy : {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE}) {
+    std::thread([policy] {
+      const sched_param none{};
+      ASSERT_EQ(::sched_setscheduler(0, policy, &none), 0);
+      ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + 1), 0);
+      const int nice = ::getpriority(PRIO_PROCESS, 0);
+      ask_for_short_time_slices();
+      EXPECT_EQ(::sched_getscheduler(0), policy);
+      EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), nice);
+    }).join();
+  }
 }
 
 }  // namespace

@@ -105,14 +105,14 @@ TEST_F(ResolverTest, RequestsForANameInFlight_ShareItsLookUp) {
   EXPECT_EQ(port_of(last), 82);
 }
 
-TEST_F(ResolverTest, AfterAnAnswer_TheNextRequestLooksUpAgain) {
+TEST_F(ResolverTest, RequestAfterAnAnswer_LooksUpAgain) {
   let_answer_.set();
   EXPECT_TRUE(is_answered(request(silent)));
   EXPECT_TRUE(is_answered(request(silent)));
   EXPECT_EQ(look_ups(), 2);
 }
 
-TEST_F(ResolverTest, AfterFailures_PausesGrowAndEachRequestGetsTheReason) {
+TEST_F(ResolverTest, FailedLookUp_IsRepeatedAfterGrowingPauses) {
   int in_second[4] = {};
   for (int& count : in_second) {
     const int before = look_ups();
@@ -140,14 +140,14 @@ TEST_F(ResolverTest, AfterFailures_PausesGrowAndEachRequestGetsTheReason) {
   EXPECT_EQ(look_ups(), before + 4) << "the pauses after a success are short again";
 }
 
-TEST_F(ResolverTest, AfterFailures_OtherNamesAreLookedUpAtOnce) {
+TEST_F(ResolverTest, OtherNameAfterFailures_IsLookedUpAtOnce) {
   ASSERT_TRUE(is_answered(request(broken)));
   let_answer_.set();
   EXPECT_TRUE(is_answered(request(silent)));
   EXPECT_EQ(look_ups(), 2);
 }
 
-TEST_F(ResolverTest, ANumericAddress_NeedsNoLookUp) {
+TEST_F(ResolverTest, NumericAddress_NeedsNoLookUp) {
   Request& six = request("::1", 80);
   ASSERT_TRUE(is_answered(six));
   EXPECT_EQ(six.answer.value().front().to_string(), "::1");

@@ -1,0 +1,242 @@
+// The memory backend over its store: strategies, hand-overs, URLs, threads, and children made by fork().
+#include "backends/memory/memory_backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+#include <dlock/spi/backend.hpp>
+
+#include "tests/support/forked_child.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
+#include "tests/support/refusals.hpp"
+
+// A child that starts an engine is the subject of one of these tests.
+extern "C" const char* __tsan_default_options();
+extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier): TSan's name for it
+  return "die_after_fork=0";
+}
+
+namespace dlock::memory {
+namespace {
+
+using namespace std::chrono_literals;
+using Status = ReleaseOutcome::Status;
+using test::Attempt;
+
+class MemoryBackendTest : public testing::Test {
+ protected:
+  std::unique_ptr<MemoryBackend> make(Strategy strategy = Strategy::queue) {
+    return std::make_unique<MemoryBackend>(host, store, strategy);
+  }
+  std::unique_ptr<Attempt> contend(MemoryBackend& backend, bool wait = true, std::chrono::nanoseconds lease = 30s) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = "lock", .owner = host.new_owner_id(), .holder = "h", .lease = lease, .wait = wait};
+    attempt->contention = backend.contend(attempt->request, *attempt);
+    engine.run();
+    return attempt;
+  }
+  Status release(MemoryBackend& backend, const Grant& grant) {
+    std::optional<Status> status;
+    backend.release(grant, [&](const ReleaseOutcome& outcome) { status = outcome.status; });
+    engine.run();
+    return status.value();
+  }
+  static RenewOutcome renew(MemoryBackend& backend, const Grant& grant) {
+    std::optional<RenewOutcome> answer;
+    backend.renew(grant, [&](const RenewOutcome& outcome) { answer = outcome; });
+    return answer.value();
+  }
+  std::size_t residue() { return store->residue("lock", engine.clock()); }
+
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  std::shared_ptr<MemoryStore> store = std::make_shared<MemoryStore>();
+  std::unique_ptr<MemoryBackend> a = make();
+  std::unique_ptr<MemoryBackend> b = make();
+};
+
+TEST_F(MemoryBackendTest, Acquire_IsGrantedInsideTheCall) {
+  const auto holder = contend(*a);
+  ASSERT_TRUE(holder->grant);
+  EXPECT_EQ(holder->grant->valid_until, lease_valid_until(engine.now(), 30s));
+  EXPECT_EQ(engine.pending_timers(), 0U);
+  EXPECT_EQ(contend(*b, false)->busy_reports, 1);
+  EXPECT_EQ(residue(), 1U);
+}
+
+TEST_F(MemoryBackendTest, Waiter_IsGrantedAtTheReleaseOrTheEndOfTheLease) {
+  const auto holder = contend(*a);
+  const auto second = contend(*b, true, 10s);
+  const auto third = contend(*b);
+  engine.advance(20s);
+  const RenewOutcome renewed = renew(*a, *holder->grant);
+  EXPECT_EQ(renewed.status, RenewOutcome::Status::renewed);
+  EXPECT_EQ(renewed.valid_until, lease_valid_until(engine.now(), 30s));
+  engine.advance(29s);
+  EXPECT_FALSE(second->grant);
+  engine.advance(1s);
+  ASSERT_TRUE(second->grant);
+  EXPECT_EQ(second->grant->valid_until, lease_valid_until(engine.now(), 10s));
+  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::lost);
+  EXPECT_EQ(release(*a, *holder->grant), Status::not_owner);
+  const auto fourth = contend(*a);
+  engine.advance(10s);
+  EXPECT_TRUE(third->grant);
+  EXPECT_EQ(release(*b, *third->grant), Status::released);
+  EXPECT_TRUE(fourth->grant) << "at once";
+}
+
+TEST_F(MemoryBackendTest, WaiterThatGivesUp_LeavesTheQueueOrPassesTheLockOn) {
+  const auto holder = contend(*a);
+  const auto first = contend(*b);
+  const auto second = contend(*b);
+  const auto third = contend(*b);
+  first->contention.reset();
+  EXPECT_EQ(residue(), 3U);
+  a->release(*holder->grant, [](const ReleaseOutcome&) {});
+  second->contention.reset();  // it was granted the lock, but not notified yet
+  engine.run();
+  EXPECT_TRUE(third->grant);
+  EXPECT_EQ(residue(), 1U);
+  const auto last = contend(*b);
+  a->release(*third->grant, [](const ReleaseOutcome&) {});
+  last->contention.reset();
+  b.reset();
+  engine.run();
+  EXPECT_FALSE(last->grant);
+  EXPECT_EQ(residue(), 0U);
+}
+
+TEST_F(MemoryBackendTest, BrokenLock_IsLostAtTheNextRenewal) {
+  const auto holder = contend(*a);
+  EXPECT_TRUE(store->break_lock(LockKind::lock, "lock", engine.clock()));
+  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::lost);
+  EXPECT_EQ(release(*a, *holder->grant), Status::not_owner);
+}
+
+TEST_F(MemoryBackendTest, OtherStrategies_WakeAllOrPoll) {
+  const auto watcher = make(Strategy::watch);
+  const auto poller = make(Strategy::poll);
+  const auto holder = contend(*a);
+  const auto watching = contend(*watcher);
+  const auto polling = contend(*poller);
+  EXPECT_EQ(release(*a, *holder->grant), Status::released);
+  ASSERT_TRUE(watching->grant) << "no time has passed: a notification woke it";
+  EXPECT_EQ(release(*watcher, *watching->grant), Status::released);
+  EXPECT_FALSE(polling->grant);
+  engine.advance(40ms);
+  EXPECT_TRUE(polling->grant);
+  EXPECT_TRUE(a->capabilities().fair);
+  EXPECT_EQ(a->capabilities().strategy, "queue");
+  EXPECT_FALSE(watcher->capabilities().fair || watcher->capabilities().counts_waiters);
+  EXPECT_EQ(watcher->capabilities().strategy, "watch");
+  bool closed = false;
+  a->close([&] { closed = true; });
+  EXPECT_TRUE(closed) << "nothing is left to do";
+}
+
+TEST(MemoryUrl, OffendingPart_IsNamed) {
+  test::expect_refused([](const std::string& url) { return connect(url); }, {{"memory://a?strategy=fifo", "strategy"},
+                                                                             {"memory://a?strategy=", "strategy"},
+                                                                             {"memory://a?colour=red", "colour"},
+                                                                             {"memory://a/b", "path"},
+                                                                             {"memory:///b", "path"},
+                                                                             {"memory://a:80", "port"},
+                                                                             {"memory://a,b", "list"},
+                                                                             {"memory://user:hidden@a", "user"}});
+}
+
+TEST(MemoryName, Clients_ShareTheLocksOfOneName) {
+  const Client one = connect("memory://shared");
+  const Lease lease = one.make_lock("x").acquire();
+  for (const auto& [url, is_free] :
+       {std::pair("memory://shared?strategy=watch", false), {"memory://other", true}, {"memory://", true}}) {
+    const Client client = connect(url);
+    EXPECT_EQ(client.make_lock("x").try_acquire().has_value(), is_free) << url;
+  }
+  EXPECT_EQ(connect("memory://shared?strategy=poll").inspect("x").waiters, std::nullopt);
+  EXPECT_EQ(connect("memory://shared?strategy=poll").list().at(0).waiters, std::nullopt);
+  EXPECT_EQ(one.list().at(0).waiters, 0U);
+}
+
+TEST(MemoryName, Tokens_GrowThoughTheStoreWasForgotten) {
+  FencingToken last;
+  for (int i = 0; i < 10; ++i) {
+    const Client client = connect("memory://forgotten");
+    const Lease lease = client.make_lock("x").acquire();
+    EXPECT_GT(lease.token(), std::exchange(last, lease.token()));
+  }
+}
+
+TEST(MemoryName, Threads_ExcludeEachOtherWithEachStrategy) {
+  for (const std::string strategy : {"queue", "watch", "poll"}) {
+    int counter = 0;  // not atomic: the lock protects it
+    FencingToken last;
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 6; ++i) {
+      threads.emplace_back([&] {
+        const Client client = connect("memory://threads?strategy=" + strategy);
+        DistributedLock lock = client.make_lock("counter");
+        for (int round = 0; round < 50; ++round) {
+          Lease lease = lock.acquire();
+          EXPECT_GT(lease.token(), std::exchange(last, lease.token()));
+          ++counter;
+          EXPECT_TRUE(lease.release());
+        }
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(counter, 300);
+  }
+}
+
+// With so many stores the thread is nearly always inside of named() when its process forks. It allocates nothing there,
+// because the allocator of AddressSanitizer does not survive a fork in the middle of that.
+TEST(MemoryFork, Child_HasStoresOfItsOwn) {
+  std::vector<std::shared_ptr<MemoryStore>> stores;
+  for (int i = 0; i < 500; ++i) stores.push_back(MemoryStore::named("fork-" + std::to_string(i)));
+  const ManualClock clock;
+  LockRequest request{.name = "x", .owner = OwnerId(0, 1), .holder = "parent", .lease = 30s};
+  ASSERT_TRUE(stores[0]->try_acquire(request, 0s, clock).granted);
+  request.owner = OwnerId(0, 2);
+  int notified = 0;
+  ASSERT_FALSE(stores[0]
+                   ->enqueue(
+                       request, [&](const auto&) { ++notified; }, clock)
+                   .granted);
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    while (!done) (void)MemoryStore::named("fork-1");
+  });
+  for (int round = 0; round < 20; ++round) {
+    const std::string result = test::ForkedChild::run([&](test::ForkedChild& child) {
+      const auto own = MemoryStore::named("fork-0");
+      child.check(own != stores[0]);
+      child.check(own == MemoryStore::named("fork-0"));
+      if (round > 0) return;
+      const Client client = connect("memory://fork-0");
+      auto lease = client.make_lock("x").try_acquire();
+      child.check(lease && lease->release());
+      child.check(notified == 0);
+    });
+    EXPECT_EQ(result, "good");
+    if (result != "good") break;
+  }
+  done = true;
+  busy.join();
+  EXPECT_EQ(stores[0]->residue("x", clock), 2U);
+  EXPECT_EQ(MemoryStore::named("fork-0"), stores[0]);
+}
+
+}  // namespace
+}  // namespace dlock::memory
