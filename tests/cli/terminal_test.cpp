@@ -1,5 +1,8 @@
 // dlock run as the foreground job of a terminal.
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "support/cli_test.hpp"
 #include "support/job_shell.hpp"
@@ -109,6 +112,25 @@ TEST_F(OnATerminal, OutputIsColouredUnlessTheUserObjects) {
   EXPECT_EQ(state(), "state  free");
   EXPECT_EQ(state(), "state  \x1b[32mfree\x1b[0m");
   EXPECT_EQ(state(), "state  free");
+}
+
+TEST_F(OnATerminal, BenchInterrupted_KeepsItsMeasurements) {
+  const ScratchDirectory reports;
+  const std::string page = reports.path() + "/report.html";
+  const std::string figures = reports.path() + "/report.json";
+  JobShell shell({dlock_path(), "bench", "--quick", "--html", page, "--json", figures, "--url", url(), "--scenario",
+                  "latency", "--scenario", "contention"});
+  shell.await("contention");
+  shell.type(control_c);
+  EXPECT_EQ(shell.job_news(), "exited 130");
+  const auto contents = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_THAT(contents(figures), testing::HasSubstr("\"complete\":false"));
+  EXPECT_THAT(contents(figures), testing::HasSubstr("\"scenario\":\"latency\""));
+  EXPECT_THAT(contents(page), testing::HasSubstr("</html>"));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch().path()));
 }
 
 }  // namespace
