@@ -1,5 +1,5 @@
 // Tests in which processes that hold a lock are killed or stopped. They wait until a session or a lease has ended, so
-// that each does it for all kinds of locks at once.
+// that each does it for the plain lock and one other kind at once.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,9 @@ class CrashContract : public ContractBase, public ::testing::WithParamInterface<
   struct Doomed {
     std::reference_wrapper<const Kind> kind;
     Worker process;
+    FencingToken token;  // of what it holds
   };
-  // One for each kind that the subject has.
+  // One for each of the kinds, of those that the subject has.
   [[nodiscard]] std::vector<Doomed> doomed();
   // They hold name(), each of its kind.
   [[nodiscard]] std::vector<Doomed> doomed_holders();
@@ -25,8 +26,8 @@ class CrashContract : public ContractBase, public ::testing::WithParamInterface<
   // How long the service keeps the lock of a process of which it hears no more. Services look for sessions that have
   // ended in steps, and may do so only every half session.
   [[nodiscard]] std::chrono::nanoseconds kept_for(const Worker& holder);
-  // Kills them, and fails unless each lock can be held again in time; by the waiters, where there are any, in the same
-  // order.
+  // Kills them, and fails unless each lock can be held again in time, with a greater token; by the waiters, where there
+  // are any, in the same order.
   void expect_free_after_death(std::vector<Doomed>& holders, std::vector<Pending> waiters = {});
 
  private:
