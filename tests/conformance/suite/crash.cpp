@@ -1,5 +1,5 @@
 // Contract 7: the death of a holder frees the lock within its lease; the death of a waiter delays nobody by more. And
-// what contracts 2 and 4 say of holders that are stopped or killed.
+// what contracts 2 and 4 say of holders that are stopped or killed, and of a service that is restarted.
 #include "suite/crash.hpp"
 
 #include <signal.h>
@@ -19,13 +19,19 @@ namespace {
 constexpr std::size_t most_kinds = 2;
 }  // namespace
 
+std::vector<std::reference_wrapper<const Kind>> CrashContract::tested_kinds() const {
+  std::vector<std::reference_wrapper<const Kind>> some(kinds().begin(), kinds().end());
+  std::erase_if(some, [this](const Kind& each) {
+    return std::ranges::find(subject().kinds, each.kind) == subject().kinds.end();
+  });
+  return some;
+}
+
 std::vector<CrashContract::Doomed> CrashContract::doomed() {
   const auto session = std::clamp<std::chrono::nanoseconds>(short_session(), caps().min_lease, caps().max_lease);
   std::vector<Doomed> all;
-  for (const Kind& each : kinds()) {
-    const bool tested = std::ranges::find(subject().kinds, each.kind) != subject().kinds.end();
-    if (!tested || all.size() == most_kinds) continue;
-    all.push_back({each, Worker(fixture().url(), "doomed", each, session), {}});
+  for (const Kind& each : tested_kinds()) {
+    if (all.size() < most_kinds) all.push_back({each, Worker(fixture().url(), "doomed", each, session), {}});
   }
   return all;
 }
@@ -100,6 +106,18 @@ TEST_P(CrashContract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
     EXPECT_EQ(each.process.ask("release", "released "), "1");
     EXPECT_TRUE(lock.try_acquire().has_value());
   }
+}
+
+TEST_P(CrashContract, C04_TokensGrowAcrossARestartOfTheService) {
+  DLOCK_NEEDS(restart);
+  Client& taking = client();
+  std::vector<std::pair<Lock*, FencingToken>> before;
+  for (const Kind& each : tested_kinds()) {
+    Lock& lock = lock_of(each, taking, name());
+    before.emplace_back(&lock, take(lock).token());
+  }
+  fixture().restart();
+  for (const auto& [lock, token] : before) EXPECT_GT(take(*lock).token(), token);
 }
 
 TEST_P(CrashContract, C07_AKilledHolderFreesTheLock) {

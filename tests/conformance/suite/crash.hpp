@@ -1,5 +1,6 @@
-// Tests in which processes that hold a lock are killed or stopped. They wait until a session or a lease has ended, so
-// that each does it for the plain lock and one other kind at once.
+// Tests in which the service is restarted, or processes that hold a lock are killed or stopped. They wait until the
+// service is back, or until a session or a lease has ended, so each has several kinds of locks: of processes, the plain
+// lock and one other.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,9 @@ class CrashContract : public ContractBase, public ::testing::WithParamInterface<
     Worker process;
     FencingToken token;  // of what it holds
   };
-  // One for each of the kinds, of those that the subject has.
+  // Of the subject; the plain lock is the first.
+  [[nodiscard]] std::vector<std::reference_wrapper<const Kind>> tested_kinds() const;
+  // One for each of two kinds, of those that the subject has.
   [[nodiscard]] std::vector<Doomed> doomed();
   // They hold name(), each of its kind.
   [[nodiscard]] std::vector<Doomed> doomed_holders();
