@@ -1,5 +1,4 @@
-// A service that cannot be reached: a wait for it ends, and a person hears of it. A service that was reached is waited
-// for.
+// A wait for a service that was never reached ends, and dlock reports that. dlock waits for a service that was reached.
 #include <algorithm>
 #include <functional>
 #include <list>
@@ -104,7 +103,7 @@ class ConnectWait : public testing::Test {
   TcpProxy proxy{Endpoint::loopback(server.port())};
 };
 
-TEST_F(ConnectWait, TheFirstFailureIsSaidAtOnceAndAServerThatComesUpIsUsed) {
+TEST_F(ConnectWait, ServerThatStartsLater_IsUsed) {
   proxy.refuse(true);
   Process run = run_quietly({"--connect-wait", "1h"});
   EXPECT_EQ(run.error_line(), "dlock: cannot reach the lock service, trying again: 127.0.0.1:" +
@@ -116,7 +115,7 @@ TEST_F(ConnectWait, TheFirstFailureIsSaidAtOnceAndAServerThatComesUpIsUsed) {
   EXPECT_EQ(result.err, "") << "nothing more";
 }
 
-TEST_F(ConnectWait, AServerThatHangsUpAtTheFirstRequestIsNotReached) {
+TEST_F(ConnectWait, ServerThatClosesAtTheFirstRequest_IsNotReached) {
   const std::function<void()> hang_up = [&] {
     proxy.before_request("EVAL", [&] {
       proxy.drop();
@@ -133,7 +132,7 @@ TEST_F(ConnectWait, AServerThatHangsUpAtTheFirstRequestIsNotReached) {
 
 // The outage takes as long as two attempts to connect one after the other, of two connections: each is as long as the
 // limit.
-TEST_F(ConnectWait, AServiceThatWasReachedIsWaitedForAsLongAsTheOutageTakes) {
+TEST_F(ConnectWait, OutageOfAReachedService_DoesNotEndTheWait) {
   Process holder({dlock_path(), "hold", "--url", server.url(), "job"});
   (void)holder.line();
   Process run = run_quietly({"--connect-wait", "300ms"}, "connect_timeout=300ms");
@@ -151,7 +150,7 @@ TEST_F(ConnectWait, AServiceThatWasReachedIsWaitedForAsLongAsTheOutageTakes) {
   EXPECT_EQ(result.out, "ran\n");
 }
 
-TEST_F(ConnectWait, ARefusalByTheServerEndsTheWaitByItself) {
+TEST_F(ConnectWait, RefusedPassword_EndsTheWait) {
   RedisServer guarded({.password = "letmein"});
   const Finished result = run({dlock_path(), "run", "--url", "redis://127.0.0.1:" + std::to_string(guarded.port()),
                                "--connect-wait", "forever", "job", "--", "echo", "ran"});

@@ -205,7 +205,7 @@ class Transcript : public testing::TestWithParam<std::string> {
   std::map<std::string, Process> running_;
 };
 
-TEST_P(Transcript, IsWhatHappens) {
+TEST_P(Transcript, Commands_PrintAndExitAsWritten) {
   const std::string path = DLOCK_TEST_SOURCES "/tests/cli/transcripts/" + GetParam();
   for (Step& step : steps_of(path)) {
     SCOPED_TRACE(path + ":" + std::to_string(step.line) + ": " + step.words);
