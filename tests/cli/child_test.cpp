@@ -17,7 +17,7 @@ namespace dlock::cli::test {
 namespace {
 
 // An exception in dlock must not give the lock back before the command is gone.
-TEST(ChildOfDlock, EndsWithEverythingItHasStartedWhenItsObjectIsDestroyed) {
+TEST(ChildOfDlock, Destroyed_EndsAllThatItStarted) {
   const Inherited inherited;
   auto [out_read, out_write] = make_pipe();
   std::vector<Watched> watched;
@@ -46,7 +46,7 @@ bool is_ended(const Leash& leash, int timeout_ms) {
 }
 
 // hold.transcript has the same for dlock hold.
-TEST(LeashTest, AProcessIsWatchedWithAndWithoutADescriptor) {
+TEST(LeashTest, DeathOfTheProcess_EndsTheLeash) {
   for (const bool pinned : {true, false}) {
     Process process({probe_path(), "wait"});
     (void)process.line();

@@ -1,5 +1,4 @@
-// A service that cannot be reached: a wait for it ends, and a person hears of it. A service that was reached is waited
-// for.
+// A wait for a service that was never reached ends, and dlock reports that. dlock waits for a service that was reached.
 #include <algorithm>
 #include <functional>
 #include <list>
@@ -38,89 +37,53 @@ std::vector<std::string> services() {
 
 class Unreachable : public testing::TestWithParam<std::string> {
  protected:
-  Unreachable() { refusing.close(); }
-
-  // Where nobody listens, and where somebody accepts and never answers.
-  [[nodiscard]] std::vector<std::uint16_t> ports() const { return {refusing.port(), silent.port()}; }
   [[nodiscard]] static std::string url(std::uint16_t port) {
     const std::string host = "127.0.0.1:" + std::to_string(port);
     if (GetParam() == "zookeeper") return "zookeeper://" + host;
     return GetParam() + "://user:hunter2@" + host + (GetParam() == "postgresql" ? "/database" : "");
   }
-
-  Listener refusing;
-  ScriptedServer silent{[](const std::string& /*received*/) { return ScriptedServer::Answer{}; }};
 };
 
-TEST_P(Unreachable, AServiceThatIsNeverReachedEndsTheWait) {
-  std::list<Process> processes;
-  std::vector<std::uint16_t> places;
-  for (const std::uint16_t port : ports()) {
-    const Words way{"--url", url(port), "--connect-wait", "300ms", "job"};
-    for (Words command : {Words{dlock_path(), "run", "--quiet"}, Words{dlock_path(), "hold"}}) {
-      command.insert(command.end(), way.begin(), way.end());
-      if (command.at(1) == "run") command.insert(command.end(), {"--", "echo", "ran"});
+TEST_P(Unreachable, EachCommand_EndsUnavailable) {
+  Listener refusing;
+  refusing.close();
+  const ScriptedServer silent{[](const std::string& /*received*/) { return ScriptedServer::Answer{}; }};
+  for (const std::uint16_t port : {refusing.port(), silent.port()}) {
+    struct Row {
+      Words words;
+      int status = 69;
+      std::string error = {};
+      std::string parameters = "?response_timeout=300ms";
+    };
+    const std::string unreached =
+        "dlock: the lock service was not reached within 300 ms \\(--connect-wait\\): [^\n]*:" + std::to_string(port) +
+        "[^\n]*\n$";
+    const std::vector<Row> rows{
+        {{"run", "--quiet", "--connect-wait", "300ms", "job", "--", "echo", "ran"}, 69, unreached, ""},
+        {{"hold", "--connect-wait", "300ms", "job"}, 69, unreached, ""},
+        {{"run", "--quiet", "--wait", "300ms", "job", "--", "echo", "ran"}},
+        {{"run", "--quiet", "--try", "job", "--", "echo", "ran"}, 69, "^[^\n]*\n$"},
+        {{"status", "job"}},
+        {{"list"}},
+        {{"break", "--yes", "job"}},
+        {{"doctor"}, 1},                                  // a finding
+        {{"init"}, GetParam() == "postgresql" ? 69 : 0},  // the others need nothing
+    };
+    std::list<Process> processes;
+    for (const Row& row : rows) {
+      Words command{dlock_path(), row.words.front(), "--url", url(port) + row.parameters};
+      command.insert(command.end(), row.words.begin() + 1, row.words.end());
       processes.emplace_back(command);
-      places.push_back(port);
     }
-  }
-  auto port = places.begin();
-  for (Process& process : processes) {
-    const Finished result = process.finish();
-    EXPECT_EQ(result.status, 69);
-    EXPECT_EQ(result.out, "");
-    EXPECT_THAT(result.err, testing::ContainsRegex("dlock: the lock service was not reached within 300 ms "
-                                                   "\\(--connect-wait\\): [^\n]*:" +
-                                                   std::to_string(*port++) + "[^\n]*\n$"));
-    EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("hunter2")));
-  }
-}
-
-TEST_P(Unreachable, AWaitWithAnEndIsUnavailableAndNotBusy) {
-  std::list<Process> processes;
-  for (const std::uint16_t port : ports()) {
-    processes.emplace_back(Words{dlock_path(), "run", "--quiet", "--url", url(port) + "?response_timeout=300ms",
-                                 "--wait", "300ms", "job", "--", "echo", "ran"});
-  }
-  for (Process& process : processes) {
-    const Finished result = process.finish();
-    EXPECT_EQ(result.status, 69) << result.err;
-    EXPECT_EQ(result.out, "");
-  }
-}
-
-TEST_P(Unreachable, ATrySaysSoOnce) {
-  std::list<Process> processes;
-  for (const std::uint16_t port : ports()) {
-    processes.emplace_back(Words{dlock_path(), "run", "--quiet", "--url", url(port) + "?response_timeout=300ms",
-                                 "--try", "job", "--", "echo", "ran"});
-  }
-  for (Process& process : processes) {
-    const Finished result = process.finish();
-    EXPECT_EQ(result.status, 69);
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  }
-}
-
-TEST_P(Unreachable, EveryOtherCommandEndsToo) {
-  std::list<Process> processes;
-  std::vector<std::string> verbs;
-  for (const std::uint16_t port : ports()) {
-    for (const Words& words :
-         {Words{"status", "job"}, Words{"list"}, Words{"break", "--yes", "job"}, Words{"doctor"}, Words{"init"}}) {
-      Words command{dlock_path(), words.front(), "--url", url(port) + "?response_timeout=300ms"};
-      command.insert(command.end(), words.begin() + 1, words.end());
-      processes.emplace_back(command);
-      verbs.push_back(words.front());
+    auto process = processes.begin();
+    for (const Row& row : rows) {
+      const Finished result = (process++)->finish();
+      SCOPED_TRACE(testing::PrintToString(row.words) + result.err);
+      EXPECT_EQ(result.status, row.status);
+      EXPECT_THAT(result.out, testing::Not(testing::HasSubstr("ran\n")));
+      EXPECT_THAT(result.err, testing::ContainsRegex(row.error));
+      EXPECT_THAT(result.out + result.err, testing::Not(testing::HasSubstr("hunter2")));
     }
-  }
-  auto verb = verbs.begin();
-  for (Process& process : processes) {
-    int expected = 69;
-    if (*verb == "doctor") expected = 1;                              // a finding
-    if (*verb == "init" && GetParam() != "postgresql") expected = 0;  // nothing is needed there
-    EXPECT_EQ(process.finish().status, expected) << *verb;
-    ++verb;
   }
 }
 
@@ -140,7 +103,7 @@ class ConnectWait : public testing::Test {
   TcpProxy proxy{Endpoint::loopback(server.port())};
 };
 
-TEST_F(ConnectWait, TheFirstFailureIsSaidAtOnceAndAServerThatComesUpIsUsed) {
+TEST_F(ConnectWait, ServerThatStartsLater_IsUsed) {
   proxy.refuse(true);
   Process run = run_quietly({"--connect-wait", "1h"});
   EXPECT_EQ(run.error_line(), "dlock: cannot reach the lock service, trying again: 127.0.0.1:" +
@@ -152,7 +115,7 @@ TEST_F(ConnectWait, TheFirstFailureIsSaidAtOnceAndAServerThatComesUpIsUsed) {
   EXPECT_EQ(result.err, "") << "nothing more";
 }
 
-TEST_F(ConnectWait, AServerThatHangsUpAtTheFirstRequestIsNotReached) {
+TEST_F(ConnectWait, ServerThatClosesAtTheFirstRequest_IsNotReached) {
   const std::function<void()> hang_up = [&] {
     proxy.before_request("EVAL", [&] {
       proxy.drop();
@@ -169,7 +132,7 @@ TEST_F(ConnectWait, AServerThatHangsUpAtTheFirstRequestIsNotReached) {
 
 // The outage takes as long as two attempts to connect one after the other, of two connections: each is as long as the
 // limit.
-TEST_F(ConnectWait, AServiceThatWasReachedIsWaitedForAsLongAsTheOutageTakes) {
+TEST_F(ConnectWait, OutageOfAReachedService_DoesNotEndTheWait) {
   Process holder({dlock_path(), "hold", "--url", server.url(), "job"});
   (void)holder.line();
   Process run = run_quietly({"--connect-wait", "300ms"}, "connect_timeout=300ms");
@@ -187,7 +150,7 @@ TEST_F(ConnectWait, AServiceThatWasReachedIsWaitedForAsLongAsTheOutageTakes) {
   EXPECT_EQ(result.out, "ran\n");
 }
 
-TEST_F(ConnectWait, ARefusalByTheServerEndsTheWaitByItself) {
+TEST_F(ConnectWait, RefusedPassword_EndsTheWait) {
   RedisServer guarded({.password = "letmein"});
   const Finished result = run({dlock_path(), "run", "--url", "redis://127.0.0.1:" + std::to_string(guarded.port()),
                                "--connect-wait", "forever", "job", "--", "echo", "ran"});

@@ -1,5 +1,5 @@
-// The network to the service is gone. A command under a lease that cannot be renewed is told before the lease ends, and
-// a person is told what is the matter, once.
+// The network to the service fails. A command under a lease that cannot be renewed is terminated before the lease ends,
+// and dlock reports the reason once.
 #include <csignal>
 #include <functional>
 #include <set>
@@ -55,7 +55,7 @@ class CutOffWays : public testing::Test {
 
 class CutOff : public CutOffWays, public testing::WithParamInterface<Disturbance> {};
 
-TEST_P(CutOff, TheCommandIsTerminatedBeforeTheLeaseEndsAndTheStatusIs79) {
+TEST_P(CutOff, Command_IsTerminatedBeforeTheLeaseEnds) {
   Process run(run_probe("listen"));
   (void)run.line();
   GetParam().begin(proxy);
@@ -67,7 +67,7 @@ TEST_P(CutOff, TheCommandIsTerminatedBeforeTheLeaseEndsAndTheStatusIs79) {
   EXPECT_EQ(repeated_line(result.err), "");
 }
 
-TEST_P(CutOff, ATryThatIsNotAnsweredDoesNotSayThatItWaits) {
+TEST_P(CutOff, UnansweredTry_ReportsNoWait) {
   GetParam().begin(proxy);
   const Finished result = run({dlock_path(), "run", "--url", server.url_at(proxy.port(), "response_timeout=1500ms"),
                                "--try", "job", "--", "true"});
@@ -75,7 +75,7 @@ TEST_P(CutOff, ATryThatIsNotAnsweredDoesNotSayThatItWaits) {
   EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("waiting")));
 }
 
-TEST_P(CutOff, ACommandThatIgnoresTermIsKilledWithItsWholeGroup) {
+TEST_P(CutOff, CommandThatIgnoresTerm_IsKilledWithItsGroup) {
   Process run(run_probe("family"));
   const auto pids = pids_in(run.line());
   const Watched leader(pids.at(0));
@@ -87,7 +87,7 @@ TEST_P(CutOff, ACommandThatIgnoresTermIsKilledWithItsWholeGroup) {
 }
 
 // A third of the lease goes by before the first renewal, which fails at once; the notice is short.
-TEST_F(CutOffWays, ARefusedRenewalIsTheReasonForTheLoss) {
+TEST_F(CutOffWays, RefusedRenewal_IsTheReasonForTheLoss) {
   Process run({dlock_path(), "run", "--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease", "3s",
                "--kill-after", "200ms", "job", "--", probe_path(), "listen"});
   (void)run.line();
@@ -102,7 +102,7 @@ TEST_F(CutOffWays, ARefusedRenewalIsTheReasonForTheLoss) {
 }
 
 // The command is ended because the lease is running out. Then the network is back, and the lease could be renewed.
-TEST_F(CutOffWays, TheLockIsFreedEvenIfNobodyReadsThatItWasLost) {
+TEST_F(CutOffWays, UnreadStandardError_DoesNotKeepTheLock) {
   FullPipe errors;
   Process run({dlock_path(), "run", "--quiet", "--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease",
                "3s", "--kill-after", "1s", "job", "--", probe_path(), "listen"},

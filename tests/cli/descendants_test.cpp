@@ -1,5 +1,5 @@
-// Whatever a command starts ends before somebody else has its lock, wherever it went: other process groups, other
-// sessions, daemons.
+// All processes that a command starts end before another client has its lock, also in other process groups and
+// sessions, and as daemons.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -85,24 +85,24 @@ class Escaped : public Descendants, public testing::WithParamInterface<Escape> {
   Process waiter{run_probe({"environment", "DLOCK_NAME"})};
 };
 
-TEST_P(Escaped, EndsWhenTheCommandHasEnded) {
+TEST_P(Escaped, CommandEnded_EndsIt) {
   run.close_input();
   expect_all_dead_when_another_enters();
   EXPECT_EQ(run.wait(), 0);
 }
 
-TEST_P(Escaped, EndsWhenDlockIsTerminated) {
+TEST_P(Escaped, DlockTerminated_EndsIt) {
   run.signal(SIGTERM);
   expect_all_dead_when_another_enters();
   EXPECT_EQ(run.wait(), 128 + SIGTERM);
 }
 
-TEST_P(Escaped, EndsWhenDlockIsKilled) {
+TEST_P(Escaped, DlockKilled_EndsIt) {
   run.signal(SIGKILL);
   expect_all_dead_when_another_enters();
 }
 
-TEST_P(Escaped, EndsWhenTheLockIsLost) {
+TEST_P(Escaped, LockLost_EndsIt) {
   for (const auto& entry : std::filesystem::directory_iterator(scratch().path())) {
     std::filesystem::remove(entry.path());
   }
@@ -113,7 +113,7 @@ TEST_P(Escaped, EndsWhenTheLockIsLost) {
 INSTANTIATE_TEST_SUITE_P(By, Escaped, testing::ValuesIn(escapes),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
-TEST_F(Descendants, AreToldToEndByTermAndByNothingElse) {
+TEST_F(Descendants, Interrupt_ReachesThemAsTermAfterTheCommand) {
   // Both end by themselves, however long a busy machine takes to run them.
   Process run(run_with("setsid \"$0\" listen & ", "listen", "1h"));
   (void)read_ready(run, 2);
@@ -123,7 +123,7 @@ TEST_F(Descendants, AreToldToEndByTermAndByNothingElse) {
   EXPECT_EQ(run.wait(), 33);
 }
 
-TEST_F(Descendants, AreTerminatedTogetherWithTheCommand) {
+TEST_F(Descendants, Term_ReachesThemWithTheCommand) {
   Process run(dlock(
       "run", {"job", "--", "bash", "-c", "trap '' TERM; setsid \"$0\" listen & \"$0\" wait; echo end", probe_path()}));
   (void)read_ready(run, 2);
@@ -133,7 +133,7 @@ TEST_F(Descendants, AreTerminatedTogetherWithTheCommand) {
   EXPECT_EQ(run.line(), "end");
 }
 
-TEST_F(Descendants, OfANestedDlockEndWithTheOuterOne) {
+TEST_F(Descendants, OuterDlockKilled_EndsThoseOfANestedOne) {
   Process run(run_with(dlock_path() + " run --url " + url() +
                        " inner -- sh -c 'setsid \"$0\" stubborn & exec \"$0\" stubborn' \"$0\" & "));
   const auto watched = read_ready(run, 3);
@@ -141,7 +141,7 @@ TEST_F(Descendants, OfANestedDlockEndWithTheOuterOne) {
   EXPECT_TRUE(all_die(watched));
 }
 
-TEST_F(Descendants, EndWhenDlockAndItsGuardianAreKilledAtOnce) {
+TEST_F(Descendants, DlockAndGuardianKilled_EndsThem) {
   Process run(run_with(all_escapes()));
   const auto watched = read_ready(run, escapes.size() + 1);
   const auto guardian = child_named("lock-guard", run.pid());
@@ -151,7 +151,7 @@ TEST_F(Descendants, EndWhenDlockAndItsGuardianAreKilledAtOnce) {
   EXPECT_TRUE(all_die(watched));
 }
 
-TEST_F(Descendants, EndWhenTheReaperIsStoppedAndDlockIsKilled) {
+TEST_F(Descendants, ReaperStoppedAndDlockKilled_EndsThem) {
   Process run(run_with(all_escapes()));
   const auto watched = read_ready(run, escapes.size() + 1);
   const auto reaper = child_named("lock-reaper", run.pid());
@@ -164,7 +164,7 @@ TEST_F(Descendants, EndWhenTheReaperIsStoppedAndDlockIsKilled) {
   EXPECT_TRUE(watched_reaper.wait_for_death());
 }
 
-TEST_F(Descendants, EndWhenTheReaperIsKilled) {
+TEST_F(Descendants, ReaperKilled_EndsThem) {
   Process run(run_with(all_escapes()));
   const auto watched = read_ready(run, escapes.size() + 1);
   const auto reaper = child_named("lock-reaper", run.pid());
@@ -210,7 +210,7 @@ class Strangers : public Descendants {
   std::vector<pid_t> descendants;
 };
 
-TEST_F(Strangers, AreNotEndedWithTheCommand) {
+TEST_F(Strangers, CommandEnded_SparesThem) {
   ASSERT_EQ(strangers.size(), 2U);
   const auto watched = watch(descendants);
   run.close_input();
@@ -219,7 +219,7 @@ TEST_F(Strangers, AreNotEndedWithTheCommand) {
   expect_strangers_alive();
 }
 
-TEST_F(Strangers, AreNotEndedWhenDlockIsKilled) {
+TEST_F(Strangers, DlockKilled_SparesThem) {
   ASSERT_EQ(strangers.size(), 2U);
   const auto watched = watch(descendants);
   run.signal(SIGKILL);
@@ -227,7 +227,7 @@ TEST_F(Strangers, AreNotEndedWhenDlockIsKilled) {
   expect_strangers_alive();
 }
 
-TEST_F(Strangers, AreNotEndedWhenTheReaperIsKilled) {
+TEST_F(Strangers, ReaperKilled_SparesThem) {
   ASSERT_EQ(strangers.size(), 2U);
   const auto reaper = child_named("lock-reaper", run.pid());
   ASSERT_TRUE(reaper);
@@ -238,7 +238,7 @@ TEST_F(Strangers, AreNotEndedWhenTheReaperIsKilled) {
 }
 
 // What is typed at cat comes back when cat is in the foreground, and not before.
-TEST_F(Descendants, OfAShellAtATerminalAreStoppedAndContinuedByItsJobControl) {
+TEST_F(Descendants, JobControlOfAShell_StopsAndContinuesThem) {
   JobShell shell(dlock("run", {"job", "--", "env", "PS1=next> ", "bash", "--norc", "--noediting", "-i"}));
   shell.await("next> ");
   shell.type("cat\n");
@@ -274,7 +274,7 @@ class DescendantsUnderALease : public Descendants {
   dlock::rig::TcpProxy proxy{dlock::rig::Endpoint::loopback(server.port())};
 };
 
-TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOut) {
+TEST_F(DescendantsUnderALease, ConnectionCut_EndsThemBeforeTheLease) {
   Process run(run_through_proxy());
   const auto watched = read_ready(run, escapes.size() + 1);
   Process waiting(waiter());
@@ -285,7 +285,7 @@ TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOut) {
   EXPECT_EQ(run.wait(), 79);
 }
 
-TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOutIfDlockIsKilled) {
+TEST_F(DescendantsUnderALease, DlockKilled_EndsThemBeforeTheLease) {
   Process run(run_through_proxy());
   const auto watched = read_ready(run, escapes.size() + 1);
   Process waiting(waiter());
@@ -294,7 +294,7 @@ TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOutIfDlockIsKilled) {
   EXPECT_TRUE(all_dead(watched));
 }
 
-TEST_F(DescendantsUnderALease, HaveEndedBeforeItRunsOutIfDlockIsStopped) {
+TEST_F(DescendantsUnderALease, DlockStopped_EndsThemBeforeTheLease) {
   Process run(run_through_proxy());
   const auto watched = read_ready(run, escapes.size() + 1);
   Process waiting(waiter());

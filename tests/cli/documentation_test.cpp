@@ -1,17 +1,26 @@
-// --help and the manual page say the same; what readers try first does what the pages show.
+// --help, the manual page, the guide and the completions of bash, zsh and fish name the same commands and options.
 #include <fstream>
+#include <map>
 #include <regex>
+#include <set>
 #include <sstream>
-#include <tuple>
 
 #include "support/cli_test.hpp"
-#include "support/help.hpp"
 
 namespace dlock::cli::test {
 namespace {
 
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::vector<std::string> verbs{"run",    "hold",   "elect", "leader",   "status", "list",   "break",
+                                     "forget", "doctor", "init",  "backends", "bench",  "torture"};
+
 std::string contents(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file(DLOCK_TEST_SOURCES "/" + path);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -19,150 +28,173 @@ std::string contents(const std::string& path) {
 
 // The page that has this command.
 std::string manual(const std::string& verb) {
-  const std::string page = verb == "bench" || verb == "torture" ? "/cli/dlock-" + verb + ".1" : "/cli/dlock.1";
+  const std::string page = verb == "bench" || verb == "torture" ? "cli/dlock-" + verb + ".1" : "cli/dlock.1";
   // In roff a hyphen that is to be a minus sign is escaped.
-  return std::regex_replace(contents(DLOCK_TEST_SOURCES + page), std::regex(R"(\\-)"), "-");
+  return std::regex_replace(contents(page), std::regex(R"(\\-)"), "-");
 }
 
-std::vector<std::string> completions(const std::vector<std::string>& words) {
-  std::string script =
-      "source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _dlock; printf '%s\\n' \"${COMPREPLY[@]}\"";
-  std::vector<std::string> command{"bash", "-c", script, DLOCK_TEST_SOURCES "/cli/dlock.bash-completion"};
-  command.insert(command.end(), words.begin(), words.end());
-  const Finished result = run(command);
+std::string help(const std::string& verb) {
+  const Finished result = run({dlock_path(), verb, "--help"});
+  EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.err, "");
-  std::vector<std::string> lines;
-  std::istringstream text(result.out);
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
+  return result.out;
 }
 
-// A section of a page, from its heading to the next one.
-std::string section(const std::string& page, const std::string& heading) {
-  const std::string text = contents(DLOCK_TEST_SOURCES "/" + page);
-  const auto begin = text.find("\n## " + heading + "\n");
-  EXPECT_NE(begin, std::string::npos) << page << ": " << heading;
-  return begin == std::string::npos ? "" : text.substr(begin, text.find("\n## ", begin + 1) - begin);
+std::set<std::string> options_in(const std::string& text) {
+  const std::string options = text.substr(0, text.find("Examples:"));
+  const std::regex option("--[a-z-]+");
+  std::set<std::string> found;
+  for (std::sregex_iterator it(options.begin(), options.end(), option), end; it != end; ++it) found.insert(it->str());
+  return found;
 }
 
-struct ShellBlock {
-  std::string script;
-  std::vector<std::string> shown;  // what it prints, where the page shows it
-};
-
-std::vector<ShellBlock> shell_blocks(const std::string& text) {
-  const std::string shell = "```sh\n";
-  const std::string plain = "\n```\n";
-  std::vector<ShellBlock> blocks;
-  for (auto at = text.find(shell); at != std::string::npos;) {
-    at += shell.size();
-    const auto end = text.find(plain, at);
-    const auto next = text.find(shell, end);
-    ShellBlock& block = blocks.emplace_back(ShellBlock{text.substr(at, end - at), {}});
-    const auto shown = text.find(plain, end + plain.size());
-    if (shown < next) {
-      const auto from = shown + plain.size();
-      std::istringstream lines(text.substr(from, text.find(plain, from) - from));
-      for (std::string line; std::getline(lines, line);) block.shown.push_back(line);
-    }
-    at = next;
-  }
-  return blocks;
-}
-
-class Documentation : public CliTest {
- protected:
-  // In an empty directory, with the dlock under test in PATH.
-  [[nodiscard]] Finished run_script(const std::string& script) const {
-    const std::string folder = dlock_path().substr(0, dlock_path().rfind('/'));
-    const Process::Options options{.environment = {{"PATH", folder + ":/usr/bin:/bin"}}, .directory = scratch().path()};
-    return Process({"sh", "-c", script}, options).finish();
-  }
-};
-
-TEST_F(Documentation, EveryCommandShowsExamplesInItsHelp) {
+// In dlock's own words, not the parser's.
+TEST(Documentation, Help_HasUsageExamplesAndDefaults) {
   for (const std::string& verb : verbs) {
-    const Finished help = run({dlock_path(), verb, "--help"});
-    EXPECT_EQ(help.status, 0);
-    EXPECT_EQ(help.err, "");
-    EXPECT_THAT(help.out, testing::HasSubstr("Examples:\n  ")) << verb;
-  }
-  EXPECT_THAT(run({dlock_path(), "--help"}).out, testing::HasSubstr("Examples:\n  dlock run"));
-}
-
-// "dlock help", and "dlock help" of each command, in dlock's own words.
-TEST_F(Documentation, HelpIsTheSameHoweverItIsAskedForAndHasNoWordsOfTheParser) {
-  EXPECT_EQ(run({dlock_path(), "help"}).out, run({dlock_path(), "--help"}).out);
-  for (const std::string& verb : verbs) {
-    const std::string help = run({dlock_path(), verb, "--help"}).out;
-    EXPECT_EQ(run({dlock_path(), "help", verb}).out, help) << verb;
-    EXPECT_EQ(run({dlock_path(), verb, "-h"}).out, help) << verb;
-    EXPECT_THAT(help, testing::HasSubstr("Usage: dlock " + verb + " [OPTIONS]"));
+    const std::string text = help(verb);
+    EXPECT_EQ(run({dlock_path(), "help", verb}).out, text) << verb;
+    EXPECT_EQ(run({dlock_path(), verb, "-h"}).out, text) << verb;
+    EXPECT_THAT(text, HasSubstr("Usage: dlock " + verb + " [OPTIONS]"));
+    EXPECT_THAT(text, HasSubstr("Examples:\n  ")) << verb;
     for (const char* leftover : {"Positionals", "SUBCOMMAND", "Subcommand", "REQUIRED", " x 2", "{", "\n\n\n"}) {
-      EXPECT_THAT(help, testing::Not(testing::HasSubstr(leftover))) << verb;
+      EXPECT_THAT(text, Not(HasSubstr(leftover))) << verb;
     }
-  }
-  EXPECT_THAT(run({dlock_path(), "--help"}).out, testing::Not(testing::ContainsRegex("SUBCOMMAND|Subcommand")));
-}
-
-TEST_F(Documentation, HelpNamesTheDefaultOfEachTime) {
-  for (const char* verb : {"run", "hold", "elect"}) {
-    std::istringstream help(run({dlock_path(), verb, "--help"}).out);
-    for (std::string line; std::getline(help, line);) {
+    if (verb != "run" && verb != "hold" && verb != "elect") continue;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
       if (line.find(" TIME  ") == std::string::npos) continue;
-      EXPECT_THAT(line, testing::HasSubstr("(default ")) << verb;
+      EXPECT_THAT(line, HasSubstr("(default ")) << verb;
     }
   }
+  const std::string all = run({dlock_path(), "--help"}).out;
+  EXPECT_EQ(run({dlock_path(), "help"}).out, all);
+  EXPECT_THAT(all, HasSubstr("Examples:\n  dlock run"));
+  EXPECT_THAT(all, Not(testing::ContainsRegex("SUBCOMMAND|Subcommand")));
 }
 
-// The completions: see completion_test.cpp.
-TEST_F(Documentation, EveryOptionIsInTheManualAndInTheGuide) {
-  const std::string guide = contents(DLOCK_TEST_SOURCES "/docs/cli.md");
+TEST(Documentation, ManualAndGuide_HaveEachOptionAndStatus) {
+  const std::string guide = contents("docs/cli.md");
   for (const std::string& verb : verbs) {
-    const std::string manual_text = manual(verb);
-    const auto options = options_in(run({dlock_path(), verb, "--help"}).out);
-    EXPECT_THAT(options, testing::Contains("--help"));
-    for (const std::string& option : options) EXPECT_THAT(manual_text, testing::HasSubstr(option)) << verb;
+    const auto options = options_in(help(verb));
+    EXPECT_THAT(options, Contains("--help"));
+    for (const std::string& option : options) EXPECT_THAT(manual(verb), HasSubstr(option)) << verb;
   }
-  for (const char* option : {"--json", "--metrics", "--verbose"}) {
-    EXPECT_THAT(guide, testing::HasSubstr(option));
-  }
-}
-
-// bash quotes what it offers.
-TEST_F(Documentation, TheCompletionQuotesTheNamesOfLocks) {
-  ASSERT_EQ(run(dlock("run", {"with space", "--", "true"})).status, 0);
-  EXPECT_THAT(completions({dlock_path(), "run", "--url", url(), "wi"}), testing::ElementsAre("with\\ space"));
-}
-
-TEST_F(Documentation, EveryExitStatusIsInHelpManualAndGuide) {
-  const std::string help = run({dlock_path(), "--help"}).out;
-  const std::string manual_text = manual("run");
-  const std::string guide = contents(DLOCK_TEST_SOURCES "/docs/cli.md");
-  for (const char* status : {"64", "69", "70", "71", "74", "75", "76", "77", "78", "79", "126", "127"}) {
-    EXPECT_THAT(help, testing::HasSubstr("\n  " + std::string(status) + " ")) << "--help";
-    EXPECT_THAT(manual_text, testing::HasSubstr("\n.B " + std::string(status) + "\n")) << "manual";
-    EXPECT_THAT(guide, testing::HasSubstr("\n| " + std::string(status) + " |")) << "guide";
+  for (const char* option : {"--json", "--metrics", "--verbose"}) EXPECT_THAT(guide, HasSubstr(option));
+  for (const std::string status : {"64", "69", "70", "71", "74", "75", "76", "77", "78", "79", "126", "127"}) {
+    EXPECT_THAT(run({dlock_path(), "--help"}).out, HasSubstr("\n  " + status + " ")) << "--help";
+    EXPECT_THAT(manual("run"), HasSubstr("\n.B " + status + "\n")) << "manual";
+    EXPECT_THAT(guide, HasSubstr("\n| " + status + " |")) << "guide";
   }
 }
 
-TEST_F(Documentation, WhatIsTriedFirstDoesWhatThePagesShow) {
-  for (const auto& [page, heading, least] :
-       {std::tuple{"docs/quick-start.md", "On the command line", 3U}, std::tuple{"README.md", "Sixty seconds", 1U}}) {
-    const std::string in_scratch =
-        std::regex_replace(section(page, heading), std::regex("/tmp/myapp"), scratch().path());
-    const auto blocks = shell_blocks(in_scratch);
-    EXPECT_GE(blocks.size(), least) << page;
-    for (const ShellBlock& block : blocks) {
-      const Finished result = run_script(block.script);
-      EXPECT_EQ(result.status, 0) << page << ":\n" << block.script << result.err;
-      for (const std::string& line : block.shown) {
-        const std::string constant = line.substr(0, line.find_first_of("0123456789"));  // tokens differ each time
-        EXPECT_THAT(result.out + result.err, testing::HasSubstr(line.starts_with("my token") ? constant : line))
-            << page;
+// ---- Completion, by the shells themselves
+// ----------------------------------------------------------------------------
+
+const std::string bash_script =
+    R"(source "$0"
+       for line in "$@"; do
+         # As readline splits it.
+         read -ra raw <<<"$line"
+         COMP_LINE=$line COMP_WORDS=()
+         for word in "${raw[@]}"; do
+           while [[ $word =~ ^([^:=@]*)([:=@]+)(.*)$ ]]; do
+             [[ ${BASH_REMATCH[1]} ]] && COMP_WORDS+=("${BASH_REMATCH[1]}")
+             COMP_WORDS+=("${BASH_REMATCH[2]}")
+             word=${BASH_REMATCH[3]}
+           done
+           [[ $word ]] && COMP_WORDS+=("$word")
+         done
+         [[ $line == *' ' ]] && COMP_WORDS+=('')
+         COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+         _dlock
+         printf '%s\n' "== $line" "${COMPREPLY[@]}"
+       done)";
+
+const std::string fish_script =
+    R"(source $argv[1]
+       for line in $argv[2..]
+         echo "== $line"
+         complete -C $line | string replace -r '\t.*' ''
+       end)";
+
+class Completion : public CliTest, public testing::WithParamInterface<std::string> {
+ protected:
+  using Candidates = std::set<std::string>;
+
+  // Of each of the lines.
+  [[nodiscard]] std::map<std::string, Candidates> of(const std::vector<std::string>& lines) const {
+    const std::string sources = DLOCK_TEST_SOURCES;
+    std::vector<std::string> command{"fish", "--no-config", "-c", fish_script, sources + "/cli/dlock.fish"};
+    if (GetParam() == "bash") {
+      command = {"bash", "-c", bash_script, sources + "/cli/dlock.bash-completion"};
+    } else if (GetParam() == "zsh") {
+      command = {"zsh", "-f", sources + "/tests/cli/support/completions.zsh", sources + "/cli/dlock.zsh-completion"};
+    }
+    command.insert(command.end(), lines.begin(), lines.end());
+    const std::string folder = dlock_path().substr(0, dlock_path().rfind('/'));
+    const Finished result =
+        run(command, {.environment = {{"PATH", folder + ":/usr/bin:/bin"}, {"HOME", scratch().path()}}});
+    EXPECT_EQ(result.err, "");
+    std::map<std::string, Candidates> found;
+    std::istringstream text(result.out);
+    std::string of;
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with("== ")) {
+        of = line.substr(3);
+      } else if (!line.empty()) {
+        found[of].insert(line);
       }
     }
+    return found;
   }
+};
+
+TEST_P(Completion, Line_OffersCommandsAndTheirOptions) {
+  std::vector<std::string> lines{"dlock "};
+  for (const std::string& verb : verbs) lines.push_back("dlock " + verb + " --");
+  auto offered = of(lines);
+  for (const std::string& verb : verbs) {
+    EXPECT_THAT(offered["dlock "], Contains(verb));
+    EXPECT_EQ(offered["dlock " + verb + " --"], options_in(help(verb))) << verb;
+  }
+}
+
+TEST_P(Completion, Line_OffersNamesAndValues) {
+  for (const std::string name : {"nightly-report", "a::b=c@d", "[x,y]"}) {
+    ASSERT_EQ(run(dlock("run", {name, "--", "true"})).status, 0);
+  }
+  ASSERT_EQ(run(dlock("elect", {"--once", "next-leader", "--", "true"})).status, 0);
+  const std::string at = " --url " + url() + " ";
+  const std::vector<std::pair<std::string, testing::Matcher<Candidates>>> rows{
+      {"run --url fi", ElementsAre("file://")},
+      {"status" + at + "n", ElementsAre("nightly-report")},
+      {"run" + at + "n", ElementsAre("nightly-report")},
+      {"forget" + at + "n", ElementsAre("nightly-report")},
+      {"status --kind election" + at + "n", ElementsAre("next-leader")},
+      {"leader" + at + "n", ElementsAre("next-leader")},
+      {"status --url=" + url() + " a::b=c@", ElementsAre(GetParam() == "bash" ? "d" : "a::b=c@d")},
+      {"status --url file://u:p@" + scratch().path() + " a", IsEmpty()},  // file:// has no users
+      {"run --kind", IsEmpty()},
+      {"status --kind s", ElementsAre("semaphore")},
+      {"bench --scenario rec", ElementsAre("recovery")},
+      // Behind "--", the shell itself completes.
+      {"run job -- ech", testing::AllOf(Contains("echo"), Not(Contains(testing::StartsWith("--"))))},
+  };
+  std::vector<std::string> lines;
+  for (const auto& [line, expected] : rows) lines.push_back("dlock " + line);
+  auto offered = of(lines);
+  for (const auto& [line, expected] : rows) EXPECT_THAT(offered["dlock " + line], expected) << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, Completion, testing::Values("bash", "zsh", "fish"),
+                         [](const auto& shell) { return shell.param; });
+
+TEST_F(CliTest, NamesWithBlanks_AreQuotedByBash) {
+  ASSERT_EQ(run(dlock("run", {"with space", "--", "true"})).status, 0);
+  const Finished result =
+      run({"bash", "-c", R"(source "$0"; COMP_WORDS=("$@"); COMP_CWORD=4; _dlock; echo "$COMPREPLY")",
+           DLOCK_TEST_SOURCES "/cli/dlock.bash-completion", dlock_path(), "run", "--url", url(), "wi"});
+  EXPECT_EQ(result.out, "with\\ space\n");
 }
 
 }  // namespace

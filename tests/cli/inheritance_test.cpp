@@ -7,7 +7,7 @@ namespace {
 class Inheritance : public CliTest {};
 
 // A service manager says by its number which process it started, and libraries do nothing in any other one.
-TEST_F(Inheritance, AServiceManagersNumbersOfDlockBecomeThoseOfTheCommand) {
+TEST_F(Inheritance, ServiceManagersNumbers_BecomeTheCommands) {
   const std::string numbers = R"(
 import os, sys
 def numbers():
@@ -38,7 +38,7 @@ def numbers():
   }
 }
 
-TEST_F(Inheritance, TheCommandServesTheSocketThatSystemdListensOn) {
+TEST_F(Inheritance, SocketOfSystemd_IsServedByTheCommand) {
   const std::string path = scratch().path() + "/socket";
   const std::string serve = R"(
 import os, socket

@@ -46,7 +46,7 @@ TimePoint point(Time time) {
 
 class LeaseWatchTest : public testing::TestWithParam<LeaseRow> {};
 
-TEST_P(LeaseWatchTest, DecidesBy) {
+TEST_P(LeaseWatchTest, Step_ReturnsActionAndTimes) {
   const auto& [name, grace, lease, looks] = GetParam();
   LeaseWatch watch(grace, point(0s), point(lease));
   for (const Look& look : looks) {
@@ -63,30 +63,30 @@ TEST_P(LeaseWatchTest, DecidesBy) {
 }
 
 const std::vector<LeaseRow> lease_rows{
-    {"ALeaseThatDoesNotRunOutLeavesTheCommandAlone", 5s, never, {{1000h, never, false, none, never, never}}},
-    {"TheNextLookIsWhenOnlyTheNoticeIsLeft", 5s, 30s, {{0s, 30s, false, none, 25s, 30s}}},
-    {"ARenewalMovesTheNextLook", 5s, 30s, {{0s, 30s, false, none}, {25s, 50s, false, none, 45s, 50s}}},
-    {"ANoticeComesBeforeTheLeaseRunsOut", 5s, 30s, {{25s, 30s, false, terminate, 30s, 30s}}},
-    {"AKillComesAtTheEndOfTheLeaseAndNotLater",
+    {"EndlessLease_DoesNothing", 5s, never, {{1000h, never, false, none, never, never}}},
+    {"LongLease_WakesWhenTheNoticeBegins", 5s, 30s, {{0s, 30s, false, none, 25s, 30s}}},
+    {"Renewal_MovesTheNextStep", 5s, 30s, {{0s, 30s, false, none}, {25s, 50s, false, none, 45s, 50s}}},
+    {"EndingLease_Terminates", 5s, 30s, {{25s, 30s, false, terminate, 30s, 30s}}},
+    {"EndOfTheLease_Kills",
      5s,
      30s,
      {{26s, 30s, false, terminate}, {30s - 1ns, 30s, false, none}, {30s, 30s, true, kill}}},
-    {"AKillComesOnlyOnce", 5s, 30s, {{31s, 30s, true, kill}, {32s, 30s, true, none, never, 30s}}},
-    {"TheNoticeIsAtMostAThirdOfTheLease", 10s, 6s, {{4s - 1ns, 6s, false, none}, {4s, 6s, false, terminate}}},
-    {"ALateRenewalDoesNotTakeANoticeBack",
+    {"AfterTheKill_DoesNothing", 5s, 30s, {{31s, 30s, true, kill}, {32s, 30s, true, none, never, 30s}}},
+    {"ShortLease_LimitsTheNoticeToAThird", 10s, 6s, {{4s - 1ns, 6s, false, none}, {4s, 6s, false, terminate}}},
+    {"LateRenewal_DoesNotRevokeTheTermination",
      5s,
      30s,
      {{25s, 30s, false, terminate}, {26s, 56s, false, none, 30s}, {30s, 56s, false, kill}}},
-    {"ALockTakenAwayIsATerminationAtOnceAndAKillAfterTheGrace",
+    {"LostLock_TerminatesAndKillsAfterTheGrace",
      5s,
      never,
      {{7s, never, true, terminate, 12s, 12s}, {12s - 1ns, never, true, none}, {12s, never, true, kill}}},
-    {"TheGraceOfALockTakenAwayEndsWithItsLease", 5s, 30s, {{20s, 22s, true, terminate, 22s}}},
-    {"ALeaseThatHasRunOutUnnoticedIsAKillAtOnce", 5s, 30s, {{300s, 30s, false, kill}}},
-    {"NoGraceIsAKillAtOnce", 0s, never, {{0s, never, true, kill}}},
-    {"AnEndlessGraceHasNoEndOfItsOwn", forever.value(), never, {{0s, never, true, terminate, never}}},
-    {"AnEndlessGraceEndsWithTheLease", forever.value(), 30s, {{0s, 30s, true, terminate, 30s}}},
-    {"ANegativeGraceIsNone", -1s, 30s, {{0s, 30s, false, none, 30s}}},
+    {"LostLock_LimitsTheGraceToTheLease", 5s, 30s, {{20s, 22s, true, terminate, 22s}}},
+    {"ExpiredLease_KillsAtOnce", 5s, 30s, {{300s, 30s, false, kill}}},
+    {"NoGrace_KillsAtOnce", 0s, never, {{0s, never, true, kill}}},
+    {"EndlessGrace_HasNoDeadline", forever.value(), never, {{0s, never, true, terminate, never}}},
+    {"EndlessGrace_EndsWithTheLease", forever.value(), 30s, {{0s, 30s, true, terminate, 30s}}},
+    {"NegativeGrace_CountsAsNone", -1s, 30s, {{0s, 30s, false, none, 30s}}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, LeaseWatchTest, testing::ValuesIn(lease_rows),

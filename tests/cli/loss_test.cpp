@@ -29,7 +29,7 @@ class Loss : public CliTest {
   }
 };
 
-TEST_F(Loss, OfTheLockTerminatesTheCommandAndExitsWith79) {
+TEST_F(Loss, LostLock_TerminatesTheCommandWithStatus79) {
   Process run(run_probe({"listen"}));
   (void)run.line();
   remove_lock_files();
@@ -39,7 +39,7 @@ TEST_F(Loss, OfTheLockTerminatesTheCommandAndExitsWith79) {
   EXPECT_THAT(result.err, testing::StartsWith("dlock: lost \"job\""));
 }
 
-TEST_F(Loss, OfTheLockKillsACommandThatIgnoresTermWithItsWholeGroup) {
+TEST_F(Loss, LostLock_KillsAGroupThatIgnoresTerm) {
   Process run(run_probe({"family"}, {"--kill-after", "50ms"}));
   const auto pids = pids_in(run.line());
   const Watched leader(pids.at(0));
@@ -50,7 +50,7 @@ TEST_F(Loss, OfTheLockKillsACommandThatIgnoresTermWithItsWholeGroup) {
   EXPECT_TRUE(grandchild.is_dead());
 }
 
-TEST_F(Loss, OfTheLockEndsACommandThatIsStopped) {
+TEST_F(Loss, LostLock_EndsAStoppedCommand) {
   Process run(run_probe({"listen"}));
   const pid_t command = pids_in(run.line()).at(0);
   ASSERT_EQ(::kill(command, SIGSTOP), 0);
@@ -58,7 +58,7 @@ TEST_F(Loss, OfTheLockEndsACommandThatIsStopped) {
   EXPECT_EQ(run.wait(), 79);
 }
 
-TEST_F(Loss, KillOfDlockFreesTheLockAndKillsTheCommandWithItsWholeGroup) {
+TEST_F(Loss, DlockKilled_KillsTheGroupAndFreesTheLock) {
   Process run(run_probe({"family"}));
   const auto pids = pids_in(run.line());
   const Watched leader(pids.at(0));
@@ -70,7 +70,7 @@ TEST_F(Loss, KillOfDlockFreesTheLockAndKillsTheCommandWithItsWholeGroup) {
   EXPECT_EQ(waiter.finish().out, "job\n");
 }
 
-TEST_F(Loss, KillOfDlockLeavesNoGuardianBehind) {
+TEST_F(Loss, DlockKilled_EndsTheGuardian) {
   Process run(run_probe({"wait"}));
   (void)run.line();
   const auto guardian = guardian_of(run.pid());
@@ -80,7 +80,7 @@ TEST_F(Loss, KillOfDlockLeavesNoGuardianBehind) {
   EXPECT_TRUE(watched.wait_for_death());
 }
 
-TEST_F(Loss, KillOfAWaitingDlockDelaysNobody) {
+TEST_F(Loss, WaitingDlockKilled_DelaysNoOtherWaiter) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   Process killed(run_probe({"wait"}));
@@ -90,7 +90,7 @@ TEST_F(Loss, KillOfAWaitingDlockDelaysNobody) {
   EXPECT_EQ(waiter.finish().out, "job\n");
 }
 
-TEST_F(Loss, TheGuardianHoldsNoDescriptorButItsOwn) {
+TEST_F(Loss, Guardian_HoldsOnlyItsOwnDescriptors) {
   Process run(run_probe({"wait"}));
   (void)run.line();
   const auto guardian = guardian_of(run.pid());
@@ -103,7 +103,7 @@ TEST_F(Loss, TheGuardianHoldsNoDescriptorButItsOwn) {
               testing::UnorderedElementsAre(testing::StartsWith("pipe:"), testing::StrEq("anon_inode:[timerfd]")));
 }
 
-TEST_F(Loss, AGuardianThatWasKilledIsReplaced) {
+TEST_F(Loss, GuardianKilled_IsReplaced) {
   Process run(run_probe({"family"}));
   const auto pids = pids_in(run.line());
   const Watched leader(pids.at(0));
@@ -125,7 +125,7 @@ TEST_F(Loss, AGuardianThatWasKilledIsReplaced) {
 }
 
 // Continued, it would find orders that are long out of date, and end a command whose lock is held.
-TEST(Guardian, IsKilledWhenItWasStoppedForSoLongThatItMissesOrders) {
+TEST(Guardian, StoppedTooLong_IsKilled) {
   Guardian guardian;
   ASSERT_EQ(::kill(guardian.pid(), SIGSTOP), 0);
   int status = 0;
@@ -138,7 +138,7 @@ TEST(Guardian, IsKilledWhenItWasStoppedForSoLongThatItMissesOrders) {
 }
 
 #ifdef DLOCK_TEST_WITH_MEMORY
-TEST_F(Loss, TheGuardianKillsTheCommandWhenDlockIsStoppedPastTheLease) {
+TEST_F(Loss, DlockStoppedPastTheLease_KillsTheCommand) {
   Process run(
       {dlock_path(), "run", "--quiet", "--url", "memory://", "--lease", "500ms", "job", "--", probe_path(), "family"});
   const auto pids = pids_in(run.line());
@@ -151,7 +151,7 @@ TEST_F(Loss, TheGuardianKillsTheCommandWhenDlockIsStoppedPastTheLease) {
   EXPECT_EQ(run.wait(), 79);
 }
 
-TEST_F(Loss, OfTheLeadEndsTheCommandAndWithOnceTheCandidacy) {
+TEST_F(Loss, LostLead_EndsTheCommandAndWithOnceTheCandidacy) {
   for (const bool once : {false, true}) {
     Process candidate({dlock_path(), "elect", "--quiet", "--url", "memory://", "--lease", "500ms",
                        once ? "--once" : "--wait=forever", "post", "--", probe_path(), "family"});
@@ -171,14 +171,14 @@ TEST_F(Loss, OfTheLeadEndsTheCommandAndWithOnceTheCandidacy) {
   }
 }
 
-TEST_F(Loss, ALeaseIsRenewedWhileTheCommandRuns) {
+TEST_F(Loss, RunningCommand_KeepsItsLeaseRenewed) {
   Process run({dlock_path(), "run", "--quiet", "--url", "memory://", "--lease", "700ms", "job", "--", "sh", "-c",
                "sleep 2; exit 4"});
   EXPECT_EQ(run.wait(), 4);
 }
 #endif
 
-TEST_F(Loss, WhatTheCommandLeavesBehindEndsBeforeTheLockIsFree) {
+TEST_F(Loss, ProcessesLeftBehind_EndBeforeTheLockIsFree) {
   Process run(run_probe({"orphan"}, {"--kill-after", "50ms"}));
   const Watched orphan(pids_in(run.line()).at(1));
   const Finished result = run.finish();
@@ -188,7 +188,7 @@ TEST_F(Loss, WhatTheCommandLeavesBehindEndsBeforeTheLockIsFree) {
 }
 
 // Whatever dlock says there, it must have acted before.
-TEST_F(Loss, WhatTheCommandLeavesBehindEndsEvenIfNobodyReadsStandardError) {
+TEST_F(Loss, ProcessesLeftBehind_EndWhileStandardErrorIsUnread) {
   FullPipe errors;
   const auto command =
       dlock("run", {"--kill-after", "50ms", "job", "--", "sh", "-c", "\"$0\" listen & \"$0\" orphan", probe_path()});

@@ -3,6 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <dlock/capabilities.hpp>
 #include <dlock/error.hpp>
@@ -10,7 +17,12 @@
 #include "cli/application.hpp"
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/json.hpp"
 #include "cli/location.hpp"
+#include "cli/lock_report.hpp"
+#include "cli/metrics.hpp"
+#include "cli/output.hpp"
+#include "cli/secret_arguments.hpp"
 #include "cli/session.hpp"
 #include "cli/text.hpp"
 
@@ -18,97 +30,69 @@ namespace dlock::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using Words = std::vector<std::string>;
 
-Arguments parsed(const std::vector<std::string>& words) {
-  return std::get<Arguments>(parse_arguments(words));
+std::string joined(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += " " + word;
+  return text;
 }
 
-TEST(Arguments, OfRunHaveDefaults) {
-  const Arguments arguments = parsed({"run", "job", "--", "cmd", "-x"});
-  EXPECT_EQ(arguments.verb, Verb::run);
-  EXPECT_EQ(arguments.name(), "job");
-  EXPECT_EQ(arguments.command, (std::vector<std::string>{"cmd", "-x"}));
-  EXPECT_EQ(arguments.url, std::nullopt);
-  EXPECT_EQ(arguments.wait, forever);
-  EXPECT_EQ(arguments.connect_wait, Duration(30s));
-  EXPECT_EQ(arguments.lease, std::nullopt);
-  EXPECT_EQ(arguments.hold_at_least, Duration());
-  EXPECT_EQ(arguments.kill_after, Duration(5s));
-  EXPECT_FALSE(arguments.quiet);
+std::string milliseconds(Duration time) {
+  return time == forever ? "forever" : std::to_string(time.value() / 1ms);
 }
 
-TEST(Arguments, OfRunAreRead) {
-  const Arguments arguments = parsed({"run", "--url=memory://", "--wait", "1.5s", "--lease=2m", "--hold-at-least", "5m",
-                                      "--kill-after", "0", "-q", "job", "--", "cmd"});
-  EXPECT_EQ(arguments.url, "memory://");
-  EXPECT_EQ(arguments.wait, Duration(1500ms));
-  EXPECT_EQ(arguments.lease, Duration(2min));
-  EXPECT_EQ(arguments.hold_at_least, Duration(5min));
-  EXPECT_EQ(arguments.kill_after, Duration());
-  EXPECT_TRUE(arguments.quiet);
-}
-
-TEST(Arguments, AWaitThatEndsOrIsGivenNeedsNoLimitForReachingTheService) {
-  EXPECT_EQ(parsed({"run", "--wait", "1s", "job", "--", "cmd"}).connect_wait, forever);
-  EXPECT_EQ(parsed({"hold", "--wait", "forever", "job"}).connect_wait, forever);
-  EXPECT_EQ(parsed({"hold", "--try", "job"}).connect_wait, forever);
-  EXPECT_EQ(parsed({"hold", "job"}).connect_wait, Duration(30s));
-}
-
-TEST(Arguments, ALimitForReachingTheServiceHoldsWhereItIsGiven) {
-  EXPECT_EQ(parsed({"hold", "--connect-wait", "250ms", "job"}).connect_wait, Duration(250ms));
-  EXPECT_EQ(parsed({"hold", "--connect-wait=forever", "job"}).connect_wait, forever);
-  EXPECT_EQ(parsed({"run", "--wait", "1h", "--connect-wait", "5s", "job", "--", "cmd"}).connect_wait, Duration(5s));
-}
-
-TEST(Arguments, NameTheKindOfLock) {
-  EXPECT_EQ(parsed({"run", "job", "--", "cmd"}).kind, LockKind::lock);
-  const Arguments shared = parsed({"run", "--shared", "job", "--", "cmd"});
-  EXPECT_EQ(shared.kind, LockKind::read_write);
-  EXPECT_EQ(shared.mode, Mode::shared);
-  const Arguments exclusive = parsed({"hold", "job", "--exclusive"});
-  EXPECT_EQ(exclusive.kind, LockKind::read_write);
-  EXPECT_EQ(exclusive.mode, Mode::exclusive);
-  const Arguments permits = parsed({"hold", "--permits", "2147483647", "job"});
-  EXPECT_EQ(permits.kind, LockKind::semaphore);
-  EXPECT_EQ(permits.permits, 2147483647);
-  EXPECT_EQ(parsed({"status", "job"}).kind, LockKind::lock);
-  EXPECT_EQ(parsed({"status", "--kind", "lock", "job"}).kind, LockKind::lock);
-  EXPECT_EQ(parsed({"list", "--kind=read-write"}).kind, LockKind::read_write);
-  EXPECT_EQ(parsed({"break", "--kind", "semaphore", "job"}).kind, LockKind::semaphore);
-  EXPECT_EQ(parsed({"forget", "--kind", "election", "job"}).kind, LockKind::election);
-}
-
-TEST(Arguments, OfRunAndHoldMayNameSeveralLocks) {
-  EXPECT_EQ(parsed({"run", "b", "--try", "a", "--", "cmd", "c"}).names, (std::vector<std::string>{"b", "a"}));
-  EXPECT_EQ(parsed({"hold", "--", "b", "a", "-x"}).names, (std::vector<std::string>{"b", "a", "-x"}));
-}
-
-TEST(Arguments, HelpIsACommandToo) {
-  const auto answer = [](const std::vector<std::string>& words) {
-    return std::get<Answer>(parse_arguments(words)).text;
+// Names, the options that differ from their defaults, and the command.
+std::string parsed(const std::string& line) {
+  std::istringstream text(line);
+  const Words words(std::istream_iterator<std::string>(text), {});
+  const auto arguments = std::get<Arguments>(parse_arguments(words));
+  std::string found = std::string(kind_word(arguments.kind)) + joined(arguments.names);
+  const auto add = [&](bool given, const std::string& option) {
+    if (given) found += ", " + option;
   };
-  EXPECT_EQ(answer({"help"}), answer({"--help"}));
-  EXPECT_EQ(answer({"help", "run"}), answer({"run", "--help"}));
+  add(arguments.mode == Mode::shared, "shared");
+  add(arguments.permits != 0, std::to_string(arguments.permits));
+  add(arguments.url.has_value(), arguments.url.value_or(""));
+  add(arguments.wait != forever, "wait " + milliseconds(arguments.wait));
+  add(arguments.connect_wait != Duration(30s), "connect " + milliseconds(arguments.connect_wait));
+  add(arguments.lease.has_value(), "lease " + milliseconds(arguments.lease.value_or(forever)));
+  add(arguments.hold_at_least != Duration(), "hold " + milliseconds(arguments.hold_at_least));
+  add(arguments.kill_after != Duration(5s), "kill " + milliseconds(arguments.kill_after));
+  add(arguments.quiet, "quiet");
+  add(!arguments.command.empty(), "command" + joined(arguments.command));
+  return found;
 }
 
-TEST(Arguments, ACommandMayContainTheSeparator) {
-  EXPECT_EQ(parsed({"run", "job", "--", "git", "checkout", "--", "file"}).command,
-            (std::vector<std::string>{"git", "checkout", "--", "file"}));
+TEST(Arguments, EachLine_GivesNamesOptionsAndCommand) {
+  const std::vector<std::pair<const char*, const char*>> rows{
+      {"run job -- cmd -x", "lock job, command cmd -x"},
+      {"run --url=memory:// --wait 1.5s --lease=2m --hold-at-least 5m --kill-after 0 -q job -- cmd",
+       "lock job, memory://, wait 1500, connect forever, lease 120000, hold 300000, kill 0, quiet, command cmd"},
+      {"run --try job -- cmd", "lock job, wait 0, connect forever, command cmd"},
+      // A wait with a limit, or a given one, needs no limit for the connection.
+      {"run --wait 1s job -- cmd", "lock job, wait 1000, connect forever, command cmd"},
+      {"hold --wait forever job", "lock job, connect forever"},
+      {"hold --connect-wait 250ms job", "lock job, connect 250"},
+      {"hold --connect-wait=forever job", "lock job, connect forever"},
+      {"run --wait 1h --connect-wait 5s job -- cmd", "lock job, wait 3600000, connect 5000, command cmd"},
+      {"run --shared job -- cmd", "read-write job, shared, command cmd"},
+      {"hold job --exclusive", "read-write job"},
+      {"hold --permits 2147483647 job", "semaphore job, 2147483647"},
+      {"status job", "lock job"},
+      {"status --kind lock job", "lock job"},
+      {"list --kind=read-write", "read-write"},
+      {"break --kind semaphore job", "semaphore job"},
+      {"forget --kind election job", "election job"},
+      {"run b --try a -- cmd c", "lock b a, wait 0, connect forever, command cmd c"},
+      {"hold -- b a -x", "lock b a -x"},
+      {"run job -- git checkout -- file", "lock job, command git checkout -- file"},
+      {"run -q -- --try -- cmd", "lock --try, quiet, command cmd"},
+  };
+  for (const auto& [line, expected] : rows) EXPECT_EQ(parsed(line), expected) << line;
 }
 
-TEST(Arguments, ANameBetweenTwoSeparatorsMayLookLikeAnOption) {
-  const Arguments arguments = parsed({"run", "-q", "--", "--try", "--", "cmd"});
-  EXPECT_EQ(arguments.name(), "--try");
-  EXPECT_EQ(arguments.wait, forever);
-  EXPECT_EQ(arguments.command, (std::vector<std::string>{"cmd"}));
-}
-
-TEST(Arguments, TryIsAWaitOfZero) {
-  EXPECT_EQ(parsed({"run", "--try", "job", "--", "cmd"}).wait, Duration());
-}
-
-TEST(Arguments, UrlsAreCutDownToTheirScheme) {
+TEST(Arguments, Errors_ShowOnlyTheSchemeOfUrls) {
   EXPECT_EQ(without_urls("what is redis://u:p w@h, please", {"redis://u:p w@h"}), "what is redis://***, please");
   EXPECT_EQ(without_urls("what is redis://:x@h", {"--url=redis://:x@h"}), "what is redis://***");
   EXPECT_EQ(without_urls("twice a://s, a://s", {"a://s"}), "twice a://***, a://***");
@@ -117,39 +101,72 @@ TEST(Arguments, UrlsAreCutDownToTheirScheme) {
   EXPECT_EQ(without_urls("nothing to hide", {"job", "--"}), "nothing to hide");
 }
 
-TEST(ExitCode, TellsFailuresOfTheLibraryApart) {
-  EXPECT_EQ(exit_code(make_error_code(errc::timed_out)), ExitCode::timed_out);
-  EXPECT_EQ(exit_code(make_error_code(errc::unavailable)), ExitCode::unavailable);
-  EXPECT_EQ(exit_code(make_error_code(errc::ambiguous)), ExitCode::unavailable);
-  EXPECT_EQ(exit_code(make_error_code(errc::access_denied)), ExitCode::access_denied);
-  EXPECT_EQ(exit_code(make_error_code(errc::invalid_argument)), ExitCode::usage);
-  EXPECT_EQ(exit_code(make_error_code(errc::unsupported)), ExitCode::unsupported);
-  EXPECT_EQ(exit_code(make_error_code(errc::lost)), ExitCode::lost);
-  EXPECT_EQ(exit_code(make_error_code(errc::protocol)), ExitCode::internal);
-  EXPECT_EQ(exit_code(std::make_error_code(std::errc::too_many_files_open)), ExitCode::system);
+TEST(HiddenWords, Urls_KeepNoByteOfASecret) {
+  const std::vector<std::pair<Words, Words>> rows{
+      {{"run", "--url", "redis://me:hunter2@db1/0", "job", "--", "cmd"},
+       {"run", "--url", "redis://me:***@db1/0", "job", "--", "cmd"}},
+      {{"--url=zookeeper://h1,h2?auth=digest:me:hunter2"}, {"--url=zookeeper://h1,h2?auth=***"}},
+      {{"--urlredis://me:hunter2@db1?lease=5s"}, {"--urlredis://***"}},
+      {{"redis://me:hunter2@[::1/"}, {"redis://***"}},  // not a URL
+      {{"redis://:p@h"}, {"redis://:***"}},             // shorter than its mark
+      {{"x://p@["}, {"x://***"}},
+      {{"run", "--url", "redis://me@db1/0?lease=5s", "--wait=1s", "a b", ""},
+       {"run", "--url", "redis://me@db1/0?lease=5s", "--wait=1s", "a b", ""}},
+      // The words behind "complete --" belong to dlock, those behind another "--" to the command.
+      {{"complete", "--", "run", "--url", "redis://me:hunter2@db1/0", "j"},
+       {"complete", "--", "run", "--url", "redis://me:***@db1/0", "j"}},
+      {{"run", "job", "--", "curl", "https://me:hunter2@web"}, {"run", "job", "--", "curl", "https://me:hunter2@web"}},
+  };
+  for (auto [words, expected] : rows) {
+    words.insert(words.begin(), "dlock");
+    expected.insert(expected.begin(), "dlock");
+    std::vector<char*> pointers;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      expected[i].resize(words[i].size(), '\0');
+      pointers.push_back(words[i].data());
+    }
+    hide_secrets(static_cast<int>(pointers.size()), pointers.data());
+    EXPECT_EQ(words, expected);
+  }
 }
 
-TEST(Label, IsTheFileNameOfTheProgramInPlainCharacters) {
-  EXPECT_EQ(label_for("report.sh"), "report.sh");
-  EXPECT_EQ(label_for("/usr/bin/rsync"), "rsync");
-  EXPECT_EQ(label_for("a b\xC3\xA4\n"), "a_b___");
-  EXPECT_EQ(label_for(""), "dlock");
-  EXPECT_EQ(label_for("dir/"), "dlock");
-  EXPECT_EQ(label_for(std::string(100, 'x')).size(), 64U);
+TEST(ExitCode, EachErrorOfTheLibrary_HasOne) {
+  const std::vector<std::pair<std::error_code, ExitCode>> rows{
+      {make_error_code(errc::timed_out), ExitCode::timed_out},
+      {make_error_code(errc::unavailable), ExitCode::unavailable},
+      {make_error_code(errc::ambiguous), ExitCode::unavailable},
+      {make_error_code(errc::access_denied), ExitCode::access_denied},
+      {make_error_code(errc::invalid_argument), ExitCode::usage},
+      {make_error_code(errc::unsupported), ExitCode::unsupported},
+      {make_error_code(errc::lost), ExitCode::lost},
+      {make_error_code(errc::protocol), ExitCode::internal},
+      {std::make_error_code(std::errc::too_many_files_open), ExitCode::system},
+  };
+  for (const auto& [error, status] : rows) EXPECT_EQ(exit_code(error), status) << error.message();
 }
 
-TEST(FileUrl, EscapesWhatAUrlCannotContain) {
-  EXPECT_EQ(file_url("/run/user/1000/dlock"), "file:///run/user/1000/dlock");
-  EXPECT_EQ(file_url("/a b%?#\xC3\xA4"), "file:///a%20b%25%3F%23%C3%A4");
+TEST(Text, EachConversion_GivesPlainText) {
+  const std::vector<std::pair<std::string, std::string>> rows{
+      {label_for("report.sh"), "report.sh"},
+      {label_for("/usr/bin/rsync"), "rsync"},
+      {label_for("a b\xC3\xA4\n"), "a_b___"},
+      {label_for(""), "dlock"},
+      {label_for("dir/"), "dlock"},
+      {label_for(std::string(100, 'x')), std::string(64, 'x')},
+      {file_url("/run/user/1000/dlock"), "file:///run/user/1000/dlock"},
+      {file_url("/a b%?#\xC3\xA4"), "file:///a%20b%25%3F%23%C3%A4"},
+      {quoted({"a"}), R"("a")"},
+      {quoted({"a", "b c"}), R"("a" and "b c")"},
+      {quoted({"a", "b", "c"}), R"("a", "b" and "c")"},
+      {for_people(250ms), "250 ms"},
+      {for_people(28'140ms), "28.1 s"},
+      {for_people(200s), "3 min 20 s"},
+      {for_people(26h + 5min), "26 h 5 min"},
+  };
+  for (const auto& [text, expected] : rows) EXPECT_EQ(text, expected);
 }
 
-TEST(Quoted, NamesAreListedAsInASentence) {
-  EXPECT_EQ(quoted({"a"}), R"("a")");
-  EXPECT_EQ(quoted({"a", "b c"}), R"("a" and "b c")");
-  EXPECT_EQ(quoted({"a", "b", "c"}), R"("a", "b" and "c")");
-}
-
-TEST(Explanation, IsThereForEachGuarantee) {
+TEST(Explanation, EachGuarantee_HasOne) {
   for (const Scope each : {Scope::process, Scope::machine, Scope::network}) {
     EXPECT_NE(explain("scope", to_string(each)), "") << to_string(each);
   }
@@ -161,11 +178,74 @@ TEST(Explanation, IsThereForEachGuarantee) {
   }
 }
 
-TEST(DurationText, IsShort) {
-  EXPECT_EQ(for_people(250ms), "250 ms");
-  EXPECT_EQ(for_people(28'140ms), "28.1 s");
-  EXPECT_EQ(for_people(200s), "3 min 20 s");
-  EXPECT_EQ(for_people(26h + 5min), "26 h 5 min");
+// A service may send control characters. Transcripts have the cells of tables.
+TEST(Output, ControlCharacters_AreEscaped) {
+  flush_messages();  // of earlier tests
+  testing::internal::CaptureStderr();
+  say("the service says: \033[2J\ndlock: all is well");
+  flush_messages();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "dlock: the service says: \\x1b[2J\\x0adlock: all is well\n");
+  testing::internal::CaptureStdout();
+  print_lines("one\ntwo\033[2J\n\nlast");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "one\ntwo\\x1b[2J\n\nlast");
+}
+
+TEST(LockReport, UnknownValues_AreMarked) {
+  const LockInfo free{.name = "rates", .kind = LockKind::election};
+  const LockInfo held{.name = "job", .held = true, .kind = LockKind::election};
+  EXPECT_EQ(list_text({to_json(free), to_json(held)}),
+            "NAME   STATE  TOKEN  HOLDER   VALUE\n"
+            "rates  free   -      -        -\n"
+            "job    held   -      unknown  -\n");
+  EXPECT_EQ(status_text(to_json(held)), "name    job\nkind    election\nstate   held\nvalue   -\nholder  unknown\n");
+  EXPECT_EQ(to_json(free)["value"], nullptr);
+  EXPECT_EQ(status_text(to_json({.name = "prices",
+                                 .held = true,
+                                 .kind = LockKind::read_write,
+                                 .holders = {{.mode = Mode::shared}, {.holder = "b", .remaining = 20s}}})),
+            "name     prices\nkind     read-write\nstate    shared\n"
+            "held by  unknown     token -\n         b           token -, 20.0 s\n");
+}
+
+// Transcripts have the files, and what is kept of an earlier one.
+TEST(Metrics, EachEndOfARun_HasItsGauges) {
+  using Ended = Account::Result;
+  struct Row {
+    Account account;
+    std::string expected;  // status, result, hold, success
+  };
+  const auto ran = [](int status) {
+    return Account{.result = Ended::ran, .status = status, .command_status = status, .held = 1500ms};
+  };
+  const std::vector<Row> rows{
+      {ran(0), "0 ran 1.5 1763719872.5"},
+      {ran(3), "3 ran 1.5 none"},
+      {{.result = Ended::conflict, .status = 75}, "75 conflict none none"},
+      {{.result = Ended::conflict, .status = 0}, "0 conflict none none"},  // --conflict-exit-code 0
+      {{.result = Ended::interrupted, .status = 143}, "143 interrupted none none"},
+      {{.result = Ended::failed, .status = 69}, "69 failed none none"},
+      {{.result = Ended::lost, .status = 79, .command_status = 143, .held = 1s}, "79 lost 1 none"},
+      {{.result = Ended::lost, .status = 0, .command_status = 0, .held = 1s}, "0 lost 1 1763719872.5"},
+      {{.result = Ended::ran, .status = 0, .held = 1s}, "0 ran 1 1763719872.5"},  // dlock hold
+  };
+  const std::chrono::system_clock::time_point noon{1763719872500ms};
+  const auto text_of = [&](const Account& account, const std::string& earlier) {
+    return metrics_text(account, {"job"}, LockKind::lock, noon, earlier);
+  };
+  for (const auto& [account, expected] : rows) {
+    const std::string text = text_of(account, text_of(ran(4), ""));
+    // Up to a blank, behind the metric and its labels.
+    const auto value = [&](const std::string& metric, const std::string& behind = "} ") {
+      const std::string front = "\ndlock_last_" + metric + "{name=\"job\",kind=\"lock\"" + behind;
+      const auto at = text.find(front);
+      return at == std::string::npos
+                 ? "none"
+                 : text.substr(at + front.size(), text.find_first_of("\n\"", at + front.size()) - at - front.size());
+    };
+    EXPECT_EQ(value("exit_status") + " " + value("result", ",result=\"") + " " + value("hold_seconds") + " " +
+                  value("success_timestamp_seconds"),
+              expected);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which processes belong to a tree, and that nobody else is signalled.
+// Processes that belong to a tree are signalled, and no others.
 #include "cli/process_tree.hpp"
 
 #include <gtest/gtest.h>
@@ -48,25 +48,25 @@ class ProcessTrees : public testing::Test {
   ProcessTree tree;
 };
 
-TEST_F(ProcessTrees, ASignalReachesADescendantInAnotherSessionButNotTheRoot) {
+TEST_F(ProcessTrees, Signal_ReachesOtherSessionsButNotTheRoot) {
   const Watched watched(child);
   EXPECT_EQ(signal_tree(tree, {SIGKILL}), 1);
   EXPECT_TRUE(watched.wait_for_death());
   EXPECT_FALSE(is_dead(parent));
 }
 
-TEST_F(ProcessTrees, TheDeadDoNotCount) {
+TEST_F(ProcessTrees, DeadProcess_DoesNotCount) {
   const Watched watched(child);
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   ASSERT_TRUE(watched.wait_for_death());
   EXPECT_EQ(signal_tree(tree, {}), 0);
 }
 
-TEST_F(ProcessTrees, ATreeHasAllGenerations) {
+TEST_F(ProcessTrees, Tree_HasAllGenerations) {
   EXPECT_EQ(signal_tree(tree_of(::getpid(), ::getppid()), {}), 2);
 }
 
-TEST_F(ProcessTrees, AChildThatIsLeftOutIsLeftOutWithItsDescendants) {
+TEST_F(ProcessTrees, ExcludedChild_IsExcludedWithItsDescendants) {
   ProcessTree mine = tree_of(::getpid(), ::getppid());
   mine.without = parent;
   EXPECT_EQ(signal_tree(mine, {SIGKILL}), 0);
@@ -74,31 +74,31 @@ TEST_F(ProcessTrees, AChildThatIsLeftOutIsLeftOutWithItsDescendants) {
   EXPECT_FALSE(is_dead(child));
 }
 
-TEST_F(ProcessTrees, ATreeWhoseRootIsAnotherProcessByNowIsEmpty) {
+TEST_F(ProcessTrees, ReusedNumberOfTheRoot_GivesAnEmptyTree) {
   --tree.root_started;
   EXPECT_EQ(signal_tree(tree, {SIGKILL}), 0);
   EXPECT_FALSE(is_dead(child));
 }
 
-TEST_F(ProcessTrees, WhatIsOlderThanTheTreeIsNotInIt) {
+TEST_F(ProcessTrees, OlderProcess_IsNotInTheTree) {
   tree.since = status_of(child)->started + 1;
   EXPECT_EQ(signal_tree(tree, {SIGKILL}), 0);
   EXPECT_FALSE(is_dead(child));
 }
 
-TEST_F(ProcessTrees, ATreeIsUnknownWhereProcSaysThatItsRootHasAnotherParent) {
+TEST_F(ProcessTrees, OtherParentOfTheRoot_GivesNoTree) {
   EXPECT_EQ(tree_of(parent, child).root, 0);
   EXPECT_EQ(signal_tree(ProcessTree(), {SIGKILL}), 0);
 }
 
-TEST_F(ProcessTrees, MembersOfAGroupAreLeftOutOrAloneMeant) {
+TEST_F(ProcessTrees, Group_IsExcludedOrSelected) {
   EXPECT_EQ(signal_tree(tree, {}, child), 0);
   EXPECT_EQ(signal_tree(tree, {}, parent), 1);
   EXPECT_EQ(signal_tree_in_group(tree, {}, child), 1);
   EXPECT_EQ(signal_tree_in_group(tree, {}, parent), 0);
 }
 
-TEST_F(ProcessTrees, AGroupWhoseNumberIsAnotherProcessByNowIsNotSignalled) {
+TEST_F(ProcessTrees, ReusedNumberOfAGroup_IsNotSignalled) {
   ProcessGroup group = group_of(child);
   const Watched watched(child);
   ++group.leader_started;
@@ -109,7 +109,7 @@ TEST_F(ProcessTrees, AGroupWhoseNumberIsAnotherProcessByNowIsNotSignalled) {
   EXPECT_TRUE(watched.wait_for_death());
 }
 
-TEST_F(ProcessTrees, AZombieKeepsNoGroupAlive) {
+TEST_F(ProcessTrees, Zombie_IsNoLivingMember) {
   EXPECT_TRUE(has_living_member(child));
   const Watched watched(child);
   ASSERT_EQ(::kill(child, SIGKILL), 0);

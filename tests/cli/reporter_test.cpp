@@ -72,22 +72,22 @@ const std::string no_permission = "h:1: no permission";
 void nothing(const Told& /*told*/) {}
 
 const std::vector<Telling> tellings{
-    {"RenewalsThatFailInOneWayOnce", nothing,
+    {"RepeatedFailure_IsReportedOnce", nothing,
      [](const Told& it) {
        for (int i = 0; i < 6; ++i) it.warn(silent);
      },
      warning + silence, quiet_out_of_reach + silence, silence},
-    {"TroubleThatHasChanged", nothing,
+    {"ChangedFailure_IsReportedAgain", nothing,
      [](const Told& it) { it.warn(silent), it.warn(refused), it.warn(silent), it.warn(refused); },
      warning + silence + "\n" + warning + refusal, quiet_out_of_reach + silence, refusal},
-    {"TroubleAgainAfterARenewal", nothing, [](const Told& it) { it.warn(silent), it.renew(), it.warn(silent); },
-     warning + silence + "\n" + warning + silence, quiet_out_of_reach + silence + "\n" + quiet_out_of_reach + silence,
-     silence},
-    {"TroubleAgainAfterAConnection", [](const Told& it) { it.connect(), it.warn(silent), it.connect(); },
+    {"FailureAfterARenewal_IsReportedAgain", nothing,
+     [](const Told& it) { it.warn(silent), it.renew(), it.warn(silent); }, warning + silence + "\n" + warning + silence,
+     quiet_out_of_reach + silence + "\n" + quiet_out_of_reach + silence, silence},
+    {"FailureAfterAConnection_IsReportedAgain", [](const Told& it) { it.connect(), it.warn(silent), it.connect(); },
      [](const Told& it) { it.warn(silent); }, warning + silence, quiet_out_of_reach + silence, silence},
-    {"TroubleAgainAfterAnAcquire", [](const Told& it) { it.warn(silent), it.acquire(); },
+    {"FailureAfterAnAcquire_IsReportedAgain", [](const Told& it) { it.warn(silent), it.acquire(); },
      [](const Told& it) { it.warn(silent); }, warning + silence, quiet_out_of_reach + silence, silence},
-    {"TheBeginningAndTheEndOfAnOutage", [](const Told& it) { it.connect(); },
+    {"Outage_IsReportedAtBeginningAndEnd", [](const Told& it) { it.connect(); },
      [](const Told& it) {
        it.cut(silent);
        for (const Failure& why : {refused, silent, refused}) it.warn(why), it.cut(why);
@@ -95,28 +95,31 @@ const std::vector<Telling> tellings{
        it.connect();
      },
      out_of_reach + silence + "\nconnected to the lock service again", quiet_out_of_reach + silence, reset.detail},
-    {"EachOutageAgain", [](const Told& it) { it.cut(silent), it.connect(); },
+    {"NextOutage_IsReportedAgain", [](const Told& it) { it.cut(silent), it.connect(); },
      [](const Told& it) { it.cut(refused), it.warn(silent); }, out_of_reach + refusal, quiet_out_of_reach + refusal,
      silence},
-    {"ARefusalDuringAnOutageWhichStaysTheReason", [](const Told& it) { it.connect(), it.cut(refused); },
+    {"RefusalDuringAnOutage_StaysTheReason", [](const Told& it) { it.connect(), it.cut(refused); },
      [](const Told& it) { it.cut(read_only), it.cut(refused), it.warn(refused); }, out_of_reach + no_permission, "",
      no_permission},
-    {"NoRefusalBeforeTheServiceWasReached", nothing, [](const Told& it) { it.cut(read_only); }, "", "", no_permission},
-    {"AnotherFailureAfterARefusalThatIsOver",
+    {"RefusalBeforeTheFirstConnection_IsNotReported", nothing, [](const Told& it) { it.cut(read_only); }, "", "",
+     no_permission},
+    {"FailureAfterAnEndedRefusal_IsReported",
      [](const Told& it) { it.connect(), it.cut(refused), it.cut(read_only), it.connect(); },
      [](const Told& it) { it.cut(refused); }, out_of_reach + refusal, quiet_out_of_reach + refusal, refusal},
-    {"OtherTroubleDuringAnOutage", [](const Told& it) { it.cut(refused); },
+    {"OtherWarningDuringAnOutage_IsReportedOnce", [](const Told& it) { it.cut(refused); },
      [](const Told& it) { it.warn(read_only), it.warn(read_only); }, warning + no_permission, "", refusal},
-    {"OnceWhatIsWrongWithTheService", [](const Told& it) { it.cut(refused); },
+    {"WarningOfTheService_IsReportedOnce", [](const Told& it) { it.cut(refused); },
      [](const Told& it) { it.warn_of_service(evicts), it.renew(), it.warn_of_service(evicts); },
      warning + evicts.detail, "", refusal},
-    {"OnceWhyAWaitAndItsConnectionFail", nothing,
+    {"SameFailureOfWaitAndConnection_IsReportedOnce", nothing,
      [](const Told& it) { it.warn(refused), it.cut(refused), it.warn(refused), it.connect(); },
      warning + refusal + "\nconnected to the lock service again", quiet_out_of_reach + refusal, refusal},
-    {"NothingOfOtherTrouble", nothing, [](const Told& it) { it.warn(read_only); }, warning + no_permission, "", ""},
-    {"NothingAfterTheEndWasSaid", [](const Told& it) { it.reporter.fall_silent(); },
+    {"WarningWhileQuiet_IsNotReported", nothing, [](const Told& it) { it.warn(read_only); }, warning + no_permission,
+     "", ""},
+    {"AfterFallSilent_NothingIsReported", [](const Told& it) { it.reporter.fall_silent(); },
      [](const Told& it) { it.warn(silent), it.cut(refused), it.connect(); }, "", "", refusal},
-    {"NothingOfNormalEvents", nothing, [](const Told& it) { it.connect(), it.acquire(), it.release(); }, "", "", ""},
+    {"NormalEvents_AreNotReported", nothing, [](const Told& it) { it.connect(), it.acquire(), it.release(); }, "", "",
+     ""},
 };
 
 class ReporterSays : public testing::TestWithParam<Telling> {
@@ -130,7 +133,7 @@ class ReporterSays : public testing::TestWithParam<Telling> {
   }
 };
 
-TEST_P(ReporterSays, ThatAndAsMuchAsWanted) {
+TEST_P(ReporterSays, Events_GiveTheMessagesOfEachVerbosity) {
   const auto& [name, before, events, says, says_if_quiet, last_failure] = GetParam();
   Reporter quiet(true);
   Reporter usual(false);
@@ -153,7 +156,7 @@ class ReporterTest : public testing::Test {
   const Told told{reporter};
 };
 
-TEST_F(ReporterTest, LeavesTheFailureOfATryToTheTry) {
+TEST_F(ReporterTest, FailureOfATry_IsNotReported) {
   for (const bool quiet : {false, true}) {
     Reporter tries(quiet, true);
     const Told it{tries};
@@ -164,7 +167,7 @@ TEST_F(ReporterTest, LeavesTheFailureOfATryToTheTry) {
   }
 }
 
-TEST_F(ReporterTest, KnowsWhetherTheServiceWasEverReached) {
+TEST_F(ReporterTest, Reached_IsTrueAfterTheFirstConnection) {
   told.warn(silent), told.cut(refused), told.warn(read_only);
   EXPECT_FALSE(reporter.reached());
   told.connect();
@@ -176,7 +179,7 @@ TEST_F(ReporterTest, KnowsWhetherTheServiceWasEverReached) {
   EXPECT_TRUE(without_news.reached());
 }
 
-TEST_F(ReporterTest, NamesTheReasonOfALossAsFarAsItIsKnown) {
+TEST_F(ReporterTest, LossOf_NamesTheKnownReason) {
   const auto loss = [this] { return reporter.loss_of("job"); };
   EXPECT_EQ(loss(), "lost \"job\"");
   told.cut(silent), told.warn(silent), told.warn(refused);
@@ -191,14 +194,14 @@ TEST_F(ReporterTest, NamesTheReasonOfALossAsFarAsItIsKnown) {
   EXPECT_EQ(loss(), "lost \"job\": it ran out (last failed renewal: h:1: no answer in time)");
 }
 
-TEST_F(ReporterTest, SaysNormalEventsIfItIsVerbose) {
+TEST_F(ReporterTest, Verbose_ReportsNormalEvents) {
   EXPECT_EQ(said([&] { told.connect(), told.connect(), told.acquire(), told.release(); }),
             "dlock: connected to the lock service\n"
             "dlock: took \"job\" with token 7 after 12 ms\n"
             "dlock: freed \"job\" after 5.2 s\n");
 }
 
-TEST_F(ReporterTest, SaysThatARenewalCameWhenHalfOfTheLeaseHadPassed) {
+TEST_F(ReporterTest, Verbose_ReportsLateRenewals) {
   const auto renew_after = [&](std::chrono::seconds pause) {
     now += pause;
     reporter.renewed({"job", FencingToken(7), 1500ms});
@@ -281,7 +284,7 @@ class WaitTest : public testing::Test {
 
 const LockInfo held_by_somebody{.name = "job", .held = true, .holder = "host:1:label"};
 
-TEST_F(WaitTest, IsExplainedByTheHolderAsSoonAsTheServiceHasAnswered) {
+TEST_F(WaitTest, Answer_NamesTheHolder) {
   struct Case {
     std::vector<std::string> names;
     Result<LockInfo> answer;
@@ -306,7 +309,7 @@ TEST_F(WaitTest, IsExplainedByTheHolderAsSoonAsTheServiceHasAnswered) {
   }
 }
 
-TEST_F(WaitTest, IsNotExplainedOnceItIsOver) {
+TEST_F(WaitTest, AnswerAfterTheWait_IsNotReported) {
   const Client asking = client(Scope::machine);
   EXPECT_EQ(said([&] {
               reporter.explain_wait(asking, {"job"});
@@ -319,7 +322,7 @@ TEST_F(WaitTest, IsNotExplainedOnceItIsOver) {
 }
 
 // The next wait would be held up by the answer to the first.
-TEST_F(WaitTest, IsExplainedWithoutTheHolderWhileAnEarlierAnswerIsMissing) {
+TEST_F(WaitTest, UnansweredEarlierQuery_OmitsTheHolder) {
   const Client asking = client(Scope::machine);
   EXPECT_EQ(said([&] {
               reporter.explain_wait(asking, {"job"});
@@ -332,7 +335,7 @@ TEST_F(WaitTest, IsExplainedWithoutTheHolderWhileAnEarlierAnswerIsMissing) {
             "dlock: waiting for \"job\"\n");
 }
 
-TEST_F(WaitTest, IsNotAskedAboutWhereTheServiceIsOutOfReachOrCannotSay) {
+TEST_F(WaitTest, UnreachableOrUnableService_IsNotQueried) {
   const Client in_network = client(Scope::network);
   const Client unable = client(Scope::machine, false);
   const Told told{reporter};

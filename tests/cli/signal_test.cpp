@@ -8,7 +8,7 @@ namespace {
 
 class ForwardedSignal : public CliTest, public testing::WithParamInterface<int> {};
 
-TEST_P(ForwardedSignal, ReachesTheCommand) {
+TEST_P(ForwardedSignal, Sent_ReachesTheCommand) {
   Process run(run_probe({"listen"}));
   (void)run.line();
   run.signal(GetParam());
@@ -17,7 +17,7 @@ TEST_P(ForwardedSignal, ReachesTheCommand) {
   EXPECT_TRUE(lock_is_free());
 }
 
-TEST_P(ForwardedSignal, ReachesTheCommandEvenIfDlockWasStartedWithItIgnored) {
+TEST_P(ForwardedSignal, IgnoredAtTheStart_ReachesTheCommand) {
   Process run(run_probe({"listen"}), {.ignored = {GetParam()}});
   (void)run.line();
   run.signal(GetParam());
@@ -25,14 +25,14 @@ TEST_P(ForwardedSignal, ReachesTheCommandEvenIfDlockWasStartedWithItIgnored) {
   EXPECT_EQ(run.wait(), 33);
 }
 
-TEST_P(ForwardedSignal, ThatEndsTheCommandIsTheExitStatus) {
+TEST_P(ForwardedSignal, EndingTheCommand_IsTheExitStatus) {
   Process run(dlock("run", {"job", "--", "sh", "-c", "echo ready; read never"}));
   EXPECT_EQ(run.line(), "ready");
   run.signal(GetParam());
   EXPECT_EQ(run.wait(), 128 + GetParam());
 }
 
-TEST_P(ForwardedSignal, ReachesTheWholeGroup) {
+TEST_P(ForwardedSignal, Sent_ReachesTheWholeGroup) {
   Process run(dlock("run", {"job", "--", "sh", "-c",
                             "trap '' INT TERM HUP QUIT USR1 USR2; (trap - INT TERM HUP QUIT "
                             "USR1 USR2; exec \"$0\" listen) & wait; echo end",
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Each, ForwardedSignal, testing::Values(SIGINT, SIGTERM,
 class EndingSignal : public CliTest, public testing::WithParamInterface<int> {};
 
 // The signals are blocked when dlock starts, so that they are pending before it can listen: as early as can be.
-TEST_P(EndingSignal, EndsTheWaitForTheLock) {
+TEST_P(EndingSignal, WaitForTheLock_Ends) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   Process waiter(run_probe({"environment", "X"}), {.blocked = {GetParam()}});
@@ -61,7 +61,7 @@ TEST_P(EndingSignal, EndsTheWaitForTheLock) {
   EXPECT_EQ(waited.out, "") << "the command must not have run";
 }
 
-TEST_P(EndingSignal, EndsTheWaitOfHold) {
+TEST_P(EndingSignal, WaitOfHold_Ends) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   Process waiter(dlock("hold", {"job"}), {.blocked = {GetParam()}});
@@ -69,7 +69,7 @@ TEST_P(EndingSignal, EndsTheWaitOfHold) {
   EXPECT_EQ(waiter.finish().status, 128 + GetParam());
 }
 
-TEST_P(EndingSignal, DoesNotEndTheWaitIfTheCallerHadItIgnored) {
+TEST_P(EndingSignal, IgnoredByTheCaller_DoesNotEndTheWait) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   Process waiter(run_probe({"environment", "DLOCK_NAME"}), {.ignored = {GetParam()}, .blocked = {GetParam()}});
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Each, EndingSignal, testing::Values(SIGINT, SIGTERM, SI
 
 class Signals : public CliTest {};
 
-TEST_F(Signals, AUserSignalThatComesDuringTheWaitIsKeptForTheCommand) {
+TEST_F(Signals, UserSignalDuringTheWait_ReachesTheCommand) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   Process waiter(run_probe({"listen"}), {.blocked = {SIGUSR1}});
@@ -94,7 +94,7 @@ TEST_F(Signals, AUserSignalThatComesDuringTheWaitIsKeptForTheCommand) {
   EXPECT_EQ(waiter.wait(), 33);
 }
 
-TEST_F(Signals, TheCommandGetsTheMaskAndDispositionsThatDlockWasStartedWith) {
+TEST_F(Signals, MaskAndDispositions_AreInherited) {
   const auto numbers = [](std::vector<int> signals) {
     std::string text;
     for (const int signal : signals) text += " " + std::to_string(signal);
@@ -106,7 +106,7 @@ TEST_F(Signals, TheCommandGetsTheMaskAndDispositionsThatDlockWasStartedWith) {
       "blocked" + numbers({SIGUSR2, SIGTSTP}) + "\nignored" + numbers({SIGHUP, SIGPIPE, SIGCHLD, SIGXFSZ}) + "\n");
 }
 
-TEST_F(Signals, AnOutsiderMayStopTheCommandAndContinueItThroughDlock) {
+TEST_F(Signals, StoppedCommand_IsContinuedThroughDlock) {
   Process run(run_probe({"listen"}));
   const pid_t command = pids_in(run.line()).at(0);
   ASSERT_EQ(::kill(command, SIGSTOP), 0);

@@ -1,5 +1,8 @@
 // dlock run as the foreground job of a terminal.
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "support/cli_test.hpp"
 #include "support/job_shell.hpp"
@@ -12,12 +15,12 @@ constexpr const char* control_z = "\x1a";
 
 class OnATerminal : public CliTest {};
 
-TEST_F(OnATerminal, TheCommandIsInTheForeground) {
+TEST_F(OnATerminal, Command_IsInTheForeground) {
   JobShell shell(run_probe({"terminal"}));
   EXPECT_EQ(shell.line(), "foreground");
 }
 
-TEST_F(OnATerminal, ControlCReachesTheCommand) {
+TEST_F(OnATerminal, ControlC_ReachesTheCommand) {
   JobShell shell(run_probe({"listen"}));
   (void)shell.line();
   shell.type(control_c);
@@ -25,7 +28,7 @@ TEST_F(OnATerminal, ControlCReachesTheCommand) {
   EXPECT_EQ(shell.job_news(), "exited 33");
 }
 
-TEST_F(OnATerminal, ControlCReachesACommandWhoseInputIsRedirected) {
+TEST_F(OnATerminal, ControlC_ReachesACommandWithRedirectedInput) {
   JobShell shell(run_probe({"listen"}), true);
   (void)shell.line();
   shell.type(control_c);
@@ -33,21 +36,21 @@ TEST_F(OnATerminal, ControlCReachesACommandWhoseInputIsRedirected) {
   EXPECT_EQ(shell.job_news(), "exited 33");
 }
 
-TEST_F(OnATerminal, WhatIsTypedReachesTheCommand) {
+TEST_F(OnATerminal, TypedLine_ReachesTheCommand) {
   JobShell shell(dlock("run", {"job", "--", "sh", "-c", "read word; echo \"got $word\""}));
   shell.type("hello\n");
   EXPECT_EQ(shell.line(), "got hello");
   EXPECT_EQ(shell.job_news(), "exited 0");
 }
 
-TEST_F(OnATerminal, ACommandThatAsksForTheTerminalLaterGetsIt) {
+TEST_F(OnATerminal, CommandThatOpensTheTerminalLater_ReadsFromIt) {
   JobShell shell(dlock("run", {"job", "--", "sh", "-c", "read word </dev/tty; echo \"got $word\""}), true);
   shell.type("hello\n");
   EXPECT_EQ(shell.line(), "got hello");
   EXPECT_EQ(shell.job_news(), "exited 0");
 }
 
-TEST_F(OnATerminal, ControlZStopsTheJobAndForegroundContinuesIt) {
+TEST_F(OnATerminal, ControlZ_StopsTheJobUntilForeground) {
   JobShell shell(run_probe({"listen"}));
   (void)shell.line();
   shell.type(control_z);
@@ -59,7 +62,7 @@ TEST_F(OnATerminal, ControlZStopsTheJobAndForegroundContinuesIt) {
   EXPECT_EQ(shell.job_news(), "exited 33");
 }
 
-TEST_F(OnATerminal, ControlZStopsAJobWhoseInputIsRedirected) {
+TEST_F(OnATerminal, ControlZ_StopsAJobWithRedirectedInput) {
   JobShell shell(run_probe({"listen"}), true);
   (void)shell.line();
   shell.type(control_z);
@@ -70,7 +73,7 @@ TEST_F(OnATerminal, ControlZStopsAJobWhoseInputIsRedirected) {
   EXPECT_EQ(shell.job_news(), "exited 33");
 }
 
-TEST_F(OnATerminal, SomebodyWhoWaitsIsToldForWhomAndControlCEndsTheWait) {
+TEST_F(OnATerminal, Wait_NamesTheHolderAndEndsAtControlC) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   JobShell shell(run_probe({"wait"}));
@@ -83,7 +86,7 @@ TEST_F(OnATerminal, SomebodyWhoWaitsIsToldForWhomAndControlCEndsTheWait) {
   EXPECT_EQ(shell.job_news(), "exited 130");
 }
 
-TEST_F(OnATerminal, AWaitCanBeStoppedAndContinued) {
+TEST_F(OnATerminal, ControlZ_StopsAWaitUntilForeground) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
   JobShell shell(run_probe({"environment", "DLOCK_NAME"}));
@@ -97,7 +100,7 @@ TEST_F(OnATerminal, AWaitCanBeStoppedAndContinued) {
   EXPECT_EQ(shell.job_news(), "exited 0");
 }
 
-TEST_F(OnATerminal, OutputIsColouredUnlessTheUserObjects) {
+TEST_F(OnATerminal, Output_IsColouredUnlessNoColor) {
   const std::string command = dlock_path() + " status --url " + url() + " job | cat; " + dlock_path() +
                               " status --url " + url() + " job; NO_COLOR=1 " + dlock_path() + " status --url " + url() +
                               " job";
@@ -109,6 +112,25 @@ TEST_F(OnATerminal, OutputIsColouredUnlessTheUserObjects) {
   EXPECT_EQ(state(), "state  free");
   EXPECT_EQ(state(), "state  \x1b[32mfree\x1b[0m");
   EXPECT_EQ(state(), "state  free");
+}
+
+TEST_F(OnATerminal, BenchInterrupted_KeepsItsMeasurements) {
+  const ScratchDirectory reports;
+  const std::string page = reports.path() + "/report.html";
+  const std::string figures = reports.path() + "/report.json";
+  JobShell shell({dlock_path(), "bench", "--quick", "--html", page, "--json", figures, "--url", url(), "--scenario",
+                  "latency", "--scenario", "contention"});
+  shell.await("contention");
+  shell.type(control_c);
+  EXPECT_EQ(shell.job_news(), "exited 130");
+  const auto contents = [](const std::string& path) {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_THAT(contents(figures), testing::HasSubstr("\"complete\":false"));
+  EXPECT_THAT(contents(figures), testing::HasSubstr("\"scenario\":\"latency\""));
+  EXPECT_THAT(contents(page), testing::HasSubstr("</html>"));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch().path()));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Runs the transcripts: commands, and what they print and exit with. Each transcript has a service of its own, which is
 // in DLOCK_URL: lock files in $locks, this process's memory, or a server, by the directory that the transcript is in.
+// With "isolated", the transcript needs a mount name space.
 //
 //   # text           a comment
 //   $ command        is run by a shell in an empty directory until it ends
@@ -18,6 +19,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <regex>
@@ -27,8 +29,14 @@
 #include <dlock/dlock.hpp>
 
 #include "support/cli_test.hpp"
+#ifdef DLOCK_TEST_WITH_ETCD
+#include "tests/support/etcd_server.hpp"
+#endif
 #ifdef DLOCK_TEST_WITH_REDIS
 #include "tests/support/redis_server.hpp"
+#endif
+#ifdef DLOCK_TEST_WITH_ZOOKEEPER
+#include "tests/support/zookeeper_server.hpp"
 #endif
 
 namespace dlock::cli::test {
@@ -73,25 +81,45 @@ std::string first_word(std::string& text) {
   return word;
 }
 
+// Runs a server until the object is destroyed, and gives its URL.
+using Service = std::function<std::string()>;
+
+template <class Server, class... Config>
+Service serve(Config... config) {
+  return [server = std::make_shared<Server>(config...)] { return server->url(); };
+}
+
+// By the name of the directory. Those of services that this build does not have are absent.
+const std::map<std::string, std::function<Service(const std::string& locks)>> service_makers{
+    {"file", [](const std::string& locks) { return [locks] { return "file://" + locks; }; }},
+#ifdef DLOCK_TEST_WITH_MEMORY
+    {"memory", [](const std::string& /*locks*/) { return [] { return "memory://"; }; }},
+#endif
+#ifdef DLOCK_TEST_WITH_ETCD
+    {"etcd", [](const std::string& /*locks*/) { return serve<dlock::test::EtcdServer>(); }},
+#endif
+#ifdef DLOCK_TEST_WITH_REDIS
+    {"redis", [](const std::string& /*locks*/) { return serve<dlock::test::RedisServer>(); }},
+    {"redis_with_password",
+     [](const std::string& /*locks*/) {
+       return serve<dlock::test::RedisServer>(
+           dlock::test::RedisConfig{.password = "top", .user = dlock::test::RedisUser{.password = "locker-secret"}});
+     }},
+#endif
+#ifdef DLOCK_TEST_WITH_ZOOKEEPER
+    {"zookeeper", [](const std::string& /*locks*/) { return serve<dlock::test::ZooKeeperServer>(); }},
+#endif
+};
+
+// "redis" of "redis/kinds.transcript".
+std::string service_of(const std::string& transcript) {
+  return transcript.substr(0, transcript.find('/'));
+}
+
 class Transcript : public testing::TestWithParam<std::string> {
  protected:
-  Transcript() {
-    variables_["locks"] = locks_.path();
-    variables_["version"] = DLOCK_TEST_VERSION;
-    if (GetParam().starts_with("memory")) {
-      variables_["DLOCK_URL"] = "memory://";
-    } else if (GetParam().starts_with("redis")) {
-#ifdef DLOCK_TEST_WITH_REDIS
-      dlock::test::RedisConfig config;
-      if (GetParam().starts_with("redis_with_password")) {
-        config = {.password = "top", .user = dlock::test::RedisUser{.password = "locker-secret"}};
-      }
-      server_ = std::make_unique<dlock::test::RedisServer>(config);
-      variables_["DLOCK_URL"] = server_->url();
-#endif
-    } else {
-      variables_["DLOCK_URL"] = "file://" + locks_.path();
-    }
+  Transcript() : service_(service_makers.at(service_of(GetParam()))(locks_.path())) {
+    variables_ = {{"locks", locks_.path()}, {"version", DLOCK_TEST_VERSION}, {"DLOCK_URL", service_()}};
   }
 
   [[nodiscard]] Process start(const std::string& command) const {
@@ -172,14 +200,12 @@ class Transcript : public testing::TestWithParam<std::string> {
 
   const ScratchDirectory locks_;
   const ScratchDirectory files_;
+  const Service service_;
   std::map<std::string, std::string> variables_;
   std::map<std::string, Process> running_;
-#ifdef DLOCK_TEST_WITH_REDIS
-  std::unique_ptr<dlock::test::RedisServer> server_;
-#endif
 };
 
-TEST_P(Transcript, IsWhatHappens) {
+TEST_P(Transcript, Commands_PrintAndExitAsWritten) {
   const std::string path = DLOCK_TEST_SOURCES "/tests/cli/transcripts/" + GetParam();
   for (Step& step : steps_of(path)) {
     SCOPED_TRACE(path + ":" + std::to_string(step.line) + ": " + step.words);
@@ -192,19 +218,18 @@ TEST_P(Transcript, IsWhatHappens) {
   EXPECT_TRUE(running_.empty()) << running_.begin()->first << " still runs";
 }
 
-// Of the services that this build has.
+// Of the services that this build has, and that this machine permits.
 std::vector<std::string> transcripts() {
+  const bool can_isolate = std::system("unshare --map-root-user --mount true 2>/dev/null") == 0;
   std::vector<std::string> found;
   const fs::path folder = DLOCK_TEST_SOURCES "/tests/cli/transcripts";
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) found.push_back(fs::relative(entry, folder));
+    const std::string name = fs::relative(entry, folder);
+    const bool isolated = name.find("isolated") != std::string::npos;
+    if (entry.is_regular_file() && service_makers.contains(service_of(name)) && (can_isolate || !isolated)) {
+      found.push_back(name);
+    }
   }
-#ifndef DLOCK_TEST_WITH_MEMORY
-  std::erase_if(found, [](const std::string& each) { return each.starts_with("memory"); });
-#endif
-#ifndef DLOCK_TEST_WITH_REDIS
-  std::erase_if(found, [](const std::string& each) { return each.starts_with("redis"); });
-#endif
   std::ranges::sort(found);
   return found;
 }

@@ -1,5 +1,5 @@
-// Nobody reads what dlock prints: a pipe is full, a pager is stopped. That costs no lock, and keeps dlock from hearing
-// of nothing.
+// The reader of dlock's output does not read: a pipe is full, a pager is stopped. That costs no lock, and dlock still
+// receives signals and losses.
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -30,7 +30,7 @@ class UnreadError : public CliTest {
 };
 
 // Two leases go by after the reconnection: if it kept the lease from being renewed, the command would be ended.
-TEST_F(UnreadError, AReconnectionThatCannotBeToldCostsNoLock) {
+TEST_F(UnreadError, Reconnection_CostsNoLock) {
   RedisServer server;
   TcpProxy proxy(Endpoint::loopback(server.port()));
   const std::string through_proxy = server.url_at(proxy.port());
@@ -54,7 +54,7 @@ TEST_F(UnreadError, AReconnectionThatCannotBeToldCostsNoLock) {
   EXPECT_EQ(full.flags(), flags) << "they are shared with others";
 }
 
-TEST_F(UnreadError, ALossThatCannotBeToldEndsTheCommandAndDlock) {
+TEST_F(UnreadError, Loss_EndsTheCommandAndDlock) {
   Process run(run_probe({"listen"}), {.error = full.write_end()});
   (void)run.line();
   remove_lock_files();
@@ -62,13 +62,13 @@ TEST_F(UnreadError, ALossThatCannotBeToldEndsTheCommandAndDlock) {
   EXPECT_EQ(run.wait(), 79);
 }
 
-TEST_F(UnreadError, AWrongCommandLineThatCannotBeToldIsStillOne) {
+TEST_F(UnreadError, WrongCommandLine_KeepsItsStatus) {
   Process wrong({dlock_path(), "frobnicate"}, {.error = full.write_end()});
   EXPECT_EQ(wrong.wait(), 64);
 }
 
 #ifdef DLOCK_TEST_WITH_MEMORY
-TEST_F(UnreadError, WhatWasSaidComesBeforeWhatTheCommandSays) {
+TEST_F(UnreadError, Warning_PrecedesTheCommandsOutput) {
   const Finished result =
       run({dlock_path(), "run", "--url", "memory://", "job", "--", "sh", "-c", "echo the command >&2"});
   EXPECT_THAT(result.err, testing::MatchesRegex("dlock: warning: [^\n]*\nthe command\n"));
@@ -77,7 +77,7 @@ TEST_F(UnreadError, WhatWasSaidComesBeforeWhatTheCommandSays) {
 
 class UnreadToken : public UnreadError {};
 
-TEST_F(UnreadToken, ASignalFreesTheLock) {
+TEST_F(UnreadToken, Signal_FreesTheLock) {
   Process hold(dlock("hold", {"job"}), {.output = full.write_end()});
   const auto held = [this] { return run(dlock("list", {"--held", "--names"})).out == "job\n"; };
   while (!held()) {  // ended by ctest's time limit if it never comes
@@ -87,7 +87,7 @@ TEST_F(UnreadToken, ASignalFreesTheLock) {
   EXPECT_TRUE(lock_is_free());
 }
 
-TEST_F(UnreadToken, ALossEndsTheHold) {
+TEST_F(UnreadToken, Loss_EndsTheHold) {
   Process hold(dlock("hold", {"job"}), {.output = full.write_end()});
   const auto held = [this] { return run(dlock("list", {"--held", "--names"})).out == "job\n"; };
   while (!held()) {  // ended by ctest's time limit if it never comes

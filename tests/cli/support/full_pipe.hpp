@@ -1,4 +1,4 @@
-// A pipe without room, and nobody who reads it: whoever writes into it is held up.
+// A full pipe without a reader: a write to it blocks.
 #pragma once
 
 #include <fcntl.h>

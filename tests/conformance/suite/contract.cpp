@@ -98,6 +98,11 @@ Lock& ContractBase::lock_of(const Kind& kind, const Client& client, const std::s
   return *locks_.emplace_back(kind.make(client, name));
 }
 
+std::pair<Lock&, Lock&> ContractBase::two_locks() {
+  Lock& one = lock_of(client());
+  return {one, lock_of(client())};
+}
+
 std::string ContractBase::name(std::string_view tail) const {
   std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   test.resize(std::min(test.find('/'), test.size()));

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
@@ -53,6 +54,8 @@ class ContractBase : public ::testing::Test {
   Lock& lock_of(const Kind& kind, const Client& client, const std::string& name);
   Lock& lock_of(const Client& client, const std::string& name) { return lock_of(kind(), client, name); }
   Lock& lock_of(const Client& client) { return lock_of(client, name()); }
+  // Of two clients.
+  std::pair<Lock&, Lock&> two_locks();
 
   // Takes that lock of the kind that is tested away from its holder; see Fixture.
   void kill_hold(const std::string& name) { fixture_->kill_hold(kind().kind, name); }

@@ -1,5 +1,5 @@
 // Contract 7: the death of a holder frees the lock within its lease; the death of a waiter delays nobody by more. And
-// what contracts 2 and 4 say of holders that are stopped or killed.
+// what contracts 2 and 4 say of holders that are stopped or killed, and of a service that is restarted.
 #include "suite/crash.hpp"
 
 #include <signal.h>
@@ -14,12 +14,24 @@ namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(crash)
 
+namespace {
+// How a service ends the leases and sessions of a dead process is the same for all kinds, as far as two of them show.
+constexpr std::size_t most_kinds = 2;
+}  // namespace
+
+std::vector<std::reference_wrapper<const Kind>> CrashContract::tested_kinds() const {
+  std::vector<std::reference_wrapper<const Kind>> some(kinds().begin(), kinds().end());
+  std::erase_if(some, [this](const Kind& each) {
+    return std::ranges::find(subject().kinds, each.kind) == subject().kinds.end();
+  });
+  return some;
+}
+
 std::vector<CrashContract::Doomed> CrashContract::doomed() {
   const auto session = std::clamp<std::chrono::nanoseconds>(short_session(), caps().min_lease, caps().max_lease);
   std::vector<Doomed> all;
-  for (const Kind& each : kinds()) {
-    if (std::ranges::find(subject().kinds, each.kind) == subject().kinds.end()) continue;
-    all.push_back({each, Worker(fixture().url(), "doomed", each, session)});
+  for (const Kind& each : tested_kinds()) {
+    if (all.size() < most_kinds) all.push_back({each, Worker(fixture().url(), "doomed", each, session), {}});
   }
   return all;
 }
@@ -27,7 +39,7 @@ std::vector<CrashContract::Doomed> CrashContract::doomed() {
 std::vector<CrashContract::Doomed> CrashContract::doomed_holders() {
   std::vector<Doomed> all = doomed();
   for (Doomed& each : all) {
-    each.process.acquire(name(), lease());
+    each.token = FencingToken(each.process.acquire(name(), lease()));
     allow_for(kept_for(each.process));
   }
   return all;
@@ -54,7 +66,9 @@ void CrashContract::expect_free_after_death(std::vector<Doomed>& holders, std::v
   }
   for (std::size_t i = 0; i < holders.size(); ++i) {
     SCOPED_TRACE(::testing::PrintToString(holders[i].kind.get()));
-    EXPECT_TRUE(waiters[i].lease().held());
+    const Lease lease = waiters[i].lease();
+    EXPECT_TRUE(lease.held());
+    EXPECT_GT(lease.token(), holders[i].token);
     expect_within(kept_for(holders[i].process), killed, "a lock of a process that was killed");
   }
 }
@@ -94,20 +108,16 @@ TEST_P(CrashContract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
   }
 }
 
-TEST_P(CrashContract, C04_TokensGrowPastAKilledProcess) {
-  DLOCK_NEEDS(processes);
-  std::vector<Doomed> holders = doomed();
-  std::vector<std::uint64_t> before;
-  for (Doomed& each : holders) {
-    before.push_back(each.process.acquire(name(), lease()));
-    allow_for(kept_for(each.process));
+TEST_P(CrashContract, C04_TokensGrowAcrossARestartOfTheService) {
+  DLOCK_NEEDS(restart);
+  Client& taking = client();
+  std::vector<std::pair<Lock*, FencingToken>> before;
+  for (const Kind& each : tested_kinds()) {
+    Lock& lock = lock_of(each, taking, name());
+    before.emplace_back(&lock, take(lock).token());
   }
-  for (Doomed& each : holders) each.process.kill();
-  Client& next = client();
-  for (std::size_t i = 0; i < holders.size(); ++i) {
-    EXPECT_GT(take(lock_of(holders[i].kind, next, name())).token(), before[i])
-        << ::testing::PrintToString(holders[i].kind.get());
-  }
+  fixture().restart();
+  for (const auto& [lock, token] : before) EXPECT_GT(take(*lock).token(), token);
 }
 
 TEST_P(CrashContract, C07_AKilledHolderFreesTheLock) {

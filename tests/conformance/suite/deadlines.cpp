@@ -19,16 +19,14 @@ constexpr auto several_attempts = 500ms;
 }  // namespace
 
 TEST_P(Contract, C08_ATryOfABusyLockReturns) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(others.try_acquire().has_value());
 }
 
 TEST_P(Contract, C08_AWaitEndsAtItsDeadline) {
   step_time_if_possible();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   const TimePoint start = now();
   const auto wait = this->lease() / 3;
@@ -42,8 +40,7 @@ TEST_P(Contract, C08_AWaitEndsAtItsDeadline) {
 TEST_P(Contract, C08_AWaitEndsExactlyAtItsDeadline) {
   DLOCK_NEEDS(step_clock);
   step_time_if_possible();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   Pending waiting(others, {.wait = 5s});
   settle();
@@ -54,8 +51,7 @@ TEST_P(Contract, C08_AWaitEndsExactlyAtItsDeadline) {
 }
 
 TEST_P(ClientContract, C08_AWaitThatOverflowsWaits) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {.wait = std::chrono::hours::max()});
   EXPECT_FALSE(is_free(name()));
@@ -66,8 +62,7 @@ TEST_P(ClientContract, C08_AWaitThatOverflowsWaits) {
 
 TEST_P(Contract, C08_ACancelEndsAWait) {
   step_time_if_possible();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   Pending waiting(others, {});
   settle();
@@ -77,8 +72,7 @@ TEST_P(Contract, C08_ACancelEndsAWait) {
 }
 
 TEST_P(ClientContract, C08_ACancelEndsAWaitingThread) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   std::error_code error;
   {

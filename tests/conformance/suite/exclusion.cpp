@@ -60,20 +60,16 @@ TEST_P(Contract, C01_AHundredThreadsCountWithoutLosingOne) {
   const std::array<Lock*, 4> locks{&lock_of(client()), &lock_of(client()), &lock_of(client()), &lock_of(client())};
   Room room;
   std::atomic<int> failures{0};
-  {
-    std::vector<Thread> threads;
-    for (std::size_t i = 0; i < contenders; ++i) {
-      threads.emplace_back([&, lock = locks.at(i % locks.size())] {
-        std::error_code error;
-        const Lease lease = lock->acquire({.wait = guard()}, error);
-        if (error) {
-          failures.fetch_add(1);
-        } else {
-          room.visit();
-        }
-      });
+  run_threads(contenders, [&](std::size_t i) {
+    Lock* const lock = locks.at(i % locks.size());
+    std::error_code error;
+    const Lease lease = lock->acquire({.wait = guard()}, error);
+    if (error) {
+      failures.fetch_add(1);
+    } else {
+      room.visit();
     }
-  }
+  });
   EXPECT_EQ(failures.load(), 0);
   EXPECT_EQ(room.meetings(), 0);
   EXPECT_EQ(room.counter(), static_cast<int>(contenders));

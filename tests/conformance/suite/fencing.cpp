@@ -120,14 +120,6 @@ TEST_P(Contract, C04_TokensGrowWhenTheWallClockIsSetBack) {
   EXPECT_GT(take(later).token(), before);
 }
 
-TEST_P(Contract, C04_TokensGrowAcrossARestartOfTheService) {
-  DLOCK_NEEDS(restart);
-  Lock& lock = lock_of(client());
-  const FencingToken before = take(lock).token();
-  fixture().restart();
-  EXPECT_GT(take(lock).token(), before);
-}
-
 TEST_P(ClientContract, C04_AnEmptyLeaseHasNoToken) {
   EXPECT_EQ(Lease().token().value(), 0U);
 }

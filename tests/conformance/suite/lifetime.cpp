@@ -197,8 +197,7 @@ TEST_P(Contract, C15_AForkedChildThatDestroysALeaseTouchesNothing) {
 TEST_P(Contract, C15_NoDescriptorIsInheritedByAnExecutedProgram) {
   DLOCK_APPLIES_IF(caps().close_on_exec, "a library opens the descriptors, and without the flag");
   const auto before = inheritable_descriptors();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(is_free(name()));

@@ -1,6 +1,7 @@
 // Contract 14: names are UTF-8 of 1..512 bytes without control characters, byte-exact, and never interpreted.
 #include <algorithm>
 #include <deque>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,153 +18,23 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t longest = 512;
 
-// All different, though an encoding, a file system, a query language or a person may take some for the same. Each is
-// used as the end of a name.
+// All different, though an encoding, a file system, a query language or a person may take some for the same. The last
+// lines have accents composed and decomposed, three ways to write A with ring, Turkish i, sharp s, ligatures, digits
+// and letters that look like others, characters without width, and other ways to write "/" and ".". Each is used as the
+// end of a name.
 constexpr std::string_view look_alikes[] = {
-    "a",
-    "A",
-    "b",
-    "ab",
-    "aB",
-    "Ab",
-    "AB",
-    "a/b",
-    "a%2Fb",
-    "a%2fb",
-    "a%252Fb",
-    "a\\b",
-    "a//b",
-    "a/b/",
-    "/a/b",
-    "a/./b",
-    "a/../b",
-    "a/c/../b",
-    ".",
-    "..",
-    "...",
-    "../a",
-    "../../a",
-    "./a",
-    "/",
-    "//",
-    "a.",
-    "a..",
-    "a ",
-    " a",
-    "a  ",
-    "  a",
-    "a b",
-    "a+b",
-    "a%20b",
-    "a%",
-    "a%%",
-    "%",
-    "%00",
-    "%2e%2e",
-    "%a",
-    "-",
-    "--",
-    "-a",
-    "--help",
-    "-rf",
-    "{",
-    "}",
-    "{}",
-    "{a}",
-    "{a}b",
-    "a{b}",
-    "{{a}}",
-    "'",
-    "''",
-    "\"",
-    "\"\"",
-    "'; drop table locks; --",
-    "a';--",
-    "$1",
-    "$(a)",
-    "`a`",
-    "$a",
-    "a;b",
-    "a|b",
-    "a&b",
-    "a>b",
-    "a<b",
-    "*",
-    "?",
-    "[a]",
-    "a*",
-    "a?",
-    "~",
-    "~a",
-    "#",
-    "a#b",
-    "a:b",
-    "a@b",
-    "a=b",
-    "a,b",
-    "a_b",
-    "a-b",
-    "a~b",
-    "!",
-    "a!",
-    "^",
-    "(a)",
-    "con",
-    "CON",
-    "nul",
-    "null",
-    "NULL",
-    "0",
-    "00",
-    "0x0",
-    "1e0",
-    "a.lock",
-    "a.lock.lock",
-    "lock",
-    "locks",
-    "a.tmp",
-    "@",
-    "__",
-    "_",
-    "\u00e9",   // e with acute accent, composed
-    "e\u0301",  // the same, decomposed
-    "\u00c9",
-    "E\u0301",
-    "\u212b",
-    "\u00c5",
-    "A\u030a",  // three ways to write A with ring
-    "\u0130",
-    "i",
-    "I",
-    "\u0131",  // Turkish i with and without dot
-    "\u00df",
-    "ss",
-    "SS",
-    "\u1e9e",
-    "\ufb01",
-    "fi",
-    "\u2460",
-    "1",
-    "\uff41",
-    "\u0430",  // full-width and Cyrillic a
-    "\u200b",
-    "a\u200b",
-    "\u00a0",
-    "\u3000",
-    "\ufeff",
-    "\ufeffa",
-    "\u202ea",
-    "\U0001f512",
-    "\U0001f513",
-    "\U0010ffff",
-    "\u2044",
-    "a\u2044b",
-    "\u2024",
-    "\u2025",
-    "\uff0e",
-    "\uff0e\uff0e",
-    "\u65e5\u672c\u8a9e",
-};
+    "a", "A", "b", "ab", "aB", "Ab", "AB", "a/b", "a%2Fb", "a%2fb", "a%252Fb", "a\\b", "a//b", "a/b/", "/a/b", "a/./b",
+    "a/../b", "a/c/../b", ".", "..", "...", "../a", "../../a", "./a", "/", "//", "a.", "a..", "a ", " a", "a  ", "  a",
+    "a b", "a+b", "a%20b", "a%", "a%%", "%", "%00", "%2e%2e", "%a", "-", "--", "-a", "--help", "-rf", "{", "}", "{}",
+    "{a}", "{a}b", "a{b}", "{{a}}", "'", "''", "\"", "\"\"", "'; drop table locks; --", "a';--", "$1", "$(a)", "`a`",
+    "$a", "a;b", "a|b", "a&b", "a>b", "a<b", "*", "?", "[a]", "a*", "a?", "~", "~a", "#", "a#b", "a:b", "a@b", "a=b",
+    "a,b", "a_b", "a-b", "a~b", "!", "a!", "^", "(a)", "con", "CON", "nul", "null", "NULL", "0", "00", "0x0", "1e0",
+    "a.lock", "a.lock.lock", "lock", "locks", "a.tmp", "@", "__", "_",
+    //
+    "\u00e9", "e\u0301", "\u00c9", "E\u0301", "\u212b", "\u00c5", "A\u030a", "\u0130", "i", "I", "\u0131", "\u00df",
+    "ss", "SS", "\u1e9e", "\ufb01", "fi", "\u2460", "1", "\uff41", "\u0430", "\u200b", "a\u200b", "\u00a0", "\u3000",
+    "\ufeff", "\ufeffa", "\u202ea", "\U0001f512", "\U0001f513", "\U0010ffff", "\u2044", "a\u2044b", "\u2024", "\u2025",
+    "\uff0e", "\uff0e\uff0e", "\u65e5\u672c\u8a9e"};
 
 // Byte by byte, and in order.
 void expect_listed(const std::vector<LockInfo>& all, const std::deque<Lease>& leases) {
@@ -272,46 +143,19 @@ TEST_P(Contract, C14_LongNamesOfWideCharactersAreLocks) {
 
 TEST_P(ClientContract, C14_NamesAreRefusedUnlessTheyAreProperText) {
   Client& asked = client();
-  const std::string too_long(longest + 1, 'z');
-  const std::vector<std::string_view> refused = {
-      ""sv,
-      too_long,
-      "\0"sv,
-      "a\0"sv,
-      "a\0b"sv,
-      "\n"sv,
-      "a\nb"sv,
-      "\r"sv,
-      "\t"sv,
-      "a\x01"sv,
-      "\x1f"sv,
-      "\x1b[31m"sv,
-      "\x7f"sv,
-      "a\x7f"sv,
-      "\xc2\x80"sv,
-      "a\xc2\x9f"sv,  // U+0080 and U+009F, controls too
-      "\x80"sv,
-      "\xbf"sv,
-      "a\xff"sv,
-      "\xfe"sv,
-      "\xc0\xaf"sv,
-      "\xc1\xbf"sv,
-      "\xe0\x80\xaf"sv,
-      "\xf0\x80\x80\xaf"sv,  // overlong forms of '/'
-      "\xc0\x80"sv,          // and of NUL
-      "\xed\xa0\x80"sv,
-      "\xed\xbf\xbf"sv,
-      "\xed\xa0\xbd\xed\xb4\x92"sv,  // surrogates
-      "\xf4\x90\x80\x80"sv,
-      "\xf8\x88\x80\x80\x80"sv,  // beyond U+10FFFF
-      "\xc3"sv,
-      "a\xe2\x82"sv,
-      "\xf0\x9f\x94"sv,
-      "\xe2\x28\xa1"sv,  // cut short
-  };
-  for (const std::string_view bad : refused) {
+  std::string refused(longest + 1, 'z');
+  refused +=
+      "||\0|a\0|a\0b|\n|a\nb|\r|\t|a\x01|\x1f|\x1b[31m|\x7f|a\x7f"
+      "|\xc2\x80|a\xc2\x9f"                                        // U+0080 and U+009F, controls too
+      "|\x80|\xbf|a\xff|\xfe"                                      // in no text
+      "|\xc0\xaf|\xc1\xbf|\xe0\x80\xaf|\xf0\x80\x80\xaf|\xc0\x80"  // overlong forms of '/' and of NUL
+      "|\xed\xa0\x80|\xed\xbf\xbf|\xed\xa0\xbd\xed\xb4\x92"        // surrogates
+      "|\xf4\x90\x80\x80|\xf8\x88\x80\x80\x80"                     // beyond U+10FFFF
+      "|\xc3|a\xe2\x82|\xf0\x9f\x94|\xe2\x28\xa1"sv;               // cut short
+  for (const auto part : std::views::split(refused, '|')) {
+    const std::string bad(part.begin(), part.end());
     try {
-      (void)lock_of(asked, std::string(bad));
+      (void)lock_of(asked, bad);
       ADD_FAILURE() << "accepted: " << ::testing::PrintToString(bad.substr(0, 40));
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), errc::invalid_argument) << ::testing::PrintToString(bad.substr(0, 40));

@@ -14,8 +14,7 @@ using namespace std::chrono_literals;
 }  // namespace
 
 TEST_P(Contract, C09_BusyIsNotAnError) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   std::error_code error = make_error_code(errc::protocol);
   EXPECT_FALSE(others.try_acquire({}, error).has_value());
@@ -26,8 +25,7 @@ TEST_P(Contract, C09_BusyIsNotAnError) {
 }
 
 TEST_P(ClientContract, C09_AnAcquireThatMustNotWaitTimesOutWhenBusy) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   std::error_code error;
   const Lease none = others.acquire({.wait = 0ns}, error);

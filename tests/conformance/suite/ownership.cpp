@@ -87,8 +87,7 @@ TEST_P(Contract, C05_AHolderCutOffNeverTouchesTheNextHolderWhenItIsBack) {
 }
 
 TEST_P(Contract, C05_AWaiterThatGivesUpNeverTouchesTheHolder) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   Lease lease = take(lock);
   Pending waiting(others, {});
   waiting.cancel();

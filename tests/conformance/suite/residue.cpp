@@ -21,8 +21,7 @@ TEST_P(Contract, C06_AReleasedLockLeavesNothing) {
 
 TEST_P(Contract, C06_ARefusedTryLeavesNothing) {
   step_time_if_possible();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   {
     const Lease lease = take(lock);
     EXPECT_FALSE(others.try_acquire().has_value());
@@ -33,8 +32,7 @@ TEST_P(Contract, C06_ARefusedTryLeavesNothing) {
 
 TEST_P(Contract, C06_AWaiterThatTimedOutLeavesNothing) {
   step_time_if_possible();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   {
     const Lease lease = take(lock);
     Pending waiting(others, {.wait = this->lease() / 10});
@@ -47,8 +45,7 @@ TEST_P(Contract, C06_AWaiterThatTimedOutLeavesNothing) {
 
 TEST_P(Contract, C06_AWaiterThatWasCancelledLeavesNothing) {
   step_time_if_possible();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   {
     const Lease lease = take(lock);
     Pending waiting(others, {});
@@ -87,8 +84,7 @@ TEST_P(Contract, C06_AWaiterOfAClosedClientLeavesNothing) {
 }
 
 TEST_P(Contract, C06_ACancelThatMeetsTheGrantLeavesNothing) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   for (int round = 0; round < 40; ++round) {
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
@@ -107,8 +103,7 @@ TEST_P(Contract, C06_ACancelThatMeetsTheGrantLeavesNothing) {
 }
 
 TEST_P(Contract, C06_AThousandWaitersThatGiveUpLeaveNothing) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   {
     const Lease lease = take(lock);
     std::deque<Pending> waiters;

@@ -47,23 +47,18 @@ TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
   Client& two = client();
   std::atomic<int> counter{0};  // what the locks protect: its increment is not atomic
   std::atomic<int> failures{0};
-  {
-    std::vector<Thread> threads;
-    for (std::size_t i = 0; i < contenders; ++i) {
-      threads.emplace_back([&, i] {
-        MultiLock both =
-            i % 2 == 0 ? one.make_multi_lock({name("a"), name("b")}) : two.make_multi_lock({name("b"), name("a")});
-        for (int round = 0; round < times; ++round) {
-          std::error_code error;
-          const MultiLease leases = both.acquire({.wait = guard()}, error);
-          if (error) return void(failures.fetch_add(1));
-          const int value = counter.load(std::memory_order_relaxed);
-          std::this_thread::yield();
-          counter.store(value + 1, std::memory_order_relaxed);
-        }
-      });
+  run_threads(contenders, [&](std::size_t i) {
+    MultiLock both =
+        i % 2 == 0 ? one.make_multi_lock({name("a"), name("b")}) : two.make_multi_lock({name("b"), name("a")});
+    for (int round = 0; round < times; ++round) {
+      std::error_code error;
+      const MultiLease leases = both.acquire({.wait = guard()}, error);
+      if (error) return void(failures.fetch_add(1));
+      const int value = counter.load(std::memory_order_relaxed);
+      std::this_thread::yield();
+      counter.store(value + 1, std::memory_order_relaxed);
     }
-  }
+  });
   EXPECT_EQ(failures.load(), 0);
   EXPECT_EQ(counter.load(), static_cast<int>(contenders) * times);
 }

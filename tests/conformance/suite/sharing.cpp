@@ -69,28 +69,23 @@ TEST_P(ReadWriteContract, C01_NobodyReadsWhatIsBeingWritten) {
   std::atomic<int> readers{0};
   std::atomic<int> writers{0};
   std::atomic<int> wrong{0};
-  {
-    std::vector<Thread> threads;
-    for (int i = 0; i < 6; ++i) {
-      threads.emplace_back([&, i] {
-        ReadWriteLock lock = (i % 2 == 0 ? first : second).make_read_write_lock(name());
-        for (int round = 0; round < 8; ++round) {
-          if (i % 3 == 0) {
-            const Lease writing = lock.acquire({.wait = guard()});
-            if (writers.fetch_add(1) != 0 || readers.load() != 0 || !writing.held()) wrong.fetch_add(1);
-            std::this_thread::yield();
-            writers.fetch_sub(1);
-          } else {
-            const Lease reading = read(lock);
-            readers.fetch_add(1);
-            if (writers.load() != 0 || !reading.held()) wrong.fetch_add(1);
-            std::this_thread::yield();
-            readers.fetch_sub(1);
-          }
-        }
-      });
+  run_threads(6, [&](int i) {
+    ReadWriteLock lock = (i % 2 == 0 ? first : second).make_read_write_lock(name());
+    for (int round = 0; round < 8; ++round) {
+      if (i % 3 == 0) {
+        const Lease writing = lock.acquire({.wait = guard()});
+        if (writers.fetch_add(1) != 0 || readers.load() != 0 || !writing.held()) wrong.fetch_add(1);
+        std::this_thread::yield();
+        writers.fetch_sub(1);
+      } else {
+        const Lease reading = read(lock);
+        readers.fetch_add(1);
+        if (writers.load() != 0 || !reading.held()) wrong.fetch_add(1);
+        std::this_thread::yield();
+        readers.fetch_sub(1);
+      }
     }
-  }
+  });
   EXPECT_EQ(wrong.load(), 0);
   EXPECT_TRUE(lock_of(client()).try_acquire().has_value());
 }
@@ -285,20 +280,15 @@ TEST_P(PermitContract, C01_NoMoreThanAllPermitsAreOut) {
   Client& second = client();
   std::atomic<int> inside{0};
   std::atomic<int> wrong{0};
-  {
-    std::vector<Thread> threads;
-    for (int i = 0; i < 8; ++i) {
-      threads.emplace_back([&, i] {
-        Semaphore semaphore = (i % 2 == 0 ? first : second).make_semaphore(name(), permits);
-        for (int round = 0; round < 8; ++round) {
-          const Lease permit = take(semaphore);
-          if (inside.fetch_add(1) >= permits || !permit.held()) wrong.fetch_add(1);
-          std::this_thread::yield();
-          inside.fetch_sub(1);
-        }
-      });
+  run_threads(8, [&](int i) {
+    Semaphore semaphore = (i % 2 == 0 ? first : second).make_semaphore(name(), permits);
+    for (int round = 0; round < 8; ++round) {
+      const Lease permit = take(semaphore);
+      if (inside.fetch_add(1) >= permits || !permit.held()) wrong.fetch_add(1);
+      std::this_thread::yield();
+      inside.fetch_sub(1);
     }
-  }
+  });
   EXPECT_EQ(wrong.load(), 0);
   // Nothing is left behind: all of them can be had at once.
   Semaphore semaphore = first.make_semaphore(name(), permits);

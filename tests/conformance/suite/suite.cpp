@@ -20,38 +20,19 @@
 
 namespace dlock::conformance {
 
-void link_exclusion();
-void link_validity();
-void link_loss();
-void link_fencing();
-void link_ownership();
-void link_residue();
-void link_crash();
-void link_deadlines();
-void link_outcomes();
-void link_renewal();
-void link_waking();
-void link_release();
-void link_names();
-void link_threads();
-void link_lifetime();
-void link_reentrancy();
-void link_several();
-void link_options();
-void link_plain_lock();
-void link_sharing();
-void link_election();
+// Each source of tests has DLOCK_CONFORMANCE_TESTS(its name).
+#define DLOCK_CONFORMANCE_SOURCES(do)                                                                                          \
+  do                                                                                                                           \
+  (exclusion) do(validity) do(loss) do(fencing) do(ownership) do(residue) do(crash) do(deadlines) do(outcomes) do(renewal) do( \
+      waking) do(release) do(names) do(threads) do(lifetime) do(reentrancy) do(options) do(plain_lock) do(several) do(sharing) do(election)
+#define DLOCK_DECLARE_LINK(file) void link_##file();
+#define DLOCK_CALL_LINK(file) link_##file();
+
+DLOCK_CONFORMANCE_SOURCES(DLOCK_DECLARE_LINK)
 
 namespace {
 
-void link_all_tests() {
-  for (const auto link :
-       {link_exclusion, link_validity,   link_loss,    link_fencing,    link_ownership, link_residue, link_crash,
-        link_deadlines, link_outcomes,   link_renewal, link_waking,     link_release,   link_names,   link_threads,
-        link_lifetime,  link_reentrancy, link_options, link_plain_lock, link_several,   link_sharing, link_election}) {
-    link();
-  }
-}
+void link_all_tests(){DLOCK_CONFORMANCE_SOURCES(DLOCK_CALL_LINK)}
 
 std::vector<Subject>& subjects() {
   static std::vector<Subject> all;
@@ -117,12 +98,10 @@ std::vector<Subject> subjects_with(LockKind kind) {
   return some;
 }
 
-// What other lock types add to the first is the client's.
 std::vector<PlainLock::ParamType> plain_locks() {
   std::vector<PlainLock::ParamType> all;
-  for (const Subject& subject : subjects()) all.emplace_back(subject, adapters().front());
   for (const Subject& subject : client_subjects()) {
-    for (const Adapter& adapter : adapters() | std::views::drop(1)) all.emplace_back(subject, adapter);
+    for (const Adapter& adapter : adapters()) all.emplace_back(subject, adapter);
   }
   return all;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace dlock::conformance {
 
@@ -32,5 +33,12 @@ class Thread {
  private:
   std::jthread thread_;
 };
+
+// Runs body(0) to body(count - 1) at once, and waits for them.
+template <class Count, class Body>
+void run_threads(Count count, const Body& body) {
+  std::vector<Thread> threads;
+  for (Count i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+}
 
 }  // namespace dlock::conformance

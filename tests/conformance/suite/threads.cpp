@@ -46,17 +46,12 @@ TEST_P(Contract, C15_ManyThreadsMayShareALockAndItsLeases) {
   Lock& lock = lock_of(client());
   Lease lease = take(lock);
   std::atomic<int> wrong{0};
-  {
-    std::vector<Thread> threads;
-    for (int i = 0; i < 8; ++i) {
-      threads.emplace_back([&] {
-        for (int k = 0; k < 50; ++k) {
-          if (!lease.held() || lease.lost().stop_requested() || lease.token().value() == 0) wrong.fetch_add(1);
-          if (lock.try_acquire().has_value()) wrong.fetch_add(1);
-        }
-      });
+  run_threads(8, [&](int /*i*/) {
+    for (int k = 0; k < 50; ++k) {
+      if (!lease.held() || lease.lost().stop_requested() || lease.token().value() == 0) wrong.fetch_add(1);
+      if (lock.try_acquire().has_value()) wrong.fetch_add(1);
     }
-  }
+  });
   EXPECT_EQ(wrong.load(), 0);
   EXPECT_TRUE(lease.release());
 }
@@ -66,17 +61,12 @@ TEST_P(Contract, C15_ManyThreadsMayUseOneClientForDifferentNames) {
   std::atomic<int> granted{0};
   // Each may hold a lock at the same moment, and a try does not wait until fewer are held.
   std::vector<std::error_code> errors(caps().max_locks == 0 ? 16 : std::min(16U, caps().max_locks));
-  {
-    std::vector<Thread> threads;
-    for (std::size_t i = 0; i < errors.size(); ++i) {
-      threads.emplace_back([&, i] {
-        const auto lock = kind().make(shared, name(std::to_string(i)));
-        for (int k = 0; k < 20 && !errors[i]; ++k) {
-          if (auto lease = lock->try_acquire({}, errors[i]); lease && lease->release(errors[i])) granted.fetch_add(1);
-        }
-      });
+  run_threads(errors.size(), [&](std::size_t i) {
+    const auto lock = kind().make(shared, name(std::to_string(i)));
+    for (int k = 0; k < 20 && !errors[i]; ++k) {
+      if (auto lease = lock->try_acquire({}, errors[i]); lease && lease->release(errors[i])) granted.fetch_add(1);
     }
-  }
+  });
   for (const std::error_code& error : errors) EXPECT_FALSE(error) << error.message();
   EXPECT_EQ(granted.load(), static_cast<int>(errors.size()) * 20);
 }

@@ -11,8 +11,7 @@ namespace dlock::conformance {
 DLOCK_CONFORMANCE_TESTS(waking)
 
 TEST_P(Contract, C11_AWaiterIsWokenByARelease) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   std::optional<Lease> lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(is_free(name()));
@@ -25,8 +24,7 @@ TEST_P(Contract, C11_AWaiterIsWokenWhileTimeStandsStill) {
   DLOCK_NEEDS(step_clock);
   DLOCK_APPLIES_IF(caps().wakes_waiters, "waiters are not woken, they poll");
   step_time_if_possible();
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   for (int i = 0; i < 20; ++i) {
     std::optional<Lease> lease = take(lock);
     Pending waiting(others, {});
@@ -47,8 +45,7 @@ TEST_P(Contract, C11_AWaiterOfTheSameClientIsWoken) {
 }
 
 TEST_P(ClientContract, C11_AWaitingThreadIsWoken) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   std::optional<Lease> lease = take(lock);
   std::error_code error = make_error_code(errc::protocol);
   {
@@ -60,8 +57,7 @@ TEST_P(ClientContract, C11_AWaitingThreadIsWoken) {
 }
 
 TEST_P(Contract, C11_AReleaseThatMeetsAnArrivingWaiterIsNotMissed) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   for (int round = 0; round < 30; ++round) {
     std::optional<Lease> lease = take(lock);
     Thread releasing([&] { lease.reset(); });
@@ -72,8 +68,7 @@ TEST_P(Contract, C11_AReleaseThatMeetsAnArrivingWaiterIsNotMissed) {
 
 TEST_P(Contract, C11_AWaiterIsWokenWhenAHoldIsKilled) {
   DLOCK_NEEDS(kill_hold);
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   const Lease lease = take(lock);
   Pending waiting(others, {});
   EXPECT_FALSE(is_free(name()));
@@ -167,8 +162,7 @@ TEST_P(Contract, C12_AHandOverCostsTheSameHoweverManyWait) {
 }
 
 TEST_P(Contract, C12_AWaiterThatGivesUpInTheMiddleBreaksNoLine) {
-  Lock& lock = lock_of(client());
-  Lock& others = lock_of(client());
+  auto [lock, others] = two_locks();
   std::optional<Lease> lease = take(lock);
   std::deque<Pending> waiters;
   for (int i = 0; i < 9; ++i) {
