@@ -156,7 +156,7 @@ Costs of_for_update() {
 // Another session has lock 7, and a thousand that nobody asks for.
 Costs of_advisory() {
   constexpr auto bigint = postgres::AdvisoryKey::KeySpace::bigint;
-  constexpr std::size_t all_locks = 5000;  // those in pg_locks, a few times
+  constexpr std::size_t all_locks = 10'000;  // those in pg_locks, a few times
   const auto use = postgres::advisory_statements("dlock", Durability::sync, bigint);
   const auto readers =
       postgres::advisory_statements("dlock", Durability::sync, bigint, LockKind::read_write, Mode::shared);
@@ -171,7 +171,7 @@ Costs of_advisory() {
               {"tries", use.try_many, "'{7,8}', '{7,8}', '{me,me}'", Writes::something},
               {"an inspection", use.inspect, "'7', '7'", Writes::nothing, all_locks},
               {"a list", use.list, "100001", Writes::nothing, each_a_few_times},
-              {"forgetting", use.forget, "'7', 60000000, 100", Writes::either},
+              {"forgetting", use.forget, "'7', 60000000, 100", Writes::either, each_a_few_times - 1},
               {"a reader's try of a held lock", readers.try_lock, "'7', '7', 'me', '2'", Writes::nothing, all_locks},
               {"a reader's try", readers.try_lock, "'8', '8', 'me', '2'", Writes::something, all_locks},
               {"one more reader", readers.join, "'8', '8', 'me', '2'", Writes::something, all_locks},
@@ -191,9 +191,12 @@ class PostgresStatementTest : public PostgresTest, public testing::WithParamInte
     }
   }
 
-  void prepare() {
+  // A list of all names has a plan of its own for many names, made from the server's statistics.
+  static bool is_list(std::size_t number) { return GetParam().cases[number].most_rows == each_a_few_times; }
+  void prepare(bool lists) {
     const auto& cases = GetParam().cases;
     for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (is_list(i) != lists) continue;
       sql.run("PREPARE s" + std::to_string(i) + " AS " + cases[i].statement.sql);
       sql.run("EXPLAIN EXECUTE s" + std::to_string(i) + "(" + cases[i].arguments + ")");
     }
@@ -244,15 +247,22 @@ class PostgresStatementTest : public PostgresTest, public testing::WithParamInte
 };
 
 TEST_P(PostgresStatementTest, PlannedForEmptyTables_ReadsLittleAndWritesOnlyGrants) {
-  prepare();
+  prepare(false);
   server.run(GetParam().fill);
   PostgresConnection other(server.admin_conninfo());
   if (!GetParam().meanwhile.empty()) other.run(GetParam().meanwhile);
   // Reading a page after an update may remove dead rows, which is written.
   for (const bool first : {true, false}) {
     for (std::size_t i = 0; i < GetParam().cases.size(); ++i) {
-      if ((GetParam().cases[i].writes == Writes::nothing) == first) expect_cost(i);
+      if (!is_list(i) && (GetParam().cases[i].writes == Writes::nothing) == first) expect_cost(i);
     }
+  }
+  server.run("VACUUM ANALYZE");
+  sql = PostgresConnection(server.admin_conninfo());
+  sql.run("SET jit = off");
+  prepare(true);
+  for (std::size_t i = 0; i < GetParam().cases.size(); ++i) {
+    if (is_list(i)) expect_cost(i);
   }
 }
 
