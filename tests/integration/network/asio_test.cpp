@@ -27,7 +27,7 @@ class AsioTest : public Room {
   asio::io_context io{1};
 };
 
-TEST_P(AsioTest, CoroutinesTakeTurns) {
+TEST_P(AsioTest, Coroutines_HoldInTurn) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("turns");
   FencingToken last;
@@ -47,7 +47,7 @@ TEST_P(AsioTest, CoroutinesTakeTurns) {
   await_no_residue("turns");
 }
 
-TEST_P(AsioTest, AWaitThatATimerCancelsLeavesNothing) {
+TEST_P(AsioTest, WaitCancelledByATimer_LeavesNothing) {
   const Client holder = steady();
   const Client client = steady();
   DistributedLock held = holder.make_lock("timed");
@@ -69,7 +69,7 @@ TEST_P(AsioTest, AWaitThatATimerCancelsLeavesNothing) {
   await_no_residue("timed");
 }
 
-TEST_P(AsioTest, AWaitThatIsCancelledWithoutTheServiceEnds) {
+TEST_P(AsioTest, WaitCancelledWhileCutOff_Ends) {
   const Client holder = steady();
   const Client client = disturbed();
   DistributedLock held = holder.make_lock("cut");
@@ -90,7 +90,7 @@ TEST_P(AsioTest, AWaitThatIsCancelledWithoutTheServiceEnds) {
   expect_free_and_clean("cut");
 }
 
-TEST_P(AsioTest, AnIoContextThatEndsLeavesNoWaiterAndNoHolder) {
+TEST_P(AsioTest, EndOfTheIoContext_LeavesNothing) {
   const Client holder = steady();
   const Client client = steady();
   DistributedLock held = holder.make_lock("second");

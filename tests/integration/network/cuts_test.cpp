@@ -87,7 +87,7 @@ class CutTest : public Room {
   FencingToken last_token_;
 };
 
-TEST_P(CutTest, AcquiresLeaveNoOrphanAndNoWrongBelief) {
+TEST_P(CutTest, CutAcquires_LeaveNoOrphanAndNoWrongBelief) {
   std::size_t rounds = 0;
   for (; proxy.counters().cuts < wanted_cuts && rounds < 10 * wanted_cuts; ++rounds) {
     arm_cut();
@@ -102,7 +102,7 @@ TEST_P(CutTest, AcquiresLeaveNoOrphanAndNoWrongBelief) {
   expect_enough(rounds);
 }
 
-TEST_P(CutTest, WaitsLeaveNoOrphanAndNoWrongBelief) {
+TEST_P(CutTest, CutWaits_LeaveNoOrphanAndNoWrongBelief) {
   std::size_t rounds = 0;
   for (; proxy.counters().cuts < wanted_cuts && rounds < 10 * wanted_cuts; ++rounds) {
     Lease holder = take(others, {.wait = conformance::guard()});
@@ -123,7 +123,7 @@ TEST_P(CutTest, WaitsLeaveNoOrphanAndNoWrongBelief) {
   expect_enough(rounds);
 }
 
-TEST_P(CutTest, AnAnswerTruncatedAnywhereIsNoGrant) {
+TEST_P(CutTest, TruncatedAnswer_IsNoGrant) {
   // After every byte of a short answer; of those that follow, or of a long one, less often.
   for (std::uint64_t length = 0;; length += dlock::test::sanitized ? 7 : 1 + length / 32) {
     // A connection of its own for each, which stands before the answer is cut.

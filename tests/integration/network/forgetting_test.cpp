@@ -36,7 +36,7 @@ class ForgettingTest : public Room {
   }
 };
 
-TEST_P(ForgettingTest, NothingIsLeftOfANameThatIsForgotten) {
+TEST_P(ForgettingTest, ForgottenName_LeavesNothing) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("a/b");
   Lease lease = take(lock);
@@ -53,14 +53,14 @@ TEST_P(ForgettingTest, NothingIsLeftOfANameThatIsForgotten) {
   EXPECT_GT(take(lock).token(), before);
 }
 
-TEST_P(ForgettingTest, NothingIsForgottenWhereNothingWasEverLocked) {
+TEST_P(ForgettingTest, UnusedService_ForgetsNothing) {
   const Client client = steady();
   EXPECT_FALSE(client.forget("x"));
   if (!client.capabilities().can_forget_idle) return;
   EXPECT_TRUE(client.forget_idle(1min).empty());
 }
 
-TEST_P(ForgettingTest, ALockThatIsHeldOrWaitedForStays) {
+TEST_P(ForgettingTest, HeldOrAwaitedLock_IsKept) {
   const Client holding = steady({.label = "holding"});
   const Client waiting = steady();
   const Client other = steady();
@@ -86,7 +86,7 @@ TEST_P(ForgettingTest, ALockThatIsHeldOrWaitedForStays) {
   EXPECT_GT(pending.lease().token(), before);
 }
 
-TEST_P(ForgettingTest, ATokenIsKeptUntilTheClockIsPastIt) {
+TEST_P(ForgettingTest, TokenAheadOfTheClock_IsKept) {
   const Client client = steady();
   if (!client.capabilities().can_forget_idle) GTEST_SKIP() << "this service remembers no tokens";
   use(client, "x");
@@ -97,7 +97,7 @@ TEST_P(ForgettingTest, ATokenIsKeptUntilTheClockIsPastIt) {
   EXPECT_TRUE(service.remembers(GetParam(), "x"));
 }
 
-TEST_P(ForgettingTest, NamesThatWereNotTakenForSoLongAreForgotten) {
+TEST_P(ForgettingTest, IdleNames_AreForgottenByAge) {
   const Client client = steady();
   EXPECT_THROW((void)client.forget_idle(59s), Error);
   EXPECT_THROW((void)client.forget_idle(-1s), Error);
@@ -121,7 +121,7 @@ TEST_P(ForgettingTest, NamesThatWereNotTakenForSoLongAreForgotten) {
   EXPECT_TRUE(service.remembers(GetParam(), "young"));
 }
 
-TEST_P(ForgettingTest, ManyNamesAreForgottenPartByPart) {
+TEST_P(ForgettingTest, ManyNames_AreForgottenInBatches) {
   const Client client = steady();
   if (!client.capabilities().can_forget_idle) GTEST_SKIP() << "names have to be named";
   constexpr int many = 250;
@@ -140,7 +140,7 @@ struct Guarded {
   std::uint64_t last_token = 0;
 };
 
-TEST_P(ForgettingTest, AcquiresAreSafeWhileNamesAreForgotten) {
+TEST_P(ForgettingTest, ConcurrentForgetting_KeepsAcquiresSafe) {
   constexpr int threads = 3;
   constexpr std::size_t enough = 100;
   const bool leaves_nothing = strategy() == "strategy=ephemeral";

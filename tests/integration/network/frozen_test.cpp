@@ -23,12 +23,12 @@ class FrozenTest : public Room {
   }
 };
 
-TEST_P(FrozenTest, ATryEndsInTimeAndLeavesNothing) {
+TEST_P(FrozenTest, Try_EndsInTimeAndLeavesNothing) {
   expect_end_in_time_and_nothing_left(
       [](DistributedLock& lock, std::error_code& error) { EXPECT_FALSE(lock.try_acquire({}, error).has_value()); });
 }
 
-TEST_P(FrozenTest, OneWhoIsNotConnectedYetEndsInTime) {
+TEST_P(FrozenTest, TryBeforeTheFirstConnection_EndsInTime) {
   const Client client = steady(impatient());
   DistributedLock lock = client.make_lock("frozen");
   service.freeze();
@@ -41,12 +41,12 @@ TEST_P(FrozenTest, OneWhoIsNotConnectedYetEndsInTime) {
   service.thaw();
 }
 
-TEST_P(FrozenTest, AWaitEndsAtItsDeadlineAndLeavesNothing) {
+TEST_P(FrozenTest, Wait_EndsAtItsDeadlineAndLeavesNothing) {
   expect_end_in_time_and_nothing_left(
       [](DistributedLock& lock, std::error_code& error) { (void)lock.acquire({.wait = 700ms}, error); });
 }
 
-TEST_P(FrozenTest, AWaiterInTheMiddleOfItEndsAtItsDeadlineAndLeavesNothing) {
+TEST_P(FrozenTest, WaitInProgress_EndsAtItsDeadlineAndLeavesNothing) {
   const Client holder = steady();
   const Client client = steady(impatient());
   DistributedLock held = holder.make_lock("frozen");
@@ -64,7 +64,7 @@ TEST_P(FrozenTest, AWaiterInTheMiddleOfItEndsAtItsDeadlineAndLeavesNothing) {
   expect_free_and_clean("frozen");
 }
 
-TEST_P(FrozenTest, AWaitEndsWithTheLockOnceTheServerGoesOn) {
+TEST_P(FrozenTest, WaitOfAThawedServer_EndsWithTheLock) {
   const Client client = steady(impatient());
   warm_up(client);
   DistributedLock lock = client.make_lock("frozen");
@@ -82,7 +82,7 @@ TEST_P(FrozenTest, AWaitEndsWithTheLockOnceTheServerGoesOn) {
   await_no_residue("frozen");
 }
 
-TEST_P(FrozenTest, AReleaseEndsInTimeAndIsCarriedOutLater) {
+TEST_P(FrozenTest, Release_EndsInTimeAndIsDoneLater) {
   const Client client = steady(impatient());
   DistributedLock lock = client.make_lock("frozen");
   Lease lease = take(lock);
@@ -96,7 +96,7 @@ TEST_P(FrozenTest, AReleaseEndsInTimeAndIsCarriedOutLater) {
   expect_free_and_clean("frozen");
 }
 
-TEST_P(FrozenTest, WithoutACloseTimeoutNothingWaitsForIt) {
+TEST_P(FrozenTest, NoCloseTimeout_DestroysClientsAtOnce) {
   ClientOptions options = impatient(service_kind().short_lease);
   options.close_timeout = 0s;
   std::optional<Client> client(steady(options));
@@ -112,7 +112,7 @@ TEST_P(FrozenTest, WithoutACloseTimeoutNothingWaitsForIt) {
   expect_free_and_clean("frozen9");
 }
 
-TEST_P(FrozenTest, WithoutACloseTimeoutALeaseIsReleasedLater) {
+TEST_P(FrozenTest, NoCloseTimeout_ReleasesLater) {
   ClientOptions options = impatient();
   options.close_timeout = 0s;
   const Client client = steady(options);
@@ -123,7 +123,7 @@ TEST_P(FrozenTest, WithoutACloseTimeoutALeaseIsReleasedLater) {
   expect_free_and_clean("frozen");
 }
 
-TEST_P(FrozenTest, AHolderIsToldOfTheLossWithoutTheServer) {
+TEST_P(FrozenTest, Holder_IsNotifiedOfTheLoss) {
   const Client client = steady({.lease = service_kind().short_lease});
   DistributedLock lock = client.make_lock("frozen");
   const Lease lease = take(lock);
@@ -138,7 +138,7 @@ TEST_P(FrozenTest, AHolderIsToldOfTheLossWithoutTheServer) {
   EXPECT_FALSE(lease.held());
 }
 
-TEST_P(FrozenTest, AShortFreezeCostsNobodyTheLock) {
+TEST_P(FrozenTest, ShortFreeze_LosesNoLock) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.lease = 9s, .observer = log});
   const Client other = steady(impatient());

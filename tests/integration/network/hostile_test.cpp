@@ -32,12 +32,12 @@ class HostileServerTest : public ::testing::TestWithParam<Hostility> {
   }
 };
 
-TEST_P(HostileServerTest, EndsAsAnErrorByTheDeadline) {
+TEST_P(HostileServerTest, FirstAnswer_EndsAsAnErrorByTheDeadline) {
   const ScriptedServer server(rude(GetParam().answer));
   expect_errors_in_time(server, service_kind().strategies.front());
 }
 
-TEST_P(HostileServerTest, EndsAsAnErrorByTheDeadlineAfterAnOrderlyStart) {
+TEST_P(HostileServerTest, AnswerAfterLogin_EndsAsAnErrorByTheDeadline) {
   for (const std::string& strategy : tested_strategies()) {
     const ScriptedServer server(service_kind().polite_until_asked(GetParam().answer));
     expect_errors_in_time(server, strategy);

@@ -25,7 +25,7 @@ class HungUpTest : public Room {
   }
 };
 
-TEST_P(HungUpTest, AWaiter_BeforeTheFirstAnswer_IsToldOnceAndNotConnected) {
+TEST_P(HungUpTest, WaiterWithoutAnAnswer_IsReportedOnce) {
   hang_up();
   const auto log = std::make_shared<EventLog>();
   ClientOptions options = impatient();
@@ -43,7 +43,7 @@ TEST_P(HungUpTest, AWaiter_BeforeTheFirstAnswer_IsToldOnceAndNotConnected) {
   EXPECT_EQ(log->connected.count(), 1U);
 }
 
-TEST_P(HungUpTest, AHolder_OfAServiceThatBeginsToRefuse_IsToldOnceUntilItIsAnsweredAgain) {
+TEST_P(HungUpTest, HolderThatIsHungUpOn_IsReportedOnce) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.lease = 9s, .observer = log});
   DistributedLock lock = client.make_lock("held");

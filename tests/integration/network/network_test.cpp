@@ -7,8 +7,6 @@ namespace dlock::test {
 
 namespace {
 
-constexpr rig::Traffic black_hole = {.mode = rig::Traffic::Mode::hold};
-
 class NetworkTest : public Room {
  protected:
   // A holder behind the proxy, to which this is done, and somebody else who waits.
@@ -40,19 +38,19 @@ class NetworkTest : public Room {
   }
 };
 
-TEST_P(NetworkTest, AHolderInABlackHoleIsToldBeforeAnybodyEnters) {
+TEST_P(NetworkTest, HolderInABlackHole_IsNotifiedBeforeTheNextGrant) {
   expect_told_before_anybody_enters([this] { proxy.set(black_hole); });
 }
 
-TEST_P(NetworkTest, AHolderWhoIsNotHeardIsToldBeforeAnybodyEnters) {
+TEST_P(NetworkTest, HolderThatCannotSend_IsNotifiedBeforeTheNextGrant) {
   expect_told_before_anybody_enters([this] { proxy.set(rig::Direction::to_server, black_hole); });
 }
 
-TEST_P(NetworkTest, AHolderWhoDoesNotHearIsToldBeforeAnybodyEnters) {
+TEST_P(NetworkTest, HolderThatReceivesNothing_IsNotifiedBeforeTheNextGrant) {
   expect_told_before_anybody_enters([this] { proxy.set(rig::Direction::to_client, black_hole); });
 }
 
-TEST_P(NetworkTest, AWaiterInABlackHoleDelaysNobodyForLong) {
+TEST_P(NetworkTest, WaiterInABlackHole_DelaysNoOtherForLong) {
   const Client holder = steady();
   const Client lost = disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms});
   const Client other = steady();
@@ -73,7 +71,7 @@ TEST_P(NetworkTest, AWaiterInABlackHoleDelaysNobodyForLong) {
   await_no_residue("waited-for");
 }
 
-TEST_P(NetworkTest, AWaiterInABlackHoleEndsAtItsDeadline) {
+TEST_P(NetworkTest, WaiterInABlackHole_EndsAtItsDeadline) {
   const Client holder = steady();
   const Client lost = disturbed(impatient(service_kind().short_lease));
   DistributedLock lock = holder.make_lock("waited-for");
@@ -91,7 +89,7 @@ TEST_P(NetworkTest, AWaiterInABlackHoleEndsAtItsDeadline) {
   await_no_residue("waited-for");
 }
 
-TEST_P(NetworkTest, ATryIntoABlackHoleEndsInTimeAndLeavesNothing) {
+TEST_P(NetworkTest, TryIntoABlackHole_EndsInTimeAndLeavesNothing) {
   const Client lost = disturbed(impatient(service_kind().short_lease));
   warm_up(lost);
   DistributedLock lock = lost.make_lock("tried");
@@ -109,7 +107,7 @@ TEST_P(NetworkTest, ATryIntoABlackHoleEndsInTimeAndLeavesNothing) {
   await_no_residue("tried");
 }
 
-TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
+TEST_P(NetworkTest, SlowNetwork_LosesNoLock) {
   proxy.set({.delay = 50ms, .drip_bytes = 70, .drip_interval = 1ms});
   const auto log = std::make_shared<EventLog>();
   const Client slow = disturbed({.lease = 12s, .connect_timeout = 30s, .observer = log});
@@ -121,7 +119,7 @@ TEST_P(NetworkTest, ASlowNetworkCostsNobodyTheLock) {
   EXPECT_EQ(log->losses.count(), 0U);
 }
 
-TEST_P(NetworkTest, AHolderWhoseConnectionsBreakIsToldOrKeepsTheLock) {
+TEST_P(NetworkTest, BrokenConnection_IsALossOrKeepsTheLock) {
   const auto log = std::make_shared<EventLog>();
   const Client client = disturbed({.lease = 9s, .observer = log});
   DistributedLock lock = client.make_lock("held");
@@ -141,7 +139,7 @@ TEST_P(NetworkTest, AHolderWhoseConnectionsBreakIsToldOrKeepsTheLock) {
   EXPECT_EQ(lease.release(), !ends_with_connection());
 }
 
-TEST_P(NetworkTest, AWaiterMissesNothingWhileItIsCutOff) {
+TEST_P(NetworkTest, ReleaseWhileAWaiterIsCutOff_IsNotMissed) {
   const Client holding = steady();
   const Client client = disturbed();
   DistributedLock lock = holding.make_lock("waited-for");
@@ -157,7 +155,7 @@ TEST_P(NetworkTest, AWaiterMissesNothingWhileItIsCutOff) {
   await_no_residue("waited-for");
 }
 
-TEST_P(NetworkTest, AWaiterCancelledWhileCutOffBlocksNobody) {
+TEST_P(NetworkTest, WaiterCancelledWhileCutOff_DelaysNoOther) {
   const Client client = disturbed(impatient());
   const Client other = steady();
   DistributedLock lock = client.make_lock("orphan");
@@ -175,7 +173,7 @@ TEST_P(NetworkTest, AWaiterCancelledWhileCutOffBlocksNobody) {
   await_no_residue("orphan");
 }
 
-TEST_P(NetworkTest, AClientThatWasThereBeforeTheServerConnectsLater) {
+TEST_P(NetworkTest, ClientBeforeItsServer_ConnectsLater) {
   proxy.refuse(true);
   const Client client = disturbed(impatient());
   DistributedLock lock = client.make_lock("late");
@@ -187,7 +185,7 @@ TEST_P(NetworkTest, AClientThatWasThereBeforeTheServerConnectsLater) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-TEST_P(NetworkTest, AReleaseWhileCutOffIsCarriedOutLater) {
+TEST_P(NetworkTest, ReleaseWhileCutOff_IsDoneLater) {
   const Client client = disturbed(impatient());
   const Client other = steady();
   DistributedLock lock = client.make_lock("release");
@@ -205,7 +203,7 @@ TEST_P(NetworkTest, AReleaseWhileCutOffIsCarriedOutLater) {
   await_no_residue("release");
 }
 
-TEST_P(NetworkTest, AReleaseWhoseAnswerIsLostFreesTheLock) {
+TEST_P(NetworkTest, ReleaseWithALostAnswer_FreesTheLock) {
   const Client client = disturbed(impatient());
   const Client other = steady();
   DistributedLock lock = client.make_lock("release");
@@ -221,7 +219,7 @@ TEST_P(NetworkTest, AReleaseWhoseAnswerIsLostFreesTheLock) {
   await_no_residue("release");
 }
 
-TEST_P(NetworkTest, ARelease_WhoseAnswerIsLostAfterTheFirstLeasePeriod_NeverSaysThatTheLockWasLost) {
+TEST_P(NetworkTest, LateReleaseWithALostAnswer_ReportsNoLoss) {
   const Client client = disturbed({.lease = service_kind().short_lease});
   DistributedLock lock = client.make_lock("release");
   Lease lease = take(lock);
@@ -236,7 +234,7 @@ TEST_P(NetworkTest, ARelease_WhoseAnswerIsLostAfterTheFirstLeasePeriod_NeverSays
   await_no_residue("release");
 }
 
-TEST_P(NetworkTest, AClientThatIsClosedFreesAllAtOnce) {
+TEST_P(NetworkTest, ClosedClient_FreesItsLocksAtOnce) {
   const Client other = steady();
   std::optional<Client> client = disturbed();
   DistributedLock one = client->make_lock("one");
@@ -254,7 +252,7 @@ TEST_P(NetworkTest, AClientThatIsClosedFreesAllAtOnce) {
 }
 
 // The server cannot be told, so it keeps the lock as if its holder had died.
-TEST_P(NetworkTest, AClientThatIsClosedWhileCutOffLeavesItsLockForTheLease) {
+TEST_P(NetworkTest, ClientClosedWhileCutOff_LeavesItsLockForTheLease) {
   const Client other = steady();
   std::optional<Client> client = disturbed(impatient(service_kind().short_lease));
   DistributedLock lock = client->make_lock("closed");

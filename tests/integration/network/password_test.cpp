@@ -7,7 +7,7 @@ namespace {
 
 class PasswordTest : public Room {};
 
-TEST_P(PasswordTest, AWrongOneIsDeniedAtOnceAndNeverShown) {
+TEST_P(PasswordTest, WrongPassword_IsDeniedAtOnceAndNeverShown) {
   const std::string password = "hidden-word";
   const auto log = std::make_shared<EventLog>();
   ClientOptions options = impatient();
@@ -28,6 +28,7 @@ TEST_P(PasswordTest, AWrongOneIsDeniedAtOnceAndNeverShown) {
     EXPECT_EQ(std::string(refusal.what()).find(password), std::string::npos) << refusal.what();
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, ""));
   EXPECT_FALSE(mentions(client.diagnose(), Finding::Severity::ok, password));
   EXPECT_EQ(log->warnings_with(password), 0U);
 }

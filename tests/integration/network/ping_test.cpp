@@ -20,7 +20,7 @@ class PingTest : public Room {
   }
 };
 
-TEST_P(PingTest, ARunningServerAnswersAndNothingIsLeftBehind) {
+TEST_P(PingTest, RunningServer_AnswersAndKeepsNothing) {
   const Client client = steady();
   client.ping(1min);
   EXPECT_TRUE(client.list().empty());
@@ -31,12 +31,12 @@ TEST_P(PingTest, ARunningServerAnswersAndNothingIsLeftBehind) {
   EXPECT_FALSE(client.inspect("warm").held);
 }
 
-TEST_P(PingTest, AServerThatIsNotThereIsUnavailableAtTheEndOfTheWait) {
+TEST_P(PingTest, MissingServer_IsUnavailableAtTheDeadline) {
   cut();
   expect_failure(disturbed(impatient()), 700ms, errc::unavailable);
 }
 
-TEST_P(PingTest, AFrozenServerIsUnavailableAtTheEndOfTheWait) {
+TEST_P(PingTest, FrozenServer_IsUnavailableAtTheDeadline) {
   const Client fresh = steady(impatient());
   const Client connected = steady(impatient());
   warm_up(connected);
@@ -47,7 +47,7 @@ TEST_P(PingTest, AFrozenServerIsUnavailableAtTheEndOfTheWait) {
   connected.ping(1min);
 }
 
-TEST_P(PingTest, WaitsForAServerThatIsNotThereYet) {
+TEST_P(PingTest, MissingServer_IsAwaited) {
   cut();
   const Client client = disturbed(impatient());
   expect_failure(client, 100ms, errc::unavailable);
@@ -55,7 +55,7 @@ TEST_P(PingTest, WaitsForAServerThatIsNotThereYet) {
   client.ping(1min);
 }
 
-TEST_P(PingTest, AWrongPasswordIsDeniedAtOnce) {
+TEST_P(PingTest, WrongPassword_IsDeniedAtOnce) {
   expect_failure(connect_patiently(service.url_of_stranger("hidden-word", strategy()), impatient()), forever,
                  errc::access_denied);
 }

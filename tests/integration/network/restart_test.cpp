@@ -75,23 +75,23 @@ class RestartTest : public Room {
   }
 };
 
-TEST_P(RestartTest, AHolderIsToldOfACrashOrKeepsTheLock) {
+TEST_P(RestartTest, Crash_IsALossOrKeepsTheLock) {
   expect_holder_told_or_kept(&Service::kill);
 }
 
-TEST_P(RestartTest, AHolderIsToldOfAShutdownOrKeepsTheLock) {
+TEST_P(RestartTest, Shutdown_IsALossOrKeepsTheLock) {
   expect_holder_told_or_kept(&Service::stop);
 }
 
-TEST_P(RestartTest, AWaiterIsServedAfterACrash) {
+TEST_P(RestartTest, Crash_IsFollowedByTheWaitersGrant) {
   expect_waiter_served(&Service::kill);
 }
 
-TEST_P(RestartTest, AWaiterIsServedAfterAShutdown) {
+TEST_P(RestartTest, Shutdown_IsFollowedByTheWaitersGrant) {
   expect_waiter_served(&Service::stop);
 }
 
-TEST_P(RestartTest, AWaitOutlastsAServerThatIsDown) {
+TEST_P(RestartTest, ServerThatIsDown_IsOutlastedByAWait) {
   end(&Service::stop);
   const Client client = disturbed(impatient());
   DistributedLock lock = client.make_lock("patient");
@@ -105,7 +105,7 @@ TEST_P(RestartTest, AWaitOutlastsAServerThatIsDown) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-TEST_P(RestartTest, TokensGrow) {
+TEST_P(RestartTest, Restarts_AreFollowedByGreaterTokens) {
   const Client client = disturbed();
   DistributedLock lock = client.make_lock("tokens");
   FencingToken last;
@@ -120,7 +120,7 @@ TEST_P(RestartTest, TokensGrow) {
 }
 
 // The client hears of nothing but silence, and of nothing at all while no server is there.
-TEST_P(RestartTest, AServerThatIsAwayForLongerThanTheLeaseIsALoss) {
+TEST_P(RestartTest, OutageLongerThanTheLease_IsALoss) {
   const Client client = disturbed({.lease = service_kind().short_lease});
   DistributedLock lock = client.make_lock("long");
   const Lease lease = take(lock);

@@ -22,6 +22,9 @@
 
 namespace dlock::test {
 
+// Connections stay, and nothing passes.
+inline constexpr rig::Traffic black_hole = {.mode = rig::Traffic::Mode::hold};
+
 // A running server. Clients need a password where the service has such.
 class Service {
  public:

@@ -31,7 +31,7 @@ class TlsTest : public Room {
   }
 };
 
-TEST_P(TlsTest, LocksAndWaiters) {
+TEST_P(TlsTest, EncryptedConnections_ServeLocksAndWaiters) {
   const Client client = steady();
   const Client other = steady();
   DistributedLock lock = client.make_lock("encrypted");
@@ -43,20 +43,20 @@ TEST_P(TlsTest, LocksAndWaiters) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-TEST_P(TlsTest, TheDoctorSeesThatItIsVerified) {
+TEST_P(TlsTest, Diagnose_ReportsTheVerifiedCertificate) {
   EXPECT_TRUE(mentions(steady().diagnose(), Finding::Severity::ok, "TLS, and the server's certificate is verified"));
 }
 
-TEST_P(TlsTest, ACertificateOfAnotherAuthorityIsRefused) {
+TEST_P(TlsTest, CertificateOfAnotherAuthority_IsRefused) {
   const ThrowawayCertificate other;
   EXPECT_NE(refusal(service.tls_url(service.port(), other.authority())).find("certificate"), std::string::npos);
 }
 
-TEST_P(TlsTest, ACertificateOfAnUnknownAuthorityIsRefused) {
+TEST_P(TlsTest, CertificateOfAnUnknownAuthority_IsRefused) {
   (void)refusal(service.tls_url(service.port(), {}));
 }
 
-TEST_P(TlsTest, AnAuthorityThatCannotBeReadIsNamed) {
+TEST_P(TlsTest, UnreadableAuthority_IsNamed) {
   const std::string said = refusal(service.tls_url(service.port(), "/nowhere/ca.crt"));
   EXPECT_NE(said.find("/nowhere/ca.crt"), std::string::npos) << said;
 }
@@ -66,25 +66,25 @@ class OtherHostTlsTest : public TlsTest {
   OtherHostTlsTest() : TlsTest("DNS:elsewhere.example,IP:127.0.0.2") {}
 };
 
-TEST_P(OtherHostTlsTest, ACertificateOfAnotherHostIsRefused) {
+TEST_P(OtherHostTlsTest, CertificateOfAnotherHost_IsRefused) {
   (void)refusal(service.tls_url(service.port(), service.authority()));
 }
 
-TEST_P(TlsTest, APlainClientOfAnEncryptedPortEndsInTime) {
+TEST_P(TlsTest, PlainClientOfAnEncryptedPort_EndsInTime) {
   (void)refusal(service.plain_url(service.port()), false);
 }
 
-TEST_P(TlsTest, AnEncryptedClientOfAPlainPortEndsInTime) {
+TEST_P(TlsTest, EncryptedClientOfAPlainPort_EndsInTime) {
   const auto plain = service_kind().start({});
   (void)refusal(service.tls_url(plain->port(), service.authority()), false);
 }
 
-TEST_P(TlsTest, ASilentServerEndsInTime) {
+TEST_P(TlsTest, SilentServer_EndsInTime) {
   proxy.set({.mode = rig::Traffic::Mode::swallow});
   (void)refusal(service.tls_url(proxy.port(), service.authority()), false);
 }
 
-TEST_P(TlsTest, AHandshakeCutAnywhereEndsInTime) {
+TEST_P(TlsTest, CutHandshake_EndsInTime) {
   // The server's part of the handshake is about 1.5 kB.
   for (std::uint64_t length = 0; length < 2000; length += 97) {
     proxy.cut_after(rig::Direction::to_client, length, length % 2 == 0 ? rig::Ending::reset : rig::Ending::close);
@@ -98,7 +98,7 @@ TEST_P(TlsTest, AHandshakeCutAnywhereEndsInTime) {
   expect_free_and_clean("cut");
 }
 
-TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
+TEST_P(TlsTest, DroppedConnection_IsOutlastedByAWait) {
   const Client client = steady();
   const Client other = disturbed();
   DistributedLock lock = client.make_lock("encrypted");
@@ -111,7 +111,7 @@ TEST_P(TlsTest, AWaitOutlastsADroppedConnection) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-TEST_P(TlsTest, CertificatesRenewedOnDisk_ALivingClientUsesThem) {
+TEST_P(TlsTest, CertificateRenewedOnDisk_IsUsedByALiveClient) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("renewed");
   Lease lease = take(lock);

@@ -1,80 +1,100 @@
-// Advisory locks of a real PostgreSQL server: what they are, how they are waited for, and how they end.
+// Advisory locks of a real PostgreSQL server: keys, errors after which a session may have a lock that is not held, rows
+// that other transactions have locked, readers.
+#include <algorithm>
+#include <deque>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include "network/foreign_client.hpp"
-#include "postgres/advisory_test.hpp"
+#include "backends/postgres/sql/advisory_key.hpp"
+#include "network/hostile_names.hpp"
+#include "postgres/postgres_test.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-// --- What the lock is ------------------------------------------------------------------------------------------------
+class AdvisoryTest : public PostgresTest {
+ protected:
+  AdvisoryTest() : PostgresTest(Shared{}) { (void)client().initialize(); }
 
-TEST_F(AdvisoryTest, IsTheLockOfPlainSql) {
-  const Client ours = client("key=int64:42");
-  DistributedLock lock = ours.make_lock("any name");
-  PostgresConnection sql(server.admin_conninfo());
-  Lease lease = take(lock);
-  EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock(42)"), "f");
-  EXPECT_TRUE(lease.release());
-  EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock(42)"), "t");
-  EXPECT_FALSE(lock.try_acquire());
-  Pending waiting(lock, {});
-  await_count(false, 1);
-  sql.run("SELECT pg_advisory_unlock(42)");
-  EXPECT_TRUE(waiting.lease().release());
-  EXPECT_EQ(count(true), "0");
+  [[nodiscard]] Client client(const std::string& more = {}, ClientOptions options = patient()) const {
+    return steady(std::move(options), with(Strategy::advisory, more));
+  }
+  [[nodiscard]] static std::string key_of(const std::string& name) {
+    return std::to_string(postgres::advisory_key({}, "dlock", name).number);
+  }
+  static std::string locks(bool granted) {
+    return std::string("(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND ") +
+           (granted ? "granted)" : "NOT granted)");
+  }
+  void await_count(bool granted, int number) { await_in_server(locks(granted) + " = " + std::to_string(number)); }
+  void expect_none_left() { EXPECT_EQ(server.value("SELECT " + locks(true)), "0"); }
+  static std::size_t held_in(const std::vector<LockInfo>& all, const std::string& name, FencingToken token) {
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const LockInfo& each) {
+      return each.held && each.name == name && each.token == token;
+    }));
+  }
+  // From now on the server refuses new tokens, after it has granted their locks.
+  void refuse(const std::string& condition, const std::string& sqlstate, const std::string& message) {
+    server.run("CREATE FUNCTION dlock.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF " + condition +
+               " THEN RAISE EXCEPTION '" + message + "' USING ERRCODE = '" + sqlstate +
+               "'; END IF; RETURN NEW; END $$; CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON dlock.fence FOR EACH "
+               "ROW EXECUTE FUNCTION dlock.refuse()");
+  }
+  void admit() { server.run("DROP TRIGGER refuse ON dlock.fence"); }
+};
+
+// --- Keys ------------------------------------------------------------------------------------------------------------
+
+// Parameters, and the arguments of the same lock in SQL. Row 'b' of the default key is locked meanwhile, which is not
+// the row of other keys.
+TEST_F(AdvisoryTest, EachKey_IsTheLockOfPlainSqlWithARowOfItsOwn) {
+  const Client plain = client();
+  DistributedLock of_default = plain.make_lock("b");
+  EXPECT_TRUE(take(of_default).release());
+  PostgresConnection locker(server.admin_conninfo());
+  locker.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'b' FOR UPDATE");
+  std::deque<Client> clients;
+  std::vector<Lease> of_all;
+  for (const auto& [key, arguments] :
+       {std::pair{"int64:42", "42"}, std::pair{"pair:0,42", "0, 42"}, std::pair{"pair:-1,2", "-1, 2"},
+        std::pair{"hashtextextended", "hashtextextended('b', 0)"}, std::pair{"crc32pair", "1908338681, 0"},
+        std::pair{"medallion", ""}}) {
+    SCOPED_TRACE(key);
+    clients.push_back(client("key=" + std::string(key)));
+    const Client& ours = clients.back();
+    DistributedLock lock = ours.make_lock("b");
+    PostgresConnection sql(server.admin_conninfo());
+    Lease lease = take(lock);
+    EXPECT_EQ(ours.inspect("b").token, lease.token());
+    EXPECT_TRUE(ours.inspect("b").held);
+    EXPECT_EQ(held_in(ours.list(), "b", lease.token()), 1U);
+    if (*arguments != '\0') {
+      const std::string call = std::string("(") + arguments + ")";
+      EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock" + call), "f");
+      EXPECT_TRUE(lease.release());
+      EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock" + call), "t");
+      EXPECT_FALSE(lock.try_acquire());
+      server.run("UPDATE dlock.fence SET token = 1 WHERE name LIKE 'b' || chr(9) || '%'");
+      EXPECT_TRUE(ours.forget_idle(1min).empty()) << "another program has it";
+      Pending waiting(lock, {});
+      await_count(false, 1);
+      sql.run("SELECT pg_advisory_unlock" + call);
+      lease = waiting.lease();
+    }
+    of_all.push_back(std::move(lease));  // none of them is another's
+  }
+  locker.run("ROLLBACK");
+  of_all.clear();
+  await_count(true, 0);
+  EXPECT_EQ(server.value("SELECT string_agg(name, ' ' ORDER BY name) FROM dlock.fence WHERE strpos(name, chr(9)) = 0"),
+            "b")
+      << "the layout of the default key";
 }
 
-TEST_F(AdvisoryTest, LocksOfPsqlAndOursExcludeEachOther) {
-  ForeignClient psql([&](const std::string& /*directory*/, const std::string& commands) {
-    return std::vector<std::string>{"psql", server.admin_conninfo(), "-XAtq", "-f", commands};
-  });
-  const auto ask = [&](const std::string& function) {
-    return psql.send([&](int number) { return "SELECT '<" + std::to_string(number) + "> ' || " + function + "(42);"; });
-  };
-  const Client ours = client("key=int64:42");
-  DistributedLock lock = ours.make_lock("any name");
-  Lease lease = take(lock);
-  EXPECT_EQ(ask("pg_try_advisory_lock").get(), "false");
-  EXPECT_TRUE(lease.release());
-  EXPECT_EQ(ask("pg_try_advisory_lock").get(), "true");
-  EXPECT_FALSE(lock.try_acquire());
-  Pending waiting(lock, {});
-  await_count(false, 1);
-  EXPECT_EQ(ask("pg_advisory_unlock").get(), "true");
-  EXPECT_TRUE(waiting.lease().held());
-}
-
-TEST_F(AdvisoryTest, KeysOfASpaceOfPairsAreOthersThanThoseOfOneNumber) {
-  const Client pairs = client("key=pair:0,42");
-  const Client numbers = client("key=int64:42");
-  DistributedLock of_pairs = pairs.make_lock("any name");
-  DistributedLock of_numbers = numbers.make_lock("any other name");
-  PostgresConnection sql(server.admin_conninfo());
-  const Lease one = take(of_pairs);
-  const Lease other = take(of_numbers);
-  EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock(0, 42)"), "f");
-  EXPECT_EQ(count(true), "2");
-}
-
-TEST_F(AdvisoryTest, ANameWhoseKeyTheServerComputesIsTheLockOfThatHash) {
-  const Client ours = client("key=hashtextextended");
-  DistributedLock one = ours.make_lock("one");
-  DistributedLock other = ours.make_lock("other");
-  PostgresConnection sql(server.admin_conninfo());
-  Lease lease = take(one);
-  Lease second = take(other);
-  EXPECT_FALSE(one.try_acquire());
-  EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock(hashtextextended('one', 0))"), "f");
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(second.release());
-  EXPECT_EQ(count(true), "0");
-}
-
-TEST_F(AdvisoryTest, TwoNamesWithOneKeyAreOneLock) {
+TEST_F(AdvisoryTest, TwoNamesWithOneKey_AreOneLock) {
   const Client ours = client("key=int64:42");
   DistributedLock one = ours.make_lock("one");
   DistributedLock other = ours.make_lock("other");
@@ -86,168 +106,192 @@ TEST_F(AdvisoryTest, TwoNamesWithOneKeyAreOneLock) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-TEST_F(AdvisoryTest, ASessionNeverHasALockTwice) {
-  const Client ours = client();
-  DistributedLock lock = ours.make_lock("a");
-  Lease lease = take(lock);
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(lock.try_acquire());
-  EXPECT_TRUE(lease.release());
-  EXPECT_EQ(count(true), "0");  // one unlock was enough
-}
-
-TEST_F(AdvisoryTest, AHolderDoesNotKeepTheServerFromCleaningUp) {
-  const Client ours = client();
-  DistributedLock lock = ours.make_lock("a");
-  const Lease lease = take(lock);
-  EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'locker' AND "
-                         "(backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)"),
-            "0");
-}
-
-TEST_F(AdvisoryTest, WaitersOfSeveralClientsAreServedInTheOrderInWhichTheyCame) {
-  const Client ours = client();
-  DistributedLock lock = ours.make_lock("a");
-  Lease lease = take(lock);
-  std::vector<Client> clients;
-  std::vector<DistributedLock> locks;
-  std::vector<Pending> waiting;
-  constexpr int waiters = 6;
-  clients.reserve(waiters);
-  locks.reserve(waiters);
-  waiting.reserve(waiters);
-  for (int i = 0; i < waiters; ++i) {
-    clients.push_back(client());
-    locks.push_back(clients.back().make_lock("a"));
-    waiting.emplace_back(locks.back(), AcquireOptions{});
-    await_count(false, i + 1);
-  }
-  FencingToken last = lease.token();
-  EXPECT_TRUE(lease.release());
-  for (std::size_t i = 0; i < waiting.size(); ++i) {
-    Lease next = waiting[i].lease();
-    EXPECT_GT(next.token(), last);
-    last = next.token();
-    for (std::size_t later = i + 1; later < waiting.size(); ++later) EXPECT_FALSE(waiting[later].done());
-    EXPECT_FALSE(locks[i].try_acquire());  // nor does a try overtake
-    EXPECT_TRUE(next.release());
+TEST_F(AdvisoryTest, KeysOfHostileNames_LockTheNamesOnly) {
+  const std::vector<std::string> names = hostile_names();
+  for (const char* const scheme : {"key=medallion", "key=crc32pair:7", "key=hashtextextended"}) {
+    const Client ours = client(scheme);
+    const Client other = client(scheme);
+    std::deque<DistributedLock> locks_of_names;
+    std::deque<Pending> all;
+    for (const std::string& name : names) {
+      locks_of_names.push_back(ours.make_lock(name));
+      all.emplace_back(locks_of_names.back(), AcquireOptions{});
+    }
+    std::deque<Lease> leases;
+    for (Pending& each : all) leases.push_back(each.lease());
+    const std::vector<LockInfo> listed = other.list();
+    for (Lease& lease : leases) {
+      EXPECT_EQ(held_in(listed, lease.name(), lease.token()), 1U) << scheme << ' ' << lease.name();
+      EXPECT_EQ(other.inspect(lease.name()).token, lease.token()) << scheme << ' ' << lease.name();
+      EXPECT_FALSE(other.make_lock(lease.name()).try_acquire()) << scheme << ' ' << lease.name();
+      EXPECT_TRUE(lease.release());
+    }
   }
 }
 
-// --- Waiting ---------------------------------------------------------------------------------------------------------
-
-TEST_F(AdvisoryTest, WhoGivesUpLeavesTheServersQueue) {
-  const Client ours = client();
-  const Client other = client();
-  DistributedLock lock = ours.make_lock("a");
-  DistributedLock others = other.make_lock("a");
-  Lease lease = take(others);
-  Pending waiting(lock, {});
-  await_count(false, 1);
-  waiting.cancel();
-  EXPECT_EQ(waiting.get().error, errc::cancelled);
-  await_count(false, 0);
-  EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(lease.release());
-  EXPECT_EQ(count(true), "0");
+// Whether or not dlock has ever been used in that database.
+TEST_F(AdvisoryTest, AnotherProgramsLock_IsSeenWithoutTables) {
+  server.run("DROP SCHEMA dlock CASCADE");
+  const Client asking = client("key=int64:4711");
+  EXPECT_FALSE(asking.inspect("lock").held);
+  PostgresConnection other(server.admin_conninfo());
+  other.run("SET application_name TO 'migration'; SELECT pg_advisory_lock(4711)");
+  const LockInfo info = asking.inspect("lock");
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.holder, "migration");
+  EXPECT_EQ(info.waiters, 0U);
 }
 
-TEST_F(AdvisoryTest, OneThatIsGrantedAfterAWaitLongerThanItsLeaseIsSafe) {
-  const Client ours = connect_patiently(server.url(advisory), {.lease = 3s});
-  const Client other = client();
-  DistributedLock lock = ours.make_lock("a");
-  DistributedLock others = other.make_lock("a");
-  Lease lease = take(others);
-  Pending waiting(lock, {});
-  await_count(false, 1);
-  await_in_server(
-      "EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l ON a.pid = l.pid WHERE "
-      "NOT l.granted AND a.query_start < clock_timestamp() - interval '4 s')");
-  EXPECT_TRUE(lease.release());
-  Lease granted = waiting.lease();
-  EXPECT_TRUE(granted.held());
-  EXPECT_EQ(server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"), "1");
-  EXPECT_TRUE(granted.release());
-}
+// --- Errors ----------------------------------------------------------------------------------------------------------
 
-TEST_F(AdvisoryTest, MoreMayWaitThanThereAreConnections) {
-  const Client ours = client("max_connections=2");
-  const Client other = client();
-  constexpr int waiters = 8;
-  DistributedLock others = other.make_lock("a");
-  Lease lease = take(others);
-  DistributedLock lock = ours.make_lock("a");
-  std::vector<Pending> waiting;
-  waiting.reserve(waiters);
-  for (int i = 0; i < waiters; ++i) {
-    waiting.emplace_back(lock, AcquireOptions{}, [](Lease& granted) { conformance::release_soon(std::move(granted)); });
+// Other products speak PostgreSQL's protocol, and have the functions so that programs run.
+TEST_F(AdvisoryTest, FunctionsThatLockNothing_AreRefused) {
+  PostgresServer product;
+  (void)connect_patiently(product.url()).initialize();
+  product.run("SET allow_system_table_mods = on");
+  product.run("ALTER FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RENAME TO pg_try_real_advisory_lock");
+  product.run(
+      "CREATE FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true'");
+  for (const AcquireOptions& how : {AcquireOptions{.wait = 0s}, AcquireOptions{}}) {
+    const Client ours = connect_patiently(product.url(with(Strategy::advisory)));
+    DistributedLock lock = ours.make_lock("x");
+    std::error_code error;
+    (void)lock.acquire(how, error);
+    EXPECT_EQ(error, errc::unsupported);
   }
-  await_count(false, 1);
-  EXPECT_TRUE(lease.release());
-  for (Pending& each : waiting) EXPECT_FALSE(each.get().error);
+}
+
+TEST_F(AdvisoryTest, ErrorAfterTheGrant_LeavesNothingAndCostsNoOtherLock) {
+  refuse("NEW.name LIKE 'bad%'", "53100", "no room");
+  const Client ours = client();
+  std::vector<DistributedLock> tried;
+  std::vector<Pending> all;
+  tried.reserve(20);
+  all.reserve(20);
+  for (int i = 0; i < 20; ++i) {
+    tried.push_back(ours.make_lock((i % 4 == 1 ? "bad/" : "good/") + std::to_string(i)));
+    all.emplace_back(tried.back(), AcquireOptions{.wait = 0s});  // most of them in one statement
+  }
+  std::vector<Lease> leases;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Outcome outcome = all[i].get();
+    EXPECT_EQ(outcome.error, i % 4 == 1 ? make_error_code(errc::unavailable) : std::error_code()) << i;
+    if (!outcome.error) leases.push_back(std::move(outcome.lease));
+  }
+  await_count(true, 15);
+  admit();
+  EXPECT_TRUE(take(tried[1]).release());
+  for (Lease& lease : leases) EXPECT_TRUE(lease.release());
   await_count(true, 0);
 }
 
-TEST_F(AdvisoryTest, WhoWaitsBeyondTheConnectionsIsNotLeftOutWhenItsLockIsFree) {
-  const Client ours = client("max_connections=1");
-  const Client other = client();
-  DistributedLock a = other.make_lock("a");
-  DistributedLock b = other.make_lock("b");
-  Lease lease_a = take(a);
-  Lease lease_b = take(b);
-  DistributedLock our_a = ours.make_lock("a");
-  DistributedLock our_b = ours.make_lock("b");
-  Pending waits_for_a(our_a, {});
-  await_count(false, 1);
-  Pending waits_for_b(our_b, {});
-  EXPECT_TRUE(lease_b.release());
-  EXPECT_TRUE(waits_for_b.lease().release());  // though the connection waits for the other
-  EXPECT_FALSE(waits_for_a.done());
-  EXPECT_TRUE(lease_a.release());
-  EXPECT_TRUE(waits_for_a.lease().release());
-}
-
-TEST_F(AdvisoryTest, AWaitInVainBeyondTheConnectionsIsTimedOutForTheLockIsHeld) {
-  const Client ours = client("max_connections=1");
-  const Client other = client();
-  DistributedLock others = other.make_lock("a");
-  const Lease lease = take(others);
+// The server is made to say so; a table that is really full would keep all other clients out, too.
+TEST_F(AdvisoryTest, FullLockTable_FailsTriesAndDelaysWaits) {
+  refuse("true", "53200", "out of shared memory");
+  const Client ours = client();
   DistributedLock lock = ours.make_lock("a");
-  Pending first(lock, {});
-  await_count(false, 1);
-  std::error_code error;
-  EXPECT_FALSE(lock.acquire({.wait = 50ms}, error).held());
-  EXPECT_EQ(error, errc::timed_out) << error.message();
+  expect_failure(errc::unavailable, "max_locks_per_transaction", [&] { (void)lock.try_acquire(); });
+  Pending waiting(lock, {});
+  admit();
+  EXPECT_TRUE(waiting.lease().release());
+  await_count(true, 0);
 }
 
-// --- The sessions ----------------------------------------------------------------------------------------------------
-
-TEST_F(AdvisoryTest, TheServerFreesWhatIsHeldByAClientThatItDoesNotHearOf) {
-  const Client silent = connect_patiently(server.url_at(proxy.port(), advisory),
-                                          {.lease = short_lease, .response_timeout = 300ms, .close_timeout = 100ms});
-  const Client other = client();
-  DistributedLock tried = silent.make_lock("tried");
-  DistributedLock waited = silent.make_lock("waited");
-  DistributedLock others_tried = other.make_lock("tried");
-  DistributedLock others_waited = other.make_lock("waited");
-  Lease before = take(others_waited);
-  Pending waiting(waited, {});
-  await_count(false, 1);
-  const Lease lease = take(tried);
-  EXPECT_TRUE(before.release());
-  const Lease on_other_connection = waiting.lease();
-  const LossEvent loss(lease);
-  const LossEvent other_loss(on_other_connection);
-  Pending next(others_tried, {}, [&](Lease&) { EXPECT_FALSE(lease.held()); });
-  Pending next_too(others_waited, {}, [&](Lease&) { EXPECT_FALSE(on_other_connection.held()); });
-  await_count(false, 2);
-  proxy.set({.mode = rig::Traffic::Mode::hold});
-  EXPECT_TRUE(next.lease().release());
-  EXPECT_TRUE(next_too.lease().release());
-  loss.event().wait("the loss is not signalled");
-  other_loss.event().wait("the loss is not signalled");
+// The server ends a wait in the same way when a slice is over.
+TEST_F(AdvisoryTest, CancelAtTheGrant_LeavesNothing) {
+  const Client ours = client();
+  DistributedLock lock = ours.make_lock("a");
+  PostgresConnection sql(server.admin_conninfo());
+  // The lock gets free again and again, about when the wait for it is cancelled.
+  for (int i = 0; i < 100; ++i) {
+    sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
+    Pending waiting(lock, {});
+    await_count(false, 1);
+    EXPECT_EQ(sql.value("SELECT pg_cancel_backend(pid) AND pg_sleep(0.0002 * random()) IS NOT NULL AND "
+                        "pg_advisory_unlock(" +
+                        key_of("a") + ") FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+              "t");
+    EXPECT_TRUE(waiting.lease().release());
+    ASSERT_EQ(sql.value("SELECT " + locks(true)), "0") << i;
+  }
 }
 
-TEST_F(AdvisoryTest, ALockIsLostWithItsConnectionAndNoOther) {
+// A waiter gets the lock, and then waits for its row, which another transaction has.
+class AdvisoryRowTest : public AdvisoryTest {
+ protected:
+  void start(const std::string& setting) {
+    EXPECT_TRUE(take(lock).release());
+    sql.run(setting);
+    sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
+    waiting.emplace(lock, AcquireOptions{});
+    await_count(false, 1);
+    sql.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'a' FOR UPDATE");
+    sql.run("SELECT pg_advisory_unlock(" + key_of("a") + ")");
+    await_in_server(
+        "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND "
+        "wait_event IN ('transactionid', 'tuple') AND usename = 'locker')");
+  }
+  void end(PostgresConnection& holder) {
+    EXPECT_FALSE(waiting->done());
+    sql.run("COMMIT");
+    holder.run("SELECT pg_advisory_unlock(" + key_of("a") + ")");
+    EXPECT_TRUE(waiting->lease().release());
+    expect_none_left();
+  }
+
+  PostgresConnection sql{server.admin_conninfo()};
+  const Client ours = client();
+  DistributedLock lock = ours.make_lock("a");
+  std::optional<Pending> waiting;
+};
+
+TEST_F(AdvisoryRowTest, TimeoutAfterTheGrant_LeavesNothing) {
+  PostgresConnection other(server.admin_conninfo());
+  start("SELECT 1");
+  EXPECT_EQ(other.value("SELECT pg_advisory_lock(" + key_of("a") + ")"), "") << "else it would never be free";
+  end(other);
+}
+
+TEST_F(AdvisoryRowTest, DeadlockVictim_FreesTheLockAndGetsItLater) {
+  server.run("ALTER ROLE locker SET deadlock_timeout = '1s'");  // so that the victim is ours
+  start("SET deadlock_timeout = '1h'");
+  sql.send("SELECT pg_advisory_lock(" + key_of("a") + ")");
+  EXPECT_FALSE(sql.receive().is_error());
+  end(sql);
+}
+
+// One lock is held for longer than its lease, another one is tried and waited for.
+TEST_F(AdvisoryTest, RowOrTableLockedByOthers_CostsNoOtherLock) {
+  for (const std::string blocker :
+       {"CREATE INDEX ON dlock.fence (pid)", "SELECT FROM dlock.fence WHERE name = 'b' FOR UPDATE"}) {
+    // Long enough for a busy machine; a session that is held up loses its locks within it.
+    const Client ours = client({}, {.lease = 6s});
+    DistributedLock blocked = ours.make_lock("b");
+    EXPECT_TRUE(take(blocked).release());
+    std::vector<Lease> leases;  // on each of the client's sessions
+    for (const char* const name : {"a/1", "a/2", "a/3", "a/4", "a/5", "a/6"}) {
+      DistributedLock lock = ours.make_lock(name);
+      leases.push_back(take(lock));
+    }
+    PostgresConnection sql(server.admin_conninfo());
+    sql.run("BEGIN");
+    sql.run(blocker);
+    const std::string start = server.value("SELECT clock_timestamp()");
+    expect_failure(errc::unavailable, "", [&] { (void)blocked.try_acquire(); });
+    Pending waiting(blocked, {});
+    await_in_server("clock_timestamp() > '" + start + "'::timestamptz + interval '7 s'");
+    for (const Lease& lease : leases) EXPECT_TRUE(lease.held()) << blocker;
+    EXPECT_FALSE(waiting.done());
+    sql.run("ROLLBACK");
+    EXPECT_TRUE(waiting.lease().release());
+    for (Lease& lease : leases) EXPECT_TRUE(lease.release());
+    await_count(true, 0);
+  }
+}
+
+// --- Sessions --------------------------------------------------------------------------------------------------------
+
+TEST_F(AdvisoryTest, EndOfAConnection_LosesItsLocksAndNoOther) {
   const Client ours = client();
   const Client other = client();
   DistributedLock tried = ours.make_lock("tried");
@@ -265,18 +309,34 @@ TEST_F(AdvisoryTest, ALockIsLostWithItsConnectionAndNoOther) {
   EXPECT_TRUE(lease.release());
 }
 
-TEST_F(AdvisoryTest, AClientHoldsOnlySoManyLocks) {
-  const Client ours = client("max_connections=995");  // five of the thousand are left for other locks
-  std::vector<DistributedLock> locks;
-  std::vector<Lease> leases;
-  for (int i = 0; i < 6; ++i) locks.push_back(ours.make_lock(std::to_string(i)));
-  for (std::size_t i = 0; i < 5; ++i) leases.push_back(take(locks[i]));
-  std::error_code ec;
-  EXPECT_FALSE(locks[5].try_acquire({}, ec));
-  EXPECT_EQ(ec, errc::unavailable);
-  Pending waiting(locks[5], {});
-  EXPECT_TRUE(leases[0].release());
-  EXPECT_TRUE(waiting.lease().release());
+// The readers' session would get the lock again, past the writer that waits for it in the server.
+TEST_F(AdvisoryTest, WaitingWriter_KeepsReadersFromJoiningOthers) {
+  const Client readers = client();
+  const Client writers = client();
+  ReadWriteLock lock = readers.make_read_write_lock("x");
+  ReadWriteLock writer = writers.make_read_write_lock("x");
+  Lease one = lock.acquire_shared({.wait = 1min});
+  std::optional<Lease> two = lock.try_acquire_shared();
+  ASSERT_TRUE(two);
+  EXPECT_EQ(server.value("SELECT " + locks(true)), "1") << "they share the lock of one session";
+  EXPECT_NE(one.token(), two->token());
+  Pending writing(writer, {});
+  await_count(false, 1);
+  EXPECT_FALSE(lock.try_acquire_shared());
+  EXPECT_TRUE(one.release());
+  EXPECT_FALSE(writing.done());
+  EXPECT_TRUE(two->release());
+  Lease written = writing.lease();
+  EXPECT_GT(written.token(), two->token());
+  EXPECT_FALSE(lock.try_acquire_shared());
+  EXPECT_TRUE(written.release());
+  // Breaking it ends the sessions of all readers.
+  const Lease first = lock.acquire_shared({.wait = 1min});
+  const Lease second = writer.acquire_shared({.wait = 1min});
+  const Client breaker = client();
+  EXPECT_TRUE(breaker.break_lock("x", LockKind::read_write));
+  ReadWriteLock next = breaker.make_read_write_lock("x");
+  EXPECT_TRUE(take(next).held());
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Servers that have no connections left.
+// Servers that have no connections left, and clients with fewer connections than threads that nest locks.
+#include <atomic>
 #include <deque>
-#include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "postgres/postgres_test.hpp"
 
@@ -15,53 +16,36 @@ class FullServerTest : public PostgresStrategyTest {
   // Three of them are the superuser's.
   FullServerTest() : PostgresStrategyTest({.max_connections = 8}) {}
 
+  // Until no connection is left.
   void fill() {
-    for (int i = 0; i < 5; ++i) others_.push_back(std::make_unique<PostgresConnection>(server.url()));
+    try {
+      for (int i = 0; i < 5; ++i) others_.push_back(std::make_unique<PostgresConnection>(server.url()));
+    } catch (const std::runtime_error&) {
+    }
   }
   void empty() { others_.clear(); }
 
  private:
   std::vector<std::unique_ptr<PostgresConnection>> others_;
 };
+INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy_name);
 
-TEST_P(FullServerTest, ATryIsUnavailableAndSaysWhy) {
-  fill();
-  const Client client = steady(impatient());
-  DistributedLock lock = client.make_lock("full");
-  try {
-    (void)lock.try_acquire();
-    ADD_FAILURE() << "there is no connection to be had";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), errc::unavailable) << error.what();
-    EXPECT_NE(error.detail().find("53300"), std::string::npos) << error.what();
-  }
-}
-
-TEST_P(FullServerTest, AWaitOutlastsIt) {
+TEST_P(FullServerTest, Try_IsUnavailableAndWaitOutlastsIt) {
   fill();
   const Client client = steady(impatient());
   DistributedLock lock = client.make_lock("full");
   Pending waiting(lock, {});
-  std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable) << error.message();
-  EXPECT_FALSE(waiting.done());
+  expect_failure(errc::unavailable, "53300", [&] { (void)lock.try_acquire(); });
+  EXPECT_FALSE(waiting.done()) << "a wait outlasts it";
   empty();
   EXPECT_TRUE(waiting.lease().release());
 }
 
-TEST_P(FullServerTest, WhoHoldsAlreadyIsNotDisturbed) {
+TEST_P(FullServerTest, Holder_KeepsRenewing) {
   const Client client = steady({.lease = 12s});
   DistributedLock lock = client.make_lock("held");
   Lease lease = take(lock);
-  std::vector<std::unique_ptr<PostgresConnection>> rest;
-  while (rest.size() < 5) {
-    try {
-      rest.push_back(std::make_unique<PostgresConnection>(server.url()));
-    } catch (const std::runtime_error&) {
-      break;  // full
-    }
-  }
+  fill();
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
   EXPECT_TRUE(lease.release());
@@ -76,7 +60,7 @@ class CrowdedServerTest : public PostgresTest {
   std::shared_ptr<EventLog> add_waiter() {
     auto log = std::make_shared<EventLog>();
     clients_.push_back(disturbed({.close_timeout = 300ms, .observer = log}));
-    locks_.push_back(clients_.back().make_lock(name));
+    locks_.push_back(clients_.back().make_lock("held"));
     waiting_.emplace_back(locks_.back(), AcquireOptions{});
     return log;
   }
@@ -90,15 +74,8 @@ class CrowdedServerTest : public PostgresTest {
     while (clients_.size() < crowd) logs.push_back(add_waiter());
     for (const auto& log : logs) log->reconnecting.wait("a client is let into a full server");
   }
-  // False: it is lost.
-  [[nodiscard]] bool is_renewed(const Lease& lease) {
-    const TimePoint before = lease.valid_until();
-    while (lease.held() && lease.valid_until() <= before) server.run("SELECT pg_sleep(0.01)");
-    return lease.held();
-  }
 
   static constexpr std::size_t crowd = 40;
-  const std::string name = "held";
 
  private:
   std::deque<Client> clients_;
@@ -106,15 +83,15 @@ class CrowdedServerTest : public PostgresTest {
   std::deque<Pending> waiting_;
 };
 
-TEST_F(CrowdedServerTest, AHolderComesBackAndThoseThatWaitDoNotStormIt) {
+TEST_F(CrowdedServerTest, Holder_ReconnectsAndWaitersConnectRarely) {
   const Client holder = as("holder", {.lease = 6s});
-  DistributedLock lock = holder.make_lock(name);
+  DistributedLock lock = holder.make_lock("held");
   Lease lease = take(lock);
   const auto begin = std::chrono::steady_clock::now();
   fill();
   for (int times = 0; times < 2; ++times) {
     EXPECT_GE(terminate("holder"), 1);
-    ASSERT_TRUE(is_renewed(lease)) << times;
+    await_renewal(lease);
   }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
   // Pauses of a second and more grow to ten.
@@ -122,7 +99,70 @@ TEST_F(CrowdedServerTest, AHolderComesBackAndThoseThatWaitDoNotStormIt) {
   EXPECT_TRUE(lease.release());
 }
 
-INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy_name);
+// --- Locks within locks ----------------------------------------------------------------------------------------------
+
+class NestedTest : public PostgresStrategyTest {
+ protected:
+  NestedTest() : PostgresStrategyTest(Shared{}) {}
+
+  // So many threads of each client take the locks one inside the other, several times.
+  static void nest(const std::vector<Client>& clients, int threads, int rounds, const std::vector<std::string>& names) {
+    std::atomic<int> held = 0;
+    std::vector<std::jthread> running;
+    for (int i = 0; i < threads * static_cast<int>(clients.size()); ++i) {
+      running.emplace_back([&, &client = clients[static_cast<std::size_t>(i) % clients.size()]] {
+        for (int round = 0; round < rounds; ++round) {
+          std::vector<Lease> leases;
+          for (const std::string& name : names) {
+            std::error_code error;
+            leases.push_back(client.make_lock(name).acquire({.wait = conformance::guard()}, error));
+            EXPECT_FALSE(error) << name << ": " << error.message();
+            if (error) return;
+          }
+          if (leases.front().held()) ++held;
+          while (!leases.empty()) leases.pop_back();  // the inner ones first
+        }
+      });
+    }
+    running.clear();
+    EXPECT_EQ(held, threads * rounds * static_cast<int>(clients.size()));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, NestedTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
+
+TEST_P(NestedTest, MoreThreadsThanConnections_FinishTheirRounds) {
+  std::vector<Client> clients;
+  clients.push_back(steady());  // ten connections
+  nest(clients, 12, 5, {"outer", "inner"});
+  clients.clear();
+  for (int i = 0; i < 2; ++i) clients.push_back(steady(patient(), "max_connections=4"));
+  nest(clients, 6, 3, {"outer", "middle", "inner"});
+}
+
+TEST_P(NestedTest, ManyWaits_LeaveRoomForAFreeLock) {
+  const Client holder = steady(patient(), "max_connections=40");
+  const Client client = steady();
+  std::vector<Lease> held;
+  std::vector<DistributedLock> locks;
+  for (int i = 0; i < 14; ++i) {
+    locks.push_back(holder.make_lock("held/" + std::to_string(i)));
+    held.push_back(take(locks.back()));
+  }
+  std::deque<Pending> waiting;
+  std::deque<DistributedLock> others;
+  for (int i = 0; i < 13; ++i) {
+    others.push_back(client.make_lock("held/" + std::to_string(i)));
+    waiting.emplace_back(others.back(), AcquireOptions{},
+                         [](Lease& granted) { conformance::release_soon(std::move(granted)); });
+  }
+  DistributedLock free = client.make_lock("free");
+  EXPECT_TRUE(take(free).release());
+  EXPECT_TRUE(free.try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("held/13").try_acquire().has_value());
+  EXPECT_FALSE(client.make_lock("held/13").try_acquire_for(50ms).has_value()) << "busy, whatever the connections do";
+  for (Lease& lease : held) EXPECT_TRUE(lease.release());
+  for (Pending& each : waiting) EXPECT_FALSE(each.get().error);
+}
 
 }  // namespace
 

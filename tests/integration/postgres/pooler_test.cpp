@@ -1,5 +1,5 @@
-// pgbouncer in front of the server, which hands out server connections by the transaction.
-#include <atomic>
+// pgbouncer in front of the server, which lends server connections by the transaction.
+#include <string>
 
 #include "postgres/postgres_test.hpp"
 #include "tests/support/pgbouncer.hpp"
@@ -8,28 +8,15 @@ namespace dlock::test {
 
 namespace {
 
-PostgresConfig with_statements_counted() {
-  return {.lines = {"shared_preload_libraries = 'pg_stat_statements'"}};
-}
-
 class PoolerTest : public PostgresStrategyTest {
  protected:
-  PoolerTest() : PostgresStrategyTest(with_statements_counted()), pooler(server) {
+  PoolerTest() : PostgresStrategyTest({.lines = {"shared_preload_libraries = 'pg_stat_statements'"}}), pooler(server) {
     server.run("CREATE EXTENSION pg_stat_statements");
   }
 
-  [[nodiscard]] Client pooled(const std::string& more = {}, ClientOptions options = patient()) const {
-    return connect_patiently(server.url_at(pooler.port(), strategy(more)), std::move(options));
+  [[nodiscard]] Client pooled(const std::string& more = {}) const {
+    return connect_patiently(server.url_at(pooler.port(), strategy(more)), patient());
   }
-  [[nodiscard]] std::string calls_of(const std::string& start) {
-    return server.value("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query ILIKE '" + start + "%'");
-  }
-
-  PgBouncer pooler;
-};
-
-class RowsBehindAPoolerTest : public PoolerTest {
- protected:
   void expect_exclusion(const Client& one, const Client& two) {
     DistributedLock lock = one.make_lock("shared");
     DistributedLock others = two.make_lock("shared");
@@ -50,29 +37,27 @@ class RowsBehindAPoolerTest : public PoolerTest {
     }
     await_no_residue("shared");
   }
+
+  PgBouncer pooler;
 };
 
-TEST_P(RowsBehindAPoolerTest, TwoClientsExcludeEachOther) {
+class RowsBehindAPoolerTest : public PoolerTest {};
+INSTANTIATE_TEST_SUITE_P(, RowsBehindAPoolerTest, testing::ValuesIn(tested(row_strategies)), strategy_name);
+
+TEST_P(RowsBehindAPoolerTest, Clients_ExcludeEachOtherWithoutListen) {
   expect_exclusion(pooled("pooler=transaction"), pooled("pooler=transaction"));
-  EXPECT_EQ(calls_of("LISTEN"), "0");
+  expect_exclusion(pooled(), pooled());  // noticed without being told
+  EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_statements WHERE query ILIKE 'LISTEN%'"), "0");
+  expect_exclusion(pooled("pooler=transaction"), steady());
+  expect_exclusion(steady(), pooled("pooler=transaction"));
 }
 
-TEST_P(RowsBehindAPoolerTest, APoolerIsNoticedWithoutBeingTold) {
-  expect_exclusion(pooled(), pooled());
-  EXPECT_EQ(calls_of("LISTEN"), "0");
-}
-
-TEST_P(RowsBehindAPoolerTest, OneBehindItAndOneBesideItExcludeEachOther) {
-  expect_exclusion(pooled("pooler=transaction"), steady(patient()));
-  expect_exclusion(steady(patient()), pooled("pooler=transaction"));
-}
-
-TEST_P(RowsBehindAPoolerTest, WaitersPollAndSaySo) {
+TEST_P(RowsBehindAPoolerTest, Waiters_PollAndReportIt) {
   EXPECT_FALSE(pooled("pooler=transaction").capabilities().wakes_waiters);
-  EXPECT_TRUE(steady(patient()).capabilities().wakes_waiters);
+  EXPECT_TRUE(steady().capabilities().wakes_waiters);
 }
 
-TEST_P(RowsBehindAPoolerTest, NothingStaysBehindInTheServersSessions) {
+TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
   {
     const Client client = pooled("pooler=transaction");
     DistributedLock lock = client.make_lock("shared");
@@ -85,7 +70,7 @@ TEST_P(RowsBehindAPoolerTest, NothingStaysBehindInTheServersSessions) {
   EXPECT_EQ(stranger.value("SHOW idle_session_timeout"), "0");
 }
 
-TEST_P(RowsBehindAPoolerTest, AServerThatIsRestartedBehindItIsFoundAgain) {
+TEST_P(RowsBehindAPoolerTest, RestartedServer_IsReconnected) {
   const Client client = pooled("pooler=transaction");
   DistributedLock lock = client.make_lock("shared");
   Lease lease = take(lock);
@@ -96,81 +81,59 @@ TEST_P(RowsBehindAPoolerTest, AServerThatIsRestartedBehindItIsFoundAgain) {
   EXPECT_GT(take(lock).token(), lease.token());
 }
 
-TEST_P(RowsBehindAPoolerTest, TransactionsThatAreReadOnlyByDefaultAreNoStandby) {
+TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
   server.run("ALTER ROLE locker SET default_transaction_read_only = on");
   {
-    const Client direct = steady(patient());
+    const Client direct = steady();
     DistributedLock lock = direct.make_lock("shared");
     EXPECT_TRUE(take(lock).release()) << "switched off in sessions of its own";
   }
   const Client client = pooled("pooler=transaction");
   DistributedLock lock = client.make_lock("shared");
-  try {
-    (void)lock.acquire({.wait = 1min});
-    ADD_FAILURE() << "nothing can be written";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), errc::access_denied) << error.what();
-    EXPECT_NE(error.detail().find("default_transaction_read_only"), std::string::npos) << error.what();
-    EXPECT_EQ(error.detail().find("standby"), std::string::npos) << error.what();
-  }
+  const Failure failure = failure_of([&] { (void)lock.acquire({.wait = 1min}); });
+  EXPECT_EQ(failure.code, errc::access_denied) << failure.detail;
+  EXPECT_NE(failure.detail.find("default_transaction_read_only"), std::string::npos) << failure.detail;
+  EXPECT_EQ(failure.detail.find("standby"), std::string::npos) << failure.detail;
 }
 
-INSTANTIATE_TEST_SUITE_P(, RowsBehindAPoolerTest, ::testing::ValuesIn(tested({Strategy::table, Strategy::optimistic})),
-                         strategy_name);
-
-class SessionsBehindAPoolerTest : public PoolerTest {
- protected:
-  void expect_nothing_taken() {
-    EXPECT_EQ(server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
-    EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"), "0");
-  }
-};
-
-TEST_P(SessionsBehindAPoolerTest, AreRefusedWhenTheUserSaysThatThereIsOne) {
-  try {
-    const Client client = pooled("pooler=transaction");
-    ADD_FAILURE() << "a session's lock behind a pooler is nobody's";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), errc::invalid_argument) << error.what();
-    EXPECT_NE(error.detail().find("pooler"), std::string::npos) << error.what();
-  }
+// What dlock sets in sessions of its own is not set behind a pooler, so the doctor reports the defaults.
+TEST_P(RowsBehindAPoolerTest, DefaultsOfTheRole_AreWarnedOf) {
+  server.run("ALTER ROLE locker SET statement_timeout TO '1min'");
+  server.run("ALTER ROLE locker SET default_transaction_isolation TO 'repeatable read'");
+  const auto findings = pooled().diagnose();
+  EXPECT_TRUE(mentions(findings, Finding::Severity::warning, "statement_timeout"));
+  EXPECT_TRUE(mentions(findings, Finding::Severity::warning, "repeatable read"));
+  const auto direct = steady().diagnose();
+  EXPECT_FALSE(mentions(direct, Finding::Severity::warning, "statement_timeout"));
+  EXPECT_TRUE(mentions(direct, Finding::Severity::note, "statement_timeout=60000 ms"));
+  EXPECT_TRUE(mentions(direct, Finding::Severity::ok, "repeatable read for others"));
 }
 
-TEST_P(SessionsBehindAPoolerTest, AreRefusedWhenOneIsNoticed) {
+class SessionsBehindAPoolerTest : public PoolerTest {};
+INSTANTIATE_TEST_SUITE_P(, SessionsBehindAPoolerTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
+
+TEST_P(SessionsBehindAPoolerTest, DeclaredPooler_IsRefused) {
+  expect_failure(errc::invalid_argument, "pooler", [&] { (void)pooled("pooler=transaction"); });
+}
+
+TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   const Client client = pooled();
   DistributedLock lock = client.make_lock("shared");
   for (const auto wait : {Duration(0s), Duration(1min)}) {
     const auto start = std::chrono::steady_clock::now();
-    try {
-      (void)lock.acquire({.wait = wait});
-      ADD_FAILURE() << "a session's lock behind a pooler is nobody's";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), errc::unsupported) << error.what();
-      EXPECT_NE(error.detail().find("pooler"), std::string::npos) << error.what();
-    }
+    expect_failure(errc::unsupported, "pooler=session", [&] { (void)lock.acquire({.wait = wait}); });
     EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   }
-  expect_nothing_taken();
+  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "pooler"));
+  EXPECT_EQ(server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+  EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"), "0");
 }
 
-TEST_P(SessionsBehindAPoolerTest, AreFineWhereThePoolerKeepsSessions) {
+TEST_P(SessionsBehindAPoolerTest, SessionPooler_ExcludesClients) {
   const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 20});
   const std::string url = server.url_at(sessions.port(), strategy("pooler=session"));
-  const Client one = connect_patiently(url, patient());
-  const Client two = connect_patiently(url, patient());
-  DistributedLock lock = one.make_lock("shared");
-  DistributedLock others = two.make_lock("shared");
-  Lease lease = take(lock);
-  EXPECT_FALSE(others.try_acquire().has_value());
-  Pending waiting(others, {});
-  await_waiter("shared");
-  EXPECT_TRUE(lease.release());
-  EXPECT_GT(waiting.lease().token(), lease.token());
-  await_no_residue("shared");
+  expect_exclusion(connect_patiently(url, patient()), connect_patiently(url, patient()));
 }
-
-INSTANTIATE_TEST_SUITE_P(, SessionsBehindAPoolerTest, ::testing::Values(Strategy::for_update, Strategy::advisory),
-                         strategy_name);
 
 }  // namespace
 

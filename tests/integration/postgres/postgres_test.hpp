@@ -1,8 +1,9 @@
-// What the tests of locks on a real PostgreSQL server share.
+// Shared by the tests of locks on a real PostgreSQL server.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -12,9 +13,10 @@
 
 #include "backends/postgres/options.hpp"
 #include "network/room.hpp"
-#include "strategies.hpp"
+#include "tests/support/postgres_connection.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace dlock::postgres {
 
@@ -28,24 +30,86 @@ namespace dlock::test {
 
 using postgres::Strategy;
 
-// What this bounds ends long before far_too_long, even on a busy machine.
+inline constexpr Strategy all_strategies[] = {Strategy::table, Strategy::optimistic, Strategy::for_update,
+                                              Strategy::advisory};
+inline const std::vector<Strategy> row_strategies = {Strategy::table, Strategy::optimistic};
+inline const std::vector<Strategy> session_strategies = {Strategy::for_update, Strategy::advisory};
+
+// Those of them that a test of each runs for. Optimistic and table are the same code with different statements, which a
+// sanitizer does not see.
+inline std::vector<Strategy> tested(std::vector<Strategy> strategies = {std::begin(all_strategies),
+                                                                        std::end(all_strategies)}) {
+  if (dlock::test::sanitized) std::erase(strategies, Strategy::optimistic);
+  return wanted_strategies("postgres", std::move(strategies));
+}
+
+// As names of tests contain it.
+inline std::string strategy_word(Strategy strategy) {
+  std::string name(postgres::to_string(strategy));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+inline std::string strategy_name(const ::testing::TestParamInfo<Strategy>& info) {
+  return strategy_word(info.param);
+}
+
+// Parameters of a URL.
+inline std::string with(Strategy strategy, const std::string& more = {}) {
+  const std::string text = "strategy=" + std::string(postgres::to_string(strategy));
+  return more.empty() ? text : text + "&" + more;
+}
+
+// The schema's table that remembers the tokens of a strategy.
+inline std::string token_table(Strategy strategy) {
+  constexpr const char* tables[] = {"dlock.lease", "dlock.optimistic", "dlock.row_token", "dlock.fence"};
+  return tables[std::find(std::begin(all_strategies), std::end(all_strategies), strategy) - std::begin(all_strategies)];
+}
+
+// These timeouts end long before far_too_long, even on a busy machine.
 inline ClientOptions impatient(Duration lease = 10min) {
   return {.lease = lease, .response_timeout = 1s, .connect_timeout = 1s, .close_timeout = 300ms};
 }
-
-// A lease that runs out after every test would have failed: what is free before then was freed. Where a lock lives in a
-// session, the client's is the one that counts, so it is the client's everywhere.
+// A lease that ends after every test would have failed: what is free before then was freed. The lease of a lock in a
+// session is the client's, so all tests set the client's.
 inline ClientOptions patient() {
   return {.lease = 10min};
 }
-// A lease that tests wait to see the end of.
+// Tests wait for the end of this one.
 inline constexpr auto short_lease = 3s;
+
+// The error of a call that must fail.
+template <class Call>
+Failure failure_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return {error.code(), error.detail()};
+  }
+  ADD_FAILURE() << "it does not fail";
+  return {};
+}
+template <class Call>
+void expect_failure(std::error_code code, const std::string& words, Call call) {
+  const Failure failure = failure_of(call);
+  EXPECT_EQ(failure.code, code) << failure.detail;
+  EXPECT_NE(failure.detail.find(words), std::string::npos) << failure.detail;
+}
 
 // A server with a proxy in front of it. Clients made by disturbed() go through the proxy.
 class PostgresTest : public ::testing::Test {
  protected:
+  // A server of the test's own.
   explicit PostgresTest(PostgresConfig config = {})
-      : server(std::move(config)), proxy(rig::Endpoint::loopback(server.port())) {}
+      : own_(std::make_unique<PostgresServer>(std::move(config))), server(*own_) {}
+  // One of the process, without a schema of dlock and without settings of the role.
+  struct Shared {};
+  explicit PostgresTest(Shared /*server*/) : server(shared()) {
+    server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
+    server.run("ALTER ROLE locker RESET ALL");
+  }
+  void TearDown() override {
+    if (!own_ && HasFailure()) shared_server().reset();
+  }
 
   [[nodiscard]] Client steady(ClientOptions options, const std::string& parameters = {}) const {
     return connect_patiently(server.url(parameters), std::move(options));
@@ -63,7 +127,7 @@ class PostgresTest : public ::testing::Test {
   [[nodiscard]] Client as(const std::string& role, ClientOptions options, const std::string& parameters = {}) const {
     return connect_patiently(server.url_as(role, role, parameters), std::move(options));
   }
-  // Ends all of its sessions; answers how many there were.
+  // Ends all of its sessions; returns how many there were.
   int terminate(const std::string& role) {
     return std::stoi(server.value(
         "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE usename = '" + role + "'"));
@@ -72,21 +136,32 @@ class PostgresTest : public ::testing::Test {
   // Until it is so in the server's view.
   void await_in_server(const std::string& condition) { server.await(condition); }
 
-  PostgresServer server;
-  rig::TcpProxy proxy;
+ private:
+  static std::unique_ptr<PostgresServer>& shared_server() {
+    static std::unique_ptr<PostgresServer> server;
+    return server;
+  }
+  static PostgresServer& shared() {
+    if (!shared_server()) shared_server() = std::make_unique<PostgresServer>();
+    return *shared_server();
+  }
+
+  std::unique_ptr<PostgresServer> own_;
+
+ protected:
+  PostgresServer& server;
+  rig::TcpProxy proxy{rig::Endpoint::loopback(server.port())};
 };
 
-// What is to hold for all strategies.
+// A rule of all strategies.
 class PostgresStrategyTest : public PostgresTest, public ::testing::WithParamInterface<Strategy> {
  protected:
   explicit PostgresStrategyTest(PostgresConfig config = {}) : PostgresTest(std::move(config)) {}
+  explicit PostgresStrategyTest(Shared server_of_process) : PostgresTest(server_of_process) {}
 
   [[nodiscard]] static bool in_session() { return PostgresLock::is_of_sessions(GetParam()); }
-  [[nodiscard]] static std::string strategy(const std::string& more = {}) {
-    const std::string text = "strategy=" + std::string(postgres::to_string(GetParam()));
-    return more.empty() ? text : text + "&" + more;
-  }
-  [[nodiscard]] Client steady(ClientOptions options, const std::string& more = {}) const {
+  [[nodiscard]] static std::string strategy(const std::string& more = {}) { return with(GetParam(), more); }
+  [[nodiscard]] Client steady(ClientOptions options = patient(), const std::string& more = {}) const {
     return PostgresTest::steady(std::move(options), strategy(more));
   }
   [[nodiscard]] Client disturbed(ClientOptions options, const std::string& more = {}) const {
@@ -96,13 +171,14 @@ class PostgresStrategyTest : public PostgresTest, public ::testing::WithParamInt
     return PostgresTest::as(role, std::move(options), strategy(more));
   }
 
-  // What is cleaned up in the background is gone at some time.
+  // Background clean-up ends at some time.
   void await_no_residue(const std::string& name) {
     await_in_server("(" + PostgresLock(GetParam(), name).residue() + ") = 0");
   }
-  // Until the server has heard that somebody waits.
-  void await_waiter(const std::string& name) {
-    await_in_server("(" + PostgresLock(GetParam(), name).waiters() + ") > 0");
+  // Until the server knows of so many waiters, or of any.
+  void await_waiter(const std::string& name, int count = 0) {
+    await_in_server("(" + PostgresLock(GetParam(), name).waiters() + ") " +
+                    (count > 0 ? "= " + std::to_string(count) : "> 0"));
   }
 };
 

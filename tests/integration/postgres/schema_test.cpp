@@ -1,111 +1,104 @@
-// How dlock's schema comes to be, on real servers.
-#include <gtest/gtest.h>
-
+// The creation of dlock's schema, on a real server, and schemas that others have created.
 #include <algorithm>
-#include <memory>
+#include <deque>
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
-#include "held_lock.hpp"
-#include "integration_test.hpp"
-#include "live_services.hpp"
-#include "postgres/shared_server.hpp"
-#include "strategies.hpp"
-#include "suite/wait.hpp"
+#include "network/hostile_names.hpp"
+#include "postgres/postgres_test.hpp"
 #include "tests/support/pgbouncer.hpp"
-#include "tests/support/sanitizers.hpp"
-#include "tests/unit/postgres/hostile_names.hpp"
 
 namespace dlock::test {
 
 namespace {
 
 using postgres::layout;
-using Made = LiveServices::Made;
+using Made = std::vector<std::string>;
 
-// A value in a URL's query.
-std::string escaped(const std::string& text) {
-  constexpr const char* digits = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += digits[byte >> 4U];
-    out += digits[byte & 15U];
-  }
-  return out;
-}
-
-class PostgresSchemaTest : public OnSharedServer<> {
+class PostgresSchemaTest : public PostgresTest {
  protected:
-  void SetUp() override { drop_schema(); }
-  void TearDown() override { drop_schema(); }
-  void drop_schema(const std::string& name = "dlock") const {
+  PostgresSchemaTest() : PostgresTest(Shared{}) {}
+  void TearDown() override {
+    drop_schema();
+    for (const std::string& role : roles_) server.run("DROP OWNED BY " + role + "; DROP ROLE " + role);
+    PostgresTest::TearDown();
+  }
+
+  void drop_schema(const std::string& name = "dlock") {
     server.run("DROP SCHEMA IF EXISTS " + postgres::quote_identifier(name) + " CASCADE");
   }
+  [[nodiscard]] Client client(const std::string& parameters = {}) const { return steady(patient(), parameters); }
+  // The first use of a lock.
+  static void use(const Client& client) { EXPECT_TRUE(client.make_lock("first").try_acquire()); }
+  static void expect_refused(const Client& client, errc code, const std::string& words) {
+    expect_failure(code, words, [&] { (void)client.make_lock("first").try_acquire(); });
+  }
   [[nodiscard]] std::string tables_in(const std::string& schema) const {
-    return server.value("SELECT count(*) FROM pg_tables WHERE schemaname = " + literal(schema));
+    return server.value("SELECT count(*) FROM pg_tables WHERE schemaname = " + PostgresLock::literal(schema));
   }
-  static std::string literal(std::string text) {
-    for (auto at = text.find('\''); at != std::string::npos; at = text.find('\'', at + 2)) text.insert(at, 1, '\'');
-    for (auto at = text.find('\\'); at != std::string::npos; at = text.find('\\', at + 2)) text.insert(at, 1, '\\');
-    return "E'" + text + "'";
-  }
-  void create_role(const std::string& role) const {
-    server.run("DROP ROLE IF EXISTS " + role);
+  void create_role(const std::string& role) {
     server.run("CREATE ROLE " + role + " LOGIN PASSWORD 'secret'");
+    roles_.push_back(role);
+  }
+  [[nodiscard]] std::string unlogged_tables() const {
+    return server.value("SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r'");
   }
 
   const std::string everything = std::to_string(layout().size());
+
+ private:
+  std::vector<std::string> roles_;
 };
 
-TEST_F(PostgresSchemaTest, IsMadeOnceAndForAll) {
-  LiveServices services(server.url());
+// --- Creation --------------------------------------------------------------------------------------------------------
+
+TEST_F(PostgresSchemaTest, Initialize_CreatesAllTablesOnce) {
+  const PgBouncer pooler(server);
   Made expected = {"schema \"dlock\""};
   for (const auto& table : layout()) expected.push_back("table " + postgres::qualified("dlock", table.name));
-  auto made = services.initialize();
-  ASSERT_TRUE(made.ok()) << made.failure().detail;
-  EXPECT_EQ(made.value(), expected);
-  EXPECT_EQ(server.value("SELECT version FROM dlock.meta"), "1");
-  EXPECT_EQ(services.initialize().value(), Made{});
-  // A session ends a moment after its connection.
-  server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE '%setup%')");
+  for (const std::string& url : {server.url(), server.url_at(pooler.port())}) {
+    drop_schema();
+    const Client own = connect_patiently(url, patient());
+    EXPECT_EQ(own.initialize(), expected);
+    EXPECT_EQ(server.value("SELECT version FROM dlock.meta"), "1");
+    EXPECT_EQ(own.initialize(), Made{});
+    if (url != server.url()) continue;
+    // A session ends a moment after its connection. A pooler keeps it.
+    server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE '%setup%')");
+  }
 }
 
-// As many at once as there are, many times: none may fail, and of each thing one may say that it made it.
-TEST_F(PostgresSchemaTest, IsMadeByManyAtOnce) {
-  constexpr std::size_t clients = 8;
-  std::vector<std::unique_ptr<LiveServices>> services;
-  for (std::size_t i = 0; i < clients; ++i) services.push_back(std::make_unique<LiveServices>(server.url()));
+// As many at once as there are, many times: none may fail, and of each thing one may report that it made it.
+TEST_F(PostgresSchemaTest, ManyInitializeAtOnce_EachTableIsCreatedOnce) {
+  constexpr std::size_t many = 8;
+  std::deque<Client> clients;
+  for (std::size_t i = 0; i < many; ++i) clients.push_back(client());
   for (int round = 0; round < (dlock::test::sanitized ? 6 : 25); ++round) {
     drop_schema();
-    std::vector<std::optional<Result<Made>>> results(clients);
+    std::vector<Made> results(many);
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < clients; ++i)
-        threads.emplace_back([&, i] { results[i] = services[i]->initialize(); });
+      for (std::size_t i = 0; i < many; ++i) {
+        threads.emplace_back([&, i] { EXPECT_NO_THROW(results[i] = clients[i].initialize()); });
+      }
     }
     Made all;
-    for (auto& result : results) {
-      ASSERT_TRUE(result->ok()) << result->failure().detail;
-      for (const std::string& what : result->value()) all.push_back(what);
-    }
+    for (const Made& made : results) all.insert(all.end(), made.begin(), made.end());
     EXPECT_EQ(all.size(), layout().size() + 1);
     EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size()) << "made twice";
     EXPECT_EQ(tables_in("dlock"), everything);
   }
 }
 
-// Somebody else's migration does not take our lock.
-TEST_F(PostgresSchemaTest, IsMadeWhileSomebodyElseMakesItWithoutTheLock) {
-  LiveServices services(server.url());
+// A migration of another program does not take our lock.
+TEST_F(PostgresSchemaTest, ConcurrentMigration_DoesNotFailTheCreation) {
   for (int round = 0; round < 10; ++round) {
     drop_schema();
+    const Client own = client();
     std::vector<std::jthread> others;
     for (int i = 0; i < 3; ++i) {
       others.emplace_back([&] {
@@ -115,74 +108,88 @@ TEST_F(PostgresSchemaTest, IsMadeWhileSomebodyElseMakesItWithoutTheLock) {
         (void)sql.query("ALTER TABLE dlock.row_lock OWNER TO locker");
       });
     }
-    const auto why_not = services.set_up();
-    ASSERT_FALSE(why_not) << why_not->detail;
+    use(own);
     others.clear();
     EXPECT_EQ(tables_in("dlock"), everything);
   }
 }
 
-TEST_F(PostgresSchemaTest, WaitsForSomebodyWhoIsMakingIt) {
+TEST_F(PostgresSchemaTest, CreationInProgress_IsAwaited) {
   PostgresConnection other(server.admin_conninfo());
   std::vector<std::string> making = postgres::creation("dlock", postgres::Durability::sync, true);
   making.back() = postgres::recording("dlock").at(postgres::first_change);  // in the place of COMMIT
   for (const std::string& sql : making) other.run(sql);
   other.run("GRANT ALL ON SCHEMA dlock TO locker");
   other.run("GRANT ALL ON ALL TABLES IN SCHEMA dlock TO locker");
-  LiveServices services(server.url());
-  std::optional<Failure> why_not;
-  {
-    const std::jthread waiting([&] { why_not = services.set_up(); });
-    server.await("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
-    other.run("COMMIT");
+  const Client own = client();
+  DistributedLock lock = own.make_lock("first");
+  Pending waiting(lock, {});
+  server.await("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
+  other.run("COMMIT");
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+TEST_F(PostgresSchemaTest, SerializableByDefault_CreatesTheSchema) {
+  server.run("ALTER ROLE locker SET default_transaction_isolation TO serializable");
+  server.run("ALTER ROLE locker SET default_transaction_read_only TO on");
+  use(client());
+}
+
+TEST_F(PostgresSchemaTest, HostileSchemaNames_AreOnlyNames) {
+  server.run("CREATE TABLE IF NOT EXISTS public.x (canary text)");
+  for (const std::string& name : hostile_names()) {
+    SCOPED_TRACE(name);
+    if (name.find('.') != std::string::npos || name.size() > 63) continue;  // refused
+    std::string escaped;
+    for (const unsigned char byte : name) {
+      escaped.append({'%', "0123456789ABCDEF"[byte >> 4U], "0123456789ABCDEF"[byte & 15U]});
+    }
+    const Client own = client("schema=" + escaped);
+    for (const Finding& each : own.diagnose()) {
+      EXPECT_TRUE(each.severity != Finding::Severity::error) << each.check << ": " << each.message;
+    }
+    EXPECT_EQ(own.initialize().size(), layout().size() + 1);
+    EXPECT_EQ(tables_in(name), everything);
+    drop_schema(name);
   }
-  EXPECT_FALSE(why_not) << why_not->detail;
+  server.run("DROP TABLE public.x");
 }
 
-TEST_F(PostgresSchemaTest, ARoleThatMayNotMakeItIsToldWhatToDo) {
-  server.run("REVOKE CREATE ON DATABASE locks FROM PUBLIC");
-  create_role("guest");
-  LiveServices guest(server.url_as("guest", "secret"));
-  auto why_not = guest.set_up();
-  ASSERT_TRUE(why_not);
-  EXPECT_EQ(why_not->code, errc::access_denied);
-  EXPECT_NE(why_not->detail.find("dlock init"), std::string::npos) << why_not->detail;
-  EXPECT_NE(why_not->detail.find("GRANT USAGE ON SCHEMA \"dlock\""), std::string::npos) << why_not->detail;
-  EXPECT_EQ(why_not->detail.find("secret"), std::string::npos) << why_not->detail;
-
-  LiveServices owner(server.url());
-  ASSERT_TRUE(owner.initialize().ok());
-  why_not = guest.set_up();
-  ASSERT_TRUE(why_not) << "it may not use what there is";
-  EXPECT_EQ(why_not->code, errc::access_denied);
-  EXPECT_NE(why_not->detail.find("GRANT USAGE ON SCHEMA \"dlock\""), std::string::npos) << why_not->detail;
-  server.run("DROP ROLE guest");
+TEST_F(PostgresSchemaTest, OtherDurability_LeavesTablesAsTheyAre) {
+  const Client forgetful = client("durability=unlogged");
+  const Client careful = client();
+  const std::string all_but_meta = std::to_string(layout().size() - 1);
+  for (const auto& [first, second, unlogged] :
+       {std::tuple{&forgetful, &careful, all_but_meta}, std::tuple{&careful, &forgetful, std::string("0")}}) {
+    drop_schema();
+    (void)first->initialize();
+    EXPECT_EQ(second->initialize(), Made{});
+    EXPECT_EQ(unlogged_tables(), unlogged);
+  }
 }
 
-TEST_F(PostgresSchemaTest, ASchemaThatSomebodyMadeForItIsFilled) {
+// --- Schemas that others have created --------------------------------------------------------------------------------
+
+TEST_F(PostgresSchemaTest, EmptySchema_IsFilled) {
   create_role("tenant");
   server.run("CREATE SCHEMA dlock AUTHORIZATION tenant");
-  LiveServices tenant(server.url_as("tenant", "secret"));
-  auto made = tenant.initialize();
-  ASSERT_TRUE(made.ok()) << made.failure().detail;
-  EXPECT_EQ(made.value().size(), layout().size());
-  drop_schema();
-  server.run("DROP ROLE tenant");
+  EXPECT_EQ(connect_patiently(server.url_as("tenant", "secret")).initialize().size(), layout().size());
 }
 
-TEST_F(PostgresSchemaTest, SomebodyElsesTablesAreLeftAlone) {
-  server.run("CREATE SCHEMA dlock AUTHORIZATION locker");
-  server.run("CREATE TABLE dlock.lease (house text, rent money)");
-  LiveServices services(server.url());
-  const auto why_not = services.set_up();
-  ASSERT_TRUE(why_not);
-  EXPECT_EQ(why_not->code, errc::invalid_argument);
-  EXPECT_NE(why_not->detail.find("\"dlock\".\"lease\""), std::string::npos) << why_not->detail;
-  EXPECT_EQ(tables_in("dlock"), "1");
+TEST_F(PostgresSchemaTest, OtherTables_AreRefusedAndLeftAlone) {
+  for (const std::string theirs :
+       {"TABLE dlock.lease (house text, rent money)", "VIEW dlock.fence AS SELECT 1 AS one"}) {
+    drop_schema();
+    server.run("CREATE SCHEMA dlock AUTHORIZATION locker");
+    server.run("CREATE " + theirs);
+    expect_refused(client(), errc::invalid_argument,
+                   theirs.starts_with("TABLE") ? "\"dlock\".\"lease\"" : "\"dlock\".\"fence\"");
+    EXPECT_TRUE(!theirs.starts_with("TABLE") || tables_in("dlock") == "1");
+  }
 }
 
 // Another role was there first, and what it made looks like dlock's. Its trigger would run with our rights.
-TEST_F(PostgresSchemaTest, WhatAnotherRoleMadeBeforehandIsNotTaken) {
+TEST_F(PostgresSchemaTest, TablesOfAnotherRole_AreRefused) {
   create_role("mallory");
   server.run("GRANT CREATE ON DATABASE locks TO mallory");
   server.run("CREATE SEQUENCE public.sprung");
@@ -196,19 +203,17 @@ TEST_F(PostgresSchemaTest, WhatAnotherRoleMadeBeforehandIsNotTaken) {
   mallory.run("CREATE TRIGGER trap BEFORE INSERT ON dlock.meta FOR EACH STATEMENT EXECUTE FUNCTION dlock.trap()");
   const std::string as_superuser =
       "postgresql:///locks?user=postgres&host=" + server.socket_directory() + "&port=" + std::to_string(server.port());
-  const auto expect_refused = [&](const std::string& url, const std::string& because) {
-    LiveServices services(url);
-    auto made = services.initialize();
-    ASSERT_FALSE(made.ok());
-    EXPECT_EQ(made.failure().code, errc::access_denied);
-    EXPECT_NE(made.failure().detail.find(because), std::string::npos) << made.failure().detail;
-    EXPECT_NE(made.failure().detail.find("\"mallory\""), std::string::npos) << made.failure().detail;
+  const auto expect_trap = [&](const std::string& url, const std::string& because) {
+    const Failure failure = failure_of([&] { (void)connect_patiently(url).initialize(); });
+    EXPECT_EQ(failure.code, errc::access_denied);
+    EXPECT_NE(failure.detail.find(because), std::string::npos) << failure.detail;
+    EXPECT_NE(failure.detail.find("\"mallory\""), std::string::npos) << failure.detail;
     EXPECT_EQ(server.value("SELECT is_called FROM public.sprung"), "f");
   };
-  expect_refused(as_superuser, "trigger trap");
-  expect_refused(server.url(), "trigger trap");
+  expect_trap(as_superuser, "trigger trap");
+  expect_trap(server.url(), "trigger trap");
   mallory.run("DROP TRIGGER trap ON dlock.meta");
-  expect_refused(as_superuser, "belongs to role");
+  expect_trap(as_superuser, "belongs to role");
   for (const char* const planted :
        {"CREATE RULE trap AS ON INSERT TO dlock.meta DO ALSO SELECT nextval('public.sprung')",
         "CREATE POLICY trap ON dlock.meta USING (nextval('public.sprung') > 0)",
@@ -218,155 +223,57 @@ TEST_F(PostgresSchemaTest, WhatAnotherRoleMadeBeforehandIsNotTaken) {
         "CREATE FUNCTION dlock.number() RETURNS integer LANGUAGE plpgsql AS "
         "$$ BEGIN RETURN nextval('public.sprung'); END $$");
     mallory.run(std::string("BEGIN; ") + planted + "; COMMIT");
-    expect_refused(server.url(), "not dlock's");
+    expect_trap(server.url(), "not dlock's");
     mallory.run(
         "DROP RULE IF EXISTS trap ON dlock.meta; DROP POLICY IF EXISTS trap ON dlock.meta; "
         "DROP FUNCTION dlock.number() CASCADE; DROP TABLE IF EXISTS dlock.more");
   }
-  // Whose the schema is, that role's tables are in it.
-  LiveServices services(server.url());
-  EXPECT_FALSE(services.set_up());
+  use(client());  // the tables of the role that owns the schema are accepted
   drop_schema();
   server.run("DROP SEQUENCE public.sprung");
-  server.run("DROP OWNED BY mallory; DROP ROLE mallory");
 }
 
-TEST_F(PostgresSchemaTest, AViewInTheWayIsNoticed) {
-  server.run("CREATE SCHEMA dlock AUTHORIZATION locker");
-  server.run("CREATE VIEW dlock.fence AS SELECT 1 AS one");
-  LiveServices services(server.url());
-  const auto why_not = services.set_up();
-  ASSERT_TRUE(why_not);
-  EXPECT_EQ(why_not->code, errc::invalid_argument);
-  EXPECT_NE(why_not->detail.find("\"dlock\".\"fence\""), std::string::npos) << why_not->detail;
-}
+// --- Versions --------------------------------------------------------------------------------------------------------
 
-// As long as a dlock of tomorrow only adds to it.
-TEST_F(PostgresSchemaTest, WhatANewerDlockAddsIsPassedOver) {
-  LiveServices tomorrow(server.url());
-  ASSERT_FALSE(tomorrow.set_up());
-  server.run("DROP TABLE dlock.fence");  // so that something is missing
+// Tables and columns that another version has added, such as the queue of waiters of an earlier one; tables for other
+// kinds of locks that an earlier one did not create.
+TEST_F(PostgresSchemaTest, TablesOfAnotherVersion_AreUsedAndCompleted) {
+  (void)client().initialize();
+  server.run(
+      "DROP TABLE dlock.lease_rw, dlock.lease_sem, dlock.lease_elect, dlock.optimistic_elect, dlock.fence_elect");
   for (const char* const table : {"lease", "optimistic", "row_token"}) {
-    server.run(std::string("ALTER TABLE dlock.") + table + " ADD COLUMN permits integer NOT NULL DEFAULT 1");
+    server.run(std::string("ALTER TABLE dlock.") + table +
+               " ADD COLUMN waiters text[] NOT NULL DEFAULT ARRAY['somebody']::text[]");
   }
   server.run("CREATE TABLE dlock.readers (name text PRIMARY KEY)");
-  LiveServices today(server.url());
-  ASSERT_FALSE(today.set_up());
-  EXPECT_EQ(tables_in("dlock"), std::to_string(layout().size() + 1));
-  for (const postgres::Strategy strategy : all_strategies) {
-    HeldLock lock(server.url(), strategy, "lock");
-    EXPECT_TRUE(lock.taken()) << lock.failure();
-    const HeldLock other(server.url(), strategy, "lock", "owner-2");
-    EXPECT_FALSE(other.taken());
-    EXPECT_TRUE(lock.release());
-  }
-}
-
-class OlderSchemaTest : public PostgresSchemaTest {
- protected:
-  void SetUp() override {
-    PostgresSchemaTest::SetUp();
-    create_role("worker");
-    LiveServices services(server.url());
-    ASSERT_FALSE(services.set_up());
-    server.run("GRANT USAGE ON SCHEMA dlock TO worker");
-    server.run("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA dlock TO worker");
-    for (const char* const table : {"lease", "optimistic"}) {
-      server.run("ALTER TABLE dlock." + std::string(table) +
-                 " ADD COLUMN waiters text[] NOT NULL DEFAULT ARRAY['somebody']::text[]");
-    }
-  }
-  void TearDown() override {
-    drop_schema();
-    server.run("DROP ROLE worker");
-  }
-};
-
-// Where clients stood in a queue.
-TEST_F(OlderSchemaTest, IsLeftAsItIs) {
-  LiveServices owner(server.url());
-  EXPECT_FALSE(owner.set_up());
-  EXPECT_TRUE(owner.initialize().value().empty());
-}
-
-TEST_F(OlderSchemaTest, LocksAreTakenWaitedForAndReleased) {
-  for (const auto& [strategy, table] : {std::pair{"table", "lease"}, std::pair{"optimistic", "optimistic"}}) {
-    const std::string url = server.url_as("worker", "secret", "strategy=" + std::string(strategy));
-    const Client one = connect_patiently(url, ClientOptions{.lease = 10min});
-    const Client two = connect_patiently(url, ClientOptions{.lease = 10min});
+  for (const Strategy strategy : all_strategies) {
+    const Client one = client(with(strategy));
+    const Client two = client(with(strategy));
     DistributedLock lock = one.make_lock("lock");
     DistributedLock other = two.make_lock("lock");
     for (int i = 0; i < 3; ++i) {
-      Lease lease = conformance::take(lock);
-      conformance::Pending waiting(other, {});
-      server.await("EXISTS (SELECT FROM dlock." + std::string(table) + " WHERE waiting_until > clock_timestamp())");
+      Lease lease = take(lock);
+      EXPECT_FALSE(other.try_acquire());
+      Pending waiting(other, {});
+      server.await("(" + PostgresLock(strategy, "lock").waiters() + ") > 0");
       EXPECT_TRUE(lease.release());
       EXPECT_TRUE(waiting.lease().release());
     }
   }
+  EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "t") << "plain locks do without";
+  const Client own = client();
+  EXPECT_FALSE(own.inspect("x", LockKind::read_write).held);
+  EXPECT_TRUE(own.make_read_write_lock("x").try_acquire_shared());
+  EXPECT_EQ(tables_in("dlock"), std::to_string(layout().size() + 1));
+  EXPECT_EQ(own.initialize(), Made{});
 }
 
-TEST_F(PostgresSchemaTest, ANewerVersionIsLeftAlone) {
-  LiveServices services(server.url());
-  ASSERT_FALSE(services.set_up());
+TEST_F(PostgresSchemaTest, NewerVersion_IsUnsupportedAndLeftAlone) {
+  (void)client().initialize();
   server.run("UPDATE dlock.meta SET version = 2");
   server.run("DROP TABLE dlock.fence");
-  const auto why_not = services.set_up();
-  ASSERT_TRUE(why_not);
-  EXPECT_EQ(why_not->code, errc::unsupported);
-  EXPECT_NE(why_not->detail.find("version 2"), std::string::npos) << why_not->detail;
+  expect_refused(client(with(Strategy::advisory)), errc::unsupported, "version 2");
   EXPECT_EQ(server.value("SELECT to_regclass('dlock.fence') IS NULL"), "t") << "it may do without";
-}
-
-TEST_F(PostgresSchemaTest, TablesAreLeftLoggedOrNotAsTheyAre) {
-  const auto unlogged = [&] {
-    return server.value("SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r'");
-  };
-  LiveServices forgetful(server.url("durability=unlogged"));
-  ASSERT_FALSE(forgetful.set_up());
-  const std::string all_but_meta = std::to_string(layout().size() - 1);
-  EXPECT_EQ(unlogged(), all_but_meta);
-  LiveServices careful(server.url());
-  EXPECT_EQ(careful.initialize().value(), Made{});
-  EXPECT_EQ(unlogged(), all_but_meta);
-  drop_schema();
-  ASSERT_FALSE(careful.set_up());
-  EXPECT_EQ(forgetful.initialize().value(), Made{});
-  EXPECT_EQ(unlogged(), "0");
-}
-
-TEST_F(PostgresSchemaTest, NamesThatLookLikeSqlAreOnlyNames) {
-  server.run("CREATE TABLE IF NOT EXISTS public.x (canary text)");
-  for (const std::string& name : postgres::hostile_names(dlock::test::sanitized ? 15 : 60)) {
-    SCOPED_TRACE(name);
-    if (name.find('.') != std::string::npos) continue;  // refused, lest it is taken for schema.table
-    LiveServices services(server.url("schema=" + escaped(name)));
-    auto made = services.initialize();
-    ASSERT_TRUE(made.ok()) << made.failure().detail;
-    EXPECT_EQ(made.value().size(), layout().size() + 1);
-    EXPECT_EQ(tables_in(name), everything);
-    EXPECT_EQ(services.initialize().value(), Made{});
-    drop_schema(name);
-  }
-  server.run("DROP TABLE public.x");
-}
-
-TEST_F(PostgresSchemaTest, IsMadeThroughAPooler) {
-  const PgBouncer pooler(server);
-  LiveServices services(server.url_at(pooler.port()));
-  auto made = services.initialize();
-  ASSERT_TRUE(made.ok()) << made.failure().detail;
-  EXPECT_EQ(made.value().size(), layout().size() + 1);
-  EXPECT_EQ(services.initialize().value(), Made{});
-}
-
-TEST_F(PostgresSchemaTest, IsMadeWhereTransactionsAreSerializable) {
-  server.run("ALTER ROLE locker SET default_transaction_isolation TO serializable");
-  server.run("ALTER ROLE locker SET default_transaction_read_only TO on");
-  LiveServices services(server.url());
-  const auto why_not = services.set_up();
-  EXPECT_FALSE(why_not) << why_not->detail;
-  server.run("ALTER ROLE locker RESET ALL");
 }
 
 }  // namespace

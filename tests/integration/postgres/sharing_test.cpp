@@ -1,31 +1,19 @@
-// What several may hold, with strategy=table, on a real server: one row, whose newest version decides.
-#include <gtest/gtest.h>
-
+// Locks of several holders, with strategy=table, on a real server: one row, whose newest version decides.
+#include <array>
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <dlock/dlock.hpp>
-
 #include "backends/postgres/sql/statements.hpp"
 #include "event_log.hpp"
-#include "integration_test.hpp"
-#include "postgres/shared_server.hpp"
-#include "suite/wait.hpp"
-#include "tests/support/postgres_connection.hpp"
-#include "torture/rig/hang_guard.hpp"
+#include "postgres/postgres_test.hpp"
 
 namespace dlock::test {
 
 namespace {
-
-using namespace std::chrono_literals;
-using conformance::Event;
 
 constexpr int release = 0;
 constexpr int acquire = 2;
@@ -40,15 +28,11 @@ struct Change {
   int mark_ms = 0;
 };
 
-class PostgresSharingTest : public OnSharedServer<> {
+class PostgresSharingTest : public PostgresTest {
  protected:
-  void SetUp() override {
-    server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
-    (void)client().initialize();
-  }
-  [[nodiscard]] Client client(ClientOptions options = {}) const {
-    return connect_patiently(server.url(), std::move(options));
-  }
+  PostgresSharingTest() : PostgresTest(Shared{}) { (void)client().initialize(); }
+
+  [[nodiscard]] Client client(ClientOptions options = patient()) const { return steady(std::move(options)); }
   // A session of its own, with the statement for semaphores prepared.
   [[nodiscard]] std::unique_ptr<PostgresConnection> session() const {
     auto sql = std::make_unique<PostgresConnection>(server.admin_conninfo());
@@ -62,22 +46,20 @@ class PostgresSharingTest : public OnSharedServer<> {
   }
   // For each: "yes", "no", "again", or with how many permits others use it.
   static std::vector<std::string> ask(PostgresConnection& sql, const std::vector<Change>& changes) {
-    std::vector<std::string> columns(8);
-    const auto add = [&](std::size_t column, const std::string& value) {
-      columns[column] += (columns[column].empty() ? "'" : ",") + value;
-    };
+    std::array<std::string, 8> columns;
     for (const Change& each : changes) {
-      add(0, each.name);
-      add(1, each.owner);
-      add(2, std::to_string(each.what));
-      add(3, "60000");
-      add(4, "holder");
-      add(5, std::to_string(each.weight));
-      add(6, std::to_string(each.permits));
-      add(7, std::to_string(each.mark_ms));
+      const std::array<std::string, 8> cells = {each.name,
+                                                each.owner,
+                                                std::to_string(each.what),
+                                                "60000",
+                                                "holder",
+                                                std::to_string(each.weight),
+                                                std::to_string(each.permits),
+                                                std::to_string(each.mark_ms)};
+      for (std::size_t i = 0; i < cells.size(); ++i) columns[i] += (columns[i].empty() ? "" : ",") + cells[i];
     }
     std::string arguments;
-    for (std::string& column : columns) arguments += "'{" + column.substr(1) + "}', ";
+    for (const std::string& column : columns) arguments += "'{" + column + "}', ";
     const PostgresReply reply = sql.query("EXECUTE change(" + arguments + "'channel')");
     if (reply.is_error()) throw std::runtime_error(reply.error);
     std::vector<std::string> answers(changes.size());
@@ -94,8 +76,8 @@ class PostgresSharingTest : public OnSharedServer<> {
 
 // --- The statement ---------------------------------------------------------------------------------------------------
 
-// It asks again after half of the time, by its own clock.
-TEST_F(PostgresSharingTest, AWriterThatAsksAgainKeepsItsMark) {
+// It retries after half of the time, by its own clock.
+TEST_F(PostgresSharingTest, WriterThatRetries_KeepsItsMark) {
   const auto sql = session();
   EXPECT_EQ(ask(*sql, {{"x", "a", acquire, 1, 9}, {"x", "w", acquire, 9, 9, 60000}}), (Answers{"yes", "no"}));
   server.run("UPDATE dlock.lease_sem SET marked_until = clock_timestamp() + interval '32 s'");
@@ -103,7 +85,7 @@ TEST_F(PostgresSharingTest, AWriterThatAsksAgainKeepsItsMark) {
   EXPECT_EQ(server.value("SELECT marked_until > clock_timestamp() + interval '40 s' FROM dlock.lease_sem"), "t");
 }
 
-TEST_F(PostgresSharingTest, TokensAreAllDifferentAndGrow) {
+TEST_F(PostgresSharingTest, TokensOfOneStatement_DifferAndGrow) {
   const auto sql = session();
   server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 9000000000000000, 1, '{}')");
   EXPECT_EQ(ask(*sql, {{"x", "a"}, {"x", "b"}}), (Answers{"yes", "yes"}));
@@ -112,8 +94,8 @@ TEST_F(PostgresSharingTest, TokensAreAllDifferentAndGrow) {
             "9000000000000001,9000000000000002");
 }
 
-// What is counted is counted in the version of the row that is changed, after the wait for whoever changed it before.
-TEST_F(PostgresSharingTest, NoMoreEnterThanThereAreHoweverManyAskAtOnce) {
+// Permits are counted in the newest version of the row, after the wait for another change of it.
+TEST_F(PostgresSharingTest, ManyAtOnce_GetNoMoreThanAllPermits) {
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
   std::atomic<int> wrong{0};
@@ -122,19 +104,10 @@ TEST_F(PostgresSharingTest, NoMoreEnterThanThereAreHoweverManyAskAtOnce) {
     threads.emplace_back([&, i] {
       const auto sql = session();
       const std::string owner = "owner-" + std::to_string(i);
-      const auto ask_patiently = [&](const Change& change) {
-        while (true) {
-          try {
-            return ask(*sql, {change});
-          } catch (const std::runtime_error& error) {  // the statement waits for a row for a moment only
-            if (std::string(error.what()).find("lock timeout") == std::string::npos) throw;
-          }
-        }
-      };
       for (int round = 0; round < 150; ++round) {
         // A name that is new for all of them, too.
         const std::string name = round < 50 ? "fresh-" + std::to_string(round) : "x";
-        if (ask_patiently({name, owner, acquire, 1, 3}) != Answers{"yes"}) continue;
+        if (ask(*sql, {{name, owner, acquire, 1, 3}}) != Answers{"yes"}) continue;
         if (name == "x") {
           const int now = inside.fetch_add(1) + 1;
           if (now > 3) wrong.fetch_add(1);
@@ -143,7 +116,7 @@ TEST_F(PostgresSharingTest, NoMoreEnterThanThereAreHoweverManyAskAtOnce) {
           while (most < 2) std::this_thread::yield();  // the first one waits for another, so that they meet
           inside.fetch_sub(1);
         }
-        if (ask_patiently({name, owner, release}) != Answers{"yes"}) wrong.fetch_add(1);
+        if (ask(*sql, {{name, owner, release}}) != Answers{"yes"}) wrong.fetch_add(1);
       }
     });
   }
@@ -152,7 +125,7 @@ TEST_F(PostgresSharingTest, NoMoreEnterThanThereAreHoweverManyAskAtOnce) {
   EXPECT_EQ(server.value("SELECT count(*) FROM dlock.lease_sem, jsonb_object_keys(holders)"), "0");
 }
 
-TEST_F(PostgresSharingTest, WhoWaitsForARowThatWasMadeMeanwhileIsToAskAgain) {
+TEST_F(PostgresSharingTest, RowInsertedByOthers_IsRetried) {
   const auto sql = session();
   PostgresConnection other(server.admin_conninfo());
   other.run("BEGIN");
@@ -168,7 +141,7 @@ TEST_F(PostgresSharingTest, WhoWaitsForARowThatWasMadeMeanwhileIsToAskAgain) {
 
 // --- Clients ---------------------------------------------------------------------------------------------------------
 
-TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
+TEST_F(PostgresSharingTest, FiftyReadersOfOneRow_Renew) {
   constexpr int clients = 5;
   constexpr int readers = 10;
   const auto log = std::make_shared<EventLog>();
@@ -180,7 +153,7 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
       leases.push_back(all.back().make_read_write_lock("x").acquire_shared({.wait = 1min, .lease = 3s}));
     }
   }
-  // Others want the row as well, all the time.
+  // Another client changes the row all the time.
   std::atomic<bool> done{false};
   std::thread passer_by([&, other = client()] {
     ReadWriteLock lock = other.make_read_write_lock("x");
@@ -189,7 +162,7 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
       EXPECT_TRUE(reading);
     }
   });
-  log->renewals.wait("renewals", 3 * clients * readers);
+  await_renewals(*log, 3 * clients * readers);
   done = true;
   passer_by.join();
   EXPECT_FALSE(log->losses.happened());
@@ -197,8 +170,8 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRowRenew) {
   EXPECT_EQ(all.front().inspect("x", LockKind::read_write).holders.size(), leases.size());
 }
 
-// The row of one name is waited for; the others of its client go on.
-TEST_F(PostgresSharingTest, ARowThatSomebodyHasLockedIsWaitedForAndDelaysNoOtherForLong) {
+// A client waits for the row of one name, and renews the others.
+TEST_F(PostgresSharingTest, RowLockedByOthers_DelaysNoOtherLockForLong) {
   const auto log = std::make_shared<EventLog>();
   const Client locker = client({.response_timeout = 10s, .observer = log});
   Semaphore stuck = locker.make_semaphore("stuck", 2);
@@ -211,52 +184,16 @@ TEST_F(PostgresSharingTest, ARowThatSomebodyHasLockedIsWaitedForAndDelaysNoOther
   std::error_code error;
   EXPECT_FALSE(stuck.try_acquire({}, error));
   EXPECT_EQ(error, errc::unavailable) << "there is a permit, so it is not busy";
-  std::optional<Lease> second;
-  Event granted;
-  stuck.async_acquire({.wait = 1min}, [&](std::error_code, Lease lease) {
-    second = std::move(lease);
-    granted.set();
-  });
-  log->renewals.wait("renewals go on", 3);
+  Pending waiting(stuck, {});
+  await_renewals(*log, 3);
   EXPECT_TRUE(renewed.held());
-  EXPECT_FALSE(granted.happened());
+  EXPECT_FALSE(waiting.done());
   foreign.run("ROLLBACK");
-  granted.wait("the row is free");
-  EXPECT_TRUE(second->held());
+  EXPECT_TRUE(waiting.lease().held());
   EXPECT_FALSE(log->losses.happened());
 }
 
-TEST_F(PostgresSharingTest, AWriterThatGivesUpLeavesNoMark) {
-  const Client one = client();
-  const Client two = client();
-  ReadWriteLock lock = one.make_read_write_lock("x");
-  const Lease reading = lock.acquire_shared({.wait = 1min});
-  std::stop_source stop;
-  Event over;
-  two.make_read_write_lock("x").async_acquire({.wait = 1min, .cancel = stop.get_token()},
-                                              [&](std::error_code, const Lease&) { over.set(); });
-  server.await("EXISTS (SELECT FROM dlock.lease_rw WHERE marked_until > clock_timestamp())");
-  EXPECT_FALSE(lock.try_acquire_shared());
-  stop.request_stop();
-  over.wait("it gives up");
-  server.await("NOT EXISTS (SELECT FROM dlock.lease_rw WHERE marked_until > clock_timestamp())");
-  EXPECT_TRUE(lock.try_acquire_shared());
-}
-
-TEST_F(PostgresSharingTest, BreakingTakesItFromAllWhoHoldIt) {
-  const auto log = std::make_shared<EventLog>();
-  const Client holder = client({.observer = log});
-  ReadWriteLock lock = holder.make_read_write_lock("x");
-  const Lease one = lock.acquire_shared({.wait = 1min, .lease = 3s});
-  std::optional<Lease> two;
-  std::thread([&] { two = lock.acquire_shared({.wait = 1min, .lease = 3s}); }).join();
-  EXPECT_TRUE(holder.break_lock("x", LockKind::read_write));
-  EXPECT_FALSE(holder.break_lock("x", LockKind::read_write));
-  log->losses.wait("all of them are told", 2);
-  EXPECT_FALSE(holder.inspect("x", LockKind::read_write).held);
-}
-
-TEST_F(PostgresSharingTest, WhatIsThereIsListedByName) {
+TEST_F(PostgresSharingTest, List_ShowsHoldersByName) {
   const Client asking = client();
   Semaphore semaphore = asking.make_semaphore("b", 5);
   const Lease one = semaphore.acquire({.wait = 1min, .lease = 1min});
@@ -272,11 +209,11 @@ TEST_F(PostgresSharingTest, WhatIsThereIsListedByName) {
   EXPECT_EQ(all[1].permits, 5U);
   EXPECT_EQ(all[1].token, two.token());
   ASSERT_EQ(all[1].holders.size(), 2U);
-  EXPECT_GT(all[1].remaining, 1min) << "that of who holds it longest";
+  EXPECT_GT(all[1].remaining, 1min) << "of the longest lease";
   EXPECT_TRUE(asking.list(LockKind::read_write).empty());
 }
 
-TEST_F(PostgresSharingTest, NamesThatNobodyUsesAreForgotten) {
+TEST_F(PostgresSharingTest, ForgetIdle_KeepsHeldAndMarkedNames) {
   const auto sql = session();
   EXPECT_EQ(ask(*sql, {{"held", "a"}, {"marked", "b", acquire, 9, 9}, {"waited", "c"}, {"idle", "d"}}),
             (Answers{"yes", "yes", "yes", "yes"}));
@@ -290,8 +227,8 @@ TEST_F(PostgresSharingTest, NamesThatNobodyUsesAreForgotten) {
   EXPECT_EQ(server.value("SELECT string_agg(name, ',' ORDER BY name) FROM dlock.lease_sem"), "held,marked,waited");
 }
 
-// A table of somebody else's in the place of ours, and rows that are none of ours.
-TEST_F(PostgresSharingTest, WhatIsNotOursIsRefused) {
+// Another program's table in the place of ours, and a row of another layout.
+TEST_F(PostgresSharingTest, OtherTablesAndRows_AreRefused) {
   const Client asking = client();
   server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 1, 1, '{\"a\": \"b\"}')");
   std::error_code error;
@@ -300,18 +237,6 @@ TEST_F(PostgresSharingTest, WhatIsNotOursIsRefused) {
   server.run("DROP TABLE dlock.lease_rw; CREATE TABLE dlock.lease_rw (LIKE dlock.lease)");
   EXPECT_FALSE(asking.make_read_write_lock("x").try_acquire({}, error));
   EXPECT_EQ(error, errc::invalid_argument);
-}
-
-// What an older dlock has made has no tables for it; whoever may makes them when they are needed.
-TEST_F(PostgresSharingTest, TablesThatAreMissingAreMadeAtTheFirstUse) {
-  server.run(
-      "DROP TABLE dlock.lease_rw, dlock.lease_sem, dlock.lease_elect, dlock.optimistic_elect, dlock.fence_elect");
-  const Client old = client();
-  EXPECT_TRUE(old.make_lock("x").try_acquire());
-  EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "t") << "plain locks do without";
-  EXPECT_FALSE(old.inspect("x", LockKind::read_write).held);
-  EXPECT_TRUE(old.make_read_write_lock("x").try_acquire_shared());
-  EXPECT_EQ(server.value("SELECT to_regclass('dlock.lease_rw') IS NULL"), "f");
 }
 
 }  // namespace

@@ -10,13 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/dlock.hpp>
-
-#include "backends/postgres/schema/layout.hpp"
-#include "integration_test.hpp"
 #include "live_connection.hpp"
-#include "postgres/shared_server.hpp"
-#include "tests/support/postgres_connection.hpp"
+#include "postgres/postgres_test.hpp"
 
 namespace dlock::test {
 
@@ -70,17 +65,14 @@ class LiveSessions final : public postgres::StepSessions {
   std::map<int, LiveConnection::Answer> answers_;
 };
 
-class PostgresStatementSteps : public OnSharedServer<testing::TestWithParam<Scenario>> {
+class PostgresStatementSteps : public PostgresTest, public testing::WithParamInterface<Scenario> {
  protected:
-  void SetUp() override {
-    server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
-    (void)connect_patiently(server.url()).initialize();
-  }
+  PostgresStatementSteps() : PostgresTest(Shared{}) { (void)steady(patient()).initialize(); }
 };
 INSTANTIATE_TEST_SUITE_P(Scenarios, PostgresStatementSteps, testing::ValuesIn(postgres::scenarios()),
                          [](const auto& scenario) { return scenario.param.name; });
 
-TEST_P(PostgresStatementSteps, AreAnsweredAsTheFakeServerAnswersThem) {
+TEST_P(PostgresStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(server);
   play(GetParam(), sessions);
 }

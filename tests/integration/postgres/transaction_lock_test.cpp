@@ -1,19 +1,17 @@
-// What a lock inside the caller's transaction excludes, and when it is released.
+// A lock inside the caller's transaction: what it excludes, when it is released, and what an error leaves of the
+// transaction.
 #include "transaction_lock.hpp"
 
 #include <gtest/gtest.h>
 
-#include <libpq-fe.h>
-
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
-#include <dlock/dlock.hpp>
-#include <dlock/postgres.hpp>
-
+#include "postgres/postgres_test.hpp"
 #include "tests/support/pgbouncer.hpp"
 #include "torture/rig/child_process.hpp"
 #include "torture/rig/hang_guard.hpp"
@@ -22,59 +20,110 @@ namespace dlock::test {
 
 namespace {
 
+class PostgresTransactionLockTest : public PostgresTest, public testing::WithParamInterface<Kind> {
+ protected:
+  PostgresTransactionLockTest() : PostgresTest(Shared{}) { (void)steady(patient()).initialize(); }
+
+  [[nodiscard]] static TransactionLockOptions options(Duration wait = rig::hang_guard) {
+    return {.kind = GetParam(), .wait = wait};
+  }
+  FencingToken lock(Program& program, const std::string& lock_name = "name", Duration wait = rig::hang_guard) const {
+    return lock_in_transaction(program.connection(), lock_name, options(wait));
+  }
+  std::optional<FencingToken> try_lock(Program& program, const std::string& lock_name = "name") const {
+    return try_lock_in_transaction(program.connection(), lock_name, options());
+  }
+  // In a thread of its own.
+  std::future<FencingToken> lock_later(Program& program, const std::string& lock_name = "name") const {
+    return std::async(std::launch::async, [this, &program, lock_name] { return lock(program, lock_name); });
+  }
+  void expect_error(errc code, const std::string& words, Program& program, Duration wait = rig::hang_guard) const {
+    expect_failure(code, words, [&] { (void)lock(program, name, wait); });
+  }
+  [[nodiscard]] Client client() const { return steady(patient(), with(strategy())); }
+  [[nodiscard]] bool is_free(const std::string& lock_name = "name") const {
+    const Client other = client();
+    return other.make_lock(lock_name).try_acquire().has_value();
+  }
+  void await_waiter() { await_in_server("(" + PostgresLock(strategy(), name).waiters() + ") > 0"); }
+  void await_blocked(const Program& program) {
+    await_in_server("cardinality(pg_blocking_pids(" + program.pid() + ")) > 0");
+  }
+  [[nodiscard]] std::uint64_t microseconds_of_the_server() const {
+    return std::stoull(server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"));
+  }
+  [[nodiscard]] static Strategy strategy() {
+    return GetParam() == Kind::row ? Strategy::for_update : Strategy::advisory;
+  }
+
+  const std::string name = "name";
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionLockTest, testing::Values(Kind::row, Kind::advisory),
+                         [](const auto& kind) { return kind.param == Kind::row ? "row" : "advisory"; });
+
 // --- The same lock as the client's -----------------------------------------------------------------------------------
 
-TEST_P(PostgresTransactionLockTest, TheClientsLockIsTheTransactionsAndTheOtherWayRound) {
+TEST_P(PostgresTransactionLockTest, ClientAndTransaction_HaveTheSameLock) {
   const Client other = client();
   Lease lease = other.make_lock(name).acquire();
   Program program(server.url());
   program.begin();
-  EXPECT_FALSE(try_lock_in_transaction(program.connection(), name, options()));
+  EXPECT_FALSE(try_lock(program));
   EXPECT_EQ(program.status(), PQTRANS_INTRANS) << "busy is no error";
   EXPECT_TRUE(lease.release());
-  const auto token = try_lock_in_transaction(program.connection(), name, options());
+  const auto token = try_lock(program);
   ASSERT_TRUE(token);
   EXPECT_GT(*token, lease.token());
   EXPECT_FALSE(other.make_lock(name).try_acquire());
   EXPECT_TRUE(other.inspect(name).held);
+  // What it has it gets again, with a newer token.
+  const auto again = try_lock(program);
+  ASSERT_TRUE(again);
+  EXPECT_GT(*again, *token);
   program.commit();
   const auto next = other.make_lock(name).try_acquire();
   ASSERT_TRUE(next);
-  EXPECT_GT(next->token(), *token);
+  EXPECT_GT(next->token(), *again);
 }
 
-TEST_P(PostgresTransactionLockTest, ItWaitsForTheClientAndTheClientForIt) {
+TEST_P(PostgresTransactionLockTest, ClientAndTransaction_WaitForEachOther) {
   const Client other = client();
-  Lease lease = other.make_lock(name).acquire();
+  DistributedLock others = other.make_lock(name);
+  Lease lease = take(others);
   Program program(server.url());
   program.begin();
-  auto waiting =
-      std::async(std::launch::async, [&] { return lock_in_transaction(program.connection(), name, options()); });
+  auto waiting = lock_later(program);
   await_waiter();
-  const std::uint64_t before =
-      std::stoull(server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"));
+  const std::uint64_t before = microseconds_of_the_server();
   EXPECT_TRUE(lease.release());
   const FencingToken token = waiting.get();
   EXPECT_GT(token.value(), before) << "drawn after the wait";
-  auto client_waiting =
-      std::async(std::launch::async, [&] { return other.make_lock(name).acquire({.wait = rig::hang_guard}).token(); });
+  Pending client_waiting(others, {});
   await_waiter();
   program.commit();
-  EXPECT_GT(client_waiting.get(), token);
+  EXPECT_GT(client_waiting.lease().token(), token);
 }
 
-TEST_P(PostgresTransactionLockTest, ARollbackReleasesIt) {
+TEST_P(PostgresTransactionLockTest, Rollback_ReleasesTheLock) {
   Program program(server.url());
-  for (int i = 0; i < 2; ++i) {  // the first time there is no row yet
+  FencingToken last;
+  for (const bool commits : {true, false, false, true}) {
     program.begin();
-    (void)lock_in_transaction(program.connection(), name, options());
+    const FencingToken token = lock(program);
+    EXPECT_GT(token, last) << "a token that was undone is not handed out again";
+    last = token;
     EXPECT_FALSE(is_free());
-    program.rollback();
-    EXPECT_TRUE(is_free());
+    if (commits) {
+      program.commit();
+    } else {
+      program.rollback();
+    }
   }
+  EXPECT_TRUE(is_free());
 }
 
-TEST_P(PostgresTransactionLockTest, TheEndOfTheConnectionReleasesItAndUndoesTheWork) {
+TEST_P(PostgresTransactionLockTest, EndOfTheConnection_ReleasesAndUndoes) {
   const Client other = client();
   server.run("CREATE TABLE IF NOT EXISTS public.work (n integer)");
   server.run("GRANT ALL ON public.work TO PUBLIC");
@@ -82,7 +131,7 @@ TEST_P(PostgresTransactionLockTest, TheEndOfTheConnectionReleasesItAndUndoesTheW
     EXPECT_TRUE(is_free());  // and no longer a new name
     Program program(server.url());
     program.begin();
-    (void)lock_in_transaction(program.connection(), name, options());
+    (void)lock(program);
     program.run("INSERT INTO public.work VALUES (1)");
     if (broken_by_an_operator) {
       EXPECT_TRUE(other.break_lock(name));
@@ -91,72 +140,43 @@ TEST_P(PostgresTransactionLockTest, TheEndOfTheConnectionReleasesItAndUndoesTheW
     }
     EXPECT_TRUE(other.make_lock(name).acquire({.wait = rig::hang_guard}).release());
     if (broken_by_an_operator) {
+      expect_error(errc::unavailable, "", program);
       EXPECT_THROW(program.commit(), std::runtime_error);
+      expect_error(errc::unavailable, "", program);
     }
     EXPECT_EQ(server.value("SELECT count(*) FROM public.work"), "0");
   }
 }
 
-TEST_P(PostgresTransactionLockTest, ATokenThatARollbackUndidIsNotHandedOutAgain) {
-  Program program(server.url());
-  FencingToken last;
-  for (const bool commits : {true, false, false, true}) {
-    program.begin();
-    const FencingToken token = lock_in_transaction(program.connection(), name, options());
-    EXPECT_GT(token, last);
-    last = token;
-    if (commits) {
-      program.commit();
-    } else {
-      program.rollback();
-    }
-  }
-}
-
-TEST_P(PostgresTransactionLockTest, WhatItHasItGetsAgainWithANewerToken) {
-  Program program(server.url());
-  program.begin();
-  const FencingToken first = lock_in_transaction(program.connection(), name, options());
-  const auto again = try_lock_in_transaction(program.connection(), name, options());
-  ASSERT_TRUE(again);
-  EXPECT_GT(*again, first);
-  program.commit();
-  EXPECT_TRUE(is_free());
-}
-
-TEST_P(PostgresTransactionLockTest, TheKindsAreDifferentLocks) {
+TEST_P(PostgresTransactionLockTest, RowAndAdvisory_AreDifferentLocks) {
   const Kind other_kind = GetParam() == Kind::row ? Kind::advisory : Kind::row;
   Program one(server.url());
   Program two(server.url());
   one.begin();
   two.begin();
-  EXPECT_TRUE(try_lock_in_transaction(one.connection(), name, options()));
+  EXPECT_TRUE(try_lock(one));
   EXPECT_TRUE(try_lock_in_transaction(two.connection(), name, {.kind = other_kind}));
 }
 
-// --- The first use of a name -----------------------------------------------------------------------------------------
-
-TEST_P(PostgresTransactionLockTest, ANewNameIsHeldBeforeAnybodyCanSeeItsRow) {
+TEST_P(PostgresTransactionLockTest, NewName_IsHeldBeforeItsRowIsVisible) {
   for (const bool commits : {false, true}) {
     Program program(server.url());
     program.begin();
-    (void)lock_in_transaction(program.connection(), name, options());
+    (void)lock(program);
     EXPECT_FALSE(is_free());
     EXPECT_EQ(client().inspect(name).held, GetParam() == Kind::advisory) << "PostgreSQL shows locks, and no new row";
     Program other(server.url());
     other.begin();
-    EXPECT_FALSE(try_lock_in_transaction(other.connection(), name, options()));
+    EXPECT_FALSE(try_lock(other));
     EXPECT_EQ(other.status(), PQTRANS_INTRANS);
-    auto waiting = std::async(std::launch::async,
-                              [&] { return lock_in_transaction(other.connection(), name, options()).value() > 0; });
-    const std::string pid = std::to_string(PQbackendPID(other.connection()));
-    server.await("cardinality(pg_blocking_pids(" + pid + ")) > 0");
+    auto waiting = lock_later(other);
+    await_blocked(other);
     if (commits) {
       program.commit();
     } else {
       program.rollback();
     }
-    EXPECT_TRUE(waiting.get());
+    EXPECT_GT(waiting.get().value(), 0U);
     EXPECT_FALSE(is_free());
     other.rollback();
     EXPECT_TRUE(is_free());
@@ -164,21 +184,19 @@ TEST_P(PostgresTransactionLockTest, ANewNameIsHeldBeforeAnybodyCanSeeItsRow) {
   }
 }
 
-TEST_P(PostgresTransactionLockTest, ATryOfANewNameTakesItAndKeepsWhatWasDoneBefore) {
+TEST_P(PostgresTransactionLockTest, TryOfANewName_KeepsEarlierWork) {
   Program program(server.url());
   program.run("CREATE TEMPORARY TABLE mine (n integer)");
   program.begin();
   program.run("INSERT INTO mine VALUES (1)");
-  EXPECT_TRUE(try_lock_in_transaction(program.connection(), name, options()));
+  EXPECT_TRUE(try_lock(program));
   EXPECT_FALSE(is_free());
   program.commit();
   EXPECT_EQ(program.value("SELECT count(*) FROM mine"), "1");
   EXPECT_TRUE(is_free());
 }
 
-// --- Poolers ---------------------------------------------------------------------------------------------------------
-
-TEST_P(PostgresTransactionLockTest, WorksThroughAPoolerThatLendsByTheTransaction) {
+TEST_P(PostgresTransactionLockTest, TransactionPooler_KeepsTheLockExclusive) {
   const PgBouncer pooler(server, {.pool_size = 2});
   Program one(server.url_at(pooler.port()));
   Program two(server.url_at(pooler.port()));
@@ -186,22 +204,279 @@ TEST_P(PostgresTransactionLockTest, WorksThroughAPoolerThatLendsByTheTransaction
   for (int i = 0; i < 3; ++i) {
     one.begin();
     two.begin();
-    const FencingToken token = lock_in_transaction(one.connection(), name, options());
-    EXPECT_FALSE(try_lock_in_transaction(two.connection(), name, options()));
+    const FencingToken token = lock(one);
+    EXPECT_FALSE(try_lock(two));
     two.commit();
     three.begin();
-    EXPECT_FALSE(try_lock_in_transaction(three.connection(), name, options())) << "over the same session as two";
+    EXPECT_FALSE(try_lock(three)) << "over the same session as two";
     one.commit();
-    EXPECT_GT(lock_in_transaction(three.connection(), name, options()), token);
+    EXPECT_GT(lock(three), token);
     three.commit();
   }
   EXPECT_TRUE(is_free());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionLockTest, testing::Values(Kind::row, Kind::advisory), name_of_kind);
+// --- Time limits -----------------------------------------------------------------------------------------------------
+
+TEST_P(PostgresTransactionLockTest, EndOfTheWait_IsContainedByASavepoint) {
+  const Client other = client();
+  const Lease lease = other.make_lock(name).acquire();
+  Program program(server.url());
+  program.begin();
+  program.run("SET LOCAL lock_timeout = '1234ms'");
+  program.run("SET LOCAL statement_timeout = '1234s'");
+  program.run("SAVEPOINT mine");
+  // To the server, 0 ms would mean for ever.
+  for (const Duration wait : {Duration(20ms), Duration(1ns), Duration(999'999ns)}) {
+    expect_error(errc::timed_out, "SQLSTATE", program, wait);
+    EXPECT_EQ(program.status(), PQTRANS_INERROR);
+    program.run("ROLLBACK TO SAVEPOINT mine");
+    EXPECT_EQ(program.status(), PQTRANS_INTRANS);
+    EXPECT_EQ(program.value("SHOW lock_timeout"), "1234ms");
+    EXPECT_EQ(program.value("SHOW statement_timeout"), "1234s");
+  }
+  expect_error(errc::timed_out, "is already held", program, 0ms);
+  EXPECT_EQ(program.status(), PQTRANS_INTRANS) << "not to wait is no error of SQL";
+  program.rollback();
+}
+
+// A waiter behind others waits twice: for those, and then for the holder.
+TEST_P(PostgresTransactionLockTest, WaitBehindOthers_EndsInTime) {
+  constexpr auto wait = 4s;
+  EXPECT_TRUE(is_free());  // and no longer a new name
+  Program holder(server.url());
+  holder.begin();
+  (void)lock(holder);
+  Program first(server.url());
+  first.begin();
+  auto first_waits = lock_later(first);
+  await_blocked(first);
+  Program second(server.url());
+  second.begin();
+  const auto start = std::chrono::steady_clock::now();
+  auto ended = std::async(std::launch::async, [&] {
+    expect_error(errc::timed_out, "", second, wait);
+    return std::chrono::steady_clock::now();
+  });
+  await_blocked(second);
+  const std::string late = "interval '" + std::to_string(std::chrono::milliseconds(wait).count() * 3 / 4) + " ms'";
+  await_in_server("(SELECT clock_timestamp() > query_start + " + late +
+                  " FROM pg_stat_activity WHERE pid = " + second.pid() + ")");
+  server.run("SELECT pg_cancel_backend(" + first.pid() + ")");
+  EXPECT_THROW((void)first_waits.get(), Error);
+  EXPECT_LT(ended.get() - start, wait * 3 / 2);
+}
+
+TEST_P(PostgresTransactionLockTest, WaitOfAnyLength_IsAccepted) {
+  Program program(server.url());
+  for (const Duration wait : {Duration(std::chrono::hours(24 * 365)), Duration(forever.value() - 1ns), forever}) {
+    program.begin();
+    EXPECT_GT(lock(program, name, wait).value(), 0U);
+    program.commit();
+  }
+}
+
+TEST_P(PostgresTransactionLockTest, CallersTimeouts_ApplyAndAreRestored) {
+  for (const std::string setting : {"statement_timeout", "lock_timeout"}) {
+    const auto timeout = [&](Program& of) { return of.value("SHOW " + setting); };
+    Program program(server.url());
+    program.run("SET " + setting + " = '1h'");
+    for (const std::string own : {"0", "1234s", "1d", "90min", "30500ms"}) {
+      program.begin();
+      program.run("SET LOCAL " + setting + " = '" + own + "'");
+      const std::string before = timeout(program);
+      for (int times = 0; times < 2; ++times) {  // a new name, then a known one
+        (void)lock(program, setting + own);
+        EXPECT_EQ(timeout(program), before);
+      }
+      (void)try_lock(program, setting + own + "/2");
+      EXPECT_EQ(timeout(program), before);
+      Program other(server.url());
+      other.begin();
+      other.run("SET LOCAL " + setting + " = '" + own + "'");
+      EXPECT_FALSE(try_lock(other, setting + own));
+      EXPECT_EQ(timeout(other), before);
+      program.commit();
+      EXPECT_EQ(timeout(program), "1h");
+    }
+  }
+  Program program(server.url());
+  Program other(server.url());
+  program.begin();
+  (void)lock(program);
+  other.begin();
+  other.run("SET LOCAL statement_timeout = '50ms'");
+  expect_error(errc::unavailable, "57014", other);
+}
+
+// --- Savepoints, errors, isolation -----------------------------------------------------------------------------------
+
+TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
+  Program program(server.url());
+  program.begin();
+  (void)lock(program);
+  program.run("SAVEPOINT mine");
+  (void)lock(program, name + "/2");
+  program.run("ROLLBACK TO SAVEPOINT mine");
+  EXPECT_TRUE(is_free(name + "/2"));
+  EXPECT_FALSE(is_free());
+  program.commit();
+}
+
+TEST_P(PostgresTransactionLockTest, AnyError_ReleasesBeforeTheRollback) {
+  Program program(server.url());
+  program.begin();
+  (void)lock(program);
+  EXPECT_THROW(program.run("SELECT 1 / 0"), std::runtime_error);
+  EXPECT_EQ(program.status(), PQTRANS_INERROR);
+  EXPECT_TRUE(is_free());
+}
+
+TEST_P(PostgresTransactionLockTest, Deadlock_EndsOneOfTheTwo) {
+  Program one(server.url());
+  Program two(server.url());
+  one.begin();
+  two.begin();
+  (void)lock(one, "a");
+  (void)lock(two, "b");
+  auto first = lock_later(one, "b");
+  auto second = lock_later(two, "a");
+  int victims = 0;
+  for (auto* each : {&first, &second}) {
+    try {
+      (void)each->get();  // the victim has lost its lock by its error
+    } catch (const Error& error) {
+      ++victims;
+      EXPECT_EQ(error.code(), errc::unavailable);
+      EXPECT_NE(error.detail().find("40P01"), std::string::npos) << error.detail();
+    }
+  }
+  EXPECT_EQ(victims, 1);
+}
+
+TEST_P(PostgresTransactionLockTest, LockTakenSinceTheSnapshot_FailsToSerialize) {
+  const Client other = client();
+  for (const char* const isolation : {"REPEATABLE READ", "SERIALIZABLE"}) {
+    for (const bool known : {false, true}) {
+      const std::string own = name + isolation + (known ? "known" : "new");
+      if (known) (void)other.make_lock(own).acquire();
+      Program program(server.url());
+      program.begin(std::string("ISOLATION LEVEL ") + isolation);
+      (void)program.value("SELECT count(*) FROM dlock.meta");  // takes the snapshot
+      ASSERT_TRUE(other.make_lock(own).acquire().release());
+      expect_failure(errc::unavailable, "40001", [&] { (void)lock(program, own); });
+      program.rollback();
+      for (const std::string& begun_again : {own, own + "/never used"}) {
+        program.begin(std::string("ISOLATION LEVEL ") + isolation);
+        EXPECT_GT(lock(program, begun_again).value(), 0U);
+        program.commit();
+      }
+    }
+  }
+}
+
+TEST_P(PostgresTransactionLockTest, WaitWithASnapshot_FailsUnlessHolderRolledBack) {
+  for (const bool commits : {false, true}) {
+    EXPECT_TRUE(is_free());  // and no longer a new name
+    Program holder(server.url());
+    holder.begin();
+    (void)lock(holder);
+    Program program(server.url());
+    program.begin("ISOLATION LEVEL REPEATABLE READ");
+    auto waiting = lock_later(program);
+    await_waiter();
+    if (commits) {
+      holder.commit();
+      expect_failure(errc::unavailable, "40001", [&] { (void)waiting.get(); });
+    } else {
+      holder.rollback();
+      EXPECT_GT(waiting.get().value(), 0U);
+    }
+    program.rollback();
+  }
+}
+
+TEST_P(PostgresTransactionLockTest, ReadOnlyTransaction_IsUnavailable) {
+  EXPECT_TRUE(is_free());  // and no longer a new name
+  Program program(server.url());
+  program.begin("READ ONLY");
+  expect_error(errc::unavailable, "25006", program);
+}
+
+// --- What is refused -------------------------------------------------------------------------------------------------
+
+TEST_P(PostgresTransactionLockTest, ConnectionWithoutATransaction_IsRefused) {
+  const auto refused = [&](pg_conn* connection, const std::string& words) {
+    expect_failure(errc::invalid_argument, words, [&] { (void)lock_in_transaction(connection, name, options()); });
+    expect_failure(errc::invalid_argument, words, [&] { (void)try_lock_in_transaction(connection, name, options()); });
+  };
+  refused(nullptr, "connection");
+  Program program(server.url());
+  refused(program.connection(), "no open transaction");
+  program.begin();
+  EXPECT_THROW(program.run("SELECT 1 / 0"), std::runtime_error);
+  refused(program.connection(), "has failed");
+  program.rollback();
+  program.begin();
+  ASSERT_EQ(PQsendQuery(program.connection(), "SELECT 1"), 1);
+  refused(program.connection(), "under way");
+  while (PGresult* const result = PQgetResult(program.connection())) PQclear(result);
+  ASSERT_EQ(PQenterPipelineMode(program.connection()), 1);
+  refused(program.connection(), "pipeline");
+  ASSERT_EQ(PQexitPipelineMode(program.connection()), 1);
+  EXPECT_TRUE(try_lock(program));
+}
+
+TEST_P(PostgresTransactionLockTest, WrongArguments_AreRefusedWithinTheTransaction) {
+  Program program(server.url());
+  program.begin();
+  const auto refused = [&](const std::string& words, const std::string& which, TransactionLockOptions options) {
+    options.kind = GetParam();
+    expect_failure(errc::invalid_argument, words,
+                   [&] { (void)lock_in_transaction(program.connection(), which, options); });
+    EXPECT_EQ(program.status(), PQTRANS_INTRANS);
+  };
+  refused("lock name", "", {});
+  refused("lock name", std::string(513, 'x'), {});
+  refused("lock name", "\xff", {});
+  refused("lock name", std::string("a\0b", 3), {});
+  refused("schema", name, {.schema = ""});
+  refused("holder", name, {.holder = "a\nb"});
+  refused("wait", name, {.wait = -1ms});
+  if (GetParam() == Kind::advisory) refused("key", name, {.key = "int64:x"});
+  EXPECT_TRUE(try_lock(program));
+}
+
+TEST_P(PostgresTransactionLockTest, OtherEncoding_IsRefusedBeyondAscii) {
+  const std::string umlaut = name + "/\xc3\xa4";
+  Program program(server.url());
+  program.run("SET client_encoding = 'LATIN1'");
+  program.begin();
+  expect_failure(errc::invalid_argument, "client_encoding", [&] { (void)lock(program, umlaut); });
+  EXPECT_TRUE(try_lock(program)) << "ASCII is the same in all of them";
+  program.rollback();
+  program.run("SET client_encoding = 'UTF8'");
+  program.begin();
+  (void)lock(program, umlaut);
+  EXPECT_FALSE(is_free(umlaut));
+}
+
+TEST_P(PostgresTransactionLockTest, MissingSchemaOrGrant_IsNamed) {
+  Program program(server.url());
+  program.begin();
+  TransactionLockOptions elsewhere = options();
+  elsewhere.schema = "nowhere";
+  expect_failure(errc::invalid_argument, "dlock init",
+                 [&] { (void)lock_in_transaction(program.connection(), name, elsewhere); });
+  server.run("DROP ROLE IF EXISTS nobody");
+  server.run("CREATE ROLE nobody LOGIN PASSWORD 'nobody'");
+  Program stranger(server.url_as("nobody", "nobody"));
+  stranger.begin();
+  expect_error(errc::access_denied, "GRANT USAGE ON SCHEMA", stranger);
+}
 
 #ifdef DLOCK_TRANSACTION_EXAMPLE
-TEST(PostgresTransactionLockExample, DoesWhatItSays) {
+TEST(PostgresTransactionLockExample, Example_PrintsWhatItsCommentsSay) {
   const PostgresServer server;
   (void)connect_patiently(server.url()).initialize();
   EXPECT_EQ(rig::run_command({DLOCK_TRANSACTION_EXAMPLE, server.url()}),

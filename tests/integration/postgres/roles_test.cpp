@@ -1,8 +1,5 @@
-// What another role plants in a schema of the search_path: operators, functions and types with the names of
-// PostgreSQL's own. None of it is run by a client behind a pooler, where no search_path can be set, nor by a lock
-// inside a transaction of the caller's.
-#include <gtest/gtest.h>
-
+// Roles: what another role plants in a schema of the search_path, which rights locks need, and which settings of a role
+// must not matter.
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -11,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "postgres/postgres_test.hpp"
 #include "postgres/transaction_lock.hpp"
 #include "tests/support/pgbouncer.hpp"
@@ -18,6 +16,12 @@
 namespace dlock::test {
 
 namespace {
+
+// --- Operators, functions and types with the names of PostgreSQL's own
+// ------------------------------------------------
+//
+// None of them is run by a client behind a pooler, where no search_path can be set, nor by a lock inside a transaction
+// of the caller's.
 
 // Run by the role "mallory", which has nothing but CREATE on the schema public. Each trap counts in a sequence, which
 // no rollback undoes, and answers nothing.
@@ -164,15 +168,15 @@ void PrintTo(const Way& way, std::ostream* out) {
 
 class PlantedBehindAPoolerTest : public PlantedTest, public testing::WithParamInterface<Way> {};
 
-TEST_P(PlantedBehindAPoolerTest, NothingOfItIsRun) {
+TEST_P(PlantedBehindAPoolerTest, PlantedOperators_AreNotRun) {
   const auto& [strategy, public_first] = GetParam();
   expect_that_traps_work();
   if (public_first) let_public_come_first();
   // Locks of sessions are refused where sessions are shared.
   const bool in_session = PostgresLock::is_of_sessions(strategy);
   const PgBouncer pooler(server, {.pool_mode = in_session ? "session" : "transaction", .pool_size = 20});
-  const std::string url = server.url_at(pooler.port(), "strategy=" + std::string(postgres::to_string(strategy)) +
-                                                           "&pooler=" + (in_session ? "session" : "transaction"));
+  const std::string url =
+      server.url_at(pooler.port(), with(strategy, std::string("pooler=") + (in_session ? "session" : "transaction")));
   try {
     use(connect_patiently(url, {.lease = short_lease}), connect_patiently(url, {.lease = short_lease}));
   } catch (const std::exception& error) {
@@ -186,13 +190,12 @@ INSTANTIATE_TEST_SUITE_P(, PlantedBehindAPoolerTest,
                                          Way{Strategy::optimistic, true}, Way{Strategy::for_update, true},
                                          Way{Strategy::advisory, true}),
                          [](const auto& parameter) {
-                           std::string name(postgres::to_string(parameter.param.strategy));
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name + (parameter.param.public_first ? "_public_first" : "");
+                           return strategy_word(parameter.param.strategy) +
+                                  (parameter.param.public_first ? "_public_first" : "");
                          });
 
 // Of the caller's, too, whose search_path is the caller's business.
-TEST_F(PlantedTest, NothingOfItIsRunByALockInsideATransaction) {
+TEST_F(PlantedTest, LockInATransaction_RunsNoPlantedOperators) {
   (void)steady(patient()).initialize();
   expect_that_traps_work();
   const PgBouncer pooler(server);
@@ -215,6 +218,137 @@ TEST_F(PlantedTest, NothingOfItIsRunByALockInsideATransaction) {
     }
   }
   EXPECT_EQ(sprung(), "");
+}
+
+// --- Grants ----------------------------------------------------------------------------------------------------------
+
+class GrantsTest : public PostgresStrategyTest {
+ protected:
+  GrantsTest() : PostgresStrategyTest(Shared{}) {
+    server.run("DROP ROLE IF EXISTS runtime; CREATE ROLE runtime LOGIN PASSWORD 'runtime'");
+    make_schema();
+  }
+  void TearDown() override {
+    server.run("DROP OWNED BY runtime; DROP ROLE runtime; GRANT CREATE ON DATABASE locks TO PUBLIC");
+    PostgresStrategyTest::TearDown();
+  }
+
+  // The owner makes it by taking a lock, and grants what the documents and the failures name.
+  void make_schema() {
+    const Client owner = steady();
+    DistributedLock lock = owner.make_lock("first");
+    EXPECT_TRUE(take(lock).release());
+    std::string grants = postgres::needed_grants("dlock");
+    for (auto at = grants.find("<role>"); at != std::string::npos; at = grants.find("<role>")) {
+      grants.replace(at, 6, "runtime");
+    }
+    server.run(grants);
+  }
+  // The error of an acquire without a time limit, at once.
+  void expect_refused(const std::vector<std::string>& words) const {
+    const Client client = as("runtime", patient());
+    DistributedLock lock = client.make_lock("refused");
+    const auto start = std::chrono::steady_clock::now();
+    const Failure failure = failure_of([&] { (void)lock.acquire({.wait = 1min}); });
+    EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long) << "it is tried again and again";
+    EXPECT_EQ(failure.code, errc::access_denied) << failure.detail;
+    for (const std::string& word : words) EXPECT_NE(failure.detail.find(word), std::string::npos) << failure.detail;
+    EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, words.front())) << words.front();
+  }
+  void expect_admitted() const {
+    const Client client = as("runtime", patient());
+    DistributedLock lock = client.make_lock("refused");
+    EXPECT_TRUE(take(lock).release());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, GrantsTest, testing::ValuesIn(tested()), strategy_name);
+
+TEST_P(GrantsTest, DocumentedGrants_Suffice) {
+  const auto log = std::make_shared<EventLog>();
+  const Client holder = as("runtime", {.lease = 12s, .observer = log});
+  const Client other = as("runtime", {.lease = 12s, .observer = log});
+  DistributedLock lock = holder.make_lock("held");
+  DistributedLock others = other.make_lock("held");
+  Lease lease = take(lock);
+  EXPECT_FALSE(others.try_acquire().has_value());
+  Pending waiting(others, {});
+  await_waiter("held");
+  await_renewal(lease);
+  EXPECT_TRUE(lease.release());
+  const Lease next = waiting.lease();
+  EXPECT_GT(next.token(), lease.token());
+  EXPECT_EQ(other.inspect("held").token, next.token());
+  EXPECT_EQ(other.list().size(), 2U);
+  const LossEvent loss(next);
+  EXPECT_TRUE(holder.break_lock("held"));
+  loss.event().wait("a lock that was broken is not lost");
+  EXPECT_EQ(log->warned.count(), 0U);
+}
+
+TEST_P(GrantsTest, MissingGrant_IsNamedAndNotRetried) {
+  for (const std::string right : {"USAGE ON SCHEMA", "SELECT ON ALL TABLES IN SCHEMA", "INSERT ON ALL TABLES IN SCHEMA",
+                                  "UPDATE ON ALL TABLES IN SCHEMA"}) {
+    server.run("REVOKE " + right + " dlock FROM runtime");
+    expect_refused({"GRANT", right.substr(0, right.find(' ')), "dlock"});
+    server.run("GRANT " + right + " dlock TO runtime");
+  }
+  expect_admitted();
+}
+
+TEST_P(GrantsTest, ForgettingAndBreaking_NeedOneMore) {
+  const Client owner = steady();
+  DistributedLock lock = owner.make_lock("held");
+  const Lease lease = take(lock);
+  server.run("UPDATE " + token_table(GetParam()) + " SET token = 1 WHERE name = 'first'");
+  const Client client = as("runtime", patient());
+  expect_failure(errc::access_denied, "GRANT DELETE", [&] { (void)client.forget("first"); });
+  server.run("GRANT DELETE ON ALL TABLES IN SCHEMA dlock TO runtime");
+  EXPECT_TRUE(client.forget("first"));
+  if (in_session()) {
+    expect_failure(errc::access_denied, "pg_signal_backend", [&] { (void)client.break_lock("held"); });
+    server.run("GRANT pg_signal_backend TO runtime");
+  }
+  EXPECT_TRUE(client.break_lock("held"));
+}
+
+TEST_P(GrantsTest, RoleWithoutCreate_IsReferredToDlockInit) {
+  server.run("DROP SCHEMA dlock CASCADE; REVOKE CREATE ON DATABASE locks FROM PUBLIC");
+  expect_refused({"dlock init", "GRANT USAGE ON SCHEMA \"dlock\""});
+  make_schema();
+  expect_admitted();
+}
+
+// --- Settings --------------------------------------------------------------------------------------------------------
+
+class RoleSettingsTest : public PostgresStrategyTest {
+ protected:
+  RoleSettingsTest() : PostgresStrategyTest(Shared{}) {}
+};
+INSTANTIATE_TEST_SUITE_P(, RoleSettingsTest, testing::ValuesIn(tested()), strategy_name);
+
+// They end or fail what takes long, or what changes anything.
+TEST_P(RoleSettingsTest, AnySetting_DisturbsNoHolderAndNoWaiter) {
+  for (const char* setting : {"default_transaction_isolation = 'serializable'", "default_transaction_read_only = on",
+                              "statement_timeout = '20ms'", "lock_timeout = '20ms'", "idle_session_timeout = '50ms'",
+                              "idle_in_transaction_session_timeout = '50ms'", "search_path = 'nowhere'",
+                              "default_transaction_deferrable = on", "standard_conforming_strings = off",
+                              "datestyle = 'SQL, DMY'", "intervalstyle = 'sql_standard'", "timezone = 'Asia/Kabul'",
+                              "bytea_output = 'escape'", "synchronous_commit = off"}) {
+    server.run(std::string("ALTER ROLE locker SET ") + setting);
+  }
+  const Client holder = steady();
+  const Client other = steady();
+  DistributedLock lock = holder.make_lock("held");
+  DistributedLock others = other.make_lock("held");
+  Lease lease = take(lock);
+  Pending waiting(others, {});
+  await_waiter("held");
+  server.run("SELECT pg_sleep(0.3)");  // longer than any of the limits
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(waiting.done());
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().release());
+  EXPECT_EQ(holder.stats().failed + other.stats().failed, 0U);
 }
 
 }  // namespace
