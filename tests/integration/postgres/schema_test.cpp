@@ -141,7 +141,8 @@ TEST_F(PostgresSchemaTest, HostileSchemaNames_AreOnlyNames) {
     SCOPED_TRACE(name);
     if (name.find('.') != std::string::npos || name.size() > 63) continue;  // refused
     std::string escaped;
-    for (const unsigned char byte : name) {
+    for (const char character : name) {
+      const auto byte = static_cast<unsigned char>(character);
       escaped.append({'%', "0123456789ABCDEF"[byte >> 4U], "0123456789ABCDEF"[byte & 15U]});
     }
     const Client own = client("schema=" + escaped);
