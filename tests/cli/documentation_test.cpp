@@ -121,7 +121,7 @@ class Completion : public CliTest, public testing::WithParamInterface<std::strin
  protected:
   using Candidates = std::set<std::string>;
 
-  // Of each of the lines.
+  // One entry per line.
   [[nodiscard]] std::map<std::string, Candidates> of(const std::vector<std::string>& lines) const {
     const std::string sources = DLOCK_TEST_SOURCES;
     std::vector<std::string> command{"fish", "--no-config", "-c", fish_script, sources + "/cli/dlock.fish"};

@@ -218,7 +218,7 @@ TEST_P(Transcript, Commands_PrintAndExitAsWritten) {
   EXPECT_TRUE(running_.empty()) << running_.begin()->first << " still runs";
 }
 
-// Of the services that this build has, and that this machine permits.
+// The services that this build has and this machine permits.
 std::vector<std::string> transcripts() {
   const bool can_isolate = std::system("unshare --map-root-user --mount true 2>/dev/null") == 0;
   std::vector<std::string> found;

@@ -34,7 +34,7 @@ class Ensemble {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
   [[nodiscard]] Member& server(std::size_t index) const { return *members_.at(index); }
-  // Of all members, comma-separated.
+  // The addresses of all members, comma-separated.
   [[nodiscard]] std::string addresses() const {
     std::string list;
     for (const auto& each : members_) list += (list.empty() ? "" : ",") + each->address();

@@ -54,7 +54,7 @@ class ContractBase : public ::testing::Test {
   Lock& lock_of(const Kind& kind, const Client& client, const std::string& name);
   Lock& lock_of(const Client& client, const std::string& name) { return lock_of(kind(), client, name); }
   Lock& lock_of(const Client& client) { return lock_of(client, name()); }
-  // Of two clients.
+  // One lock for each of two clients.
   std::pair<Lock&, Lock&> two_locks();
 
   // Takes that lock of the kind that is tested away from its holder; see Fixture.

@@ -19,7 +19,7 @@ class CrashContract : public ContractBase, public ::testing::WithParamInterface<
     Worker process;
     FencingToken token;  // of what it holds
   };
-  // Of the subject; the plain lock is the first.
+  // The kinds of the subject; the plain lock is the first.
   [[nodiscard]] std::vector<std::reference_wrapper<const Kind>> tested_kinds() const;
   // One for each of two kinds, of those that the subject has.
   [[nodiscard]] std::vector<Doomed> doomed();

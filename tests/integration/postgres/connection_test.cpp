@@ -1,4 +1,4 @@
-// What the rest of the backend relies on in a connection, against real servers and scripted ones.
+// A connection keeps what the rest of the backend relies on: tests against real servers and scripted ones.
 #include <sys/stat.h>
 
 #include <chrono>

@@ -96,7 +96,7 @@ TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
   EXPECT_EQ(failure.detail.find("standby"), std::string::npos) << failure.detail;
 }
 
-// What dlock sets in sessions of its own is not set behind a pooler, so the doctor reports the defaults.
+// Behind a pooler dlock does not change the settings of a session, so the doctor reports the defaults.
 TEST_P(RowsBehindAPoolerTest, DefaultsOfTheRole_AreWarnedOf) {
   server.run("ALTER ROLE locker SET statement_timeout TO '1min'");
   server.run("ALTER ROLE locker SET default_transaction_isolation TO 'repeatable read'");

@@ -35,8 +35,8 @@ inline constexpr Strategy all_strategies[] = {Strategy::table, Strategy::optimis
 inline const std::vector<Strategy> row_strategies = {Strategy::table, Strategy::optimistic};
 inline const std::vector<Strategy> session_strategies = {Strategy::for_update, Strategy::advisory};
 
-// Those of them that a test of each runs for. Optimistic and table are the same code with different statements, which a
-// sanitizer does not see.
+// The strategies that a test of each strategy runs for. Optimistic and table are the same code with different
+// statements, which a sanitizer does not see.
 inline std::vector<Strategy> tested(std::vector<Strategy> strategies = {std::begin(all_strategies),
                                                                         std::end(all_strategies)}) {
   if (dlock::test::sanitized) std::erase(strategies, Strategy::optimistic);

@@ -1,4 +1,4 @@
-// What each statement costs the server. The server keeps the plan of a prepared statement, so one that was made when
+// The costs of each statement in the server. The server keeps the plan of a prepared statement, so one that was made when
 // dlock's tables were empty must be good for full ones. A statement that finds a lock busy, or that only asks, writes
 // nothing: no WAL, and no transaction that would have to be committed to disk.
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ std::string insert(const std::string& table, const std::string& columns, const s
          std::to_string(many_names) + ") AS i; ";
 }
 
-// Of locks with one holder: o1 has 1, o2 has 2, ... Lock 9 is marked. Another transaction has the row of 10, which is
+// Locks with one holder: o1 has 1, o2 has 2, ... Lock 9 is marked. Another transaction has the row of 10, which is
 // free.
 Costs of_rows(const std::string& name, const std::string& table, const postgres::RowStatements& use) {
   const bool optimistic = table == "optimistic";
@@ -98,7 +98,7 @@ Costs of_rows(const std::string& name, const std::string& table, const postgres:
   return costs;
 }
 
-// Of a read-write lock, with 9 permits: writer o1 has 1, ... Writer me has marked 8. Lock 9 is read and marked, lock 11
+// A read-write lock, with 9 permits: writer o1 has 1, ... Writer me has marked 8. Lock 9 is read and marked, lock 11
 // is read.
 Costs of_sharing() {
   const auto use = postgres::sharing_statements("dlock", Durability::sync, LockKind::read_write);

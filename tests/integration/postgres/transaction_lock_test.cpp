@@ -77,7 +77,7 @@ TEST_P(PostgresTransactionLockTest, ClientAndTransaction_HaveTheSameLock) {
   EXPECT_GT(*token, lease.token());
   EXPECT_FALSE(other.make_lock(name).try_acquire());
   EXPECT_TRUE(other.inspect(name).held);
-  // What it has it gets again, with a newer token.
+  // A lock that it has is granted again, with a newer token.
   const auto again = try_lock(program);
   ASSERT_TRUE(again);
   EXPECT_GT(*again, *token);

@@ -44,7 +44,7 @@ inline Lease take(const Client& client, const std::string& name, const AcquireOp
 inline redis::Keys keys(const std::string& name) {
   return redis::keys_of("dlock:", name);
 }
-// What the lock's key holds; empty if it is not there.
+// The value of the lock's key; empty if it is not there.
 inline std::string value(RedisServer& server, const std::string& name) {
   return server.command({"GET", keys(name).lock}).text;
 }

@@ -1,4 +1,4 @@
-// What workers share with the run: a board, a plan, a resource with tokens.
+// Workers share with the run a board, a plan, a resource with tokens.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
