@@ -322,7 +322,8 @@ TEST_F(CutWaiterTest, Reconnected_GetsItsPlaceBack) {
   proxy.refuse(false);
   await_waiters("waited-for", 2);
   EXPECT_TRUE(next.release());
-  EXPECT_TRUE(first.lease().held());
+  const Lease back = first.lease();
+  EXPECT_TRUE(back.held());
   EXPECT_FALSE(third.done());
 }
 
