@@ -183,7 +183,7 @@ class DescriptorTest : public test::EngineTest {
     EXPECT_TRUE(engine_->dispatch([&] { descriptor_.reset(); }));
   }
   void wait_for(Interest interest, const std::function<void(std::error_code)>& handler) {
-    EXPECT_TRUE(engine_->dispatch([&] { descriptor_->async_wait(interest, handler); }));
+    EXPECT_TRUE(engine_->dispatch([this, interest, handler] { descriptor_->async_wait(interest, handler); }));
   }
   void send() { ASSERT_EQ(write(ends_[1], "x", 1), 1); }
 

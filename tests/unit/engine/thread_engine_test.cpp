@@ -340,14 +340,19 @@ TEST_F(ThreadEngineTest, TimerOnTheRealClock_RunsInTime) {
 
 TEST_F(ThreadEngineTest, TimersThatArmEachOther_DelayNoTask) {
   std::atomic<bool> go_on = true;
+  util::Event ended;
   std::function<void()> again = [&] {
-    if (go_on) (void)engine_->schedule(engine_->now(), again);
+    if (go_on) {
+      (void)engine_->schedule(engine_->now(), again);
+    } else {
+      ended.set();
+    }
   };
   EXPECT_TRUE(engine_->dispatch(again));
   flush();
   flush();
   go_on = false;
-  flush();
+  EXPECT_TRUE(ended.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineTest, Timer_MayBeDestroyedByItsTask) {

@@ -201,6 +201,7 @@ TEST_F(TcpProxyTest, HeldTraffic_PassesLaterThoughItsClientHasEnded) {
     brief.send("posthumous");
   }
   EXPECT_TRUE(proxy.wait_until([](const auto& c) { return c.to_server.taken == 15 + 10; }));
+  EXPECT_TRUE(server_received(15));
   EXPECT_EQ(server.counters().received, 15U);
   proxy.pass();
   EXPECT_EQ(client.receive(4), "kept");
