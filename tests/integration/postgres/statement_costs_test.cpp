@@ -1,6 +1,6 @@
-// The costs of each statement in the server. The server keeps the plan of a prepared statement, so one that was made when
-// dlock's tables were empty must be good for full ones. A statement that finds a lock busy, or that only asks, writes
-// nothing: no WAL, and no transaction that would have to be committed to disk.
+// The costs of each statement in the server. The server keeps the plan of a prepared statement, so one that was made
+// when dlock's tables were empty must be good for full ones. A statement that finds a lock busy, or that only asks,
+// writes nothing: no WAL, and no transaction that would have to be committed to disk.
 #include <gtest/gtest.h>
 
 #include <ostream>
