@@ -38,7 +38,7 @@ Timeline& real_time() {
 
 Pacer::Pacer(Timeline& timeline, double rate, std::uint64_t seed)
     : timeline_(timeline), mean_gap_(1e9 / rate), random_(seed), due_(timeline.now()) {
-  if (!(rate > 0 && rate <= greatest_rate)) {
+  if (std::isnan(rate) || rate <= 0 || rate > greatest_rate) {
     throw std::invalid_argument("the rate of arrivals must be above 0 and at most ten million a second");
   }
   schedule_next();

@@ -158,6 +158,7 @@ std::vector<RatioColumn> ratio_columns(const Report& report) {
     if (parameters.contains(parameter::outstanding)) outstanding.insert(parameters.begin()->second);
   }
   std::vector<RatioColumn> result;
+  result.reserve(latencies.size() + callers.size() + 2 * outstanding.size());
   for (const Parameters& each : latencies) {
     result.push_back({name_of(scenario::latency, each), Better::lower, figure::p50, scenario::latency, each, each});
   }

@@ -55,7 +55,7 @@ struct Mark {
 // Calls that have ended count: a window has at least one, while a turn may have begun just before it.
 Mark mark(Target* counted, const Load& load) {
   auto operations = counted != nullptr ? counted->operations() : std::nullopt;
-  return {std::move(operations), load.calls()};
+  return {operations, load.calls()};
 }
 
 void add_operations(Round& round, const Mark& before, const Mark& after) {

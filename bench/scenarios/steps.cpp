@@ -23,19 +23,20 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-using namespace quantity;
+namespace q = quantity;
 
-constexpr std::array of_open_loop{p50, p90, p99, p999, longest, samples};
+constexpr std::array of_open_loop{q::p50, q::p90, q::p99, q::p999, q::longest, q::samples};
 // In an open loop, waiting for the next arrival takes some context switches as well.
-constexpr std::array of_latency{p50, p90, p99, p999, longest, samples, context_switches};
-constexpr std::array of_callers{throughput, p50, p99, client_cpu_each, context_switches, operations};
-constexpr std::array of_shared{throughput};
-constexpr std::array of_held{client_cpu_share, operations, memory, lease};
-constexpr std::array of_contention{hand_offs, p50, p90, p99, longest, fairness, longest_wait, operations, wake_ups};
-constexpr std::array of_names{throughput, p50, p99, longest, fairness};
-constexpr std::array of_waits{p50, p99};
-constexpr std::array of_kills{p50, lease};
-constexpr std::array of_all_kills{longest};
+constexpr std::array of_latency{q::p50, q::p90, q::p99, q::p999, q::longest, q::samples, q::context_switches};
+constexpr std::array of_callers{q::throughput, q::p50, q::p99, q::client_cpu_each, q::context_switches, q::operations};
+constexpr std::array of_shared{q::throughput};
+constexpr std::array of_held{q::client_cpu_share, q::operations, q::memory, q::lease};
+constexpr std::array of_contention{q::hand_offs, q::p50,          q::p90,        q::p99,     q::longest,
+                                   q::fairness,  q::longest_wait, q::operations, q::wake_ups};
+constexpr std::array of_names{q::throughput, q::p50, q::p99, q::longest, q::fairness};
+constexpr std::array of_waits{q::p50, q::p99};
+constexpr std::array of_kills{q::p50, q::lease};
+constexpr std::array of_all_kills{q::longest};
 
 constexpr int percents_of_reads[] = {95, 50};
 constexpr std::size_t sharers[] = {8, 64};
@@ -238,6 +239,7 @@ constexpr std::array scenarios{
 
 std::vector<std::string> scenario_names() {
   std::vector<std::string> names;
+  names.reserve(scenarios.size());
   for (const Scenario& each : scenarios) names.emplace_back(each.name);
   return names;
 }

@@ -44,7 +44,7 @@ class Connection {
         get(), [](void*, const char*) {}, nullptr);  // returns the previous one
   }
 
-  Result run(const std::string& sql) const { return checked(PQexec(get(), sql.c_str())); }
+  [[nodiscard]] Result run(const std::string& sql) const { return checked(PQexec(get(), sql.c_str())); }
   // The first column of the first row; empty for NULL, and where there is no row.
   [[nodiscard]] std::string value(const std::string& sql) const {
     const Result result = run(sql);

@@ -51,7 +51,7 @@ class Session {
   [[nodiscard]] zhandle_t* get() const noexcept { return handle_.get(); }
 
   // Returns the path of the new node.
-  std::string create(const std::string& path, int mode) const {
+  [[nodiscard]] std::string create(const std::string& path, int mode) const {
     constexpr std::string_view data = "host:1:floor";
     std::array<char, 1024> made{};
     require_ok(zoo_create(get(), path.c_str(), data.data(), static_cast<int>(data.size()), &ZOO_OPEN_ACL_UNSAFE, mode,

@@ -116,6 +116,7 @@ const ServiceKind& service_kind() {
       .parameters = [](const std::string& /*strategy*/) { return "names=escaped"; },  // there is but one
       .long_lease = 5min,
       .lock_request = "dlock/",
+      .keeps_free_locks = false,
       .hostile_url = [](std::uint16_t port) { return "etcd://127.0.0.1:" + std::to_string(port) + "?"; },
       .polite_until_asked = polite_until_asked,
       .hostilities =

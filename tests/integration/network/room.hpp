@@ -1,5 +1,5 @@
-// Rooms: tests that are the same for every backend whose locks live behind a network. The program of a backend compiles
-// their sources, and says in service_kind() what its service is like.
+// Rooms: tests that are the same for every backend whose locks live behind a network. The program of a backend links
+// them, and says in service_kind() what its service is like.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -84,8 +84,11 @@ struct ServiceKind {
   Duration short_lease = 2s;
   // What ends long before far_too_long.
   Duration connect_timeout = 1s;
-  // Part of each first request about a lock, as it is sent.
+  // Part of each first request about a lock, as it is sent; empty where answers to such are judged in another way.
   std::string lock_request = {};
+  bool has_tls = true;
+  // A free lock leaves something that could be forgotten.
+  bool keeps_free_locks = true;
   // The service ends what a connection holds together with the connection.
   std::function<bool(const std::string& strategy)> ends_with_connection = [](const std::string&) { return false; };
 
@@ -101,8 +104,9 @@ struct ServiceKind {
 // Defined by each program.
 const ServiceKind& service_kind();
 
-// Those that a test of each is run for.
-inline std::vector<std::string> tested_strategies() {
+// Those that a test of each is run for; none if the service is not concerned.
+inline std::vector<std::string> tested_strategies(bool concerned = true) {
+  if (!concerned) return {};
   std::vector<std::string> all = service_kind().strategies;
   if (!dlock::test::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
   return wanted_strategies(service_kind().name, std::move(all));

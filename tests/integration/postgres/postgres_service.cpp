@@ -45,8 +45,9 @@ class PostgresService final : public Service {
   void age(Duration by) override {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(by.value()).count();
     for (const std::string table : {"lease", "optimistic", "row_token", "fence"}) {
-      server_.run("UPDATE dlock." + table + " SET token = token - " + std::to_string(us) +
-                  " WHERE name IN (SELECT name FROM dlock." + table + " FOR UPDATE SKIP LOCKED)");
+      // No acquire is on its way: one that read the clock before would insert its token after the aged row has gone.
+      server_.run("LOCK TABLE dlock." + table + " IN EXCLUSIVE MODE; UPDATE dlock." + table +
+                  " SET token = token - " + std::to_string(us));
     }
   }
   [[nodiscard]] bool has_waiter(const std::string& strategy, const std::string& name) override {

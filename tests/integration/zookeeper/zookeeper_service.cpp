@@ -89,6 +89,7 @@ const ServiceKind& service_kind() {
       // The longer a session, the longer the client library waits before it tries a server again (a sixtieth of it).
       .long_lease = 60s,
       .connect_timeout = 2s,
+      .has_tls = false,
       .hostile_url = [](std::uint16_t port) { return "zookeeper://127.0.0.1:" + std::to_string(port) + "?"; },
       .polite_until_asked = polite_until_asked,
       .hostilities =
