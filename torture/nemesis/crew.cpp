@@ -1,6 +1,10 @@
 #include "torture/nemesis/crew.hpp"
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <dlock/duration.hpp>
@@ -11,6 +15,19 @@ namespace {
 
 constexpr std::size_t most_of_output = 2000;  // of a worker that has crashed
 constexpr auto last_words = std::chrono::seconds(1);
+
+// In which functions of the kernel its threads wait, such as " futex_wait_queue"; empty where the kernel does not say.
+std::string waits_of(pid_t pid) {
+  std::string waits;
+  std::error_code gone;
+  std::filesystem::directory_iterator thread("/proc/" + std::to_string(pid) + "/task", gone);
+  for (; !gone && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
+    std::string wait;
+    std::ifstream(thread->path() / "wchan") >> wait;
+    waits += " " + wait;
+  }
+  return waits;
+}
 
 }  // namespace
 
@@ -100,7 +117,9 @@ void Crew::await_end(std::chrono::nanoseconds limit) {
              "status " + std::to_string(status) + ", " + member.process->output().substr(0, most_of_output));
       }
     } else {
-      note(Kind::residue, member, "process " + std::to_string(member.number) + " does not end");
+      note(Kind::residue, member,
+           "process " + std::to_string(member.number) +
+               " does not end; its threads wait in:" + waits_of(member.process->pid()));
       member.process->signal(SIGKILL);
       (void)bury(member);
       note(Kind::killed, member);

@@ -44,10 +44,13 @@ class PostgresService final : public Service {
   }
   void age(Duration by) override {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(by.value()).count();
-    for (const std::string table : {"lease", "optimistic", "row_token", "fence"}) {
-      // No acquire is on its way: one that read the clock before would insert its token after the aged row has gone.
-      server_.run("LOCK TABLE dlock." + table + " IN EXCLUSIVE MODE; UPDATE dlock." + table +
-                  " SET token = token - " + std::to_string(us));
+    const std::string aged = " SET token = token - " + std::to_string(us);
+    // No acquire is on its way: one that read the clock before would insert its token after the aged row has gone.
+    for (const std::string table : {"dlock.lease", "dlock.optimistic"}) {
+      server_.run("LOCK TABLE " + table + " IN EXCLUSIVE MODE; UPDATE " + table + aged);
+    }
+    for (const std::string table : {"dlock.row_token", "dlock.fence"}) {
+      server_.run("UPDATE " + table + aged + " WHERE name IN (SELECT name FROM " + table + " FOR UPDATE SKIP LOCKED)");
     }
   }
   [[nodiscard]] bool has_waiter(const std::string& strategy, const std::string& name) override {
