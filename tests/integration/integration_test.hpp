@@ -38,6 +38,32 @@ inline Client connect_patiently(const std::string& url, ClientOptions options = 
   return connect(url, std::move(options));
 }
 
+// A client with one of its locks.
+struct Contender {
+  Contender(Client of, const std::string& name) : client(std::move(of)), lock(client.make_lock(name)) {}
+
+  Client client;
+  DistributedLock lock;
+};
+
+// The error of a call that must fail.
+template <class Call>
+Failure failure_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return {error.code(), error.detail()};
+  }
+  ADD_FAILURE() << "it does not fail";
+  return {};
+}
+template <class Call>
+void expect_failure(std::error_code code, const std::string& words, Call call) {
+  const Failure failure = failure_of(call);
+  EXPECT_EQ(failure.code, code) << failure.detail;
+  EXPECT_NE(failure.detail.find(words), std::string::npos) << failure.detail;
+}
+
 // Looks again and again, without keeping a processor busy; throws when the guard runs out.
 template <class Condition>
 void await(const std::string& what, Condition condition) {

@@ -183,11 +183,13 @@ void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handle
 }
 
 void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
-  ask(questions_about(kind).list, {std::to_string(most_names + 1)},
+  ask_about_many(
+      questions_about(kind).list, {std::to_string(most_names + 1)},
       [kind, done = std::move(done)](const Outcome& outcome, const Results& results) {
         if (never_set_up(outcome)) return done(std::vector<LockInfo>());
         if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-        if (results[0].size() <= most_names) return done(read_infos(kind, results[0]));
+        const Rows& rows = results.back();
+        if (rows.size() <= most_names) return done(read_infos(kind, rows));
         done(Failure{errc::unavailable, "more than " + std::to_string(most_names) + " locks; too many to list"});
       });
 }
@@ -195,6 +197,13 @@ void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> don
 void Inspection::ask(const Statement& question, std::vector<Parameter> params, Handler done) {
   commands_.run({.commands = {{.statement = &question, .params = std::move(params)}}, .done = std::move(done)},
                 commands_.answer_by(), MissingSchema::refuse);
+}
+
+void Inspection::ask_about_many(const Statement& question, std::vector<Parameter> params, Handler done) {
+  Query query{.done = std::move(done)};
+  if (lives_in_sessions(commands_.options().strategy)) query.commands.push_back({.text = without_nested_loops_sql});
+  query.commands.push_back({.statement = &question, .params = std::move(params)});
+  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
 }
 
 void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done) {
@@ -237,17 +246,17 @@ void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std
   const Options& options = commands_.options();
   const bool advisory = options.strategy == Strategy::advisory;
   const auto age = std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
-  ask(questions_about(what.kind).forget,
-      {advisory && !what.name.empty() ? token_row(options, what.name) : what.name, std::to_string(age),
-       std::to_string(advisory ? most_advisory_forgotten : most_forgotten)},
-      [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {
-        std::vector<std::string> names;
-        if (never_set_up(outcome)) return done(std::move(names));
-        if (outcome.sqlstate == "42501") return done(may_not_delete(outcome, options));
-        if (outcome.problem != Problem::none) return done(outcome.failure);
-        for (std::size_t i = 0; i < results[0].size(); ++i) names.push_back(results[0].text(i, 0));
-        done(std::move(names));
-      });
+  ask_about_many(questions_about(what.kind).forget,
+                 {advisory && !what.name.empty() ? token_row(options, what.name) : what.name, std::to_string(age),
+                  std::to_string(advisory ? most_advisory_forgotten : most_forgotten)},
+                 [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {
+                   std::vector<std::string> names;
+                   if (never_set_up(outcome)) return done(std::move(names));
+                   if (outcome.sqlstate == "42501") return done(may_not_delete(outcome, options));
+                   if (outcome.problem != Problem::none) return done(outcome.failure);
+                   for (std::size_t i = 0; i < results.back().size(); ++i) names.push_back(results.back().text(i, 0));
+                   done(std::move(names));
+                 });
 }
 
 }  // namespace dlock::postgres

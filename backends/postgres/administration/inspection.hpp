@@ -51,6 +51,8 @@ class Inspection final {
   // The reference stays valid.
   [[nodiscard]] const Questions& questions_about(LockKind kind, const std::string& name = {});
   void ask(const Statement& question, std::vector<Parameter> params, Handler done);
+  // The answer is the last of the results.
+  void ask_about_many(const Statement& question, std::vector<Parameter> params, Handler done);
   void try_to_break(Breakings::iterator breaking);
   void break_answered(Breakings::iterator breaking, const Outcome& outcome, const Results& results);
 

@@ -92,6 +92,11 @@ struct RowStatements {
   Statement forget;
 };
 
+// Before list and forget of for-update and advisory, in their transaction, in which the server then plans them. They
+// join the names with the locks of the server, whose number it cannot estimate, and it keeps a plan that was made for
+// few names. A nested loop would compare each name with each lock.
+inline constexpr const char* without_nested_loops_sql = "SELECT pg_catalog.set_config('enable_nestloop', 'off', true)";
+
 // In the caller's transaction: $1 ms, as text, after which the next statement ends with 57014. A lock_timeout would
 // count for each wait of that statement. Answers the statement_timeout before that, so that it can be restored.
 [[nodiscard]] Statement limit_of_wait();

@@ -33,31 +33,4 @@ std::string Keys::lease_of(const std::string& key) {
   return own.substr(0, own.find('.'));
 }
 
-std::unique_ptr<EtcdCluster>& EtcdClusterTest::shared() {
-  static std::unique_ptr<EtcdCluster> cluster;
-  return cluster;
-}
-
-EtcdClusterTest::EtcdClusterTest() : cluster(*(shared() ? shared() : shared() = std::make_unique<EtcdCluster>())) {
-  cluster.start();
-  Keys(cluster.server(0)).remove_all();
-}
-
-EtcdClusterTest::~EtcdClusterTest() {
-  thaw_all();
-  if (HasFailure()) shared().reset();
-}
-
-void EtcdClusterTest::freeze_all_but(std::size_t survivor) const {
-  for (std::size_t i = 0; i < cluster.size(); ++i) {
-    if (i != survivor) cluster.server(i).freeze();
-  }
-}
-
-void EtcdClusterTest::thaw_all() const {
-  for (std::size_t i = 0; i < cluster.size(); ++i) {
-    if (cluster.server(i).running()) cluster.server(i).thaw();
-  }
-}
-
 }  // namespace dlock::test

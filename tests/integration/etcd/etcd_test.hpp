@@ -88,30 +88,4 @@ class EtcdTest : public ::testing::Test {
   rig::TcpProxy proxy;
 };
 
-// Three of them, which all such tests of the process share, until one fails.
-class EtcdClusterTest : public ::testing::Test {
- protected:
-  EtcdClusterTest();
-  // Whoever was killed or stopped serves again.
-  ~EtcdClusterTest() override;
-
-  [[nodiscard]] Client client(const std::string& parameters = long_session) const {
-    return connect(cluster.url(parameters), may_move());
-  }
-  // Of one member alone.
-  [[nodiscard]] Client client_of(std::size_t member, const std::string& parameters = long_session) const {
-    return connect(cluster.server(member).url(parameters), may_move());
-  }
-  void freeze_all_but(std::size_t survivor) const;
-  void thaw_all() const;
-
- private:
-  static std::unique_ptr<EtcdCluster>& shared();
-  // For so long it waits for a member that stands still.
-  static ClientOptions may_move() { return {.response_timeout = 2s, .connect_timeout = 6s}; }
-
- protected:
-  EtcdCluster& cluster;
-};
-
 }  // namespace dlock::test

@@ -35,16 +35,15 @@ class EtcdctlTest : public EtcdTest {
 };
 
 TEST_F(EtcdctlTest, HeldByEtcdctl_WeWait) {
-  const Client client = in_their_place();
-  DistributedLock lock = client.make_lock("shared");
+  Contender ours(in_their_place(), "shared");
   const Etcdctl theirs = lock_by_ctl("shared");
   await_grant(theirs, "shared");
-  EXPECT_FALSE(lock.try_acquire().has_value());
+  EXPECT_FALSE(ours.lock.try_acquire().has_value());
   EXPECT_EQ(server.keys("shared/").size(), 1U) << "a try leaves something";
-  Pending waiting(lock, {});
+  Pending waiting(ours.lock, {});
   await_queue("shared", 2);
-  EXPECT_TRUE(client.inspect("shared").held);
-  EXPECT_EQ(client.inspect("shared").waiters, 1U);
+  EXPECT_TRUE(ours.client.inspect("shared").held);
+  EXPECT_EQ(ours.client.inspect("shared").waiters, 1U);
   EXPECT_FALSE(waiting.done());
   let_go(theirs);
   EXPECT_TRUE(waiting.lease().release());
@@ -52,32 +51,29 @@ TEST_F(EtcdctlTest, HeldByEtcdctl_WeWait) {
 }
 
 TEST_F(EtcdctlTest, HeldByUs_EtcdctlWaits) {
-  const Client client = in_their_place();
-  DistributedLock lock = client.make_lock("shared");
-  Lease lease = take(lock);
+  Contender own(in_their_place(), "shared");
+  Lease lease = take(own.lock);
   const Etcdctl theirs = lock_by_ctl("shared");
   await_queue("shared", 2);
   EXPECT_EQ(theirs->output(), "");
   EXPECT_TRUE(lease.release());
   await_grant(theirs, "shared");
-  EXPECT_FALSE(lock.try_acquire().has_value());
+  EXPECT_FALSE(own.lock.try_acquire().has_value());
   let_go(theirs);
-  EXPECT_TRUE(take(lock).held());
+  EXPECT_TRUE(take(own.lock).held());
 }
 
 TEST_F(EtcdctlTest, MixedQueue_IsServedInOrder) {
-  const Client one = in_their_place();
-  const Client two = in_their_place();
-  DistributedLock lock = one.make_lock("line");
-  DistributedLock others = two.make_lock("line");
-  Lease first = take(lock);
+  Contender one(in_their_place(), "line");
+  Contender two(in_their_place(), "line");
+  Lease first = take(one.lock);
   const Etcdctl second = lock_by_ctl("line");
   await_queue("line", 2);
-  Pending third(others, {});
+  Pending third(two.lock, {});
   await_queue("line", 3);
   const Etcdctl fourth = lock_by_ctl("line");
   await_queue("line", 4);
-  EXPECT_EQ(one.inspect("line").waiters, 3U);
+  EXPECT_EQ(one.client.inspect("line").waiters, 3U);
   EXPECT_TRUE(first.release());
   await_grant(second, "line");
   EXPECT_FALSE(third.done());
@@ -91,11 +87,10 @@ TEST_F(EtcdctlTest, MixedQueue_IsServedInOrder) {
 }
 
 TEST_F(EtcdctlTest, EtcdctlKilled_WaiterIsGrantedAfterItsSession) {
-  const Client client = in_their_place();
-  DistributedLock lock = client.make_lock("shared");
+  Contender ours(in_their_place(), "shared");
   const Etcdctl theirs = server.ctl_process({"lock", "shared", "--ttl=1"});
   await_grant(theirs, "shared");
-  Pending waiting(lock, {});
+  Pending waiting(ours.lock, {});
   await_queue("shared", 2);
   theirs->signal(SIGKILL);
   EXPECT_TRUE(waiting.lease().held());

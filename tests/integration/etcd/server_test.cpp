@@ -24,34 +24,14 @@ class InterferenceTest : public EtcdTest {
   }
 };
 
-TEST_F(InterferenceTest, SessionRevoked_HolderIsToldAtOnce) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("revoked");
-  DistributedLock idle = client.make_lock("another");
-  const Lease lease = take(lock);
-  const Lease another = take(idle);
-  const LossEvent loss(lease);
-  const LossEvent another_loss(another);
-  keys.revoke(keys.queue("revoked").at(0));
-  EXPECT_TRUE(loss.event().wait_for(at_once));
-  EXPECT_TRUE(another_loss.event().wait_for(at_once));
-  const Lease again = take(lock);
-  EXPECT_TRUE(again.held());
-  EXPECT_GT(again.token(), lease.token());
-  EXPECT_FALSE(lease.held());
-}
-
 TEST_F(InterferenceTest, SessionRevoked_WaiterGoesToTheEndOfTheQueue) {
-  const Client first = steady();
-  const Client second = steady({}, short_session);
-  const Client third = steady();
-  DistributedLock held = first.make_lock("revoked");
-  DistributedLock lock = second.make_lock("revoked");
-  DistributedLock others = third.make_lock("revoked");
-  Lease lease = take(held);
-  Pending revoked(lock, {});
+  Contender first(steady(), "revoked");
+  Contender second(steady({}, short_session), "revoked");
+  Contender third(steady(), "revoked");
+  Lease lease = take(first.lock);
+  Pending revoked(second.lock, {});
   keys.await_residue("revoked", 2);
-  Pending behind(others, {});
+  Pending behind(third.lock, {});
   keys.await_residue("revoked", 3);
   const std::string gone = keys.queue("revoked").at(1);
   const std::string next = keys.queue("revoked").at(2);
@@ -70,11 +50,10 @@ TEST_F(InterferenceTest, SessionRevoked_WaiterGoesToTheEndOfTheQueue) {
 
 TEST_F(InterferenceTest, KeyDeleted_WaiterIsGranted) {
   const Client client = steady();
-  const Client other = steady();
+  Contender other(steady(), "deleted");
   DistributedLock held = client.make_lock("deleted");
-  DistributedLock lock = other.make_lock("deleted");
   Lease lease = take(held);
-  Pending deleted(lock, {});
+  Pending deleted(other.lock, {});
   keys.await_residue("deleted", 2);
   DistributedLock third = client.make_lock("deleted");
   Pending behind(third, {});
@@ -90,13 +69,11 @@ TEST_F(InterferenceTest, KeyDeleted_WaiterIsGranted) {
 
 // All is removed, sessions' own keys too, as by an administrator who cleans up.
 TEST_F(InterferenceTest, AllKeysDeleted_HolderLosesAndWaiterIsGranted) {
-  const Client client = steady();
-  const Client other = steady({}, short_session);
-  DistributedLock held = client.make_lock("razed");
-  DistributedLock lock = other.make_lock("razed");
-  const Lease lease = take(held);
+  Contender ours(steady(), "razed");
+  Contender other(steady({}, short_session), "razed");
+  const Lease lease = take(ours.lock);
   const LossEvent loss(lease);
-  Pending waiting(lock, {});
+  Pending waiting(other.lock, {});
   keys.await_residue("razed", 2);
   keys.remove_all();
   EXPECT_TRUE(loss.event().wait_for(at_once));
@@ -107,13 +84,12 @@ TEST_F(InterferenceTest, AllKeysDeleted_HolderLosesAndWaiterIsGranted) {
 
 TEST_F(InterferenceTest, Compaction_DisturbsNoClient) {
   const Client client = steady();
-  const Client other = steady();
+  Contender other(steady(), "compacted");
   DistributedLock held = client.make_lock("compacted");
-  DistributedLock lock = other.make_lock("compacted");
   DistributedLock third = client.make_lock("compacted");
   Lease lease = take(held);
   const LossEvent loss(lease);
-  Pending waiting(lock, {});
+  Pending waiting(other.lock, {});
   keys.await_residue("compacted", 2);
   Pending behind(third, {});
   keys.await_residue("compacted", 3);
@@ -132,13 +108,12 @@ TEST_F(InterferenceTest, Compaction_DisturbsNoClient) {
 
 // The revision that the watch begins with is gone when it comes to the server.
 TEST_F(InterferenceTest, CompactedBeforeTheWatch_WaiterIsGranted) {
-  const Client client = steady();
+  Contender ours(steady(), "compacted");
   const Client other = disturbed();
-  DistributedLock held = client.make_lock("compacted");
   DistributedLock lock = other.make_lock("compacted");
   DistributedLock warm = other.make_lock("warm");
   EXPECT_TRUE(take(warm).release());
-  Lease lease = take(held);
+  Lease lease = take(ours.lock);
   proxy.set(rig::Direction::to_client, {.mode = rig::Traffic::Mode::hold});
   Pending waiting(lock, {});
   keys.await_residue("compacted", 2);
@@ -151,9 +126,8 @@ TEST_F(InterferenceTest, CompactedBeforeTheWatch_WaiterIsGranted) {
 }
 
 TEST_F(InterferenceTest, CompactedBeforeTheWatch_HolderKeepsItsLock) {
-  const Client client = disturbed();
-  DistributedLock lock = client.make_lock("compacted");
-  const Lease lease = take(lock);
+  Contender own(disturbed(), "compacted");
+  const Lease lease = take(own.lock);
   const LossEvent loss(lease);
   proxy.set(rig::Direction::to_server, {.mode = rig::Traffic::Mode::hold});
   compact_behind_others();
@@ -167,12 +141,11 @@ TEST_F(InterferenceTest, CompactedBeforeTheWatch_HolderKeepsItsLock) {
 
 // What happened while the connection was broken is neither told nor remembered.
 TEST_F(InterferenceTest, CompactedDuringAnOutage_EventsAreStillNoticed) {
-  const Client client = steady();
+  Contender ours(steady(), "waited-for");
   const Client other = disturbed();
-  DistributedLock held = client.make_lock("waited-for");
   DistributedLock lock = other.make_lock("waited-for");
   DistributedLock own = other.make_lock("held");
-  Lease lease = take(held);
+  Lease lease = take(ours.lock);
   const Lease doomed = take(own);
   const LossEvent loss(doomed);
   Pending waiting(lock, {});
@@ -197,12 +170,10 @@ class NarrowTest : public EtcdTest, public ::testing::WithParamInterface<int> {
 
 TEST_P(NarrowTest, FewStreams_LocksAreKeptAndHandedOn) {
   const auto log = std::make_shared<EventLog>();
-  const Client first = steady({.observer = log}, short_session);
-  const Client second = steady({.observer = log}, short_session);
-  DistributedLock held = first.make_lock("narrow");
-  DistributedLock lock = second.make_lock("narrow");
-  Lease lease = take(held);
-  Pending waiting(lock, {});
+  Contender first(steady({.observer = log}, short_session), "narrow");
+  Contender second(steady({.observer = log}, short_session), "narrow");
+  Lease lease = take(first.lock);
+  Pending waiting(second.lock, {});
   keys.await_residue("narrow", 2);
   await_renewal(lease);
   EXPECT_TRUE(lease.release());
@@ -254,9 +225,8 @@ TEST_F(FullTest, QuotaUsedUp_WaiterWaitsAndTryFails) {
 // As proxies do with idle connections.
 TEST_F(InterferenceTest, ConnectionClosed_IsReplacedWithoutAReport) {
   const auto log = std::make_shared<EventLog>();
-  const Client client = disturbed({.observer = log}, short_session);
-  DistributedLock lock = client.make_lock("idle");
-  Lease lease = take(lock);
+  Contender ours(disturbed({.observer = log}, short_session), "idle");
+  Lease lease = take(ours.lock);
   await_renewal(lease);
   await_renewal(lease);  // it has lasted
   proxy.drop(rig::Ending::close);

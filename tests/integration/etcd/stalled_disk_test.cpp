@@ -71,15 +71,15 @@ TEST(StalledDiskTest, DeposedLeader_HolderIsToldBeforeTheNextGrant) {
   const EtcdCluster cluster({.log_directory = disk->path()});
   if (cluster.leader() != 0) cluster.move_leader(0);
   EtcdServer& stalled = cluster.server(0);
-  const Client holder = connect_patiently(stalled.url(short_session));
-  const Client other = connect_patiently(
-      cluster.server(1).url_of(cluster.server(1).address() + "," + cluster.server(2).address(), short_session));
-  DistributedLock lock = holder.make_lock("stalled");
-  DistributedLock others = other.make_lock("stalled");
-  const Lease lease = take(lock);
+  Contender holder(connect_patiently(stalled.url(short_session)), "stalled");
+  Contender other(connect_patiently(cluster.server(1).url_of(
+                      cluster.server(1).address() + "," + cluster.server(2).address(), short_session)),
+                  "stalled");
+  const Lease lease = take(holder.lock);
   const LossEvent loss(lease);
   std::atomic<bool> overlap = false;
-  Pending waiting(others, {}, [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
+  Pending waiting(other.lock, {},
+                  [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
   Keys(cluster.server(1)).await_residue("stalled", 2);
   await_renewal(lease);
   disk->freeze();

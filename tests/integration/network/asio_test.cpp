@@ -28,13 +28,12 @@ class AsioTest : public Room {
 };
 
 TEST_P(AsioTest, Coroutines_HoldInTurn) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("turns");
+  Contender ours(steady(), "turns");
   FencingToken last;
   int turns = 0;
   for (int i = 0; i < 3; ++i) {
     start([&]() -> asio::awaitable<void> {
-      Lease lease = co_await async_acquire(lock, {}, use_awaitable);
+      Lease lease = co_await async_acquire(ours.lock, {}, use_awaitable);
       EXPECT_GT(lease.token(), last);
       last = lease.token();
       const bool was_ours = co_await async_release(lease, use_awaitable);
@@ -48,16 +47,14 @@ TEST_P(AsioTest, Coroutines_HoldInTurn) {
 }
 
 TEST_P(AsioTest, WaitCancelledByATimer_LeavesNothing) {
-  const Client holder = steady();
-  const Client client = steady();
-  DistributedLock held = holder.make_lock("timed");
-  DistributedLock lock = client.make_lock("timed");
-  Lease lease = take(held);
+  Contender holder(steady(), "timed");
+  Contender own(steady(), "timed");
+  Lease lease = take(holder.lock);
   bool cancelled = false;
   asio::steady_timer timer(io, asio::steady_timer::time_point::max());
   start([&]() -> asio::awaitable<void> {
     std::error_code ec;
-    co_await (async_acquire(lock, {}, use_awaitable) || timer.async_wait(asio::redirect_error(use_awaitable, ec)));
+    co_await (async_acquire(own.lock, {}, use_awaitable) || timer.async_wait(asio::redirect_error(use_awaitable, ec)));
     cancelled = true;
   });
   std::jthread loop([this] { io.run(); });
@@ -70,15 +67,13 @@ TEST_P(AsioTest, WaitCancelledByATimer_LeavesNothing) {
 }
 
 TEST_P(AsioTest, WaitCancelledWhileCutOff_Ends) {
-  const Client holder = steady();
-  const Client client = disturbed();
-  DistributedLock held = holder.make_lock("cut");
-  DistributedLock lock = client.make_lock("cut");
-  Lease lease = take(held);
+  Contender holder(steady(), "cut");
+  Contender ours(disturbed(), "cut");
+  Lease lease = take(holder.lock);
   asio::cancellation_signal signal;
   std::optional<std::error_code> error;
   async_acquire(
-      lock, {},
+      ours.lock, {},
       asio::bind_cancellation_slot(signal.slot(), asio::bind_executor(io, [&](auto ec, const Lease&) { error = ec; })));
   await_waiter("cut");
   cut();
@@ -91,18 +86,16 @@ TEST_P(AsioTest, WaitCancelledWhileCutOff_Ends) {
 }
 
 TEST_P(AsioTest, EndOfTheIoContext_LeavesNothing) {
-  const Client holder = steady();
-  const Client client = steady();
-  DistributedLock held = holder.make_lock("second");
-  DistributedLock lock = client.make_lock("second");
-  Lease lease = take(held);
+  Contender holder(steady(), "second");
+  Contender own(steady(), "second");
+  Lease lease = take(holder.lock);
   {
     asio::io_context short_lived{1};
     asio::co_spawn(
         short_lived,
         [&]() -> asio::awaitable<void> {
-          const Lease first = co_await async_acquire(client.make_lock("first"), {}, use_awaitable);
-          (void)co_await async_acquire(lock, {}, use_awaitable);
+          const Lease first = co_await async_acquire(own.client.make_lock("first"), {}, use_awaitable);
+          (void)co_await async_acquire(own.lock, {}, use_awaitable);
           ADD_FAILURE() << "it went on";
         },
         asio::detached);

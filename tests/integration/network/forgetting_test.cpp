@@ -17,13 +17,9 @@ class ForgettingTest : public Room {
   }
   // Why the name stays.
   static std::string refusal(const Client& client, const std::string& name) {
-    try {
-      ADD_FAILURE() << name << (client.forget(name) ? " was forgotten" : " is not known");
-      return {};
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), errc::timed_out) << error.what();
-      return error.detail();
-    }
+    const Failure failure = failure_of([&] { (void)client.forget(name); });
+    EXPECT_EQ(failure.code, errc::timed_out) << name << ": " << failure.detail;
+    return failure.detail;
   }
   // All that are forgotten until no more are.
   static std::vector<std::string> forget_idle(const Client& client, Duration idle) {
@@ -37,20 +33,19 @@ class ForgettingTest : public Room {
 };
 
 TEST_P(ForgettingTest, ForgottenName_LeavesNothing) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("a/b");
-  Lease lease = take(lock);
+  Contender ours(steady(), "a/b");
+  Lease lease = take(ours.lock);
   const FencingToken before = lease.token();
   EXPECT_TRUE(lease.release());
-  use(client, "other");
+  use(ours.client, "other");
   service.age(2min);
   const bool remembered = service.remembers(GetParam(), "a/b");
-  EXPECT_EQ(client.forget("a/b"), remembered);
+  EXPECT_EQ(ours.client.forget("a/b"), remembered);
   EXPECT_FALSE(service.remembers(GetParam(), "a/b"));
-  for (const LockInfo& each : client.list()) EXPECT_NE(each.name, "a/b");
-  EXPECT_FALSE(client.forget("a/b"));
+  for (const LockInfo& each : ours.client.list()) EXPECT_NE(each.name, "a/b");
+  EXPECT_FALSE(ours.client.forget("a/b"));
   EXPECT_EQ(service.remembers(GetParam(), "other"), remembered);
-  EXPECT_GT(take(lock).token(), before);
+  EXPECT_GT(take(ours.lock).token(), before);
 }
 
 TEST_P(ForgettingTest, UnusedService_ForgetsNothing) {
@@ -61,24 +56,23 @@ TEST_P(ForgettingTest, UnusedService_ForgetsNothing) {
 }
 
 TEST_P(ForgettingTest, HeldOrAwaitedLock_IsKept) {
-  const Client holding = steady({.label = "holding"});
-  const Client waiting = steady();
+  Contender holding(steady({.label = "holding"}), "x");
+  Contender waiting(steady(), "x");
   const Client other = steady();
-  use(holding, "x");
+  use(holding.client, "x");
   service.age(48h);
-  DistributedLock lock = holding.make_lock("x");
-  DistributedLock others = waiting.make_lock("x");
-  Lease lease = take(lock);
+  Lease lease = take(holding.lock);
   const FencingToken before = lease.token();
   service.age(48h);
-  EXPECT_NE(refusal(other, "x").find("is held by " + holding.holder()), std::string::npos);
-  EXPECT_NE(refusal(holding, "x").find("is held by " + holding.holder()), std::string::npos) << "not even by itself";
-  Pending pending(others, {});
+  EXPECT_NE(refusal(other, "x").find("is held by " + holding.client.holder()), std::string::npos);
+  EXPECT_NE(refusal(holding.client, "x").find("is held by " + holding.client.holder()), std::string::npos)
+      << "not even by itself";
+  Pending pending(waiting.lock, {});
   await_waiter("x");
   (void)refusal(other, "x");
   if (other.capabilities().can_forget_idle) {
     EXPECT_TRUE(forget_idle(other, 1h).empty());
-    EXPECT_TRUE(forget_idle(holding, 1h).empty());
+    EXPECT_TRUE(forget_idle(holding.client, 1h).empty());
   }
   EXPECT_TRUE(lease.held());
   EXPECT_FALSE(other.make_lock("x").try_acquire().has_value());
@@ -104,13 +98,7 @@ TEST_P(ForgettingTest, IdleNames_AreForgottenByAge) {
   const std::vector<std::string> old = {"%", "..", "a/b", "\xc3\xa9"};
   for (const std::string& name : old) use(client, name);
   if (!client.capabilities().can_forget_idle) {
-    try {
-      (void)client.forget_idle(1min);
-      FAIL() << "it cannot know";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), errc::unsupported) << error.what();
-    }
-    return;
+    return expect_failure(errc::unsupported, "", [&] { (void)client.forget_idle(1min); });  // it cannot know
   }
   service.age(2h);
   use(client, "young");

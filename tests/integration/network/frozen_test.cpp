@@ -9,13 +9,12 @@ class FrozenTest : public Room {
  protected:
   template <class Ask>
   void expect_end_in_time_and_nothing_left(Ask ask) {
-    const Client client = steady(impatient());
-    warm_up(client);
-    DistributedLock lock = client.make_lock("frozen");
+    Contender ours(steady(impatient()), "frozen");
+    warm_up(ours.client);
     service.freeze();
     const auto start = std::chrono::steady_clock::now();
     std::error_code error;
-    ask(lock, error);
+    ask(ours.lock, error);
     expect_unanswered(error);
     EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
     service.thaw();
@@ -29,14 +28,13 @@ TEST_P(FrozenTest, Try_EndsInTimeAndLeavesNothing) {
 }
 
 TEST_P(FrozenTest, TryBeforeTheFirstConnection_EndsInTime) {
-  const Client client = steady(impatient());
-  DistributedLock lock = client.make_lock("frozen");
+  Contender own(steady(impatient()), "frozen");
   service.freeze();
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_FALSE(own.lock.try_acquire({}, error).has_value());
   expect_unanswered(error);
-  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, ""));
+  EXPECT_TRUE(mentions(own.client.diagnose(), Finding::Severity::error, ""));
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   service.thaw();
 }
@@ -47,12 +45,10 @@ TEST_P(FrozenTest, Wait_EndsAtItsDeadlineAndLeavesNothing) {
 }
 
 TEST_P(FrozenTest, WaitInProgress_EndsAtItsDeadlineAndLeavesNothing) {
-  const Client holder = steady();
-  const Client client = steady(impatient());
-  DistributedLock held = holder.make_lock("frozen");
-  DistributedLock lock = client.make_lock("frozen");
-  Lease lease = take(held);
-  Pending waiting(lock, {.wait = 3s});
+  Contender holder(steady(), "frozen");
+  Contender ours(steady(impatient()), "frozen");
+  Lease lease = take(holder.lock);
+  Pending waiting(ours.lock, {.wait = 3s});
   await_waiter("frozen");
   service.freeze();
   const auto start = std::chrono::steady_clock::now();
@@ -83,9 +79,8 @@ TEST_P(FrozenTest, WaitOfAThawedServer_EndsWithTheLock) {
 }
 
 TEST_P(FrozenTest, Release_EndsInTimeAndIsDoneLater) {
-  const Client client = steady(impatient());
-  DistributedLock lock = client.make_lock("frozen");
-  Lease lease = take(lock);
+  Contender ours(steady(impatient()), "frozen");
+  Lease lease = take(ours.lock);
   service.freeze();
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
@@ -124,31 +119,27 @@ TEST_P(FrozenTest, NoCloseTimeout_ReleasesLater) {
 }
 
 TEST_P(FrozenTest, Holder_IsNotifiedOfTheLoss) {
-  const Client client = steady({.lease = service_kind().short_lease});
-  DistributedLock lock = client.make_lock("frozen");
-  const Lease lease = take(lock);
+  Contender ours(steady({.lease = service_kind().short_lease}), "frozen");
+  const Lease lease = take(ours.lock);
   const LossEvent loss(lease);
   service.freeze();
   loss.event().wait("the loss is not signalled");
   EXPECT_FALSE(lease.held());
   service.thaw();
-  const Client other = steady();
-  DistributedLock others = other.make_lock("frozen");
-  EXPECT_GT(take(others).token(), lease.token());
+  Contender other(steady(), "frozen");
+  EXPECT_GT(take(other.lock).token(), lease.token());
   EXPECT_FALSE(lease.held());
 }
 
 TEST_P(FrozenTest, ShortFreeze_LosesNoLock) {
   const auto log = std::make_shared<EventLog>();
-  const Client client = steady({.lease = 9s, .observer = log});
-  const Client other = steady(impatient());
-  warm_up(other);
-  DistributedLock lock = client.make_lock("frozen");
-  DistributedLock others = other.make_lock("frozen");
-  Lease lease = take(lock);
+  Contender own(steady({.lease = 9s, .observer = log}), "frozen");
+  Contender other(steady(impatient()), "frozen");
+  warm_up(other.client);
+  Lease lease = take(own.lock);
   service.freeze();
   std::error_code error;
-  (void)others.acquire({.wait = 1s}, error);  // as long as this takes
+  (void)other.lock.acquire({.wait = 1s}, error);  // as long as this takes
   service.thaw();
   await_renewal(lease);
   EXPECT_TRUE(lease.held());

@@ -30,9 +30,8 @@ TEST_P(HungUpTest, WaiterWithoutAnAnswer_IsReportedOnce) {
   const auto log = std::make_shared<EventLog>();
   ClientOptions options = impatient();
   options.observer = log;
-  const Client client = disturbed(options);
-  DistributedLock lock = client.make_lock("refused");
-  Pending waiting(lock, {});
+  Contender ours(disturbed(options), "refused");
+  Pending waiting(ours.lock, {});
   await_attempts(6);
   EXPECT_EQ(log->connected.count(), 0U);
   EXPECT_LE(log->reconnecting.count(), 2U) << "the break, and that nothing was answered";

@@ -11,19 +11,17 @@ namespace {
 class InspectionTest : public Room {};
 
 TEST_P(InspectionTest, Inspect_ShowsHolderAndWaiters) {
-  const Client holding = steady({.label = "holding"});
-  const Client waiting = steady();
+  Contender holding(steady({.label = "holding"}), "x");
+  Contender waiting(steady(), "x");
   const Client asking = steady();
   EXPECT_FALSE(asking.inspect("x").held);
-  DistributedLock lock = holding.make_lock("x");
-  DistributedLock others = waiting.make_lock("x");
-  const Lease lease = take(lock);
-  const Pending pending(others, {});
+  const Lease lease = take(holding.lock);
+  const Pending pending(waiting.lock, {});
   await_waiter("x");
   const LockInfo info = asking.inspect("x");
   EXPECT_EQ(info.name, "x");
   EXPECT_TRUE(info.held);
-  EXPECT_EQ(info.holder, holding.holder());
+  EXPECT_EQ(info.holder, holding.client.holder());
   EXPECT_EQ(info.token, lease.token());
   EXPECT_EQ(info.waiters.has_value(), asking.capabilities().counts_waiters);
   // A server may still count a try of the waiter, which it is about to end.
@@ -47,20 +45,18 @@ TEST_P(InspectionTest, List_ShowsHeldLocks) {
 }
 
 TEST_P(InspectionTest, Break_EndsThatLockOnly) {
-  const Client client = steady({.lease = 6s});
-  const Client other = steady();
-  DistributedLock lock = client.make_lock("broken");
-  DistributedLock others = other.make_lock("whole");
-  const Lease lease = take(lock);
-  const Lease whole = take(others);
+  Contender ours(steady({.lease = 6s}), "broken");
+  Contender other(steady(), "whole");
+  const Lease lease = take(ours.lock);
+  const Lease whole = take(other.lock);
   const LossEvent loss(lease);
-  EXPECT_TRUE(other.break_lock("broken"));
+  EXPECT_TRUE(other.client.break_lock("broken"));
   loss.event().wait("the holder is not told");
   EXPECT_TRUE(whole.held());
-  EXPECT_TRUE(client.inspect("whole").held);
-  EXPECT_FALSE(other.break_lock("broken"));
-  EXPECT_FALSE(other.break_lock("never-there"));
-  EXPECT_GT(take(lock).token(), lease.token());
+  EXPECT_TRUE(ours.client.inspect("whole").held);
+  EXPECT_FALSE(other.client.break_lock("broken"));
+  EXPECT_FALSE(other.client.break_lock("never-there"));
+  EXPECT_GT(take(ours.lock).token(), lease.token());
 }
 
 TEST_P(InspectionTest, Diagnose_FindsNoErrorAndLeavesNothing) {

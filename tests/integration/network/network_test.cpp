@@ -13,14 +13,13 @@ class NetworkTest : public Room {
   template <class Disturbance>
   void expect_told_before_anybody_enters(Disturbance disturb) {
     const Client holder = disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms});
-    const Client other = steady();
+    Contender other(steady(), "held");
     DistributedLock lock = holder.make_lock("held");
-    DistributedLock others = other.make_lock("held");
     const Lease lease = take(lock);
     const LossEvent loss(lease);
     std::atomic<bool> told = false;
     // Whoever looks is told, also where the engine thread has not been let run in time.
-    Pending waiting(others, {}, [&](Lease& /*granted*/) {
+    Pending waiting(other.lock, {}, [&](Lease& /*granted*/) {
       told = !lease.held() && lease.lost().stop_requested() && loss.happened();
     });
     await_waiter("held");
@@ -51,17 +50,14 @@ TEST_P(NetworkTest, HolderThatReceivesNothing_IsNotifiedBeforeTheNextGrant) {
 }
 
 TEST_P(NetworkTest, WaiterInABlackHole_DelaysNoOtherForLong) {
-  const Client holder = steady();
-  const Client lost = disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms});
-  const Client other = steady();
-  DistributedLock lock = holder.make_lock("waited-for");
-  DistributedLock first = lost.make_lock("waited-for");
-  DistributedLock second = other.make_lock("waited-for");
-  Lease lease = take(lock);
-  Pending before(first, {});
+  Contender holder(steady(), "waited-for");
+  Contender lost(disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms}), "waited-for");
+  Contender other(steady(), "waited-for");
+  Lease lease = take(holder.lock);
+  Pending before(lost.lock, {});
   await_waiter("waited-for");
   proxy.set(black_hole);
-  Pending behind(second, {});
+  Pending behind(other.lock, {});
   EXPECT_TRUE(lease.release());
   EXPECT_GT(behind.lease().token(), lease.token());
   EXPECT_FALSE(before.done());
@@ -72,12 +68,10 @@ TEST_P(NetworkTest, WaiterInABlackHole_DelaysNoOtherForLong) {
 }
 
 TEST_P(NetworkTest, WaiterInABlackHole_EndsAtItsDeadline) {
-  const Client holder = steady();
-  const Client lost = disturbed(impatient(service_kind().short_lease));
-  DistributedLock lock = holder.make_lock("waited-for");
-  DistributedLock others = lost.make_lock("waited-for");
-  Lease lease = take(lock);
-  Pending waiting(others, {.wait = 3s});
+  Contender holder(steady(), "waited-for");
+  Contender lost(disturbed(impatient(service_kind().short_lease)), "waited-for");
+  Lease lease = take(holder.lock);
+  Pending waiting(lost.lock, {.wait = 3s});
   await_waiter("waited-for");
   proxy.set(black_hole);
   const auto start = std::chrono::steady_clock::now();
@@ -85,34 +79,31 @@ TEST_P(NetworkTest, WaiterInABlackHole_EndsAtItsDeadline) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   EXPECT_TRUE(lease.release());
   // Nothing is heard of it any more, and still it is cleaned up.
-  EXPECT_TRUE(take(lock).release());
+  EXPECT_TRUE(take(holder.lock).release());
   await_no_residue("waited-for");
 }
 
 TEST_P(NetworkTest, TryIntoABlackHole_EndsInTimeAndLeavesNothing) {
-  const Client lost = disturbed(impatient(service_kind().short_lease));
-  warm_up(lost);
-  DistributedLock lock = lost.make_lock("tried");
+  Contender lost(disturbed(impatient(service_kind().short_lease)), "tried");
+  warm_up(lost.client);
   proxy.set(rig::Direction::to_client, black_hole);  // it is carried out, but not answered
   const auto start = std::chrono::steady_clock::now();
   std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_FALSE(lost.lock.try_acquire({}, error).has_value());
   expect_unanswered(error);
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  const Client other = steady();
-  DistributedLock others = other.make_lock("tried");
-  EXPECT_TRUE(take(others).release());
+  Contender other(steady(), "tried");
+  EXPECT_TRUE(take(other.lock).release());
   proxy.pass();
-  EXPECT_TRUE(take(lock).release());
+  EXPECT_TRUE(take(lost.lock).release());
   await_no_residue("tried");
 }
 
 TEST_P(NetworkTest, SlowNetwork_LosesNoLock) {
   proxy.set({.delay = 50ms, .drip_bytes = 70, .drip_interval = 1ms});
   const auto log = std::make_shared<EventLog>();
-  const Client slow = disturbed({.lease = 12s, .connect_timeout = 30s, .observer = log});
-  DistributedLock lock = slow.make_lock("held");
-  Lease lease = take(lock);
+  Contender slow(disturbed({.lease = 12s, .connect_timeout = 30s, .observer = log}), "held");
+  Lease lease = take(slow.lock);
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
   EXPECT_TRUE(lease.release());
@@ -121,9 +112,8 @@ TEST_P(NetworkTest, SlowNetwork_LosesNoLock) {
 
 TEST_P(NetworkTest, BrokenConnection_IsALossOrKeepsTheLock) {
   const auto log = std::make_shared<EventLog>();
-  const Client client = disturbed({.lease = 9s, .observer = log});
-  DistributedLock lock = client.make_lock("held");
-  Lease lease = take(lock);
+  Contender ours(disturbed({.lease = 9s, .observer = log}), "held");
+  Lease lease = take(ours.lock);
   for (const rig::Ending ending : {rig::Ending::close, rig::Ending::reset}) {
     const auto connected = log->connected.count();
     cut(ending);
@@ -140,12 +130,10 @@ TEST_P(NetworkTest, BrokenConnection_IsALossOrKeepsTheLock) {
 }
 
 TEST_P(NetworkTest, ReleaseWhileAWaiterIsCutOff_IsNotMissed) {
-  const Client holding = steady();
-  const Client client = disturbed();
-  DistributedLock lock = holding.make_lock("waited-for");
-  DistributedLock others = client.make_lock("waited-for");
-  Lease lease = take(lock);
-  Pending waiting(others, {});
+  Contender holding(steady(), "waited-for");
+  Contender own(disturbed(), "waited-for");
+  Lease lease = take(holding.lock);
+  Pending waiting(own.lock, {});
   await_waiter("waited-for");
   cut();
   EXPECT_TRUE(lease.release());
@@ -156,14 +144,12 @@ TEST_P(NetworkTest, ReleaseWhileAWaiterIsCutOff_IsNotMissed) {
 }
 
 TEST_P(NetworkTest, WaiterCancelledWhileCutOff_DelaysNoOther) {
-  const Client client = disturbed(impatient());
-  const Client other = steady();
-  DistributedLock lock = client.make_lock("orphan");
-  DistributedLock others = other.make_lock("orphan");
-  Lease lease = take(others);
-  Pending orphan(lock, {});
+  Contender ours(disturbed(impatient()), "orphan");
+  Contender other(steady(), "orphan");
+  Lease lease = take(other.lock);
+  Pending orphan(ours.lock, {});
   await_waiter("orphan");
-  Pending behind(others, {});
+  Pending behind(other.lock, {});
   cut();
   orphan.cancel();
   EXPECT_EQ(orphan.get().error, errc::cancelled);
@@ -175,41 +161,36 @@ TEST_P(NetworkTest, WaiterCancelledWhileCutOff_DelaysNoOther) {
 
 TEST_P(NetworkTest, ClientBeforeItsServer_ConnectsLater) {
   proxy.refuse(true);
-  const Client client = disturbed(impatient());
-  DistributedLock lock = client.make_lock("late");
+  Contender own(disturbed(impatient()), "late");
   std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_FALSE(own.lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable) << error.message();
-  Pending waiting(lock, {});
+  Pending waiting(own.lock, {});
   proxy.refuse(false);
   EXPECT_TRUE(waiting.lease().release());
 }
 
 TEST_P(NetworkTest, ReleaseWhileCutOff_IsDoneLater) {
-  const Client client = disturbed(impatient());
-  const Client other = steady();
-  DistributedLock lock = client.make_lock("release");
-  DistributedLock others = other.make_lock("release");
-  Lease lease = take(lock);
+  Contender party(disturbed(impatient()), "release");
+  Contender other(steady(), "release");
+  Lease lease = take(party.lock);
   cut();
   std::error_code error;
   EXPECT_FALSE(lease.release(error));
   if (!ends_with_connection()) {
     expect_unanswered(error);
-    EXPECT_FALSE(others.try_acquire().has_value());
+    EXPECT_FALSE(other.lock.try_acquire().has_value());
   }
   heal();
-  EXPECT_TRUE(take(others).release());
+  EXPECT_TRUE(take(other.lock).release());
   await_no_residue("release");
 }
 
 TEST_P(NetworkTest, ReleaseWithALostAnswer_FreesTheLock) {
-  const Client client = disturbed(impatient());
-  const Client other = steady();
-  DistributedLock lock = client.make_lock("release");
-  DistributedLock others = other.make_lock("release");
-  Lease lease = take(lock);
-  Pending waiting(others, {});
+  Contender ours(disturbed(impatient()), "release");
+  Contender other(steady(), "release");
+  Lease lease = take(ours.lock);
+  Pending waiting(other.lock, {});
   await_waiter("release");
   proxy.cut_after(rig::Direction::to_client, 0);
   std::error_code error;
@@ -220,9 +201,8 @@ TEST_P(NetworkTest, ReleaseWithALostAnswer_FreesTheLock) {
 }
 
 TEST_P(NetworkTest, LateReleaseWithALostAnswer_ReportsNoLoss) {
-  const Client client = disturbed({.lease = service_kind().short_lease});
-  DistributedLock lock = client.make_lock("release");
-  Lease lease = take(lock);
+  Contender own(disturbed({.lease = service_kind().short_lease}), "release");
+  Lease lease = take(own.lock);
   const TimePoint first_end = lease.valid_until();
   await("the first lease period does not end", [&] { return LeaseClock::now() >= first_end; });
   ASSERT_TRUE(lease.held());
@@ -235,13 +215,12 @@ TEST_P(NetworkTest, LateReleaseWithALostAnswer_ReportsNoLoss) {
 }
 
 TEST_P(NetworkTest, ClosedClient_FreesItsLocksAtOnce) {
-  const Client other = steady();
+  Contender other(steady(), "two");
   std::optional<Client> client = disturbed();
   DistributedLock one = client->make_lock("one");
   DistributedLock two = client->make_lock("two");
   const Lease held = take(one);
-  DistributedLock others = other.make_lock("two");
-  Lease elsewhere = take(others);
+  Lease elsewhere = take(other.lock);
   Pending waiting(two, {});
   await_waiter("two");
   client.reset();
@@ -253,7 +232,7 @@ TEST_P(NetworkTest, ClosedClient_FreesItsLocksAtOnce) {
 
 // The server cannot be told, so it keeps the lock as if its holder had died.
 TEST_P(NetworkTest, ClientClosedWhileCutOff_LeavesItsLockForTheLease) {
-  const Client other = steady();
+  Contender other(steady(), "closed");
   std::optional<Client> client = disturbed(impatient(service_kind().short_lease));
   DistributedLock lock = client->make_lock("closed");
   const Lease lease = take(lock);
@@ -262,8 +241,7 @@ TEST_P(NetworkTest, ClientClosedWhileCutOff_LeavesItsLockForTheLease) {
   client.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   EXPECT_FALSE(lease.held());
-  DistributedLock others = other.make_lock("closed");
-  EXPECT_GT(take(others).token(), lease.token());
+  EXPECT_GT(take(other.lock).token(), lease.token());
 }
 
 INSTANTIATE_TEST_SUITE_P(, NetworkTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);

@@ -12,24 +12,19 @@ TEST_P(PasswordTest, WrongPassword_IsDeniedAtOnceAndNeverShown) {
   const auto log = std::make_shared<EventLog>();
   ClientOptions options = impatient();
   options.observer = log;
-  const Client client = connect_patiently(service.url_of_stranger(password, strategy()), options);
-  EXPECT_EQ(client.url().find(password), std::string::npos) << client.url();
-  DistributedLock lock = client.make_lock("secret");
+  Contender ours(connect_patiently(service.url_of_stranger(password, strategy()), options), "secret");
+  EXPECT_EQ(ours.client.url().find(password), std::string::npos) << ours.client.url();
   std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_FALSE(ours.lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::access_denied) << error.message();
   // It is not tried again and again until the deadline.
   const auto start = std::chrono::steady_clock::now();
-  try {
-    (void)lock.acquire({.wait = 1min});
-    ADD_FAILURE() << "it is not refused";
-  } catch (const Error& refusal) {
-    EXPECT_EQ(refusal.code(), errc::access_denied) << refusal.what();
-    EXPECT_EQ(std::string(refusal.what()).find(password), std::string::npos) << refusal.what();
-  }
+  const Failure failure = failure_of([&] { (void)ours.lock.acquire({.wait = 1min}); });
+  EXPECT_EQ(failure.code, errc::access_denied) << failure.detail;
+  EXPECT_EQ(failure.detail.find(password), std::string::npos) << failure.detail;
   EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, ""));
-  EXPECT_FALSE(mentions(client.diagnose(), Finding::Severity::ok, password));
+  EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, ""));
+  EXPECT_FALSE(mentions(ours.client.diagnose(), Finding::Severity::ok, password));
   EXPECT_EQ(log->warnings_with(password), 0U);
 }
 

@@ -23,25 +23,23 @@ class RestartTest : public Room {
 
   void expect_holder_told_or_kept(End how) {
     const bool renews = steady().capabilities().lease_kind == LeaseKind::per_lock;
-    const Client client = disturbed({.lease = renews ? outlasting : patient().lease});
-    const Client other = disturbed();
-    DistributedLock lock = client.make_lock("held");
-    DistributedLock others = other.make_lock("held");
-    Lease lease = take(lock);
+    Contender ours(disturbed({.lease = renews ? outlasting : patient().lease}), "held");
+    Contender other(disturbed(), "held");
+    Lease lease = take(ours.lock);
     const LossEvent loss(lease);
     end(how);
     if (ends_with_connection()) {
       loss.event().wait("the loss is not signalled");
       start();
       EXPECT_FALSE(lease.release());
-      EXPECT_GT(take(lock).token(), lease.token());
+      EXPECT_GT(take(ours.lock).token(), lease.token());
     } else {
       EXPECT_TRUE(lease.held());
       start();
       EXPECT_EQ(steady().inspect("held").token, lease.token());
       await("the other client does not come back", [&] {
         std::error_code error;
-        EXPECT_FALSE(others.try_acquire({}, error).has_value());
+        EXPECT_FALSE(other.lock.try_acquire({}, error).has_value());
         return !error;
       });
       if (renews) await_renewal(lease);
@@ -53,12 +51,10 @@ class RestartTest : public Room {
   }
 
   void expect_waiter_served(End how) {
-    const Client holder = disturbed();
-    const Client other = disturbed();
-    DistributedLock lock = holder.make_lock("waited-for");
-    DistributedLock others = other.make_lock("waited-for");
-    Lease lease = take(lock);
-    Pending waiting(others, {});
+    Contender holder(disturbed(), "waited-for");
+    Contender other(disturbed(), "waited-for");
+    Lease lease = take(holder.lock);
+    Pending waiting(other.lock, {});
     await_waiter("waited-for");
     end(how);
     start();
@@ -93,42 +89,39 @@ TEST_P(RestartTest, Shutdown_IsFollowedByTheWaitersGrant) {
 
 TEST_P(RestartTest, ServerThatIsDown_IsOutlastedByAWait) {
   end(&Service::stop);
-  const Client client = disturbed(impatient());
-  DistributedLock lock = client.make_lock("patient");
-  Pending waiting(lock, {});
+  Contender ours(disturbed(impatient()), "patient");
+  Pending waiting(ours.lock, {});
   std::error_code error;
-  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_FALSE(ours.lock.try_acquire({}, error).has_value());
   EXPECT_EQ(error, errc::unavailable);
-  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, ""));
+  EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, ""));
   EXPECT_FALSE(waiting.done());
   start();
   EXPECT_TRUE(waiting.lease().held());
 }
 
 TEST_P(RestartTest, Restarts_AreFollowedByGreaterTokens) {
-  const Client client = disturbed();
-  DistributedLock lock = client.make_lock("tokens");
+  Contender own(disturbed(), "tokens");
   FencingToken last;
   for (const End how : {End(&Service::kill), End(&Service::stop)}) {
-    const FencingToken token = take(lock).token();
+    const FencingToken token = take(own.lock).token();
     EXPECT_GT(token, last);
     last = token;
     end(how);
     start();
   }
-  EXPECT_GT(take(lock).token(), last);
+  EXPECT_GT(take(own.lock).token(), last);
 }
 
 // The client hears of nothing but silence, and of nothing at all while no server is there.
 TEST_P(RestartTest, OutageLongerThanTheLease_IsALoss) {
-  const Client client = disturbed({.lease = service_kind().short_lease});
-  DistributedLock lock = client.make_lock("long");
-  const Lease lease = take(lock);
+  Contender ours(disturbed({.lease = service_kind().short_lease}), "long");
+  const Lease lease = take(ours.lock);
   const LossEvent loss(lease);
   end(&Service::kill);
   loss.event().wait("the loss is not signalled");
   start();
-  const Lease next = take(lock);
+  const Lease next = take(ours.lock);
   EXPECT_TRUE(next.held());
   EXPECT_GT(next.token(), lease.token());
   EXPECT_FALSE(lease.held());

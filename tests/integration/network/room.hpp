@@ -160,9 +160,8 @@ class Room : public ::testing::TestWithParam<std::string> {
   }
   // For whoever comes next.
   void expect_free_and_clean(const std::string& name) {
-    const Client other = steady();
-    DistributedLock others = other.make_lock(name);
-    EXPECT_TRUE(take(others).release());
+    Contender other(steady(), name);
+    EXPECT_TRUE(take(other.lock).release());
     await_no_residue(name);
   }
   // Its connections stand, and all that it needs of the service is there.

@@ -32,12 +32,10 @@ class TlsTest : public Room {
 };
 
 TEST_P(TlsTest, EncryptedConnections_ServeLocksAndWaiters) {
-  const Client client = steady();
-  const Client other = steady();
-  DistributedLock lock = client.make_lock("encrypted");
-  DistributedLock others = other.make_lock("encrypted");
-  Lease lease = take(lock);
-  Pending waiting(others, {});
+  Contender ours(steady(), "encrypted");
+  Contender other(steady(), "encrypted");
+  Lease lease = take(ours.lock);
+  Pending waiting(other.lock, {});
   await_waiter("encrypted");
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiting.lease().release());
@@ -88,10 +86,9 @@ TEST_P(TlsTest, CutHandshake_EndsInTime) {
   // The server's part of the handshake is about 1.5 kB.
   for (std::uint64_t length = 0; length < 2000; length += 97) {
     proxy.cut_after(rig::Direction::to_client, length, length % 2 == 0 ? rig::Ending::reset : rig::Ending::close);
-    const Client client = disturbed(impatient());
-    DistributedLock lock = client.make_lock("cut");
+    Contender ours(disturbed(impatient()), "cut");
     std::error_code error;
-    const auto lease = lock.try_acquire({}, error);
+    const auto lease = ours.lock.try_acquire({}, error);
     EXPECT_NE(lease.has_value(), static_cast<bool>(error)) << error.message();
     proxy.pass();
   }
@@ -99,12 +96,10 @@ TEST_P(TlsTest, CutHandshake_EndsInTime) {
 }
 
 TEST_P(TlsTest, DroppedConnection_IsOutlastedByAWait) {
-  const Client client = steady();
-  const Client other = disturbed();
-  DistributedLock lock = client.make_lock("encrypted");
-  DistributedLock others = other.make_lock("encrypted");
-  Lease lease = take(lock);
-  Pending waiting(others, {});
+  Contender own(steady(), "encrypted");
+  Contender other(disturbed(), "encrypted");
+  Lease lease = take(own.lock);
+  Pending waiting(other.lock, {});
   await_waiter("encrypted");
   proxy.drop();
   EXPECT_TRUE(lease.release());

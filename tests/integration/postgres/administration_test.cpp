@@ -11,8 +11,6 @@ namespace {
 
 class PostgresAdministrationTest : public PostgresStrategyTest {
  protected:
-  PostgresAdministrationTest() : PostgresStrategyTest(Shared{}) {}
-
   // Names 1, 2, ... that were locked long ago.
   void plant(int count) {
     const std::string numbers = " FROM generate_series(1, " + std::to_string(count) + ") AS n";
@@ -110,7 +108,7 @@ using Severity = Finding::Severity;
 
 class PostgresDiagnosisTest : public PostgresTest {
  protected:
-  PostgresDiagnosisTest() : PostgresTest(Shared{}) { (void)steady(patient()).initialize(); }
+  PostgresDiagnosisTest() { (void)steady(patient()).initialize(); }
 
   // The worst finding of a check; a note where there is none.
   static Finding worst(const std::vector<Finding>& all, const std::string& check) {

@@ -17,7 +17,7 @@ namespace {
 
 class AdvisoryTest : public PostgresTest {
  protected:
-  AdvisoryTest() : PostgresTest(Shared{}) { (void)client().initialize(); }
+  AdvisoryTest() { (void)client().initialize(); }
 
   [[nodiscard]] Client client(const std::string& more = {}, ClientOptions options = patient()) const {
     return steady(std::move(options), with(Strategy::advisory, more));
@@ -51,9 +51,8 @@ class AdvisoryTest : public PostgresTest {
 // Parameters, and the arguments of the same lock in SQL. Row 'b' of the default key is locked meanwhile, which is not
 // the row of other keys.
 TEST_F(AdvisoryTest, EachKey_IsTheLockOfPlainSqlWithARowOfItsOwn) {
-  const Client plain = client();
-  DistributedLock of_default = plain.make_lock("b");
-  EXPECT_TRUE(take(of_default).release());
+  Contender plain(client(), "b");
+  EXPECT_TRUE(take(plain.lock).release());
   PostgresConnection locker(server.admin_conninfo());
   locker.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'b' FOR UPDATE");
   std::deque<Client> clients;
@@ -153,10 +152,9 @@ TEST_F(AdvisoryTest, FunctionsThatLockNothing_AreRefused) {
   product.run(
       "CREATE FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true'");
   for (const AcquireOptions& how : {AcquireOptions{.wait = 0s}, AcquireOptions{}}) {
-    const Client ours = connect_patiently(product.url(with(Strategy::advisory)));
-    DistributedLock lock = ours.make_lock("x");
+    Contender ours(connect_patiently(product.url(with(Strategy::advisory))), "x");
     std::error_code error;
-    (void)lock.acquire(how, error);
+    (void)ours.lock.acquire(how, error);
     EXPECT_EQ(error, errc::unsupported);
   }
 }
@@ -188,10 +186,9 @@ TEST_F(AdvisoryTest, ErrorAfterTheGrant_LeavesNothingAndCostsNoOtherLock) {
 // The server is made to say so; a table that is really full would keep all other clients out, too.
 TEST_F(AdvisoryTest, FullLockTable_FailsTriesAndDelaysWaits) {
   refuse("true", "53200", "out of shared memory");
-  const Client ours = client();
-  DistributedLock lock = ours.make_lock("a");
-  expect_failure(errc::unavailable, "max_locks_per_transaction", [&] { (void)lock.try_acquire(); });
-  Pending waiting(lock, {});
+  Contender ours(client(), "a");
+  expect_failure(errc::unavailable, "max_locks_per_transaction", [&] { (void)ours.lock.try_acquire(); });
+  Pending waiting(ours.lock, {});
   admit();
   EXPECT_TRUE(waiting.lease().release());
   await_count(true, 0);
@@ -199,13 +196,12 @@ TEST_F(AdvisoryTest, FullLockTable_FailsTriesAndDelaysWaits) {
 
 // The server ends a wait in the same way when a slice is over.
 TEST_F(AdvisoryTest, CancelAtTheGrant_LeavesNothing) {
-  const Client ours = client();
-  DistributedLock lock = ours.make_lock("a");
+  Contender ours(client(), "a");
   PostgresConnection sql(server.admin_conninfo());
   // The lock gets free again and again, about when the wait for it is cancelled.
   for (int i = 0; i < 100; ++i) {
     sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
-    Pending waiting(lock, {});
+    Pending waiting(ours.lock, {});
     await_count(false, 1);
     EXPECT_EQ(sql.value("SELECT pg_cancel_backend(pid) AND pg_sleep(0.0002 * random()) IS NOT NULL AND "
                         "pg_advisory_unlock(" +
@@ -220,10 +216,10 @@ TEST_F(AdvisoryTest, CancelAtTheGrant_LeavesNothing) {
 class AdvisoryRowTest : public AdvisoryTest {
  protected:
   void start(const std::string& setting) {
-    EXPECT_TRUE(take(lock).release());
+    EXPECT_TRUE(take(ours.lock).release());
     sql.run(setting);
     sql.run("SELECT pg_advisory_lock(" + key_of("a") + ")");
-    waiting.emplace(lock, AcquireOptions{});
+    waiting.emplace(ours.lock, AcquireOptions{});
     await_count(false, 1);
     sql.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'a' FOR UPDATE");
     sql.run("SELECT pg_advisory_unlock(" + key_of("a") + ")");
@@ -240,8 +236,7 @@ class AdvisoryRowTest : public AdvisoryTest {
   }
 
   PostgresConnection sql{server.admin_conninfo()};
-  const Client ours = client();
-  DistributedLock lock = ours.make_lock("a");
+  Contender ours{client(), "a"};
   std::optional<Pending> waiting;
 };
 
@@ -293,11 +288,10 @@ TEST_F(AdvisoryTest, RowOrTableLockedByOthers_CostsNoOtherLock) {
 
 TEST_F(AdvisoryTest, EndOfAConnection_LosesItsLocksAndNoOther) {
   const Client ours = client();
-  const Client other = client();
+  Contender other(client(), "waited");
   DistributedLock tried = ours.make_lock("tried");
   DistributedLock waited = ours.make_lock("waited");
-  DistributedLock others = other.make_lock("waited");
-  Lease before = take(others);
+  Lease before = take(other.lock);
   Pending waiting(waited, {});
   await_count(false, 1);
   EXPECT_TRUE(before.release());

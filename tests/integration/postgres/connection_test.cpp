@@ -27,8 +27,6 @@ using postgres::Statement;
 
 class PostgresConnectionTest : public PostgresTest {
  protected:
-  PostgresConnectionTest() : PostgresTest(Shared{}) {}
-
   [[nodiscard]] std::string to(std::uint16_t port, const std::string& rest = "/locks") const {
     return "postgresql://locker:locker-secret@127.0.0.1:" + std::to_string(port) + rest;
   }

@@ -21,13 +21,11 @@ class TerminatedTest : public PostgresStrategyTest {
 INSTANTIATE_TEST_SUITE_P(, TerminatedTest, testing::ValuesIn(tested()), strategy_name);
 
 TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
-  const Client holder = as("doomed", {.lease = in_session() ? Duration(10min) : Duration(9s)});
-  const Client other = steady();
-  DistributedLock lock = holder.make_lock("held");
-  DistributedLock others = other.make_lock("held");
-  Lease lease = take(lock);
+  Contender holder(as("doomed", {.lease = in_session() ? Duration(10min) : Duration(9s)}), "held");
+  Contender other(steady(), "held");
+  Lease lease = take(holder.lock);
   const LossEvent loss(lease);
-  Pending waiting(others, {});
+  Pending waiting(other.lock, {});
   await_waiter("held");
   EXPECT_NE(server.value(PostgresLock(GetParam(), "held").residue()), "0");
   EXPECT_GE(terminate("doomed"), 1);
@@ -45,15 +43,14 @@ TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
 
 TEST_P(TerminatedTest, Sessions_LoseAllTheirLocksAndNoOther) {
   const Client holder = as("doomed", patient());
-  const Client other = steady();
+  Contender other(steady(), "unrelated");
   std::vector<DistributedLock> locks;
   std::vector<Lease> leases;
   for (int i = 0; i < 5; ++i) {
     locks.push_back(holder.make_lock("held/" + std::to_string(i)));
     leases.push_back(take(locks.back()));
   }
-  DistributedLock unrelated = other.make_lock("unrelated");
-  const Lease kept = take(unrelated);
+  const Lease kept = take(other.lock);
   EXPECT_GE(terminate("doomed"), 1);
   for (const Lease& lease : leases) {
     if (in_session()) LossEvent(lease).event().wait("a lock of the session is not lost");
@@ -62,47 +59,28 @@ TEST_P(TerminatedTest, Sessions_LoseAllTheirLocksAndNoOther) {
   EXPECT_TRUE(kept.held());
 }
 
-TEST_P(TerminatedTest, Waiter_KeepsWaiting) {
-  const Client holder = steady();
-  const Client other = as("doomed", patient());
-  DistributedLock lock = holder.make_lock("waited-for");
-  DistributedLock others = other.make_lock("waited-for");
-  Lease lease = take(lock);
-  Pending waiting(others, {});
-  for (int i = 0; i < 3; ++i) {
-    await_waiter("waited-for");
-    await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'doomed')");
-    EXPECT_GE(terminate("doomed"), 1);
-  }
-  EXPECT_FALSE(waiting.done());
-  EXPECT_TRUE(lease.release());
-  Lease next = waiting.lease();
-  EXPECT_GT(next.token(), lease.token());
-  EXPECT_TRUE(next.release());
-  await_no_residue("waited-for");
-}
-
 TEST_P(TerminatedTest, ClientWithoutLocks_ReconnectsWithoutErrors) {
-  const Client client = as("doomed", patient());
-  DistributedLock lock = client.make_lock("free");
+  Contender ours(as("doomed", patient()), "free");
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(take(lock).release());
+    EXPECT_TRUE(take(ours.lock).release());
     EXPECT_GE(terminate("doomed"), 1);
   }
-  EXPECT_TRUE(take(lock).release());
-  EXPECT_EQ(client.stats().failed, 0U);
+  EXPECT_TRUE(take(ours.lock).release());
+  EXPECT_EQ(ours.client.stats().failed, 0U);
 }
 
 // --- Crashes ---------------------------------------------------------------------------------------------------------
 
-class SessionCrashTest : public PostgresStrategyTest {};
+class SessionCrashTest : public PostgresStrategyTest {
+ protected:
+  SessionCrashTest() : PostgresStrategyTest(Own{}) {}  // with all others, the test's own session ends
+};
 INSTANTIATE_TEST_SUITE_P(, SessionCrashTest, testing::ValuesIn(tested()), strategy_name);
 
 // One process of the server that is killed makes it end all sessions and recover; it stays the same server.
 TEST_P(SessionCrashTest, KilledProcess_EndsAllSessions) {
-  const Client client = steady({.lease = in_session() ? Duration(10min) : Duration(18s)});
-  DistributedLock lock = client.make_lock("held");
-  Lease lease = take(lock);
+  Contender own(steady({.lease = in_session() ? Duration(10min) : Duration(18s)}), "held");
+  Lease lease = take(own.lock);
   const LossEvent loss(lease);
   PostgresConnection victim(server.url());
   ASSERT_EQ(::kill(victim.backend_pid(), SIGKILL), 0);
@@ -111,9 +89,8 @@ TEST_P(SessionCrashTest, KilledProcess_EndsAllSessions) {
   EXPECT_EQ(lease.held(), !in_session());
   std::error_code error;
   (void)lease.release(error);
-  const Client other = steady();
-  DistributedLock others = other.make_lock("held");
-  EXPECT_GT(take(others).token(), lease.token());
+  Contender other(steady(), "held");
+  EXPECT_GT(take(other.lock).token(), lease.token());
 }
 
 // By default its commits do not wait for the disk, and what they wrote stays in memory for long.
@@ -133,12 +110,11 @@ TEST_P(LazyServerTest, Crash_KeepsDurableGrantsAndGrowingTokens) {
   for (const std::string durability : {"sync", "async", "unlogged"}) {
     SCOPED_TRACE(durability);
     server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
-    const Client client = steady(impatient(short_lease), "durability=" + durability);
-    DistributedLock lock = client.make_lock("counted");
-    EXPECT_TRUE(take(lock).release());
+    Contender ours(steady(impatient(short_lease), "durability=" + durability), "counted");
+    EXPECT_TRUE(take(ours.lock).release());
     server.run("CHECKPOINT");  // what went before is on disk
-    for (int i = 0; i < 20; ++i) EXPECT_TRUE(take(lock).release());
-    Lease lease = take(lock);
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(take(ours.lock).release());
+    Lease lease = take(ours.lock);
     const LossEvent loss(lease);
     server.kill();
     server.start();
@@ -152,31 +128,26 @@ TEST_P(LazyServerTest, Crash_KeepsDurableGrantsAndGrowingTokens) {
       std::error_code error;
       (void)lease.release(error);
     }
-    const Client other = steady(patient(), "durability=" + durability);
-    DistributedLock others = other.make_lock("counted");
-    EXPECT_GT(take(others).token(), lease.token());
+    Contender other(steady(patient(), "durability=" + durability), "counted");
+    EXPECT_GT(take(other.lock).token(), lease.token());
     if (durability == "unlogged") loss.event().wait("a holder that was forgotten is not told");
   }
 }
 
 // --- Lost rows -------------------------------------------------------------------------------------------------------
 
-class TokensTest : public PostgresStrategyTest {
- protected:
-  TokensTest() : PostgresStrategyTest(Shared{}) {}
-};
+class TokensTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, TokensTest, testing::ValuesIn(tested()), strategy_name);
 
 TEST_P(TokensTest, LostRows_AreFollowedByGreaterTokens) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("counted");
+  Contender ours(steady(), "counted");
   FencingToken last;
   for (const std::string& loss :
        {std::string(), "DELETE FROM " + token_table(GetParam()), "UPDATE " + token_table(GetParam()) + " SET token = 1",
         std::string("TRUNCATE dlock.lease, dlock.optimistic, dlock.row_lock, dlock.row_token, dlock.fence"),
         std::string("DROP SCHEMA dlock CASCADE")}) {
     if (!loss.empty()) server.run(loss);
-    Lease lease = take(lock);
+    Lease lease = take(ours.lock);
     EXPECT_GT(lease.token(), last) << loss;
     last = lease.token();
     EXPECT_TRUE(lease.release());
@@ -198,6 +169,8 @@ TEST_P(TokensTest, ClockBehindTheLastToken_AddsOne) {
 
 class StandbyTest : public PostgresStrategyTest {
  protected:
+  StandbyTest() : PostgresStrategyTest(Own{}) {}
+
   // The primary is `server`.
   PostgresServer standby{{.primary = &server}};
 
@@ -217,20 +190,17 @@ class StandbyTest : public PostgresStrategyTest {
 INSTANTIATE_TEST_SUITE_P(, StandbyTest, testing::ValuesIn(tested()), strategy_name);
 
 TEST_P(StandbyTest, WaitAtAStandby_EndsWithItsPromotion) {
-  const Client primary = steady(impatient());
-  DistributedLock lock = primary.make_lock("replicated");
-  const FencingToken before = take(lock).token();
+  Contender primary(steady(impatient()), "replicated");
+  const FencingToken before = take(primary.lock).token();
   server.await_standby();
-  const Client first = connect_patiently(standby.url(strategy()), impatient());
-  const Client second = connect_patiently(standby.url(strategy("target_session_attrs=any")), impatient());
-  DistributedLock one = first.make_lock("replicated");
-  DistributedLock two = second.make_lock("replicated/too");
-  Pending waiting(one, {});
-  Pending waiting_too(two, {});
-  expect_refused(one);
-  expect_refused(two);
-  EXPECT_TRUE(mentions(first.diagnose(), Finding::Severity::error, "standby"));
-  EXPECT_TRUE(mentions(second.diagnose(), Finding::Severity::error, "standby"));
+  Contender first(connect_patiently(standby.url(strategy()), impatient()), "replicated");
+  Contender second(connect_patiently(standby.url(strategy("target_session_attrs=any")), impatient()), "replicated/too");
+  Pending waiting(first.lock, {});
+  Pending waiting_too(second.lock, {});
+  expect_refused(first.lock);
+  expect_refused(second.lock);
+  EXPECT_TRUE(mentions(first.client.diagnose(), Finding::Severity::error, "standby"));
+  EXPECT_TRUE(mentions(second.client.diagnose(), Finding::Severity::error, "standby"));
   EXPECT_FALSE(waiting.done());
   server.kill();
   standby.promote();
@@ -239,9 +209,8 @@ TEST_P(StandbyTest, WaitAtAStandby_EndsWithItsPromotion) {
 }
 
 TEST_P(StandbyTest, Promotion_IsFollowedByTheClient) {
-  const Client client = connect_patiently(either(), {.lease = 18s});
-  DistributedLock lock = client.make_lock("replicated");
-  Lease lease = take(lock);
+  Contender ours(connect_patiently(either(), {.lease = 18s}), "replicated");
+  Lease lease = take(ours.lock);
   server.await_standby();
   const LossEvent loss(lease);
   server.kill();
@@ -256,21 +225,20 @@ TEST_P(StandbyTest, Promotion_IsFollowedByTheClient) {
     EXPECT_TRUE(lease.held());
     EXPECT_TRUE(lease.release());
   }
-  EXPECT_GT(take(lock).token(), lease.token());
+  EXPECT_GT(take(ours.lock).token(), lease.token());
 }
 
 TEST_P(StandbyTest, LostReplication_IsFollowedByGreaterTokens) {
-  const Client client = connect_patiently(either(), impatient(short_lease));
-  DistributedLock lock = client.make_lock("replicated");
-  EXPECT_TRUE(take(lock).release());
+  Contender own(connect_patiently(either(), impatient(short_lease)), "replicated");
+  EXPECT_TRUE(take(own.lock).release());
   server.await_standby();
   standby.stop();
   FencingToken last;
-  for (int i = 0; i < 20; ++i) last = take(lock).token();
+  for (int i = 0; i < 20; ++i) last = take(own.lock).token();
   server.kill();
   standby.start();
   standby.promote();
-  EXPECT_GT(take(lock).token(), last);
+  EXPECT_GT(take(own.lock).token(), last);
 }
 
 }  // namespace

@@ -14,7 +14,9 @@ namespace {
 class FullServerTest : public PostgresStrategyTest {
  protected:
   // Three of them are the superuser's.
-  FullServerTest() : PostgresStrategyTest({.max_connections = 8}) {}
+  FullServerTest() : PostgresStrategyTest({.max_connections = 8}) {
+    await_in_server("NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'locker')");  // those of the test before
+  }
 
   // Until no connection is left.
   void fill() {
@@ -32,19 +34,17 @@ INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy
 
 TEST_P(FullServerTest, Try_IsUnavailableAndWaitOutlastsIt) {
   fill();
-  const Client client = steady(impatient());
-  DistributedLock lock = client.make_lock("full");
-  Pending waiting(lock, {});
-  expect_failure(errc::unavailable, "53300", [&] { (void)lock.try_acquire(); });
+  Contender ours(steady(impatient()), "full");
+  Pending waiting(ours.lock, {});
+  expect_failure(errc::unavailable, "53300", [&] { (void)ours.lock.try_acquire(); });
   EXPECT_FALSE(waiting.done()) << "a wait outlasts it";
   empty();
   EXPECT_TRUE(waiting.lease().release());
 }
 
 TEST_P(FullServerTest, Holder_KeepsRenewing) {
-  const Client client = steady({.lease = 12s});
-  DistributedLock lock = client.make_lock("held");
-  Lease lease = take(lock);
+  Contender own(steady({.lease = 12s}), "held");
+  Lease lease = take(own.lock);
   fill();
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
@@ -84,9 +84,8 @@ class CrowdedServerTest : public PostgresTest {
 };
 
 TEST_F(CrowdedServerTest, Holder_ReconnectsAndWaitersConnectRarely) {
-  const Client holder = as("holder", {.lease = 6s});
-  DistributedLock lock = holder.make_lock("held");
-  Lease lease = take(lock);
+  Contender holder(as("holder", {.lease = 6s}), "held");
+  Lease lease = take(holder.lock);
   const auto begin = std::chrono::steady_clock::now();
   fill();
   for (int times = 0; times < 2; ++times) {
@@ -103,8 +102,6 @@ TEST_F(CrowdedServerTest, Holder_ReconnectsAndWaitersConnectRarely) {
 
 class NestedTest : public PostgresStrategyTest {
  protected:
-  NestedTest() : PostgresStrategyTest(Shared{}) {}
-
   // So many threads of each client take the locks one inside the other, several times.
   static void nest(const std::vector<Client>& clients, int threads, int rounds, const std::vector<std::string>& names) {
     std::atomic<int> held = 0;
@@ -141,7 +138,7 @@ TEST_P(NestedTest, MoreThreadsThanConnections_FinishTheirRounds) {
 
 TEST_P(NestedTest, ManyWaits_LeaveRoomForAFreeLock) {
   const Client holder = steady(patient(), "max_connections=40");
-  const Client client = steady();
+  Contender ours(steady(), "free");
   std::vector<Lease> held;
   std::vector<DistributedLock> locks;
   for (int i = 0; i < 14; ++i) {
@@ -151,15 +148,15 @@ TEST_P(NestedTest, ManyWaits_LeaveRoomForAFreeLock) {
   std::deque<Pending> waiting;
   std::deque<DistributedLock> others;
   for (int i = 0; i < 13; ++i) {
-    others.push_back(client.make_lock("held/" + std::to_string(i)));
+    others.push_back(ours.client.make_lock("held/" + std::to_string(i)));
     waiting.emplace_back(others.back(), AcquireOptions{},
                          [](Lease& granted) { conformance::release_soon(std::move(granted)); });
   }
-  DistributedLock free = client.make_lock("free");
-  EXPECT_TRUE(take(free).release());
-  EXPECT_TRUE(free.try_acquire().has_value());
-  EXPECT_FALSE(client.make_lock("held/13").try_acquire().has_value());
-  EXPECT_FALSE(client.make_lock("held/13").try_acquire_for(50ms).has_value()) << "busy, whatever the connections do";
+  EXPECT_TRUE(take(ours.lock).release());
+  EXPECT_TRUE(ours.lock.try_acquire().has_value());
+  EXPECT_FALSE(ours.client.make_lock("held/13").try_acquire().has_value());
+  EXPECT_FALSE(ours.client.make_lock("held/13").try_acquire_for(50ms).has_value())
+      << "busy, whatever the connections do";
   for (Lease& lease : held) EXPECT_TRUE(lease.release());
   for (Pending& each : waiting) EXPECT_FALSE(each.get().error);
 }

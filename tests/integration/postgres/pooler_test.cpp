@@ -11,7 +11,8 @@ namespace {
 class PoolerTest : public PostgresStrategyTest {
  protected:
   PoolerTest() : PostgresStrategyTest({.lines = {"shared_preload_libraries = 'pg_stat_statements'"}}), pooler(server) {
-    server.run("CREATE EXTENSION pg_stat_statements");
+    server.run("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
+    server.run("SELECT pg_stat_statements_reset()");
   }
 
   [[nodiscard]] Client pooled(const std::string& more = {}) const {
@@ -59,9 +60,8 @@ TEST_P(RowsBehindAPoolerTest, Waiters_PollAndReportIt) {
 
 TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
   {
-    const Client client = pooled("pooler=transaction");
-    DistributedLock lock = client.make_lock("shared");
-    EXPECT_TRUE(take(lock).release());
+    Contender ours(pooled("pooler=transaction"), "shared");
+    EXPECT_TRUE(take(ours.lock).release());
   }
   PostgresConnection stranger(server.url_at(pooler.port()));
   EXPECT_EQ(stranger.value("SELECT count(*) FROM pg_prepared_statements"), "0");
@@ -71,26 +71,23 @@ TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
 }
 
 TEST_P(RowsBehindAPoolerTest, RestartedServer_IsReconnected) {
-  const Client client = pooled("pooler=transaction");
-  DistributedLock lock = client.make_lock("shared");
-  Lease lease = take(lock);
+  Contender own(pooled("pooler=transaction"), "shared");
+  Lease lease = take(own.lock);
   server.kill();
   server.start();
   std::error_code error;
   (void)lease.release(error);  // may be too early; the release is repeated then
-  EXPECT_GT(take(lock).token(), lease.token());
+  EXPECT_GT(take(own.lock).token(), lease.token());
 }
 
 TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
   server.run("ALTER ROLE locker SET default_transaction_read_only = on");
   {
-    const Client direct = steady();
-    DistributedLock lock = direct.make_lock("shared");
-    EXPECT_TRUE(take(lock).release()) << "switched off in sessions of its own";
+    Contender direct(steady(), "shared");
+    EXPECT_TRUE(take(direct.lock).release()) << "switched off in sessions of its own";
   }
-  const Client client = pooled("pooler=transaction");
-  DistributedLock lock = client.make_lock("shared");
-  const Failure failure = failure_of([&] { (void)lock.acquire({.wait = 1min}); });
+  Contender ours(pooled("pooler=transaction"), "shared");
+  const Failure failure = failure_of([&] { (void)ours.lock.acquire({.wait = 1min}); });
   EXPECT_EQ(failure.code, errc::access_denied) << failure.detail;
   EXPECT_NE(failure.detail.find("default_transaction_read_only"), std::string::npos) << failure.detail;
   EXPECT_EQ(failure.detail.find("standby"), std::string::npos) << failure.detail;
@@ -117,16 +114,15 @@ TEST_P(SessionsBehindAPoolerTest, DeclaredPooler_IsRefused) {
 }
 
 TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
-  const Client client = pooled();
-  DistributedLock lock = client.make_lock("shared");
+  Contender ours(pooled(), "shared");
   for (const auto wait : {Duration(0s), Duration(1min)}) {
     const auto start = std::chrono::steady_clock::now();
-    expect_failure(errc::unsupported, "pooler=session", [&] { (void)lock.acquire({.wait = wait}); });
+    expect_failure(errc::unsupported, "pooler=session", [&] { (void)ours.lock.acquire({.wait = wait}); });
     EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   }
-  EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, "pooler"));
-  EXPECT_EQ(server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
-  EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"), "0");
+  EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, "pooler"));
+  await_in_server("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
+  await_in_server("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
 }
 
 TEST_P(SessionsBehindAPoolerTest, SessionPooler_ExcludesClients) {

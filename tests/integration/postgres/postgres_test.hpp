@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -77,38 +78,21 @@ inline ClientOptions patient() {
 // Tests wait for the end of this one.
 inline constexpr auto short_lease = 3s;
 
-// The error of a call that must fail.
-template <class Call>
-Failure failure_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return {error.code(), error.detail()};
-  }
-  ADD_FAILURE() << "it does not fail";
-  return {};
-}
-template <class Call>
-void expect_failure(std::error_code code, const std::string& words, Call call) {
-  const Failure failure = failure_of(call);
-  EXPECT_EQ(failure.code, code) << failure.detail;
-  EXPECT_NE(failure.detail.find(words), std::string::npos) << failure.detail;
-}
-
 // A server with a proxy in front of it. Clients made by disturbed() go through the proxy.
 class PostgresTest : public ::testing::Test {
  protected:
-  // A server of the test's own.
-  explicit PostgresTest(PostgresConfig config = {})
-      : own_(std::make_unique<PostgresServer>(std::move(config))), server(*own_) {}
-  // One of the process, without a schema of dlock and without settings of the role.
-  struct Shared {};
-  explicit PostgresTest(Shared /*server*/) : server(shared()) {
+  // Tests of a process that want such a server share it, until one fails. It has no schema of dlock, and the role has
+  // no settings.
+  explicit PostgresTest(const PostgresConfig& config = {}) : server(*shared_by(config)) {
+    shared_ = &shared_by(config);
     server.run("DROP SCHEMA IF EXISTS dlock CASCADE");
     server.run("ALTER ROLE locker RESET ALL");
   }
+  // A server of the test's own.
+  struct Own {};
+  explicit PostgresTest(Own /*server*/) : own_(std::make_unique<PostgresServer>()), server(*own_) {}
   void TearDown() override {
-    if (!own_ && HasFailure()) shared_server().reset();
+    if (shared_ != nullptr && HasFailure()) shared_->reset();
   }
 
   [[nodiscard]] Client steady(ClientOptions options, const std::string& parameters = {}) const {
@@ -121,6 +105,7 @@ class PostgresTest : public ::testing::Test {
   // A role that has all the rights of the others and owns what it makes together with them, but whose sessions the
   // server can tell from those of others.
   void make_role(const std::string& role) {
+    server.run("DROP ROLE IF EXISTS " + role);
     server.run("CREATE ROLE " + role + " LOGIN IN ROLE " + PostgresServer::user + " PASSWORD '" + role + "'");
     server.run("ALTER ROLE " + role + " SET role = " + PostgresServer::user);
   }
@@ -137,16 +122,15 @@ class PostgresTest : public ::testing::Test {
   void await_in_server(const std::string& condition) { server.await(condition); }
 
  private:
-  static std::unique_ptr<PostgresServer>& shared_server() {
-    static std::unique_ptr<PostgresServer> server;
+  static std::unique_ptr<PostgresServer>& shared_by(const PostgresConfig& config) {
+    static std::map<std::pair<int, std::vector<std::string>>, std::unique_ptr<PostgresServer>> servers;
+    auto& server = servers[{config.max_connections, config.lines}];
+    if (!server) server = std::make_unique<PostgresServer>(config);
     return server;
-  }
-  static PostgresServer& shared() {
-    if (!shared_server()) shared_server() = std::make_unique<PostgresServer>();
-    return *shared_server();
   }
 
   std::unique_ptr<PostgresServer> own_;
+  std::unique_ptr<PostgresServer>* shared_ = nullptr;
 
  protected:
   PostgresServer& server;
@@ -156,8 +140,7 @@ class PostgresTest : public ::testing::Test {
 // A rule of all strategies.
 class PostgresStrategyTest : public PostgresTest, public ::testing::WithParamInterface<Strategy> {
  protected:
-  explicit PostgresStrategyTest(PostgresConfig config = {}) : PostgresTest(std::move(config)) {}
-  explicit PostgresStrategyTest(Shared server_of_process) : PostgresTest(server_of_process) {}
+  using PostgresTest::PostgresTest;
 
   [[nodiscard]] static bool in_session() { return PostgresLock::is_of_sessions(GetParam()); }
   [[nodiscard]] static std::string strategy(const std::string& more = {}) { return with(GetParam(), more); }

@@ -106,7 +106,7 @@ std::vector<Usual> usual_statements() {
 
 class UsualStatementTest : public PostgresTest, public testing::WithParamInterface<Usual> {
  protected:
-  UsualStatementTest() : PostgresTest(Shared{}) {
+  UsualStatementTest() {
     (void)steady(patient()).initialize();
     server.run("CREATE SEQUENCE dlock.tokens START 1000");
     server.run(free_row);
@@ -151,7 +151,7 @@ struct Ours {
 
 class PostgresRaceTest : public PostgresTest {
  protected:
-  PostgresRaceTest() : PostgresTest(Shared{}) { (void)steady(patient()).initialize(); }
+  PostgresRaceTest() { (void)steady(patient()).initialize(); }
 };
 
 class PostgresOurRaceTest : public PostgresRaceTest, public testing::WithParamInterface<Ours> {

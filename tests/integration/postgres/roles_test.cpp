@@ -90,7 +90,7 @@ constexpr const char* traps = R"sql(
 
 class PlantedTest : public PostgresTest {
  protected:
-  PlantedTest() {
+  PlantedTest() : PostgresTest(Own{}) {
     server.run("CREATE ROLE mallory LOGIN PASSWORD 'mallory'");
     server.run("GRANT USAGE, CREATE ON SCHEMA public TO mallory");
     PostgresConnection mallory(server.url_as("mallory", "mallory"));
@@ -224,7 +224,7 @@ TEST_F(PlantedTest, LockInATransaction_RunsNoPlantedOperators) {
 
 class GrantsTest : public PostgresStrategyTest {
  protected:
-  GrantsTest() : PostgresStrategyTest(Shared{}) {
+  GrantsTest() {
     server.run("DROP ROLE IF EXISTS runtime; CREATE ROLE runtime LOGIN PASSWORD 'runtime'");
     make_schema();
   }
@@ -235,9 +235,8 @@ class GrantsTest : public PostgresStrategyTest {
 
   // The owner makes it by taking a lock, and grants what the documents and the failures name.
   void make_schema() {
-    const Client owner = steady();
-    DistributedLock lock = owner.make_lock("first");
-    EXPECT_TRUE(take(lock).release());
+    Contender owner(steady(), "first");
+    EXPECT_TRUE(take(owner.lock).release());
     std::string grants = postgres::needed_grants("dlock");
     for (auto at = grants.find("<role>"); at != std::string::npos; at = grants.find("<role>")) {
       grants.replace(at, 6, "runtime");
@@ -246,41 +245,37 @@ class GrantsTest : public PostgresStrategyTest {
   }
   // The error of an acquire without a time limit, at once.
   void expect_refused(const std::vector<std::string>& words) const {
-    const Client client = as("runtime", patient());
-    DistributedLock lock = client.make_lock("refused");
+    Contender ours(as("runtime", patient()), "refused");
     const auto start = std::chrono::steady_clock::now();
-    const Failure failure = failure_of([&] { (void)lock.acquire({.wait = 1min}); });
+    const Failure failure = failure_of([&] { (void)ours.lock.acquire({.wait = 1min}); });
     EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long) << "it is tried again and again";
     EXPECT_EQ(failure.code, errc::access_denied) << failure.detail;
     for (const std::string& word : words) EXPECT_NE(failure.detail.find(word), std::string::npos) << failure.detail;
-    EXPECT_TRUE(mentions(client.diagnose(), Finding::Severity::error, words.front())) << words.front();
+    EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, words.front())) << words.front();
   }
   void expect_admitted() const {
-    const Client client = as("runtime", patient());
-    DistributedLock lock = client.make_lock("refused");
-    EXPECT_TRUE(take(lock).release());
+    Contender own(as("runtime", patient()), "refused");
+    EXPECT_TRUE(take(own.lock).release());
   }
 };
 INSTANTIATE_TEST_SUITE_P(, GrantsTest, testing::ValuesIn(tested()), strategy_name);
 
 TEST_P(GrantsTest, DocumentedGrants_Suffice) {
   const auto log = std::make_shared<EventLog>();
-  const Client holder = as("runtime", {.lease = 12s, .observer = log});
-  const Client other = as("runtime", {.lease = 12s, .observer = log});
-  DistributedLock lock = holder.make_lock("held");
-  DistributedLock others = other.make_lock("held");
-  Lease lease = take(lock);
-  EXPECT_FALSE(others.try_acquire().has_value());
-  Pending waiting(others, {});
+  Contender holder(as("runtime", {.lease = 12s, .observer = log}), "held");
+  Contender other(as("runtime", {.lease = 12s, .observer = log}), "held");
+  Lease lease = take(holder.lock);
+  EXPECT_FALSE(other.lock.try_acquire().has_value());
+  Pending waiting(other.lock, {});
   await_waiter("held");
   await_renewal(lease);
   EXPECT_TRUE(lease.release());
   const Lease next = waiting.lease();
   EXPECT_GT(next.token(), lease.token());
-  EXPECT_EQ(other.inspect("held").token, next.token());
-  EXPECT_EQ(other.list().size(), 2U);
+  EXPECT_EQ(other.client.inspect("held").token, next.token());
+  EXPECT_EQ(other.client.list().size(), 2U);
   const LossEvent loss(next);
-  EXPECT_TRUE(holder.break_lock("held"));
+  EXPECT_TRUE(holder.client.break_lock("held"));
   loss.event().wait("a lock that was broken is not lost");
   EXPECT_EQ(log->warned.count(), 0U);
 }
@@ -296,9 +291,8 @@ TEST_P(GrantsTest, MissingGrant_IsNamedAndNotRetried) {
 }
 
 TEST_P(GrantsTest, ForgettingAndBreaking_NeedOneMore) {
-  const Client owner = steady();
-  DistributedLock lock = owner.make_lock("held");
-  const Lease lease = take(lock);
+  Contender owner(steady(), "held");
+  const Lease lease = take(owner.lock);
   server.run("UPDATE " + token_table(GetParam()) + " SET token = 1 WHERE name = 'first'");
   const Client client = as("runtime", patient());
   expect_failure(errc::access_denied, "GRANT DELETE", [&] { (void)client.forget("first"); });
@@ -320,10 +314,7 @@ TEST_P(GrantsTest, RoleWithoutCreate_IsReferredToDlockInit) {
 
 // --- Settings --------------------------------------------------------------------------------------------------------
 
-class RoleSettingsTest : public PostgresStrategyTest {
- protected:
-  RoleSettingsTest() : PostgresStrategyTest(Shared{}) {}
-};
+class RoleSettingsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, RoleSettingsTest, testing::ValuesIn(tested()), strategy_name);
 
 // They end or fail what takes long, or what changes anything.
@@ -336,19 +327,17 @@ TEST_P(RoleSettingsTest, AnySetting_DisturbsNoHolderAndNoWaiter) {
                               "bytea_output = 'escape'", "synchronous_commit = off"}) {
     server.run(std::string("ALTER ROLE locker SET ") + setting);
   }
-  const Client holder = steady();
-  const Client other = steady();
-  DistributedLock lock = holder.make_lock("held");
-  DistributedLock others = other.make_lock("held");
-  Lease lease = take(lock);
-  Pending waiting(others, {});
+  Contender holder(steady(), "held");
+  Contender other(steady(), "held");
+  Lease lease = take(holder.lock);
+  Pending waiting(other.lock, {});
   await_waiter("held");
   server.run("SELECT pg_sleep(0.3)");  // longer than any of the limits
   EXPECT_TRUE(lease.held());
   EXPECT_FALSE(waiting.done());
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiting.lease().release());
-  EXPECT_EQ(holder.stats().failed + other.stats().failed, 0U);
+  EXPECT_EQ(holder.client.stats().failed + other.client.stats().failed, 0U);
 }
 
 }  // namespace

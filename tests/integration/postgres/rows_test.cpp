@@ -16,7 +16,7 @@ namespace {
 
 class PostgresRowsTest : public PostgresStrategyTest {
  protected:
-  PostgresRowsTest() : PostgresStrategyTest(Shared{}) { (void)steady().initialize(); }
+  PostgresRowsTest() { (void)steady().initialize(); }
 
   [[nodiscard]] static bool optimistic() { return GetParam() == Strategy::optimistic; }
   [[nodiscard]] static std::string table() { return token_table(GetParam()); }
@@ -53,9 +53,8 @@ TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
 }
 
 TEST_P(PostgresRowsTest, ReleaseWithoutWaiters_NotifiesNoClient) {
-  const Client locker = steady();
-  DistributedLock lock = locker.make_lock("x");
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(take(lock).release());
+  Contender locker(steady(), "x");
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(take(locker.lock).release());
   EXPECT_EQ(server.value("SELECT waiting_until = '-infinity' FROM " + table() + " WHERE name = 'x'"), "t");
   EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '% listen'"), "0");
 }
@@ -144,10 +143,9 @@ TEST_P(PostgresRowsTest, RowLockedByOthers_DelaysNoOtherLock) {
   ASSERT_EQ(foreign.value("SELECT name FROM " + table() + " WHERE name = 'stuck' FOR UPDATE"), "stuck");
 
   const Lease other_lease = take(other, {.lease = 6s});
-  const Client second = steady();
-  DistributedLock same = second.make_lock("stuck");
-  EXPECT_FALSE(same.try_acquire().has_value()) << "busy, without a wait for the row";
-  Pending waiting(same, {});
+  Contender second(steady(), "stuck");
+  EXPECT_FALSE(second.lock.try_acquire().has_value()) << "busy, without a wait for the row";
+  Pending waiting(second.lock, {});
   await_renewals(*log, 3);
   EXPECT_TRUE(other_lease.held());
   for (const char* const name : {"new", "stuck too", "other too"}) {
@@ -191,8 +189,6 @@ TEST_P(PostgresRowsTest, RowInsertedByOthers_DelaysNoOtherLockForLong) {
 
 class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInterface<std::pair<Strategy, LockKind>> {
  protected:
-  PostgresLateCommitTest() : PostgresTest(Shared{}) {}
-
   // So many sessions have sent a statement about the row, and have their answer or wait for it.
   [[nodiscard]] static std::string asking(int sessions) {
     return std::to_string(sessions) +
@@ -253,16 +249,15 @@ TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   latin.run("CREATE DATABASE latin OWNER locker ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
   std::string url = latin.url(strategy());
   url.replace(url.find("/locks"), std::string("/locks").size(), "/latin");
-  const Client locker = connect_patiently(url, patient());
-  ASSERT_FALSE(locker.initialize().empty());
-  DistributedLock first = locker.make_lock("caf\xc3\xa9");
-  EXPECT_TRUE(take(first).release());
+  Contender locker(connect_patiently(url, patient()), "caf\xc3\xa9");
+  ASSERT_FALSE(locker.client.initialize().empty());
+  EXPECT_TRUE(take(locker.lock).release());
 
   // All of them are sent together, when the answer to the first one comes.
   std::vector<DistributedLock> locks;
   std::vector<Pending> all;
   for (int i = 0; i < 100; ++i) {
-    locks.push_back(locker.make_lock(i == 64 ? "\xe6\x97\xa5\xe6\x9c\xac" : "\xc3\xa9" + std::to_string(i)));
+    locks.push_back(locker.client.make_lock(i == 64 ? "\xe6\x97\xa5\xe6\x9c\xac" : "\xc3\xa9" + std::to_string(i)));
   }
   latin.freeze();
   for (DistributedLock& lock : locks) all.emplace_back(lock, AcquireOptions{});
@@ -274,9 +269,8 @@ TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   }
 
   // A waiter for such a name is woken, too.
-  const Client waiter = connect_patiently(url, {.clock = std::make_shared<ManualClock>()});
-  DistributedLock same = waiter.make_lock(locks[5].name());
-  Pending waiting(same, {.lease = 10min});
+  Contender waiter(connect_patiently(url, {.clock = std::make_shared<ManualClock>()}), locks[5].name());
+  Pending waiting(waiter.lock, {.lease = 10min});
   PostgresConnection sql(latin.admin_conninfo("latin"));
   sql.run("SET client_encoding = 'UTF8'");
   await("the lock is not marked", [&] { return sql.value("SELECT " + marked(locks[5].name())) == "t"; });

@@ -21,7 +21,6 @@ using Made = std::vector<std::string>;
 
 class PostgresSchemaTest : public PostgresTest {
  protected:
-  PostgresSchemaTest() : PostgresTest(Shared{}) {}
   void TearDown() override {
     drop_schema();
     for (const std::string& role : roles_) server.run("DROP OWNED BY " + role + "; DROP ROLE " + role);
@@ -121,18 +120,11 @@ TEST_F(PostgresSchemaTest, CreationInProgress_IsAwaited) {
   for (const std::string& sql : making) other.run(sql);
   other.run("GRANT ALL ON SCHEMA dlock TO locker");
   other.run("GRANT ALL ON ALL TABLES IN SCHEMA dlock TO locker");
-  const Client own = client();
-  DistributedLock lock = own.make_lock("first");
-  Pending waiting(lock, {});
+  Contender own(client(), "first");
+  Pending waiting(own.lock, {});
   server.await("EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)");
   other.run("COMMIT");
   EXPECT_TRUE(waiting.lease().held());
-}
-
-TEST_F(PostgresSchemaTest, SerializableByDefault_CreatesTheSchema) {
-  server.run("ALTER ROLE locker SET default_transaction_isolation TO serializable");
-  server.run("ALTER ROLE locker SET default_transaction_read_only TO on");
-  use(client());
 }
 
 TEST_F(PostgresSchemaTest, HostileSchemaNames_AreOnlyNames) {
@@ -248,14 +240,12 @@ TEST_F(PostgresSchemaTest, TablesOfAnotherVersion_AreUsedAndCompleted) {
   }
   server.run("CREATE TABLE dlock.readers (name text PRIMARY KEY)");
   for (const Strategy strategy : all_strategies) {
-    const Client one = client(with(strategy));
-    const Client two = client(with(strategy));
-    DistributedLock lock = one.make_lock("lock");
-    DistributedLock other = two.make_lock("lock");
+    Contender one(client(with(strategy)), "lock");
+    Contender two(client(with(strategy)), "lock");
     for (int i = 0; i < 3; ++i) {
-      Lease lease = take(lock);
-      EXPECT_FALSE(other.try_acquire());
-      Pending waiting(other, {});
+      Lease lease = take(one.lock);
+      EXPECT_FALSE(two.lock.try_acquire());
+      Pending waiting(two.lock, {});
       server.await("(" + PostgresLock(strategy, "lock").waiters() + ") > 0");
       EXPECT_TRUE(lease.release());
       EXPECT_TRUE(waiting.lease().release());

@@ -14,19 +14,14 @@ namespace dlock::test {
 
 namespace {
 
-class PostgresSessionsTest : public PostgresStrategyTest {
- protected:
-  PostgresSessionsTest() : PostgresStrategyTest(Shared{}) {}
-};
+class PostgresSessionsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, PostgresSessionsTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
 TEST_P(PostgresSessionsTest, WaitLongerThanTheLease_EndsWithASafeLease) {
-  const Client ours = steady({.lease = short_lease});
-  const Client other = steady();
-  DistributedLock lock = ours.make_lock("a");
-  DistributedLock others = other.make_lock("a");
-  Lease lease = take(others);
-  Pending waiting(lock, {});
+  Contender ours(steady({.lease = short_lease}), "a");
+  Contender other(steady(), "a");
+  Lease lease = take(other.lock);
+  Pending waiting(ours.lock, {});
   await_in_server(
       "EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'locker' AND wait_event_type = 'Lock' AND query_start < "
       "clock_timestamp() - interval '4 s')");
@@ -66,9 +61,8 @@ TEST_P(PostgresSessionsTest, CutOffHolder_LosesItsLocksBeforeTheyAreFree) {
 }
 
 TEST_P(PostgresSessionsTest, Holder_KeepsNoSnapshot) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("a");
-  const Lease lease = take(lock);
+  Contender ours(steady(), "a");
+  const Lease lease = take(ours.lock);
   await_in_server("0 = (SELECT count(backend_xmin) FROM pg_stat_activity WHERE usename = 'locker')");
   EXPECT_EQ(server.value("SELECT count(backend_xid) FROM pg_stat_activity WHERE usename = 'locker'"),
             GetParam() == Strategy::advisory ? "0" : "1");
@@ -77,15 +71,13 @@ TEST_P(PostgresSessionsTest, Holder_KeepsNoSnapshot) {
 // It waits for the snapshots of those who wait for the lock, and they wait for it.
 TEST_P(PostgresSessionsTest, IndexConcurrentlyUnderTheLock_IsCreated) {
   server.run("DROP TABLE IF EXISTS public.data; CREATE TABLE public.data (x int)");
-  const Client holder = steady();
-  DistributedLock held = holder.make_lock("x");
-  Lease lease = take(held);
+  Contender holder(steady(), "x");
+  Lease lease = take(holder.lock);
   PostgresConnection sql(server.admin_conninfo());
   sql.run("SET statement_timeout = '20s'");  // a slice of a wait lasts longer
   sql.run("CREATE INDEX CONCURRENTLY ON public.data (x)");
-  const Client other = steady();
-  DistributedLock lock = other.make_lock("x");
-  Pending waiting(lock, {});
+  Contender other(steady(), "x");
+  Pending waiting(other.lock, {});
   await_waiter("x");
   sql.run("CREATE INDEX CONCURRENTLY ON public.data (x)");
   EXPECT_TRUE(lease.held());
@@ -134,18 +126,18 @@ TEST_P(PreparedTransactionTest, PreparedTransaction_HoldsTheLock) {
     EXPECT_FALSE(later.make_lock("lock").try_acquire());
   }
   server.run("ROLLBACK PREPARED 'nightly'");
-  const Client last = steady();
-  EXPECT_FALSE(last.inspect("lock").held);
-  EXPECT_FALSE(last.break_lock("lock"));
-  DistributedLock lock = last.make_lock("lock");
-  EXPECT_TRUE(take(lock).release());
+  server.run("ROLLBACK PREPARED 'daily'");
+  Contender last(steady(), "lock");
+  EXPECT_FALSE(last.client.inspect("lock").held);
+  EXPECT_FALSE(last.client.break_lock("lock"));
+  EXPECT_TRUE(take(last.lock).release());
 }
 
 // --- for-update ------------------------------------------------------------------------------------------------------
 
 class PostgresForUpdateTest : public PostgresTest {
  protected:
-  PostgresForUpdateTest() : PostgresTest(Shared{}) { (void)client().initialize(); }
+  PostgresForUpdateTest() { (void)client().initialize(); }
 
   [[nodiscard]] Client client(ClientOptions options = patient()) const {
     return steady(std::move(options), with(Strategy::for_update));
@@ -180,25 +172,22 @@ TEST_F(PostgresForUpdateTest, NewNameUsedByMany_HasOneHolderAtATime) {
 }
 
 TEST_F(PostgresForUpdateTest, UndoneToken_IsNotGrantedAgain) {
-  const Client one = client();
-  DistributedLock ours = one.make_lock("name");
-  Lease committed = take(ours);
+  Contender one(client(), "name");
+  Lease committed = take(one.lock);
   EXPECT_TRUE(committed.release());
-  const Lease undone = take(ours);
+  const Lease undone = take(one.lock);
   server.run(lock.take_away());
   EXPECT_EQ(server.value("SELECT token FROM dlock.row_token WHERE name = 'name'"),
             std::to_string(committed.token().value()))
       << "the transaction of the second one is gone, and its token with it";
-  const Client two = client();
-  DistributedLock others = two.make_lock("name");
-  EXPECT_GT(take(others).token(), undone.token());
+  Contender two(client(), "name");
+  EXPECT_GT(take(two.lock).token(), undone.token());
 }
 
 TEST_F(PostgresForUpdateTest, WaitersThatOnlyLockTheRow_AreServedInOrder) {
   const auto use = postgres::for_update_statements("dlock", postgres::Durability::sync);
-  const Client first = client();
-  DistributedLock held = first.make_lock("name");
-  Lease lease = take(held);
+  Contender first(client(), "name");
+  Lease lease = take(first.lock);
   std::vector<std::unique_ptr<LiveConnection>> connections;
   std::vector<LiveConnection::Answer> answers;
   for (int i = 0; i < 8; ++i) {
@@ -222,16 +211,15 @@ TEST_F(PostgresForUpdateTest, WaitersThatOnlyLockTheRow_AreServedInOrder) {
 }
 
 TEST_F(PostgresForUpdateTest, ApplicationName_ShowsTheHolder) {
-  const Client one = client({.label = std::string(64, 'x'), .lease = 10min});
-  DistributedLock ours = one.make_lock("long");
-  const Lease lease = take(ours);
+  Contender one(client({.label = std::string(64, 'x'), .lease = 10min}), "long");
+  const Lease lease = take(one.lock);
   const Client other = client();
   const LockInfo shortened = other.inspect("long");
   EXPECT_TRUE(shortened.held);
   EXPECT_EQ(shortened.token, lease.token());
   EXPECT_FALSE(shortened.holder.empty());
-  EXPECT_TRUE(one.holder().starts_with(shortened.holder)) << shortened.holder;
-  EXPECT_LT(shortened.holder.size(), one.holder().size());
+  EXPECT_TRUE(one.client.holder().starts_with(shortened.holder)) << shortened.holder;
+  EXPECT_LT(shortened.holder.size(), one.client.holder().size());
   // A session that only pretends.
   server.run("INSERT INTO dlock.row_lock VALUES ('name')");
   PostgresConnection foreign(server.admin_conninfo());

@@ -30,7 +30,7 @@ struct Change {
 
 class PostgresSharingTest : public PostgresTest {
  protected:
-  PostgresSharingTest() : PostgresTest(Shared{}) { (void)client().initialize(); }
+  PostgresSharingTest() { (void)client().initialize(); }
 
   [[nodiscard]] Client client(ClientOptions options = patient()) const { return steady(std::move(options)); }
   // A session of its own, with the statement for semaphores prepared.

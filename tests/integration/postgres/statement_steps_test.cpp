@@ -67,7 +67,7 @@ class LiveSessions final : public postgres::StepSessions {
 
 class PostgresStatementSteps : public PostgresTest, public testing::WithParamInterface<Scenario> {
  protected:
-  PostgresStatementSteps() : PostgresTest(Shared{}) { (void)steady(patient()).initialize(); }
+  PostgresStatementSteps() { (void)steady(patient()).initialize(); }
 };
 INSTANTIATE_TEST_SUITE_P(Scenarios, PostgresStatementSteps, testing::ValuesIn(postgres::scenarios()),
                          [](const auto& scenario) { return scenario.param.name; });

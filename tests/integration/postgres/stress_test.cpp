@@ -55,7 +55,7 @@ class PostgresStressTest : public PostgresTest, public testing::WithParamInterfa
     std::set<std::uint64_t> tokens;
   };
 
-  PostgresStressTest() : PostgresTest(Shared{}) {
+  PostgresStressTest() {
     for (std::size_t i = 0; i < lock_count; ++i) resources_.at(i).name = "shared/" + std::to_string(i);
   }
 

@@ -22,7 +22,7 @@ namespace {
 
 class PostgresTransactionLockTest : public PostgresTest, public testing::WithParamInterface<Kind> {
  protected:
-  PostgresTransactionLockTest() : PostgresTest(Shared{}) { (void)steady(patient()).initialize(); }
+  PostgresTransactionLockTest() { (void)steady(patient()).initialize(); }
 
   [[nodiscard]] static TransactionLockOptions options(Duration wait = rig::hang_guard) {
     return {.kind = GetParam(), .wait = wait};
@@ -88,9 +88,8 @@ TEST_P(PostgresTransactionLockTest, ClientAndTransaction_HaveTheSameLock) {
 }
 
 TEST_P(PostgresTransactionLockTest, ClientAndTransaction_WaitForEachOther) {
-  const Client other = client();
-  DistributedLock others = other.make_lock(name);
-  Lease lease = take(others);
+  Contender other(client(), name);
+  Lease lease = take(other.lock);
   Program program(server.url());
   program.begin();
   auto waiting = lock_later(program);
@@ -99,7 +98,7 @@ TEST_P(PostgresTransactionLockTest, ClientAndTransaction_WaitForEachOther) {
   EXPECT_TRUE(lease.release());
   const FencingToken token = waiting.get();
   EXPECT_GT(token.value(), before) << "drawn after the wait";
-  Pending client_waiting(others, {});
+  Pending client_waiting(other.lock, {});
   await_waiter();
   program.commit();
   EXPECT_GT(client_waiting.lease().token(), token);

@@ -162,16 +162,15 @@ TEST(RenewedCertificate, AuthorityNotKnownYet_ServerIsUnavailable) {
                                std::filesystem::copy_options::overwrite_existing);
   };
   make_known();
-  const Client client = connect_patiently("rediss://" + server.address() + "?tls_ca=" + known);
-  DistributedLock lock = client.make_lock("renewed");
-  EXPECT_TRUE(take(lock).release());
+  Contender ours(connect_patiently("rediss://" + server.address() + "?tls_ca=" + known), "renewed");
+  EXPECT_TRUE(take(ours.lock).release());
   server.stop();
   server.certificate().renew();
   server.start();
   std::error_code code;
   await("the certificate is not refused", [&] {
     try {
-      return lock.try_acquire().has_value();
+      return ours.lock.try_acquire().has_value();
     } catch (const Error& error) {
       code = error.code();
       return std::string(error.what()).find("certificate") != std::string::npos;
@@ -179,7 +178,7 @@ TEST(RenewedCertificate, AuthorityNotKnownYet_ServerIsUnavailable) {
   });
   EXPECT_EQ(code, errc::unavailable);
   make_known();
-  EXPECT_TRUE(take(lock).release());
+  EXPECT_TRUE(take(ours.lock).release());
 }
 
 }  // namespace

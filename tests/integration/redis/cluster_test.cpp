@@ -133,10 +133,9 @@ TEST_F(ClusterTest, EachLock_IsWhereItsSlotIs) {
 // A waiter asks seldom, and gets no message from a master that has become a replica.
 TEST_F(ClusterTest, Failover_WaiterSubscribesAtTheNewMaster) {
   const Client holding = client({}, {.lease = long_lease});
-  const Client waiting = client();
-  DistributedLock wanted = waiting.make_lock("held");
+  Contender waiting(client(), "held");
   Lease lease = take(holding, "held");
-  Pending next(wanted, {});
+  Pending next(waiting.lock, {});
   const auto is_subscribed = [&] {
     return master_of("held").command({"PUBSUB", "SHARDCHANNELS", "dlock:w:*"}).elements.size() == 1;
   };
@@ -252,25 +251,6 @@ TEST_F(ClusterTest, ClientsContendWhileTheirSlotMoves_OneHolderAtATime) {
   over = true;
 }
 
-TEST_F(ClusterTest, EveryValidName_IsALockOfItsOwn) {
-  const Client one = client();
-  const Client other = client();
-  const std::vector<std::string> names = {"a}b", "}",     "{",        "{}",     "a{}b{c}",
-                                          "%7D", "a%7Db", "{tag}%7B", "{tag}x", "50%"};
-  std::deque<Lease> leases;
-  for (const std::string& name : names) {
-    leases.push_back(take(one, name));
-    EXPECT_FALSE(other.make_lock(name).try_acquire()) << name;
-    EXPECT_EQ(other.inspect(name).token, leases.back().token()) << name;
-  }
-  std::set<std::string> listed;
-  for (const LockInfo& each : other.list()) listed.insert(each.name);
-  EXPECT_EQ(listed, std::set<std::string>(names.begin(), names.end()));
-  EXPECT_TRUE(other.break_lock("a}b"));
-  EXPECT_FALSE(one.inspect("a}b").held);
-  EXPECT_TRUE(one.inspect("a%7Db").held);
-}
-
 TEST_F(ClusterTest, Diagnosis_SaysWhatAFailoverWouldCost) {
   const auto findings = client().diagnose();
   EXPECT_TRUE(mentions(findings, Severity::ok, "3 masters have all slots"));
@@ -329,13 +309,12 @@ TEST_F(TwoReplicasTest, MasterKilled_ClientThatOnlyRenewsFindsTheNewOne) {
 TEST_F(TwoReplicasTest, MasterFrozen_NoneOfManyLeasesIsForgotten) {
   const auto log = std::make_shared<EventLog>();
   const Client other = client();
-  const Client one = client("replicas_ack=1", {.observer = log});
+  Contender one(client("replicas_ack=1", {.observer = log}), "other");
   const Lease their = take(other, "other", {.lease = long_lease});
-  DistributedLock wanted = one.make_lock("other");
-  const Pending next(wanted, {});  // so that the client subscribes, and reads the map
+  const Pending next(one.lock, {});  // so that the client subscribes, and reads the map
   std::deque<Lease> leases;
   for (int i = 0; i < 40; ++i) {  // renewed at different times
-    leases.push_back(take(one, "{tag}" + std::to_string(i), {.lease = outlasting.value() + i * 100ms}));
+    leases.push_back(take(one.client, "{tag}" + std::to_string(i), {.lease = outlasting.value() + i * 100ms}));
   }
   RedisServer& master = master_of("{tag}");
   master.freeze();

@@ -45,14 +45,13 @@ class InteroperationTest : public RedisStrategyTest {
 };
 
 TEST_P(InteroperationTest, LocksOfRedisPyAndOurs_ExcludeEachOther) {
-  const Client client = this->client();
-  DistributedLock lock = client.make_lock("shared");
+  Contender ours(this->client(), "shared");
   ForeignClient redis_py(this->redis_py());
   const ForeignLock theirs = redis_py.lock("Lock", "shared");
   ASSERT_EQ(theirs.ask("acquire"), "held");
-  EXPECT_FALSE(lock.try_acquire().has_value());
-  Pending waiting(lock, {});
-  EXPECT_TRUE(client.inspect("shared").held);
+  EXPECT_FALSE(ours.lock.try_acquire().has_value());
+  Pending waiting(ours.lock, {});
+  EXPECT_TRUE(ours.client.inspect("shared").held);
   EXPECT_FALSE(waiting.done());
   EXPECT_EQ(theirs.ask("release"), "free");
   Lease lease = waiting.lease();
@@ -87,29 +86,27 @@ TEST_P(InteroperationTest, ContendersOfBothSides_AreAloneInTheirCriticalSections
 }
 
 TEST_P(InteroperationTest, BothSidesTakeTurns_NeverOverlap) {
-  const Client client = this->client();
-  DistributedLock lock = client.make_lock("shared");
+  Contender ours(this->client(), "shared");
   for (int i = 0; i < 20; ++i) {
-    Lease lease = take(lock);
+    Lease lease = take(ours.lock);
     EXPECT_FALSE(foreign_acquire("600000"));
     EXPECT_EQ(foreign_release(), 0);
     EXPECT_GT(foreign({"PTTL", "shared"}).integer, 0);
     EXPECT_TRUE(lease.release());
     ASSERT_TRUE(foreign_acquire("600000"));
-    EXPECT_FALSE(lock.try_acquire().has_value());
+    EXPECT_FALSE(ours.lock.try_acquire().has_value());
     EXPECT_EQ(foreign_release(), 1);
   }
   ASSERT_TRUE(foreign_acquire("200"));
-  const Lease lease = take(lock);  // once theirs has expired
+  const Lease lease = take(ours.lock);  // once theirs has expired
   EXPECT_NE(foreign({"GET", "shared"}).text, "foreign-token");
 }
 
 TEST_P(InteroperationTest, ForeignLockWithoutAnEnd_IsNeverStolen) {
-  const Client client = this->client();
-  DistributedLock lock = client.make_lock("shared");
+  Contender own(this->client(), "shared");
   ASSERT_EQ(foreign({"SET", "shared", "foreign-token", "NX"}).text, "OK");
-  Pending waiting(lock, {});
-  EXPECT_FALSE(lock.try_acquire_for(700ms).has_value());
+  Pending waiting(own.lock, {});
+  EXPECT_FALSE(own.lock.try_acquire_for(700ms).has_value());
   EXPECT_EQ(foreign({"GET", "shared"}).text, "foreign-token");
   EXPECT_EQ(foreign({"PTTL", "shared"}).integer, -1);
   EXPECT_FALSE(waiting.done());

@@ -123,10 +123,9 @@ template <class Connect, class Master, class Trouble>
 void expect_to_go_on(Connect&& client, Master&& master, Trouble&& trouble, Duration lease_time = outlasting) {
   const auto log = std::make_shared<EventLog>();
   const Client holding = client(ClientOptions{.lease = lease_time, .observer = log});
-  const Client waiting = client(ClientOptions{});
-  DistributedLock wanted = waiting.make_lock("{x}held");
+  Contender waiting(client(ClientOptions{}), "{x}held");
   Lease lease = take(holding, "{x}held");
-  Pending next(wanted, {});
+  Pending next(waiting.lock, {});
   await_waiters(master(), "{x}held", 1);
   await("the replicas do not have the lock", [&] {
     RedisServer& server = master();

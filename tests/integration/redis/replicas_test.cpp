@@ -55,11 +55,10 @@ TEST_F(ReplicasTest, TooFewAcknowledgements_FailTheAcquireAndLeaveNothing) {
 }
 
 TEST_F(ReplicasTest, WaiterNotAcknowledged_LeavesTheLockToOthers) {
-  const Client strict = steady(impatient(), "replicas_ack=1");
+  Contender strict(steady(impatient(), "replicas_ack=1"), "replicated");
   const Client easy = steady();
-  DistributedLock others = strict.make_lock("replicated");
   Lease lease = take(easy, "replicated", {.lease = long_lease});
-  Pending waiting(others, {.wait = 500ms, .lease = long_lease});
+  Pending waiting(strict.lock, {.wait = 500ms, .lease = long_lease});
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiting.get().error);
   EXPECT_TRUE(take(easy, "replicated").release());
@@ -120,14 +119,6 @@ TEST_F(ReplicasTest, DemotedMasterTakesWrites_IdleAndBusyClientsLeaveIt) {
   loss.event().wait("the lease is renewed there");
 }
 
-// A master that seldom looks whether its child process has ended ignores what the replica acknowledges first.
-TEST_F(ReplicasTest, ReplicaAttached_GetsWhatIsWritten) {
-  (void)server.command({"CONFIG", "SET", "hz", "1"});
-  const auto replica = attach();
-  (void)server.command({"SET", "x", "1"});
-  EXPECT_EQ(server.command({"WAIT", "1", "100"}).integer, 1);
-}
-
 TEST_F(ReplicasTest, ServerWantsMoreReplicas_IsUnavailable) {
   (void)server.command({"CONFIG", "SET", "min-replicas-to-write", "1"});
   EXPECT_EQ(try_error(steady(impatient())), errc::unavailable);
@@ -152,17 +143,16 @@ class DemotionTest : public RedisStrategyTest {
 
 TEST_P(DemotionTest, HolderAndWaiter_GoOnAtThePromotedServer) {
   const auto log = std::make_shared<EventLog>();
-  const Client client = disturbed({.observer = log}, strategy());
-  const Lease kept = take(client, "held", {.lease = 15s});
-  DistributedLock waited_for = client.make_lock("waited-for");
+  Contender ours(disturbed({.observer = log}, strategy()), "waited-for");
+  const Lease kept = take(ours.client, "held", {.lease = 15s});
   (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
-  Pending waiting(waited_for, {});
-  EXPECT_FALSE(waited_for.try_acquire().has_value());
+  Pending waiting(ours.lock, {});
+  EXPECT_FALSE(ours.lock.try_acquire().has_value());
   fail_over();
   // A client that writes finds out first.
   std::error_code error;
   await("it does not find the new master",
-        [&] { return client.make_lock("tried").try_acquire({}, error).has_value(); });
+        [&] { return ours.client.make_lock("tried").try_acquire({}, error).has_value(); });
   await_renewals(*log, 1);
   (void)promoted.command({"DEL", keys("waited-for").lock});
   EXPECT_TRUE(waiting.lease().held());
@@ -204,23 +194,21 @@ INSTANTIATE_TEST_SUITE_P(, DemotionTest, all_strategies(), Room::strategy_name);
 class DemotedQueueTest : public DemotionTest {};
 
 TEST_P(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
-  const Client moved = disturbed();
-  DistributedLock moved_lock = moved.make_lock("handed");
+  Contender moved(disturbed(), "handed");
   {
-    const Lease lease = take(moved_lock, {.lease = long_lease});
-    Pending waiting(moved_lock, {});
+    const Lease lease = take(moved.lock, {.lease = long_lease});
+    Pending waiting(moved.lock, {});
     await("the waiter does not subscribe", [&] { return subscribers(server) == 1; });
     fail_over();
     await("the subscriber stays with the old master",
           [&] { return subscribers(promoted) == 1 && subscribers(server) == 0; });
   }
-  const Client settled = connect_patiently(promoted.url());
-  DistributedLock settled_lock = settled.make_lock("handed");
+  Contender settled(connect_patiently(promoted.url()), "handed");
   for (int i = 0; i < 10; ++i) {
-    Lease lease = take(settled_lock);
-    Pending first(moved_lock, {});
+    Lease lease = take(settled.lock);
+    Pending first(moved.lock, {});
     await_reachable(promoted, "handed", 1);
-    Pending second(settled_lock, {});
+    Pending second(settled.lock, {});
     await_reachable(promoted, "handed", 2);
     EXPECT_TRUE(lease.release());
     Lease earlier = first.lease();

@@ -48,16 +48,15 @@ TEST_F(ServerStateTest, Eviction_IsWarnedOf) {
 
 TEST_F(ServerStateTest, ScriptThatNeverEnds_IsUnavailableAndWaitedFor) {
   set("busy-reply-threshold", "1");
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("patient");
+  Contender ours(steady(), "patient");
   RedisConnection culprit = server.connect();
   culprit.send({"EVAL", "while true do end", "0"});
   // The server says that it is busy as soon as the script has run for the threshold.
   RedisConnection witness = server.connect();
   while (!witness.command({"PING"}).is_error()) {
   }
-  EXPECT_EQ(try_error(client), errc::unavailable);
-  Pending waiting(lock, {});
+  EXPECT_EQ(try_error(ours.client), errc::unavailable);
+  Pending waiting(ours.lock, {});
   EXPECT_EQ(witness.command({"SCRIPT", "KILL"}).text, "OK");
   EXPECT_TRUE(waiting.lease().release());
 }
@@ -124,11 +123,10 @@ TEST_P(ForgetfulServerTest, RestartedWithoutData_HolderIsToldOfTheLoss) {
 
 TEST_P(ForgetfulServerTest, RestartedWithoutData_WaiterIsGrantedTheLock) {
   const Client holding = steady({.close_timeout = 100ms}, strategy());
-  const Client waiting_client = steady({}, strategy());
-  DistributedLock others = waiting_client.make_lock("waited-for");
+  Contender waiting_client(steady({}, strategy()), "waited-for");
   const Lease lease = take(holding, "waited-for", {.lease = long_lease, .renew = false});
-  Pending waiting(others, {});
-  EXPECT_FALSE(others.try_acquire().has_value());
+  Pending waiting(waiting_client.lock, {});
+  EXPECT_FALSE(waiting_client.lock.try_acquire().has_value());
   restart();
   const Lease next = waiting.lease();
   EXPECT_GT(next.token(), lease.token());
@@ -136,9 +134,8 @@ TEST_P(ForgetfulServerTest, RestartedWithoutData_WaiterIsGrantedTheLock) {
 }
 
 TEST_P(ForgetfulServerTest, DataOrScriptsForgotten_TokensGrow) {
-  const Client client = steady({}, strategy());
-  DistributedLock lock = client.make_lock("counted");
-  FencingToken last = take(lock).token();
+  Contender ours(steady({}, strategy()), "counted");
+  FencingToken last = take(ours.lock).token();
   const std::pair<const char*, std::function<void()>> losses[] = {
       {"FLUSHALL", [&] { (void)server.command({"FLUSHALL"}); }},
       {"SCRIPT FLUSH",
@@ -153,7 +150,7 @@ TEST_P(ForgetfulServerTest, DataOrScriptsForgotten_TokensGrow) {
   };
   for (const auto& [name, happen] : losses) {
     happen();
-    Lease lease = take(lock);
+    Lease lease = take(ours.lock);
     EXPECT_GT(lease.token(), last) << name;
     last = lease.token();
     (void)server.command({"SCRIPT", "FLUSH"});

@@ -37,15 +37,14 @@ class CrowdTest : public RedisStrategyTest {
 };
 
 TEST_P(CrowdTest, ManyWaitersKilled_LivingOneGetsTheLockWithTheRelease) {
-  const Client living = steady({}, strategy());
-  DistributedLock others = living.make_lock("crowded");
+  Contender living(steady({}, strategy()), "crowded");
   const Client holding = steady({}, strategy());
   Lease lease = take(holding, "crowded", {.lease = long_lease});
   const int count = sanitized ? 2'000 : 10'000;
   gather(count);
   await_reachable(server, "crowded", count);
-  Pending waiting(others, {});
-  EXPECT_FALSE(others.try_acquire().has_value());
+  Pending waiting(living.lock, {});
+  EXPECT_FALSE(living.lock.try_acquire().has_value());
   kill_crowd(GetParam() == "poll" ? 0 : 1);
   server.reset_counts();
   EXPECT_TRUE(lease.release());
@@ -57,33 +56,31 @@ TEST_P(CrowdTest, ManyWaitersKilled_LivingOneGetsTheLockWithTheRelease) {
 }
 
 TEST_P(CrowdTest, HolderAndAllWaitersKilled_TryIsGranted) {
-  const Client client = steady({}, strategy());
-  DistributedLock lock = client.make_lock("crowded");
-  const Lease lease = take(lock, {.lease = long_lease, .renew = false});
+  Contender ours(steady({}, strategy()), "crowded");
+  const Lease lease = take(ours.lock, {.lease = long_lease, .renew = false});
   const int count = sanitized ? 600 : 3'000;
   gather(count);
   await_reachable(server, "crowded", count);
   kill_crowd();
   (void)server.command({"DEL", keys("crowded").lock});  // its holder died, too
-  EXPECT_TRUE(lock.try_acquire().has_value());
+  EXPECT_TRUE(ours.lock.try_acquire().has_value());
 }
 
 // As SIGSTOP of their process, or the loss of its machine.
 TEST_P(CrowdTest, WaitersOfAStoppedClient_AreGrantedTheLockOnce) {
-  const Client living = steady({}, strategy());
-  DistributedLock others = living.make_lock("crowded");
+  Contender living(steady({}, strategy()), "crowded");
   const Client holding = steady({}, strategy());
   Lease lease = take(holding, "crowded", {.lease = long_lease});
   gather(40);
   await_reachable(server, "crowded", 40);
   proxy.set({.mode = rig::Traffic::Mode::hold});
-  Pending waiting(others, {});
-  EXPECT_FALSE(others.try_acquire().has_value());
+  Pending waiting(living.lock, {});
+  EXPECT_FALSE(living.lock.try_acquire().has_value());
   server.reset_counts();
   EXPECT_TRUE(lease.release());
   // That the time of a grant is over is noticed by the next request.
   std::error_code error;
-  await("the lock is not granted", [&] { return others.try_acquire({}, error).has_value() || waiting.done(); });
+  await("the lock is not granted", [&] { return living.lock.try_acquire({}, error).has_value() || waiting.done(); });
   EXPECT_TRUE(waiting.lease().held());
   // One is granted the lock and does not confirm it. The living one, a watcher's message, and subscriptions' checks.
   EXPECT_LE(server.calls_of({"publish"}), 6);
@@ -105,12 +102,11 @@ class SilentCrowdTest : public CrowdTest {
 };
 
 TEST_P(SilentCrowdTest, KilledWaiters_AreGrantedTheLockOnce) {
-  const Client living = steady();
-  DistributedLock others = living.make_lock("crowded");
+  Contender living(steady(), "crowded");
   const Client holding = steady();
   Lease lease = take(holding, "crowded", {.lease = long_lease});
   gather(40);
-  Pending waiting(others, {.lease = long_lease});
+  Pending waiting(living.lock, {.lease = long_lease});
   await_waiters("crowded", 41);
   kill_disturbed();
   server.reset_counts();
@@ -155,20 +151,17 @@ TEST_F(WaitingCostTest, ReachableWaiters_AskRarelyOnOneSubscription) {
 // No message says that a lease has ended. The next in line was far behind when it last asked.
 TEST_F(WaitingCostTest, HolderKilled_FirstInLineAsksWhenItsLeaseEnds) {
   const Client holding = steady();
-  const Client passing = steady();
+  Contender passing(steady(), "watched");
   const auto clock = std::make_shared<ManualClock>();
-  const Client living = steady({.clock = clock});
+  Contender living(steady({.clock = clock}), "watched");
   Lease lease = take(holding, "watched", {.lease = long_lease});
-  DistributedLock quick = passing.make_lock("watched");
   std::deque<Pending> before;
-  for (int i = 0; i < 24; ++i) before.emplace_back(quick, AcquireOptions{.lease = long_lease});
+  for (int i = 0; i < 24; ++i) before.emplace_back(passing.lock, AcquireOptions{.lease = long_lease});
   await_waiters("watched", 24);
-  const Client dying = disturbed({.close_timeout = 300ms});
-  DistributedLock theirs = dying.make_lock("watched");
-  Pending doomed(theirs, {.lease = 1s});
+  Contender dying(disturbed({.close_timeout = 300ms}), "watched");
+  Pending doomed(dying.lock, {.lease = 1s});
   await_waiters("watched", 25);
-  DistributedLock others = living.make_lock("watched");
-  Pending waiting(others, {.lease = long_lease});
+  Pending waiting(living.lock, {.lease = long_lease});
   await_reachable(server, "watched", 26);
   EXPECT_TRUE(lease.release());
   for (Pending& each : before) EXPECT_TRUE(each.lease().release());
@@ -185,10 +178,9 @@ TEST_F(WaitingCostTest, HolderKilled_FirstInLineAsksWhenItsLeaseEnds) {
 TEST_F(WaitingCostTest, AllRequests_NeitherBlockNorWalkAllKeys) {
   {
     const Client client = steady();
-    const Client other = steady();
-    DistributedLock others = other.make_lock("watched");
+    Contender other(steady(), "watched");
     Lease lease = take(client, "watched");
-    Pending waiting(others, {});
+    Pending waiting(other.lock, {});
     await_waiters("watched", 1);
     EXPECT_TRUE(lease.release());
     EXPECT_TRUE(waiting.lease().release());
@@ -238,22 +230,13 @@ class ReconnectionTest : public RedisStrategyTest {
   ReconnectionTest() : RedisStrategyTest({.password = "administrator", .user = RedisUser{}}) {}
 };
 
-TEST_P(ReconnectionTest, HolderCutOff_AuthenticatesAgain) {
-  const Client client = steady({}, strategy());
-  Lease lease = take(client, "held");
-  EXPECT_GE(server.command({"CLIENT", "KILL", "USER", "locker"}).integer, 1);
-  EXPECT_TRUE(take(client, "another").release());
-  EXPECT_TRUE(lease.release());
-}
-
 TEST_P(ReconnectionTest, SubscriberCutOff_WaiterMissesNoRelease) {
   const Client holding = steady({}, strategy());
-  const Client waiting_client = disturbed({}, strategy());
-  DistributedLock others = waiting_client.make_lock("waited-for");
+  Contender waiting_client(disturbed({}, strategy()), "waited-for");
   for (int i = 0; i < 5; ++i) {
     Lease lease = take(holding, "waited-for");
-    Pending waiting(others, {});
-    EXPECT_FALSE(others.try_acquire().has_value());
+    Pending waiting(waiting_client.lock, {});
+    EXPECT_FALSE(waiting_client.lock.try_acquire().has_value());
     (void)server.command({"CLIENT", "KILL", "TYPE", "pubsub"});
     EXPECT_TRUE(lease.release());
     EXPECT_TRUE(waiting.lease().release());
@@ -262,11 +245,10 @@ TEST_P(ReconnectionTest, SubscriberCutOff_WaiterMissesNoRelease) {
 
 TEST_P(ReconnectionTest, SubscriberReceivesNothing_WaiterStillGetsTheLock) {
   const Client holding = steady({}, strategy());
-  const Client waiting_client = disturbed({.response_timeout = 500ms}, strategy());
-  DistributedLock others = waiting_client.make_lock("waited-for");
+  Contender waiting_client(disturbed({.response_timeout = 500ms}, strategy()), "waited-for");
   Lease lease = take(holding, "waited-for");
-  Pending waiting(others, {});
-  EXPECT_FALSE(others.try_acquire().has_value());
+  Pending waiting(waiting_client.lock, {});
+  EXPECT_FALSE(waiting_client.lock.try_acquire().has_value());
   // Half-open: the server takes the connections after the first for reachable.
   for (std::size_t number = 1; number < proxy.counters().accepted; ++number) {
     proxy.set(number, rig::Direction::to_client, {.mode = rig::Traffic::Mode::swallow});
@@ -284,10 +266,9 @@ TEST(RefusedSubscriber, PasswordAcceptedAgain_Resubscribes) {
     (void)server.command({"ACL", "SETUSER", RedisUser().name, "resetpass", ">" + password});
   };
   const Client holding = connect_patiently(server.url());
-  const Client waiting_client = connect_patiently(server.url());
-  DistributedLock others = waiting_client.make_lock("waited-for");
+  Contender waiting_client(connect_patiently(server.url()), "waited-for");
   Lease lease = take(holding, "waited-for");
-  Pending waiting(others, {});
+  Pending waiting(waiting_client.lock, {});
   await("there is no subscriber", [&] { return subscribers(server) == 1; });
   set_password("another");
   (void)server.command({"ACL", "LOG", "RESET"});
@@ -303,16 +284,14 @@ TEST(RefusedSubscriber, PasswordAcceptedAgain_Resubscribes) {
 class CutWaiterTest : public RedisTest {};
 
 TEST_F(CutWaiterTest, Reconnected_GetsItsPlaceBack) {
-  const Client holding = steady();
-  const Client cut = disturbed();
-  DistributedLock lock = holding.make_lock("waited-for");
-  DistributedLock theirs = cut.make_lock("waited-for");
-  Lease lease = take(lock, {.lease = long_lease});
-  Pending first(theirs, {.lease = long_lease});
+  Contender holding(steady(), "waited-for");
+  Contender cut(disturbed(), "waited-for");
+  Lease lease = take(holding.lock, {.lease = long_lease});
+  Pending first(cut.lock, {.lease = long_lease});
   await_waiters("waited-for", 1);
-  Pending second(lock, {.lease = long_lease});
+  Pending second(holding.lock, {.lease = long_lease});
   await_waiters("waited-for", 2);
-  Pending third(lock, {.lease = long_lease});
+  Pending third(holding.lock, {.lease = long_lease});
   await_reachable(server, "waited-for", 3);
   kill_disturbed();
   await("the subscriber does not go", [&] { return subscribers(server) == 1; });
@@ -355,29 +334,6 @@ TEST_P(GivingUpTest, ThreadsStoppedWhileTheLockGoesRound_LeaveNothing) {
       }
       turns.wait("the lock is not granted", 20);
       for (std::jthread& each : threads) each.request_stop();
-    }
-    await_no_residue("storm");
-  }
-}
-
-TEST_P(GivingUpTest, WaitersCancelledAsTheLockIsReleased_LeaveNothing) {
-  const Client holding = steady({}, strategy());
-  for (int round = 0; round < (sanitized ? 4 : 20); ++round) {
-    Lease lease = take(holding, "storm", {.lease = long_lease});
-    {
-      std::list<Client> clients;
-      std::deque<DistributedLock> locks;
-      std::deque<Pending> waiting;
-      for (int i = 0; i < client_count; ++i) {
-        clients.push_back(steady({.lease = long_lease}, strategy()));
-        locks.push_back(clients.back().make_lock("storm"));
-        for (int j = 0; j < waiters_of_each; ++j) waiting.emplace_back(locks.back(), AcquireOptions{});
-        EXPECT_FALSE(locks.back().try_acquire().has_value());
-      }
-      const std::jthread releasing([&] { lease = Lease(); });
-      for (Pending& each : waiting) each.cancel();
-      // One that is quick is granted the lock, and releases it here.
-      for (Pending& each : waiting) (void)each.get();
     }
     await_no_residue("storm");
   }

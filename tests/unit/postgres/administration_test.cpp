@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/postgres/postgres_backend.hpp"
+#include "backends/postgres/sql/statements.hpp"
 #include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
@@ -82,11 +83,15 @@ class PostgresAdministration : public testing::Test {
     engine.advance(5s);
     return words;
   }
-  // Everything is answered with that.
+  // Each query is answered with that, for its last command.
   void reply_with(const FakeReply& reply) {
-    server.reply = [reply](const FakeQuery&) { return reply; };
+    server.reply = [reply](const FakeQuery& query) {
+      FakeReply all = reply;
+      while (all.results.size() < query.commands.size()) all.results.insert(all.results.begin(), Rows());
+      return all;
+    };
   }
-  [[nodiscard]] std::vector<Parameter> params() const { return server.queries.back().commands[0].params; }
+  [[nodiscard]] std::vector<Parameter> params() const { return server.queries.back().commands.back().params; }
   static std::string failed(errc code, const std::string& words) {
     return std::error_code(code).message() + ": " + words;
   }
@@ -133,6 +138,22 @@ TEST_F(PostgresAdministration, Inspection_ReportsTheServersRows) {
     return FakeReply::of(std::vector<Rows::Row>(std::stoul(query.param(0)), {"a", "f", "", "1", {}, {}}));
   };
   EXPECT_EQ(said("list"), failed(errc::unavailable, "more than 100000 locks; too many to list"));
+}
+
+// The server keeps their plan, which may be one for few names.
+TEST_F(PostgresAdministration, ListAndForgetOfSessions_ArePlannedWithoutNestedLoops) {
+  for (const bool in_session : {false, true}) {
+    for (const Strategy strategy : in_session ? of_sessions : of_rows) {
+      for (const char* const question : {"list", "forget"}) {
+        start(strategy);
+        reply_with(FakeReply::of({}));
+        (void)said(question);
+        const auto& commands = server.queries.back().commands;
+        EXPECT_EQ(commands.front().text, in_session ? without_nested_loops_sql : "") << question;
+        EXPECT_EQ(commands.size(), in_session ? 2U : 1U) << question;
+      }
+    }
+  }
 }
 
 // The row of its token is called otherwise.

@@ -1,0 +1,227 @@
+// Servers with limits and settings of their own.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "tests/support/recording_observer.hpp"
+#include "zookeeper/zookeeper_test.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+// --- What the server does not let us do ------------------------------------------------------------------------------
+
+class ReadOnlyRootTest : public ZooKeeperTest {
+ protected:
+  ReadOnlyRootTest() : ZooKeeperTest(ZooKeeperConfig()) {}  // nobody may change it back
+};
+
+// The root is an administrator's: a lock lives on all the same, and what is there needs no right to what is above it.
+TEST_F(ReadOnlyRootTest, RootIsReadOnly_LocksAndChrootsStillWork) {
+  zk.create_all("/dlock");
+  zk.create_all("/app");
+  zk.forbid_changes("/");
+  Contender own(steady({}, short_session), "a");
+  const Lease lease = take(own.lock);
+  await_renewal(lease);
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(mentions(own.client.diagnose(), Finding::Severity::error, "locks cannot be created"));
+  const Client below = steady({}, "/app?" + std::string(long_session));
+  EXPECT_TRUE(below.initialize().empty());
+}
+
+// A server that answers the first request of a client without an identity by a refusal, and closes the connection.
+class IdentityTest : public ZooKeeperTest {
+ protected:
+  IdentityTest()
+      : ZooKeeperTest(ZooKeeperConfig{
+            .properties = {"zookeeper.enforce.auth.enabled=true", "zookeeper.enforce.auth.schemes=digest"}}) {}
+};
+
+TEST_F(IdentityTest, WithoutIdentity_IsDeniedAndNeverReportedConnected) {
+  for (const std::string& strategy : tested_strategies()) {
+    const auto observer = std::make_shared<RecordingObserver>();
+    Contender own(steady({.observer = observer}, "strategy=" + strategy), "a");
+    const std::vector<std::function<void()>> calls = {
+        [&] { (void)own.lock.acquire({.wait = 0s}); },
+        [&] { (void)own.lock.acquire({.wait = conformance::guard()}); },
+        [&] { (void)own.client.inspect("a"); },
+    };
+    for (const auto& call : calls) expect_failure(errc::access_denied, "auth=", call);
+    EXPECT_TRUE(mentions(own.client.diagnose(), Finding::Severity::error, "auth="));
+    EXPECT_EQ(observer->count("connected") + observer->count("reconnecting"), 0U);
+  }
+  Contender known(steady({}, "auth=digest:alice:al1ce-secret"), "a");
+  EXPECT_TRUE(take(known.lock).release());
+}
+
+class QuotaTest : public ZooKeeperTest {
+ protected:
+  QuotaTest() : ZooKeeperTest(ZooKeeperConfig{.properties = {"zookeeper.enforceQuota=true"}}) {}
+  // setquota -N of zkCli.sh.
+  void allow_nodes(int count) {
+    zk.create_all("/zookeeper/quota/dlock");
+    zk.create("/zookeeper/quota/dlock/zookeeper_limits",
+              "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=" + std::to_string(count));
+    zk.create("/zookeeper/quota/dlock/zookeeper_stats", "count=0,bytes=0");
+  }
+};
+
+TEST_F(QuotaTest, QuotaUsedUp_WaiterWaitsUntilThereIsRoom) {
+  const auto observer = std::make_shared<RecordingObserver>();
+  const Client client = steady({.observer = observer});
+  DistributedLock other = client.make_lock("other");
+  Lease lease = take(other);
+  DistributedLock lock = client.make_lock("a");
+  EXPECT_TRUE(take(lock).release());
+  allow_nodes(4);  // those of the two locks, and of the holder
+  std::error_code error;
+  EXPECT_FALSE(lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  Pending waiting(lock, {});
+  await("the waiter is refused", [&] { return observer->count("warning a") == 1; });
+  EXPECT_NE(observer->last_warning.reason.detail.find("QUOTAEXCEEDED"), std::string::npos);
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().held());
+  EXPECT_EQ(observer->count("warning a"), 1U);
+}
+
+// --- Sessions --------------------------------------------------------------------------------------------------------
+
+class SessionBoundsTest : public ZooKeeperTest {
+ protected:
+  SessionBoundsTest() : ZooKeeperTest(ZooKeeperConfig{.min_session = 8s, .max_session = 8s}) {}
+};
+
+TEST_F(SessionBoundsTest, ServerGrantsAnotherTimeout_LeaseIsAsLong) {
+  for (const bool less : {true, false}) {
+    Contender ours(steady({}, less ? "session_timeout=60s" : "session_timeout=1s"), "granted");
+    const Lease lease = take(ours.lock);
+    const auto left = lease.valid_until() - LeaseClock::now();
+    EXPECT_LE(left, 8s);
+    EXPECT_TRUE(less || left > 1s);
+    EXPECT_TRUE(lease.held());
+    EXPECT_TRUE(!less || mentions(ours.client.diagnose(), Finding::Severity::warning, "8s"))
+        << "nobody says that the server granted less than was asked for";
+  }
+}
+
+constexpr int many = 64;
+
+// Threads that take and release a lock each, until they are told to stop.
+class Crowd {
+ public:
+  explicit Crowd(const Client& client) {
+    for (int i = 0; i < many; ++i) locks_.push_back(client.make_lock("crowd/" + std::to_string(i)));
+    for (DistributedLock& lock : locks_) {
+      threads_.emplace_back([this, &lock](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+          std::error_code error;
+          Lease lease = lock.acquire({.wait = conformance::guard()}, error);
+          if (error || !lease.release()) ++failures_;
+          if (++pairs_ == 20 * many) progress_.set();
+        }
+      });
+    }
+  }
+  // Of all of them together.
+  void await_progress() const { progress_.wait("the crowd makes no progress"); }
+  [[nodiscard]] int failures() const { return failures_; }
+
+ private:
+  std::atomic<int> pairs_ = 0;
+  std::atomic<int> failures_ = 0;
+  Event progress_;
+  std::vector<DistributedLock> locks_;
+  std::vector<std::jthread> threads_;
+};
+
+class SessionsTest : public ZooKeeperTest {
+ protected:
+  explicit SessionsTest(ZooKeeperConfig config = {}) : ZooKeeperTest(std::move(config)) {}
+
+  [[nodiscard]] std::int64_t connections() const { return server.figure("zk_num_alive_connections"); }
+};
+
+TEST_F(SessionsTest, BusyClient_OpensAFew) {
+  Contender ours(steady(), "alone");
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(take(ours.lock).release());
+  const std::int64_t one = connections();
+  std::int64_t most = one;
+  {
+    const Crowd crowd(ours.client);
+    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
+    while (most < one + 2) {
+      ASSERT_LT(std::chrono::steady_clock::now(), give_up) << most << " after " << one;
+      most = std::max(most, connections());
+    }
+    crowd.await_progress();
+    most = std::max(most, connections());
+    EXPECT_EQ(crowd.failures(), 0);
+  }
+  EXPECT_LE(most, one + 3);
+  EXPECT_TRUE(take(ours.lock).release());
+}
+
+// One for the test's own session, one for the client.
+class FewConnectionsTest : public SessionsTest {
+ protected:
+  FewConnectionsTest() : SessionsTest({.lines = {"maxClientCnxns=2"}}) {}
+};
+
+TEST_F(FewConnectionsTest, ManyLocks_ShareOneConnection) {
+  const Client client = steady();
+  std::vector<DistributedLock> locks;
+  std::vector<Lease> leases;
+  for (int i = 0; i < 50; ++i) {
+    locks.push_back(client.make_lock("shared/" + std::to_string(i)));
+    leases.push_back(take(locks.back()));
+  }
+  EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const Lease& each) { return each.held(); }));
+}
+
+TEST_F(FewConnectionsTest, FurtherSessionsRefused_OneServesAll) {
+  const auto log = std::make_shared<EventLog>();
+  Contender ours(steady({.observer = log}), "kept");
+  const Lease lease = take(ours.lock);
+  {
+    const Crowd crowd(ours.client);
+    crowd.await_progress();
+    EXPECT_EQ(crowd.failures(), 0);
+  }
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(log->reconnecting.happened());
+}
+
+// --- Nodes that the server removes -----------------------------------------------------------------------------------
+
+class ReapingTest : public ZooKeeperTest {
+ protected:
+  ReapingTest() : ZooKeeperTest(ZooKeeperConfig{.properties = {"znode.container.checkIntervalMs=100"}}) {}
+};
+
+TEST_F(ReapingTest, UnusedLock_IsRemovedByTheServerAndMadeAgain) {
+  Contender ours(steady(), "reaped");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(take(ours.lock).release());
+    await("the node stays", [&] { return !zk.get(path("reaped")); });
+  }
+}
+
+TEST_F(ReapingTest, NodeBeingRemoved_LockIsGrantedWithGrowingTokens) {
+  Contender own(steady(), "reaped");
+  FencingToken last;
+  for (int i = 0; i < 500; ++i) {
+    const Lease lease = take(own.lock);
+    ASSERT_GT(lease.token(), last);
+    last = lease.token();
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::test
