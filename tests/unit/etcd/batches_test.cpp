@@ -45,7 +45,7 @@ class EtcdBatchesTest : public EtcdClientFixture {
 };
 
 // Who looks and sees that a key is there, watches it from the next revision on.
-TEST_F(EtcdBatchesTest, WhatGoesIsGoneBeforeTheOthersLook) {
+TEST_F(EtcdBatchesTest, Batch_RemovesBeforeItReads) {
   etcd.keys["k"] = {.key = "k", .value = "", .created = 1, .lease = 0};
   const auto look = submit(Transaction().read({.range = {"k"}}));
   const auto removal = submit(Transaction().remove({"k"}));
@@ -60,7 +60,7 @@ TEST_F(EtcdBatchesTest, WhatGoesIsGoneBeforeTheOthersLook) {
 }
 
 // Those of releases that are repeated, say.
-TEST_F(EtcdBatchesTest, OneWhoseTimeIsNearlyOverDoesNotShortenThatOfOthers) {
+TEST_F(EtcdBatchesTest, DeadlineNear_DoesNotShortenThatOfOthers) {
   const auto hasty = submit(Transaction().read({.range = {"a"}}), 200ms);
   const auto patient = submit(Transaction().read({.range = {"b"}}));
   etcd.answer_held();
@@ -73,7 +73,7 @@ TEST_F(EtcdBatchesTest, OneWhoseTimeIsNearlyOverDoesNotShortenThatOfOthers) {
   EXPECT_FALSE(patient->failure.code);
 }
 
-TEST_F(EtcdBatchesTest, WhatWaitsIsSentAfterAMomentIfAnswersAreSlow) {
+TEST_F(EtcdBatchesTest, AnswersSlow_WaitingTransactionsAreSentAfterAMoment) {
   std::vector<std::shared_ptr<Outcome>> all;
   for (int i = 0; i < 16; ++i) all.push_back(submit(Transaction().read({.range = {"a"}})));
   engine.run();
@@ -86,7 +86,7 @@ TEST_F(EtcdBatchesTest, WhatWaitsIsSentAfterAMomentIfAnswersAreSlow) {
   for (const auto& each : all) EXPECT_FALSE(each->failure.code || each->told != 1);
 }
 
-TEST_F(EtcdBatchesTest, MayEndInsideWhatOneOfThoseThatWaitIsTold) {
+TEST_F(EtcdBatchesTest, Handler_MayDestroyTheBatches) {
   const auto one = submit(Transaction().read({.range = {"a"}}));
   const auto two = submit(Transaction().read({.range = {"b"}}));
   when_told = [this] { batches.reset(); };
