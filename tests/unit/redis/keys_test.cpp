@@ -24,7 +24,7 @@ namespace {
 // --- Hash slots ------------------------------------------------------------------------------------------------------
 
 // The values are those of the cluster specification, and of CLUSTER KEYSLOT.
-TEST(RedisHashSlot, IsTheCrcOfTheHashedPart) {
+TEST(RedisHashSlot, Key_HasTheSlotOfItsHashedPart) {
   struct Row {
     std::string_view key;
     std::string_view hashed;
@@ -111,7 +111,7 @@ void for_all(const Check& check) {
   }
 }
 
-TEST(RedisKeys, AreAsPromised) {
+TEST(RedisKeys, EachKind_HasTheDocumentedKeys) {
   struct Row {
     const char* prefix;
     const char* name;
@@ -144,7 +144,7 @@ TEST(RedisKeys, AreAsPromised) {
 }
 
 // Two locks that shared a key would exclude each other, or destroy each other's tokens.
-TEST(RedisKeys, OfDifferentNamesAreDifferent) {
+TEST(RedisKeys, DifferentNames_ShareNoKey) {
   std::map<std::string, std::string> owner_of;
   for_all([&](const Options& options, const std::string& name, const std::string& lock, LockKind kind) {
     if (kind != LockKind::lock || is_reserved(options.prefix, name)) return;
@@ -156,7 +156,7 @@ TEST(RedisKeys, OfDifferentNamesAreDifferent) {
   });
 }
 
-TEST(RedisKeys, ReserveNamesOnlyWhereThereIsNoPrefix) {
+TEST(RedisKeys, NoPrefix_ReservesNames) {
   EXPECT_TRUE(is_reserved("", "{x}:dlq"));
   EXPECT_TRUE(is_reserved("", "{x}:dla"));
   EXPECT_TRUE(is_reserved("", "{x}:dlf"));
@@ -167,7 +167,7 @@ TEST(RedisKeys, ReserveNamesOnlyWhereThereIsNoPrefix) {
 }
 
 // Except, without a cluster, names with a closing brace but no tag: nothing can be put beside those.
-TEST(RedisKeys, OfOneLockAreInOneHashSlot) {
+TEST(RedisKeys, OneLock_IsInOneHashSlot) {
   for_all([](const Options& options, const std::string& name, const std::string& lock, LockKind) {
     const auto keys = keys_in(with_keys(lock, {Key::lock, Key::queue, Key::alive, Key::fence}));
     ASSERT_EQ(keys.size(), 4U);
@@ -181,7 +181,7 @@ TEST(RedisKeys, OfOneLockAreInOneHashSlot) {
   });
 }
 
-TEST(RedisKeys, LeadBackToTheLockAndTheName) {
+TEST(RedisKeys, Key_LeadsBackToTheLock) {
   for_all([](const Options& options, const std::string& name, const std::string& lock, LockKind kind) {
     const std::string prefix = prefix_of(options.prefix, kind);
     ASSERT_TRUE(lock.starts_with(prefix)) << lock;
@@ -196,7 +196,7 @@ TEST(RedisKeys, LeadBackToTheLockAndTheName) {
   });
 }
 
-TEST(RedisClusterKeys, OnlyBracesThatAreInTheWayAndWhatLooksEncodedAreEncoded) {
+TEST(RedisClusterKeys, NameWithBraces_IsEncodedWhereNeeded) {
   struct Row {
     const char* prefix;
     const char* name;
@@ -212,7 +212,7 @@ TEST(RedisClusterKeys, OnlyBracesThatAreInTheWayAndWhatLooksEncodedAreEncoded) {
 }
 
 // Other lockers know these keys.
-TEST(RedisClusterKeys, WithoutAClusterNothingIsEncoded) {
+TEST(RedisClusterKeys, NoCluster_NothingIsEncoded) {
   for (const std::string& name : names) {
     Options options;
     EXPECT_EQ(lock_key(options, name, LockKind::lock), "dlock:" + name);
@@ -223,7 +223,7 @@ TEST(RedisClusterKeys, WithoutAClusterNothingIsEncoded) {
   }
 }
 
-TEST(RedisClusterKeys, EachClientHasAChannelOfItsOwn) {
+TEST(RedisClusterKeys, EachClient_HasItsOwnChannel) {
   const Options options = on_a_cluster("dlock:");
   EXPECT_NE(client_channel(options, "one", "dlock:x"), client_channel(options, "two", "dlock:x"));
   EXPECT_NE(client_channel(options, "one", "dlock:x"), lock_channel(options, "dlock:x"));
@@ -234,12 +234,12 @@ TEST(RedisClusterKeys, EachClientHasAChannelOfItsOwn) {
   EXPECT_EQ(lock, lock_channel(options, "dlock:x"));
 }
 
-TEST(RedisKeys, PatternsAreTakenLiterally) {
+TEST(RedisKeys, Pattern_IsTakenLiterally) {
   EXPECT_EQ(escape_pattern("dlock:"), "dlock:");
   EXPECT_EQ(escape_pattern("a*b?[c]\\"), "a\\*b\\?\\[c\\]\\\\");
 }
 
-TEST(RedisValues, NameTheClientAndTheOwner) {
+TEST(RedisValues, Value_NamesTheClientAndTheOwner) {
   const OwnerId owner(1, 2);
   const std::string value = value_of("client", owner);
   EXPECT_EQ(value, "client:" + owner.to_string());
@@ -255,7 +255,7 @@ TEST(RedisValues, NameTheClientAndTheOwner) {
   EXPECT_EQ(owner_in(value + "0", "client"), std::nullopt);
 }
 
-TEST(RedisWakeUps, AreAGrantOrTheTimeUntilACheck) {
+TEST(RedisWakeUps, Message_IsAGrantOrATimeToCheck) {
   const OwnerId owner(1, 2);
   const std::string value = value_of("client", owner);
   const auto grant = wake_up_in(value, "client");
@@ -292,7 +292,7 @@ Result<std::vector<SlotRange>> range_in(const Bytes& fields) {
   return slots_in(list_in_bytes({list_in_bytes(fields)}));
 }
 
-TEST(RedisSlotMap, NamesTheMasterOfEachRange) {
+TEST(RedisSlotMap, Reply_NamesTheMasterOfEachRange) {
   const auto map = slots_in(list_in_bytes({
       list_in_bytes({number(0), number(8191), node_in_bytes("one", 7000), node_in_bytes("two", 7001),
                      node_in_bytes("three", 7002)}),
@@ -313,7 +313,7 @@ TEST(RedisSlotMap, NamesTheMasterOfEachRange) {
   }
 }
 
-TEST(RedisSlotMap, ThatMakesNoSenseIsRefused) {
+TEST(RedisSlotMap, SenselessReply_IsRefused) {
   const std::string good = node_in_bytes("one", 7000);
   const Bytes one_slot = {number(0), number(0), good};
   std::vector<std::string> maps = {
