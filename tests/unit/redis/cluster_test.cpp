@@ -183,7 +183,7 @@ class ClusterTest : public testing::Test, protected Node::User {
 //   ask KEY [=> TEXT]; said KEY => TEXT: a part of the answer to the last request for that key, "-" is none
 //   withdraw KEY => yes or no; refresh: the map; subscribe or unsubscribe KEY; usable KEY: its node answers again; stop
 //   wait TIME; masters => NAMES; owner KEY => NODE
-//   events => those since the last look, separated by ", "; last NODE => the last request that it got
+//   events => those since the last look, separated by ", "; forbidden => yes; last NODE => the last request that it got
 //   count: the numbers below begin anew
 //   maps => N: how often a node was asked for the map; requests NODES => N, dialled NODES => N; connected NODES => N
 struct ClusterScript {
@@ -199,8 +199,8 @@ class ClusterScripts : public ClusterTest, public testing::WithParamInterface<Cl
     Map out;
     for (const std::string& range : split(text == "none" ? "" : text)) {
       const auto parts = split(range, ':');
-      const auto slots = split(parts.size() == 1 ? "0-16383" : parts[1], '-');
-      out.push_back({static_cast<std::uint16_t>(std::stoi(slots[0])), static_cast<std::uint16_t>(std::stoi(slots[1])),
+      const auto bounds = split(parts.size() == 1 ? "0-16383" : parts[1], '-');
+      out.push_back({static_cast<std::uint16_t>(std::stoi(bounds[0])), static_cast<std::uint16_t>(std::stoi(bounds[1])),
                      at(parts[0])});
     }
     return out;
@@ -254,16 +254,18 @@ class ClusterScripts : public ClusterTest, public testing::WithParamInterface<Cl
     EXPECT_NE(said.find(expected), std::string::npos) << said;
   }
   std::string masters() {
-    std::string names;
-    cluster->masters(saturating_add(engine.now(), 5s), [&](const Result<std::vector<common::Host>>& found) {
-      if (!found.ok()) names = found.failure().code.message();
-      for (const auto& each : found.ok() ? found.value() : std::vector<common::Host>{}) {
-        names += (names.empty() ? "" : ",") + each.name;
-        EXPECT_NE(cluster->master_at(each), nullptr);
-      }
-    });
-    EXPECT_EQ(names, "") << "inside the call";
+    std::optional<Result<std::vector<common::Host>>> found;
+    cluster->masters(saturating_add(engine.now(), 5s),
+                     [&found](const Result<std::vector<common::Host>>& masters) { found = masters; });
+    EXPECT_FALSE(found) << "inside the call";
     engine.advance(2s);
+    if (!found->ok()) return found->failure().code.message();
+    std::string names;
+    for (const common::Host& each : found->value()) names += (names.empty() ? "" : ",") + each.name;
+    for (const char* name : {"a", "b", "c"}) {
+      EXPECT_EQ(cluster->master_at(at(name)) != nullptr, names.find(name) != std::string::npos) << name;
+    }
+    EXPECT_EQ(cluster->ranges().size(), map.size());
     return names;
   }
   std::string take_events() {
@@ -309,6 +311,7 @@ class ClusterScripts : public ClusterTest, public testing::WithParamInterface<Cl
         {"masters", [&] { EXPECT_EQ(masters(), expected); }},
         {"owner", [&] { EXPECT_EQ(cluster->node_of(first).options().host.name, expected); }},
         {"events", [&] { EXPECT_EQ(take_events(), expected); }},
+        {"forbidden", [&] { EXPECT_EQ(cluster->is_forbidden(), expected == "yes"); }},
         {"last", [&] { EXPECT_EQ(last_request(first), expected); }},
         {"count",
          [&] {
@@ -402,7 +405,8 @@ const ClusterScript scripts[] = {
     // That one is no node says more than that another is silent.
     {"NoClusterNode_IsUnsupportedWhateverTheOthersDo", R"(
         map-error c ERR This instance has cluster support disabled; map-silent d
-        anew c,d; ask bar; wait 2s; said bar => redis://; anew d,c; ask bar; wait 2s; said bar => redis://
+        anew c,d; ask bar; wait 2s; said bar => not supported by this backend; said bar => redis://
+        anew d,c; ask bar; wait 2s; said bar => redis://
         refuse d; anew c,d; ask bar; wait 2s; said bar => redis://; anew d,c; ask bar; wait 2s; said bar => redis://
         ignore d; anew c,d; ask bar; wait 2s; said bar => redis://; anew d,c; ask bar; wait 2s; said bar => redis://)"},
     // The one without an answer, that of the other node, and once more.
@@ -466,7 +470,8 @@ const ClusterScript scripts[] = {
         yes a,b; wait 1s; subscribe bar; subscribe foo; events => subscribed bar, subscribed foo; break a; wait 5s
         events => down a; usable bar; events => subscribed bar)"},
     {"ChannelsUnknown_AreForbiddenOnceForAllNodes", R"(
-        error a,b ERR unknown command 'SSUBSCRIBE'; subscribe bar; subscribe foo; wait 10s; events => forbidden)"},
+        error a,b ERR unknown command 'SSUBSCRIBE'; subscribe bar; subscribe foo; wait 10s; events => forbidden
+        forbidden => yes)"},
 };
 INSTANTIATE_TEST_SUITE_P(Cluster, ClusterScripts, testing::ValuesIn(scripts),
                          [](const auto& row) { return row.param.name; });
