@@ -1,4 +1,4 @@
-// Transactions that go together: in which order, until when, and what becomes of each where all are refused.
+// Transactions that are sent together: in which order, and until when.
 #include "backends/etcd/locks/batches.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class EtcdBatchesTest : public EtcdClientFixture {
   std::unique_ptr<Batches> batches = std::make_unique<Batches>(*client);
 };
 
-// Who looks and sees that a key is there, watches it from the next revision on.
+// A waiter that reads a key watches it from the next revision on.
 TEST_F(EtcdBatchesTest, Batch_RemovesBeforeItReads) {
   etcd.keys["k"] = {.key = "k", .value = "", .created = 1, .lease = 0};
   const auto look = submit(Transaction().read({.range = {"k"}}));
@@ -59,7 +59,7 @@ TEST_F(EtcdBatchesTest, Batch_RemovesBeforeItReads) {
   EXPECT_TRUE(answers[3].steps.front().keys.empty());
 }
 
-// Those of releases that are repeated, say.
+// For example those of releases that are repeated.
 TEST_F(EtcdBatchesTest, DeadlineNear_DoesNotShortenThatOfOthers) {
   const auto hasty = submit(Transaction().read({.range = {"a"}}), 200ms);
   const auto patient = submit(Transaction().read({.range = {"b"}}));

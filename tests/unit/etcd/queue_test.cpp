@@ -88,8 +88,8 @@ TEST_F(EtcdQueueTest, RequestOvertakenByAMark_IsSentAgain) {
   }
 }
 
-// The answer to a waiter's request is lost, and it finds its key when it asks again. It has waited, then, and whoever
-// is behind it must be told when it enters.
+// The answer to a waiter's request is lost, and the waiter finds its key when it sends the request again. By then it
+// has waited, so the next in line must be notified when it enters.
 TEST_F(EtcdQueueTest, PermitGrantedAfterALostAnswer_IsAnnouncedToTheNext) {
   const auto first = contend(*other, "s");
   const auto second = contend(*other, "s");
@@ -106,8 +106,8 @@ TEST_F(EtcdQueueTest, PermitGrantedAfterALostAnswer_IsAnnouncedToTheNext) {
   EXPECT_TRUE(fourth->grant);
 }
 
-// The first in line watches all keys of the semaphore. What was removed in the revision that it has just looked at is
-// told again and again if it goes on from that one.
+// The first in line watches all keys of the semaphore. A watch from the revision of its last read would report the same
+// removal again and again.
 TEST_F(EtcdQueueTest, WaiterBehindTheFirstGivesUp_FirstReadsOnce) {
   const auto first = contend(*backend, "s");
   const auto second = contend(*backend, "s");
@@ -123,7 +123,7 @@ TEST_F(EtcdQueueTest, WaiterBehindTheFirstGivesUp_FirstReadsOnce) {
   EXPECT_TRUE(third->grant);
 }
 
-// What it is told while it waits for the answer to a look is younger than that.
+// An event that arrives during a read is younger than the answer.
 TEST_F(EtcdQueueTest, EventDuringARead_FirstReadsAgain) {
   for (const bool watch_is_over : {false, true}) {
     const auto first = contend(*other, "s");
@@ -159,7 +159,7 @@ TEST_F(EtcdQueueTest, ReleaseAsAWaiterArrives_IsNotMissed) {
   }
 }
 
-// The cluster looks at all keys that a lock ever had.
+// The cluster searches all keys that a lock ever had.
 TEST_F(EtcdQueueTest, LockUsedAgain_ReusesItsKey) {
   std::set<std::string> keys;
   for (int i = 0; i < 20; ++i) {
@@ -203,7 +203,7 @@ TEST_F(EtcdQueueTest, KeyThatMayStillArrive_IsNotReused) {
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
-// What names a lease that is over would be refused, and without a lease a key would stay for good.
+// A request that names a lease that has ended would be refused, and without a lease a key would stay for good.
 TEST_F(EtcdQueueTest, ClientClosedWithAnAcquireInDoubt_LeavesNothing) {
   begin_session();
   etcd.treat_next(method_transaction, Fate::lost, 1000);

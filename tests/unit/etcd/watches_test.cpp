@@ -1,4 +1,4 @@
-// Watches: what they are told, and when they are to be set anew.
+// Watches: their reports, and when they are set again.
 #include "backends/etcd/connection/watches.hpp"
 
 #include <gtest/gtest.h>

@@ -192,7 +192,7 @@ TEST_F(RedisLockTest, ReleaseWithoutAConnection_IsSentAtTheEnd) {
 
 // --- Replicas --------------------------------------------------------------------------------------------------------
 
-// H19. The lock may be held by nobody who knows where it could not be taken back. The answer to WAIT may be lost with
+// H19. A lock that could not be taken back may be held without a holder that knows. The answer to WAIT may be lost with
 // the connection, which is ambiguous, until the lock is taken back.
 TEST_F(RedisLockTest, TooFewReplicas_LockIsTakenBackFirst) {
   struct Row {

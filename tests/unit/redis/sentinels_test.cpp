@@ -395,7 +395,7 @@ TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
   }
 }
 
-// What the handshake makes of the answers to ROLE and INFO.
+// The verdict of the handshake on the answers to ROLE and INFO.
 std::optional<Failure> verdict_on(const Reply& role, const Reply& info) {
   const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
   Handshake handshake(options);
