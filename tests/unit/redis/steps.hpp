@@ -24,7 +24,8 @@ inline std::vector<Step> steps_of(const std::string& script) {
   std::vector<Step> out;
   for (const std::string& line : split(script, '\n')) {
     for (const std::string& text : split(line, ';')) {
-      Step step{.text = text};
+      Step step;
+      step.text = text;
       std::istringstream words(text);
       words >> step.verb >> step.first >> std::ws;
       std::getline(words, step.rest);
