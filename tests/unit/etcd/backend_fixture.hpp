@@ -21,45 +21,30 @@ class EtcdFixture : public testing::Test {
   using Attempt = dlock::test::Attempt;
   using Fate = FakeEtcd::Fate;
 
-  std::unique_ptr<EtcdBackend> make(std::string_view parameters = "session_ttl=10s") {
-    return make_at("etcd://a,b,c?" + std::string(parameters));
-  }
-  std::unique_ptr<EtcdBackend> make_at(const std::string& url) {
+  std::unique_ptr<EtcdBackend> make(const std::string& url = "etcd://a,b,c?session_ttl=10s") {
     BackendConfig config{.url = Url::parse(url),
                          .holder = "host:1:test",
                          .lease = std::chrono::seconds(10),
                          .response_timeout = std::chrono::seconds(2),
                          .connect_timeout = std::chrono::seconds(3)};
-    auto made = std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
-    engine.run();
-    return made;
+    return std::make_unique<EtcdBackend>(host, parse_options(config), config.lease, etcd.members());
   }
 
-  std::unique_ptr<Attempt> begin(Backend& whose, const std::string& name = "a", bool wait = true,
-                                 LockKind kind = LockKind::lock, std::uint32_t permits = 1) {
+  // Of a lock; "s" is a semaphore with two permits.
+  std::unique_ptr<Attempt> begin(Backend& whose, const std::string& name = "a", bool wait = true) {
     auto attempt = std::make_unique<Attempt>();
     attempt->request = {.name = name,
                         .owner = host.new_owner_id(),
                         .holder = "host:1:test",
                         .lease = std::chrono::seconds(10),
                         .wait = wait,
-                        .kind = kind,
-                        .permits = permits};
+                        .kind = name == "s" ? LockKind::semaphore : LockKind::lock,
+                        .permits = name == "s" ? 2U : 1U};
     attempt->contention = whose.contend(attempt->request, *attempt);
     return attempt;
   }
-  std::unique_ptr<Attempt> contend(Backend& whose, const std::string& name = "a", bool wait = true,
-                                   LockKind kind = LockKind::lock) {
-    auto attempt = begin(whose, name, wait, kind);
-    engine.run();
-    return attempt;
-  }
-  // Of a semaphore "s".
-  std::unique_ptr<Attempt> begin_for_permit(Backend& whose, bool wait = true, std::uint32_t permits = 2) {
-    return begin(whose, "s", wait, LockKind::semaphore, permits);
-  }
-  std::unique_ptr<Attempt> ask_for_permit(Backend& whose, bool wait = true, std::uint32_t permits = 2) {
-    auto attempt = begin_for_permit(whose, wait, permits);
+  std::unique_ptr<Attempt> contend(Backend& whose, const std::string& name = "a", bool wait = true) {
+    auto attempt = begin(whose, name, wait);
     engine.run();
     return attempt;
   }
@@ -69,13 +54,17 @@ class EtcdFixture : public testing::Test {
     for (int i = 0; i < 100 && !outcome; ++i) engine.advance(std::chrono::milliseconds(100));
     return outcome.value().status;
   }
+  // Now it stands.
+  void begin_session() { (void)release(*backend, *contend(*backend, "first")); }
+  void remove_key(const std::string& name = "a") { etcd.remove(etcd.keys_below("dlock/" + name + "/").front()); }
 
-  void TearDown() override { EXPECT_EQ(etcd.values, 0) << "keys say enough"; }
+  void TearDown() override { EXPECT_EQ(etcd.values, 0) << "keys are enough"; }
 
   dlock::test::ManualEngine engine;
   dlock::test::RecordingHost host{engine};
   FakeEtcd etcd{engine};
   std::unique_ptr<EtcdBackend> backend = make();
+  std::unique_ptr<EtcdBackend> other = make();
 };
 
 }  // namespace dlock::etcd

@@ -1,4 +1,4 @@
-// The backend against an etcd in memory, on a clock that the test moves.
+// Locks of the backend: what they cost, what becomes of requests that arrive late, and of holders whose keys go.
 #include "backends/etcd/etcd_backend.hpp"
 
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class EtcdBackendTest : public EtcdFixture {};
+using EtcdBackendTest = EtcdFixture;
 
-// --- Locks -----------------------------------------------------------------------------------------------------------
+// --- What locks cost -------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdBackendTest, AFreeLockIsOneTransactionAndSoIsItsRelease) {
+TEST_F(EtcdBackendTest, FreeLock_CostsOneTransactionAndOneMoreToRelease) {
   engine.advance(1min);
   EXPECT_EQ(etcd.dialled, 0) << "nothing connects before it is needed";
   (void)contend(*backend, "first");
@@ -37,7 +37,7 @@ TEST_F(EtcdBackendTest, AFreeLockIsOneTransactionAndSoIsItsRelease) {
   EXPECT_TRUE(etcd.metadata.contains("hasleader"));
 }
 
-TEST_F(EtcdBackendTest, WaitersAreServedInTheirOrderAndEachWatchesOneKey) {
+TEST_F(EtcdBackendTest, Waiters_AreServedInOrderAndWatchOneKeyEach) {
   const auto first = contend(*backend);
   const auto second = contend(*backend);
   const auto third = contend(*backend);
@@ -51,23 +51,50 @@ TEST_F(EtcdBackendTest, WaitersAreServedInTheirOrderAndEachWatchesOneKey) {
   EXPECT_TRUE(third->grant);
 }
 
-TEST_F(EtcdBackendTest, ManyAtOnceGoTogetherAndTwoOfOneLockDoNot) {
+TEST_F(EtcdBackendTest, WaitersForAPermit_OnlyTheFirstWatchesAllKeys) {
+  begin_session();
+  auto transactions = [this, before = etcd.transactions]() mutable {
+    return etcd.transactions - std::exchange(before, etcd.transactions);
+  };
+  std::vector<std::unique_ptr<Attempt>> all;
+  all.push_back(contend(*backend, "s"));
+  EXPECT_EQ(transactions(), 1);
+  all.push_back(contend(*backend, "s", false));
+  EXPECT_EQ(transactions(), 2) << "a try reads before it writes";
+  for (int i = 0; i < 4; ++i) {
+    all.push_back(contend(*backend, "s"));
+    EXPECT_EQ(transactions(), 1) << "the first in line ignores those behind it";
+  }
+  EXPECT_TRUE(all[0]->grant && all[1]->grant && !all[2]->grant);
+  EXPECT_EQ(etcd.watches_of_ranges(), 1U);
+  EXPECT_EQ(contend(*backend, "s", false)->busy_reports, 1);
+  EXPECT_EQ(transactions(), 1);
+  EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 6U);
+  (void)release(*backend, *all[1]);
+  EXPECT_TRUE(all[2]->grant && !all[3]->grant);
+  EXPECT_EQ(etcd.watches_of_ranges(), 1U);
+  EXPECT_LE(transactions(), 4);
+  (void)release(*backend, *all[0]);
+  EXPECT_TRUE(all[3]->grant && !all[4]->grant);
+}
+
+TEST_F(EtcdBackendTest, SimultaneousAcquires_ShareTransactionsExceptOfOneLock) {
   (void)contend(*backend, "first");
   const int before = etcd.transactions;
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 50; ++i) attempts.push_back(begin(*backend, "many/" + std::to_string(i)));
-  auto one = begin(*backend, "same");
-  auto other = begin(*backend, "same");
+  const auto one = begin(*backend, "same");
+  const auto another = begin(*backend, "same");
   engine.run();
   for (const auto& each : attempts) EXPECT_TRUE(each->grant);
   EXPECT_LE(etcd.transactions - before, 6);
-  EXPECT_TRUE(one->grant && !other->grant);
+  EXPECT_TRUE(one->grant && !another->grant);
   (void)release(*backend, *one);
-  ASSERT_TRUE(other->grant);
-  EXPECT_GT(other->grant->token, one->grant->token);
+  ASSERT_TRUE(another->grant);
+  EXPECT_GT(another->grant->token, one->grant->token);
 }
 
-TEST_F(EtcdBackendTest, WhatGoesTogetherAndIsRefusedIsAskedForAlone) {
+TEST_F(EtcdBackendTest, SharedTransactionRefused_EachIsSentAlone) {
   (void)contend(*backend, "first");
   int refusals = 0;
   etcd.status = [&](std::string_view method) {
@@ -82,10 +109,10 @@ TEST_F(EtcdBackendTest, WhatGoesTogetherAndIsRefusedIsAskedForAlone) {
 }
 
 // etcd 3.4 checks no rights within a transaction of transactions, and a client's certificate may stand for a user.
-TEST_F(EtcdBackendTest, WithALoginOrACertificateNothingGoesTogether) {
+TEST_F(EtcdBackendTest, LoginOrCertificate_EachIsSentAlone) {
   for (const auto& [url, alone] :
        {std::pair("etcd://u:p@a", true), {"etcds://a?tls_cert=/c.pem&tls_key=/k.pem", true}, {"etcds://a", false}}) {
-    backend = make_at(url);
+    backend = make(url);
     (void)contend(*backend, url);
     const int before = etcd.transactions;
     std::vector<std::unique_ptr<Attempt>> attempts;
@@ -96,88 +123,21 @@ TEST_F(EtcdBackendTest, WithALoginOrACertificateNothingGoesTogether) {
   }
 }
 
-// --- The session -----------------------------------------------------------------------------------------------------
+// --- The key of a holder ---------------------------------------------------------------------------------------------
 
-TEST_F(EtcdBackendTest, ALeaseIsExtendedByKeepAlivesThatAreConfirmed) {
-  const auto attempt = contend(*backend);
-  const TimePoint until = attempt->grant->valid_until;
-  EXPECT_LE(until, engine.now() + 10s);
-  engine.advance(1min);
-  EXPECT_TRUE(host.losses.empty());
-  ASSERT_FALSE(host.extensions.empty());
-  EXPECT_GT(host.extensions.back().second, until + 40s);
-  EXPECT_LE(host.extensions.back().second, engine.now() + 10s);
-}
-
-TEST_F(EtcdBackendTest, AKeepAliveOfAnotherTermThanTheReadsDoesNotCount) {
-  const auto attempt = contend(*backend);
-  etcd.term_of_keep_alives = etcd.term - 1;
-  engine.advance(9s);
-  EXPECT_TRUE(host.extensions.empty());
-  EXPECT_GT(etcd.keep_alives, 2);
-  engine.advance(1s);
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_LE(attempt->grant->valid_until, engine.now());
-}
-
-TEST_F(EtcdBackendTest, AKeepAliveWhoseReadIsNotAnsweredDoesNotCount) {
-  const auto attempt = contend(*backend);
-  etcd.fate = [](std::string_view) { return Fate::lost; };
-  engine.advance(10s);
-  EXPECT_TRUE(host.extensions.empty());
-  EXPECT_EQ(host.losses.size(), 1U);
-}
-
-TEST_F(EtcdBackendTest, ASessionWhoseKeyIsGoneIsLostThoughItsLeaseIsKeptAlive) {
-  const auto attempt = contend(*backend);
-  for (const auto& [key, value] : std::map<std::string, KeyValue>(etcd.keys)) {
-    if (key.find(".session/") != std::string::npos) etcd.remove(key);
+TEST_F(EtcdBackendTest, KeyRemoved_HolderLosesAtOnceOnceItWatches) {
+  for (const auto held_for : {300ms, 0ms}) {
+    SCOPED_TRACE(held_for.count());
+    host.losses.clear();
+    const auto attempt = contend(*backend);
+    engine.advance(held_for);
+    remove_key();
+    engine.advance(held_for == 0ms ? 250ms : 0ms);
+    EXPECT_EQ(host.losses.size(), 1U);
   }
-  engine.advance(4s);
-  EXPECT_EQ(host.losses.size(), 1U);
 }
 
-TEST_F(EtcdBackendTest, ASessionThatExpiredIsLostAndAWaiterQueuesAnewAtTheEnd) {
-  const auto held = contend(*backend);
-  const auto waiter = contend(*backend);
-  etcd.expire_leases();
-  engine.advance(4s);
-  ASSERT_EQ(host.losses.size(), 1U);
-  EXPECT_EQ(host.losses[0].owner, held->request.owner);
-  ASSERT_TRUE(waiter->grant);
-  EXPECT_GT(waiter->grant->token, held->grant->token);
-  (void)release(*backend, *waiter);
-  EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
-}
-
-TEST_F(EtcdBackendTest, WithTheShortestTimesItIsKeptAliveAsWell) {
-  backend = make("session_ttl=2s");
-  const auto attempt = contend(*backend);
-  engine.advance(30s);
-  EXPECT_TRUE(host.losses.empty());
-  EXPECT_LT(etcd.dialled, 3);
-}
-
-TEST_F(EtcdBackendTest, ASilentMemberIsLeftInTimeAndTheLockKept) {
-  const auto attempt = contend(*backend);
-  const int before = etcd.dialled;
-  etcd.silent = true;
-  engine.advance(6s);
-  EXPECT_GT(etcd.dialled, before);
-  etcd.silent = false;
-  engine.advance(20s);
-  EXPECT_TRUE(host.losses.empty());
-}
-
-TEST_F(EtcdBackendTest, AKeyThatSomebodyRemovesIsALossAtOnce) {
-  const auto attempt = contend(*backend);
-  engine.advance(300ms);
-  etcd.remove(etcd.keys_below("dlock/a/").front());
-  engine.run();
-  EXPECT_EQ(host.losses.size(), 1U);
-}
-
-TEST_F(EtcdBackendTest, AHolderWhoseConnectionBrokeLooksOnceAndWatchesItsKeyAgain) {
+TEST_F(EtcdBackendTest, HolderReconnected_ReadsItsKeyOnceAndWatchesItAgain) {
   const auto held = contend(*backend);
   (void)release(*backend, *contend(*backend, "another"));
   engine.advance(1s);
@@ -186,84 +146,17 @@ TEST_F(EtcdBackendTest, AHolderWhoseConnectionBrokeLooksOnceAndWatchesItsKeyAgai
   engine.advance(1s);
   EXPECT_EQ(etcd.transactions - before, 2) << "of the session's key, and of its own";
   ASSERT_EQ(etcd.watches(), 1U);
-  etcd.remove(etcd.keys_below("dlock/a/").front());
+  remove_key();
   engine.run();
   EXPECT_EQ(host.losses.size(), 1U);
   EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
 }
 
-TEST_F(EtcdBackendTest, AKeyThatWasRemovedInTheFirstMomentIsALossTheMomentItIsWatched) {
-  const auto attempt = contend(*backend);
-  etcd.remove(etcd.keys_below("dlock/a/").front());
-  engine.advance(250ms);
-  EXPECT_EQ(host.losses.size(), 1U);
-}
-
-TEST_F(EtcdBackendTest, AnotherClusterIsWarnedOf) {
-  const auto attempt = contend(*backend);
-  engine.advance(10s);
-  EXPECT_TRUE(host.warnings.empty());
-  etcd.cluster = 2;
-  engine.advance(10s);
-  EXPECT_EQ(host.warnings.size(), 1U);
-}
-
-TEST_F(EtcdBackendTest, TheEndOfTheClientEndsItsSession) {
-  const auto held = contend(*backend);
-  bool closed = false;
-  backend->close([&] { closed = true; });
-  engine.run();
-  EXPECT_TRUE(closed);
-  EXPECT_TRUE(etcd.keys.empty());
-  EXPECT_TRUE(etcd.leases.empty());
-}
-
-TEST_F(EtcdBackendTest, MayEndWithEverythingUnderWay) {
-  const auto held = contend(*backend);
-  auto waiter = contend(*backend);
-  etcd.silent = true;
-  auto asking = contend(*backend, "b");
-  asking.reset();
-  waiter.reset();
-  held->contention.reset();
-  backend.reset();
-  engine.advance(1min);
-}
-
-// --- Connections -----------------------------------------------------------------------------------------------------
-
-TEST_F(EtcdBackendTest, AReleaseThatAWaiterMissedWhileItWasCutOffIsSeen) {
-  const auto held = contend(*backend);
-  const auto waiter = contend(*backend);
-  etcd.refuses = true;
-  etcd.break_connections();
-  engine.run();
-  etcd.remove(etcd.keys_below("dlock/a/").front());
-  etcd.refuses = false;
-  engine.advance(1s);
-  EXPECT_TRUE(waiter->grant);
-}
-
-TEST_F(EtcdBackendTest, CompactionIsNobodysError) {
-  const auto held = contend(*backend);
-  const auto waiter = contend(*backend);
-  engine.advance(1s);
-  for (int i = 0; i < 2; ++i) {
-    etcd.compact();
-    etcd.break_connections();
-    engine.advance(1s);
-  }
-  etcd.compact();
-  (void)release(*backend, *held);
-  engine.advance(2s);
-  EXPECT_TRUE(waiter->grant);
-  EXPECT_FALSE(waiter->failure);
-}
-
-// What happened meanwhile is told by the watch, or seen where its beginning is forgotten.
-TEST_F(EtcdBackendTest, AHolderWhoseLookFailedLooksAgain) {
+// The watch reports what happened meanwhile, or the read shows it where the watch's beginning was compacted.
+TEST_F(EtcdBackendTest, ReadOfTheKeyRefused_IsRepeated) {
   for (const bool compacted : {false, true}) {
-    const auto held = contend(*backend, compacted ? "a" : "b");
+    const std::string name = compacted ? "a" : "b";
+    const auto held = contend(*backend, name);
     engine.advance(1s);
     bool failed = false;
     etcd.status = [&](std::string_view method) {
@@ -273,7 +166,7 @@ TEST_F(EtcdBackendTest, AHolderWhoseLookFailedLooksAgain) {
     etcd.break_connections();
     while (!failed) engine.advance(10ms);
     etcd.status = nullptr;
-    etcd.remove(etcd.keys_below(compacted ? "dlock/a/" : "dlock/b/").front());
+    remove_key(name);
     if (compacted) etcd.compact();
     EXPECT_TRUE(host.losses.empty());
     engine.advance(1s);
@@ -283,7 +176,24 @@ TEST_F(EtcdBackendTest, AHolderWhoseLookFailedLooksAgain) {
   }
 }
 
-TEST_F(EtcdBackendTest, ATryWithoutAConnectionSaysWhyInTime) {
+// A member that lags behind reports to a new watch that an earlier key of that name was removed.
+TEST_F(EtcdBackendTest, EarlierKeyReported_EndsNoHold) {
+  (void)release(*backend, *contend(*backend));
+  const auto holder = contend(*backend);
+  const auto keys = etcd.keys_below("dlock/a/");
+  etcd.lag = 2;
+  engine.advance(1s);
+  ASSERT_EQ(etcd.watches(), 1U);
+  EXPECT_TRUE(host.losses.empty());
+  EXPECT_EQ(etcd.keys_below("dlock/a/"), keys);
+  remove_key();
+  engine.run();
+  EXPECT_EQ(host.losses.size(), 1U);
+}
+
+// --- Answers that do not come ----------------------------------------------------------------------------------------
+
+TEST_F(EtcdBackendTest, NoConnection_TryFailsInTimeWithTheReason) {
   etcd.refuses = true;
   const auto attempt = contend(*backend, "a", false);
   engine.advance(2s);
@@ -291,61 +201,24 @@ TEST_F(EtcdBackendTest, ATryWithoutAConnectionSaysWhyInTime) {
   EXPECT_NE(attempt->unreachable_reports.front().detail.find("refused"), std::string::npos);
 }
 
-// --- Answers that do not come ----------------------------------------------------------------------------------------
-
-TEST_F(EtcdBackendTest, ALateAcquireThatWasGivenUpDoesNothing) {
-  (void)contend(*backend, "first");
-  etcd.treat_next(method_transaction, Fate::late);
-  auto attempt = contend(*backend);
-  attempt.reset();
-  engine.advance(1s);
-  etcd.deliver_late();
-  engine.advance(10s);
-  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
-}
-
-TEST_F(EtcdBackendTest, ALateAcquireBehindTheReleaseOfItsOwnerDoesNothing) {
-  (void)contend(*backend, "first");
-  etcd.treat_next(method_transaction, Fate::late);
-  const auto attempt = contend(*backend);
-  engine.advance(5s);
-  ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::released);
-  etcd.deliver_late();
-  engine.advance(10s);
-  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
-}
-
-TEST_F(EtcdBackendTest, ALateAcquireOfALostSessionDoesNothing) {
-  (void)contend(*backend, "first");
-  etcd.treat_next(method_transaction, Fate::late);
-  auto attempt = contend(*backend);
-  etcd.expire_leases();
-  engine.advance(15s);
-  ASSERT_TRUE(attempt->grant);
-  (void)release(*backend, *attempt);
-  etcd.deliver_late();
-  engine.run();
-  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
-  EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
-}
-
-// --- Other kinds -----------------------------------------------------------------------------------------------------
-
-TEST_F(EtcdBackendTest, OnlyTheFirstInLineForAPermitWatchesAll) {
-  std::vector<std::unique_ptr<Attempt>> all;
-  for (int i = 0; i < 6; ++i) all.push_back(ask_for_permit(*backend));
-  EXPECT_TRUE(all[0]->grant && all[1]->grant && !all[2]->grant);
-  EXPECT_EQ(etcd.watches_of_ranges(), 1U);
-  EXPECT_FALSE(ask_for_permit(*backend, false)->grant);
-  EXPECT_EQ(etcd.keys_below("dlock.sem/").size(), 6U);
-  const int before = etcd.transactions;
-  (void)release(*backend, *all[1]);
-  EXPECT_TRUE(all[2]->grant && !all[3]->grant);
-  EXPECT_EQ(etcd.watches_of_ranges(), 1U);
-  EXPECT_LE(etcd.transactions - before, 4);
-  (void)release(*backend, *all[0]);
-  EXPECT_TRUE(all[3]->grant && !all[4]->grant);
+TEST_F(EtcdBackendTest, AcquireArrivesAfterItsEnd_LeavesNothing) {
+  enum class End { given_up, released, session_lost };
+  begin_session();
+  for (const End end : {End::given_up, End::released, End::session_lost}) {
+    SCOPED_TRACE(static_cast<int>(end));
+    etcd.treat_next(method_transaction, Fate::late);
+    auto attempt = contend(*backend);
+    if (end == End::session_lost) etcd.expire_leases();
+    if (end == End::given_up) attempt.reset();
+    engine.advance(end == End::session_lost ? 15s : 5s);
+    if (end != End::given_up) {
+      ASSERT_TRUE(attempt->grant);
+      EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::released);
+    }
+    etcd.deliver_late();
+    engine.advance(10s);
+    EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Transactions that go together: in which order, until when, and what becomes of each where all are refused.
+// Transactions that are sent together: in which order, and until when.
 #include "backends/etcd/locks/batches.hpp"
 
 #include <gtest/gtest.h>
@@ -44,8 +44,8 @@ class EtcdBatchesTest : public EtcdClientFixture {
   std::unique_ptr<Batches> batches = std::make_unique<Batches>(*client);
 };
 
-// Who looks and sees that a key is there, watches it from the next revision on.
-TEST_F(EtcdBatchesTest, WhatGoesIsGoneBeforeTheOthersLook) {
+// A waiter that reads a key watches it from the next revision on.
+TEST_F(EtcdBatchesTest, Batch_RemovesBeforeItReads) {
   etcd.keys["k"] = {.key = "k", .value = "", .created = 1, .lease = 0};
   const auto look = submit(Transaction().read({.range = {"k"}}));
   const auto removal = submit(Transaction().remove({"k"}));
@@ -59,8 +59,8 @@ TEST_F(EtcdBatchesTest, WhatGoesIsGoneBeforeTheOthersLook) {
   EXPECT_TRUE(answers[3].steps.front().keys.empty());
 }
 
-// Those of releases that are repeated, say.
-TEST_F(EtcdBatchesTest, OneWhoseTimeIsNearlyOverDoesNotShortenThatOfOthers) {
+// For example those of releases that are repeated.
+TEST_F(EtcdBatchesTest, DeadlineNear_DoesNotShortenThatOfOthers) {
   const auto hasty = submit(Transaction().read({.range = {"a"}}), 200ms);
   const auto patient = submit(Transaction().read({.range = {"b"}}));
   etcd.answer_held();
@@ -73,7 +73,7 @@ TEST_F(EtcdBatchesTest, OneWhoseTimeIsNearlyOverDoesNotShortenThatOfOthers) {
   EXPECT_FALSE(patient->failure.code);
 }
 
-TEST_F(EtcdBatchesTest, WhatWaitsIsSentAfterAMomentIfAnswersAreSlow) {
+TEST_F(EtcdBatchesTest, AnswersSlow_WaitingTransactionsAreSentAfterAMoment) {
   std::vector<std::shared_ptr<Outcome>> all;
   for (int i = 0; i < 16; ++i) all.push_back(submit(Transaction().read({.range = {"a"}})));
   engine.run();
@@ -86,7 +86,7 @@ TEST_F(EtcdBatchesTest, WhatWaitsIsSentAfterAMomentIfAnswersAreSlow) {
   for (const auto& each : all) EXPECT_FALSE(each->failure.code || each->told != 1);
 }
 
-TEST_F(EtcdBatchesTest, MayEndInsideWhatOneOfThoseThatWaitIsTold) {
+TEST_F(EtcdBatchesTest, Handler_MayDestroyTheBatches) {
   const auto one = submit(Transaction().read({.range = {"a"}}));
   const auto two = submit(Transaction().read({.range = {"b"}}));
   when_told = [this] { batches.reset(); };

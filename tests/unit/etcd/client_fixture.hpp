@@ -1,4 +1,4 @@
-// A client of an etcd in memory, and what it says to its user.
+// A client of an etcd in memory, and its reports to its user.
 #pragma once
 
 #include "backends/etcd/connection/client.hpp"
@@ -29,7 +29,7 @@ class EtcdClientFixture : public testing::Test, public Client::User {
                                .connect_timeout = std::chrono::seconds(3)})),
         client(std::make_unique<Client>(engine, options, etcd.members(), *this)) {}
 
-  // What becomes of a call: the code of its failure, none once it is answered.
+  // The end of a call: the code of its failure, none once it is answered.
   struct Outcome {
     int told = 0;
     Failure failure;

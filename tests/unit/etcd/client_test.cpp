@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "client_fixture.hpp"
 
@@ -26,7 +29,7 @@ class EtcdLoginTest : public EtcdClientFixture {
 
 // --- Answers ---------------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdClientTest, WhatWasSentWhenAConnectionBreaksIsAmbiguousAndWhatWasNotIsSentLater) {
+TEST_F(EtcdClientTest, ConnectionBreaks_SentCallsAreAmbiguousOthersSentLater) {
   connect();
   etcd.silent = true;
   const auto sent = call();
@@ -41,7 +44,7 @@ TEST_F(EtcdClientTest, WhatWasSentWhenAConnectionBreaksIsAmbiguousAndWhatWasNotI
   EXPECT_EQ(sent->told, 1);
 }
 
-TEST_F(EtcdClientTest, WhatWasNotSentFailsOnceAllMembersWereTried) {
+TEST_F(EtcdClientTest, NoMemberAccepts_CallsFail) {
   etcd.refuses = true;
   const auto outcome = call();
   engine.run();
@@ -50,7 +53,7 @@ TEST_F(EtcdClientTest, WhatWasNotSentFailsOnceAllMembersWereTried) {
   EXPECT_EQ(downs.size(), 1U);
 }
 
-TEST_F(EtcdClientTest, AMemberThatDoesNotAnswerOrCannotServeIsLeftAndTheCallMayHaveHadAnEffect) {
+TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
   for (const bool answers : {false, true}) {
     connect();
     etcd.silent = !answers;
@@ -66,7 +69,7 @@ TEST_F(EtcdClientTest, AMemberThatDoesNotAnswerOrCannotServeIsLeftAndTheCallMayH
   EXPECT_EQ(times_ready, 3);
 }
 
-TEST_F(EtcdClientTest, NothingIsToldOnceItIsStopped) {
+TEST_F(EtcdClientTest, Stopped_ReportsNothing) {
   connect();
   const auto sent = call();
   client->stop();
@@ -77,7 +80,7 @@ TEST_F(EtcdClientTest, NothingIsToldOnceItIsStopped) {
 
 // --- Members ---------------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdClientTest, MembersThatRefuseForGoodAreTriedAgainWhenTheyAreWanted) {
+TEST_F(EtcdClientTest, MembersRefuseForGood_AreDialledAtTheNextCall) {
   etcd.refuses_at = [](const common::Host&) { return Failure{errc::protocol, "the server speaks HTTP/1.1"}; };
   client->want();
   engine.advance(1min);
@@ -88,7 +91,7 @@ TEST_F(EtcdClientTest, MembersThatRefuseForGoodAreTriedAgainWhenTheyAreWanted) {
   EXPECT_EQ(outcome->failure.code, errc::protocol);
 }
 
-TEST_F(EtcdClientTest, AClusterThatIsDownOrServesNothingIsNotDialledWithoutAPause) {
+TEST_F(EtcdClientTest, ClusterDownOrUseless_IsDialledWithPauses) {
   etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "etcdserver: no leader"}; };
   when_ready = [this] { (void)call(); };
   for (const bool down : {false, true}) {
@@ -101,7 +104,7 @@ TEST_F(EtcdClientTest, AClusterThatIsDownOrServesNothingIsNotDialledWithoutAPaus
   }
 }
 
-TEST_F(EtcdClientTest, OnlyAnAnswerAboutLocksMakesAConnectionGood) {
+TEST_F(EtcdClientTest, NoAnswerAboutLocks_IsReportedWithTheBreak) {
   for (const bool about_locks : {false, true}) {
     connect();
     client->call(method_lease_keep_alive, lease_request(1), client->answer_by(), {});
@@ -115,7 +118,7 @@ TEST_F(EtcdClientTest, OnlyAnAnswerAboutLocksMakesAConnectionGood) {
 
 // --- Other clusters --------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdClientTest, AMemberOfADifferentClusterIsLeftAndWhatItSaysIsNotBelieved) {
+TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {
   connect();
   (void)call();
   engine.run();
@@ -136,7 +139,7 @@ TEST_F(EtcdClientTest, AMemberOfADifferentClusterIsLeftAndWhatItSaysIsNotBelieve
   EXPECT_EQ(cluster_changes, 0);
 }
 
-TEST_F(EtcdClientTest, ADifferentClusterOfAllMembersIsAcceptedWithAWarning) {
+TEST_F(EtcdClientTest, AllMembersOfAnotherCluster_AreAcceptedWithAWarning) {
   connect();
   (void)call();
   engine.run();
@@ -151,7 +154,7 @@ TEST_F(EtcdClientTest, ADifferentClusterOfAllMembersIsAcceptedWithAWarning) {
   EXPECT_FALSE(outcome->failure.code);
 }
 
-TEST_F(EtcdClientTest, AClusterThatWentBackIsWarnedOf) {
+TEST_F(EtcdClientTest, RevisionsGoBack_IsWarnedOf) {
   connect();
   for (int i = 0; i < 3; ++i) client->call(Transaction().put("k", "", 0), client->answer_by(), [](const auto&) {});
   engine.run();
@@ -166,7 +169,7 @@ TEST_F(EtcdClientTest, AClusterThatWentBackIsWarnedOf) {
   EXPECT_EQ(cluster_changes, 1);
 }
 
-TEST_F(EtcdClientTest, ALeaseThatAMemberDoesNotKnowIsNoLossBeforeItsClusterIsKnown) {
+TEST_F(EtcdClientTest, LeaseUnknown_IsLostOnlyOnceTheClusterIsVerified) {
   connect();
   for (const errc expected : {errc::unavailable, errc::lost}) {
     etcd.refuse_next(method_transaction, {.code = 5, .message = "etcdserver: requested lease not found"});
@@ -180,15 +183,21 @@ TEST_F(EtcdClientTest, ALeaseThatAMemberDoesNotKnowIsNoLossBeforeItsClusterIsKno
 class EtcdNarrowTest : public EtcdClientTest {
  protected:
   EtcdNarrowTest() { etcd.most_calls = 1; }
+  void SetUp() override {
+    connect();
+    etcd.treat_next(method_transaction, Fate::held, 100);
+  }
 };
 
-TEST_F(EtcdNarrowTest, CallsWaitForTheirTurnAndAreAllAnswered) {
-  connect();
-  etcd.treat_next(method_transaction, Fate::held, 100);
+TEST_F(EtcdNarrowTest, Calls_WaitForTheirTurnBehindThoseOfTheSession) {
   std::vector<std::shared_ptr<Outcome>> all;
   for (int i = 0; i < 3; ++i) all.push_back(call());
   engine.run();
   EXPECT_EQ(etcd.transactions, 1);
+  client->call(method_lease_keep_alive, lease_request(1), client->answer_by(), {}, Client::Turn::first);
+  engine.run();
+  EXPECT_EQ(etcd.transactions, 1);
+  EXPECT_EQ(etcd.keep_alives, 1);
   for (int i = 1; i <= 3; ++i) {
     etcd.answer_held();
     engine.run();
@@ -198,9 +207,7 @@ TEST_F(EtcdNarrowTest, CallsWaitForTheirTurnAndAreAllAnswered) {
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdNarrowTest, ACallThatDoesNotGetItsTurnInTimeHadNoEffectAndItsFailureNamesTheLimit) {
-  connect();
-  etcd.treat_next(method_transaction, Fate::held, 100);
+TEST_F(EtcdNarrowTest, CallWithoutATurnInTime_IsUnavailableAndNamesTheLimit) {
   (void)call();
   Failure why;
   client->call(Transaction().read({.range = {"k"}}), engine.now() + 1s,
@@ -211,18 +218,7 @@ TEST_F(EtcdNarrowTest, ACallThatDoesNotGetItsTurnInTimeHadNoEffectAndItsFailureN
       << why.detail;
 }
 
-TEST_F(EtcdNarrowTest, ACallOfTheSessionGoesAheadOfThoseThatWait) {
-  connect();
-  etcd.treat_next(method_transaction, Fate::held, 100);
-  (void)call();
-  (void)call();
-  client->call(method_lease_keep_alive, lease_request(1), client->answer_by(), {}, Client::Turn::first);
-  engine.run();
-  EXPECT_EQ(etcd.transactions, 1);
-  EXPECT_EQ(etcd.keep_alives, 1);
-}
-
-TEST_F(EtcdClientTest, ACallThatAMemberDidNotBeginIsSentAgainOnce) {
+TEST_F(EtcdClientTest, CallNotCarriedOut_IsSentAgainOnce) {
   connect();
   const GrpcStatus refused{.code = 14, .message = "a call was aborted: REFUSED_STREAM", .not_carried_out = true};
   for (const int refusals : {1, 2}) {
@@ -232,7 +228,7 @@ TEST_F(EtcdClientTest, ACallThatAMemberDidNotBeginIsSentAgainOnce) {
   }
 }
 
-TEST_F(EtcdClientTest, AMemberThatClosesAnswersWhatItHasTakenAndIsLeftThen) {
+TEST_F(EtcdClientTest, MemberCloses_AnswersItsCallsAndIsLeft) {
   connect();
   etcd.treat_next(method_transaction, Fate::held, 100);
   const auto taken = call();
@@ -252,7 +248,7 @@ TEST_F(EtcdClientTest, AMemberThatClosesAnswersWhatItHasTakenAndIsLeftThen) {
 
 // --- Connections that are closed in order ----------------------------------------------------------------------------
 
-TEST_F(EtcdClientTest, AConnectionThatLastedAndIsClosedInOrderIsNoNews) {
+TEST_F(EtcdClientTest, LastingConnectionClosedInOrder_IsNotReported) {
   connect();
   engine.advance(5s);
   etcd.close_connections();
@@ -270,7 +266,7 @@ TEST_F(EtcdClientTest, AConnectionThatLastedAndIsClosedInOrderIsNoNews) {
   EXPECT_NE(downs[1].detail.find("refused"), std::string::npos);
 }
 
-TEST_F(EtcdClientTest, WhereIdleConnectionsAreClosedRequestsKeepTheNextOnesBusy) {
+TEST_F(EtcdClientTest, IdleConnectionsClosed_RequestsKeepTheNextBusy) {
   connect();
   for (int i = 0; i < 2; ++i) {
     engine.advance(5s);
@@ -285,7 +281,7 @@ TEST_F(EtcdClientTest, WhereIdleConnectionsAreClosedRequestsKeepTheNextOnesBusy)
   EXPECT_EQ(etcd.transactions, 9);
 }
 
-TEST_F(EtcdClientTest, ConnectionsThatAreClosedAfterDifferentTimesAreNotKeptBusy) {
+TEST_F(EtcdClientTest, ConnectionsClosedAtRandom_AreNotKeptBusy) {
   connect();
   for (const auto idle : {3s, 9s, 5s, 20s}) {
     engine.advance(idle);
@@ -298,7 +294,7 @@ TEST_F(EtcdClientTest, ConnectionsThatAreClosedAfterDifferentTimesAreNotKeptBusy
 
 // --- Logins ----------------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdLoginTest, ATokenThatIsForgottenIsRenewedOnceForAllCallsWithoutNews) {
+TEST_F(EtcdLoginTest, TokenForgotten_OneLoginServesAllCallsAndIsNotReported) {
   connect();
   forget_the_token(10);
   std::vector<std::shared_ptr<Outcome>> all;
@@ -314,7 +310,7 @@ TEST_F(EtcdLoginTest, ATokenThatIsForgottenIsRenewedOnceForAllCallsWithoutNews) 
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdLoginTest, AMemberThatDoesNotAnswerALoginThatIsRepeatedIsLeft) {
+TEST_F(EtcdLoginTest, RepeatedLoginUnanswered_MemberIsLeft) {
   connect();
   forget_the_token(1);
   etcd.treat_next(method_authenticate, Fate::lost, 100);
@@ -327,7 +323,7 @@ TEST_F(EtcdLoginTest, AMemberThatDoesNotAnswerALoginThatIsRepeatedIsLeft) {
   EXPECT_TRUE(client->ready());
 }
 
-TEST_F(EtcdLoginTest, WhatWaitsForALoginThatNoMemberCanAnswerIsNotInDoubt) {
+TEST_F(EtcdLoginTest, NoMemberAnswersALogin_CallsAreUnavailable) {
   for (const bool answers : {true, false}) {
     if (answers) etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "request timed out"}; };
     if (!answers) etcd.fate = [](std::string_view) { return Fate::lost; };
@@ -341,7 +337,7 @@ TEST_F(EtcdLoginTest, WhatWaitsForALoginThatNoMemberCanAnswerIsNotInDoubt) {
   }
 }
 
-TEST_F(EtcdLoginTest, WhereAuthenticationIsOffCallsGoOnWithoutATokenUntilItIsOn) {
+TEST_F(EtcdLoginTest, AuthenticationOff_CallsHaveNoTokenUntilItIsOn) {
   bool on = false;
   int refused = 0;
   etcd.status = [&](std::string_view method) {
@@ -362,7 +358,7 @@ TEST_F(EtcdLoginTest, WhereAuthenticationIsOffCallsGoOnWithoutATokenUntilItIsOn)
 }
 
 // It would carry no token.
-TEST_F(EtcdLoginTest, NoStreamIsOpenedWhileTheLoginIsRepeated) {
+TEST_F(EtcdLoginTest, LoginRepeated_NoStreamIsOpenedBefore) {
   struct Ignored final : Client::Stream {
     void stream_message(std::string_view) override {}
     void stream_ended(const GrpcStatus&) override {}
@@ -383,40 +379,46 @@ TEST_F(EtcdLoginTest, NoStreamIsOpenedWhileTheLoginIsRepeated) {
 
 // --- Handlers that end it --------------------------------------------------------------------------------------------
 
-TEST_F(EtcdClientTest, MayBeDestroyedByWhoeverIsTold) {
-  const auto end = [this](const Result<std::string>&, TimePoint) { client.reset(); };
-  const auto ask = [&](TimePoint by) { (void)client->call(method_transaction, Transaction().request(), by, end); };
-  const auto anew = [&] {
+TEST_F(EtcdClientTest, Handler_MayDestroyTheClient) {
+  const auto ask = [this](TimePoint by) {
+    const auto end = [this](const Result<std::string>&, TimePoint) { client.reset(); };
+    for (int i = 0; i < 3; ++i) (void)client->call(method_transaction, Transaction().request(), by, end);
+    engine.run();
+  };
+  const auto ask_in_silence = [&](TimePoint by) {
+    connect();
+    etcd.silent = true;
+    ask(by);
+  };
+  struct Row {
+    const char* what;
+    std::function<void()> end;
+  };
+  for (const Row& row : {
+           Row{"an answer", [&] { ask(client->answer_by()); }},
+           Row{"no member accepts", [&] { etcd.refuses = true, ask(client->answer_by()); }},
+           Row{"the connection breaks", [&] { ask_in_silence(client->answer_by()), etcd.break_connections(); }},
+           Row{"no answer in time", [&] { ask_in_silence(engine.now() + 1s), engine.advance(1s); }},
+           Row{"client_down",
+               [&] {
+                 connect();
+                 when_down = [this] { client.reset(); };
+                 etcd.break_connections();
+               }},
+           Row{"client_ready",
+               [&] {
+                 when_ready = [this] { client.reset(); };
+                 client->want();
+                 engine.run();
+               }},
+       }) {
+    SCOPED_TRACE(row.what);
+    row.end();
     engine.run();
     EXPECT_FALSE(client);
     etcd.refuses = etcd.silent = false;
-    etcd.fate = nullptr;
     client = std::make_unique<Client>(engine, options, etcd.members(), *this);
-  };
-  ask(client->answer_by());  // by an answer
-  anew();
-  ask(client->answer_by());
-  etcd.refuses = true;  // because all members refuse
-  anew();
-  connect();
-  etcd.silent = true;
-  for (int i = 0; i < 3; ++i) ask(client->answer_by());
-  engine.run();
-  etcd.break_connections();  // because it broke
-  anew();
-  connect();
-  etcd.silent = true;
-  ask(engine.now() + 1s);
-  engine.advance(1s);  // because it is late
-  anew();
-  connect();
-  when_down = [this] { client.reset(); };
-  etcd.break_connections();
-  anew();
-  when_ready = [this] { client.reset(); };
-  client->want();
-  engine.run();
-  EXPECT_FALSE(client);
+  }
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void expect_rows(const std::vector<Row>& rows) {
   }
 }
 
-TEST(EtcdFailures, SayWhetherTheCallMayBeRepeatedAndMayHaveHadAnEffect) {
+TEST(EtcdFailures, Status_SaysWhetherTheCallMayHaveHadAnEffect) {
   EXPECT_EQ(outcome_of({.code = 0, .message = "etcdserver: requested lease not found"}), Outcome::success);
   EXPECT_FALSE(to_failure({.code = 0, .message = "etcdserver: requested lease not found"}, "h").code);
   expect_rows({
@@ -64,7 +64,7 @@ TEST(EtcdFailures, SayWhetherTheCallMayBeRepeatedAndMayHaveHadAnEffect) {
   }
 }
 
-TEST(EtcdFailures, ACallThatNeverBeganIsNotInDoubt) {
+TEST(EtcdFailures, CallNotBegun_IsUnavailable) {
   expect_rows({
       {14, "etcdserver: no leader", Outcome::unavailable, errc::unavailable},
       {14, "etcdserver: too many requests", Outcome::unavailable, errc::unavailable},
@@ -77,7 +77,7 @@ TEST(EtcdFailures, ACallThatNeverBeganIsNotInDoubt) {
   EXPECT_EQ(to_failure(refused, "h").code, errc::unavailable);
 }
 
-TEST(EtcdFailures, OnlyALoginWhereAuthenticationIsOffNeedsNone) {
+TEST(EtcdFailures, AuthenticationOff_NeedsNoLogin) {
   EXPECT_TRUE(is_without_logins({.code = 9, .message = "etcdserver: authentication is not enabled"}));
   EXPECT_FALSE(is_without_logins({.code = 9, .message = "etcdserver: root user does not exist"}));
 }

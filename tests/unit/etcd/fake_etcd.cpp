@@ -184,7 +184,7 @@ class FakeEtcd::FakeMember final : public Member {
       if (!life.over()) drained();
     });
   }
-  // What was asked meanwhile goes out.
+  // Requests that were made meanwhile are sent.
   void drained() {
     const Lifetime::Watch life = lifetime_.watch();
     events_.member_drained();

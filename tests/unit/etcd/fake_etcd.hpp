@@ -64,7 +64,7 @@ class FakeEtcd {
   std::optional<std::uint64_t> term_of_keep_alives;  // of a leader that was deposed, whose keep-alives keep nothing
   std::uint64_t cluster = 1;
   std::size_t most_calls = 100;  // at a time, on each connection
-  // What becomes of the next calls of a method, or of all.
+  // The next calls of this method.
   void refuse_next(std::string_view method, const GrpcStatus& answer, int times = 1) {
     status = [=](std::string_view call) mutable { return call == method && times-- > 0 ? answer : GrpcStatus{}; };
   }
@@ -77,8 +77,8 @@ class FakeEtcd {
   void close_connections() {
     break_connections({errc::unavailable, "etcd:2379: the server closed the connection"}, true);
   }
-  // Those of a process break; or nothing of it is carried out any more; or of no connection that it will have, either,
-  // and it is told nothing more.
+  // The connections of a process break; or no request on them is carried out any more; or on no later one, either, and
+  // the process gets no more answers.
   void cut(int process);
   void silence(int process);
   void bury(int process);
@@ -137,7 +137,7 @@ class FakeEtcd {
   [[nodiscard]] bool holds(std::string_view condition) const;
   [[nodiscard]] bool all_hold(std::string_view request) const;
   [[nodiscard]] std::string transaction(std::string_view request, bool held, bool whole);
-  // What etcd looks at before it carries out any of it.
+  // etcd checks these before it carries out any of them.
   struct Writes {
     std::vector<std::string> puts;
     std::vector<KeyRange> removals;

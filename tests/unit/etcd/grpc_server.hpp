@@ -47,8 +47,7 @@ class GrpcServer {
     std::string in = {};  // a message that has not come whole
     std::string out = {};
     bool no_more = false;
-    bool with_trailers = false;
-    Headers trailers = {};
+    Headers trailers = {};  // empty: none
   };
 
   explicit GrpcServer(const Settings& settings = {}) {
@@ -99,16 +98,11 @@ class GrpcServer {
     if (!message.empty()) trailers.emplace_back("grpc-message", message);
     finish_with(id, std::move(trailers));
   }
+  // Without trailers: END_STREAM with the last of the data.
   void finish_with(Id id, Headers trailers) {
     Call& call = calls_.at(id);
     call.trailers = std::move(trailers);
-    call.with_trailers = true;
     call.no_more = true;
-    (void)nghttp2_session_resume_data(session_.get(), id);
-  }
-  // END_STREAM with the last of the data, and no trailers.
-  void finish_without_status(Id id) {
-    calls_.at(id).no_more = true;
     (void)nghttp2_session_resume_data(session_.get(), id);
   }
   void answer(Id id, std::string_view message) {
@@ -116,15 +110,12 @@ class GrpcServer {
     send(id, message);
     finish(id);
   }
-  // Headers alone, which end the call.
-  void only_headers(Id id, const Headers& headers) {
+  // By headers alone.
+  void refuse(Id id, const std::string& status, const std::string& message) {
+    Headers headers = usual();
+    headers.insert(headers.end(), {{"grpc-status", status}, {"grpc-message", message}});
     std::vector<nghttp2_nv> list = as_nghttp2(headers);
     must(nghttp2_submit_response(session_.get(), id, list.data(), list.size(), nullptr));
-  }
-  void refuse(Id id, const std::string& status, const std::string& message) {
-    only_headers(
-        id,
-        {{":status", "200"}, {"content-type", "application/grpc"}, {"grpc-status", status}, {"grpc-message", message}});
   }
   void reset(Id id, std::uint32_t code) {
     must(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, code));
@@ -214,7 +205,7 @@ class GrpcServer {
     call.out.erase(0, count);
     if (call.out.empty() && call.no_more) {
       *flags |= NGHTTP2_DATA_FLAG_EOF;
-      if (call.with_trailers) {
+      if (!call.trailers.empty()) {
         *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
         std::vector<nghttp2_nv> list = as_nghttp2(call.trailers);
         must(nghttp2_submit_trailer(session, id, list.data(), list.size()));

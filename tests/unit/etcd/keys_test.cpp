@@ -41,34 +41,27 @@ LockRequest request_of(LockKind kind, const std::string& name, Mode mode = Mode:
 
 // --- The layout, which is a promise ----------------------------------------------------------------------------------
 
-TEST(EtcdKeys, OfEachKindOfLocks) {
+TEST(EtcdKeys, EachKind_HasTheDocumentedKeys) {
   struct Row {
     LockRequest request;
     const char* lock;
     const char* own;
     KeyRange before;
   };
-  const std::vector<Row> rows = {{request_of(LockKind::lock, "orders/42"),
-                                  "dlock/orders%2F42/",
-                                  "dlock/orders%2F42/",
-                                  {"dlock/orders%2F42/", "dlock/orders%2F420"}},
-                                 // A writer waits for all, a reader for writers.
-                                 {request_of(LockKind::read_write, "config"),
-                                  "dlock.rw/config/",
-                                  "dlock.rw/config/write/",
-                                  {"dlock.rw/config/", "dlock.rw/config0"}},
-                                 {request_of(LockKind::read_write, "config", Mode::shared),
-                                  "dlock.rw/config/",
-                                  "dlock.rw/config/read/",
-                                  {"dlock.rw/config/write/", "dlock.rw/config/write0"}},
-                                 {request_of(LockKind::semaphore, "uploads", Mode::exclusive, 8),
-                                  "dlock.sem/uploads/",
-                                  "dlock.sem/uploads/8/",
-                                  {"dlock.sem/uploads/8/", "dlock.sem/uploads/80"}},
-                                 {request_of(LockKind::election, "leader"),
-                                  "dlock.elect/leader/",
-                                  "dlock.elect/leader/",
-                                  {"dlock.elect/leader/", "dlock.elect/leader0"}}};
+  const std::vector<Row> rows = {
+      {request_of(LockKind::lock, "a/42"), "dlock/a%2F42/", "dlock/a%2F42/", {"dlock/a%2F42/", "dlock/a%2F420"}},
+      // A writer waits for all, a reader for writers.
+      {request_of(LockKind::read_write, "a"), "dlock.rw/a/", "dlock.rw/a/write/", {"dlock.rw/a/", "dlock.rw/a0"}},
+      {request_of(LockKind::read_write, "a", Mode::shared),
+       "dlock.rw/a/",
+       "dlock.rw/a/read/",
+       {"dlock.rw/a/write/", "dlock.rw/a/write0"}},
+      {request_of(LockKind::semaphore, "a", Mode::exclusive, 8),
+       "dlock.sem/a/",
+       "dlock.sem/a/8/",
+       {"dlock.sem/a/8/", "dlock.sem/a/80"}},
+      {request_of(LockKind::election, "a"), "dlock.elect/a/", "dlock.elect/a/", {"dlock.elect/a/", "dlock.elect/a0"}},
+  };
   for (const Row& row : rows) {
     const Place place = place_of({}, row.request);
     EXPECT_EQ(place.lock, row.lock);
@@ -82,7 +75,7 @@ TEST(EtcdKeys, OfEachKindOfLocks) {
   EXPECT_EQ(key_number("a.5/32698f7b3c1d5e0a.4294967295"), 4294967295U);
 }
 
-TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {
+TEST(EtcdKeys, SessionsAndMarks_HaveTheDocumentedKeys) {
   EXPECT_EQ(session_key({}, lease), "dlock/.session/32698f7b3c1d5e0a");
   EXPECT_EQ(gone_key({}, lease, 17), "dlock/.gone/32698f7b3c1d5e0a/0000000000000011");
   const KeyRange since = gone_since({}, lease, 17);
@@ -94,14 +87,14 @@ TEST(EtcdKeys, OfSessionsAndOfAcquiresThatWereGivenUp) {
   EXPECT_EQ(session_key({}, -1), "dlock/.session/ffffffffffffffff");
 }
 
-TEST(EtcdKeys, AreWithoutAPrefixAsEtcdctlHasThem) {
+TEST(EtcdKeys, NoPrefixVerbatim_IsTheLayoutOfEtcdctl) {
   const Options bare = with("", true);
   EXPECT_EQ(place_of(bare, request_of(LockKind::lock, "a/b")).own, "a/b/");
   EXPECT_EQ(place_of(bare, request_of(LockKind::election, "a")).own, "a/");
   EXPECT_EQ(place_of(with(""), request_of(LockKind::lock, "a/b")).own, "a%2Fb/");
 }
 
-TEST(EtcdKeys, HaveTheKindInFrontOfThePrefixsLastSign) {
+TEST(EtcdKeys, Kind_PrecedesTheLastSignOfThePrefix) {
   for (const auto& [prefix, expected] : std::map<std::string, std::string>{
            {"dlock/", "dlock.rw/"}, {"app:", "app.rw:"}, {"app", "app.rw"}, {"", ""}, {"a/b/", "a/b.rw/"}}) {
     EXPECT_EQ(kind_prefix(with(prefix), LockKind::read_write), expected);
@@ -112,23 +105,19 @@ TEST(EtcdKeys, HaveTheKindInFrontOfThePrefixsLastSign) {
 
 // --- Names -----------------------------------------------------------------------------------------------------------
 
-TEST(EtcdKeys, SayNamesInOneComponent) {
-  for (const auto& [name, component] : std::map<std::string, std::string>{{"orders", "orders"},
-                                                                          {"a/b", "a%2Fb"},
-                                                                          {"%2F", "%252F"},
-                                                                          {"50%", "50%25"},
-                                                                          {".", "%2E"},
-                                                                          {"..", "%2E."},
-                                                                          {".session", "%2Esession"},
-                                                                          {"a.b", "a.b"},
-                                                                          {"/.", "%2F."},
-                                                                          {"München 🔑", "München 🔑"}}) {
-    EXPECT_EQ(encode_name(name), component);
-  }
+TEST(EtcdKeys, Name_IsOneComponent) {
+  const std::map<std::string, std::string> components = {
+      {"orders", "orders"}, {"a/b", "a%2Fb"},
+      {"%2F", "%252F"},     {"50%", "50%25"},
+      {".", "%2E"},         {"..", "%2E."},
+      {"a.b", "a.b"},       {".session", "%2Esession"},
+      {"/.", "%2F."},       {"München 🔑", "München 🔑"},
+  };
+  for (const auto& [name, component] : components) EXPECT_EQ(encode_name(name), component);
 }
 
 // A lock whose keys were below another's would hold it up.
-TEST(EtcdKeys, OfTwoLocksAreNeverOneBelowTheOther) {
+TEST(EtcdKeys, TwoLocks_AreNeverOneBelowTheOther) {
   for (const char* const prefix : {"dlock/", "dlock", "x:", "a/b/"}) {
     std::vector<std::string> starts = {prefix + std::string(".session/"), prefix + std::string(".gone/")};
     for (const LockKind kind : kinds) {
@@ -142,7 +131,7 @@ TEST(EtcdKeys, OfTwoLocksAreNeverOneBelowTheOther) {
   }
 }
 
-TEST(EtcdKeys, SayWhatTheyWereMadeOf) {
+TEST(EtcdKeys, Key_LeadsBackToItsParts) {
   struct Way {
     LockKind kind;
     Mode mode;
@@ -173,14 +162,10 @@ TEST(EtcdKeys, SayWhatTheyWereMadeOf) {
   }
 }
 
-TEST(EtcdKeys, MayBeOthersLocksInTheSamePlace) {
-  // As etcdctl makes them.
-  const auto parts = parse_key({}, LockKind::lock, "name/32698f7b3c1d5e0a");
-  ASSERT_TRUE(parts);
-  EXPECT_EQ(parts->name, "name");
-}
-
-TEST(EtcdKeys, ThatAreNoneOfALockAreRefused) {
+TEST(EtcdKeys, KeyOfNoLock_IsRefused) {
+  const auto of_etcdctl = parse_key({}, LockKind::lock, "name/32698f7b3c1d5e0a");
+  ASSERT_TRUE(of_etcdctl);
+  EXPECT_EQ(of_etcdctl->name, "name");
   const std::map<LockKind, std::vector<std::string>> refused = {
       {LockKind::lock,
        {"", "/", "name", "name/", "/x", "//x", "a/b/x", "a%2fb/x", "%41/x", "a%/x", "a%2/x", "%zz/x", ".session/x",
@@ -205,7 +190,7 @@ TEST(EtcdKeys, ThatAreNoneOfALockAreRefused) {
   }
 }
 
-TEST(EtcdKeys, OfOtherNumbersOfPermitsAreBarred) {
+TEST(EtcdKeys, OtherNumberOfPermits_IsBarred) {
   const std::vector<std::uint32_t> numbers = {
       1, 2, 7, 8, 9, 10, 11, 79, 80, 81, 88, 99, 100, 800, std::numeric_limits<std::uint32_t>::max()};
   const auto of = [](std::uint32_t permits) {
@@ -226,7 +211,7 @@ TEST(EtcdKeys, OfOtherNumbersOfPermitsAreBarred) {
   }
 }
 
-TEST(EtcdKeys, TellWhoseTheyAre) {
+TEST(EtcdKeys, Key_NamesItsSession) {
   for (const std::int64_t each : {lease, std::int64_t{1}, std::int64_t{-1}, std::numeric_limits<std::int64_t>::min()}) {
     const std::string key = key_of(place_of({}, request_of(LockKind::lock, "a")), each, 0);
     EXPECT_TRUE(is_of_lease(key, each)) << key;

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "backends/etcd/wire/protobuf.hpp"
+
 // Expected bytes are written by hand, from the numbers of the fields in etcd's rpc.proto and kv.proto: a tag is the
 // number times 8, plus 2 where a length follows.
 
@@ -27,9 +29,68 @@ std::string sub(char tag, const std::string& body) {
 constexpr std::int64_t lease_id = 0x1234;
 const std::string lease_varint = "\xb4\x24"s;  // of 0x1234
 
+// --- Protobuf
+// ---------------------------------------------------------------------------------------------------------
+
+TEST(EtcdProtobuf, ZeroOrEmpty_IsLeftOut) {
+  EXPECT_EQ(MessageWriter().number(1, std::uint64_t{0}).bytes(2, "").flag(3, false).take(), "");
+  EXPECT_EQ(MessageWriter().message(4, "").take(), "\x22\0"s);
+  EXPECT_EQ(MessageWriter().flag(3, true).take(), "\x18\x01");
+}
+
+TEST(EtcdProtobuf, Fields_AreReadAsWrittenAndOthersSkipped) {
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  const std::string text = MessageWriter().number(1, most).number(2, std::int64_t{-1}).bytes(16, "a\0b"s).take() +
+                           "\x09"s + "12345678" + "\x15" + "1234" + MessageWriter().number(3, std::int64_t{300}).take();
+  MessageReader reader(text);
+  ASSERT_TRUE(reader.next() && reader.field() == 1);
+  EXPECT_EQ(reader.number(), most);
+  ASSERT_TRUE(reader.next() && reader.field() == 2);
+  EXPECT_EQ(reader.signed_number(), -1);
+  ASSERT_TRUE(reader.next() && reader.field() == 16);
+  EXPECT_EQ(reader.bytes(), "a\0b"s);
+  ASSERT_TRUE(reader.next() && reader.next() && reader.next() && reader.field() == 3);
+  EXPECT_EQ(reader.signed_number(), 300);
+  EXPECT_FALSE(reader.next());
+  EXPECT_FALSE(reader.broken());
+}
+
+TEST(EtcdProtobuf, InvalidBytes_BreakTheMessage) {
+  for (const std::string& text : {
+           "\x08"s,                                          // a number is missing
+           "\x08\x96"s,                                      // cut off in one
+           "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"s,  // one that never ends
+           "\x12\x05" + "test"s,                             // shorter than it says
+           "\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f"s,      // much shorter
+           "\x00\x01"s,                                      // field 0
+           "\x0b"s,                                          // a group
+           "\x0f"s,                                          // a type that there is not
+           "\x80\x80\x80\x80\x80\x80\x01\x01"s,              // a field beyond 32 bits
+           "\x09" + "1234"s,
+       }) {
+    MessageReader reader(text);
+    while (reader.next()) {
+    }
+    EXPECT_TRUE(reader.broken()) << testing::PrintToString(text);
+    EXPECT_FALSE(reader.next());
+  }
+}
+
+TEST(EtcdProtobuf, FieldOfAnotherType_BreaksTheMessage) {
+  const std::string text = MessageWriter().number(1, std::uint64_t{5}).bytes(2, "x").take();
+  MessageReader reader(text);
+  ASSERT_TRUE(reader.next());
+  EXPECT_EQ(reader.bytes(), "");
+  EXPECT_TRUE(reader.broken());
+  MessageReader other(std::string_view(text).substr(2));
+  ASSERT_TRUE(other.next());
+  EXPECT_EQ(other.number(), 0U);
+  EXPECT_TRUE(other.broken());
+}
+
 // --- Ranges ----------------------------------------------------------------------------------------------------------
 
-TEST(EtcdRanges, EndBehindTheLastKeyThatBeginsWithThePrefix) {
+TEST(EtcdRanges, Prefix_EndsBehindItsLastKey) {
   const std::string zero(1, '\0');
   const std::vector<std::pair<std::string, KeyRange>> cases = {
       {"dlock/", {"dlock/", "dlock0"}},
@@ -49,14 +110,14 @@ TEST(EtcdRanges, EndBehindTheLastKeyThatBeginsWithThePrefix) {
 
 // --- Transactions ----------------------------------------------------------------------------------------------------
 
-TEST(EtcdTransactions, AConditionComparesTheRevisionThatCreatedTheKeys) {
+TEST(EtcdTransactions, Condition_ComparesTheCreatingRevision) {
   // Compare: result EQUAL is 0 and left out, target 2 CREATE is 1, key 3, create_revision 5, range_end 64.
   EXPECT_EQ(Transaction().if_absent({.key = "k"}).request(), sub('\x0a', "\x10\x01\x1a\x01k"));
   EXPECT_EQ(Transaction().if_absent({"k", "l"}).request(), sub('\x0a', "\x10\x01\x1a\x01k\x82\x04\x01l"));
   EXPECT_EQ(Transaction().if_created({.key = "k"}, 300).request(), sub('\x0a', "\x10\x01\x1a\x01k\x28\xac\x02"));
 }
 
-TEST(EtcdTransactions, AReadSaysHowMuchAndInWhichOrder) {
+TEST(EtcdTransactions, Read_HasALimitAndAnOrder) {
   // RequestOp.request_range 1, RangeRequest: key 1, range_end 2, limit 3, sort_order 5 (ASCEND 1, DESCEND 2),
   // sort_target 6 (CREATE 2), keys_only 8, max_create_revision 13.
   const auto of = [](const Read& what) { return Transaction().read(what).request(); };
@@ -82,7 +143,7 @@ void expect_header(const Header& read) {
   EXPECT_EQ(read.term, 3U);
 }
 
-TEST(EtcdTransactions, AnAnswerIsReadStepByStep) {
+TEST(EtcdTransactions, Answer_IsReadStepByStep) {
   // KeyValue: key 1, create_revision 2, mod_revision 3, version 4, value 5, lease 6.
   const std::string full = "\x0a\x01k\x10\x05\x18\x09\x20\x02\x2a\x01v\x30" + lease_varint;
   const std::string bare = "\x0a\x01l\x10\x06\x18\x06\x20\x01";
@@ -106,7 +167,7 @@ TEST(EtcdTransactions, AnAnswerIsReadStepByStep) {
   EXPECT_EQ(answer.value().steps[2].removed, 2);
 }
 
-TEST(EtcdTransactions, AnAnswerHasAsManyStepsAsWereAskedFor) {
+TEST(EtcdTransactions, OtherNumberOfSteps_IsRefused) {
   const std::string step = sub('\x1a', sub('\x0a', "\x20\x01"));
   const std::string held = header + "\x10\x01";
   EXPECT_TRUE(read_transaction(held, {0}).ok());
@@ -121,10 +182,9 @@ TEST(EtcdTransactions, AnAnswerHasAsManyStepsAsWereAskedFor) {
   EXPECT_FALSE(read_transaction(header + step, {1}).ok());
 }
 
-// --- Leases and watches: the fake of the unit tests has the rest
-// ------------------------------------------------------
+// --- Other answers ---------------------------------------------------------------------------------------------------
 
-TEST(EtcdLeases, AnAnswerMayHaveNegativeNumbersAndFieldsOfNoInterest) {
+TEST(EtcdAnswers, Lease_MayHaveNegativeNumbersAndOtherFields) {
   // ID 2, TTL 3; LeaseGrantResponse.error 4 and LeaseTimeToLiveResponse.grantedTTL 4, keys 5.
   for (const auto& [rest, seconds] : std::vector<std::pair<std::string, std::int64_t>>{
            {"\x18\x1d\x20\x1e\x2a\x01k", 29}, {"", 0}, {"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", -1}}) {
@@ -136,9 +196,7 @@ TEST(EtcdLeases, AnAnswerMayHaveNegativeNumbersAndFieldsOfNoInterest) {
   }
 }
 
-// --- The rest --------------------------------------------------------------------------------------------------------
-
-TEST(EtcdStatus, IsRead) {
+TEST(EtcdAnswers, Status_IsRead) {
   // StatusResponse: version 2, dbSize 3, leader 4, raftIndex 5, raftTerm 6, raftAppliedIndex 7, errors 8.
   const auto status = read_status(header + "\x12\x06" + "3.4.23" +
                                   "\x18\xac\x02\x20\x09\x28\x01\x30\x02\x38\x03\x42\x03one\x42\x03two");
@@ -148,7 +206,7 @@ TEST(EtcdStatus, IsRead) {
   EXPECT_EQ(status.value().leader, 9U);
 }
 
-TEST(EtcdAlarms, AreRead) {
+TEST(EtcdAnswers, Alarms_AreRead) {
   // AlarmResponse: alarms 2; AlarmMember: memberID 1, alarm 2 (NOSPACE 1, CORRUPT 2).
   EXPECT_TRUE(read_alarms(header).value().empty());
   const auto alarms = read_alarms(header + sub('\x12', "\x08\x09\x10\x01") + sub('\x12', "\x08\x09\x10\x02") +
@@ -171,30 +229,30 @@ Result<bool> whether(const Result<T>& answer) {
   return true;
 }
 
-TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
+TEST(EtcdAnswers, InvalidBytes_BreakTheProtocol) {
   const std::string lease = "\x10" + lease_varint;
+  const std::string held = header + "\x10\x01";
+  const auto step = [&held](const std::string& body) { return held + sub('\x1a', body); };
+  const auto range = [&step](const std::string& body) { return step(sub('\x0a', body)); };
+  const auto key = [&range](const std::string& body) { return range(sub('\x12', body)); };
   const std::vector<Reader> readers = {
       {"a transaction",
        [](std::string_view text) {
          return whether(read_transaction(text, {1, 0}));
        },
        {
-           "",                                                                        // no revision
-           sub('\x0a', "\x08\x07"),                                                   // the same
-           sub('\x0a', "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),               // before the first
-           sub('\x0a', sub('\x1a', "x")),                                             // a revision that is no number
-           "\x08\x01",                                                                // a header that is none
-           header + "\x10",                                                           // cut off
-           header + "\x12\x01\x01",                                                   // whether it held, as bytes
-           header + "\x10\x01\x18\x01",                                               // a step that is a number
-           header + "\x10\x01" + sub('\x1a', "\x08\x01"),                             // a range that is a number
-           header + "\x10\x01" + sub('\x1a', "\x18\x01"),                             // a removal that is a number
-           header + "\x10\x01" + sub('\x1a', sub('\x0a', "\x10\x01")),                // keys that are numbers
-           header + "\x10\x01" + sub('\x1a', sub('\x0a', sub('\x12', "\x08\x01"))),   // a key that is a number
-           header + "\x10\x01" + sub('\x1a', sub('\x0a', sub('\x12', "\x0a\x05k"))),  // a key that is cut off
-           header + "\x10\x01" + sub('\x1a', sub('\x0a', sub('\x12', "\x12\x01x"))),  // a revision that is a text
-           header + "\x10\x01" + sub('\x1a', sub('\x0a', "\x0b")),                    // broken
-           header + "\x10\x01" + sub('\x1a', sub('\x1a', sub('\x12', "x"))),          // how many, as a text
+           "", sub('\x0a', "\x08\x07"),                                  // no revision
+           sub('\x0a', "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),  // before the first
+           sub('\x0a', sub('\x1a', "x")),                                // a revision that is no number
+           "\x08\x01",                                                   // a header that is none
+           header + "\x10",                                              // cut off
+           header + "\x12\x01\x01",                                      // whether it held, as bytes
+           held + "\x18\x01",                                            // a step that is a number
+           step("\x08\x01"), step("\x18\x01"),                           // a range and a removal that are numbers
+           range("\x10\x01"), range("\x0b"),                             // keys that are numbers, or broken
+           key("\x08\x01"), key("\x0a\x05k"),                            // a key that is a number, or cut off
+           key("\x12\x01x"),                                             // a revision that is a text
+           step(sub('\x1a', sub('\x12', "x"))),                          // how many were removed, as a text
        }},
       {"a lease request",
        [](std::string_view text) { return whether(read_lease(text)); },
@@ -223,7 +281,7 @@ TEST(EtcdAnswers, ThatAreNoneBreakTheProtocol) {
 }
 
 // Whatever later versions add.
-TEST(EtcdAnswers, MayHaveFieldsThatNobodyKnows) {
+TEST(EtcdAnswers, UnknownFields_AreIgnored) {
   // Fields 1000 and 1001, of each type.
   const std::string more = "\xc2\x3e\x03new\xc8\x3e\x01\xc1\x3e" + "12345678"s + "\xc5\x3e" + "1234";
   const std::string with_more = sub('\x0a', "\x18\xac\x02" + more);

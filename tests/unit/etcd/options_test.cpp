@@ -31,7 +31,7 @@ std::string refusal_of(const std::string& url) {
   }
 }
 
-TEST(EtcdOptions, HaveDefaults) {
+TEST(EtcdOptions, BareUrl_HasDefaults) {
   const Options options = parse("etcd://");
   EXPECT_EQ(options.endpoint(), "localhost:2379");
   EXPECT_EQ(options.user, "");
@@ -45,7 +45,7 @@ TEST(EtcdOptions, HaveDefaults) {
   EXPECT_EQ(options.connect_timeout, 5s);
 }
 
-TEST(EtcdOptions, AreTakenFromTheUrl) {
+TEST(EtcdOptions, Url_SetsThem) {
   const Options options =
       parse("etcd://me:s%40cret@h1:7001,h2,[::1]:7003/?prefix=locks/x:&names=verbatim&session_ttl=12s");
   EXPECT_EQ(options.endpoint(), "h1:7001,h2:2379,[::1]:7003");
@@ -59,7 +59,7 @@ TEST(EtcdOptions, AreTakenFromTheUrl) {
   EXPECT_EQ(parse("etcd://h?prefix=").prefix, "") << "the root";
 }
 
-TEST(EtcdOptions, TlsIsForItsOwnScheme) {
+TEST(EtcdOptions, SchemeEtcds_HasTls) {
   const Options bare = parse("etcds://h");
   ASSERT_TRUE(bare.tls);
   EXPECT_EQ(bare.tls->ca_file, "");
@@ -71,7 +71,7 @@ TEST(EtcdOptions, TlsIsForItsOwnScheme) {
   EXPECT_EQ(full.tls->key_file, "/k.pem");
 }
 
-TEST(EtcdOptions, ASessionLivesAsLongAsALeaseInWholeSecondsUnlessItIsGiven) {
+TEST(EtcdOptions, SessionTtl_IsGivenOrTheLeaseInWholeSeconds) {
   for (const auto& [lease, ttl] : std::vector<std::pair<std::chrono::nanoseconds, std::chrono::seconds>>{
            {10s, 10s},
            {10001ms, 11s},
@@ -89,7 +89,7 @@ TEST(EtcdOptions, ASessionLivesAsLongAsALeaseInWholeSecondsUnlessItIsGiven) {
   EXPECT_EQ(parse("etcd://h?session_ttl=5m").session_ttl, 300s);
 }
 
-TEST(EtcdOptions, NameWhatIsWrong) {
+TEST(EtcdOptions, InvalidUrl_IsRefusedWithTheReason) {
   std::string many = "etcd://h";
   for (int i = 1; i < 64; ++i) many += ",h";
   EXPECT_EQ(parse(many).hosts.size(), 64U);

@@ -20,11 +20,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class EtcdQueueTest : public EtcdFixture {};
+using EtcdQueueTest = EtcdFixture;
 
 // Acquires of one lock go one after another. Those of a session that is over may still wait for their turn when the
 // next one stands, and must not go together with its own: one of them that names a lease that is gone fails them all.
-TEST_F(EtcdQueueTest, WhatWaitsSinceASessionThatIsOverDoesNotHarmTheNextOne) {
+TEST_F(EtcdQueueTest, AcquiresOfAnEndedSession_DoNotHarmTheNextSession) {
   (void)contend(*backend, "first");
   engine.advance(3200ms);  // a keep-alive is sent soon
   etcd.treat_next(method_transaction, Fate::held, 1000);
@@ -50,7 +50,7 @@ TEST_F(EtcdQueueTest, WhatWaitsSinceASessionThatIsOverDoesNotHarmTheNextOne) {
   EXPECT_TRUE(etcd.keys_below("dlock/hot/").empty());
 }
 
-TEST_F(EtcdQueueTest, MarksOfRequestsThatWereGivenUpDoNotAddUp) {
+TEST_F(EtcdQueueTest, RequestsGivenUp_LeaveAFewMarks) {
   (void)contend(*backend, "first");
   for (int i = 0; i < 100; ++i) {
     etcd.treat_next(method_transaction, Fate::late);
@@ -68,7 +68,7 @@ TEST_F(EtcdQueueTest, MarksOfRequestsThatWereGivenUpDoNotAddUp) {
 }
 
 // It is older than one that was given up, and finds the mark of that one.
-TEST_F(EtcdQueueTest, ARequestThatIsOvertakenByTheEndOfALaterOneIsSentAgain) {
+TEST_F(EtcdQueueTest, RequestOvertakenByAMark_IsSentAgain) {
   for (const bool wait : {false, true}) {
     const std::string name = wait ? "waited" : "tried";
     (void)contend(*backend, "first");
@@ -88,16 +88,15 @@ TEST_F(EtcdQueueTest, ARequestThatIsOvertakenByTheEndOfALaterOneIsSentAgain) {
   }
 }
 
-// The answer to a waiter's request is lost, and it finds its key when it asks again. It has waited, then, and whoever
-// is behind it must be told when it enters.
-TEST_F(EtcdQueueTest, WhoEntersASemaphoreByAnAnswerThatWasLostTellsTheOneBehind) {
-  const auto other = make();
-  const auto first = ask_for_permit(*other);
-  const auto second = ask_for_permit(*other);
+// The answer to a waiter's request is lost, and the waiter finds its key when it sends the request again. By then it
+// has waited, so the next in line must be notified when it enters.
+TEST_F(EtcdQueueTest, PermitGrantedAfterALostAnswer_IsAnnouncedToTheNext) {
+  const auto first = contend(*other, "s");
+  const auto second = contend(*other, "s");
   (void)contend(*backend, "first");
   etcd.treat_next(method_transaction, Fate::carried_out);
-  const auto third = ask_for_permit(*backend);
-  const auto fourth = ask_for_permit(*other);
+  const auto third = contend(*backend, "s");
+  const auto fourth = contend(*other, "s");
   (void)release(*other, *first);
   engine.advance(3s);
   ASSERT_TRUE(third->grant);
@@ -107,13 +106,13 @@ TEST_F(EtcdQueueTest, WhoEntersASemaphoreByAnAnswerThatWasLostTellsTheOneBehind)
   EXPECT_TRUE(fourth->grant);
 }
 
-// The first in line watches all keys of the semaphore. What was removed in the revision that it has just looked at is
-// told again and again if it goes on from that one.
-TEST_F(EtcdQueueTest, TheFirstInLineLooksOnceMoreWhenOneBehindItGivesUpAndThenWaits) {
-  const auto first = ask_for_permit(*backend);
-  const auto second = ask_for_permit(*backend);
-  const auto third = ask_for_permit(*backend);
-  auto fourth = ask_for_permit(*backend);
+// The first in line watches all keys of the semaphore. A watch from the revision of its last read would report the same
+// removal again and again.
+TEST_F(EtcdQueueTest, WaiterBehindTheFirstGivesUp_FirstReadsOnce) {
+  const auto first = contend(*backend, "s");
+  const auto second = contend(*backend, "s");
+  const auto third = contend(*backend, "s");
+  auto fourth = contend(*backend, "s");
   const int before = etcd.transactions;
   fourth.reset();
   for (int i = 0; i < 1000 && engine.run_one(); ++i) {
@@ -124,14 +123,13 @@ TEST_F(EtcdQueueTest, TheFirstInLineLooksOnceMoreWhenOneBehindItGivesUpAndThenWa
   EXPECT_TRUE(third->grant);
 }
 
-// What it is told while it waits for the answer to a look is younger than that.
-TEST_F(EtcdQueueTest, TheFirstInLineLooksAgainForNewsThatCameDuringALook) {
+// An event that arrives during a read is younger than the answer.
+TEST_F(EtcdQueueTest, EventDuringARead_FirstReadsAgain) {
   for (const bool watch_is_over : {false, true}) {
-    const auto other = make();
-    const auto first = ask_for_permit(*other);
-    const auto second = ask_for_permit(*other);
-    const auto third = ask_for_permit(*backend);
-    auto fourth = ask_for_permit(*other);
+    const auto first = contend(*other, "s");
+    const auto second = contend(*other, "s");
+    const auto third = contend(*backend, "s");
+    auto fourth = contend(*other, "s");
     etcd.fate = [met = 0](std::string_view) mutable { return ++met == 2 ? Fate::held : Fate::answered; };
     fourth.reset();  // by a transaction, and by the next one it is looked what went
     engine.run();
@@ -148,8 +146,7 @@ TEST_F(EtcdQueueTest, TheFirstInLineLooksAgainForNewsThatCameDuringALook) {
 }
 
 // A member reads the past only ten times a second, for watches that begin there.
-TEST_F(EtcdQueueTest, ALockThatIsFreedAsSoonAsItIsWaitedForIsHandedOverAtOnce) {
-  const auto other = make();
+TEST_F(EtcdQueueTest, ReleaseAsAWaiterArrives_IsNotMissed) {
   for (const bool busy_cluster : {false, true}) {
     const auto holder = contend(*backend);
     const auto waiter = begin(*other);
@@ -162,8 +159,8 @@ TEST_F(EtcdQueueTest, ALockThatIsFreedAsSoonAsItIsWaitedForIsHandedOverAtOnce) {
   }
 }
 
-// The cluster looks at all keys that a lock ever had.
-TEST_F(EtcdQueueTest, KeysHaveTheNamesOfEarlierOnes) {
+// The cluster searches all keys that a lock ever had.
+TEST_F(EtcdQueueTest, LockUsedAgain_ReusesItsKey) {
   std::set<std::string> keys;
   for (int i = 0; i < 20; ++i) {
     const auto attempt = contend(*backend);
@@ -177,7 +174,7 @@ TEST_F(EtcdQueueTest, KeysHaveTheNamesOfEarlierOnes) {
 
 // A request to remove a key that was sent once more, because the answer was lost, may come when the next acquire has a
 // key of that name.
-TEST_F(EtcdQueueTest, ALateReleaseDoesNotTouchALaterKeyOfTheSameName) {
+TEST_F(EtcdQueueTest, ReleaseArrivesLate_LeavesALaterKey) {
   const auto first = contend(*backend);
   const std::string key = etcd.keys_below("dlock/a/").front();
   etcd.treat_next(method_transaction, Fate::late);
@@ -193,7 +190,7 @@ TEST_F(EtcdQueueTest, ALateReleaseDoesNotTouchALaterKeyOfTheSameName) {
 }
 
 // The same of a request to make a key.
-TEST_F(EtcdQueueTest, TheNameOfAKeyThatMayStillComeIsNotUsedAgain) {
+TEST_F(EtcdQueueTest, KeyThatMayStillArrive_IsNotReused) {
   (void)release(*backend, *contend(*backend));
   etcd.treat_next(method_transaction, Fate::late);
   (void)contend(*backend, "a", false);
@@ -206,20 +203,9 @@ TEST_F(EtcdQueueTest, TheNameOfAKeyThatMayStillComeIsNotUsedAgain) {
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
-TEST_F(EtcdQueueTest, TheKeysOfANewSessionAreNumberedAnew) {
-  const auto held = contend(*backend);
-  etcd.silent = true;
-  engine.advance(10s);
-  ASSERT_EQ(host.losses.size(), 1U);
-  etcd.silent = false;
-  engine.advance(5s);
-  ASSERT_TRUE(contend(*backend)->grant);
-  EXPECT_EQ(key_number(etcd.keys_below("dlock/a/").front()), 0U);
-}
-
-// What names a lease that is over would be refused, and without a lease a key would stay for good.
-TEST_F(EtcdQueueTest, NothingIsLeftOfAnAcquireInDoubtWhereTheClientEnds) {
-  (void)release(*backend, *contend(*backend, "first"));
+// A request that names a lease that has ended would be refused, and without a lease a key would stay for good.
+TEST_F(EtcdQueueTest, ClientClosedWithAnAcquireInDoubt_LeavesNothing) {
+  begin_session();
   etcd.treat_next(method_transaction, Fate::lost, 1000);
   contend(*backend)->contention.reset();
   bool closed = false;
@@ -233,7 +219,7 @@ TEST_F(EtcdQueueTest, NothingIsLeftOfAnAcquireInDoubtWhereTheClientEnds) {
 
 // --- What a release may claim ----------------------------------------------------------------------------------------
 
-TEST_F(EtcdQueueTest, AReleaseThatTheEndOfItsSessionOvertakesIsNotClaimed) {
+TEST_F(EtcdQueueTest, ReleaseOvertakenByTheEndOfItsSession_IsAmbiguous) {
   const auto held = contend(*backend);
   etcd.holds_keep_alives = true;
   engine.advance(held->grant->valid_until - engine.now() - 100ms);
@@ -248,7 +234,7 @@ TEST_F(EtcdQueueTest, AReleaseThatTheEndOfItsSessionOvertakesIsNotClaimed) {
   EXPECT_EQ(outcome->failure.code, errc::ambiguous) << "released, or ended with the session";
 }
 
-TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed) {
+TEST_F(EtcdQueueTest, ReleaseNotSentBeforeTheEndOfItsSession_IsNotOurs) {
   std::vector<std::unique_ptr<Attempt>> held;
   for (const char* name : {"a", "b", "c"}) held.push_back(contend(*backend, name));
   engine.advance(3300ms);  // a keep-alive is sent soon
@@ -267,65 +253,76 @@ TEST_F(EtcdQueueTest, AReleaseThatWasNotSentBeforeTheEndOfItsSessionIsNotClaimed
 }
 
 // An earlier answer was lost, so the key is removed whether or not the request to make it comes once more.
-TEST_F(EtcdQueueTest, AReleaseInDoubtOfAKeyThatIsGoneIsNotClaimed) {
-  (void)release(*backend, *contend(*backend, "first"));
+TEST_F(EtcdQueueTest, KeyRemovedBeforeAReleaseInDoubt_IsNotOurs) {
+  begin_session();
   etcd.treat_next(method_transaction, Fate::carried_out);
   const auto attempt = begin(*backend);
   while (!attempt->grant) engine.advance(10ms);
-  etcd.remove(etcd.keys_below("dlock/a/").front());
+  remove_key();
   EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
 }
 
-// --- Why there is no session -----------------------------------------------------------------------------------------
+// --- Permits ---------------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdQueueTest, AWaiterIsToldAtOnceWhyNoSessionStands) {
-  const auto held = contend(*backend);
-  etcd.refuses = true;
-  etcd.break_connections();
+TEST_F(EtcdQueueTest, KeyRemovedBeforeItsPermitIsTaken_IsMadeAgain) {
+  const auto first = contend(*other, "s");
+  const auto second = contend(*other, "s");
+  const auto third = contend(*backend, "s");
+  const std::string key =
+      std::ranges::max_element(etcd.keys, {}, [](const auto& each) { return each.second.created; })->first;
+  // After the release and the read.
+  etcd.fate = [this, &key, met = 0](std::string_view method) mutable {
+    if (method == method_transaction && ++met == 3) etcd.remove(key);
+    return Fate::answered;
+  };
+  (void)release(*other, *first);
   engine.run();
-  const auto cut_off = begin(*backend, "b");
-  ASSERT_EQ(cut_off->unreachable_reports.size(), 1U);
-  EXPECT_EQ(cut_off->unreachable_reports.front().detail, "etcd:2379: Connection reset by peer");
-  etcd.refuses = false;
-  engine.advance(5s);
-  ASSERT_TRUE(cut_off->grant);
-  etcd.expire_leases();
-  while (host.connections.back() != ConnectionEvent::State::reconnecting) {
-    if (!engine.run_one()) engine.manual_clock().advance(10ms);
-  }
-  const auto lost = begin(*backend, "c");
-  ASSERT_EQ(lost->unreachable_reports.size(), 1U);
-  EXPECT_EQ(lost->unreachable_reports.front().detail, "it has expired");
-}
-
-// The process stood still, and does not know yet what became of its session.
-TEST_F(EtcdQueueTest, AWaiterIsNotToldOfTroubleThatIsOver) {
-  etcd.refuses = true;
-  const auto held = contend(*backend);
-  ASSERT_FALSE(held->unreachable_reports.empty());
-  etcd.refuses = false;
-  engine.advance(5s);
-  ASSERT_TRUE(held->grant);
-  engine.manual_clock().advance(1min);
-  EXPECT_TRUE(begin(*backend, "b")->unreachable_reports.empty());
-}
-
-// --- News ------------------------------------------------------------------------------------------------------------
-
-// A member that lags behind tells a watch that begins now of what it has not seen yet: that an earlier key of that name
-// went.
-TEST_F(EtcdQueueTest, NewsOfAnEarlierKeyOfTheSameNameEndsNoHold) {
-  (void)release(*backend, *contend(*backend));
-  const auto holder = contend(*backend);
-  const std::string key = etcd.keys_below("dlock/a/").front();
-  etcd.lag = 2;
-  engine.advance(1s);
-  ASSERT_EQ(etcd.watches(), 1U);
+  ASSERT_TRUE(third->grant);
+  EXPECT_TRUE(etcd.keys.contains(key));
   EXPECT_TRUE(host.losses.empty());
-  EXPECT_EQ(etcd.keys_below("dlock/a/"), std::vector{key});
-  etcd.remove(key);
+}
+
+TEST_F(EtcdQueueTest, PermitTakenTwiceForALostAnswer_IsNotInDoubt) {
+  const auto first = contend(*other, "s");
+  const auto second = contend(*other, "s");
+  const auto third = contend(*backend, "s");
+  etcd.fate = [met = 0](std::string_view method) mutable {
+    return method == method_transaction && ++met == 3 ? Fate::carried_out : Fate::answered;
+  };
+  (void)release(*other, *first);
+  engine.advance(4s);
+  ASSERT_TRUE(third->grant);
+  (void)release(*backend, *third);
+  EXPECT_TRUE(std::ranges::none_of(etcd.keys, [](const auto& each) { return each.first.starts_with("dlock/.gone/"); }));
+}
+
+// --- Checks, and refusals --------------------------------------------------------------------------------------------
+
+TEST_F(EtcdQueueTest, EventLost_WaiterChecksWithinHalfAMinuteOrSo) {
+  const auto holder = contend(*other);
+  const auto waiter = contend(*backend);
+  etcd.holds_news = true;
+  (void)release(*other, *holder);
+  engine.advance(19s);
+  EXPECT_FALSE(waiter->grant);
+  engine.advance(21s);
+  EXPECT_TRUE(waiter->grant);
+}
+
+TEST_F(EtcdQueueTest, AcquireDenied_LeavesNothingToDo) {
+  begin_session();
+  const GrpcStatus denied{.code = 7, .message = "etcdserver: permission denied"};
+  const int before = etcd.transactions;
+  etcd.refuse_next(method_transaction, denied);
+  EXPECT_EQ(contend(*backend)->failure.value().code, errc::access_denied);
+  EXPECT_EQ(etcd.transactions, before);
+  const auto holder = contend(*other);
+  const auto waiter = contend(*backend);
+  etcd.refuse_next(method_transaction, denied);
+  etcd.compact();  // it reads
   engine.run();
-  EXPECT_EQ(host.losses.size(), 1U);
+  ASSERT_TRUE(waiter->failure);
+  EXPECT_EQ(etcd.keys_below("dlock/a/").size(), 1U) << "it gave up its place";
 }
 
 }  // namespace

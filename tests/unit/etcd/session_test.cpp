@@ -1,24 +1,93 @@
-// The session of a client: what keeps it, what does not count, and what it goes on from.
+// The session of a client: what keeps it, what does not count, how it begins, and what follows its end.
 #include "backends/etcd/connection/session.hpp"
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "backend_fixture.hpp"
+#include "backends/etcd/locks/keys.hpp"
 
 namespace dlock::etcd {
 namespace {
 
 using namespace std::chrono_literals;
 
-class EtcdSessionTest : public EtcdFixture {};
+using EtcdSessionTest = EtcdFixture;
+
+// --- Keep-alives -----------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdSessionTest, KeepAlivesConfirmed_ExtendTheLease) {
+  for (const auto& [url, ttl] : {std::pair("etcd://a?session_ttl=10s", 10s), {"etcd://a?session_ttl=2s", 2s}}) {
+    backend = make(url);
+    const auto attempt = contend(*backend, url);
+    const TimePoint until = attempt->grant->valid_until;
+    EXPECT_LE(until, engine.now() + ttl);
+    const int dialled = etcd.dialled;
+    engine.advance(1min);
+    EXPECT_TRUE(host.losses.empty());
+    EXPECT_EQ(etcd.dialled, dialled);
+    ASSERT_FALSE(host.extensions.empty());
+    EXPECT_GT(host.extensions.back().second, until + 40s);
+    EXPECT_LE(host.extensions.back().second, engine.now() + ttl);
+  }
+}
+
+TEST_F(EtcdSessionTest, KeepAlivesNotConfirmed_ExtendNothing) {
+  struct Row {
+    const char* what;
+    std::function<void()> arrange;
+    std::chrono::seconds lost_by;
+  };
+  for (const Row& row : {
+           Row{"of a leader that was deposed", [&] { etcd.term_of_keep_alives = etcd.term - 1; }, 10s},
+           Row{"the read after it is not answered", [&] { etcd.fate = [](std::string_view) { return Fate::lost; }; },
+               10s},
+           Row{"the key of the session is gone",
+               [&] {
+                 for (const auto& [key, value] : std::map<std::string, KeyValue>(etcd.keys)) {
+                   if (key.find(".session/") != std::string::npos) etcd.remove(key);
+                 }
+               },
+               4s},
+       }) {
+    SCOPED_TRACE(row.what);
+    backend = make();
+    const auto attempt = contend(*backend, row.what);
+    const int before = etcd.keep_alives;
+    row.arrange();
+    engine.advance(row.lost_by - 1s);
+    EXPECT_TRUE(host.losses.empty());
+    engine.advance(1s);
+    EXPECT_EQ(host.losses.size(), 1U);
+    EXPECT_TRUE(host.extensions.empty());
+    EXPECT_GT(etcd.keep_alives, before);
+    EXPECT_TRUE(row.lost_by < 10s || attempt->grant->valid_until <= engine.now());
+    etcd.term_of_keep_alives.reset();
+    etcd.fate = nullptr;
+    host.losses.clear();
+  }
+}
+
+TEST_F(EtcdSessionTest, SilentMember_IsLeftInTime) {
+  const auto attempt = contend(*backend);
+  const int before = etcd.dialled;
+  etcd.silent = true;
+  engine.advance(6s);
+  EXPECT_GT(etcd.dialled, before);
+  etcd.silent = false;
+  engine.advance(20s);
+  EXPECT_TRUE(host.losses.empty());
+}
 
 // A member that is not one of etcd's at all does not cost what the others would keep.
-TEST_F(EtcdSessionTest, IsKeptThoughOneMemberRefusesForGood) {
+TEST_F(EtcdSessionTest, OneMemberRefusesForGood_IsKeptByTheOthers) {
   const auto held = contend(*backend);
   int refusals = 0;
   etcd.refuses_at = [&](const common::Host&) {
@@ -31,7 +100,7 @@ TEST_F(EtcdSessionTest, IsKeptThoughOneMemberRefusesForGood) {
 }
 
 // Retrying there until the session ends would lose what the other members would keep.
-TEST_F(EtcdSessionTest, AMemberWhoseAnswersCannotBeReadIsLeft) {
+TEST_F(EtcdSessionTest, AnswersUnreadable_MemberIsLeft) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);
   const int before = etcd.dialled;
@@ -45,13 +114,12 @@ TEST_F(EtcdSessionTest, AMemberWhoseAnswersCannotBeReadIsLeft) {
   EXPECT_TRUE(waiter->grant) << "the wait goes on with the next member";
 }
 
-TEST_F(EtcdSessionTest, StreamsThatMembersEndDoNotMakeItConnectWithoutAPause) {
+TEST_F(EtcdSessionTest, WatchesEnded_ClientPausesBeforeItReconnects) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);
   const int before = etcd.dialled;
-  etcd.end_of_stream = [](std::string_view method) -> std::optional<GrpcStatus> {
-    if (method != method_watch) return std::nullopt;
-    return GrpcStatus{.code = 14, .message = "upstream connect error"};
+  etcd.end_of_stream = [](std::string_view) {
+    return std::optional(GrpcStatus{.code = 14, .message = "upstream connect error"});
   };
   etcd.break_connections();
   engine.advance(20s);
@@ -63,7 +131,55 @@ TEST_F(EtcdSessionTest, StreamsThatMembersEndDoNotMakeItConnectWithoutAPause) {
   EXPECT_TRUE(waiter->grant);
 }
 
-TEST_F(EtcdSessionTest, LeasesThatAreNotKnownAreNotAskedForWithoutAPause) {
+TEST_F(EtcdSessionTest, AnotherCluster_IsWarnedOf) {
+  const auto attempt = contend(*backend);
+  engine.advance(10s);
+  EXPECT_TRUE(host.warnings.empty());
+  etcd.cluster = 2;
+  engine.advance(10s);
+  EXPECT_EQ(host.warnings.size(), 1U);
+}
+
+// --- The beginning ---------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdSessionTest, ConnectionMadeForAQuery_IsUsed) {
+  backend->inspect(LockKind::lock, "a", [](const Result<LockInfo>&) {});
+  engine.run();
+  ASSERT_EQ(etcd.dialled, 1);
+  EXPECT_EQ(etcd.grants, 0);
+  EXPECT_TRUE(contend(*backend)->grant);
+  EXPECT_EQ(etcd.dialled, 1);
+}
+
+TEST_F(EtcdSessionTest, LeaseDenied_WaitEnds) {
+  etcd.refuse_next(method_lease_grant, {.code = 7, .message = "etcdserver: permission denied"});
+  const auto attempt = contend(*backend);
+  ASSERT_TRUE(attempt->failure);
+  EXPECT_EQ(attempt->failure->code, errc::access_denied);
+}
+
+TEST_F(EtcdSessionTest, LeaseUnavailable_IsRequestedAgain) {
+  etcd.refuse_next(method_lease_grant, {.code = 14, .message = "etcdserver: request timed out"});
+  const auto attempt = contend(*backend);
+  ASSERT_FALSE(attempt->unreachable_reports.empty());
+  for (const Failure& why : attempt->unreachable_reports) EXPECT_EQ(why.code, errc::unavailable) << why.detail;
+  engine.advance(1s);
+  EXPECT_TRUE(attempt->grant);
+}
+
+// A process that is stopped between the two requests finds that.
+TEST_F(EtcdSessionTest, LeaseExpiresBeforeItsKeyIsMade_IsReplaced) {
+  etcd.fate = [this, expired = false](std::string_view method) mutable {
+    if (method == method_transaction && !std::exchange(expired, true)) etcd.expire_leases();
+    return Fate::answered;
+  };
+  const auto attempt = contend(*backend);
+  engine.advance(1s);
+  EXPECT_FALSE(attempt->failure);
+  EXPECT_TRUE(attempt->grant);
+}
+
+TEST_F(EtcdSessionTest, LeasesUnknown_AreRequestedWithPauses) {
   (void)contend(*backend, "first");
   engine.advance(4s);  // it is confirmed
   const int before = etcd.grants;
@@ -81,44 +197,23 @@ TEST_F(EtcdSessionTest, LeasesThatAreNotKnownAreNotAskedForWithoutAPause) {
   EXPECT_TRUE(waiter->grant);
 }
 
-TEST_F(EtcdSessionTest, IsBegunOnAConnectionThatWasMadeForAQuestion) {
-  backend->inspect(LockKind::lock, "a", [](const Result<LockInfo>&) {});
-  engine.run();
-  ASSERT_EQ(etcd.dialled, 1);
-  EXPECT_EQ(etcd.grants, 0);
-  EXPECT_TRUE(contend(*backend)->grant);
-  EXPECT_EQ(etcd.dialled, 1);
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+TEST_F(EtcdSessionTest, Expired_HolderLosesAndWaiterQueuesAgainInTheNext) {
+  const auto held = contend(*backend);
+  const auto waiter = contend(*backend);
+  etcd.expire_leases();
+  engine.advance(4s);
+  ASSERT_EQ(host.losses.size(), 1U);
+  EXPECT_EQ(host.losses[0].owner, held->request.owner);
+  ASSERT_TRUE(waiter->grant);
+  EXPECT_GT(waiter->grant->token, held->grant->token);
+  EXPECT_EQ(key_number(etcd.keys_below("dlock/a/").front()), 0U) << "its keys are numbered anew";
+  (void)release(*backend, *waiter);
+  EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
 }
 
-TEST_F(EtcdSessionTest, WithoutTheRightToALeaseAWaitEnds) {
-  etcd.refuse_next(method_lease_grant, {.code = 7, .message = "etcdserver: permission denied"});
-  const auto attempt = contend(*backend);
-  ASSERT_TRUE(attempt->failure);
-  EXPECT_EQ(attempt->failure->code, errc::access_denied);
-}
-
-TEST_F(EtcdSessionTest, ALeaseThatAMemberCannotGrantIsNotInDoubtAndAskedForAgain) {
-  etcd.refuse_next(method_lease_grant, {.code = 14, .message = "etcdserver: request timed out"});
-  const auto attempt = contend(*backend);
-  ASSERT_FALSE(attempt->unreachable_reports.empty());
-  for (const Failure& why : attempt->unreachable_reports) EXPECT_EQ(why.code, errc::unavailable) << why.detail;
-  engine.advance(1s);
-  EXPECT_TRUE(attempt->grant);
-}
-
-// A process that is stopped between the two requests finds that.
-TEST_F(EtcdSessionTest, ALeaseThatExpiresBeforeTheKeyOfTheSessionIsMadeIsReplaced) {
-  etcd.fate = [this, expired = false](std::string_view method) mutable {
-    if (method == method_transaction && !std::exchange(expired, true)) etcd.expire_leases();
-    return Fate::answered;
-  };
-  const auto attempt = contend(*backend);
-  engine.advance(1s);
-  EXPECT_FALSE(attempt->failure);
-  EXPECT_TRUE(attempt->grant);
-}
-
-TEST_F(EtcdSessionTest, AfterOneThatWasConfirmedTheNextOneIsBegunAtOnce) {
+TEST_F(EtcdSessionTest, ConfirmedOneExpired_NextBeginsAtOnce) {
   (void)contend(*backend, "first");
   engine.advance(4s);
   etcd.expire_leases();
@@ -130,14 +225,41 @@ TEST_F(EtcdSessionTest, AfterOneThatWasConfirmedTheNextOneIsBegunAtOnce) {
   EXPECT_EQ(etcd.grants, 2);
 }
 
-TEST_F(EtcdSessionTest, ThatWasNeverBegunEndsWithoutAConnection) {
-  bool closed = false;
-  backend->close([&closed] { closed = true; });
-  EXPECT_TRUE(closed);
-  EXPECT_EQ(etcd.dialled, 0);
+TEST_F(EtcdSessionTest, NoSession_WaiterIsToldWhy) {
+  const auto held = contend(*backend);
+  etcd.refuses = true;
+  etcd.break_connections();
+  engine.run();
+  const auto cut_off = begin(*backend, "b");
+  ASSERT_EQ(cut_off->unreachable_reports.size(), 1U);
+  EXPECT_EQ(cut_off->unreachable_reports.front().detail, "etcd:2379: Connection reset by peer");
+  etcd.refuses = false;
+  engine.advance(5s);
+  ASSERT_TRUE(cut_off->grant);
+  etcd.expire_leases();
+  while (host.connections.back() != ConnectionEvent::State::reconnecting) {
+    if (!engine.run_one()) engine.manual_clock().advance(10ms);
+  }
+  const auto lost = begin(*backend, "c");
+  ASSERT_EQ(lost->unreachable_reports.size(), 1U);
+  EXPECT_EQ(lost->unreachable_reports.front().detail, "it has expired");
+  engine.advance(5s);
+  // The process stood still, and does not know yet what became of its session.
+  engine.manual_clock().advance(1min);
+  EXPECT_TRUE(begin(*backend, "d")->unreachable_reports.empty()) << "that trouble is over";
 }
 
-TEST_F(EtcdSessionTest, IsNotKeptAliveWhereItStandsOnlyAfterTheClientEnded) {
+TEST_F(EtcdSessionTest, ClientClosed_EndsItsSession) {
+  bool closed = false;
+  other->close([&closed] { closed = true; });
+  EXPECT_TRUE(closed && etcd.dialled == 0) << "it was never begun";
+  const auto held = contend(*backend);
+  backend->close([] {});
+  engine.run();
+  EXPECT_TRUE(etcd.keys.empty() && etcd.leases.empty());
+}
+
+TEST_F(EtcdSessionTest, ClientClosedWhileItBegins_IsNotKeptAlive) {
   etcd.treat_next(method_transaction, Fate::held);
   const auto attempt = contend(*backend);
   ASSERT_EQ(etcd.grants, 1);
@@ -146,6 +268,19 @@ TEST_F(EtcdSessionTest, IsNotKeptAliveWhereItStandsOnlyAfterTheClientEnded) {
   engine.advance(10s);
   EXPECT_EQ(etcd.keep_alives, 0);
   EXPECT_FALSE(attempt->grant);
+}
+
+TEST_F(EtcdSessionTest, ClientDestroyedWithRequestsInProgress_ReportsNothing) {
+  const auto held = contend(*backend);
+  auto waiter = contend(*backend);
+  etcd.silent = true;
+  auto asking = contend(*backend, "b");
+  asking.reset();
+  waiter.reset();
+  held->contention.reset();
+  backend.reset();
+  engine.advance(1min);
+  EXPECT_TRUE(host.losses.empty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Watches: what they are told, and when they are to be set anew.
+// Watches: their reports, and when they are set again.
 #include "backends/etcd/connection/watches.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class EtcdWatchesTest : public EtcdClientFixture {
   std::unique_ptr<Watches> watches = std::make_unique<Watches>(*client);
 };
 
-TEST_F(EtcdWatchesTest, TellThatTheyStandAndWhatGoesAndAreSetAnewOnEachConnection) {
+TEST_F(EtcdWatchesTest, Watch_ReportsRemovalsAndIsSetOnEachConnection) {
   const auto early = watch("k");
   EXPECT_TRUE(early->news.empty());
   connect();
@@ -71,7 +71,7 @@ TEST_F(EtcdWatchesTest, TellThatTheyStandAndWhatGoesAndAreSetAnewOnEachConnectio
   EXPECT_EQ(told->news, (Revisions{2, 3, any, 5}));
 }
 
-TEST_F(EtcdWatchesTest, OfWhichTheHistoryIsGoneAreSetAnewAtOnce) {
+TEST_F(EtcdWatchesTest, HistoryCompacted_WatchIsSetAgainAtOnce) {
   connect();
   make("a");
   const auto told = watch("k");
@@ -83,7 +83,7 @@ TEST_F(EtcdWatchesTest, OfWhichTheHistoryIsGoneAreSetAnewAtOnce) {
 }
 
 // Servers say that it is number -1.
-TEST_F(EtcdWatchesTest, WhereOneIsRefusedAllOfItsStreamAreSetAnewAfterAPause) {
+TEST_F(EtcdWatchesTest, WatchRefused_AllOfItsStreamAreSetAgainAfterAPause) {
   connect();
   for (const bool says_which : {false, true}) {
     const auto first = watch("k");
@@ -101,7 +101,7 @@ TEST_F(EtcdWatchesTest, WhereOneIsRefusedAllOfItsStreamAreSetAnewAfterAPause) {
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdWatchesTest, OfAStreamThatAMemberEndsAreSetAnewAfterAPauseAndMeanwhileTheRangeIsToBeRead) {
+TEST_F(EtcdWatchesTest, StreamEndedByTheMember_WatchesAreSetAgainAfterAPause) {
   connect();
   end_streams(7, "no");
   const auto told = watch("k");
@@ -115,7 +115,7 @@ TEST_F(EtcdWatchesTest, OfAStreamThatAMemberEndsAreSetAnewAfterAPauseAndMeanwhil
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdWatchesTest, AMemberThatEndsStreamsIsLeftAtOnceWhereOneStoodAndElseAfterAPause) {
+TEST_F(EtcdWatchesTest, MemberEndsStreams_IsLeftAtOnceOrAfterAPause) {
   for (const bool stood : {false, true}) {
     connect();
     engine.advance(10s);
@@ -133,7 +133,7 @@ TEST_F(EtcdWatchesTest, AMemberThatEndsStreamsIsLeftAtOnceWhereOneStoodAndElseAf
   }
 }
 
-TEST_F(EtcdWatchesTest, OfAStreamThatAProxyFindsIdleAreSetAnewAtOnceOnTheSameConnection) {
+TEST_F(EtcdWatchesTest, IdleStreamEndedByAProxy_WatchesAreSetAgainAtOnce) {
   connect();
   const auto told = watch("k");
   engine.advance(10s);
@@ -147,7 +147,7 @@ TEST_F(EtcdWatchesTest, OfAStreamThatAProxyFindsIdleAreSetAnewAtOnceOnTheSameCon
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdWatchesTest, MayEndInsideWhatOneIsTold) {
+TEST_F(EtcdWatchesTest, Handler_MayEndWatches) {
   for (const bool all : {false, true}) {
     const auto first = watch("k");
     const auto second = watch("k");

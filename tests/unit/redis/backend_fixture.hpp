@@ -53,11 +53,14 @@ class BackendTest : public testing::Test {
       return reply ? *reply : answer(command);
     };
   }
-  // Answers commands of this name, or this script's, so instead. "script": all of dlock's. Empty: not at all.
-  void answer_instead(const std::string& what, const std::string& reply) {
-    serve([what, reply](FakeStream&, const Words& command) {
-      return is(command, what) ? std::optional(reply) : std::nullopt;
+  // Answers commands of this name, or this script's, by f instead. "script": all of dlock's. Empty: not at all.
+  void answer_by(const std::string& what, std::function<std::string(FakeStream& from, const Words& command)> f) {
+    serve([what, f = std::move(f)](FakeStream& from, const Words& command) {
+      return is(command, what) ? std::optional(f(from, command)) : std::nullopt;
     });
+  }
+  void answer_instead(const std::string& what, const std::string& reply) {
+    answer_by(what, [reply](FakeStream&, const Words&) { return reply; });
   }
   [[nodiscard]] static bool is(const Words& command, const std::string& what) {
     const Script* const script = script_in(command);

@@ -18,6 +18,7 @@
 #include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/requests/scripts.hpp"
 #include "fake_server.hpp"
+#include "steps.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
 
@@ -33,7 +34,7 @@ const std::string foo = "foo";
 
 // By default, "a" and "b" have half of the slots each, all nodes know that, and each answers to requests
 // with its name.
-class ClusterTest : public testing::Test, private Node::User {
+class ClusterTest : public testing::Test, protected Node::User {
  protected:
   using Map = std::vector<SlotRange>;
 
@@ -56,15 +57,16 @@ class ClusterTest : public testing::Test, private Node::User {
     // Without questions for the map.
     [[nodiscard]] std::vector<Words> requests() const {
       std::vector<Words> out;
-      for (const Words& command : server.commands) {
-        if (command.front() != "CLUSTER") out.push_back(command);
-      }
+      std::ranges::copy_if(server.commands, std::back_inserter(out),
+                           [](const Words& command) { return command.front() != "CLUSTER"; });
       return out;
     }
     void refuse(const std::string& error) {
       reply = [error](const Words&) { return "-" + error + "\r\n"; };
     }
   };
+
+  ClusterTest() { make(); }
 
   FakeNode& node(const std::string& name) {
     auto& node = nodes[at(name).to_string()];
@@ -99,15 +101,14 @@ class ClusterTest : public testing::Test, private Node::User {
     return out;
   }
   static Map all_slots_at(const std::string& name) { return {{0, 16383, at(name)}}; }
-
   [[nodiscard]] StreamFactory network() {
     return [this](Executor& executor, const Options& to, common::Stream::Events& events) {
       return std::make_unique<FakeStream>(node(to.host.name).server, executor, events);
     };
   }
-  void make(const std::string& url = "redis-cluster://a:7000,b:7000") {
+  void make(const std::string& names = "a:7000,b:7000") {
     cluster.emplace(host,
-                    parse_options({.url = Url::parse(url),
+                    parse_options({.url = Url::parse("redis-cluster://" + names),
                                    .holder = "host:1:test",
                                    .lease = 10s,
                                    .response_timeout = 2s,
@@ -140,17 +141,7 @@ class ClusterTest : public testing::Test, private Node::User {
     return asked;
   }
   std::shared_ptr<Asked> ask(const std::string& key) { return ask(key, {.words = {"GET", key}}); }
-  // Answers subscriptions with yes, and everything else as well.
-  void allow_subscriptions(const std::string& name) {
-    node(name).reply = [](const Words& command) -> std::string {
-      if (command.front() == "SSUBSCRIBE") return about_channel("ssubscribe", command[1]);
-      if (command.front() == "SUNSUBSCRIBE") return about_channel("sunsubscribe", command[1]);
-      return "+OK\r\n";
-    };
-  }
-  void allow_subscriptions() {
-    for (const char* name : {"a", "b"}) allow_subscriptions(name);
-  }  // So that the map is known.
+  // So that the map is known.
   void learn() { EXPECT_EQ(ask(bar)->said(), "a"); }
 
   [[nodiscard]] int maps() const {
@@ -166,7 +157,7 @@ class ClusterTest : public testing::Test, private Node::User {
   std::vector<std::string> events;  // of channels and nodes
   std::optional<Cluster> cluster;
 
- private:
+ protected:
   void on_state(Node& node, NodeState state) override {
     if (state == NodeState::down) events.push_back("down " + node.options().host.name);
   }
@@ -178,13 +169,317 @@ class ClusterTest : public testing::Test, private Node::User {
   void on_forbidden(const Failure& /*why*/) override { events.emplace_back("forbidden"); }
 };
 
-using ClusterRequestTest = ClusterTest;
+// --- Scripts of steps ------------------------------------------------------------------------------------------------
 
-// --- Redirections ----------------------------------------------------------------------------------------------------
+// Steps, separated by ';' or on lines of their own, of a client that knows the map. NODES: "a", "a,b". N: a number,
+// M..N or M.. .
+//
+//   map RANGES, map-of NODE RANGES: what all nodes, or that one, say: "a" has all slots; "a:0-99,b:100-16383"; "none"
+//   map-error NODES TEXT, map-silent NODES, map-well NODES: instead of the map; and as before
+//   error NODES TEXT, mute NODES, well NODES: answers to requests; yes NODES: they take subscriptions and all else
+//   accept, refuse or ignore NODES: connections; break NODE: its first connection
+//   push NODE BYTES: on its first connection, a text with '|' for the ends of lines; push-last: on its last one
+//   anew [NODES]: another client, whose URL names these nodes; forget: the nodes, too, with all that was said of them
+//   ask KEY [=> TEXT]; said KEY => TEXT: a part of the answer to the last request for that key, "-" is none
+//   withdraw KEY => yes or no; refresh: the map; subscribe or unsubscribe KEY; usable KEY: its node answers again; stop
+//   wait TIME; masters => NAMES; owner KEY => NODE
+//   events => those since the last look, separated by ", "; forbidden => yes; last NODE => the last request that it got
+//   count: the numbers below begin anew
+//   maps => N: how often a node was asked for the map; requests NODES => N, dialled NODES => N; connected NODES => N
+struct ClusterScript {
+  const char* name;
+  std::string steps;
+
+  friend void PrintTo(const ClusterScript& script, std::ostream* out) { *out << script.name; }
+};
+
+class ClusterScripts : public ClusterTest, public testing::WithParamInterface<ClusterScript> {
+ protected:
+  static Map map_in(const std::string& text) {
+    Map out;
+    for (const std::string& range : split(text == "none" ? "" : text)) {
+      const auto parts = split(range, ':');
+      const auto bounds = split(parts.size() == 1 ? "0-16383" : parts[1], '-');
+      out.push_back({static_cast<std::uint16_t>(std::stoi(bounds[0])), static_cast<std::uint16_t>(std::stoi(bounds[1])),
+                     at(parts[0])});
+    }
+    return out;
+  }
+  std::int64_t sum(const std::string& names, const std::function<std::int64_t(FakeNode&)>& f) {
+    std::int64_t sum = 0;
+    for (const std::string& name : split(names)) sum += f(node(name));
+    return sum;
+  }
+  static std::int64_t requested(FakeNode& each) { return static_cast<std::int64_t>(each.requests().size()); }
+  static std::int64_t dialled(FakeNode& each) { return each.server.dialled; }
+  static std::int64_t connected(FakeNode& each) { return static_cast<std::int64_t>(each.server.connections.size()); }
+
+  // Whether it was a step that says what nodes do.
+  bool arrange(const std::string& verb, const std::string& names, const std::string& text) {
+    using Dialling = FakeServer::Dialling;
+    const std::map<std::string, std::function<void(FakeNode&)>> verbs = {
+        {"map-of", [&](FakeNode& each) { each.map = map_in(text); }},
+        {"map-error", [&](FakeNode& each) { each.refusal = text; }},
+        {"map-silent", [](FakeNode& each) { each.silent = true; }},
+        {"map-well", [](FakeNode& each) { each.silent = false, each.refusal.clear(), each.map.reset(); }},
+        {"error", [&](FakeNode& each) { each.refuse(text); }},
+        {"mute", [](FakeNode& each) { each.reply = [](const Words&) { return std::string(); }; }},
+        {"well", [](FakeNode& each) { each.reply = nullptr; }},
+        {"yes",
+         [](FakeNode& each) {
+           each.reply = [](const Words& command) -> std::string {
+             if (command.front() == "SSUBSCRIBE") return about_channel("ssubscribe", command[1]);
+             if (command.front() == "SUNSUBSCRIBE") return about_channel("sunsubscribe", command[1]);
+             return "+OK\r\n";
+           };
+         }},
+        {"accept", [](FakeNode& each) { each.server.dialling = Dialling::accept; }},
+        {"refuse", [](FakeNode& each) { each.server.dialling = Dialling::refuse; }},
+        {"ignore", [](FakeNode& each) { each.server.dialling = Dialling::silence; }},
+        {"cut", [](FakeNode& each) { each.server.cut(); }},
+        {"break",
+         [](FakeNode& each) {
+           each.server.connections.at(0)->close({errc::unavailable, "closed"});
+         }},
+        {"push", [&](FakeNode& each) { each.server.connections.at(0)->reply(lines(text)), engine.run(); }},
+        {"push-last", [&](FakeNode& each) { each.server.connections.back()->reply(lines(text)), engine.run(); }},
+    };
+    const auto found = verbs.find(verb);
+    if (found == verbs.end()) return false;
+    for (const std::string& name : split(names)) found->second(node(name));
+    return true;
+  }
+  void expect_said(const std::string& key, const std::string& expected) {
+    const std::string said = asked_[key]->result ? asked_[key]->said() : "-";
+    EXPECT_NE(said.find(expected), std::string::npos) << said;
+  }
+  std::string masters() {
+    std::optional<Result<std::vector<common::Host>>> found;
+    cluster->masters(saturating_add(engine.now(), 5s),
+                     [&found](const Result<std::vector<common::Host>>& masters) { found = masters; });
+    EXPECT_FALSE(found) << "inside the call";
+    engine.advance(2s);
+    if (!found->ok()) return found->failure().code.message();
+    std::string names;
+    for (const common::Host& each : found->value()) names += (names.empty() ? "" : ",") + each.name;
+    for (const char* name : {"a", "b", "c"}) {
+      EXPECT_EQ(cluster->master_at(at(name)) != nullptr, names.find(name) != std::string::npos) << name;
+    }
+    EXPECT_EQ(cluster->ranges().size(), map.size());
+    return names;
+  }
+  std::string take_events() {
+    std::string out;
+    for (const std::string& each : std::exchange(events, {})) out += (out.empty() ? "" : ", ") + each;
+    return out;
+  }
+  std::string last_request(const std::string& name) {
+    std::string out;
+    const auto requests = node(name).requests();
+    for (const std::string& word : requests.empty() ? Words{} : requests.back()) out += (out.empty() ? "" : " ") + word;
+    return out;
+  }
+  void step(const Step& step) {
+    SCOPED_TRACE(step.text);
+    const auto& [text, verb, first, rest, expected] = step;
+    if (arrange(verb, first, rest)) return;
+    const auto expect_count = [&](std::int64_t count) { EXPECT_TRUE(matches(expected, count)) << count; };
+    const std::map<std::string, std::function<void()>> verbs = {
+        {"map", [&] { map = map_in(first); }},
+        {"anew",
+         [&] {
+           std::string names;
+           for (const std::string& name : split(first.empty() ? "a,b" : first)) {
+             names += (names.empty() ? "" : ",") + name + ":7000";
+           }
+           make(names);
+         }},
+        {"forget", [&] { cluster.reset(), nodes.clear(); }},
+        {"ask",
+         [&] {
+           asked_[first] = ask(first);
+           if (!expected.empty()) expect_said(first, expected);
+         }},
+        {"said", [&] { expect_said(first, expected); }},
+        {"withdraw", [&] { EXPECT_EQ(cluster->withdraw(asked_[first]->id, Line::common), expected == "yes"); }},
+        {"refresh", [&] { cluster->refresh(), engine.run(); }},
+        {"subscribe", [&] { cluster->subscribe(first), engine.run(); }},
+        {"unsubscribe", [&] { cluster->unsubscribe(first), engine.run(); }},
+        {"usable", [&] { cluster->node_of(first).outage().answered(true), engine.run(); }},
+        {"stop", [&] { cluster->stop(); }},
+        {"wait", [&] { engine.advance(time_in(first)); }},
+        {"masters", [&] { EXPECT_EQ(masters(), expected); }},
+        {"owner", [&] { EXPECT_EQ(cluster->node_of(first).options().host.name, expected); }},
+        {"events", [&] { EXPECT_EQ(take_events(), expected); }},
+        {"forbidden", [&] { EXPECT_EQ(cluster->is_forbidden(), expected == "yes"); }},
+        {"last", [&] { EXPECT_EQ(last_request(first), expected); }},
+        {"count",
+         [&] {
+           maps_before_ = maps();
+           for (const auto& [name, each] : nodes) before_[each.get()] = {requested(*each), dialled(*each)};
+         }},
+        {"maps", [&] { expect_count(maps() - maps_before_); }},
+        {"requests",
+         [&] { expect_count(sum(first, [&](auto& each) { return requested(each) - before_[&each].first; })); }},
+        {"dialled",
+         [&] { expect_count(sum(first, [&](auto& each) { return dialled(each) - before_[&each].second; })); }},
+        {"connected", [&] { expect_count(sum(first, connected)); }},
+    };
+    verbs.at(verb)();
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<Asked>> asked_;  // the last for each key
+  int maps_before_ = 0;
+  std::map<FakeNode*, std::pair<std::int64_t, std::int64_t>> before_;
+};
+
+TEST_P(ClusterScripts, Steps_HaveTheirResults) {
+  learn();
+  for (const Step& each : steps_of(GetParam().steps)) step(each);
+}
+
+const ClusterScript scripts[] = {
+    // --- Redirections ---
+    {"MovedRoundAndRound_IsFollowedFiveTimes", R"(
+        count; error a MOVED 5061 b:7000; error b MOVED 5061 a:7000; ask bar => unavailable; requests a,b => 6)"},
+    {"AskRoundAndRound_IsFollowedFiveTimes", R"(
+        count; error a ASK 5061 b:7000; error b ASK 5061 a:7000; ask bar => unavailable; requests a,b => 11)"},
+    {"SenselessRedirection_IsNotFollowed", R"(
+        error a MOVED 5062 b:7000; ask bar => a:7000: "MOVED 5062 b:7000" is not a valid redirection
+        error a MOVED 16384 b:7000; ask bar => not a valid; error a MOVED; ask bar => not a valid
+        error a MOVED 5061; ask bar => not a valid; error a MOVED 5061 b; ask bar => not a valid
+        error a MOVED 5061 b:0; ask bar => not a valid; error a MOVED x b:7000; ask bar => not a valid
+        error a ASK 5062 b:7000; ask bar => not a valid; error a ASK 5061 b:65536; ask bar => not a valid
+        requests b => 0; well a; ask bar => a)"},
+    // Replicas and strangers are not believed about a slot.
+    {"Slot_IsGivenAwayByItsMasterOnly", R"(
+        map-silent a,b; error a ASK 5061 c:7000; ask bar => c; owner bar => a
+        error a ASK 5061 b:7000; error b MOVED 5061 c:7000; ask bar => c; owner bar => a
+        error a MOVED 5061 c:7000; ask bar => c; owner bar => c; owner foo => b)"},
+
+    // --- Requests that are made again ---
+    {"SlotThatMoves_RequestIsRepeatedUntilItsDeadline", R"(
+        error a TRYAGAIN Multiple keys; count; ask bar; wait 1999ms; said bar => -; wait 1ms; said bar => unavailable
+        said bar => TRYAGAIN Multiple keys; requests a => 8..40; ask bar; wait 1s; well a; wait 250ms; said bar => a)"},
+    {"ClusterDown_RequestIsRepeatedUntilItsDeadline", R"(
+        error a CLUSTERDOWN Hash slot; count; ask bar; wait 1999ms; said bar => -; wait 1ms; said bar => unavailable
+        said bar => CLUSTERDOWN Hash slot; requests a => 8..40; ask bar; wait 1s; well a; wait 250ms; said bar => a)"},
+    {"SlotWithoutAMaster_IsAwaited", R"(
+        map b:8192-16383; anew; ask foo => b; ask bar; wait 2s; said bar => unavailable; said bar => 5061
+        ask bar; wait 1s; said bar => -; map b; wait 500ms; said bar => b)"},
+    {"SlotWithoutAMasterInTheFirstMap_IsAwaited", R"(
+        map b:8192-16383; anew; ask bar; wait 2s; said bar => unavailable; said bar => 5061
+        ask bar; wait 1s; said bar => -; map b; wait 500ms; said bar => b)"},
+
+    // --- The end of a request ---
+    {"WaitsForTheMap_IsWithdrawn", R"(
+        forget; anew b,a; map-silent a,b; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no; count; wait 5s
+        said bar => -; requests a => 0)"},
+    {"WaitsForAConnection_IsWithdrawn", R"(
+        forget; anew b,a; ignore a; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no; count; wait 5s
+        said bar => -; requests a => 0)"},
+    {"WaitsForItsNextAttempt_IsWithdrawn", R"(
+        forget; anew b,a; error a TRYAGAIN Multiple keys; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no
+        count; wait 5s; said bar => -; requests a => 0)"},
+    {"InFlight_IsNotWithdrawnButNotAnswered", "mute a; ask bar; withdraw bar => no; wait 5s; said bar => -"},
+    {"Stopped_NothingIsAnsweredOrRead", R"(
+        mute b; ask foo; error a TRYAGAIN Multiple keys; ask bar; subscribe foo; stop; count; wait 10s; said foo => -
+        said bar => -; maps => 0)"},
+
+    // --- The map ---
+    {"Map_IsReadOnceForAllThatWaitForIt", R"(
+        forget; anew c,a; map-silent c; count; ask bar; ask foo; maps => 1; wait 500ms; said bar => a; said foo => b
+        ask bar => a; wait 10s; maps => 2)"},
+    {"FirstNodeRefuses_SecondIsAskedAtOnce", "map b; refuse a; cut a; anew; ask bar => b"},
+    {"FirstNodeSilent_SecondIsAskedSoon",
+     "map b; ignore a; anew; ask bar; wait 499ms; said bar => -; wait 1ms; said bar => b"},
+    {"SenselessMap_IsReadFromTheNextNode", R"(
+        map-of a a:0-16384; anew; ask bar => a; map-of a a:2-1; anew; ask bar => a
+        map-of a none; anew; ask bar => a)"},
+    // The question for the map was sent in the last case, but not the request.
+    {"NoMap_RequestsAreUnavailable", R"(
+        map-silent c,d; refuse c,d; anew c,d; ask bar; wait 2s; said bar => unavailable
+        ignore c,d; anew c,d; ask bar; wait 2s; said bar => unavailable
+        accept c,d; anew c,d; ask bar; wait 2s; said bar => unavailable)"},
+    // That one is no node says more than that another is silent.
+    {"NoClusterNode_IsUnsupportedWhateverTheOthersDo", R"(
+        map-error c ERR This instance has cluster support disabled; map-silent d
+        anew c,d; ask bar; wait 2s; said bar => not supported by this backend; said bar => redis://
+        anew d,c; ask bar; wait 2s; said bar => redis://
+        refuse d; anew c,d; ask bar; wait 2s; said bar => redis://; anew d,c; ask bar; wait 2s; said bar => redis://
+        ignore d; anew c,d; ask bar; wait 2s; said bar => redis://; anew d,c; ask bar; wait 2s; said bar => redis://)"},
+    // The one without an answer, that of the other node, and once more.
+    {"DoubtedWhileItIsRead_IsReadOnceMore", R"(
+        wait 1s; map-silent a,b; count; refresh; maps => 1; refresh; refresh; map-well a,b; wait 1s; maps => 3)"},
+    {"ChannelSubscribed_MapIsReadEverySecond", R"(
+        yes a,b; wait 1s; count; subscribe bar; subscribe foo; wait 999ms; maps => 0; wait 1ms; maps => 1
+        wait 3999ms; maps => 4; wait 1ms; maps => 5; unsubscribe bar; unsubscribe foo; wait 10s; maps => 5)"},
+    {"Masters_AreThoseOfTheMap", R"(
+        masters => a,b; map c; masters => c; owner foo => c; refuse a,b,c; cut a,b,c
+        masters => the lock service is unavailable)"},
+
+    // --- Nodes without slots ---
+    {"MasterLosesItsSlots_IsLeft", R"(
+        mute a; ask bar; map b; refresh; wait 1s; said bar => the outcome is unknown; said bar => a:7000
+        connected a => 0; ask bar => b; count; wait 1min; dialled a => 0)"},
+    // A slot is on its way to it.
+    {"NodeOfAnAsk_IsKeptWhileItIsAsked", R"(
+        wait 1s; error a ASK 5061 c:7000; mute c; count; ask bar; refresh; wait 500ms; maps => 1..; said bar => -
+        connected c => 1; push c +c|; said bar => c; refresh; wait 1s; connected c => 0)"},
+    // It has the slot since a failover, and others do not know that yet.
+    {"NodeOfAMove_IsKeptWhileItIsAsked", R"(
+        wait 1s; error a MOVED 5061 c:7000; mute c; count; ask bar; refresh; wait 500ms; maps => 1..; said bar => -
+        connected c => 1; push c +c|; said bar => c; refresh; wait 1s; connected c => 0)"},
+
+    // --- Channels ---
+    {"Channel_IsSubscribedToAtTheMasterOfItsSlot", R"(
+        yes a,b; count; subscribe bar; subscribe foo; subscribe foo; last a => SSUBSCRIBE bar; last b => SSUBSCRIBE foo
+        requests a => 1; requests b => 1; push-last b *3|$8|smessage|$3|foo|$4|text|
+        events => subscribed bar, subscribed foo, foo: text)"},
+    // Also what is sent to the old node for its channels is redirected.
+    {"SlotMovesInTheMap_ChannelFollows", R"(
+        yes a,b; wait 1s; subscribe bar; events => subscribed bar; map a:0-5060,b:5061-5061,a:5062-16383
+        error a MOVED 5061 b:7000; wait 2s; last a => SUNSUBSCRIBE bar; last b => SSUBSCRIBE bar
+        events => lost bar, subscribed bar)"},
+    {"RequestRedirected_ChannelFollows", R"(
+        yes a,b; wait 1s; subscribe bar; events => subscribed bar; map a:0-5060,b:5061-5061,a:5062-16383
+        error a MOVED 5061 b:7000; ask bar => OK; wait 500ms; last a => SUNSUBSCRIBE bar; last b => SSUBSCRIBE bar
+        events => lost bar, subscribed bar)"},
+    {"ChannelGivenUpByItsNode_IsSubscribedToAgain", R"(
+        yes a,b; wait 1s; subscribe bar; events => subscribed bar; map a; push-last a *3|$12|sunsubscribe|$3|bar|:0|
+        wait 500ms; events => lost bar, subscribed bar; last a => SSUBSCRIBE bar)"},
+    {"ChannelGivenUpByItsNode_IsSubscribedToWhereTheMapHasIt", R"(
+        yes a,b; wait 1s; subscribe bar; events => subscribed bar; map b; push-last a *3|$12|sunsubscribe|$3|bar|:0|
+        wait 500ms; events => lost bar, lost bar, subscribed bar; last b => SSUBSCRIBE bar)"},
+    {"ChannelOfASlotWithoutAMaster_IsSubscribedToOnceItHasOne", R"(
+        yes a,b; wait 1s; map b:8192-16383; refresh; wait 1s; subscribe bar; wait 2s; events => ; map b; wait 1s
+        events => subscribed bar)"},
+    {"ChannelUnsubscribed_FollowsNothing", R"(
+        yes a,b; wait 1s; subscribe bar; unsubscribe bar; last a => SUNSUBSCRIBE bar; map b; count; refresh; wait 1s
+        requests b => 0; events => subscribed bar)"},
+    // The old map and the redirection are in one packet: then the node has no slot, but the channel is subscribed to
+    // there.
+    {"ChannelSubscribedAtANodeWithoutSlots_KeepsTheNodeUntilItMoves", R"(
+        yes a,b; wait 1s; map b:0-5060,a:5061-5061,b:5062-16383; refresh; wait 1s; subscribe bar
+        events => subscribed bar; map-silent a; map-error b LOADING Redis is loading; refresh; wait 300ms; ask bar
+        push a *1|*3|:5061|:5061|*2|$1|a|:7000|-MOVED 5061 b:7000|
+        said bar => OK; connected a => 2; map-well a,b; map b; wait 1s; events => lost bar, subscribed bar
+        connected a => 0)"},
+    {"NodeBroken_ChannelIsSubscribedToOnceItIsUsable", R"(
+        yes a,b; wait 1s; subscribe bar; subscribe foo; events => subscribed bar, subscribed foo; break a; wait 5s
+        events => down a; usable bar; events => subscribed bar)"},
+    {"ChannelsUnknown_AreForbiddenOnceForAllNodes", R"(
+        error a,b ERR unknown command 'SSUBSCRIBE'; subscribe bar; subscribe foo; wait 10s; events => forbidden
+        forbidden => yes)"},
+};
+INSTANTIATE_TEST_SUITE_P(Cluster, ClusterScripts, testing::ValuesIn(scripts),
+                         [](const auto& row) { return row.param.name; });
+
+// --- Other requests --------------------------------------------------------------------------------------------------
 
 // ASKING counts for the next command only: what is sent again needs another.
-TEST_F(ClusterRequestTest, AScriptThatIsSentAgainWhereASlotIsOnItsWayIsAskedForAgain) {
-  make();
+TEST_F(ClusterTest, ScriptSentAgainToAMovingSlot_HasAnotherAsking) {
   learn();
   bool asking = false;
   bool has_script = false;
@@ -205,39 +500,7 @@ TEST_F(ClusterRequestTest, AScriptThatIsSentAgainWhereASlotIsOnItsWayIsAskedForA
   EXPECT_TRUE(has_script);
 }
 
-TEST_F(ClusterRequestTest, FollowsFiveTimesAtMost) {
-  for (const std::string answer : {"MOVED 5061 ", "ASK 5061 "}) {
-    make();
-    learn();
-    node("a").server.commands.clear();
-    node("b").server.commands.clear();
-    node("a").refuse(answer + "b:7000");
-    node("b").refuse(answer + "a:7000");
-    const auto asked = ask(bar);
-    EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
-    const std::size_t times = node("a").requests().size() + node("b").requests().size();
-    EXPECT_EQ(times, answer == "MOVED 5061 " ? 6U : 11U) << "with ASKING before five of them";
-    node("a").reply = nullptr;
-  }
-}
-
-TEST_F(ClusterRequestTest, ARedirectionThatMakesNoSenseIsNotFollowed) {
-  make();
-  learn();
-  for (const std::string error : {"MOVED 5062 b:7000", "MOVED 16384 b:7000", "MOVED", "MOVED 5061", "MOVED 5061 b",
-                                  "MOVED 5061 b:0", "MOVED x b:7000", "ASK 5062 b:7000", "ASK 5061 b:65536"}) {
-    node("a").refuse(error);
-    const auto asked = ask(bar);
-    EXPECT_TRUE(asked->failed(errc::protocol)) << error << ": " << asked->said();
-    EXPECT_NE(asked->said().find("a:7000"), std::string::npos) << asked->said();
-  }
-  EXPECT_TRUE(node("b").requests().empty());
-  node("a").reply = nullptr;
-  EXPECT_EQ(ask(bar)->said(), "a");
-}
-
-TEST_F(ClusterRequestTest, EndlessNewAddressesAreABoundedNumber) {
-  make();
+TEST_F(ClusterTest, EndlessNewAddresses_AreLimited) {
   learn();
   for (const char* name : {"a", "b"})
     node(name).silent = true;  // so that none of them is found to be none of the map's
@@ -270,8 +533,7 @@ TEST_F(ClusterRequestTest, EndlessNewAddressesAreABoundedNumber) {
 }
 
 // The lock is free after the first call; the second one is for waiters.
-TEST_F(ClusterRequestTest, AReleaseWhoseSecondCallReachesNoNodeIsARelease) {
-  make();
+TEST_F(ClusterTest, SecondCallOfAReleaseFails_ItIsARelease) {
   learn();
   int calls = 0;
   for (const char* name : {"a", "b"}) {
@@ -289,187 +551,7 @@ TEST_F(ClusterRequestTest, AReleaseWhoseSecondCallReachesNoNodeIsARelease) {
   EXPECT_TRUE(answer->ok() && answer->value());
 }
 
-// --- Asking again ----------------------------------------------------------------------------------------------------
-
-// TRYAGAIN while a slot moves, CLUSTERDOWN while there is no master.
-TEST_F(ClusterRequestTest, IsMadeAgainUntilTheClusterCanAnswerOrItsDeadline) {
-  for (const std::string error :
-       {"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN Hash slot not served"}) {
-    SCOPED_TRACE(error);
-    make();
-    learn();
-    node("a").server.commands.clear();
-    node("a").refuse(error);
-    const auto asked = ask(bar);
-    engine.advance(2s - 1ms);
-    EXPECT_FALSE(asked->result);
-    engine.advance(1ms);
-    EXPECT_TRUE(asked->failed(errc::unavailable)) << asked->said();
-    EXPECT_NE(asked->said().find(error), std::string::npos) << asked->said();
-    const std::size_t times = node("a").requests().size();
-    EXPECT_GE(times, 8U);
-    EXPECT_LE(times, 40U);
-    const auto next = ask(bar);
-    engine.advance(1s);
-    node("a").reply = nullptr;
-    engine.advance(250ms);
-    EXPECT_EQ(next->said(), "a");
-  }
-}
-
-TEST_F(ClusterRequestTest, ASlotThatNobodyHasMayGetAMaster) {
-  for (const bool map_is_known : {true, false}) {
-    map = {{8192, 16383, at("b")}};
-    make();
-    if (map_is_known) {
-      EXPECT_EQ(ask(foo)->said(), "b");
-    }
-    const auto in_vain = ask(bar);
-    engine.advance(2s);
-    EXPECT_TRUE(in_vain->failed(errc::unavailable)) << in_vain->said();
-    EXPECT_NE(in_vain->said().find("5061"), std::string::npos) << in_vain->said();
-    const auto waits = ask(bar);
-    engine.advance(1s);
-    EXPECT_FALSE(waits->result);
-    map = all_slots_at("b");
-    engine.advance(500ms);
-    EXPECT_EQ(waits->said(), "b");
-  }
-}
-
-// --- The end of a request --------------------------------------------------------------------------------------------
-
-TEST_F(ClusterRequestTest, IsWithdrawnUntilItIsUnderWay) {
-  const std::vector<std::pair<const char*, std::function<void()>>> obstacles = {
-      {"no map", [this] { node("a").silent = node("b").silent = true; }},
-      {"no connection", [this] { node("a").server.dialling = FakeServer::Dialling::silence; }},
-      {"its next attempt", [this] { node("a").refuse("TRYAGAIN Multiple keys request during rehashing of slot"); }},
-  };
-  for (const auto& [name, arrange] : obstacles) {
-    SCOPED_TRACE(name);
-    cluster.reset();
-    nodes.clear();
-    make("redis-cluster://b:7000,a:7000");
-    arrange();
-    const auto asked = ask(bar);
-    engine.advance(100ms);
-    const std::size_t times = node("a").requests().size();
-    EXPECT_TRUE(cluster->withdraw(asked->id, Line::common));
-    EXPECT_FALSE(cluster->withdraw(asked->id, Line::common)) << "it is not known any more";
-    engine.advance(5s);
-    EXPECT_FALSE(asked->result);
-    EXPECT_EQ(node("a").requests().size(), times);
-  }
-  cluster.reset();
-  nodes.clear();
-  make();
-  learn();
-  node("a").reply = [](const Words&) { return std::string(); };
-  const auto under_way = ask(bar);
-  EXPECT_FALSE(cluster->withdraw(under_way->id, Line::common)) << "it may have an effect";
-  engine.advance(5s);
-  EXPECT_FALSE(under_way->result) << "nobody wants to know";
-}
-
-TEST_F(ClusterRequestTest, IsNotAnsweredAnyMoreOnceAllHasStopped) {
-  make();
-  learn();
-  node("b").reply = [](const Words&) { return std::string(); };
-  const auto under_way = ask(foo);
-  node("a").refuse("TRYAGAIN Multiple keys request during rehashing of slot");
-  const auto paused = ask(bar);
-  cluster->subscribe(foo);
-  cluster->stop();
-  const int before = maps();
-  engine.advance(10s);
-  EXPECT_FALSE(under_way->result || paused->result);
-  EXPECT_EQ(maps(), before);
-}
-
-// --- The map ---------------------------------------------------------------------------------------------------------
-
-using ClusterMapTest = ClusterTest;
-using Dialling = FakeServer::Dialling;
-
-// --- Asking for it ---------------------------------------------------------------------------------------------------
-
-TEST_F(ClusterMapTest, IsAskedForOnceForAllThatWaitForIt) {
-  make("redis-cluster://c:7000,a:7000");
-  node("c").silent = true;
-  const auto first = ask(bar);
-  const auto second = ask(bar);
-  const auto third = ask(foo);
-  EXPECT_EQ(maps(), 1);
-  engine.advance(500ms);
-  EXPECT_EQ(first->said(), "a");
-  EXPECT_EQ(second->said(), "a");
-  EXPECT_EQ(third->said(), "b");
-  EXPECT_EQ(ask(bar)->said(), "a");
-  engine.advance(10s);
-  EXPECT_EQ(maps(), 2) << "nobody doubts it";
-}
-
-TEST_F(ClusterMapTest, IsAskedOfTheSecondWhereTheFirstIsDead) {
-  make();
-  map = all_slots_at("b");
-  node("a").server.dialling = Dialling::refuse;
-  EXPECT_EQ(ask(bar)->said(), "b");
-  make();
-  node("a").server.dialling = Dialling::silence;
-  const auto asked = ask(bar);
-  engine.advance(499ms);
-  EXPECT_FALSE(asked->result);
-  engine.advance(1ms);
-  EXPECT_EQ(asked->said(), "b");
-}
-
-TEST_F(ClusterMapTest, OneThatMakesNoSenseIsAskedOfTheNext) {
-  make();
-  for (const Map& nonsense : {Map{{0, 16384, at("a")}}, Map{{2, 1, at("a")}}, Map{}}) {
-    node("a").map = nonsense;
-    EXPECT_EQ(ask(bar)->said(), "a");
-    make();
-  }
-}
-
-TEST_F(ClusterMapTest, WithoutOne_RequestsFail) {
-  // That one is no node says more than that another is silent.
-  const std::string no_node = "ERR This instance has cluster support disabled";
-  struct Row {
-    const char* url;
-    std::string refusal;  // of c
-    Dialling other;       // of c, too, unless it refuses
-    errc code;
-    const char* words = "";
-  };
-  for (const Row& row : {
-           Row{"redis-cluster://c:7000,d:7000", "", Dialling::refuse, errc::unavailable},
-           Row{"redis-cluster://c:7000,d:7000", "", Dialling::silence, errc::unavailable},
-           // The question for the map was sent; the request was not.
-           Row{"redis-cluster://c:7000,d:7000", "", Dialling::accept, errc::unavailable},
-           Row{"redis-cluster://c:7000,d:7000", no_node, Dialling::accept, errc::unsupported, "redis://"},
-           Row{"redis-cluster://d:7000,c:7000", no_node, Dialling::accept, errc::unsupported, "redis://"},
-           Row{"redis-cluster://c:7000,d:7000", no_node, Dialling::refuse, errc::unsupported, "redis://"},
-           Row{"redis-cluster://d:7000,c:7000", no_node, Dialling::refuse, errc::unsupported, "redis://"},
-           Row{"redis-cluster://c:7000,d:7000", no_node, Dialling::silence, errc::unsupported, "redis://"},
-           Row{"redis-cluster://d:7000,c:7000", no_node, Dialling::silence, errc::unsupported, "redis://"},
-       }) {
-    make(row.url);
-    for (const char* name : {"c", "d"}) {
-      const bool refuses = *name == 'c' && !row.refusal.empty();
-      node(name).refusal = refuses ? row.refusal : "";
-      node(name).silent = !refuses;
-      node(name).server.dialling = refuses ? Dialling::accept : row.other;
-    }
-    const auto asked = ask(bar);
-    engine.advance(2s);
-    EXPECT_TRUE(asked->failed(row.code)) << asked->said();
-    EXPECT_NE(asked->said().find(row.words), std::string::npos) << asked->said();
-  }
-}
-
-TEST_F(ClusterMapTest, IsNotAskedForTooOften) {
-  make();
+TEST_F(ClusterTest, MapDoubtedOften_IsReadRarely) {
   learn();
   const int before = maps();
   for (int i = 0; i < 1000; ++i) {
@@ -480,78 +562,8 @@ TEST_F(ClusterMapTest, IsNotAskedForTooOften) {
   EXPECT_LE(maps() - before, 100) << "in ten seconds";
 }
 
-TEST_F(ClusterMapTest, IsAskedForAgainWhereADoubtCameWhileItWasAskedFor) {
-  make();
-  learn();
-  engine.advance(1s);
-  for (const char* name : {"a", "b"}) node(name).silent = true;
-  const int before = maps();
-  cluster->refresh();
-  engine.run();
-  EXPECT_EQ(maps(), before + 1);
-  cluster->refresh();
-  cluster->refresh();
-  for (const char* name : {"a", "b"}) node(name).silent = false;
-  engine.advance(1s);
-  EXPECT_EQ(maps(), before + 3) << "the one without an answer, that of the other node, and once more";
-}
-
-TEST_F(ClusterMapTest, IsReadEverySecondWhileAChannelIsSubscribedTo) {
-  allow_subscriptions();
-  make();
-  (void)ask(bar);
-  engine.advance(1s);
-  const int before = maps();
-  cluster->subscribe(bar);
-  cluster->subscribe(foo);
-  engine.advance(999ms);
-  EXPECT_EQ(maps(), before);
-  for (int i = 1; i <= 5; ++i) {
-    engine.advance(1s);
-    EXPECT_EQ(maps(), before + i);
-  }
-  cluster->unsubscribe(bar);
-  cluster->unsubscribe(foo);
-  engine.advance(10s);
-  EXPECT_EQ(maps(), before + 5);
-}
-
-// --- Whoever has to know ---------------------------------------------------------------------------------------------
-
-TEST_F(ClusterMapTest, TellsWhoTheMastersAre) {
-  make();
-  std::vector<std::string> names;
-  std::optional<Failure> failure;
-  const auto read = [&] {
-    names.clear();
-    cluster->masters(saturating_add(engine.now(), 5s), [&](const Result<std::vector<common::Host>>& masters) {
-      if (!masters.ok()) failure = masters.failure();
-      for (const auto& each : masters.ok() ? masters.value() : std::vector<common::Host>{}) names.push_back(each.name);
-    });
-    EXPECT_TRUE(names.empty()) << "inside the call";
-    engine.advance(2s);
-  };
-  read();
-  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
-  EXPECT_NE(cluster->master_at(at("a")), nullptr);
-  map = all_slots_at("c");
-  read();
-  EXPECT_EQ(names, std::vector<std::string>{"c"});
-  EXPECT_EQ(cluster->master_at(at("a")), nullptr);
-  ASSERT_EQ(cluster->ranges().size(), 1U);
-  EXPECT_EQ(cluster->ranges().front().master.name, "c");
-  for (const char* name : {"a", "b", "c"}) {
-    node(name).server.dialling = Dialling::refuse;
-    node(name).server.cut();
-  }
-  read();
-  ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->code, errc::unavailable);
-}
-
-TEST_F(ClusterMapTest, WhoIsToldOfItMayWithdrawWhatWaitsForIt) {
-  make();
-  node("a").server.dialling = Dialling::silence;
+TEST_F(ClusterTest, HandlerOfTheMap_MayWithdrawRequests) {
+  node("a").server.dialling = FakeServer::Dialling::silence;
   const auto asked = ask(foo);
   bool withdrawn = false;
   cluster->masters(saturating_add(engine.now(), 5s), [&](const Result<std::vector<common::Host>>&) {
@@ -563,73 +575,7 @@ TEST_F(ClusterMapTest, WhoIsToldOfItMayWithdrawWhatWaitsForIt) {
   EXPECT_TRUE(node("b").requests().empty());
 }
 
-// Replicas and strangers are not believed about a slot.
-TEST_F(ClusterMapTest, OnlyTheMasterOfASlotGivesItAway) {
-  make();
-  learn();
-  for (const char* name : {"a", "b"}) node(name).silent = true;
-  const auto owner = [this] { return cluster->node_of(bar).options().host.name; };
-  node("a").refuse("ASK 5061 c:7000");
-  EXPECT_EQ(ask(bar)->said(), "c");
-  EXPECT_EQ(owner(), "a");
-  node("a").refuse("ASK 5061 b:7000");
-  node("b").refuse("MOVED 5061 c:7000");
-  EXPECT_EQ(ask(bar)->said(), "c");
-  EXPECT_EQ(owner(), "a");
-  node("a").refuse("MOVED 5061 c:7000");
-  EXPECT_EQ(ask(bar)->said(), "c");
-  EXPECT_EQ(owner(), "c");
-  EXPECT_EQ(cluster->node_of(foo).options().host.name, "b");
-}
-
-// --- Nodes that have no slots any more -------------------------------------------------------------------------------
-
-TEST_F(ClusterMapTest, AMasterThatLosesAllItsSlotsIsLeft) {
-  make();
-  learn();
-  node("a").reply = [](const Words&) { return std::string(); };
-  const auto asked = ask(bar);
-  map = all_slots_at("b");
-  cluster->refresh();
-  engine.advance(1s);  // a may be the first to be asked, and says nothing
-  EXPECT_TRUE(asked->failed(errc::ambiguous)) << asked->said();
-  EXPECT_NE(asked->said().find("a:7000"), std::string::npos) << asked->said();
-  EXPECT_TRUE(node("a").server.connections.empty());
-  EXPECT_EQ(ask(bar)->said(), "b");
-  const int dialled = node("a").server.dialled;
-  engine.advance(1min);
-  EXPECT_EQ(node("a").server.dialled, dialled);
-}
-
-// A slot is on its way to it; or it has the slot since a failover, and others do not know that yet.
-TEST_F(ClusterMapTest, ANodeThatARequestWasSentOnToIsKeptWhileItIsAsked) {
-  for (const char* redirection : {"ASK 5061 c:7000", "MOVED 5061 c:7000"}) {
-    SCOPED_TRACE(redirection);
-    nodes.clear();
-    make();
-    learn();
-    engine.advance(1s);
-    node("a").refuse(redirection);
-    node("c").reply = [](const Words&) { return std::string(); };
-    const int before = maps();
-    const auto asked = ask(bar);
-    cluster->refresh();
-    engine.advance(500ms);
-    EXPECT_GT(maps(), before);
-    EXPECT_FALSE(asked->result) << asked->said();
-    ASSERT_EQ(node("c").server.connections.size(), 1U);
-    node("c").server.connections.front()->reply("+c\r\n");
-    engine.run();
-    EXPECT_EQ(asked->said(), "c");
-    cluster->refresh();
-    engine.advance(1s);
-    EXPECT_TRUE(node("c").server.connections.empty());
-    cluster.reset();
-  }
-}
-
-TEST_F(ClusterMapTest, AnAnswerMayEndAll) {
-  make();
+TEST_F(ClusterTest, Handler_MayDestroyTheCluster) {
   learn();
   node("a").reply = [](const Words&) { return std::string(); };
   (void)cluster->send(bar, {.words = {"GET", bar}}, saturating_add(engine.now(), 2s),
@@ -639,150 +585,6 @@ TEST_F(ClusterMapTest, AnAnswerMayEndAll) {
   cluster->refresh();
   engine.advance(5s);
   EXPECT_FALSE(cluster);
-}
-
-// --- Channels --------------------------------------------------------------------------------------------------------
-
-class ClusterChannelTest : public ClusterTest {
- protected:
-  using Events = std::vector<std::string>;
-
-  ClusterChannelTest() {
-    allow_subscriptions();
-    make();
-    (void)ask(bar);  // so that the map is known
-    engine.advance(1s);
-  }
-  void subscribe(const std::string& channel) {
-    cluster->subscribe(channel);
-    engine.run();
-  }
-  [[nodiscard]] std::vector<Words> subscriptions_at(const std::string& name) {
-    std::vector<Words> out;
-    for (const Words& command : node(name).requests()) {
-      if (command.front() == "SSUBSCRIBE" || command.front() == "SUNSUBSCRIBE") out.push_back(command);
-    }
-    return out;
-  }
-  // On the newest connection of that node.
-  void push(const std::string& name, const std::string& bytes) {
-    ASSERT_FALSE(node(name).server.connections.empty());
-    node(name).server.connections.back()->reply(bytes);
-    engine.run();
-  }
-};
-
-TEST_F(ClusterChannelTest, IsSubscribedToAtTheMasterOfItsSlot) {
-  subscribe(bar);
-  subscribe(foo);
-  subscribe(foo);
-  EXPECT_EQ(subscriptions_at("a"), (std::vector<Words>{{"SSUBSCRIBE", bar}}));
-  EXPECT_EQ(subscriptions_at("b"), (std::vector<Words>{{"SSUBSCRIBE", foo}}));
-  push("b", "*3\r\n" + bulk("smessage") + bulk(foo) + bulk("text"));
-  EXPECT_EQ(events, (Events{"subscribed bar", "subscribed foo", "foo: text"}));
-}
-
-// The map says so; or a request was redirected first.
-TEST_F(ClusterChannelTest, FollowsItsSlot) {
-  subscribe(bar);
-  for (const bool redirected : {false, true}) {
-    const std::string from = redirected ? "b" : "a";
-    const std::string to = redirected ? "a" : "b";
-    events.clear();
-    map = {{0, 5060, at(from)}, {5061, 5061, at(to)}, {5062, 16383, at(from)}};
-    node(from).refuse("MOVED 5061 " + to + ":7000");  // also what is sent to it for its channels
-    allow_subscriptions(to);
-    if (redirected) {
-      EXPECT_EQ(ask(bar)->said(), "OK");
-    }
-    engine.advance(redirected ? 500ms : 2s);
-    EXPECT_EQ(subscriptions_at(from).back(), (Words{"SUNSUBSCRIBE", bar}));
-    EXPECT_EQ(subscriptions_at(to).back(), (Words{"SSUBSCRIBE", bar}));
-    EXPECT_EQ(events, (Events{"lost bar", "subscribed bar"}));
-  }
-}
-
-TEST_F(ClusterChannelTest, ThatANodeGivesUpIsSubscribedToWhereTheMapHasIt) {
-  for (const char* const next : {"a", "b"}) {
-    SCOPED_TRACE(next);
-    subscribe(bar);
-    events.clear();
-    map = all_slots_at(next);
-    push("a", about_channel("sunsubscribe", bar));
-    engine.advance(500ms);
-    EXPECT_EQ(events.front(), "lost bar");
-    EXPECT_EQ(events.back(), "subscribed bar");
-    EXPECT_EQ(subscriptions_at(next).back(), (Words{"SSUBSCRIBE", bar}));
-  }
-}
-
-TEST_F(ClusterChannelTest, OfASlotThatNoNodeHasIsSubscribedToOnceOneHas) {
-  map = {{8192, 16383, at("b")}};
-  cluster->refresh();
-  engine.advance(1s);
-  subscribe(bar);
-  engine.advance(2s);
-  EXPECT_EQ(events, Events{});
-  map = all_slots_at("b");
-  engine.advance(1s);
-  EXPECT_EQ(events, Events{"subscribed bar"});
-}
-
-TEST_F(ClusterChannelTest, ThatIsNotWantedAnyMoreFollowsNothing) {
-  subscribe(bar);
-  cluster->unsubscribe(bar);
-  engine.run();
-  EXPECT_EQ(subscriptions_at("a").back(), (Words{"SUNSUBSCRIBE", bar}));
-  map = all_slots_at("b");
-  cluster->refresh();
-  engine.advance(1s);
-  EXPECT_TRUE(subscriptions_at("b").empty());
-  EXPECT_EQ(events, Events{"subscribed bar"});
-}
-
-// The old map and the redirection are in one packet.
-TEST_F(ClusterChannelTest, KeepsItsNodeUntilItHasMoved) {
-  map = {{0, 5060, at("b")}, {5061, 5061, at("a")}, {5062, 16383, at("b")}};
-  cluster->refresh();
-  engine.advance(1s);
-  subscribe(bar);
-  events.clear();
-  node("a").silent = true;
-  node("b").refusal = "LOADING Redis is loading the dataset in memory";
-  cluster->refresh();
-  engine.advance(300ms);
-  const auto asked = ask(bar);
-  node("a").server.connections.front()->reply(bytes_of(map) + "-MOVED 5061 b:7000\r\n");
-  engine.run();
-  EXPECT_EQ(asked->said(), "OK");
-  EXPECT_EQ(node("a").server.connections.size(), 2U) << "it has no slot, but the channel is subscribed to there";
-  node("a").silent = false;
-  node("b").refusal.clear();
-  map = all_slots_at("b");
-  engine.advance(1s);
-  EXPECT_EQ(events, (Events{"lost bar", "subscribed bar"}));
-  EXPECT_TRUE(node("a").server.connections.empty());
-}
-
-TEST_F(ClusterChannelTest, OfABrokenNodeIsSubscribedToAgainOnceTheNodeIsUsable) {
-  subscribe(bar);
-  subscribe(foo);
-  events.clear();
-  node("a").server.connections.front()->close({errc::unavailable, "closed"});  // the one for commands
-  engine.advance(5s);
-  EXPECT_EQ(events, Events{"down a"});
-  cluster->node_of(bar).outage().answered(true);
-  engine.run();
-  EXPECT_EQ(events, (Events{"down a", "subscribed bar"}));
-}
-
-TEST_F(ClusterChannelTest, IsForbiddenOnceForAllNodes) {
-  for (const char* name : {"a", "b"}) node(name).refuse("ERR unknown command 'SSUBSCRIBE'");
-  subscribe(bar);
-  subscribe(foo);
-  engine.advance(10s);
-  EXPECT_EQ(events, Events{"forbidden"});
-  EXPECT_TRUE(cluster->is_forbidden());
 }
 
 }  // namespace

@@ -24,12 +24,12 @@ constexpr auto denied = "-NOPERM this user has no permissions to run this comman
 
 // --- A new connection ------------------------------------------------------------------------------------------------
 
-TEST_F(ConnectionTest, NothingIsConnectedBeforeItIsNeeded) {
+TEST_F(ConnectionTest, UnusedClient_DoesNotConnect) {
   engine.advance(1h);
   EXPECT_EQ(server.dialled, 0);
 }
 
-TEST_F(ConnectionTest, IntroducesItselfBeforeAnythingElse) {
+TEST_F(ConnectionTest, Connected_LoginDatabaseAndNameAreSentFirst) {
   backend = make("redis://me:secret@localhost/3");
   EXPECT_TRUE(contend(false)->grant);
   const std::vector<Words> expected = {{"AUTH", "me", "secret"}, {"SELECT", "3"}, {"CLIENT", "SETNAME", "dlock:test"}};
@@ -42,7 +42,7 @@ TEST_F(ConnectionTest, IntroducesItselfBeforeAnythingElse) {
 }
 
 // Servers before 6.0 have words of their own.
-TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
+TEST_F(ConnectionTest, WrongPassword_IsFinalAndNotShown) {
   for (const std::string what : {"WRONGPASS invalid username-password pair or user is disabled.",
                                  "ERR invalid password", "ERR Client sent AUTH, but no password is set"}) {
     answer_instead("AUTH", "-" + what + "\r\n");
@@ -54,7 +54,7 @@ TEST_F(ConnectionTest, AWrongPasswordIsFinalAndNotShown) {
   }
 }
 
-TEST_F(ConnectionTest, AHandshakeThatGetsAnotherAnswer_IsExplained) {
+TEST_F(ConnectionTest, HandshakeAnsweredOddly_FailsWithTheReason) {
   for (const auto& [answer, code, words] : {std::tuple(":1\r\n", errc::protocol, "the handshake"),
                                             std::tuple("-ERR something new\r\n", errc::unavailable, "something new")}) {
     answer_instead("SELECT", answer);
@@ -63,7 +63,7 @@ TEST_F(ConnectionTest, AHandshakeThatGetsAnotherAnswer_IsExplained) {
   }
 }
 
-TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
+TEST_F(ConnectionTest, Eviction_IsWarnedOfOnce) {
   answer_instead("INFO", bulk("# Memory\r\nmaxmemory:1000000\r\nmaxmemory_policy:allkeys-lru\r\n"));
   (void)contend(false);
   server.cut();
@@ -74,7 +74,7 @@ TEST_F(ConnectionTest, EvictionIsWarnedOfOnce) {
 
 // A request that has to be sent again arrives behind those that were sent after it: a release behind the next acquire,
 // for instance.
-TEST_F(ConnectionTest, AScriptIsSentWholeAtItsFirstUseOnAConnection) {
+TEST_F(ConnectionTest, Script_IsSentWholeOnceOnEachConnection) {
   for (int i = 0; i < 3; ++i) {
     if (i == 2) server.cut();
     engine.advance(100ms);
@@ -90,7 +90,7 @@ TEST_F(ConnectionTest, AScriptIsSentWholeAtItsFirstUseOnAConnection) {
 // --- The role --------------------------------------------------------------------------------------------------------
 
 // A replica that takes writes grants what its master grants.
-TEST_F(ConnectionTest, AServerThatIsNotTheMasterGrantsNothing) {
+TEST_F(ConnectionTest, ServerIsNoMaster_GrantsNothing) {
   for (const std::string name : {"slave", "replica", "active-replica", "sentinel"}) {
     answer_instead("ROLE", role(name));
     server.commands.clear();
@@ -103,12 +103,10 @@ TEST_F(ConnectionTest, AServerThatIsNotTheMasterGrantsNothing) {
   }
 }
 
-TEST_F(ConnectionTest, OfSeveralAddressesThatOfTheMasterIsFoundInOneAttempt) {
+TEST_F(ConnectionTest, SeveralAddresses_MasterIsFoundInOneAttempt) {
   server.addresses = 3;
-  serve([this](FakeStream&, const Words& command) -> std::optional<std::string> {
-    if (command.front() != "ROLE") return std::nullopt;
-    return role(server.dialled < 3 ? "slave" : "master");
-  });
+  answer_by("ROLE",
+            [this](FakeStream&, const Words&) -> std::string { return role(server.dialled < 3 ? "slave" : "master"); });
   EXPECT_TRUE(contend(false)->grant);
   EXPECT_EQ(server.dialled, 3);
   answer_instead("ROLE", role("slave"));
@@ -118,7 +116,7 @@ TEST_F(ConnectionTest, OfSeveralAddressesThatOfTheMasterIsFoundInOneAttempt) {
 }
 
 // Whichever command this user may run; with neither, a warning. A replica in a cluster is no server by itself.
-TEST_F(ConnectionTest, TheRoleIsWhatRoleOrInfoSays) {
+TEST_F(ConnectionTest, RoleOrInfo_SaysTheRole) {
   struct Row {
     std::string role;
     std::string info;
@@ -153,7 +151,7 @@ TEST_F(ConnectionTest, TheRoleIsWhatRoleOrInfoSays) {
   }
 }
 
-TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
+TEST_F(ConnectionTest, MasterDemoted_IsLeftThoughItGrants) {
   for (const bool busy : {false, true}) {
     serve();
     backend = make();
@@ -173,7 +171,7 @@ TEST_F(ConnectionTest, AMasterThatIsDemotedIsLeftThoughItGrants) {
 
 // --- No connection ---------------------------------------------------------------------------------------------------
 
-TEST_F(ConnectionTest, AServerThatCannotBeReached_FailsATryAndIsFoundOnceItIsBack) {
+TEST_F(ConnectionTest, ServerRefusesConnections_TryFailsAndItsReturnIsNoticed) {
   server.dialling = Dialling::refuse;
   ASSERT_TRUE(failed(*contend(false), errc::unavailable, "localhost:6379")) << "at once";
   for (int i = 0; i < 20; ++i) {
@@ -186,7 +184,7 @@ TEST_F(ConnectionTest, AServerThatCannotBeReached_FailsATryAndIsFoundOnceItIsBac
   EXPECT_TRUE(attempt->grant);
 }
 
-TEST_F(ConnectionTest, AServerThatDoesNotAcceptFailsATryWithinTheResponseTimeout) {
+TEST_F(ConnectionTest, ServerDoesNotAccept_TryFailsInTime) {
   server.dialling = Dialling::silence;
   const auto attempt = contend(false);
   engine.advance(2s);
@@ -194,7 +192,7 @@ TEST_F(ConnectionTest, AServerThatDoesNotAcceptFailsATryWithinTheResponseTimeout
   EXPECT_TRUE(server.commands.empty());
 }
 
-TEST_F(ConnectionTest, AConnectionThatHasGrantedOrRenewedALockWasGood) {
+TEST_F(ConnectionTest, ConnectionThatGrantedOrRenewed_IsReplacedAtOnce) {
   server.dialling = Dialling::refuse;
   const auto attempt = contend(true);
   engine.advance(1min);
@@ -210,7 +208,7 @@ TEST_F(ConnectionTest, AConnectionThatHasGrantedOrRenewedALockWasGood) {
   }
 }
 
-TEST_F(ConnectionTest, AnImpatientCallerDoesNotDialForEachTry) {
+TEST_F(ConnectionTest, ManyTries_DialRarely) {
   server.dialling = Dialling::refuse;
   for (int i = 0; i < 1000; ++i) {
     (void)contend(false);
@@ -222,7 +220,7 @@ TEST_F(ConnectionTest, AnImpatientCallerDoesNotDialForEachTry) {
 // --- A connection that fails -----------------------------------------------------------------------------------------
 
 // H16: whatever comes late must not be taken for the answer to a later request.
-TEST_F(ConnectionTest, AServerThatDoesNotAnswerLosesTheConnection) {
+TEST_F(ConnectionTest, NoAnswer_EndsTheConnection) {
   answer_instead("script", "");
   const auto attempt = contend(false);
   engine.advance(2s);
@@ -232,14 +230,14 @@ TEST_F(ConnectionTest, AServerThatDoesNotAnswerLosesTheConnection) {
   EXPECT_EQ(server.dialled, 2);
 }
 
-TEST_F(ConnectionTest, AnAnswerThatNobodyAskedForEndsTheConnection) {
+TEST_F(ConnectionTest, UnrequestedAnswer_EndsTheConnection) {
   (void)contend(false);
   server.connections.front()->reply("+surprise\r\n");
   engine.run();
   ASSERT_EQ(host.connections.back(), State::reconnecting);
 }
 
-TEST_F(ConnectionTest, WhatWasSentIsAmbiguousAndWhatWasNotIsUnavailable) {
+TEST_F(ConnectionTest, ConnectionBreaks_SentIsAmbiguousUnsentUnavailable) {
   answer_instead("script", "");
   const auto sent = contend(false);
   server.takes_bytes = false;
@@ -250,7 +248,7 @@ TEST_F(ConnectionTest, WhatWasSentIsAmbiguousAndWhatWasNotIsUnavailable) {
   EXPECT_TRUE(failed(*unsent, errc::unavailable));
 }
 
-TEST_F(ConnectionTest, ASilentConnectionIsProbedAndLeft) {
+TEST_F(ConnectionTest, SilentConnection_IsProbedAndLeft) {
   (void)contend(false);
   EXPECT_EQ(dialled_within(1min), 0) << "the server answers PING";
   server.takes_bytes = false;
@@ -259,9 +257,8 @@ TEST_F(ConnectionTest, ASilentConnectionIsProbedAndLeft) {
 }
 
 // H11, H16: it is we who slept.
-TEST_F(ConnectionTest, AProcessThatWasStoppedTakesTheAnswersThatCameMeanwhile) {
-  serve([this](FakeStream& from, const Words& command) -> std::optional<std::string> {
-    if (!is(command, "acquire")) return std::nullopt;
+TEST_F(ConnectionTest, ProcessStopped_TakesAnswersThatCameMeanwhile) {
+  answer_by("acquire", [this](FakeStream& from, const Words&) -> std::string {
     engine.manual_clock().advance(1min);
     from.arrive(bulk("7"));
     return "";
@@ -270,7 +267,7 @@ TEST_F(ConnectionTest, AProcessThatWasStoppedTakesTheAnswersThatCameMeanwhile) {
   EXPECT_EQ(server.dialled, 1);
 }
 
-TEST_F(ConnectionTest, AnUnknownErrorEndsATryAndNotAWait) {
+TEST_F(ConnectionTest, UnknownError_EndsATryButNotAWait) {
   for (const std::string strategy : {"queue", "broadcast", "poll"}) {
     answer_instead("acquire", "-ERR something new\r\n");
     backend = make("redis://localhost?strategy=" + strategy);
@@ -285,7 +282,7 @@ TEST_F(ConnectionTest, AnUnknownErrorEndsATryAndNotAWait) {
 }
 
 // As a proxy does that lets no script through.
-TEST_F(ConnectionTest, AServer_ThatHangsUpAtEachScript_IsAskedLessAndLessOftenAndReportedOnce) {
+TEST_F(ConnectionTest, ServerHangsUpAtEachScript_IsAskedRarelyAndReportedOnce) {
   serve([](FakeStream& from, const Words& command) -> std::optional<std::string> {
     if (!command.front().starts_with("EVAL")) return std::nullopt;
     from.close({errc::unavailable, "localhost:6379: closed"});
@@ -326,7 +323,7 @@ class RefusingServerTest : public OutageTest, public testing::WithParamInterface
 };
 
 // Each waiter asks twice a second when it backs off by itself: a crowd would ask 4,500 times in a minute.
-TEST_P(RefusingServerTest, IsAskedByOneWaiterInPlaceOfAllAndServesEverybodySoonOnceItWorksAgain) {
+TEST_P(RefusingServerTest, Crowd_OneAsksAndAllAreServedOnceItWorks) {
   const auto attempts = contend_many(crowd);
   engine.advance(1s);
   refuse();
@@ -344,7 +341,7 @@ TEST_P(RefusingServerTest, IsAskedByOneWaiterInPlaceOfAllAndServesEverybodySoonO
   EXPECT_EQ(grants(attempts), crowd);
 }
 
-TEST_P(RefusingServerTest, KeepsALoneWaiterNoLongerThanItsOwnBackOff) {
+TEST_P(RefusingServerTest, LoneWaiter_IsServedSoonOnceItWorks) {
   hold();
   const auto attempt = contend(true);
   engine.advance(1s);
@@ -367,11 +364,10 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(combination.param)) + "_" + error.substr(1, error.find(' ') - 1);
     });
 
-TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
+TEST_F(OutageTest, ServerClosesEachConnection_IsDialledRarely) {
   const auto attempts = contend_many(crowd);
   engine.advance(1s);
-  serve([](FakeStream& from, const Words& command) -> std::optional<std::string> {
-    if (!is(command, "script")) return std::nullopt;
+  answer_by("script", [](FakeStream& from, const Words&) -> std::string {
     from.close({errc::unavailable, "closed"});
     return "";
   });
@@ -380,12 +376,11 @@ TEST_F(OutageTest, AServerThatClosesEachConnectionIsDialledLessAndLess) {
   EXPECT_LE(server.commands.size() - before, 500U);
 }
 
-TEST_F(OutageTest, AServerThatRefusesOrBreaksEachSubscriptionIsAskedForThemLessAndLess) {
+TEST_F(OutageTest, SubscriptionsRefusedOrBroken_AreRepeatedRarely) {
   hold();
   for (const bool breaks : {false, true}) {
     std::size_t subscriptions = 0;
-    serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
-      if (command.front() != "SUBSCRIBE") return std::nullopt;
+    answer_by("SUBSCRIBE", [&](FakeStream& from, const Words& command) -> std::string {
       ++subscriptions;
       if (!breaks) return "-ERR not here\r\n";
       from.reply(about_channel("subscribe", command[1]));
@@ -400,7 +395,7 @@ TEST_F(OutageTest, AServerThatRefusesOrBreaksEachSubscriptionIsAskedForThemLessA
   }
 }
 
-TEST_F(OutageTest, AWatcherAsksAsSoonAsABrokenConnectionIsBack) {
+TEST_F(OutageTest, ConnectionBack_WatcherAsksAtOnce) {
   hold();
   backend = make("redis://localhost?strategy=broadcast");
   const auto attempt = contend(true);
@@ -412,7 +407,7 @@ TEST_F(OutageTest, AWatcherAsksAsSoonAsABrokenConnectionIsBack) {
 }
 
 // Contract: a holder's renewals are retried quickly, whatever waiters do.
-TEST_F(OutageTest, AHolderGoesOnTryingToRenewWhereWaitersBackOff) {
+TEST_F(OutageTest, WaitersBackOff_HolderStillRenews) {
   const auto holder = contend(false, 1min);
   const auto attempts = contend_many(crowd);
   answer_instead("script", read_only);
@@ -426,7 +421,7 @@ TEST_F(OutageTest, AHolderGoesOnTryingToRenewWhereWaitersBackOff) {
   EXPECT_EQ(renew(*holder, 60ms), RenewOutcome::Status::renewed);
 }
 
-TEST_F(OutageTest, AServerThatIsAwayForAShortTimeCostsNobodyMuch) {
+TEST_F(OutageTest, ShortOutage_WaitersAreGrantedSoonAfterIt) {
   const auto attempts = contend_many(crowd);
   engine.advance(1min);
   server.dialling = Dialling::refuse;
@@ -438,7 +433,7 @@ TEST_F(OutageTest, AServerThatIsAwayForAShortTimeCostsNobodyMuch) {
   EXPECT_EQ(grants(attempts), crowd);
 }
 
-TEST_F(OutageTest, AbandonedAcquiresAreCleanedUpOneByOneAndThenAtOnce) {
+TEST_F(OutageTest, AbandonedAcquires_AreCleanedUpOneByOneThenTogether) {
   auto attempts = contend_many(crowd);
   answer_instead("script", read_only);
   attempts.clear();
@@ -453,7 +448,7 @@ TEST_F(OutageTest, AbandonedAcquiresAreCleanedUpOneByOneAndThenAtOnce) {
   EXPECT_TRUE(closed);
 }
 
-TEST_F(OutageTest, ATryIsMadeWhateverWaitersKnow) {
+TEST_F(OutageTest, WaitersBackOff_TryIsStillSent) {
   answer_instead("script", loading);
   const auto waiting = contend(true);
   engine.advance(1min);

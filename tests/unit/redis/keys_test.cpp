@@ -21,35 +21,36 @@ namespace dlock::redis {
 
 namespace {
 
+using namespace std::string_literals;
+
 // --- Hash slots ------------------------------------------------------------------------------------------------------
 
 // The values are those of the cluster specification, and of CLUSTER KEYSLOT.
-TEST(RedisHashSlot, IsTheCrcOfTheHashedPart) {
+TEST(RedisHashSlot, Key_HasTheSlotOfItsHashedPart) {
   struct Row {
     std::string_view key;
     std::string_view hashed;
     bool usable;  // its braces: one that closes ends a tag, or comes behind one
   };
-  for (const Row& row : {
-           Row{"{user1000}.following", "user1000", true},
-           Row{"foo{}{bar}", "foo{}{bar}", false},
-           Row{"foo{{bar}}zap", "{bar", true},
-           Row{"foo{bar}{zap}", "bar", true},
-           Row{"", "", true},
-           Row{"{}", "{}", false},
-           Row{"{", "{", true},
-           Row{"}", "}", false},
-           Row{"a}b{c}", "c", true},
-           Row{"}{", "}{", false},
-           Row{"a{b", "a{b", true},
-           Row{"a{b}", "b", true},
-           Row{"{ }", " ", true},
-           Row{"{t}}", "t", true},
-           Row{"{t}{}", "t", true},
-           Row{"a{}b{c}", "a{}b{c}", false},
-           Row{"a}b", "a}b", false},
-           Row{"}{t}", "t", true},
-       }) {
+  const std::vector<Row> rows = {{"{user1000}.following", "user1000", true},
+                                 {"foo{}{bar}", "foo{}{bar}", false},
+                                 {"foo{{bar}}zap", "{bar", true},
+                                 {"foo{bar}{zap}", "bar", true},
+                                 {"", "", true},
+                                 {"{}", "{}", false},
+                                 {"{", "{", true},
+                                 {"}", "}", false},
+                                 {"a}b{c}", "c", true},
+                                 {"}{", "}{", false},
+                                 {"a{b", "a{b", true},
+                                 {"a{b}", "b", true},
+                                 {"{ }", " ", true},
+                                 {"{t}}", "t", true},
+                                 {"{t}{}", "t", true},
+                                 {"a{}b{c}", "a{}b{c}", false},
+                                 {"a}b", "a}b", false},
+                                 {"}{t}", "t", true}};
+  for (const Row& row : rows) {
     EXPECT_EQ(hashed_part(row.key), row.hashed) << row.key;
     EXPECT_EQ(slot_of(row.key), slot_of(row.hashed)) << row.key;
     EXPECT_EQ(has_usable_braces(row.key), row.usable) << row.key;
@@ -111,40 +112,35 @@ void for_all(const Check& check) {
   }
 }
 
-TEST(RedisKeys, AreAsPromised) {
+TEST(RedisKeys, EachKind_HasTheDocumentedKeys) {
   struct Row {
     const char* prefix;
     const char* name;
     LockKind kind;
-    const char* lock;
-    const char* queue;
-    const char* alive;
-    const char* fence;
+    std::string lock;
+    std::string others;  // how the other keys begin
   };
   for (const Row& row : {
-           Row{"dlock:", "orders/42", LockKind::lock, "dlock:orders/42", "{dlock:orders/42}:dlq",
-               "{dlock:orders/42}:dla", "{dlock:orders/42}:dlf"},
-           Row{"dlock:", "{orders}/42", LockKind::lock, "dlock:{orders}/42", "dlock:{orders}/42\037dlq",
-               "dlock:{orders}/42\037dla", "dlock:{orders}/42\037dlf"},
-           Row{"", "orders", LockKind::lock, "orders", "{orders}:dlq", "{orders}:dla", "{orders}:dlf"},
+           Row{"dlock:", "orders/42", LockKind::lock, "dlock:orders/42", "{dlock:orders/42}:"},
+           Row{"dlock:", "{orders}/42", LockKind::lock, "dlock:{orders}/42", "dlock:{orders}/42\037"},
+           Row{"", "orders", LockKind::lock, "orders", "{orders}:"},
            // Each kind has a prefix of its own.
-           Row{"dlock:", "x", LockKind::read_write, "dlock.rw:x", "{dlock.rw:x}:dlq", "{dlock.rw:x}:dla",
-               "{dlock.rw:x}:dlf"},
-           Row{"a/", "x", LockKind::semaphore, "a.sem/x", "{a.sem/x}:dlq", "{a.sem/x}:dla", "{a.sem/x}:dlf"},
-           Row{"a", "x", LockKind::election, "a.electx", "{a.electx}:dlq", "{a.electx}:dla", "{a.electx}:dlf"},
-           Row{":", "x", LockKind::election, ".elect:x", "{.elect:x}:dlq", "{.elect:x}:dla", "{.elect:x}:dlf"},
-           Row{"", "x", LockKind::election, "x", "{x}:dlq", "{x}:dla", "{x}:dlf"},  // the user keeps kinds apart
+           Row{"dlock:", "x", LockKind::read_write, "dlock.rw:x", "{dlock.rw:x}:"},
+           Row{"a/", "x", LockKind::semaphore, "a.sem/x", "{a.sem/x}:"},
+           Row{"a", "x", LockKind::election, "a.electx", "{a.electx}:"},
+           Row{":", "x", LockKind::election, ".elect:x", "{.elect:x}:"},
+           Row{"", "x", LockKind::election, "x", "{x}:"},  // the user keeps kinds apart
        }) {
     const Keys keys = keys_of(row.prefix, row.name, row.kind);
     EXPECT_EQ(keys.lock, row.lock);
-    EXPECT_EQ(keys.queue, row.queue);
-    EXPECT_EQ(keys.alive, row.alive);
-    EXPECT_EQ(keys.fence, row.fence);
+    EXPECT_EQ(keys.queue, row.others + "dlq");
+    EXPECT_EQ(keys.alive, row.others + "dla");
+    EXPECT_EQ(keys.fence, row.others + "dlf");
   }
 }
 
 // Two locks that shared a key would exclude each other, or destroy each other's tokens.
-TEST(RedisKeys, OfDifferentNamesAreDifferent) {
+TEST(RedisKeys, DifferentNames_ShareNoKey) {
   std::map<std::string, std::string> owner_of;
   for_all([&](const Options& options, const std::string& name, const std::string& lock, LockKind kind) {
     if (kind != LockKind::lock || is_reserved(options.prefix, name)) return;
@@ -156,7 +152,7 @@ TEST(RedisKeys, OfDifferentNamesAreDifferent) {
   });
 }
 
-TEST(RedisKeys, ReserveNamesOnlyWhereThereIsNoPrefix) {
+TEST(RedisKeys, NoPrefix_ReservesNames) {
   EXPECT_TRUE(is_reserved("", "{x}:dlq"));
   EXPECT_TRUE(is_reserved("", "{x}:dla"));
   EXPECT_TRUE(is_reserved("", "{x}:dlf"));
@@ -167,7 +163,7 @@ TEST(RedisKeys, ReserveNamesOnlyWhereThereIsNoPrefix) {
 }
 
 // Except, without a cluster, names with a closing brace but no tag: nothing can be put beside those.
-TEST(RedisKeys, OfOneLockAreInOneHashSlot) {
+TEST(RedisKeys, OneLock_IsInOneHashSlot) {
   for_all([](const Options& options, const std::string& name, const std::string& lock, LockKind) {
     const auto keys = keys_in(with_keys(lock, {Key::lock, Key::queue, Key::alive, Key::fence}));
     ASSERT_EQ(keys.size(), 4U);
@@ -181,7 +177,7 @@ TEST(RedisKeys, OfOneLockAreInOneHashSlot) {
   });
 }
 
-TEST(RedisKeys, LeadBackToTheLockAndTheName) {
+TEST(RedisKeys, Key_LeadsBackToTheLock) {
   for_all([](const Options& options, const std::string& name, const std::string& lock, LockKind kind) {
     const std::string prefix = prefix_of(options.prefix, kind);
     ASSERT_TRUE(lock.starts_with(prefix)) << lock;
@@ -196,7 +192,7 @@ TEST(RedisKeys, LeadBackToTheLockAndTheName) {
   });
 }
 
-TEST(RedisClusterKeys, OnlyBracesThatAreInTheWayAndWhatLooksEncodedAreEncoded) {
+TEST(RedisClusterKeys, NameWithBraces_IsEncodedWhereNeeded) {
   struct Row {
     const char* prefix;
     const char* name;
@@ -212,7 +208,7 @@ TEST(RedisClusterKeys, OnlyBracesThatAreInTheWayAndWhatLooksEncodedAreEncoded) {
 }
 
 // Other lockers know these keys.
-TEST(RedisClusterKeys, WithoutAClusterNothingIsEncoded) {
+TEST(RedisClusterKeys, NoCluster_NothingIsEncoded) {
   for (const std::string& name : names) {
     Options options;
     EXPECT_EQ(lock_key(options, name, LockKind::lock), "dlock:" + name);
@@ -223,7 +219,7 @@ TEST(RedisClusterKeys, WithoutAClusterNothingIsEncoded) {
   }
 }
 
-TEST(RedisClusterKeys, EachClientHasAChannelOfItsOwn) {
+TEST(RedisClusterKeys, EachClient_HasItsOwnChannel) {
   const Options options = on_a_cluster("dlock:");
   EXPECT_NE(client_channel(options, "one", "dlock:x"), client_channel(options, "two", "dlock:x"));
   EXPECT_NE(client_channel(options, "one", "dlock:x"), lock_channel(options, "dlock:x"));
@@ -234,12 +230,12 @@ TEST(RedisClusterKeys, EachClientHasAChannelOfItsOwn) {
   EXPECT_EQ(lock, lock_channel(options, "dlock:x"));
 }
 
-TEST(RedisKeys, PatternsAreTakenLiterally) {
+TEST(RedisKeys, Pattern_IsTakenLiterally) {
   EXPECT_EQ(escape_pattern("dlock:"), "dlock:");
   EXPECT_EQ(escape_pattern("a*b?[c]\\"), "a\\*b\\?\\[c\\]\\\\");
 }
 
-TEST(RedisValues, NameTheClientAndTheOwner) {
+TEST(RedisValues, Value_NamesTheClientAndTheOwner) {
   const OwnerId owner(1, 2);
   const std::string value = value_of("client", owner);
   EXPECT_EQ(value, "client:" + owner.to_string());
@@ -255,7 +251,7 @@ TEST(RedisValues, NameTheClientAndTheOwner) {
   EXPECT_EQ(owner_in(value + "0", "client"), std::nullopt);
 }
 
-TEST(RedisWakeUps, AreAGrantOrTheTimeUntilACheck) {
+TEST(RedisWakeUps, Message_IsAGrantOrATimeToCheck) {
   const OwnerId owner(1, 2);
   const std::string value = value_of("client", owner);
   const auto grant = wake_up_in(value, "client");
@@ -275,79 +271,49 @@ TEST(RedisWakeUps, AreAGrantOrTheTimeUntilACheck) {
 
 // --- Which node has which slot ---------------------------------------------------------------------------------------
 
-using Bytes = std::vector<std::string>;
-
-std::string list_in_bytes(const Bytes& elements) {
-  std::string out = "*" + std::to_string(elements.size()) + "\r\n";
-  for (const std::string& element : elements) out += element;
-  return out;
-}
+// In bytes '|' is the end of a line.
 std::string node_in_bytes(const std::string& name, std::int64_t port) {
-  return list_in_bytes({bulk(name), number(port), bulk("its id"), list_in_bytes({})});
+  return "*4|" + bulk(name) + number(port) + "$6|its id|*0|";
 }
 Result<std::vector<SlotRange>> slots_in(const std::string& bytes) {
   return read_slots(parsed(bytes), {.name = "asked", .port = 6379});
 }
-Result<std::vector<SlotRange>> range_in(const Bytes& fields) {
-  return slots_in(list_in_bytes({list_in_bytes(fields)}));
-}
 
-TEST(RedisSlotMap, NamesTheMasterOfEachRange) {
-  const auto map = slots_in(list_in_bytes({
-      list_in_bytes({number(0), number(8191), node_in_bytes("one", 7000), node_in_bytes("two", 7001),
-                     node_in_bytes("three", 7002)}),
-      list_in_bytes({number(8192), number(16382), node_in_bytes("::1", 65535)}),
-      list_in_bytes({number(16383), number(16383), node_in_bytes("", 1)}),
-  }));
+TEST(RedisSlotMap, Reply_NamesTheMasterOfEachRange) {
+  const auto map = slots_in("*3|*5|:0|:8191|" + node_in_bytes("one", 7000) + node_in_bytes("two", 7001) +
+                            node_in_bytes("three", 7002) + "*3|:8192|:16382|" + node_in_bytes("::1", 65535) +
+                            "*3|:16383|:16383|" + node_in_bytes("", 1));
   ASSERT_TRUE(map.ok());
   std::string text;
   for (const SlotRange& each : map.value()) {
     text += std::to_string(each.first) + "-" + std::to_string(each.last) + " " + each.master.to_string() + " ";
   }
   EXPECT_EQ(text, "0-8191 one:7000 8192-16382 [::1]:65535 16383-16383 asked:1 ");
-  EXPECT_TRUE(slots_in(list_in_bytes({})).value().empty());
-  for (const std::string& name : {bulk(""), bulk("?"), std::string("$-1\r\n")}) {
-    const auto range = range_in({number(0), number(1), list_in_bytes({name, number(7000)})});
+  EXPECT_TRUE(slots_in("*0|").value().empty());
+  for (const std::string name : {"$0||", "$1|?|", "$-1|"}) {
+    const auto range = slots_in("*1|*3|:0|:1|*2|" + name + ":7000|");
     ASSERT_TRUE(range.ok()) << name;
     EXPECT_EQ(range.value().front().master.to_string(), "asked:7000") << name << " is the node that was asked";
   }
 }
 
-TEST(RedisSlotMap, ThatMakesNoSenseIsRefused) {
+TEST(RedisSlotMap, SenselessReply_IsRefused) {
   const std::string good = node_in_bytes("one", 7000);
-  const Bytes one_slot = {number(0), number(0), good};
-  std::vector<std::string> maps = {
-      "+OK\r\n", ":1\r\n", "$-1\r\n", "$2\r\nhi\r\n", list_in_bytes({number(1)}),
-      list_in_bytes({list_in_bytes(one_slot), bulk("x")}),
-      // More slots than there are.
-      list_in_bytes({list_in_bytes({number(0), number(16383), good}), list_in_bytes(one_slot)})};
-  for (const Bytes& range : std::vector<Bytes>{
-           {number(0), number(16384), good},
-           {number(16384), number(16384), good},
-           {number(-1), number(1), good},
-           {number(65536), number(65536), good},
-           {number(2), number(1), good},
-           {number(0), number(1)},
-           {number(0)},
-           {},
-           {bulk("0"), number(1), good},
-           {number(0), bulk("1"), good},
-           {number(0), number(1), bulk("one")},
-           {number(0), number(1), list_in_bytes({})},
-           {number(0), number(1), list_in_bytes({bulk("one")})},
-           {number(0), number(1), list_in_bytes({number(1), number(7000)})},
-           {number(0), number(1), list_in_bytes({bulk("one"), bulk("7000")})},
-           {number(0), number(1), node_in_bytes("one", 0)},
-           {number(0), number(1), node_in_bytes("one", -1)},
-           {number(0), number(1), node_in_bytes("one", 65536)},
-           {number(0), number(1), node_in_bytes("o ne", 7000)},
-           {number(0), number(1), node_in_bytes("one,two", 7000)},
-           {number(0), number(1), node_in_bytes("/tmp/socket", 7000)},
-           {number(0), number(1), node_in_bytes("one\r\n", 7000)},
-           {number(0), number(1), node_in_bytes("\x1b[2J", 7000)},
-           {number(0), number(1), node_in_bytes(std::string("one\0", 4), 7000)},
-       }) {
-    maps.push_back(list_in_bytes({list_in_bytes(range)}));
+  const std::string at = "*1|*3|:0|:1|";
+  std::vector<std::string> maps = {"*2|*3|:0|:0|" + good + "$1|x|",
+                                   "*2|*3|:0|:16383|" + good + "*3|:0|:0|" + good};  // more slots than there are
+  for (const char* text : {"+OK|", ":1|", "$-1|", "$2|hi|", "*1|:1|", "*1|*2|:0|:1|", "*1|*1|:0|", "*1|*0|"}) {
+    maps.emplace_back(text);
+  }
+  for (const char* range :
+       {":0|:16384|", ":16384|:16384|", ":-1|:1|", ":65536|:65536|", ":2|:1|", "$1|0|:1|", ":0|$1|1|"}) {
+    maps.push_back("*1|*3|" + std::string(range) + good);
+  }
+  for (const char* node : {"$3|one|", "*0|", "*1|$3|one|", "*2|:1|:7000|", "*2|$3|one|$4|7000|"})
+    maps.push_back(at + node);
+  for (const int port : {0, -1, 65536}) maps.push_back(at + node_in_bytes("one", port));
+  for (const std::string& name : {"o ne"s, "one,two"s, "/tmp/socket"s, "one\r\n"s, "\x1b[2J"s, "one\0"s}) {
+    maps.push_back(at + node_in_bytes(name, 7000));
   }
   for (const std::string& bytes : maps) {
     const auto map = slots_in(bytes);
@@ -356,7 +322,7 @@ TEST(RedisSlotMap, ThatMakesNoSenseIsRefused) {
     const bool names_the_node = map.failure().detail.find("asked:6379") != std::string::npos;
     EXPECT_TRUE(names_the_node || !bytes.starts_with('*')) << bytes;
   }
-  EXPECT_EQ(slots_in("-ERR This instance has cluster support disabled\r\n").failure().code, errc::unsupported);
+  EXPECT_EQ(slots_in("-ERR This instance has cluster support disabled|").failure().code, errc::unsupported);
 }
 
 }  // namespace

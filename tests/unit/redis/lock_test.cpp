@@ -16,14 +16,13 @@ using RenewStatus = RenewOutcome::Status;
 using test::failed;
 
 // H8: from before the request of the attempt that was answered, not from the call, nor from the answer.
-TEST_F(RedisLockTest, ALeaseCountsFromWhenItsRequestWasSent) {
+TEST_F(RedisLockTest, Lease_CountsFromTheRequest) {
   server.dialling = FakeServer::Dialling::refuse;
   const auto attempt = contend(true, 10s);
   engine.advance(3s);
   server.dialling = FakeServer::Dialling::accept;
   TimePoint sent;
-  serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
-    if (!is(command, "acquire")) return std::nullopt;
+  answer_by("acquire", [&](FakeStream& from, const Words& command) -> std::string {
     sent = engine.now();
     const std::string granted = bytes_of(model.run(command));
     (void)engine.schedule(engine.now() + 1500ms, [&from, granted] { from.reply(granted); });
@@ -35,10 +34,9 @@ TEST_F(RedisLockTest, ALeaseCountsFromWhenItsRequestWasSent) {
 }
 
 // H3
-TEST_F(RedisLockTest, EveryAcquireHasAValueOfItsOwnAndARetryKeepsIt) {
+TEST_F(RedisLockTest, Acquire_HasItsOwnValueWhichARetryKeeps) {
   hold();
-  serve([this](FakeStream&, const Words& command) -> std::optional<std::string> {
-    if (!is(command, "script")) return std::nullopt;
+  answer_by("script", [this](FakeStream&, const Words& command) -> std::string {
     (void)model.run(command);
     return "";
   });
@@ -50,13 +48,12 @@ TEST_F(RedisLockTest, EveryAcquireHasAValueOfItsOwnAndARetryKeepsIt) {
 }
 
 // H13: the broken connection may deliver an acquire after the release.
-TEST_F(RedisLockTest, AnAcquireThatArrivesAfterItsReleaseIsTakenBack) {
+TEST_F(RedisLockTest, AcquireArrivesAfterItsRelease_IsTakenBack) {
   for (const char* strategy : {"queue", "broadcast", "poll"}) {
     SCOPED_TRACE(strategy);
     backend = make(std::string("redis://localhost?strategy=") + strategy);
     Words late;
-    serve([&](FakeStream&, const Words& command) -> std::optional<std::string> {
-      if (!is(command, "script")) return std::nullopt;
+    answer_by("script", [&](FakeStream&, const Words& command) -> std::string {
       late = command;
       return "";
     });
@@ -75,14 +72,13 @@ TEST_F(RedisLockTest, AnAcquireThatArrivesAfterItsReleaseIsTakenBack) {
 }
 
 // H5
-TEST_F(RedisLockTest, LeasesAreSentInWholeMillisecondsRoundedUp) {
+TEST_F(RedisLockTest, Lease_IsSentInMillisecondsRoundedUp) {
   const auto attempt = contend(false, 20ms + 1ns);
   EXPECT_EQ(model.run({"PTTL", "dlock:lock"}).integer, 21);
 }
 
-TEST_F(RedisLockTest, AnAnswerThatMakesNoSenseIsFinalAndTakenBack) {
-  serve([this](FakeStream&, const Words& command) -> std::optional<std::string> {
-    if (!is(command, "acquire")) return std::nullopt;
+TEST_F(RedisLockTest, SenselessAnswer_IsFinalAndTakenBack) {
+  answer_by("acquire", [this](FakeStream&, const Words& command) -> std::string {
     (void)model.run(command);
     return "+OK\r\n";
   });
@@ -95,7 +91,7 @@ TEST_F(RedisLockTest, AnAnswerThatMakesNoSenseIsFinalAndTakenBack) {
   }
 }
 
-TEST_F(RedisLockTest, ARenewalCountsFromWhenItWasSent) {
+TEST_F(RedisLockTest, Renewal_CountsFromTheRequest) {
   const auto attempt = contend(false);
   engine.advance(10s);
   const TimePoint sent = engine.now();
@@ -104,14 +100,14 @@ TEST_F(RedisLockTest, ARenewalCountsFromWhenItWasSent) {
 }
 
 // H4
-TEST_F(RedisLockTest, ARenewalOfWhatIsNotOursIsALoss) {
+TEST_F(RedisLockTest, RenewalOfAnothersLock_IsALoss) {
   const auto attempt = contend(false);
   hold();
   EXPECT_EQ(renew(*attempt), RenewStatus::lost);
 }
 
 // H18: its time limit is its own; others go on using the connection.
-TEST_F(RedisLockTest, ARenewalEndsInAQuarterOfTheLeaseAndItsLateAnswerIsNobodyElses) {
+TEST_F(RedisLockTest, RenewalUnanswered_EndsInAQuarterOfTheLease) {
   const auto attempt = contend(false, 2s);
   answer_instead("script", "");
   EXPECT_EQ(renew(*attempt, 500ms - 1ms), std::nullopt);
@@ -126,7 +122,7 @@ TEST_F(RedisLockTest, ARenewalEndsInAQuarterOfTheLeaseAndItsLateAnswerIsNobodyEl
   EXPECT_EQ(server.dialled, 1);
 }
 
-TEST_F(RedisLockTest, AReleaseSaysWhoseTheLockWas) {
+TEST_F(RedisLockTest, Release_ReportsWhetherTheLockWasOurs) {
   const auto ours = contend(false);
   EXPECT_EQ(release(*ours), ReleaseStatus::released);
   EXPECT_EQ(release(*ours), ReleaseStatus::not_owner);
@@ -135,7 +131,7 @@ TEST_F(RedisLockTest, AReleaseSaysWhoseTheLockWas) {
 }
 
 // A crowd of dead waiters is more than one call removes.
-TEST_F(RedisLockTest, AReleaseAndATryGoOnUntilNoDeadWaiterIsInTheWay) {
+TEST_F(RedisLockTest, ManyDeadWaiters_ReleaseAndTryGoOnUntilTheyAreRemoved) {
   for (const char* url : {"redis://localhost", "redis://localhost?strategy=poll"}) {
     SCOPED_TRACE(url);
     backend = make(url);
@@ -153,10 +149,9 @@ TEST_F(RedisLockTest, AReleaseAndATryGoOnUntilNoDeadWaiterIsInTheWay) {
   }
 }
 
-TEST_F(RedisLockTest, ARequestThatIsNeverDoneEndsInTimeWithWhatIsKnown) {
+TEST_F(RedisLockTest, RequestNeverDone_EndsInTime) {
   const auto attempt = contend(false);
-  serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
-    if (!is(command, "script")) return std::nullopt;
+  answer_by("script", [&](FakeStream& from, const Words& command) -> std::string {
     const std::string more = is(command, "release") ? "*3|:1|:1|:1|" : "*5|:0|:-2|:-1|:0|:0|";
     (void)engine.schedule(engine.now() + 100ms, [&from, more] { from.reply(lines(more)); });
     return "";
@@ -169,10 +164,9 @@ TEST_F(RedisLockTest, ARequestThatIsNeverDoneEndsInTimeWithWhatIsKnown) {
   EXPECT_EQ(asked_within(10s), 0U);
 }
 
-TEST_F(RedisLockTest, AReleaseThatIsCutOffWhileItGoesOnIsARelease) {
+TEST_F(RedisLockTest, ReleaseCutOffWhileItGoesOn_IsARelease) {
   const auto attempt = contend(false);
-  serve([calls = 0](FakeStream&, const Words& command) mutable -> std::optional<std::string> {
-    if (!is(command, "release")) return std::nullopt;
+  answer_by("release", [calls = 0](FakeStream&, const Words&) mutable -> std::string {
     return ++calls == 1 ? lines("*3|:1|:1|:1|") : "";
   });
   (void)release(*attempt);
@@ -182,7 +176,7 @@ TEST_F(RedisLockTest, AReleaseThatIsCutOffWhileItGoesOnIsARelease) {
 }
 
 // H32
-TEST_F(RedisLockTest, AReleaseThatWaitsForItsConnectionIsSentAtTheEnd) {
+TEST_F(RedisLockTest, ReleaseWithoutAConnection_IsSentAtTheEnd) {
   const auto attempt = contend(false);
   serve([this](FakeStream&, const Words& command) -> std::optional<std::string> {
     // It introduces itself, and ends before it is answered.
@@ -198,9 +192,9 @@ TEST_F(RedisLockTest, AReleaseThatWaitsForItsConnectionIsSentAtTheEnd) {
 
 // --- Replicas --------------------------------------------------------------------------------------------------------
 
-// H19. The lock may be held by nobody who knows where it could not be taken back. The answer to WAIT may be lost with
+// H19. A lock that could not be taken back may be held without a holder that knows. The answer to WAIT may be lost with
 // the connection, which is ambiguous, until the lock is taken back.
-TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
+TEST_F(RedisLockTest, TooFewReplicas_LockIsTakenBackFirst) {
   struct Row {
     bool loses_answer;
     bool releases;
@@ -225,7 +219,7 @@ TEST_F(RedisLockTest, TooFewReplicasTakeTheLockBackBeforeTheyAreReported) {
 }
 
 // H18: WAIT blocks its connection, so nothing else goes over it.
-TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoReleaseAndNoQuestion) {
+TEST_F(RedisLockTest, WaitForReplicas_DelaysNoOtherRequest) {
   const FakeStream* waiting = nullptr;
   serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
     if (command.front() == "WAIT") waiting = &from;
@@ -239,7 +233,7 @@ TEST_F(RedisLockTest, WaitingForReplicasHoldsUpNoReleaseAndNoQuestion) {
 }
 
 // Until WAIT is answered, nothing behind it on the connection is.
-TEST_F(RedisLockTest, ARenewalWaitsForItsReplicasAndCountsFromWhenItWasSent) {
+TEST_F(RedisLockTest, Renewal_WaitsForItsReplicas) {
   FakeStream* waiting = nullptr;
   backend = make("redis://localhost?replicas_ack=1");
   answer_instead("WAIT", number(1));

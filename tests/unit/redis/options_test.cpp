@@ -43,7 +43,7 @@ std::string described(const Options& options) {
   return out;
 }
 
-TEST(RedisOptions, AreTakenFromTheUrl) {
+TEST(RedisOptions, Url_SetsThem) {
   const std::string sentinel = "redis-sentinel://a?service_name=ours";
   const std::string at_sentinel = "ours sentinels=a:26379";
   struct Row {
@@ -90,14 +90,14 @@ TEST(RedisOptions, AreTakenFromTheUrl) {
   EXPECT_EQ(options_of("redis://host").client_name, "dlock:my_program") << "the label without spaces";
 }
 
-TEST(RedisOptions, NameAHundredNodesAtMost) {
+TEST(RedisOptions, HundredAndOneNodes_AreRefused) {
   std::string url = "redis-cluster://n";
   for (int i = 1; i < 100; ++i) url += ",n" + std::to_string(i);
   EXPECT_EQ(options_of(url).cluster->hosts.size(), 100U);
   test::expect_refused(&options_of, {{url + ",one-more", "host"}});
 }
 
-TEST(RedisOptions, NameWhatIsWrong) {
+TEST(RedisOptions, InvalidUrl_IsRefusedWithTheParameter) {
   test::expect_refused(&options_of,
                        {
                            {"redis://a,b", "host"},

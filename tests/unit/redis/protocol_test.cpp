@@ -1,10 +1,14 @@
-// Redis's protocol: commands and replies in bytes, errors, redirections, and the fields of INFO.
+// Redis's protocol: commands and replies in bytes, errors, redirections, the fields of INFO, and the replies of the
+// scripts. In bytes of replies '|' is the end of a line.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "backends/redis/connection/command.hpp"
@@ -12,6 +16,7 @@
 #include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
+#include "backends/redis/requests/answers.hpp"
 #include "fake_server.hpp"
 #include "tests/simulation/redis/redis_model.hpp"
 
@@ -19,9 +24,12 @@ namespace dlock::redis {
 
 namespace {
 
+using namespace std::chrono_literals;
+using Was = ReleaseAnswer::Was;
+
 // --- Commands --------------------------------------------------------------------------------------------------------
 
-TEST(RedisCommand, IsAnArrayOfItsWordsByteForByte) {
+TEST(RedisCommand, Words_AreSentByteForByte) {
   Command command{"SET", "key"};
   command.add("");
   EXPECT_EQ(command.bytes(), "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$0\r\n\r\n");
@@ -53,7 +61,7 @@ std::vector<Reply> read_all(ReplyReader& reader, std::string_view bytes, std::si
   return out;
 }
 
-TEST(ReplyReader, ReadsEveryTypeHoweverTheBytesArrive) {
+TEST(ReplyReader, EachType_IsReadFromPieces) {
   const std::string bytes =
       "+OK\r\n-ERR no\r\n:-42\r\n$5\r\na\r\nbc\r\n$-1\r\n$0\r\n\r\n*3\r\n:1\r\n*2\r\n+x\r\n$1\r\ny\r\n$-1\r\n*0\r\n";
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
@@ -65,7 +73,7 @@ TEST(ReplyReader, ReadsEveryTypeHoweverTheBytesArrive) {
   EXPECT_TRUE(parsed("*-1|").is(Reply::Type::nil));
 }
 
-TEST(ReplyReader, RefusesWhatNoRedisSends) {
+TEST(ReplyReader, HostileBytes_AreRefused) {
   struct Hostile {
     const char* name;
     std::string bytes;
@@ -98,7 +106,7 @@ TEST(ReplyReader, RefusesWhatNoRedisSends) {
   }
 }
 
-TEST(ReplyReader, BoundsOneReplyAtAllDepthsTogetherAndNotTheConnection) {
+TEST(ReplyReader, Limits_AreOfOneReply) {
   const ReplyLimits limits{.bytes = 1000, .elements = 10, .line = 100};
   const std::string half = "$500\r\n" + std::string(500, 'x') + "\r\n";
   ReplyReader reader(limits);
@@ -188,7 +196,7 @@ const ErrorRow error_rows[] = {
     {"", ServerError::other, errc::ambiguous},
 };
 
-TEST(ServerError, IsToldByItsCodeWhereverThatStands) {
+TEST(ServerError, Text_IsClassifiedByItsCode) {
   for (const ErrorRow& row : error_rows) {
     SCOPED_TRACE(row.text);
     EXPECT_EQ(classify(row.text), row.error);
@@ -198,7 +206,7 @@ TEST(ServerError, IsToldByItsCodeWhereverThatStands) {
   }
 }
 
-TEST(ServerError, SaysWhatToDo) {
+TEST(ServerError, Failure_SaysWhatToDo) {
   struct Row {
     std::string text;
     std::string begins;
@@ -219,7 +227,7 @@ TEST(ServerError, SaysWhatToDo) {
   EXPECT_NE(to_failure("MOVED 3999 127.0.0.1:6381").detail.find("redis-cluster://"), std::string::npos);
 }
 
-TEST(ServerError, IsShownWithoutControlCharactersAndNotAtAnyLength) {
+TEST(ServerError, LongText_IsShortenedAndPrintable) {
   const std::string detail = to_failure("ERR \x1b[2J" + std::string(10'000, 'x')).detail;
   EXPECT_EQ(detail.find('\x1b'), std::string::npos);
   EXPECT_LT(detail.size(), 500U);
@@ -229,7 +237,7 @@ TEST(ServerError, IsShownWithoutControlCharactersAndNotAtAnyLength) {
 
 const common::Host asked{.name = "asked", .port = 6379};
 
-TEST(RedisRedirection, NamesTheSlotAndTheNode) {
+TEST(RedisRedirection, Error_NamesTheSlotAndTheNode) {
   struct Row {
     const char* error;
     bool asks;
@@ -249,7 +257,7 @@ TEST(RedisRedirection, NamesTheSlotAndTheNode) {
   }
 }
 
-TEST(RedisRedirection, ThatMakesNoSenseIsNone) {
+TEST(RedisRedirection, SenselessError_IsNone) {
   std::istringstream errors(
       ";MOVED;MOVED ;MOVED 1;MOVED 1 ;MOVED 1 one;MOVED 1 one:;MOVED 1 :;MOVED one:7000;MOVED one:7000 1;"
       "MOVED  1 one:7000;MOVED 1  one:7000;MOVED 16384 one:7000;MOVED 65536 one:7000;MOVED -1 one:7000;"
@@ -266,7 +274,7 @@ TEST(RedisRedirection, ThatMakesNoSenseIsNone) {
 
 // --- INFO ------------------------------------------------------------------------------------------------------------
 
-TEST(ServerInfo, IsReadLineByLine) {
+TEST(ServerInfo, Fields_AreRead) {
   const std::string info = "# Memory\r\nmaxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\nbad\r\nempty:\r\n";
   EXPECT_EQ(info_field(info, "maxmemory_policy"), "allkeys-lru");
   EXPECT_EQ(info_number(info, "maxmemory"), 100U);
@@ -276,11 +284,159 @@ TEST(ServerInfo, IsReadLineByLine) {
   EXPECT_EQ(info_number(info, "maxmemory_policy"), std::nullopt);
 }
 
-TEST(ServerInfo, EvictionIsADangerOnlyWithALimitAndAPolicy) {
+TEST(ServerInfo, LimitAndPolicy_MeanEviction) {
   EXPECT_TRUE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:volatile-lru\r\n"));
   EXPECT_FALSE(eviction_danger("maxmemory:0\r\nmaxmemory_policy:volatile-lru\r\n"));
   EXPECT_FALSE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:noeviction\r\n"));
   EXPECT_FALSE(eviction_danger(""));
+}
+
+// --- Replies of the scripts ------------------------------------------------------------------------------------------
+
+auto fields_of(const AcquireAnswer& it) {
+  return std::tuple(it.granted, it.token, it.free_in, it.rank, it.joined, it.ticket, it.more, it.other_permits);
+}
+
+TEST(AcquireAnswer, Reply_IsRead) {
+  constexpr auto longest_in_ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::nanoseconds::max());
+  struct Row {
+    const char* bytes;
+    AcquireAnswer answer;
+  };
+  for (const Row& row : {
+           Row{"$16|1795243190100435|", {.granted = true, .token = FencingToken(1795243190100435)}},
+           Row{"$19|9223372036854775807|", {.granted = true, .token = FencingToken(9223372036854775807U)}},
+           Row{"*5|:0|:250|:3|:0|:8|", {.free_in = 250ms, .rank = 3, .ticket = 8}},
+           Row{"*5|:0|:0|:0|:1|:0|", {.free_in = 0ms, .rank = 0, .joined = true}},
+           Row{"*5|:0|:-1|:-1|:0|:8|", {.ticket = 8}},  // no end, no place
+           Row{"*5|:0|:-2|:9|:1|:8|", {.free_in = 0ms, .rank = 9, .joined = true, .ticket = 8, .more = true}},
+           Row{"*5|:0|:9223372036854775807|:9223372036854775807|:0|:8|",
+               {.free_in = longest_in_ms, .rank = 9223372036854775807U, .ticket = 8}},
+           Row{"*2|:2|:2147483647|", {.other_permits = 2147483647U}},
+           Row{"*2|:2|:1|", {.other_permits = 1}},
+       }) {
+    const auto answer = read_acquire(parsed(row.bytes));
+    ASSERT_TRUE(answer.ok()) << row.bytes;
+    EXPECT_EQ(fields_of(answer.value()), fields_of(row.answer)) << row.bytes;
+  }
+}
+
+TEST(ReleaseAnswer, Reply_IsRead) {
+  struct Row {
+    const char* bytes;
+    ReleaseAnswer answer;
+  };
+  for (const Row& row :
+       {Row{":1|", {Was::ours, true, false}}, Row{"*3|:1|:0|:0|", {Was::ours, false, false}},
+        Row{"*3|:0|:1|:1|", {Was::somebody_elses, true, true}}, Row{"*3|:-1|:1|:0|", {Was::free, true, false}}}) {
+    const auto answer = read_release(parsed(row.bytes));
+    ASSERT_TRUE(answer.ok()) << row.bytes;
+    EXPECT_EQ(answer.value().was, row.answer.was) << row.bytes;
+    EXPECT_EQ(answer.value().may_publish, row.answer.may_publish) << row.bytes;
+    EXPECT_EQ(answer.value().more, row.answer.more) << row.bytes;
+  }
+}
+
+TEST(InspectAnswer, OneHolder_IsRead) {
+  struct Row {
+    const char* bytes;
+    LockInfo info;
+    LockKind kind = LockKind::lock;
+  };
+  for (const Row& row : {
+           Row{"*4|$3|c:1|:1500|$24|17 c:1 host:7:my program|:2|",
+               {.name = "x",
+               .held = true,
+               .holder = "host:7:my program",
+               .token = FencingToken(17),
+               .remaining = 1500ms,
+               .waiters = 2}},
+           // Free, and held by a program that is not dlock: the last holder is not named.
+           Row{"*4|$-1|:-2|$12|17 c:1 host:|:0|", {.name = "x", .token = FencingToken(17), .waiters = 0}},
+           Row{"*4|$7|foreign|:-1|$12|17 c:1 host:|:0|",
+               {.name = "x", .held = true, .token = FencingToken(17), .waiters = 0}},
+           Row{"*4|$1|v|:100|$16|7 v h:1:x\n10.0.0|:0|",
+               {.name = "x",
+               .held = true,
+               .holder = "h:1:x",
+               .token = FencingToken(7),
+               .remaining = 100ms,
+               .waiters = 0,
+               .value = "10.0.0"},
+               LockKind::election},
+           Row{"*4|$1|v|:0|$-1|:0|", {.name = "x", .held = true, .remaining = 0ms, .waiters = 0}},
+           // Its leader has not confirmed yet.
+           Row{"*4|$1|w|:100|$16|7 v h:1:x\n10.0.0|:0|",
+               {.name = "x", .token = FencingToken(7), .waiters = 0},
+               LockKind::election},
+       }) {
+    SCOPED_TRACE(row.bytes);
+    const auto info = read_inspect(parsed(row.bytes), "x", row.kind);
+    ASSERT_TRUE(info.ok()) << info.failure().detail;
+    const auto fields = [](const LockInfo& it) {
+      return std::tuple(it.name, it.held, it.holder, it.token, it.remaining, it.waiters, it.value);
+    };
+    EXPECT_EQ(fields(info.value()), fields(row.info));
+    EXPECT_EQ(info.value().kind, row.kind);
+  }
+}
+
+TEST(InspectAnswer, SeveralHolders_AreReadWithTheLongestLease) {
+  const auto reply = parsed("*4|:0|$2|12|:3|*6|:100|:1|$8|11 a b:c|:300|:1|$0||");
+  const auto info = read_inspect(reply, "name", LockKind::read_write);
+  ASSERT_TRUE(info.ok());
+  EXPECT_TRUE(info.value().held);
+  EXPECT_EQ(info.value().token, FencingToken(12));
+  EXPECT_EQ(info.value().waiters, 3U);
+  EXPECT_EQ(info.value().remaining, 300ms);
+  EXPECT_EQ(info.value().holder, "") << "it has not confirmed its grant yet";
+  ASSERT_EQ(info.value().holders.size(), 2U);
+  const HolderInfo& first = info.value().holders[0];
+  EXPECT_EQ(std::tuple(first.holder, first.token, first.mode, first.remaining),
+            std::tuple("a b:c", FencingToken(11), Mode::shared, std::optional<std::chrono::nanoseconds>(100ms)));
+  EXPECT_EQ(read_inspect(reply, "name", LockKind::semaphore).failure().code, errc::protocol) << "another kind";
+
+  const auto turned =
+      read_inspect(parsed("*4|:0|$2|12|:3|*6|:300|:1|$3|9 x|:100|:1|$0||"), "name", LockKind::read_write);
+  EXPECT_EQ(turned.value().holder, "x") << "the lease that ends last, wherever it stands";
+  const auto held = read_inspect(parsed("*4|:5|$1|7|:0|*3|:100|:1|$3|7 h|"), "name", LockKind::semaphore);
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(held.value().permits, 5U);
+  EXPECT_EQ(held.value().holders.at(0).mode, Mode::exclusive);
+  const auto idle = read_inspect(parsed("*4|:5|$1|7|:0|*0|"), "name", LockKind::semaphore);
+  ASSERT_TRUE(idle.ok());
+  EXPECT_EQ(std::tuple(idle.value().permits, idle.value().held, idle.value().token),
+            std::tuple(0U, false, FencingToken(7)));
+}
+
+TEST(Answers, OtherShapes_AreRefused) {
+  const auto refuses = [](const auto& read, const std::string& shapes) {
+    std::istringstream lines(shapes);
+    for (std::string bytes; std::getline(lines >> std::ws, bytes, ';');) {
+      const auto answer = read(parsed(bytes));
+      ASSERT_FALSE(answer.ok()) << bytes;
+      EXPECT_EQ(answer.failure().code, errc::protocol) << bytes;
+    }
+  };
+  refuses(read_acquire, R"(
+      +OK|;:1|;$-1|;*-1|;*0|;*1|:1|;*2|:1|$1|7|;*2|:1|:7|;$1|0|;$2|-5|;$0||;$2|7x|;$19|9223372036854775808|;
+      *3|:1|$1|7|:0|;*2|:2|$1|7|;*5|:0|:-3|:0|:0|:8|;*5|:0|:1|:-2|:0|:8|;*5|:0|$1|1|:0|:0|:8|;
+      *5|:0|:1|$1|0|:0|:8|;*5|:0|:1|:0|:2|:8|;*5|:0|:1|:0|$1|0|:8|;*5|:0|:1|:0|:0|:-8|;*5|:0|:1|:0|:0|$1|8|;
+      *5|:1|:1|:0|:0|:8|;*5|$1|0|:1|:0|:0|:8|;*4|:0|:1|:0|:0|;*3|:0|:1|:0|;*2|:0|:1|;*2|:2|:0|;*2|:2|:-1|;*2|:2|:2147483648|;*2|:2|$1|1|;)");
+  refuses(read_renew, "+OK|;:2|;:-1|;$1|1|;*0|;");
+  refuses(read_forget, "+OK|;:2|;:-1|;$1|1|;*0|;");
+  refuses(
+      read_release,
+      ":0|;:2|;*1|:1|;*2|:1|:1|;*3|:2|:1|:0|;*3|:1|:2|:0|;*3|:1|:1|:2|;*3|:1|$1|1|:0|;*3|$1|1|:1|:0|;*3|:1|:1|$1|0|;");
+  refuses([](const Reply& reply) { return read_inspect(reply, "x"); },
+          "*3|$-1|:-2|$-1|;*4|:1|:-2|$-1|:0|;*4|$-1|:-3|$-1|:0|;*4|$-1|:-2|$3|7 x|:0|;*4|$-1|:-2|$-1|:-1|;"
+          "*4|$-1|:-2|$-1|$1|0|;*4|$-1|$2|-2|$-1|:0|;*4|$-1|:-2|:7|:0|;");
+  refuses([](const Reply& reply) { return read_inspect(reply, "x", LockKind::read_write); },
+          "*3|:0|$-1|:0|;*4|:-1|$-1|:0|*0|;*4|$1|0|$-1|:0|*0|;*4|:0|:7|:0|*0|;*4|:0|$1|x|:0|*0|;*4|:0|$-1|:-1|*0|;"
+          "*4|:0|$-1|$1|0|*0|;*4|:0|$-1|:0|:0|;*4|:0|$-1|:0|*1|:1|;*4|:0|$-1|:0|*3|:0|:1|$0||;"
+          "*4|:0|$-1|:0|*3|:1|:2|$0||;*4|:0|$-1|:0|*3|:1|:1|:0|;");
+  EXPECT_EQ(read_acquire(parsed("-LOADING later|")).failure().code, errc::unavailable);
+  EXPECT_EQ(read_renew(parsed("-NOPERM no|")).failure().code, errc::access_denied);
 }
 
 }  // namespace

@@ -9,13 +9,14 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "backends/redis/connection/handshake.hpp"
 #include "fake_server.hpp"
+#include "steps.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::redis {
@@ -80,17 +81,15 @@ struct FakeSentinel {
 
 class SentinelsTest : public testing::Test {
  protected:
-  [[nodiscard]] static Options options(const std::string& parameters = {}) {
-    return sentinel_options("redis-sentinel://a,b,c?service_name=ours" + parameters);
-  }
   [[nodiscard]] StreamFactory network() {
     return [this](Executor& executor, const Options& to, common::Stream::Events& events) {
       FakeServer& server = to.host.port == 26379 ? all[to.host.name].server : servers[to.host.name];
       return std::make_unique<FakeStream>(server, executor, events);
     };
   }
-  void make(const Options& options) {
-    sentinels = std::make_unique<Sentinels>(engine, options, network());
+  void make(const std::string& parameters = {}) {
+    sentinels = std::make_unique<Sentinels>(
+        engine, sentinel_options("redis-sentinel://a,b,c?service_name=ours" + parameters), network());
     sentinels->follow(this, [this](const Host& to) { moves += (moves.empty() ? "" : ",") + to.name; });
   }
   // The master's name, or the code and the text of the failure; nothing, if none is known within that time.
@@ -117,12 +116,13 @@ class SentinelsTest : public testing::Test {
 //   accept, refuse or ignore NAMES: connections
 //   cut NAMES, deny NAMES (all commands), address-only NAMES (no other command), busy NAMES (the same, with an error
 //   that is temporary)
-//   replicas NAMES N
+//   replicas NAMES N, others NAMES NAMES (sentinels that they name), id NAMES ID
 //   locate [TIME] => MASTER, or a part of the failure's text; "-": nothing is known by then
 //   wait TIME; use TIME: has a lock for so long; done: has none any more
 //   moves => the masters that a follower was notified of; unfollow
 //   count: the numbers below begin anew, for all
-//   asked NAMES => N, dialled NAMES => N or M..N or N.., wanted => N replicas
+//   asked NAMES => N, dialled NAMES => N or M..N or N.., wanted => N replicas, connected NAMES => N
+//   survey => NAMES of those that answered, sorted
 struct Belief {
   const char* name;
   std::string parameters;
@@ -133,20 +133,8 @@ struct Belief {
 
 class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface<Belief> {
  protected:
-  static std::chrono::nanoseconds time_in(const std::string& text) {
-    const auto number = std::stoll(text);
-    if (text.ends_with("ms")) return std::chrono::milliseconds(number);
-    return text.ends_with("min") ? std::chrono::nanoseconds(std::chrono::minutes(number))
-                                 : std::chrono::seconds(number);
-  }
-  static bool matches(const std::string& expected, std::int64_t number) {
-    const std::size_t dots = expected.find("..");
-    const std::string most = dots == std::string::npos ? expected : expected.substr(dots + 2);
-    return number >= std::stoll(expected) && (most.empty() || number <= std::stoll(most));
-  }
   void for_each(const std::string& names, const std::function<void(FakeSentinel&)>& f) {
-    std::istringstream each(names == "all" ? "a,b,c" : names);
-    for (std::string name; std::getline(each, name, ',');) f(all[name]);
+    for (const std::string& name : split(names == "all" ? "a,b,c" : names)) f(all[name]);
   }
   std::int64_t sum(const std::string& names, const std::function<std::int64_t(FakeSentinel&)>& f) {
     std::int64_t sum = 0;
@@ -155,6 +143,19 @@ class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface
   }
   static std::int64_t asked(FakeSentinel& sentinel) { return sentinel.questions(); }
   static std::int64_t dialled(FakeSentinel& sentinel) { return sentinel.server.dialled; }
+  static std::int64_t connected(FakeSentinel& sentinel) {
+    return static_cast<std::int64_t>(sentinel.server.connections.size());
+  }
+  std::string surveyed() {
+    std::multiset<std::string> names;
+    sentinels->survey([&](const std::vector<SentinelReply>& replies) {
+      for (const SentinelReply& each : replies) names.insert(each.sentinel.name);
+    });
+    engine.run();
+    std::string out;
+    for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
+    return out;
+  }
 
   // Whether it was a step that says what the sentinels do.
   bool arrange(const std::string& verb, const std::string& names, const std::string& value) {
@@ -168,6 +169,8 @@ class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface
         {"address-only", [](FakeSentinel& each) { each.address_only = "NOPERM this user has no permissions"; }},
         {"busy", [](FakeSentinel& each) { each.address_only = "BUSY Redis is busy"; }},
         {"replicas", [&](FakeSentinel& each) { each.replicas = std::stoi(value); }},
+        {"others", [&](FakeSentinel& each) { each.others = split(value); }},
+        {"id", [&](FakeSentinel& each) { each.id = value; }},
     };
     const auto found = verbs.find(verb);
     if (found != verbs.end()) for_each(names, found->second);
@@ -181,14 +184,10 @@ class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface
     });
     return true;
   }
-  void step(const std::string& text) {
-    SCOPED_TRACE(text);
-    std::istringstream words(text);
-    std::string verb, first, second;
-    words >> verb >> first >> second;
-    if (verb.empty() || arrange(verb, first, second)) return;
-    const std::size_t arrow = text.find("=> ");
-    const std::string expected = arrow == std::string::npos ? "" : text.substr(arrow + 3);
+  void step(const Step& step) {
+    SCOPED_TRACE(step.text);
+    const auto& [text, verb, first, rest, expected] = step;
+    if (arrange(verb, first, rest)) return;
     const auto expect_count = [&](std::int64_t count) { EXPECT_TRUE(matches(expected, count)) << count; };
     const std::map<std::string, std::function<void()>> verbs = {
         {"locate",
@@ -205,6 +204,8 @@ class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface
         {"asked", [&] { expect_count(sum(first, asked) - asked_before_); }},
         {"dialled", [&] { expect_count(sum(first, dialled) - dialled_before_); }},
         {"wanted", [&] { expect_count(sentinels->replicas_wanted()); }},
+        {"connected", [&] { expect_count(sum(first, connected)); }},
+        {"survey", [&] { EXPECT_EQ(surveyed(), expected); }},
     };
     verbs.at(verb)();
   }
@@ -213,16 +214,9 @@ class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface
   std::int64_t asked_before_ = 0, dialled_before_ = 0;  // of all
 };
 
-TEST_P(SentinelBeliefs, LeadToTheMaster) {
-  make(options(GetParam().parameters));
-  std::string text;
-  for (const char c : GetParam().steps + ";") {
-    if (c != ';' && c != '\n') {
-      text += c;
-    } else {
-      step(std::exchange(text, {}));
-    }
-  }
+TEST_P(SentinelBeliefs, Steps_LeadToTheMaster) {
+  make(GetParam().parameters);
+  for (const Step& each : steps_of(GetParam().steps)) step(each);
 }
 
 const Belief beliefs[] = {
@@ -255,7 +249,7 @@ const Belief beliefs[] = {
         all=two/5; b=one/4; locate => two; locate => two; asked b => 1; moves => two)"},
     {"AServiceThatWasSetUpAnewIsBelievedWhereMostSaySoForLong", "", R"(
         all=two/5; locate => two; all=three/0; refuse c; wait 59s
-        locate => does not know of the latest failover; wait 1s; locate => three; locate => three; moves => two,three)"},
+        locate => not know of the latest failover; wait 1s; locate => three; locate => three; moves => two,three)"},
     {"AFewThatAreBehindAreNeverBelieved", "", R"(
         all=two/5; locate => two; all=one/4; refuse b,c; wait 1min; locate => does not know of the latest failover)"},
     {"OneThatMayOnlyBeAskedForTheAddressIsBelieved", "", R"(
@@ -301,12 +295,26 @@ const Belief beliefs[] = {
     {"BeforeAMasterIsKnownNothingIsAskedForALock", "", "use 1min; wait 10s; asked all => 0"},
     {"WhoNoLongerFollowsIsNotNotified", "", R"(
         locate => one; unfollow; all=two/1; locate => two; moves => one)"},
+
+    // --- Sentinels that others name ---
+    {"OneThatTheUrlNamesIsNotLearnt", "", "others a a,b,c; locate => one; survey => a,b,c"},
+    // By b, whose id is that of x, in the end.
+    {"OneThatHasTwoNamesIsOne", "", R"(
+        others a x,y; id x,b b; id y y; locate => one; survey => a,b,c,y; connected x => 1
+        locate => one; locate => one; connected x => 0; survey => a,b,c,y)"},
+    // All are new, behind the same name.
+    {"OfThoseThatWereLearntOnlyTheOnesThatAnswerCount", "", R"(
+        refuse b,c; a=one/5; others a x,y,z; locate => one; others a p,q; a,p,q=two/0; refuse x,y,z; wait 1min
+        locate => two; locate => two)"},
+    {"OfThoseThatWereLearntTheOnesThatRefuseCount", "", R"(
+        refuse b,c; a=one/5; others a p,q; locate => one; a=two/0; deny p,q; wait 1min
+        locate => the latest failover; locate => the latest failover)"},
 };
 INSTANTIATE_TEST_SUITE_P(Sentinels, SentinelBeliefs, testing::ValuesIn(beliefs),
                          [](const auto& row) { return row.param.name; });
 
-TEST_F(SentinelsTest, WhoAsksMeanwhileSharesTheAnswer) {
-  make(options());
+TEST_F(SentinelsTest, SimultaneousQueries_ShareOneAnswer) {
+  make();
   int answers = 0;
   for (int i = 0; i < 5; ++i) sentinels->locate([&](const Result<Host>& result) { answers += result.ok() ? 1 : 0; });
   engine.run();
@@ -314,9 +322,9 @@ TEST_F(SentinelsTest, WhoAsksMeanwhileSharesTheAnswer) {
   EXPECT_EQ(all["a"].questions(), 1);
 }
 
-TEST_F(SentinelsTest, OthersAreLearntUpToABound) {
+TEST_F(SentinelsTest, SentinelsNamedByOthers_AreLearntUpToALimit) {
   for (int i = 0; i < 100; ++i) all["a"].others.push_back("x" + std::to_string(i));
-  make(options());
+  make();
   EXPECT_EQ(located(), "one");
   for (const char* name : {"a", "b", "c"}) all[name].server.dialling = FakeServer::Dialling::refuse;
   for (int i = 0; i < 100; ++i) all["x" + std::to_string(i)].server.dialling = FakeServer::Dialling::refuse;
@@ -326,37 +334,7 @@ TEST_F(SentinelsTest, OthersAreLearntUpToABound) {
   EXPECT_EQ(all["x13"].server.dialled, 0);
 }
 
-TEST_F(SentinelsTest, OneThatHasTwoNamesIsOne) {
-  make(options());
-  all["a"].others = {"x", "y"};
-  all["x"].id = all["b"].id = "the id of b";
-  all["y"].id = "the id of y";
-  EXPECT_EQ(located(), "one");
-  const auto expect_four = [&] {
-    std::multiset<std::string> names;
-    sentinels->survey([&](const std::vector<SentinelReply>& replies) {
-      for (const SentinelReply& each : replies) names.insert(each.sentinel.name);
-    });
-    engine.run();
-    EXPECT_EQ(names, (std::multiset<std::string>{"a", "b", "c", "y"}));
-  };
-  expect_four();
-  EXPECT_EQ(all["x"].server.connections.size(), 1U);
-  EXPECT_EQ(located(), "one");  // by b, whose id is that of x
-  EXPECT_EQ(located(), "one");
-  EXPECT_TRUE(all["x"].server.connections.empty());
-  expect_four();
-}
-
-TEST_F(SentinelsTest, OneThatTheUrlNamesIsNotLearnt) {
-  make(options());
-  all["a"].others = {"a", "b", "c"};
-  EXPECT_EQ(located(), "one");
-  sentinels->survey([](const std::vector<SentinelReply>& replies) { EXPECT_EQ(replies.size(), 3U); });
-  engine.run();
-}
-
-TEST_F(SentinelsTest, ASentinelGetsItsOwnLogin) {
+TEST_F(SentinelsTest, Login_IsThatOfTheSentinels) {
   Options seen;
   const Options given = sentinel_options(
       "redis-sentinel://me:mine@a/3?service_name=ours&sentinel_user=watcher&sentinel_password=theirs&sentinel_tls=on");
@@ -373,36 +351,6 @@ TEST_F(SentinelsTest, ASentinelGetsItsOwnLogin) {
   EXPECT_EQ(std::count(sent.begin(), sent.end(), Words{"SELECT", "3"}), 0);
 }
 
-TEST_F(SentinelsTest, OfThoseThatWereLearntOnlyTheOnesThatAnswerCount) {
-  make(sentinel_options("redis-sentinel://a?service_name=ours"));
-  all["a"].others = {"x", "y", "z"};
-  all["a"].epoch = 5;
-  EXPECT_EQ(located(), "one");
-  // All are new, behind the same name.
-  all["a"].others = {"p", "q"};
-  for (const char* name : {"a", "p", "q"}) {
-    all[name].master = "two";
-    all[name].epoch = 0;
-  }
-  for (const char* name : {"x", "y", "z"}) all[name].server.dialling = FakeServer::Dialling::refuse;
-  engine.advance(1min);
-  (void)located();
-  EXPECT_EQ(located(), "two");
-}
-
-TEST_F(SentinelsTest, OfThoseThatWereLearntTheOnesThatRefuseCount) {
-  make(sentinel_options("redis-sentinel://a?service_name=ours"));
-  all["a"].others = {"p", "q"};
-  all["a"].epoch = 5;
-  EXPECT_EQ(located(), "one");
-  all["a"].master = "two";
-  all["a"].epoch = 0;
-  for (const char* name : {"p", "q"}) all[name].refusal = "NOAUTH Authentication required.";
-  engine.advance(1min);
-  (void)located();
-  EXPECT_NE(located(), "two");
-}
-
 // --- Replies ---------------------------------------------------------------------------------------------------------
 
 Reply array_of(const std::vector<std::string>& words) {
@@ -411,56 +359,43 @@ Reply array_of(const std::vector<std::string>& words) {
   return reply;
 }
 
-TEST(SentinelReply, SaysWhatTheSentinelKnows) {
-  const SentinelReply reply = read_sentinel(
-      {.name = "a", .port = 1},
-      {array_of({"config-epoch", "1", "num-slaves", "2", "quorum", "3", "down-after-milliseconds", "1000"}),
-       array_of({"b", "2"}), Reply{.type = Reply::Type::nil}, Reply{.type = Reply::Type::nil}});
-  EXPECT_EQ(reply.master, (Host{.name = "b", .port = 2}));
-  EXPECT_EQ(reply.epoch, 1U);
-  EXPECT_EQ(reply.replicas, 2U);
-  EXPECT_EQ(reply.quorum, 3U);
-  EXPECT_EQ(reply.down_after, 1s);
-}
-
-TEST(SentinelReply, NonsenseIsRefused) {
+TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
   const Reply nil{.type = Reply::Type::nil};
-  const Reply good_state = array_of({"config-epoch", "1", "num-slaves", "2"});
-  const Reply good_address = array_of({"10.0.0.1", "6379"});
+  const auto read = [&](const Reply& state, const Reply& address) {
+    return read_sentinel({.name = "a", .port = 1}, {state, address, array_of({"ip", "10.0.0.1"}), nil});
+  };
+  const Reply good_state =
+      array_of({"config-epoch", "1", "num-slaves", "2", "quorum", "3", "down-after-milliseconds", "1000"});
+  const Reply good_address = array_of({"b", "2"});
+  const SentinelReply good = read(good_state, good_address);
+  EXPECT_EQ(good.master, (Host{.name = "b", .port = 2}));
+  EXPECT_EQ(std::tuple(good.epoch, good.replicas, good.quorum, good.down_after), std::tuple(1U, 2U, 3U, 1s));
   struct Row {
     Reply state, address;
     std::error_code code;
   };
-  std::vector<Row> rows = {{good_state, good_address, {}},
-                           {good_state, array_of({"::1", "1"}), {}},
-                           {good_state, nil, errc::invalid_argument}};
-  for (const auto& words : std::vector<std::vector<std::string>>{{},
-                                                                 {"10.0.0.1"},
-                                                                 {"10.0.0.1", "0"},
-                                                                 {"10.0.0.1", "65536"},
-                                                                 {"10.0.0.1", "-1"},
-                                                                 {"", "1"},
-                                                                 {"a b", "1"},
-                                                                 {"a,b", "1"},
-                                                                 {"/tmp", "1"},
-                                                                 {"a", "1", "x"},
-                                                                 {"a", ""}}) {
-    rows.push_back({good_state, array_of(words), errc::protocol});
-  }
+  std::vector<Row> rows = {
+      {good_state, array_of({"::1", "1"}), {}},
+      {array_of({"config-epoch", "1", "num-slaves", "2"}), good_address, {}},
+      {good_state, nil, errc::invalid_argument},
+  };
+  const std::vector<std::vector<std::string>> addresses = {
+      {},           {"10.0.0.1"}, {"10.0.0.1", "0"}, {"10.0.0.1", "65536"}, {"10.0.0.1", "-1"}, {"", "1"},
+      {"a b", "1"}, {"a,b", "1"}, {"/tmp", "1"},     {"a", "1", "x"},       {"a", ""}};
+  for (const auto& words : addresses) rows.push_back({good_state, array_of(words), errc::protocol});
   for (const Reply& state : {array_of({"config-epoch", "1"}), array_of({"config-epoch", "-1", "num-slaves", "1"}),
                              array_of({"config-epoch", "1", "num-slaves", "x"}), array_of({"config-epoch"}), nil}) {
     rows.push_back({state, good_address, errc::protocol});
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const SentinelReply reply =
-        read_sentinel({.name = "a", .port = 1}, {rows[i].state, rows[i].address, array_of({"ip", "10.0.0.1"}), nil});
+    const SentinelReply reply = read(rows[i].state, rows[i].address);
     EXPECT_EQ(reply.problem ? reply.problem->code : std::error_code(), rows[i].code) << i;
     EXPECT_EQ(reply.master.has_value() && reply.epoch.has_value(), !rows[i].code) << i;
     EXPECT_TRUE(reply.others.empty() && reply.id.empty()) << i;
   }
 }
 
-// What the handshake makes of the answers to ROLE and INFO.
+// The verdict of the handshake on the answers to ROLE and INFO.
 std::optional<Failure> verdict_on(const Reply& role, const Reply& info) {
   const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
   Handshake handshake(options);
@@ -470,22 +405,29 @@ std::optional<Failure> verdict_on(const Reply& role, const Reply& info) {
   return handshake.replied({.type = Reply::Type::status});
 }
 
-TEST(SentinelHandshake, AsksTheServerWhetherItIsAMaster) {
-  const Reply denied{.type = Reply::Type::error, .text = "NOPERM this user has no permissions"};
-  const Reply master_info{.type = Reply::Type::string, .text = "# Replication\r\nrole:master\r\n"};
-  const Reply slave_info{.type = Reply::Type::string, .text = "# Replication\r\nrole:slave\r\n"};
-  EXPECT_EQ(verdict_on(array_of({"master"}), denied)->code, std::error_code());
-  EXPECT_EQ(verdict_on(denied, master_info)->code, std::error_code());
-  EXPECT_EQ(verdict_on(array_of({"slave"}), slave_info)->code, errc::unavailable);
-  EXPECT_EQ(verdict_on(array_of({}), master_info)->code, std::error_code());
-  EXPECT_EQ(verdict_on(array_of({}), array_of({}))->code, errc::unavailable);
-  EXPECT_EQ(verdict_on(denied, slave_info)->code, errc::unavailable);
-  EXPECT_EQ(verdict_on(denied, denied)->code, errc::access_denied);
-  const auto closed_to_us =
-      verdict_on({.type = Reply::Type::error, .text = "DENIED Redis is running in protected mode"}, master_info);
-  EXPECT_EQ(closed_to_us->code, errc::access_denied);
-  EXPECT_EQ(verdict_on({.type = Reply::Type::error, .text = "LOADING Redis is loading"}, master_info)->code,
-            errc::unavailable);
+TEST(SentinelHandshake, RoleOrInfo_MustSayThatItIsAMaster) {
+  const auto error = [](const std::string& text) { return Reply{.type = Reply::Type::error, .text = text}; };
+  const auto info = [](const std::string& role) {
+    return Reply{.type = Reply::Type::string, .text = "# Replication\r\nrole:" + role + "\r\n"};
+  };
+  const Reply denied = error("NOPERM this user has no permissions");
+  struct Row {
+    Reply role, info;
+    std::error_code code;
+  };
+  const std::vector<Row> rows = {
+      {array_of({"master"}), denied, {}},
+      {denied, info("master"), {}},
+      {array_of({}), info("master"), {}},
+      {array_of({"slave"}), info("slave"), errc::unavailable},
+      {array_of({}), array_of({}), errc::unavailable},
+      {denied, info("slave"), errc::unavailable},
+      {denied, denied, errc::access_denied},
+      {error("DENIED Redis is running in protected mode"), info("master"), errc::access_denied},
+      {error("LOADING Redis is loading"), info("master"), errc::unavailable},
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    EXPECT_EQ(verdict_on(rows[i].role, rows[i].info)->code, rows[i].code) << i;
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
-// A server's connections, which are made again together, and the replicas that acknowledge what was written on one.
+// A server's connections, which are made again together, the replicas that acknowledge what was written on one, and the
+// subscriber.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "backends/redis/connection/subscriber.hpp"
 #include "backends/redis/topology/node.hpp"
 #include "backends/redis/topology/replica_acks.hpp"
 #include "fake_server.hpp"
@@ -58,7 +63,7 @@ class ReplicaAcksTest : public testing::Test {
   Events results;
 };
 
-TEST_F(ReplicaAcksTest, OneWaitIsInFlightAndTheNextIsForAllWritesMeanwhile) {
+TEST_F(ReplicaAcksTest, SeveralWrites_ShareTheNextWait) {
   count("a", 1, 500ms, 2s);
   count("b", 2, 300ms, 2s);
   count("c", 1, 200ms, 2s);
@@ -75,12 +80,12 @@ TEST_F(ReplicaAcksTest, OneWaitIsInFlightAndTheNextIsForAllWritesMeanwhile) {
 }
 
 // It holds up all other requests of the connection.
-TEST_F(ReplicaAcksTest, AWaitTakesAThirdOfTheResponseTimeoutAndASecondAtMost) {
+TEST_F(ReplicaAcksTest, Wait_TakesAThirdOfTheResponseTimeout) {
   count("a", 1, 1h, 2s);
   EXPECT_EQ(server.commands.back(), (Words{"WAIT", "1", "667"}));
 }
 
-TEST_F(ReplicaAcksTest, ARequestThatUndoesAWriteGoesBeforeTheNextWait) {
+TEST_F(ReplicaAcksTest, Undo_GoesBeforeTheNextWait) {
   acks.count(1, 500ms, engine.now() + 2s, [this](const Result<std::uint64_t>&) {
     (void)client.request({"UNDO"}, engine.now() + 2s, [](const Result<Reply>&, TimePoint) {});
   });
@@ -92,7 +97,7 @@ TEST_F(ReplicaAcksTest, ARequestThatUndoesAWriteGoesBeforeTheNextWait) {
   EXPECT_EQ(server.commands.at(2).front(), "WAIT");
 }
 
-TEST_F(ReplicaAcksTest, EachWriteEndsAtItsOwnDeadline) {
+TEST_F(ReplicaAcksTest, Write_EndsAtItsDeadline) {
   count("a", 1, 500ms, 2s);
   count("b", 1, 500ms, 1s);
   engine.advance(1s - 1ms);
@@ -105,7 +110,7 @@ TEST_F(ReplicaAcksTest, EachWriteEndsAtItsOwnDeadline) {
 }
 
 // A WAIT on a new connection counts all replicas, because the server knows of no write there.
-TEST_F(ReplicaAcksTest, AFailedWaitFailsTheWritesThatWaitBehindIt) {
+TEST_F(ReplicaAcksTest, WaitFails_FailsTheWritesBehindIt) {
   count("a", 1, 500ms, 2s);
   count("b", 1, 500ms, 2s);
   server.cut();
@@ -168,14 +173,14 @@ class NodeTest : public testing::Test, protected Node::User {
   void on_forbidden(const Failure& /*why*/) override {}
 };
 
-TEST_F(NodeTest, HasAConnectionForAcquiresOneForOthersAndOneForMessages) {
+TEST_F(NodeTest, Node_HasThreeConnections) {
   EXPECT_EQ(server.dialled, 3);
   EXPECT_EQ(events, (Events{"connected", "subscribed"})) << "the first is not for acquires";
   EXPECT_NE(&node->line(Line::common), &node->line(Line::acknowledged));
 }
 
 // The name may lead to another server now.
-TEST_F(NodeTest, OneBrokenConnectionForCommands_AllAreMadeAgain) {
+TEST_F(NodeTest, CommandConnectionBroken_AllAreReplaced) {
   for (const std::size_t broken : {0U, 1U}) {
     SCOPED_TRACE(broken);
     events.clear();
@@ -196,7 +201,7 @@ TEST_F(NodeTest, OneBrokenConnectionForCommands_AllAreMadeAgain) {
   }
 }
 
-TEST_F(NodeTest, ABrokenSubscriber_ConcernsNoCommand) {
+TEST_F(NodeTest, SubscriberBroken_CommandsGoOn) {
   events.clear();
   server.connections.at(2)->close({errc::unavailable, "cut"});
   engine.advance(1s);
@@ -218,7 +223,7 @@ TEST_F(NodeTest, AtRest_EndsAllConnectionsAndFailsRequests) {
   }
 }
 
-TEST_F(NodeTest, AtRest_ItsBrokenConnectionsAreNoNewsAnyMore) {
+TEST_F(NodeTest, AtRest_BrokenConnectionsAreNotReported) {
   using State = ConnectionEvent::State;
   server.dialling = FakeServer::Dialling::refuse;
   server.cut();
@@ -233,6 +238,171 @@ TEST_F(NodeTest, Stopped_EndsItsConnectionsForCommands) {
   EXPECT_EQ(server.connections.size(), 1U) << "that for messages ends with the node";
   node.reset();
   EXPECT_TRUE(server.connections.empty());
+}
+
+// --- The subscriber --------------------------------------------------------------------------------------------------
+
+class SubscriberTest : public testing::Test, protected Subscriber::User {
+ protected:
+  explicit SubscriberTest(bool cluster = false) : options(patient(cluster)) {
+    server.answer = [this](FakeStream& from, const Words& command) {
+      wire = &from;
+      if (command.front() == "PING") return std::string("+PONG\r\n");
+      std::string kind = command.front();
+      std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) { return std::tolower(c); });
+      return kind.ends_with("subscribe") && answers ? about_channel(kind, command[1]) : std::string();
+    };
+  }
+  ~SubscriberTest() override { server.answer = nullptr; }
+
+  void push(const std::string& bytes) {
+    wire->reply(bytes);
+    engine.run();
+  }
+  void subscribe(const std::string& channel) {
+    subscriber.subscribe(channel);
+    engine.run();
+  }
+  void unsubscribe(const std::string& channel) {
+    subscriber.unsubscribe(channel);
+    engine.run();
+  }
+
+  Events events;
+  bool answers = true;
+  FakeStream* wire = nullptr;
+  test::ManualEngine engine;
+  FakeServer server;
+
+ private:
+  void on_subscribed(const std::string& channel) override { events.push_back("subscribed " + channel); }
+  void on_message(const std::string& channel, const std::string& text) override {
+    events.push_back(channel + ": " + text);
+  }
+  void on_lost(const std::string& channel) override { events.push_back("lost " + channel); }
+  void on_forbidden(const Failure& /*why*/) override { events.emplace_back("forbidden"); }
+
+  static Options patient(bool cluster) {
+    Options options;
+    if (cluster) options.cluster.emplace();
+    options.response_timeout = 2s;
+    options.connect_timeout = 5s;
+    return options;
+  }
+
+ protected:
+  const Options options;
+  Subscriber subscriber{engine, options, server.streams(), *this};
+};
+
+TEST_F(SubscriberTest, ChannelConfirmed_IsReportedOnce) {
+  subscribe("other");
+  subscribe("other");
+  EXPECT_EQ(server.commands.size(), 1U);
+  answers = false;
+  subscribe("a");
+  EXPECT_EQ(events, Events{"subscribed other"});
+  push(about_channel("subscribe", "a"));
+  EXPECT_EQ(events, (Events{"subscribed other", "subscribed a"}));
+}
+
+TEST_F(SubscriberTest, SeveralRequests_LastCounts) {
+  subscribe("other");
+  answers = false;
+  subscribe("a");
+  unsubscribe("a");
+  push(published("a", "text"));
+  subscribe("a");
+  push(about_channel("subscribe", "a"));  // the first of two
+  push(about_channel("unsubscribe", "a"));
+  EXPECT_EQ(events, Events{"subscribed other"}) << "and no text";
+  push(about_channel("subscribe", "a"));
+  EXPECT_EQ(events, (Events{"subscribed other", "subscribed a"}));
+}
+
+// Everything that the server sends without a request or a subscription.
+TEST_F(SubscriberTest, UnexpectedReply_EndsTheConnection) {
+  for (const std::string& bytes :
+       {about_channel("subscribe", "a"), about_channel("unsubscribe", "a"), about_channel("psubscribe", "a"),
+        about_channel("ssubscribe", "a"), about_channel("sunsubscribe", "a"), std::string("-MOVED 15495 b:7000\r\n"),
+        std::string(":1\r\n"), std::string("*3\r\n:1\r\n$1\r\na\r\n:1\r\n"),
+        std::string("*2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n")}) {
+    SCOPED_TRACE(bytes);
+    subscribe("a");
+    const int dialled = server.dialled;
+    push(bytes);
+    EXPECT_EQ(events.back(), "lost a");
+    engine.advance(10s);
+    EXPECT_EQ(events.back(), "subscribed a");
+    EXPECT_EQ(server.dialled, dialled + 1);
+  }
+}
+
+TEST_F(SubscriberTest, ReplyToAPing_ChangesNothing) {
+  subscribe("a");
+  push("*2\r\n" + bulk("pong") + bulk(""));
+  push("+PONG\r\n");
+  EXPECT_EQ(events, Events{"subscribed a"});
+  EXPECT_EQ(server.dialled, 1);
+}
+
+// --- At the node of a cluster ----------------------------------------------------------------------------------------
+
+// Channels are in slots: foo, {foo}1 and {foo}2 in 12182, bar in 5061.
+class ShardedChannelTest : public SubscriberTest {
+ protected:
+  ShardedChannelTest() : SubscriberTest(true) {}
+};
+
+TEST_F(ShardedChannelTest, SlotMoved_ItsChannelsAreLost) {
+  subscribe("bar");
+  subscribe("foo");
+  answers = false;
+  subscribe("{foo}1");
+  events.clear();
+  push("-MOVED 12182 b:7000\r\n");
+  std::sort(events.begin(), events.end());
+  EXPECT_EQ(events, (Events{"lost foo", "lost {foo}1"}));
+  EXPECT_EQ(server.dialled, 1);
+  answers = true;
+  subscribe("foo");
+  EXPECT_EQ(events.back(), "subscribed foo") << "it may be asked for again";
+}
+
+TEST_F(ShardedChannelTest, Unsubscribed_IsNotLost) {
+  subscribe("foo");
+  answers = false;
+  unsubscribe("foo");
+  push("-MOVED 12182 b:7000\r\n");
+  EXPECT_EQ(events, Events{"subscribed foo"});
+  answers = true;
+  subscribe("foo");
+  EXPECT_EQ(events, (Events{"subscribed foo", "subscribed foo"}));
+}
+
+TEST_F(ShardedChannelTest, SenselessRedirection_EndsTheConnection) {
+  subscribe("foo");
+  push("-MOVED 99999 b:7000\r\n");
+  EXPECT_EQ(events.back(), "lost foo");
+  engine.advance(10s);
+  EXPECT_EQ(events.back(), "subscribed foo");
+}
+
+TEST_F(ShardedChannelTest, UnknownOrDenied_IsForbidden) {
+  for (const char* error :
+       {"-ERR unknown command 'SSUBSCRIBE', with args beginning with: 'foo'\r\n", "-NOPERM No permissions\r\n"}) {
+    Subscriber other(engine, options, server.streams(), *this);
+    answers = false;
+    events.clear();
+    other.subscribe("foo");
+    engine.run();
+    push(error);
+    EXPECT_EQ(events, Events{"forbidden"});
+    EXPECT_TRUE(other.is_forbidden());
+    const int dialled = server.dialled;
+    engine.advance(1min);
+    EXPECT_EQ(server.dialled, dialled);
+  }
 }
 
 }  // namespace

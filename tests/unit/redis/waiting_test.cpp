@@ -1,16 +1,26 @@
-// Waiting in the server's queue and on channels: wake-ups that come, that get lost, and what they cost.
+// Waiting in the server's queue and on channels: wake-ups that come, that get lost, what they cost, and when a waiter
+// that nothing wakes asks again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backend_fixture.hpp"
 #include "backends/redis/timing.hpp"
+#include "backends/redis/waiting/check_time.hpp"
+#include "tests/support/manual_engine.hpp"
 
 namespace dlock::redis {
 
 namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 
 class RedisWaitingTest : public BackendTest {
  protected:
@@ -22,13 +32,13 @@ class RedisWaitingTest : public BackendTest {
   void cut_subscriber() { server.connections.back()->close({errc::unavailable, "cut"}); }
 };
 
-TEST_F(RedisWaitingTest, AFreeLockCostsOneRequestAndNoSubscription) {
+TEST_F(RedisWaitingTest, FreeLock_CostsOneRequest) {
   EXPECT_TRUE(contend(true)->grant);
   EXPECT_EQ(server.commands.size(), 1U);
   EXPECT_EQ(server.dialled, 1);
 }
 
-TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainOnceItIsReachable) {
+TEST_F(RedisWaitingTest, HeldLock_WaiterQueuesAndAsksAgainOnceReachable) {
   hold();
   const auto attempt = contend(true);
   EXPECT_EQ(asked(), 2U);
@@ -39,7 +49,7 @@ TEST_F(RedisWaitingTest, AWaiterQueuesAtOnceAndAsksAgainOnceItIsReachable) {
   EXPECT_EQ(server.dialled, 2) << "one subscription serves all waiters";
 }
 
-TEST_F(RedisWaitingTest, AWakeUpIsConfirmedBeforeItIsBelieved) {
+TEST_F(RedisWaitingTest, WakeUp_IsConfirmed) {
   hold();
   const auto attempt = contend(true);
   const auto before = asked();
@@ -53,7 +63,7 @@ TEST_F(RedisWaitingTest, AWakeUpIsConfirmedBeforeItIsBelieved) {
   EXPECT_TRUE(attempt->grant);
 }
 
-TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
+TEST_F(RedisWaitingTest, WakeUpLost_WaiterAsks) {
   hold();
   const auto attempt = contend(true);
   free();
@@ -62,7 +72,7 @@ TEST_F(RedisWaitingTest, ALostWakeUpIsMadeUpForByAsking) {
 }
 
 // Lockers in other languages publish nothing when they release. They know no semaphores of dlock.
-TEST_F(RedisWaitingTest, WhereTheKeyIsTheNameTheFirstInLineAsksOften) {
+TEST_F(RedisWaitingTest, NoPrefix_FirstInLineAsksOften) {
   backend = make("redis://localhost?prefix=");
   const auto holder = contend({.name = "permits", .kind = LockKind::semaphore});
   const auto waiter = contend({.name = "permits", .wait = true, .kind = LockKind::semaphore});
@@ -72,7 +82,7 @@ TEST_F(RedisWaitingTest, WhereTheKeyIsTheNameTheFirstInLineAsksOften) {
   EXPECT_GE(asked_within(2500ms), 10U);
 }
 
-TEST_F(RedisWaitingTest, AWaiterThatIsWokenAsksRarely) {
+TEST_F(RedisWaitingTest, ReachableWaiters_AskRarely) {
   const auto attempts = contend_many(100);
   const auto questions = asked_within(10s);
   EXPECT_GE(questions, 200U);
@@ -80,7 +90,7 @@ TEST_F(RedisWaitingTest, AWaiterThatIsWokenAsksRarely) {
 }
 
 // The server sends the next in line a message when it grants the lock.
-TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNotBefore) {
+TEST_F(RedisWaitingTest, ToldToWatch_WaiterAsksWhenTheLeaseEnds) {
   struct Row {
     const char* name;
     std::chrono::milliseconds lease;  // what is left of it
@@ -123,7 +133,7 @@ TEST_F(RedisWaitingTest, AWaiterThatIsToldToWatchAsksWhenTheHoldersTimeEndsAndNo
 }
 
 // Its answer may be older than the message.
-TEST_F(RedisWaitingTest, Message_WhileARequestIsInFlight_IsActedOnAfterItsAnswer) {
+TEST_F(RedisWaitingTest, MessageDuringARequest_CountsAfterItsAnswer) {
   for (const auto& [message, pause] : {std::pair("", 0ms), std::pair(" 1000", 1000ms)}) {
     SCOPED_TRACE(message);
     (void)model.run({"FLUSHALL"});
@@ -131,8 +141,7 @@ TEST_F(RedisWaitingTest, Message_WhileARequestIsInFlight_IsActedOnAfterItsAnswer
     queue_others(7);
     const auto attempt = contend(true);
     std::string answer;
-    serve([&](FakeStream&, const Words& command) -> std::optional<std::string> {
-      if (!is(command, "acquire")) return std::nullopt;
+    answer_by("acquire", [&](FakeStream&, const Words& command) -> std::string {
       answer = bytes_of(model.run(command));
       return "";
     });
@@ -152,7 +161,7 @@ TEST_F(RedisWaitingTest, Message_WhileARequestIsInFlight_IsActedOnAfterItsAnswer
 }
 
 // A wake-up may arrive after the waiter found out by asking: the lock it is about is held by then.
-TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
+TEST_F(RedisWaitingTest, WakeUpArrivesLate_ReleasesNothing) {
   hold();
   const auto attempt = contend(true);
   free();
@@ -164,7 +173,7 @@ TEST_F(RedisWaitingTest, AWakeUpThatComesLateDoesNotReleaseWhatIsHeld) {
   EXPECT_TRUE(server.calls("release").empty());
 }
 
-TEST_F(RedisWaitingTest, AGrantToAnAcquireThatWasGivenUp_IsReleasedAtOnce) {
+TEST_F(RedisWaitingTest, GrantToAnAbandonedAcquire_IsReleased) {
   std::optional<Words> late;
   hold();
   const auto others = contend_many(1);
@@ -192,7 +201,7 @@ TEST_F(RedisWaitingTest, AGrantToAnAcquireThatWasGivenUp_IsReleasedAtOnce) {
 
 // H23. The server may have been restarted, too, and the queue forgotten. Each asks twice: that it asks by itself from
 // now on, so that it is not discarded meanwhile, and that it is reachable again.
-TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
+TEST_F(RedisWaitingTest, Resubscribed_EachWaiterAsks) {
   hold();
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (int i = 0; i < 5; ++i) attempts.push_back(contend(true));
@@ -203,7 +212,7 @@ TEST_F(RedisWaitingTest, EveryWaiterAsksAfterAResubscription) {
   }
 }
 
-TEST_F(RedisWaitingTest, ASubscriberThatReceivedAMessageWasGood) {
+TEST_F(RedisWaitingTest, SubscriberThatReceivedAMessage_IsReplacedAtOnce) {
   hold();
   const auto attempt = contend(true);
   for (int i = 0; i < 10; ++i) {
@@ -215,7 +224,7 @@ TEST_F(RedisWaitingTest, ASubscriberThatReceivedAMessageWasGood) {
 }
 
 // One request finds out whether the server is usable again.
-TEST_F(RedisWaitingTest, OneWaiterAsksOnANewConnection) {
+TEST_F(RedisWaitingTest, NewConnection_OneWaiterAsks) {
   const auto attempts = contend_many(5);
   answer_instead("acquire", "");
   server.connections.front()->close({errc::unavailable, "cut"});
@@ -228,7 +237,7 @@ TEST_F(RedisWaitingTest, OneWaiterAsksOnANewConnection) {
 // --- Places in the queue ---------------------------------------------------------------------------------------------
 
 // A release discards the waiters of a client whose channel has no subscriber.
-TEST_F(RedisWaitingTest, AWaiterWhoseSubscriptionWasCutClaimsItsPlace) {
+TEST_F(RedisWaitingTest, SubscriptionCut_WaiterClaimsItsPlace) {
   hold();
   const auto attempt = contend(true);
   queue_another();
@@ -242,7 +251,7 @@ TEST_F(RedisWaitingTest, AWaiterWhoseSubscriptionWasCutClaimsItsPlace) {
   EXPECT_EQ(queue().size(), 2U);
 }
 
-TEST_F(RedisWaitingTest, APlaceIsNotClaimedAfterALongSilence) {
+TEST_F(RedisWaitingTest, LongSilence_PlaceIsNotClaimed) {
   hold();
   const auto attempt = contend(true);
   server.dialling = FakeServer::Dialling::refuse;
@@ -257,7 +266,7 @@ TEST_F(RedisWaitingTest, APlaceIsNotClaimedAfterALongSilence) {
   EXPECT_FALSE(is_first(*attempt));
 }
 
-TEST_F(RedisWaitingTest, AFirstRequestThatGotLost_IsNoLostPlace) {
+TEST_F(RedisWaitingTest, FirstRequestLost_IsNoLostPlace) {
   const auto others = contend_many(1);  // so that the channel is reachable
   hold();
   answer_instead("acquire", "-ERR something new\r\n");
@@ -269,7 +278,7 @@ TEST_F(RedisWaitingTest, AFirstRequestThatGotLost_IsNoLostPlace) {
 }
 
 // Its channel is reachable, so releases do not wake it, perhaps because their clients may not publish.
-TEST_F(RedisWaitingTest, AReachableWaiterThatLostItsPlacePollsUntilAMessageComes) {
+TEST_F(RedisWaitingTest, PlaceLostWhileReachable_WaiterPollsUntilAMessage) {
   for (const char* message : {"", " 86400000"}) {
     (void)model.run({"FLUSHALL"});
     hold();
@@ -287,7 +296,7 @@ TEST_F(RedisWaitingTest, AReachableWaiterThatLostItsPlacePollsUntilAMessageComes
 // --- Where the subscriber is -----------------------------------------------------------------------------------------
 
 // A master that was demoted keeps its subscribers, and the new one counts nobody there.
-TEST_F(RedisWaitingTest, TheSubscriberFollowsTheCommandsToAnotherServer) {
+TEST_F(RedisWaitingTest, CommandsMove_SubscriberFollows) {
   hold();
   const auto attempt = contend(true);
   ASSERT_EQ(server.connections.size(), 2U);
@@ -302,7 +311,7 @@ TEST_F(RedisWaitingTest, TheSubscriberFollowsTheCommandsToAnotherServer) {
 
 // The server is asked how many receive a message: nobody (0), the waiter's subscriber (1), it is loading (L), this user
 // may not (N). The last answer is repeated.
-TEST_F(RedisWaitingTest, AWaiterIsReachableOnlyWhereTheServerOfItsCommandsCountsItsSubscriber) {
+TEST_F(RedisWaitingTest, SubscribersCounted_WaiterIsReachable) {
   enum class Event { none, cut, outage, lost_place };
   struct Row {
     std::string answers;
@@ -372,7 +381,7 @@ TEST_F(RedisWaitingTest, AWaiterIsReachableOnlyWhereTheServerOfItsCommandsCounts
 // --- Rights ----------------------------------------------------------------------------------------------------------
 
 // H28
-TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
+TEST_F(RedisWaitingTest, NoRightToSubscribe_PollsAndWarnsOnce) {
   hold();
   int probes = 0;
   serve([&probes](FakeStream&, const Words& command) -> std::optional<std::string> {
@@ -390,7 +399,7 @@ TEST_F(RedisWaitingTest, WithoutTheRightToSubscribeItPollsAndSaysSoOnce) {
   EXPECT_EQ(probes, 0) << "it is not subscribed to";
 }
 
-TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
+TEST_F(RedisWaitingTest, NoRightToPublish_IsWarnedOfOnce) {
   model.may_publish = false;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(release(*contend(false)), ReleaseOutcome::Status::released);
   EXPECT_EQ(host.warnings.size(), 1U);
@@ -398,7 +407,7 @@ TEST_F(RedisWaitingTest, WithoutTheRightToPublishItSaysSoOnce) {
 
 // --- Giving up -------------------------------------------------------------------------------------------------------
 
-TEST_F(RedisWaitingTest, FirstRequest_GivenUp_IsCleanedUpIfItWasSent) {
+TEST_F(RedisWaitingTest, FirstRequestGivenUp_IsUndoneIfItWasSent) {
   answer_instead("acquire", "");
   for (const bool sent : {false, true}) {
     backend = make();
@@ -415,7 +424,7 @@ TEST_F(RedisWaitingTest, FirstRequest_GivenUp_IsCleanedUpIfItWasSent) {
 }
 
 // A server that hangs carries it out when it goes on.
-TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSentOnceMoreAtTheEnd) {
+TEST_F(RedisWaitingTest, ReleaseUnconfirmed_IsSentOnceMoreAtTheEnd) {
   hold();
   auto attempt = contend(true);
   server.answer = nullptr;
@@ -432,7 +441,7 @@ TEST_F(RedisWaitingTest, WhatIsNotConfirmedIsSentOnceMoreAtTheEnd) {
 // --- In a cluster ----------------------------------------------------------------------------------------------------
 
 // The waiters of a lock have a channel, in its slot, while there are some.
-TEST_F(RedisWaitingTest, InACluster_AChannelIsSubscribedToWhileALockHasWaiters) {
+TEST_F(RedisWaitingTest, Cluster_ChannelIsSubscribedWhileALockHasWaiters) {
   const auto sent = [this](const std::string& verb) {
     return std::ranges::count_if(server.commands, [&](const Words& command) { return command.front() == verb; });
   };
@@ -456,7 +465,7 @@ TEST_F(RedisWaitingTest, InACluster_AChannelIsSubscribedToWhileALockHasWaiters) 
 
 // --- Without a queue -------------------------------------------------------------------------------------------------
 
-TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
+TEST_F(RedisWaitingTest, Broadcast_WakesAllWatchers) {
   backend = make("redis://localhost?strategy=broadcast");
   const auto holder = contend(false);
   auto first = contend(true);
@@ -480,7 +489,7 @@ TEST_F(RedisWaitingTest, ABroadcastWakesTheWatchers) {
 }
 
 // A message that was published before that had no receiver.
-TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItIsSubscribed) {
+TEST_F(RedisWaitingTest, Subscribed_WatcherAsksOnceMore) {
   hold();
   answer_instead("SUBSCRIBE", "");
   backend = make("redis://localhost?strategy=broadcast");
@@ -494,7 +503,7 @@ TEST_F(RedisWaitingTest, AWatcherAsksOnceMoreWhenItIsSubscribed) {
   EXPECT_EQ(asked_within(20ms), 1U) << "again";
 }
 
-TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
+TEST_F(RedisWaitingTest, Poll_NeedsNoSubscription) {
   hold();
   backend = make("redis://localhost?strategy=poll");
   const auto attempt = contend(true);
@@ -506,7 +515,7 @@ TEST_F(RedisWaitingTest, PollingNeedsNoSubscription) {
 
 using RedisKindsTest = BackendTest;
 
-TEST_F(RedisKindsTest, OfEachStrategy) {
+TEST_F(RedisKindsTest, EachStrategy_HasItsKinds) {
   for (const auto& [url, shared] : {std::pair("redis://h", true), std::pair("redis://h?strategy=poll", true),
                                     std::pair("redis://h?strategy=broadcast", false)}) {
     const Capabilities caps = make(url)->capabilities();
@@ -516,7 +525,7 @@ TEST_F(RedisKindsTest, OfEachStrategy) {
   }
 }
 
-TEST_F(RedisKindsTest, AnotherNumberOfPermitsEndsATryAndAWait) {
+TEST_F(RedisKindsTest, OtherNumberOfPermits_EndsATryAndAWait) {
   const auto holder = contend({.kind = LockKind::semaphore, .permits = 3});
   ASSERT_TRUE(holder->grant);
   for (const bool wait : {false, true}) {
@@ -528,7 +537,7 @@ TEST_F(RedisKindsTest, AnotherNumberOfPermitsEndsATryAndAWait) {
   EXPECT_TRUE(server.calls("release").empty()) << "there is nothing to take back";
 }
 
-TEST_F(RedisKindsTest, WithoutAQueueAWaitingWriterKeepsReadersOutForAWhile) {
+TEST_F(RedisKindsTest, NoQueue_WaitingWriterKeepsReadersOut) {
   backend = make("redis://localhost?strategy=poll");
   const auto contend_for = [this](bool wait, Mode mode) {
     return contend({.wait = wait, .kind = LockKind::read_write, .mode = mode});
@@ -540,6 +549,65 @@ TEST_F(RedisKindsTest, WithoutAQueueAWaitingWriterKeepsReadersOutForAWhile) {
   EXPECT_FALSE(contend_for(false, Mode::shared)->grant);
   engine.manual_clock().advance(mark_for + 1ms);
   EXPECT_TRUE(contend_for(false, Mode::shared)->grant);
+}
+
+// --- When a waiter asks ----------------------------------------------------------------------------------------------
+
+constexpr CheckBasis reachable{.reachable = true};
+constexpr CheckBasis watching{.reachable = true, .watches_holder = true};
+constexpr CheckBasis beside_foreigners{.reachable = true, .foreign_lockers = true};
+constexpr CheckBasis unreachable{};
+
+AcquireAnswer held_answer(std::uint64_t rank, std::optional<milliseconds> free_in = 30s, bool more = false) {
+  return {.free_in = free_in, .rank = rank, .more = more};
+}
+
+TEST(RedisCheckTime, Answer_LeadsToATimeWithinBounds) {
+  struct Row {
+    std::string what;
+    AcquireAnswer answer;
+    CheckBasis basis;
+    nanoseconds from;  // from now on
+    nanoseconds to;
+  };
+  const std::vector<Row> rows = {
+      {"the first, lease ends soon: just after it", held_answer(0, 40ms), reachable, 41ms, 43ms},
+      {"the lease ends later than the safety net", held_answer(0), reachable, longest_poll * 3 / 4 - poll_beat,
+       longest_poll},
+      {"further back, too", held_answer(100), reachable, longest_poll * 3 / 4 - poll_beat, longest_poll},
+      {"far back, the lease ends soon: not all at once", held_answer(5, 1s), reachable, 1s + 5 * head_poll,
+       1s + 5 * head_poll + 3ms},
+      {"unless it is to watch the holder", held_answer(7, 1s), watching, 1s + 1ms, 1s + 3ms},
+      {"free, behind dead waiters", held_answer(9'000, 0ms, true), reachable, 1ms, 3ms},
+      {"no end of the lease is known, foreign lockers", held_answer(0, std::nullopt), beside_foreigners,
+       head_poll * 3 / 4, head_poll},
+      {"foreign lockers, one place further back", held_answer(1), beside_foreigners, head_poll * 3 / 2, 2 * head_poll},
+      {"foreign lockers, far back", held_answer(1'000'000'000), beside_foreigners, longest_poll * 3 / 4, longest_poll},
+      {"no wake-up comes, the first", held_answer(0), unreachable, head_poll * 3 / 4, head_poll},
+      {"no wake-up comes: before a grant runs out", held_answer(100), unreachable, longest_blind_poll * 3 / 4,
+       longest_blind_poll},
+      {"without a place in the queue", {.free_in = 30s}, unreachable, head_poll * 3 / 4, head_poll},
+  };
+  test::ManualEngine engine;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    for (int i = 0; i < 20; ++i) {
+      engine.manual_clock().advance(7ms);
+      const nanoseconds pause = time_to_check(row.answer, row.basis, engine) - engine.now();
+      EXPECT_GE(pause, row.from);
+      EXPECT_LE(pause, row.to);
+    }
+  }
+}
+
+// The server answers many requests that arrive together for little more than one. But a thousand waiters that began at
+// one moment must not all send at one moment.
+TEST(RedisCheckTime, RarePolls_AreSpreadOverBeats) {
+  test::ManualEngine engine;
+  std::set<TimePoint> times;
+  for (int i = 0; i < 100; ++i) times.insert(time_to_check(held_answer(0), reachable, engine));
+  EXPECT_GT(*times.rbegin() - *times.begin(), longest_poll / 10);
+  for (const TimePoint& time : times) EXPECT_EQ(time.time_since_epoch() % poll_beat, 0ns);
 }
 
 }  // namespace
