@@ -233,7 +233,8 @@ TEST_F(InspectionTest, List_HasAllLocksAndNothingElse) {
   (void)ensemble.put("/zookeeper/quota");
   const auto names = [&] {
     std::string all;
-    for (const LockInfo& info : list().value()) all += info.name + (info.held ? "+ " : "- ");
+    const auto infos = list().value();
+    for (const LockInfo& info : infos) all += info.name + (info.held ? "+ " : "- ");
     return all;
   };
   EXPECT_EQ(names(), "a/x+ b+ free- single+ ");

@@ -49,8 +49,8 @@ constexpr Scenario queue_rows[] = {
     {"Node_RemovedByAnotherClient_IsLost", "",
      "wait a; {10ms|5s|on get@own lose_answer; 5s}; lost 0; remove {own|place}; 1s; lost 1; release a not_owner"},
     {"LostEvent_OfTheHolder_CostsTwoQuestions", "",
-     "member h; wait a; {|set h __REVOKE__}; run; lose_events; remove h; keep_events; mark; 45s; a granted; questions "
-     "2"},
+     "member h; wait a; {|set h __REVOKE__}; run; lose_events; remove h; keep_events; mark; 45s; a granted; asked "
+     "get@h 1; asked get 2-4"},
 
     {"Try_OfAHeldLock_LeavesNothing", "", "member h; try a; a busy 1; own 0"},
     // Hazards 23 and 24: a server that lags behind is brought up to date first.

@@ -349,13 +349,6 @@ void AcquireScript::add_words() {
 }
 
 void AcquireScript::add_expectations() {
-  words_["questions"] = [this](Words& words) {  // until the last grant
-    const auto first = ensemble.requests.begin();
-    const auto count = std::count_if(
-        first + static_cast<std::ptrdiff_t>(mark_), first + static_cast<std::ptrdiff_t>(granted_at_),
-        [&](const auto& request) { return request.kind == Kind::get && request.path.starts_with(place_); });
-    EXPECT_TRUE(is_in(static_cast<std::size_t>(count), Script::next(words)));
-  };
   words_["own"] = [this](Words& words) { EXPECT_TRUE(is_in(own().size(), Script::next(words))); };
   words_["children"] = [this](Words& words) {
     EXPECT_TRUE(is_in(ensemble.children(place_).size(), Script::next(words)));
@@ -459,10 +452,7 @@ void AcquireScript::begin(Words& words, bool wait) {
     }
   }
   Attempt& attempt = *(attempts_[who] = BackendTest::start(*backend, wish));
-  attempt.when_granted = [this, &attempt] {
-    EXPECT_FALSE(may_be_over(attempt.grant->valid_until, engine.now()));
-    granted_at_ = ensemble.requests.size();
-  };
+  attempt.when_granted = [this, &attempt] { EXPECT_FALSE(may_be_over(attempt.grant->valid_until, engine.now())); };
 }
 
 // Requests it once; later statements are about the same request.

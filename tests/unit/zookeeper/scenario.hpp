@@ -124,14 +124,13 @@ class AcquireScript final : public BackendTest, public Script {
   bool is_closed_ = false;
   std::map<std::string, std::unique_ptr<Attempt>> attempts_;
   std::map<std::string, std::optional<ReleaseOutcome>> releases_;  // requested, and not looked at since
-  std::size_t granted_at_ = 0;
 };
 
 // All of its alternatives; `options` come before its query.
 template <class Kind = AcquireScript>
 void run_scenario(const Scenario& scenario, const std::string& options = {}) {
   for (const std::string& each : expanded(scenario)) {
-    SCOPED_TRACE(each);
+    SCOPED_TRACE(options + each);
     const auto script = each.find('\n');
     Kind(options + each.substr(0, script)).run(each.substr(script + 1));
   }
