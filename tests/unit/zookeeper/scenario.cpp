@@ -120,6 +120,13 @@ void Script::add_words() {
   words_["release_answers"] = [this](Words&) { ensemble_.release_answers(); };
   words_["disconnect"] = [this](Words&) { ensemble_.disconnect(); };
   words_["reconnect"] = [this](Words&) { ensemble_.reconnect(); };
+  words_["reconnects"] = [this](Words& words) {  // DURATION: as the client library, again and again
+    for (auto left = *duration(next(words)); left > std::chrono::milliseconds(0);
+         left -= std::chrono::milliseconds(5)) {
+      ensemble_.reconnect();
+      engine_.advance(std::chrono::milliseconds(5));
+    }
+  };
   words_["expire"] = [this](Words&) { ensemble_.expire(); };
   words_["dial"] = [this](Words& words) { ensemble_.dialling = diallings.at(next(words)); };
   words_["keep_unsent"] = [this](Words&) { ensemble_.keeps_unsent = true; };
