@@ -69,7 +69,7 @@ constexpr Scenario ephemeral_rows[] = {
      "on create lose_answer; wait a; on remove lose_request; give_up a; run; set place settings; 1s; gone place"},
 
     // --- Releases; the hazards of a path that other clients use ---
-    {"Release_Stale_TouchesNobodysLock", "",
+    {"Release_Stale_LeavesTheNextHolder", "",
      "wait a; remove place; put place ephemeral other; release a not_owner; exists place"},
     {"Node_RemovedByAnotherClient_IsLost", "",
      "wait a; {10ms|5s}; lost 0; remove place; {|put place ephemeral other}; 1s; lost 1; release a not_owner"},

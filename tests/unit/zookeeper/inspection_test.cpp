@@ -180,7 +180,7 @@ TEST_F(InspectionTest, MissingRights_AreTheAnswer) {
   }
 }
 
-TEST_F(InspectionTest, Query_EndsAtTheResponseTimeoutOrAtOnceForAWrongName) {
+TEST_F(InspectionTest, Query_EndsAtTheResponseTimeout) {
   ensemble.dialling = Dialling::silence;
   std::vector<std::error_code> codes;
   const auto note = [&](const auto& result) {

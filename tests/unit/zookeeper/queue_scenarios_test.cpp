@@ -71,7 +71,7 @@ constexpr Scenario queue_rows[] = {
     // stays: an object of kazoo's may have found it meanwhile.
     {"Parents_AsManyAsThePrefixHas_AreMade", "prefix=/1/2/3/4/5/6/7/8/9/10/11/12{|&strategy=ephemeral}",
      "remove /1; wait a; a unreachable 0; exists /1/2/3/4/5/6/7/8/9/10/11/12/lock"},
-    {"Container_ThatNobodyEnters_IsRemoved", "",
+    {"Container_NeverEntered_IsRemoved", "",
      "remove place; on create@place hold; wait a; give_up a; release_answers; run; gone place"},
     {"Container_ThatWasThereAlready_Stays", "",
      "on join do remove place, put place; remove place; on create@place hold do put place; wait a; give_up a; "
@@ -140,7 +140,7 @@ constexpr Scenario queue_rows[] = {
 
     // --- Connections and sessions; the stages of a wait are in core/waiter_test.cpp ---
     // Every moment at which the connection can break: the request is carried out, and its answer comes behind the news.
-    {"Waiter_ConnectionBrokenBehindAnyRequest_AsksNothingMeanwhileAndGoesOn", "{|strategy=sequential-herd}",
+    {"Waiter_ConnectionBrokenBehindAnyRequest_GoesOn", "{|strategy=sequential-herd}",
      "put ./leases/_c_1-lease-0000000001 ephemeral; wait refused; refused failed protocol; remove "
      "./leases/_c_1-lease-0000000001; member h; twin t 99; sequence 99; on any+{0..7} do disconnect; start a; run; "
      "mark; remove t; run; a waits; 100ms; reconnect; run; a waits; remove h; 1s; a granted; own 1"},
@@ -157,9 +157,9 @@ constexpr Scenario queue_rows[] = {
      "granted"},
     // A wait that times out then says that the service was unavailable: a question has no effect that could be in
     // doubt.
-    {"Waiter_QuestionLostWithTheConnection_IsToldThatItIsUnavailable", "",
+    {"Waiter_QuestionLost_LearnsThatItIsUnavailable", "",
      "member h; wait a; on get lose_answer do disconnect; remove h; run; a told unavailable; a waits"},
-    {"Waiter_CreateLostWithTheConnection_IsToldThatItIsUnavailable", "",
+    {"Waiter_CreateLost_LearnsThatItIsUnavailable", "",
      "on create lose_answer do disconnect; wait a; run; a told unavailable; a waits"},
     {"Watch_OutlivesADisconnect", "{|strategy=sequential-herd}",
      "member h; wait a; mark; disconnect; run; reconnect; run; asked any 0; watches 1-2; remove h; run; a granted"},
@@ -176,7 +176,7 @@ constexpr Scenario queue_rows[] = {
      "member h; try a; remove h; on any* hold; on heartbeat* hold; try b; 9898ms; calm; 1s; b granted; b unreachable "
      "0"},
     // The pause between retries grows; a busy answer resets it.
-    {"Trouble_ThatIsOver_SlowsNobody", "",
+    {"Trouble_Over_SlowsNoWaiter", "",
      "member h; on create* refuse; wait a; 1s; calm; 5s; a busy 1; on get refuse; remove h; 50ms; a granted"},
 
     // --- Refusals ---
@@ -213,7 +213,7 @@ constexpr Scenario queue_rows[] = {
      "as read_write; writer w; try a shared; a busy 1; mark; try b shared; b busy 1; asked create 0; reader r; remove "
      "w; try c; c busy 1; try d shared; d granted"},
     // Since Curator 5.5 a writer goes on to read by a node with the writer's number.
-    {"Writer_WhoGoesOnToRead_IsWaitedForByTheNextWriterOnly", "",
+    {"Writer_GoingOnToRead_DelaysTheNextWriterOnly", "",
      "as read_write; writer w; wait r shared; wait next; put "
      "./_c_00000000-0000-4000-8000-0000000000ff-__READ__0000000000 ephemeral; remove w; run; r granted; next waits; "
      "release r; next waits; remove ./_c_00000000-0000-4000-8000-0000000000ff-__READ__0000000000; run; next granted"},
@@ -235,7 +235,7 @@ constexpr Scenario queue_rows[] = {
      "mark; wait b 3; b failed invalid_argument; asked create 0; wait c 2; c granted; remove h; run; wait d 3; d "
      "failed invalid_argument; release c; wait e 3; e granted"},
     // One that has joined the queue, and has not looked yet, or was killed before it could.
-    {"Client_ThatWillBeRefused_RefusesNobodyBehindIt", "",
+    {"Client_ToBeRefused_RefusesNoOther", "",
      "as semaphore; permit h 3; permit stray 2; wait a 3; a waits; try t 3; t busy 1; remove stray; run; a granted; "
      "permit next 2; wait b 3; remove h; release a; b waits; set next other:1:x\nheld; run; b failed invalid_argument "
      "2 permits"},
@@ -253,11 +253,11 @@ constexpr Scenario queue_rows[] = {
      "{wait|try} d; d granted; release d; mark; wait e; e granted; sent create children"},
     {"UnknownProgram_NumberedNode_IsRefused", "{|layout=kazoo|strategy=sequential-herd}",
      "put ./ex ephemeral numbered; {wait|try} a; a failed protocol ex0000000000; own 0; warnings 0"},
-    {"CuratorsSemaphore_LeftBehind_IsInNobodysWay", "{|layout=kazoo|strategy=sequential-herd}",
+    {"CuratorsSemaphore_LeftBehind_DelaysNoAcquire", "{|layout=kazoo|strategy=sequential-herd}",
      "{put ./locks|put ./leases|put ./locks; put ./leases}; wait a; a granted; release a; try b; b granted; warnings "
      "0"},
     // The list shows only `locks`; when that is looked at, the other has gone on to `leases`.
-    {"CuratorsWaiter_WhoMovesMeanwhile_IsNotMissed", "",
+    {"CuratorsWaiter_MovingMeanwhile_IsNotMissed", "",
      "put ./locks" CURATORS_NODE "-lock-0000000001 ephemeral; on get@./locks do "
      "put ./leases" CURATORS_NODE "-lease-0000000001 ephemeral, remove ./locks" CURATORS_NODE
      "-lock-0000000001; wait a; a failed protocol"},

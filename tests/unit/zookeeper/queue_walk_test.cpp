@@ -74,7 +74,7 @@ constexpr Walk walks[] = {
      "changed: "
      "recheck_predecessor w3; away 700: grant"},
     // Curator's holder goes on to read by a node with the old number, which is not in the list that the writer has.
-    {"Writer_ListsAgainWhoeverWasBeforeIt", 'w',
+    {"Writer_ListsAgainTheNodesBeforeIt", 'w',
      "list w3 own r9: watch w3; changed: list; gone: list; list r3 own r9: watch r3; list r3 r5 own: watch r5"},
     {"Permits_AreHeldByAsMany", '2', "list own: grant; list 23 own: grant; list 23 own 28: announce"},
     {"FirstInLine_WatchesAllChildren", '2',
@@ -85,7 +85,7 @@ constexpr Walk walks[] = {
      "gone: list"},
     {"OtherNumberOfPermits_IsRefusedByTheFirst", '2',
      "list 33 own: refuse 3; list own 38: announce; behind 33: refuse 3; behind 23: grant; behind 23 24: wait"},
-    {"OneWhoWillBeRefused_RefusesNobody", '2',
+    {"NodeToBeRefused_RefusesNoOther", '2',
      "list 35 23 own: watch 35; check: watch 35; gone: watch_list; watched 35 23 own: wait 35; behind 35 23: wait; "
      "list 35 own: refuse 3; list 23 own: grant"},
 };

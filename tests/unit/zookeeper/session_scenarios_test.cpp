@@ -155,10 +155,10 @@ constexpr Scenario session_rows[] = {
     {"Credentials_Refused_AreFinalUntilTheNextWish", "",
      "dial refuse_auth; want; run; heard suspended; reason access_denied; problem access_denied; 60min; dialled 1; "
      "want; 50ms; dialled 2"},
-    {"Server_ThatRequiresAuthentication_NamesTheReasonAndIsNotTriedAgain", "",
+    {"Server_RequiringAuthentication_IsNamedAndNotTriedAgain", "",
      "dial require_auth; want; run; heard suspended; reason access_denied; problem access_denied "
      "SESSIONCLOSEDREQUIRESASLAUTH; 60min; dialled 1; asked heartbeat 1; dial accept; want; 50ms; heard new"},
-    {"Server_ThatClosesUponTheFirstRequest_IsTriedWithGrowingPauses", "",
+    {"Server_ClosingUponTheFirstRequest_IsTriedWithPauses", "",
      "on heartbeat* lose_request do disconnect; want; 60s; dialled 30-80; reasons 2; good 0; problem unavailable "
      "auth=; calm; 2s; ready; good 0; 15s; good 1"},
     {"FirstRequest_NotAnswered_IsNamedAfterTheConnectTimeout", "",
@@ -197,14 +197,14 @@ constexpr Scenario session_rows[] = {
      "suspended lost"},
     {"Reconnection_AfterTheDeadline_ComesTooLate", "",
      "want; run; disconnect; run; {stop_until_end|stop 10s}; reconnect; {|disconnect}; run; heard new suspended lost"},
-    {"Reconnection_ToAServerThatRequiresAuthentication_EndsNoLockBeforeItsTime", "",
+    {"Reconnection_AuthenticationRequired_EndsNoLockEarly", "",
      "want; run; disconnect; dial require_auth; reconnect; run; heard new suspended suspended; reason access_denied; "
      "problem access_denied; dial accept; reconnect; 1s; heard again; disconnect; dial require_auth; reconnect; "
      "until_just_before_end; heard suspended suspended; until_end; heard lost; reason lost SESSIONCLOSEDREQUIRES"},
-    {"Reconnection_ThatIsClosedUponTheFirstRequest_IsUsedAfterGrowingPauses", "",
+    {"Reconnection_ClosedUponTheFirstRequest_IsRepeatedWithPauses", "",
      "want; run; on heartbeat* lose_request do disconnect; disconnect; mark; repeat 4000 reconnect, 1ms; asked "
      "heartbeat 1-12; reasons 2; calm; 2s; ready"},
-    {"Connection_BrokenUnderARequest_NextIsGoodOnceOneIsAnsweredOrAfterSomeTime", "",
+    {"Connection_BrokenUnderARequest_NextProvesItselfFirst", "",
      "want; run; good 1; on get hold; ask; disconnect; run; reconnect; run; good 1; {15s|2s; ask; run}; good 2"},
     // Trouble at the beginning, then good for a day: the next session is requested without a long pause, although this
     // one was not confirmed again since its connection was made anew.
