@@ -42,6 +42,7 @@ const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRule
                                                 {"queue_scenarios_test.cpp", "QueueScenario"},
                                                 {"ephemeral_scenarios_test.cpp", "EphemeralScenario"},
                                                 {"session_scenarios_test.cpp", "SessionScenario"},
+                                                {"strategy_scenarios_test.cpp", "StrategyScenario"},
                                                 {"removals_test.cpp", "RemovalScenario"}};
 
 // Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.

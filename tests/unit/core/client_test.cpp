@@ -12,7 +12,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -21,11 +20,9 @@
 #include <vector>
 
 #include <dlock/error.hpp>
-#include <dlock/log.hpp>
 #include <dlock/spi/backend.hpp>
 
 #include "tests/support/fake_backend.hpp"
-#include "tests/support/recording_observer.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
@@ -271,19 +268,6 @@ TEST_F(ClientTest, Handler_MayDestroyItsClient) {
         {}, [owned = std::move(client), at_end = std::make_unique<SetOnExit>(done)](std::error_code, const Lease&) {});
   }
   EXPECT_TRUE(done.wait(rig::hang_guard));
-}
-
-TEST_F(ClientTest, ObserverAndStream_ReceiveTheEvents) {
-  const auto observer = std::make_shared<test::RecordingObserver>();
-  std::ostringstream stream;
-  for (const std::shared_ptr<Observer>& each : {std::shared_ptr<Observer>(observer), log_to(stream)}) {
-    const Client client = make({.observer = each});
-    EXPECT_TRUE(client.make_lock("x").acquire().release());
-    const Lease lease = client.make_lock("y").acquire();
-  }
-  EXPECT_EQ(observer->events(), (std::vector<std::string>{"acquired x", "released x", "acquired y", "released y"}));
-  EXPECT_EQ(stream.str().rfind("dlock: acquired \"x\", token 3, after ", 0), 0U) << stream.str();
-  EXPECT_NE(stream.str().find("\ndlock: released \"x\", token 3, after "), std::string::npos) << stream.str();
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
-// A ZooKeeper backend on a manual engine, with an ensemble that the test plays and everything that is reported written
-// down.
+// A ZooKeeper backend on a manual engine, with an ensemble that the test plays and a record of all reports.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 
 #include "backends/zookeeper/nodes/node_name.hpp"
 #include "backends/zookeeper/session_locks.hpp"
+#include "backends/zookeeper/zookeeper_backend.hpp"
 #include "fake_handle.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
@@ -29,19 +31,18 @@ using test::Attempt;
 class BackendTest : public testing::Test {
  protected:
   using Kind = FakeRequest::Kind;
+  using Dialling = FakeEnsemble::Dialling;
   using ReleaseStatus = ReleaseOutcome::Status;
+  using Names = std::vector<std::string>;
   static constexpr auto parent = "/dlock/lock";
 
   ~BackendTest() override {
-    ensemble.fate = nullptr;  // what a test has put there is gone
+    ensemble.fate = nullptr;  // its captures are destroyed before this
     host.on_extended = nullptr;
   }
 
-  std::unique_ptr<SessionLocks> make(const std::string& query = {}, const std::string& path = {}) {
-    return make_backend<SessionLocks>(query, path);
-  }
-  template <class AnyBackend>
-  std::unique_ptr<AnyBackend> make_backend(const std::string& query, const std::string& path = {}) {
+  template <class AnyBackend = SessionLocks>
+  std::unique_ptr<AnyBackend> make(const std::string& query = {}, const std::string& path = {}) {
     const BackendConfig config{.url = Url::parse("zookeeper://h" + path + (query.empty() ? "" : "?" + query)),
                                .holder = "host:1:test",
                                .lease = 10s,
@@ -74,18 +75,13 @@ class BackendTest : public testing::Test {
     attempt->contention = of.contend(attempt->request, *attempt);
     return attempt;
   }
-  std::unique_ptr<Attempt> start(Backend& of, bool wait = true, const std::string& name = "lock") {
-    return start(of, {.wait = wait, .name = name});
-  }
   std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish) {
     auto attempt = start(of, wish);
     engine.run();
     return attempt;
   }
-  std::unique_ptr<Attempt> contend(Backend& of, bool wait = true, const std::string& name = "lock",
-                                   std::chrono::nanoseconds lease = 10s) {
-    return contend(of, {.wait = wait, .name = name, .lease = lease});
-  }
+
+  std::unique_ptr<Attempt> contend(Backend& of) { return contend(of, Wish{}); }
 
   std::optional<ReleaseOutcome> release(Backend& of, const Attempt& attempt) {
     std::optional<ReleaseOutcome> outcome;
@@ -94,35 +90,35 @@ class BackendTest : public testing::Test {
     return outcome;
   }
 
-  void close() {
-    backend->close([this] { is_closed = true; });
+  // The answer to a query, which has arrived when the engine has nothing to do.
+  template <class T>
+  Result<T> answer_to(const std::function<void(Backend::Handler<T>)>& query) {
+    std::optional<Result<T>> answer;
+    query([&](Result<T> result) {
+      EXPECT_FALSE(answer) << "answered twice";
+      answer = std::move(result);
+    });
+    engine.run();
+    return answer.value();
   }
 
-  // A node in the queue that somebody else's session has, its path.
-  std::string put_member(const std::string& lock = parent, const std::string& data = "other:2:x") {
-    return put_node(lock, "-lock-", data);
-  }
+  // A node in the queue, made by the session of another client; its path.
+  std::string put_member(const std::string& lock = parent) { return put_node(lock, "-lock-"); }
   // The same of another kind.
   std::string put_node(const std::string& lock, const std::string& marker, const std::string& data = "other:2:x") {
     const std::string uuid = "00000000-0000-4000-8000-00000000000" + std::to_string(++others_ % 10);
     return ensemble.put(lock + "/_c_" + uuid + marker, data, 77, true).path;
   }
-  // What our client has in the queue, in order.
+  // The nodes of our client in the queue, in order.
   std::vector<std::string> own_nodes(const std::string& lock = parent, LockKind kind = LockKind::lock) const {
-    std::vector<std::pair<std::int64_t, std::string>> found;
-    for (const std::string& child : ensemble.children(lock)) {
-      if (!ensemble.data(lock + "/" + child).starts_with("host:1:test")) continue;
-      found.emplace_back(parse_queue_node(Layout::curator, child, kind).sequence, lock + "/" + child);
-    }
-    std::sort(found.begin(), found.end());
     std::vector<std::string> paths;
-    for (auto& [sequence, path] : found) paths.push_back(std::move(path));
+    for (const std::string& child : ensemble.children(lock)) {
+      if (ensemble.data(lock + "/" + child).starts_with("host:1:test")) paths.push_back(lock + "/" + child);
+    }
+    std::ranges::sort(paths, {}, [&](const std::string& path) {
+      return parse_queue_node(Layout::curator, path.substr(lock.size() + 1), kind).sequence;
+    });
     return paths;
-  }
-  std::size_t requests_since(std::size_t start, Kind kind) const {
-    return static_cast<std::size_t>(
-        std::count_if(ensemble.requests.begin() + static_cast<std::ptrdiff_t>(start), ensemble.requests.end(),
-                      [&](const FakeRequest& request) { return request.kind == kind && !is_heartbeat(request); }));
   }
   // The next request of the kind, and only that.
   void next(Kind kind, Fate fate) {
@@ -132,7 +128,12 @@ class BackendTest : public testing::Test {
       return fate;
     };
   }
-  bool disconnected() const { return host.connections.back() == ConnectionEvent::State::reconnecting; }
+  // All requests of the kind, from now on.
+  void always(Kind kind, Fate fate) {
+    ensemble.fate = [kind, fate](const FakeRequest& request) {
+      return request.kind == kind && !is_heartbeat(request) ? fate : Fate::answer;
+    };
+  }
 
   void ask_server(const Host& server, TimePoint deadline, const std::function<void(Result<std::string>)>& done) {
     (void)engine.schedule(srvr ? engine.now() : deadline, [this, done, name = server.to_string()] {
@@ -143,9 +144,8 @@ class BackendTest : public testing::Test {
   test::ManualEngine engine;
   test::RecordingHost host{engine};
   FakeEnsemble ensemble{engine};
-  std::optional<std::string> srvr;  // what servers answer to it; nullopt: they do not
+  std::optional<std::string> srvr;  // the answer of servers to it; nullopt: none
   std::unique_ptr<SessionLocks> backend = make();
-  bool is_closed = false;
 
  private:
   int others_ = 0;

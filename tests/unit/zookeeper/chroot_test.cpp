@@ -7,31 +7,27 @@
 
 #include <dlock/spi/backend.hpp>
 
-#include "zookeeper_backend_fixture.hpp"
+#include "backend_fixture.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-class ChrootTest : public ZookeeperBackendTest {
+class ChrootTest : public BackendTest {
  protected:
-  using Names = std::vector<std::string>;
-
   void ask(std::optional<Result<Names>>& answer) {
     group->initialize([&](Result<Names> made) { answer = std::move(made); });
   }
-  // Returns what was created.
-  Names initialize() {
-    std::optional<Result<Names>> answer;
-    ask(answer);
-    engine.run();
-    return answer.value().value();
+  Result<Names> try_initialize() {
+    return answer_to<Names>([&](auto done) { group->initialize(std::move(done)); });
   }
+  // The nodes that it created.
+  Names initialize() { return try_initialize().value(); }
 
-  std::unique_ptr<ZookeeperBackend> group = make_backend<ZookeeperBackend>({}, "/a/b");
+  std::unique_ptr<ZookeeperBackend> group = make<ZookeeperBackend>({}, "/a/b");
 };
 
-TEST_F(ChrootTest, IsMadeWithWhatIsAboveIt_WhereItIsMissing) {
+TEST_F(ChrootTest, MissingNodes_AreMadeToStay) {
   (void)ensemble.put("/a");
   EXPECT_EQ(initialize(), Names{"node /a/b"});
   // Containers would go when the last lock does.
@@ -45,26 +41,23 @@ TEST_F(ChrootTest, IsMadeWithWhatIsAboveIt_WhereItIsMissing) {
   ensemble.remove("/a");
   EXPECT_EQ(initialize(), (Names{"node /a", "node /a/b"}));
   EXPECT_EQ(initialize(), Names());
-  group = make_group();
+  group = make<ZookeeperBackend>();
   EXPECT_EQ(initialize(), Names()) << "there is none";
   EXPECT_EQ(ensemble.dialled, 3);
 }
 
-TEST_F(ChrootTest, WhatIsThereNeedsNoRights) {
+TEST_F(ChrootTest, NodesThatExist_NeedNoRights) {
   ensemble.closed_nodes = {"/"};
-  std::optional<Result<Names>> answer;
-  ask(answer);
-  engine.run();
-  EXPECT_EQ(answer.value().failure().code, errc::access_denied);
+  EXPECT_EQ(try_initialize().failure().code, errc::access_denied);
   (void)ensemble.put("/a");
   EXPECT_EQ(initialize(), Names{"node /a/b"});
   ensemble.closed_nodes = {"/", "/a"};
   EXPECT_EQ(initialize(), Names());
-  ensemble.fate = [](const FakeRequest& request) { return request.kind == Kind::get ? Fate::forbid : Fate::answer; };
+  always(Kind::get, Fate::forbid);
   EXPECT_EQ(initialize(), Names()) << "what may not be read exists";
 }
 
-TEST_F(ChrootTest, IsMadeThoughRequestsFail_AndNamed) {
+TEST_F(ChrootTest, FailedRequest_IsRepeatedAndTheNodeNamed) {
   for (const Kind kind : {Kind::get, Kind::create}) {
     for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::refuse, Fate::hold_answer}) {
       (void)ensemble.put("/a");
@@ -83,15 +76,15 @@ TEST_F(ChrootTest, IsMadeThoughRequestsFail_AndNamed) {
   }
 }
 
-TEST_F(ChrootTest, MayBeAskedForByWhoeverWasJustAnswered) {
+TEST_F(ChrootTest, SecondRequestInTheHandler_IsAnswered) {
   std::optional<Result<Names>> again;
   group->initialize([&](const Result<Names>&) { ask(again); });
   engine.run();
   EXPECT_TRUE(again.value().value().empty());
 }
 
-TEST_F(ChrootTest, AServerThatIsBusyIsNotStormed) {
-  ensemble.fate = [](const FakeRequest& request) { return request.kind == Kind::create ? Fate::refuse : Fate::answer; };
+TEST_F(ChrootTest, OverloadedServer_IsRetriedWithPauses) {
+  always(Kind::create, Fate::refuse);
   std::optional<Result<Names>> answer;
   ask(answer);
   engine.advance(2s);
@@ -100,8 +93,8 @@ TEST_F(ChrootTest, AServerThatIsBusyIsNotStormed) {
   EXPECT_LE(ensemble.count(Kind::create), 20U);
 }
 
-TEST_F(ChrootTest, EndsAtTheResponseTimeout) {
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
+TEST_F(ChrootTest, SilentServer_EndsItAtTheResponseTimeout) {
+  ensemble.dialling = Dialling::silence;
   std::vector<std::error_code> codes;
   for (int i = 0; i < 2; ++i) {
     group->initialize([&](const Result<Names>& made) { codes.push_back(made.failure().code); });
@@ -112,7 +105,7 @@ TEST_F(ChrootTest, EndsAtTheResponseTimeout) {
   EXPECT_EQ(codes, std::vector<std::error_code>(2, errc::unavailable));
 }
 
-TEST_F(ChrootTest, TheClientMayGoMeanwhile) {
+TEST_F(ChrootTest, ClientDestroyedMeanwhile_IsNotAnswered) {
   next(Kind::create, Fate::hold_answer);
   group->initialize([](const Result<Names>&) { ADD_FAILURE() << "nobody is there any more"; });
   engine.run();

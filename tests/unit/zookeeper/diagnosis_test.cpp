@@ -1,6 +1,7 @@
 // Checks for dlock doctor.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "backend_fixture.hpp"
+#include "backends/zookeeper/administration/server_report.hpp"
 
 namespace dlock::zookeeper {
 
@@ -37,30 +39,20 @@ class DiagnosisTest : public BackendTest {
   std::optional<std::vector<Finding>> findings;
 };
 
-TEST_F(DiagnosisTest, FindsWhatIsWrong_AndNothingElse) {
+TEST_F(DiagnosisTest, Diagnosis_FindsWhatIsWrongAndNothingElse) {
   struct Row {
     std::string url;  // behind the host
     std::function<void()> given;
     std::vector<std::pair<std::string, std::string>> problems;  // the check, words of the message
   };
-  const auto forbid_creates = [this] {
-    ensemble.fate = [](const FakeRequest& request) {
-      return request.kind == Kind::create ? Fate::forbid : Fate::answer;
-    };
-  };
+  const auto forbid_creates = [this] { always(Kind::create, Fate::forbid); };
   const std::vector<Row> rows = {
       {"", [] {}, {}},
       {"?prefix=/a/b/c", [] {}, {}},
       {"", [this] { ensemble.granted = 4s; }, {{"session", "of 10s was requested, and 4s was granted"}}},
       {"", forbid_creates, {{"permissions", "cannot be created below /dlock: "}}},
       {"?prefix=", forbid_creates, {{"permissions", "cannot be created below /: "}}},
-      {"",
-       [this] {
-         ensemble.fate = [](const FakeRequest& request) {
-           return request.kind == Kind::children ? Fate::forbid : Fate::answer;
-         };
-       },
-       {{"permissions", "cannot be created below /dlock: "}}},
+      {"", [this] { always(Kind::children, Fate::forbid); }, {{"permissions", "cannot be created below /dlock: "}}},
       // No right is needed to what is above a prefix that exists.
       {"",
        [this] {
@@ -68,7 +60,7 @@ TEST_F(DiagnosisTest, FindsWhatIsWrong_AndNothingElse) {
          ensemble.closed_nodes = {"/"};
        },
        {}},
-      {"", [this] { ensemble.dialling = FakeEnsemble::Dialling::refuse_auth; }, {{"session", "h:2181"}}},
+      {"", [this] { ensemble.dialling = Dialling::refuse_auth; }, {{"session", "h:2181"}}},
       {"/app",
        [this] {
          for (const char* path : {"/dlock", "/a", "/"}) ensemble.remove(path);
@@ -76,8 +68,7 @@ TEST_F(DiagnosisTest, FindsWhatIsWrong_AndNothingElse) {
        {{"chroot", "/app, the URL's path, does not exist"}}},
   };
   for (const auto& [url, given, problems] : rows) {
-    FakeEnsemble::Dialling& dialling = ensemble.dialling;
-    dialling = FakeEnsemble::Dialling::accept;
+    ensemble.dialling = Dialling::accept;
     ensemble.granted = std::nullopt;
     ensemble.fate = nullptr;
     ensemble.closed_nodes = {};
@@ -103,7 +94,7 @@ TEST_F(DiagnosisTest, FindsWhatIsWrong_AndNothingElse) {
   }
 }
 
-TEST_F(DiagnosisTest, MakesWhatAnAcquireWouldMake) {
+TEST_F(DiagnosisTest, KazoosLayout_IsGivenNoContainers) {
   backend = make("layout=kazoo");
   run();
   for (const FakeRequest& request : ensemble.requests) {
@@ -111,8 +102,8 @@ TEST_F(DiagnosisTest, MakesWhatAnAcquireWouldMake) {
   }
 }
 
-TEST_F(DiagnosisTest, AnswersAtTheResponseTimeoutWhenNobodyElseDoes) {
-  for (const auto given : {FakeEnsemble::Dialling::silence, FakeEnsemble::Dialling::accept}) {
+TEST_F(DiagnosisTest, NoAnswers_DiagnosisEndsAtTheResponseTimeout) {
+  for (const auto given : {Dialling::silence, Dialling::accept}) {
     ensemble.dialling = given;
     ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::answer : Fate::hold_answer; };
     srvr = std::nullopt;
@@ -129,24 +120,21 @@ TEST_F(DiagnosisTest, AnswersAtTheResponseTimeoutWhenNobodyElseDoes) {
   }
 }
 
-TEST_F(DiagnosisTest, ASessionThatComesUpInTimeIsUsed) {
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
+TEST_F(DiagnosisTest, SessionReadyInTime_IsUsed) {
+  ensemble.dialling = Dialling::silence;
   run();
   engine.advance(1s);
-  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  ensemble.dialling = Dialling::accept;
   ensemble.reconnect();
   engine.run();
   ASSERT_TRUE(findings);
   EXPECT_NE(message("permissions", Severity::ok), "");
 }
 
-TEST_F(DiagnosisTest, WhatIsLeftWhenTheConnectionBreaksIsRemovedLater) {
+TEST_F(DiagnosisTest, ProbeLeftBehind_IsRemovedLater) {
   for (const Kind kind : {Kind::remove, Kind::create}) {
     (void)ensemble.put("/dlock");
-    ensemble.fate = [kind](const FakeRequest& request) {
-      const bool spoiled = request.kind == kind && !is_heartbeat(request);
-      return !spoiled ? Fate::answer : kind == Kind::create ? Fate::lose_answer : Fate::lose_request;
-    };
+    always(kind, kind == Kind::create ? Fate::lose_answer : Fate::lose_request);
     backend = make();
     run();
     ASSERT_TRUE(findings);
@@ -155,6 +143,94 @@ TEST_F(DiagnosisTest, WhatIsLeftWhenTheConnectionBreaksIsRemovedLater) {
     ensemble.fate = nullptr;
     engine.advance(1s);
     EXPECT_TRUE(ensemble.children("/dlock").empty());
+  }
+}
+
+// --- What the servers answer to srvr ---------------------------------------------------------------------------------
+
+std::string srvr(const std::string& mode, const std::string& version = "3.8.0") {
+  return "Zookeeper version: " + version + "-abc, built on x\nConnections: 3\nMode: " + mode + "\n";
+}
+
+ServerReport server(const std::string& name, const std::string& mode) {
+  return {.host = {.name = name, .port = 2181}, .srvr = srvr(mode)};
+}
+
+ServerReport unreachable(const std::string& name) {
+  return {.host = {.name = name, .port = 2181}, .srvr = Failure{errc::unavailable, name + ": no answer"}};
+}
+
+Severity worst(const std::vector<Finding>& findings) {
+  Severity worst = Severity::ok;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.severity);
+  return worst;
+}
+
+ServerReport says(const std::string& words) {
+  return {.host = {.name = "a", .port = 2181}, .srvr = words};
+}
+
+TEST(ServerReports, Judgement_FindsWhatIsWrong) {
+  struct Row {
+    std::string what;
+    std::vector<ServerReport> reports;
+    Severity worst;
+    // One of the findings; "": any.
+    std::string check = {};
+    std::string message = {};
+  };
+  const auto of_version = [](const std::string& version) { return says(srvr("standalone", version)); };
+  const std::vector<Row> rows = {
+      {"a healthy ensemble",
+       {server("a", "follower"), server("b", "leader"), server("c", "follower")},
+       Severity::ok,
+       "server",
+       "a:2181: ZooKeeper 3.8.0, follower"},
+      {"one is down", {server("a", "follower"), unreachable("b"), server("c", "leader")}, Severity::warning, "server"},
+      {"all are down", {unreachable("a"), unreachable("b")}, Severity::error, "server"},
+      {"no ensemble", {server("a", "standalone"), server("b", "standalone")}, Severity::error, "ensemble"},
+      {"two ensembles", {server("a", "leader"), server("b", "leader")}, Severity::error, "ensemble"},
+      {"one alone", {server("a", "standalone")}, Severity::note, "ensemble"},
+      {"one of several is named", {server("a", "follower")}, Severity::warning, "ensemble"},
+      {"two of several are named", {server("a", "follower"), server("b", "leader")}, Severity::ok},
+      {"without its ensemble",
+       {says("This ZooKeeper instance is not currently serving requests\n")},
+       Severity::warning,
+       "server",
+       "not currently serving"},
+      {"it only reads", {server("a", "read-only")}, Severity::warning, "server", "only answers reads"},
+      {"its whole answer",
+       {says(
+           "Zookeeper version: 3.8.0-${mvngit.commit.id}, built on 2024-12-29 17:54 UTC\nLatency min/avg/max: "
+           "0/2.4/18\n"
+           "Received: 125\nSent: 129\nConnections: 2\nOutstanding: 0\nZxid: 0x40\nMode: follower\r\nNode count: 7\n")},
+       Severity::warning,
+       "ensemble"},
+      {"no server of ZooKeeper",
+       {says("HTTP/1.1 400 Bad Request\r\n\r\n")},
+       Severity::warning,
+       "server",
+       "HTTP/1.1 400"},
+      {"nothing", {says("")}, Severity::warning, "server", "does not serve"},
+      {"it does not tell",
+       {says("srvr is not executed because it is not in the whitelist.\n")},
+       Severity::note,
+       "server",
+       "whitelist"},
+      {"too old", {of_version("3.4.14")}, Severity::error, "version"},
+      {"a little too old", {of_version("3.5.2")}, Severity::error, "version"},
+      {"much too old", {of_version("2.9.9")}, Severity::error, "version"},
+      {"old enough", {of_version("3.5.3")}, Severity::note},
+      {"two digits", {of_version("3.10.0")}, Severity::note},
+      {"the next one", {of_version("4.0.0")}, Severity::note},
+  };
+  for (const auto& [what, reports, severity, check, message] : rows) {
+    const auto findings = judge(reports);
+    EXPECT_EQ(worst(findings), severity) << what;
+    EXPECT_TRUE(std::ranges::any_of(findings, [&](const Finding& finding) {
+      return finding.severity == severity && finding.check.find(check) != std::string::npos &&
+             finding.message.find(message) != std::string::npos;
+    })) << what;
   }
 }
 

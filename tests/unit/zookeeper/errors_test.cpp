@@ -15,7 +15,7 @@ constexpr int unknown_session = -12;
 constexpr int request_timeout = -122;
 constexpr int quota_exceeded = -125;
 
-TEST(ZooKeeperErrors, AreKnownByWhatTheyMeanForTheRequest) {
+TEST(ZooKeeperErrors, Code_HasItsMeaningForTheRequest) {
   struct Row {
     Problem problem;
     errc code;
@@ -52,7 +52,7 @@ TEST(ZooKeeperErrors, AreKnownByWhatTheyMeanForTheRequest) {
   EXPECT_FALSE(failure_of(ZOK, "/a").code);
 }
 
-TEST(ZooKeeperErrors, NameThePathAndTheCode) {
+TEST(ZooKeeperErrors, Failure_NamesThePathAndTheCode) {
   const std::string text = failure_of(ZNOAUTH, "/locks/a\n").detail;
   EXPECT_NE(text.find("/locks/a"), std::string::npos) << text;
   EXPECT_NE(text.find("ZNOAUTH"), std::string::npos) << text;
@@ -60,7 +60,7 @@ TEST(ZooKeeperErrors, NameThePathAndTheCode) {
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
 }
 
-TEST(ZooKeeperErrors, TheEndOfASessionNamesNoPath) {
+TEST(ZooKeeperErrors, SessionOver_NamesNoPath) {
   const std::string text = failure_of(ZSESSIONCLOSEDREQUIRESASLAUTH, "/locks/a").detail;
   EXPECT_EQ(text.find("/locks/a"), std::string::npos) << text;
   EXPECT_NE(text.find("auth="), std::string::npos) << text;

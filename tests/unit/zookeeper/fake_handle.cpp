@@ -15,25 +15,15 @@ constexpr int requires_auth = -124;
 
 // The library's code where it means one thing only.
 int code_of(Problem problem) {
-  switch (problem) {
-    case Problem::none:
-      return 0;
-    case Problem::no_node:
-      return -101;
-    case Problem::node_exists:
-      return -110;
-    case Problem::unknown_outcome:
-      return -4;
-    case Problem::session_over:
-      return -112;
-    case Problem::not_executed:
-      return -127;
-    case Problem::no_rights:
-      return -102;
-    case Problem::other:
-      break;
-  }
-  return -111;
+  static const std::map<Problem, int> codes{{Problem::none, 0},
+                                            {Problem::no_node, -101},
+                                            {Problem::node_exists, -110},
+                                            {Problem::unknown_outcome, -4},
+                                            {Problem::session_over, -112},
+                                            {Problem::not_executed, -127},
+                                            {Problem::no_rights, -102},
+                                            {Problem::other, -111}};
+  return codes.at(problem);
 }
 
 // As a server makes it, overflow included: a signed number of 32 bits.

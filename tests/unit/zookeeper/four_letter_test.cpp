@@ -42,7 +42,7 @@ class FourLetterTest : public testing::Test {
   ServerAsker ask_ = ask_over_tcp(*engine_);
 };
 
-TEST_F(FourLetterTest, TheAnswerIsEverythingUpToTheEndOfTheConnection_IfThereIsOne) {
+TEST_F(FourLetterTest, Answer_EndsWithTheConnection) {
   struct Row {
     ScriptedServer::Answer answer;  // to srvr
     std::string is;                 // or words of the failure
@@ -64,7 +64,7 @@ TEST_F(FourLetterTest, TheAnswerIsEverythingUpToTheEndOfTheConnection_IfThereIsO
   }
 }
 
-TEST_F(FourLetterTest, AServerThatIsNotThereIsNamed) {
+TEST_F(FourLetterTest, MissingServer_IsNamed) {
   std::uint16_t port = 0;
   {
     const ScriptedServer gone([](const std::string&) { return ScriptedServer::Answer{}; });

@@ -29,16 +29,6 @@ std::string shown(const LockInfo& info) {
 
 class InspectionTest : public BackendTest {
  protected:
-  using Names = std::vector<std::string>;
-
-  // The answer has come when the engine has nothing to do.
-  template <class T>
-  Result<T> answer_to(const std::function<void(Backend::Handler<T>)>& query) {
-    std::optional<Result<T>> answer;
-    query([&](Result<T> result) { answer = std::move(result); });
-    engine.run();
-    return answer.value();
-  }
   Result<LockInfo> inspect(LockKind kind = LockKind::lock) {
     return answer_to<LockInfo>([&](auto done) { backend->inspect(kind, "lock", std::move(done)); });
   }
@@ -55,7 +45,7 @@ class InspectionTest : public BackendTest {
   static std::string place(LockKind kind) { return lock_path("/dlock", "lock", kind); }
 };
 
-TEST_F(InspectionTest, AQueue_IsShownAsItIs_ByInspectAndList) {
+TEST_F(InspectionTest, Queue_IsShownByInspectAndList) {
   struct Row {
     LockKind kind;
     std::vector<std::pair<std::string, std::string>> nodes;  // the end of the name, the data
@@ -110,7 +100,7 @@ TEST_F(InspectionTest, AQueue_IsShownAsItIs_ByInspectAndList) {
 }
 
 // Hazard 24.
-TEST_F(InspectionTest, AnAnswerIsNoOlderThanTheQuestion) {
+TEST_F(InspectionTest, Answer_IsNoOlderThanTheQuestion) {
   constexpr std::size_t many = 300;
   for (std::size_t i = 0; i < many; ++i) (void)put_member("/dlock/n" + std::to_string(i));
   (void)inspect();
@@ -128,14 +118,14 @@ TEST_F(InspectionTest, AnAnswerIsNoOlderThanTheQuestion) {
   }
 }
 
-TEST_F(InspectionTest, AnAnswerWhoseLeaderWasNotConfirmedIsNone) {
+TEST_F(InspectionTest, LeaderNotConfirmed_NoAnswerIsGiven) {
   (void)put_member();
   (void)inspect();
   ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::lose_answer : Fate::answer; };
   EXPECT_EQ(inspect().failure().code, errc::unavailable);
 }
 
-TEST_F(InspectionTest, AnEphemeralLockIsSeenByEveryStrategy) {
+TEST_F(InspectionTest, EphemeralLock_IsShownByEachStrategy) {
   (void)ensemble.put(parent, "web-3:4711:billing", 77);
   for (const std::string query : {"", "strategy=ephemeral"}) {
     backend = make(query);
@@ -144,7 +134,7 @@ TEST_F(InspectionTest, AnEphemeralLockIsSeenByEveryStrategy) {
   }
 }
 
-TEST_F(InspectionTest, HoldersThatGoMeanwhile_AreLookedForAgainIfNoneIsLeft) {
+TEST_F(InspectionTest, HolderGoneMeanwhile_IsReplacedByTheNext) {
   for (const bool read_write : {false, true}) {
     const LockKind kind = read_write ? LockKind::read_write : LockKind::lock;
     const std::string end = read_write ? "-__READ__" : "-lock-";
@@ -159,10 +149,25 @@ TEST_F(InspectionTest, HoldersThatGoMeanwhile_AreLookedForAgainIfNoneIsLeft) {
   }
 }
 
-TEST_F(InspectionTest, AFailureIsTheAnswer) {
-  (void)ensemble.put(parent + std::string("/x__lock__"), {}, 77, true);
-  EXPECT_EQ(inspect().failure().code, errc::protocol) << "another program's queue";
-  ensemble.remove(parent);
+TEST_F(InspectionTest, QueueOfAnotherProgram_IsRefusedAndLeftAlone) {
+  for (const char* name : {"/x__lock__", "/leases/_c_1-lease-"}) {
+    const std::string theirs = ensemble.put(parent + std::string(name), {}, 77, true).path;
+    for (const std::string query : {"", "strategy=sequential-herd"}) {
+      backend = make(query);
+      EXPECT_EQ(inspect().failure().code, errc::protocol) << name;
+      EXPECT_EQ(break_lock().failure().code, errc::protocol);
+      EXPECT_TRUE(list().value().empty());
+    }
+    EXPECT_TRUE(ensemble.exists(theirs));
+    ensemble.remove(theirs);
+  }
+  EXPECT_FALSE(inspect().value().held) << "what a semaphore leaves behind";
+  (void)put_member();
+  (void)put_member();
+  EXPECT_EQ(shown(inspect().value()), "held by other:2:x, 1 waiters");
+}
+
+TEST_F(InspectionTest, MissingRights_AreTheAnswer) {
   (void)put_member();
   const std::function<void(Backend::Handler<bool>)> ping = [&](auto done) { backend->ping("lock", std::move(done)); };
   EXPECT_TRUE(answer_to<bool>(ping).value());
@@ -175,42 +180,35 @@ TEST_F(InspectionTest, AFailureIsTheAnswer) {
   }
 }
 
-TEST_F(InspectionTest, NameThatNoLockMayHave_IsRefusedAtOnceWithoutAServer) {
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
+TEST_F(InspectionTest, Query_EndsAtTheResponseTimeout) {
+  ensemble.dialling = Dialling::silence;
+  std::vector<std::error_code> codes;
+  const auto note = [&](const auto& result) {
+    codes.push_back(result.ok() ? std::error_code() : result.failure().code);
+  };
+  const auto ask = [&](const std::string& name) {
+    backend->ping(name, note);
+    backend->inspect(LockKind::lock, name, note);
+    backend->break_lock(LockKind::lock, name, note);
+    backend->forget({.name = name, .idle = 1min}, note);
+  };
   backend = make("prefix=");
-  std::vector<std::error_code> codes;
-  const auto note = [&](const auto& result) {
-    codes.push_back(result.ok() ? std::error_code() : result.failure().code);
-  };
-  backend->ping("zookeeper", note);
-  backend->inspect(LockKind::lock, "zookeeper", note);
-  backend->break_lock(LockKind::lock, "zookeeper", note);
-  backend->forget({.name = "zookeeper"}, note);
-  EXPECT_EQ(codes, std::vector<std::error_code>(4, errc::invalid_argument));
-}
-
-TEST_F(InspectionTest, QuestionsEndAtTheResponseTimeout) {
-  ensemble.dialling = FakeEnsemble::Dialling::silence;
-  std::vector<std::error_code> codes;
-  const auto note = [&](const auto& result) {
-    codes.push_back(result.ok() ? std::error_code() : result.failure().code);
-  };
-  backend->ping("lock", note);
-  backend->inspect(LockKind::lock, "lock", note);
+  ask("zookeeper");
+  EXPECT_EQ(std::exchange(codes, {}), std::vector<std::error_code>(4, errc::invalid_argument));
+  EXPECT_EQ(contend(*backend, {.name = "zookeeper"})->failure.value().code, errc::invalid_argument);
+  ask("lock");
   backend->list(LockKind::lock, note);
-  backend->break_lock(LockKind::lock, "lock", note);
-  backend->forget({.name = "lock", .idle = 1min}, note);
   engine.advance(1999ms);
   EXPECT_TRUE(codes.empty());
   engine.advance(1ms);
   EXPECT_EQ(codes, std::vector<std::error_code>(5, errc::unavailable));
-  ensemble.dialling = FakeEnsemble::Dialling::accept;
+  ensemble.dialling = Dialling::accept;
   ensemble.reconnect();
   engine.advance(1s);
-  EXPECT_EQ(ensemble.count(Kind::remove), 0U) << "nobody waits for it any more";
+  EXPECT_EQ(ensemble.count(Kind::remove), 0U) << "the caller was answered before";
 }
 
-TEST_F(InspectionTest, ABreakThatIsAnsweredAtTheDeadline_RemovesNothingLater) {
+TEST_F(InspectionTest, BreakAnsweredAtTheDeadline_RemovesNothingLater) {
   (void)put_member();
   (void)inspect();
   next(Kind::children, Fate::hold_answer);
@@ -223,7 +221,7 @@ TEST_F(InspectionTest, ABreakThatIsAnsweredAtTheDeadline_RemovesNothingLater) {
   EXPECT_EQ(ensemble.count(Kind::remove), 0U);
 }
 
-TEST_F(InspectionTest, AListHasWhateverIsALock) {
+TEST_F(InspectionTest, List_HasAllLocksAndNothingElse) {
   EXPECT_TRUE(list().value().empty());
   (void)put_member("/dlock/b");
   (void)put_member("/dlock/a%2Fx");
@@ -232,24 +230,23 @@ TEST_F(InspectionTest, AListHasWhateverIsALock) {
   (void)ensemble.put("/dlock/data", "somebody's");
   (void)ensemble.put("/dlock/not%a%name");
   (void)ensemble.put("/dlock/foreign/x__lock__", {}, 77, true);
-  std::string names;
-  const auto infos = list().value();
-  for (const LockInfo& info : infos) names += info.name + (info.held ? "+ " : "- ");
-  EXPECT_EQ(names, "a/x+ b+ free- single+ ");
-}
-
-TEST_F(InspectionTest, WithoutAPrefixZookeepersOwnNodeIsNotListed) {
-  backend = make("prefix=");
   (void)ensemble.put("/zookeeper/quota");
+  const auto names = [&] {
+    std::string all;
+    const auto infos = list().value();
+    for (const LockInfo& info : infos) all += info.name + (info.held ? "+ " : "- ");
+    return all;
+  };
+  EXPECT_EQ(names(), "a/x+ b+ free- single+ ");
+  ensemble.remove("/dlock");
   (void)put_member("/mine");
-  const auto infos = list().value();
-  ASSERT_EQ(infos.size(), 1U);
-  EXPECT_EQ(infos[0].name, "mine");
+  backend = make("prefix=");
+  EXPECT_EQ(names(), "mine+ ");
 }
 
 // --- Breaking and forgetting -----------------------------------------------------------------------------------------
 
-TEST_F(InspectionTest, BreakingRemovesTheNodesOfTheHoldersOnly) {
+TEST_F(InspectionTest, Break_RemovesTheNodesOfTheHoldersOnly) {
   for (const LockKind kind : all_kinds) EXPECT_FALSE(break_lock(kind).value()) << "it is free";
   const std::string holder = put_member();
   const std::string waiter = put_member();
@@ -268,14 +265,14 @@ TEST_F(InspectionTest, BreakingRemovesTheNodesOfTheHoldersOnly) {
   EXPECT_FALSE(ensemble.exists(parent));
 }
 
-TEST_F(InspectionTest, ABreakThatWasNotCarriedOutWhollySaysSo) {
+TEST_F(InspectionTest, BreakCarriedOutInPart_IsAFailure) {
   (void)put_node(place(LockKind::read_write), "-__READ__");
   (void)put_node(place(LockKind::read_write), "-__READ__");
   next(Kind::remove, Fate::forbid);
   EXPECT_EQ(break_lock(LockKind::read_write).failure().code, errc::access_denied);
 }
 
-TEST_F(InspectionTest, ForgettingRemovesANodeThatNobodyIsBelow) {
+TEST_F(InspectionTest, Forget_RemovesANodeWithoutChildren) {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write}) {
     EXPECT_EQ(forget(kind).value(), Names()) << "there is none";
     const std::string node = put_node(place(kind), kind == LockKind::lock ? "-lock-" : "-__READ__");
@@ -288,35 +285,31 @@ TEST_F(InspectionTest, ForgettingRemovesANodeThatNobodyIsBelow) {
   EXPECT_EQ(forget(LockKind::lock, "").failure().code, errc::unsupported) << "how long a name is unused is not known";
 }
 
-// Between the look and the removal anybody may come, in a queue or not.
-TEST_F(InspectionTest, ForgettingNeverRemovesWhoeverCameMeanwhile) {
-  for (const bool ephemeral : {false, true}) {
+// Between the list and the removal any client may come, in a queue or not, and the node may go.
+TEST_F(InspectionTest, ForgetOvertaken_RemovesNoNodeOfAnotherClient) {
+  const std::vector<std::function<std::string()>> ways = {[&] { return put_member(); },
+                                                          [&] {
+                                                            ensemble.remove(parent);
+                                                            return ensemble.put(parent, "host:1:x", 77).path;
+                                                          },
+                                                          [&] {
+                                                            ensemble.remove(parent);
+                                                            return std::string("/");
+                                                          }};
+  for (const auto& overtake : ways) {
     ensemble.put(parent);
     std::string node;
     ensemble.fate = [&](const FakeRequest& request) {
-      if (request.kind == FakeRequest::Kind::remove && request.path == parent && node.empty()) {
-        if (ephemeral) ensemble.remove(parent);
-        node = ephemeral ? ensemble.put(parent, "host:1:x", 77).path : put_member();
-      }
+      if (request.kind == Kind::remove && request.path == parent && node.empty()) node = overtake();
       return Fate::answer;
     };
     EXPECT_TRUE(forget().value().empty());
-    ASSERT_FALSE(node.empty());
-    EXPECT_TRUE(ensemble.exists(node));
+    EXPECT_TRUE(!node.empty() && ensemble.exists(node));
     ensemble.remove(parent);
   }
 }
 
-TEST_F(InspectionTest, ForgettingWhatGoesMeanwhileForgetsNothing) {
-  (void)ensemble.put(parent);
-  ensemble.fate = [&](const FakeRequest& request) {
-    if (request.kind == Kind::remove && request.path == parent) ensemble.remove(parent);
-    return Fate::answer;
-  };
-  EXPECT_EQ(forget().value(), Names());
-}
-
-TEST_F(InspectionTest, ForgettingLeavesAloneWhatIsNoLock) {
+TEST_F(InspectionTest, ForgetOfWhatIsNoLock_RemovesNothing) {
   ensemble.put(parent, "somebody's data");
   EXPECT_EQ(forget().failure().code, errc::protocol);
   ensemble.set_data(parent, "");

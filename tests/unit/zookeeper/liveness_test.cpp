@@ -49,7 +49,7 @@ constexpr LivenessRow liveness_rows[] = {
      "begin 0 0 ack 1000 1000 begin 1050 1050 ack 1100 1100 ack 3100 3100", 1100, 5100},
 };
 
-TEST(LivenessTest, ValidityCountsFromAWriteThatTheLeaderKnewOf) {
+TEST(LivenessTest, Validity_CountsFromAWriteKnownToTheLeader) {
   constexpr milliseconds timeout{8000};
   for (const LivenessRow& row : liveness_rows) {
     SCOPED_TRACE(row.what);

@@ -15,7 +15,7 @@ using Kind = QueueNode::Kind;
 
 // --- Paths -----------------------------------------------------------------------------------------------------------
 
-TEST(NodeNames, EachKindOfLocksHasAPlaceOfItsOwnUnlessThatIsTheRoot) {
+TEST(NodeNames, EachKindOfLock_HasItsPlaceUnlessThatIsTheRoot) {
   using enum LockKind;
   EXPECT_EQ(lock_path("/dlock", "orders"), "/dlock/orders");
   EXPECT_EQ(lock_path("/a/dlock", "orders", read_write), "/a/dlock.rw/orders");
@@ -27,7 +27,7 @@ TEST(NodeNames, EachKindOfLocksHasAPlaceOfItsOwnUnlessThatIsTheRoot) {
 }
 
 // So two names never share a node.
-TEST(NodeNames, AreEncodedWhereAPathCannotSayThem_AndComeBack) {
+TEST(NodeNames, LockName_IsEncodedAndDecoded) {
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"orders/42", "orders%2F42"},
       {"orders%2F42", "orders%252F42"},
@@ -62,13 +62,13 @@ TEST(NodeNames, AreEncodedWhereAPathCannotSayThem_AndComeBack) {
 
 // --- Children of a lock's node ---------------------------------------------------------------------------------------
 
-TEST(NodeNames, AGuidIsAVersionFourUuid) {
+TEST(NodeNames, Guid_IsAVersionFourUuid) {
   const OwnerId ones(~std::uint64_t{0}, ~std::uint64_t{0});
   EXPECT_EQ(guid_text(Layout::curator, ones), "ffffffff-ffff-4fff-bfff-ffffffffffff");
   EXPECT_EQ(guid_text(Layout::kazoo, OwnerId(0, 0)), "00000000000040008000000000000000");
 }
 
-TEST(NodeNames, OfEveryKindAreReadAsTheyAreWritten) {
+TEST(NodeNames, NodeOfEachKind_IsParsedAsItWasWritten) {
   using enum LockKind;
   struct Row {
     Layout layout;
@@ -103,7 +103,7 @@ TEST(NodeNames, OfEveryKindAreReadAsTheyAreWritten) {
 
 // A node that does not exclude ours is foreign, and named. Whoever made a node that the server numbered has a place in
 // some queue, and may hold what the queue is for.
-TEST(QueueNodes, OfOthersAreKnown) {
+TEST(QueueNodes, NodeOfAnotherProgram_IsRecognized) {
   using enum LockKind;
   struct Row {
     LockKind kind;  // of our lock
@@ -167,7 +167,7 @@ TEST(QueueNodes, OfOthersAreKnown) {
   }
 }
 
-TEST(QueueNodes, AnythingElseIsUnknown) {
+TEST(QueueNodes, AnyOtherName_IsUnknown) {
   for (const std::string name :
        {"", "config", "leader", "_c_x-lock-", "_c_x-lock-123", "_c_x-lock-00000000a1", "_c_x-lock-99999999999999999999",
         "lock", "lease", "sub/x", "backup-20261123", "0e1cf9d85f6c4a498f0a1c0f0c3f1b2",
@@ -180,7 +180,7 @@ TEST(QueueNodes, AnythingElseIsUnknown) {
 }
 
 // Hazard 11.
-TEST(QueueNodes, AreOrderedByNumberThenByTransaction_UntilNumbersRunOut) {
+TEST(QueueNodes, Nodes_AreOrderedByNumberThenTransaction) {
   EXPECT_LT((QueuePosition{1, 9}), (QueuePosition{2, 3}));
   EXPECT_LT((QueuePosition{2, 3}), (QueuePosition{2, 4}));
   for (const std::int64_t number : {-2147483648LL, -1LL, 2147483647LL, 2147483648LL - 65536}) {

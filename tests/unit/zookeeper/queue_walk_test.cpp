@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/zookeeper/strategies/recent_names.hpp"
+
 namespace dlock::zookeeper {
 
 namespace {
@@ -72,7 +74,7 @@ constexpr Walk walks[] = {
      "changed: "
      "recheck_predecessor w3; away 700: grant"},
     // Curator's holder goes on to read by a node with the old number, which is not in the list that the writer has.
-    {"Writer_ListsAgainWhoeverWasBeforeIt", 'w',
+    {"Writer_ListsAgainTheNodesBeforeIt", 'w',
      "list w3 own r9: watch w3; changed: list; gone: list; list r3 own r9: watch r3; list r3 r5 own: watch r5"},
     {"Permits_AreHeldByAsMany", '2', "list own: grant; list 23 own: grant; list 23 own 28: announce"},
     {"FirstInLine_WatchesAllChildren", '2',
@@ -83,7 +85,7 @@ constexpr Walk walks[] = {
      "gone: list"},
     {"OtherNumberOfPermits_IsRefusedByTheFirst", '2',
      "list 33 own: refuse 3; list own 38: announce; behind 33: refuse 3; behind 23: grant; behind 23 24: wait"},
-    {"OneWhoWillBeRefused_RefusesNobody", '2',
+    {"NodeToBeRefused_RefusesNoOther", '2',
      "list 35 23 own: watch 35; check: watch 35; gone: watch_list; watched 35 23 own: wait 35; behind 35 23: wait; "
      "list 35 own: refuse 3; list 23 own: grant"},
 };
@@ -133,7 +135,7 @@ TEST_P(QueueWalkTest, Holds) {
 INSTANTIATE_TEST_SUITE_P(Rows, QueueWalkTest, testing::ValuesIn(walks),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(QueueTest, HoldersAreTheFirst_AllReadersBeforeAWriter_OrAsManyAsThereArePermits) {
+TEST(QueueTest, Holders_AreTheFirstReadersWriterOrPermits) {
   const auto holders = [](LockKind kind, const Names& words) {
     Names children;
     for (const std::string& word : words) children.push_back(node(word));
@@ -152,7 +154,7 @@ TEST(QueueTest, HoldersAreTheFirst_AllReadersBeforeAWriter_OrAsManyAsThereArePer
 }
 
 // Hazards 11 and 14.
-TEST(QueueTest, NumbersThatAreUsedUpAndForeignLayouts_AreProblemsThatNameTheRemedy) {
+TEST(QueueTest, UsedUpNumberOrForeignLayout_NamesTheRemedy) {
   const auto problem = [](const std::string& child) {
     return judge_queue(Layout::curator, "/dlock/lock", {node("m7"), child}).problem.value_or(Failure{}).detail;
   };
@@ -162,6 +164,21 @@ TEST(QueueTest, NumbersThatAreUsedUpAndForeignLayouts_AreProblemsThatNameTheReme
   const std::string kazoo = problem("0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__0000000001");
   EXPECT_NE(kazoo.find("kazoo"), std::string::npos) << kazoo;
   EXPECT_EQ(problem("config"), "");
+}
+
+TEST(RecentNamesTest, Names_BeyondTheLimit_BeginAnew) {
+  RecentNames names;
+  names.remove("0");
+  for (int i = 0; i < 1000; ++i) names.add(std::to_string(i));
+  names.remove("7");
+  names.add("7");
+  EXPECT_TRUE(names.contains("0"));
+  EXPECT_TRUE(names.contains("7"));
+  names.remove("7");
+  EXPECT_FALSE(names.contains("7"));
+  for (int i = 0; i < 2; ++i) names.add(std::to_string(1000 + i));
+  EXPECT_FALSE(names.contains("0"));
+  EXPECT_TRUE(names.contains("1001"));
 }
 
 }  // namespace

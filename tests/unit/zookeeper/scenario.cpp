@@ -88,10 +88,6 @@ void Script::execute(const std::string& statement) {
   found == words_.end() ? other(word, words) : found->second(words);
 }
 
-void Script::other(const std::string& word, Words& /*words*/) {
-  ADD_FAILURE() << "unknown word: " << word;
-}
-
 void Script::add_words() {
   // --- The tree, as other clients change it ---
   words_["put"] = [this](Words& words) {  // PATH [ephemeral|ours] [numbered] [DATA]
@@ -124,6 +120,13 @@ void Script::add_words() {
   words_["release_answers"] = [this](Words&) { ensemble_.release_answers(); };
   words_["disconnect"] = [this](Words&) { ensemble_.disconnect(); };
   words_["reconnect"] = [this](Words&) { ensemble_.reconnect(); };
+  words_["reconnects"] = [this](Words& words) {  // DURATION: as the client library, again and again
+    for (auto left = *duration(next(words)); left > std::chrono::milliseconds(0);
+         left -= std::chrono::milliseconds(5)) {
+      ensemble_.reconnect();
+      engine_.advance(std::chrono::milliseconds(5));
+    }
+  };
   words_["expire"] = [this](Words&) { ensemble_.expire(); };
   words_["dial"] = [this](Words& words) { ensemble_.dialling = diallings.at(next(words)); };
   words_["keep_unsent"] = [this](Words&) { ensemble_.keeps_unsent = true; };
@@ -274,39 +277,59 @@ testing::AssertionResult Script::is_failure(const Failure& why, Words& words) {
   return (is ? testing::AssertionSuccess() : testing::AssertionFailure()) << why.code.message() << ": " << why.detail;
 }
 
+void Script::are_failures(const std::vector<Failure>& all, Words& words) {
+  ASSERT_TRUE(is_in(all.size(), next(words)));
+  if (all.empty()) return;
+  EXPECT_NE(all.back().detail.find(rest(words)), std::string::npos) << all.back().detail;
+}
+
 // --- Words about acquires --------------------------------------------------------------------------------------------
 
 AcquireScript::AcquireScript(std::string query) : Script(engine, ensemble), query_(std::move(query)) {
   add_words();
   add_expectations();
-  backend = make(query_);
-  if (query_.find("ephemeral") == std::string::npos) (void)ensemble.put(parent);
-  (void)BackendTest::contend(*backend, true, "warm-up");
+  make_backend();
+  if (!ephemeral()) (void)ensemble.put(parent);
+  (void)contend(*backend, {.name = "warm-up"});
 }
 
 void AcquireScript::add_words() {
-  // --- Acquires: NAME [shared] [PERMITS] ---
-  words_["wait"] = [this](Words& words) { contend(words, true, true); };
-  words_["try"] = [this](Words& words) { contend(words, false, true); };
-  words_["start"] = [this](Words& words) { contend(words, true, false); };
-  words_["start_try"] = [this](Words& words) { contend(words, false, false); };
+  // --- Acquires: NAME [shared] [PERMITS] [elsewhere]: of a different lock ---
+  words_["start"] = [this](Words& words) { begin(words, true); };
+  words_["wait"] = [this](Words& words) { begin(words, true), engine.run(); };
+  words_["try"] = [this](Words& words) { begin(words, false), engine.run(); };
   words_["give_up"] = [this](Words& words) {  // as a client's core does
     Attempt& attempt = *attempts_.at(Script::next(words));
     attempt.contention.reset();
     if (attempt.grant) backend->release(*attempt.grant, [](const ReleaseOutcome&) {});
   };
   words_["release"] = [this](Words& words) { release(words); };  // NAME [pending|not_owner|failed CODE]
-  words_["fresh"] = [this](Words&) {                             // a client that is not connected
+  words_["fresh"] = [this](Words& words) {                       // [PATH]: a client that is not connected
     attempts_.clear();
-    backend = make(query_);
+    path_ = Script::next(words);
+    make_backend();
   };
-  words_["close"] = [this](Words&) { close(); };
+  words_["close"] = [this](Words&) { backend->close([this] { is_closed_ = true; }); };
+  words_["observe"] = [this](Words&) {  // the election
+    observing_ = backend->watch(LockKind::election, "lock", [this] {
+      ++notified_;
+      notified_at_ = ensemble.requests.size();
+    });
+    execute("settle");
+  };
+  words_["settle"] = [this](Words&) {
+    engine.run();
+    notified_ = 0;
+  };
+  words_["stop_observing"] = [this](Words&) { observing_.reset(); };
   // --- The tree, as other clients change it. A path may be `place`, `own` or ./CHILD, too ---
   words_["as"] = [this](Words& words) {  // KIND of lock, from here on
     kind_ = kinds.at(Script::next(words));
     place_ = lock_path("/dlock", "lock", kind_);
   };
-  words_["member"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, marker()); };
+  words_["member"] = [this](Words& words) {  // NAME: the holder, with strategy=ephemeral
+    names_[Script::next(words)] = ephemeral() ? ensemble.put(place_, "other:2:x", 77).path : put_node(place_, marker());
+  };
   words_["reader"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, "-__READ__"); };
   words_["writer"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, "-__WRIT__"); };
   words_["permit"] = [this](Words& words) {  // NAME, of how many
@@ -330,19 +353,9 @@ void AcquireScript::add_words() {
     names_[Script::next(words)] = own().back();
   };
   words_["sequence"] = [this](Words& words) { ensemble.set_sequence(place_, std::stoll(Script::next(words))); };
-  words_["until_loss"] = [this](Words&) {
-    while (host.losses.empty()) engine.advance(1ms);
-  };
 }
 
 void AcquireScript::add_expectations() {
-  words_["questions"] = [this](Words& words) {  // until the last grant
-    const auto first = ensemble.requests.begin();
-    const auto count = std::count_if(
-        first + static_cast<std::ptrdiff_t>(mark_), first + static_cast<std::ptrdiff_t>(granted_at_),
-        [&](const auto& request) { return request.kind == Kind::get && request.path.starts_with(place_); });
-    EXPECT_TRUE(is_in(static_cast<std::size_t>(count), Script::next(words)));
-  };
   words_["own"] = [this](Words& words) { EXPECT_TRUE(is_in(own().size(), Script::next(words))); };
   words_["children"] = [this](Words& words) {
     EXPECT_TRUE(is_in(ensemble.children(place_).size(), Script::next(words)));
@@ -354,17 +367,33 @@ void AcquireScript::add_expectations() {
     ASSERT_EQ(own().size(), 1U);
     EXPECT_NE(own()[0], path(Script::next(words)));
   };
-  words_["disconnected"] = [this](Words&) { EXPECT_TRUE(disconnected()); };
-  words_["is_closed"] = [this](Words&) { EXPECT_TRUE(is_closed); };
-  words_["lost"] = [this](Words& words) {  // COUNT [words of the last one]
-    ASSERT_TRUE(is_in(host.losses.size(), Script::next(words)));
-    if (host.losses.empty()) return;
-    EXPECT_NE(host.losses.back().why.detail.find(rest(words)), std::string::npos) << host.losses.back().why.detail;
+  words_["connections"] = [this](Words& words) {  // the reports since the last time
+    std::string all;
+    for (const auto state : host.connections) {
+      all += state == ConnectionEvent::State::connected ? " connected" : " reconnecting";
+    }
+    EXPECT_EQ(all.empty() ? all : all.substr(1), rest(words));
+    host.connections.clear();
   };
-  words_["warnings"] = [this](Words& words) {  // COUNT [words of the first one]
-    ASSERT_TRUE(is_in(host.warnings.size(), Script::next(words)));
-    if (host.warnings.empty()) return;
-    EXPECT_NE(host.warnings[0].reason.detail.find(rest(words)), std::string::npos) << host.warnings[0].reason.detail;
+  words_["notified"] = [this](Words&) { EXPECT_GT(std::exchange(notified_, 0), 0U); };  // since the last time
+  words_["not_notified"] = [this](Words&) { EXPECT_EQ(notified_, 0U); };
+  words_["watched_again"] = [this](Words&) {  // since the mark, and before the observer was notified
+    const auto first = ensemble.requests.begin();
+    EXPECT_TRUE(std::any_of(first + static_cast<std::ptrdiff_t>(mark_),
+                            first + static_cast<std::ptrdiff_t>(notified_at_),
+                            [](const FakeRequest& request) { return request.watch != 0; }));
+  };
+  words_["is_closed"] = [this](Words&) { EXPECT_TRUE(is_closed_); };
+  words_["is_not_closed"] = [this](Words&) { EXPECT_FALSE(is_closed_); };
+  words_["lost"] = [this](Words& words) {  // COUNT [words]
+    std::vector<Failure> all;
+    for (const auto& loss : host.losses) all.push_back(loss.why);
+    are_failures(all, words);
+  };
+  words_["warnings"] = [this](Words& words) {  // COUNT [words]
+    std::vector<Failure> all;
+    for (const auto& warning : host.warnings) all.push_back(warning.reason);
+    are_failures(all, words);
   };
 }
 
@@ -383,17 +412,20 @@ void AcquireScript::other(const std::string& word, Words& words) {
   } else if (what == "busy") {
     EXPECT_FALSE(ended);
     EXPECT_TRUE(is_in(static_cast<std::size_t>(attempt.busy_reports), Script::next(words)));
-  } else if (what == "unreachable") {  // COUNT [words of the last one]
-    ASSERT_TRUE(is_in(attempt.unreachable_reports.size(), Script::next(words)));
-    if (attempt.unreachable_reports.empty()) return;
-    EXPECT_NE(attempt.unreachable_reports.back().detail.find(rest(words)), std::string::npos)
-        << attempt.unreachable_reports.back().detail;
+  } else if (what == "unreachable") {  // COUNT [words]
+    are_failures(attempt.unreachable_reports, words);
+  } else if (what == "reasons") {  // COUNT: different ones, why the service is unreachable
+    std::set<std::string> all;
+    for (const Failure& why : attempt.unreachable_reports) all.insert(why.detail);
+    EXPECT_TRUE(is_in(all.size(), Script::next(words)));
   } else if (what == "told") {  // CODE: of the last report that the service is unreachable
     ASSERT_FALSE(attempt.unreachable_reports.empty());
     EXPECT_TRUE(is_failure(attempt.unreachable_reports.back(), words));
   } else if (what == "failed") {  // CODE [words]
     ASSERT_TRUE(attempt.failure && !attempt.grant);
     EXPECT_TRUE(is_failure(*attempt.failure, words));
+  } else if (what == "lasts") {  // DURATION, at least
+    EXPECT_GT(attempt.grant.value().valid_until, engine.now() + *duration(Script::next(words)));
   } else if (what == "newer") {  // than another one's: the token
     EXPECT_GT(attempt.grant.value().token, attempts_.at(Script::next(words))->grant.value().token);
   } else {
@@ -406,8 +438,7 @@ void AcquireScript::is_granted(const Attempt& attempt) {
   EXPECT_FALSE(attempt.failure);
   EXPECT_EQ(attempt.grant->kind, kind_);
   // The token is the transaction that made the node, and the node is of the session that stands.
-  std::vector<std::string> nodes = own();
-  if (ensemble.exists(place_) && ensemble.stat(place_).owner != 0) nodes.push_back(place_);
+  const std::vector<std::string> nodes = own();
   const bool backed = std::any_of(nodes.begin(), nodes.end(), [&](const std::string& node) {
     return static_cast<std::uint64_t>(ensemble.stat(node).created) == attempt.grant->token.value() &&
            ensemble.stat(node).owner == ensemble.last_session();
@@ -415,22 +446,20 @@ void AcquireScript::is_granted(const Attempt& attempt) {
   EXPECT_TRUE(backed) << "without a node";
 }
 
-void AcquireScript::contend(Words& words, bool wait, bool runs) {
+void AcquireScript::begin(Words& words, bool wait) {
   const std::string who = Script::next(words);
   Wish wish{.kind = kind_, .wait = wait};
   for (std::string word; words >> word;) {
     if (word == "shared") {
       wish.mode = Mode::shared;
+    } else if (word == "elsewhere") {
+      wish.name = "other";
     } else {
       wish.permits = static_cast<std::uint32_t>(std::stoul(word));
     }
   }
   Attempt& attempt = *(attempts_[who] = BackendTest::start(*backend, wish));
-  attempt.when_granted = [this, &attempt] {
-    EXPECT_FALSE(may_be_over(attempt.grant->valid_until, engine.now()));
-    granted_at_ = ensemble.requests.size();
-  };
-  if (runs) engine.run();
+  attempt.when_granted = [this, &attempt] { EXPECT_FALSE(may_be_over(attempt.grant->valid_until, engine.now())); };
 }
 
 // Requests it once; later statements are about the same request.
@@ -455,6 +484,12 @@ void AcquireScript::release(Words& words) {
     EXPECT_EQ(outcome->status, expected == "not_owner" ? ReleaseStatus::not_owner : ReleaseStatus::released)
         << outcome->failure.detail;
   }
+}
+
+std::vector<std::string> AcquireScript::own() const {
+  if (!ephemeral()) return own_nodes(place_, kind_);
+  const bool is_ours = ensemble.exists(place_) && ensemble.data(place_).starts_with("host:1:test");
+  return is_ours ? std::vector{place_} : std::vector<std::string>();
 }
 
 std::string AcquireScript::path(const std::string& name) const {

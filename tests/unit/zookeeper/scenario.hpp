@@ -45,6 +45,7 @@ class Script {
 
   Script(test::ManualEngine& engine, FakeEnsemble& ensemble);
   virtual ~Script() = default;
+  void execute(const std::string& statement);
 
   // A path is /PATH or a name given before.
   [[nodiscard]] virtual std::string path(const std::string& name) const {
@@ -53,7 +54,7 @@ class Script {
   // Whether it is a request to join a queue.
   [[nodiscard]] virtual bool is_join(const FakeRequest& /*request*/) const { return false; }
   // A word that is not in the table.
-  virtual void other(const std::string& word, Words& words);
+  virtual void other(const std::string& word, Words& /*words*/) { ADD_FAILURE() << "unknown word: " << word; }
 
   [[nodiscard]] static std::string next(Words& words);
   [[nodiscard]] static std::string rest(Words& words);
@@ -62,6 +63,8 @@ class Script {
   [[nodiscard]] static testing::AssertionResult is_in(std::size_t count, const std::string& range);
   // CODE [words]
   [[nodiscard]] static testing::AssertionResult is_failure(const Failure& why, Words& words);
+  // COUNT [words of the newest]
+  static void are_failures(const std::vector<Failure>& all, Words& words);
 
   std::map<std::string, std::function<void(Words&)>> words_;
   std::map<std::string, std::string> names_;  // paths
@@ -78,7 +81,6 @@ class Script {
     std::vector<std::string> actions = {};
   };
 
-  void execute(const std::string& statement);
   [[nodiscard]] Hook hook_of(Words& words) const;
   [[nodiscard]] Fate decide(const FakeRequest& request);
   [[nodiscard]] bool matches(const Hook& hook, const FakeRequest& request) const;
@@ -104,26 +106,33 @@ class AcquireScript final : public BackendTest, public Script {
   void other(const std::string& word, Words& words) override;
   [[nodiscard]] std::string path(const std::string& name) const override;
   [[nodiscard]] bool is_join(const FakeRequest& request) const override;
-  void contend(Words& words, bool wait, bool runs);
+  void begin(Words& words, bool wait);
   void release(Words& words);
   void is_granted(const Attempt& attempt);
-  [[nodiscard]] std::vector<std::string> own() const { return own_nodes(place_, kind_); }
+  void make_backend() { backend = make(query_, path_); }
+  [[nodiscard]] bool ephemeral() const { return query_.find("ephemeral") != std::string::npos; }
+  [[nodiscard]] std::vector<std::string> own() const;
   [[nodiscard]] std::string marker() const;
 
   const std::string query_;
+  std::string path_;  // of the URL
   LockKind kind_ = LockKind::lock;
   std::string place_ = parent;
+  std::unique_ptr<Watch> observing_;
+  std::size_t notified_ = 0;
+  std::size_t notified_at_ = 0;  // how many requests were sent before
+  bool is_closed_ = false;
   std::map<std::string, std::unique_ptr<Attempt>> attempts_;
   std::map<std::string, std::optional<ReleaseOutcome>> releases_;  // requested, and not looked at since
-  std::size_t granted_at_ = 0;
 };
 
-template <class Kind>
-void run_scenario(const Scenario& scenario) {
+// All of its alternatives; `options` come before its query.
+template <class Kind = AcquireScript>
+void run_scenario(const Scenario& scenario, const std::string& options = {}) {
   for (const std::string& each : expanded(scenario)) {
-    SCOPED_TRACE(each);
+    SCOPED_TRACE(options + each);
     const auto script = each.find('\n');
-    Kind(each.substr(0, script)).run(each.substr(script + 1));
+    Kind(options + each.substr(0, script)).run(each.substr(script + 1));
   }
 }
 

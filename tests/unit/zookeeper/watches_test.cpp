@@ -75,7 +75,7 @@ class WatchesTest : public BackendTest, private Session::User {
 };
 
 // As long as it stays with the server, it counts.
-TEST_F(WatchesTest, AWatch_IsSharedByAllWhoAreInterested_AndCountsUntilItFires) {
+TEST_F(WatchesTest, Watch_IsSharedAndCountsUntilItFires) {
   look(one);
   take_interest(other);
   EXPECT_EQ(one.interest->id(), other.interest->id());
@@ -95,7 +95,7 @@ TEST_F(WatchesTest, AWatch_IsSharedByAllWhoAreInterested_AndCountsUntilItFires) 
   EXPECT_EQ(other.changes, 1);
 }
 
-TEST_F(WatchesTest, WhoeverLostInterestIsNotTold) {
+TEST_F(WatchesTest, InterestLost_IsNotNotified) {
   look(one);
   ensemble.remove("/n");
   one.interest.reset();
@@ -103,7 +103,7 @@ TEST_F(WatchesTest, WhoeverLostInterestIsNotTold) {
   EXPECT_EQ(one.changes, 0);
 }
 
-TEST_F(WatchesTest, AWatchThatNobodyIsInterestedInWhenItIsSet_Counts) {
+TEST_F(WatchesTest, WatchSetAfterItsInterestWasLost_Counts) {
   take_interest(one);
   ask(one);
   one.interest.reset();
@@ -115,7 +115,7 @@ TEST_F(WatchesTest, AWatchThatNobodyIsInterestedInWhenItIsSet_Counts) {
   EXPECT_EQ(one.changes, 0);
 }
 
-TEST_F(WatchesTest, AWatchThatWasNotSet_DoesNotCount) {
+TEST_F(WatchesTest, WatchNotSet_DoesNotCount) {
   ensemble.remove("/n");
   for (const Fate fate : {Fate::answer, Fate::refuse, Fate::lose_request}) {  // the node is not there
     take_interest(one);
@@ -130,7 +130,7 @@ TEST_F(WatchesTest, AWatchThatWasNotSet_DoesNotCount) {
   EXPECT_EQ(watches.bytes(), 0U) << "nor does one that was not asked for";
 }
 
-TEST_F(WatchesTest, WhoWatchesForTheComingOfANode_IsToldWhenItComes) {
+TEST_F(WatchesTest, WatchOfAMissingNode_FiresAtItsCreation) {
   ensemble.remove("/n");
   one.interest = watches.watch(Watches::Kind::presence, "/n", [this] { ++one.changes; });
   requests.exists("/n", *one.interest, [](const Outcome&, const Stat&) {});
@@ -144,7 +144,7 @@ TEST_F(WatchesTest, WhoWatchesForTheComingOfANode_IsToldWhenItComes) {
 }
 
 // Another's get found the node before it went.
-TEST_F(WatchesTest, ANodeThatIsGone_IsNewsForAllWhoWatchIt) {
+TEST_F(WatchesTest, NodeFoundMissing_NotifiesAllItsWatches) {
   take_interest(one);
   look(other);
   ensemble.loses_events = true;
@@ -154,7 +154,7 @@ TEST_F(WatchesTest, ANodeThatIsGone_IsNewsForAllWhoWatchIt) {
   EXPECT_EQ(one.changes + other.changes, 2);
 }
 
-TEST_F(WatchesTest, TheEndOfTheSession_IsAChange_AndOfTheWatchesIsNone) {
+TEST_F(WatchesTest, SessionOver_IsAChangeForEachWatch) {
   look(one);
   ensemble.expire();
   engine.run();
@@ -165,7 +165,7 @@ TEST_F(WatchesTest, TheEndOfTheSession_IsAChange_AndOfTheWatchesIsNone) {
 }
 
 // Hazard 20.
-TEST_F(WatchesTest, NoMoreIsWatchedThanCanBeSetAgain) {
+TEST_F(WatchesTest, Watches_AreLimitedToWhatCanBeSetAgain) {
   std::vector<Looker> lookers(10);
   for (std::size_t i = 0; i < lookers.size(); ++i) {
     take_interest(lookers[i], "/" + std::string(50, 'x') + std::to_string(i));
@@ -177,7 +177,7 @@ TEST_F(WatchesTest, NoMoreIsWatchedThanCanBeSetAgain) {
   EXPECT_NE(one.interest, nullptr) << "costs nothing more";
 }
 
-TEST_F(WatchesTest, WaitersAndHoldersWithoutAWatch_Ask) {
+TEST_F(WatchesTest, WaitersAndHoldersWithoutAWatch_Poll) {
   std::vector<std::unique_ptr<Attempt>> waiters;
   std::vector<std::string> holders;
   for (int i = 0; i < 5; ++i) {
