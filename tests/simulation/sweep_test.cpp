@@ -100,9 +100,9 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
 INSTANTIATE_TEST_SUITE_P(Subjects, Sweep,
                          testing::Combine(testing::ValuesIn(subjects_that_spoil()),
                                           testing::Range(std::size_t{0}, operation_names.size())),
-                         [](const auto& info) {
-                           return std::get<Subject>(info.param).name + "_" +
-                                  std::string(operation_names[std::get<std::size_t>(info.param)]);
+                         [](const auto& row) {
+                           return std::get<Subject>(row.param).name + "_" +
+                                  std::string(operation_names[std::get<std::size_t>(row.param)]);
                          });
 
 }  // namespace

@@ -61,15 +61,14 @@ void DedicatedSession::send() {
   request(std::move(commands), patience_, &DedicatedSession::answered);
 }
 
-void DedicatedSession::request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered) {
+void DedicatedSession::request(std::vector<Command> commands, SessionDialect::Patience waits, Answered done) {
   nanoseconds patience = dialling_.response_timeout + waits.value_or(nanoseconds(0));
   if (!session_.ready()) patience += dialling_.connect_timeout;
-  (void)session_.request(
-      {.query = {.commands = std::move(commands),
-                 .done = [this, answered](const Outcome& outcome,
-                                          const Results& results) { (this->*answered)(outcome, results); }},
-       .deadline = saturating_add(host_.executor().now(), patience),
-       .blocks = waits.has_value()});
+  (void)session_.request({.query = {.commands = std::move(commands),
+                                    .done = [this, done](const Outcome& outcome,
+                                                         const Results& results) { (this->*done)(outcome, results); }},
+                          .deadline = saturating_add(host_.executor().now(), patience),
+                          .blocks = waits.has_value()});
 }
 
 void DedicatedSession::answered(const Outcome& outcome, const Results& results) {

@@ -204,7 +204,7 @@ void Cluster::pause(const std::shared_ptr<Run>& run, Node* node, Failure why) {
     if (!paused) return;
     if (!last) return attempt(paused);
     const bool there = std::any_of(nodes_.begin(), nodes_.end(),
-                                   [&](const auto& node) { return node.second.get() == paused->because_of; });
+                                   [&](const auto& known) { return known.second.get() == paused->because_of; });
     finish(paused, there ? paused->because_of : nullptr, paused->why);
   });
 }

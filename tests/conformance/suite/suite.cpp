@@ -106,11 +106,11 @@ std::vector<PlainLock::ParamType> plain_locks() {
   return all;
 }
 
-constexpr auto name_of = [](const auto& info) {
-  const auto& [subject, variant] = info.param;
+constexpr auto name_of = [](const auto& row) {
+  const auto& [subject, variant] = row.param;
   return subject.name + (variant.name.empty() ? "" : "_") + variant.name;
 };
-constexpr auto name_of_subject = [](const auto& info) { return info.param.name; };
+constexpr auto name_of_subject = [](const auto& row) { return row.param.name; };
 
 }  // namespace
 

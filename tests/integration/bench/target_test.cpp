@@ -42,7 +42,7 @@ class TargetTest : public testing::TestWithParam<Kind> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, TargetTest, testing::ValuesIn(kinds()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST_P(TargetTest, Floor_ExcludesOthers) {
   for (const auto& each : targets_of(service().url())) expect_that_its_floor_excludes(*each);

@@ -111,7 +111,7 @@ TEST_P(ClusterTroubleTest, HolderAndWaiter_GoOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, ClusterTroubleTest, ::testing::ValuesIn(troubles),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& row) { return row.param.name; });
 
 // --- Slots and masters -----------------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ TEST_P(FailoverTest, HolderAndWaiter_GoOnAtTheNewMaster) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, FailoverTest, ::testing::ValuesIn(failovers),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& row) { return row.param.name; });
 
 TEST_F(SentinelTest, PlannedFailover_PollingWaitersFollow) {
   const Client holding = client();

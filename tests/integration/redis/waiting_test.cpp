@@ -361,7 +361,7 @@ TEST_P(FrozenServerTest, ClientClosedMeanwhile_LeavesNoLock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, FrozenServerTest, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "Noticed" : "Unnoticed"; });
+                         [](const auto& row) { return row.param ? "Noticed" : "Unnoticed"; });
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -196,6 +197,22 @@ TEST(ManualClock, Listeners_AreNotifiedUntilAllAreIdle) {
   EXPECT_GT(busy->calls, 1 + 4 + 1);
 }
 
+TEST(ManualClock, SeveralThreads_MayMoveIt) {
+  ManualClock clock;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&clock] {
+        for (int n = 0; n < 1000; ++n) {
+          clock.advance(1ns);
+          (void)clock.now();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(clock.now(), TimePoint(24h) + 4000ns);
+}
+
 // --- Tokens and owners -----------------------------------------------------------------------------------------------
 
 static_assert(FencingToken().value() == 0 && FencingToken(2) > FencingToken(1));
@@ -203,11 +220,11 @@ static_assert(std::uint64_t{FencingToken(42)} == 42U && FencingToken(42) == Fenc
 static_assert(OwnerId(1, 2) == OwnerId(1, 2) && OwnerId(1, 2) != OwnerId(2, 1));
 
 TEST(OwnerId, Text_Is32HexadecimalDigits) {
-  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  constexpr auto ones = std::numeric_limits<std::uint64_t>::max();
   const std::vector<std::pair<OwnerId, std::string>> rows = {
       {OwnerId(), std::string(32, '0')},
       {OwnerId(0x0123456789abcdefU, 0xfedcba9876543210U), "0123456789abcdeffedcba9876543210"},
-      {OwnerId(1, most), "0000000000000001ffffffffffffffff"}};
+      {OwnerId(1, ones), "0000000000000001ffffffffffffffff"}};
   for (const auto& [id, text] : rows) {
     EXPECT_EQ(id.to_string(), text);
     EXPECT_EQ(OwnerId::parse(text), id);

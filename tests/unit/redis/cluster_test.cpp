@@ -102,8 +102,8 @@ class ClusterTest : public testing::Test, protected Node::User {
   }
   static Map all_slots_at(const std::string& name) { return {{0, 16383, at(name)}}; }
   [[nodiscard]] StreamFactory network() {
-    return [this](Executor& executor, const Options& to, common::Stream::Events& events) {
-      return std::make_unique<FakeStream>(node(to.host.name).server, executor, events);
+    return [this](Executor& executor, const Options& to, common::Stream::Events& sink) {
+      return std::make_unique<FakeStream>(node(to.host.name).server, executor, sink);
     };
   }
   void make(const std::string& names = "a:7000,b:7000") {

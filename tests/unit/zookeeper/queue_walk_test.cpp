@@ -133,7 +133,7 @@ TEST_P(QueueWalkTest, Holds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, QueueWalkTest, testing::ValuesIn(walks),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST(QueueTest, Holders_AreTheFirstReadersWriterOrPermits) {
   const auto holders = [](LockKind kind, const Names& words) {
