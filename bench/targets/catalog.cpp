@@ -66,10 +66,15 @@ Targets targets_of(const rig::UrlText& url) {
 
 // A try waits for a connection and an answer, and giving up for the end of it.
 void try_a_lock(const Target& target, std::chrono::seconds limit) {
-  constexpr int waits = 3;
   rig::UrlText url(target.url(1));
-  const std::string share = std::to_string(std::chrono::milliseconds(limit).count() / waits) + "ms";
-  for (const char* each : {"connect_timeout", "response_timeout", "close_timeout"}) url.set(each, share);
+  // Of the five parts of the limit, the try and the release take two each. A connection fails before the try ends: only
+  // that failure names the server.
+  const auto parts = [limit](int count) {
+    return std::to_string(count * std::chrono::milliseconds(limit).count() / 5) + "ms";
+  };
+  url.set("response_timeout", parts(2));
+  url.set("connect_timeout", parts(1));
+  url.set("close_timeout", parts(1));
   const Client client = dlock::connect(url.text());
   DistributedLock lock = client.make_lock(std::string(lock_names) + "reachable");
   auto lease = lock.try_acquire();
