@@ -238,7 +238,7 @@ Token take(PGconn* connection, std::string_view name, const TransactionLockOptio
   Caller caller(connection, options.schema);
   if (options.kind == Kind::row) return take_row(caller, wanted);
   const auto scheme = parse_key_scheme(options.key);
-  if (!scheme) refuse(std::string("key must be ") + key_schemes + ", not " + util::quoted(options.key));
+  if (!scheme) refuse("key must be " + std::string(key_schemes).append(", not ") + util::quoted(options.key));
   wanted.options.key = *scheme;
   return take_key(caller, wanted);
 }
