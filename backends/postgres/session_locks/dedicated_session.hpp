@@ -72,7 +72,7 @@ class DedicatedSession final : private Session::User, private common::SessionHol
   using Answered = void (DedicatedSession::*)(const Outcome& outcome, const Results& results);
 
   void send();
-  void request(std::vector<Command> commands, SessionDialect::Patience waits, Answered answered);
+  void request(std::vector<Command> commands, SessionDialect::Patience waits, Answered done);
   void answered(const Outcome& outcome, const Results& results);
   void prepared(const Outcome& outcome, const Results& results);
   void confirmed(const Outcome& outcome, const Results& results);
