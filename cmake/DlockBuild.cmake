@@ -1,6 +1,7 @@
 # Helpers for the targets of this tree. Nothing here reaches those who use the installed library.
 option(DLOCK_WERROR "Treat warnings as errors" OFF)
-set(DLOCK_LIBRARY_COMPILE_OPTIONS "" CACHE STRING "Further options for compiling the library, the command and the checker of histories")
+set(DLOCK_LIBRARY_COMPILE_OPTIONS "" CACHE STRING
+  "Further options for compiling the library, the command and the checker of histories")
 set(DLOCK_SANITIZE "" CACHE STRING "Sanitizers for everything built here, e.g. address,undefined or thread")
 set(DLOCK_SANITIZE_TESTS "${DLOCK_SANITIZE}" CACHE STRING "Sanitizers for what is below tests/, if not the same ones")
 

@@ -104,9 +104,9 @@ struct ServiceKind {
 // Defined by each program.
 const ServiceKind& service_kind();
 
-// Those that a test of each is run for; none if the service is not concerned.
-inline std::vector<std::string> tested_strategies(bool concerned = true) {
-  if (!concerned) return {};
+// The strategies that a test of each is run for; none if the test does not apply to the service.
+inline std::vector<std::string> tested_strategies(bool applies = true) {
+  if (!applies) return {};
   std::vector<std::string> all = service_kind().strategies;
   if (!dlock::test::sanitized) all.insert(all.end(), service_kind().variants.begin(), service_kind().variants.end());
   return wanted_strategies(service_kind().name, std::move(all));
