@@ -14,21 +14,23 @@ TEST(BenchServersTest, Command_GetsAllUrlsAndItsStatusIsReturned) {
   program.wait_for_output_end();
   EXPECT_EQ(program.wait(), 7);
   const std::string output = program.output();
-  EXPECT_NE(output.find("--quick --url memory:// --url file:///"), std::string::npos) << output;
+  for (const char* url : {
+         "--quick --url memory:// --url file:///",
 #if DLOCK_BENCH_WITH_REDIS
-  EXPECT_NE(output.find(" --url redis://127.0.0.1:"), std::string::npos) << output;
-  EXPECT_NE(output.find(" --url redis-sentinel://127.0.0.1:"), std::string::npos) << output;
-  EXPECT_NE(output.find(" --url redis-cluster://127.0.0.1:"), std::string::npos) << output;
+             "redis://127.0.0.1:", "redis-sentinel://127.0.0.1:", "redis-cluster://127.0.0.1:",
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
-  EXPECT_NE(output.find(" --url zookeeper://127.0.0.1:"), std::string::npos) << output;
+             "zookeeper://127.0.0.1:",
 #endif
 #if DLOCK_BENCH_WITH_ETCD
-  EXPECT_NE(output.find(" --url etcd://127.0.0.1:"), std::string::npos) << output;
+             "etcd://127.0.0.1:",
 #endif
 #if DLOCK_BENCH_WITH_POSTGRES
-  EXPECT_NE(output.find(" --url postgresql://"), std::string::npos) << output;
+             "postgresql://"
 #endif
+       }) {
+    EXPECT_NE(output.find(url), std::string::npos) << output;
+  }
 }
 
 TEST(BenchServersTest, Signal_IsPassedOnToTheCommand) {
@@ -39,12 +41,6 @@ TEST(BenchServersTest, Signal_IsPassedOnToTheCommand) {
   program.wait_for_output_end();
   EXPECT_EQ(program.wait(), 9);
   EXPECT_NE(program.output().find("interrupted"), std::string::npos);
-}
-
-TEST(BenchServersTest, CommandThatDoesNotExist_IsReported) {
-  rig::ChildProcess program({DLOCK_BENCH_SERVERS, "/nonexistent/program"});
-  program.wait_for_output_end();
-  EXPECT_EQ(program.wait(), 127);
 }
 
 }  // namespace

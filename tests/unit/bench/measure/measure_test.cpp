@@ -1,17 +1,11 @@
-// Samples, statistics, callers at a rate, and crowds of them.
-#include <gmock/gmock.h>
+// Samples, statistics, and callers at a rate.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <latch>
-#include <optional>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "bench/measure/crowd.hpp"
 #include "bench/measure/pacer.hpp"
 #include "bench/measure/samples.hpp"
 #include "bench/measure/statistics.hpp"
@@ -19,7 +13,6 @@
 namespace dlock::bench {
 namespace {
 
-using std::chrono::hours;
 using std::chrono::microseconds;
 using std::chrono::seconds;
 
@@ -68,8 +61,6 @@ TEST(SamplesTest, Cdf_IsExactAndDenseAtTheSlowEnd) {
   EXPECT_TRUE(Samples().cdf(10).empty());
 }
 
-// --- Callers at a rate -----------------------------------------------------------------------------------------------
-
 class ManualTimeline final : public Timeline {
  public:
   Clock::time_point now() override { return now_; }
@@ -115,55 +106,6 @@ TEST(PacerTest, CallsThatNeverBegan_CountFromWhenTheyWereDue) {
   ASSERT_FALSE(waiting.empty());
   EXPECT_EQ(waiting.front(), start + seconds(10) - due);
   EXPECT_NEAR(static_cast<double>(waiting.size()), 1000, 100);
-}
-
-// --- Crowds ----------------------------------------------------------------------------------------------------------
-
-TEST(CrowdTest, CallsOfAllWorkers_Count) {
-  std::latch each_has_worked(3);
-  Crowd crowd(3, [&](std::size_t worker, const std::stop_token&) -> Crowd::Work {
-    return [&, worker, first = true](const std::stop_token&) mutable {
-      if (std::exchange(first, false)) each_has_worked.count_down();
-      return std::optional<Clock::duration>(microseconds(worker + 1));
-    };
-  });
-  crowd.gather({});
-  EXPECT_EQ(crowd.calls(), 0U) << "before the start";
-  crowd.start();
-  each_has_worked.wait();
-  const Window all = crowd.finish();
-  EXPECT_EQ(all.calls_of_each.size(), 3U);
-  EXPECT_THAT(all.calls_of_each, testing::Each(testing::Ge(1U)));
-  EXPECT_EQ(all.calls(), crowd.calls());
-  EXPECT_EQ(all.samples.count(), all.calls());
-  EXPECT_DOUBLE_EQ(all.samples.percentile(0), 1);
-  EXPECT_DOUBLE_EQ(all.samples.longest(), 3);
-}
-
-TEST(CrowdTest, StopOrFailure_EndsTheWindow) {
-  std::stop_source stop;
-  std::atomic<int> calls = 0;
-  Crowd stopped(2, [&](std::size_t, const std::stop_token&) -> Crowd::Work {
-    return [&](const std::stop_token&) {
-      if (++calls >= 100) stop.request_stop();
-      return std::optional<Clock::duration>(microseconds(5));
-    };
-  });
-  stopped.gather({});
-  stopped.start();
-  const Window window = stopped.measure(hours(1), stop.get_token());
-  EXPECT_FALSE(window.complete);
-  EXPECT_DOUBLE_EQ(window.per_second(),
-                   static_cast<double>(window.calls()) / std::chrono::duration<double>(window.length).count());
-  Crowd failing(3, [](std::size_t worker, const std::stop_token&) -> Crowd::Work {
-    return [worker](const std::stop_token&) -> std::optional<Clock::duration> {
-      if (worker == 1) throw std::runtime_error("the connection broke");
-      return microseconds(1);
-    };
-  });
-  failing.gather({});
-  failing.start();
-  EXPECT_THROW((void)failing.measure(hours(1), {}), std::runtime_error);
 }
 
 }  // namespace

@@ -18,7 +18,6 @@
 
 #include <dlock/error.hpp>
 
-#include "bench/measure/statistics.hpp"
 #include "bench/report/figures.hpp"
 #include "bench/report/units.hpp"
 #include "bench/scenarios/quantities.hpp"
@@ -317,6 +316,11 @@ TEST_F(StepsTest, OpenLoop_CountsCallsThatNeverBegan) {
   EXPECT_GT(measured[1].figure(figure::p50)->repeats[0], 500) << "for as long as they were due";
 }
 
+TEST_F(StepsTest, FailingFloor_EndsTheStep) {
+  target_.on_floor_acquire_ = [] { throw std::runtime_error("connection refused"); };
+  for (const char* scenario : {"latency", "throughput"}) EXPECT_THROW((void)run(scenario), std::runtime_error);
+}
+
 #ifdef DLOCK_PROGRAM
 TEST_F(StepsTest, Recovery_LastsFromTheKillUntilTheWaiterHolds) {
   TestTarget target("file://" + directory_.path());
@@ -369,18 +373,6 @@ TEST(WorkTest, ReadShare_IsThatOfThePairs) {
     for (int i = 1; i < 1000; ++i) (void)work({});
     EXPECT_NEAR(reads, 10 * percent, percent == 95 ? 20 : 0);
   }
-}
-
-// The store of memory:// is a queue: with turns for all of them, each has as many as any other, or one less.
-TEST(WorkTest, Contenders_HoldTheLockInTurn) {
-  const auto crowd = contenders(connect_clients(TestTarget(), 4, 2), 4);
-  crowd->gather({});
-  crowd->start();
-  (void)crowd->measure(milliseconds(20), {});
-  const Window window = crowd->measure(milliseconds(60), {});
-  EXPECT_GT(fairness_of_turns(window.calls_of_each), 0.9);
-  EXPECT_GE(window.longest_wait, 3 * contended_hold) << "while each of the others held it";
-  EXPECT_LE(window.calls(), window.length / contended_hold + 1);
 }
 
 TEST(RelayTest, HandOffAndLongestWait_AreOfTheTimesGiven) {
