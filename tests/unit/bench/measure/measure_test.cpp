@@ -95,18 +95,5 @@ TEST(PacerTest, LateCall_CountsFromWhenItWasDue) {
   EXPECT_EQ(timeline.now(), late) << "a late caller does not sleep";
 }
 
-TEST(PacerTest, CallsThatNeverBegan_CountFromWhenTheyWereDue) {
-  ManualTimeline timeline;
-  Pacer pacer(timeline, 100, 1);
-  const auto start = timeline.now();
-  ASSERT_TRUE(pacer.await_next({}));
-  const auto due = timeline.now();
-  timeline.advance(seconds(10));  // it has not ended yet
-  const auto waiting = pacer.give_up(start + seconds(10));
-  ASSERT_FALSE(waiting.empty());
-  EXPECT_EQ(waiting.front(), start + seconds(10) - due);
-  EXPECT_NEAR(static_cast<double>(waiting.size()), 1000, 100);
-}
-
 }  // namespace
 }  // namespace dlock::bench

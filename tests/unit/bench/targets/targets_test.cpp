@@ -34,18 +34,6 @@ TEST(CatalogTest, UnknownUrl_IsRefusedWithoutItsPassword) {
   }
 }
 
-TEST(CatalogTest, MemoryTargets_HaveLocksOfTheirOwn) {
-  const auto targets = make_targets("memory://", limit);
-  const auto is_free = [](const Client& client) { return client.make_lock("a").try_acquire().has_value(); };
-  const Client client = targets[0]->connect(1);
-  DistributedLock held = client.make_lock("a");
-  const auto lease = held.try_acquire();
-  ASSERT_TRUE(lease);
-  EXPECT_FALSE(is_free(targets[0]->connect(1)));
-  EXPECT_TRUE(is_free(targets[1]->connect(1)));
-  EXPECT_TRUE(is_free(connect("memory://")));
-}
-
 TEST(TargetsTest, Target_HasAPlaceOfItsOwnAndShowsNoPassword) {
   struct Row {
     std::unique_ptr<ServiceTarget> (*make)(const rig::UrlText& url, const std::string& strategy);
@@ -95,10 +83,8 @@ TEST(TargetsTest, Distance_IsOnlyWhereNoHostNameIsVerified) {
   for (const auto& [url, hosts] : {std::pair{"redis://a", 1U},
                                    {"rediss://a", 0},
                                    {"zookeeper://a,b:1,c", 3},
-                                   {"etcds://a", 0},
                                    {"postgresql://a,b/db", 2},
                                    {"postgresql:///db?host=/run/postgresql", 0},
-                                   {"postgresql://a?sslmode=verify-full", 0},
                                    {"postgresql://a?sslrootcert=ca.pem", 0},
                                    {"postgresql://a?sslrootcert=ca.pem&sslmode=verify-ca", 1},
                                    {"file:///tmp", 0}}) {
