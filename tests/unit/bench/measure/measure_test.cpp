@@ -14,6 +14,7 @@ namespace dlock::bench {
 namespace {
 
 using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST(StatisticsTest, MedianAndFairness_AreThoseOfTheTable) {
@@ -83,16 +84,10 @@ TEST(PacerTest, LateCall_CountsFromWhenItWasDue) {
   EXPECT_NEAR(std::chrono::duration<double>(timeline.now() - start).count(), calls / 200.0, 2);
   ASSERT_TRUE(pacer.await_next({}));
   timeline.advance(seconds(1));  // a slow call: hundreds of others should have started meanwhile
-  Clock::duration last = pacer.finish();
-  EXPECT_EQ(last, seconds(1));
-  const auto late = timeline.now();
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(pacer.await_next({}));
-    const Clock::duration taken = pacer.finish();  // it takes no time itself
-    ASSERT_LT(taken, last);
-    last = taken;
-  }
-  EXPECT_EQ(timeline.now(), late) << "a late caller does not sleep";
+  EXPECT_EQ(pacer.finish(), seconds(1));
+  ASSERT_TRUE(pacer.await_next({})) << "without a sleep";
+  const Clock::duration next = pacer.finish();  // it takes no time itself
+  EXPECT_TRUE(next > milliseconds(500) && next < seconds(1));
 }
 
 }  // namespace

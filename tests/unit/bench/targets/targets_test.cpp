@@ -9,7 +9,6 @@
 
 #include "bench/targets/catalog.hpp"
 #include "bench/targets/service_target.hpp"
-#include "torture/rig/detour.hpp"
 
 namespace dlock::bench {
 namespace {
@@ -79,27 +78,8 @@ TEST(TargetsTest, Target_HasAPlaceOfItsOwnAndShowsNoPassword) {
   }
 }
 
-TEST(TargetsTest, Distance_IsOnlyWhereNoHostNameIsVerified) {
-  for (const auto& [url, hosts] : {std::pair{"redis://a", 1U},
-                                   {"rediss://a", 0},
-                                   {"zookeeper://a,b:1,c", 3},
-                                   {"postgresql://a,b/db", 2},
-                                   {"postgresql:///db?host=/run/postgresql", 0},
-                                   {"postgresql://a?sslrootcert=ca.pem", 0},
-                                   {"postgresql://a?sslrootcert=ca.pem&sslmode=verify-ca", 1},
-                                   {"file:///tmp", 0}}) {
-    EXPECT_EQ(rig::hosts_for_proxies(rig::UrlText(url)).size(), hosts) << url;
-  }
-}
-
-TEST(AnswersTest, Value_IsFoundByItsWholeName) {
-  const std::string_view info = "# Server\r\nmy_version:1\r\nversion:7.0.15\r\nversion_next:8\r\nlast:2";
-  EXPECT_EQ(value_in(info, "version", ':'), "7.0.15");
-  EXPECT_EQ(value_in(info, "ver", ':'), std::nullopt);
-  EXPECT_EQ(value_in("zk_version\t3.8.0-x, built\nzk_version:no\n", "zk_version", '\t'), "3.8.0-x, built");
-}
-
-TEST(AnswersTest, Numbers_AreSummedOverTheirLabels) {
+TEST(AnswersTest, Values_AreFoundByTheirWholeNames) {
+  EXPECT_EQ(value_in("# Server\r\nmy_version:1\r\nversion:7.0.15\r\nversion_next:8", "version", ':'), "7.0.15");
   EXPECT_EQ(number_in("calls=40,usec=400", "calls", '='), 40);
   EXPECT_EQ(number_in("state\tleader\n", "state", '\t'), std::nullopt);
   const std::string_view text = "# HELP a says\na{b=\"c d\"} 1\r\na{b=\"e\"} 2.5\na_long 10\nab 20\na 1e+02\nd\ne x\n";
