@@ -1,17 +1,28 @@
-// Targets of running services. Each service is started at its first use, and kept until the last test of the suite.
+// Targets on running services. Each service is started at its first use, and kept until the last test of the suite.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
+#include <chrono>
+#include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
+#include <ostream>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
-#include "bench/targets/service_target.hpp"
-#include "services.hpp"
+#include <dlock/dlock.hpp>
+
+#include "bench/targets/catalog.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/socket.hpp"
 #if DLOCK_BENCH_WITH_REDIS
+#include "tests/support/redis_cluster.hpp"
+#include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
 #endif
 #if DLOCK_BENCH_WITH_ZOOKEEPER
@@ -28,63 +39,243 @@
 namespace dlock::bench {
 namespace {
 
+struct Service {
+  std::function<std::string(std::string parameters)> url;
+  std::function<std::string()> content;  // names of everything that it stores
+};
+
+// `parameters` are in each URL.
+template <class Server>
+Service serve(std::shared_ptr<Server> server, std::string (*list)(Server&), const std::string& parameters = "") {
+  return {[server, parameters](std::string others) {
+            if (!others.empty() && !parameters.empty()) others += "&";
+            return server->url(others + parameters);
+          },
+          [server, list] { return list(*server); }};
+}
+
+[[maybe_unused]] std::string sorted(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& each : names) text += each + "\n";
+  return text;
+}
+
+struct Directory {
+  rig::ScratchDirectory scratch;
+  [[nodiscard]] std::string url(const std::string& parameters) const {
+    return "file://" + scratch.path() + (parameters.empty() ? "" : "?") + parameters;
+  }
+};
+std::string files_of(Directory& directory) {
+  std::string text;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(directory.scratch.path())) {
+    text += each.path().string() + "\n";
+  }
+  return text;
+}
+
+#if DLOCK_BENCH_WITH_REDIS
+std::string keys_of(test::RedisServer& server) {
+  std::vector<std::string> keys;
+  for (const auto& each : server.command({"KEYS", "*"}).elements) keys.push_back(each.text);
+  return sorted(std::move(keys));
+}
+std::string keys_of_master(test::SentinelService& service) {
+  return keys_of(service.master());
+}
+std::string keys_of_nodes(test::RedisCluster& cluster) {
+  std::string text;
+  for (const auto& each : cluster.nodes()) text += keys_of(*each);
+  return text;
+}
+#endif
+#if DLOCK_BENCH_WITH_ZOOKEEPER
+std::string nodes_below(test::ZooKeeperClient& client, const std::string& path) {
+  std::string text;
+  for (const std::string& each : client.children(path).value_or(std::vector<std::string>())) {
+    const std::string below = (path == "/" ? "" : path) + "/" + each;
+    if (below != "/zookeeper") text += below + "\n" + nodes_below(client, below);
+  }
+  return text;
+}
+std::string nodes_of(test::ZooKeeperServer& server) {
+  test::ZooKeeperClient client(server.address(), "u:secret");
+  return nodes_below(client, "/");
+}
+std::string nodes_of_ensemble(test::ZooKeeperEnsemble& ensemble) {
+  return nodes_of(ensemble.server(ensemble.leader()));
+}
+#endif
+#if DLOCK_BENCH_WITH_ETCD
+std::string keys_of_etcd(test::EtcdServer& server) {
+  return sorted(server.keys(""));
+}
+#endif
+#if DLOCK_BENCH_WITH_POSTGRES
+std::string tables_of(test::PostgresServer& server) {
+  return server.value(
+      "SELECT string_agg(t::text, ' ' ORDER BY t) FROM (SELECT table_schema, table_name, CASE WHEN column_name = "
+      "'name' "
+      "THEN query_to_xml(format('SELECT name FROM %I.%I ORDER BY 1', table_schema, table_name), false, true, '')::text "
+      "END FROM information_schema.columns WHERE ordinal_position = 1 "
+      "AND table_schema NOT IN ('pg_catalog', 'information_schema')) AS t");
+}
+#endif
+
+struct Kind {
+  const char* name;
+  Service (*start)();
+  const char* place;  // a place of the user's for locks, as a parameter of the URL; empty: there are none
+  double least;       // operations for an acquire and a release; 0: the service does not count them
+  bool distance;      // proxies can stand in front of it
+  const char* shown;  // settings of its first strategy, versions up to the first dot, and what it forgets
+
+  friend void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+};
+
+const Kind kinds[] = {
+    {"file", [] { return serve(std::make_shared<Directory>(), &files_of); }, "", 0, false,
+     "file system=local; crash=; failover="},
+#if DLOCK_BENCH_WITH_REDIS
+    {"redis",
+     [] { return serve(std::make_shared<test::RedisServer>(test::RedisConfig{.append_only = true}), &keys_of); },
+     "prefix=app[1]:", 2, true,
+     "version=7; appendonly=yes; appendfsync=everysec; save=never; crash=last grants; failover=last grants"},
+    {"redis_sentinel",
+     [] {
+       const test::RedisConfig server{.append_only = true, .lines = {"appendfsync always"}};
+       const test::SentinelServiceConfig config{.replicas = 1, .server = server, .sentinel_password = "of-sentinels"};
+       return serve(std::make_shared<test::SentinelService>(config), &keys_of_master,
+                    "sentinel_password=of-sentinels&replicas_ack=all");
+     },
+     "prefix=", 2, false,
+     "version=7; appendonly=yes; appendfsync=always; save=never; masters=1; replicas of each=1; crash=nothing; "
+     "failover=nothing"},
+    {"redis_cluster",
+     [] {
+       return serve(std::make_shared<test::RedisCluster>(test::RedisClusterConfig{.replicas = 0}), &keys_of_nodes);
+     },
+     "prefix=a{b}c:", 2, false,
+     "version=7; appendonly=no; appendfsync=everysec; save=never; masters=3; replicas of each=0; crash=all locks; "
+     "failover=last grants"},
+#endif
+#if DLOCK_BENCH_WITH_ZOOKEEPER
+    {"zookeeper",
+     [] {
+       const test::ZooKeeperConfig config{.sync_to_disk = true};
+       return serve(std::make_shared<test::ZooKeeperServer>(config), &nodes_of, "auth=digest:u:secret");
+     },
+     "prefix=/app", 2, true, "servers=1; version=3; forceSync=yes; crash=nothing; failover=nothing"},
+    {"zookeeper_ensemble", [] { return serve(std::make_shared<test::ZooKeeperEnsemble>(), &nodes_of_ensemble); },
+     "prefix=", 2, true, "servers=3; version=3; forceSync=no; crash=last grants; failover=nothing"},
+#endif
+#if DLOCK_BENCH_WITH_ETCD
+    {"etcd", [] { return serve(std::make_shared<test::EtcdServer>(), &keys_of_etcd); }, "prefix=app/", 2, true,
+     "version=3; members=1; crash=nothing; failover=nothing"},
+    {"etcd_by_tls",
+     [] {
+       const test::EtcdConfig config{.tls = true, .client_certificates = true};
+       return serve(std::make_shared<test::EtcdServer>(config), &keys_of_etcd);
+     },
+     "prefix=app/", 0, false, "version=3; members=1; crash=nothing; failover=nothing"},
+#endif
+#if DLOCK_BENCH_WITH_POSTGRES
+    // for-update takes one: BEGIN and COMMIT are not counted where they are prepared.
+    {"postgresql",
+     [] {
+       const auto server = std::make_shared<test::PostgresServer>(
+           test::PostgresConfig{.max_connections = 200, .lines = {"shared_preload_libraries = 'pg_stat_statements'"}});
+       server->run("CREATE EXTENSION pg_stat_statements");
+       return serve(server, &tables_of);
+     },
+     "schema=a\"pp", 1, true,
+     "server_version=15; fsync=off; synchronous_commit=on; full_page_writes=off; crash=last grants; "
+     "failover=last grants"},
+#endif
+};
+
+const std::string test_name = std::string(lock_names) + "test/a";
+
+// A machine that is busy with other tests may stand still for seconds.
+std::vector<std::unique_ptr<Target>> targets_of(const std::string& url) {
+  constexpr std::chrono::seconds reach_limit{20};
+  const char separator = url.find('?') == std::string::npos ? '?' : '&';
+  return make_targets(url + separator + "response_timeout=20s", reach_limit);
+}
+
 class TargetTest : public testing::TestWithParam<Kind> {
  protected:
   static void TearDownTestSuite() { services_.clear(); }
 
-  static Service& service() {
+  static const Service& service() {
     auto& started = services_[GetParam().name];
-    if (!started) started = GetParam().start();
-    return *started;
+    if (!started.url) started = GetParam().start();
+    return started;
   }
 
-  static inline std::map<std::string, std::unique_ptr<Service>> services_;
+ private:
+  static inline std::map<std::string, Service> services_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, TargetTest, testing::ValuesIn(kinds()),
+INSTANTIATE_TEST_SUITE_P(Each, TargetTest, testing::ValuesIn(kinds),
                          [](const auto& row) { return std::string(row.param.name); });
 
-TEST_P(TargetTest, Floor_ExcludesOthers) {
-  for (const auto& each : targets_of(service().url())) expect_that_its_floor_excludes(*each);
+TEST_P(TargetTest, Floor_ExcludesOthersAndDistanceTakesTime) {
+  constexpr std::chrono::milliseconds round_trip{10};
+  for (const auto& each : targets_of(service().url(""))) {
+    SCOPED_TRACE(each->label());
+    ASSERT_TRUE(each->has_floor());
+    const auto one = each->make_floor(test_name);
+    const auto other = each->make_floor(test_name);
+    for (int i = 0; i < 3; ++i) {
+      one->acquire();
+      one->release();
+    }
+    one->acquire();
+    EXPECT_THROW(other->acquire(), std::runtime_error);
+    one->release();
+    EXPECT_THROW(one->release(), std::runtime_error);
+    const auto far = each->at_distance(round_trip);
+    ASSERT_EQ(far != nullptr, GetParam().distance);
+    const auto next = (far ? far : each)->make_floor(test_name);  // the others may be of no more use
+    auto start = std::chrono::steady_clock::now();
+    next->acquire();
+    EXPECT_GE(std::chrono::steady_clock::now() - start, far ? round_trip : std::chrono::milliseconds(0));
+    next->release();
+    if (!far) continue;
+    const Client client = far->connect(1);
+    Lease lease = client.make_lock(test_name).acquire();  // connects
+    start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(lease.release());
+    EXPECT_GE(std::chrono::steady_clock::now() - start, round_trip);
+  }
 }
 
 // Each acquire and release counts as so many operations; asking for the count is none.
 TEST_P(TargetTest, AcquireAndRelease_CountAsOperations) {
   constexpr int times = 50;
-  for (const auto& each : targets_of(service().url())) {
+  for (const auto& each : targets_of(service().url(""))) {
     SCOPED_TRACE(each->label());
     const auto before = each->operations();
     const auto again = each->operations();
-    acquire_and_release(*each, times);
+    {
+      const Client client = each->connect(1);
+      DistributedLock lock = client.make_lock(test_name);
+      for (int i = 0; i < times; ++i) ASSERT_TRUE(lock.acquire().release());
+    }
     const auto after = each->operations();
     ASSERT_EQ(before && again && after, GetParam().least > 0);
     if (!before) continue;
     EXPECT_EQ(again->carried_out, before->carried_out);
+    const std::string kind = GetParam().name;
+    EXPECT_TRUE(after->wake_ups || (kind != "zookeeper" && kind != "etcd"));
+    if (each->label() == "redis queue") {
+      EXPECT_EQ(*after->wake_ups - *again->wake_ups, times);  // messages
+    }
     EXPECT_GE(after->carried_out - again->carried_out, GetParam().least * times);
     // Connecting and the heartbeat take a few.
     EXPECT_LT(after->carried_out - again->carried_out, 4 * times);
-  }
-}
-
-TEST_P(TargetTest, Distance_TakesTime) {
-  constexpr std::chrono::milliseconds round_trip{10};
-  for (const auto& each : targets_of(service().url())) {
-    SCOPED_TRACE(each->label());
-    const auto far = each->at_distance(round_trip);
-    ASSERT_EQ(far != nullptr, GetParam().distance);
-    if (!far) continue;
-    EXPECT_EQ(far->label(), each->label());
-    const Client client = far->connect(1);
-    DistributedLock lock = client.make_lock(test_name);
-    Lease lease = lock.acquire();  // connects
-    auto start = std::chrono::steady_clock::now();
-    EXPECT_TRUE(lease.release());
-    EXPECT_GE(std::chrono::steady_clock::now() - start, round_trip);
-    const auto floor = far->make_floor(test_name);
-    start = std::chrono::steady_clock::now();
-    floor->acquire();
-    EXPECT_GE(std::chrono::steady_clock::now() - start, round_trip);
-    floor->release();
   }
 }
 
@@ -102,7 +293,7 @@ TEST_P(TargetTest, CleanUp_RemovesNothingOfTheUsers) {
       ASSERT_TRUE(user.make_lock(name + "-used").acquire().release());
     }
     const std::string before = service().content();
-    const Targets targets = targets_of(url);
+    const auto targets = targets_of(url);
     std::vector<std::unique_ptr<Floor>> floors;
     for (const auto& each : targets) {
       const Client client = each->connect(5);
@@ -123,7 +314,7 @@ TEST_P(TargetTest, CleanUp_RemovesNothingOfTheUsers) {
 }
 
 TEST_P(TargetTest, Settings_AreShown) {
-  const auto target = target_of(service().url());
+  const auto target = std::move(targets_of(service().url("")).front());
   std::string shown;
   for (const auto& [name, value] : target->info().settings) {
     const std::size_t start = name == "file system" ? value.find(", ") + 2 : 0;  // "ext4, local"
@@ -132,225 +323,30 @@ TEST_P(TargetTest, Settings_AreShown) {
   EXPECT_EQ(shown + "crash=" + target->info().crash + "; failover=" + target->info().failover, GetParam().shown);
 }
 
-// --- Services that cannot be used ------------------------------------------------------------------------------------
-
-bool is_built(const std::string& url) {
-  const auto built = backends();
-  return std::find(built.begin(), built.end(), url.substr(0, url.find(':'))) != built.end();
-}
-
 // Within the limit and with a word on what cannot be reached, but not on the password.
-void expect_that_it_is_said_to_be_unreachable(const std::string& url, const std::string& said) {
-  constexpr std::chrono::seconds limit{2};
-  const auto start = std::chrono::steady_clock::now();
-  try {
-    (void)make_targets(url, limit);
-    FAIL() << url;
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(error.code(), errc::unavailable) << text;
-    EXPECT_NE(text.find(said), std::string::npos) << text;
-    EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 10 * limit);  // and not the minutes that the system takes
-}
-
 TEST(UnusableTargetTest, UnreachableService_IsNamed) {
-  rig::Listener nobody;
-  nobody.close();
-  const std::string port = std::to_string(nobody.port());
-  for (const std::string& url :
-       {"redis://:hunter2@127.0.0.1:" + port, "redis-cluster://:hunter2@127.0.0.1:" + port,
-        "zookeeper://127.0.0.1:" + port + "?auth=digest:u:hunter2", "etcd://u:hunter2@127.0.0.1:" + port,
-        "postgresql://u:hunter2@127.0.0.1:" + port + "/db"}) {
-    if (is_built(url)) expect_that_it_is_said_to_be_unreachable(url, port);
-  }
-}
-
-#if DLOCK_BENCH_WITH_REDIS
-
-// --- Redis -----------------------------------------------------------------------------------------------------------
-
-// With `queue`, a release publishes once; with `poll`, nothing is published; receivers of `broadcast` are not counted.
-TEST(RedisTargetTest, Messages_AreCountedByStrategy) {
-  const test::RedisServer server;
-  for (const auto& each : targets_of(server.url())) {
-    const auto before = each->operations();
-    acquire_and_release(*each, 7);
-    const auto after = each->operations();
-    ASSERT_EQ(before->wake_ups.has_value(), each->info().strategy != "broadcast");
-    const double woken = after->wake_ups.value_or(0) - before->wake_ups.value_or(0);
-    EXPECT_EQ(woken, each->info().strategy == "queue" ? 7 : 0);
-    EXPECT_EQ(each->most_locks(), 0U);
-    EXPECT_GT(each->most_floors(), 256U) << "connections are left for others";
-  }
-}
-
-TEST(RedisTargetTest, WithoutTheRightToAsk_NothingIsCounted) {
-  const test::RedisServer server({.user = test::RedisUser()});
-  const auto target = target_of(server.url("prefix=dlock:"));
-  EXPECT_FALSE(target->operations());
-  EXPECT_TRUE(target->info().settings.empty());
-  EXPECT_EQ(target->info().crash, "not known");
-}
-
-TEST(RedisTargetTest, UnresponsiveServer_IsGivenUp) {
+  static constexpr std::chrono::seconds limit{2};
+  rig::Listener none;
+  none.close();
   const rig::Listener silent;
-  const std::string port = std::to_string(silent.port());
-  expect_that_it_is_said_to_be_unreachable("redis://:hunter2@127.0.0.1:" + port, port);
-}
-
-TEST(RedisTargetTest, UnreachableHost_HasNoProxy) {
-  rig::Listener nobody;
-  nobody.close();
-  const auto target = make_redis_target(rig::UrlText("redis://localhost:" + std::to_string(nobody.port())), "poll");
-  EXPECT_THROW((void)target->at_distance(std::chrono::milliseconds(1)), std::runtime_error);
-}
-
-#endif
-#if DLOCK_BENCH_WITH_ZOOKEEPER
-
-// --- ZooKeeper -------------------------------------------------------------------------------------------------------
-
-TEST(ZooKeeperTargetTest, FiredWatches_AreCounted) {
-  const test::ZooKeeperServer server;
-  const auto target = target_of(server.url("strategy=sequential"));
-  const Client one = target->connect(1);
-  const Client other = target->connect(1);
-  DistributedLock held = one.make_lock(test_name);
-  DistributedLock wanted = other.make_lock(test_name);
-  Lease lease = held.acquire();
-  const double before = target->operations()->wake_ups.value();
-  const auto watches = server.figure("zk_watch_count");
-  std::jthread waiter([&] { (void)wanted.acquire(); });
-  while (server.figure("zk_watch_count") == watches) std::this_thread::yield();
-  EXPECT_TRUE(lease.release());
-  waiter.join();
-  EXPECT_GE(target->operations()->wake_ups.value() - before, 1);
-}
-
-TEST(ZooKeeperTargetTest, ChrootAndUnlimitedConnections_AreUsed) {
-  const test::ZooKeeperServer server({.lines = {"maxClientCnxns=0"}});
-  test::ZooKeeperClient client(server.address());
-  client.create_all("/deep/root");
-  const auto target = target_of(server.url("/deep/root?strategy=ephemeral"));
-  EXPECT_EQ(target->most_floors(), 0U);
-  expect_that_its_floor_excludes(*target);
-  target->clean_up();
-  EXPECT_TRUE(client.children("/deep/root")->empty());
-}
-
-TEST(ZooKeeperTargetTest, LimitedConnections_AreLeftForOthers) {
-  const test::ZooKeeperServer server({.lines = {"maxClientCnxns=100"}});
-  EXPECT_EQ(target_of(server.url("strategy=ephemeral"))->most_floors(), 80U);
-}
-
-TEST(ZooKeeperTargetTest, WithoutTheRightToAsk_NothingIsCounted) {
-  const test::ZooKeeperServer server({.lines = {"maxClientCnxns=30", "4lw.commands.whitelist=srvr"}});
-  const auto target = target_of(server.url("strategy=ephemeral"));
-  EXPECT_FALSE(target->operations());
-  EXPECT_EQ(target->info().settings, (Settings{{"servers", "1"}}));
-  EXPECT_EQ(target->most_floors(), 40U) << "of the usual number";
-  EXPECT_EQ(target->info().crash, "not known");
-}
-
-#endif
-#if DLOCK_BENCH_WITH_ETCD
-
-// --- etcd ------------------------------------------------------------------------------------------------------------
-
-TEST(EtcdTargetTest, EventsThatWake_AreCounted) {
-  const test::EtcdServer server;
-  const auto watched = target_of(server.url());
-  const Client one = watched->connect(1);
-  const Client other = watched->connect(1);
-  DistributedLock held = one.make_lock(test_name);
-  DistributedLock wanted = other.make_lock(test_name);
-  Lease lease = held.acquire();
-  const double before = watched->operations()->wake_ups.value();
-  std::jthread waiter([&] { (void)wanted.acquire(); });
-  while (server.figure("etcd_debugging_mvcc_watcher_total") != 1) std::this_thread::yield();
-  EXPECT_TRUE(lease.release());
-  waiter.join();
-  EXPECT_GE(watched->operations()->wake_ups.value() - before, 1);
-}
-
-TEST(EtcdTargetTest, Floor_LogsIn) {
-  const test::EtcdServer server({.user = test::EtcdUser{}});
-  expect_that_its_floor_excludes(*target_of(server.url("prefix=dlock/")));
-}
-
-#endif
-#if DLOCK_BENCH_WITH_POSTGRES
-
-// --- PostgreSQL ------------------------------------------------------------------------------------------------------
-
-TEST(PostgresTargetTest, WithoutTheRightToCreateTables_HasNoFloor) {
-  test::PostgresServer server;
-  (void)connect(server.url("schema=shared")).initialize();
-  server.run("CREATE ROLE guest LOGIN PASSWORD 'hunter2'");
-  server.run("GRANT USAGE ON SCHEMA shared TO guest");
-  server.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA shared TO guest");
-  const auto target = target_of(server.url_as("guest", "hunter2", "schema=shared&strategy=table"));
-  EXPECT_FALSE(target->has_floor());
-  EXPECT_EQ(target->info().url.find("hunter2"), std::string::npos);
-  target->clean_up();
-}
-
-TEST(PostgresTargetTest, WrongPassword_IsNotShown) {
-  const test::PostgresServer server;
-  try {
-    (void)targets_of(server.url_as("locker", "hunter2"));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), errc::access_denied);
-    EXPECT_EQ(std::string(error.what()).find("hunter2"), std::string::npos);
+  const std::string closed_port = std::to_string(none.port());
+  const std::string silent_port = std::to_string(silent.port());
+  const std::string host = "127.0.0.1:";
+  for (const auto& [url, port] : {std::pair{"redis://:hunter2@" + host + closed_port, closed_port},
+                                  {"redis://:hunter2@" + host + silent_port, silent_port},
+                                  {"redis-cluster://:hunter2@" + host + closed_port, closed_port},
+                                  {"zookeeper://" + host + closed_port + "?auth=digest:u:hunter2", closed_port},
+                                  {"etcd://u:hunter2@" + host + closed_port, closed_port},
+                                  {"postgresql://u:hunter2@" + host + closed_port + "/db", closed_port}}) {
+    const auto built = backends();
+    if (std::find(built.begin(), built.end(), url.substr(0, url.find(':'))) == built.end()) continue;
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_THAT([&url = url] { (void)make_targets(url, limit); },
+                testing::ThrowsMessage<Error>(
+                    testing::AllOf(testing::HasSubstr(port), testing::Not(testing::HasSubstr("hunter2")))));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 10 * limit);  // and not the minutes that the system takes
   }
 }
-
-TEST(PostgresTargetTest, Connections_LimitLocksAndFloors) {
-  const test::PostgresServer server({.max_connections = 200});
-  for (const auto& each : targets_of(server.url())) {
-    SCOPED_TRACE(each->label());
-    const bool takes_connections = each->info().strategy == "for-update" || each->info().strategy == "advisory";
-    EXPECT_FALSE(each->operations()) << "without the extension";
-    EXPECT_GT(each->most_floors(), 40U);
-    EXPECT_LT(each->most_floors(), 200U);
-    EXPECT_EQ(each->most_locks() != 0, takes_connections);
-    EXPECT_LE(each->most_locks() + (takes_connections ? each->most_floors() : 0), 200U);
-    EXPECT_EQ(each->info().failover, takes_connections ? "all locks" : "last grants");
-    EXPECT_EQ(each->info().crash, takes_connections ? "all locks" : "last grants") << "fsync is off";
-  }
-  EXPECT_EQ(target_of(server.url("strategy=table&durability=unlogged"))->info().failover, "all locks");
-}
-
-TEST(PostgresTargetTest, AllLocksOfAClient_AreHeldAtOnce) {
-  const test::PostgresServer server;
-  const auto target = target_of(server.url("strategy=for-update"));
-  constexpr std::size_t count = 20;
-  const Client client = target->connect(count);
-  std::vector<Lease> leases;
-  for (std::size_t i = 0; i < count; ++i) {
-    auto lease = client.make_lock(test_name + std::to_string(i)).try_acquire();
-    ASSERT_TRUE(lease) << i;
-    leases.push_back(std::move(*lease));
-  }
-}
-
-// libpq does not know all of them, and without a host it would use a Unix socket.
-TEST(PostgresTargetTest, Floor_TakesUrlsOfDlock) {
-  const test::PostgresServer server;
-  const rig::ScratchDirectory directory;
-  std::ofstream(directory.path() + "/password") << test::PostgresServer::password << "\n";
-  const auto target = target_of("postgresql:///locks?user=locker&port=" + std::to_string(server.port()) +
-                                "&strategy=advisory&lease=10s&label=a&connect_timeout=5500ms&max_connections=20"
-                                "&durability=async&password_file=" +
-                                directory.path() + "/password");
-  EXPECT_EQ(target->most_locks(), 20U);
-  expect_that_its_floor_excludes(*target);
-}
-
-#endif
 
 }  // namespace
 }  // namespace dlock::bench

@@ -1,17 +1,18 @@
 // write_pages DIRECTORY: pages of "dlock bench" for tests/browser/check_report. With many services; and with few data,
 // of a quick run over the embedded backends.
 #include <fstream>
+#include <iterator>
 #include <string>
 
-#include "tests/unit/bench/report/sample.hpp"
+#include "bench/report/figures.hpp"
+#include "bench/report/report.hpp"
 
 namespace {
 
 using namespace dlock::bench;
 
 // Each service four times.
-Report many_services() {
-  const Report golden = golden_report();
+Report many_services(const Report& golden) {
   Report report = golden;
   for (const char* suffix : {" (2)", " (3)", " (4)"}) {
     for (ServiceInfo each : golden.services) {
@@ -26,8 +27,7 @@ Report many_services() {
   return report;
 }
 
-Report few_data() {
-  Report report = golden_report();
+Report few_data(Report report) {
   report.quick = true;
   const auto is_embedded = [](const std::string& label) { return label == "memory queue" || label == "file"; };
   std::erase_if(report.services, [&](const ServiceInfo& each) { return !is_embedded(each.label); });
@@ -42,9 +42,11 @@ Report few_data() {
 int main(int argc, char** argv) {
   if (argc != 2) return 64;
   const std::string directory = argv[1];
+  std::ifstream file(DLOCK_SOURCE_DIR "/tests/unit/bench/report/golden.json");
+  const Report golden = from_json(std::string(std::istreambuf_iterator<char>(file), {}));
   std::ofstream full(directory + "/full.html");
-  full << to_html(many_services());
+  full << to_html(many_services(golden));
   std::ofstream few(directory + "/few.html");
-  few << to_html(few_data());
+  few << to_html(few_data(golden));
   return full.flush() && few.flush() ? 0 : 1;
 }
