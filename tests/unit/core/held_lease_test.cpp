@@ -191,16 +191,6 @@ TEST_F(HeldLeaseTest, RenewalAnsweredAfterTheLoss_RevivesNothing) {
   EXPECT_EQ(observer_->last_lost.reason.detail, "broken by an operator");
 }
 
-TEST_F(HeldLeaseTest, RenewalAnsweredThatItIsNotOurs_LosesTheLease) {
-  const Lease lease = hold();
-  engine_->advance(12s);
-  answer_renewal({.status = RenewStatus::lost, .failure = {errc::lost, "broken by an operator"}});
-  EXPECT_TRUE(lease.lost().stop_requested() && !lease.held());
-  EXPECT_EQ(observer_->last_lost.reason.detail, "broken by an operator");
-  engine_->advance(60s);
-  EXPECT_EQ(service_->renewals_asked, 1U);
-}
-
 TEST_F(HeldLeaseTest, SuspensionPastTheLease_IsALossAtTheFirstCall) {
   answer_renewals();
   const Lease lease = hold();

@@ -391,19 +391,6 @@ TEST_F(MultiAcquisitionTest, ExpiredLease_IsALossAtTheFirstCall) {
   EXPECT_TRUE(signal_of_all.stop_requested());
 }
 
-TEST_F(MultiAcquisitionTest, LateCancellationAndRelease_AreNoLoss) {
-  std::stop_source stop;
-  MultiLease leases = hold_all({"a", "b"}, {.cancel = stop.get_token()});
-  const std::stop_token lost = leases.lost();
-  stop.request_stop();
-  engine_->run();
-  EXPECT_TRUE(leases.held());
-  EXPECT_TRUE(leases.release());
-  EXPECT_FALSE(leases.held());
-  engine_->advance(60s);
-  EXPECT_FALSE(lost.stop_requested() || leases.lost().stop_requested());
-}
-
 TEST_F(MultiAcquisitionTest, LossCallback_MayDestroyTheLease) {
   std::optional<MultiLease> destroyed = hold_all({"a", "b"});
   const std::stop_callback on_loss(destroyed->lost(), [&] { destroyed.reset(); });
