@@ -193,17 +193,6 @@ TEST_F(ZookeeperBackendTest, Releases_AreLoadAsWell) {
   EXPECT_EQ(sessions_of(more), 1U) << "the first one is free again";
 }
 
-TEST_F(ZookeeperBackendTest, AllSessionsBusy_LeastLoadedIsUsed) {
-  const auto group = make_connected("sessions=2");
-  hold_creates();
-  Attempts attempts;
-  load(*group, attempts);
-  add(*group, attempts, full);
-  Attempts more;
-  add(*group, more, 4);
-  EXPECT_EQ(sessions_of(more), 2U);
-}
-
 TEST_F(ZookeeperBackendTest, Sessions_AreNeverMoreThanAllowed) {
   for (const int most : {1, 2, 4, 6}) {
     const int before = ensemble.dialled;
@@ -217,19 +206,6 @@ TEST_F(ZookeeperBackendTest, Sessions_AreNeverMoreThanAllowed) {
   }
 }
 
-TEST_F(ZookeeperBackendTest, RequestsOfALostSession_AreNoLoad) {
-  const auto group = make_connected();
-  hold_creates();
-  Attempts attempts;
-  add(*group, attempts, full);
-  ensemble.fate = nullptr;
-  ensemble.expire();
-  engine.advance(5s);
-  press(*group, attempts);
-  EXPECT_EQ(ensemble.dialled, 2);
-  answer_all(attempts);
-}
-
 TEST_F(ZookeeperBackendTest, SessionWithoutAConnection_IsNotChosen) {
   const auto group = make_connected();
   auto attempts = busy(*group, 2);
@@ -240,19 +216,6 @@ TEST_F(ZookeeperBackendTest, SessionWithoutAConnection_IsNotChosen) {
   add(*group, more, 1);
   ASSERT_TRUE(more.front()->grant);
   EXPECT_NE(session_of(*more.front()), first);
-}
-
-TEST_F(ZookeeperBackendTest, Release_ReachesTheSessionThatHoldsTheLock) {
-  for (const std::string query : {"", "strategy=ephemeral"}) {
-    const auto group = make_alone(query);
-    auto attempts = busy(*group, 3);
-    EXPECT_EQ(sessions_of(attempts), 3U);
-    for (const auto& attempt : attempts) {
-      EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::released);
-      EXPECT_EQ(session_of(*attempt), 0);
-      EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::not_owner);
-    }
-  }
 }
 
 TEST_F(ZookeeperBackendTest, LostSession_LosesOnlyItsOwnLocks) {
@@ -430,26 +393,6 @@ TEST_F(ZookeeperBackendTest, FurtherSessionWithAWaiter_DoesNotRest) {
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_F(ZookeeperBackendTest, Close_EndsAllSessionsAndMayDestroyTheBackend) {
-  auto group = make_connected();
-  auto attempts = busy(*group, 3);
-  end(*group, attempts);
-  int closed = 0;
-  group->close([&] {
-    ++closed;
-    group.reset();
-  });
-  EXPECT_EQ(closed, 0);
-  engine.run();
-  EXPECT_EQ(closed, 1);
-  const std::size_t asked = ensemble.requests.size();
-  engine.advance(1min);
-  EXPECT_EQ(ensemble.closed, 3);
-  EXPECT_EQ(ensemble.dialled, 3);
-  EXPECT_EQ(ensemble.requests.size(), asked);
-  EXPECT_EQ(engine.pending_timers(), 0U);
-}
 
 TEST_F(ZookeeperBackendTest, Close_WaitsForTheSessionWithSomethingToRemove) {
   const auto group = make_connected();
