@@ -40,22 +40,18 @@ class ScriptedTryBackend final : public TryBackend {
   [[nodiscard]] Capabilities capabilities() const noexcept override { return {.backend = "scripted"}; }
   void try_acquire(const LockRequest& request, TryHandler done) override {
     tried.push_back(request);
-    if (on_try) return on_try(std::move(done));
     tries.push_back(std::move(done));
   }
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*kind*/, const std::string&,
                                              std::function<void()> changed) override {
     if (!can_watch) return nullptr;
     watches.push_back(changed);
-    if (on_watch) on_watch();
     return std::make_unique<CountedWatch>(*this);
   }
   void renew(const Grant&, RenewHandler) override { ADD_FAILURE(); }
   void release(const Grant&, ReleaseHandler done) override { done({.status = ReleaseOutcome::Status::released}); }
 
   bool can_watch = true;
-  std::function<void(TryHandler)> on_try;
-  std::function<void()> on_watch;
   std::function<void()> on_destruction;
   std::vector<LockRequest> tried;
   std::vector<TryHandler> tries;

@@ -38,21 +38,6 @@ class AdvanceTest : public testing::TestWithParam<Service> {
 INSTANTIATE_TEST_SUITE_P(All, AdvanceTest, testing::Values(Service::memory, Service::file),
                          [](const auto& each) { return each.param == Service::memory ? "Memory" : "File"; });
 
-TEST_P(AdvanceTest, RenewedLease_IsHeldAfterManySteps) {
-  for (int repetition = 0; repetition < 50; ++repetition) {
-    const Client client = make();
-    const Lease lease = client.make_lock("job").acquire({.lease = 30s});
-    for (int step = 0; step < 60; ++step) {
-      clock_->advance(1s);
-      ASSERT_TRUE(lease.held()) << "step " << step << " of repetition " << repetition;
-    }
-    if (client.capabilities().lease_kind == LeaseKind::per_lock) {
-      ASSERT_GE(client.stats().renewed, 5U);
-      ASSERT_GT(lease.valid_until(), clock_->now() + 15s);
-    }
-  }
-}
-
 struct CountingObserver final : Observer {
   void lost(const LostEvent& /*event*/) override { ++losses; }
   int losses = 0;

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,7 +39,6 @@ class CleanupTest : public testing::Test {
     cleanup.emplace(engine, 4s, patience,
                     [this](const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer answer) {
                       asked.push_back({claim.name, claim.owner, reason, deadline, engine.now(), std::move(answer)});
-                      if (const auto f = std::exchange(when_asked, nullptr)) f();
                       if (answer_at_once) reply(*answer_at_once);
                     });
   }
@@ -72,7 +70,6 @@ class CleanupTest : public testing::Test {
   std::vector<Asked> asked;
   std::optional<Result<bool>> answer_at_once;
   std::vector<ReleaseOutcome> outcomes;
-  std::function<void()> when_asked;  // once
   bool finished = false;
   std::optional<Cleanup> cleanup;
 };
@@ -232,24 +229,6 @@ TEST_F(CleanupTest, Pauses_EndWhenTheServiceIsReachableAgain) {
   EXPECT_EQ(asked.size(), 3U);
   engine.advance(900ms);
   EXPECT_EQ(asked.size(), 3U);
-}
-
-TEST_F(CleanupTest, RetryNowInsideRetryNow_RepeatsNone) {
-  for (const bool answered : {false, true}) {
-    start();
-    for (const OwnerId& owner : {a, b}) {
-      cleanup->abandon({LockKind::lock, "x", owner}, 30s, false);
-      reply(unavailable);
-    }
-    asked.clear();
-    when_asked = [&] {
-      if (answered) answer_at_once = false;
-      cleanup->retry_now();
-      answer_at_once.reset();
-    };
-    cleanup->retry_now();
-    EXPECT_EQ(asked.size(), 2U) << answered;
-  }
 }
 
 TEST_F(CleanupTest, LateGrant_IsTakenBackAtOnce) {

@@ -9,10 +9,8 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "core/api/lock_impl.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {
@@ -123,23 +121,6 @@ TEST_F(HandlersTest, PendingEvents_AreBoundedAndDroppedOnesReported) {
   task([&] { service_->host().warn({"", {errc::unavailable, "later"}}); });
   EXPECT_EQ(observer_->count("warning "), before + 1) << "there is room again";
   EXPECT_EQ(stats().events_dropped, dropped);
-}
-
-// A backend that answers at once makes no difference. The conformance suite tests that it has no effect.
-TEST_F(HandlersTest, BlockingCallInAHandler_IsRefused) {
-  const LockImpl lock({core_, "y"});
-  Lease lease = hold();
-  in_handler([&] {
-    for (const Duration wait : {Duration(), Duration(5s), forever}) {
-      EXPECT_EQ(lock.acquire(Mode::exclusive, {.wait = wait}).failure.code, std::errc::resource_deadlock_would_occur);
-    }
-    EXPECT_EQ(lock.acquire(Mode::exclusive, {.wait = -1s}).failure.code, errc::invalid_argument) << "reported first";
-    std::error_code ec;
-    EXPECT_FALSE(lease.release(ec));
-    EXPECT_EQ(ec, std::errc::resource_deadlock_would_occur);
-  });
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(stats().waiting + stats().failed, 0U);
 }
 
 TEST_F(HandlersTest, LeaseInAHandler_IsDestroyedWithoutAWait) {

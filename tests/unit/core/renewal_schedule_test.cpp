@@ -196,22 +196,6 @@ TEST(RenewalSchedule, LateAnswer_IsFollowedByARenewalInTime) {
   }
 }
 
-TEST(RenewalSchedule, Reconnection_IsFollowedByARenewal) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    auto keeper = keeper_for(kLease, true, seed);
-    (void)keeper.start();
-    const auto step = keeper.reconnected(kGrantedAt + 1s);
-    EXPECT_EQ(step.action, Action::none);
-    ASSERT_TRUE(step.wake);
-    EXPECT_LE(*step.wake, kGrantedAt + 1s + kLease / 50);
-    EXPECT_EQ(keeper.due(*step.wake).action, Action::renew);
-    (void)keeper.reconnected(*step.wake);
-    EXPECT_EQ(keeper.due(*step.wake + kLease / 50).action, Action::none) << "it is asking already";
-  }
-  auto fixed = keeper_for(kLease, false);
-  EXPECT_EQ(fixed.reconnected(kGrantedAt + 1s).wake, fixed.start().wake) << "not renewed, connected or not";
-}
-
 TEST(RenewalSchedule, ExtremeLease_DoesNotOverflowOrLoop) {
   for (const nanoseconds lease : {nanoseconds::max(), nanoseconds(std::chrono::hours(24 * 365 * 200)),
                                   nanoseconds(10ms), nanoseconds(1ms), nanoseconds(1), nanoseconds(0)}) {

@@ -114,25 +114,6 @@ TEST_F(TryBackendTest, BusyLock_IsWatchedAndTriedAgain) {
   EXPECT_EQ(backend_->live_watches, 0);
 }
 
-TEST_F(TryBackendTest, AnswersAndChanges_MayComeInsideTheCall) {
-  int n = 0;
-  backend_->on_try = [&](const auto& done) { done(++n < 5 ? busy() : granted()); };
-  contend();
-  EXPECT_EQ(sink_.reports, (Reports{"busy", "busy"}));
-  for (int i = 0; i < 3; ++i) changed();
-  EXPECT_EQ(std::exchange(sink_.reports, {}), (Reports{"busy", "busy", "busy", "busy", "granted"}));
-  contend();
-  EXPECT_EQ(sink_.reports, Reports{"granted"});
-  backend_->on_try = nullptr;
-  backend_->on_watch = [&] { backend_->watches.back()(); };
-  backend_->tried.clear();
-  contend();
-  for (int i = 0; i < 2; ++i) {
-    answer(busy());
-    EXPECT_EQ(backend_->tried.size(), 2U) << "covered by the try that follows anyway";
-  }
-}
-
 TEST_F(TryBackendTest, AnswerInOrAfterTheDestructor_IsIgnored) {
   contend();
   const auto done = backend_->tries.back();
