@@ -135,26 +135,6 @@ TEST(RenewalSchedule, FailedRenewal_IsRetriedFasterUntilTheEnd) {
   EXPECT_LT(now, keeper.valid_until());
 }
 
-TEST(RenewalSchedule, RefusedRenewal_IsRetriedAFewTimes) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    auto keeper = keeper_for(kLease, true, seed);
-    TimePoint now = *keeper.start().wake;
-    int tries = 0;
-    for (auto step = keeper.due(now); step.action != Action::lose; step = keeper.due(now)) {
-      if (step.action == Action::renew) {
-        ++tries;
-        step = keeper.renewal_failed(now, Retry::seldom);
-      }
-      ASSERT_TRUE(step.wake);
-      EXPECT_GE(*step.wake, std::min(now + kLease / 8, keeper.valid_until() - 10ms)) << "seldom";
-      now = *step.wake;
-    }
-    EXPECT_GE(tries, 4) << "what refused it may be mended while the lease lasts";
-    EXPECT_LE(tries, 5);
-    EXPECT_LT(now, keeper.valid_until());
-  }
-}
-
 // A program that is notified of the loss at that instant has the truth: nothing that arrives then takes it back.
 TEST(RenewalSchedule, EventAtTheLossOrLater_RevivesNothing) {
   const TimePoint end = lease_valid_until(kGrantedAt, kLease);
