@@ -34,13 +34,6 @@ class MultiAcquisitionTest : public test::CoreTest {
     open();
     confirm_releases();
   }
-  // With another client, after this one was closed.
-  virtual void restart() {
-    engine_ = std::make_shared<test::ManualEngine>();
-    service_ = std::make_shared<test::FakeService>();
-    SetUp();
-  }
-
   static std::shared_ptr<const LockPlaces> locks(ClientCore& core, const Names& names) {
     std::vector<LockPlace> places;
     places.reserve(names.size());
@@ -232,10 +225,6 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
     if (other_core_) close_other();
     MultiAcquisitionTest::TearDown();
   }
-  void restart() override {
-    TearDown();
-    MultiAcquisitionTest::restart();
-  }
   void close_other() {
     other_core_->close();
     run();
@@ -264,6 +253,20 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
       contend.grant(other_service_->grant_of(contend.request));
     }));
     run();
+  }
+
+  // "a" is held here, and "b" is waited for there.
+  void expect_the_end_by(const std::function<void()>& closing, const char* named) {
+    const auto outcome = begin();
+    grant_here();
+    ASSERT_EQ(other_service_->live_contentions(), 1U);
+    closing();
+    run();
+    ASSERT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, errc::closed);
+    EXPECT_NE(outcome->failure.detail.find(named), std::string::npos) << outcome->failure.detail;
+    EXPECT_EQ(other_service_->live_contentions(), 0U);
+    EXPECT_EQ(released(), Names{"a"});
   }
 
   std::shared_ptr<test::ManualEngine> other_engine_;
@@ -295,21 +298,12 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, LocksOfOneName_AreAcquiredInTheOrderOfT
   }
 }
 
-// "a" is held here, and "b" is waited for there.
-TEST_F(MultiAcquisitionOfTwoClientsTest, CloseOfEither_EndsTheWaitAndReleases) {
-  for (const bool here : {true, false}) {
-    const auto outcome = begin();
-    grant_here();
-    ASSERT_EQ(other_service_->live_contentions(), 1U);
-    here ? close() : close_other();
-    run();
-    ASSERT_EQ(outcome->calls, 1);
-    EXPECT_EQ(outcome->failure.code, errc::closed);
-    EXPECT_NE(outcome->failure.detail.find(here ? "\"a\"" : "\"b\""), std::string::npos) << outcome->failure.detail;
-    EXPECT_EQ(other_service_->live_contentions(), 0U);
-    EXPECT_EQ(released(), Names{"a"});
-    restart();
-  }
+TEST_F(MultiAcquisitionOfTwoClientsTest, CloseOfTheHolding_EndsTheWaitAndReleases) {
+  expect_the_end_by([this] { close(); }, "\"a\"");
+}
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, CloseOfTheWaiting_EndsTheWaitAndReleases) {
+  expect_the_end_by([this] { close_other(); }, "\"b\"");
 }
 
 // The refusal comes inside the task that granted the lock before; the handler (see acquire_all) runs outside of it.
