@@ -64,22 +64,6 @@ TEST_F(ThreadEngineTest, Dispatch_RunsOnTheCallersThreadUnlessTheEngineIsBusy) {
   EXPECT_EQ(engine_->random(), 4U);
 }
 
-TEST_F(ThreadEngineTest, AdvancedClock_ReturnsWhenDueTimersHaveRun) {
-  bool ran = false;
-  bool told = false;
-  EXPECT_TRUE(engine_->dispatch([&] {
-    (void)engine_->schedule(engine_->now() + 1s, [&] {
-      engine_->post([&] {
-        ran = true;
-        EXPECT_EQ(engine_->notify([&] { told = true; }, UserCode::event), Notified::accepted);
-      });
-    });
-  }));
-  clock_->advance(1s);
-  EXPECT_TRUE(ran);
-  EXPECT_TRUE(told);
-}
-
 TEST_F(ThreadEngineTest, ClockAdvancedInATask_LeavesTimersToTheLoop) {
   const auto other = start();
   for (const auto& inside : {engine_, other}) {
