@@ -40,30 +40,22 @@ class ScriptedTryBackend final : public TryBackend {
   [[nodiscard]] Capabilities capabilities() const noexcept override { return {.backend = "scripted"}; }
   void try_acquire(const LockRequest& request, TryHandler done) override {
     tried.push_back(request);
-    if (on_try) return on_try(std::move(done));
     tries.push_back(std::move(done));
   }
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*kind*/, const std::string&,
                                              std::function<void()> changed) override {
     if (!can_watch) return nullptr;
     watches.push_back(changed);
-    if (on_watch) on_watch();
     return std::make_unique<CountedWatch>(*this);
   }
   void renew(const Grant&, RenewHandler) override { ADD_FAILURE(); }
-  void release(const Grant& grant, ReleaseHandler done) override {
-    released.push_back(grant);
-    done({.status = ReleaseOutcome::Status::released});
-  }
+  void release(const Grant&, ReleaseHandler done) override { done({.status = ReleaseOutcome::Status::released}); }
 
   bool can_watch = true;
-  std::function<void(TryHandler)> on_try;
-  std::function<void()> on_watch;
   std::function<void()> on_destruction;
   std::vector<LockRequest> tried;
   std::vector<TryHandler> tries;
   std::vector<std::function<void()>> watches;
-  std::vector<Grant> released;
   int live_watches = 0;
   bool in_changed = false;
 
@@ -86,23 +78,13 @@ class RecordingSink final : public GrantSink {
   void granted(Grant grant) override {
     reports.push_back("granted");
     last_grant = std::move(grant);
-    ++final;
   }
   void busy() override { reports.push_back("busy"); }
-  void unreachable(Failure why) override {
-    reports.push_back("unreachable");
-    last_failure = std::move(why);
-  }
-  void failed(Failure why) override {
-    reports.push_back("failed");
-    last_failure = std::move(why);
-    ++final;
-  }
+  void unreachable(Failure /*why*/) override { reports.push_back("unreachable"); }
+  void failed(Failure /*why*/) override { reports.push_back("failed"); }
 
   std::vector<std::string> reports;
   Grant last_grant;
-  Failure last_failure;
-  int final = 0;
 };
 
 }  // namespace dlock::test

@@ -3,13 +3,11 @@
 
 #include <chrono>
 #include <functional>
-#include <future>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,37 +37,6 @@ class AdvanceTest : public testing::TestWithParam<Service> {
 
 INSTANTIATE_TEST_SUITE_P(All, AdvanceTest, testing::Values(Service::memory, Service::file),
                          [](const auto& each) { return each.param == Service::memory ? "Memory" : "File"; });
-
-TEST_P(AdvanceTest, RenewedLease_IsHeldAfterManySteps) {
-  for (int repetition = 0; repetition < 50; ++repetition) {
-    const Client client = make();
-    const Lease lease = client.make_lock("job").acquire({.lease = 30s});
-    for (int step = 0; step < 60; ++step) {
-      clock_->advance(1s);
-      ASSERT_TRUE(lease.held()) << "step " << step << " of repetition " << repetition;
-    }
-    if (client.capabilities().lease_kind == LeaseKind::per_lock) {
-      ASSERT_GE(client.stats().renewed, 5U);
-      ASSERT_GT(lease.valid_until(), clock_->now() + 15s);
-    }
-  }
-}
-
-TEST_P(AdvanceTest, SeveralThreads_MayAdvanceWhileAClientIsClosed) {
-  for (int repetition = 0; repetition < 50; ++repetition) {
-    std::optional<Client> client = make();
-    const Lease lease = client->make_lock("job").acquire({.lease = 30s});
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 4; ++t) {
-      threads.emplace_back([this] {
-        for (int step = 0; step < 20; ++step) clock_->advance(1s);
-      });
-    }
-    if (repetition % 2 == 0) client.reset();
-    threads.clear();
-    EXPECT_EQ(lease.held(), client.has_value());
-  }
-}
 
 struct CountingObserver final : Observer {
   void lost(const LostEvent& /*event*/) override { ++losses; }
@@ -110,21 +77,6 @@ TEST_P(AdvanceTest, LossesHandlersAndObservers_HaveRunWhenItReturns) {
     ASSERT_EQ(ended, errc::timed_out);
     ASSERT_TRUE(released) << "by what a handler started";
   }
-}
-
-TEST_P(AdvanceTest, InAHandler_DoesNotWait) {
-  Client client = make();
-  const Lease lease = client.make_lock("job").acquire({.lease = 10s, .renew = false});
-  bool lost = false;
-  const std::stop_callback on_loss(lease.lost(), [&] { lost = true; });
-  std::promise<void> advanced;
-  client.make_lock("other").async_acquire({}, [&](std::error_code /*ec*/, const Lease& /*lease*/) {
-    clock_->advance(9s);
-    advanced.set_value();
-  });
-  advanced.get_future().get();
-  clock_->advance(1s);
-  EXPECT_TRUE(lost);
 }
 
 TEST(AdvanceOfTwoClients, HandOver_HasArrivedWhenItReturns) {

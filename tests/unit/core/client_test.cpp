@@ -108,24 +108,12 @@ TEST_F(ClientTest, FailingFactory_IsAnError) {
 
 // --- Questions -------------------------------------------------------------------------------------------------------
 
+// The others: unit/memory/kinds_test.cpp.
 TEST_F(ClientTest, WrongOrUnsupportedQuestion_IsRefused) {
   const Client client = make();
-  using Ask = std::function<void(const std::string& name)>;
-  const std::vector<Ask> about_names = {[&](const auto& name) { (void)client.inspect(name); },
-                                        [&](const auto& name) { (void)client.break_lock(name); },
-                                        [&](const auto& name) { (void)client.forget(name); }};
-  for (const std::string& bad : {std::string(), std::string(513, 'x'), std::string("a\0b", 3), std::string("\xff")}) {
-    EXPECT_EQ(failure_of([&] { (void)client.make_lock(bad); }).code, errc::invalid_argument);
-    for (const Ask& ask : about_names) EXPECT_EQ(failure_of([&] { ask(bad); }).code, errc::invalid_argument) << bad;
-  }
-  EXPECT_EQ(client.make_lock(std::string(512, 'x')).name().size(), 512U);
-  std::vector<Ask> unsupported = about_names;
-  unsupported.emplace_back([&](const auto&) { (void)client.list(); });
-  for (const Ask& ask : unsupported) {
-    const Failure failure = failure_of([&] { ask("x"); });
-    EXPECT_EQ(failure.code, errc::unsupported);
-    EXPECT_NE(failure.detail.find("simple"), std::string::npos);
-  }
+  const Failure failure = failure_of([&] { (void)client.list(); });
+  EXPECT_EQ(failure.code, errc::unsupported);
+  EXPECT_NE(failure.detail.find("simple"), std::string::npos);
   for (const std::chrono::nanoseconds idle : {-1ns, 0ns, std::chrono::nanoseconds(1min) - 1ns}) {
     EXPECT_EQ(failure_of([&] { (void)client.forget_idle(idle); }).code, errc::invalid_argument);
   }

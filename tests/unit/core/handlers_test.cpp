@@ -1,4 +1,6 @@
-// Where and how the program's own code is called: completion handlers, observers, lost() callbacks.
+// Where and how the program's own code is called: completion handlers, observers, lost() callbacks, and observers of
+// elections.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,31 +11,24 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <system_error>
+#include <utility>
 #include <vector>
 
-#include "core/api/lock_impl.hpp"
+#include "core/client/leader_observer.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 class HandlersTest : public test::CoreTest {
  protected:
   void SetUp() override {
     open();
     service_->answer_everything();
-  }
-  void in_handler(const std::function<void()>& f) {
-    bool done = false;
-    core_->context().notifier->complete([&] {
-      f();
-      done = true;
-    });
-    engine_->run();
-    EXPECT_TRUE(done);
   }
 };
 
@@ -125,36 +120,153 @@ TEST_F(HandlersTest, PendingEvents_AreBoundedAndDroppedOnesReported) {
   EXPECT_EQ(stats().events_dropped, dropped);
 }
 
-// A backend that answers at once makes no difference. The conformance suite tests that it has no effect.
-TEST_F(HandlersTest, BlockingCallInAHandler_IsRefused) {
-  const LockImpl lock({core_, "y"});
-  Lease lease = hold();
-  in_handler([&] {
-    for (const Duration wait : {Duration(), Duration(5s), forever}) {
-      EXPECT_EQ(lock.acquire(Mode::exclusive, {.wait = wait}).failure.code, std::errc::resource_deadlock_would_occur);
-    }
-    EXPECT_EQ(lock.acquire(Mode::exclusive, {.wait = -1s}).failure.code, errc::invalid_argument) << "reported first";
-    std::error_code ec;
-    EXPECT_FALSE(lease.release(ec));
-    EXPECT_EQ(ec, std::errc::resource_deadlock_would_occur);
-  });
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(stats().waiting + stats().failed, 0U);
-}
-
 TEST_F(HandlersTest, LeaseInAHandler_IsDestroyedWithoutAWait) {
   Lease lost = hold({.lease = 10s, .renew = false});
   engine_->advance(10s);
   std::optional<Lease> held = hold({}, "y");
   service_->on_release = nullptr;
   const TimePoint start = now();
-  in_handler([&] {
+  core_->context().notifier->complete([&] {
     for (Lease* const lease : {&lost, &lost}) EXPECT_FALSE(lease->release());
     EXPECT_FALSE(Lease().release());
     held.reset();
   });
+  engine_->run();
+  EXPECT_FALSE(held) << "it ran";
   EXPECT_EQ(now(), start);
   EXPECT_EQ(service_->released.size(), 2U);
+}
+
+// --- Observers of elections ------------------------------------------------------------------------------------------
+
+class LeaderObserverTest : public test::CoreTest {
+ protected:
+  void SetUp() override {
+    service_->capabilities.can_inspect = true;
+    service_->capabilities.elections = true;
+    open();
+  }
+  void TearDown() override {
+    if (observing_) stop();
+    CoreTest::TearDown();
+  }
+
+  void observe(LeaderObserver::Handler handler = nullptr) {
+    if (!handler)
+      handler = [this](const std::optional<Leader>& leader) { told_.push_back(leader ? leader->value : ""); };
+    observing_ = std::make_shared<LeaderObserver>(core_, "x", std::move(handler));
+    observing_->begin();
+    engine_->run();
+  }
+  void stop() {
+    std::exchange(observing_, nullptr)->stop();
+    engine_->run();
+  }
+  static LockInfo led_by(const std::string& value, std::uint64_t token = 1) {
+    return {.name = "x",
+            .held = !value.empty(),
+            .holder = "h",
+            .token = FencingToken(token),
+            .kind = LockKind::election,
+            .value = value};
+  }
+  void answer(Result<LockInfo> answer) {
+    ASSERT_EQ(service_->questions.size(), 1U) << "one question at a time";
+    const auto done = std::move(service_->questions.back());
+    service_->questions.pop_back();
+    task([&] { done(std::move(answer)); });
+  }
+
+  std::shared_ptr<LeaderObserver> observing_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(LeaderObserverTest, FirstLeaderAndEachTerm_AreReported) {
+  observe();
+  EXPECT_THAT(told_, ElementsAre());
+  answer(led_by(""));
+  EXPECT_THAT(told_, ElementsAre(""));
+  for (const LockInfo& info : {led_by("a"), led_by("a"), led_by("a", 2), led_by("b", 3)}) {
+    task([&] { service_->change(); });
+    answer(info);
+  }
+  EXPECT_THAT(told_, ElementsAre("", "a", "a", "b")) << "elected again is another term";
+  engine_->advance(499ms);
+  EXPECT_EQ(service_->asked, 5U);
+  engine_->advance(501ms);
+  EXPECT_EQ(service_->asked, 6U) << "asked now and then, though nothing changed";
+  answer(led_by("c", 4));
+  EXPECT_EQ(told_.back(), "c");
+}
+
+TEST_F(LeaderObserverTest, ChangeDuringAQuestion_IsAskedAboutAfterwards) {
+  observe();
+  task([&] { service_->change(); });
+  task([&] { service_->change(); });
+  EXPECT_EQ(service_->asked, 1U);
+  answer(led_by("a"));
+  EXPECT_EQ(service_->asked, 2U);
+  answer(led_by("b"));
+  EXPECT_EQ(service_->asked, 2U);
+  EXPECT_THAT(told_, ElementsAre("a", "b"));
+}
+
+TEST_F(LeaderObserverTest, SlowProgram_GetsTheNewestLeader) {
+  std::vector<Result<LockInfo>> answers{led_by("c"), led_by("b"), led_by("a")};
+  service_->on_inspect = [&](const std::string&) {
+    Result<LockInfo> next = std::move(answers.back());
+    answers.pop_back();
+    return next;
+  };
+  observe();
+  task([&] {  // the engine runs handlers after the task
+    service_->change();
+    service_->change();
+  });
+  EXPECT_THAT(told_, ElementsAre("a", "c"));
+}
+
+TEST_F(LeaderObserverTest, FailedQuestion_IsWarnedOfOnceAndRepeatedLater) {
+  observe();
+  answer(Failure{errc::unavailable, "out of reach"});
+  EXPECT_EQ(observer_->count("warning x"), 1U);
+  EXPECT_THAT(observer_->last_warning.reason.detail, HasSubstr("out of reach"));
+  engine_->advance(1s);
+  task([&] { service_->change(); });
+  answer(Failure{errc::unavailable, "out of reach"});
+  EXPECT_EQ(service_->asked, 2U) << "what follows a failure is not asked at once";
+  EXPECT_EQ(observer_->count("warning x"), 1U);
+  engine_->advance(1s);
+  answer(led_by("a"));
+  EXPECT_THAT(told_, ElementsAre("a"));
+  task([&] { service_->change(); });
+  answer(Failure{errc::unavailable, "out of reach"});
+  EXPECT_EQ(observer_->count("warning x"), 2U);
+}
+
+// Its captures are the program's code: no task destroys them, and not before it has returned.
+TEST_F(LeaderObserverTest, Handler_MayEndItsObserverOrThrow) {
+  const auto capture = [this] {
+    return std::shared_ptr<void>(nullptr, [this](void*) { EXPECT_FALSE(engine_->inside_task()); });
+  };
+  auto captured = capture();
+  const std::weak_ptr<void> weak = captured;
+  observe([this, captured = std::move(captured), weak](const std::optional<Leader>&) {
+    std::exchange(observing_, nullptr)->stop();
+    EXPECT_FALSE(weak.expired());
+  });
+  answer(led_by("a"));
+  EXPECT_TRUE(weak.expired());
+  EXPECT_TRUE(service_->watches.empty());
+  observe([this, captured = capture()](const std::optional<Leader>& leader) {
+    told_.push_back(leader->value);
+    throw std::runtime_error("no");
+  });
+  answer(led_by("a"));
+  EXPECT_EQ(stats().callback_exceptions, 1U);
+  task([&] { service_->change(); });
+  answer(led_by("b"));
+  EXPECT_THAT(told_, ElementsAre("a", "b"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -155,50 +154,6 @@ TEST_F(HeldLeaseTest, LeaseWithoutARenewal_IsLostAndNotReleased) {
   }
   EXPECT_EQ(stats().lost, 2U);
   EXPECT_EQ(observer_->count("lost x"), 2U);
-}
-
-// However it is lost while a renewal is in flight: the answer revives nothing.
-TEST_F(HeldLeaseTest, RenewalAnsweredAfterTheLoss_RevivesNothing) {
-  const std::vector<std::pair<const char*, std::function<void(const Lease&)>>> ways = {
-      {"time passes", [&](auto&) { engine_->advance(28s); }},
-      {"the program sees the end",
-       [&](auto& lease) {
-         engine_->manual_clock().advance(25s);
-         EXPECT_FALSE(lease.held());
-       }},
-      {"the program is notified of the loss", [&](auto& lease) { EXPECT_TRUE(LeaseRecord::of(lease)->mark_lost()); }},
-      {"the service says so", [&](auto& lease) {
-         lose(lease, {errc::lost, "broken by an operator"});
-       }}};
-  confirm_releases();
-  for (const auto& [name, lose_it] : ways) {
-    SCOPED_TRACE(name);
-    const Stats before = stats();
-    const Lease lease = hold();
-    const TimePoint end = lease.valid_until();
-    engine_->advance(12s);
-    ASSERT_EQ(service_->renewals.size(), 1U);
-    lose_it(lease);
-    answer_renewal({.status = RenewStatus::renewed, .valid_until = now() + 30s});
-    EXPECT_FALSE(lease.held());
-    EXPECT_EQ(lease.valid_until(), end);
-    EXPECT_TRUE(lease.lost().stop_requested());
-    EXPECT_EQ(stats().lost - before.lost, 1U);
-    EXPECT_EQ(stats().renewed, 0U);
-    EXPECT_EQ(observer_->count("renewed x"), 0U);
-  }
-  EXPECT_EQ(observer_->count("lost x"), ways.size());
-  EXPECT_EQ(observer_->last_lost.reason.detail, "broken by an operator");
-}
-
-TEST_F(HeldLeaseTest, RenewalAnsweredThatItIsNotOurs_LosesTheLease) {
-  const Lease lease = hold();
-  engine_->advance(12s);
-  answer_renewal({.status = RenewStatus::lost, .failure = {errc::lost, "broken by an operator"}});
-  EXPECT_TRUE(lease.lost().stop_requested() && !lease.held());
-  EXPECT_EQ(observer_->last_lost.reason.detail, "broken by an operator");
-  engine_->advance(60s);
-  EXPECT_EQ(service_->renewals_asked, 1U);
 }
 
 TEST_F(HeldLeaseTest, SuspensionPastTheLease_IsALossAtTheFirstCall) {

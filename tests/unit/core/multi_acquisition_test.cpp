@@ -34,13 +34,6 @@ class MultiAcquisitionTest : public test::CoreTest {
     open();
     confirm_releases();
   }
-  // With another client, after this one was closed.
-  virtual void restart() {
-    engine_ = std::make_shared<test::ManualEngine>();
-    service_ = std::make_shared<test::FakeService>();
-    SetUp();
-  }
-
   static std::shared_ptr<const LockPlaces> locks(ClientCore& core, const Names& names) {
     std::vector<LockPlace> places;
     places.reserve(names.size());
@@ -232,10 +225,6 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
     if (other_core_) close_other();
     MultiAcquisitionTest::TearDown();
   }
-  void restart() override {
-    TearDown();
-    MultiAcquisitionTest::restart();
-  }
   void close_other() {
     other_core_->close();
     run();
@@ -264,6 +253,20 @@ class MultiAcquisitionOfTwoClientsTest : public MultiAcquisitionTest {
       contend.grant(other_service_->grant_of(contend.request));
     }));
     run();
+  }
+
+  // "a" is held here, and "b" is waited for there.
+  void expect_the_end_by(const std::function<void()>& closing, const char* named) {
+    const auto outcome = begin();
+    grant_here();
+    ASSERT_EQ(other_service_->live_contentions(), 1U);
+    closing();
+    run();
+    ASSERT_EQ(outcome->calls, 1);
+    EXPECT_EQ(outcome->failure.code, errc::closed);
+    EXPECT_NE(outcome->failure.detail.find(named), std::string::npos) << outcome->failure.detail;
+    EXPECT_EQ(other_service_->live_contentions(), 0U);
+    EXPECT_EQ(released(), Names{"a"});
   }
 
   std::shared_ptr<test::ManualEngine> other_engine_;
@@ -295,41 +298,12 @@ TEST_F(MultiAcquisitionOfTwoClientsTest, LocksOfOneName_AreAcquiredInTheOrderOfT
   }
 }
 
-// "a" is held here, and "b" is waited for there.
-TEST_F(MultiAcquisitionOfTwoClientsTest, LossOrCloseOfEither_EndsTheWaitAndReleases) {
-  struct Way {
-    const char* name;
-    std::function<void(const OwnerId& first)> end;
-    errc expected;
-    const char* named;
-    Names released;
-  };
-  const std::vector<Way> ways = {
-      {"a loss here",
-       [&](auto& first) { task([&] {
-                            service_->host().lost(first, {errc::lost, "stolen"});
-                          }); },
-       errc::lost,
-       "\"a\"",
-       {}},
-      {"closed here", [&](auto&) { close(); }, errc::closed, "\"a\"", {"a"}},
-      {"closed there", [&](auto&) { close_other(); }, errc::closed, "\"b\"", {"a"}},
-  };
-  for (const Way& way : ways) {
-    SCOPED_TRACE(way.name);
-    const auto outcome = begin();
-    const OwnerId first = last().request.owner;
-    grant_here();
-    ASSERT_EQ(other_service_->live_contentions(), 1U);
-    way.end(first);
-    run();
-    ASSERT_EQ(outcome->calls, 1);
-    EXPECT_EQ(outcome->failure.code, way.expected);
-    EXPECT_NE(outcome->failure.detail.find(way.named), std::string::npos) << outcome->failure.detail;
-    EXPECT_EQ(other_service_->live_contentions(), 0U);
-    EXPECT_EQ(released(), way.released);
-    restart();
-  }
+TEST_F(MultiAcquisitionOfTwoClientsTest, CloseOfTheHolding_EndsTheWaitAndReleases) {
+  expect_the_end_by([this] { close(); }, "\"a\"");
+}
+
+TEST_F(MultiAcquisitionOfTwoClientsTest, CloseOfTheWaiting_EndsTheWaitAndReleases) {
+  expect_the_end_by([this] { close_other(); }, "\"b\"");
 }
 
 // The refusal comes inside the task that granted the lock before; the handler (see acquire_all) runs outside of it.
@@ -389,19 +363,6 @@ TEST_F(MultiAcquisitionTest, ExpiredLease_IsALossAtTheFirstCall) {
   const std::stop_source signal_of_all;
   LeaseRecord::of(lease)->join(signal_of_all);
   EXPECT_TRUE(signal_of_all.stop_requested());
-}
-
-TEST_F(MultiAcquisitionTest, LateCancellationAndRelease_AreNoLoss) {
-  std::stop_source stop;
-  MultiLease leases = hold_all({"a", "b"}, {.cancel = stop.get_token()});
-  const std::stop_token lost = leases.lost();
-  stop.request_stop();
-  engine_->run();
-  EXPECT_TRUE(leases.held());
-  EXPECT_TRUE(leases.release());
-  EXPECT_FALSE(leases.held());
-  engine_->advance(60s);
-  EXPECT_FALSE(lost.stop_requested() || leases.lost().stop_requested());
 }
 
 TEST_F(MultiAcquisitionTest, LossCallback_MayDestroyTheLease) {

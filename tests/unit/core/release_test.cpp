@@ -5,13 +5,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stop_token>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/api/question.hpp"
 #include "core/client/lease_record.hpp"
 #include "tests/support/core_fixture.hpp"
 
@@ -225,44 +222,6 @@ class ClosingTest : public ReleaseTest {
     open();
   }
 };
-
-// What each backend does then: conformance C15.
-TEST_F(ClosingTest, Close_EndsWaitsAndReleasesEachLeaseOnce) {
-  confirm_releases();
-  std::stop_source stop;
-  const auto waiting = acquire({.cancel = stop.get_token()});
-  busy();
-  Lease lease = hold({}, "a");
-  const Lease stolen = hold({}, "b");
-  lose(stolen);
-  const Lease expired = hold({.lease = 1s, .renew = false}, "c");
-  engine_->advance(4s);
-  const Lease renewing = hold({.lease = 9s}, "d");
-  while (service_->renewals.empty()) engine_->advance(100ms);
-  const TimePoint start = now();
-  const auto core = core_;
-  close();
-  EXPECT_EQ(engine_->now(), start);
-  stop.request_stop();
-  engine_->run();
-  EXPECT_EQ(waiting->calls, 1);
-  EXPECT_EQ(waiting->failure.code, errc::closed);
-  EXPECT_FALSE(lease.held() || renewing.held());
-  EXPECT_TRUE(lease.lost().stop_requested() && renewing.lost().stop_requested());
-  EXPECT_EQ(observer_->count("lost a"), 1U);
-  EXPECT_EQ(observer_->last_lost.reason.code, errc::closed);
-  std::multiset<std::string> released;
-  for (const Grant& grant : service_->released) released.insert(grant.name);
-  EXPECT_EQ(released, (std::multiset<std::string>{"a", "c", "d"})) << "but not the stolen one";
-
-  core_ = core;  // each later call is answered with closed at once
-  EXPECT_EQ(acquire()->failure.code, errc::closed);
-  EXPECT_EQ(ask<LockInfo>(core, [](Backend&, const auto&) { FAIL() << "it is closed"; }).failure().code, errc::closed);
-  const auto again = release(lease);
-  EXPECT_EQ(again->calls, 1);
-  EXPECT_FALSE(again->was_ours);
-  core_.reset();
-}
 
 TEST_F(ClosingTest, Close_WaitsForEachReleaseWithinTheCloseTimeout) {
   for (const bool inside_the_call : {true, false}) {

@@ -114,103 +114,6 @@ TEST_F(TryBackendTest, BusyLock_IsWatchedAndTriedAgain) {
   EXPECT_EQ(backend_->live_watches, 0);
 }
 
-TEST_F(TryBackendTest, AnswersAndChanges_MayComeInsideTheCall) {
-  int n = 0;
-  backend_->on_try = [&](const auto& done) { done(++n < 5 ? busy() : granted()); };
-  contend();
-  EXPECT_EQ(sink_.reports, (Reports{"busy", "busy"}));
-  for (int i = 0; i < 3; ++i) changed();
-  EXPECT_EQ(std::exchange(sink_.reports, {}), (Reports{"busy", "busy", "busy", "busy", "granted"}));
-  contend();
-  EXPECT_EQ(sink_.reports, Reports{"granted"});
-  backend_->on_try = nullptr;
-  backend_->on_watch = [&] { backend_->watches.back()(); };
-  backend_->tried.clear();
-  contend();
-  for (int i = 0; i < 2; ++i) {
-    answer(busy());
-    EXPECT_EQ(backend_->tried.size(), 2U) << "covered by the try that follows anyway";
-  }
-}
-
-// A grant that nobody waits for, a try whose outcome is unknown, and the mark of a writer who waited are released.
-TEST_F(TryBackendTest, AbandonedContention_ReleasesWhatItMayHaveLeft) {
-  const TryOutcome unknown = failed(errc::ambiguous);
-  const TryOutcome down = failed(errc::unavailable);
-  struct Row {
-    const char* name;
-    std::vector<TryOutcome> before;
-    std::optional<TryOutcome> after;  // the answer to a try in flight
-    std::size_t released;
-    Reports reports;
-    bool wait = true;
-    LockKind kind = LockKind::lock;
-    Mode mode = Mode::exclusive;
-  };
-  const std::vector<Row> rows = {
-      {"late grant", {}, granted(), 1, {}},
-      {"late busy", {}, busy(), 0, {}},
-      {"late, unknown", {}, unknown, 1, {}},
-      {"unknown", {unknown}, {}, 1, {"unreachable"}},
-      {"unknown, then not sent", {unknown}, down, 1, {"unreachable"}},
-      {"unknown, then busy", {unknown, busy(), busy()}, {}, 1, {"unreachable", "busy", "busy"}},
-      {"unknown, then granted", {unknown, granted()}, {}, 0, {"unreachable", "granted"}},
-      {"unknown, then final", {unknown, failed(errc::access_denied)}, {}, 1, {"unreachable", "failed"}},
-      {"unknown, not waiting", {unknown}, {}, 1, {"failed"}, false},
-      {"not sent", {down}, {}, 0, {"unreachable"}},
-      {"reader who waited", {busy(), busy()}, {}, 0, {"busy", "busy"}, true, LockKind::read_write, Mode::shared},
-      {"writer who waited", {busy(), busy()}, {}, 1, {"busy", "busy"}, true, LockKind::read_write},
-      {"writer who waited, trying", {busy()}, busy(), 1, {"busy"}, true, LockKind::read_write},
-      {"writer who holds", {granted()}, {}, 0, {"granted"}, true, LockKind::read_write},
-      {"writer who never got there", {down}, {}, 0, {"unreachable"}, true, LockKind::read_write}};
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.name);
-    sink_.reports.clear();
-    backend_->released.clear();
-    backend_->tries.clear();
-    LockRequest request{.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = row.wait};
-    request.kind = row.kind;
-    request.mode = row.mode;
-    contend(request);
-    for (const TryOutcome& outcome : row.before) {
-      if (backend_->tries.empty()) engine_->advance(1s);
-      answer(outcome);
-    }
-    if (row.after && backend_->tries.empty()) engine_->advance(1s);
-    give_up();
-    if (row.after) {
-      EXPECT_TRUE(backend_->released.empty()) << "not while a try is in flight, it might overtake it";
-      answer(*row.after);
-    }
-    EXPECT_EQ(sink_.reports, row.reports);
-    ASSERT_EQ(backend_->released.size(), row.released);
-    for (const Grant& grant : backend_->released) {
-      EXPECT_EQ(grant.owner, owner_);
-      EXPECT_EQ(grant.kind, row.kind);
-      EXPECT_EQ(grant.lease, 30s);
-    }
-    EXPECT_EQ(backend_->live_watches, 0);
-    EXPECT_EQ(engine_->pending_timers(), 0U);
-  }
-}
-
-// Otherwise a lock that was granted to an abandoned try would stay until its lease ends.
-TEST_F(TryBackendTest, Close_WaitsForAbandonedTries) {
-  for (const bool is_granted : {true, false}) {
-    int closed = 0;
-    contend();
-    give_up();
-    task([&] { backend_->close([&] { ++closed; }); });
-    EXPECT_EQ(closed, 0);
-    const auto released_before = backend_->released.size();
-    answer(is_granted ? granted() : busy());
-    EXPECT_EQ(closed, 1);
-    EXPECT_EQ(backend_->released.size(), released_before + (is_granted ? 1 : 0));
-    task([&] { backend_->close([&] { ++closed; }); });
-    EXPECT_EQ(closed, 2) << "nothing is under way";
-  }
-}
-
 TEST_F(TryBackendTest, AnswerInOrAfterTheDestructor_IsIgnored) {
   contend();
   const auto done = backend_->tries.back();
@@ -303,35 +206,6 @@ TEST_F(TryBackendTest, FinalFailureOrNoWait_EndsAfterOneTry) {
     EXPECT_EQ(std::exchange(sink_.reports, {}), Reports{report});
     EXPECT_EQ(engine_->pending_timers(), 0U);
     EXPECT_TRUE(backend_->tries.empty());
-  }
-}
-
-// Gives up at the n-th event, wherever that is: nothing may be left behind or touched afterwards (ASan).
-TEST_F(TryBackendTest, Contention_MayBeDestroyedAtAnyPoint) {
-  for (int stop_at = 0; stop_at < 12; ++stop_at) {
-    int n = 0;
-    const auto step = [&] {
-      if (n++ == stop_at) give_up();
-    };
-    sink_.reports.clear();
-    backend_->tries.clear();
-    backend_->released.clear();
-    backend_->watches.clear();
-    contend();
-    step();
-    for (const auto& outcome :
-         {failed(errc::unavailable), failed(errc::ambiguous), busy(), busy(), busy(), granted()}) {
-      if (backend_->tries.empty()) engine_->advance(2s);
-      if (backend_->tries.empty()) break;
-      answer(outcome);
-      step();
-      if (!backend_->watches.empty()) changed();
-      step();
-    }
-    give_up();
-    EXPECT_EQ(backend_->live_watches, 0) << stop_at;
-    EXPECT_EQ(engine_->pending_timers(), 0U) << stop_at;
-    for (const auto& done : std::exchange(backend_->tries, {})) task([&] { done(busy()); });
   }
 }
 

@@ -40,17 +40,6 @@ static_assert(Duration(1s) < Duration(1min) && Duration(60s) == Duration(1min));
 static_assert(forever > Duration(std::chrono::years(100)));
 static_assert(Duration(In<std::int64_t, std::ratio<1, 60>>(60)).value() == 1s);
 
-template <class... Durations>
-constexpr bool saturate =
-    ((Duration(Durations::max()).value() == nanoseconds::max() &&
-      Duration(Durations::min()).value() == nanoseconds::min() && Duration(Durations::zero()).value() == 0ns) &&
-     ...);
-
-static_assert(
-    saturate<nanoseconds, std::chrono::microseconds, std::chrono::milliseconds, In<std::int64_t>,
-             In<std::int64_t, std::ratio<60>>, In<std::int64_t, std::ratio<3600>>, In<std::int64_t, std::ratio<86400>>,
-             In<std::int64_t, std::ratio<1, 60>>, In<std::int64_t, std::ratio<1, 3>>>);
-
 // Each type is converted exactly, or saturates.
 constexpr bool is(Duration duration, nanoseconds value) {
   return duration.value() == value;

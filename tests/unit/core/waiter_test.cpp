@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tests/support/manual_engine.hpp"
-#include "tests/support/scripted_try_backend.hpp"
 
 namespace dlock {
 namespace {

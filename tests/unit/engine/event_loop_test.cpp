@@ -5,10 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "engine/lead_policy.hpp"
 #include "torture/rig/hang_guard.hpp"
@@ -30,8 +28,8 @@ class EventLoopTest : public testing::Test {
     thread_.join();
   }
 
-  bool notify(Task user_code, UserCode kind = UserCode::completion, bool although_stopping = false) {
-    return loop_.notify(std::move(user_code), kind, although_stopping) == Notified::accepted;
+  bool notify(Task user_code, UserCode kind = UserCode::completion) {
+    return loop_.notify(std::move(user_code), kind, false) == Notified::accepted;
   }
 
   // Waits while another thread does something as soon as this one waits. Answers whether the wait ended well.
@@ -44,18 +42,6 @@ class EventLoopTest : public testing::Test {
     const bool set = loop_.wait(event, rig::hang_guard);
     actor.join();
     return set;
-  }
-
-  // Keeps the loop's own thread inside user code until the event is set.
-  void hold_up_until(util::Event& go_on) {
-    const auto inside = std::make_shared<util::Event>();
-    ASSERT_TRUE(notify(
-        [&go_on, inside] {
-          inside->set();
-          (void)go_on.wait();
-        },
-        UserCode::completion));
-    ASSERT_TRUE(inside->wait(rig::hang_guard));
   }
 
   // Comes and goes alone until the loop's own thread leaves the lead to such callers. Then the next one leads.
@@ -121,25 +107,15 @@ TEST_F(EventLoopTest, Handlers_RunBetweenUserCodeThatStartsMore) {
   }
 }
 
-TEST_F(EventLoopTest, LossSignals_RunBeforeOtherUserCode) {
-  util::Event go_on;
-  hold_up_until(go_on);
-  std::vector<int> order;
-  util::Event last;
-  for (int i = 10; i < 13; ++i) EXPECT_TRUE(notify([&order, i] { order.push_back(i); }));
-  EXPECT_TRUE(notify([&] { last.set(); }));
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(notify([&order, i] { order.push_back(i); }, UserCode::loss_signal));
-  }
-  go_on.set();
-  ASSERT_TRUE(last.wait(rig::hang_guard));
-  EXPECT_EQ(order, (std::vector{0, 1, 2, 10, 11, 12}));
-}
-
 TEST_F(EventLoopTest, LossSignal_WaitsForOneHandlerOnly) {
   constexpr int count = 300;
+  util::Event inside;
   util::Event go_on;
-  hold_up_until(go_on);
+  ASSERT_TRUE(notify([&] {
+    inside.set();
+    (void)go_on.wait();
+  }));
+  ASSERT_TRUE(inside.wait(rig::hang_guard));
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(notify([] {}));  // more than a batch: handlers run before the rest
   int handled = 0;
   int handled_before = count;
@@ -156,20 +132,6 @@ TEST_F(EventLoopTest, LossSignal_WaitsForOneHandlerOnly) {
   ASSERT_TRUE(all_handled.wait(rig::hang_guard));
   end();
   EXPECT_LT(handled_before, count / 2);
-}
-
-TEST_F(EventLoopTest, End_RunsAcceptedUserCodeFirst) {
-  util::Event go_on;
-  hold_up_until(go_on);
-  int ran = 0;
-  for (int i = 0; i < 10'000; ++i) {
-    EXPECT_TRUE(notify([&ran, i] { EXPECT_EQ(ran++, i) << "in the order of the calls"; }));
-  }
-  loop_.stop();
-  loop_.post([this] { loop_.end_work(); });
-  go_on.set();
-  thread_.join();
-  EXPECT_EQ(ran, 10'000);
 }
 
 TEST_F(EventLoopTest, EventThatIsSetOutsideTheLoop_EndsTheWait) {

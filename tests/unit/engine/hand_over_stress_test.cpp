@@ -1,14 +1,14 @@
 // Many threads against an engine. They are delayed wherever one hands something over to another (engine/hand_over.hpp).
 // A seed decides what the threads do and, as far as the scheduler lets it, which thread is delayed where.
-//
-// Long, because it is one program: what the threads do, what they remember of it, and what must hold in the end.
+// A crash or a hang is of the last seed that was printed.
 //
 //   DLOCK_ENGINE_SEED=4711   runs this seed alone
 //   DLOCK_ENGINE_SEEDS=1000  runs so many, instead of as many as fit into a few seconds
+//
+// Long, because it is one program: what the threads do, what they remember of it, and what must hold in the end.
 #include "engine/hand_over.hpp"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -89,22 +89,7 @@ class Wish {
   util::Event* const event_;
 };
 
-// An engine, and what its turns guard.
-struct Subject {
-  Subject(std::shared_ptr<Engine> of, std::size_t threads) : engine(std::move(of)), last(threads, 0) {}
-
-  const std::shared_ptr<Engine> engine;
-  bool inside = false;
-  std::vector<int> last;  // number of the task that ran last, by thread
-  std::uint64_t ran = 0;
-  std::deque<std::shared_ptr<Wish>> parked;  // until a task of another thread comes
-  std::deque<std::shared_ptr<Wish>> asked;   // until the other end answers
-  std::unique_ptr<Descriptor> descriptor;
-  std::array<int, 2> ends{-1, -1};
-
-  std::atomic<std::uint64_t> accepted = 0;
-};
-
+// An engine, its threads, and what its turns guard.
 class Round {
  public:
   explicit Round(std::uint64_t seed);
@@ -130,21 +115,20 @@ class Round {
     return some;
   }
 
-  [[nodiscard]] const Clock& clock() const { return *clock_; }
   void expect(bool holds, const char* what) const {
     if (!holds) ADD_FAILURE() << what << "; DLOCK_ENGINE_SEED=" << seed_;
   }
-  void enter(Subject& subject) const {
-    expect(!subject.inside, "one task at a time");
-    expect(subject.engine->must_not_block(), "a task must not block");
-    subject.inside = true;
-    ++subject.ran;
+  void enter() {
+    expect(!inside_, "one task at a time");
+    expect(engine_->must_not_block(), "a task must not block");
+    inside_ = true;
+    ++ran_;
   }
-  static void leave(Subject& subject) { subject.inside = false; }
+  void leave() { inside_ = false; }
 
-  void start_answers(Subject& subject);
-  void expect_answers(Subject& subject);
-  void answer(int fd) const;
+  void start_answers();
+  void expect_answers();
+  void answer() const;
   std::shared_ptr<Wish> wish(util::Event& event);
   void grant_all();
   void stop();
@@ -164,7 +148,16 @@ class Round {
   const std::size_t stopping_thread_ = dice_.below(threads_);
   const int stopping_call_ = static_cast<int>(dice_.below(static_cast<std::uint64_t>(calls_)));
 
-  std::unique_ptr<Subject> subject_;
+  const std::shared_ptr<Engine> engine_ = ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
+  bool inside_ = false;
+  std::vector<int> last_ = std::vector<int>(threads_, 0);  // number of the task that ran last, by thread
+  std::uint64_t ran_ = 0;
+  std::deque<std::shared_ptr<Wish>> parked_;  // until a task of another thread comes
+  std::deque<std::shared_ptr<Wish>> asked_;   // until the other end answers
+  std::unique_ptr<Descriptor> descriptor_;
+  std::array<int, 2> ends_{-1, -1};
+  std::atomic<std::uint64_t> accepted_ = 0;
+
   std::vector<std::unique_ptr<Worker>> workers_;  // tasks know them until the engine has ended
   // Otherwise the next step of another thread finds what was forgotten.
   const bool in_step_ = dice_.chance(60);
@@ -183,8 +176,7 @@ class Round {
 // The steps of one of the threads.
 class Round::Worker {
  public:
-  Worker(Round& round, std::size_t number)
-      : round_(round), subject_(*round.subject_), number_(number), dice_(round.seed_ * 100 + number + 1) {}
+  Worker(Round& round, std::size_t number) : round_(round), number_(number), dice_(round.seed_ * 100 + number + 1) {}
 
   void work() {
     for (int call = 0; call < round_.calls_; ++call) {
@@ -223,18 +215,18 @@ class Round::Worker {
   bool give(Body body) {
     const int number = calls_ + 1;
     Task task = [this, number, body = std::move(body)]() mutable {
-      round_.enter(subject_);
-      round_.expect(subject_.last[number_] == number - 1, "in the order of the calls, none twice and none left out");
-      subject_.last[number_] = number;
+      round_.enter();
+      round_.expect(round_.last_[number_] == number - 1, "in the order of the calls, none twice and none left out");
+      round_.last_[number_] = number;
       body();
-      leave(subject_);
+      round_.leave();
     };
     const auto way = dice_.pick(round_.ways_);
     bool accepted = false;
     if (way == Way::submit) {
-      accepted = subject_.engine->submit(std::move(task));
+      accepted = round_.engine_->submit(std::move(task));
     } else if (way == Way::leave_task) {
-      accepted = subject_.engine->dispatch(std::move(task), IfBusy::leave_task);
+      accepted = round_.engine_->dispatch(std::move(task), IfBusy::leave_task);
     } else {
       const int before = number;
       int seen = 0;
@@ -242,12 +234,12 @@ class Round::Worker {
         task();
         seen = before;
       };
-      accepted = subject_.engine->dispatch(std::move(telling), IfBusy::wait_for_turn);
+      accepted = round_.engine_->dispatch(std::move(telling), IfBusy::wait_for_turn);
       round_.expect(!accepted || seen == before, "who waits for a turn returns when the task has run");
     }
     if (accepted) {
       ++calls_;
-      ++subject_.accepted;
+      ++round_.accepted_;
       round_.expect(!refused_, "once stopped, all is refused");
     } else {
       refused_ = true;
@@ -261,7 +253,7 @@ class Round::Worker {
     const auto how = dice_.below(10);
     bool set = false;
     if (how < 6) {
-      set = subject_.engine->wait(event, rig::hang_guard);
+      set = round_.engine_->wait(event, rig::hang_guard);
     } else if (how < 9) {
       set = event.wait(rig::hang_guard);
     } else {
@@ -270,8 +262,7 @@ class Round::Worker {
       set = event.is_set();
     }
     if (!set) {
-      std::fprintf(stderr, "a wait does not end; DLOCK_ENGINE_SEED=%llu\n",
-                   static_cast<unsigned long long>(round_.seed_));
+      std::fputs("a wait does not end\n", stderr);
       std::abort();  // the event is about to go while others know of it
     }
   }
@@ -303,32 +294,32 @@ class Round::Worker {
   // Each second one is granted by the task of the next thread that comes.
   void meet() {
     give_and_await_wish([this](const std::shared_ptr<Wish>& wish) {
-      if (!subject_.parked.empty()) {
-        subject_.parked.front()->grant();
-        subject_.parked.pop_front();
+      if (!round_.parked_.empty()) {
+        round_.parked_.front()->grant();
+        round_.parked_.pop_front();
       }
-      subject_.parked.push_back(wish);
+      round_.parked_.push_back(wish);
     });
   }
 
   void ask() {
     give_and_await_wish([this](const std::shared_ptr<Wish>& wish) {
-      if (!subject_.descriptor) return wish->grant();
-      subject_.asked.push_back(wish);
-      if (send(subject_.ends[0], "x", 1, MSG_NOSIGNAL) != 1) round_.expect(false, "there is room for a byte");
+      if (!round_.descriptor_) return wish->grant();
+      round_.asked_.push_back(wish);
+      if (send(round_.ends_[0], "x", 1, MSG_NOSIGNAL) != 1) round_.expect(false, "there is room for a byte");
     });
   }
 
   void set_timer() {
     const auto delay = dice_.between(-10us, 300us);
     give_and_await_wish([this, delay](const std::shared_ptr<Wish>& wish) {
-      const TimePoint at = subject_.engine->now() + delay;
-      (void)subject_.engine->schedule(at, [this, wish, at] {
-        round_.enter(subject_);
-        --subject_.ran;
-        round_.expect(round_.clock().now() >= at, "a timer runs when it is due");
+      const TimePoint at = round_.engine_->now() + delay;
+      (void)round_.engine_->schedule(at, [this, wish, at] {
+        round_.enter();
+        --round_.ran_;
+        round_.expect(round_.clock_->now() >= at, "a timer runs when it is due");
         wish->grant();
-        leave(subject_);
+        round_.leave();
       });
     });
   }
@@ -338,14 +329,14 @@ class Round::Worker {
     const auto id = std::make_shared<Executor::TimerId>(0);
     const auto cancelled = std::make_shared<bool>(false);
     (void)give([this, delay, id, cancelled] {
-      *id = subject_.engine->schedule(subject_.engine->now() + delay, [this, cancelled] {
+      *id = round_.engine_->schedule(round_.engine_->now() + delay, [this, cancelled] {
         round_.expect(!*cancelled, "a timer that was cancelled does not run");
         *cancelled = true;  // an id that has run is ignored
       });
     });
     if (dice_.chance(50)) spin(dice_.below(3000));
     (void)give([this, id, cancelled] {
-      subject_.engine->cancel(*id);
+      round_.engine_->cancel(*id);
       *cancelled = true;
     });
   }
@@ -359,16 +350,16 @@ class Round::Worker {
       ++round_.user_code_ran_;
       round_.expect(round_.last_completion_[number_] == number - 1, "completions in the order of the calls");
       round_.last_completion_[number_] = number;
-      round_.expect(subject_.engine->must_not_block(), "user code is on the engine's thread");
-      if (dispatches && subject_.engine->dispatch([this] {
-            round_.enter(subject_);
-            leave(subject_);
+      round_.expect(round_.engine_->must_not_block(), "user code is on the engine's thread");
+      if (dispatches && round_.engine_->dispatch([this] {
+            round_.enter();
+            round_.leave();
           })) {
-        ++subject_.accepted;
+        ++round_.accepted_;
       }
       event.set();
     };
-    if (subject_.engine->notify(std::move(code), UserCode::completion) == Notified::accepted) {
+    if (round_.engine_->notify(std::move(code), UserCode::completion) == Notified::accepted) {
       ++completions_;
       ++round_.user_code_accepted_;
       await(event);
@@ -383,20 +374,20 @@ class Round::Worker {
       if (--left == 0) event.set();
     };
     const auto inner = [this, one_less] {
-      round_.enter(subject_);
-      leave(subject_);
+      round_.enter();
+      round_.leave();
       one_less();
     };
     const bool waits = dice_.chance(50);
     const bool accepted = give([&, this, waits] {
-      const auto ran = subject_.ran;
-      if (subject_.engine->dispatch(inner, waits ? IfBusy::wait_for_turn : IfBusy::leave_task)) {
-        ++subject_.accepted;
+      const auto ran = round_.ran_;
+      if (round_.engine_->dispatch(inner, waits ? IfBusy::wait_for_turn : IfBusy::leave_task)) {
+        ++round_.accepted_;
       } else {
         one_less();
       }
-      round_.expect(subject_.ran == ran, "never inside another task of the same engine");
-      const auto notified = subject_.engine->notify(
+      round_.expect(round_.ran_ == ran, "never inside another task of the same engine");
+      const auto notified = round_.engine_->notify(
           [this, one_less] {
             ++round_.user_code_ran_;
             one_less();
@@ -409,7 +400,7 @@ class Round::Worker {
   }
 
   void stop() {
-    auto& engine = *subject_.engine;
+    auto& engine = *round_.engine_;
     if (round_.stopper_ == Stopper::thread) return round_.stop();
     util::Event event;
     const auto stop_and_tell = [this, &event] {
@@ -425,7 +416,6 @@ class Round::Worker {
   }
 
   Round& round_;
-  Subject& subject_;
   const std::size_t number_;
   Dice dice_;
   int calls_ = 0;  // that were accepted
@@ -433,29 +423,25 @@ class Round::Worker {
   bool refused_ = false;
 };
 
-Round::Round(std::uint64_t seed) : seed_(seed) {
-  current_seed = seed;
-  threads_seen = 0;
-  subject_ = std::make_unique<Subject>(ThreadEngine::start(clock_, [] { return std::uint64_t{4}; }), threads_);
-}
+Round::Round(std::uint64_t seed) : seed_(seed) {}
 
 Round::~Round() = default;
 
 // The other end of a connection: it answers each byte with one.
-void Round::answer(int fd) const {
+void Round::answer() const {
   char byte = 0;
-  while (read(fd, &byte, 1) == 1) {
+  while (read(ends_[1], &byte, 1) == 1) {
     hand_over();
-    if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1) return;
+    if (send(ends_[1], &byte, 1, MSG_NOSIGNAL) != 1) return;
   }
 }
 
-void Round::start_answers(Subject& subject) {
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, subject.ends.data()) != 0) std::abort();
+void Round::start_answers() {
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) != 0) std::abort();
   util::Event watched;
-  if (!subject.engine->submit([this, &subject, &watched] {
-        subject.descriptor = subject.engine->watch(subject.ends[0]);
-        expect_answers(subject);
+  if (!engine_->submit([this, &watched] {
+        descriptor_ = engine_->watch(ends_[0]);
+        expect_answers();
         watched.set();
       })) {
     std::abort();
@@ -463,20 +449,20 @@ void Round::start_answers(Subject& subject) {
   (void)watched.wait();
 }
 
-void Round::expect_answers(Subject& subject) {
-  subject.descriptor->async_wait(Descriptor::Interest::readable, [this, &subject](std::error_code ec) {
+void Round::expect_answers() {
+  descriptor_->async_wait(Descriptor::Interest::readable, [this](std::error_code ec) {
     if (ec) return;
-    enter(subject);
-    --subject.ran;
+    enter();
+    --ran_;
     char byte = 0;
-    const auto received = recv(subject.ends[0], &byte, 1, MSG_DONTWAIT);
+    const auto received = recv(ends_[0], &byte, 1, MSG_DONTWAIT);
     if (received == 1) {
-      expect(!subject.asked.empty(), "nothing comes without being asked for");
-      subject.asked.front()->grant();
-      subject.asked.pop_front();
+      expect(!asked_.empty(), "nothing comes without being asked for");
+      asked_.front()->grant();
+      asked_.pop_front();
     }
-    leave(subject);
-    if (received != 0) expect_answers(subject);
+    leave();
+    if (received != 0) expect_answers();
   });
 }
 
@@ -498,15 +484,15 @@ void Round::grant_all() {
 
 void Round::stop() {
   // A descriptor that is watched would keep the loop.
-  (void)subject_->engine->dispatch([this] { subject_->descriptor.reset(); });
-  subject_->engine->stop();
+  (void)engine_->dispatch([this] { descriptor_.reset(); });
+  engine_->stop();
   stopped_ = true;
 }
 
 void Round::run() {
   std::vector<std::thread> threads;
-  start_answers(*subject_);
-  threads.emplace_back([this] { answer(subject_->ends[1]); });
+  start_answers();
+  threads.emplace_back([this] { answer(); });
   for (std::size_t t = 0; t < threads_; ++t) workers_.push_back(std::make_unique<Worker>(*this, t));
   for (const auto& worker : workers_) {
     threads.emplace_back([&worker] { worker->work(); });
@@ -516,70 +502,23 @@ void Round::run() {
     if (stopped_) grant_all();
     if (manual_ && timers_) manual_clock_->advance(dice_.between(1us, 100us));
     if (!meets_) continue;
-    subject_->engine->post([&parked = subject_->parked] {
-      for (const auto& wish : parked) wish->grant();
-      parked.clear();
+    engine_->post([this] {
+      for (const auto& wish : parked_) wish->grant();
+      parked_.clear();
     });
   }
   if (stopper_ == Stopper::main) stop();
-  (void)shutdown(subject_->ends[1], SHUT_RDWR);
+  (void)shutdown(ends_[1], SHUT_RDWR);
   for (auto& thread : threads) thread.join();
   if (stopper_ != Stopper::main && stopper_ != Stopper::thread) {
     // The engine's thread has gone when only this test holds the engine.
-    const auto& engine = subject_->engine;
-    while (engine.use_count() > 1) std::this_thread::yield();
-    const auto sees_what_it_did = std::shared_ptr<Engine>(engine);
+    while (engine_.use_count() > 1) std::this_thread::yield();
+    const auto sees_what_it_did = std::shared_ptr<Engine>(engine_);
   }
-  expect(subject_->ran == subject_->accepted, "all that was accepted ran");
-  for (const int fd : subject_->ends) (void)close(fd);
+  expect(ran_ == accepted_, "all that was accepted ran");
+  for (const int fd : ends_) (void)close(fd);
   expect(user_code_ran_ == user_code_accepted_, "all user code that was accepted ran");
 }
-
-// Ends the program with the seed when a round does not end.
-class Watchdog {
- public:
-  explicit Watchdog(std::uint64_t seed)
-      : thread_([this, seed] {
-          if (ended_.wait(rig::hang_guard)) return;
-          std::fprintf(stderr, "the round does not end; DLOCK_ENGINE_SEED=%llu\n",
-                       static_cast<unsigned long long>(seed));
-          std::abort();
-        }) {}
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-  ~Watchdog() {
-    ended_.set();
-    thread_.join();
-  }
-
- private:
-  util::Event ended_;
-  std::thread thread_;
-};
-
-// A crash names its seed, too.
-template <int Signal>
-class NamesSeed {
- public:
-  NamesSeed() {
-    struct sigaction action {};
-    action.sa_handler = [](int) {
-      std::array<char, 64> text{};
-      const int length = std::snprintf(text.data(), text.size(), "DLOCK_ENGINE_SEED=%llu\n",
-                                       static_cast<unsigned long long>(current_seed.load()));
-      (void)!write(STDERR_FILENO, text.data(), static_cast<std::size_t>(length));
-      (void)sigaction(Signal, &before, nullptr);  // what faults does so again
-      if (Signal == SIGABRT) (void)raise(Signal);
-    };
-    (void)sigaction(Signal, &action, &before);
-  }
-  NamesSeed(const NamesSeed&) = delete;
-  NamesSeed& operator=(const NamesSeed&) = delete;
-  ~NamesSeed() { (void)sigaction(Signal, &before, nullptr); }
-
- private:
-  inline static struct sigaction before {};
-};
 
 std::optional<std::uint64_t> number_from(const char* variable) {
   const char* const text = std::getenv(variable);
@@ -588,8 +527,6 @@ std::optional<std::uint64_t> number_from(const char* variable) {
 }
 
 TEST(HandOver, DelayedThreads_LoseNoTaskAndNoWakeUp) {
-  const NamesSeed<SIGABRT> aborts;
-  const NamesSeed<SIGSEGV> faults;
   const auto one = number_from("DLOCK_ENGINE_SEED");
   const auto count = one ? 1 : number_from("DLOCK_ENGINE_SEEDS");
   const std::uint64_t first =
@@ -597,10 +534,13 @@ TEST(HandOver, DelayedThreads_LoseNoTaskAndNoWakeUp) {
   const auto end = std::chrono::steady_clock::now() + 5s;
   std::uint64_t seeds = 0;
   for (; !HasFailure() && (count ? seeds < *count : std::chrono::steady_clock::now() < end); ++seeds) {
-    const Watchdog watchdog(first + seeds);
-    Round(first + seeds).run();
+    current_seed = first + seeds;
+    threads_seen = 0;
+    std::fprintf(stderr, "\rDLOCK_ENGINE_SEED=%llu", static_cast<unsigned long long>(current_seed.load()));
+    Round(current_seed).run();
   }
-  std::printf("%llu seeds from %llu\n", static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(first));
+  std::printf("\n%llu seeds from %llu\n", static_cast<unsigned long long>(seeds),
+              static_cast<unsigned long long>(first));
 }
 
 }  // namespace

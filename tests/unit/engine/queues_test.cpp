@@ -1,14 +1,12 @@
 // The queues of an engine: timers, tasks that wait for a turn, user code.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -171,34 +169,6 @@ TEST_F(TurnQueueTest, RestOfATurn_IsTakenByTheLoopOrAWaitingThread) {
     EXPECT_FALSE(begin_for_loop());
     EXPECT_EQ(take(), "abc");
     EXPECT_TRUE(queue_.try_end(false));
-  }
-}
-
-TEST_F(TurnQueueTest, WaitingThreads_GetATurnEachOrLearnOfTheEnd) {
-  for (const bool stops : {false, true}) {
-    constexpr int count = 8;
-    TurnQueue queue;
-    EXPECT_EQ(queue.wait_to_begin(), State::idle);
-    int turns = 0;
-    std::atomic<int> refused = 0;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < count; ++i) {
-      threads.emplace_back([&] {
-        for (int turn = 0; turn < 100; ++turn) {
-          if (queue.wait_to_begin() == State::stopped) {
-            ++refused;
-            return;
-          }
-          ++turns;  // a race unless turns exclude each other
-          EXPECT_TRUE(queue.try_end(false));
-        }
-      });
-    }
-    for (int i = 0; i < 200; ++i) std::this_thread::yield();  // some fall asleep
-    EXPECT_TRUE(queue.try_end(stops));
-    for (auto& thread : threads) thread.join();
-    EXPECT_EQ(turns, stops ? 0 : 100 * count);
-    EXPECT_EQ(refused, stops ? count : 0);
   }
 }
 

@@ -12,7 +12,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -43,20 +42,6 @@ std::size_t entries_of(const char* directory) {
   return count;
 }
 
-TEST_F(ThreadEngineLifetimeTest, Stop_RunsAcceptedTasksAndUserCode) {
-  std::atomic<int> ran = 0;
-  {
-    const test::BlockedEngine blocked(*engine_);
-    for (int i = 0; i < 100; ++i) {
-      engine_->post([&] { ++ran; });
-      EXPECT_TRUE(engine_->dispatch([&] { ++ran; }));
-      EXPECT_TRUE(notify(*engine_, [&] { ++ran; }));
-    }
-  }
-  stop();
-  EXPECT_EQ(ran, 300);
-}
-
 TEST_F(ThreadEngineLifetimeTest, AfterStop_NothingRunsAndAllIsRefused) {
   EXPECT_TRUE(engine_->dispatch([&] { (void)engine_->schedule(engine_->now() + 1s, [] { FAIL(); }); }));
   engine_->stop();
@@ -67,45 +52,6 @@ TEST_F(ThreadEngineLifetimeTest, AfterStop_NothingRunsAndAllIsRefused) {
   clock_->advance(1h);
   engine_.reset();
   clock_->advance(1h);
-}
-
-TEST_F(ThreadEngineLifetimeTest, StopInATaskOrUserCode_DoesNotWait) {
-  enum class Inside { task, user_code, task_of_another_thread };
-  for (const Inside inside : {Inside::task, Inside::user_code, Inside::task_of_another_thread}) {
-    auto engine = start();
-    const std::weak_ptr<Engine> weak = engine;
-    util::Event stopped;
-    const auto stop = [&] {
-      engine->stop();
-      EXPECT_FALSE(engine->dispatch([] { FAIL(); }));
-      stopped.set();
-    };
-    ASSERT_TRUE(inside == Inside::task        ? engine->submit(stop)
-                : inside == Inside::user_code ? notify(*engine, stop)
-                                              : engine->dispatch(stop));
-    ASSERT_TRUE(stopped.wait(rig::hang_guard));
-    engine.reset();
-    while (!weak.expired()) std::this_thread::yield();
-  }
-}
-
-TEST_F(ThreadEngineLifetimeTest, UserCodeOfATaskDuringStop_RunsOutsideTasks) {
-  std::atomic<bool> ran = false;
-  auto blocked = std::make_optional<test::BlockedEngine>(*engine_);
-  EXPECT_TRUE(engine_->dispatch([&, engine = engine_.get()] {
-    EXPECT_FALSE(engine->submit([] {})) << "the engine is stopping";
-    EXPECT_TRUE(notify(*engine, [&, engine] {
-      EXPECT_TRUE(engine->must_not_block());
-      EXPECT_FALSE(engine->dispatch([] {}));
-      ran = true;
-    }));
-  }));
-  std::thread stopper([&] { engine_->stop(); });
-  while (engine_->submit([] {})) std::this_thread::yield();
-  blocked.reset();
-  stopper.join();
-  EXPECT_TRUE(ran);
-  engine_.reset();
 }
 
 TEST_F(ThreadEngineLifetimeTest, Stop_LeavesNoDescriptorAndNoThread) {

@@ -64,22 +64,6 @@ TEST_F(ThreadEngineTest, Dispatch_RunsOnTheCallersThreadUnlessTheEngineIsBusy) {
   EXPECT_EQ(engine_->random(), 4U);
 }
 
-TEST_F(ThreadEngineTest, AdvancedClock_ReturnsWhenDueTimersHaveRun) {
-  bool ran = false;
-  bool told = false;
-  EXPECT_TRUE(engine_->dispatch([&] {
-    (void)engine_->schedule(engine_->now() + 1s, [&] {
-      engine_->post([&] {
-        ran = true;
-        EXPECT_EQ(engine_->notify([&] { told = true; }, UserCode::event), Notified::accepted);
-      });
-    });
-  }));
-  clock_->advance(1s);
-  EXPECT_TRUE(ran);
-  EXPECT_TRUE(told);
-}
-
 TEST_F(ThreadEngineTest, ClockAdvancedInATask_LeavesTimersToTheLoop) {
   const auto other = start();
   for (const auto& inside : {engine_, other}) {
@@ -102,19 +86,6 @@ TEST_F(ThreadEngineTest, AdvancedClock_EndsThoughTimersArmEachOther) {
   clock_->advance(1s);
   EXPECT_TRUE(engine_->dispatch([&] { again = [] {}; }));
   clock_->advance(1s);  // the last of them
-}
-
-TEST_F(ThreadEngineTest, UserCode_RunsOnTheEngineThreadOutsideTasks) {
-  util::Event done;
-  EXPECT_FALSE(engine_->must_not_block());
-  EXPECT_TRUE(notify(*engine_, [&] {
-    EXPECT_TRUE(engine_->must_not_block());
-    bool inner = false;
-    EXPECT_TRUE(engine_->dispatch([&] { inner = true; }));
-    EXPECT_TRUE(inner) << "inline, because nothing else is inside a task";
-    done.set();
-  }));
-  ASSERT_TRUE(done.wait(rig::hang_guard));
 }
 
 TEST_F(ThreadEngineTest, TasksOfTwoEngines_MayNest) {
@@ -395,23 +366,13 @@ TEST_F(ThreadEngineTest, ManyDueTimers_AllRunAndDelayNoLossSignal) {
 
 // A thread that was taken off its processor in its turn does not keep losses back.
 TEST_F(ThreadEngineTest, Loss_IsSignalledWhileTheLoopWaitsForATurn) {
-  util::Event inside;
-  util::Event go_on;
-  std::thread blocker([&] {
-    EXPECT_TRUE(engine_->dispatch([&] {
-      inside.set();
-      EXPECT_TRUE(go_on.wait(rig::hang_guard));
-    }));
-  });
-  EXPECT_TRUE(inside.wait(rig::hang_guard));
+  const HeldByAnotherThread held(*engine_);
   EXPECT_TRUE(engine_->submit([] {}));  // now the loop waits
   for (int i = 0; i < 20; ++i) {
     const auto signalled = std::make_shared<util::Event>();
     EXPECT_EQ(engine_->notify([signalled] { signalled->set(); }, UserCode::loss_signal), Notified::accepted);
     EXPECT_TRUE(signalled->wait(rig::hang_guard));
   }
-  go_on.set();
-  blocker.join();
 }
 
 }  // namespace

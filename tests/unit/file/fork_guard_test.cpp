@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "support.hpp"
 
 namespace dlock::file::test {
@@ -68,13 +66,6 @@ TEST(ForkGuard, ForkDuringOpen_OpensAgain) {
   });
   EXPECT_EQ(opened, 2);
   EXPECT_TRUE(is_open(guarded.get()));
-}
-
-TEST(ForkGuard, OpenFails_IsReported) {
-  errno = 0;
-  const GuardedFd guarded = GuardedFd::open([] { return ::open("/nonexistent/file", O_RDONLY | O_CLOEXEC); });
-  EXPECT_FALSE(guarded);
-  EXPECT_EQ(errno, ENOENT);
 }
 
 }  // namespace

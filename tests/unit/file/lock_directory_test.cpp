@@ -202,21 +202,6 @@ TEST_F(LockDirectoryTest, NotAPlainFile_IsRefused) {
   EXPECT_FALSE(fs::exists(at("/new")));
 }
 
-TEST_F(LockDirectoryTest, RemovedDirectory_IsMadeAgain) {
-  LockDirectory directory = open();
-  EXPECT_TRUE(directory.is_current());
-  const auto generation = directory.generation();
-  fs::rename(scratch_.locks(), at("/moved"));
-  EXPECT_FALSE(directory.is_current());
-  EXPECT_FALSE(directory.reopen().has_value());
-  EXPECT_TRUE(directory.is_current());
-  EXPECT_GT(directory.generation(), generation);
-  fs::remove(scratch_.locks());
-  ASSERT_TRUE(directory.open_or_create("a.lock").ok());
-  EXPECT_TRUE(directory.is_current());
-  EXPECT_TRUE(fs::exists(scratch_.locks() + "/a.lock"));
-}
-
 // --- File systems ---
 
 TEST(FileSystemType, NetworkFileSystems_AreRefused) {

@@ -1,4 +1,4 @@
-// The memory backend over its store: strategies, hand-overs, URLs, threads, and children made by fork().
+// The memory backend over its store: strategies, URLs, names, and children made by fork().
 #include "backends/memory/memory_backend.hpp"
 
 #include <gtest/gtest.h>
@@ -31,100 +31,26 @@ namespace {
 
 using namespace std::chrono_literals;
 using Status = ReleaseOutcome::Status;
-using test::Attempt;
 
-class MemoryBackendTest : public testing::Test {
- protected:
-  std::unique_ptr<MemoryBackend> make(Strategy strategy = Strategy::queue) {
-    return std::make_unique<MemoryBackend>(host, store, strategy);
-  }
-  std::unique_ptr<Attempt> contend(MemoryBackend& backend, bool wait = true, std::chrono::nanoseconds lease = 30s) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = "lock", .owner = host.new_owner_id(), .holder = "h", .lease = lease, .wait = wait};
+TEST(MemoryBackendTest, OtherStrategies_WakeAllOrPoll) {
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  const auto store = std::make_shared<MemoryStore>();
+  const auto make = [&](Strategy strategy) { return std::make_unique<MemoryBackend>(host, store, strategy); };
+  const auto contend = [&](MemoryBackend& backend) {
+    auto attempt = std::make_unique<test::Attempt>();
+    attempt->request = {.name = "lock", .owner = host.new_owner_id(), .holder = "h", .lease = 30s, .wait = true};
     attempt->contention = backend.contend(attempt->request, *attempt);
     engine.run();
     return attempt;
-  }
-  Status release(MemoryBackend& backend, const Grant& grant) {
+  };
+  const auto release = [&](MemoryBackend& backend, const Grant& grant) {
     std::optional<Status> status;
     backend.release(grant, [&](const ReleaseOutcome& outcome) { status = outcome.status; });
     engine.run();
     return status.value();
-  }
-  static RenewOutcome renew(MemoryBackend& backend, const Grant& grant) {
-    std::optional<RenewOutcome> answer;
-    backend.renew(grant, [&](const RenewOutcome& outcome) { answer = outcome; });
-    return answer.value();
-  }
-  std::size_t residue() { return store->residue("lock", engine.clock()); }
-
-  test::ManualEngine engine;
-  test::RecordingHost host{engine};
-  std::shared_ptr<MemoryStore> store = std::make_shared<MemoryStore>();
-  std::unique_ptr<MemoryBackend> a = make();
-  std::unique_ptr<MemoryBackend> b = make();
-};
-
-TEST_F(MemoryBackendTest, Acquire_IsGrantedInsideTheCall) {
-  const auto holder = contend(*a);
-  ASSERT_TRUE(holder->grant);
-  EXPECT_EQ(holder->grant->valid_until, lease_valid_until(engine.now(), 30s));
-  EXPECT_EQ(engine.pending_timers(), 0U);
-  EXPECT_EQ(contend(*b, false)->busy_reports, 1);
-  EXPECT_EQ(residue(), 1U);
-}
-
-TEST_F(MemoryBackendTest, Waiter_IsGrantedAtTheReleaseOrTheEndOfTheLease) {
-  const auto holder = contend(*a);
-  const auto second = contend(*b, true, 10s);
-  const auto third = contend(*b);
-  engine.advance(20s);
-  const RenewOutcome renewed = renew(*a, *holder->grant);
-  EXPECT_EQ(renewed.status, RenewOutcome::Status::renewed);
-  EXPECT_EQ(renewed.valid_until, lease_valid_until(engine.now(), 30s));
-  engine.advance(29s);
-  EXPECT_FALSE(second->grant);
-  engine.advance(1s);
-  ASSERT_TRUE(second->grant);
-  EXPECT_EQ(second->grant->valid_until, lease_valid_until(engine.now(), 10s));
-  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::lost);
-  EXPECT_EQ(release(*a, *holder->grant), Status::not_owner);
-  const auto fourth = contend(*a);
-  engine.advance(10s);
-  EXPECT_TRUE(third->grant);
-  EXPECT_EQ(release(*b, *third->grant), Status::released);
-  EXPECT_TRUE(fourth->grant) << "at once";
-}
-
-TEST_F(MemoryBackendTest, WaiterThatGivesUp_LeavesTheQueueOrPassesTheLockOn) {
-  const auto holder = contend(*a);
-  const auto first = contend(*b);
-  const auto second = contend(*b);
-  const auto third = contend(*b);
-  first->contention.reset();
-  EXPECT_EQ(residue(), 3U);
-  a->release(*holder->grant, [](const ReleaseOutcome&) {});
-  second->contention.reset();  // it was granted the lock, but not notified yet
-  engine.run();
-  EXPECT_TRUE(third->grant);
-  EXPECT_EQ(residue(), 1U);
-  const auto last = contend(*b);
-  a->release(*third->grant, [](const ReleaseOutcome&) {});
-  last->contention.reset();
-  b.reset();
-  engine.run();
-  EXPECT_FALSE(last->grant);
-  EXPECT_EQ(residue(), 0U);
-}
-
-TEST_F(MemoryBackendTest, BrokenLock_IsLostAtTheNextRenewal) {
-  const auto holder = contend(*a);
-  EXPECT_TRUE(store->break_lock(LockKind::lock, "lock", engine.clock()));
-  EXPECT_EQ(renew(*a, *holder->grant).status, RenewOutcome::Status::lost);
-  EXPECT_EQ(release(*a, *holder->grant), Status::not_owner);
-}
-
-TEST_F(MemoryBackendTest, OtherStrategies_WakeAllOrPoll) {
+  };
+  const auto a = make(Strategy::queue);
   const auto watcher = make(Strategy::watch);
   const auto poller = make(Strategy::poll);
   const auto holder = contend(*a);
@@ -175,28 +101,6 @@ TEST(MemoryName, Tokens_GrowThoughTheStoreWasForgotten) {
     const Client client = connect("memory://forgotten");
     const Lease lease = client.make_lock("x").acquire();
     EXPECT_GT(lease.token(), std::exchange(last, lease.token()));
-  }
-}
-
-TEST(MemoryName, Threads_ExcludeEachOtherWithEachStrategy) {
-  for (const std::string strategy : {"queue", "watch", "poll"}) {
-    int counter = 0;  // not atomic: the lock protects it
-    FencingToken last;
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < 6; ++i) {
-      threads.emplace_back([&] {
-        const Client client = connect("memory://threads?strategy=" + strategy);
-        DistributedLock lock = client.make_lock("counter");
-        for (int round = 0; round < 50; ++round) {
-          Lease lease = lock.acquire();
-          EXPECT_GT(lease.token(), std::exchange(last, lease.token()));
-          ++counter;
-          EXPECT_TRUE(lease.release());
-        }
-      });
-    }
-    threads.clear();
-    EXPECT_EQ(counter, 300);
   }
 }
 

@@ -17,9 +17,6 @@ TEST_P(EphemeralScenario, Holds) {
 constexpr Scenario ephemeral_rows[] = {
     {"FreeLock_Acquired_CostsOneRequest", "",
      "mark; {wait|try} a; a granted; sent create; release a; gone place; wait b; b granted; b newer a"},
-    {"Waiter_OvertakenBetweenCreateAndWatch_WatchesAgain", "",
-     "put place ephemeral other; on watch do remove place, on create do put place ephemeral other; wait a; 1s; a "
-     "waits; exists place; remove place; run; a granted"},
     {"Lock_ThatComesAndGoes_EndsATry", "",
      "on create* do put place ephemeral other; on get* do remove place; try a; a failed unavailable keeps appearing "
      "and disappearing; start b; 10ms; b unreachable 1-9; calm; 5s; b granted"},
@@ -32,13 +29,6 @@ constexpr Scenario ephemeral_rows[] = {
     {"Create_AnswerLost_IsFoundBehindAWrite", "",
      "on create lose_answer; wait a; a unreachable 1; mark; 100ms; a granted; sent get; asked heartbeat 1; release a; "
      "gone place"},
-    {"Create_AnswerLostAndNodeGone_IsRepeated", "",
-     "on create lose_answer; wait a; remove place; 100ms; a granted; exists place"},
-    {"Look_NotAnswered_FindsNothingOut", "",
-     "on create lose_answer; on get {lose_answer|lose_request|refuse}; wait a; 500ms; a granted"},
-    {"Look_UnderWay_IsNotRepeatedByThePauseBeforeIt", "",
-     "on create lose_answer do disconnect; wait a; on get hold; mark; reconnect; run; 1s; asked look 1; "
-     "release_answers; run; a granted"},
     {"TwoOfOneSession_NeverTakeTheSameNodeForTheirs", "",
      "on create lose_answer; on create lose_answer; start a; start b; 5s; a granted; b waits"},
     {"AnotherLock_OfOurSession_IsBusy", "",
@@ -56,9 +46,6 @@ constexpr Scenario ephemeral_rows[] = {
      "remove /a; on create@/a hold; start a; run; give_up a; release_answers; run; gone /a/b/lock"},
 
     // --- Connections and giving up ---
-    {"Waiter_ConnectionBrokenBehindAnyRequest_GoesOn", "",
-     "put place ephemeral other; on any+{0..3} do disconnect; start a; run; set place x; run; reconnect; 1s; a waits; "
-     "remove place; 1s; reconnect; 1s; a granted"},
     // Not by the number of the node that it had in the session before.
     {"Waiter_OfALaterSessionGivesUp_LeavesNothing", "",
      "start a; on create lose_answer; on get* hold; sleep 11s; 2s; exists place; give_up a; calm; release_answers; 1s; "

@@ -272,19 +272,6 @@ TEST_F(InspectionTest, BreakCarriedOutInPart_IsAFailure) {
   EXPECT_EQ(break_lock(LockKind::read_write).failure().code, errc::access_denied);
 }
 
-TEST_F(InspectionTest, Forget_RemovesANodeWithoutChildren) {
-  for (const LockKind kind : {LockKind::lock, LockKind::read_write}) {
-    EXPECT_EQ(forget(kind).value(), Names()) << "there is none";
-    const std::string node = put_node(place(kind), kind == LockKind::lock ? "-lock-" : "-__READ__");
-    EXPECT_EQ(forget(kind).value(), Names()) << "held";
-    ensemble.remove(node);
-    EXPECT_EQ(forget(kind).value(), Names{"lock"});
-    EXPECT_FALSE(ensemble.exists(place(kind)));
-    EXPECT_TRUE(ensemble.exists(std::string(node.substr(0, node.find('/', 1)))));
-  }
-  EXPECT_EQ(forget(LockKind::lock, "").failure().code, errc::unsupported) << "how long a name is unused is not known";
-}
-
 // Between the list and the removal any client may come, in a queue or not, and the node may go.
 TEST_F(InspectionTest, ForgetOvertaken_RemovesNoNodeOfAnotherClient) {
   const std::vector<std::function<std::string()>> ways = {[&] { return put_member(); },

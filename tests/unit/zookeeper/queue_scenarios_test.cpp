@@ -52,7 +52,6 @@ constexpr Scenario queue_rows[] = {
      "member h; wait a; {|set h __REVOKE__}; run; lose_events; remove h; keep_events; mark; 45s; a granted; asked "
      "get@h 1; asked get 2-4"},
 
-    {"Try_OfAHeldLock_LeavesNothing", "", "member h; try a; a busy 1; own 0"},
     // Hazards 23 and 24: a server that lags behind is brought up to date first.
     {"Try_OfALockThatWasHeld_LooksFirst", "",
      "member h; try a; mark; try b; b busy 1; sent sync children; remove h; try c; c granted; release c; mark; try d; "
@@ -85,22 +84,9 @@ constexpr Scenario queue_rows[] = {
     // Hazard 1.
     {"Create_AnswerLost_IsFoundByItsUuid", "{|strategy=sequential-herd}",
      "on create lose_answer; wait a; a waits; a unreachable 1; remember node; 100ms; a granted; same node"},
-    {"Create_NotCarriedOut_IsRepeatedUnderAnotherUuid", "",
-     "on create lose_request; mark; wait a; 100ms; a granted; own 1; asked join 2"},
-    // Otherwise the waiter would wait for itself.
-    {"Search_NotAnswered_FindsNothingOut", "",
-     "on create lose_answer; on children+1 {lose_answer|lose_request|refuse}; wait a; remember node; 500ms; a granted; "
-     "same node"},
-    {"Search_FoundNodeNotAnswered_IsNotGone", "",
-     "on create lose_answer; wait a; remember node; on get {lose_answer|lose_request|refuse}; 500ms; a granted; same "
-     "node"},
     {"Search_FoundNodeGone_JoinsAtOnce", "",
      "on create lose_answer; wait a; remember node; on get do remove node; mark; 100ms; a granted; a unreachable 1; "
      "asked children 2; other node"},
-    {"Search_LocksNodeGone_JoinsAgain", "", "on create lose_answer; wait a; remove place; 100ms; a granted; own 1"},
-    {"Search_UnderWay_IsNotRepeatedByThePauseBeforeIt", "",
-     "on create lose_answer do disconnect; wait a; on children hold; mark; reconnect; run; 1s; asked children 1; "
-     "release_answers; run; a granted; own 1"},
     // A request of the session before that is carried out late.
     {"Search_FoundNodeOfAnotherSession_IsNoPlaceAndGoes", "",
      "on create lose_request; wait a; late; 500ms; gone late; a granted; own 1"},
@@ -119,31 +105,16 @@ constexpr Scenario queue_rows[] = {
     // Hazard 2.
     {"NodeOfTheLastSession_IsNeverBelieved", "",
      "on create hold; wait a; remember node; expire; 1s; a granted; other node"},
-    // Two creates could make a node that nobody asks for any more.
-    {"Create_UnderWay_IsNotRepeatedByAReconnection", "",
-     "keep_unsent; disconnect; start a; run; reconnect; run; a granted; own 1"},
     {"Question_UnderWay_IsNotRepeatedByAReconnection", "",
      "member h; wait a; mark; keep_unsent; remove h; tasks 1; disconnect; run; reconnect; run; a granted; asked get 2"},
-    {"Question_NotAnswered_IsAskedAgain", "",
-     "member h; on {children|get} {lose_answer|lose_request|refuse}; wait a; 200ms; a waits; on get "
-     "{lose_answer|lose_request|refuse}; remove h; 500ms; a granted; own 1"},
     {"Question_AboutATwinNotAnswered_IsAskedAgain", "",
      "twin t 0; sequence 0; on get {lose_answer|lose_request|refuse}; wait a; 100ms; a waits; remove t; run; a "
      "granted"},
     {"Question_AboutTheOneBeforeNotAnswered_IsNotItsEnd", "",
      "member h; wait a; on get {lose_answer|lose_request|refuse}; set h __REVOKE__; 100ms; a waits; remove h; run; a "
      "granted"},
-    // Otherwise the waiter would queue behind the node that it has.
-    {"Question_AboutOurNodeNotAnswered_IsNotItsEnd", "",
-     "member h; wait a; remember node; on get@node {lose_answer|lose_request|refuse}; remove h; run; 100ms; a granted; "
-     "same node"},
 
     // --- Connections and sessions; the stages of a wait are in core/waiter_test.cpp ---
-    // Every moment at which the connection can break: the request is carried out, and its answer comes behind the news.
-    {"Waiter_ConnectionBrokenBehindAnyRequest_GoesOn", "{|strategy=sequential-herd}",
-     "put ./leases/_c_1-lease-0000000001 ephemeral; wait refused; refused failed protocol; remove "
-     "./leases/_c_1-lease-0000000001; member h; twin t 99; sequence 99; on any+{0..7} do disconnect; start a; run; "
-     "mark; remove t; run; a waits; 100ms; reconnect; run; a waits; remove h; 1s; a granted; own 1"},
     {"Waiter_HolderGoneWhileDisconnected_AsksNothing", "{|strategy=sequential-herd}",
      "member h; wait a; disconnect; run; mark; remove h; 1s; sent; a waits; reconnect; 100ms; a granted"},
     {"Twin_ListAnsweredAfterTheConnectionBroke_IsNotAskedAbout", "",
@@ -152,9 +123,6 @@ constexpr Scenario queue_rows[] = {
     {"OwnNode_OneBeforeGoneAsTheConnectionBreaks_IsNotAskedAbout", "",
      "member h; on watch do remove h, disconnect; mark; wait a; connections connected reconnecting; asked get 1; a "
      "waits; reconnect; run; a granted"},
-    {"Waiter_OneBeforeGoneAsTheConnectionBreaks_GoesOn", "",
-     "member h; member x; on watch do remove x, disconnect; wait a; 1s; reconnect; 1s; a waits; remove h; run; a "
-     "granted"},
     // A wait that times out then says that the service was unavailable: a question has no effect that could be in
     // doubt.
     {"Waiter_QuestionLost_LearnsThatItIsUnavailable", "",
@@ -163,13 +131,6 @@ constexpr Scenario queue_rows[] = {
      "on create lose_answer do disconnect; wait a; run; a told unavailable; a waits"},
     {"Watch_OutlivesADisconnect", "{|strategy=sequential-herd}",
      "member h; wait a; mark; disconnect; run; reconnect; run; asked any 0; watches 1-2; remove h; run; a granted"},
-    {"Waiter_SessionOver_QueuesAnewInTheNext", "",
-     "member h; wait a; remember node; expire; 1s; a waits; other node; remove h; run; a granted"},
-    // This client gives the session up before the servers do, which keep its nodes for as long.
-    {"Node_OfASessionThatWasGivenUp_IsNoPlace", "",
-     "member h; wait a; remember node; disconnect; run; remove h; 20s; a granted; other node"},
-    {"Waiter_OwnNodeRemoved_QueuesAnew", "",
-     "member h; wait a; remove own; member x; remove h; 1s; a waits; own 1; remove x; run; a granted"},
     {"Waiter_LocksNodeRemoved_QueuesAnew", "",
      "member h; member x; wait a; remove place; 100ms; a granted; a unreachable 0"},
     {"Try_SessionGivenUp_GoesOnInTheNext", "",
@@ -224,12 +185,6 @@ constexpr Scenario queue_rows[] = {
     {"Client_ThatEnters_SaysSoOnlyToThoseBehindIt", "",
      "as semaphore; permit h 1; wait a 1; wait b 1; remember second; on set {answer|lose_request}; remove h; run; 1s; "
      "a granted; data own host:1:test\nheld; b waits; release a; b granted; data own host:1:test"},
-    {"Client_NodeGoneBeforeItEnters_QueuesAnew", "",
-     "as semaphore; permit h 1; wait a 1; remember node; wait b 1; on set do remove node; remove h; run; a waits; b "
-     "granted; 1s; release b; a granted"},
-    {"Waiter_OfAPermitGivesUp_HandsNothingOn", "",
-     "as semaphore; permit h 2; permit x 2; wait a 2; wait b 2; wait c 2; give_up b; run; c waits; give_up a; run; c "
-     "waits; remove h; run; c granted"},
     {"OtherNumberOfPermits_IsRefusedAndWritesNothingMore", "",
      "as semaphore; permit h 2; {wait|try} a 3; a failed invalid_argument 2 permits, but the request says 3; own 0; "
      "mark; wait b 3; b failed invalid_argument; asked create 0; wait c 2; c granted; remove h; run; wait d 3; d "

@@ -153,19 +153,6 @@ TEST(QueueTest, Holders_AreTheFirstReadersWriterOrPermits) {
   EXPECT_EQ(holders(LockKind::lock, {}), Names());
 }
 
-// Hazards 11 and 14.
-TEST(QueueTest, UsedUpNumberOrForeignLayout_NamesTheRemedy) {
-  const auto problem = [](const std::string& child) {
-    return judge_queue(Layout::curator, "/dlock/lock", {node("m7"), child}).problem.value_or(Failure{}).detail;
-  };
-  for (const char* const number : {"-2147483648", "2147483647", "10000000000"}) {
-    EXPECT_NE(problem("_c_a-lock-" + std::string(number)).find("delete that node"), std::string::npos) << number;
-  }
-  const std::string kazoo = problem("0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__0000000001");
-  EXPECT_NE(kazoo.find("kazoo"), std::string::npos) << kazoo;
-  EXPECT_EQ(problem("config"), "");
-}
-
 TEST(RecentNamesTest, Names_BeyondTheLimit_BeginAnew) {
   RecentNames names;
   names.remove("0");

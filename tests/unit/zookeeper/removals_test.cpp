@@ -19,10 +19,6 @@ TEST_P(RemovalScenario, Holds) {
 }
 
 constexpr Scenario removal_rows[] = {
-    {"Node_ThatIsGone_WasNotOurs", "", "wait a; remember n; remove n; release a not_owner"},
-    {"Removal_AnswerLost_IsRepeatedOnceAndWasOurs", "",
-     "wait a; mark; on remove lose_answer; release a pending; asked remove 1; 100ms; release a; asked remove 2; own 0; "
-     "warnings 0"},
     // Hazards 10 and 21.
     {"Removal_NotSentInTime_GoesOnInTheBackground", "",
      "wait a; disconnect; run; release a pending; 1999ms; release a pending; 1ms; release a failed unavailable did not "
@@ -33,7 +29,6 @@ constexpr Scenario removal_rows[] = {
     // The servers keep the nodes of a session that this client has given up.
     {"Node_OfAnEarlierSession_IsRemoved", "",
      "wait a; remember n; disconnect; run; release a pending; 20s; gone n; release a failed unavailable"},
-    {"Node_OfALostLock_IsRemoved", "", "wait a; remember n; disconnect; 20s; lost 2; gone n"},
     {"Removal_Refused_IsTriedOnAndWarnedOfOnce", "",
      "wait a; mark; on remove* refuse; release a pending; 1s; warnings 0; calm; on remove* forbid; 5s; warnings 1 a "
      "node that is not needed any more cannot be removed before the session ends: ; asked remove 2-50; calm; 5s; own "
@@ -67,8 +62,6 @@ constexpr Scenario removal_rows[] = {
      "on create lose_request do disconnect; wait a; give_up a; 25s; expire; 7s; mark; 20s; asked children 0"},
     {"Create_OfTheOldSession_ClosingDoesNotWaitForIt", "",
      "on create lose_request do disconnect; wait a; give_up a; 16s; close; run; is_closed"},
-    {"Look_NotAnsweredBeforeTheSessionEnds_IsRepeatedInTheNext", "",
-     "on create lose_answer; wait a; remember n; on children hold; give_up a; run; exists n; disconnect; 25s; gone n"},
 };
 
 INSTANTIATE_TEST_SUITE_P(, RemovalScenario, testing::ValuesIn(removal_rows), name_of);

@@ -15,23 +15,6 @@ namespace {
 
 using SessionLocksTest = BackendTest;
 
-TEST_F(SessionLocksTest, Capabilities_AreThoseOfTheStrategy) {
-  for (const std::string strategy : {"sequential", "sequential-herd", "ephemeral"}) {
-    SCOPED_TRACE(strategy);
-    const bool queue = strategy != "ephemeral";
-    const bool watches_one = strategy == "sequential";
-    const Capabilities can = make("strategy=" + strategy)->capabilities();
-    EXPECT_EQ(can.strategy, strategy);
-    EXPECT_EQ(can.lease_kind, LeaseKind::session);
-    EXPECT_EQ(can.fencing, FencingDurability::service);
-    EXPECT_EQ(can.fair && can.counts_waiters, queue);
-    EXPECT_EQ(can.wakes_one && can.read_write_locks && can.semaphores, watches_one);
-    EXPECT_EQ(can.wakes_one || can.read_write_locks || can.semaphores, watches_one);
-    EXPECT_TRUE(can.wakes_waiters && can.can_inspect && can.can_list && can.can_break && can.can_forget);
-    EXPECT_FALSE(can.close_on_exec);
-  }
-}
-
 TEST_F(SessionLocksTest, LeaseLongerThanTheSession_IsRefused) {
   backend = make("session_timeout=4s");
   EXPECT_EQ(backend->capabilities().max_lease, 10s);

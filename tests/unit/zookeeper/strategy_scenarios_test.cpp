@@ -35,9 +35,6 @@ constexpr Scenario strategy_rows[] = {
     {"HolderData_Changed_IsNoHandOver", "",
      "member h; wait a; set h __REVOKE__; run; a waits; watches 1-2; remove h; run; a granted"},
     {"LostEvent_IsMadeUpFor", "", "member h; wait a; lose_events; remove h; keep_events; run; a waits; 45s; a granted"},
-    {"Waiter_Disconnected_GoesOn", "",
-     "member h; wait a; a busy 1; disconnect; 1s; a unreachable 1 disconnected; remove h; reconnect; 1s; a granted; "
-     "wait b; expire; 2s; b granted"},
     {"Waiter_WithoutAConnection_WaitsAndIsToldWhy", "",
      "dial silence; fresh; wait a; 4s; a silent; 2s; a unreachable 1-9; wait b; b unreachable 1; dial accept; "
      "reconnect; 2s; a granted"},
@@ -49,11 +46,6 @@ constexpr Scenario strategy_rows[] = {
     // --- Grants; hazards 2 and 6 ---
     // The process was stopped: the answers are there before anything says that the session is over.
     {"Grant_AnsweredAfterTheSessionsDeadline_IsNone", "", "start a; sleep 11s; 5s; a granted; own 1"},
-    {"Grant_AnsweredAfterTheSession_IsNone", "", "on create hold; wait a; expire; 1s; a granted; own 1"},
-    {"Grant_AnsweredAfterTheConnectionBroke_IsVerifiedFirst", "",
-     "on create do disconnect; wait a; 1s; own 1; a waits; reconnect; 1s; a granted; own 1"},
-    {"Try_CreateAnswerLost_IsAmbiguousAndTakenBack", "",
-     "on create lose_answer; try a; a failed ambiguous; run; own 0"},
 
     // --- Giving up; hazard 9: after any number of tasks ---
     {"Waiter_GivesUpAtAnyMoment_LeavesNothing", "",
@@ -95,9 +87,6 @@ constexpr Scenario strategy_rows[] = {
     // Its questions are sent behind the next watch.
     {"Observer_NotifiedOfAChange_HasWatchedAgain", "",
      "as election; wait a; observe; mark; release a; notified; watched_again"},
-    {"Observer_OutlivesConnectionsAndSessions", "",
-     "as election; observe; disconnect; settle; reconnect; run; notified; wait a; notified; expire; 5s; notified; wait "
-     "b; notified"},
 };
 
 INSTANTIATE_TEST_SUITE_P(, StrategyScenario, testing::ValuesIn(strategy_rows), name_of);

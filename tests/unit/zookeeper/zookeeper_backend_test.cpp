@@ -19,18 +19,23 @@ class ZookeeperBackendTest : public BackendTest {
   using Attempts = std::vector<std::unique_ptr<Attempt>>;
   static constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
 
-  // With its first session.
-  std::unique_ptr<ZookeeperBackend> make_connected(const std::string& query = {}, const std::string& path = {}) {
-    auto group = make<ZookeeperBackend>(query, path);
+  void drop() {
+    attempts.clear();
+    group.reset();
+  }
+  // A client with its first session.
+  void connect(const std::string& query = {}, const std::string& path = {}) {
+    drop();
+    group = make<ZookeeperBackend>(query, path);
     EXPECT_EQ(release(*group, *contend(*group, {.name = "first"}))->status, ReleaseStatus::released);
-    return group;
   }
   // The same in an empty ensemble: what queues leave behind is in the way of strategy=ephemeral.
-  std::unique_ptr<ZookeeperBackend> make_alone(const std::string& query) {
+  void connect_alone(const std::string& query) {
+    drop();
     ensemble.fate = nullptr;
     ensemble.remove("/dlock");
     ephemeral_ = query.starts_with("strategy=ephemeral");
-    return make_connected(query);
+    connect(query);
   }
   // From now on creates are carried out, but not answered.
   void hold_creates() { always(Kind::create, Fate::hold_answer); }
@@ -40,52 +45,56 @@ class ZookeeperBackendTest : public BackendTest {
     engine.run();
   }
   // Each of a name of its own, that no other client waits for.
-  void add(ZookeeperBackend& group, Attempts& attempts, int count) {
+  void add(int count, Attempts& to) {
     for (int i = 0; i < count; ++i) {
       const std::string name = "n" + std::to_string(++names_);
       if (!ensemble.exists("/dlock/" + name) && !ephemeral_) (void)ensemble.put("/dlock/" + name);
-      attempts.push_back(contend(group, {.name = name}));
+      to.push_back(contend(*group, {.name = name}));
     }
   }
+  void add(int count) { add(count, attempts); }
   // New acquires find all sessions busy, for as long as it takes to open another one.
-  void press(ZookeeperBackend& group, Attempts& attempts) {
+  void press(Attempts& to) {
     engine.advance(2 * ZookeeperBackend::busy_for);  // what was before does not count
-    add(group, attempts, 1);
+    add(1, to);
     engine.advance(ZookeeperBackend::busy_for);
-    add(group, attempts, 1);
+    add(1, to);
   }
-  void load(ZookeeperBackend& group, Attempts& attempts) {
-    add(group, attempts, full);
-    press(group, attempts);
+  // Of creates that are not answered.
+  void load() {
+    hold_creates();
+    add(full);
+    press(attempts);
   }
   // So many sessions are opened by load, and one acquire is in the last of them.
-  Attempts busy(ZookeeperBackend& group, int sessions) {
-    hold_creates();
-    Attempts attempts;
-    for (int i = 1; i < sessions; ++i) load(group, attempts);
-    add(group, attempts, 1);
-    answer_all(attempts);
-    return attempts;
+  void busy(int sessions) {
+    for (int i = 1; i < sessions; ++i) load();
+    add(1);
+    answer_all();
   }
-  void answer_all(const Attempts& attempts) {
+  void answer_all() {
     answer();
     for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
   }
-  void end(ZookeeperBackend& group, Attempts& attempts) {
-    for (const auto& attempt : attempts) EXPECT_EQ(release(group, *attempt)->status, ReleaseStatus::released);
-    attempts.clear();
+  void end(Attempts& all) {
+    for (const auto& attempt : all) EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::released);
+    all.clear();
   }
+  void end() { end(attempts); }
   std::int64_t session_of(const Attempt& attempt) const {
     const std::string path = "/dlock/" + attempt.request.name;
     const auto nodes = ensemble.children(path);
     if (nodes.empty()) return ensemble.exists(path) ? ensemble.stat(path).owner : 0;
     return ensemble.stat(path + "/" + nodes.front()).owner;
   }
-  std::size_t sessions_of(const Attempts& attempts) const {
+  std::size_t sessions_of(const Attempts& all) const {
     std::set<std::int64_t> sessions;
-    for (const auto& attempt : attempts) sessions.insert(session_of(*attempt));
+    for (const auto& attempt : all) sessions.insert(session_of(*attempt));
     return sessions.size();
   }
+
+  std::unique_ptr<ZookeeperBackend> group;
+  Attempts attempts;
 
  private:
   int names_ = 0;
@@ -95,10 +104,9 @@ class ZookeeperBackendTest : public BackendTest {
 // --- Under load ------------------------------------------------------------------------------------------------------
 
 TEST_F(ZookeeperBackendTest, AcquiresBeforeThereIsASession_WaitForTheFirst) {
-  const auto group = make<ZookeeperBackend>();
+  group = make<ZookeeperBackend>();
   engine.advance(1min);
   EXPECT_EQ(ensemble.dialled, 0);
-  Attempts attempts;
   for (int i = 0; i < 3 * full; ++i) attempts.push_back(start(*group, {.name = "n" + std::to_string(i)}));
   engine.run();
   EXPECT_EQ(ensemble.dialled, 1);
@@ -107,28 +115,26 @@ TEST_F(ZookeeperBackendTest, AcquiresBeforeThereIsASession_WaitForTheFirst) {
 
 // Hazard 27.
 TEST_F(ZookeeperBackendTest, ClientThatIsNotBusy_HasOneSession) {
-  const auto group = make_connected();
-  Attempts attempts;
-  add(*group, attempts, 100);
+  connect();
+  add(100);
   EXPECT_EQ(sessions_of(attempts), 1U);
-  end(*group, attempts);
+  end();
   hold_creates();
-  add(*group, attempts, full);
+  add(full);
   engine.advance(1s);
   EXPECT_EQ(ensemble.dialled, 1);
 }
 
 TEST_F(ZookeeperBackendTest, Burst_OpensNoSession) {
   for (const int calm : {0, 10}) {  // before the burst
-    const auto group = make_connected();
+    connect();
     const int dialled = ensemble.dialled;
     for (int i = 0; i < 6; ++i) {
-      Attempts attempts;
-      add(*group, attempts, calm);
+      add(calm);
       hold_creates();
-      add(*group, attempts, calm > 0 ? full + 5 : 5 * full);
+      add(calm > 0 ? full + 5 : 5 * full);
       answer();
-      end(*group, attempts);
+      end();
       engine.advance(calm > 0 ? std::chrono::milliseconds(ZookeeperBackend::busy_for) : 1s);
     }
     EXPECT_EQ(ensemble.dialled, dialled) << calm;
@@ -136,128 +142,85 @@ TEST_F(ZookeeperBackendTest, Burst_OpensNoSession) {
 }
 
 TEST_F(ZookeeperBackendTest, Load_OpensAnotherSessionThatIsUsed) {
-  const auto group = make_connected();
+  connect();
   hold_creates();
-  Attempts attempts;
-  add(*group, attempts, full);
+  add(full);
   EXPECT_EQ(ensemble.dialled, 1);
-  press(*group, attempts);
+  press(attempts);
   EXPECT_EQ(ensemble.dialled, 2);
   EXPECT_EQ(sessions_of(attempts), 1U) << "it was not ready yet";
-  add(*group, attempts, full);
+  add(full);
   EXPECT_EQ(sessions_of(attempts), 2U);
   EXPECT_EQ(session_of(*attempts.back()), ensemble.last_session());
   EXPECT_EQ(ensemble.dialled, 2);
-  answer_all(attempts);
-  end(*group, attempts);
+  answer_all();
+  end();
 }
 
 TEST_F(ZookeeperBackendTest, AcquiresOfAName_KeepTheOrderOfTheirCalls) {
-  const auto group = make_connected();
+  connect();
   (void)ensemble.put("/dlock/same");
   Attempts same;
   same.push_back(contend(*group, {.name = "same"}));  // before there are others
-  hold_creates();
-  Attempts attempts;
-  load(*group, attempts);
+  load();
   for (int i = 0; i < 3; ++i) same.push_back(contend(*group, {.name = "same"}));
-  add(*group, attempts, 1);
+  add(1);
   EXPECT_EQ(session_of(*attempts.back()), ensemble.last_session()) << "there are others";
   answer();
   for (const std::string& node : ensemble.children("/dlock/same")) {
     EXPECT_EQ(ensemble.stat("/dlock/same/" + node).owner, session_of(*same.front()));
   }
-  end(*group, same);
+  end(same);
   // No acquire of the name is left, so it goes where there is less to do.
   hold_creates();
-  add(*group, attempts, full);
+  add(full);
   same.push_back(contend(*group, {.name = "same"}));
   EXPECT_EQ(session_of(*same.back()), ensemble.last_session());
 }
 
 TEST_F(ZookeeperBackendTest, Releases_AreLoadAsWell) {
-  const auto group = make_connected();
-  Attempts attempts;
-  add(*group, attempts, full);
+  connect();
+  add(full);
   always(Kind::remove, Fate::hold_answer);
   int released = 0;
   for (const auto& attempt : attempts) group->release(*attempt->grant, [&](const ReleaseOutcome&) { ++released; });
   engine.run();
   EXPECT_EQ(released, 0);
   Attempts more;
-  press(*group, more);
+  press(more);
   EXPECT_EQ(ensemble.dialled, 2);
   answer();
   EXPECT_EQ(released, full);
-  add(*group, more, 1);
+  add(1, more);
   EXPECT_EQ(sessions_of(more), 1U) << "the first one is free again";
-}
-
-TEST_F(ZookeeperBackendTest, AllSessionsBusy_LeastLoadedIsUsed) {
-  const auto group = make_connected("sessions=2");
-  hold_creates();
-  Attempts attempts;
-  load(*group, attempts);
-  add(*group, attempts, full);
-  Attempts more;
-  add(*group, more, 4);
-  EXPECT_EQ(sessions_of(more), 2U);
 }
 
 TEST_F(ZookeeperBackendTest, Sessions_AreNeverMoreThanAllowed) {
   for (const int most : {1, 2, 4, 6}) {
     const int before = ensemble.dialled;
-    const auto group = make_connected(most == 4 ? "" : "sessions=" + std::to_string(most));
-    hold_creates();
-    Attempts attempts;
-    for (int i = 0; i < most + 2; ++i) load(*group, attempts);
+    connect(most == 4 ? "" : "sessions=" + std::to_string(most));
+    for (int i = 0; i < most + 2; ++i) load();
     EXPECT_EQ(ensemble.dialled - before, most);
     EXPECT_EQ(sessions_of(attempts), static_cast<std::size_t>(most));
-    answer_all(attempts);
+    answer_all();
   }
 }
 
-TEST_F(ZookeeperBackendTest, RequestsOfALostSession_AreNoLoad) {
-  const auto group = make_connected();
-  hold_creates();
-  Attempts attempts;
-  add(*group, attempts, full);
-  ensemble.fate = nullptr;
-  ensemble.expire();
-  engine.advance(5s);
-  press(*group, attempts);
-  EXPECT_EQ(ensemble.dialled, 2);
-  answer_all(attempts);
-}
-
 TEST_F(ZookeeperBackendTest, SessionWithoutAConnection_IsNotChosen) {
-  const auto group = make_connected();
-  auto attempts = busy(*group, 2);
+  connect();
+  busy(2);
   const std::int64_t first = session_of(*attempts.front());
   ensemble.disconnect(first);
   engine.run();
   Attempts more;
-  add(*group, more, 1);
+  add(1, more);
   ASSERT_TRUE(more.front()->grant);
   EXPECT_NE(session_of(*more.front()), first);
 }
 
-TEST_F(ZookeeperBackendTest, Release_ReachesTheSessionThatHoldsTheLock) {
-  for (const std::string query : {"", "strategy=ephemeral"}) {
-    const auto group = make_alone(query);
-    auto attempts = busy(*group, 3);
-    EXPECT_EQ(sessions_of(attempts), 3U);
-    for (const auto& attempt : attempts) {
-      EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::released);
-      EXPECT_EQ(session_of(*attempt), 0);
-      EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::not_owner);
-    }
-  }
-}
-
 TEST_F(ZookeeperBackendTest, LostSession_LosesOnlyItsOwnLocks) {
-  const auto group = make_connected();
-  auto attempts = busy(*group, 3);
+  connect();
+  busy(3);
   const std::int64_t doomed = session_of(*attempts.back());
   std::set<std::string> expected;
   for (const auto& attempt : attempts) {
@@ -276,8 +239,8 @@ TEST_F(ZookeeperBackendTest, LostSession_LosesOnlyItsOwnLocks) {
 
 TEST_F(ZookeeperBackendTest, Observer_LearnsOfTheFirstConnectionOnly) {
   ensemble.granted = 4s;
-  const auto group = make_connected();
-  auto attempts = busy(*group, 2);
+  connect();
+  busy(2);
   EXPECT_EQ(host.warnings.size(), 1U) << "of the short session";
   ensemble.disconnect(session_of(*attempts.back()));
   engine.advance(10s);
@@ -292,18 +255,17 @@ TEST_F(ZookeeperBackendTest, Observer_LearnsOfTheFirstConnectionOnly) {
 
 TEST_F(ZookeeperBackendTest, FurtherSessionRefused_DoesNoHarm) {
   for (const auto refusal : {Dialling::silence, Dialling::fail, Dialling::refuse_auth}) {
+    drop();
     ensemble.dialling = Dialling::accept;
     host.connections.clear();
-    const auto group = make_connected();
+    connect();
     ensemble.dialling = refusal;
-    hold_creates();
-    Attempts attempts;
-    load(*group, attempts);
-    load(*group, attempts);
+    load();
+    load();
     engine.advance(1s);
-    answer_all(attempts);
+    answer_all();
     EXPECT_EQ(sessions_of(attempts), 1U);
-    end(*group, attempts);
+    end();
     engine.advance(2min);
     EXPECT_EQ(host.connections.size(), 1U);
     EXPECT_TRUE(host.losses.empty());
@@ -311,25 +273,21 @@ TEST_F(ZookeeperBackendTest, FurtherSessionRefused_DoesNoHarm) {
 }
 
 TEST_F(ZookeeperBackendTest, AfterARefusal_NoSessionIsTriedForAWhile) {
-  const auto group = make_connected();
+  connect();
   ensemble.dialling = Dialling::silence;
-  hold_creates();
-  Attempts attempts;
-  load(*group, attempts);
-  load(*group, attempts);
+  load();
+  load();
   EXPECT_EQ(ensemble.dialled, 2) << "one at a time";
   answer();
   engine.advance(10s);
   EXPECT_EQ(ensemble.closed, 1);
-  hold_creates();
-  load(*group, attempts);
+  load();
   EXPECT_EQ(ensemble.dialled, 2);
   answer();
   ensemble.dialling = Dialling::accept;
   engine.advance(ZookeeperBackend::rest_after);
-  hold_creates();
-  load(*group, attempts);
-  add(*group, attempts, 1);
+  load();
+  add(1);
   EXPECT_EQ(ensemble.dialled, 3);
   EXPECT_EQ(sessions_of(attempts), 2U);
 }
@@ -338,32 +296,27 @@ TEST_F(ZookeeperBackendTest, AfterARefusal_NoSessionIsTriedForAWhile) {
 TEST_F(ZookeeperBackendTest, FurtherSession_LeavesASilentHostForTheNextOne) {
   for (const std::string silent : {"h", "g"}) {
     ensemble.silent = {};
-    const auto group = make_connected("", ",g");
+    connect("", ",g");
     ensemble.silent = {silent};
-    hold_creates();
-    Attempts attempts;
-    load(*group, attempts);
+    load();
     engine.advance(6s);
-    add(*group, attempts, 1);
+    add(1);
     EXPECT_EQ(sessions_of(attempts), 2U) << silent;
     answer();
   }
 }
 
 TEST_F(ZookeeperBackendTest, SessionNotNeeded_DoesNotCompeteForAConnectionWithAHolder) {
-  const auto group = make_connected();
+  connect();
   ensemble.dialling = Dialling::silence;
-  hold_creates();
-  Attempts attempts;
-  load(*group, attempts);
+  load();
   answer();
   EXPECT_EQ(ensemble.dialled, 2);
   EXPECT_EQ(ensemble.closed, 0);
   ensemble.disconnect(session_of(*attempts.front()));
   engine.run();
   EXPECT_EQ(ensemble.closed, 1) << "the one that is not ready";
-  hold_creates();
-  load(*group, attempts);
+  load();
   EXPECT_EQ(ensemble.dialled, 2);
   ensemble.dialling = Dialling::accept;
   ensemble.reconnect();
@@ -375,14 +328,14 @@ TEST_F(ZookeeperBackendTest, SessionNotNeeded_DoesNotCompeteForAConnectionWithAH
 
 TEST_F(ZookeeperBackendTest, FurtherSessionNotUsed_RestsAndIsWokenUnderLoad) {
   for (const std::string query : {"", "strategy=ephemeral"}) {
-    const auto group = make_alone(query);
+    connect_alone(query);
     const int closed = ensemble.closed;
     const int dialled = ensemble.dialled;
     for (int round = 1; round <= 3; ++round) {
-      auto attempts = busy(*group, 3);
+      busy(3);
       EXPECT_EQ(ensemble.dialled - dialled, 2 * round);
       EXPECT_EQ(sessions_of(attempts), 3U);
-      end(*group, attempts);
+      end();
       engine.advance(ZookeeperBackend::rest_after - 1s);
       EXPECT_EQ(ensemble.closed - closed, 2 * (round - 1));
       engine.advance(12s);
@@ -397,28 +350,26 @@ TEST_F(ZookeeperBackendTest, FurtherSessionNotUsed_RestsAndIsWokenUnderLoad) {
 }
 
 TEST_F(ZookeeperBackendTest, FurtherSessionWithALock_DoesNotRest) {
-  const auto group = make_connected();
-  auto attempts = busy(*group, 2);
+  connect();
+  busy(2);
   engine.advance(2min);
   EXPECT_TRUE(host.losses.empty());
   EXPECT_EQ(sessions_of(attempts), 2U);
-  end(*group, attempts);
+  end();
   engine.advance(1min);
   EXPECT_EQ(ensemble.closed, 1);
 }
 
 TEST_F(ZookeeperBackendTest, FurtherSessionWithAWaiter_DoesNotRest) {
   for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
-    const auto group = make_alone(query);
+    connect_alone(query);
     const int closed = ensemble.closed;
     const auto holder = contend(*group, {.name = "held"});
     holder->contention.reset();  // as the core does; the next acquire may go to a different session
-    hold_creates();
-    Attempts attempts;
-    load(*group, attempts);
+    load();
     const auto waiting = contend(*group, {.name = "held"});
     answer();
-    end(*group, attempts);
+    end();
     EXPECT_FALSE(waiting->grant);
     engine.advance(2min);
     EXPECT_EQ(ensemble.closed, closed);
@@ -431,29 +382,9 @@ TEST_F(ZookeeperBackendTest, FurtherSessionWithAWaiter_DoesNotRest) {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-TEST_F(ZookeeperBackendTest, Close_EndsAllSessionsAndMayDestroyTheBackend) {
-  auto group = make_connected();
-  auto attempts = busy(*group, 3);
-  end(*group, attempts);
-  int closed = 0;
-  group->close([&] {
-    ++closed;
-    group.reset();
-  });
-  EXPECT_EQ(closed, 0);
-  engine.run();
-  EXPECT_EQ(closed, 1);
-  const std::size_t asked = ensemble.requests.size();
-  engine.advance(1min);
-  EXPECT_EQ(ensemble.closed, 3);
-  EXPECT_EQ(ensemble.dialled, 3);
-  EXPECT_EQ(ensemble.requests.size(), asked);
-  EXPECT_EQ(engine.pending_timers(), 0U);
-}
-
 TEST_F(ZookeeperBackendTest, Close_WaitsForTheSessionWithSomethingToRemove) {
-  const auto group = make_connected();
-  auto attempts = busy(*group, 2);
+  connect();
+  busy(2);
   Attempt& last = *attempts.back();
   ensemble.disconnect(session_of(last));
   engine.run();
@@ -471,8 +402,7 @@ TEST_F(ZookeeperBackendTest, Destructor_InTheMiddleOfAnything_EndsAll) {
   for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
     for (int moment = 0; moment < 20; ++moment) {
       SCOPED_TRACE(query + ' ' + std::to_string(moment));
-      auto group = make_alone(query);
-      Attempts attempts;
+      connect_alone(query);
       hold_creates();
       for (int i = 0; i < 4 * full; ++i) {
         if (i == 2 * full) engine.advance(ZookeeperBackend::busy_for);
