@@ -35,13 +35,13 @@ using testing::Not;
 
 class FileBackendTest : public testing::Test {
  protected:
-  [[nodiscard]] Client open(ClientOptions options = {}) const { return connect(scratch_.url(), std::move(options)); }
+  [[nodiscard]] Client open() const { return connect(scratch_.url()); }
   [[nodiscard]] std::string path_of(const std::string& name) const {
     return scratch_.locks() + "/" + encode_file_name(name);
   }
   // The token of an acquire by a new client.
-  [[nodiscard]] std::uint64_t token(ClientOptions options = {}) const {
-    const auto client = open(std::move(options));
+  [[nodiscard]] std::uint64_t token() const {
+    const Client client = open();
     return client.make_lock("a").acquire().token().value();
   }
   ScratchDirectory scratch_;
@@ -53,17 +53,6 @@ TEST_F(FileBackendTest, TwoPathsToOneDirectory_AreTheSameLocks) {
   Member other(scratch_.path() + "/link/locks/", LockKind::lock, 2);
   EXPECT_TRUE(member_.enter());
   EXPECT_FALSE(other.enter());
-}
-
-TEST_F(FileBackendTest, WallClockSteppedBack_TokensGrow) {
-  const auto clock = std::make_shared<ManualClock>();
-  const auto now = [&] { return static_cast<std::uint64_t>(microseconds(clock->wall_now())); };
-  const auto first = token({.clock = clock});
-  EXPECT_EQ(first, now());
-  clock->step_wall(-24h * 365);
-  EXPECT_EQ(token({.clock = clock}), first + 1);
-  clock->step_wall(24h * 366);
-  EXPECT_EQ(token({.clock = clock}), now());
 }
 
 TEST_F(FileBackendTest, FileRemoved_TokensGrow) {
@@ -126,16 +115,6 @@ TEST_F(FileBackendTest, HugeFile_IsReadNoFurtherThanARecord) {
   EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
-TEST_F(FileBackendTest, Ping_LeavesNothingAndFailsAsATryWould) {
-  const auto client = open();
-  client.ping(10s);
-  EXPECT_TRUE(fs::is_empty(scratch_.locks()));
-  write_file(path_of("dlock-ping"), "not a lock\n");
-  EXPECT_EQ(failure_of([&] { client.ping(10s); }).code, errc::protocol);
-  client.ping(10s, "another");
-  EXPECT_FALSE(fs::exists(path_of("another")));
-}
-
 TEST_F(FileBackendTest, Release_ClosesTheDescriptor) {
   const auto client = open();
   (void)client.make_lock("a").acquire().release();
@@ -166,13 +145,6 @@ TEST_F(FileBackendTest, RepeatedAcquire_IsGrantedTheSameToItsOwnerOnly) {
 }
 
 // --- Questions ---
-
-TEST_F(FileBackendTest, Inspection_MakesNoFileAndNoDirectory) {
-  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
-    EXPECT_FALSE(Member(scratch_.locks(), kind, 2).inspect().held);
-  }
-  EXPECT_TRUE(fs::is_empty(scratch_.locks()));
-}
 
 TEST_F(FileBackendTest, List_ShowsLocksSortedAndNoOtherFiles) {
   const std::string longest(512, '/');
@@ -242,19 +214,6 @@ class FileForgettingTest : public testing::Test {
   Client client_ = connect(scratch_.url(), {.clock = clock_});
   Client other_ = connect(scratch_.url(), {.clock = clock_});
 };
-
-TEST_F(FileForgettingTest, Forgotten_FileIsRemovedAndTokensStillGrow) {
-  const std::string longest(512, '/');
-  for (const std::string& name : {std::string("a/b"), longest}) {
-    auto lease = client_.make_lock(name).acquire();
-    EXPECT_TRUE(lease.release());
-    clock_->advance(1min);
-    EXPECT_TRUE(other_.forget(name));
-    EXPECT_FALSE(exists(name));
-    EXPECT_FALSE(client_.forget(name));
-    EXPECT_GT(client_.make_lock(name).acquire().token(), lease.token());
-  }
-}
 
 TEST_F(FileForgettingTest, TokenAheadOfTheClock_IsKept) {
   use("a");

@@ -234,22 +234,6 @@ TEST_F(FileSystemTroubleTest, ForbiddenDirectory_DeniesAccess) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, KindDirectoryNotMade_DeniesAccessAndHoldsNothing) {
-  set_mode(locks(), 0555);
-  EXPECT_WELL(in_child([&] {
-    become_nobody();
-    for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
-      Member one(locks(), kind, 1);
-      require_refused(one, "a", errc::access_denied, "Permission denied", Mode::exclusive,
-                      locks() + subdirectory(kind));
-      require(!one.inspect().held, "held");
-      require(one.forget().empty(), "forgotten");
-      require(one.list().empty(), "listed");
-      require(one.backend.watch(kind, "a", [] {}) == nullptr, "a watch of nothing");
-    }
-  }));
-}
-
 TEST_F(FileSystemTroubleTest, KindDirectoryRemoved_IsReportedAndMadeAgain) {
   for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     const std::string directory = locks() + subdirectory(kind);
