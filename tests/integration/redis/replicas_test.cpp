@@ -19,14 +19,6 @@ class ReplicasTest : public RedisTest {
   }
 };
 
-TEST_F(ReplicasTest, Acknowledged_LockIsGranted) {
-  const auto replica = attach();
-  const Client client = steady({}, "replicas_ack=1");
-  Lease lease = take(client, "replicated");
-  EXPECT_EQ(value(*replica, "replicated"), value(server, "replicated"));
-  EXPECT_TRUE(lease.release());
-}
-
 TEST_F(ReplicasTest, TooFewAcknowledgements_FailTheAcquireAndLeaveNothing) {
   std::unique_ptr<RedisServer> replica;
   const std::pair<const char*, std::function<std::string()>> cases[] = {

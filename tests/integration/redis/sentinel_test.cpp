@@ -86,42 +86,6 @@ TEST_P(FailoverTest, HolderAndWaiter_GoOnAtTheNewMaster) {
 INSTANTIATE_TEST_SUITE_P(, FailoverTest, ::testing::ValuesIn(failovers),
                          [](const auto& row) { return row.param.name; });
 
-TEST_F(SentinelTest, PlannedFailover_PollingWaitersFollow) {
-  const Client holding = client();
-  Contender waiting(client("strategy=poll"), "held");
-  Lease lease = take(holding, "held", {.lease = long_lease});
-  Pending next(waiting.lock, {});
-  service.fail_over();
-  EXPECT_FALSE(service.is_master(first()));
-  await_locks_at_master(holding);
-  await_locks_at_master(waiting.client);
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(next.lease().held());
-}
-
-TEST_F(SentinelTest, PlannedFailover_IdleHolderFollows) {
-  const auto log = std::make_shared<EventLog>();
-  const Client holding = client({}, {.lease = long_lease, .observer = log});
-  const Lease lease = take(holding, "held");
-  const auto connected = log->connected.count();
-  // No request is sent to the master before a third of the lease has gone.
-  service.fail_over();
-  log->connected.wait("it does not follow", connected + 1);
-  EXPECT_TRUE(lease.held());
-}
-
-TEST_F(SentinelTest, NoMaster_WaiterKeepsItsDeadline) {
-  const Client waiting = client();
-  EXPECT_EQ(waiting.capabilities().backend, "redis-sentinel");
-  EXPECT_TRUE(locks_at(waiting, first(), "held"));
-  for (const auto& server : service.servers()) server->kill();
-  const auto start = std::chrono::steady_clock::now();
-  std::error_code error;
-  EXPECT_FALSE(waiting.make_lock("held").acquire({.wait = 2s}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable) << error.message();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-}
-
 // --- Sentinels -------------------------------------------------------------------------------------------------------
 
 TEST_F(SentinelTest, OneSentinelKilled_ClientsFollowTheOthers) {
@@ -129,6 +93,7 @@ TEST_F(SentinelTest, OneSentinelKilled_ClientsFollowTheOthers) {
   const Client learning = connect_patiently(only_first);  // of the others, which the URL does not name
   const auto log = std::make_shared<EventLog>();
   const Client idle = client({}, {.observer = log});
+  EXPECT_EQ(learning.capabilities().backend, "redis-sentinel");
   EXPECT_TRUE(locks_at(learning, first(), "first"));
   EXPECT_TRUE(locks_at(idle, first(), "first"));
   service.sentinel(0).kill();

@@ -70,16 +70,6 @@ TEST_F(ServerStateTest, Paused_GrantsLate) {
   EXPECT_TRUE(lease.release());
 }
 
-TEST_F(ServerStateTest, LockDeleted_IsLostAtTheNextRenewal) {
-  const Client client = steady();
-  const Lease lease = take(client, "deleted", {.lease = 1s});
-  const LossEvent loss(lease);
-  (void)server.command({"DEL", keys("deleted").lock});
-  loss.event().wait("the loss is not signalled");
-  EXPECT_FALSE(lease.held());
-  EXPECT_EQ(value(server, "deleted"), "") << "a renewal must not bring a lock back";
-}
-
 // Keys of other programs at the place of a lock.
 TEST_F(ServerStateTest, KeyOfAnotherType_IsRefusedAndNotTouched) {
   const Client client = steady();
