@@ -80,20 +80,6 @@ TEST_P(LeaderChangeTest, WaiterIsGranted) {
   EXPECT_GT(next.token(), lease.token());
 }
 
-TEST_P(LeaderChangeTest, TokensGrow) {
-  Contender ours(this->client(), "tokens");
-  FencingToken last;
-  for (int i = 0; i < 2; ++i) {
-    const FencingToken token = take(ours.lock).token();
-    EXPECT_GT(token, last);
-    last = token;
-    change_leader();
-    thaw_all();
-    ensemble.start();
-  }
-  EXPECT_GT(take(ours.lock).token(), last);
-}
-
 INSTANTIATE_TEST_SUITE_P(
     , LeaderChangeTest,
     ::testing::Values(
