@@ -115,23 +115,6 @@ TEST_F(MajorityTest, MemberFrozen_ClientMovesToAnother) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-// Two stand still, and then the one that was left.
-TEST_F(MajorityTest, OthersBack_ClientLeavesTheLastMember) {
-  const Client client = this->client();
-  DistributedLock lock = client.make_lock("left");
-  Lease lease = take(lock);
-  const std::size_t survivor = ensemble.follower();
-  freeze_all_but(survivor);
-  EXPECT_FALSE(waiters(client, "left").has_value()) << "it looks for others, in vain";
-  thaw_all();
-  ensemble.await_serving();
-  ensemble.server(survivor).freeze();
-  DistributedLock another = client.make_lock("another");
-  EXPECT_TRUE(take(another).release());
-  EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(lease.release());
-}
-
 }  // namespace
 
 }  // namespace dlock::test

@@ -190,26 +190,6 @@ TEST_P(HungUpTest, WaiterWithoutAnAnswer_IsReportedOnce) {
   EXPECT_EQ(log->connected.count(), 1U);
 }
 
-TEST_P(HungUpTest, HolderThatIsHungUpOn_IsReportedOnce) {
-  const auto log = std::make_shared<EventLog>();
-  const Client client = disturbed({.lease = 9s, .observer = log});
-  DistributedLock lock = client.make_lock("held");
-  Lease lease = take(lock);
-  log->connected.wait("a grant is no answer");
-  hang_up();
-  proxy.drop();
-  log->reconnecting.wait("a cut is not told");
-  DistributedLock other = client.make_lock("other");
-  Pending waiting(other, {});
-  await_attempts(6);
-  EXPECT_EQ(log->connected.count(), 1U);
-  EXPECT_LE(log->reconnecting.count(), 3U);
-  proxy.pass();
-  log->connected.wait("the connection does not come back", 2);
-  EXPECT_TRUE(waiting.lease().release());
-  EXPECT_EQ(lease.release(), !ends_with_connection());
-}
-
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HungUpTest);
 INSTANTIATE_TEST_SUITE_P(, HungUpTest, ::testing::ValuesIn(tested_strategies(!service_kind().lock_request.empty())),
                          Room::strategy_name);

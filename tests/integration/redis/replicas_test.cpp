@@ -46,17 +46,6 @@ TEST_F(ReplicasTest, TooFewAcknowledgements_FailTheAcquireAndLeaveNothing) {
   }
 }
 
-TEST_F(ReplicasTest, WaiterNotAcknowledged_LeavesTheLockToOthers) {
-  Contender strict(steady(impatient(), "replicas_ack=1"), "replicated");
-  const Client easy = steady();
-  Lease lease = take(easy, "replicated", {.lease = long_lease});
-  Pending waiting(strict.lock, {.wait = 500ms, .lease = long_lease});
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.get().error);
-  EXPECT_TRUE(take(easy, "replicated").release());
-  await_no_residue("replicated");
-}
-
 TEST_F(ReplicasTest, RenewalsNotAcknowledged_LeaseIsLostInItsTime) {
   const auto replica = attach();
   const Client client = steady({}, "replicas_ack=1");
@@ -69,16 +58,6 @@ TEST_F(ReplicasTest, RenewalsNotAcknowledged_LeaseIsLostInItsTime) {
   EXPECT_LE(lease.valid_until(), saturating_add(last, 2s));
   replica->thaw();
   await_no_residue("replicated");
-}
-
-TEST_F(ReplicasTest, ManyLeases_AreRenewedWithAcknowledgement) {
-  const auto replica = attach();
-  const auto log = std::make_shared<EventLog>();
-  const Client client = steady({.observer = log}, "replicas_ack=1");
-  std::vector<Lease> leases;
-  for (int i = 0; i < 50; ++i) leases.push_back(take(client, "replicated " + std::to_string(i), {.lease = 6s}));
-  await_renewals(*log, 3 * leases.size());  // each lasts for three
-  for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
 }
 
 TEST_F(ReplicasTest, Replica_GrantsNothingUnlessTheUrlAllowsIt) {
@@ -132,25 +111,6 @@ class DemotionTest : public RedisStrategyTest {
 
   RedisServer promoted{{.primary = server.port()}};
 };
-
-TEST_P(DemotionTest, HolderAndWaiter_GoOnAtThePromotedServer) {
-  const auto log = std::make_shared<EventLog>();
-  Contender ours(disturbed({.observer = log}, strategy()), "waited-for");
-  const Lease kept = take(ours.client, "held", {.lease = 15s});
-  (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
-  Pending waiting(ours.lock, {});
-  EXPECT_FALSE(ours.lock.try_acquire().has_value());
-  fail_over();
-  // A client that writes finds out first.
-  std::error_code error;
-  await("it does not find the new master",
-        [&] { return ours.client.make_lock("tried").try_acquire({}, error).has_value(); });
-  await_renewals(*log, 1);
-  (void)promoted.command({"DEL", keys("waited-for").lock});
-  EXPECT_TRUE(waiting.lease().held());
-  EXPECT_TRUE(kept.held());
-  EXPECT_EQ(log->losses.count(), 0U);
-}
 
 TEST_P(DemotionTest, CrowdOfWaiters_DoesNotStormTheDemotedServer) {
   constexpr int crowd = 199;

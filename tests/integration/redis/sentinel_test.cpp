@@ -144,15 +144,7 @@ TEST_F(SentinelTest, ReplicaKilled_StillCounts) {
 
 class LoneServerTest : public SentinelTest {
  protected:
-  explicit LoneServerTest(SentinelServiceConfig config = {}) : SentinelTest(alone(std::move(config))) {}
-
- private:
-  static SentinelServiceConfig alone(SentinelServiceConfig config) {
-    config.replicas = 0;
-    config.sentinels = 1;
-    config.down_after_ms = never_ms;
-    return config;
-  }
+  LoneServerTest() : SentinelTest({.replicas = 0, .sentinels = 1, .down_after_ms = never_ms}) {}
 };
 
 TEST_F(LoneServerTest, WrongUrls_AreErrors) {
@@ -163,38 +155,6 @@ TEST_F(LoneServerTest, WrongUrls_AreErrors) {
   EXPECT_TRUE(try_error(connect_patiently("redis://" + sentinel, impatient())));
   const Client other = connect_patiently("redis-sentinel://" + sentinel + "?service_name=yourmaster");
   expect_failure(errc::invalid_argument, "service_name", [&] { (void)other.make_lock("x").try_acquire(); });
-}
-
-class LockedUpTest : public LoneServerTest {
- protected:
-  LockedUpTest()
-      : LoneServerTest({.server = {.password = "the-servers", .lines = {"masterauth the-servers"}},
-                        .sentinel_password = "the-sentinels"}) {}
-};
-
-TEST_F(LockedUpTest, WrongPassword_IsDeniedAndNotShown) {
-  struct Case {
-    const char* password;
-    const char* sentinel_password;
-    bool denied;
-  };
-  for (const Case& each :
-       {Case{"the-servers", "&sentinel_password=the-sentinels", false},
-        Case{"the-servers", "&sentinel_password=wrong-one", true},
-        Case{"wrong-one", "&sentinel_password=the-sentinels", true}, Case{"the-servers", "", true}}) {
-    const Client one =
-        connect_patiently(std::string("redis-sentinel://:") + each.password + "@" + service.sentinel(0).address() +
-                          "?service_name=mymaster" + each.sentinel_password);
-    try {
-      (void)one.make_lock("any").try_acquire();
-      EXPECT_FALSE(each.denied) << each.password << each.sentinel_password;
-    } catch (const Error& error) {
-      EXPECT_TRUE(each.denied) << error.what();
-      EXPECT_EQ(error.code(), errc::access_denied) << error.detail();
-      EXPECT_EQ(error.detail().find("wrong-one"), std::string::npos) << error.detail();
-      EXPECT_EQ(error.detail().find("the-servers"), std::string::npos) << error.detail();
-    }
-  }
 }
 
 }  // namespace

@@ -87,25 +87,7 @@ TEST_F(QuotaTest, QuotaUsedUp_WaiterWaitsUntilThereIsRoom) {
   EXPECT_EQ(observer->count("warning a"), 1U);
 }
 
-// --- Sessions --------------------------------------------------------------------------------------------------------
-
-class SessionBoundsTest : public ZooKeeperTest {
- protected:
-  SessionBoundsTest() : ZooKeeperTest(ZooKeeperConfig{.min_session = 8s, .max_session = 8s}) {}
-};
-
-TEST_F(SessionBoundsTest, ServerGrantsAnotherTimeout_LeaseIsAsLong) {
-  for (const bool less : {true, false}) {
-    Contender ours(steady({}, less ? "session_timeout=60s" : "session_timeout=1s"), "granted");
-    const Lease lease = take(ours.lock);
-    const auto left = lease.valid_until() - LeaseClock::now();
-    EXPECT_LE(left, 8s);
-    EXPECT_TRUE(less || left > 1s);
-    EXPECT_TRUE(lease.held());
-    EXPECT_TRUE(!less || mentions(ours.client.diagnose(), Finding::Severity::warning, "8s"))
-        << "nobody says that the server granted less than was asked for";
-  }
-}
+// --- Sessions ---
 
 // One for the test's own session, one for the client.
 class FewConnectionsTest : public ZooKeeperTest {
