@@ -205,22 +205,21 @@ class FileForgettingTest : public testing::Test {
   [[nodiscard]] bool exists(const std::string& name) const {
     return fs::exists(scratch_.locks() + "/" + encode_file_name(name));
   }
-  static Failure refusal(const Client& client, const std::string& name) {
-    return failure_of([&] { (void)client.forget(name); });
+  [[nodiscard]] Failure refusal(const std::string& name) const {
+    return failure_of([&] { (void)client_.forget(name); });
   }
 
   ScratchDirectory scratch_;
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
   Client client_ = connect(scratch_.url(), {.clock = clock_});
-  Client other_ = connect(scratch_.url(), {.clock = clock_});
 };
 
 TEST_F(FileForgettingTest, TokenAheadOfTheClock_IsKept) {
   use("a");
   clock_->advance(1min - 1us);
-  EXPECT_EQ(refusal(client_, "a").code, errc::timed_out);
+  EXPECT_EQ(refusal("a").code, errc::timed_out);
   clock_->step_wall(-1h);
-  EXPECT_THAT(refusal(client_, "a").detail, HasSubstr("ahead of the service's clock"));
+  EXPECT_THAT(refusal("a").detail, HasSubstr("ahead of the service's clock"));
   EXPECT_THAT(client_.forget_idle(1min), IsEmpty());
   EXPECT_TRUE(exists("a"));
 }
@@ -232,7 +231,7 @@ TEST_F(FileForgettingTest, IdleNames_AreForgottenAndOtherFilesStay) {
   ASSERT_EQ(::symlink("a.lock", (scratch_.locks() + "/link.lock").c_str()), 0);
   clock_->advance(1h);
   use("young");
-  EXPECT_EQ(refusal(client_, "notes").code, errc::protocol);
+  EXPECT_EQ(refusal("notes").code, errc::protocol);
   EXPECT_FALSE(client_.forget("empty"));
   EXPECT_THAT(client_.forget_idle(2h), IsEmpty());
   EXPECT_THAT(client_.forget_idle(forever), IsEmpty());

@@ -4,7 +4,6 @@
 
 #include "redis/redis_test.hpp"
 #include "tests/support/redis_cluster.hpp"
-#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 

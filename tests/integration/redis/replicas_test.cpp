@@ -97,20 +97,7 @@ TEST_F(ReplicasTest, ServerWantsMoreReplicas_IsUnavailable) {
 
 // --- A master that becomes a replica, as in a planned failover -------------------------------------------------------
 
-// The proxy leads where a name or a virtual address leads to: new connections lead to the promoted server, and those
-// that stand stay.
-class DemotionTest : public RedisStrategyTest {
- protected:
-  void fail_over() {
-    await("the replica does not connect", [&] { return promoted.info("replication", "master_link_status") == "up"; });
-    await("the replica does not acknowledge", [&] { return server.replicated_to(1); });
-    (void)promoted.command({"REPLICAOF", "NO", "ONE"});
-    (void)server.command({"REPLICAOF", "127.0.0.1", std::to_string(promoted.port())});
-    proxy.retarget(rig::Endpoint::loopback(promoted.port()));
-  }
-
-  RedisServer promoted{{.primary = server.port()}};
-};
+class DemotionTest : public RedisStrategyTest {};
 
 TEST_P(DemotionTest, CrowdOfWaiters_DoesNotStormTheDemotedServer) {
   constexpr int crowd = 199;
@@ -143,9 +130,22 @@ TEST_P(DemotionTest, CrowdOfWaiters_DoesNotStormTheDemotedServer) {
 
 INSTANTIATE_TEST_SUITE_P(, DemotionTest, all_strategies(), Room::strategy_name);
 
-class DemotedQueueTest : public DemotionTest {};
+// The proxy leads where a name or a virtual address leads to: new connections lead to the promoted server, and those
+// that stand stay.
+class DemotedQueueTest : public RedisTest {
+ protected:
+  void fail_over() {
+    await("the replica does not connect", [&] { return promoted.info("replication", "master_link_status") == "up"; });
+    await("the replica does not acknowledge", [&] { return server.replicated_to(1); });
+    (void)promoted.command({"REPLICAOF", "NO", "ONE"});
+    (void)server.command({"REPLICAOF", "127.0.0.1", std::to_string(promoted.port())});
+    proxy.retarget(rig::Endpoint::loopback(promoted.port()));
+  }
 
-TEST_P(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
+  RedisServer promoted{{.primary = server.port()}};
+};
+
+TEST_F(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
   Contender moved(disturbed(), "handed");
   {
     const Lease lease = take(moved.lock, {.lease = long_lease});
@@ -169,8 +169,6 @@ TEST_P(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder
     EXPECT_LT(token, second.lease().token()) << "it was passed over";
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(, DemotedQueueTest, ::testing::Values("queue"));
 
 }  // namespace
 
