@@ -150,13 +150,5 @@ TEST_F(ConnectWait, OutageOfAReachedService_DoesNotEndTheWait) {
   EXPECT_EQ(result.out, "ran\n");
 }
 
-TEST_F(ConnectWait, RefusedPassword_EndsTheWait) {
-  RedisServer guarded({.password = "letmein"});
-  const Finished result = run({dlock_path(), "run", "--url", "redis://127.0.0.1:" + std::to_string(guarded.port()),
-                               "--connect-wait", "forever", "job", "--", "echo", "ran"});
-  EXPECT_EQ(result.status, 77);
-  EXPECT_EQ(result.out, "");
-}
-
 }  // namespace
 }  // namespace dlock::cli::test

@@ -67,14 +67,6 @@ TEST_P(CutOff, Command_IsTerminatedBeforeTheLeaseEnds) {
   EXPECT_EQ(repeated_line(result.err), "");
 }
 
-TEST_P(CutOff, UnansweredTry_ReportsNoWait) {
-  GetParam().begin(proxy);
-  const Finished result = run({dlock_path(), "run", "--url", server.url_at(proxy.port(), "response_timeout=1500ms"),
-                               "--try", "job", "--", "true"});
-  EXPECT_EQ(result.status, 69);
-  EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("waiting")));
-}
-
 TEST_P(CutOff, CommandThatIgnoresTerm_IsKilledWithItsGroup) {
   Process run(run_probe("family"));
   const auto pids = pids_in(run.line());

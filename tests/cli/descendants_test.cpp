@@ -2,8 +2,6 @@
 // sessions, and as daemons.
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <optional>
 
 #include "cli/process_tree.hpp"
 #include "support/cli_test.hpp"
@@ -34,13 +32,6 @@ std::string all_escapes() {
   std::string script;
   for (const Escape& escape : escapes) script += escape.script;
   return script;
-}
-
-std::optional<pid_t> child_named(const std::string& name, pid_t parent) {
-  for (const auto& [child, child_name] : children_of(parent)) {
-    if (child_name == name) return child;
-  }
-  return std::nullopt;
 }
 
 class Descendants : public CliTest {
@@ -103,9 +94,7 @@ TEST_P(Escaped, DlockKilled_EndsIt) {
 }
 
 TEST_P(Escaped, LockLost_EndsIt) {
-  for (const auto& entry : std::filesystem::directory_iterator(scratch().path())) {
-    std::filesystem::remove(entry.path());
-  }
+  remove_lock_files();
   EXPECT_EQ(run.wait(), 79);
   EXPECT_TRUE(all_dead(escaped));
 }
