@@ -109,21 +109,6 @@ INSTANTIATE_TEST_SUITE_P(, ClusterTroubleTest, ::testing::ValuesIn(troubles),
 
 // --- Slots and masters -----------------------------------------------------------------------------------------------
 
-TEST_F(ClusterTest, EachLock_IsWhereItsSlotIs) {
-  const Client one = client();
-  EXPECT_EQ(one.capabilities().backend, "redis-cluster");
-  std::set<RedisServer*> used;
-  std::deque<Lease> leases;
-  for (int i = 0; i < 30; ++i) {
-    const std::string name = "lock" + std::to_string(i);
-    leases.push_back(take(one, name));
-    used.insert(&master_of(name));
-    EXPECT_TRUE(is_held_by(master_of(name), name, leases.back()));
-  }
-  EXPECT_EQ(used.size(), 3U);
-  EXPECT_EQ(one.list().size(), 30U);
-}
-
 TEST_F(ClusterTest, ReplacedMasterThawed_GrantsNothing) {
   const Client one = client({}, impatient());
   RedisServer& old = master_of("x");

@@ -52,21 +52,6 @@ TEST_F(ZooKeeperEnsembleTest, FollowerFrozenBeyondTheSession_HolderKeepsItsLock)
   FAIL() << "no client is connected to a follower";
 }
 
-TEST_F(ZooKeeperEnsembleTest, QuorumLostBeyondTheSession_IsALoss) {
-  Contender one(client(short_session), "quorum");
-  Contender two(client(short_session), "quorum");
-  const Lease lease = take(one.lock);
-  const LossEvent loss(lease);
-  kill_all_but(ensemble.follower());
-  std::atomic<bool> overlap{false};
-  Pending waiting(two.lock, {}, [&](Lease& /*granted*/) { overlap = lease.held(); });
-  loss.event().wait("the loss is not signalled");
-  EXPECT_FALSE(waiting.done());
-  ensemble.start();
-  EXPECT_GT(waiting.lease().token(), lease.token());
-  EXPECT_FALSE(overlap);
-}
-
 TEST(ReadOnlyTest, ReadOnlyServer_GrantsNothing) {
   ZooKeeperEnsemble ensemble({.tick = 200ms, .properties = {"readonlymode.enabled=true"}});
   const std::size_t survivor = ensemble.follower();
