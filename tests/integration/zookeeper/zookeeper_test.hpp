@@ -134,23 +134,4 @@ class ZooKeeperTest : public ::testing::Test, public Tree {
   rig::TcpProxy proxy;
 };
 
-// The ways to wait, for tests that are to hold for all of them.
-class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamInterface<std::string> {
- protected:
-  [[nodiscard]] static bool queued() { return GetParam() != "ephemeral"; }
-  [[nodiscard]] static std::string with_strategy(const std::string& parameters) {
-    return "strategy=" + GetParam() + "&" + parameters;
-  }
-  [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
-    return ZooKeeperTest::steady(std::move(options), with_strategy(parameters));
-  }
-  [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = long_session) const {
-    return ZooKeeperTest::disturbed(std::move(options), with_strategy(parameters));
-  }
-};
-
-inline auto all_strategies() {
-  return ::testing::ValuesIn(tested_strategies());
-}
-
 }  // namespace dlock::test
