@@ -99,8 +99,7 @@ INSTANTIATE_TEST_SUITE_P(By, CutOff,
                                          Disturbance{"Refusal", refuse}),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
-// --- The reader of dlock's output does not read: a pipe is full, a pager is stopped. That costs no lock, and dlock
-// still receives signals and losses. ---
+// --- Output that is not read, as when a pager is stopped: it costs no lock, and signals and losses still count ---
 
 class UnreadError : public CliTest {
  protected:
