@@ -2,8 +2,6 @@
 // sessions, and as daemons.
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <optional>
 
 #include "cli/process_tree.hpp"
 #include "support/cli_test.hpp"
@@ -34,13 +32,6 @@ std::string all_escapes() {
   std::string script;
   for (const Escape& escape : escapes) script += escape.script;
   return script;
-}
-
-std::optional<pid_t> child_named(const std::string& name, pid_t parent) {
-  for (const auto& [child, child_name] : children_of(parent)) {
-    if (child_name == name) return child;
-  }
-  return std::nullopt;
 }
 
 class Descendants : public CliTest {
@@ -103,9 +94,7 @@ TEST_P(Escaped, DlockKilled_EndsIt) {
 }
 
 TEST_P(Escaped, LockLost_EndsIt) {
-  for (const auto& entry : std::filesystem::directory_iterator(scratch().path())) {
-    std::filesystem::remove(entry.path());
-  }
+  remove_lock_files();
   EXPECT_EQ(run.wait(), 79);
   EXPECT_TRUE(all_dead(escaped));
 }
@@ -141,9 +130,14 @@ TEST_F(Descendants, OuterDlockKilled_EndsThoseOfANestedOne) {
   EXPECT_TRUE(all_die(watched));
 }
 
-TEST_F(Descendants, DlockAndGuardianKilled_EndsThem) {
-  Process run(run_with(all_escapes()));
-  const auto watched = read_ready(run, escapes.size() + 1);
+class AllEscaped : public Descendants {
+ protected:
+  Process run{run_with(all_escapes())};
+  const std::vector<Watched> watched = read_ready(run, escapes.size() + 1);
+  const std::optional<pid_t> reaper = child_named("lock-reaper", run.pid());
+};
+
+TEST_F(AllEscaped, DlockAndGuardianKilled_EndsThem) {
   const auto guardian = child_named("lock-guard", run.pid());
   ASSERT_TRUE(guardian);
   ASSERT_EQ(::kill(*guardian, SIGKILL), 0);
@@ -151,10 +145,7 @@ TEST_F(Descendants, DlockAndGuardianKilled_EndsThem) {
   EXPECT_TRUE(all_die(watched));
 }
 
-TEST_F(Descendants, ReaperStoppedAndDlockKilled_EndsThem) {
-  Process run(run_with(all_escapes()));
-  const auto watched = read_ready(run, escapes.size() + 1);
-  const auto reaper = child_named("lock-reaper", run.pid());
+TEST_F(AllEscaped, ReaperStoppedAndDlockKilled_EndsThem) {
   ASSERT_TRUE(reaper);
   const Watched watched_reaper(*reaper);
   ASSERT_EQ(::kill(*reaper, SIGSTOP), 0);
@@ -164,10 +155,7 @@ TEST_F(Descendants, ReaperStoppedAndDlockKilled_EndsThem) {
   EXPECT_TRUE(watched_reaper.wait_for_death());
 }
 
-TEST_F(Descendants, ReaperKilled_EndsThem) {
-  Process run(run_with(all_escapes()));
-  const auto watched = read_ready(run, escapes.size() + 1);
-  const auto reaper = child_named("lock-reaper", run.pid());
+TEST_F(AllEscaped, ReaperKilled_EndsThem) {
   ASSERT_TRUE(reaper);
   ASSERT_EQ(::kill(*reaper, SIGKILL), 0);
   EXPECT_EQ(run.error_line(), "dlock: the reaper process was killed; ending the command");
@@ -190,11 +178,12 @@ class Strangers : public Descendants {
       const pid_t pid = pids_in(run.line()).at(0);
       (is_below_the_reaper(pid) ? descendants : strangers).push_back(pid);
     }
+    EXPECT_EQ(strangers.size(), 2U);
+    for (const pid_t pid : descendants) watched.emplace_back(pid);
   }
   ~Strangers() override {
     for (const pid_t pid : strangers) (void)::kill(pid, SIGKILL);
   }
-  static std::vector<Watched> watch(const std::vector<pid_t>& pids) { return {pids.begin(), pids.end()}; }
   [[nodiscard]] bool is_below_the_reaper(pid_t pid) const {
     const auto reaper = child_named("lock-reaper", run.pid());
     auto process = status_of(pid);
@@ -208,11 +197,10 @@ class Strangers : public Descendants {
   Process run;
   std::vector<pid_t> strangers;
   std::vector<pid_t> descendants;
+  std::vector<Watched> watched;  // the descendants
 };
 
 TEST_F(Strangers, CommandEnded_SparesThem) {
-  ASSERT_EQ(strangers.size(), 2U);
-  const auto watched = watch(descendants);
   run.close_input();
   EXPECT_EQ(run.wait(), 0);
   EXPECT_TRUE(all_dead(watched));
@@ -220,15 +208,12 @@ TEST_F(Strangers, CommandEnded_SparesThem) {
 }
 
 TEST_F(Strangers, DlockKilled_SparesThem) {
-  ASSERT_EQ(strangers.size(), 2U);
-  const auto watched = watch(descendants);
   run.signal(SIGKILL);
   EXPECT_TRUE(all_die(watched));
   expect_strangers_alive();
 }
 
 TEST_F(Strangers, ReaperKilled_SparesThem) {
-  ASSERT_EQ(strangers.size(), 2U);
   const auto reaper = child_named("lock-reaper", run.pid());
   ASSERT_TRUE(reaper);
   ASSERT_EQ(::kill(*reaper, SIGKILL), 0);
@@ -266,41 +251,33 @@ class DescendantsUnderALease : public Descendants {
     for (const std::string& word : command_with(all_escapes())) words.push_back(word);
     return words;
   }
-  [[nodiscard]] std::vector<std::string> waiter() const {
-    return {dlock_path(), "run", "--url", server.url(), "job", "--", probe_path(), "environment", "DLOCK_NAME"};
+  void expect_all_dead_when_another_enters() {
+    EXPECT_EQ(waiting.line(), "job");
+    EXPECT_TRUE(all_dead(watched));
   }
 
   dlock::test::RedisServer server;
   dlock::rig::TcpProxy proxy{dlock::rig::Endpoint::loopback(server.port())};
+  Process run{run_through_proxy()};
+  const std::vector<Watched> watched = read_ready(run, escapes.size() + 1);
+  Process waiting{{dlock_path(), "run", "--url", server.url(), "job", "--", probe_path(), "environment", "DLOCK_NAME"}};
 };
 
 TEST_F(DescendantsUnderALease, ConnectionCut_EndsThemBeforeTheLease) {
-  Process run(run_through_proxy());
-  const auto watched = read_ready(run, escapes.size() + 1);
-  Process waiting(waiter());
   proxy.refuse(true);
   proxy.drop();
-  EXPECT_EQ(waiting.line(), "job");
-  EXPECT_TRUE(all_dead(watched));
+  expect_all_dead_when_another_enters();
   EXPECT_EQ(run.wait(), 79);
 }
 
 TEST_F(DescendantsUnderALease, DlockKilled_EndsThemBeforeTheLease) {
-  Process run(run_through_proxy());
-  const auto watched = read_ready(run, escapes.size() + 1);
-  Process waiting(waiter());
   run.signal(SIGKILL);
-  EXPECT_EQ(waiting.line(), "job");
-  EXPECT_TRUE(all_dead(watched));
+  expect_all_dead_when_another_enters();
 }
 
 TEST_F(DescendantsUnderALease, DlockStopped_EndsThemBeforeTheLease) {
-  Process run(run_through_proxy());
-  const auto watched = read_ready(run, escapes.size() + 1);
-  Process waiting(waiter());
   run.signal(SIGSTOP);
-  EXPECT_EQ(waiting.line(), "job");
-  EXPECT_TRUE(all_dead(watched));
+  expect_all_dead_when_another_enters();
   run.signal(SIGCONT);
   EXPECT_EQ(run.wait(), 79);
 }

@@ -12,22 +12,7 @@
 namespace dlock::cli::test {
 namespace {
 
-class Loss : public CliTest {
- protected:
-  // The file backend's locks are lost when their file is removed.
-  void remove_lock_files() const {
-    for (const auto& entry : std::filesystem::directory_iterator(scratch().path())) {
-      std::filesystem::remove(entry.path());
-    }
-  }
-
-  static std::optional<pid_t> guardian_of(pid_t pid) {
-    for (const auto& [child, name] : children_of(pid)) {
-      if (name == "lock-guard") return child;
-    }
-    return std::nullopt;
-  }
-};
+class Loss : public CliTest {};
 
 TEST_F(Loss, LostLock_TerminatesTheCommandWithStatus79) {
   Process run(run_probe({"listen"}));
@@ -39,17 +24,6 @@ TEST_F(Loss, LostLock_TerminatesTheCommandWithStatus79) {
   EXPECT_THAT(result.err, testing::StartsWith("dlock: lost \"job\""));
 }
 
-TEST_F(Loss, LostLock_KillsAGroupThatIgnoresTerm) {
-  Process run(run_probe({"family"}, {"--kill-after", "50ms"}));
-  const auto pids = pids_in(run.line());
-  const Watched leader(pids.at(0));
-  const Watched grandchild(pids.at(1));
-  remove_lock_files();
-  EXPECT_EQ(run.wait(), 79);
-  EXPECT_TRUE(leader.is_dead());
-  EXPECT_TRUE(grandchild.is_dead());
-}
-
 TEST_F(Loss, LostLock_EndsAStoppedCommand) {
   Process run(run_probe({"listen"}));
   const pid_t command = pids_in(run.line()).at(0);
@@ -58,42 +32,10 @@ TEST_F(Loss, LostLock_EndsAStoppedCommand) {
   EXPECT_EQ(run.wait(), 79);
 }
 
-TEST_F(Loss, DlockKilled_KillsTheGroupAndFreesTheLock) {
-  Process run(run_probe({"family"}));
-  const auto pids = pids_in(run.line());
-  const Watched leader(pids.at(0));
-  const Watched grandchild(pids.at(1));
-  Process waiter(run_probe({"environment", "DLOCK_NAME"}));
-  run.signal(SIGKILL);
-  EXPECT_TRUE(leader.wait_for_death());
-  EXPECT_TRUE(grandchild.wait_for_death());
-  EXPECT_EQ(waiter.finish().out, "job\n");
-}
-
-TEST_F(Loss, DlockKilled_EndsTheGuardian) {
+TEST_F(Loss, Guardian_HoldsOnlyItsDescriptorsAndEndsWithDlock) {
   Process run(run_probe({"wait"}));
   (void)run.line();
-  const auto guardian = guardian_of(run.pid());
-  ASSERT_TRUE(guardian);
-  const Watched watched(*guardian);
-  run.signal(SIGKILL);
-  EXPECT_TRUE(watched.wait_for_death());
-}
-
-TEST_F(Loss, WaitingDlockKilled_DelaysNoOtherWaiter) {
-  Process holder(run_probe({"wait"}));
-  (void)holder.line();
-  Process killed(run_probe({"wait"}));
-  Process waiter(run_probe({"environment", "DLOCK_NAME"}));
-  killed.signal(SIGKILL);
-  holder.close_input();
-  EXPECT_EQ(waiter.finish().out, "job\n");
-}
-
-TEST_F(Loss, Guardian_HoldsOnlyItsOwnDescriptors) {
-  Process run(run_probe({"wait"}));
-  (void)run.line();
-  const auto guardian = guardian_of(run.pid());
+  const auto guardian = child_named("lock-guard", run.pid());
   ASSERT_TRUE(guardian);
   std::vector<std::string> targets;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(*guardian) + "/fd")) {
@@ -101,6 +43,9 @@ TEST_F(Loss, Guardian_HoldsOnlyItsOwnDescriptors) {
   }
   EXPECT_THAT(targets,
               testing::UnorderedElementsAre(testing::StartsWith("pipe:"), testing::StrEq("anon_inode:[timerfd]")));
+  const Watched watched(*guardian);
+  run.signal(SIGKILL);
+  EXPECT_TRUE(watched.wait_for_death());
 }
 
 TEST_F(Loss, GuardianKilled_IsReplaced) {
@@ -108,13 +53,13 @@ TEST_F(Loss, GuardianKilled_IsReplaced) {
   const auto pids = pids_in(run.line());
   const Watched leader(pids.at(0));
   const Watched grandchild(pids.at(1));
-  const auto first = guardian_of(run.pid());
+  const auto first = child_named("lock-guard", run.pid());
   ASSERT_TRUE(first);
   ASSERT_EQ(::kill(*first, SIGKILL), 0);
-  auto second = guardian_of(run.pid());
+  auto second = child_named("lock-guard", run.pid());
   while (!second || *second == *first) {  // ended by ctest's time limit if it never comes
     ::sched_yield();
-    second = guardian_of(run.pid());
+    second = child_named("lock-guard", run.pid());
   }
   // The new guardian has its orders before dlock looks at the next signal.
   run.signal(SIGUSR1);
@@ -138,19 +83,6 @@ TEST(Guardian, StoppedTooLong_IsKilled) {
 }
 
 #ifdef DLOCK_TEST_WITH_MEMORY
-TEST_F(Loss, DlockStoppedPastTheLease_KillsTheCommand) {
-  Process run(
-      {dlock_path(), "run", "--quiet", "--url", "memory://", "--lease", "500ms", "job", "--", probe_path(), "family"});
-  const auto pids = pids_in(run.line());
-  const Watched leader(pids.at(0));
-  const Watched grandchild(pids.at(1));
-  run.signal(SIGSTOP);
-  EXPECT_TRUE(leader.wait_for_death());
-  EXPECT_TRUE(grandchild.wait_for_death());
-  run.signal(SIGCONT);
-  EXPECT_EQ(run.wait(), 79);
-}
-
 TEST_F(Loss, LostLead_EndsTheCommandAndWithOnceTheCandidacy) {
   for (const bool once : {false, true}) {
     Process candidate({dlock_path(), "elect", "--quiet", "--url", "memory://", "--lease", "500ms",
@@ -171,11 +103,6 @@ TEST_F(Loss, LostLead_EndsTheCommandAndWithOnceTheCandidacy) {
   }
 }
 
-TEST_F(Loss, RunningCommand_KeepsItsLeaseRenewed) {
-  Process run({dlock_path(), "run", "--quiet", "--url", "memory://", "--lease", "700ms", "job", "--", "sh", "-c",
-               "sleep 2; exit 4"});
-  EXPECT_EQ(run.wait(), 4);
-}
 #endif
 
 TEST_F(Loss, ProcessesLeftBehind_EndBeforeTheLockIsFree) {

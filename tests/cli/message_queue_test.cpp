@@ -103,16 +103,6 @@ TEST_F(MessageQueueTest, WriteThatBlocks_DropsMessagesWithoutRoom) {
                                std::string(200, 'x'));
 }
 
-TEST_F(MessageQueueTest, DroppedMessage_IsNotedBeforeALaterOne) {
-  const auto queue = make_blocked_queue(1000);
-  for (const std::string& message : {std::string("two\n"), std::string(2000, '3'), std::string("four\n")}) {
-    queue->push(message);
-  }
-  paper->open();
-  ASSERT_TRUE(queue->flush(hang_guard));
-  EXPECT_EQ(paper->text(), "one\ntwo\ndlock: 1 message was dropped, because nothing was read for too long\nfour\n");
-}
-
 TEST_F(MessageQueueTest, WriteThatBlocks_DelaysNeitherFlushNorEnd) {
   auto queue = make_blocked_queue();
   queue->push("two\n");

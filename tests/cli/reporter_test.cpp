@@ -309,18 +309,6 @@ TEST_F(WaitTest, Answer_NamesTheHolder) {
   }
 }
 
-TEST_F(WaitTest, AnswerAfterTheWait_IsNotReported) {
-  const Client asking = client(Scope::machine);
-  EXPECT_EQ(said([&] {
-              reporter.explain_wait(asking, {"job"});
-              const auto late = answer(held_by_somebody);
-              reporter.end_wait();
-              late();
-              reporter.finish_asking();
-            }),
-            "");
-}
-
 // The next wait would be held up by the answer to the first.
 TEST_F(WaitTest, UnansweredEarlierQuery_OmitsTheHolder) {
   const Client asking = client(Scope::machine);

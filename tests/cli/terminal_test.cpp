@@ -21,56 +21,38 @@ TEST_F(OnATerminal, Command_IsInTheForeground) {
 }
 
 TEST_F(OnATerminal, ControlC_ReachesTheCommand) {
-  JobShell shell(run_probe({"listen"}));
-  (void)shell.line();
-  shell.type(control_c);
-  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
-  EXPECT_EQ(shell.job_news(), "exited 33");
-}
-
-TEST_F(OnATerminal, ControlC_ReachesACommandWithRedirectedInput) {
-  JobShell shell(run_probe({"listen"}), true);
-  (void)shell.line();
-  shell.type(control_c);
-  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
-  EXPECT_EQ(shell.job_news(), "exited 33");
+  for (const bool input_redirected : {false, true}) {
+    JobShell shell(run_probe({"listen"}), input_redirected);
+    (void)shell.line();
+    shell.type(control_c);
+    EXPECT_EQ(shell.line(), std::to_string(SIGINT));
+    EXPECT_EQ(shell.job_news(), "exited 33");
+  }
 }
 
 TEST_F(OnATerminal, TypedLine_ReachesTheCommand) {
-  JobShell shell(dlock("run", {"job", "--", "sh", "-c", "read word; echo \"got $word\""}));
-  shell.type("hello\n");
-  EXPECT_EQ(shell.line(), "got hello");
-  EXPECT_EQ(shell.job_news(), "exited 0");
-}
-
-TEST_F(OnATerminal, CommandThatOpensTheTerminalLater_ReadsFromIt) {
-  JobShell shell(dlock("run", {"job", "--", "sh", "-c", "read word </dev/tty; echo \"got $word\""}), true);
-  shell.type("hello\n");
-  EXPECT_EQ(shell.line(), "got hello");
-  EXPECT_EQ(shell.job_news(), "exited 0");
+  for (const bool opens_it_later : {false, true}) {
+    const std::string from = opens_it_later ? " </dev/tty" : "";
+    JobShell shell(dlock("run", {"job", "--", "sh", "-c", "read word" + from + "; echo \"got $word\""}),
+                   opens_it_later);
+    shell.type("hello\n");
+    EXPECT_EQ(shell.line(), "got hello");
+    EXPECT_EQ(shell.job_news(), "exited 0");
+  }
 }
 
 TEST_F(OnATerminal, ControlZ_StopsTheJobUntilForeground) {
-  JobShell shell(run_probe({"listen"}));
-  (void)shell.line();
-  shell.type(control_z);
-  EXPECT_EQ(shell.job_news(), "stopped");
-  EXPECT_FALSE(lock_is_free()) << "a stopped job keeps a lock that does not run out";
-  shell.foreground();
-  shell.type(control_c);
-  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
-  EXPECT_EQ(shell.job_news(), "exited 33");
-}
-
-TEST_F(OnATerminal, ControlZ_StopsAJobWithRedirectedInput) {
-  JobShell shell(run_probe({"listen"}), true);
-  (void)shell.line();
-  shell.type(control_z);
-  EXPECT_EQ(shell.job_news(), "stopped");
-  shell.foreground();
-  shell.type(control_c);
-  EXPECT_EQ(shell.line(), std::to_string(SIGINT));
-  EXPECT_EQ(shell.job_news(), "exited 33");
+  for (const bool input_redirected : {false, true}) {
+    JobShell shell(run_probe({"listen"}), input_redirected);
+    (void)shell.line();
+    shell.type(control_z);
+    EXPECT_EQ(shell.job_news(), "stopped");
+    EXPECT_FALSE(lock_is_free()) << "a stopped job keeps a lock that does not run out";
+    shell.foreground();
+    shell.type(control_c);
+    EXPECT_EQ(shell.line(), std::to_string(SIGINT));
+    EXPECT_EQ(shell.job_news(), "exited 33");
+  }
 }
 
 TEST_F(OnATerminal, Wait_NamesTheHolderAndEndsAtControlC) {

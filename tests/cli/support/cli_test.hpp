@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,6 +36,13 @@ class CliTest : public testing::Test {
   // Whether a try finds the lock free.
   [[nodiscard]] bool lock_is_free() const { return run(dlock("run", {"--try", "job", "--", "true"})).status == 0; }
 
+  // The file backend's locks are lost when their file is removed.
+  void remove_lock_files() const {
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+
   [[nodiscard]] const ScratchDirectory& scratch() const { return scratch_; }
 
  private:
@@ -48,6 +57,13 @@ inline std::vector<pid_t> pids_in(const std::string& line) {
   std::vector<pid_t> pids;
   for (pid_t pid = 0; words >> pid;) pids.push_back(pid);
   return pids;
+}
+
+inline std::optional<pid_t> child_named(const std::string& name, pid_t parent) {
+  for (const auto& [child, child_name] : children_of(parent)) {
+    if (child_name == name) return child;
+  }
+  return std::nullopt;
 }
 
 }  // namespace dlock::cli::test

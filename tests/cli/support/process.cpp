@@ -1,6 +1,5 @@
 #include "support/process.hpp"
 
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -28,10 +27,8 @@ namespace {
   (void)::dup2(in, 0);
   (void)::dup2(out, 1);
   (void)::dup2(err, 2);
-  if (options.closed_input) (void)::close(0);
   // Descriptors that the test program itself happens to have are not meant for the process.
   (void)::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  for (const int fd : options.passed) (void)::fcntl(fd, F_SETFD, 0);
   for (const int signal : options.ignored) (void)::signal(signal, SIG_IGN);
   sigset_t mask;
   ::sigemptyset(&mask);
@@ -130,10 +127,6 @@ Process::~Process() {
   if (pid_ <= 0) return;
   (void)::kill(pid_, SIGKILL);
   (void)::waitpid(pid_, nullptr, 0);
-}
-
-void Process::write(const std::string& text) {
-  if (!write_all(in_.get(), text)) throw std::runtime_error("the process under test does not read");
 }
 
 std::string Process::next_line(UniqueFd& fd, std::string& buffer) {

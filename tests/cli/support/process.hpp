@@ -31,10 +31,8 @@ class Process {
   struct Options {
     // Replace variables of the environment; nullopt removes one.
     std::map<std::string, std::optional<std::string>> environment = {};
-    bool closed_input = false;       // start without descriptor 0
     std::vector<int> ignored = {};   // signals that the process starts with ignored
     std::vector<int> blocked = {};   // signals that the process starts with blocked
-    std::vector<int> passed = {};    // descriptors of ours that it gets, under the same numbers
     std::string directory = {};      // where it starts
     std::optional<int> output = {};  // a descriptor of ours that is its standard output instead of a pipe to us
     std::optional<int> error = {};   // the same for standard error
@@ -48,7 +46,6 @@ class Process {
   ~Process();
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  void write(const std::string& text);
   void close_input() { in_.reset(); }
   // The next line of standard output (error) without its end; fails the test at its end.
   std::string line();

@@ -1,4 +1,8 @@
 // Three servers, of which some fail: what only etcd does. The rest is in tests/integration/network.
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
 #include <optional>
 
 #include "network/ensemble_room.hpp"
@@ -80,20 +84,6 @@ TEST_P(LeaderChangeTest, WaiterIsGranted) {
   EXPECT_GT(next.token(), lease.token());
 }
 
-TEST_P(LeaderChangeTest, TokensGrow) {
-  Contender ours(this->client(), "tokens");
-  FencingToken last;
-  for (int i = 0; i < 2; ++i) {
-    const FencingToken token = take(ours.lock).token();
-    EXPECT_GT(token, last);
-    last = token;
-    change_leader();
-    thaw_all();
-    ensemble.start();
-  }
-  EXPECT_GT(take(ours.lock).token(), last);
-}
-
 INSTANTIATE_TEST_SUITE_P(
     , LeaderChangeTest,
     ::testing::Values(
@@ -129,21 +119,92 @@ TEST_F(MajorityTest, MemberFrozen_ClientMovesToAnother) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
-// Two stand still, and then the one that was left.
-TEST_F(MajorityTest, OthersBack_ClientLeavesTheLastMember) {
-  const Client client = this->client();
-  DistributedLock lock = client.make_lock("left");
-  Lease lease = take(lock);
-  const std::size_t survivor = ensemble.follower();
-  freeze_all_but(survivor);
-  EXPECT_FALSE(waiters(client, "left").has_value()) << "it looks for others, in vain";
-  thaw_all();
-  ensemble.await_serving();
-  ensemble.server(survivor).freeze();
-  DistributedLock another = client.make_lock("another");
-  EXPECT_TRUE(take(another).release());
-  EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(lease.release());
+// --- A leader whose disk stands still is deposed, and goes on saying that leases are kept alive ---
+
+// A file system of its own, which can be made to stand still.
+class LoopDisk {
+ public:
+  LoopDisk() {
+    const std::string image = directory_.path() + "/image";
+    (void)rig::run_command({"truncate", "-s", "256M", image});  // etcd reserves 64 MB a file
+    (void)rig::run_command({"mkfs.ext4", "-q", "-F", image});
+    std::filesystem::create_directory(path());
+    (void)rig::run_command({"mount", "-o", "loop", image, path()});
+    mounted_ = true;
+  }
+  LoopDisk(const LoopDisk&) = delete;
+  LoopDisk& operator=(const LoopDisk&) = delete;
+  ~LoopDisk() {
+    try {
+      if (frozen_) thaw();
+      if (mounted_) (void)rig::run_command({"umount", path()});
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+  [[nodiscard]] std::string path() const { return directory_.path() + "/mounted"; }
+  void freeze() {
+    (void)rig::run_command({"fsfreeze", "-f", path()});
+    frozen_ = true;
+  }
+  void thaw() {
+    frozen_ = false;
+    (void)rig::run_command({"fsfreeze", "-u", path()});
+  }
+
+ private:
+  rig::ScratchDirectory directory_;
+  bool mounted_ = false;
+  bool frozen_ = false;
+};
+
+std::unique_ptr<LoopDisk> disk_or_why(std::string& why) {
+  if (::geteuid() != 0) {
+    why = "mounting takes root";
+    return nullptr;
+  }
+  try {
+    auto disk = std::make_unique<LoopDisk>();
+    disk->freeze();
+    disk->thaw();
+    return disk;
+  } catch (const std::exception& error) {
+    why = error.what();
+    return nullptr;
+  }
+}
+
+TEST(StalledDiskTest, DeposedLeader_HolderIsToldBeforeTheNextGrant) {
+  std::string why;
+  const auto disk = disk_or_why(why);
+  if (!disk) GTEST_SKIP() << "no file system can be made and frozen here: " << why;
+  const EtcdCluster cluster({.log_directory = disk->path()});
+  if (cluster.leader() != 0) cluster.move_leader(0);
+  EtcdServer& stalled = cluster.server(0);
+  Contender holder(connect_patiently(stalled.url(short_session)), "stalled");
+  Contender other(connect_patiently(cluster.server(1).url_of(
+                      cluster.server(1).address() + "," + cluster.server(2).address(), short_session)),
+                  "stalled");
+  const Lease lease = take(holder.lock);
+  const LossEvent loss(lease);
+  std::atomic<bool> overlap = false;
+  Pending waiting(other.lock, {},
+                  [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
+  Keys(cluster.server(1)).await_residue("stalled", 2);
+  await_renewal(lease);
+  disk->freeze();
+  const TimePoint since = LeaseClock::now();
+  // Something has to be written for it to stand still.
+  const auto put = stalled.ctl_process({"put", "others", "1", "--command-timeout=1s"});
+  const Lease next = waiting.lease();
+  EXPECT_FALSE(overlap);
+  EXPECT_TRUE(loss.happened());
+  EXPECT_GT(next.token(), lease.token());
+  // It served nobody that a majority had not agreed to since: what it was told before counts for so long.
+  EXPECT_LE(lease.valid_until(), since + short_ttl + 1s);
+  disk->thaw();
+  stalled.await_serving();
+  EXPECT_FALSE(lease.held());
 }
 
 }  // namespace

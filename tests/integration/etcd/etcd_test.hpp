@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/etcd/locks/keys.hpp"
 #include "network/room.hpp"
 #include "tests/support/etcd_server.hpp"
 
@@ -30,21 +31,20 @@ class Keys {
  public:
   explicit Keys(const EtcdServer& server) : server_(server) {}
 
-  [[nodiscard]] static std::string prefix_of(const std::string& name, LockKind kind = LockKind::lock);
-  // Of those who hold or wait, the first one first.
-  [[nodiscard]] std::vector<std::string> queue(const std::string& name, LockKind kind = LockKind::lock) const;
-  [[nodiscard]] std::size_t residue(const std::string& name, LockKind kind = LockKind::lock) const;
+  [[nodiscard]] std::size_t residue(const std::string& name) const { return keys_of(name).size(); }
   // What is cleaned up in the background is gone at some time.
-  void await_residue(const std::string& name, std::size_t count, LockKind kind = LockKind::lock) const;
-  void await_no_residue(const std::string& name, LockKind kind = LockKind::lock) const { await_residue(name, 0, kind); }
-  void remove(const std::string& key) const { (void)server_.ctl({"del", key}); }
+  void await_residue(const std::string& name, std::size_t count) const {
+    await("not so many are at " + name, [&] { return residue(name) == count; });
+  }
+  // Of the only client at that lock.
+  void remove_key_of(const std::string& name) const { (void)server_.ctl({"del", keys_of(name).at(0)}); }
   void remove_all() const { (void)server_.ctl({"del", "", "--prefix"}); }
-  // The lease that a key has, as etcdctl takes it.
-  [[nodiscard]] static std::string lease_of(const std::string& key);
-  // The session of a key ends.
-  void revoke(const std::string& key) const { (void)server_.ctl({"lease", "revoke", lease_of(key)}); }
 
  private:
+  [[nodiscard]] std::vector<std::string> keys_of(const std::string& name) const {
+    return server_.keys(etcd::lock_prefix({}, LockKind::lock, name));
+  }
+
   const EtcdServer& server_;
 };
 

@@ -34,35 +34,6 @@ class EtcdctlTest : public EtcdTest {
   }
 };
 
-TEST_F(EtcdctlTest, HeldByEtcdctl_WeWait) {
-  Contender ours(in_their_place(), "shared");
-  const Etcdctl theirs = lock_by_ctl("shared");
-  await_grant(theirs, "shared");
-  EXPECT_FALSE(ours.lock.try_acquire().has_value());
-  EXPECT_EQ(server.keys("shared/").size(), 1U) << "a try leaves something";
-  Pending waiting(ours.lock, {});
-  await_queue("shared", 2);
-  EXPECT_TRUE(ours.client.inspect("shared").held);
-  EXPECT_EQ(ours.client.inspect("shared").waiters, 1U);
-  EXPECT_FALSE(waiting.done());
-  let_go(theirs);
-  EXPECT_TRUE(waiting.lease().release());
-  await_queue("shared", 0);
-}
-
-TEST_F(EtcdctlTest, HeldByUs_EtcdctlWaits) {
-  Contender own(in_their_place(), "shared");
-  Lease lease = take(own.lock);
-  const Etcdctl theirs = lock_by_ctl("shared");
-  await_queue("shared", 2);
-  EXPECT_EQ(theirs->output(), "");
-  EXPECT_TRUE(lease.release());
-  await_grant(theirs, "shared");
-  EXPECT_FALSE(own.lock.try_acquire().has_value());
-  let_go(theirs);
-  EXPECT_TRUE(take(own.lock).held());
-}
-
 TEST_F(EtcdctlTest, MixedQueue_IsServedInOrder) {
   Contender one(in_their_place(), "line");
   Contender two(in_their_place(), "line");
@@ -84,16 +55,6 @@ TEST_F(EtcdctlTest, MixedQueue_IsServedInOrder) {
   EXPECT_TRUE(lease.release());
   await_grant(fourth, "line");
   let_go(fourth);
-}
-
-TEST_F(EtcdctlTest, EtcdctlKilled_WaiterIsGrantedAfterItsSession) {
-  Contender ours(in_their_place(), "shared");
-  const Etcdctl theirs = server.ctl_process({"lock", "shared", "--ttl=1"});
-  await_grant(theirs, "shared");
-  Pending waiting(ours.lock, {});
-  await_queue("shared", 2);
-  theirs->signal(SIGKILL);
-  EXPECT_TRUE(waiting.lease().held());
 }
 
 TEST_F(EtcdctlTest, EtcdctlElected_IsObserved) {

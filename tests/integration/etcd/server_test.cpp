@@ -24,49 +24,6 @@ class InterferenceTest : public EtcdTest {
   }
 };
 
-TEST_F(InterferenceTest, SessionRevoked_WaiterGoesToTheEndOfTheQueue) {
-  Contender first(steady(), "revoked");
-  Contender second(steady({}, short_session), "revoked");
-  Contender third(steady(), "revoked");
-  Lease lease = take(first.lock);
-  Pending revoked(second.lock, {});
-  keys.await_residue("revoked", 2);
-  Pending behind(third.lock, {});
-  keys.await_residue("revoked", 3);
-  const std::string gone = keys.queue("revoked").at(1);
-  const std::string next = keys.queue("revoked").at(2);
-  keys.revoke(gone);
-  await("it does not queue up again", [&] {
-    const auto queue = keys.queue("revoked");
-    return queue.size() == 3 && queue.at(1) == next && queue.at(2) != gone;
-  });
-  EXPECT_FALSE(behind.done());
-  EXPECT_TRUE(lease.release());
-  Lease of_third = behind.lease();
-  EXPECT_FALSE(revoked.done());
-  EXPECT_TRUE(of_third.release());
-  EXPECT_TRUE(revoked.lease().held());
-}
-
-TEST_F(InterferenceTest, KeyDeleted_WaiterIsGranted) {
-  const Client client = steady();
-  Contender other(steady(), "deleted");
-  DistributedLock held = client.make_lock("deleted");
-  Lease lease = take(held);
-  Pending deleted(other.lock, {});
-  keys.await_residue("deleted", 2);
-  DistributedLock third = client.make_lock("deleted");
-  Pending behind(third, {});
-  keys.await_residue("deleted", 3);
-  keys.remove(keys.queue("deleted").at(1));
-  EXPECT_FALSE(behind.event().wait_for(100ms)) << "somebody holds the lock";
-  EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(behind.lease().release());
-  EXPECT_TRUE(deleted.lease().release());
-  keys.await_no_residue("deleted");
-}
-
 // All is removed, sessions' own keys too, as by an administrator who cleans up.
 TEST_F(InterferenceTest, AllKeysDeleted_HolderLosesAndWaiterIsGranted) {
   Contender ours(steady(), "razed");
@@ -103,40 +60,7 @@ TEST_F(InterferenceTest, Compaction_DisturbsNoClient) {
   EXPECT_TRUE(behind.event().wait_for(at_once));
   Lease last = behind.lease();
   EXPECT_TRUE(last.release());
-  keys.await_no_residue("compacted");
-}
-
-// The revision that the watch begins with is gone when it comes to the server.
-TEST_F(InterferenceTest, CompactedBeforeTheWatch_WaiterIsGranted) {
-  Contender ours(steady(), "compacted");
-  const Client other = disturbed();
-  DistributedLock lock = other.make_lock("compacted");
-  DistributedLock warm = other.make_lock("warm");
-  EXPECT_TRUE(take(warm).release());
-  Lease lease = take(ours.lock);
-  proxy.set(rig::Direction::to_client, {.mode = rig::Traffic::Mode::hold});
-  Pending waiting(lock, {});
-  keys.await_residue("compacted", 2);
-  compact_behind_others();
-  proxy.pass();
-  EXPECT_FALSE(waiting.event().wait_for(200ms));
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.event().wait_for(at_once));
-  EXPECT_TRUE(waiting.lease().release());
-}
-
-TEST_F(InterferenceTest, CompactedBeforeTheWatch_HolderKeepsItsLock) {
-  Contender own(disturbed(), "compacted");
-  const Lease lease = take(own.lock);
-  const LossEvent loss(lease);
-  proxy.set(rig::Direction::to_server, {.mode = rig::Traffic::Mode::hold});
-  compact_behind_others();
-  EXPECT_FALSE(loss.event().wait_for(400ms));  // by now it wants to watch
-  proxy.pass();
-  EXPECT_FALSE(loss.event().wait_for(200ms));
-  EXPECT_TRUE(lease.held());
-  keys.remove(keys.queue("compacted").at(0));
-  EXPECT_TRUE(loss.event().wait_for(at_once));
+  keys.await_residue("compacted", 0);
 }
 
 // What happened while the connection was broken is neither told nor remembered.
@@ -152,7 +76,7 @@ TEST_F(InterferenceTest, CompactedDuringAnOutage_EventsAreStillNoticed) {
   keys.await_residue("waited-for", 2);
   cut();
   EXPECT_TRUE(lease.release());
-  keys.remove(keys.queue("held").at(0));
+  keys.remove_key_of("held");
   compact_behind_others();
   EXPECT_FALSE(waiting.done());
   heal();
@@ -180,7 +104,7 @@ TEST_P(NarrowTest, FewStreams_LocksAreKeptAndHandedOn) {
   EXPECT_TRUE(waiting.event().wait_for(at_once));
   Lease next = waiting.lease();
   const LossEvent loss(next);
-  keys.remove(keys.queue("narrow").at(0));
+  keys.remove_key_of("narrow");
   EXPECT_TRUE(loss.event().wait_for(at_once));
   EXPECT_EQ(log->reconnecting.count(), 0U);
 }

@@ -234,22 +234,6 @@ TEST_F(FileSystemTroubleTest, ForbiddenDirectory_DeniesAccess) {
   }));
 }
 
-TEST_F(FileSystemTroubleTest, KindDirectoryNotMade_DeniesAccessAndHoldsNothing) {
-  set_mode(locks(), 0555);
-  EXPECT_WELL(in_child([&] {
-    become_nobody();
-    for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
-      Member one(locks(), kind, 1);
-      require_refused(one, "a", errc::access_denied, "Permission denied", Mode::exclusive,
-                      locks() + subdirectory(kind));
-      require(!one.inspect().held, "held");
-      require(one.forget().empty(), "forgotten");
-      require(one.list().empty(), "listed");
-      require(one.backend.watch(kind, "a", [] {}) == nullptr, "a watch of nothing");
-    }
-  }));
-}
-
 TEST_F(FileSystemTroubleTest, KindDirectoryRemoved_IsReportedAndMadeAgain) {
   for (const LockKind kind : {LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     const std::string directory = locks() + subdirectory(kind);
@@ -331,29 +315,6 @@ TEST_F(FileSystemTroubleTest, NewFile_GetsTheDirectorysGroupOrNone) {
     EXPECT_EQ(status.st_gid, row.group_of_file) << row.name;
     EXPECT_EQ(status.st_mode & 07777, row.mode_of_file) << row.name;
   }
-}
-
-TEST_F(FileSystemTroubleTest, NoDescriptors_IsUnavailableUntilThereAre) {
-  EXPECT_WELL(in_child([&] {
-    const auto client = connect(scratch_.url());
-    std::vector<Lease> leases;
-    leases.push_back(client.make_lock("first").acquire());
-    const rlimit limit{.rlim_cur = open_descriptors() + 8, .rlim_max = open_descriptors() + 8};
-    require(::setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
-    Failure failure;
-    for (int i = 0; i < 20 && !failure.code; ++i) {
-      failure = failure_of([&] { leases.push_back(client.make_lock("l" + std::to_string(i)).acquire({.wait = 0s})); });
-    }
-    require_failure(failure, errc::unavailable, locks() + "/l", "Too many open files");
-    for (auto& lease : leases) require(lease.held(), "a holder was disturbed");
-    const Failure listing = failure_of([&] { (void)client.list(); });
-    require_failure(listing, errc::unavailable, locks(), "Too many open files");
-    const Failure forgetting = failure_of([&] { (void)client.forget_idle(std::chrono::minutes(1)); });
-    require_failure(forgetting, errc::unavailable, locks(), "Too many open files");
-    require(leases.back().release(), "the release failed");
-    leases.pop_back();
-    require(client.make_lock("another").try_acquire().has_value(), "did not recover");
-  }));
 }
 
 TEST_F(FileSystemTroubleTest, MountOverTheDirectory_IsFollowed) {

@@ -104,14 +104,6 @@ TEST_F(FileLossTest, ReleaseBeforeTheSignal_ReportsTheLoss) {
   EXPECT_TRUE(waiting_.leave());
 }
 
-TEST_F(FileLossTest, TryBeforeTheSignal_FollowsThePath) {
-  ASSERT_TRUE(holder_.enter());
-  Waiting waiter(waiting_);  // so that its client has the file open
-  waiting_.executor.advance(1s);
-  fs::remove(file());
-  EXPECT_EQ(waiting_.ask(waiting_.request(Mode::exclusive, true)).status, TryOutcome::Status::granted);
-}
-
 TEST_F(FileLossTest, WithoutInotify_LossIsNoticedWithinASecond) {
   for (const bool available_again : {false, true}) {
     Member client(locks(), LockKind::lock, 3);
@@ -225,33 +217,6 @@ TEST_F(FileLossTest, Inspection_FollowsThePath) {
   const auto all = holder_.list();
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].name, "b");
-}
-
-TEST_F(FileLossTest, NoDirectoryAtThePath_InspectionFails) {
-  ASSERT_TRUE(holder_.enter());
-  rename_further_up();
-  write_file(up(), "no directory");
-  int failures = 0;
-  const auto expect_failure = [&failures](const auto& answer) {
-    ASSERT_FALSE(answer.ok());
-    EXPECT_EQ(answer.failure().code, errc::invalid_argument) << answer.failure().detail;
-    ++failures;
-  };
-  holder_.backend.inspect(LockKind::lock, "a", expect_failure);
-  holder_.backend.list(LockKind::lock, expect_failure);
-  EXPECT_EQ(failures, 2);
-}
-
-TEST_F(FileLossTest, DirectoryAwayForAMoment_LossAtOnce) {
-  fs::rename(locks(), scratch_.path() + "/away");
-  fs::rename(scratch_.path() + "/away", locks());
-  holder_.executor.run();
-  ASSERT_TRUE(holder_.enter());
-  holder_.executor.run();
-  EXPECT_TRUE(holder_.host.losses.empty());
-  fs::remove(file());
-  holder_.executor.run();
-  EXPECT_EQ(holder_.host.losses.size(), 1U);
 }
 
 TEST_F(FileLossTest, EachLease_IsCheckedOnceASecond) {

@@ -1,6 +1,7 @@
 // Who is woken, and when: members that the test drives step by step, against a lock that it takes and frees with bare
 // system calls. No timer fires unless the test says so, so a wake-up that comes has come through an event.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,17 +9,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "backends/file/lock_file.hpp"
+#include "backends/file/lock_record.hpp"
+#include "backends/file/slots.hpp"
 #include "tests/unit/file/member.hpp"
 #include "tests/unit/file/support.hpp"
 #include "util/unique_fd.hpp"
@@ -27,6 +28,10 @@ namespace dlock::file::test {
 namespace {
 
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 class FileWaitingTest : public testing::Test {
  protected:
@@ -45,25 +50,6 @@ class FileWaitingTest : public testing::Test {
   util::UniqueFd stranger_{::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 };
 
-TEST_F(FileWaitingTest, FirstWaiterGone_WakeUpIsPassedOn) {
-  int first = 0;
-  int second = 0;
-  int third = 0;
-  auto one = member_.watch(first);
-  const auto two = member_.watch(second);
-  auto three = member_.watch(third);
-  three.reset();
-  member_.executor.run();
-  EXPECT_EQ(first, 0) << "by a waiter that goes from behind";
-  release_by_stranger();
-  member_.executor.run();
-  EXPECT_EQ(first, 1);
-  EXPECT_EQ(second, 0);
-  one.reset();
-  member_.executor.run();
-  EXPECT_EQ(second, 1);
-}
-
 TEST_F(FileWaitingTest, WaitersOfOneClient_AreServedInOrderWithOneWakeUpEach) {
   std::deque<Waiting> waiters;
   for (int i = 0; i < 20; ++i) waiters.emplace_back(member_);
@@ -76,22 +62,6 @@ TEST_F(FileWaitingTest, WaitersOfOneClient_AreServedInOrderWithOneWakeUpEach) {
   }
   EXPECT_EQ(member_.backend.kernel_tries() - tries_to_wait, 20U);
   EXPECT_LE(member_.backend.wake_ups(), 40U);
-}
-
-TEST_F(FileWaitingTest, ReleaseByTheirClient_WakesAtOnceEvenWithoutInotify) {
-  for (const bool without_inotify : {false, true}) {
-    Member client(scratch_.locks(), LockKind::lock, 2);
-    client.executor.refuse_descriptors = without_inotify;
-    drop_lock(stranger_.get());
-    ASSERT_TRUE(client.enter());
-    int woken = 0;
-    const auto watch = client.watch(woken);
-    ASSERT_EQ(woken, 0);
-    EXPECT_TRUE(client.leave());
-    client.executor.run();
-    EXPECT_EQ(woken, 1);
-    EXPECT_EQ(client.host.warnings.size(), without_inotify ? 1U : 0U) << "for the directory and the file";
-  }
 }
 
 // In a user namespace of the test's own, whose limits it may set.
@@ -167,25 +137,6 @@ TEST_F(FileWaitingTest, EventOfABusyLock_CausesAFewChecks) {
   EXPECT_EQ(woken, 0);
 }
 
-TEST_F(FileWaitingTest, WaitingClients_DoNotWakeEachOther) {
-  constexpr std::size_t clients = 8;
-  std::deque<Member> members;
-  std::deque<Waiting> waiters;
-  for (std::size_t i = 0; i < clients; ++i) {
-    waiters.emplace_back(members.emplace_back(scratch_.locks(), LockKind::lock, i + 2));
-  }
-  release_by_stranger();
-  for (std::size_t left = clients; left > 0; --left) {
-    const auto winner = std::ranges::find_if(waiters, [](Waiting& each) { return each.in(); });
-    ASSERT_NE(winner, waiters.end()) << left << " still wait";
-    for (Member& each : members) each.executor.run();
-    EXPECT_TRUE(winner->leave());
-    winner->outcome.status = TryOutcome::Status::failed;
-  }
-  // A try when the wait begins, one when the watch stands, and at most one for each of the releases.
-  for (const Member& each : members) EXPECT_LE(each.backend.kernel_tries(), 2U + clients);
-}
-
 TEST_F(FileWaitingTest, WaiterCancelled_LeavesNothing) {
   Waiting waiter(member_);
   Waiting another(member_);
@@ -206,33 +157,147 @@ TEST_F(FileWaitingTest, EventQueueOverflow_LosesNoWakeUp) {
   for (unsigned long i = 0; i <= limit; ++i) {
     const std::string file = scratch_.locks() + "/stranger-" + std::to_string(i % 2);
     write_file(file, "");
-    std::filesystem::remove(file);
+    fs::remove(file);
   }
   release_by_stranger();
   EXPECT_TRUE(waiter.in());
 }
 
-TEST_F(FileWaitingTest, Release_FreesTheLockBeforeItWakesWaiters) {
-  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore}) {
-    const ScratchDirectory scratch;
-    const std::string file = scratch.locks() + subdirectory(kind) + "/a.lock";
-    Member holder(scratch.locks(), kind, 2);
-    ASSERT_TRUE(holder.enter());
-    // With a second descriptor of the same open file, closing alone would free nothing.
-    util::UniqueFd duplicate;
-    for (int fd = 3; fd < 256 && !duplicate; ++fd) {
-      std::error_code none;
-      const auto target = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
-      if (target == file) duplicate = util::UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    }
-    ASSERT_TRUE(duplicate);
-    EXPECT_TRUE(holder.leave());
-    EXPECT_TRUE(Member(scratch.locks(), kind, 3).enter());
-  }
+// --- Other kinds of locks ---
+
+// Three clients of one kind of locks, and the file of the lock "a".
+class FileKindTest : public testing::Test {
+ protected:
+  explicit FileKindTest(LockKind kind)
+      : file_(scratch_.locks() + subdirectory(kind) + "/a.lock"),
+        one_(scratch_.locks(), kind, 1),
+        two_(scratch_.locks(), kind, 2),
+        three_(scratch_.locks(), kind, 3) {}
+
+  ScratchDirectory scratch_;
+  const std::string file_;
+  Member one_;
+  Member two_;
+  Member three_;
+};
+
+class FileReadWriteTest : public FileKindTest {
+ protected:
+  FileReadWriteTest() : FileKindTest(LockKind::read_write) {}
+};
+
+TEST_F(FileReadWriteTest, AnotherIsEntering_TriesAgainSoon) {
+  EXPECT_TRUE(one_.read());
+  const util::UniqueFd entering(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(begin_entry(entering.get(), file_).ok());
+  EXPECT_FALSE(two_.read());
+  Waiting reader(two_, Mode::shared);
+  const auto tries = two_.backend.kernel_tries();
+  two_.executor.advance(10s);
+  EXPECT_LE(two_.backend.kernel_tries() - tries, 200U) << "too often while somebody is stopped there";
+  EXPECT_FALSE(reader.in());
+  drop_lock(entering.get());  // which the kernel tells nobody
+  two_.executor.advance(64ms);
+  EXPECT_TRUE(reader.in());
 }
 
-// --- Several processes: children that are killed, and children that inherit
-// -------------------------------------------
+TEST_F(FileReadWriteTest, FileReplaced_ReaderIsLostWhenTheNextEnters) {
+  EXPECT_TRUE(one_.read());
+  fs::remove(file_);
+  EXPECT_TRUE(one_.read()) << "before the news came through";
+  EXPECT_EQ(one_.host.losses.size(), 1U);
+  EXPECT_FALSE(one_.release(one_.grants[0]));
+  EXPECT_TRUE(one_.release(one_.grants[1]));
+}
+
+class FileSemaphoreTest : public FileKindTest {
+ protected:
+  FileSemaphoreTest() : FileKindTest(LockKind::semaphore) { set_permits(3); }
+
+  void set_permits(std::uint32_t permits) {
+    for (Member* each : {&one_, &two_, &three_}) each->permits = permits;
+  }
+};
+
+TEST_F(FileSemaphoreTest, FileReplaced_WaiterKeepsItsNumber) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  fs::remove(file_);
+  EXPECT_TRUE(three_.enter());
+  EXPECT_FALSE(waiting.in());
+  one_.executor.run();
+  EXPECT_TRUE(three_.leave());  // and the waiter does not know yet
+  one_.permits = 2;
+  const Failure refusal = one_.ask(one_.request()).failure;
+  EXPECT_EQ(refusal.code, errc::invalid_argument);
+  EXPECT_THAT(refusal.detail, HasSubstr("is in use with 1 permits, but the request says 2"));
+  EXPECT_TRUE(waiting.in());
+}
+
+TEST_F(FileSemaphoreTest, OtherNumber_IsSetByOneAtATime) {
+  EXPECT_TRUE(one_.enter() && one_.leave());
+  const util::UniqueFd changing(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(begin_entry(changing.get(), file_).ok());
+  two_.permits = 4;
+  EXPECT_FALSE(two_.enter()) << "somebody may be changing it";
+  Waiting waiting(two_);
+  EXPECT_FALSE(waiting.in());
+  drop_lock(changing.get());
+  two_.executor.advance(64ms);
+  EXPECT_TRUE(waiting.in());
+}
+
+TEST_F(FileSemaphoreTest, WaitedFor_IsNotForgotten) {
+  set_permits(1);
+  EXPECT_TRUE(one_.enter());
+  Waiting waiting(two_);
+  EXPECT_TRUE(one_.leave());
+  three_.executor.advance(1h);
+  EXPECT_THAT(three_.forget(), IsEmpty());
+  waiting.give_up();
+  EXPECT_THAT(three_.forget(), ElementsAre("a"));
+  EXPECT_FALSE(fs::exists(file_));
+}
+
+TEST_F(FileSemaphoreTest, Released_ClosesItsDescriptors) {
+  EXPECT_TRUE(one_.enter() && one_.enter());
+  EXPECT_TRUE(one_.leave() && one_.leave());
+  EXPECT_EQ(open_descriptors("/a.lock"), 0U);
+}
+
+class FileElectionTest : public FileKindTest {
+ protected:
+  FileElectionTest() : FileKindTest(LockKind::election) {}
+};
+
+TEST_F(FileElectionTest, EarlierLeadersValue_IsNotShown) {
+  one_.value = "old";
+  EXPECT_TRUE(one_.enter() && one_.leave());
+  EXPECT_TRUE(two_.enter());
+  EXPECT_EQ(three_.inspect().value, "");
+  std::string text = read_file(file_);
+  const std::string stale = format_value(OwnerId(1, 1), "old");
+  text.replace(record_end, stale.size(), stale);
+  text.resize(record_end + stale.size());
+  write_file(file_, text);
+  const LockInfo info = three_.inspect();
+  EXPECT_FALSE(info.held) << "as while a leader writes who it is";
+  EXPECT_EQ(info.holder, "");
+  EXPECT_EQ(info.value, "");
+}
+
+TEST_F(FileElectionTest, WithoutInotify_ObserverIsNotifiedPeriodically) {
+  two_.executor.refuse_descriptors = true;
+  int told = 0;
+  const auto watch = two_.watch(told);
+  told = 0;
+  EXPECT_TRUE(one_.enter());
+  two_.executor.advance(150ms);
+  EXPECT_GE(told, 1);
+}
+
+// --- Several processes: children that are killed, and children that inherit ---
 
 constexpr LockKind all_kinds[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 

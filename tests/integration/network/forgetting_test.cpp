@@ -48,13 +48,6 @@ TEST_P(ForgettingTest, ForgottenName_LeavesNothing) {
   EXPECT_GT(take(ours.lock).token(), before);
 }
 
-TEST_P(ForgettingTest, UnusedService_ForgetsNothing) {
-  const Client client = steady();
-  EXPECT_FALSE(client.forget("x"));
-  if (!client.capabilities().can_forget_idle) return;
-  EXPECT_TRUE(client.forget_idle(1min).empty());
-}
-
 TEST_P(ForgettingTest, HeldOrAwaitedLock_IsKept) {
   Contender holding(steady({.label = "holding"}), "x");
   Contender waiting(steady(), "x");

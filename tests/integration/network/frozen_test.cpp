@@ -5,78 +5,7 @@ namespace dlock::test {
 
 namespace {
 
-class FrozenTest : public Room {
- protected:
-  template <class Ask>
-  void expect_end_in_time_and_nothing_left(Ask ask) {
-    Contender ours(steady(impatient()), "frozen");
-    warm_up(ours.client);
-    service.freeze();
-    const auto start = std::chrono::steady_clock::now();
-    std::error_code error;
-    ask(ours.lock, error);
-    expect_unanswered(error);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-    service.thaw();
-    expect_free_and_clean("frozen");
-  }
-};
-
-TEST_P(FrozenTest, Try_EndsInTimeAndLeavesNothing) {
-  expect_end_in_time_and_nothing_left(
-      [](DistributedLock& lock, std::error_code& error) { EXPECT_FALSE(lock.try_acquire({}, error).has_value()); });
-}
-
-TEST_P(FrozenTest, TryBeforeTheFirstConnection_EndsInTime) {
-  Contender own(steady(impatient()), "frozen");
-  service.freeze();
-  const auto start = std::chrono::steady_clock::now();
-  std::error_code error;
-  EXPECT_FALSE(own.lock.try_acquire({}, error).has_value());
-  expect_unanswered(error);
-  EXPECT_TRUE(mentions(own.client.diagnose(), Finding::Severity::error, ""));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  service.thaw();
-}
-
-TEST_P(FrozenTest, Wait_EndsAtItsDeadlineAndLeavesNothing) {
-  expect_end_in_time_and_nothing_left(
-      [](DistributedLock& lock, std::error_code& error) { (void)lock.acquire({.wait = 700ms}, error); });
-}
-
-TEST_P(FrozenTest, WaitInProgress_EndsAtItsDeadlineAndLeavesNothing) {
-  Contender holder(steady(), "frozen");
-  Contender ours(steady(impatient()), "frozen");
-  Lease lease = take(holder.lock);
-  Pending waiting(ours.lock, {.wait = 3s});
-  await_waiter("frozen");
-  service.freeze();
-  const auto start = std::chrono::steady_clock::now();
-  // "Busy" may be said as well: it was when the server was last heard of.
-  EXPECT_TRUE(waiting.get().error);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  service.thaw();
-  EXPECT_TRUE(lease.release());
-  expect_free_and_clean("frozen");
-}
-
-TEST_P(FrozenTest, WaitOfAThawedServer_EndsWithTheLock) {
-  const Client client = steady(impatient());
-  warm_up(client);
-  DistributedLock lock = client.make_lock("frozen");
-  DistributedLock another = client.make_lock("warm");
-  service.freeze();
-  Pending waiting(lock, {});
-  std::error_code error;
-  (void)another.try_acquire({}, error);  // as long as this takes
-  EXPECT_FALSE(waiting.done());
-  service.thaw();
-  Lease lease = waiting.lease();
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(steady().inspect("frozen").token, lease.token());
-  EXPECT_TRUE(lease.release());
-  await_no_residue("frozen");
-}
+class FrozenTest : public Room {};
 
 TEST_P(FrozenTest, Release_EndsInTimeAndIsDoneLater) {
   Contender ours(steady(impatient()), "frozen");
@@ -107,17 +36,6 @@ TEST_P(FrozenTest, NoCloseTimeout_DestroysClientsAtOnce) {
   expect_free_and_clean("frozen9");
 }
 
-TEST_P(FrozenTest, NoCloseTimeout_ReleasesLater) {
-  ClientOptions options = impatient();
-  options.close_timeout = 0s;
-  const Client client = steady(options);
-  std::optional<Lease> lease = client.make_lock("frozen").acquire();
-  service.freeze();
-  lease.reset();
-  service.thaw();
-  expect_free_and_clean("frozen");
-}
-
 TEST_P(FrozenTest, Holder_IsNotifiedOfTheLoss) {
   Contender ours(steady({.lease = service_kind().short_lease}), "frozen");
   const Lease lease = take(ours.lock);
@@ -146,6 +64,19 @@ TEST_P(FrozenTest, ShortFreeze_LosesNoLock) {
   EXPECT_EQ(log->losses.count(), 0U);
   EXPECT_TRUE(lease.release());
   await_no_residue("frozen");
+}
+
+TEST_P(FrozenTest, Ping_IsUnavailableAtTheDeadline) {
+  const Client fresh = steady(impatient());
+  const Client connected = steady(impatient());
+  warm_up(connected);
+  service.freeze();
+  const auto start = std::chrono::steady_clock::now();
+  for (const Client* each : {&fresh, &connected}) expect_failure(errc::unavailable, "", [&] { each->ping(700ms); });
+  EXPECT_TRUE(mentions(fresh.diagnose(), Finding::Severity::error, ""));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2 * far_too_long);
+  service.thaw();
+  connected.ping(1min);
 }
 
 INSTANTIATE_TEST_SUITE_P(, FrozenTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);

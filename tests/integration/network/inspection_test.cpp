@@ -10,40 +10,6 @@ namespace {
 
 class InspectionTest : public Room {};
 
-TEST_P(InspectionTest, Inspect_ShowsHolderAndWaiters) {
-  Contender holding(steady({.label = "holding"}), "x");
-  Contender waiting(steady(), "x");
-  const Client asking = steady();
-  EXPECT_FALSE(asking.inspect("x").held);
-  const Lease lease = take(holding.lock);
-  const Pending pending(waiting.lock, {});
-  await_waiter("x");
-  const LockInfo info = asking.inspect("x");
-  EXPECT_EQ(info.name, "x");
-  EXPECT_TRUE(info.held);
-  EXPECT_EQ(info.holder, holding.client.holder());
-  EXPECT_EQ(info.token, lease.token());
-  EXPECT_EQ(info.waiters.has_value(), asking.capabilities().counts_waiters);
-  // A server may still count a try of the waiter, which it is about to end.
-  if (info.waiters) await("one waiter is counted", [&] { return asking.inspect("x").waiters == 1U; });
-}
-
-TEST_P(InspectionTest, List_ShowsHeldLocks) {
-  const Client client = steady();
-  const std::vector<std::string> names = {"%", "..", "a", "a/b", "\xc3\xa9"};
-  std::vector<Lease> leases;
-  for (const std::string& name : names) {
-    DistributedLock lock = client.make_lock(name);
-    leases.push_back(take(lock));
-  }
-  std::vector<std::string> listed;
-  for (const LockInfo& each : client.list()) {
-    if (each.held) listed.push_back(each.name);
-  }
-  std::sort(listed.begin(), listed.end());
-  EXPECT_EQ(listed, names);
-}
-
 TEST_P(InspectionTest, Break_EndsThatLockOnly) {
   Contender ours(steady({.lease = 6s}), "broken");
   Contender other(steady(), "whole");

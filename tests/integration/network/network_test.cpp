@@ -7,11 +7,16 @@ namespace dlock::test {
 
 namespace {
 
-class NetworkTest : public Room {
- protected:
-  // A holder behind the proxy, to which this is done, and somebody else who waits.
-  template <class Disturbance>
-  void expect_told_before_anybody_enters(Disturbance disturb) {
+class NetworkTest : public Room {};
+
+// Both ways, or one of them.
+TEST_P(NetworkTest, HolderInABlackHole_IsNotifiedBeforeTheNextGrant) {
+  const std::pair<const char*, std::function<void()>> holes[] = {
+      {"neither direction passes", [this] { proxy.set(black_hole); }},
+      {"it cannot send", [this] { proxy.set(rig::Direction::to_server, black_hole); }},
+      {"it receives nothing", [this] { proxy.set(rig::Direction::to_client, black_hole); }}};
+  for (const auto& [name, disturb] : holes) {
+    SCOPED_TRACE(name);
     const Client holder = disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms});
     Contender other(steady(), "held");
     DistributedLock lock = holder.make_lock("held");
@@ -35,18 +40,6 @@ class NetworkTest : public Room {
     EXPECT_TRUE(next.release());
     await_no_residue("held");
   }
-};
-
-TEST_P(NetworkTest, HolderInABlackHole_IsNotifiedBeforeTheNextGrant) {
-  expect_told_before_anybody_enters([this] { proxy.set(black_hole); });
-}
-
-TEST_P(NetworkTest, HolderThatCannotSend_IsNotifiedBeforeTheNextGrant) {
-  expect_told_before_anybody_enters([this] { proxy.set(rig::Direction::to_server, black_hole); });
-}
-
-TEST_P(NetworkTest, HolderThatReceivesNothing_IsNotifiedBeforeTheNextGrant) {
-  expect_told_before_anybody_enters([this] { proxy.set(rig::Direction::to_client, black_hole); });
 }
 
 TEST_P(NetworkTest, WaiterInABlackHole_DelaysNoOtherForLong) {
@@ -65,38 +58,6 @@ TEST_P(NetworkTest, WaiterInABlackHole_DelaysNoOtherForLong) {
   proxy.pass();
   EXPECT_TRUE(before.lease().release());
   await_no_residue("waited-for");
-}
-
-TEST_P(NetworkTest, WaiterInABlackHole_EndsAtItsDeadline) {
-  Contender holder(steady(), "waited-for");
-  Contender lost(disturbed(impatient(service_kind().short_lease)), "waited-for");
-  Lease lease = take(holder.lock);
-  Pending waiting(lost.lock, {.wait = 3s});
-  await_waiter("waited-for");
-  proxy.set(black_hole);
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_TRUE(waiting.get().error);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  EXPECT_TRUE(lease.release());
-  // Nothing is heard of it any more, and still it is cleaned up.
-  EXPECT_TRUE(take(holder.lock).release());
-  await_no_residue("waited-for");
-}
-
-TEST_P(NetworkTest, TryIntoABlackHole_EndsInTimeAndLeavesNothing) {
-  Contender lost(disturbed(impatient(service_kind().short_lease)), "tried");
-  warm_up(lost.client);
-  proxy.set(rig::Direction::to_client, black_hole);  // it is carried out, but not answered
-  const auto start = std::chrono::steady_clock::now();
-  std::error_code error;
-  EXPECT_FALSE(lost.lock.try_acquire({}, error).has_value());
-  expect_unanswered(error);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  Contender other(steady(), "tried");
-  EXPECT_TRUE(take(other.lock).release());
-  proxy.pass();
-  EXPECT_TRUE(take(lost.lock).release());
-  await_no_residue("tried");
 }
 
 TEST_P(NetworkTest, SlowNetwork_LosesNoLock) {
@@ -129,47 +90,6 @@ TEST_P(NetworkTest, BrokenConnection_IsALossOrKeepsTheLock) {
   EXPECT_EQ(lease.release(), !ends_with_connection());
 }
 
-TEST_P(NetworkTest, ReleaseWhileAWaiterIsCutOff_IsNotMissed) {
-  Contender holding(steady(), "waited-for");
-  Contender own(disturbed(), "waited-for");
-  Lease lease = take(holding.lock);
-  Pending waiting(own.lock, {});
-  await_waiter("waited-for");
-  cut();
-  EXPECT_TRUE(lease.release());
-  EXPECT_FALSE(waiting.done());
-  heal();
-  EXPECT_TRUE(waiting.lease().release());
-  await_no_residue("waited-for");
-}
-
-TEST_P(NetworkTest, WaiterCancelledWhileCutOff_DelaysNoOther) {
-  Contender ours(disturbed(impatient()), "orphan");
-  Contender other(steady(), "orphan");
-  Lease lease = take(other.lock);
-  Pending orphan(ours.lock, {});
-  await_waiter("orphan");
-  Pending behind(other.lock, {});
-  cut();
-  orphan.cancel();
-  EXPECT_EQ(orphan.get().error, errc::cancelled);
-  EXPECT_TRUE(lease.release());
-  heal();
-  EXPECT_TRUE(behind.lease().release());
-  await_no_residue("orphan");
-}
-
-TEST_P(NetworkTest, ClientBeforeItsServer_ConnectsLater) {
-  proxy.refuse(true);
-  Contender own(disturbed(impatient()), "late");
-  std::error_code error;
-  EXPECT_FALSE(own.lock.try_acquire({}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable) << error.message();
-  Pending waiting(own.lock, {});
-  proxy.refuse(false);
-  EXPECT_TRUE(waiting.lease().release());
-}
-
 TEST_P(NetworkTest, ReleaseWhileCutOff_IsDoneLater) {
   Contender party(disturbed(impatient()), "release");
   Contender other(steady(), "release");
@@ -183,20 +103,6 @@ TEST_P(NetworkTest, ReleaseWhileCutOff_IsDoneLater) {
   }
   heal();
   EXPECT_TRUE(take(other.lock).release());
-  await_no_residue("release");
-}
-
-TEST_P(NetworkTest, ReleaseWithALostAnswer_FreesTheLock) {
-  Contender ours(disturbed(impatient()), "release");
-  Contender other(steady(), "release");
-  Lease lease = take(ours.lock);
-  Pending waiting(other.lock, {});
-  await_waiter("release");
-  proxy.cut_after(rig::Direction::to_client, 0);
-  std::error_code error;
-  (void)lease.release(error);  // it may have been repeated in time
-  EXPECT_FALSE(lease.held());
-  EXPECT_TRUE(waiting.lease().release());
   await_no_residue("release");
 }
 
@@ -214,22 +120,6 @@ TEST_P(NetworkTest, LateReleaseWithALostAnswer_ReportsNoLoss) {
   await_no_residue("release");
 }
 
-TEST_P(NetworkTest, ClosedClient_FreesItsLocksAtOnce) {
-  Contender other(steady(), "two");
-  std::optional<Client> client = disturbed();
-  DistributedLock one = client->make_lock("one");
-  DistributedLock two = client->make_lock("two");
-  const Lease held = take(one);
-  Lease elsewhere = take(other.lock);
-  Pending waiting(two, {});
-  await_waiter("two");
-  client.reset();
-  EXPECT_EQ(waiting.get().error, errc::closed);
-  await_no_residue("one");
-  EXPECT_TRUE(elsewhere.release());
-  await_no_residue("two");
-}
-
 // The server cannot be told, so it keeps the lock as if its holder had died.
 TEST_P(NetworkTest, ClientClosedWhileCutOff_LeavesItsLockForTheLease) {
   Contender other(steady(), "closed");
@@ -244,7 +134,58 @@ TEST_P(NetworkTest, ClientClosedWhileCutOff_LeavesItsLockForTheLease) {
   EXPECT_GT(take(other.lock).token(), lease.token());
 }
 
+TEST_P(NetworkTest, PingWhileCutOff_IsUnavailableAndLaterSucceeds) {
+  cut();
+  const Client client = disturbed(impatient());
+  const auto start = std::chrono::steady_clock::now();
+  for (const auto wait : {100ms, 700ms}) expect_failure(errc::unavailable, "", [&] { client.ping(wait); });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2 * far_too_long);
+  heal();
+  client.ping(1min);
+}
+
 INSTANTIATE_TEST_SUITE_P(, NetworkTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+
+// --- A service or a proxy that accepts connections and hangs up at the first request about locks ---
+
+class HungUpTest : public Room {
+ protected:
+  ~HungUpTest() override { proxy.pass(); }
+
+  // Ends all connections at each request about a lock.
+  void hang_up() {
+    proxy.before_request(service_kind().lock_request, [this] {
+      proxy.drop(rig::Ending::close);
+      hang_up();
+    });
+  }
+  // So many further connections are made, and each of them is ended at its first request.
+  void await_attempts(std::size_t count) {
+    const std::size_t before = proxy.counters().accepted;
+    ASSERT_TRUE(proxy.wait_until([&](const auto& counters) { return counters.accepted >= before + count; }));
+  }
+};
+
+TEST_P(HungUpTest, WaiterWithoutAnAnswer_IsReportedOnce) {
+  hang_up();
+  const auto log = std::make_shared<EventLog>();
+  ClientOptions options = impatient();
+  options.observer = log;
+  Contender ours(disturbed(options), "refused");
+  Pending waiting(ours.lock, {});
+  await_attempts(6);
+  EXPECT_EQ(log->connected.count(), 0U);
+  EXPECT_LE(log->reconnecting.count(), 2U) << "the break, and that nothing was answered";
+  EXPECT_FALSE(waiting.done());
+  proxy.pass();
+  EXPECT_TRUE(waiting.lease().release());
+  log->connected.wait("a grant is no answer");
+  EXPECT_EQ(log->connected.count(), 1U);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HungUpTest);
+INSTANTIATE_TEST_SUITE_P(, HungUpTest, ::testing::ValuesIn(tested_strategies(!service_kind().lock_request.empty())),
+                         Room::strategy_name);
 
 }  // namespace
 

@@ -100,19 +100,6 @@ TEST_P(RestartTest, ServerThatIsDown_IsOutlastedByAWait) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-TEST_P(RestartTest, Restarts_AreFollowedByGreaterTokens) {
-  Contender own(disturbed(), "tokens");
-  FencingToken last;
-  for (const End how : {End(&Service::kill), End(&Service::stop)}) {
-    const FencingToken token = take(own.lock).token();
-    EXPECT_GT(token, last);
-    last = token;
-    end(how);
-    start();
-  }
-  EXPECT_GT(take(own.lock).token(), last);
-}
-
 // The client hears of nothing but silence, and of nothing at all while no server is there.
 TEST_P(RestartTest, OutageLongerThanTheLease_IsALoss) {
   Contender ours(disturbed({.lease = service_kind().short_lease}), "long");

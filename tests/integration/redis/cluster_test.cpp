@@ -1,12 +1,9 @@
 // redis-cluster://: three masters, each with a replica, and what may happen to them.
-#include <atomic>
 #include <deque>
 #include <set>
-#include <thread>
 
 #include "redis/redis_test.hpp"
 #include "tests/support/redis_cluster.hpp"
-#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 
@@ -16,6 +13,10 @@ using Severity = Finding::Severity;
 
 std::string key(const std::string& name) {
   return keys(name).lock;
+}
+
+void await_another_master(RedisCluster& cluster, const std::string& name, const RedisServer& former) {
+  await("no replica takes its place", [&] { return &cluster.master_of(key(name)) != &former; });
 }
 
 class AnyClusterTest : public ::testing::Test {
@@ -28,9 +29,6 @@ class AnyClusterTest : public ::testing::Test {
   [[nodiscard]] RedisServer& master_of(const std::string& name) { return cluster.master_of(key(name)); }
   [[nodiscard]] RedisServer& other_master(const std::string& name) { return cluster.other_master(key(name)); }
   [[nodiscard]] std::uint16_t slot_of(const std::string& name) { return cluster.slot_of(key(name)); }
-  void await_another_master(const std::string& name, const RedisServer& former) {
-    await("no replica takes its place", [&] { return &master_of(name) != &former; });
-  }
 
   RedisCluster& cluster;
 };
@@ -67,10 +65,6 @@ struct Trouble {
   const char* parameters = "";
 };
 
-void await_another(RedisCluster& cluster, const RedisServer& former) {
-  await("no replica takes its place", [&] { return &cluster.master_of(key("{x}held")) != &former; });
-}
-
 const Trouble troubles[] = {
     {"SlotMoved",
      [](RedisCluster& cluster, RedisServer& master) {
@@ -79,12 +73,12 @@ const Trouble troubles[] = {
     {"MasterKilled",
      [](RedisCluster& cluster, RedisServer& master) {
        master.kill();
-       await_another(cluster, master);
+       await_another_master(cluster, "{x}held", master);
      }},
     {"MasterKilledWhoseReplicaAcknowledges",
      [](RedisCluster& cluster, RedisServer& master) {
        master.kill();
-       await_another(cluster, master);
+       await_another_master(cluster, "{x}held", master);
        master.start();  // without it there are too few replicas
        cluster.await_settled();
      },
@@ -92,7 +86,7 @@ const Trouble troubles[] = {
     {"PlannedFailover",
      [](RedisCluster& cluster, RedisServer& master) {
        cluster.fail_over(master);
-       await_another(cluster, master);
+       await_another_master(cluster, "{x}held", master);
      }},
     {"AllRestarted",
      [](RedisCluster& cluster, RedisServer& /*master*/) {
@@ -115,42 +109,11 @@ INSTANTIATE_TEST_SUITE_P(, ClusterTroubleTest, ::testing::ValuesIn(troubles),
 
 // --- Slots and masters -----------------------------------------------------------------------------------------------
 
-TEST_F(ClusterTest, EachLock_IsWhereItsSlotIs) {
-  const Client one = client();
-  EXPECT_EQ(one.capabilities().backend, "redis-cluster");
-  std::set<RedisServer*> used;
-  std::deque<Lease> leases;
-  for (int i = 0; i < 30; ++i) {
-    const std::string name = "lock" + std::to_string(i);
-    leases.push_back(take(one, name));
-    used.insert(&master_of(name));
-    EXPECT_TRUE(is_held_by(master_of(name), name, leases.back()));
-  }
-  EXPECT_EQ(used.size(), 3U);
-  EXPECT_EQ(one.list().size(), 30U);
-}
-
-// A waiter asks seldom, and gets no message from a master that has become a replica.
-TEST_F(ClusterTest, Failover_WaiterSubscribesAtTheNewMaster) {
-  const Client holding = client({}, {.lease = long_lease});
-  Contender waiting(client(), "held");
-  Lease lease = take(holding, "held");
-  Pending next(waiting.lock, {});
-  const auto is_subscribed = [&] {
-    return master_of("held").command({"PUBSUB", "SHARDCHANNELS", "dlock:w:*"}).elements.size() == 1;
-  };
-  await("it does not subscribe", is_subscribed);
-  cluster.fail_over(master_of("held"));
-  await("it does not subscribe at the new master", is_subscribed);
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(next.lease().held());
-}
-
 TEST_F(ClusterTest, ReplacedMasterThawed_GrantsNothing) {
   const Client one = client({}, impatient());
   RedisServer& old = master_of("x");
   old.freeze();
-  await_another_master("x", old);
+  await_another_master(cluster, "x", old);
   const Lease lease = take(one, "x", {.lease = long_lease});
   old.thaw();
   cluster.await_settled();
@@ -202,55 +165,6 @@ TEST_F(ClusterTest, SlotBeingMoved_AcquiresPauseAndRenewalsFollow) {
   }
 }
 
-TEST_F(ClusterTest, SlotWithoutAMaster_IsUsedOnceItHasOne) {
-  const Client one = client({}, impatient());
-  RedisServer& master = master_of("x");
-  const std::string slot = std::to_string(slot_of("x"));
-  for (const auto& node : cluster.nodes()) (void)node->command({"CLUSTER", "DELSLOTS", slot});
-  EXPECT_EQ(try_error(one, "x"), errc::unavailable);
-  (void)master.command({"CLUSTER", "ADDSLOTS", slot});
-  cluster.await_settled();
-  std::error_code error;
-  await("it goes on without the slot", [&] { return one.make_lock("x").try_acquire({}, error).has_value(); });
-}
-
-TEST_F(ClusterTest, ClientsContendWhileTheirSlotMoves_OneHolderAtATime) {
-  constexpr int rounds = 3;
-  std::atomic<int> inside{0};
-  std::atomic<int> entered{0};
-  std::atomic<bool> over{false};
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&, own = client()] {
-      DistributedLock lock = own.make_lock("contended");
-      std::uint64_t last = 0;
-      while (!over) {
-        const Lease lease = lock.acquire({.wait = rig::hang_guard, .lease = long_lease});
-        EXPECT_EQ(++inside, 1);
-        EXPECT_GT(lease.token().value(), last);
-        last = lease.token().value();
-        ++entered;
-        --inside;
-      }
-    });
-  }
-  const std::uint16_t slot = slot_of("contended");
-  const auto await_more = [&] {
-    await("the lock is not granted any more", [&, before = entered.load()] { return entered >= before + 20; });
-  };
-  for (int i = 0; i < rounds; ++i) {
-    await_more();
-    RedisServer& from = master_of("contended");
-    RedisServer& to = other_master("contended");
-    cluster.begin_move(slot, from, to);
-    cluster.migrate_keys(slot, from, to);
-    cluster.migrate_keys(slot, from, to);
-    cluster.end_move(slot, to);
-  }
-  await_more();
-  over = true;
-}
-
 TEST_F(ClusterTest, Diagnosis_SaysWhatAFailoverWouldCost) {
   const auto findings = client().diagnose();
   EXPECT_TRUE(mentions(findings, Severity::ok, "3 masters have all slots"));
@@ -294,18 +208,6 @@ class TwoReplicasTest : public OwnClusterTest {
   TwoReplicasTest() : OwnClusterTest({.replicas = 2, .server = {.append_only = true}}) {}
 };
 
-TEST_F(TwoReplicasTest, MasterKilled_ClientThatOnlyRenewsFindsTheNewOne) {
-  const auto log = std::make_shared<EventLog>();
-  const Client holding = client("replicas_ack=1", {.lease = outlasting, .observer = log});
-  const Lease lease = take(holding, "held");
-  RedisServer& master = master_of("held");
-  master.kill();
-  await_another_master("held", master);
-  await_renewal(lease);
-  EXPECT_TRUE(lease.held());
-  EXPECT_EQ(log->losses.count(), 0U);
-}
-
 TEST_F(TwoReplicasTest, MasterFrozen_NoneOfManyLeasesIsForgotten) {
   const auto log = std::make_shared<EventLog>();
   const Client other = client();
@@ -318,7 +220,7 @@ TEST_F(TwoReplicasTest, MasterFrozen_NoneOfManyLeasesIsForgotten) {
   }
   RedisServer& master = master_of("{tag}");
   master.freeze();
-  await_another_master("{tag}", master);
+  await_another_master(cluster, "{tag}", master);
   await_renewals(*log, 2 * leases.size());  // twice each
   for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
   EXPECT_EQ(log->losses.count(), 0U);
@@ -352,31 +254,6 @@ TEST_F(LockedUpClusterTest, TlsAndDocumentedRights_Suffice) {
   }
   EXPECT_EQ(holding.list().size(), 6U);
   EXPECT_EQ(log->warned.count(), 0U);
-}
-
-// As before Redis 7.0.
-class OldClusterTest : public OwnClusterTest {
- protected:
-  OldClusterTest()
-      : OwnClusterTest(
-            {.replicas = 0, .server = {.lines = {"rename-command SPUBLISH \"\"", "rename-command SSUBSCRIBE \"\""}}}) {}
-};
-
-TEST_F(OldClusterTest, WithoutShardedChannels_WaitersPollAndOneWarning) {
-  const auto log = std::make_shared<EventLog>();
-  const Client holding = client();
-  const Client waiting = client({}, {.observer = log});
-  for (const std::string name : {"one", "two", "three"}) {
-    DistributedLock wanted = waiting.make_lock(name);
-    Lease lease = take(holding, name);
-    Pending next(wanted, {});
-    await_waiters(master_of(name), name, 1);
-    EXPECT_TRUE(lease.release());
-    EXPECT_TRUE(next.lease().release());
-  }
-  log->warned.wait("it is told");
-  EXPECT_EQ(log->warnings_with("Redis 7.0"), 1U);
-  EXPECT_EQ(log->warned.count(), 1U);
 }
 
 }  // namespace

@@ -28,13 +28,6 @@ class InteroperationTest : public RedisStrategyTest {
   bool foreign_acquire(const std::string& ms) {
     return !foreign({"SET", "shared", "foreign-token", "NX", "PX", ms}).is_nil();
   }
-  // What all of them use to release; 1 if it was theirs.
-  std::int64_t foreign_release() {
-    return foreign({"EVAL",
-                    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0", "1",
-                    "shared", "foreign-token"})
-        .integer;
-  }
   RedisReply foreign(const std::vector<std::string>& words) { return foreign_.command(words); }
   [[nodiscard]] ForeignClient::Command redis_py() const {
     return python(redis_py_locks, std::to_string(server.port()));
@@ -83,23 +76,6 @@ TEST_P(InteroperationTest, ContendersOfBothSides_AreAloneInTheirCriticalSections
   EXPECT_EQ(alone, rounds);
   EXPECT_EQ(one.get(), std::to_string(rounds) + " alone");
   EXPECT_EQ(other.get(), std::to_string(rounds) + " alone");
-}
-
-TEST_P(InteroperationTest, BothSidesTakeTurns_NeverOverlap) {
-  Contender ours(this->client(), "shared");
-  for (int i = 0; i < 20; ++i) {
-    Lease lease = take(ours.lock);
-    EXPECT_FALSE(foreign_acquire("600000"));
-    EXPECT_EQ(foreign_release(), 0);
-    EXPECT_GT(foreign({"PTTL", "shared"}).integer, 0);
-    EXPECT_TRUE(lease.release());
-    ASSERT_TRUE(foreign_acquire("600000"));
-    EXPECT_FALSE(ours.lock.try_acquire().has_value());
-    EXPECT_EQ(foreign_release(), 1);
-  }
-  ASSERT_TRUE(foreign_acquire("200"));
-  const Lease lease = take(ours.lock);  // once theirs has expired
-  EXPECT_NE(foreign({"GET", "shared"}).text, "foreign-token");
 }
 
 TEST_P(InteroperationTest, ForeignLockWithoutAnEnd_IsNeverStolen) {

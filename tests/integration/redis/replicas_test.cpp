@@ -19,14 +19,6 @@ class ReplicasTest : public RedisTest {
   }
 };
 
-TEST_F(ReplicasTest, Acknowledged_LockIsGranted) {
-  const auto replica = attach();
-  const Client client = steady({}, "replicas_ack=1");
-  Lease lease = take(client, "replicated");
-  EXPECT_EQ(value(*replica, "replicated"), value(server, "replicated"));
-  EXPECT_TRUE(lease.release());
-}
-
 TEST_F(ReplicasTest, TooFewAcknowledgements_FailTheAcquireAndLeaveNothing) {
   std::unique_ptr<RedisServer> replica;
   const std::pair<const char*, std::function<std::string()>> cases[] = {
@@ -54,17 +46,6 @@ TEST_F(ReplicasTest, TooFewAcknowledgements_FailTheAcquireAndLeaveNothing) {
   }
 }
 
-TEST_F(ReplicasTest, WaiterNotAcknowledged_LeavesTheLockToOthers) {
-  Contender strict(steady(impatient(), "replicas_ack=1"), "replicated");
-  const Client easy = steady();
-  Lease lease = take(easy, "replicated", {.lease = long_lease});
-  Pending waiting(strict.lock, {.wait = 500ms, .lease = long_lease});
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.get().error);
-  EXPECT_TRUE(take(easy, "replicated").release());
-  await_no_residue("replicated");
-}
-
 TEST_F(ReplicasTest, RenewalsNotAcknowledged_LeaseIsLostInItsTime) {
   const auto replica = attach();
   const Client client = steady({}, "replicas_ack=1");
@@ -77,16 +58,6 @@ TEST_F(ReplicasTest, RenewalsNotAcknowledged_LeaseIsLostInItsTime) {
   EXPECT_LE(lease.valid_until(), saturating_add(last, 2s));
   replica->thaw();
   await_no_residue("replicated");
-}
-
-TEST_F(ReplicasTest, ManyLeases_AreRenewedWithAcknowledgement) {
-  const auto replica = attach();
-  const auto log = std::make_shared<EventLog>();
-  const Client client = steady({.observer = log}, "replicas_ack=1");
-  std::vector<Lease> leases;
-  for (int i = 0; i < 50; ++i) leases.push_back(take(client, "replicated " + std::to_string(i), {.lease = 6s}));
-  await_renewals(*log, 3 * leases.size());  // each lasts for three
-  for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
 }
 
 TEST_F(ReplicasTest, Replica_GrantsNothingUnlessTheUrlAllowsIt) {
@@ -126,39 +97,7 @@ TEST_F(ReplicasTest, ServerWantsMoreReplicas_IsUnavailable) {
 
 // --- A master that becomes a replica, as in a planned failover -------------------------------------------------------
 
-// The proxy leads where a name or a virtual address leads to: new connections lead to the promoted server, and those
-// that stand stay.
-class DemotionTest : public RedisStrategyTest {
- protected:
-  void fail_over() {
-    await("the replica does not connect", [&] { return promoted.info("replication", "master_link_status") == "up"; });
-    await("the replica does not acknowledge", [&] { return server.replicated_to(1); });
-    (void)promoted.command({"REPLICAOF", "NO", "ONE"});
-    (void)server.command({"REPLICAOF", "127.0.0.1", std::to_string(promoted.port())});
-    proxy.retarget(rig::Endpoint::loopback(promoted.port()));
-  }
-
-  RedisServer promoted{{.primary = server.port()}};
-};
-
-TEST_P(DemotionTest, HolderAndWaiter_GoOnAtThePromotedServer) {
-  const auto log = std::make_shared<EventLog>();
-  Contender ours(disturbed({.observer = log}, strategy()), "waited-for");
-  const Lease kept = take(ours.client, "held", {.lease = 15s});
-  (void)server.command({"SET", keys("waited-for").lock, "somebody's"});
-  Pending waiting(ours.lock, {});
-  EXPECT_FALSE(ours.lock.try_acquire().has_value());
-  fail_over();
-  // A client that writes finds out first.
-  std::error_code error;
-  await("it does not find the new master",
-        [&] { return ours.client.make_lock("tried").try_acquire({}, error).has_value(); });
-  await_renewals(*log, 1);
-  (void)promoted.command({"DEL", keys("waited-for").lock});
-  EXPECT_TRUE(waiting.lease().held());
-  EXPECT_TRUE(kept.held());
-  EXPECT_EQ(log->losses.count(), 0U);
-}
+class DemotionTest : public RedisStrategyTest {};
 
 TEST_P(DemotionTest, CrowdOfWaiters_DoesNotStormTheDemotedServer) {
   constexpr int crowd = 199;
@@ -191,9 +130,22 @@ TEST_P(DemotionTest, CrowdOfWaiters_DoesNotStormTheDemotedServer) {
 
 INSTANTIATE_TEST_SUITE_P(, DemotionTest, all_strategies(), Room::strategy_name);
 
-class DemotedQueueTest : public DemotionTest {};
+// The proxy leads where a name or a virtual address leads to: new connections lead to the promoted server, and those
+// that stand stay.
+class DemotedQueueTest : public RedisTest {
+ protected:
+  void fail_over() {
+    await("the replica does not connect", [&] { return promoted.info("replication", "master_link_status") == "up"; });
+    await("the replica does not acknowledge", [&] { return server.replicated_to(1); });
+    (void)promoted.command({"REPLICAOF", "NO", "ONE"});
+    (void)server.command({"REPLICAOF", "127.0.0.1", std::to_string(promoted.port())});
+    proxy.retarget(rig::Endpoint::loopback(promoted.port()));
+  }
 
-TEST_P(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
+  RedisServer promoted{{.primary = server.port()}};
+};
+
+TEST_F(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
   Contender moved(disturbed(), "handed");
   {
     const Lease lease = take(moved.lock, {.lease = long_lease});
@@ -217,8 +169,6 @@ TEST_P(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder
     EXPECT_LT(token, second.lease().token()) << "it was passed over";
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(, DemotedQueueTest, ::testing::Values("queue"));
 
 }  // namespace
 

@@ -86,42 +86,6 @@ TEST_P(FailoverTest, HolderAndWaiter_GoOnAtTheNewMaster) {
 INSTANTIATE_TEST_SUITE_P(, FailoverTest, ::testing::ValuesIn(failovers),
                          [](const auto& row) { return row.param.name; });
 
-TEST_F(SentinelTest, PlannedFailover_PollingWaitersFollow) {
-  const Client holding = client();
-  Contender waiting(client("strategy=poll"), "held");
-  Lease lease = take(holding, "held", {.lease = long_lease});
-  Pending next(waiting.lock, {});
-  service.fail_over();
-  EXPECT_FALSE(service.is_master(first()));
-  await_locks_at_master(holding);
-  await_locks_at_master(waiting.client);
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(next.lease().held());
-}
-
-TEST_F(SentinelTest, PlannedFailover_IdleHolderFollows) {
-  const auto log = std::make_shared<EventLog>();
-  const Client holding = client({}, {.lease = long_lease, .observer = log});
-  const Lease lease = take(holding, "held");
-  const auto connected = log->connected.count();
-  // No request is sent to the master before a third of the lease has gone.
-  service.fail_over();
-  log->connected.wait("it does not follow", connected + 1);
-  EXPECT_TRUE(lease.held());
-}
-
-TEST_F(SentinelTest, NoMaster_WaiterKeepsItsDeadline) {
-  const Client waiting = client();
-  EXPECT_EQ(waiting.capabilities().backend, "redis-sentinel");
-  EXPECT_TRUE(locks_at(waiting, first(), "held"));
-  for (const auto& server : service.servers()) server->kill();
-  const auto start = std::chrono::steady_clock::now();
-  std::error_code error;
-  EXPECT_FALSE(waiting.make_lock("held").acquire({.wait = 2s}, error).has_value());
-  EXPECT_EQ(error, errc::unavailable) << error.message();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-}
-
 // --- Sentinels -------------------------------------------------------------------------------------------------------
 
 TEST_F(SentinelTest, OneSentinelKilled_ClientsFollowTheOthers) {
@@ -129,6 +93,7 @@ TEST_F(SentinelTest, OneSentinelKilled_ClientsFollowTheOthers) {
   const Client learning = connect_patiently(only_first);  // of the others, which the URL does not name
   const auto log = std::make_shared<EventLog>();
   const Client idle = client({}, {.observer = log});
+  EXPECT_EQ(learning.capabilities().backend, "redis-sentinel");
   EXPECT_TRUE(locks_at(learning, first(), "first"));
   EXPECT_TRUE(locks_at(idle, first(), "first"));
   service.sentinel(0).kill();
@@ -179,15 +144,7 @@ TEST_F(SentinelTest, ReplicaKilled_StillCounts) {
 
 class LoneServerTest : public SentinelTest {
  protected:
-  explicit LoneServerTest(SentinelServiceConfig config = {}) : SentinelTest(alone(std::move(config))) {}
-
- private:
-  static SentinelServiceConfig alone(SentinelServiceConfig config) {
-    config.replicas = 0;
-    config.sentinels = 1;
-    config.down_after_ms = never_ms;
-    return config;
-  }
+  LoneServerTest() : SentinelTest({.replicas = 0, .sentinels = 1, .down_after_ms = never_ms}) {}
 };
 
 TEST_F(LoneServerTest, WrongUrls_AreErrors) {
@@ -198,38 +155,6 @@ TEST_F(LoneServerTest, WrongUrls_AreErrors) {
   EXPECT_TRUE(try_error(connect_patiently("redis://" + sentinel, impatient())));
   const Client other = connect_patiently("redis-sentinel://" + sentinel + "?service_name=yourmaster");
   expect_failure(errc::invalid_argument, "service_name", [&] { (void)other.make_lock("x").try_acquire(); });
-}
-
-class LockedUpTest : public LoneServerTest {
- protected:
-  LockedUpTest()
-      : LoneServerTest({.server = {.password = "the-servers", .lines = {"masterauth the-servers"}},
-                        .sentinel_password = "the-sentinels"}) {}
-};
-
-TEST_F(LockedUpTest, WrongPassword_IsDeniedAndNotShown) {
-  struct Case {
-    const char* password;
-    const char* sentinel_password;
-    bool denied;
-  };
-  for (const Case& each :
-       {Case{"the-servers", "&sentinel_password=the-sentinels", false},
-        Case{"the-servers", "&sentinel_password=wrong-one", true},
-        Case{"wrong-one", "&sentinel_password=the-sentinels", true}, Case{"the-servers", "", true}}) {
-    const Client one =
-        connect_patiently(std::string("redis-sentinel://:") + each.password + "@" + service.sentinel(0).address() +
-                          "?service_name=mymaster" + each.sentinel_password);
-    try {
-      (void)one.make_lock("any").try_acquire();
-      EXPECT_FALSE(each.denied) << each.password << each.sentinel_password;
-    } catch (const Error& error) {
-      EXPECT_TRUE(each.denied) << error.what();
-      EXPECT_EQ(error.code(), errc::access_denied) << error.detail();
-      EXPECT_EQ(error.detail().find("wrong-one"), std::string::npos) << error.detail();
-      EXPECT_EQ(error.detail().find("the-servers"), std::string::npos) << error.detail();
-    }
-  }
 }
 
 }  // namespace

@@ -46,21 +46,6 @@ TEST_F(ServerStateTest, Eviction_IsWarnedOf) {
   }
 }
 
-TEST_F(ServerStateTest, ScriptThatNeverEnds_IsUnavailableAndWaitedFor) {
-  set("busy-reply-threshold", "1");
-  Contender ours(steady(), "patient");
-  RedisConnection culprit = server.connect();
-  culprit.send({"EVAL", "while true do end", "0"});
-  // The server says that it is busy as soon as the script has run for the threshold.
-  RedisConnection witness = server.connect();
-  while (!witness.command({"PING"}).is_error()) {
-  }
-  EXPECT_EQ(try_error(ours.client), errc::unavailable);
-  Pending waiting(ours.lock, {});
-  EXPECT_EQ(witness.command({"SCRIPT", "KILL"}).text, "OK");
-  EXPECT_TRUE(waiting.lease().release());
-}
-
 TEST_F(ServerStateTest, Paused_GrantsLate) {
   const Client client = steady();
   (void)server.command({"CLIENT", "PAUSE", "300", "WRITE"});
@@ -68,16 +53,6 @@ TEST_F(ServerStateTest, Paused_GrantsLate) {
   EXPECT_TRUE(lease.held());
   EXPECT_TRUE(is_held_by(server, "paused", lease));
   EXPECT_TRUE(lease.release());
-}
-
-TEST_F(ServerStateTest, LockDeleted_IsLostAtTheNextRenewal) {
-  const Client client = steady();
-  const Lease lease = take(client, "deleted", {.lease = 1s});
-  const LossEvent loss(lease);
-  (void)server.command({"DEL", keys("deleted").lock});
-  loss.event().wait("the loss is not signalled");
-  EXPECT_FALSE(lease.held());
-  EXPECT_EQ(value(server, "deleted"), "") << "a renewal must not bring a lock back";
 }
 
 // Keys of other programs at the place of a lock.

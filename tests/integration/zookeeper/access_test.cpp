@@ -50,19 +50,16 @@ TEST_F(AccessTest, Reconnected_KeepsItsIdentity) {
   EXPECT_TRUE(take(ours.lock).release());
 }
 
-TEST_F(AccessTest, MissingChroot_IsAnErrorThatNamesIt) {
+TEST_F(AccessTest, MissingChroot_IsNamedAndMadeByInitialize) {
   Contender ours(steady({}, "/not/there?" + std::string(long_session)), "a");
   expect_failure(errc::invalid_argument, "/not/there",
                  [&] { (void)ours.lock.acquire({.wait = conformance::guard()}); });
   EXPECT_FALSE(zk.get("/not").has_value());
   EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, "/not/there"));
-}
-
-TEST_F(AccessTest, MissingChroot_IsMadeByInitialize) {
-  Contender ours(steady({}, "/not/there?" + std::string(long_session)), "a");
-  EXPECT_EQ(ours.client.initialize(), (std::vector<std::string>{"node /not", "node /not/there"}));
-  EXPECT_TRUE(ours.client.initialize().empty());
-  const Lease lease = take(ours.lock);
+  Contender later(steady({}, "/not/there?" + std::string(long_session)), "a");
+  EXPECT_EQ(later.client.initialize(), (std::vector<std::string>{"node /not", "node /not/there"}));
+  EXPECT_TRUE(later.client.initialize().empty());
+  const Lease lease = take(later.lock);
   EXPECT_EQ(zk.children("/not/there/dlock/a").value().size(), 1U);
 }
 

@@ -9,12 +9,6 @@ namespace dlock::test {
 
 namespace {
 
-std::string shown(const std::vector<Finding>& findings) {
-  std::string text;
-  for (const Finding& each : findings) text += each.check + ": " + each.message + "\n";
-  return text;
-}
-
 class ZooKeeperEnsembleTest : public EnsembleTest {
  protected:
   // Which server a session is connected to.
@@ -56,66 +50,6 @@ TEST_F(ZooKeeperEnsembleTest, FollowerFrozenBeyondTheSession_HolderKeepsItsLock)
     return;
   }
   FAIL() << "no client is connected to a follower";
-}
-
-TEST_F(ZooKeeperEnsembleTest, QuorumLostBeyondTheSession_IsALoss) {
-  Contender one(client(short_session), "quorum");
-  Contender two(client(short_session), "quorum");
-  const Lease lease = take(one.lock);
-  const LossEvent loss(lease);
-  kill_all_but(ensemble.follower());
-  std::atomic<bool> overlap{false};
-  Pending waiting(two.lock, {}, [&](Lease& /*granted*/) { overlap = lease.held(); });
-  loss.event().wait("the loss is not signalled");
-  EXPECT_FALSE(waiting.done());
-  ensemble.start();
-  EXPECT_GT(waiting.lease().token(), lease.token());
-  EXPECT_FALSE(overlap);
-}
-
-TEST_F(ZooKeeperEnsembleTest, CutOffFromAllServers_IsToldBeforeTheNextGrant) {
-  std::vector<std::unique_ptr<rig::TcpProxy>> proxies;
-  std::string list;
-  for (std::size_t i = 0; i < ensemble.size(); ++i) {
-    proxies.push_back(std::make_unique<rig::TcpProxy>(rig::Endpoint::loopback(ensemble.server(i).port())));
-    list += (i == 0 ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(proxies.back()->port());
-  }
-  Contender one(connect_patiently("zookeeper://" + list + "?" + short_session), "partition");
-  Contender two(client(), "partition");
-  const Lease lease = take(one.lock);
-  std::atomic<bool> overlap{false};
-  Pending waiting(two.lock, {}, [&](Lease& /*granted*/) { overlap = lease.held() || !lease.lost().stop_requested(); });
-  Tree(ensemble.addresses()).await_residue("partition", 2);
-  for (const auto& each : proxies) each->set({.mode = rig::Traffic::Mode::swallow});
-  EXPECT_GT(waiting.lease().token(), lease.token());
-  EXPECT_FALSE(overlap);
-}
-
-// Each server starts without the data of the others' last moments; tokens grow all the same.
-TEST_F(ZooKeeperEnsembleTest, LeaderChanges_TokensGrow) {
-  Contender one(client(), "tokens");
-  FencingToken last;
-  for (int i = 0; i < 3; ++i) {
-    const FencingToken token = take(one.lock).token();
-    EXPECT_GT(token, last);
-    last = token;
-    const std::size_t leader = ensemble.leader();
-    ensemble.server(leader).kill();
-    (void)ensemble.leader();
-    ensemble.start();
-  }
-  EXPECT_GT(take(one.lock).token(), last);
-}
-
-TEST_F(ZooKeeperEnsembleTest, ServersDown_AreNamedByDiagnosis) {
-  const Client ours = client();
-  const auto healthy = ours.diagnose();
-  EXPECT_FALSE(mentions(healthy, Finding::Severity::error, "")) << shown(healthy);
-  EXPECT_NE(shown(healthy).find("leader"), std::string::npos) << shown(healthy);
-  const std::size_t down = ensemble.follower();
-  ensemble.server(down).kill();
-  const auto findings = ours.diagnose();
-  EXPECT_NE(shown(findings).find(std::to_string(ensemble.server(down).port())), std::string::npos) << shown(findings);
 }
 
 TEST(ReadOnlyTest, ReadOnlyServer_GrantsNothing) {

@@ -1,8 +1,8 @@
-#include "zookeeper/foreign_programs.hpp"
-
 #include <fstream>
 #include <stdexcept>
 #include <vector>
+
+#include "zookeeper/interoperation_test.hpp"
 
 namespace dlock::test {
 

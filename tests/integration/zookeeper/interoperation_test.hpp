@@ -7,10 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "zookeeper/foreign_programs.hpp"
+#include "network/foreign_client.hpp"
 #include "zookeeper/zookeeper_test.hpp"
 
 namespace dlock::test {
+
+// Curator's locks and those of ZooKeeper's recipe in Java (Debian: libcurator-recipes-java; driven in JavaScript by
+// librhino-java, which needs no compiler), and those of kazoo (python3-kazoo), at the address of a server.
+[[nodiscard]] ForeignClient::Command curator(const std::string& address);
+[[nodiscard]] ForeignClient::Command kazoo(const std::string& address);
 
 enum class Library { curator, kazoo };
 

@@ -131,55 +131,6 @@ TEST_F(ReadWriteInteroperationTest, MixedQueue_IsServedInOrder) {
   }
 }
 
-// Whoever writes makes a node that nobody else may have made, and nobody who reads sees it.
-TEST_F(ReadWriteInteroperationTest, Writers_AreAloneInTheirCriticalSections) {
-  constexpr int rounds = 25;
-  for (const Sides& sides : libraries) {
-    SCOPED_TRACE(sides);
-    const std::string name = new_name();
-    const std::string node = "/alone-" + name;
-    const Client client = client_of(sides.writer);
-    ReadWriteLock gate = client.make_read_write_lock(name);
-    Lease closed = take(gate);
-    std::vector<ForeignAnswer> theirs;
-    for (int i = 0; i < 2; ++i) {
-      theirs.push_back(foreign(sides.writer, name, kind).begin("rounds " + std::to_string(rounds) + " " + node));
-    }
-    const auto write_alone = [&] {
-      ReadWriteLock lock = client.make_read_write_lock(name);
-      ZooKeeperClient witness(server.address());
-      int alone = 0;
-      for (int round = 0; round < rounds; ++round) {
-        const Lease lease = take(lock);
-        try {
-          (void)witness.create(node, {}, ZooKeeperClient::Kind::ephemeral);
-          ++alone;
-          (void)witness.remove(node);
-        } catch (const ZooKeeperRefusal&) {  // somebody else is there
-        }
-      }
-      return alone;
-    };
-    const auto read_undisturbed = [&] {
-      ReadWriteLock lock = client.make_read_write_lock(name);
-      ZooKeeperClient witness(server.address());
-      int undisturbed = 0;
-      for (int round = 0; round < rounds; ++round) {
-        const Lease lease = lock.acquire_shared({.wait = conformance::guard()});
-        if (!witness.get(node)) ++undisturbed;
-      }
-      return undisturbed;
-    };
-    std::vector<std::future<int>> ours;
-    ours.push_back(std::async(std::launch::async, write_alone));
-    for (int i = 0; i < 2; ++i) ours.push_back(std::async(std::launch::async, read_undisturbed));
-    await_residue(name, 6, kind);
-    EXPECT_TRUE(closed.release());
-    for (std::future<int>& each : ours) EXPECT_EQ(each.get(), rounds);
-    for (const ForeignAnswer& each : theirs) EXPECT_EQ(each.get(), std::to_string(rounds) + " alone");
-  }
-}
-
 TEST_F(ReadWriteInteroperationTest, MutexAtTheSameNode_IsRefused) {
   for (const Pair& pair : {Pair{Library::curator, "InterProcessMutex", "layout=curator"},
                            Pair{Library::kazoo, "CuratorLock", "layout=kazoo"}}) {

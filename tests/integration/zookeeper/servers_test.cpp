@@ -1,9 +1,6 @@
 // Servers with limits and settings of their own.
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <functional>
-#include <thread>
 
 #include "tests/support/recording_observer.hpp"
 #include "zookeeper/zookeeper_test.hpp"
@@ -90,87 +87,12 @@ TEST_F(QuotaTest, QuotaUsedUp_WaiterWaitsUntilThereIsRoom) {
   EXPECT_EQ(observer->count("warning a"), 1U);
 }
 
-// --- Sessions --------------------------------------------------------------------------------------------------------
-
-class SessionBoundsTest : public ZooKeeperTest {
- protected:
-  SessionBoundsTest() : ZooKeeperTest(ZooKeeperConfig{.min_session = 8s, .max_session = 8s}) {}
-};
-
-TEST_F(SessionBoundsTest, ServerGrantsAnotherTimeout_LeaseIsAsLong) {
-  for (const bool less : {true, false}) {
-    Contender ours(steady({}, less ? "session_timeout=60s" : "session_timeout=1s"), "granted");
-    const Lease lease = take(ours.lock);
-    const auto left = lease.valid_until() - LeaseClock::now();
-    EXPECT_LE(left, 8s);
-    EXPECT_TRUE(less || left > 1s);
-    EXPECT_TRUE(lease.held());
-    EXPECT_TRUE(!less || mentions(ours.client.diagnose(), Finding::Severity::warning, "8s"))
-        << "nobody says that the server granted less than was asked for";
-  }
-}
-
-constexpr int many = 64;
-
-// Threads that take and release a lock each, until they are told to stop.
-class Crowd {
- public:
-  explicit Crowd(const Client& client) {
-    for (int i = 0; i < many; ++i) locks_.push_back(client.make_lock("crowd/" + std::to_string(i)));
-    for (DistributedLock& lock : locks_) {
-      threads_.emplace_back([this, &lock](const std::stop_token& stop) {
-        while (!stop.stop_requested()) {
-          std::error_code error;
-          Lease lease = lock.acquire({.wait = conformance::guard()}, error);
-          if (error || !lease.release()) ++failures_;
-          if (++pairs_ == 20 * many) progress_.set();
-        }
-      });
-    }
-  }
-  // Of all of them together.
-  void await_progress() const { progress_.wait("the crowd makes no progress"); }
-  [[nodiscard]] int failures() const { return failures_; }
-
- private:
-  std::atomic<int> pairs_ = 0;
-  std::atomic<int> failures_ = 0;
-  Event progress_;
-  std::vector<DistributedLock> locks_;
-  std::vector<std::jthread> threads_;
-};
-
-class SessionsTest : public ZooKeeperTest {
- protected:
-  explicit SessionsTest(ZooKeeperConfig config = {}) : ZooKeeperTest(std::move(config)) {}
-
-  [[nodiscard]] std::int64_t connections() const { return server.figure("zk_num_alive_connections"); }
-};
-
-TEST_F(SessionsTest, BusyClient_OpensAFew) {
-  Contender ours(steady(), "alone");
-  for (int i = 0; i < 100; ++i) EXPECT_TRUE(take(ours.lock).release());
-  const std::int64_t one = connections();
-  std::int64_t most = one;
-  {
-    const Crowd crowd(ours.client);
-    const auto give_up = std::chrono::steady_clock::now() + conformance::guard();
-    while (most < one + 2) {
-      ASSERT_LT(std::chrono::steady_clock::now(), give_up) << most << " after " << one;
-      most = std::max(most, connections());
-    }
-    crowd.await_progress();
-    most = std::max(most, connections());
-    EXPECT_EQ(crowd.failures(), 0);
-  }
-  EXPECT_LE(most, one + 3);
-  EXPECT_TRUE(take(ours.lock).release());
-}
+// --- Sessions ---
 
 // One for the test's own session, one for the client.
-class FewConnectionsTest : public SessionsTest {
+class FewConnectionsTest : public ZooKeeperTest {
  protected:
-  FewConnectionsTest() : SessionsTest({.lines = {"maxClientCnxns=2"}}) {}
+  FewConnectionsTest() : ZooKeeperTest(ZooKeeperConfig{.lines = {"maxClientCnxns=2"}}) {}
 };
 
 TEST_F(FewConnectionsTest, ManyLocks_ShareOneConnection) {
@@ -182,19 +104,6 @@ TEST_F(FewConnectionsTest, ManyLocks_ShareOneConnection) {
     leases.push_back(take(locks.back()));
   }
   EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const Lease& each) { return each.held(); }));
-}
-
-TEST_F(FewConnectionsTest, FurtherSessionsRefused_OneServesAll) {
-  const auto log = std::make_shared<EventLog>();
-  Contender ours(steady({.observer = log}), "kept");
-  const Lease lease = take(ours.lock);
-  {
-    const Crowd crowd(ours.client);
-    crowd.await_progress();
-    EXPECT_EQ(crowd.failures(), 0);
-  }
-  EXPECT_TRUE(lease.held());
-  EXPECT_FALSE(log->reconnecting.happened());
 }
 
 // --- Nodes that the server removes -----------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,21 +39,54 @@ class Tree {
     return zookeeper::lock_path("/dlock", name, kind);
   }
   // Those who hold or wait, the first one first.
-  [[nodiscard]] std::vector<std::string> queue(const std::string& name);
+  [[nodiscard]] std::vector<std::string> queue(const std::string& name) {
+    auto nodes = zk.children(path(name)).value_or(std::vector<std::string>());
+    const auto number = [](const std::string& node) -> std::int64_t {
+      const auto curator = zookeeper::parse_queue_node(zookeeper::Layout::curator, node);
+      if (curator.kind == zookeeper::QueueNode::Kind::member) return curator.sequence;
+      return zookeeper::parse_queue_node(zookeeper::Layout::kazoo, node).sequence;
+    };
+    std::stable_sort(nodes.begin(), nodes.end(), [&](const auto& a, const auto& b) { return number(a) < number(b); });
+    return nodes;
+  }
   // The node of whoever holds the lock, where anybody does: the first of the queue, or the lock's node itself.
-  [[nodiscard]] std::optional<std::string> holder_path(const std::string& name);
-  [[nodiscard]] std::optional<ZooKeeperClient::Node> holder(const std::string& name);
+  [[nodiscard]] std::optional<std::string> holder_path(const std::string& name) {
+    const auto node = zk.get(path(name));
+    if (!node) return std::nullopt;
+    if (node->owner != 0) return path(name);
+    const auto nodes = queue(name);
+    if (nodes.empty()) return std::nullopt;
+    return path(name) + "/" + nodes.front();
+  }
+  [[nodiscard]] std::optional<ZooKeeperClient::Node> holder(const std::string& name) {
+    const auto at = holder_path(name);
+    return at ? zk.get(*at) : std::nullopt;
+  }
   // A node that another program made, under the lock's node.
   std::string add_foreign(const std::string& name, const std::string& node,
-                          ZooKeeperClient::Kind kind = ZooKeeperClient::Kind::sequential);
+                          ZooKeeperClient::Kind kind = ZooKeeperClient::Kind::sequential) {
+    zk.create_all(path(name));
+    return zk.create(path(name) + "/" + node, "elsewhere", kind);
+  }
 
   // Holders and waiters.
-  [[nodiscard]] std::size_t residue(const std::string& name, LockKind kind = LockKind::lock);
+  [[nodiscard]] std::size_t residue(const std::string& name, LockKind kind = LockKind::lock) {
+    const auto node = zk.get(path(name, kind));
+    if (!node) return 0;
+    return (node->owner != 0 ? 1U : 0U) + zk.children(path(name, kind)).value_or(std::vector<std::string>()).size();
+  }
   // What is cleaned up in the background is gone at some time.
-  void await_residue(const std::string& name, std::size_t count, LockKind kind = LockKind::lock);
+  void await_residue(const std::string& name, std::size_t count, LockKind kind = LockKind::lock) {
+    await("not so many are at " + name, [&] { return residue(name, kind) == count; });
+  }
   void await_no_residue(const std::string& name, LockKind kind = LockKind::lock) { await_residue(name, 0, kind); }
   // All nodes but the servers' own.
-  void remove_all();
+  void remove_all() {
+    const auto top = zk.children("/").value();
+    for (const std::string& each : top) {
+      if (each != "zookeeper") zk.remove_all("/" + each);
+    }
+  }
 
   ZooKeeperClient zk;
 };
@@ -98,24 +133,5 @@ class ZooKeeperTest : public ::testing::Test, public Tree {
   ZooKeeperServer& server;
   rig::TcpProxy proxy;
 };
-
-// The ways to wait, for tests that are to hold for all of them.
-class ZooKeeperStrategyTest : public ZooKeeperTest, public ::testing::WithParamInterface<std::string> {
- protected:
-  [[nodiscard]] static bool queued() { return GetParam() != "ephemeral"; }
-  [[nodiscard]] static std::string with_strategy(const std::string& parameters) {
-    return "strategy=" + GetParam() + "&" + parameters;
-  }
-  [[nodiscard]] Client steady(ClientOptions options = {}, const std::string& parameters = long_session) const {
-    return ZooKeeperTest::steady(std::move(options), with_strategy(parameters));
-  }
-  [[nodiscard]] Client disturbed(ClientOptions options = {}, const std::string& parameters = long_session) const {
-    return ZooKeeperTest::disturbed(std::move(options), with_strategy(parameters));
-  }
-};
-
-inline auto all_strategies() {
-  return ::testing::ValuesIn(tested_strategies());
-}
 
 }  // namespace dlock::test

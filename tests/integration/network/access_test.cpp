@@ -1,4 +1,4 @@
-// Encrypted connections, and those that should have been: who the server is, is checked.
+// The server proves its identity by a certificate, the client by a password.
 #include "network/room.hpp"
 
 namespace dlock::test {
@@ -31,32 +31,18 @@ class TlsTest : public Room {
   }
 };
 
-TEST_P(TlsTest, EncryptedConnections_ServeLocksAndWaiters) {
-  Contender ours(steady(), "encrypted");
-  Contender other(steady(), "encrypted");
-  Lease lease = take(ours.lock);
-  Pending waiting(other.lock, {});
-  await_waiter("encrypted");
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.lease().release());
-}
-
 TEST_P(TlsTest, Diagnose_ReportsTheVerifiedCertificate) {
   EXPECT_TRUE(mentions(steady().diagnose(), Finding::Severity::ok, "TLS, and the server's certificate is verified"));
 }
 
-TEST_P(TlsTest, CertificateOfAnotherAuthority_IsRefused) {
+TEST_P(TlsTest, OtherAuthority_IsRefused) {
   const ThrowawayCertificate other;
-  EXPECT_NE(refusal(service.tls_url(service.port(), other.authority())).find("certificate"), std::string::npos);
-}
-
-TEST_P(TlsTest, CertificateOfAnUnknownAuthority_IsRefused) {
-  (void)refusal(service.tls_url(service.port(), {}));
-}
-
-TEST_P(TlsTest, UnreadableAuthority_IsNamed) {
-  const std::string said = refusal(service.tls_url(service.port(), "/nowhere/ca.crt"));
-  EXPECT_NE(said.find("/nowhere/ca.crt"), std::string::npos) << said;
+  const std::pair<std::string, const char*> authorities[] = {
+      {other.authority(), "certificate"}, {"", ""}, {"/nowhere/ca.crt", "/nowhere/ca.crt"}};
+  for (const auto& [authority, named] : authorities) {
+    const std::string said = refusal(service.tls_url(service.port(), authority));
+    EXPECT_NE(said.find(named), std::string::npos) << said;
+  }
 }
 
 class OtherHostTlsTest : public TlsTest {
@@ -125,6 +111,34 @@ INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(tested_strategies(servic
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OtherHostTlsTest);
 INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(tested_strategies(service_kind().has_tls)),
                          Room::strategy_name);
+
+// --- Passwords ---
+
+class PasswordTest : public Room {};
+
+TEST_P(PasswordTest, WrongPassword_IsDeniedAtOnceAndNeverShown) {
+  const std::string password = "hidden-word";
+  const auto log = std::make_shared<EventLog>();
+  ClientOptions options = impatient();
+  options.observer = log;
+  Contender ours(connect_patiently(service.url_of_stranger(password, strategy()), options), "secret");
+  EXPECT_EQ(ours.client.url().find(password), std::string::npos) << ours.client.url();
+  std::error_code error;
+  EXPECT_FALSE(ours.lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::access_denied) << error.message();
+  // It is not tried again and again until the deadline.
+  const auto start = std::chrono::steady_clock::now();
+  const Failure failure = failure_of([&] { (void)ours.lock.acquire({.wait = 1min}); });
+  EXPECT_EQ(failure.code, errc::access_denied) << failure.detail;
+  EXPECT_EQ(failure.detail.find(password), std::string::npos) << failure.detail;
+  expect_failure(errc::access_denied, "", [&] { ours.client.ping(forever); });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, ""));
+  EXPECT_FALSE(mentions(ours.client.diagnose(), Finding::Severity::ok, password));
+  EXPECT_EQ(log->warnings_with(password), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(, PasswordTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 }  // namespace
 
