@@ -1,9 +1,14 @@
-// Sessions that are ended, processes of the server that are killed, rows that are lost, standbys that are promoted.
+// Sessions that are ended, processes of the server that are killed, rows that are lost, standbys that are promoted,
+// servers that have no connections left, clients with fewer connections than threads that nest locks.
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "postgres/postgres_test.hpp"
@@ -11,8 +16,6 @@
 namespace dlock::test {
 
 namespace {
-
-// --- pg_terminate_backend() of every connection of a client ----------------------------------------------------------
 
 class TerminatedTest : public PostgresStrategyTest {
  protected:
@@ -40,36 +43,6 @@ TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
   EXPECT_GT(waiting.lease().token(), lease.token());
   await_no_residue("held");
 }
-
-TEST_P(TerminatedTest, Sessions_LoseAllTheirLocksAndNoOther) {
-  const Client holder = as("doomed", patient());
-  Contender other(steady(), "unrelated");
-  std::vector<DistributedLock> locks;
-  std::vector<Lease> leases;
-  for (int i = 0; i < 5; ++i) {
-    locks.push_back(holder.make_lock("held/" + std::to_string(i)));
-    leases.push_back(take(locks.back()));
-  }
-  const Lease kept = take(other.lock);
-  EXPECT_GE(terminate("doomed"), 1);
-  for (const Lease& lease : leases) {
-    if (in_session()) LossEvent(lease).event().wait("a lock of the session is not lost");
-    EXPECT_EQ(lease.held(), !in_session());
-  }
-  EXPECT_TRUE(kept.held());
-}
-
-TEST_P(TerminatedTest, ClientWithoutLocks_ReconnectsWithoutErrors) {
-  Contender ours(as("doomed", patient()), "free");
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(take(ours.lock).release());
-    EXPECT_GE(terminate("doomed"), 1);
-  }
-  EXPECT_TRUE(take(ours.lock).release());
-  EXPECT_EQ(ours.client.stats().failed, 0U);
-}
-
-// --- Crashes ---------------------------------------------------------------------------------------------------------
 
 class SessionCrashTest : public PostgresStrategyTest {
  protected:
@@ -134,8 +107,6 @@ TEST_P(LazyServerTest, Crash_KeepsDurableGrantsAndGrowingTokens) {
   }
 }
 
-// --- Lost rows -------------------------------------------------------------------------------------------------------
-
 class TokensTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, TokensTest, testing::ValuesIn(tested()), strategy_name);
 
@@ -164,8 +135,6 @@ TEST_P(TokensTest, ClockBehindTheLastToken_AddsOne) {
   for (DistributedLock& lock : locks) all.emplace_back(lock, AcquireOptions{});  // the first alone, the others together
   for (Pending& each : all) EXPECT_EQ(each.lease().token().value(), 9'000'000'000'000'000'001U);
 }
-
-// --- Standbys --------------------------------------------------------------------------------------------------------
 
 class StandbyTest : public PostgresStrategyTest {
  protected:
@@ -239,6 +208,80 @@ TEST_P(StandbyTest, LostReplication_IsFollowedByGreaterTokens) {
   standby.start();
   standby.promote();
   EXPECT_GT(take(own.lock).token(), last);
+}
+
+class FullServerTest : public PostgresStrategyTest {
+ protected:
+  // Three of them are the superuser's.
+  FullServerTest() : PostgresStrategyTest({.max_connections = 8}) {
+    await_in_server("NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'locker')");  // those of the test before
+  }
+
+  // Until no connection is left.
+  void fill() {
+    try {
+      for (int i = 0; i < 5; ++i) others.push_back(std::make_unique<PostgresConnection>(server.url()));
+    } catch (const std::runtime_error&) {
+    }
+  }
+
+  std::vector<std::unique_ptr<PostgresConnection>> others;
+};
+INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy_name);
+
+TEST_P(FullServerTest, Try_IsUnavailableAndWaitOutlastsIt) {
+  fill();
+  Contender ours(steady(impatient()), "full");
+  Pending waiting(ours.lock, {});
+  expect_failure(errc::unavailable, "53300", [&] { (void)ours.lock.try_acquire(); });
+  EXPECT_FALSE(waiting.done()) << "a wait outlasts it";
+  others.clear();
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+TEST_P(FullServerTest, Holder_KeepsRenewing) {
+  Contender own(steady({.lease = 12s}), "held");
+  Lease lease = take(own.lock);
+  fill();
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
+}
+
+class NestedTest : public PostgresStrategyTest {
+ protected:
+  // So many threads of each client take the locks one inside the other, several times.
+  static void nest(const std::vector<Client>& clients, int threads, int rounds, const std::vector<std::string>& names) {
+    std::atomic<int> held = 0;
+    std::vector<std::jthread> running;
+    for (int i = 0; i < threads * static_cast<int>(clients.size()); ++i) {
+      running.emplace_back([&, &client = clients[static_cast<std::size_t>(i) % clients.size()]] {
+        for (int round = 0; round < rounds; ++round) {
+          std::vector<Lease> leases;
+          for (const std::string& name : names) {
+            std::error_code error;
+            leases.push_back(client.make_lock(name).acquire({.wait = conformance::guard()}, error));
+            EXPECT_FALSE(error) << name << ": " << error.message();
+            if (error) return;
+          }
+          if (leases.front().held()) ++held;
+          while (!leases.empty()) leases.pop_back();  // the inner ones first
+        }
+      });
+    }
+    running.clear();
+    EXPECT_EQ(held, threads * rounds * static_cast<int>(clients.size()));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, NestedTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
+
+TEST_P(NestedTest, MoreThreadsThanConnections_FinishTheirRounds) {
+  std::vector<Client> clients;
+  clients.push_back(steady());  // ten connections
+  nest(clients, 12, 5, {"outer", "inner"});
+  clients.clear();
+  for (int i = 0; i < 2; ++i) clients.push_back(steady(patient(), "max_connections=4"));
+  nest(clients, 6, 3, {"outer", "middle", "inner"});
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
-// The statements of the row strategies where they meet others' on a real server. The usual ways to write them lose such
-// races, which shows that it is the race.
+// The statements of the row strategies where they meet others' on a real server.
 #include <algorithm>
 #include <barrier>
 #include <cstdint>
 #include <optional>
-#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,11 +16,10 @@ namespace {
 
 using postgres::Durability;
 
-// A session that takes the lock "lock" with a statement, whose answer has the token in this column.
+// A session that takes the lock "lock" with a statement.
 class Locker {
  public:
-  Locker(const PostgresServer& server, const std::string& statement, std::size_t column)
-      : column_(column), sql_(server.admin_conninfo()) {
+  Locker(const PostgresServer& server, const std::string& statement) : sql_(server.admin_conninfo()) {
     sql_.run("PREPARE take AS " + statement);
   }
   void send(const std::string& arguments) { sql_.send("EXECUTE take(" + arguments + ")"); }
@@ -30,8 +27,8 @@ class Locker {
   [[nodiscard]] std::optional<std::int64_t> receive() {
     const PostgresReply reply = sql_.receive();
     if (reply.is_error()) throw std::runtime_error(reply.error);
-    if (reply.rows.empty() || !reply.rows[0].at(column_)) return std::nullopt;
-    return std::stoll(*reply.rows[0][column_]);
+    if (reply.rows.empty() || !reply.rows[0].at(1)) return std::nullopt;
+    return std::stoll(*reply.rows[0][1]);
   }
   [[nodiscard]] std::optional<std::int64_t> take(const std::string& arguments) {
     send(arguments);
@@ -43,97 +40,8 @@ class Locker {
   }
 
  private:
-  const std::size_t column_;
   PostgresConnection sql_;
 };
-
-// --- The usual statements --------------------------------------------------------------------------------------------
-
-enum class Wrong { token, lease, token_and_lease, holders };
-
-// Our statement waits while another transaction, which has the row, begins and ends a lease.
-struct Usual {
-  const char* name;
-  std::string take;    // $1 owner
-  std::string before;  // of the other transaction
-  std::string after;   // returns its token
-  Wrong wrong;
-};
-
-void PrintTo(const Usual& usual, std::ostream* out) {
-  *out << usual.name;
-}
-
-constexpr const char* free_row =
-    "INSERT INTO dlock.lease (name, holder, token, expires_at) VALUES ('lock', '', 1, '-infinity')";
-
-std::vector<Usual> usual_statements() {
-  const std::string microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-  const std::string lease = "clock_timestamp() + interval '60 s'";
-  const std::string lock_row = "SELECT FROM dlock.lease FOR UPDATE";
-  const std::string insert =
-      "INSERT INTO dlock.lease AS l (name, owner, holder, token, expires_at) VALUES ('lock', "
-      "$1::text, '', ";
-  const auto upsert = [&](const std::string& token) {
-    return insert + token + ", " + lease +
-           ") ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, expires_at = "
-           "excluded.expires_at WHERE l.expires_at <= clock_timestamp() RETURNING token";
-  };
-  const auto token = [](const std::string& value) {
-    return "UPDATE dlock.lease SET token = " + value + " RETURNING token";
-  };
-  return {
-      // EXCLUDED was evaluated before the wait.
-      {"upsert", upsert(microseconds), lock_row, token(microseconds), Wrong::token_and_lease},
-      {"upsert_with_a_sequence", upsert("nextval('dlock.tokens')"), lock_row, token("nextval('dlock.tokens')"),
-       Wrong::token},
-      {"update_by_now",
-       "UPDATE dlock.lease SET owner = $1::text, token = greatest(token + 1, " + microseconds +
-           "), expires_at = now() + interval '60 s' WHERE expires_at <= clock_timestamp() RETURNING token",
-       lock_row, token(microseconds), Wrong::lease},
-      // So a release keeps the row.
-      {"insert_after_delete", insert + microseconds + ", " + lease + ") ON CONFLICT (name) DO NOTHING RETURNING token",
-       std::string("DELETE FROM dlock.lease; COMMIT; BEGIN; ") + free_row,
-       token(microseconds) + "; DELETE FROM dlock.lease RETURNING token", Wrong::token},
-      // A subquery is not evaluated again after the wait.
-      {"update_after_a_select",
-       "UPDATE dlock.lease AS l SET owner = $1::text, token = token + 1, expires_at = " + lease +
-           " FROM (SELECT name FROM dlock.lease WHERE expires_at <= clock_timestamp() OFFSET 0) AS f WHERE l.name = "
-           "f.name RETURNING token",
-       "UPDATE dlock.lease SET owner = 'other', expires_at = 'infinity'", "SELECT 0", Wrong::holders},
-  };
-}
-
-class UsualStatementTest : public PostgresTest, public testing::WithParamInterface<Usual> {
- protected:
-  UsualStatementTest() {
-    (void)steady(patient()).initialize();
-    server.run("CREATE SEQUENCE dlock.tokens START 1000");
-    server.run(free_row);
-  }
-};
-INSTANTIATE_TEST_SUITE_P(, UsualStatementTest, testing::ValuesIn(usual_statements()),
-                         [](const auto& test) { return std::string(test.param.name); });
-
-TEST_P(UsualStatementTest, WaitForAnotherGrant_GrantsWrongly) {
-  PostgresConnection other(server.admin_conninfo());
-  other.run("BEGIN; " + GetParam().before);
-  Locker locker(server, GetParam().take, 0);
-  locker.send("'us'");
-  locker.await_wait(server);
-  const std::int64_t others = std::stoll(other.value(GetParam().after));
-  const std::string end = other.value("SELECT clock_timestamp()");
-  other.run("COMMIT");
-  const auto ours = locker.receive();
-  ASSERT_TRUE(ours) << "granted, though another has it";
-  const auto wrong = GetParam().wrong;
-  if (wrong == Wrong::holders) return;
-  EXPECT_EQ(*ours < others, wrong != Wrong::lease);
-  if (wrong == Wrong::token) return;
-  EXPECT_EQ(server.value("SELECT expires_at - interval '60 s' >= '" + end + "' FROM dlock.lease"), "f");
-}
-
-// --- Ours ------------------------------------------------------------------------------------------------------------
 
 struct Ours {
   Strategy strategy;
@@ -156,13 +64,14 @@ class PostgresRaceTest : public PostgresTest {
 
 class PostgresOurRaceTest : public PostgresRaceTest, public testing::WithParamInterface<Ours> {
  protected:
-  [[nodiscard]] Locker locker() const { return {server, GetParam().sql(), 1}; }
+  [[nodiscard]] Locker locker() const { return {server, GetParam().sql()}; }
   [[nodiscard]] static std::string as(const std::string& owner) { return GetParam().arguments(owner); }
   // A row whose lock is free, last held a while ago.
   void make_free_row() {
-    server.run(optimistic ? "INSERT INTO dlock.optimistic (name, holder, version, token, lease_ms) VALUES ('lock', '', "
-                            "1, 1, 1)"
-                          : free_row);
+    server.run(optimistic
+                   ? "INSERT INTO dlock.optimistic (name, holder, version, token, lease_ms) VALUES ('lock', '', "
+                     "1, 1, 1)"
+                   : "INSERT INTO dlock.lease (name, holder, token, expires_at) VALUES ('lock', '', 1, '-infinity')");
   }
   void free() {
     server.run("UPDATE " + table + (optimistic ? " SET owner = NULL" : " SET owner = NULL, expires_at = '-infinity'"));
@@ -177,28 +86,6 @@ INSTANTIATE_TEST_SUITE_P(, PostgresOurRaceTest,
                          [](const auto& test) {
                            return strategy_word(test.param.strategy) + (test.param.many ? "_many" : "");
                          });
-
-// The one thing that is waited for: whether a new row of another transaction stays.
-TEST_P(PostgresOurRaceTest, RowInsertedByOthers_IsNotGrantedTwice) {
-  // Ours ends the wait after a moment; here it is to go on until the other one has decided.
-  std::string patient_sql = GetParam().sql();
-  const std::string limit = "'lock_timeout', '250'";
-  ASSERT_NE(patient_sql.find(limit), std::string::npos);
-  patient_sql.replace(patient_sql.find(limit), limit.size(), "'lock_timeout', '0'");
-  PostgresConnection other(server.admin_conninfo());
-  other.run("PREPARE take AS " + GetParam().sql());
-  for (const bool stays : {true, false}) {
-    server.run("TRUNCATE " + table);
-    other.run("BEGIN");
-    ASSERT_EQ(other.query("EXECUTE take(" + as("other") + ")").rows.size(), 1U);
-    Locker ours(server, patient_sql, 1);
-    ours.send(as("us"));
-    ours.await_wait(server);
-    other.run(stays ? "COMMIT" : "ROLLBACK");
-    EXPECT_EQ(ours.receive().has_value(), !stays);
-    EXPECT_EQ(server.value("SELECT owner FROM " + table), stays ? "other" : "us");
-  }
-}
 
 // A trigger runs after the values were evaluated, as everything else that makes a server slow: the row stays locked
 // meanwhile, so nothing is granted in between.

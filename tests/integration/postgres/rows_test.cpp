@@ -1,12 +1,15 @@
-// The strategies whose locks are rows on a real server: wake-ups, and rows that other transactions have locked, insert
-// or commit late.
+// The strategies whose locks are rows on a real server: wake-ups, rows that other transactions have locked, insert or
+// commit late, and locks of several holders.
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "backends/postgres/sql/statements.hpp"
 #include "event_log.hpp"
 #include "postgres/postgres_test.hpp"
 
@@ -30,8 +33,6 @@ class PostgresRowsTest : public PostgresStrategyTest {
   }
 };
 INSTANTIATE_TEST_SUITE_P(, PostgresRowsTest, testing::ValuesIn(tested(row_strategies)), strategy_name);
-
-// --- Wake-ups --------------------------------------------------------------------------------------------------------
 
 // Time stands still for both clients, so that neither asks again by itself: a waiter is woken, or waits for ever.
 TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
@@ -58,79 +59,6 @@ TEST_P(PostgresRowsTest, ReleaseWithoutWaiters_NotifiesNoClient) {
   EXPECT_EQ(server.value("SELECT waiting_until = '-infinity' FROM " + table() + " WHERE name = 'x'"), "t");
   EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '% listen'"), "0");
 }
-
-// Marking a lock that is waited for locks its row for a moment.
-TEST_P(PostgresRowsTest, ArrivingWaiters_FailNoRelease) {
-  constexpr int names = 300;
-  const Client holder = steady();
-  const Client waiter = steady();
-  std::vector<DistributedLock> held;
-  std::vector<DistributedLock> wanted;
-  for (int i = 0; i < names; ++i) {
-    held.push_back(holder.make_lock(std::to_string(i)));
-    wanted.push_back(waiter.make_lock(std::to_string(i)));
-  }
-  for (int round = 0; round < 3; ++round) {
-    std::vector<Pending> granted;
-    for (DistributedLock& lock : held) granted.emplace_back(lock, AcquireOptions{});
-    std::vector<Lease> leases;
-    for (Pending& each : granted) leases.push_back(each.lease());
-    Event released;
-    std::atomic<int> failures{0};
-    std::vector<Pending> waiting;
-    for (DistributedLock& lock : wanted) waiting.emplace_back(lock, AcquireOptions{});
-    for (Lease& lease : leases) {
-      lease.async_release([&](std::error_code error, bool was_ours) {
-        if (error || !was_ours) failures.fetch_add(1);
-        released.set();
-      });
-      std::this_thread::yield();
-    }
-    released.wait("releases", names);
-    EXPECT_EQ(failures.load(), 0);
-    for (Pending& each : waiting) EXPECT_TRUE(each.lease().release());
-  }
-}
-
-// A full queue of notifications: a session listens and takes none, because its transaction does not end. To fill the
-// server's takes 8 GB. So this one refuses as that would: at the commit, with its SQLSTATE.
-TEST_P(PostgresRowsTest, RefusedNotifications_DelayNoReleaseOrBreak) {
-  PostgresServer full;
-  const auto client = [&] { return connect_patiently(full.url(strategy()), patient()); };
-  const Client holder = client();
-  const Client other = client();
-  std::vector<DistributedLock> locks;
-  std::vector<DistributedLock> others;
-  std::vector<Lease> leases;
-  std::vector<Pending> waiting;
-  for (int i = 0; i < 5; ++i) {
-    locks.push_back(holder.make_lock("lock/" + std::to_string(i)));
-    others.push_back(other.make_lock("lock/" + std::to_string(i)));
-    leases.push_back(take(locks.back()));
-  }
-  for (DistributedLock& lock : others) waiting.emplace_back(lock, AcquireOptions{});
-  for (int i = 0; i < 5; ++i) {
-    full.await("(" + PostgresLock(GetParam(), "lock/" + std::to_string(i)).waiters() + ") > 0");
-  }
-  full.run("CREATE TABLE public.notified (payload text)");
-  full.run(
-      "CREATE FUNCTION public.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-      "RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000'; END $$");
-  full.run(
-      "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON public.notified DEFERRABLE INITIALLY DEFERRED "
-      "FOR EACH ROW EXECUTE FUNCTION public.full()");
-  full.run("ALTER FUNCTION pg_catalog.pg_notify(text, text) RENAME TO pg_notify_as_it_was");
-  full.run(
-      "CREATE FUNCTION pg_catalog.pg_notify(text, text) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$ "
-      "INSERT INTO public.notified VALUES ($2) $$");
-  EXPECT_THROW(full.run("SELECT pg_catalog.pg_notify('some', 'thing')"), std::runtime_error);
-  EXPECT_TRUE(other.break_lock("lock/0"));
-  for (std::size_t i = 1; i < leases.size(); ++i) EXPECT_TRUE(leases[i].release());
-  // The waiters try again now and then.
-  for (Pending& each : waiting) EXPECT_TRUE(each.lease().held());
-}
-
-// --- Rows that another transaction has -------------------------------------------------------------------------------
 
 TEST_P(PostgresRowsTest, RowLockedByOthers_DelaysNoOtherLock) {
   const auto log = std::make_shared<EventLog>();
@@ -185,8 +113,6 @@ TEST_P(PostgresRowsTest, RowInsertedByOthers_DelaysNoOtherLockForLong) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-// --- Commits that take longer than their client waits, as where a standby has to confirm them ------------------------
-
 class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInterface<std::pair<Strategy, LockKind>> {
  protected:
   // So many sessions have sent a statement about the row, and have their answer or wait for it.
@@ -238,8 +164,6 @@ TEST_P(PostgresLateCommitTest, CommitAfterTheDeadline_IsUndone) {
   EXPECT_EQ(server.value(PostgresLock(strategy, "x", kind).residue()), "0");
 }
 
-// --- Encodings -------------------------------------------------------------------------------------------------------
-
 TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   PostgresServer latin;
   // A database has an encoding of its own only with a template of this name.
@@ -277,6 +201,95 @@ TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   ASSERT_FALSE(waiting.done());
   EXPECT_TRUE(outcomes[5].lease.release());
   EXPECT_TRUE(waiting.lease().held());
+}
+
+// Locks of several holders, with strategy=table: one row, whose newest version decides.
+class PostgresSharingTest : public PostgresTest {
+ protected:
+  PostgresSharingTest() { (void)client().initialize(); }
+
+  [[nodiscard]] Client client(ClientOptions options = patient()) const { return steady(std::move(options)); }
+};
+
+// It retries after half of the time, by its own clock.
+TEST_F(PostgresSharingTest, WriterThatRetries_KeepsItsMark) {
+  PostgresConnection sql(server.admin_conninfo());
+  sql.run("PREPARE change AS " +
+          postgres::sharing_statements("dlock", postgres::Durability::async, LockKind::semaphore).change.sql);
+  server.run(
+      "INSERT INTO dlock.lease_sem (name, token, permits, holders, writer, marked_until) VALUES ('x', 1, 9, "
+      "'{\"a\": [9000000000000000, 1, 1, \"h\"]}', 'w', clock_timestamp() + interval '32 s')");
+  sql.run("EXECUTE change('{x}', '{w}', '{2}', '{60000}', '{h}', '{9}', '{9}', '{60000}', 'c')");
+  EXPECT_EQ(server.value("SELECT marked_until > clock_timestamp() + interval '40 s' FROM dlock.lease_sem"), "t");
+}
+
+TEST_F(PostgresSharingTest, FiftyReadersOfOneRow_Renew) {
+  constexpr int clients = 5;
+  constexpr int readers = 10;
+  const auto log = std::make_shared<EventLog>();
+  std::deque<Client> all;
+  std::deque<Lease> leases;
+  for (int i = 0; i < clients; ++i) {
+    all.push_back(client({.observer = log}));
+    for (int k = 0; k < readers; ++k) {
+      leases.push_back(all.back().make_read_write_lock("x").acquire_shared({.wait = 1min, .lease = 3s}));
+    }
+  }
+  // Another client changes the row all the time.
+  std::atomic<bool> done{false};
+  std::thread passer_by([&, other = client()] {
+    ReadWriteLock lock = other.make_read_write_lock("x");
+    while (!done) {
+      const auto reading = lock.try_acquire_shared();
+      EXPECT_TRUE(reading);
+    }
+  });
+  await_renewals(*log, 3 * clients * readers);
+  done = true;
+  passer_by.join();
+  EXPECT_FALSE(log->losses.happened());
+  for (const Lease& each : leases) EXPECT_TRUE(each.held());
+  EXPECT_EQ(all.front().inspect("x", LockKind::read_write).holders.size(), leases.size());
+}
+
+// A client waits for the row of one name, and renews the others.
+TEST_F(PostgresSharingTest, RowLockedByOthers_DelaysNoOtherLockForLong) {
+  const auto log = std::make_shared<EventLog>();
+  const Client locker = client({.response_timeout = 10s, .observer = log});
+  Semaphore stuck = locker.make_semaphore("stuck", 2);
+  Semaphore other = locker.make_semaphore("other", 2);
+  const Lease held = stuck.acquire({.wait = 1min, .lease = 10min});
+  const Lease renewed = other.acquire({.wait = 1min, .lease = 6s});
+  PostgresConnection foreign(server.admin_conninfo());
+  foreign.run("BEGIN");
+  foreign.run("SELECT name FROM dlock.lease_sem WHERE name = 'stuck' FOR UPDATE");
+  std::error_code error;
+  EXPECT_FALSE(stuck.try_acquire({}, error));
+  EXPECT_EQ(error, errc::unavailable) << "there is a permit, so it is not busy";
+  Pending waiting(stuck, {});
+  await_renewals(*log, 3);
+  EXPECT_TRUE(renewed.held());
+  EXPECT_FALSE(waiting.done());
+  foreign.run("ROLLBACK");
+  EXPECT_TRUE(waiting.lease().held());
+  EXPECT_FALSE(log->losses.happened());
+}
+
+TEST_F(PostgresSharingTest, ForgetIdle_KeepsHeldAndMarkedNames) {
+  server.run(
+      "INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('idle', 1, 1, '{}'), ('marked', 1, 1, "
+      "'{}'), "
+      "('waited', 1, 1, '{}'), ('held', 1, 1, '{\"a\": [9000000000000000, 1, 1, \"h\"]}')");
+  server.run("UPDATE dlock.lease_sem SET marked_until = 'infinity' WHERE name = 'marked'");
+  server.run("UPDATE dlock.lease_sem SET waiting_until = 'infinity' WHERE name = 'waited'");
+  EXPECT_EQ(client().forget_idle(1min, LockKind::semaphore), std::vector<std::string>{"idle"});
+  EXPECT_EQ(server.value("SELECT string_agg(name, ',' ORDER BY name) FROM dlock.lease_sem"), "held,marked,waited");
+}
+
+TEST_F(PostgresSharingTest, RowOfAnotherLayout_IsRefused) {
+  server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 1, 1, '{\"a\": \"b\"}')");
+  const Client asking = client();
+  expect_failure(errc::protocol, "", [&] { (void)asking.make_semaphore("x", 1).try_acquire(); });
 }
 
 }  // namespace

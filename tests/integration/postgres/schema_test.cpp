@@ -127,27 +127,6 @@ TEST_F(PostgresSchemaTest, CreationInProgress_IsAwaited) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-TEST_F(PostgresSchemaTest, HostileSchemaNames_AreOnlyNames) {
-  server.run("CREATE TABLE IF NOT EXISTS public.x (canary text)");
-  for (const std::string& name : hostile_names()) {
-    SCOPED_TRACE(name);
-    if (name.find('.') != std::string::npos || name.size() > 63) continue;  // refused
-    std::string escaped;
-    for (const char character : name) {
-      const auto byte = static_cast<unsigned char>(character);
-      escaped.append({'%', "0123456789ABCDEF"[byte >> 4U], "0123456789ABCDEF"[byte & 15U]});
-    }
-    const Client own = client("schema=" + escaped);
-    for (const Finding& each : own.diagnose()) {
-      EXPECT_TRUE(each.severity != Finding::Severity::error) << each.check << ": " << each.message;
-    }
-    EXPECT_EQ(own.initialize().size(), layout().size() + 1);
-    EXPECT_EQ(tables_in(name), everything);
-    drop_schema(name);
-  }
-  server.run("DROP TABLE public.x");
-}
-
 TEST_F(PostgresSchemaTest, OtherDurability_LeavesTablesAsTheyAre) {
   const Client forgetful = client("durability=unlogged");
   const Client careful = client();
@@ -257,14 +236,6 @@ TEST_F(PostgresSchemaTest, TablesOfAnotherVersion_AreUsedAndCompleted) {
   EXPECT_TRUE(own.make_read_write_lock("x").try_acquire_shared());
   EXPECT_EQ(tables_in("dlock"), std::to_string(layout().size() + 1));
   EXPECT_EQ(own.initialize(), Made{});
-}
-
-TEST_F(PostgresSchemaTest, NewerVersion_IsUnsupportedAndLeftAlone) {
-  (void)client().initialize();
-  server.run("UPDATE dlock.meta SET version = 2");
-  server.run("DROP TABLE dlock.fence");
-  expect_refused(client(with(Strategy::advisory)), errc::unsupported, "version 2");
-  EXPECT_EQ(server.value("SELECT to_regclass('dlock.fence') IS NULL"), "t") << "it may do without";
 }
 
 }  // namespace
