@@ -96,19 +96,6 @@ TEST_F(PostgresConnectionTest, PasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
   server.run("DROP ROLE filed");
 }
 
-TEST_F(PostgresConnectionTest, SettingsOfTheRole_AreOverridden) {
-  server.run("ALTER ROLE locker SET default_transaction_isolation = 'serializable'");
-  server.run("ALTER ROLE locker SET statement_timeout = '5s'");
-  LiveConnection& connection = open(server.url(), {.session_lease = 7s});
-  EXPECT_TRUE(connection.server().ends_silent_sessions);
-  for (const auto& [setting, value] :
-       {std::pair{"transaction_isolation", "read committed"}, std::pair{"statement_timeout", "0"},
-        std::pair{"idle_session_timeout", "7s"}, std::pair{"tcp_user_timeout", "7000"},
-        std::pair{"client_connection_check_interval", "500ms"}, std::pair{"search_path", "pg_catalog"}}) {
-    EXPECT_EQ(connection.ask(std::string("SHOW ") + setting)->value(), value) << setting;
-  }
-}
-
 TEST_F(PostgresConnectionTest, WarningAtLogin_IsNotPrinted) {
   const PostgresServer old;
   PostgresConnection(old.admin_conninfo())

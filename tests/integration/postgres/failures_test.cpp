@@ -1,7 +1,6 @@
 // Sessions that are ended, processes of the server that are killed, rows that are lost, standbys that are promoted,
 // servers that have no connections left, clients with fewer connections than threads that nest locks.
 #include <gmock/gmock.h>
-#include <signal.h>
 
 #include <atomic>
 #include <memory>
@@ -42,28 +41,6 @@ TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
   EXPECT_EQ(lease.release(), !in_session());
   EXPECT_GT(waiting.lease().token(), lease.token());
   await_no_residue("held");
-}
-
-class SessionCrashTest : public PostgresStrategyTest {
- protected:
-  SessionCrashTest() : PostgresStrategyTest(Own{}) {}  // with all others, the test's own session ends
-};
-INSTANTIATE_TEST_SUITE_P(, SessionCrashTest, testing::ValuesIn(tested()), strategy_name);
-
-// One process of the server that is killed makes it end all sessions and recover; it stays the same server.
-TEST_P(SessionCrashTest, KilledProcess_EndsAllSessions) {
-  Contender own(steady({.lease = in_session() ? Duration(10min) : Duration(18s)}), "held");
-  Lease lease = take(own.lock);
-  const LossEvent loss(lease);
-  PostgresConnection victim(server.url());
-  ASSERT_EQ(::kill(victim.backend_pid(), SIGKILL), 0);
-  EXPECT_THROW((void)victim.query("SELECT 1"), std::runtime_error);
-  if (in_session()) loss.event().wait("the loss is not signalled");
-  EXPECT_EQ(lease.held(), !in_session());
-  std::error_code error;
-  (void)lease.release(error);
-  Contender other(steady(), "held");
-  EXPECT_GT(take(other.lock).token(), lease.token());
 }
 
 // By default its commits do not wait for the disk, and what they wrote stays in memory for long.

@@ -77,19 +77,6 @@ TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
   EXPECT_EQ(failure.detail.find("standby"), std::string::npos) << failure.detail;
 }
 
-// There dlock does not change the settings of a session, so the doctor reports the defaults.
-TEST_P(RowsBehindAPoolerTest, DefaultsOfTheRole_AreWarnedOf) {
-  server.run("ALTER ROLE locker SET statement_timeout TO '1min'");
-  server.run("ALTER ROLE locker SET default_transaction_isolation TO 'repeatable read'");
-  const auto findings = pooled().diagnose();
-  EXPECT_TRUE(mentions(findings, Finding::Severity::warning, "statement_timeout"));
-  EXPECT_TRUE(mentions(findings, Finding::Severity::warning, "repeatable read"));
-  const auto direct = steady().diagnose();
-  EXPECT_FALSE(mentions(direct, Finding::Severity::warning, "statement_timeout"));
-  EXPECT_TRUE(mentions(direct, Finding::Severity::note, "statement_timeout=60000 ms"));
-  EXPECT_TRUE(mentions(direct, Finding::Severity::ok, "repeatable read for others"));
-}
-
 class SessionsBehindAPoolerTest : public PoolerTest {};
 INSTANTIATE_TEST_SUITE_P(, SessionsBehindAPoolerTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 

@@ -14,8 +14,6 @@ namespace dlock::test {
 
 namespace {
 
-using postgres::Durability;
-
 // A session that takes the lock "lock" with a statement.
 class Locker {
  public:
@@ -48,7 +46,7 @@ struct Ours {
   bool many;  // arguments are arrays
 
   [[nodiscard]] std::string sql() const {
-    const auto statements = postgres::row_statements(strategy, "dlock", Durability::sync, LockKind::lock);
+    const auto statements = postgres::row_statements(strategy, "dlock", postgres::Durability::sync, LockKind::lock);
     return (many ? statements.acquire : statements.acquire_one).sql;
   }
   [[nodiscard]] std::string arguments(const std::string& owner) const {
@@ -57,13 +55,10 @@ struct Ours {
   }
 };
 
-class PostgresRaceTest : public PostgresTest {
+class PostgresOurRaceTest : public PostgresTest, public testing::WithParamInterface<Ours> {
  protected:
-  PostgresRaceTest() { (void)steady(patient()).initialize(); }
-};
+  PostgresOurRaceTest() { (void)steady(patient()).initialize(); }
 
-class PostgresOurRaceTest : public PostgresRaceTest, public testing::WithParamInterface<Ours> {
- protected:
   [[nodiscard]] Locker locker() const { return {server, GetParam().sql()}; }
   [[nodiscard]] static std::string as(const std::string& owner) { return GetParam().arguments(owner); }
   // A row whose lock is free, last held a while ago.
@@ -145,38 +140,6 @@ TEST_P(PostgresOurRaceTest, ManyAtAFreeRow_GrantsOne) {
   }
   EXPECT_EQ(granted_wrongly, 0) << "rounds in which not exactly one got it";
   EXPECT_TRUE(std::is_sorted(tokens.begin(), tokens.end(), std::less_equal<>())) << "smaller or equal tokens";
-}
-
-// A client that sees the same version for the time of a lease takes the holder for dead.
-TEST_F(PostgresRaceTest, EachStatement_GivesARowANewVersion) {
-  const auto use = postgres::optimistic_statements("dlock", Durability::sync);
-  const std::string alone = "'lock', 'us', 'h', 60000, '', 0, 0, ''";
-  const std::string many = "'{lock}', '{us}', '{h}', '{60000}', '{\"\"}', '{0}', '{0}', ''";
-  const struct {
-    const char* what;
-    const postgres::Statement& statement;
-    std::string arguments;
-  } steps[] = {
-      {"the first grant", use.acquire_one, alone},
-      {"a renewal", use.renew, "'{lock}', '{us}', '{60000}'"},
-      {"a renewal alone", use.renew_one, "'lock', 'us', 60000"},
-      {"a grant to the owner", use.acquire, many},
-      {"such a grant alone", use.acquire_one, alone},
-      {"a release", use.release, "'{lock}', '{us}', '{0}', ''"},
-      {"a grant", use.acquire, many},
-      {"a release alone", use.release_one, "'lock', 'us', 0, ''"},
-      {"a grant alone", use.acquire_one, alone},
-      {"a break", use.break_lock, "'lock', ''"},
-  };
-  PostgresConnection sql(server.admin_conninfo());
-  std::int64_t last = 0;
-  for (const auto& [what, statement, arguments] : steps) {
-    sql.run("DEALLOCATE ALL; PREPARE s AS " + statement.sql);
-    EXPECT_EQ(sql.query("EXECUTE s(" + arguments + ")").rows.size(), 1U) << what;
-    const std::int64_t version = std::stoll(server.value("SELECT version FROM dlock.optimistic"));
-    EXPECT_GT(version, last) << what;
-    last = version;
-  }
 }
 
 }  // namespace

@@ -5,14 +5,17 @@
 #include <string>
 #include <vector>
 
+#include <dlock/postgres.hpp>
+
 #include "backends/postgres/schema/layout.hpp"
 #include "postgres/postgres_test.hpp"
-#include "postgres/transaction_lock.hpp"
 #include "tests/support/pgbouncer.hpp"
 
 namespace dlock::test {
 
 namespace {
+
+using postgres::TransactionLockOptions;
 
 // Operators, functions and types with the names of PostgreSQL's own. None of them is run by a client behind a pooler,
 // where no search_path can be set, nor by a lock inside a transaction of the caller's.
@@ -143,20 +146,17 @@ TEST_F(PlantedTest, LockInATransaction_RunsNoPlantedOperators) {
   expect_that_traps_work();
   const PgBouncer pooler(server);
   for (const std::string& url : {server.url(), server.url_at(pooler.port())}) {
-    for (const Kind kind : {Kind::row, Kind::advisory}) {
+    for (const auto kind : {TransactionLockOptions::Kind::row, TransactionLockOptions::Kind::advisory}) {
       for (const char* const key : {"sha256", "pair:1,2", "hashtextextended"}) {
         const TransactionLockOptions options{.kind = kind, .key = key, .wait = 10s};
-        Program program(url);
-        Program other(url);
-        for (Program* each : {&program, &other}) {
-          each->begin();
-          each->run("SET LOCAL search_path = public, pg_catalog");
-        }
-        EXPECT_NO_THROW((void)lock_in_transaction(program.connection(), "new", options));
-        EXPECT_NO_THROW((void)try_lock_in_transaction(program.connection(), "other", options));
-        EXPECT_NO_THROW({ EXPECT_FALSE(try_lock_in_transaction(other.connection(), "new", options)); });
-        program.commit();
-        other.commit();
+        PostgresConnection program(url);
+        PostgresConnection other(url);
+        for (auto* each : {&program, &other}) each->run("BEGIN; SET LOCAL search_path = public, pg_catalog");
+        EXPECT_NO_THROW((void)postgres::lock_in_transaction(program.handle(), "new", options));
+        EXPECT_NO_THROW((void)postgres::try_lock_in_transaction(program.handle(), "other", options));
+        EXPECT_NO_THROW({ EXPECT_FALSE(postgres::try_lock_in_transaction(other.handle(), "new", options)); });
+        program.run("COMMIT");
+        other.run("COMMIT");
       }
     }
   }

@@ -252,29 +252,6 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRow_Renew) {
   EXPECT_EQ(all.front().inspect("x", LockKind::read_write).holders.size(), leases.size());
 }
 
-// A client waits for the row of one name, and renews the others.
-TEST_F(PostgresSharingTest, RowLockedByOthers_DelaysNoOtherLockForLong) {
-  const auto log = std::make_shared<EventLog>();
-  const Client locker = client({.response_timeout = 10s, .observer = log});
-  Semaphore stuck = locker.make_semaphore("stuck", 2);
-  Semaphore other = locker.make_semaphore("other", 2);
-  const Lease held = stuck.acquire({.wait = 1min, .lease = 10min});
-  const Lease renewed = other.acquire({.wait = 1min, .lease = 6s});
-  PostgresConnection foreign(server.admin_conninfo());
-  foreign.run("BEGIN");
-  foreign.run("SELECT name FROM dlock.lease_sem WHERE name = 'stuck' FOR UPDATE");
-  std::error_code error;
-  EXPECT_FALSE(stuck.try_acquire({}, error));
-  EXPECT_EQ(error, errc::unavailable) << "there is a permit, so it is not busy";
-  Pending waiting(stuck, {});
-  await_renewals(*log, 3);
-  EXPECT_TRUE(renewed.held());
-  EXPECT_FALSE(waiting.done());
-  foreign.run("ROLLBACK");
-  EXPECT_TRUE(waiting.lease().held());
-  EXPECT_FALSE(log->losses.happened());
-}
-
 TEST_F(PostgresSharingTest, ForgetIdle_KeepsHeldAndMarkedNames) {
   server.run(
       "INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('idle', 1, 1, '{}'), ('marked', 1, 1, "
