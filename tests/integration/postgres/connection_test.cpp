@@ -38,6 +38,8 @@ class PostgresConnectionTest : public PostgresTest {
   }
   LiveConnection& open() { return open(server.url()); }
 
+  rig::TcpProxy proxy{rig::Endpoint::loopback(server.port())};
+
  private:
   std::vector<std::unique_ptr<LiveConnection>> connections_;
 };

@@ -88,8 +88,8 @@ TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   }
   EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, "pooler"));
-  await_in_server("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
-  await_in_server("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
+  server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
+  server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
 }
 
 TEST_P(SessionsBehindAPoolerTest, SessionPooler_ExcludesClients) {

@@ -1,12 +1,17 @@
 // The strategies whose locks are rows on a real server: wake-ups, rows that other transactions have locked, insert or
-// commit late, and locks of several holders.
+// commit late, locks of several holders, and races for a row.
+#include <algorithm>
 #include <atomic>
+#include <barrier>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "backends/postgres/sql/statements.hpp"
@@ -43,7 +48,7 @@ TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
   std::optional<Lease> lease = take(locks[0], {.lease = 10min});
   for (std::size_t turn = 1; turn <= 20; ++turn) {
     Pending next(locks[turn % 2], {.lease = 10min});
-    await_in_server(marked("x"));
+    server.await(marked("x"));
     ASSERT_FALSE(next.done());
     const FencingToken token = lease->token();
     EXPECT_TRUE(lease->release());
@@ -105,7 +110,7 @@ TEST_P(PostgresRowsTest, RowInsertedByOthers_DelaysNoOtherLockForLong) {
                             : "expires_at) VALUES ('stuck', 'foreign', '', 1, 'infinity')"));
   DistributedLock stuck = locker.make_lock("stuck");
   Pending waiting(stuck, {});
-  await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
+  server.await("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
   await_renewals(*log, 3 * leases.size());
   for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
   EXPECT_FALSE(waiting.done());
@@ -143,7 +148,7 @@ TEST_P(PostgresLateCommitTest, CommitAfterTheDeadline_IsUndone) {
     (void)client.initialize();
     (void)try_acquire(client).value().release();  // the row is there
   }
-  await_in_server(asking(0));
+  server.await(asking(0));
   // The session's client is gone by then, for which the server would roll the transaction back.
   server.run(
       "CREATE FUNCTION dlock.late() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 "
@@ -157,9 +162,9 @@ TEST_P(PostgresLateCommitTest, CommitAfterTheDeadline_IsUndone) {
   PostgresConnection slow(server.admin_conninfo());
   slow.run("SELECT pg_advisory_lock(1)");
   EXPECT_FALSE(try_acquire(*client)) << "no answer in time";
-  await_in_server(asking(2));  // its release, over another connection
+  server.await(asking(2));  // its release, over another connection
   slow.run("SELECT pg_advisory_unlock(1)");
-  await_in_server(asking(1));
+  server.await(asking(1));
   client.reset();
   EXPECT_EQ(server.value(PostgresLock(strategy, "x", kind).residue()), "0");
 }
@@ -254,9 +259,8 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRow_Renew) {
 
 TEST_F(PostgresSharingTest, ForgetIdle_KeepsHeldAndMarkedNames) {
   server.run(
-      "INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('idle', 1, 1, '{}'), ('marked', 1, 1, "
-      "'{}'), "
-      "('waited', 1, 1, '{}'), ('held', 1, 1, '{\"a\": [9000000000000000, 1, 1, \"h\"]}')");
+      "INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('idle', 1, 1, '{}'), "
+      "('marked', 1, 1, '{}'), ('waited', 1, 1, '{}'), ('held', 1, 1, '{\"a\": [9000000000000000, 1, 1, \"h\"]}')");
   server.run("UPDATE dlock.lease_sem SET marked_until = 'infinity' WHERE name = 'marked'");
   server.run("UPDATE dlock.lease_sem SET waiting_until = 'infinity' WHERE name = 'waited'");
   EXPECT_EQ(client().forget_idle(1min, LockKind::semaphore), std::vector<std::string>{"idle"});
@@ -267,6 +271,120 @@ TEST_F(PostgresSharingTest, RowOfAnotherLayout_IsRefused) {
   server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 1, 1, '{\"a\": \"b\"}')");
   const Client asking = client();
   expect_failure(errc::protocol, "", [&] { (void)asking.make_semaphore("x", 1).try_acquire(); });
+}
+
+// Statements, of one request or many, that meet others at the same row.
+class PostgresOurRaceTest : public PostgresTest, public testing::WithParamInterface<std::tuple<Strategy, bool>> {
+ protected:
+  PostgresOurRaceTest() { (void)steady(patient()).initialize(); }
+
+  // A session that takes the lock "lock".
+  class Locker {
+   public:
+    explicit Locker(const PostgresServer& server) : sql(server.admin_conninfo()) {
+      const auto use = postgres::row_statements(strategy(), "dlock", postgres::Durability::sync, LockKind::lock);
+      sql.run("PREPARE take AS " + (many() ? use.acquire : use.acquire_one).sql);
+    }
+    void send(const std::string& owner) {
+      sql.send("EXECUTE take(" +
+               (many() ? "'{lock}', '{" + owner + "}', '{holder}', '{60000}', '{\"\"}', '{0}', '{0}', '')"
+                       : "'lock', '" + owner + "', 'holder', 60000, '', 0, 0, '')"));
+    }
+    // The token; nullopt: busy.
+    [[nodiscard]] std::optional<std::int64_t> receive() {
+      const PostgresReply reply = sql.receive();
+      if (reply.is_error()) throw std::runtime_error(reply.error);
+      if (reply.rows.empty() || !reply.rows[0].at(1)) return std::nullopt;
+      return std::stoll(*reply.rows[0][1]);
+    }
+    [[nodiscard]] std::optional<std::int64_t> take(const std::string& owner) {
+      send(owner);
+      return receive();
+    }
+
+    PostgresConnection sql;
+  };
+
+  [[nodiscard]] static Strategy strategy() { return std::get<0>(GetParam()); }
+  [[nodiscard]] static bool many() { return std::get<1>(GetParam()); }
+  // A row whose lock is free, last held a while ago.
+  void make_free_row() {
+    server.run(optimistic
+                   ? "INSERT INTO dlock.optimistic (name, holder, version, token, lease_ms) VALUES ('lock', '', "
+                     "1, 1, 1)"
+                   : "INSERT INTO dlock.lease (name, holder, token, expires_at) VALUES ('lock', '', 1, '-infinity')");
+  }
+  void free() {
+    server.run("UPDATE " + table + (optimistic ? " SET owner = NULL" : " SET owner = NULL, expires_at = '-infinity'"));
+  }
+
+  const bool optimistic = strategy() == Strategy::optimistic;
+  const std::string table = token_table(strategy());
+};
+INSTANTIATE_TEST_SUITE_P(, PostgresOurRaceTest, testing::Combine(testing::ValuesIn(row_strategies), testing::Bool()),
+                         [](const auto& test) {
+                           return strategy_word(std::get<0>(test.param)) + (std::get<1>(test.param) ? "_many" : "");
+                         });
+
+// A trigger runs after the values were evaluated, as everything else that makes a server slow: the row stays locked
+// meanwhile, so nothing is granted in between.
+TEST_P(PostgresOurRaceTest, SlowGrant_KeepsOthersOutAndTokensInOrder) {
+  make_free_row();
+  server.run(
+      "CREATE FUNCTION dlock.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END $$");
+  server.run("CREATE TRIGGER dawdle BEFORE UPDATE ON " + table + " FOR EACH ROW EXECUTE FUNCTION dlock.dawdle()");
+  PostgresConnection brake(server.admin_conninfo());
+  brake.run("SELECT pg_advisory_lock(7)");
+  Locker slow(server);
+  slow.send("slow");
+  server.await("EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = " + std::to_string(slow.sql.backend_pid()) +
+               ")");
+  Locker quick(server);
+  EXPECT_FALSE(quick.take("quick")) << "busy, at once";
+  brake.run("SELECT pg_advisory_unlock(7)");
+  const auto first = slow.receive();
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(quick.take("quick"));
+  free();
+  const auto second = quick.take("quick");
+  ASSERT_TRUE(second);
+  EXPECT_GT(*second, *first);
+}
+
+TEST_P(PostgresOurRaceTest, ManyAtAFreeRow_GrantsOne) {
+  constexpr std::size_t racers = 6;
+  constexpr int rounds = 60;
+  make_free_row();
+  std::vector<std::int64_t> tokens;
+  std::vector<std::optional<std::int64_t>> answers(racers);
+  int granted_wrongly = 0;
+  const auto judge = [&]() noexcept {
+    const auto granted =
+        std::count_if(answers.begin(), answers.end(), [](const auto& token) { return token.has_value(); });
+    if (granted != 1) ++granted_wrongly;
+    for (const auto& token : answers) {
+      if (token) tokens.push_back(*token);
+    }
+    free();
+  };
+  std::barrier begin(racers);
+  std::barrier end(racers, judge);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t racer = 0; racer < racers; ++racer) {
+      threads.emplace_back([&, racer] {
+        Locker own(server);
+        for (int round = 0; round < rounds; ++round) {
+          begin.arrive_and_wait();
+          answers[racer] = own.take(std::to_string(round) + "-" + std::to_string(racer));
+          end.arrive_and_wait();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(granted_wrongly, 0) << "rounds in which not exactly one got it";
+  EXPECT_TRUE(std::is_sorted(tokens.begin(), tokens.end(), std::less_equal<>())) << "smaller or equal tokens";
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(, PostgresSessionsTest, testing::ValuesIn(tested(sessio
 TEST_P(PostgresSessionsTest, Holder_KeepsNoSnapshot) {
   Contender ours(steady(), "a");
   const Lease lease = take(ours.lock);
-  await_in_server("0 = (SELECT count(backend_xmin) FROM pg_stat_activity WHERE usename = 'locker')");
+  server.await("0 = (SELECT count(backend_xmin) FROM pg_stat_activity WHERE usename = 'locker')");
   EXPECT_EQ(server.value("SELECT count(backend_xid) FROM pg_stat_activity WHERE usename = 'locker'"),
             GetParam() == Strategy::advisory ? "0" : "1");
 }
@@ -58,35 +58,28 @@ class PreparedTransactionTest : public PostgresStrategyTest {
 INSTANTIATE_TEST_SUITE_P(, PreparedTransactionTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
 TEST_P(PreparedTransactionTest, PreparedTransaction_HoldsTheLock) {
-  const std::optional<Client> client = steady();
+  const Client client = steady();
   for (const char* const name : {"lock", "another"}) {
-    DistributedLock lock = client->make_lock(name);
+    DistributedLock lock = client.make_lock(name);
     EXPECT_TRUE(take(lock).release());
   }
-  EXPECT_FALSE(client->inspect("lock").held);
+  EXPECT_FALSE(client.inspect("lock").held);
   prepare("daily", "another");
   prepare("nightly", "lock");
-  const auto all = client->list();
+  const auto all = client.list();
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all.front().holder, "prepared transaction daily");
   EXPECT_TRUE(all.back().held);
   EXPECT_EQ(all.back().holder, "prepared transaction nightly");
-  expect_failure(errc::unsupported, "ROLLBACK PREPARED 'nightly'", [&] { client->break_lock("lock"); });
-  for (int starts = 0; starts < 2; ++starts) {
-    if (starts > 0) {
-      server.stop();
-      server.start();
-    }
-    const Client later = steady();
-    EXPECT_EQ(later.inspect("lock").holder, "prepared transaction nightly");
-    EXPECT_FALSE(later.make_lock("lock").try_acquire());
-  }
+  expect_failure(errc::unsupported, "ROLLBACK PREPARED 'nightly'", [&] { client.break_lock("lock"); });
+  EXPECT_EQ(client.inspect("lock").holder, "prepared transaction nightly");
+  EXPECT_FALSE(client.make_lock("lock").try_acquire());
   server.run("ROLLBACK PREPARED 'nightly'");
   server.run("ROLLBACK PREPARED 'daily'");
-  Contender last(steady(), "lock");
-  EXPECT_FALSE(last.client.inspect("lock").held);
-  EXPECT_FALSE(last.client.break_lock("lock"));
-  EXPECT_TRUE(take(last.lock).release());
+  EXPECT_FALSE(client.inspect("lock").held);
+  EXPECT_FALSE(client.break_lock("lock"));
+  DistributedLock lock = client.make_lock("lock");
+  EXPECT_TRUE(take(lock).release());
 }
 
 class PostgresForUpdateTest : public PostgresTest {
@@ -137,7 +130,7 @@ class AdvisoryTest : public PostgresTest {
     return std::string("(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND ") +
            (granted ? "granted)" : "NOT granted)");
   }
-  void await_count(bool granted, int number) { await_in_server(locks(granted) + " = " + std::to_string(number)); }
+  void await_count(bool granted, int number) { server.await(locks(granted) + " = " + std::to_string(number)); }
   static std::size_t held_in(const std::vector<LockInfo>& all, const std::string& name, FencingToken token) {
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const LockInfo& each) {
       return each.held && each.name == name && each.token == token;
@@ -215,22 +208,6 @@ TEST_F(AdvisoryTest, AnotherProgramsLock_IsSeenWithoutTables) {
   EXPECT_EQ(info.waiters, 0U);
 }
 
-// Other products speak PostgreSQL's protocol, and have the functions so that programs run.
-TEST_F(AdvisoryTest, FunctionsThatLockNothing_AreRefused) {
-  PostgresServer product;
-  (void)connect_patiently(product.url()).initialize();
-  product.run("SET allow_system_table_mods = on");
-  product.run("ALTER FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RENAME TO pg_try_real_advisory_lock");
-  product.run(
-      "CREATE FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true'");
-  for (const AcquireOptions& how : {AcquireOptions{.wait = 0s}, AcquireOptions{}}) {
-    Contender ours(connect_patiently(product.url(with(Strategy::advisory))), "x");
-    std::error_code error;
-    (void)ours.lock.acquire(how, error);
-    EXPECT_EQ(error, errc::unsupported);
-  }
-}
-
 TEST_F(AdvisoryTest, ErrorAfterTheGrant_LeavesNothingAndCostsNoOtherLock) {
   // From now on the server refuses some new tokens, after it has granted their locks.
   server.run(
@@ -278,7 +255,7 @@ TEST_F(AdvisoryTest, RowOrTableLockedByOthers_CostsNoOtherLock) {
     const std::string start = server.value("SELECT clock_timestamp()");
     expect_failure(errc::unavailable, "", [&] { (void)blocked.try_acquire(); });
     Pending waiting(blocked, {});
-    await_in_server("clock_timestamp() > '" + start + "'::timestamptz + interval '7 s'");
+    server.await("clock_timestamp() > '" + start + "'::timestamptz + interval '7 s'");
     for (const Lease& lease : leases) EXPECT_TRUE(lease.held()) << blocker;
     EXPECT_FALSE(waiting.done());
     sql.run("ROLLBACK");
@@ -309,13 +286,6 @@ TEST_F(AdvisoryTest, WaitingWriter_KeepsReadersFromJoiningOthers) {
   EXPECT_GT(written.token(), two->token());
   EXPECT_FALSE(lock.try_acquire_shared());
   EXPECT_TRUE(written.release());
-  // Breaking it ends the sessions of all readers.
-  const Lease first = lock.acquire_shared({.wait = 1min});
-  const Lease second = writer.acquire_shared({.wait = 1min});
-  const Client breaker = client();
-  EXPECT_TRUE(breaker.break_lock("x", LockKind::read_write));
-  ReadWriteLock next = breaker.make_read_write_lock("x");
-  EXPECT_TRUE(take(next).held());
 }
 
 }  // namespace

@@ -75,9 +75,9 @@ class PostgresTransactionLockTest : public PostgresTest, public testing::WithPar
     const Client other = client();
     return other.make_lock(lock_name).try_acquire().has_value();
   }
-  void await_waiter() { await_in_server("(" + PostgresLock(strategy(), name).waiters() + ") > 0"); }
+  void await_waiter() { server.await("(" + PostgresLock(strategy(), name).waiters() + ") > 0"); }
   void await_blocked(const Program& program) {
-    await_in_server("cardinality(pg_blocking_pids(" + program.pid() + ")) > 0");
+    server.await("cardinality(pg_blocking_pids(" + program.pid() + ")) > 0");
   }
   [[nodiscard]] std::uint64_t microseconds_of_the_server() const {
     return std::stoull(server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"));
@@ -266,8 +266,8 @@ TEST_P(PostgresTransactionLockTest, WaitBehindOthers_EndsInTime) {
   });
   await_blocked(second);
   const std::string late = "interval '" + std::to_string(std::chrono::milliseconds(wait).count() * 3 / 4) + " ms'";
-  await_in_server("(SELECT clock_timestamp() > query_start + " + late +
-                  " FROM pg_stat_activity WHERE pid = " + second.pid() + ")");
+  server.await("(SELECT clock_timestamp() > query_start + " + late +
+               " FROM pg_stat_activity WHERE pid = " + second.pid() + ")");
   server.run("SELECT pg_cancel_backend(" + first.pid() + ")");
   EXPECT_THROW((void)first_waits.get(), Error);
   EXPECT_LT(ended.get() - start, wait * 3 / 2);
