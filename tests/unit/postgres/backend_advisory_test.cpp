@@ -198,35 +198,6 @@ TEST_P(BackendAdvisory, GrantGivenBack_GoesToALaterTry) {
   EXPECT_EQ(owners("x"), 0U);
 }
 
-TEST_P(BackendAdvisory, HandlerWithinAnswers_MayReleaseTryOrClose) {
-  for (const std::string_view does : {"release", "ask again", "end the client"}) {
-    SCOPED_TRACE(does);
-    ours.emplace(engine, server, 1, options);
-    EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
-    answers.clear();
-    spoil("fence.try", Fate::hold, 1);
-    const auto warm = acquire("warm up");
-    const std::unique_ptr<Attempt> both[] = {ours->contend("a", false), ours->contend("b", false)};
-    const Attempt* first = nullptr;
-    std::unique_ptr<Attempt> again;
-    for (const auto& each : both) {
-      each->when_granted = [&, attempt = each.get()] {
-        if (std::exchange(first, first != nullptr ? first : attempt) != nullptr) return;
-        if (does == "release") give_back(*attempt);
-        if (does == "ask again") again = ours->contend(attempt->request.name, false);
-        if (does == "end the client") ours.reset();
-      };
-    }
-    heal();
-    engine.run();
-    ASSERT_NE(first, nullptr);
-    EXPECT_EQ(both[0]->grant.has_value() && both[1]->grant.has_value(), ours.has_value());
-    EXPECT_EQ(owners("a") + owners("b"), !ours ? 0U : does == "release" ? 1U : 2U);
-    EXPECT_EQ(answers.size(), does == "release" ? 1U : 0U);
-    EXPECT_EQ(again ? said(*again) : "busy", "busy");
-  }
-}
-
 // max_connections of the thousand are for waiters.
 TEST_P(BackendAdvisory, SessionFull_RefusesAndSaysSo) {
   const std::size_t most = ours->backend->capabilities().max_locks - options.max_connections;

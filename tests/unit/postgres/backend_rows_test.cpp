@@ -344,38 +344,6 @@ TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   EXPECT_EQ(owners("x"), 0U);
 }
 
-TEST_P(BackendRows, AnotherHolderFound_OutcomeStaysUnknown) {
-  spoil(".acquire", Fate::lose_request, 1);
-  auto attempt = acquire("x", true);
-  (void)held_by_others("x");
-  engine.advance(1s);
-  EXPECT_GE(attempt->busy_reports, 1);
-  row("x").locked = true;
-  row("x").owner.clear();
-  row("x").expires_at = TimePoint::min();
-  engine.advance(3s);
-  EXPECT_GT(attempt->unreachable_reports.size(), 1U) << "its first try may be what is changing the row now";
-  row("x").locked = false;
-  (void)held_by_others("x");
-  attempt.reset();
-  engine.run();
-  EXPECT_EQ(count("release"), 1U);
-  engine.advance(5s);
-  EXPECT_EQ(count("release"), 2U) << "and once more, for a try that comes late";
-}
-
-// A lease in the row ends by itself; a version has to be taken over by somebody who watches.
-TEST_P(BackendRows, ReleaseNotSent_RetriesUntilTheLeaseEnds) {
-  const auto x = acquire("x");
-  server.set_reachable(1, false);
-  server.cut(1);
-  EXPECT_EQ(release(*ours, *x), "unavailable");
-  engine.advance(5min);
-  server.set_reachable(1, true);
-  engine.advance(2s);
-  EXPECT_EQ(row("x").owner.empty(), options.strategy == Strategy::optimistic);
-}
-
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 // Time stands still in it, so there can be no poll interval.

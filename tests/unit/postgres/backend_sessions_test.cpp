@@ -113,17 +113,6 @@ TEST_P(BackendSessions, ForeignSessionOrNoToken_IsNoGrant) {
   }
 }
 
-TEST_P(BackendSessions, Capabilities_MatchTheStrategy) {
-  const Capabilities can = ours->backend->capabilities();
-  EXPECT_EQ(can.strategy, is_advisory() ? "advisory" : "for-update");
-  EXPECT_EQ(can.lease_kind, LeaseKind::session);
-  EXPECT_EQ(can.fencing, FencingDurability::wall_clock);
-  EXPECT_EQ(can.fair, is_advisory());
-  EXPECT_TRUE(can.wakes_waiters && can.wakes_one && can.counts_waiters && can.one_waiter_per_client);
-  EXPECT_TRUE(can.can_inspect && can.can_list && can.can_break && can.can_forget && can.can_forget_idle);
-  EXPECT_EQ(can.max_lease, options.lease);
-}
-
 // --- Holding ---------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendSessions, WaitedForLock_StaysInItsSession) {
@@ -225,41 +214,6 @@ TEST_P(BackendSessions, ServerReturnsAtOnce_RequestsAreSpaced) {
 }
 
 // --- Connections -----------------------------------------------------------------------------------------------------
-
-TEST_P(BackendSessions, Observer_IsNotifiedOfOutageAndRecovery) {
-  const auto a = acquire("a");
-  const auto b = acquire("b");
-  const auto news = [this] {
-    std::vector<State> news = ours->host.connections;
-    news.erase(std::unique(news.begin(), news.end()), news.end());
-    return news;
-  };
-  EXPECT_EQ(ours->host.connections, std::vector{State::connected});
-  server.wire().dialling = FakeServer::Dialling::fail;
-  server.cut(1);
-  engine.run();
-  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting}));
-  const auto c = acquire("c", true);
-  engine.advance(5s);
-  EXPECT_LE(ours->host.connections.size(), 3U);
-  server.wire().dialling = FakeServer::Dialling::accept;
-  engine.advance(2s);
-  EXPECT_EQ(said(*c), "granted");
-  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting, State::connected}));
-}
-
-// An answer about the session itself does not answer a try.
-TEST_P(BackendSessions, ServerClosesAtEachTry_IsReportedUnavailable) {
-  spoil(try_word(), Fate::lose_request);
-  const auto a = acquire("a", true);
-  engine.advance(10s);
-  EXPECT_GT(server.wire().dialled, 5);
-  EXPECT_EQ(std::count(ours->host.connections.begin(), ours->host.connections.end(), State::connected), 0);
-  heal();
-  engine.advance(2s);
-  EXPECT_EQ(said(*a), "granted");
-  EXPECT_EQ(ours->host.connections.back(), State::connected);
-}
 
 TEST_P(BackendSessions, IdleConnection_IsClosedAfterAWhile) {
   for (const char* const name : {"a", "b"}) {

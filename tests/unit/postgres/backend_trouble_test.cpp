@@ -174,23 +174,6 @@ TEST_P(BackendTrouble, RefusedRelease_LeavesNothing) {
   }
 }
 
-TEST_P(BackendTrouble, ReleaseAnswerLost_LeavesNothing) {
-  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::hold, Fate::silence}) {
-    SCOPED_TRACE(static_cast<int>(fate));
-    auto attempt = acquire("x");
-    ASSERT_TRUE(attempt->grant);
-    spoil(release_word(), fate, 1);
-    const std::string answer = release(*ours, *attempt);
-    const bool lost = fate == Fate::lose_answer || fate == Fate::lose_request;
-    EXPECT_EQ(answer == "released", of_rows() && lost) << answer;
-    EXPECT_NE(answer, "nothing");
-    EXPECT_TRUE(ours->host.losses.empty()) << "it had been given back";
-    heal();
-    expect_gone(std::move(attempt));
-    engine.advance(31s);
-  }
-}
-
 // With a lock_timeout that somebody else has set, or where a row is locked that is not the lock's.
 TEST_P(BackendTrouble, LockTimeout_IsBusyWhereOnlyTheLockIsAwaited) {
   refuse(try_word(), "55P03");
@@ -333,55 +316,7 @@ TEST_P(BackendTrouble, TryTimesOut_NamesTheCause) {
   EXPECT_TRUE(failed(*attempt, of_rows() ? errc::ambiguous : errc::unavailable, "standby"));
 }
 
-TEST_P(BackendTrouble, ServerForgetsWait_ConnectionIsClosed) {
-  const auto holder = taken_by_others("x");
-  const auto attempt = acquire("x", true);
-  spoil(wait_word(), Fate::silence, 2);
-  engine.advance(3min);
-  EXPECT_FALSE(attempt->unreachable_reports.empty());
-  (void)release(*others, *holder, 0s);
-  engine.advance(61s);
-  EXPECT_EQ(said(*attempt), "granted");
-}
-
 // --- Servers ---------------------------------------------------------------------------------------------------------
-
-TEST_P(BackendTrouble, ServerUnreachable_TryFailsAndWaitGoesOn) {
-  server.wire().dialling = FakeServer::Dialling::fail;
-  const auto a = acquire("a");
-  const auto b = acquire("b", true);
-  engine.advance(100ms);
-  EXPECT_TRUE(failed(*a, errc::unavailable));
-  EXPECT_FALSE(b->unreachable_reports.empty());
-  engine.advance(10s);
-  EXPECT_LT(server.wire().dialled, 60);
-  EXPECT_FALSE(b->grant || b->failure || b->busy_reports > 0);
-  server.wire().dialling = FakeServer::Dialling::accept;
-  engine.advance(3s);
-  EXPECT_EQ(said(*b), "granted");
-}
-
-TEST_P(BackendTrouble, ServerUnresponsive_NoBusyAndNoFurtherRequests) {
-  server.wire().dialling = FakeServer::Dialling::silence;
-  auto a = acquire("a", true);
-  auto b = acquire("b");
-  engine.advance(5s);
-  EXPECT_EQ(a->busy_reports + b->busy_reports, 0);
-  EXPECT_TRUE(failed(*b, errc::unavailable));
-  a.reset();
-  server.wire().dialling = FakeServer::Dialling::accept;
-  EXPECT_EQ(sent_within(1h), 0U);
-}
-
-TEST_P(BackendTrouble, WrongPassword_IsFinal) {
-  server.wire().dialling = FakeServer::Dialling::refuse_password;
-  const auto a = acquire("a");
-  const auto b = acquire("b", true);
-  engine.advance(100ms);
-  EXPECT_TRUE(failed(*a, errc::access_denied));
-  EXPECT_TRUE(failed(*b, errc::access_denied));
-  EXPECT_LE(server.wire().dialled, 2);
-}
 
 TEST_P(BackendTrouble, IdleConnection_IsCheckedEveryTwoSeconds) {
   EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");
@@ -488,34 +423,6 @@ TEST_P(BackendTrouble, Close_EndsWhenNothingIsLeft) {
   heal();
   engine.advance(5s);
   EXPECT_TRUE(closed);
-}
-
-TEST_P(BackendTrouble, ClientDestroyed_AtAnyRequest) {
-  for (int events = 0; events < 60; ++events) {
-    ours.emplace(engine, server, 1, options);
-    const auto busy = taken_by_others("busy");
-    bool gone = false;
-    auto held = ours->contend("x", false);
-    auto doubtful = ours->contend("y", true);
-    auto waiting = ours->contend("busy", true);
-    auto next = ours->contend("busy", true);
-    spoil("", Fate::lose_answer, events % 7 == 0 ? 1 : 0);
-    for (int i = 0; i < events; ++i) {
-      if (!engine.run_one()) engine.advance(10ms);
-      if (i == 20 && held->grant) ours->backend->renew(*held->grant, [&](const RenewOutcome&) { EXPECT_FALSE(gone); });
-      if (i == 25 && held->grant)
-        ours->backend->release(*held->grant, [&](const ReleaseOutcome&) { EXPECT_FALSE(gone); });
-      if (i == 30) doubtful.reset();
-      if (i == 40) waiting.reset();
-    }
-    for (auto* each : {&held, &doubtful, &waiting, &next}) each->reset();
-    if (events % 2 == 0) ours->backend->close([] {});
-    ours.reset();
-    gone = true;
-    EXPECT_EQ(release(*others, *busy), "released");
-    ASSERT_EQ(sent_within(1min), 0U);
-    for (const char* const name : {"x", "y", "busy"}) ASSERT_EQ(owners(name), 0U) << name << " after " << events;
-  }
 }
 
 }  // namespace
