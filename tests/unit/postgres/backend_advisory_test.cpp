@@ -32,8 +32,6 @@ class BackendAdvisory : public SessionsTest {
 };
 INSTANTIATE_TEST_SUITE_P(, BackendAdvisory, testing::Values(Strategy::advisory), name_of_strategy);
 
-// --- Tries on one session --------------------------------------------------------------------------------------------
-
 TEST_P(BackendAdvisory, LockHeldBySession_BusyWithoutRequest) {
   const auto x = acquire("x");
   spoil(try_word(), Fate::hold, 1);
@@ -132,24 +130,6 @@ TEST_P(BackendAdvisory, UnlockAnswersFalse_ReleaseIsNotConfirmed) {
   EXPECT_TRUE(ours->host.losses.empty());
 }
 
-// Answer and end may arrive together.
-TEST_P(BackendAdvisory, SessionEndsBeforeReport_GrantIsDropped) {
-  for (int events = 0; events < 8; ++events) {
-    EXPECT_EQ(release(*ours, *acquire("warm up"), 1s), "released");
-    const auto attempt = ours->contend("x", false);
-    std::size_t losses = 0;
-    attempt->when_granted = [&] { losses = ours->host.losses.size(); };
-    for (int i = 0; i < events; ++i) (void)engine.run_one();
-    server.cut(1);
-    engine.advance(1s);
-    const bool is_held = owners("x") > 0;
-    EXPECT_TRUE(is_held || !attempt->grant || ours->host.losses.size() > losses) << "after " << events;
-    if (is_held) {
-      EXPECT_EQ(release(*ours, *attempt, 1s), "released");
-    }
-  }
-}
-
 // The session is given up because of the second answer, and the first grant goes with it.
 TEST_P(BackendAdvisory, SessionProvenUnfit_GrantIsDropped) {
   EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
@@ -178,24 +158,6 @@ TEST_P(BackendAdvisory, SessionBreaksBeforeRelease_IsNotConfirmed) {
   engine.run();
   EXPECT_EQ(take_answers(), (Words{"a unknown", "b not ours"}));
   EXPECT_TRUE(ours->host.losses.empty());
-}
-
-TEST_P(BackendAdvisory, GrantGivenBack_GoesToALaterTry) {
-  EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
-  spoil(try_word(), Fate::hold, 2);
-  const auto other = acquire("other");
-  auto first = acquire("x");  // these are sent together
-  const auto second = acquire("x");
-  auto third = acquire("x");
-  server.release_held();
-  engine.run();
-  first->contention.reset();
-  third->contention.reset();
-  server.release_held();
-  engine.run();
-  ASSERT_TRUE(second->grant);
-  EXPECT_EQ(release(*ours, *second), "released");
-  EXPECT_EQ(owners("x"), 0U);
 }
 
 // max_connections of the thousand are for waiters.
@@ -250,8 +212,6 @@ TEST_P(BackendAdvisory, UnresponsiveSession_IsKeptWhileLeasesLast) {
   EXPECT_EQ(said(*next), "granted") << "no lock is lost with that session";
 }
 
-// --- Whether the server's locks are any ------------------------------------------------------------------------------
-
 TEST_P(BackendAdvisory, FirstTry_ProvesTheSessionInTheSameRoundTrip) {
   spoil("fence.proof", Fate::hold, 1);
   const auto a = acquire("a");
@@ -303,8 +263,6 @@ TEST_P(BackendAdvisory, ProofForbidden_WarnsOnce) {
                     [](const auto& each) { return each.reason.detail.find("cannot be checked") != std::string::npos; }),
       1);
 }
-
-// --- Readers ---------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendAdvisory, SharedByReaders_LastReaderUnlocks) {
   const auto one = contend_rw(*ours, Mode::shared);

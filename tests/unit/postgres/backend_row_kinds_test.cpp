@@ -43,8 +43,6 @@ class BackendElections : public BackendRowsTest {
 };
 INSTANTIATE_TEST_SUITE_P(, BackendElections, testing::ValuesIn(row_strategies), name_of_strategy);
 
-// --- What several may hold -------------------------------------------------------------------------------------------
-
 TEST_P(BackendSemaphores, RequestsOfOneTask_ShareAStatementOfUpTo100) {
   const auto first = ours->contend(request("x", true));
   const auto second = ask(true);
@@ -121,8 +119,6 @@ TEST_P(BackendReadWriteLocks, WriterGivesUpDuringTry_MarkIsRemoved) {
   engine.run();
   EXPECT_TRUE(row("x").writer.empty());
 }
-
-// --- Elections -------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendElections, Observers_AreNotifiedOfGrantAndEnd) {
   int changes = 0;

@@ -23,8 +23,6 @@ INSTANTIATE_TEST_SUITE_P(, BackendRowsOfTable, testing::Values(Strategy::table),
 class BackendRowsOfOptimistic : public BackendRowsTest {};
 INSTANTIATE_TEST_SUITE_P(, BackendRowsOfOptimistic, testing::Values(Strategy::optimistic), name_of_strategy);
 
-// --- Queries ---------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendRows, RequestsOfOneTask_ShareAQuery) {
   const Attempts attempts = contend_for(64);
   EXPECT_EQ(take_sent(), Words{"acquire"});
@@ -134,8 +132,6 @@ TEST_P(BackendRows, CallersShortlyAfterEachOther_ShareAQuery) {
   }
 }
 
-// --- Refusals --------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendRows, SuspectedNames_AreSentAloneForAWhile) {
   const auto r = acquire("r");
   const auto s = acquire("s");
@@ -209,8 +205,6 @@ TEST_P(BackendRows, NotificationQueueFull_ReleaseSucceeds) {
   EXPECT_EQ(take_answers(), (Words{"a released", "b released", "c released", "d released"}));
 }
 
-// --- Time ------------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendRows, EachRequest_EndsByItsDeadline) {
   const auto a = ours->contend("a", false, 2s);
   const auto b = ours->contend("b", false, 10s);
@@ -269,8 +263,6 @@ TEST_P(BackendRows, Renewal_CountsFromSending) {
   EXPECT_EQ(column(*queries("acquire").back(), 3), Words{"21"}) << "the server's does not end before";
 }
 
-// --- Rows that others change -----------------------------------------------------------------------------------------
-
 // Waiters mark it, for example.
 TEST_P(BackendRows, RowLockedBriefly_IsTriedAgain) {
   const auto x = ours->contend("x", false, 1min);
@@ -321,8 +313,6 @@ TEST_P(BackendRows, FreeRowBeingChanged_BusyAndTriedSoon) {
   EXPECT_TRUE(waiting->grant);
 }
 
-// --- In doubt --------------------------------------------------------------------------------------------------------
-
 // Its own transaction may be the one that is changing the row: not finished yet, or looked at by somebody.
 TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   spoil(".acquire", Fate::lose_answer, 1);
@@ -343,8 +333,6 @@ TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   engine.advance(3s);
   EXPECT_EQ(owners("x"), 0U);
 }
-
-// --- Waiting ---------------------------------------------------------------------------------------------------------
 
 // Time stands still in it, so there can be no poll interval.
 TEST_P(BackendRows, Release_WakesOneWaiterOfAClient) {
@@ -383,8 +371,6 @@ TEST_P(BackendRowsOfTable, LeaseExpires_WaiterTriesAndNoRenewalRevives) {
   engine.run();
   EXPECT_EQ(take_answers(), (Words{"x lost", "x lost"}));
 }
-
-// --- Taking over -----------------------------------------------------------------------------------------------------
 
 TEST_P(BackendRowsOfOptimistic, VersionUnchangedForOneLease_LockIsTakenOver) {
   const auto held = taken_by_others("x");

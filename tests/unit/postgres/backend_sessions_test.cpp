@@ -22,8 +22,6 @@ INSTANTIATE_TEST_SUITE_P(, BackendSessions, testing::Values(Strategy::advisory, 
 class BackendForUpdate : public SessionsTest {};
 INSTANTIATE_TEST_SUITE_P(, BackendForUpdate, testing::Values(Strategy::for_update), name_of_strategy);
 
-// --- Acquire and release ---------------------------------------------------------------------------------------------
-
 TEST_P(BackendSessions, FreeLock_OneRoundTripEachWay) {
   EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");  // there are a session and a row now
   sent.clear();
@@ -113,8 +111,6 @@ TEST_P(BackendSessions, ForeignSessionOrNoToken_IsNoGrant) {
   }
 }
 
-// --- Holding ---------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendSessions, WaitedForLock_StaysInItsSession) {
   for (int dialled = 0, round = 0; round < 3; ++round) {
     const auto x = granted_after_a_wait("y");
@@ -142,18 +138,6 @@ TEST_P(BackendSessions, ConnectionOfOneLockBreaks_OnlyThatLockIsLost) {
   EXPECT_TRUE(lost(ours->host, x->request.owner));
   EXPECT_EQ(release(*ours, *x), "not ours");
   EXPECT_EQ(release(*ours, *other), "released");
-}
-
-TEST_P(BackendSessions, HeartbeatFails_LockIsLost) {
-  const auto x = acquire("x");
-  engine.advance(5s);
-  EXPECT_TRUE(ours->host.losses.empty());
-  refuse("SHOW", "57014", 1);
-  sent.clear();
-  engine.advance(3s);
-  EXPECT_TRUE(lost(ours->host, x->request.owner));
-  EXPECT_EQ(std::count(sent.begin(), sent.end(), "SHOW"), std::ssize(sent)) << "nothing is given back before that";
-  EXPECT_EQ(owners("x"), 0U);
 }
 
 TEST_P(BackendSessions, UnresponsiveServer_LockIsLostByTheEndOfTheLease) {
@@ -185,8 +169,6 @@ TEST_P(BackendSessions, Heartbeats_KeepTheShortestLease) {
   EXPECT_TRUE(x->grant && ours->host.losses.empty());
 }
 
-// --- Waiting ---------------------------------------------------------------------------------------------------------
-
 // An error does not undo the grant of an advisory lock; and the fake reports a session that has a lock twice.
 TEST_P(BackendSessions, GrantAsASliceEnds_IsHeldOnce) {
   const auto holder = taken_by_others("x");
@@ -213,8 +195,6 @@ TEST_P(BackendSessions, ServerReturnsAtOnce_RequestsAreSpaced) {
   EXPECT_EQ(said(*x), "granted");
 }
 
-// --- Connections -----------------------------------------------------------------------------------------------------
-
 TEST_P(BackendSessions, IdleConnection_IsClosedAfterAWhile) {
   for (const char* const name : {"a", "b"}) {
     EXPECT_EQ(release(*ours, *acquire(name), 0s), "released");
@@ -223,8 +203,6 @@ TEST_P(BackendSessions, IdleConnection_IsClosedAfterAWhile) {
   engine.advance(60s);
   EXPECT_EQ(server.wire().open(), is_advisory() ? 1U : 0U);
 }
-
-// --- Rows of for-update ----------------------------------------------------------------------------------------------
 
 TEST_P(BackendForUpdate, NewName_RowIsInsertedInItsOwnTransaction) {
   EXPECT_EQ(said(*acquire("new")), "granted");

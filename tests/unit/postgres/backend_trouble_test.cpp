@@ -31,8 +31,6 @@ class BackendTroubleOfSessions : public BackendTrouble {};
 INSTANTIATE_TEST_SUITE_P(, BackendTroubleOfSessions, testing::Values(Strategy::advisory, Strategy::for_update),
                          name_of_strategy);
 
-// --- Refusals --------------------------------------------------------------------------------------------------------
-
 struct Refusal {
   std::string_view state;
   std::string_view once;    // what a try says whose statement is refused once
@@ -186,43 +184,6 @@ TEST_P(BackendTrouble, LockTimeout_IsBusyWhereOnlyTheLockIsAwaited) {
   EXPECT_EQ(said(*waiting), "granted");
 }
 
-// In the database's encoding there are no characters for the names that begin with "bad"; or another transaction is
-// inserting their rows, and who wants to do the same has to wait for it.
-TEST_P(BackendTrouble, ImpossibleName_FailsAlone) {
-  options.max_connections = 100;
-  ours.emplace(engine, server, 1, options);
-  refuses = [](const Command& command) {
-    return std::any_of(command.params.begin(), command.params.end(),
-                       [](const Parameter& each) { return each && each->find("bad") != std::string::npos; });
-  };
-  for (const std::string state : {"22P05", "55P03"}) {
-    SCOPED_TRACE(state);
-    const auto held = acquire("held");
-    refuse(try_word(), state);
-    Attempts attempts;
-    for (int i = 0; i < 64; ++i) {
-      attempts.push_back(ours->contend((i % 30 == 13 ? "bad" : "x") + std::to_string(i), false));
-    }
-    sent.clear();
-    engine.run();
-    if (of_rows()) {
-      EXPECT_LE(sent.size(), 65U) << "each is asked for alone, once; the bad ones from then on";
-    }
-    const bool busy = options.strategy == Strategy::for_update;
-    const std::string bad = state == "22P05" ? "invalid" : busy ? "busy" : "unavailable";
-    for (const auto& each : attempts) {
-      EXPECT_EQ(said(*each), each->request.name.starts_with("bad") ? bad : "granted") << each->request.name;
-      if (each->grant) {
-        EXPECT_NE(release(*ours, *each, 0s), "not ours");
-      }
-    }
-    heal();
-    engine.advance(1s);
-    EXPECT_TRUE(ours->host.losses.empty());
-    EXPECT_EQ(release(*ours, *held), "released");
-  }
-}
-
 // Not from the answer, nor from the request of the caller that waited for a connection.
 TEST_P(BackendTrouble, Grant_LeaseCountsFromSending) {
   EXPECT_EQ(release(*others, *taken_by_others("x"), 0s), "released");  // there is a row now
@@ -243,8 +204,6 @@ TEST_P(BackendTrouble, Grant_LeaseCountsFromSending) {
   ASSERT_TRUE(x->grant);
   EXPECT_EQ(x->grant->valid_until, lease_valid_until(asked, of_rows() ? ours->lease : options.lease));
 }
-
-// --- Waiting in the server -------------------------------------------------------------------------------------------
 
 TEST_P(BackendTroubleOfSessions, SliceOfWaitEnds_NextBegins) {
   const auto holder = taken_by_others("x");
@@ -285,8 +244,6 @@ TEST_P(BackendTroubleOfSessions, GrantAfterLongWait_IsConfirmedFirst) {
   }
 }
 
-// --- What is lost ----------------------------------------------------------------------------------------------------
-
 TEST_P(BackendTrouble, WaiterGivesUp_LeavesNothing) {
   const auto holder = taken_by_others("x");
   auto attempt = acquire("x", true);
@@ -315,8 +272,6 @@ TEST_P(BackendTrouble, TryTimesOut_NamesTheCause) {
   engine.advance(options.response_timeout + (of_rows() ? 1ms : -1ms));
   EXPECT_TRUE(failed(*attempt, of_rows() ? errc::ambiguous : errc::unavailable, "standby"));
 }
-
-// --- Servers ---------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendTrouble, IdleConnection_IsCheckedEveryTwoSeconds) {
   EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");
@@ -387,8 +342,6 @@ TEST_P(BackendTrouble, ServerWithoutKeepalive_WarnsOnce) {
   EXPECT_TRUE(others->host.warnings.empty());
 }
 
-// --- The schema ------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendTrouble, SchemaMissing_QueriesDoNotCreateIt) {
   server.has_schema = false;
   std::optional<bool> held;
@@ -406,23 +359,6 @@ TEST_P(BackendTrouble, SchemaTakesTooLong_IsUnavailable) {
   engine.advance(options.response_timeout + 1ms);
   EXPECT_TRUE(failed(*attempt, errc::unavailable));
   engine.advance(20s);  // and it fails once
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_P(BackendTrouble, Close_EndsWhenNothingIsLeft) {
-  spoil(try_word(), Fate::hold, 1);
-  auto attempt = acquire("x");
-  attempt.reset();
-  bool closed = false;
-  ours->backend->close([&] {
-    closed = true;
-    EXPECT_EQ(owners("x"), 0U);
-  });
-  engine.advance(1s);
-  heal();
-  engine.advance(5s);
-  EXPECT_TRUE(closed);
 }
 
 }  // namespace

@@ -62,8 +62,6 @@ Options good_options(Strategy strategy = Strategy::table) {
   return options;
 }
 
-// --- What is different -----------------------------------------------------------------------------------------------
-
 using Change = std::function<void(Examined&, Options&)>;
 
 Change with(Strategy strategy) {

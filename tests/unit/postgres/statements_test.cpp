@@ -196,8 +196,6 @@ TEST(PostgresArrays, Arrays_AreReadBack) {
   EXPECT_EQ(elements_of(text_array(views)), names);
 }
 
-// --- Names of schemas ------------------------------------------------------------------------------------------------
-
 using Complaints = std::vector<std::string>;
 
 // Complains of each part of a statement that the server would look up along the search_path, where any role that may
