@@ -351,16 +351,6 @@ TEST_P(BackendTrouble, SchemaMissing_QueriesDoNotCreateIt) {
   EXPECT_FALSE(server.has_schema);
 }
 
-TEST_P(BackendTrouble, SchemaTakesTooLong_IsUnavailable) {
-  server.has_schema = false;
-  spoil("CREATE", Fate::silence);
-  refuse(try_word(), "25006", 1);  // so that the try began before
-  auto attempt = acquire("x");
-  engine.advance(options.response_timeout + 1ms);
-  EXPECT_TRUE(failed(*attempt, errc::unavailable));
-  engine.advance(20s);  // and it fails once
-}
-
 }  // namespace
 
 }  // namespace dlock::postgres
