@@ -1,8 +1,6 @@
 // The strategies whose locks are rows on a real server: wake-ups, rows that other transactions have locked, insert or
 // commit late, locks of several holders, and races for a row.
-#include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -196,16 +194,6 @@ TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     EXPECT_EQ(outcomes[i].error, i == 64 ? make_error_code(errc::invalid_argument) : std::error_code()) << i;
   }
-
-  // A waiter for such a name is woken, too.
-  Contender waiter(connect_patiently(url, {.clock = std::make_shared<ManualClock>()}), locks[5].name());
-  Pending waiting(waiter.lock, {.lease = 10min});
-  PostgresConnection sql(latin.admin_conninfo("latin"));
-  sql.run("SET client_encoding = 'UTF8'");
-  await("the lock is not marked", [&] { return sql.value("SELECT " + marked(locks[5].name())) == "t"; });
-  ASSERT_FALSE(waiting.done());
-  EXPECT_TRUE(outcomes[5].lease.release());
-  EXPECT_TRUE(waiting.lease().held());
 }
 
 // Locks of several holders, with strategy=table: one row, whose newest version decides.
@@ -276,50 +264,30 @@ TEST_F(PostgresSharingTest, RowOfAnotherLayout_IsRefused) {
 // Statements, of one request or many, that meet others at the same row.
 class PostgresOurRaceTest : public PostgresTest, public testing::WithParamInterface<std::tuple<Strategy, bool>> {
  protected:
-  PostgresOurRaceTest() { (void)steady(patient()).initialize(); }
+  PostgresOurRaceTest() {
+    (void)steady(patient()).initialize();
+    const auto use = postgres::row_statements(strategy, "dlock", postgres::Durability::sync, LockKind::lock);
+    for (PostgresConnection* each : {&slow, &quick}) {
+      each->run("PREPARE take AS " + (many() ? use.acquire : use.acquire_one).sql);
+    }
+  }
 
-  // A session that takes the lock "lock".
-  class Locker {
-   public:
-    explicit Locker(const PostgresServer& server) : sql(server.admin_conninfo()) {
-      const auto use = postgres::row_statements(strategy(), "dlock", postgres::Durability::sync, LockKind::lock);
-      sql.run("PREPARE take AS " + (many() ? use.acquire : use.acquire_one).sql);
-    }
-    void send(const std::string& owner) {
-      sql.send("EXECUTE take(" +
-               (many() ? "'{lock}', '{" + owner + "}', '{holder}', '{60000}', '{\"\"}', '{0}', '{0}', '')"
-                       : "'lock', '" + owner + "', 'holder', 60000, '', 0, 0, '')"));
-    }
-    // The token; nullopt: busy.
-    [[nodiscard]] std::optional<std::int64_t> receive() {
-      const PostgresReply reply = sql.receive();
-      if (reply.is_error()) throw std::runtime_error(reply.error);
-      if (reply.rows.empty() || !reply.rows[0].at(1)) return std::nullopt;
-      return std::stoll(*reply.rows[0][1]);
-    }
-    [[nodiscard]] std::optional<std::int64_t> take(const std::string& owner) {
-      send(owner);
-      return receive();
-    }
-
-    PostgresConnection sql;
-  };
-
-  [[nodiscard]] static Strategy strategy() { return std::get<0>(GetParam()); }
   [[nodiscard]] static bool many() { return std::get<1>(GetParam()); }
-  // A row whose lock is free, last held a while ago.
-  void make_free_row() {
-    server.run(optimistic
-                   ? "INSERT INTO dlock.optimistic (name, holder, version, token, lease_ms) VALUES ('lock', '', "
-                     "1, 1, 1)"
-                   : "INSERT INTO dlock.lease (name, holder, token, expires_at) VALUES ('lock', '', 1, '-infinity')");
+  [[nodiscard]] static std::string take(const std::string& owner) {
+    return "EXECUTE take(" + (many() ? "'{lock}', '{" + owner + "}', '{holder}', '{60000}', '{\"\"}', '{0}', '{0}', '')"
+                                     : "'lock', '" + owner + "', 'holder', 60000, '', 0, 0, '')");
   }
-  void free() {
-    server.run("UPDATE " + table + (optimistic ? " SET owner = NULL" : " SET owner = NULL, expires_at = '-infinity'"));
+  // nullopt: busy.
+  [[nodiscard]] static std::optional<std::int64_t> token_in(const PostgresReply& reply) {
+    if (reply.is_error()) throw std::runtime_error(reply.error);
+    if (reply.rows.empty() || !reply.rows[0].at(1)) return std::nullopt;
+    return std::stoll(*reply.rows[0][1]);
   }
 
-  const bool optimistic = strategy() == Strategy::optimistic;
-  const std::string table = token_table(strategy());
+  const Strategy strategy = std::get<0>(GetParam());
+  const std::string table = token_table(strategy);
+  PostgresConnection slow{server.admin_conninfo()};
+  PostgresConnection quick{server.admin_conninfo()};
 };
 INSTANTIATE_TEST_SUITE_P(, PostgresOurRaceTest, testing::Combine(testing::ValuesIn(row_strategies), testing::Bool()),
                          [](const auto& test) {
@@ -329,62 +297,27 @@ INSTANTIATE_TEST_SUITE_P(, PostgresOurRaceTest, testing::Combine(testing::Values
 // A trigger runs after the values were evaluated, as everything else that makes a server slow: the row stays locked
 // meanwhile, so nothing is granted in between.
 TEST_P(PostgresOurRaceTest, SlowGrant_KeepsOthersOutAndTokensInOrder) {
-  make_free_row();
+  const bool optimistic = strategy == Strategy::optimistic;
+  server.run(optimistic
+                 ? "INSERT INTO dlock.optimistic (name, holder, version, token, lease_ms) VALUES ('lock', '', 1, 1, 1)"
+                 : "INSERT INTO dlock.lease (name, holder, token, expires_at) VALUES ('lock', '', 1, '-infinity')");
   server.run(
       "CREATE FUNCTION dlock.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
       "PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END $$");
   server.run("CREATE TRIGGER dawdle BEFORE UPDATE ON " + table + " FOR EACH ROW EXECUTE FUNCTION dlock.dawdle()");
   PostgresConnection brake(server.admin_conninfo());
   brake.run("SELECT pg_advisory_lock(7)");
-  Locker slow(server);
-  slow.send("slow");
-  server.await("EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = " + std::to_string(slow.sql.backend_pid()) +
-               ")");
-  Locker quick(server);
-  EXPECT_FALSE(quick.take("quick")) << "busy, at once";
+  slow.send(take("slow"));
+  server.await("EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = " + std::to_string(slow.backend_pid()) + ")");
+  EXPECT_FALSE(token_in(quick.query(take("quick")))) << "busy, at once";
   brake.run("SELECT pg_advisory_unlock(7)");
-  const auto first = slow.receive();
+  const auto first = token_in(slow.receive());
   ASSERT_TRUE(first);
-  EXPECT_FALSE(quick.take("quick"));
-  free();
-  const auto second = quick.take("quick");
+  EXPECT_FALSE(token_in(quick.query(take("quick"))));
+  server.run("UPDATE " + table + " SET owner = NULL" + (optimistic ? "" : ", expires_at = '-infinity'"));
+  const auto second = token_in(quick.query(take("quick")));
   ASSERT_TRUE(second);
   EXPECT_GT(*second, *first);
-}
-
-TEST_P(PostgresOurRaceTest, ManyAtAFreeRow_GrantsOne) {
-  constexpr std::size_t racers = 6;
-  constexpr int rounds = 60;
-  make_free_row();
-  std::vector<std::int64_t> tokens;
-  std::vector<std::optional<std::int64_t>> answers(racers);
-  int granted_wrongly = 0;
-  const auto judge = [&]() noexcept {
-    const auto granted =
-        std::count_if(answers.begin(), answers.end(), [](const auto& token) { return token.has_value(); });
-    if (granted != 1) ++granted_wrongly;
-    for (const auto& token : answers) {
-      if (token) tokens.push_back(*token);
-    }
-    free();
-  };
-  std::barrier begin(racers);
-  std::barrier end(racers, judge);
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t racer = 0; racer < racers; ++racer) {
-      threads.emplace_back([&, racer] {
-        Locker own(server);
-        for (int round = 0; round < rounds; ++round) {
-          begin.arrive_and_wait();
-          answers[racer] = own.take(std::to_string(round) + "-" + std::to_string(racer));
-          end.arrive_and_wait();
-        }
-      });
-    }
-  }
-  EXPECT_EQ(granted_wrongly, 0) << "rounds in which not exactly one got it";
-  EXPECT_TRUE(std::is_sorted(tokens.begin(), tokens.end(), std::less_equal<>())) << "smaller or equal tokens";
 }
 
 }  // namespace

@@ -299,36 +299,6 @@ TEST_P(BackendAdvisory, SessionReads_WriterIsBusyWithoutRequest) {
   EXPECT_EQ(said(*next), "granted");
 }
 
-TEST_P(BackendAdvisory, ReaderReleasedWhileAnotherJoins_LockIsKept) {
-  const auto reader = read();
-  spoil("fence_rw.join", Fate::hold, 1);
-  const auto other = read();
-  EXPECT_EQ(release(*ours, *reader, 0s), "released");
-  EXPECT_EQ(sessions(), 1U);
-  heal();
-  engine.run();
-  ASSERT_TRUE(other->grant);
-  EXPECT_EQ(release(*ours, *other), "released");
-  EXPECT_EQ(sessions(), 0U);
-}
-
-TEST_P(BackendAdvisory, ReaderGivesUp_IsNotCounted) {
-  for (const bool alone : {false, true}) {
-    spoil("fence_rw.try_lock", Fate::hold, 1);
-    auto one = contend_rw(*ours, Mode::shared);
-    const auto two = alone ? nullptr : contend_rw(*ours, Mode::shared);
-    engine.run();
-    one->contention.reset();
-    heal();
-    engine.run();
-    EXPECT_EQ(sessions(), alone ? 0U : 1U);
-    if (alone) continue;
-    ASSERT_TRUE(two->grant);
-    EXPECT_EQ(release(*ours, *two), "released");
-    EXPECT_EQ(sessions(), 0U);
-  }
-}
-
 // A refusal may come after the grant; but a reader that joins takes no lock.
 TEST_P(BackendAdvisory, RefusedReader_UnlocksUnlessShared) {
   refuse("fence_rw.try_lock", "55P03", 1);

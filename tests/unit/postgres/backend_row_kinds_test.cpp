@@ -109,17 +109,6 @@ TEST_P(BackendReadWriteLocks, WaitingWriter_KeepsReadersOut) {
   }
 }
 
-TEST_P(BackendReadWriteLocks, WriterGivesUpDuringTry_MarkIsRemoved) {
-  const auto reader = ask(true, Mode::shared);
-  spoil(".change", Fate::hold, 1);
-  auto writer = ask(true);
-  EXPECT_FALSE(row("x").writer.empty());
-  writer.reset();
-  heal();
-  engine.run();
-  EXPECT_TRUE(row("x").writer.empty());
-}
-
 TEST_P(BackendElections, Observers_AreNotifiedOfGrantAndEnd) {
   int changes = 0;
   const auto holder = held_by_others("x");

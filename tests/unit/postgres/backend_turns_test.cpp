@@ -78,25 +78,6 @@ TEST_P(BackendTurns, AllConnectionsWait_HolderRenewsAndReleases) {
   EXPECT_TRUE(is_granted(*second, 100ms)) << "who waits for it in the same client learns of it at once";
 }
 
-TEST_P(BackendTurns, TryPendingAtGrant_LeavesNothing) {
-  Attempts waiting = wait_for_names_held_elsewhere(6);
-  const auto holder = taken_by_others("x");
-  const auto x = acquire("x", true);
-  engine.advance(500ms);
-  spoil(try_word(), Fate::hold, 1);
-  const auto hasty = acquire("x");
-  for (auto& each : waiting) each.reset();
-  engine.advance(1s);
-  EXPECT_EQ(owners("x"), 2U) << "it waits in the server";
-  (void)release(*others, *holder, 0s);
-  EXPECT_TRUE(is_granted(*x, 1s));
-  heal();
-  engine.run();
-  EXPECT_FALSE(hasty->grant);
-  EXPECT_EQ(release(*ours, *x, 1s), "released");
-  EXPECT_EQ(owners("x"), 0U);
-}
-
 class BackendTurnsOfForUpdate : public BackendTurns {};
 INSTANTIATE_TEST_SUITE_P(, BackendTurnsOfForUpdate, testing::Values(Strategy::for_update), name_of_strategy);
 
