@@ -116,6 +116,7 @@ TEST_P(PostgresRowsTest, RowInsertedByOthers_DelaysNoOtherLockForLong) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
+// Commits that take longer than their client waits, as where a standby has to confirm them.
 class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInterface<std::pair<Strategy, LockKind>> {
  protected:
   // So many sessions have sent a statement about the row, and have their answer or wait for it.
