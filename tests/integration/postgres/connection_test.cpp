@@ -38,6 +38,8 @@ class PostgresConnectionTest : public PostgresTest {
   }
   LiveConnection& open() { return open(server.url()); }
 
+  rig::TcpProxy proxy{rig::Endpoint::loopback(server.port())};
+
  private:
   std::vector<std::unique_ptr<LiveConnection>> connections_;
 };
@@ -49,8 +51,6 @@ void expect_refused(const std::string& url, errc code, const std::string& words)
   EXPECT_EQ(connection.lost().code, code) << url << ": " << connection.lost().detail;
   EXPECT_NE(connection.lost().detail.find(words), std::string::npos) << url << ": " << connection.lost().detail;
 }
-
-// --- Login -----------------------------------------------------------------------------------------------------------
 
 TEST_F(PostgresConnectionTest, Login_ReportsVersionRoleAndProcess) {
   std::string by_name = server.url();
@@ -94,19 +94,6 @@ TEST_F(PostgresConnectionTest, PasswordRenewedInItsFile_IsUsedAtTheNextLogin) {
     (void)open(url);
   }
   server.run("DROP ROLE filed");
-}
-
-TEST_F(PostgresConnectionTest, SettingsOfTheRole_AreOverridden) {
-  server.run("ALTER ROLE locker SET default_transaction_isolation = 'serializable'");
-  server.run("ALTER ROLE locker SET statement_timeout = '5s'");
-  LiveConnection& connection = open(server.url(), {.session_lease = 7s});
-  EXPECT_TRUE(connection.server().ends_silent_sessions);
-  for (const auto& [setting, value] :
-       {std::pair{"transaction_isolation", "read committed"}, std::pair{"statement_timeout", "0"},
-        std::pair{"idle_session_timeout", "7s"}, std::pair{"tcp_user_timeout", "7000"},
-        std::pair{"client_connection_check_interval", "500ms"}, std::pair{"search_path", "pg_catalog"}}) {
-    EXPECT_EQ(connection.ask(std::string("SHOW ") + setting)->value(), value) << setting;
-  }
 }
 
 TEST_F(PostgresConnectionTest, WarningAtLogin_IsNotPrinted) {
@@ -200,8 +187,6 @@ TEST_F(PostgresConnectionTest, UnverifiedServer_IsNotReachedWithoutTls) {
   (void)open(url + authority + "&sslmode=verify-ca");
 }
 
-// --- Queries ---------------------------------------------------------------------------------------------------------
-
 TEST_F(PostgresConnectionTest, FirstUseOfAStatement_PreparesIt) {
   LiveConnection& connection = open();
   const Statement twice{"SELECT $1::int * 2"};
@@ -284,8 +269,6 @@ TEST_F(PostgresConnectionTest, LargeTrafficBothWays_DoesNotBlock) {
   }
 }
 
-// --- The end ---------------------------------------------------------------------------------------------------------
-
 TEST_F(PostgresConnectionTest, EndByTheServer_IsReportedAtOnce) {
   LiveConnection& idle = open();
   LiveConnection& busy = open();
@@ -341,27 +324,16 @@ TEST_F(PostgresConnectionTest, UnsentQuery_IsNeverExecuted) {
   server.run("DROP TABLE public.taken");
 }
 
-// --- Servers that send without end -----------------------------------------------------------------------------------
-
 // The most that a client may take in before it gives up, the buffers of the kernel included; and from a server that
 // does not let it in.
 constexpr std::uint64_t most_accepted = std::uint64_t{256} << 20U;
 constexpr std::uint64_t most_accepted_in_front = std::uint64_t{64} << 20U;
 
-struct Endless {
-  const char* name;
-  ScriptedServer::Answer answer;
-  bool greeting = false;
-};
-void PrintTo(const Endless& endless, std::ostream* out) {
-  *out << endless.name;
-}
-
-class EndlessPostgresTest : public ::testing::TestWithParam<Endless> {};
+class EndlessPostgresTest : public ::testing::TestWithParam<Hostility> {};
 
 // libpq would take it in for as long as it comes.
 TEST_P(EndlessPostgresTest, DataWithoutEnd_EndsTheConnectionEarly) {
-  const bool greeting = GetParam().greeting;
+  const bool greeting = GetParam().name == std::string("greeting");
   const ScriptedServer server(greeting ? rude(GetParam().answer) : polite_until_asked(GetParam().answer));
   const auto start = std::chrono::steady_clock::now();
   const Failure failure = failure_of([&] {
@@ -378,7 +350,7 @@ TEST_P(EndlessPostgresTest, DataWithoutEnd_EndsTheConnectionEarly) {
   EXPECT_LT(counters.sent, (greeting ? most_accepted_in_front : most_accepted) * counters.accepted);
 }
 
-const Endless endless[] = {
+const Hostility endless[] = {
     {"rows", {.bytes = message('2', "") + one_column(), .repeat = row(std::string(1000, 'x'))}},
     // No longer than that, because libpq looks up from a message only when no more of it is there.
     {"giant_row",
@@ -388,7 +360,7 @@ const Endless endless[] = {
     {"notices", {.repeat = notice('N', std::string(1000, 'x'))}},
     {"notifications", {.repeat = message('A', number(1, 4) + text_field("c") + text_field(std::string(1000, 'x')))}},
     {"parameters", {.repeat = message('S', text_field("client_encoding") + text_field(std::string(4000, 'x')))}},
-    {"greeting", {.bytes = message('R', number(0, 4)), .repeat = notice('N', std::string(1000, 'x'))}, true},
+    {"greeting", {.bytes = message('R', number(0, 4)), .repeat = notice('N', std::string(1000, 'x'))}},
 };
 
 INSTANTIATE_TEST_SUITE_P(, EndlessPostgresTest, ::testing::ValuesIn(endless),

@@ -1,9 +1,13 @@
-// Sessions that are ended, processes of the server that are killed, rows that are lost, standbys that are promoted.
+// Sessions that are ended, processes of the server that are killed, rows that are lost, standbys that are promoted,
+// servers that have no connections left, clients with fewer connections than threads that nest locks.
 #include <gmock/gmock.h>
-#include <signal.h>
 
+#include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "postgres/postgres_test.hpp"
@@ -12,11 +16,13 @@ namespace dlock::test {
 
 namespace {
 
-// --- pg_terminate_backend() of every connection of a client ----------------------------------------------------------
-
 class TerminatedTest : public PostgresStrategyTest {
  protected:
-  TerminatedTest() { make_role("doomed"); }
+  // The server can tell its sessions from those of others, and it owns what it makes together with them.
+  TerminatedTest() {
+    server.run("DROP ROLE IF EXISTS doomed; CREATE ROLE doomed LOGIN IN ROLE locker PASSWORD 'doomed'");
+    server.run("ALTER ROLE doomed SET role = locker");
+  }
 };
 INSTANTIATE_TEST_SUITE_P(, TerminatedTest, testing::ValuesIn(tested()), strategy_name);
 
@@ -28,7 +34,9 @@ TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
   Pending waiting(other.lock, {});
   await_waiter("held");
   EXPECT_NE(server.value(PostgresLock(GetParam(), "held").residue()), "0");
-  EXPECT_GE(terminate("doomed"), 1);
+  EXPECT_NE(
+      server.value("SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE usename = 'doomed'"),
+      "0");
   if (in_session()) {
     loss.event().wait("the loss is not signalled");
   } else {
@@ -39,58 +47,6 @@ TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
   EXPECT_EQ(lease.release(), !in_session());
   EXPECT_GT(waiting.lease().token(), lease.token());
   await_no_residue("held");
-}
-
-TEST_P(TerminatedTest, Sessions_LoseAllTheirLocksAndNoOther) {
-  const Client holder = as("doomed", patient());
-  Contender other(steady(), "unrelated");
-  std::vector<DistributedLock> locks;
-  std::vector<Lease> leases;
-  for (int i = 0; i < 5; ++i) {
-    locks.push_back(holder.make_lock("held/" + std::to_string(i)));
-    leases.push_back(take(locks.back()));
-  }
-  const Lease kept = take(other.lock);
-  EXPECT_GE(terminate("doomed"), 1);
-  for (const Lease& lease : leases) {
-    if (in_session()) LossEvent(lease).event().wait("a lock of the session is not lost");
-    EXPECT_EQ(lease.held(), !in_session());
-  }
-  EXPECT_TRUE(kept.held());
-}
-
-TEST_P(TerminatedTest, ClientWithoutLocks_ReconnectsWithoutErrors) {
-  Contender ours(as("doomed", patient()), "free");
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(take(ours.lock).release());
-    EXPECT_GE(terminate("doomed"), 1);
-  }
-  EXPECT_TRUE(take(ours.lock).release());
-  EXPECT_EQ(ours.client.stats().failed, 0U);
-}
-
-// --- Crashes ---------------------------------------------------------------------------------------------------------
-
-class SessionCrashTest : public PostgresStrategyTest {
- protected:
-  SessionCrashTest() : PostgresStrategyTest(Own{}) {}  // with all others, the test's own session ends
-};
-INSTANTIATE_TEST_SUITE_P(, SessionCrashTest, testing::ValuesIn(tested()), strategy_name);
-
-// One process of the server that is killed makes it end all sessions and recover; it stays the same server.
-TEST_P(SessionCrashTest, KilledProcess_EndsAllSessions) {
-  Contender own(steady({.lease = in_session() ? Duration(10min) : Duration(18s)}), "held");
-  Lease lease = take(own.lock);
-  const LossEvent loss(lease);
-  PostgresConnection victim(server.url());
-  ASSERT_EQ(::kill(victim.backend_pid(), SIGKILL), 0);
-  EXPECT_THROW((void)victim.query("SELECT 1"), std::runtime_error);
-  if (in_session()) loss.event().wait("the loss is not signalled");
-  EXPECT_EQ(lease.held(), !in_session());
-  std::error_code error;
-  (void)lease.release(error);
-  Contender other(steady(), "held");
-  EXPECT_GT(take(other.lock).token(), lease.token());
 }
 
 // By default its commits do not wait for the disk, and what they wrote stays in memory for long.
@@ -134,8 +90,6 @@ TEST_P(LazyServerTest, Crash_KeepsDurableGrantsAndGrowingTokens) {
   }
 }
 
-// --- Lost rows -------------------------------------------------------------------------------------------------------
-
 class TokensTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, TokensTest, testing::ValuesIn(tested()), strategy_name);
 
@@ -164,8 +118,6 @@ TEST_P(TokensTest, ClockBehindTheLastToken_AddsOne) {
   for (DistributedLock& lock : locks) all.emplace_back(lock, AcquireOptions{});  // the first alone, the others together
   for (Pending& each : all) EXPECT_EQ(each.lease().token().value(), 9'000'000'000'000'000'001U);
 }
-
-// --- Standbys --------------------------------------------------------------------------------------------------------
 
 class StandbyTest : public PostgresStrategyTest {
  protected:
@@ -239,6 +191,72 @@ TEST_P(StandbyTest, LostReplication_IsFollowedByGreaterTokens) {
   standby.start();
   standby.promote();
   EXPECT_GT(take(own.lock).token(), last);
+}
+
+class FullServerTest : public PostgresStrategyTest {
+ protected:
+  // Three of them are the superuser's.
+  FullServerTest() : PostgresStrategyTest({.max_connections = 8}) {
+    server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'locker')");  // those of the test before
+  }
+
+  // Until no connection is left.
+  void fill() {
+    try {
+      for (int i = 0; i < 5; ++i) others.push_back(std::make_unique<PostgresConnection>(server.url()));
+    } catch (const std::runtime_error&) {
+    }
+  }
+
+  std::vector<std::unique_ptr<PostgresConnection>> others;
+};
+INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy_name);
+
+TEST_P(FullServerTest, Try_IsUnavailableAndWaitOutlastsIt) {
+  fill();
+  Contender ours(steady(impatient()), "full");
+  Pending waiting(ours.lock, {});
+  expect_failure(errc::unavailable, "53300", [&] { (void)ours.lock.try_acquire(); });
+  EXPECT_FALSE(waiting.done()) << "a wait outlasts it";
+  others.clear();
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+TEST_P(FullServerTest, Holder_KeepsRenewing) {
+  Contender own(steady({.lease = 12s}), "held");
+  Lease lease = take(own.lock);
+  fill();
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_TRUE(lease.release());
+}
+
+class NestedTest : public PostgresStrategyTest {};
+INSTANTIATE_TEST_SUITE_P(, NestedTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
+
+TEST_P(NestedTest, MoreThreadsThanConnections_FinishTheirRounds) {
+  constexpr int threads = 6;
+  constexpr int rounds = 3;
+  const Client clients[] = {steady(patient(), "max_connections=4"), steady(patient(), "max_connections=4")};
+  std::atomic<int> held = 0;
+  {
+    std::vector<std::jthread> running;
+    for (int i = 0; i < 2 * threads; ++i) {
+      running.emplace_back([&held, &client = clients[i % 2]] {
+        for (int round = 0; round < rounds; ++round) {
+          std::vector<Lease> leases;
+          for (const char* const name : {"outer", "middle", "inner"}) {
+            std::error_code error;
+            leases.push_back(client.make_lock(name).acquire({.wait = conformance::guard()}, error));
+            EXPECT_FALSE(error) << name << ": " << error.message();
+          }
+          if (leases.front().held()) ++held;
+          while (!leases.empty()) leases.pop_back();  // the inner ones first
+        }
+      });
+    }
+  }
+  EXPECT_EQ(held, 2 * threads * rounds);
 }
 
 }  // namespace

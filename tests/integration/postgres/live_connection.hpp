@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,31 +34,24 @@ using namespace std::chrono_literals;
 class LiveAnswer {
  public:
   void set(const postgres::Outcome& outcome, const postgres::Results& results) {
-    const std::scoped_lock lock(mutex_);
-    outcome_ = outcome;
-    results_ = results;
-    answered_.notify_all();
+    promise_.set_value({outcome, results});
   }
-  [[nodiscard]] const postgres::Outcome& outcome() {
-    std::unique_lock lock(mutex_);
-    if (!answered_.wait_for(lock, rig::hang_guard, [&] { return outcome_.has_value(); })) {
-      throw std::runtime_error("hang: no answer");
-    }
-    return *outcome_;
-  }
-  [[nodiscard]] const postgres::Results& results() {
-    (void)outcome();
-    return results_;
-  }
-  [[nodiscard]] std::string value() {
+  [[nodiscard]] const postgres::Outcome& outcome() const { return answer().first; }
+  [[nodiscard]] const postgres::Results& results() const { return answer().second; }
+  [[nodiscard]] std::string value() const {
     return results().empty() ? outcome().failure.detail : results().back().text(0, 0);
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  std::optional<postgres::Outcome> outcome_;
-  postgres::Results results_;
+  using Both = std::pair<postgres::Outcome, postgres::Results>;
+
+  [[nodiscard]] const Both& answer() const {
+    if (answer_.wait_for(rig::hang_guard) != std::future_status::ready) throw std::runtime_error("hang: no answer");
+    return answer_.get();
+  }
+
+  std::promise<Both> promise_;
+  const std::shared_future<Both> answer_{promise_.get_future()};
 };
 
 class LiveConnection final : private postgres::Connection::Listener {
@@ -101,10 +95,19 @@ class LiveConnection final : private postgres::Connection::Listener {
   void break_off() {
     on_engine([&] { connection_->break_off({errc::unavailable, "given up"}); });
   }
-  void destroy() {
-    on_engine([&] { connection_.reset(); });
+  [[nodiscard]] const postgres::ServerInfo& server() const { return info_; }
+  // Waits for the end.
+  [[nodiscard]] Failure lost() {
+    await([&] { return lost_.has_value(); });
+    return *lost_;
   }
-  // Several calls in one task.
+  [[nodiscard]] std::string notification() {
+    await([&] { return !notifications_.empty(); });
+    const std::scoped_lock lock(mutex_);
+    return notifications_.front();
+  }
+
+ private:
   void on_engine(const std::function<void()>& task) {
     auto done = std::make_shared<util::Event>();
     if (!engine_->submit([&task, done] {
@@ -115,25 +118,6 @@ class LiveConnection final : private postgres::Connection::Listener {
     }
     if (!done->wait(rig::hang_guard)) throw std::runtime_error("hang: the engine is blocked");
   }
-  [[nodiscard]] postgres::Connection& connection() { return *connection_; }
-
-  [[nodiscard]] const postgres::ServerInfo& server() const { return info_; }
-  // Waits for the end.
-  [[nodiscard]] Failure lost() {
-    await([&] { return lost_.has_value(); });
-    return *lost_;
-  }
-  [[nodiscard]] bool is_lost() {
-    const std::scoped_lock lock(mutex_);
-    return lost_.has_value();
-  }
-  [[nodiscard]] std::string notification() {
-    await([&] { return !notifications_.empty(); });
-    const std::scoped_lock lock(mutex_);
-    return notifications_.front();
-  }
-
- private:
   void connection_ready() override {
     const std::scoped_lock lock(mutex_);
     info_ = connection_->server();

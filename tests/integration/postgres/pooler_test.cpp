@@ -21,21 +21,15 @@ class PoolerTest : public PostgresStrategyTest {
   void expect_exclusion(const Client& one, const Client& two) {
     DistributedLock lock = one.make_lock("shared");
     DistributedLock others = two.make_lock("shared");
-    FencingToken last;
-    for (int round = 0; round < 3; ++round) {
-      Lease lease = take(lock);
-      EXPECT_GT(lease.token(), last);
-      EXPECT_FALSE(others.try_acquire().has_value());
-      Pending waiting(others, {});
-      EXPECT_FALSE(others.try_acquire().has_value());
-      EXPECT_FALSE(waiting.done());
-      EXPECT_TRUE(lease.release());
-      Lease next = waiting.lease();
-      EXPECT_GT(next.token(), lease.token());
-      EXPECT_FALSE(lock.try_acquire().has_value());
-      last = next.token();
-      EXPECT_TRUE(next.release());
-    }
+    Lease lease = take(lock);
+    Pending waiting(others, {});
+    EXPECT_FALSE(others.try_acquire().has_value());
+    EXPECT_FALSE(waiting.done());
+    EXPECT_TRUE(lease.release());
+    Lease next = waiting.lease();
+    EXPECT_GT(next.token(), lease.token());
+    EXPECT_FALSE(lock.try_acquire().has_value());
+    EXPECT_TRUE(next.release());
     await_no_residue("shared");
   }
 
@@ -70,16 +64,6 @@ TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
   EXPECT_EQ(stranger.value("SHOW idle_session_timeout"), "0");
 }
 
-TEST_P(RowsBehindAPoolerTest, RestartedServer_IsReconnected) {
-  Contender own(pooled("pooler=transaction"), "shared");
-  Lease lease = take(own.lock);
-  server.kill();
-  server.start();
-  std::error_code error;
-  (void)lease.release(error);  // may be too early; the release is repeated then
-  EXPECT_GT(take(own.lock).token(), lease.token());
-}
-
 TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
   server.run("ALTER ROLE locker SET default_transaction_read_only = on");
   {
@@ -93,25 +77,8 @@ TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
   EXPECT_EQ(failure.detail.find("standby"), std::string::npos) << failure.detail;
 }
 
-// Behind a pooler dlock does not change the settings of a session, so the doctor reports the defaults.
-TEST_P(RowsBehindAPoolerTest, DefaultsOfTheRole_AreWarnedOf) {
-  server.run("ALTER ROLE locker SET statement_timeout TO '1min'");
-  server.run("ALTER ROLE locker SET default_transaction_isolation TO 'repeatable read'");
-  const auto findings = pooled().diagnose();
-  EXPECT_TRUE(mentions(findings, Finding::Severity::warning, "statement_timeout"));
-  EXPECT_TRUE(mentions(findings, Finding::Severity::warning, "repeatable read"));
-  const auto direct = steady().diagnose();
-  EXPECT_FALSE(mentions(direct, Finding::Severity::warning, "statement_timeout"));
-  EXPECT_TRUE(mentions(direct, Finding::Severity::note, "statement_timeout=60000 ms"));
-  EXPECT_TRUE(mentions(direct, Finding::Severity::ok, "repeatable read for others"));
-}
-
 class SessionsBehindAPoolerTest : public PoolerTest {};
 INSTANTIATE_TEST_SUITE_P(, SessionsBehindAPoolerTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
-
-TEST_P(SessionsBehindAPoolerTest, DeclaredPooler_IsRefused) {
-  expect_failure(errc::invalid_argument, "pooler", [&] { (void)pooled("pooler=transaction"); });
-}
 
 TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   Contender ours(pooled(), "shared");
@@ -121,8 +88,8 @@ TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
   }
   EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, "pooler"));
-  await_in_server("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
-  await_in_server("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
+  server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
+  server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
 }
 
 TEST_P(SessionsBehindAPoolerTest, SessionPooler_ExcludesClients) {

@@ -78,7 +78,6 @@ inline ClientOptions patient() {
 // Tests wait for the end of this one.
 inline constexpr auto short_lease = 3s;
 
-// A server with a proxy in front of it. Clients made by disturbed() go through the proxy.
 class PostgresTest : public ::testing::Test {
  protected:
   // Tests of a process that want such a server share it, until one fails. It has no schema of dlock, and the role has
@@ -98,28 +97,6 @@ class PostgresTest : public ::testing::Test {
   [[nodiscard]] Client steady(ClientOptions options, const std::string& parameters = {}) const {
     return connect_patiently(server.url(parameters), std::move(options));
   }
-  [[nodiscard]] Client disturbed(ClientOptions options, const std::string& parameters = {}) const {
-    return connect_patiently(server.url_at(proxy.port(), parameters), std::move(options));
-  }
-
-  // A role that has all the rights of the others and owns what it makes together with them, but whose sessions the
-  // server can tell from those of others.
-  void make_role(const std::string& role) {
-    server.run("DROP ROLE IF EXISTS " + role);
-    server.run("CREATE ROLE " + role + " LOGIN IN ROLE " + PostgresServer::user + " PASSWORD '" + role + "'");
-    server.run("ALTER ROLE " + role + " SET role = " + PostgresServer::user);
-  }
-  [[nodiscard]] Client as(const std::string& role, ClientOptions options, const std::string& parameters = {}) const {
-    return connect_patiently(server.url_as(role, role, parameters), std::move(options));
-  }
-  // Ends all of its sessions; returns how many there were.
-  int terminate(const std::string& role) {
-    return std::stoi(server.value(
-        "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE usename = '" + role + "'"));
-  }
-
-  // Until it is so in the server's view.
-  void await_in_server(const std::string& condition) { server.await(condition); }
 
  private:
   static std::unique_ptr<PostgresServer>& shared_by(const PostgresConfig& config) {
@@ -134,7 +111,6 @@ class PostgresTest : public ::testing::Test {
 
  protected:
   PostgresServer& server;
-  rig::TcpProxy proxy{rig::Endpoint::loopback(server.port())};
 };
 
 // A rule of all strategies.
@@ -147,21 +123,19 @@ class PostgresStrategyTest : public PostgresTest, public ::testing::WithParamInt
   [[nodiscard]] Client steady(ClientOptions options = patient(), const std::string& more = {}) const {
     return PostgresTest::steady(std::move(options), strategy(more));
   }
-  [[nodiscard]] Client disturbed(ClientOptions options, const std::string& more = {}) const {
-    return PostgresTest::disturbed(std::move(options), strategy(more));
-  }
-  [[nodiscard]] Client as(const std::string& role, ClientOptions options, const std::string& more = {}) const {
-    return PostgresTest::as(role, std::move(options), strategy(more));
+  // Of a role with this name, whose password is its name.
+  [[nodiscard]] Client as(const std::string& role, ClientOptions options) const {
+    return connect_patiently(server.url_as(role, role, strategy()), std::move(options));
   }
 
   // Background clean-up ends at some time.
   void await_no_residue(const std::string& name) {
-    await_in_server("(" + PostgresLock(GetParam(), name).residue() + ") = 0");
+    server.await("(" + PostgresLock(GetParam(), name).residue() + ") = 0");
   }
   // Until the server knows of so many waiters, or of any.
   void await_waiter(const std::string& name, int count = 0) {
-    await_in_server("(" + PostgresLock(GetParam(), name).waiters() + ") " +
-                    (count > 0 ? "= " + std::to_string(count) : "> 0"));
+    server.await("(" + PostgresLock(GetParam(), name).waiters() + ") " +
+                 (count > 0 ? "= " + std::to_string(count) : "> 0"));
   }
 };
 

@@ -2,27 +2,24 @@
 // must not matter.
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <ostream>
 #include <string>
-#include <system_error>
 #include <vector>
+
+#include <dlock/postgres.hpp>
 
 #include "backends/postgres/schema/layout.hpp"
 #include "postgres/postgres_test.hpp"
-#include "postgres/transaction_lock.hpp"
 #include "tests/support/pgbouncer.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-// --- Operators, functions and types with the names of PostgreSQL's own
-// ------------------------------------------------
-//
-// None of them is run by a client behind a pooler, where no search_path can be set, nor by a lock inside a transaction
-// of the caller's.
+using postgres::TransactionLockOptions;
 
+// Operators, functions and types with the names of PostgreSQL's own. None of them is run by a client behind a pooler,
+// where no search_path can be set, nor by a lock inside a transaction of the caller's.
+//
 // Run by the role "mallory", which has nothing but CREATE on the schema public. Each trap counts in a sequence, which
 // no rollback undoes, and answers nothing.
 constexpr const char* traps = R"sql(
@@ -99,15 +96,11 @@ class PlantedTest : public PostgresTest {
     mallory.run(traps);
   }
 
-  // From the next session of the role on, all that is planted comes before PostgreSQL's own.
-  void let_public_come_first() { server.run("ALTER ROLE locker SET search_path = public, pg_catalog"); }
-
   // What was run, one a line.
   [[nodiscard]] std::string sprung() {
     return server.value(
         "SELECT coalesce(string_agg(p.what, E'\\n' ORDER BY p.what), '') FROM public.planted AS p JOIN pg_sequences AS "
-        "s "
-        "ON s.schemaname = 'public' AND s.sequencename = p.trap WHERE s.last_value IS NOT NULL");
+        "s ON s.schemaname = 'public' AND s.sequencename = p.trap WHERE s.last_value IS NOT NULL");
   }
   void expect_that_traps_work() {
     PostgresConnection victim(server.url());
@@ -122,77 +115,30 @@ class PlantedTest : public PostgresTest {
     server.run("SELECT setval(format('public.%I', trap)::regclass, 1, false) FROM public.planted");
     ASSERT_EQ(sprung(), "");
   }
+};
 
-  // All that a client does with a lock.
-  void use(const Client& one, const Client& two) {
-    (void)one.initialize();
-    DistributedLock lock = one.make_lock("planted");
-    DistributedLock others = two.make_lock("planted");
-    Lease lease = take(lock);
-    EXPECT_FALSE(others.try_acquire().has_value());
-    EXPECT_TRUE(two.inspect("planted").held);
-    EXPECT_EQ(two.list().size(), 1U);
-    EXPECT_FALSE(two.diagnose().empty());
-    Pending waiting(others, {});
+TEST_F(PlantedTest, ClientBehindAPooler_RunsNoPlantedOperators) {
+  expect_that_traps_work();
+  server.run("ALTER ROLE locker SET search_path = public, pg_catalog");
+  for (const Strategy strategy : all_strategies) {
+    SCOPED_TRACE(postgres::to_string(strategy));
+    // Locks of sessions are refused where sessions are shared.
+    const std::string mode = PostgresLock::is_of_sessions(strategy) ? "session" : "transaction";
+    const PgBouncer pooler(server, {.pool_mode = mode, .pool_size = 20});
+    const std::string url = server.url_at(pooler.port(), with(strategy, "pooler=" + mode));
+    Contender ours(connect_patiently(url, {.lease = short_lease}), "planted");
+    Contender other(connect_patiently(url, {.lease = short_lease}), "planted");
+    Lease lease = take(ours.lock);
+    Pending waiting(other.lock, {});
+    EXPECT_TRUE(other.client.inspect("planted").held);
+    EXPECT_FALSE(other.client.diagnose().empty());
     await_renewal(lease);
     EXPECT_TRUE(lease.release());
-    Lease next = waiting.lease();
-    EXPECT_GT(next.token(), lease.token());
-    EXPECT_TRUE(one.break_lock("planted"));
-    std::error_code error;
-    (void)next.release(error);  // with the lock, its session may have been ended
-    use_many(one);
-  }
-  // Most of them go out together.
-  static void use_many(const Client& client) {
-    std::vector<DistributedLock> locks;
-    std::vector<Pending> all;
-    locks.reserve(20);
-    all.reserve(20);
-    for (int i = 0; i < 20; ++i) {
-      locks.push_back(client.make_lock("planted/" + std::to_string(i)));
-      all.emplace_back(locks.back(), AcquireOptions{});
-    }
-    for (Pending& each : all) EXPECT_TRUE(each.lease().release());
-  }
-};
-
-struct Way {
-  Strategy strategy;
-  bool public_first;
-};
-
-void PrintTo(const Way& way, std::ostream* out) {
-  *out << postgres::to_string(way.strategy) << (way.public_first ? ", public first" : "");
-}
-
-class PlantedBehindAPoolerTest : public PlantedTest, public testing::WithParamInterface<Way> {};
-
-TEST_P(PlantedBehindAPoolerTest, PlantedOperators_AreNotRun) {
-  const auto& [strategy, public_first] = GetParam();
-  expect_that_traps_work();
-  if (public_first) let_public_come_first();
-  // Locks of sessions are refused where sessions are shared.
-  const bool in_session = PostgresLock::is_of_sessions(strategy);
-  const PgBouncer pooler(server, {.pool_mode = in_session ? "session" : "transaction", .pool_size = 20});
-  const std::string url =
-      server.url_at(pooler.port(), with(strategy, std::string("pooler=") + (in_session ? "session" : "transaction")));
-  try {
-    use(connect_patiently(url, {.lease = short_lease}), connect_patiently(url, {.lease = short_lease}));
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << error.what();
+    const Lease next = waiting.lease();
+    EXPECT_TRUE(ours.client.break_lock("planted"));
   }
   EXPECT_EQ(sprung(), "");
 }
-
-INSTANTIATE_TEST_SUITE_P(, PlantedBehindAPoolerTest,
-                         testing::Values(Way{Strategy::table, false}, Way{Strategy::table, true},
-                                         Way{Strategy::optimistic, true}, Way{Strategy::for_update, true},
-                                         Way{Strategy::advisory, true}),
-                         [](const auto& parameter) {
-                           return strategy_word(parameter.param.strategy) +
-                                  (parameter.param.public_first ? "_public_first" : "");
-                         });
 
 // Of the caller's, too, whose search_path is the caller's business.
 TEST_F(PlantedTest, LockInATransaction_RunsNoPlantedOperators) {
@@ -200,27 +146,22 @@ TEST_F(PlantedTest, LockInATransaction_RunsNoPlantedOperators) {
   expect_that_traps_work();
   const PgBouncer pooler(server);
   for (const std::string& url : {server.url(), server.url_at(pooler.port())}) {
-    for (const Kind kind : {Kind::row, Kind::advisory}) {
+    for (const auto kind : {TransactionLockOptions::Kind::row, TransactionLockOptions::Kind::advisory}) {
       for (const char* const key : {"sha256", "pair:1,2", "hashtextextended"}) {
         const TransactionLockOptions options{.kind = kind, .key = key, .wait = 10s};
-        Program program(url);
-        Program other(url);
-        for (Program* each : {&program, &other}) {
-          each->begin();
-          each->run("SET LOCAL search_path = public, pg_catalog");
-        }
-        EXPECT_NO_THROW((void)lock_in_transaction(program.connection(), "new", options));
-        EXPECT_NO_THROW((void)try_lock_in_transaction(program.connection(), "other", options));
-        EXPECT_NO_THROW({ EXPECT_FALSE(try_lock_in_transaction(other.connection(), "new", options)); });
-        program.commit();
-        other.commit();
+        PostgresConnection program(url);
+        PostgresConnection other(url);
+        for (auto* each : {&program, &other}) each->run("BEGIN; SET LOCAL search_path = public, pg_catalog");
+        EXPECT_NO_THROW((void)postgres::lock_in_transaction(program.handle(), "new", options));
+        EXPECT_NO_THROW((void)postgres::try_lock_in_transaction(program.handle(), "other", options));
+        EXPECT_NO_THROW({ EXPECT_FALSE(postgres::try_lock_in_transaction(other.handle(), "new", options)); });
+        program.run("COMMIT");
+        other.run("COMMIT");
       }
     }
   }
   EXPECT_EQ(sprung(), "");
 }
-
-// --- Grants ----------------------------------------------------------------------------------------------------------
 
 class GrantsTest : public PostgresStrategyTest {
  protected:
@@ -311,8 +252,6 @@ TEST_P(GrantsTest, RoleWithoutCreate_IsReferredToDlockInit) {
   make_schema();
   expect_admitted();
 }
-
-// --- Settings --------------------------------------------------------------------------------------------------------
 
 class RoleSettingsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, RoleSettingsTest, testing::ValuesIn(tested()), strategy_name);

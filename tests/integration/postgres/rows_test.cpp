@@ -1,12 +1,18 @@
-// The strategies whose locks are rows on a real server: wake-ups, and rows that other transactions have locked, insert
-// or commit late.
+// The strategies whose locks are rows on a real server: wake-ups, rows that other transactions have locked, insert or
+// commit late, locks of several holders, and races for a row.
 #include <atomic>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "backends/postgres/sql/statements.hpp"
 #include "event_log.hpp"
 #include "postgres/postgres_test.hpp"
 
@@ -31,8 +37,6 @@ class PostgresRowsTest : public PostgresStrategyTest {
 };
 INSTANTIATE_TEST_SUITE_P(, PostgresRowsTest, testing::ValuesIn(tested(row_strategies)), strategy_name);
 
-// --- Wake-ups --------------------------------------------------------------------------------------------------------
-
 // Time stands still for both clients, so that neither asks again by itself: a waiter is woken, or waits for ever.
 TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
   const auto clock = std::make_shared<ManualClock>();
@@ -42,7 +46,7 @@ TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
   std::optional<Lease> lease = take(locks[0], {.lease = 10min});
   for (std::size_t turn = 1; turn <= 20; ++turn) {
     Pending next(locks[turn % 2], {.lease = 10min});
-    await_in_server(marked("x"));
+    server.await(marked("x"));
     ASSERT_FALSE(next.done());
     const FencingToken token = lease->token();
     EXPECT_TRUE(lease->release());
@@ -58,79 +62,6 @@ TEST_P(PostgresRowsTest, ReleaseWithoutWaiters_NotifiesNoClient) {
   EXPECT_EQ(server.value("SELECT waiting_until = '-infinity' FROM " + table() + " WHERE name = 'x'"), "t");
   EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '% listen'"), "0");
 }
-
-// Marking a lock that is waited for locks its row for a moment.
-TEST_P(PostgresRowsTest, ArrivingWaiters_FailNoRelease) {
-  constexpr int names = 300;
-  const Client holder = steady();
-  const Client waiter = steady();
-  std::vector<DistributedLock> held;
-  std::vector<DistributedLock> wanted;
-  for (int i = 0; i < names; ++i) {
-    held.push_back(holder.make_lock(std::to_string(i)));
-    wanted.push_back(waiter.make_lock(std::to_string(i)));
-  }
-  for (int round = 0; round < 3; ++round) {
-    std::vector<Pending> granted;
-    for (DistributedLock& lock : held) granted.emplace_back(lock, AcquireOptions{});
-    std::vector<Lease> leases;
-    for (Pending& each : granted) leases.push_back(each.lease());
-    Event released;
-    std::atomic<int> failures{0};
-    std::vector<Pending> waiting;
-    for (DistributedLock& lock : wanted) waiting.emplace_back(lock, AcquireOptions{});
-    for (Lease& lease : leases) {
-      lease.async_release([&](std::error_code error, bool was_ours) {
-        if (error || !was_ours) failures.fetch_add(1);
-        released.set();
-      });
-      std::this_thread::yield();
-    }
-    released.wait("releases", names);
-    EXPECT_EQ(failures.load(), 0);
-    for (Pending& each : waiting) EXPECT_TRUE(each.lease().release());
-  }
-}
-
-// A full queue of notifications: a session listens and takes none, because its transaction does not end. To fill the
-// server's takes 8 GB. So this one refuses as that would: at the commit, with its SQLSTATE.
-TEST_P(PostgresRowsTest, RefusedNotifications_DelayNoReleaseOrBreak) {
-  PostgresServer full;
-  const auto client = [&] { return connect_patiently(full.url(strategy()), patient()); };
-  const Client holder = client();
-  const Client other = client();
-  std::vector<DistributedLock> locks;
-  std::vector<DistributedLock> others;
-  std::vector<Lease> leases;
-  std::vector<Pending> waiting;
-  for (int i = 0; i < 5; ++i) {
-    locks.push_back(holder.make_lock("lock/" + std::to_string(i)));
-    others.push_back(other.make_lock("lock/" + std::to_string(i)));
-    leases.push_back(take(locks.back()));
-  }
-  for (DistributedLock& lock : others) waiting.emplace_back(lock, AcquireOptions{});
-  for (int i = 0; i < 5; ++i) {
-    full.await("(" + PostgresLock(GetParam(), "lock/" + std::to_string(i)).waiters() + ") > 0");
-  }
-  full.run("CREATE TABLE public.notified (payload text)");
-  full.run(
-      "CREATE FUNCTION public.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-      "RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000'; END $$");
-  full.run(
-      "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON public.notified DEFERRABLE INITIALLY DEFERRED "
-      "FOR EACH ROW EXECUTE FUNCTION public.full()");
-  full.run("ALTER FUNCTION pg_catalog.pg_notify(text, text) RENAME TO pg_notify_as_it_was");
-  full.run(
-      "CREATE FUNCTION pg_catalog.pg_notify(text, text) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$ "
-      "INSERT INTO public.notified VALUES ($2) $$");
-  EXPECT_THROW(full.run("SELECT pg_catalog.pg_notify('some', 'thing')"), std::runtime_error);
-  EXPECT_TRUE(other.break_lock("lock/0"));
-  for (std::size_t i = 1; i < leases.size(); ++i) EXPECT_TRUE(leases[i].release());
-  // The waiters try again now and then.
-  for (Pending& each : waiting) EXPECT_TRUE(each.lease().held());
-}
-
-// --- Rows that another transaction has -------------------------------------------------------------------------------
 
 TEST_P(PostgresRowsTest, RowLockedByOthers_DelaysNoOtherLock) {
   const auto log = std::make_shared<EventLog>();
@@ -177,7 +108,7 @@ TEST_P(PostgresRowsTest, RowInsertedByOthers_DelaysNoOtherLockForLong) {
                             : "expires_at) VALUES ('stuck', 'foreign', '', 1, 'infinity')"));
   DistributedLock stuck = locker.make_lock("stuck");
   Pending waiting(stuck, {});
-  await_in_server("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
+  server.await("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'locker')");
   await_renewals(*log, 3 * leases.size());
   for (const Lease& lease : leases) EXPECT_TRUE(lease.held());
   EXPECT_FALSE(waiting.done());
@@ -185,8 +116,7 @@ TEST_P(PostgresRowsTest, RowInsertedByOthers_DelaysNoOtherLockForLong) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
-// --- Commits that take longer than their client waits, as where a standby has to confirm them ------------------------
-
+// Commits that take longer than their client waits, as where a standby has to confirm them.
 class PostgresLateCommitTest : public PostgresTest, public testing::WithParamInterface<std::pair<Strategy, LockKind>> {
  protected:
   // So many sessions have sent a statement about the row, and have their answer or wait for it.
@@ -217,7 +147,7 @@ TEST_P(PostgresLateCommitTest, CommitAfterTheDeadline_IsUndone) {
     (void)client.initialize();
     (void)try_acquire(client).value().release();  // the row is there
   }
-  await_in_server(asking(0));
+  server.await(asking(0));
   // The session's client is gone by then, for which the server would roll the transaction back.
   server.run(
       "CREATE FUNCTION dlock.late() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 "
@@ -231,14 +161,12 @@ TEST_P(PostgresLateCommitTest, CommitAfterTheDeadline_IsUndone) {
   PostgresConnection slow(server.admin_conninfo());
   slow.run("SELECT pg_advisory_lock(1)");
   EXPECT_FALSE(try_acquire(*client)) << "no answer in time";
-  await_in_server(asking(2));  // its release, over another connection
+  server.await(asking(2));  // its release, over another connection
   slow.run("SELECT pg_advisory_unlock(1)");
-  await_in_server(asking(1));
+  server.await(asking(1));
   client.reset();
   EXPECT_EQ(server.value(PostgresLock(strategy, "x", kind).residue()), "0");
 }
-
-// --- Encodings -------------------------------------------------------------------------------------------------------
 
 TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   PostgresServer latin;
@@ -267,16 +195,130 @@ TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     EXPECT_EQ(outcomes[i].error, i == 64 ? make_error_code(errc::invalid_argument) : std::error_code()) << i;
   }
+}
 
-  // A waiter for such a name is woken, too.
-  Contender waiter(connect_patiently(url, {.clock = std::make_shared<ManualClock>()}), locks[5].name());
-  Pending waiting(waiter.lock, {.lease = 10min});
-  PostgresConnection sql(latin.admin_conninfo("latin"));
-  sql.run("SET client_encoding = 'UTF8'");
-  await("the lock is not marked", [&] { return sql.value("SELECT " + marked(locks[5].name())) == "t"; });
-  ASSERT_FALSE(waiting.done());
-  EXPECT_TRUE(outcomes[5].lease.release());
-  EXPECT_TRUE(waiting.lease().held());
+// Locks of several holders, with strategy=table: one row, whose newest version decides.
+class PostgresSharingTest : public PostgresTest {
+ protected:
+  PostgresSharingTest() { (void)client().initialize(); }
+
+  [[nodiscard]] Client client(ClientOptions options = patient()) const { return steady(std::move(options)); }
+};
+
+// It retries after half of the time, by its own clock.
+TEST_F(PostgresSharingTest, WriterThatRetries_KeepsItsMark) {
+  PostgresConnection sql(server.admin_conninfo());
+  sql.run("PREPARE change AS " +
+          postgres::sharing_statements("dlock", postgres::Durability::async, LockKind::semaphore).change.sql);
+  server.run(
+      "INSERT INTO dlock.lease_sem (name, token, permits, holders, writer, marked_until) VALUES ('x', 1, 9, "
+      "'{\"a\": [9000000000000000, 1, 1, \"h\"]}', 'w', clock_timestamp() + interval '32 s')");
+  sql.run("EXECUTE change('{x}', '{w}', '{2}', '{60000}', '{h}', '{9}', '{9}', '{60000}', 'c')");
+  EXPECT_EQ(server.value("SELECT marked_until > clock_timestamp() + interval '40 s' FROM dlock.lease_sem"), "t");
+}
+
+TEST_F(PostgresSharingTest, FiftyReadersOfOneRow_Renew) {
+  constexpr int clients = 5;
+  constexpr int readers = 10;
+  const auto log = std::make_shared<EventLog>();
+  std::deque<Client> all;
+  std::deque<Lease> leases;
+  for (int i = 0; i < clients; ++i) {
+    all.push_back(client({.observer = log}));
+    for (int k = 0; k < readers; ++k) {
+      leases.push_back(all.back().make_read_write_lock("x").acquire_shared({.wait = 1min, .lease = 3s}));
+    }
+  }
+  // Another client changes the row all the time.
+  std::atomic<bool> done{false};
+  std::thread passer_by([&, other = client()] {
+    ReadWriteLock lock = other.make_read_write_lock("x");
+    while (!done) {
+      const auto reading = lock.try_acquire_shared();
+      EXPECT_TRUE(reading);
+    }
+  });
+  await_renewals(*log, 3 * clients * readers);
+  done = true;
+  passer_by.join();
+  EXPECT_FALSE(log->losses.happened());
+  for (const Lease& each : leases) EXPECT_TRUE(each.held());
+  EXPECT_EQ(all.front().inspect("x", LockKind::read_write).holders.size(), leases.size());
+}
+
+TEST_F(PostgresSharingTest, ForgetIdle_KeepsHeldAndMarkedNames) {
+  server.run(
+      "INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('idle', 1, 1, '{}'), "
+      "('marked', 1, 1, '{}'), ('waited', 1, 1, '{}'), ('held', 1, 1, '{\"a\": [9000000000000000, 1, 1, \"h\"]}')");
+  server.run("UPDATE dlock.lease_sem SET marked_until = 'infinity' WHERE name = 'marked'");
+  server.run("UPDATE dlock.lease_sem SET waiting_until = 'infinity' WHERE name = 'waited'");
+  EXPECT_EQ(client().forget_idle(1min, LockKind::semaphore), std::vector<std::string>{"idle"});
+  EXPECT_EQ(server.value("SELECT string_agg(name, ',' ORDER BY name) FROM dlock.lease_sem"), "held,marked,waited");
+}
+
+TEST_F(PostgresSharingTest, RowOfAnotherLayout_IsRefused) {
+  server.run("INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('x', 1, 1, '{\"a\": \"b\"}')");
+  const Client asking = client();
+  expect_failure(errc::protocol, "", [&] { (void)asking.make_semaphore("x", 1).try_acquire(); });
+}
+
+// Statements, of one request or many, that meet others at the same row.
+class PostgresOurRaceTest : public PostgresTest, public testing::WithParamInterface<std::tuple<Strategy, bool>> {
+ protected:
+  PostgresOurRaceTest() {
+    (void)steady(patient()).initialize();
+    const auto use = postgres::row_statements(strategy, "dlock", postgres::Durability::sync, LockKind::lock);
+    for (PostgresConnection* each : {&slow, &quick}) {
+      each->run("PREPARE take AS " + (many() ? use.acquire : use.acquire_one).sql);
+    }
+  }
+
+  [[nodiscard]] static bool many() { return std::get<1>(GetParam()); }
+  [[nodiscard]] static std::string take(const std::string& owner) {
+    return "EXECUTE take(" + (many() ? "'{lock}', '{" + owner + "}', '{holder}', '{60000}', '{\"\"}', '{0}', '{0}', '')"
+                                     : "'lock', '" + owner + "', 'holder', 60000, '', 0, 0, '')");
+  }
+  // nullopt: busy.
+  [[nodiscard]] static std::optional<std::int64_t> token_in(const PostgresReply& reply) {
+    if (reply.is_error()) throw std::runtime_error(reply.error);
+    if (reply.rows.empty() || !reply.rows[0].at(1)) return std::nullopt;
+    return std::stoll(*reply.rows[0][1]);
+  }
+
+  const Strategy strategy = std::get<0>(GetParam());
+  const std::string table = token_table(strategy);
+  PostgresConnection slow{server.admin_conninfo()};
+  PostgresConnection quick{server.admin_conninfo()};
+};
+INSTANTIATE_TEST_SUITE_P(, PostgresOurRaceTest, testing::Combine(testing::ValuesIn(row_strategies), testing::Bool()),
+                         [](const auto& test) {
+                           return strategy_word(std::get<0>(test.param)) + (std::get<1>(test.param) ? "_many" : "");
+                         });
+
+// A trigger runs after the values were evaluated, as everything else that makes a server slow: the row stays locked
+// meanwhile, so nothing is granted in between.
+TEST_P(PostgresOurRaceTest, SlowGrant_KeepsOthersOutAndTokensInOrder) {
+  const bool optimistic = strategy == Strategy::optimistic;
+  server.run(optimistic
+                 ? "INSERT INTO dlock.optimistic (name, holder, version, token, lease_ms) VALUES ('lock', '', 1, 1, 1)"
+                 : "INSERT INTO dlock.lease (name, holder, token, expires_at) VALUES ('lock', '', 1, '-infinity')");
+  server.run(
+      "CREATE FUNCTION dlock.dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END $$");
+  server.run("CREATE TRIGGER dawdle BEFORE UPDATE ON " + table + " FOR EACH ROW EXECUTE FUNCTION dlock.dawdle()");
+  PostgresConnection brake(server.admin_conninfo());
+  brake.run("SELECT pg_advisory_lock(7)");
+  slow.send(take("slow"));
+  server.await("EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = " + std::to_string(slow.backend_pid()) + ")");
+  EXPECT_FALSE(token_in(quick.query(take("quick")))) << "busy, at once";
+  brake.run("SELECT pg_advisory_unlock(7)");
+  const auto first = token_in(slow.receive());
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(token_in(quick.query(take("quick"))));
+  server.run("UPDATE " + table + " SET owner = NULL" + (optimistic ? "" : ", expires_at = '-infinity'"));
+  const auto second = token_in(quick.query(take("quick")));
+  ASSERT_TRUE(second);
+  EXPECT_GT(*second, *first);
 }
 
 }  // namespace

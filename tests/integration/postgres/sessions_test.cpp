@@ -1,13 +1,12 @@
-// The strategies whose locks live in sessions, for-update above all: what the server's rules must make true.
-#include <atomic>
-#include <cstdint>
-#include <memory>
+// The strategies whose locks live in sessions, for-update and advisory: what the server's rules must make true, keys,
+// an error after which a session may have a lock that is not held, rows that other transactions have locked, readers.
+#include <algorithm>
+#include <deque>
+#include <optional>
 #include <string>
-#include <thread>
+#include <system_error>
 #include <vector>
 
-#include "backends/postgres/sql/statements.hpp"
-#include "live_connection.hpp"
 #include "postgres/postgres_test.hpp"
 
 namespace dlock::test {
@@ -17,53 +16,10 @@ namespace {
 class PostgresSessionsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, PostgresSessionsTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
-TEST_P(PostgresSessionsTest, WaitLongerThanTheLease_EndsWithASafeLease) {
-  Contender ours(steady({.lease = short_lease}), "a");
-  Contender other(steady(), "a");
-  Lease lease = take(other.lock);
-  Pending waiting(ours.lock, {});
-  await_in_server(
-      "EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'locker' AND wait_event_type = 'Lock' AND query_start < "
-      "clock_timestamp() - interval '4 s')");
-  const auto before = std::stoull(server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"));
-  EXPECT_TRUE(lease.release());
-  Lease granted = waiting.lease();
-  EXPECT_TRUE(granted.held());
-  EXPECT_GT(granted.token().value(), before);
-  EXPECT_TRUE(granted.release());
-  await_no_residue("a");
-}
-
-TEST_P(PostgresSessionsTest, CutOffHolder_LosesItsLocksBeforeTheyAreFree) {
-  const Client silent = disturbed({.lease = short_lease, .response_timeout = 300ms, .close_timeout = 100ms});
-  const Client other = steady();
-  DistributedLock tried = silent.make_lock("tried");
-  DistributedLock waited = silent.make_lock("waited");
-  DistributedLock others_tried = other.make_lock("tried");
-  DistributedLock others_waited = other.make_lock("waited");
-  Lease before = take(others_waited);
-  Pending waiting(waited, {});
-  await_waiter("waited");
-  const Lease lease = take(tried);
-  EXPECT_TRUE(before.release());
-  const Lease on_other_connection = waiting.lease();
-  const LossEvent loss(lease);
-  const LossEvent other_loss(on_other_connection);
-  Pending next(others_tried, {}, [&](Lease&) { EXPECT_FALSE(lease.held()); });
-  Pending next_too(others_waited, {}, [&](Lease&) { EXPECT_FALSE(on_other_connection.held()); });
-  await_waiter("tried");
-  await_waiter("waited");
-  proxy.set(black_hole);
-  EXPECT_TRUE(next.lease().release());
-  EXPECT_TRUE(next_too.lease().release());
-  loss.event().wait("the loss is not signalled");
-  other_loss.event().wait("the loss is not signalled");
-}
-
 TEST_P(PostgresSessionsTest, Holder_KeepsNoSnapshot) {
   Contender ours(steady(), "a");
   const Lease lease = take(ours.lock);
-  await_in_server("0 = (SELECT count(backend_xmin) FROM pg_stat_activity WHERE usename = 'locker')");
+  server.await("0 = (SELECT count(backend_xmin) FROM pg_stat_activity WHERE usename = 'locker')");
   EXPECT_EQ(server.value("SELECT count(backend_xid) FROM pg_stat_activity WHERE usename = 'locker'"),
             GetParam() == Strategy::advisory ? "0" : "1");
 }
@@ -102,38 +58,29 @@ class PreparedTransactionTest : public PostgresStrategyTest {
 INSTANTIATE_TEST_SUITE_P(, PreparedTransactionTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
 TEST_P(PreparedTransactionTest, PreparedTransaction_HoldsTheLock) {
-  const std::optional<Client> client = steady();
+  const Client client = steady();
   for (const char* const name : {"lock", "another"}) {
-    DistributedLock lock = client->make_lock(name);
+    DistributedLock lock = client.make_lock(name);
     EXPECT_TRUE(take(lock).release());
   }
-  EXPECT_FALSE(client->inspect("lock").held);
+  EXPECT_FALSE(client.inspect("lock").held);
   prepare("daily", "another");
   prepare("nightly", "lock");
-  const auto all = client->list();
+  const auto all = client.list();
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all.front().holder, "prepared transaction daily");
   EXPECT_TRUE(all.back().held);
   EXPECT_EQ(all.back().holder, "prepared transaction nightly");
-  expect_failure(errc::unsupported, "ROLLBACK PREPARED 'nightly'", [&] { client->break_lock("lock"); });
-  for (int starts = 0; starts < 2; ++starts) {
-    if (starts > 0) {
-      server.stop();
-      server.start();
-    }
-    const Client later = steady();
-    EXPECT_EQ(later.inspect("lock").holder, "prepared transaction nightly");
-    EXPECT_FALSE(later.make_lock("lock").try_acquire());
-  }
+  expect_failure(errc::unsupported, "ROLLBACK PREPARED 'nightly'", [&] { client.break_lock("lock"); });
+  EXPECT_EQ(client.inspect("lock").holder, "prepared transaction nightly");
+  EXPECT_FALSE(client.make_lock("lock").try_acquire());
   server.run("ROLLBACK PREPARED 'nightly'");
   server.run("ROLLBACK PREPARED 'daily'");
-  Contender last(steady(), "lock");
-  EXPECT_FALSE(last.client.inspect("lock").held);
-  EXPECT_FALSE(last.client.break_lock("lock"));
-  EXPECT_TRUE(take(last.lock).release());
+  EXPECT_FALSE(client.inspect("lock").held);
+  EXPECT_FALSE(client.break_lock("lock"));
+  DistributedLock lock = client.make_lock("lock");
+  EXPECT_TRUE(take(lock).release());
 }
-
-// --- for-update ------------------------------------------------------------------------------------------------------
 
 class PostgresForUpdateTest : public PostgresTest {
  protected:
@@ -144,32 +91,6 @@ class PostgresForUpdateTest : public PostgresTest {
   }
   const PostgresLock lock{Strategy::for_update, "name"};
 };
-
-TEST_F(PostgresForUpdateTest, NewNameUsedByMany_HasOneHolderAtATime) {
-  constexpr std::size_t names = 10;
-  constexpr int clients = 4;
-  std::vector<std::atomic<int>> inside(names);
-  std::vector<std::atomic<int>> entered(names);
-  std::atomic<bool> two_inside = false;
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < clients; ++i) {
-      threads.emplace_back([&] {
-        const Client own = client();
-        for (std::size_t n = 0; n < names; ++n) {
-          DistributedLock each = own.make_lock("new/" + std::to_string(n));
-          const Lease lease = take(each);
-          if (++inside[n] != 1) two_inside = true;
-          ++entered[n];
-          --inside[n];
-        }
-      });
-    }
-  }
-  EXPECT_FALSE(two_inside);
-  for (const auto& count : entered) EXPECT_EQ(count, clients);
-  EXPECT_EQ(server.value("SELECT count(*) FROM dlock.row_lock"), std::to_string(names));
-}
 
 TEST_F(PostgresForUpdateTest, UndoneToken_IsNotGrantedAgain) {
   Contender one(client(), "name");
@@ -182,52 +103,6 @@ TEST_F(PostgresForUpdateTest, UndoneToken_IsNotGrantedAgain) {
       << "the transaction of the second one is gone, and its token with it";
   Contender two(client(), "name");
   EXPECT_GT(take(two.lock).token(), undone.token());
-}
-
-TEST_F(PostgresForUpdateTest, WaitersThatOnlyLockTheRow_AreServedInOrder) {
-  const auto use = postgres::for_update_statements("dlock", postgres::Durability::sync);
-  Contender first(client(), "name");
-  Lease lease = take(first.lock);
-  std::vector<std::unique_ptr<LiveConnection>> connections;
-  std::vector<LiveConnection::Answer> answers;
-  for (int i = 0; i < 8; ++i) {
-    connections.push_back(std::make_unique<LiveConnection>(server.url()));
-    ASSERT_TRUE(connections.back()->open());
-    answers.push_back(connections.back()->ask({.commands = {{.statement = &use.begin},
-                                                            {.statement = &use.set_patience, .params = {"60000"}},
-                                                            {.statement = &use.lock, .params = {"name", "holder"}}}}));
-    (void)connections.back()->ask(use.commit);
-    await_in_server("(" + lock.waiters() + ") = " + std::to_string(i + 1));
-  }
-  auto last = static_cast<std::int64_t>(lease.token().value());
-  EXPECT_TRUE(lease.release());
-  for (const auto& answer : answers) {
-    ASSERT_FALSE(answer->results().empty()) << answer->outcome().failure.detail;
-    const auto token = answer->results().back().number(0, 0);
-    ASSERT_TRUE(token);
-    EXPECT_GT(*token, last);
-    last = *token;
-  }
-}
-
-TEST_F(PostgresForUpdateTest, ApplicationName_ShowsTheHolder) {
-  Contender one(client({.label = std::string(64, 'x'), .lease = 10min}), "long");
-  const Lease lease = take(one.lock);
-  const Client other = client();
-  const LockInfo shortened = other.inspect("long");
-  EXPECT_TRUE(shortened.held);
-  EXPECT_EQ(shortened.token, lease.token());
-  EXPECT_FALSE(shortened.holder.empty());
-  EXPECT_TRUE(one.client.holder().starts_with(shortened.holder)) << shortened.holder;
-  EXPECT_LT(shortened.holder.size(), one.client.holder().size());
-  // A session that only pretends.
-  server.run("INSERT INTO dlock.row_lock VALUES ('name')");
-  PostgresConnection foreign(server.admin_conninfo());
-  foreign.run("SET application_name = 'dlock#99999999999999999999999999:nobody'");
-  foreign.run("BEGIN; SELECT FROM dlock.row_lock WHERE name = 'name' FOR UPDATE");
-  const LockInfo pretended = other.inspect("name");
-  EXPECT_TRUE(pretended.held);
-  EXPECT_EQ(pretended.holder, "nobody");
 }
 
 TEST_F(PostgresForUpdateTest, MoreLocksThanConnections_AreUnavailableOrWait) {
@@ -244,15 +119,173 @@ TEST_F(PostgresForUpdateTest, MoreLocksThanConnections_AreUnavailableOrWait) {
   EXPECT_TRUE(second.held());
 }
 
-// The first holder of a name has died: its token was rolled back, the row to lock was not. Or another client has just
-// inserted it, and is about to lock it.
-TEST_F(PostgresForUpdateTest, RowWithoutAToken_IsForgottenByItsNameOnly) {
-  const Client own = client();
-  server.run("INSERT INTO dlock.row_lock VALUES ('a'), ('b')");
-  EXPECT_TRUE(own.forget("a"));
-  EXPECT_TRUE(own.forget_idle(1h).empty());
-  EXPECT_TRUE(own.forget("b"));
-  EXPECT_TRUE(own.list().empty());
+class AdvisoryTest : public PostgresTest {
+ protected:
+  AdvisoryTest() { (void)client().initialize(); }
+
+  [[nodiscard]] Client client(const std::string& more = {}, ClientOptions options = patient()) const {
+    return steady(std::move(options), with(Strategy::advisory, more));
+  }
+  static std::string locks(bool granted) {
+    return std::string("(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND ") +
+           (granted ? "granted)" : "NOT granted)");
+  }
+  void await_count(bool granted, int number) { server.await(locks(granted) + " = " + std::to_string(number)); }
+  static std::size_t held_in(const std::vector<LockInfo>& all, const std::string& name, FencingToken token) {
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const LockInfo& each) {
+      return each.held && each.name == name && each.token == token;
+    }));
+  }
+};
+
+// Parameters, and the arguments of the same lock in SQL. Row 'b' of the default key is locked meanwhile, which is not
+// the row of other keys.
+TEST_F(AdvisoryTest, EachKey_IsTheLockOfPlainSqlWithARowOfItsOwn) {
+  Contender plain(client(), "b");
+  EXPECT_TRUE(take(plain.lock).release());
+  PostgresConnection locker(server.admin_conninfo());
+  locker.run("BEGIN; SELECT FROM dlock.fence WHERE name = 'b' FOR UPDATE");
+  std::deque<Client> clients;
+  std::vector<Lease> of_all;
+  for (const auto& [key, arguments] :
+       {std::pair{"int64:42", "42"}, std::pair{"pair:0,42", "0, 42"}, std::pair{"pair:-1,2", "-1, 2"},
+        std::pair{"hashtextextended", "hashtextextended('b', 0)"}, std::pair{"crc32pair", "1908338681, 0"},
+        std::pair{"medallion", ""}}) {
+    SCOPED_TRACE(key);
+    clients.push_back(client("key=" + std::string(key)));
+    const Client& ours = clients.back();
+    DistributedLock lock = ours.make_lock("b");
+    PostgresConnection sql(server.admin_conninfo());
+    Lease lease = take(lock);
+    EXPECT_EQ(ours.inspect("b").token, lease.token());
+    EXPECT_TRUE(ours.inspect("b").held);
+    EXPECT_EQ(held_in(ours.list(), "b", lease.token()), 1U);
+    if (*arguments != '\0') {
+      const std::string call = std::string("(") + arguments + ")";
+      EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock" + call), "f");
+      EXPECT_TRUE(lease.release());
+      EXPECT_EQ(sql.value("SELECT pg_try_advisory_lock" + call), "t");
+      EXPECT_FALSE(lock.try_acquire());
+      server.run("UPDATE dlock.fence SET token = 1 WHERE name LIKE 'b' || chr(9) || '%'");
+      EXPECT_TRUE(ours.forget_idle(1min).empty()) << "another program has it";
+      Pending waiting(lock, {});
+      await_count(false, 1);
+      sql.run("SELECT pg_advisory_unlock" + call);
+      lease = waiting.lease();
+    }
+    of_all.push_back(std::move(lease));  // none of them is another's
+  }
+  locker.run("ROLLBACK");
+  of_all.clear();
+  await_count(true, 0);
+  EXPECT_EQ(server.value("SELECT string_agg(name, ' ' ORDER BY name) FROM dlock.fence WHERE strpos(name, chr(9)) = 0"),
+            "b")
+      << "the layout of the default key";
+}
+
+TEST_F(AdvisoryTest, TwoNamesWithOneKey_AreOneLock) {
+  const Client ours = client("key=int64:42");
+  DistributedLock one = ours.make_lock("one");
+  DistributedLock other = ours.make_lock("other");
+  Lease lease = take(one);
+  EXPECT_FALSE(other.try_acquire());
+  Pending waiting(other, {});
+  await_count(false, 1);
+  EXPECT_TRUE(lease.release());
+  EXPECT_TRUE(waiting.lease().release());
+}
+
+// Whether or not dlock has ever been used in that database.
+TEST_F(AdvisoryTest, AnotherProgramsLock_IsSeenWithoutTables) {
+  server.run("DROP SCHEMA dlock CASCADE");
+  const Client asking = client("key=int64:4711");
+  EXPECT_FALSE(asking.inspect("lock").held);
+  PostgresConnection other(server.admin_conninfo());
+  other.run("SET application_name TO 'migration'; SELECT pg_advisory_lock(4711)");
+  const LockInfo info = asking.inspect("lock");
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.holder, "migration");
+  EXPECT_EQ(info.waiters, 0U);
+}
+
+TEST_F(AdvisoryTest, ErrorAfterTheGrant_LeavesNothingAndCostsNoOtherLock) {
+  // From now on the server refuses some new tokens, after it has granted their locks.
+  server.run(
+      "CREATE FUNCTION dlock.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.name LIKE 'bad%' THEN "
+      "RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END IF; RETURN NEW; END $$;"
+      "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON dlock.fence FOR EACH ROW EXECUTE FUNCTION dlock.refuse()");
+  const Client ours = client();
+  std::vector<DistributedLock> tried;
+  std::vector<Pending> all;
+  tried.reserve(20);
+  all.reserve(20);
+  for (int i = 0; i < 20; ++i) {
+    tried.push_back(ours.make_lock((i % 4 == 1 ? "bad/" : "good/") + std::to_string(i)));
+    all.emplace_back(tried.back(), AcquireOptions{.wait = 0s});  // most of them in one statement
+  }
+  std::vector<Lease> leases;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Outcome outcome = all[i].get();
+    EXPECT_EQ(outcome.error, i % 4 == 1 ? make_error_code(errc::unavailable) : std::error_code()) << i;
+    if (!outcome.error) leases.push_back(std::move(outcome.lease));
+  }
+  await_count(true, 15);
+  server.run("DROP TRIGGER refuse ON dlock.fence");
+  EXPECT_TRUE(take(tried[1]).release());
+  for (Lease& lease : leases) EXPECT_TRUE(lease.release());
+  await_count(true, 0);
+}
+
+// One lock is held for longer than its lease, another one is tried and waited for.
+TEST_F(AdvisoryTest, RowOrTableLockedByOthers_CostsNoOtherLock) {
+  for (const std::string blocker :
+       {"CREATE INDEX ON dlock.fence (pid)", "SELECT FROM dlock.fence WHERE name = 'b' FOR UPDATE"}) {
+    // Long enough for a busy machine; a session that is held up loses its locks within it.
+    const Client ours = client({}, {.lease = 6s});
+    DistributedLock blocked = ours.make_lock("b");
+    EXPECT_TRUE(take(blocked).release());
+    std::vector<Lease> leases;  // on each of the client's sessions
+    for (const char* const name : {"a/1", "a/2", "a/3", "a/4", "a/5", "a/6"}) {
+      DistributedLock lock = ours.make_lock(name);
+      leases.push_back(take(lock));
+    }
+    PostgresConnection sql(server.admin_conninfo());
+    sql.run("BEGIN");
+    sql.run(blocker);
+    const std::string start = server.value("SELECT clock_timestamp()");
+    expect_failure(errc::unavailable, "", [&] { (void)blocked.try_acquire(); });
+    Pending waiting(blocked, {});
+    server.await("clock_timestamp() > '" + start + "'::timestamptz + interval '7 s'");
+    for (const Lease& lease : leases) EXPECT_TRUE(lease.held()) << blocker;
+    EXPECT_FALSE(waiting.done());
+    sql.run("ROLLBACK");
+    EXPECT_TRUE(waiting.lease().release());
+    for (Lease& lease : leases) EXPECT_TRUE(lease.release());
+    await_count(true, 0);
+  }
+}
+
+// The readers' session would get the lock again, past the writer that waits for it in the server.
+TEST_F(AdvisoryTest, WaitingWriter_KeepsReadersFromJoiningOthers) {
+  const Client readers = client();
+  const Client writers = client();
+  ReadWriteLock lock = readers.make_read_write_lock("x");
+  ReadWriteLock writer = writers.make_read_write_lock("x");
+  Lease one = lock.acquire_shared({.wait = 1min});
+  std::optional<Lease> two = lock.try_acquire_shared();
+  ASSERT_TRUE(two);
+  EXPECT_EQ(server.value("SELECT " + locks(true)), "1") << "they share the lock of one session";
+  EXPECT_NE(one.token(), two->token());
+  Pending writing(writer, {});
+  await_count(false, 1);
+  EXPECT_FALSE(lock.try_acquire_shared());
+  EXPECT_TRUE(one.release());
+  EXPECT_FALSE(writing.done());
+  EXPECT_TRUE(two->release());
+  Lease written = writing.lease();
+  EXPECT_GT(written.token(), two->token());
+  EXPECT_FALSE(lock.try_acquire_shared());
+  EXPECT_TRUE(written.release());
 }
 
 }  // namespace

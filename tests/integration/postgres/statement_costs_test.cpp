@@ -60,7 +60,7 @@ Costs of_rows(const std::string& name, const std::string& table, const postgres:
   const std::string marked = "CASE WHEN i = 9 THEN 'infinity' ELSE '-infinity' END::timestamptz";
   const std::string many =
       "'{7,8,n}', '{me,me,me}', '{h,h,h}', '{1000,1000,1000}', '{o7,o8,\"\"}', '{1,2,0}', '{0,0,0}', ''";
-  Costs costs{
+  return {
       name,
       optimistic
           ? insert(table, "name, owner, holder, version, token, lease_ms, waiting_until",
@@ -89,14 +89,6 @@ Costs of_rows(const std::string& name, const std::string& table, const postgres:
           {"a break of a lock that is not held", use.break_lock, "'n', 'c'"},
           {"a break", use.break_lock, "'7', ''", Writes::something},
       }};
-  if (name != "table") return costs;
-  costs.cases.push_back({"the usual upsert of a held lock",
-                         {"INSERT INTO dlock.lease AS l (name, owner, holder, token, expires_at) VALUES ($1::text, "
-                          "$2::text, '', 1, clock_timestamp()) ON CONFLICT (name) DO UPDATE SET owner = $2::text WHERE "
-                          "l.expires_at <= clock_timestamp()"},
-                         "'7', 'me'",
-                         Writes::something});
-  return costs;
 }
 
 // A read-write lock, with 9 permits: writer o1 has 1, ... Writer me has marked 8. Lock 9 is read and marked, lock 11

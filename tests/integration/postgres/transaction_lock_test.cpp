@@ -1,8 +1,7 @@
 // A lock inside the caller's transaction: what it excludes, when it is released, and what an error leaves of the
 // transaction.
-#include "transaction_lock.hpp"
-
 #include <gtest/gtest.h>
+#include <libpq-fe.h>
 
 #include <chrono>
 #include <cstdint>
@@ -10,6 +9,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+
+#include <dlock/postgres.hpp>
 
 #include "postgres/postgres_test.hpp"
 #include "tests/support/pgbouncer.hpp"
@@ -20,12 +21,41 @@ namespace dlock::test {
 
 namespace {
 
+using postgres::lock_in_transaction;
+using postgres::TransactionLockOptions;
+using postgres::try_lock_in_transaction;
+using Kind = TransactionLockOptions::Kind;
+
+// A program's own connection.
+class Program {
+ public:
+  explicit Program(const std::string& url) : sql_(url) {}
+
+  [[nodiscard]] pg_conn* connection() const { return sql_.handle(); }
+  void run(const std::string& sql) { sql_.run(sql); }
+  [[nodiscard]] std::string value(const std::string& sql) { return sql_.value(sql); }
+  void begin(const std::string& how = {}) { sql_.run("BEGIN " + how); }
+  void end(bool commits) { sql_.run(commits ? "COMMIT" : "ROLLBACK"); }
+  void commit() { end(true); }
+  void rollback() { end(false); }
+  [[nodiscard]] PGTransactionStatusType status() const { return PQtransactionStatus(connection()); }
+  [[nodiscard]] std::string pid() const { return std::to_string(PQbackendPID(connection())); }
+
+ private:
+  PostgresConnection sql_;
+};
+
 class PostgresTransactionLockTest : public PostgresTest, public testing::WithParamInterface<Kind> {
  protected:
   PostgresTransactionLockTest() { (void)steady(patient()).initialize(); }
 
   [[nodiscard]] static TransactionLockOptions options(Duration wait = rig::hang_guard) {
     return {.kind = GetParam(), .wait = wait};
+  }
+  [[nodiscard]] Program begun(const std::string& how = {}) const {
+    Program program(server.url());
+    program.begin(how);
+    return program;
   }
   FencingToken lock(Program& program, const std::string& lock_name = "name", Duration wait = rig::hang_guard) const {
     return lock_in_transaction(program.connection(), lock_name, options(wait));
@@ -45,9 +75,9 @@ class PostgresTransactionLockTest : public PostgresTest, public testing::WithPar
     const Client other = client();
     return other.make_lock(lock_name).try_acquire().has_value();
   }
-  void await_waiter() { await_in_server("(" + PostgresLock(strategy(), name).waiters() + ") > 0"); }
+  void await_waiter() { server.await("(" + PostgresLock(strategy(), name).waiters() + ") > 0"); }
   void await_blocked(const Program& program) {
-    await_in_server("cardinality(pg_blocking_pids(" + program.pid() + ")) > 0");
+    server.await("cardinality(pg_blocking_pids(" + program.pid() + ")) > 0");
   }
   [[nodiscard]] std::uint64_t microseconds_of_the_server() const {
     return std::stoull(server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"));
@@ -62,13 +92,10 @@ class PostgresTransactionLockTest : public PostgresTest, public testing::WithPar
 INSTANTIATE_TEST_SUITE_P(Kinds, PostgresTransactionLockTest, testing::Values(Kind::row, Kind::advisory),
                          [](const auto& kind) { return kind.param == Kind::row ? "row" : "advisory"; });
 
-// --- The same lock as the client's -----------------------------------------------------------------------------------
-
 TEST_P(PostgresTransactionLockTest, ClientAndTransaction_HaveTheSameLock) {
   const Client other = client();
   Lease lease = other.make_lock(name).acquire();
-  Program program(server.url());
-  program.begin();
+  Program program = begun();
   EXPECT_FALSE(try_lock(program));
   EXPECT_EQ(program.status(), PQTRANS_INTRANS) << "busy is no error";
   EXPECT_TRUE(lease.release());
@@ -90,8 +117,7 @@ TEST_P(PostgresTransactionLockTest, ClientAndTransaction_HaveTheSameLock) {
 TEST_P(PostgresTransactionLockTest, ClientAndTransaction_WaitForEachOther) {
   Contender other(client(), name);
   Lease lease = take(other.lock);
-  Program program(server.url());
-  program.begin();
+  Program program = begun();
   auto waiting = lock_later(program);
   await_waiter();
   const std::uint64_t before = microseconds_of_the_server();
@@ -113,11 +139,7 @@ TEST_P(PostgresTransactionLockTest, Rollback_ReleasesTheLock) {
     EXPECT_GT(token, last) << "a token that was undone is not handed out again";
     last = token;
     EXPECT_FALSE(is_free());
-    if (commits) {
-      program.commit();
-    } else {
-      program.rollback();
-    }
+    program.end(commits);
   }
   EXPECT_TRUE(is_free());
 }
@@ -128,8 +150,7 @@ TEST_P(PostgresTransactionLockTest, EndOfTheConnection_ReleasesAndUndoes) {
   server.run("GRANT ALL ON public.work TO PUBLIC");
   for (const bool broken_by_an_operator : {false, true}) {
     EXPECT_TRUE(is_free());  // and no longer a new name
-    Program program(server.url());
-    program.begin();
+    Program program = begun();
     (void)lock(program);
     program.run("INSERT INTO public.work VALUES (1)");
     if (broken_by_an_operator) {
@@ -149,32 +170,24 @@ TEST_P(PostgresTransactionLockTest, EndOfTheConnection_ReleasesAndUndoes) {
 
 TEST_P(PostgresTransactionLockTest, RowAndAdvisory_AreDifferentLocks) {
   const Kind other_kind = GetParam() == Kind::row ? Kind::advisory : Kind::row;
-  Program one(server.url());
-  Program two(server.url());
-  one.begin();
-  two.begin();
+  Program one = begun();
+  Program two = begun();
   EXPECT_TRUE(try_lock(one));
   EXPECT_TRUE(try_lock_in_transaction(two.connection(), name, {.kind = other_kind}));
 }
 
 TEST_P(PostgresTransactionLockTest, NewName_IsHeldBeforeItsRowIsVisible) {
   for (const bool commits : {false, true}) {
-    Program program(server.url());
-    program.begin();
+    Program program = begun();
     (void)lock(program);
     EXPECT_FALSE(is_free());
     EXPECT_EQ(client().inspect(name).held, GetParam() == Kind::advisory) << "PostgreSQL shows locks, and no new row";
-    Program other(server.url());
-    other.begin();
+    Program other = begun();
     EXPECT_FALSE(try_lock(other));
     EXPECT_EQ(other.status(), PQTRANS_INTRANS);
     auto waiting = lock_later(other);
     await_blocked(other);
-    if (commits) {
-      program.commit();
-    } else {
-      program.rollback();
-    }
+    program.end(commits);
     EXPECT_GT(waiting.get().value(), 0U);
     EXPECT_FALSE(is_free());
     other.rollback();
@@ -215,13 +228,10 @@ TEST_P(PostgresTransactionLockTest, TransactionPooler_KeepsTheLockExclusive) {
   EXPECT_TRUE(is_free());
 }
 
-// --- Time limits -----------------------------------------------------------------------------------------------------
-
 TEST_P(PostgresTransactionLockTest, EndOfTheWait_IsContainedByASavepoint) {
   const Client other = client();
   const Lease lease = other.make_lock(name).acquire();
-  Program program(server.url());
-  program.begin();
+  Program program = begun();
   program.run("SET LOCAL lock_timeout = '1234ms'");
   program.run("SET LOCAL statement_timeout = '1234s'");
   program.run("SAVEPOINT mine");
@@ -243,24 +253,20 @@ TEST_P(PostgresTransactionLockTest, EndOfTheWait_IsContainedByASavepoint) {
 TEST_P(PostgresTransactionLockTest, WaitBehindOthers_EndsInTime) {
   constexpr auto wait = 4s;
   EXPECT_TRUE(is_free());  // and no longer a new name
-  Program holder(server.url());
-  holder.begin();
+  Program holder = begun();
   (void)lock(holder);
-  Program first(server.url());
-  first.begin();
+  Program first = begun();
   auto first_waits = lock_later(first);
   await_blocked(first);
-  Program second(server.url());
-  second.begin();
+  Program second = begun();
   const auto start = std::chrono::steady_clock::now();
   auto ended = std::async(std::launch::async, [&] {
     expect_error(errc::timed_out, "", second, wait);
     return std::chrono::steady_clock::now();
   });
   await_blocked(second);
-  const std::string late = "interval '" + std::to_string(std::chrono::milliseconds(wait).count() * 3 / 4) + " ms'";
-  await_in_server("(SELECT clock_timestamp() > query_start + " + late +
-                  " FROM pg_stat_activity WHERE pid = " + second.pid() + ")");
+  server.await("(SELECT clock_timestamp() > query_start + interval '3 s' FROM pg_stat_activity WHERE pid = " +
+               second.pid() + ")");
   server.run("SELECT pg_cancel_backend(" + first.pid() + ")");
   EXPECT_THROW((void)first_waits.get(), Error);
   EXPECT_LT(ended.get() - start, wait * 3 / 2);
@@ -276,43 +282,34 @@ TEST_P(PostgresTransactionLockTest, WaitOfAnyLength_IsAccepted) {
 }
 
 TEST_P(PostgresTransactionLockTest, CallersTimeouts_ApplyAndAreRestored) {
+  Program program = begun();
+  (void)lock(program, "held");
   for (const std::string setting : {"statement_timeout", "lock_timeout"}) {
-    const auto timeout = [&](Program& of) { return of.value("SHOW " + setting); };
-    Program program(server.url());
-    program.run("SET " + setting + " = '1h'");
+    Program other(server.url());
+    other.run("SET " + setting + " = '1h'");
     for (const std::string own : {"0", "1234s", "1d", "90min", "30500ms"}) {
-      program.begin();
-      program.run("SET LOCAL " + setting + " = '" + own + "'");
-      const std::string before = timeout(program);
-      for (int times = 0; times < 2; ++times) {  // a new name, then a known one
-        (void)lock(program, setting + own);
-        EXPECT_EQ(timeout(program), before);
-      }
-      (void)try_lock(program, setting + own + "/2");
-      EXPECT_EQ(timeout(program), before);
-      Program other(server.url());
       other.begin();
       other.run("SET LOCAL " + setting + " = '" + own + "'");
-      EXPECT_FALSE(try_lock(other, setting + own));
-      EXPECT_EQ(timeout(other), before);
-      program.commit();
-      EXPECT_EQ(timeout(program), "1h");
+      const std::string before = other.value("SHOW " + setting);
+      for (int times = 0; times < 2; ++times) {  // a new name, then a known one
+        (void)lock(other, setting + own);
+        EXPECT_EQ(other.value("SHOW " + setting), before);
+      }
+      (void)try_lock(other, setting + own + "/2");
+      EXPECT_EQ(other.value("SHOW " + setting), before);
+      EXPECT_FALSE(try_lock(other, "held"));
+      EXPECT_EQ(other.value("SHOW " + setting), before);
+      other.commit();
+      EXPECT_EQ(other.value("SHOW " + setting), "1h");
     }
   }
-  Program program(server.url());
-  Program other(server.url());
-  program.begin();
-  (void)lock(program);
-  other.begin();
+  Program other = begun();
   other.run("SET LOCAL statement_timeout = '50ms'");
-  expect_error(errc::unavailable, "57014", other);
+  expect_failure(errc::unavailable, "57014", [&] { (void)lock(other, "held"); });
 }
 
-// --- Savepoints, errors, isolation -----------------------------------------------------------------------------------
-
 TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
-  Program program(server.url());
-  program.begin();
+  Program program = begun();
   (void)lock(program);
   program.run("SAVEPOINT mine");
   (void)lock(program, name + "/2");
@@ -323,8 +320,7 @@ TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
 }
 
 TEST_P(PostgresTransactionLockTest, AnyError_ReleasesBeforeTheRollback) {
-  Program program(server.url());
-  program.begin();
+  Program program = begun();
   (void)lock(program);
   EXPECT_THROW(program.run("SELECT 1 / 0"), std::runtime_error);
   EXPECT_EQ(program.status(), PQTRANS_INERROR);
@@ -332,10 +328,8 @@ TEST_P(PostgresTransactionLockTest, AnyError_ReleasesBeforeTheRollback) {
 }
 
 TEST_P(PostgresTransactionLockTest, Deadlock_EndsOneOfTheTwo) {
-  Program one(server.url());
-  Program two(server.url());
-  one.begin();
-  two.begin();
+  Program one = begun();
+  Program two = begun();
   (void)lock(one, "a");
   (void)lock(two, "b");
   auto first = lock_later(one, "b");
@@ -377,11 +371,9 @@ TEST_P(PostgresTransactionLockTest, LockTakenSinceTheSnapshot_FailsToSerialize) 
 TEST_P(PostgresTransactionLockTest, WaitWithASnapshot_FailsUnlessHolderRolledBack) {
   for (const bool commits : {false, true}) {
     EXPECT_TRUE(is_free());  // and no longer a new name
-    Program holder(server.url());
-    holder.begin();
+    Program holder = begun();
     (void)lock(holder);
-    Program program(server.url());
-    program.begin("ISOLATION LEVEL REPEATABLE READ");
+    Program program = begun("ISOLATION LEVEL REPEATABLE READ");
     auto waiting = lock_later(program);
     await_waiter();
     if (commits) {
@@ -397,12 +389,9 @@ TEST_P(PostgresTransactionLockTest, WaitWithASnapshot_FailsUnlessHolderRolledBac
 
 TEST_P(PostgresTransactionLockTest, ReadOnlyTransaction_IsUnavailable) {
   EXPECT_TRUE(is_free());  // and no longer a new name
-  Program program(server.url());
-  program.begin("READ ONLY");
+  Program program = begun("READ ONLY");
   expect_error(errc::unavailable, "25006", program);
 }
-
-// --- What is refused -------------------------------------------------------------------------------------------------
 
 TEST_P(PostgresTransactionLockTest, ConnectionWithoutATransaction_IsRefused) {
   const auto refused = [&](pg_conn* connection, const std::string& words) {
@@ -427,8 +416,7 @@ TEST_P(PostgresTransactionLockTest, ConnectionWithoutATransaction_IsRefused) {
 }
 
 TEST_P(PostgresTransactionLockTest, WrongArguments_AreRefusedWithinTheTransaction) {
-  Program program(server.url());
-  program.begin();
+  Program program = begun();
   const auto refused = [&](const std::string& words, const std::string& which, TransactionLockOptions options) {
     options.kind = GetParam();
     expect_failure(errc::invalid_argument, words,
@@ -461,8 +449,7 @@ TEST_P(PostgresTransactionLockTest, OtherEncoding_IsRefusedBeyondAscii) {
 }
 
 TEST_P(PostgresTransactionLockTest, MissingSchemaOrGrant_IsNamed) {
-  Program program(server.url());
-  program.begin();
+  Program program = begun();
   TransactionLockOptions elsewhere = options();
   elsewhere.schema = "nowhere";
   expect_failure(errc::invalid_argument, "dlock init",

@@ -246,17 +246,6 @@ TEST_F(PostgresAdministration, InvalidAnswer_DoctorContinues) {
   }
 }
 
-TEST_F(PostgresAdministration, Destroyed_CallsNoHandler) {
-  reply_with(FakeReply::of({{"f"}}));
-  backend->break_lock(LockKind::lock, "lock", [](const Result<bool>&) { FAIL(); });
-  engine.run();
-  EXPECT_EQ(server.queries.size(), 1U);
-  backend->diagnose([](const Result<std::vector<Finding>>&) { FAIL(); });
-  backend.reset();
-  EXPECT_EQ(engine.pending_timers(), 0U);
-  engine.advance(1min);
-}
-
 }  // namespace
 
 }  // namespace dlock::postgres

@@ -111,29 +111,13 @@ TEST(PostgresAdvisoryKey, DistributedLockScheme_PacksShortNamesAndHashesOthers) 
 }
 
 TEST(PostgresKeyScheme, UnknownOrUnfitScheme_IsRefused) {
-  const std::vector<std::string> refused = {"",
-                                            ":",
-                                            "md5",
-                                            "SHA256",
-                                            "sha256:",
-                                            "medallion:x",
-                                            "int64",
-                                            "int64:",
-                                            "int64:x",
-                                            "int64:1 ",
-                                            "int64:+1",
-                                            "pair",
-                                            "pair:",
-                                            "pair:1",
-                                            "pair:1,",
-                                            "pair:,1",
-                                            "pair:1,2,3",
-                                            "crc32pair:",
-                                            "crc32pair:x",
-                                            "hashtextextended:1",
-                                            "int64:9223372036854775808",
-                                            "pair:2147483648,0"};
-  for (const std::string& text : refused) EXPECT_EQ(parse_key_scheme(text), std::nullopt) << text;
+  for (const char* const text :
+       {"", ":", "md5", "SHA256", "sha256:", "medallion:x", "hashtextextended:1",
+        // their numbers
+        "int64", "int64:", "int64:x", "int64:1 ", "int64:+1", "int64:9223372036854775808", "pair", "pair:", "pair:1",
+        "pair:1,", "pair:,1", "pair:1,2,3", "pair:2147483648,0", "crc32pair:", "crc32pair:x"}) {
+    EXPECT_EQ(parse_key_scheme(text), std::nullopt) << text;
+  }
 }
 
 // Locks that do not exclude each other would wait for each other's tokens.

@@ -32,8 +32,6 @@ class BackendAdvisory : public SessionsTest {
 };
 INSTANTIATE_TEST_SUITE_P(, BackendAdvisory, testing::Values(Strategy::advisory), name_of_strategy);
 
-// --- Tries on one session --------------------------------------------------------------------------------------------
-
 TEST_P(BackendAdvisory, LockHeldBySession_BusyWithoutRequest) {
   const auto x = acquire("x");
   spoil(try_word(), Fate::hold, 1);
@@ -132,24 +130,6 @@ TEST_P(BackendAdvisory, UnlockAnswersFalse_ReleaseIsNotConfirmed) {
   EXPECT_TRUE(ours->host.losses.empty());
 }
 
-// Answer and end may arrive together.
-TEST_P(BackendAdvisory, SessionEndsBeforeReport_GrantIsDropped) {
-  for (int events = 0; events < 8; ++events) {
-    EXPECT_EQ(release(*ours, *acquire("warm up"), 1s), "released");
-    const auto attempt = ours->contend("x", false);
-    std::size_t losses = 0;
-    attempt->when_granted = [&] { losses = ours->host.losses.size(); };
-    for (int i = 0; i < events; ++i) (void)engine.run_one();
-    server.cut(1);
-    engine.advance(1s);
-    const bool is_held = owners("x") > 0;
-    EXPECT_TRUE(is_held || !attempt->grant || ours->host.losses.size() > losses) << "after " << events;
-    if (is_held) {
-      EXPECT_EQ(release(*ours, *attempt, 1s), "released");
-    }
-  }
-}
-
 // The session is given up because of the second answer, and the first grant goes with it.
 TEST_P(BackendAdvisory, SessionProvenUnfit_GrantIsDropped) {
   EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
@@ -178,53 +158,6 @@ TEST_P(BackendAdvisory, SessionBreaksBeforeRelease_IsNotConfirmed) {
   engine.run();
   EXPECT_EQ(take_answers(), (Words{"a unknown", "b not ours"}));
   EXPECT_TRUE(ours->host.losses.empty());
-}
-
-TEST_P(BackendAdvisory, GrantGivenBack_GoesToALaterTry) {
-  EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
-  spoil(try_word(), Fate::hold, 2);
-  const auto other = acquire("other");
-  auto first = acquire("x");  // these are sent together
-  const auto second = acquire("x");
-  auto third = acquire("x");
-  server.release_held();
-  engine.run();
-  first->contention.reset();
-  third->contention.reset();
-  server.release_held();
-  engine.run();
-  ASSERT_TRUE(second->grant);
-  EXPECT_EQ(release(*ours, *second), "released");
-  EXPECT_EQ(owners("x"), 0U);
-}
-
-TEST_P(BackendAdvisory, HandlerWithinAnswers_MayReleaseTryOrClose) {
-  for (const std::string_view does : {"release", "ask again", "end the client"}) {
-    SCOPED_TRACE(does);
-    ours.emplace(engine, server, 1, options);
-    EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
-    answers.clear();
-    spoil("fence.try", Fate::hold, 1);
-    const auto warm = acquire("warm up");
-    const std::unique_ptr<Attempt> both[] = {ours->contend("a", false), ours->contend("b", false)};
-    const Attempt* first = nullptr;
-    std::unique_ptr<Attempt> again;
-    for (const auto& each : both) {
-      each->when_granted = [&, attempt = each.get()] {
-        if (std::exchange(first, first != nullptr ? first : attempt) != nullptr) return;
-        if (does == "release") give_back(*attempt);
-        if (does == "ask again") again = ours->contend(attempt->request.name, false);
-        if (does == "end the client") ours.reset();
-      };
-    }
-    heal();
-    engine.run();
-    ASSERT_NE(first, nullptr);
-    EXPECT_EQ(both[0]->grant.has_value() && both[1]->grant.has_value(), ours.has_value());
-    EXPECT_EQ(owners("a") + owners("b"), !ours ? 0U : does == "release" ? 1U : 2U);
-    EXPECT_EQ(answers.size(), does == "release" ? 1U : 0U);
-    EXPECT_EQ(again ? said(*again) : "busy", "busy");
-  }
 }
 
 // max_connections of the thousand are for waiters.
@@ -279,8 +212,6 @@ TEST_P(BackendAdvisory, UnresponsiveSession_IsKeptWhileLeasesLast) {
   EXPECT_EQ(said(*next), "granted") << "no lock is lost with that session";
 }
 
-// --- Whether the server's locks are any ------------------------------------------------------------------------------
-
 TEST_P(BackendAdvisory, FirstTry_ProvesTheSessionInTheSameRoundTrip) {
   spoil("fence.proof", Fate::hold, 1);
   const auto a = acquire("a");
@@ -333,8 +264,6 @@ TEST_P(BackendAdvisory, ProofForbidden_WarnsOnce) {
       1);
 }
 
-// --- Readers ---------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendAdvisory, SharedByReaders_LastReaderUnlocks) {
   const auto one = contend_rw(*ours, Mode::shared);
   const auto two = contend_rw(*ours, Mode::shared);
@@ -368,36 +297,6 @@ TEST_P(BackendAdvisory, SessionReads_WriterIsBusyWithoutRequest) {
   const auto next = contend_rw(*ours, Mode::exclusive);
   engine.run();
   EXPECT_EQ(said(*next), "granted");
-}
-
-TEST_P(BackendAdvisory, ReaderReleasedWhileAnotherJoins_LockIsKept) {
-  const auto reader = read();
-  spoil("fence_rw.join", Fate::hold, 1);
-  const auto other = read();
-  EXPECT_EQ(release(*ours, *reader, 0s), "released");
-  EXPECT_EQ(sessions(), 1U);
-  heal();
-  engine.run();
-  ASSERT_TRUE(other->grant);
-  EXPECT_EQ(release(*ours, *other), "released");
-  EXPECT_EQ(sessions(), 0U);
-}
-
-TEST_P(BackendAdvisory, ReaderGivesUp_IsNotCounted) {
-  for (const bool alone : {false, true}) {
-    spoil("fence_rw.try_lock", Fate::hold, 1);
-    auto one = contend_rw(*ours, Mode::shared);
-    const auto two = alone ? nullptr : contend_rw(*ours, Mode::shared);
-    engine.run();
-    one->contention.reset();
-    heal();
-    engine.run();
-    EXPECT_EQ(sessions(), alone ? 0U : 1U);
-    if (alone) continue;
-    ASSERT_TRUE(two->grant);
-    EXPECT_EQ(release(*ours, *two), "released");
-    EXPECT_EQ(sessions(), 0U);
-  }
 }
 
 // A refusal may come after the grant; but a reader that joins takes no lock.

@@ -43,8 +43,6 @@ class BackendElections : public BackendRowsTest {
 };
 INSTANTIATE_TEST_SUITE_P(, BackendElections, testing::ValuesIn(row_strategies), name_of_strategy);
 
-// --- What several may hold -------------------------------------------------------------------------------------------
-
 TEST_P(BackendSemaphores, RequestsOfOneTask_ShareAStatementOfUpTo100) {
   const auto first = ours->contend(request("x", true));
   const auto second = ask(true);
@@ -110,19 +108,6 @@ TEST_P(BackendReadWriteLocks, WaitingWriter_KeepsReadersOut) {
     EXPECT_EQ(release(*ours, *writer), "released");
   }
 }
-
-TEST_P(BackendReadWriteLocks, WriterGivesUpDuringTry_MarkIsRemoved) {
-  const auto reader = ask(true, Mode::shared);
-  spoil(".change", Fate::hold, 1);
-  auto writer = ask(true);
-  EXPECT_FALSE(row("x").writer.empty());
-  writer.reset();
-  heal();
-  engine.run();
-  EXPECT_TRUE(row("x").writer.empty());
-}
-
-// --- Elections -------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendElections, Observers_AreNotifiedOfGrantAndEnd) {
   int changes = 0;

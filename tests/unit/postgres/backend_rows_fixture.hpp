@@ -33,7 +33,6 @@ class BackendRowsTest : public BackendTest {
   }
   [[nodiscard]] FakeLockTable::Row& row(const std::string& name) { return server.row(table, name); }
 
-  // --- The queries of this client: "acquire", "release renew acquire" ---
   [[nodiscard]] std::vector<const FakeQuery*> queries(std::string_view words = {}) {
     std::vector<const FakeQuery*> found;
     for (const FakeQuery& query : server.wire().queries) {
@@ -60,7 +59,6 @@ class BackendRowsTest : public BackendTest {
     return sizes;
   }
 
-  // --- Requests ---
   [[nodiscard]] LockRequest request(const std::string& name, bool wait, Mode mode = Mode::exclusive) const {
     return {.name = name,
             .owner = {},

@@ -20,10 +20,6 @@ class BackendRows : public BackendRowsTest {};
 INSTANTIATE_TEST_SUITE_P(, BackendRows, testing::ValuesIn(row_strategies), name_of_strategy);
 class BackendRowsOfTable : public BackendRowsTest {};
 INSTANTIATE_TEST_SUITE_P(, BackendRowsOfTable, testing::Values(Strategy::table), name_of_strategy);
-class BackendRowsOfOptimistic : public BackendRowsTest {};
-INSTANTIATE_TEST_SUITE_P(, BackendRowsOfOptimistic, testing::Values(Strategy::optimistic), name_of_strategy);
-
-// --- Queries ---------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendRows, RequestsOfOneTask_ShareAQuery) {
   const Attempts attempts = contend_for(64);
@@ -134,8 +130,6 @@ TEST_P(BackendRows, CallersShortlyAfterEachOther_ShareAQuery) {
   }
 }
 
-// --- Refusals --------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendRows, SuspectedNames_AreSentAloneForAWhile) {
   const auto r = acquire("r");
   const auto s = acquire("s");
@@ -209,8 +203,6 @@ TEST_P(BackendRows, NotificationQueueFull_ReleaseSucceeds) {
   EXPECT_EQ(take_answers(), (Words{"a released", "b released", "c released", "d released"}));
 }
 
-// --- Time ------------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendRows, EachRequest_EndsByItsDeadline) {
   const auto a = ours->contend("a", false, 2s);
   const auto b = ours->contend("b", false, 10s);
@@ -269,8 +261,6 @@ TEST_P(BackendRows, Renewal_CountsFromSending) {
   EXPECT_EQ(column(*queries("acquire").back(), 3), Words{"21"}) << "the server's does not end before";
 }
 
-// --- Rows that others change -----------------------------------------------------------------------------------------
-
 // Waiters mark it, for example.
 TEST_P(BackendRows, RowLockedBriefly_IsTriedAgain) {
   const auto x = ours->contend("x", false, 1min);
@@ -321,8 +311,6 @@ TEST_P(BackendRows, FreeRowBeingChanged_BusyAndTriedSoon) {
   EXPECT_TRUE(waiting->grant);
 }
 
-// --- In doubt --------------------------------------------------------------------------------------------------------
-
 // Its own transaction may be the one that is changing the row: not finished yet, or looked at by somebody.
 TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   spoil(".acquire", Fate::lose_answer, 1);
@@ -343,40 +331,6 @@ TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   engine.advance(3s);
   EXPECT_EQ(owners("x"), 0U);
 }
-
-TEST_P(BackendRows, AnotherHolderFound_OutcomeStaysUnknown) {
-  spoil(".acquire", Fate::lose_request, 1);
-  auto attempt = acquire("x", true);
-  (void)held_by_others("x");
-  engine.advance(1s);
-  EXPECT_GE(attempt->busy_reports, 1);
-  row("x").locked = true;
-  row("x").owner.clear();
-  row("x").expires_at = TimePoint::min();
-  engine.advance(3s);
-  EXPECT_GT(attempt->unreachable_reports.size(), 1U) << "its first try may be what is changing the row now";
-  row("x").locked = false;
-  (void)held_by_others("x");
-  attempt.reset();
-  engine.run();
-  EXPECT_EQ(count("release"), 1U);
-  engine.advance(5s);
-  EXPECT_EQ(count("release"), 2U) << "and once more, for a try that comes late";
-}
-
-// A lease in the row ends by itself; a version has to be taken over by somebody who watches.
-TEST_P(BackendRows, ReleaseNotSent_RetriesUntilTheLeaseEnds) {
-  const auto x = acquire("x");
-  server.set_reachable(1, false);
-  server.cut(1);
-  EXPECT_EQ(release(*ours, *x), "unavailable");
-  engine.advance(5min);
-  server.set_reachable(1, true);
-  engine.advance(2s);
-  EXPECT_EQ(row("x").owner.empty(), options.strategy == Strategy::optimistic);
-}
-
-// --- Waiting ---------------------------------------------------------------------------------------------------------
 
 // Time stands still in it, so there can be no poll interval.
 TEST_P(BackendRows, Release_WakesOneWaiterOfAClient) {
@@ -414,72 +368,6 @@ TEST_P(BackendRowsOfTable, LeaseExpires_WaiterTriesAndNoRenewalRevives) {
   renew(*waiting);
   engine.run();
   EXPECT_EQ(take_answers(), (Words{"x lost", "x lost"}));
-}
-
-// --- Taking over -----------------------------------------------------------------------------------------------------
-
-TEST_P(BackendRowsOfOptimistic, VersionUnchangedForOneLease_LockIsTakenOver) {
-  const auto held = taken_by_others("x");
-  engine.advance(4s);
-  const TimePoint first_seen = engine.now();
-  const auto waiting = ours->contend("x", true, 60s);
-  engine.advance(10s - 1ns);
-  EXPECT_FALSE(waiting->grant) << "one lease of the holder's, from when it was first seen";
-  engine.advance(10ms);
-  ASSERT_TRUE(waiting->grant);
-  EXPECT_GT(waiting->grant->token, held->grant->token);
-  EXPECT_LE(queries("acquire").back()->sent, first_seen + 10s + 5ms);
-  renew(*others, *held);
-  engine.run();
-  EXPECT_EQ(take_answers(), Words{"x lost"});
-}
-
-TEST_P(BackendRowsOfOptimistic, SeparateTries_UseTheVersionsThatTheClientSaw) {
-  const auto held = taken_by_others("x");
-  spoil(".acquire", Fate::hold, 1);
-  const auto first = acquire("x");
-  engine.advance(2s);
-  heal();
-  engine.run();
-  EXPECT_EQ(said(*first), "busy") << "it stands still from when the answer that showed it arrived";
-  engine.advance(10s - 1ns);
-  EXPECT_EQ(said(*acquire("x")), "busy");
-  engine.advance(1ns);
-  const auto theirs = others->contend("x", false);
-  engine.run();
-  EXPECT_EQ(said(*theirs), "busy");
-  EXPECT_EQ(said(*acquire("x")), "granted");
-}
-
-TEST_P(BackendRowsOfOptimistic, TakeOver_ComesAfterTheHoldersLoss) {
-  for (const auto late : {0ms, 1ms, 500ms, 2000ms}) {
-    const std::string name = "x" + std::to_string(late.count());
-    spoil(".acquire", Fate::hold, 1);
-    const auto held = ours->contend(name, false, 5s);
-    engine.advance(late);
-    heal();
-    engine.run();
-    ASSERT_TRUE(held->grant);
-    const auto waiting = others->contend(name, true);
-    for (int ms = 0; ms < 10'000 && !waiting->grant; ++ms) engine.advance(1ms);
-    ASSERT_TRUE(waiting->grant);
-    EXPECT_GE(engine.now(), held->grant->valid_until);
-  }
-}
-
-TEST_P(BackendRowsOfOptimistic, Renewal_RestartsTheObservation) {
-  const auto held = taken_by_others("x");
-  const auto waiting = acquire("x", true);
-  for (int i = 0; i < 5; ++i) {
-    engine.advance(9s);
-    renew(*others, *held);
-    engine.run();
-    EXPECT_EQ(take_answers(), Words{"x renewed"});
-  }
-  engine.advance(10s - 1ns);
-  EXPECT_FALSE(waiting->grant);
-  engine.advance(3s);
-  EXPECT_TRUE(waiting->grant);
 }
 
 }  // namespace

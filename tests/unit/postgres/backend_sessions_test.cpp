@@ -22,8 +22,6 @@ INSTANTIATE_TEST_SUITE_P(, BackendSessions, testing::Values(Strategy::advisory, 
 class BackendForUpdate : public SessionsTest {};
 INSTANTIATE_TEST_SUITE_P(, BackendForUpdate, testing::Values(Strategy::for_update), name_of_strategy);
 
-// --- Acquire and release ---------------------------------------------------------------------------------------------
-
 TEST_P(BackendSessions, FreeLock_OneRoundTripEachWay) {
   EXPECT_EQ(release(*ours, *acquire("x"), 0s), "released");  // there are a session and a row now
   sent.clear();
@@ -113,19 +111,6 @@ TEST_P(BackendSessions, ForeignSessionOrNoToken_IsNoGrant) {
   }
 }
 
-TEST_P(BackendSessions, Capabilities_MatchTheStrategy) {
-  const Capabilities can = ours->backend->capabilities();
-  EXPECT_EQ(can.strategy, is_advisory() ? "advisory" : "for-update");
-  EXPECT_EQ(can.lease_kind, LeaseKind::session);
-  EXPECT_EQ(can.fencing, FencingDurability::wall_clock);
-  EXPECT_EQ(can.fair, is_advisory());
-  EXPECT_TRUE(can.wakes_waiters && can.wakes_one && can.counts_waiters && can.one_waiter_per_client);
-  EXPECT_TRUE(can.can_inspect && can.can_list && can.can_break && can.can_forget && can.can_forget_idle);
-  EXPECT_EQ(can.max_lease, options.lease);
-}
-
-// --- Holding ---------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendSessions, WaitedForLock_StaysInItsSession) {
   for (int dialled = 0, round = 0; round < 3; ++round) {
     const auto x = granted_after_a_wait("y");
@@ -153,18 +138,6 @@ TEST_P(BackendSessions, ConnectionOfOneLockBreaks_OnlyThatLockIsLost) {
   EXPECT_TRUE(lost(ours->host, x->request.owner));
   EXPECT_EQ(release(*ours, *x), "not ours");
   EXPECT_EQ(release(*ours, *other), "released");
-}
-
-TEST_P(BackendSessions, HeartbeatFails_LockIsLost) {
-  const auto x = acquire("x");
-  engine.advance(5s);
-  EXPECT_TRUE(ours->host.losses.empty());
-  refuse("SHOW", "57014", 1);
-  sent.clear();
-  engine.advance(3s);
-  EXPECT_TRUE(lost(ours->host, x->request.owner));
-  EXPECT_EQ(std::count(sent.begin(), sent.end(), "SHOW"), std::ssize(sent)) << "nothing is given back before that";
-  EXPECT_EQ(owners("x"), 0U);
 }
 
 TEST_P(BackendSessions, UnresponsiveServer_LockIsLostByTheEndOfTheLease) {
@@ -196,8 +169,6 @@ TEST_P(BackendSessions, Heartbeats_KeepTheShortestLease) {
   EXPECT_TRUE(x->grant && ours->host.losses.empty());
 }
 
-// --- Waiting ---------------------------------------------------------------------------------------------------------
-
 // An error does not undo the grant of an advisory lock; and the fake reports a session that has a lock twice.
 TEST_P(BackendSessions, GrantAsASliceEnds_IsHeldOnce) {
   const auto holder = taken_by_others("x");
@@ -224,43 +195,6 @@ TEST_P(BackendSessions, ServerReturnsAtOnce_RequestsAreSpaced) {
   EXPECT_EQ(said(*x), "granted");
 }
 
-// --- Connections -----------------------------------------------------------------------------------------------------
-
-TEST_P(BackendSessions, Observer_IsNotifiedOfOutageAndRecovery) {
-  const auto a = acquire("a");
-  const auto b = acquire("b");
-  const auto news = [this] {
-    std::vector<State> news = ours->host.connections;
-    news.erase(std::unique(news.begin(), news.end()), news.end());
-    return news;
-  };
-  EXPECT_EQ(ours->host.connections, std::vector{State::connected});
-  server.wire().dialling = FakeServer::Dialling::fail;
-  server.cut(1);
-  engine.run();
-  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting}));
-  const auto c = acquire("c", true);
-  engine.advance(5s);
-  EXPECT_LE(ours->host.connections.size(), 3U);
-  server.wire().dialling = FakeServer::Dialling::accept;
-  engine.advance(2s);
-  EXPECT_EQ(said(*c), "granted");
-  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting, State::connected}));
-}
-
-// An answer about the session itself does not answer a try.
-TEST_P(BackendSessions, ServerClosesAtEachTry_IsReportedUnavailable) {
-  spoil(try_word(), Fate::lose_request);
-  const auto a = acquire("a", true);
-  engine.advance(10s);
-  EXPECT_GT(server.wire().dialled, 5);
-  EXPECT_EQ(std::count(ours->host.connections.begin(), ours->host.connections.end(), State::connected), 0);
-  heal();
-  engine.advance(2s);
-  EXPECT_EQ(said(*a), "granted");
-  EXPECT_EQ(ours->host.connections.back(), State::connected);
-}
-
 TEST_P(BackendSessions, IdleConnection_IsClosedAfterAWhile) {
   for (const char* const name : {"a", "b"}) {
     EXPECT_EQ(release(*ours, *acquire(name), 0s), "released");
@@ -269,8 +203,6 @@ TEST_P(BackendSessions, IdleConnection_IsClosedAfterAWhile) {
   engine.advance(60s);
   EXPECT_EQ(server.wire().open(), is_advisory() ? 1U : 0U);
 }
-
-// --- Rows of for-update ----------------------------------------------------------------------------------------------
 
 TEST_P(BackendForUpdate, NewName_RowIsInsertedInItsOwnTransaction) {
   EXPECT_EQ(said(*acquire("new")), "granted");

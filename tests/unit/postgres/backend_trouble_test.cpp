@@ -31,8 +31,6 @@ class BackendTroubleOfSessions : public BackendTrouble {};
 INSTANTIATE_TEST_SUITE_P(, BackendTroubleOfSessions, testing::Values(Strategy::advisory, Strategy::for_update),
                          name_of_strategy);
 
-// --- Refusals --------------------------------------------------------------------------------------------------------
-
 struct Refusal {
   std::string_view state;
   std::string_view once;    // what a try says whose statement is refused once
@@ -174,23 +172,6 @@ TEST_P(BackendTrouble, RefusedRelease_LeavesNothing) {
   }
 }
 
-TEST_P(BackendTrouble, ReleaseAnswerLost_LeavesNothing) {
-  for (const Fate fate : {Fate::lose_answer, Fate::lose_request, Fate::hold, Fate::silence}) {
-    SCOPED_TRACE(static_cast<int>(fate));
-    auto attempt = acquire("x");
-    ASSERT_TRUE(attempt->grant);
-    spoil(release_word(), fate, 1);
-    const std::string answer = release(*ours, *attempt);
-    const bool lost = fate == Fate::lose_answer || fate == Fate::lose_request;
-    EXPECT_EQ(answer == "released", of_rows() && lost) << answer;
-    EXPECT_NE(answer, "nothing");
-    EXPECT_TRUE(ours->host.losses.empty()) << "it had been given back";
-    heal();
-    expect_gone(std::move(attempt));
-    engine.advance(31s);
-  }
-}
-
 // With a lock_timeout that somebody else has set, or where a row is locked that is not the lock's.
 TEST_P(BackendTrouble, LockTimeout_IsBusyWhereOnlyTheLockIsAwaited) {
   refuse(try_word(), "55P03");
@@ -201,43 +182,6 @@ TEST_P(BackendTrouble, LockTimeout_IsBusyWhereOnlyTheLockIsAwaited) {
   auto waiting = acquire("x", true);
   engine.advance(3s);
   EXPECT_EQ(said(*waiting), "granted");
-}
-
-// In the database's encoding there are no characters for the names that begin with "bad"; or another transaction is
-// inserting their rows, and who wants to do the same has to wait for it.
-TEST_P(BackendTrouble, ImpossibleName_FailsAlone) {
-  options.max_connections = 100;
-  ours.emplace(engine, server, 1, options);
-  refuses = [](const Command& command) {
-    return std::any_of(command.params.begin(), command.params.end(),
-                       [](const Parameter& each) { return each && each->find("bad") != std::string::npos; });
-  };
-  for (const std::string state : {"22P05", "55P03"}) {
-    SCOPED_TRACE(state);
-    const auto held = acquire("held");
-    refuse(try_word(), state);
-    Attempts attempts;
-    for (int i = 0; i < 64; ++i) {
-      attempts.push_back(ours->contend((i % 30 == 13 ? "bad" : "x") + std::to_string(i), false));
-    }
-    sent.clear();
-    engine.run();
-    if (of_rows()) {
-      EXPECT_LE(sent.size(), 65U) << "each is asked for alone, once; the bad ones from then on";
-    }
-    const bool busy = options.strategy == Strategy::for_update;
-    const std::string bad = state == "22P05" ? "invalid" : busy ? "busy" : "unavailable";
-    for (const auto& each : attempts) {
-      EXPECT_EQ(said(*each), each->request.name.starts_with("bad") ? bad : "granted") << each->request.name;
-      if (each->grant) {
-        EXPECT_NE(release(*ours, *each, 0s), "not ours");
-      }
-    }
-    heal();
-    engine.advance(1s);
-    EXPECT_TRUE(ours->host.losses.empty());
-    EXPECT_EQ(release(*ours, *held), "released");
-  }
 }
 
 // Not from the answer, nor from the request of the caller that waited for a connection.
@@ -260,8 +204,6 @@ TEST_P(BackendTrouble, Grant_LeaseCountsFromSending) {
   ASSERT_TRUE(x->grant);
   EXPECT_EQ(x->grant->valid_until, lease_valid_until(asked, of_rows() ? ours->lease : options.lease));
 }
-
-// --- Waiting in the server -------------------------------------------------------------------------------------------
 
 TEST_P(BackendTroubleOfSessions, SliceOfWaitEnds_NextBegins) {
   const auto holder = taken_by_others("x");
@@ -302,8 +244,6 @@ TEST_P(BackendTroubleOfSessions, GrantAfterLongWait_IsConfirmedFirst) {
   }
 }
 
-// --- What is lost ----------------------------------------------------------------------------------------------------
-
 TEST_P(BackendTrouble, WaiterGivesUp_LeavesNothing) {
   const auto holder = taken_by_others("x");
   auto attempt = acquire("x", true);
@@ -331,56 +271,6 @@ TEST_P(BackendTrouble, TryTimesOut_NamesTheCause) {
   spoil(try_word(), Fate::hold);
   engine.advance(options.response_timeout + (of_rows() ? 1ms : -1ms));
   EXPECT_TRUE(failed(*attempt, of_rows() ? errc::ambiguous : errc::unavailable, "standby"));
-}
-
-TEST_P(BackendTrouble, ServerForgetsWait_ConnectionIsClosed) {
-  const auto holder = taken_by_others("x");
-  const auto attempt = acquire("x", true);
-  spoil(wait_word(), Fate::silence, 2);
-  engine.advance(3min);
-  EXPECT_FALSE(attempt->unreachable_reports.empty());
-  (void)release(*others, *holder, 0s);
-  engine.advance(61s);
-  EXPECT_EQ(said(*attempt), "granted");
-}
-
-// --- Servers ---------------------------------------------------------------------------------------------------------
-
-TEST_P(BackendTrouble, ServerUnreachable_TryFailsAndWaitGoesOn) {
-  server.wire().dialling = FakeServer::Dialling::fail;
-  const auto a = acquire("a");
-  const auto b = acquire("b", true);
-  engine.advance(100ms);
-  EXPECT_TRUE(failed(*a, errc::unavailable));
-  EXPECT_FALSE(b->unreachable_reports.empty());
-  engine.advance(10s);
-  EXPECT_LT(server.wire().dialled, 60);
-  EXPECT_FALSE(b->grant || b->failure || b->busy_reports > 0);
-  server.wire().dialling = FakeServer::Dialling::accept;
-  engine.advance(3s);
-  EXPECT_EQ(said(*b), "granted");
-}
-
-TEST_P(BackendTrouble, ServerUnresponsive_NoBusyAndNoFurtherRequests) {
-  server.wire().dialling = FakeServer::Dialling::silence;
-  auto a = acquire("a", true);
-  auto b = acquire("b");
-  engine.advance(5s);
-  EXPECT_EQ(a->busy_reports + b->busy_reports, 0);
-  EXPECT_TRUE(failed(*b, errc::unavailable));
-  a.reset();
-  server.wire().dialling = FakeServer::Dialling::accept;
-  EXPECT_EQ(sent_within(1h), 0U);
-}
-
-TEST_P(BackendTrouble, WrongPassword_IsFinal) {
-  server.wire().dialling = FakeServer::Dialling::refuse_password;
-  const auto a = acquire("a");
-  const auto b = acquire("b", true);
-  engine.advance(100ms);
-  EXPECT_TRUE(failed(*a, errc::access_denied));
-  EXPECT_TRUE(failed(*b, errc::access_denied));
-  EXPECT_LE(server.wire().dialled, 2);
 }
 
 TEST_P(BackendTrouble, IdleConnection_IsCheckedEveryTwoSeconds) {
@@ -452,8 +342,6 @@ TEST_P(BackendTrouble, ServerWithoutKeepalive_WarnsOnce) {
   EXPECT_TRUE(others->host.warnings.empty());
 }
 
-// --- The schema ------------------------------------------------------------------------------------------------------
-
 TEST_P(BackendTrouble, SchemaMissing_QueriesDoNotCreateIt) {
   server.has_schema = false;
   std::optional<bool> held;
@@ -461,61 +349,6 @@ TEST_P(BackendTrouble, SchemaMissing_QueriesDoNotCreateIt) {
   engine.advance(1s);
   EXPECT_EQ(held, false);
   EXPECT_FALSE(server.has_schema);
-}
-
-TEST_P(BackendTrouble, SchemaTakesTooLong_IsUnavailable) {
-  server.has_schema = false;
-  spoil("CREATE", Fate::silence);
-  refuse(try_word(), "25006", 1);  // so that the try began before
-  auto attempt = acquire("x");
-  engine.advance(options.response_timeout + 1ms);
-  EXPECT_TRUE(failed(*attempt, errc::unavailable));
-  engine.advance(20s);  // and it fails once
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_P(BackendTrouble, Close_EndsWhenNothingIsLeft) {
-  spoil(try_word(), Fate::hold, 1);
-  auto attempt = acquire("x");
-  attempt.reset();
-  bool closed = false;
-  ours->backend->close([&] {
-    closed = true;
-    EXPECT_EQ(owners("x"), 0U);
-  });
-  engine.advance(1s);
-  heal();
-  engine.advance(5s);
-  EXPECT_TRUE(closed);
-}
-
-TEST_P(BackendTrouble, ClientDestroyed_AtAnyRequest) {
-  for (int events = 0; events < 60; ++events) {
-    ours.emplace(engine, server, 1, options);
-    const auto busy = taken_by_others("busy");
-    bool gone = false;
-    auto held = ours->contend("x", false);
-    auto doubtful = ours->contend("y", true);
-    auto waiting = ours->contend("busy", true);
-    auto next = ours->contend("busy", true);
-    spoil("", Fate::lose_answer, events % 7 == 0 ? 1 : 0);
-    for (int i = 0; i < events; ++i) {
-      if (!engine.run_one()) engine.advance(10ms);
-      if (i == 20 && held->grant) ours->backend->renew(*held->grant, [&](const RenewOutcome&) { EXPECT_FALSE(gone); });
-      if (i == 25 && held->grant)
-        ours->backend->release(*held->grant, [&](const ReleaseOutcome&) { EXPECT_FALSE(gone); });
-      if (i == 30) doubtful.reset();
-      if (i == 40) waiting.reset();
-    }
-    for (auto* each : {&held, &doubtful, &waiting, &next}) each->reset();
-    if (events % 2 == 0) ours->backend->close([] {});
-    ours.reset();
-    gone = true;
-    EXPECT_EQ(release(*others, *busy), "released");
-    ASSERT_EQ(sent_within(1min), 0U);
-    for (const char* const name : {"x", "y", "busy"}) ASSERT_EQ(owners(name), 0U) << name << " after " << events;
-  }
 }
 
 }  // namespace

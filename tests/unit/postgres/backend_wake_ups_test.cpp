@@ -49,8 +49,6 @@ class BackendWakeUps : public BackendRowsTest {
 };
 INSTANTIATE_TEST_SUITE_P(, BackendWakeUps, testing::ValuesIn(row_strategies), name_of_strategy);
 
-// --- Listening and marking -------------------------------------------------------------------------------------------
-
 TEST_P(BackendWakeUps, FirstWait_ListensBeforeMarking) {
   spoil("LISTEN", Fate::hold, 1);
   const auto first = watching("x", "a");
@@ -191,8 +189,6 @@ TEST_P(BackendWakeUps, WaiterReturns_IsMarkedAgain) {
   }
 }
 
-// --- Who is told -----------------------------------------------------------------------------------------------------
-
 TEST_P(BackendWakeUps, Release_NotifiesTheLongestWaiterThenTheNext) {
   auto a = watch("x", "a");
   auto b = watch("x", "b");
@@ -268,8 +264,6 @@ TEST_P(BackendWakeUps, ManyReleases_DelayGrowsUntilAGrant) {
   EXPECT_EQ(take_told(), Words{}) << "who leaves is not told late";
 }
 
-// --- Nobody waits any more -------------------------------------------------------------------------------------------
-
 TEST_P(BackendWakeUps, NoWaiterForAMinute_ConnectionIsClosed) {
   auto waiting = watching("x", "a");
   waiting.reset();
@@ -292,8 +286,6 @@ TEST_P(BackendWakeUps, NoWaiterForAMinute_ConnectionIsClosed) {
   free("x");
   EXPECT_EQ(take_told(), Words{"c"});
 }
-
-// --- Trouble ---------------------------------------------------------------------------------------------------------
 
 TEST_P(BackendWakeUps, ConnectionBreaks_ListensAndMarksAgain) {
   const auto x = watch("x", "a");

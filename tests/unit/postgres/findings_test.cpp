@@ -8,14 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/preamble.hpp"
-#include "table_row.hpp"
 
 namespace dlock::postgres {
 
 namespace {
 
 using Severity = Finding::Severity;
+
+// The answer of SchemaStatements::tables about a table that is as it should be.
+Rows::Row table_row(const TableDefinition& table) {
+  return {std::string(table.name), std::string(table.columns), "p", "t", "t", "t", "me", "t", ""};
+}
 
 // A server in which nothing is wrong.
 Examined good_server() {
@@ -56,8 +61,6 @@ Options good_options(Strategy strategy = Strategy::table) {
   options.libpq = {{"sslmode", "verify-full"}};
   return options;
 }
-
-// --- What is different -----------------------------------------------------------------------------------------------
 
 using Change = std::function<void(Examined&, Options&)>;
 

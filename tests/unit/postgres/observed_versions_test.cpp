@@ -10,6 +10,8 @@
 
 #include <dlock/clock.hpp>
 
+#include "backend_rows_fixture.hpp"
+
 namespace dlock::postgres {
 
 namespace {
@@ -55,6 +57,74 @@ TEST_F(PostgresObservedVersions, RecentVersions_AreKept) {
     }
     EXPECT_EQ(over(), kept);
   }
+}
+
+// A lock whose version stays the same for its lease is taken over.
+class BackendRowsOfOptimistic : public BackendRowsTest {};
+INSTANTIATE_TEST_SUITE_P(, BackendRowsOfOptimistic, testing::Values(Strategy::optimistic), name_of_strategy);
+
+TEST_P(BackendRowsOfOptimistic, VersionUnchangedForOneLease_LockIsTakenOver) {
+  const auto held = taken_by_others("x");
+  engine.advance(4s);
+  const TimePoint first_seen = engine.now();
+  const auto waiting = ours->contend("x", true, 60s);
+  engine.advance(10s - 1ns);
+  EXPECT_FALSE(waiting->grant) << "one lease of the holder's, from when it was first seen";
+  engine.advance(10ms);
+  ASSERT_TRUE(waiting->grant);
+  EXPECT_GT(waiting->grant->token, held->grant->token);
+  EXPECT_LE(queries("acquire").back()->sent, first_seen + 10s + 5ms);
+  renew(*others, *held);
+  engine.run();
+  EXPECT_EQ(take_answers(), Words{"x lost"});
+}
+
+TEST_P(BackendRowsOfOptimistic, SeparateTries_UseTheVersionsThatTheClientSaw) {
+  const auto held = taken_by_others("x");
+  spoil(".acquire", Fate::hold, 1);
+  const auto first = acquire("x");
+  engine.advance(2s);
+  heal();
+  engine.run();
+  EXPECT_EQ(said(*first), "busy") << "it stands still from when the answer that showed it arrived";
+  engine.advance(10s - 1ns);
+  EXPECT_EQ(said(*acquire("x")), "busy");
+  engine.advance(1ns);
+  const auto theirs = others->contend("x", false);
+  engine.run();
+  EXPECT_EQ(said(*theirs), "busy");
+  EXPECT_EQ(said(*acquire("x")), "granted");
+}
+
+TEST_P(BackendRowsOfOptimistic, TakeOver_ComesAfterTheHoldersLoss) {
+  for (const auto late : {0ms, 1ms, 500ms, 2000ms}) {
+    const std::string name = "x" + std::to_string(late.count());
+    spoil(".acquire", Fate::hold, 1);
+    const auto held = ours->contend(name, false, 5s);
+    engine.advance(late);
+    heal();
+    engine.run();
+    ASSERT_TRUE(held->grant);
+    const auto waiting = others->contend(name, true);
+    for (int ms = 0; ms < 10'000 && !waiting->grant; ++ms) engine.advance(1ms);
+    ASSERT_TRUE(waiting->grant);
+    EXPECT_GE(engine.now(), held->grant->valid_until);
+  }
+}
+
+TEST_P(BackendRowsOfOptimistic, Renewal_RestartsTheObservation) {
+  const auto held = taken_by_others("x");
+  const auto waiting = acquire("x", true);
+  for (int i = 0; i < 5; ++i) {
+    engine.advance(9s);
+    renew(*others, *held);
+    engine.run();
+    EXPECT_EQ(take_answers(), Words{"x renewed"});
+  }
+  engine.advance(10s - 1ns);
+  EXPECT_FALSE(waiting->grant);
+  engine.advance(3s);
+  EXPECT_TRUE(waiting->grant);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// All statements of dlock: their form, when they read the clock, and that nothing of another role takes part in them.
 #include "backends/postgres/sql/statements.hpp"
 
 #include <gtest/gtest.h>
@@ -5,13 +6,22 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "all_statements.hpp"
+#include "backends/postgres/administration/diagnosis.hpp"
+#include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
+#include "backends/postgres/sql/preamble.hpp"
 #include "hostile_names.hpp"
 #include "tests/simulation/postgres/array_elements.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -19,6 +29,71 @@
 namespace dlock::postgres {
 
 namespace {
+
+using NamedStatements = std::vector<std::pair<std::string, std::string>>;
+
+// Every statement of dlock, by a name for messages.
+class AllStatements {
+ public:
+  AllStatements(std::string_view schema, Durability durability) {
+    using KeySpace = AdvisoryKey::KeySpace;
+    for (const LockKind kind : {LockKind::lock, LockKind::election}) {
+      add(table_statements(schema, durability, kind));
+      add(optimistic_statements(schema, durability, kind));
+    }
+    for (const LockKind kind : {LockKind::read_write, LockKind::semaphore}) {
+      add(sharing_statements(schema, durability, kind));
+    }
+    const auto f = for_update_statements(schema, durability);
+    add({&f.ensure, &f.begin, &f.set_patience, &f.try_lock, &f.lock, &f.heartbeat, &f.commit, &f.rollback,
+         &f.try_in_transaction, &f.lock_in_transaction, &f.ensure_in_transaction, &f.inspect, &f.list, &f.break_lock,
+         &f.forget});
+    for (const KeySpace space : {KeySpace::bigint, KeySpace::pair, KeySpace::server}) {
+      add(advisory_statements(schema, durability, space));
+      add(advisory_statements(schema, durability, space, LockKind::election));
+      for (const Mode mode : {Mode::exclusive, Mode::shared}) {
+        add(advisory_statements(schema, durability, space, LockKind::read_write, mode));
+      }
+    }
+    const Statement limit = limit_of_wait();
+    const Statement snapshots = waits_for_snapshots();
+    add({&limit, &snapshots});
+    Options options;
+    options.schema = schema;
+    for (const Question& question : questions_of_doctor(options)) add({&question.statement});
+    const Preamble preamble({}, {.version = 170000, .backend_pid = 1});
+    add("preamble", {preamble.commands().at(0).text, preamble.commands().at(1).text});
+    for (const bool with_schema : {true, false}) add("creation", creation(schema, durability, with_schema));
+    add("recording", recording(schema));
+    add("plain", {without_nested_loops_sql, "ROLLBACK", "SAVEPOINT dlock", "ROLLBACK TO SAVEPOINT dlock",
+                  "RELEASE SAVEPOINT dlock", "LISTEN " + quote_identifier(schema)});  // really the schema's channel
+  }
+
+  NamedStatements all;
+
+ private:
+  // Not all kinds of locks have all of them.
+  void add(std::initializer_list<const Statement*> statements) {
+    for (const Statement* each : statements) {
+      if (!each->sql.empty()) all.emplace_back(each->word, each->sql);
+    }
+  }
+  void add(const std::string& name, const std::vector<std::string>& texts) {
+    for (const std::string& sql : texts) all.emplace_back(name, sql);
+  }
+  void add(const RowStatements& s) {
+    add({&s.change, &s.acquire, &s.acquire_one, &s.renew, &s.renew_one, &s.release, &s.release_one, &s.mark, &s.inspect,
+         &s.list, &s.break_lock, &s.forget});
+  }
+  void add(const AdvisoryStatements& s) {
+    add({&s.try_lock, &s.join, &s.lock_slice, &s.try_many, &s.proof, &s.unlock, &s.unlock_many, &s.try_in_transaction,
+         &s.lock_in_transaction, &s.inspect, &s.inspect_without_tables, &s.list, &s.break_lock, &s.forget});
+  }
+};
+
+[[nodiscard]] NamedStatements all_statements(std::string_view schema, Durability durability) {
+  return AllStatements(schema, durability).all;
+}
 
 constexpr std::array durabilities = {Durability::sync, Durability::async, Durability::unlogged};
 
@@ -119,6 +194,152 @@ TEST(PostgresArrays, Arrays_AreReadBack) {
   const auto names = hostile_names(1000, 512);
   const std::vector<std::string_view> views(names.begin(), names.end());
   EXPECT_EQ(elements_of(text_array(views)), names);
+}
+
+using Complaints = std::vector<std::string>;
+
+// Complains of each part of a statement that the server would look up along the search_path, where any role that may
+// create in one of its schemas can put something of its own: functions, operators, types, collations and relations
+// without their schema, and words of the grammar that stand for an operator without one (IN, BETWEEN, LIKE, NULLIF,
+// ...). Removes what is good, and complains of what is left.
+class SqlQualification {
+ public:
+  explicit SqlQualification(const std::string& sql) : sql_(std::regex_replace(sql, compiled("'(?:[^']|'')*'"), "''")) {
+    const std::regex& query = compiled(R"((\w+) AS (?:(?:NOT )?MATERIALIZED )?\()");
+    for (std::sregex_iterator at(sql_.begin(), sql_.end(), query), end; at != end; ++at) queries_ += "|" + at->str(1);
+  }
+
+  // From the innermost parentheses outwards: what is between a pair of them becomes {}.
+  [[nodiscard]] Complaints complaints() {
+    const std::regex& system_operator = compiled(R"(OPERATOR\(pg_catalog\.[-+*/<>=~!@#%^&|`?]+\))");
+    const std::regex& innermost = compiled(R"(\(([^()]*)\))");
+    const std::regex& columns = compiled(R"(EXISTS "[^"]*"\."[^"]*" $)");
+    const std::regex& storage = compiled(R"(^CREATE .*WITH $)");
+    sql_ = std::regex_replace(sql_, system_operator, "OPER");
+    for (std::smatch found; std::regex_search(sql_, found, innermost);) {
+      const std::string before = found.prefix();
+      std::string level = found.str(1);
+      if (std::regex_search(before, columns)) complain(level, R"((?:^|, )\w+ (?!pg_catalog\.)(\w+))", "type ");
+      if (!std::regex_search(before, storage)) look_at(level);
+      sql_ = before + "{}" + found.suffix().str();
+    }
+    look_at(sql_);
+    return complaints_;
+  }
+
+ private:
+  // Each is compiled once.
+  static const std::regex& compiled(const std::string& pattern) {
+    static std::map<std::string, std::regex> patterns;
+    return patterns.try_emplace(pattern, pattern).first->second;
+  }
+  static void remove(std::string& text, const std::string& good) {
+    text = std::regex_replace(text, compiled(good), " ");
+  }
+  void complain(const std::string& text, const std::string& bad, const std::string& what) {
+    for (std::sregex_iterator at(text.begin(), text.end(), compiled(bad)), end; at != end; ++at) {
+      complaints_.push_back(what + (what.ends_with(' ') ? at->str(1) : ""));
+    }
+  }
+
+  // Without parentheses.
+  void look_at(std::string text) {
+    complain(text, R"(\bCASE (?!WHEN))", "CASE with an operand");
+    complain(text, R"(\bIS (?:NOT )?DISTINCT)", "IS DISTINCT FROM");
+    // Relations: after these words, and after each comma of a FROM.
+    remove(text, "(?:FOR NO KEY|FOR|DO) UPDATE|epoch FROM");
+    const std::regex& list =
+        compiled(R"(\bFROM\b((?:(?!\b(?:WHERE|ON|GROUP|ORDER|LIMIT|FOR|UNION|RETURNING|SELECT)\b).)*))");
+    for (std::smatch found; std::regex_search(text, found, list);) {
+      const std::string relations = std::regex_replace(found.str(1), compiled(","), " JOIN");
+      text = found.prefix().str() + "JOIN" + relations + found.suffix().str();
+    }
+    remove(text,
+           R"(\b(?:JOIN|INTO|UPDATE) (?:"[^"]*"\."[^"]*"(?: \{\})?|pg_catalog\.\w+|\{\}|LATERAL \{\}|ROWS JOIN))");
+    complain(text, R"(\b(?:JOIN|INTO|UPDATE) (?!(?:LATERAL)" + queries_ + R"()\b)("?\w+))", "relation ");
+    // Types, collations and texts.
+    remove(text, R"(::pg_catalog\.\w+|COLLATE pg_catalog\."C"|pg_catalog\.\w+ '')");
+    remove(text, R"(\b(?:SELECT|THEN|ELSE|WHEN|DEFAULT|AND|OR|NOT|BY|OPER) '')");
+    complain(text, R"(::(\w+))", "type ");
+    complain(text, R"((\w+) '')", "type ");
+    complain(text, R"(COLLATE (\S+))", "collation ");
+    // Operators: a star and an assignment are none.
+    remove(text, R"(::|SELECT \*|^\*$)");
+    const std::regex& set = compiled(R"(\bSET\b((?:(?!\b(?:WHERE|JOIN|RETURNING)\b).)*))");
+    for (std::smatch found; std::regex_search(text, found, set);) {
+      const std::string values = std::regex_replace(found.str(1), compiled(R"((^|,) \w+ =)"), "$1");
+      text = found.prefix().str() + values + found.suffix().str();
+    }
+    remove(text, "OPER ANY");
+    complain(text, "([-+*/<>=~!@#%^&|`?]+)", "operator ");
+    // Functions: what comes before parentheses and is not of the grammar.
+    remove(text, R"(pg_catalog\.\w+ ?\{\}|\bAS \w+ ?\{\}|NOT EXISTS "[^"]*"\."[^"]*" \{\})");
+    remove(text, R"(\b(?:greatest|least|coalesce|extract|EXISTS|VALUES|JOIN|AS|AND|OR|NOT|CHECK|KEY|WITH|LATERAL|ARRAY)"
+                 R"(|MATERIALIZED|OVER|FILTER|WHERE|ON|CONFLICT|THEN|ELSE|WHEN|SELECT|OPER) ?\{\})");
+    complain(text, R"re((\w+)"? ?\{\})re", "function ");
+    // Words of the grammar.
+    remove(text, "UNION ALL");
+    complain(text, R"(\b(IN|BETWEEN|LIKE|ILIKE|SIMILAR|NULLIF|USING|NATURAL|OVERLAPS|CAST|SOME|ALL|ANY)\b)", "word ");
+  }
+
+  std::string sql_;
+  std::string queries_;  // of WITH: of those no schema can be said
+  Complaints complaints_;
+};
+
+[[nodiscard]] Complaints unqualified_in(const std::string& sql) {
+  return SqlQualification(sql).complaints();
+}
+
+TEST(PostgresQualification, EveryStatement_NamesItsSchema) {
+  std::set<std::string> seen;
+  for (const Durability durability : {Durability::sync, Durability::async, Durability::unlogged}) {
+    for (const auto& [name, sql] : all_statements("dlock", durability)) {
+      if (!seen.insert(sql).second) continue;
+      EXPECT_EQ(unqualified_in(sql), Complaints{}) << name << ": " << sql;
+    }
+  }
+}
+
+// Statements that are made somewhere else than in the lists would not be looked at: of each literal that begins like
+// one, what comes before the first hole is in one of them.
+TEST(PostgresQualification, Sources_HaveNoOtherStatement) {
+  auto all = all_statements("dlock", Durability::sync);
+  const auto unlogged = all_statements("dlock", Durability::unlogged);
+  all.insert(all.end(), unlogged.begin(), unlogged.end());
+  const std::regex literal(
+      "(?:\"|R\"sql\\(\\s*)((?:SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|CREATE|DROP|ALTER|TRUNCATE|LOCK|LISTEN|NOTIFY|"
+      "SET|"
+      "RESET|SHOW|BEGIN|START|COMMIT|ROLLBACK|ABORT|CALL|EXECUTE|DO|COPY|VALUES|SAVEPOINT|RELEASE|TABLE|VACUUM)"
+      "(?=[\\s\"])[^\"{\\\\]*)");
+  std::size_t found = 0;
+  const auto sources = std::filesystem::path(DLOCK_SOURCE_DIR) / "backends" / "postgres";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(sources)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::string source(std::istreambuf_iterator<char>(file), {});
+    source = std::regex_replace(source, std::regex("//[^\\n]*"), "");
+    for (std::sregex_iterator at(source.begin(), source.end(), literal), end; at != end; ++at, ++found) {
+      std::string beginning = std::regex_replace(at->str(1), std::regex("\\s+"), " ");
+      if (beginning.ends_with(' ')) beginning.pop_back();
+      EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                              [&](const auto& each) { return each.second.find(beginning) != std::string::npos; }))
+          << entry.path().filename() << ": \"" << beginning << "...\" is in none of the lists of AllStatements";
+    }
+  }
+  EXPECT_GE(found, 40U);
+}
+
+TEST(PostgresQualification, UnqualifiedName_IsFound) {
+  for (const char* const sql :
+       {"SELECT a * 2", "UPDATE \"s\".\"t\" SET a = 1, b = 2 WHERE a = 1", "SELECT a OPERATOR(public.=) b",
+        "SELECT public.now()", "SELECT pg_catalog.now(), clock_timestamp()", "SELECT $1::text",
+        "SELECT interval '1 day'", "CREATE TABLE IF NOT EXISTS \"s\".\"t\" (a text)",
+        "SELECT a ORDER BY a COLLATE \"C\"", "SELECT a FROM \"t\"", "SELECT a FROM \"s\".\"t\", pg_class",
+        "SELECT a IN (1, 2)", "SELECT a OPERATOR(pg_catalog.=) ANY (ARRAY[1]), b = ANY (ARRAY[1])",
+        "SELECT a BETWEEN 1 AND 2", "SELECT a IS NOT DISTINCT FROM b", "SELECT CASE a WHEN 1 THEN 2 END"}) {
+    EXPECT_NE(unqualified_in(sql), Complaints{}) << sql;
+  }
 }
 
 }  // namespace
