@@ -44,15 +44,6 @@ TEST_F(EtcdClientTest, ConnectionBreaks_SentCallsAreAmbiguousOthersSentLater) {
   EXPECT_EQ(sent->told, 1);
 }
 
-TEST_F(EtcdClientTest, NoMemberAccepts_CallsFail) {
-  etcd.refuses = true;
-  const auto outcome = call();
-  engine.run();
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
-  EXPECT_EQ(etcd.dialled, 3);
-  EXPECT_EQ(downs.size(), 1U);
-}
-
 TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
   for (const bool answers : {false, true}) {
     connect();
@@ -67,15 +58,6 @@ TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
     engine.advance(1s);
   }
   EXPECT_EQ(times_ready, 3);
-}
-
-TEST_F(EtcdClientTest, Stopped_ReportsNothing) {
-  connect();
-  const auto sent = call();
-  client->stop();
-  engine.advance(1min);
-  EXPECT_EQ(sent->told, 0);
-  EXPECT_TRUE(downs.empty());
 }
 
 // --- Members ---------------------------------------------------------------------------------------------------------
@@ -137,21 +119,6 @@ TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {
   engine.run();
   EXPECT_FALSE(outcome->failure.code);
   EXPECT_EQ(cluster_changes, 0);
-}
-
-TEST_F(EtcdClientTest, AllMembersOfAnotherCluster_AreAcceptedWithAWarning) {
-  connect();
-  (void)call();
-  engine.run();
-  etcd.cluster = 2;
-  for (int i = 0; i < 3; ++i) {
-    (void)call();
-    engine.advance(1s);
-  }
-  EXPECT_EQ(cluster_changes, 1);
-  const auto outcome = call();
-  engine.run();
-  EXPECT_FALSE(outcome->failure.code);
 }
 
 TEST_F(EtcdClientTest, RevisionsGoBack_IsWarnedOf) {
@@ -310,19 +277,6 @@ TEST_F(EtcdLoginTest, TokenForgotten_OneLoginServesAllCallsAndIsNotReported) {
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdLoginTest, RepeatedLoginUnanswered_MemberIsLeft) {
-  connect();
-  forget_the_token(1);
-  etcd.treat_next(method_authenticate, Fate::lost, 100);
-  const auto outcome = call();
-  engine.advance(2s);
-  EXPECT_EQ(downs.size(), 1U);
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
-  etcd.fate = nullptr;
-  engine.advance(5s);
-  EXPECT_TRUE(client->ready());
-}
-
 TEST_F(EtcdLoginTest, NoMemberAnswersALogin_CallsAreUnavailable) {
   for (const bool answers : {true, false}) {
     if (answers) etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "request timed out"}; };
@@ -335,26 +289,6 @@ TEST_F(EtcdLoginTest, NoMemberAnswersALogin_CallsAreUnavailable) {
     EXPECT_GE(etcd.dialled - dialled, 3);
     etcd.status = nullptr;
   }
-}
-
-TEST_F(EtcdLoginTest, AuthenticationOff_CallsHaveNoTokenUntilItIsOn) {
-  bool on = false;
-  int refused = 0;
-  etcd.status = [&](std::string_view method) {
-    if (method == method_authenticate) {
-      return on ? GrpcStatus{} : GrpcStatus{.code = 9, .message = "etcdserver: authentication is not enabled"};
-    }
-    if (!on || ++refused > 1) return GrpcStatus{};
-    return GrpcStatus{.code = 3, .message = "etcdserver: user name is empty"};
-  };
-  EXPECT_FALSE(result().code);
-  EXPECT_TRUE(client->login_is_off());
-  EXPECT_FALSE(etcd.metadata.contains("token"));
-  on = true;
-  EXPECT_FALSE(result().code);
-  EXPECT_FALSE(client->login_is_off());
-  EXPECT_TRUE(etcd.metadata.contains("token"));
-  EXPECT_TRUE(downs.empty());
 }
 
 // It would carry no token.

@@ -158,27 +158,6 @@ TEST_F(EtcdSessionTest, LeaseDenied_WaitEnds) {
   EXPECT_EQ(attempt->failure->code, errc::access_denied);
 }
 
-TEST_F(EtcdSessionTest, LeaseUnavailable_IsRequestedAgain) {
-  etcd.refuse_next(method_lease_grant, {.code = 14, .message = "etcdserver: request timed out"});
-  const auto attempt = contend(*backend);
-  ASSERT_FALSE(attempt->unreachable_reports.empty());
-  for (const Failure& why : attempt->unreachable_reports) EXPECT_EQ(why.code, errc::unavailable) << why.detail;
-  engine.advance(1s);
-  EXPECT_TRUE(attempt->grant);
-}
-
-// A process that is stopped between the two requests finds that.
-TEST_F(EtcdSessionTest, LeaseExpiresBeforeItsKeyIsMade_IsReplaced) {
-  etcd.fate = [this, expired = false](std::string_view method) mutable {
-    if (method == method_transaction && !std::exchange(expired, true)) etcd.expire_leases();
-    return Fate::answered;
-  };
-  const auto attempt = contend(*backend);
-  engine.advance(1s);
-  EXPECT_FALSE(attempt->failure);
-  EXPECT_TRUE(attempt->grant);
-}
-
 TEST_F(EtcdSessionTest, LeasesUnknown_AreRequestedWithPauses) {
   (void)contend(*backend, "first");
   engine.advance(4s);  // it is confirmed
