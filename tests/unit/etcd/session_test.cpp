@@ -142,15 +142,6 @@ TEST_F(EtcdSessionTest, AnotherCluster_IsWarnedOf) {
 
 // --- The beginning ---------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdSessionTest, ConnectionMadeForAQuery_IsUsed) {
-  backend->inspect(LockKind::lock, "a", [](const Result<LockInfo>&) {});
-  engine.run();
-  ASSERT_EQ(etcd.dialled, 1);
-  EXPECT_EQ(etcd.grants, 0);
-  EXPECT_TRUE(contend(*backend)->grant);
-  EXPECT_EQ(etcd.dialled, 1);
-}
-
 TEST_F(EtcdSessionTest, LeaseDenied_WaitEnds) {
   etcd.refuse_next(method_lease_grant, {.code = 7, .message = "etcdserver: permission denied"});
   const auto attempt = contend(*backend);
@@ -236,17 +227,6 @@ TEST_F(EtcdSessionTest, ClientClosed_EndsItsSession) {
   backend->close([] {});
   engine.run();
   EXPECT_TRUE(etcd.keys.empty() && etcd.leases.empty());
-}
-
-TEST_F(EtcdSessionTest, ClientClosedWhileItBegins_IsNotKeptAlive) {
-  etcd.treat_next(method_transaction, Fate::held);
-  const auto attempt = contend(*backend);
-  ASSERT_EQ(etcd.grants, 1);
-  backend->close([] {});
-  etcd.answer_held();
-  engine.advance(10s);
-  EXPECT_EQ(etcd.keep_alives, 0);
-  EXPECT_FALSE(attempt->grant);
 }
 
 TEST_F(EtcdSessionTest, ClientDestroyedWithRequestsInProgress_ReportsNothing) {
