@@ -221,92 +221,92 @@ TEST_P(SentinelBeliefs, Steps_LeadToTheMaster) {
 
 const Belief beliefs[] = {
     // --- Which sentinel is asked ---
-    {"OneAnswerIsEnough", "", "locate => one; asked b,c => 0"},
-    {"OneThatRefusesIsPassedOverAtOnceAndOneThatIsSilentSoon", "", R"(
+    {"OneSentinelAnswers_IsEnough", "", "locate => one; asked b,c => 0"},
+    {"RefusingOrSilent_IsPassedOverAtOnceOrSoon", "", R"(
         refuse a; ignore b; locate 499ms => -; locate 1ms => one; asked c => 1..)"},
-    {"EachQueryBeginsWithTheNextSentinel", "", R"(
+    {"NextQuery_BeginsWithTheNextSentinel", "", R"(
         locate => one; locate => one; asked a => 1; asked b => 1; locate => one; asked c => 1; locate => one
         asked a => 2)"},
-    {"AQueryBeginsBehindTheSentinelThatAnswered", "", "refuse a; locate => one; count; locate => one; asked c => 0"},
-    {"ACallerDoesNotWaitForOneThatDidNotAnswerBefore", "", R"(
+    {"NextQuery_BeginsBehindTheOneThatAnswered", "", "refuse a; locate => one; count; locate => one; asked c => 0"},
+    {"SilentBefore_IsNotWaitedFor", "", R"(
         ignore a; locate 500ms => one; locate => one; locate => one; locate => one; dialled a => 1)"},
-    {"ButOneThatDidNotAnswerIsAskedAgainWhileALockIsInUse", "", R"(
+    {"SilentBefore_IsAskedAgainWhileALockIsInUse", "", R"(
         ignore a; locate 500ms => one; accept a; use 1min; wait 10s; asked a => 2..)"},
-    {"OneThatCannotBeReachedIsLeftAloneUntilItIsAskedAgain", "", R"(
+    {"Unreachable_IsNotDialledUntilTheNextQuery", "", R"(
         refuse a; locate => one; count; wait 1min; dialled all => 0)"},
-    {"OneWhoseConnectionBreaksIsLeftAloneUntilItIsAskedAgain", "", R"(
+    {"ConnectionBroken_IsNotReplacedUntilTheNextQuery", "", R"(
         locate => one; count; cut a; wait 1min; dialled all => 0)"},
-    {"NoAnswerAtAllIsUnavailable", "", "ignore all; locate 2s => unavailable"},
-    {"NoAnswerAtAllNamesEach", "", R"(
+    {"NoAnswer_IsUnavailable", "", "ignore all; locate 2s => unavailable"},
+    {"NoAnswer_NamesEachInTurn", "", R"(
         ignore all; locate 2s => master: a:26379: no; wait 10s; locate 2s => b:26379; wait 10s; locate 2s => c:26379)"},
-    {"AServiceThatNoneKnowsIsAWrongName", "", "all=-; locate => invalid argument; wait 10s; locate => service_name"},
-    {"OneThatIsSilentMightKnowIt", "", "a=-; b=-; refuse c; locate => unavailable"},
-    {"TheFirstThatIsSilentMightKnowIt", "", "refuse a; b=-; c=-; locate => unavailable"},
-    {"AWrongPasswordIsDenied", "", "deny all; locate => access denied; wait 10s; locate => master: b:26379: Redis"},
+    {"ServiceUnknownToAll_IsAWrongName", "", "all=-; locate => invalid argument; wait 10s; locate => service_name"},
+    {"ServiceUnknownToSome_IsUnavailable", "", "a=-; b=-; refuse c; locate => unavailable"},
+    {"ServiceUnknownBehindASilentOne_IsUnavailable", "", "refuse a; b=-; c=-; locate => unavailable"},
+    {"WrongPassword_IsDenied", "", "deny all; locate => access denied; wait 10s; locate => master: b:26379: Redis"},
 
     // --- Which reply is believed ---
-    {"OneThatDoesNotKnowTheLastFailoverCountsForNothing", "", R"(
+    {"BehindTheLatestFailover_CountsForNothing", "", R"(
         all=two/5; b=one/4; locate => two; locate => two; asked b => 1; moves => two)"},
-    {"AServiceThatWasSetUpAnewIsBelievedWhereMostSaySoForLong", "", R"(
+    {"ServiceSetUpAnew_IsBelievedWhereMostSaySoForLong", "", R"(
         all=two/5; locate => two; all=three/0; refuse c; wait 59s
         locate => not know of the latest failover; wait 1s; locate => three; locate => three; moves => two,three)"},
-    {"AFewThatAreBehindAreNeverBelieved", "", R"(
+    {"FewAreBehind_AreNeverBelieved", "", R"(
         all=two/5; locate => two; all=one/4; refuse b,c; wait 1min; locate => does not know of the latest failover)"},
-    {"OneThatMayOnlyBeAskedForTheAddressIsBelieved", "", R"(
+    {"AddressOnly_IsBelieved", "", R"(
         address-only all; locate => one; all=two; locate => two; moves => one,two)"},
-    {"OneThatKeepsSilentAboutTheEpochIsNotBelieved", "", R"(
+    {"EpochRefused_IsNotBelieved", "", R"(
         all=two/5; locate => two; b=one; busy b; locate => two; moves => two)"},
-    {"AnotherNameOfTheSameMasterMovesNothing", "", R"(
+    {"OtherNameOfTheMaster_MovesNothing", "", R"(
         locate => one; b=one.example.net; use 1min; wait 10s; moves => one)"},
 
     // --- The number of replicas ---
-    {"WhereAllReplicasCountTheirNumberHasToBeKnown", "&replicas_ack=all", R"(
+    {"AllReplicas_NumberHasToBeKnown", "&replicas_ack=all", R"(
         wanted => 1; address-only a; replicas b 4; locate => one; asked b => 1..; wanted => 4)"},
-    {"AllAreAskedForItAtTheBeginning", "&replicas_ack=all", "replicas a 0; locate 10s => one; wanted => 2"},
-    {"OfSeveralRepliesThatOfTheLatestEpochCounts", "&replicas_ack=all", R"(
+    {"AllReplicas_AllAreAskedAtTheBeginning", "&replicas_ack=all", "replicas a 0; locate 10s => one; wanted => 2"},
+    {"SeveralReplies_LatestEpochCounts", "&replicas_ack=all", R"(
         b=two/5; locate => two; a=two/5; c=two/5; locate => two; moves => two)"},
-    {"OfSeveralRepliesOfOneEpochTheFirstCountsAndTheNextQueryBeginsElsewhere", "&replicas_ack=all", R"(
+    {"SeveralRepliesOfOneEpoch_FirstCounts", "&replicas_ack=all", R"(
         b=two; locate => one; locate => two)"},
-    {"FewerReplicasCountOnceAllHaveSaidSoForAWhile", "&replicas_ack=all", R"(
+    {"FewerReplicas_CountOnceAllSayItForAWhile", "&replicas_ack=all", R"(
         locate => one; use 5min; replicas all 1; wait 14s; wanted => 2; wait 8s; wanted => 1)"},
-    {"ASentinelThatWasResetMakesThemFewerOnlyForNewClients", "&replicas_ack=all", R"(
+    {"SentinelsReset_FewerOnlyForNewClients", "&replicas_ack=all", R"(
         locate => one; use 5min; replicas all 0; wait 10s; wanted => 2; replicas all 2; wait 3s
         replicas all 0; wait 10s; wanted => 2)"},
-    {"OneThatIsGoneCountsOnlyForAWhile", "&replicas_ack=all", R"(
+    {"SentinelGone_CountsForAWhile", "&replicas_ack=all", R"(
         replicas a 3; locate => one; use 5min; refuse a; cut a; wait 14s; wanted => 3; wait 8s; wanted => 2)"},
-    {"WhereNoneAnswersTheNumberStays", "&replicas_ack=all", R"(
+    {"NoAnswer_NumberStays", "&replicas_ack=all", R"(
         locate => one; use 5min; refuse all; cut all; wait 4min; wanted => 2)"},
-    {"FewerThanTheFloorAreNotEnough", "&replicas_ack=all&replicas_min=2", "replicas all 0; locate => one; wanted => 2"},
-    {"ANumberInTheUrlCounts", "&replicas_ack=3", "replicas all 5; locate => one; wanted => 3"},
+    {"FewerThanTheFloor_AreNotEnough", "&replicas_ack=all&replicas_min=2",
+     "replicas all 0; locate => one; wanted => 2"},
+    {"NumberInTheUrl_Counts", "&replicas_ack=3", "replicas all 5; locate => one; wanted => 3"},
 
     // --- Moves ---
-    {"AMasterThatWasForgottenWithoutAWordIsFoundOut", "", R"(
+    {"MasterReplacedUnannounced_IsFoundOut", "", R"(
         locate => one; use 1min; all=two/1; wait 2s; moves => one,two)"},
-    // It does not know it yet.
-    {"ASentinelThatIsBehindDoesNotMoveItBack", "", R"(
+    {"OthersBehind_DoNotMoveItBack", "", R"(
         locate => one; use 1min; b=two/1; wait 9s; moves => one,two)"},
     // One sentinel is cut off together with the old master.
-    {"TheOthersAreBelievedThoughOneKnowsNothing", "", R"(
+    {"OneKnowsNothing_OthersAreBelieved", "", R"(
         locate => one; wait 10s; use 1min; b=two/6; c=two/6; wait 3s; moves => one,two)"},
-    {"WhoComesBackToALockAsksAtOnce", "", "locate => one; wait 10s; all=two/1; use 1min; moves => one,two"},
-    {"WhoHasALockAsksEverySecondAndNotLonger", "", R"(
+    {"LockUsedAgain_AsksAtOnce", "", "locate => one; wait 10s; all=two/1; use 1min; moves => one,two"},
+    {"LockInUse_AsksEverySecondAndNotLonger", "", R"(
         locate => one; wait 10s; count; use 10s; wait 1min; asked all => 9..11; count; use 1440min; wait 5s; done
         wait 1min; asked all => 3..7)"},
-    {"BeforeAMasterIsKnownNothingIsAskedForALock", "", "use 1min; wait 10s; asked all => 0"},
-    {"WhoNoLongerFollowsIsNotNotified", "", R"(
+    {"NoMasterKnown_LockAsksNothing", "", "use 1min; wait 10s; asked all => 0"},
+    {"FollowerGone_IsNotNotified", "", R"(
         locate => one; unfollow; all=two/1; locate => two; moves => one)"},
 
     // --- Sentinels that others name ---
-    {"OneThatTheUrlNamesIsNotLearnt", "", "others a a,b,c; locate => one; survey => a,b,c"},
+    {"NamedInTheUrl_IsNotLearnt", "", "others a a,b,c; locate => one; survey => a,b,c"},
     // By b, whose id is that of x, in the end.
-    {"OneThatHasTwoNamesIsOne", "", R"(
+    {"TwoNames_AreOneSentinel", "", R"(
         others a x,y; id x,b b; id y y; locate => one; survey => a,b,c,y; connected x => 1
         locate => one; locate => one; connected x => 0; survey => a,b,c,y)"},
     // All are new, behind the same name.
-    {"OfThoseThatWereLearntOnlyTheOnesThatAnswerCount", "", R"(
+    {"Learnt_CountOnceTheyAnswer", "", R"(
         refuse b,c; a=one/5; others a x,y,z; locate => one; others a p,q; a,p,q=two/0; refuse x,y,z; wait 1min
         locate => two; locate => two)"},
-    {"OfThoseThatWereLearntTheOnesThatRefuseCount", "", R"(
+    {"Learnt_CountThoughTheyRefuse", "", R"(
         refuse b,c; a=one/5; others a p,q; locate => one; a=two/0; deny p,q; wait 1min
         locate => the latest failover; locate => the latest failover)"},
 };
@@ -354,9 +354,7 @@ TEST_F(SentinelsTest, Login_IsThatOfTheSentinels) {
 // --- Replies ---------------------------------------------------------------------------------------------------------
 
 Reply array_of(const std::vector<std::string>& words) {
-  Reply reply{.type = Reply::Type::array};
-  for (const std::string& word : words) reply.elements.push_back({.type = Reply::Type::string, .text = word});
-  return reply;
+  return parsed(list_of(words));
 }
 
 TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
@@ -395,39 +393,33 @@ TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
   }
 }
 
-// The verdict of the handshake on the answers to ROLE and INFO.
-std::optional<Failure> verdict_on(const Reply& role, const Reply& info) {
-  const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
-  Handshake handshake(options);
-  for (const Reply& reply : {role, info}) {
-    if (auto verdict = handshake.replied(reply)) return verdict;
-  }
-  return handshake.replied({.type = Reply::Type::status});
-}
-
 TEST(SentinelHandshake, RoleOrInfo_MustSayThatItIsAMaster) {
-  const auto error = [](const std::string& text) { return Reply{.type = Reply::Type::error, .text = text}; };
-  const auto info = [](const std::string& role) {
-    return Reply{.type = Reply::Type::string, .text = "# Replication\r\nrole:" + role + "\r\n"};
-  };
-  const Reply denied = error("NOPERM this user has no permissions");
+  const std::string denied = "-NOPERM this user has no permissions|";
+  const std::string master = bulk("# Replication\r\nrole:master\r\n");
+  const std::string slave = bulk("# Replication\r\nrole:slave\r\n");
   struct Row {
-    Reply role, info;
+    std::string role, info;
     std::error_code code;
   };
-  const std::vector<Row> rows = {
-      {array_of({"master"}), denied, {}},
-      {denied, info("master"), {}},
-      {array_of({}), info("master"), {}},
-      {array_of({"slave"}), info("slave"), errc::unavailable},
-      {array_of({}), array_of({}), errc::unavailable},
-      {denied, info("slave"), errc::unavailable},
-      {denied, denied, errc::access_denied},
-      {error("DENIED Redis is running in protected mode"), info("master"), errc::access_denied},
-      {error("LOADING Redis is loading"), info("master"), errc::unavailable},
-  };
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    EXPECT_EQ(verdict_on(rows[i].role, rows[i].info)->code, rows[i].code) << i;
+  for (const Row& row : {
+           Row{role("master"), denied, {}},
+           Row{denied, master, {}},
+           Row{"*0|", master, {}},
+           Row{role("slave"), slave, errc::unavailable},
+           Row{"*0|", "*0|", errc::unavailable},
+           Row{denied, slave, errc::unavailable},
+           Row{denied, denied, errc::access_denied},
+           Row{"-DENIED Redis is running in protected mode|", master, errc::access_denied},
+           Row{"-LOADING Redis is loading|", master, errc::unavailable},
+       }) {
+    const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
+    Handshake handshake(options);
+    std::optional<Failure> verdict;
+    for (const std::string& reply : {row.role, row.info, std::string("+OK|")}) {
+      if (!verdict) verdict = handshake.replied(parsed(reply));
+    }
+    EXPECT_EQ(verdict->code, row.code) << row.role << row.info;
+  }
 }
 
 }  // namespace
