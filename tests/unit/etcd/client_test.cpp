@@ -311,49 +311,5 @@ TEST_F(EtcdLoginTest, LoginRepeated_NoStreamIsOpenedBefore) {
   EXPECT_EQ(etcd.stream_metadata.front().back().first, "token");
 }
 
-// --- Handlers that end it --------------------------------------------------------------------------------------------
-
-TEST_F(EtcdClientTest, Handler_MayDestroyTheClient) {
-  const auto ask = [this](TimePoint by) {
-    const auto end = [this](const Result<std::string>&, TimePoint) { client.reset(); };
-    for (int i = 0; i < 3; ++i) (void)client->call(method_transaction, Transaction().request(), by, end);
-    engine.run();
-  };
-  const auto ask_in_silence = [&](TimePoint by) {
-    connect();
-    etcd.silent = true;
-    ask(by);
-  };
-  struct Row {
-    const char* what;
-    std::function<void()> end;
-  };
-  for (const Row& row : {
-           Row{"an answer", [&] { ask(client->answer_by()); }},
-           Row{"no member accepts", [&] { etcd.refuses = true, ask(client->answer_by()); }},
-           Row{"the connection breaks", [&] { ask_in_silence(client->answer_by()), etcd.break_connections(); }},
-           Row{"no answer in time", [&] { ask_in_silence(engine.now() + 1s), engine.advance(1s); }},
-           Row{"client_down",
-               [&] {
-                 connect();
-                 when_down = [this] { client.reset(); };
-                 etcd.break_connections();
-               }},
-           Row{"client_ready",
-               [&] {
-                 when_ready = [this] { client.reset(); };
-                 client->want();
-                 engine.run();
-               }},
-       }) {
-    SCOPED_TRACE(row.what);
-    row.end();
-    engine.run();
-    EXPECT_FALSE(client);
-    etcd.refuses = etcd.silent = false;
-    client = std::make_unique<Client>(engine, options, etcd.members(), *this);
-  }
-}
-
 }  // namespace
 }  // namespace dlock::etcd

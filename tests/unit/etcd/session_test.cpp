@@ -114,23 +114,6 @@ TEST_F(EtcdSessionTest, AnswersUnreadable_MemberIsLeft) {
   EXPECT_TRUE(waiter->grant) << "the wait goes on with the next member";
 }
 
-TEST_F(EtcdSessionTest, WatchesEnded_ClientPausesBeforeItReconnects) {
-  const auto held = contend(*backend);
-  const auto waiter = contend(*backend);
-  const int before = etcd.dialled;
-  etcd.end_of_stream = [](std::string_view) {
-    return std::optional(GrpcStatus{.code = 14, .message = "upstream connect error"});
-  };
-  etcd.break_connections();
-  engine.advance(20s);
-  EXPECT_LT(etcd.dialled - before, 60);
-  EXPECT_TRUE(host.losses.empty());
-  etcd.end_of_stream = nullptr;
-  (void)release(*backend, *held);
-  engine.advance(2s);
-  EXPECT_TRUE(waiter->grant);
-}
-
 TEST_F(EtcdSessionTest, AnotherCluster_IsWarnedOf) {
   const auto attempt = contend(*backend);
   engine.advance(10s);

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -31,14 +30,11 @@ class EtcdWatchesTest : public EtcdClientFixture {
   struct Told {
     Revisions news;
     std::unique_ptr<Watches::Interest> interest;
-    std::function<void()> then;
   };
   std::unique_ptr<Told> watch(const std::string& key) {
     auto told = std::make_unique<Told>();
-    told->interest = watches->watch({key}, false, [to = told.get()](std::int64_t revision) {
-      to->news.push_back(revision);
-      if (const auto then = to->then) then();
-    });
+    told->interest =
+        watches->watch({key}, false, [to = told.get()](std::int64_t revision) { to->news.push_back(revision); });
     engine.run();
     return told;
   }
@@ -150,25 +146,6 @@ TEST_F(EtcdWatchesTest, IdleStreamEndedByAProxy_WatchesAreSetAgainAtOnce) {
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdWatchesTest, Handler_MayEndWatches) {
-  for (const bool all : {false, true}) {
-    const auto first = watch("k");
-    const auto second = watch("k");
-    first->then = [&] {
-      first->interest.reset();
-      second->interest.reset();
-      if (!all) return;
-      client->stop();  // as the backend does at its end
-      watches.reset();
-    };
-    client->want();
-    engine.advance(1s);
-    EXPECT_EQ(first->news.size(), 1U);
-    EXPECT_TRUE(second->news.empty());
-    if (!all) etcd.break_connections();
-  }
-}
-
 // --- Transactions that are sent together -----------------------------------------------------------------------------
 
 class EtcdBatchesTest : public EtcdClientFixture {
@@ -188,14 +165,12 @@ class EtcdBatchesTest : public EtcdClientFixture {
                       ++outcome->told;
                       outcome->failure = answer.ok() ? Failure{} : answer.failure();
                       if (answer.ok()) answers.push_back(answer.value());
-                      if (when_told) when_told();
                     });
     return outcome;
   }
 
   std::vector<std::shared_ptr<Outcome>> ahead;
   std::vector<TransactionAnswer> answers;
-  std::function<void()> when_told;
   std::unique_ptr<Batches> batches = std::make_unique<Batches>(*client);
 };
 
@@ -239,16 +214,6 @@ TEST_F(EtcdBatchesTest, AnswersSlow_WaitingTransactionsAreSentAfterAMoment) {
   etcd.answer_held();
   engine.run();
   for (const auto& each : all) EXPECT_FALSE(each->failure.code || each->told != 1);
-}
-
-TEST_F(EtcdBatchesTest, Handler_MayDestroyTheBatches) {
-  const auto one = submit(Transaction().read({.range = {"a"}}));
-  const auto two = submit(Transaction().read({.range = {"b"}}));
-  when_told = [this] { batches.reset(); };
-  batches->fail_waiting({errc::lost, "the session is over"});
-  EXPECT_EQ(one->told, 1);
-  EXPECT_EQ(one->failure.code, errc::lost);
-  EXPECT_EQ(two->told, 0);
 }
 
 }  // namespace

@@ -379,18 +379,6 @@ TEST_F(ClusterTest, HandlerOfTheMap_MayWithdrawRequests) {
   EXPECT_TRUE(node("b").requests().empty());
 }
 
-TEST_F(ClusterTest, Handler_MayDestroyTheCluster) {
-  learn();
-  node("a").reply = [](const Words&) { return std::string(); };
-  (void)cluster->send(bar, {.words = {"GET", bar}}, saturating_add(engine.now(), 2s),
-                      [this](Node*, const Result<Reply>&, TimePoint) { cluster.reset(); });
-  const auto other = ask(bar);
-  map = {{0, 16383, at("b")}};
-  cluster->refresh();
-  engine.advance(5s);
-  EXPECT_FALSE(cluster);
-}
-
 }  // namespace
 
 }  // namespace dlock::redis
