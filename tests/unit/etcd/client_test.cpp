@@ -140,8 +140,6 @@ TEST_F(EtcdClientTest, LeaseUnknown_IsLostOnlyOnceTheClusterIsVerified) {
   }
 }
 
-// --- Few calls at a time ---------------------------------------------------------------------------------------------
-
 class EtcdNarrowTest : public EtcdClientTest {
  protected:
   EtcdNarrowTest() { etcd.most_calls = 1; }
@@ -253,8 +251,6 @@ TEST_F(EtcdClientTest, ConnectionsClosedAtRandom_AreNotKeptBusy) {
   engine.advance(30s);
   EXPECT_EQ(etcd.transactions, 0);
 }
-
-// --- Logins ----------------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdLoginTest, TokenForgotten_OneLoginServesAllCallsAndIsNotReported) {
   connect();

@@ -31,8 +31,6 @@ std::string sub(char tag, const std::string& body) {
 constexpr std::int64_t lease_id = 0x1234;
 const std::string lease_varint = "\xb4\x24"s;  // of 0x1234
 
-// --- Protobuf --------------------------------------------------------------------------------------------------------
-
 TEST(EtcdProtobuf, ZeroOrEmpty_IsLeftOut) {
   EXPECT_EQ(MessageWriter().number(1, std::uint64_t{0}).bytes(2, "").flag(3, false).take(), "");
   EXPECT_EQ(MessageWriter().message(4, "").take(), "\x22\0"s);
@@ -89,8 +87,6 @@ TEST(EtcdProtobuf, FieldOfAnotherType_BreaksTheMessage) {
   EXPECT_TRUE(other.broken());
 }
 
-// --- Ranges ----------------------------------------------------------------------------------------------------------
-
 TEST(EtcdRanges, Prefix_EndsBehindItsLastKey) {
   const std::string zero(1, '\0');
   const std::vector<std::pair<std::string, KeyRange>> cases = {
@@ -108,8 +104,6 @@ TEST(EtcdRanges, Prefix_EndsBehindItsLastKey) {
     EXPECT_EQ(beginning_with(prefix).end, range.end) << testing::PrintToString(prefix);
   }
 }
-
-// --- Transactions ----------------------------------------------------------------------------------------------------
 
 TEST(EtcdTransactions, Condition_ComparesTheCreatingRevision) {
   // Compare: result EQUAL is 0 and left out, target 2 CREATE is 1, key 3, create_revision 5, range_end 64.
@@ -183,8 +177,6 @@ TEST(EtcdTransactions, OtherNumberOfSteps_IsRefused) {
   EXPECT_FALSE(read_transaction(header + step, {1}).ok());
 }
 
-// --- Other answers ---------------------------------------------------------------------------------------------------
-
 TEST(EtcdAnswers, Lease_MayHaveNegativeNumbersAndOtherFields) {
   // ID 2, TTL 3; LeaseGrantResponse.error 4 and LeaseTimeToLiveResponse.grantedTTL 4, keys 5.
   for (const auto& [rest, seconds] : std::vector<std::pair<std::string, std::int64_t>>{
@@ -215,8 +207,6 @@ TEST(EtcdAnswers, Alarms_AreRead) {
   ASSERT_TRUE(alarms.ok());
   EXPECT_EQ(alarms.value(), (std::vector<Alarm>{Alarm::no_space, Alarm::corrupt, Alarm::none}));
 }
-
-// --- What is no answer -----------------------------------------------------------------------------------------------
 
 struct Reader {
   const char* what;
@@ -293,8 +283,6 @@ TEST(EtcdAnswers, UnknownFields_AreIgnored) {
   EXPECT_TRUE(read_status(with_more + "\x12\x01v" + more).ok());
   EXPECT_TRUE(read_alarms(with_more + sub('\x12', more) + more).ok());
 }
-
-// --- What statuses mean ----------------------------------------------------------------------------------------------
 
 struct StatusRow {
   int code;

@@ -146,8 +146,6 @@ TEST_F(EtcdWatchesTest, IdleStreamEndedByAProxy_WatchesAreSetAgainAtOnce) {
   EXPECT_TRUE(downs.empty());
 }
 
-// --- Transactions that are sent together -----------------------------------------------------------------------------
-
 class EtcdBatchesTest : public EtcdClientFixture {
  protected:
   // The next ones wait until these are answered, and then go together.

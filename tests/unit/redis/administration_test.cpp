@@ -108,8 +108,6 @@ TEST_F(RedisListTest, KeyOfAnotherType_IsNotBroken) {
   EXPECT_EQ(model.run({"ZCARD", "dlock.sem:lock"}).integer, 2);
 }
 
-// --- Findings --------------------------------------------------------------------------------------------------------
-
 Options options_of(const std::string& url) {
   return parse_options(
       {.url = Url::parse(url), .holder = "host:1:test", .lease = 10s, .response_timeout = 2s, .connect_timeout = 5s});

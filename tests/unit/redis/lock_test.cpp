@@ -245,8 +245,6 @@ TEST_F(RedisLockTest, Renewal_WaitsForItsReplicas) {
   }
 }
 
-// --- Without a queue -------------------------------------------------------------------------------------------------
-
 using RedisStrategyTest = BackendTest;
 
 TEST_F(RedisStrategyTest, Broadcast_WakesAllWatchers) {
@@ -300,8 +298,6 @@ TEST_F(RedisStrategyTest, EachStrategy_HasItsKinds) {
     EXPECT_TRUE(caps.has(LockKind::election)) << strategy;
   }
 }
-
-// --- When a waiter asks ----------------------------------------------------------------------------------------------
 
 constexpr CheckBasis reachable{.reachable = true};
 constexpr CheckBasis watching{.reachable = true, .watches_holder = true};

@@ -29,8 +29,6 @@ namespace {
 using namespace std::chrono_literals;
 using Was = ReleaseAnswer::Was;
 
-// --- Commands --------------------------------------------------------------------------------------------------------
-
 TEST(RedisCommand, Words_AreSentByteForByte) {
   Command command{"SET", "key"};
   command.add("");
@@ -43,8 +41,6 @@ TEST(RedisCommand, Words_AreSentByteForByte) {
   Command{"1", "key"}.append_to(out, {"EVALSHA", "0123"});
   EXPECT_EQ(out, "+*4\r\n$7\r\nEVALSHA\r\n$4\r\n0123\r\n$1\r\n1\r\n$3\r\nkey\r\n");
 }
-
-// --- Replies ---------------------------------------------------------------------------------------------------------
 
 std::string repeated(std::string_view text, std::size_t times) {
   std::string out;
@@ -76,33 +72,29 @@ TEST(ReplyReader, EachType_IsReadFromPieces) {
 }
 
 TEST(ReplyReader, HostileBytes_AreRefused) {
-  struct Hostile {
-    const char* name;
-    std::string bytes;
-  };
-  for (const Hostile& each : {
-           Hostile{"http", "HTTP/1.1 400 Bad Request\r\n\r\n"},
-           Hostile{"a type of a later protocol", "%1\r\n+a\r\n+b\r\n"},
-           Hostile{"bulk beyond the limit", "$4194305\r\n"},
-           Hostile{"bulk beyond 64 bits", "$99999999999999999999999\r\n"},
-           Hostile{"bulk of the largest number", "$9223372036854775807\r\n"},
-           Hostile{"negative bulk", "$-7\r\nabc\r\n"},
-           Hostile{"bulk in words", "$five\r\nhello\r\n"},
-           Hostile{"array beyond the limit", "*65537\r\n"},
-           Hostile{"array beyond 32 bits", "*4294967296\r\n"},
-           Hostile{"negative array", "*-5\r\n"},
-           Hostile{"number in words", ":seven\r\n"},
-           Hostile{"nesting", repeated("*1\r\n", 100)},
-           Hostile{"wide nesting", repeated("*1024\r\n", 1000)},
-           Hostile{"inline without end", "+" + std::string(10'000, 'x')},
-           Hostile{"number without end", ":" + std::string(10'000, '1')},
-           Hostile{"length without end", "$" + std::string(10'000, '1')},
-           Hostile{"error without end", "-" + std::string(10'000, 'x')},
+  for (const auto& [name, bytes] : std::vector<std::pair<std::string, std::string>>{
+           {"http", "HTTP/1.1 400 Bad Request\r\n\r\n"},
+           {"a type of a later protocol", "%1\r\n+a\r\n+b\r\n"},
+           {"bulk beyond the limit", "$4194305\r\n"},
+           {"bulk beyond 64 bits", "$99999999999999999999999\r\n"},
+           {"bulk of the largest number", "$9223372036854775807\r\n"},
+           {"negative bulk", "$-7\r\nabc\r\n"},
+           {"bulk in words", "$five\r\nhello\r\n"},
+           {"array beyond the limit", "*65537\r\n"},
+           {"array beyond 32 bits", "*4294967296\r\n"},
+           {"negative array", "*-5\r\n"},
+           {"number in words", ":seven\r\n"},
+           {"nesting", repeated("*1\r\n", 100)},
+           {"wide nesting", repeated("*1024\r\n", 1000)},
+           {"inline without end", "+" + std::string(10'000, 'x')},
+           {"number without end", ":" + std::string(10'000, '1')},
+           {"length without end", "$" + std::string(10'000, '1')},
+           {"error without end", "-" + std::string(10'000, 'x')},
        }) {
     for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{16384}}) {
       ReplyReader reader({.line = 4096});
-      EXPECT_TRUE(read_all(reader, each.bytes, piece).empty()) << each.name;
-      EXPECT_FALSE(reader.problem().empty()) << each.name << " in pieces of " << piece;
+      EXPECT_TRUE(read_all(reader, bytes, piece).empty()) << name;
+      EXPECT_FALSE(reader.problem().empty()) << name << " in pieces of " << piece;
       EXPECT_TRUE(read_all(reader, "+OK\r\n", 16).empty()) << "it is of no further use";
     }
   }
@@ -121,8 +113,6 @@ TEST(ReplyReader, Limits_AreOfOneReply) {
     EXPECT_FALSE(other.problem().empty());
   }
 }
-
-// --- Errors ----------------------------------------------------------------------------------------------------------
 
 // As Redis 7.0 words them, or their beginnings, unless noted.
 TEST(ServerError, Text_IsClassifiedByItsCode) {
@@ -205,8 +195,6 @@ TEST(ServerError, LongText_IsShortenedAndPrintable) {
   EXPECT_LT(detail.size(), 500U);
 }
 
-// --- Redirections ----------------------------------------------------------------------------------------------------
-
 const common::Host asked{.name = "asked", .port = 6379};
 
 TEST(RedisRedirection, Error_NamesTheSlotAndTheNode) {
@@ -252,8 +240,6 @@ TEST(ServerInfo, LimitAndPolicy_MeanEviction) {
   EXPECT_FALSE(eviction_danger("maxmemory:100\r\nmaxmemory_policy:noeviction\r\n"));
   EXPECT_FALSE(eviction_danger(""));
 }
-
-// --- Replies of the scripts ------------------------------------------------------------------------------------------
 
 auto fields_of(const AcquireAnswer& it) {
   return std::tuple(it.granted, it.token, it.free_in, it.rank, it.joined, it.ticket, it.more, it.other_permits);

@@ -321,8 +321,6 @@ TEST_F(SentinelsTest, Login_IsThatOfTheSentinels) {
   EXPECT_EQ(std::count(sent.begin(), sent.end(), Words{"SELECT", "3"}), 0);
 }
 
-// --- Replies ---------------------------------------------------------------------------------------------------------
-
 Reply array_of(const std::vector<std::string>& words) {
   return parsed(list_of(words));
 }

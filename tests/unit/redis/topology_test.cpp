@@ -40,8 +40,6 @@ class TopologyTest : public testing::Test {
   Events events;
 };
 
-// --- Replicas --------------------------------------------------------------------------------------------------------
-
 class ReplicaAcksTest : public TopologyTest {
  protected:
   void count(const std::string& name, std::uint64_t wanted, std::chrono::nanoseconds patience,
@@ -127,8 +125,6 @@ TEST_F(ReplicaAcksTest, WaitFails_FailsTheWritesBehindIt) {
   engine.run();
   EXPECT_EQ(events.back(), failed("d", errc::protocol));
 }
-
-// --- A node ----------------------------------------------------------------------------------------------------------
 
 class NodeTest : public TopologyTest, protected Node::User {
  protected:
@@ -238,8 +234,6 @@ TEST_F(NodeTest, Stopped_EndsItsConnectionsForCommands) {
   EXPECT_TRUE(server.connections.empty());
 }
 
-// --- The subscriber --------------------------------------------------------------------------------------------------
-
 class SubscriberTest : public TopologyTest, protected Subscriber::User {
  protected:
   explicit SubscriberTest(bool cluster = false) : TopologyTest(cluster) {
@@ -323,8 +317,6 @@ TEST_F(SubscriberTest, UnexpectedReply_EndsTheConnection) {
     EXPECT_EQ(server.dialled, dialled + 1);
   }
 }
-
-// --- At the node of a cluster ----------------------------------------------------------------------------------------
 
 // Channels are in slots: foo, {foo}1 and {foo}2 in 12182, bar in 5061.
 class ShardedChannelTest : public SubscriberTest {
