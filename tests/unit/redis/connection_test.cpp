@@ -163,22 +163,6 @@ TEST_F(ConnectionTest, ServerRefusesConnections_TryFailsAndItsReturnIsNoticed) {
   EXPECT_TRUE(attempt->grant);
 }
 
-TEST_F(ConnectionTest, ConnectionThatGrantedOrRenewed_IsReplacedAtOnce) {
-  server.dialling = Dialling::refuse;
-  const auto attempt = contend(true);
-  engine.advance(1min);
-  server.dialling = Dialling::accept;
-  for (int i = 0; i < 1000 && !attempt->grant; ++i) engine.advance(10ms);
-  ASSERT_TRUE(attempt->grant);
-  server.cut();
-  EXPECT_GT(dialled_within(100ms), 0) << "as soon as after a first break";
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_EQ(renew(*attempt), RenewOutcome::Status::renewed);
-    server.cut();
-    EXPECT_GT(dialled_within(20ms), 0) << i;
-  }
-}
-
 TEST_F(ConnectionTest, ManyTries_DialRarely) {
   server.dialling = Dialling::refuse;
   for (int i = 0; i < 1000; ++i) {
@@ -272,22 +256,11 @@ TEST_F(ConnectionTest, ServerHangsUpAtEachScript_IsAskedRarelyAndReportedOnce) {
 
 // --- A server that refuses -------------------------------------------------------------------------------------------
 
-class OutageTest : public BackendTest {
- protected:
-  using Attempts = std::vector<std::unique_ptr<Attempt>>;
-  static constexpr std::size_t crowd = 60;
-
-  static std::size_t grants(const Attempts& attempts) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(attempts, [](const auto& attempt) { return attempt->grant.has_value(); }));
-  }
-  void free_all(const Attempts& attempts) {
-    for (const auto& each : attempts) free(each->request.name);
-  }
-};
+using OutageTest = BackendTest;
+constexpr std::size_t crowd = 60;
 
 // By the strategy and the error that the server answers with.
-class RefusingServerTest : public OutageTest,
+class RefusingServerTest : public BackendTest,
                            public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
 
 // Each waiter asks twice a second when it backs off by itself: a crowd would ask 4,500 times in a minute.
@@ -305,10 +278,10 @@ TEST_P(RefusingServerTest, Crowd_OneAsksAndAllAreServedOnceItWorks) {
   EXPECT_LE(asked() - before, 300U);
   EXPECT_GE(asked() - before, 60U) << "no request finds out whether it is over";
   EXPECT_GT(attempts.front()->unreachable_reports.size(), 0U);
-  free_all(attempts);
+  for (const auto& each : attempts) free(each->request.name);
   serve();
   engine.advance(1500ms);
-  EXPECT_EQ(grants(attempts), crowd);
+  for (const auto& each : attempts) EXPECT_TRUE(each->grant) << each->request.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -354,33 +327,6 @@ TEST_F(OutageTest, WaitersBackOff_HolderStillRenews) {
   }
   answer_instead("acquire", read_only);
   EXPECT_EQ(renew(*holder, 60ms), RenewOutcome::Status::renewed);
-}
-
-TEST_F(OutageTest, ShortOutage_WaitersAreGrantedSoonAfterIt) {
-  const auto attempts = contend_many(crowd);
-  engine.advance(1min);
-  server.dialling = Dialling::refuse;
-  server.cut();
-  engine.advance(300ms);
-  server.dialling = Dialling::accept;
-  free_all(attempts);
-  engine.advance(300ms);
-  EXPECT_EQ(grants(attempts), crowd);
-}
-
-TEST_F(OutageTest, AbandonedAcquires_AreCleanedUpOneByOneThenTogether) {
-  auto attempts = contend_many(crowd);
-  answer_instead("script", read_only);
-  attempts.clear();
-  engine.advance(10s);
-  const auto before = server.commands.size();
-  engine.advance(10s);
-  EXPECT_LE(server.commands.size() - before, 60U);
-  serve();
-  bool closed = false;
-  backend->close([&closed] { closed = true; });
-  engine.advance(3s);
-  EXPECT_TRUE(closed);
 }
 
 TEST_F(OutageTest, WaitersBackOff_TryIsStillSent) {

@@ -135,26 +135,17 @@ class NodeTest : public TopologyTest, protected Node::User {
       return command.front() == "GET" ? "$-1\r\n" : "";
     };
     // In this order, so the connections are, too.
-    for (const Line line : {Line::common, Line::acknowledged}) ask(line);
+    for (const Line line : {Line::common, Line::acknowledged}) {
+      (void)node->line(line).request(
+          {"GET", "key"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {}, About::locks);
+      engine.run();
+    }
     node->subscriber().subscribe("channel");
-    engine.run();
-  }
-
-  void ask(Line line) {
-    (void)node->line(line).request(
-        {"GET", "key"}, TimePoint::max(),
-        [this](const Result<Reply>& reply, TimePoint) {
-          if (reply.ok()) return;
-          events.push_back("failed");
-          if (ends) node.reset();
-        },
-        About::locks);
     engine.run();
   }
 
   test::RecordingHost host{engine};
   common::ConnectionNews news{host};
-  bool ends = false;  // all, when a request fails
   std::optional<Node> node;
 
  private:
@@ -195,28 +186,6 @@ TEST_F(NodeTest, CommandConnectionBroken_AllAreReplaced) {
   }
 }
 
-TEST_F(NodeTest, SubscriberBroken_CommandsGoOn) {
-  events.clear();
-  server.connections.at(2)->close({errc::unavailable, "cut"});
-  engine.advance(1s);
-  EXPECT_EQ(server.dialled, 4);
-  EXPECT_EQ(events, (Events{"lost", "subscribed"}));
-}
-
-TEST_F(NodeTest, AtRest_EndsAllConnectionsAndFailsRequests) {
-  for (const bool ends_meanwhile : {false, true}) {
-    server.answer = nullptr;
-    for (const Line line : {Line::common, Line::acknowledged}) ask(line);
-    events.clear();
-    ends = ends_meanwhile;
-    node->rest({errc::unavailable, "not needed"});
-    EXPECT_EQ(events, Events(ends_meanwhile ? 1 : 2, "failed"));
-    EXPECT_TRUE(server.connections.empty());
-    engine.advance(10s);
-    EXPECT_TRUE(server.connections.empty());
-  }
-}
-
 TEST_F(NodeTest, AtRest_BrokenConnectionsAreNotReported) {
   using State = ConnectionEvent::State;
   server.dialling = FakeServer::Dialling::refuse;
@@ -225,13 +194,6 @@ TEST_F(NodeTest, AtRest_BrokenConnectionsAreNotReported) {
   EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting}));
   node->rest({errc::unavailable, "not needed"});
   EXPECT_EQ(host.connections.back(), State::connected);
-}
-
-TEST_F(NodeTest, Stopped_EndsItsConnectionsForCommands) {
-  node->stop();
-  EXPECT_EQ(server.connections.size(), 1U) << "that for messages ends with the node";
-  node.reset();
-  EXPECT_TRUE(server.connections.empty());
 }
 
 class SubscriberTest : public TopologyTest, protected Subscriber::User {
