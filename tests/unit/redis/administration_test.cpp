@@ -17,7 +17,6 @@
 #include "backends/redis/sentinel/sentinel_findings.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using Names = std::vector<std::string>;
@@ -269,5 +268,4 @@ TEST(RedisSentinelFindings, Encryption_IsJudged) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -18,7 +18,6 @@
 #include "steps.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 // Steps of a client that knows the map, besides those of NodeScript. NODES are its NAMES.
@@ -380,5 +379,4 @@ TEST_F(ClusterTest, HandlerOfTheMap_MayWithdrawRequests) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -3,14 +3,12 @@
 // when it works again.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 #include "backend_fixture.hpp"
 #include "tests/support/reports.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using Dialling = FakeServer::Dialling;
@@ -339,5 +337,4 @@ TEST_F(OutageTest, WaitersBackOff_TryIsStillSent) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

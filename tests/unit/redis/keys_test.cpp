@@ -19,7 +19,6 @@
 #include "fake_server.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using namespace std::string_literals;
@@ -320,5 +319,4 @@ TEST(RedisSlotMap, SenselessReply_IsRefused) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

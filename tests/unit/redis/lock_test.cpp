@@ -13,7 +13,6 @@
 #include "tests/support/reports.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using RedisLockTest = BackendTest;
@@ -357,5 +356,4 @@ TEST(RedisCheckTime, RarePolls_AreSpreadOverBeats) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -20,7 +20,6 @@
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -391,5 +390,4 @@ TEST(SentinelHandshake, RoleOrInfo_MustSayThatItIsAMaster) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

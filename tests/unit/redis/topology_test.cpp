@@ -18,7 +18,6 @@
 #include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -338,5 +337,4 @@ TEST_F(ShardedChannelTest, UnknownOrDenied_IsForbidden) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -12,7 +12,6 @@
 #include "backends/redis/timing.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using std::chrono::milliseconds;
@@ -342,5 +341,4 @@ TEST_F(RedisWaitingTest, Cluster_ChannelIsSubscribedWhileALockHasWaiters) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis
