@@ -7,6 +7,18 @@ namespace {
 
 class FrozenTest : public Room {};
 
+TEST_P(FrozenTest, TryBeforeTheFirstConnection_EndsInTime) {
+  Contender own(steady(impatient()), "frozen");
+  service.freeze();
+  const auto start = std::chrono::steady_clock::now();
+  std::error_code error;
+  EXPECT_FALSE(own.lock.try_acquire({}, error).has_value());
+  expect_unanswered(error);
+  EXPECT_TRUE(mentions(own.client.diagnose(), Finding::Severity::error, ""));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  service.thaw();
+}
+
 TEST_P(FrozenTest, Release_EndsInTimeAndIsDoneLater) {
   Contender ours(steady(impatient()), "frozen");
   Lease lease = take(ours.lock);

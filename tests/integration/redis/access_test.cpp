@@ -127,6 +127,22 @@ TEST_F(AccessTest, RightsOfHashes_AreNeededForPermits) {
   }
 }
 
+TEST_F(AccessTest, WithoutPublishAndSubscribe_WaitersPollAndOneWarningEach) {
+  RedisUser user;
+  for (const char* missing : {"+publish", "+subscribe", "+unsubscribe"}) std::erase(user.rights, missing);
+  user.patterns = {"~dlock:*", "~{dlock:*"};
+  set_user(user);
+  for (const char* strategy : {"strategy=queue", "strategy=broadcast"}) {
+    const auto log = std::make_shared<EventLog>();
+    const Client client = steady({.observer = log}, strategy);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(use(client, client), std::error_code()) << strategy;
+    log->warned.wait(std::string("no warning with ") + strategy);
+    EXPECT_LE(log->warnings_with("publish"), 1U) << strategy;
+    EXPECT_LE(log->warnings_with("subscribe"), 1U) << strategy;
+    EXPECT_LE(log->warned.count(), 2U) << strategy;
+  }
+}
+
 TEST_F(AccessTest, UserRemovedWhileHolding_LosesTheLockInTime) {
   const Client client = steady();
   const Lease lease = take(client, "held", {.lease = 500ms});

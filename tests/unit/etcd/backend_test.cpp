@@ -152,30 +152,6 @@ TEST_F(EtcdBackendTest, HolderReconnected_ReadsItsKeyOnceAndWatchesItAgain) {
   EXPECT_EQ(etcd.keys.size(), 1U) << "the session's";
 }
 
-// The watch reports what happened meanwhile, or the read shows it where the watch's beginning was compacted.
-TEST_F(EtcdBackendTest, ReadOfTheKeyRefused_IsRepeated) {
-  for (const bool compacted : {false, true}) {
-    const std::string name = compacted ? "a" : "b";
-    const auto held = contend(*backend, name);
-    engine.advance(1s);
-    bool failed = false;
-    etcd.status = [&](std::string_view method) {
-      if (method != method_transaction || std::exchange(failed, true)) return GrpcStatus{};
-      return GrpcStatus{.code = 8, .message = "etcdserver: too many requests"};
-    };
-    etcd.break_connections();
-    while (!failed) engine.advance(10ms);
-    etcd.status = nullptr;
-    remove_key(name);
-    if (compacted) etcd.compact();
-    EXPECT_TRUE(host.losses.empty());
-    engine.advance(1s);
-    ASSERT_EQ(host.losses.size(), 1U);
-    EXPECT_EQ(host.losses.front().owner, held->request.owner);
-    host.losses.clear();
-  }
-}
-
 // A member that lags behind reports to a new watch that an earlier key of that name was removed.
 TEST_F(EtcdBackendTest, EarlierKeyReported_EndsNoHold) {
   (void)release(*backend, *contend(*backend));

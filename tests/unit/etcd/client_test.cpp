@@ -44,15 +44,6 @@ TEST_F(EtcdClientTest, ConnectionBreaks_SentCallsAreAmbiguousOthersSentLater) {
   EXPECT_EQ(sent->told, 1);
 }
 
-TEST_F(EtcdClientTest, NoMemberAccepts_CallsFail) {
-  etcd.refuses = true;
-  const auto outcome = call();
-  engine.run();
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
-  EXPECT_EQ(etcd.dialled, 3);
-  EXPECT_EQ(downs.size(), 1U);
-}
-
 TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
   for (const bool answers : {false, true}) {
     connect();
@@ -69,15 +60,6 @@ TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
   EXPECT_EQ(times_ready, 3);
 }
 
-TEST_F(EtcdClientTest, Stopped_ReportsNothing) {
-  connect();
-  const auto sent = call();
-  client->stop();
-  engine.advance(1min);
-  EXPECT_EQ(sent->told, 0);
-  EXPECT_TRUE(downs.empty());
-}
-
 // --- Members ---------------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdClientTest, MembersRefuseForGood_AreDialledAtTheNextCall) {
@@ -85,10 +67,8 @@ TEST_F(EtcdClientTest, MembersRefuseForGood_AreDialledAtTheNextCall) {
   client->want();
   engine.advance(1min);
   EXPECT_EQ(etcd.dialled, 1);
-  const auto outcome = call();
-  engine.run();
+  EXPECT_EQ(result().code, errc::protocol);
   EXPECT_EQ(etcd.dialled, 2);
-  EXPECT_EQ(outcome->failure.code, errc::protocol);
 }
 
 TEST_F(EtcdClientTest, ClusterDownOrUseless_IsDialledWithPauses) {
@@ -120,8 +100,7 @@ TEST_F(EtcdClientTest, NoAnswerAboutLocks_IsReportedWithTheBreak) {
 
 TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {
   connect();
-  (void)call();
-  engine.run();
+  EXPECT_FALSE(result().code);
   etcd.break_connections();
   etcd.cluster = 2;
   client->want();
@@ -133,25 +112,8 @@ TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {
   engine.advance(1s);
   ASSERT_EQ(downs.size(), 2U);
   EXPECT_NE(downs.back().detail.find("different cluster"), std::string::npos) << downs.back().detail;
-  const auto outcome = call();
-  engine.run();
-  EXPECT_FALSE(outcome->failure.code);
+  EXPECT_FALSE(result().code);
   EXPECT_EQ(cluster_changes, 0);
-}
-
-TEST_F(EtcdClientTest, AllMembersOfAnotherCluster_AreAcceptedWithAWarning) {
-  connect();
-  (void)call();
-  engine.run();
-  etcd.cluster = 2;
-  for (int i = 0; i < 3; ++i) {
-    (void)call();
-    engine.advance(1s);
-  }
-  EXPECT_EQ(cluster_changes, 1);
-  const auto outcome = call();
-  engine.run();
-  EXPECT_FALSE(outcome->failure.code);
 }
 
 TEST_F(EtcdClientTest, RevisionsGoBack_IsWarnedOf) {
@@ -177,8 +139,6 @@ TEST_F(EtcdClientTest, LeaseUnknown_IsLostOnlyOnceTheClusterIsVerified) {
     EXPECT_FALSE(result().code);
   }
 }
-
-// --- Few calls at a time ---------------------------------------------------------------------------------------------
 
 class EtcdNarrowTest : public EtcdClientTest {
  protected:
@@ -292,8 +252,6 @@ TEST_F(EtcdClientTest, ConnectionsClosedAtRandom_AreNotKeptBusy) {
   EXPECT_EQ(etcd.transactions, 0);
 }
 
-// --- Logins ----------------------------------------------------------------------------------------------------------
-
 TEST_F(EtcdLoginTest, TokenForgotten_OneLoginServesAllCallsAndIsNotReported) {
   connect();
   forget_the_token(10);
@@ -310,19 +268,6 @@ TEST_F(EtcdLoginTest, TokenForgotten_OneLoginServesAllCallsAndIsNotReported) {
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdLoginTest, RepeatedLoginUnanswered_MemberIsLeft) {
-  connect();
-  forget_the_token(1);
-  etcd.treat_next(method_authenticate, Fate::lost, 100);
-  const auto outcome = call();
-  engine.advance(2s);
-  EXPECT_EQ(downs.size(), 1U);
-  EXPECT_EQ(outcome->failure.code, errc::unavailable);
-  etcd.fate = nullptr;
-  engine.advance(5s);
-  EXPECT_TRUE(client->ready());
-}
-
 TEST_F(EtcdLoginTest, NoMemberAnswersALogin_CallsAreUnavailable) {
   for (const bool answers : {true, false}) {
     if (answers) etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "request timed out"}; };
@@ -335,26 +280,6 @@ TEST_F(EtcdLoginTest, NoMemberAnswersALogin_CallsAreUnavailable) {
     EXPECT_GE(etcd.dialled - dialled, 3);
     etcd.status = nullptr;
   }
-}
-
-TEST_F(EtcdLoginTest, AuthenticationOff_CallsHaveNoTokenUntilItIsOn) {
-  bool on = false;
-  int refused = 0;
-  etcd.status = [&](std::string_view method) {
-    if (method == method_authenticate) {
-      return on ? GrpcStatus{} : GrpcStatus{.code = 9, .message = "etcdserver: authentication is not enabled"};
-    }
-    if (!on || ++refused > 1) return GrpcStatus{};
-    return GrpcStatus{.code = 3, .message = "etcdserver: user name is empty"};
-  };
-  EXPECT_FALSE(result().code);
-  EXPECT_TRUE(client->login_is_off());
-  EXPECT_FALSE(etcd.metadata.contains("token"));
-  on = true;
-  EXPECT_FALSE(result().code);
-  EXPECT_FALSE(client->login_is_off());
-  EXPECT_TRUE(etcd.metadata.contains("token"));
-  EXPECT_TRUE(downs.empty());
 }
 
 // It would carry no token.
@@ -375,50 +300,6 @@ TEST_F(EtcdLoginTest, LoginRepeated_NoStreamIsOpenedBefore) {
   EXPECT_NE(client->open_stream(method_watch, stream), 0);
   ASSERT_EQ(etcd.stream_metadata.size(), 1U);
   EXPECT_EQ(etcd.stream_metadata.front().back().first, "token");
-}
-
-// --- Handlers that end it --------------------------------------------------------------------------------------------
-
-TEST_F(EtcdClientTest, Handler_MayDestroyTheClient) {
-  const auto ask = [this](TimePoint by) {
-    const auto end = [this](const Result<std::string>&, TimePoint) { client.reset(); };
-    for (int i = 0; i < 3; ++i) (void)client->call(method_transaction, Transaction().request(), by, end);
-    engine.run();
-  };
-  const auto ask_in_silence = [&](TimePoint by) {
-    connect();
-    etcd.silent = true;
-    ask(by);
-  };
-  struct Row {
-    const char* what;
-    std::function<void()> end;
-  };
-  for (const Row& row : {
-           Row{"an answer", [&] { ask(client->answer_by()); }},
-           Row{"no member accepts", [&] { etcd.refuses = true, ask(client->answer_by()); }},
-           Row{"the connection breaks", [&] { ask_in_silence(client->answer_by()), etcd.break_connections(); }},
-           Row{"no answer in time", [&] { ask_in_silence(engine.now() + 1s), engine.advance(1s); }},
-           Row{"client_down",
-               [&] {
-                 connect();
-                 when_down = [this] { client.reset(); };
-                 etcd.break_connections();
-               }},
-           Row{"client_ready",
-               [&] {
-                 when_ready = [this] { client.reset(); };
-                 client->want();
-                 engine.run();
-               }},
-       }) {
-    SCOPED_TRACE(row.what);
-    row.end();
-    engine.run();
-    EXPECT_FALSE(client);
-    etcd.refuses = etcd.silent = false;
-    client = std::make_unique<Client>(engine, options, etcd.members(), *this);
-  }
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // The server's side of gRPC over HTTP/2 for tests, without I/O: what a client sends is recorded, and the test says what
-// is answered, also what no server should.
+// is answered, also what no server should. Below it the fixture of a client and this server.
 //
 //   server.receive(bytes of the client);
 //   server.answer(1, "message");              // headers, one message, status 0
 //   client.receive(server.output());
 #pragma once
 
+#include <gtest/gtest.h>
 #include <nghttp2/nghttp2.h>
 
 #include <algorithm>
@@ -15,11 +16,14 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "backends/etcd/wire/grpc.hpp"
 
 namespace dlock::etcd::test {
 
@@ -221,3 +225,102 @@ class GrpcServer {
 };
 
 }  // namespace dlock::etcd::test
+
+namespace dlock::etcd {
+
+inline constexpr std::string_view some_method = "/etcdserverpb.KV/Txn";
+
+inline std::string frame_of(std::uint8_t type, std::uint8_t flags, std::uint32_t stream, std::string_view payload) {
+  std::string frame;
+  for (const unsigned shift : {16U, 8U, 0U}) frame += static_cast<char>(payload.size() >> shift & 0xffU);
+  frame += static_cast<char>(type);
+  frame += static_cast<char>(flags);
+  for (const unsigned shift : {24U, 16U, 8U, 0U}) frame += static_cast<char>(stream >> shift & 0xffU);
+  return frame.append(payload);
+}
+
+// HPACK: a field that is not indexed.
+inline std::string header_field(const std::string& name, const std::string& value) {
+  std::string out = std::string(1, '\0') + static_cast<char>(name.size()) + name;
+  std::size_t size = value.size();
+  if (size < 127) return out + static_cast<char>(size) + value;
+  out += '\x7f';
+  for (size -= 127; size > 127; size >>= 7U) out += static_cast<char>(0x80U | (size & 0x7fU));
+  return out + static_cast<char>(size) + value;
+}
+inline std::string headers_frame(const std::string& block) {
+  constexpr std::size_t most = 16000;
+  std::string out;
+  for (std::size_t at = 0; at < block.size(); at += most) {
+    const bool last = block.size() - at <= most;
+    out += frame_of(at == 0 ? NGHTTP2_HEADERS : NGHTTP2_CONTINUATION, last ? NGHTTP2_FLAG_END_HEADERS : 0, 1,
+                    block.substr(at, most));
+  }
+  return out;
+}
+// ":status: 200" and "content-type: application/grpc".
+inline const std::string usual_headers = "\x88\x0f\x10\x10" + std::string("application/grpc");
+
+// "message" or "=status", in the order of the events.
+using Said = std::vector<std::string>;
+
+class GrpcTest : public testing::Test {
+ protected:
+  // Until neither side has anything to send. False: the client says that it cannot go on.
+  bool exchange() {
+    for (;;) {
+      const std::string to_server = output();
+      server_.receive(to_server);
+      const std::string to_client = server_.output();
+      if (!to_client.empty() && !grpc_.receive(to_client)) return false;
+      if (to_server.empty() && to_client.empty()) return grpc_.problem().empty();
+    }
+  }
+  std::string output() {
+    std::string out;
+    grpc_.take_output(out);
+    return out;
+  }
+  Grpc::CallId begin_call(std::string_view request = "request", bool last = true) {
+    const Grpc::CallId id = grpc_.begin(some_method, {});
+    grpc_.send(id, request, last);
+    return id;
+  }
+  // A call that has reached the server.
+  Grpc::CallId make_call(std::string_view request = "request", bool last = true) {
+    const Grpc::CallId id = begin_call(request, last);
+    EXPECT_TRUE(exchange());
+    return id;
+  }
+  Said said_of(Grpc::CallId id) {
+    collect();
+    Said said;
+    for (const auto& event : events_) {
+      if (event.call == id) said.push_back(event.message ? *event.message : "=" + std::to_string(event.status.code));
+    }
+    return said;
+  }
+  // The same, once both sides have nothing to send.
+  Said heard_of(Grpc::CallId id) {
+    EXPECT_TRUE(exchange());
+    return said_of(id);
+  }
+  // How the call ended; it must have.
+  GrpcStatus end_of(Grpc::CallId id) {
+    collect();
+    for (const auto& event : events_) {
+      if (event.call == id && !event.message) return event.status;
+    }
+    ADD_FAILURE() << "call " << id << " has not ended";
+    return {};
+  }
+  void collect() {
+    while (auto event = grpc_.next()) events_.push_back(*std::move(event));
+  }
+
+  Grpc grpc_{"h1:2379", false};
+  test::GrpcServer server_;
+  std::vector<Grpc::Event> events_;
+};
+
+}  // namespace dlock::etcd

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/unit/etcd/grpc_server.hpp"
+#include "grpc_server.hpp"
 
 namespace dlock::etcd {
 namespace {
@@ -18,76 +18,6 @@ namespace {
 using namespace std::string_literals;
 using test::framed;
 using test::GrpcServer;
-
-constexpr std::string_view some_method = "/etcdserverpb.KV/Txn";
-
-std::string frame_of(std::uint8_t type, std::uint8_t flags, std::uint32_t stream, std::string_view payload) {
-  std::string frame;
-  for (const unsigned shift : {16U, 8U, 0U}) frame += static_cast<char>(payload.size() >> shift & 0xffU);
-  frame += static_cast<char>(type);
-  frame += static_cast<char>(flags);
-  for (const unsigned shift : {24U, 16U, 8U, 0U}) frame += static_cast<char>(stream >> shift & 0xffU);
-  return frame.append(payload);
-}
-
-// "message" or "=status", in the order of the events.
-using Said = std::vector<std::string>;
-
-class GrpcTest : public testing::Test {
- protected:
-  // Until neither side has anything to send. False: the client says that it cannot go on.
-  bool exchange() {
-    for (;;) {
-      const std::string to_server = output();
-      server_.receive(to_server);
-      const std::string to_client = server_.output();
-      if (!to_client.empty() && !grpc_.receive(to_client)) return false;
-      if (to_server.empty() && to_client.empty()) return grpc_.problem().empty();
-    }
-  }
-  std::string output() {
-    std::string out;
-    grpc_.take_output(out);
-    return out;
-  }
-  Grpc::CallId begin_call(std::string_view request = "request", bool last = true) {
-    const Grpc::CallId id = grpc_.begin(some_method, {});
-    grpc_.send(id, request, last);
-    return id;
-  }
-  // A call that has reached the server.
-  Grpc::CallId make_call(std::string_view request = "request", bool last = true) {
-    const Grpc::CallId id = begin_call(request, last);
-    EXPECT_TRUE(exchange());
-    return id;
-  }
-  Said said_of(Grpc::CallId id) {
-    collect();
-    Said said;
-    for (const auto& event : events_) {
-      if (event.call == id) said.push_back(event.message ? *event.message : "=" + std::to_string(event.status.code));
-    }
-    return said;
-  }
-  // How the call ended; it must have.
-  GrpcStatus end_of(Grpc::CallId id) {
-    collect();
-    for (const auto& event : events_) {
-      if (event.call == id && !event.message) return event.status;
-    }
-    ADD_FAILURE() << "call " << id << " has not ended";
-    return {};
-  }
-  void collect() {
-    while (auto event = grpc_.next()) events_.push_back(*std::move(event));
-  }
-
-  Grpc grpc_{"h1:2379", false};
-  GrpcServer server_;
-  std::vector<Grpc::Event> events_;
-};
-
-// --- What goes out ---------------------------------------------------------------------------------------------------
 
 TEST_F(GrpcTest, PrefaceAndSettings_ComeFirstAndRefusePushes) {
   const std::string out = output();
@@ -116,8 +46,7 @@ TEST_F(GrpcTest, Call_HasTheHeadersOfGrpcAndIsAnswered) {
   EXPECT_EQ(call.messages, Said{"a\0b"s});
   EXPECT_TRUE(call.ended);
   server_.answer(id, "answer");
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(id), (Said{"answer", "=0"}));
+  EXPECT_EQ(heard_of(id), (Said{"answer", "=0"}));
   EXPECT_FALSE(end_of(id).not_carried_out);
   EXPECT_EQ(grpc_.under_way(), 0U);
   EXPECT_FALSE(server_.call(id).was_reset);
@@ -161,21 +90,18 @@ TEST_F(GrpcTest, Stream_HasSeveralMessagesBothWays) {
   const Grpc::CallId id = make_call("one", false);
   server_.respond(id);
   server_.send(id, "uno");
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(id), Said{"uno"});
+  EXPECT_EQ(heard_of(id), Said{"uno"});
   grpc_.send(id, "two", false);
   ASSERT_TRUE(exchange());
   EXPECT_FALSE(server_.call(id).ended);
   server_.send(id, "due");
-  ASSERT_TRUE(exchange());
   grpc_.send(id, "three", true);
   ASSERT_TRUE(exchange());
   EXPECT_EQ(server_.call(id).messages, (Said{"one", "two", "three"}));
   EXPECT_TRUE(server_.call(id).ended);
   server_.send(id, "tre");
   server_.finish(id);
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(id), (Said{"uno", "due", "tre", "=0"}));
+  EXPECT_EQ(heard_of(id), (Said{"uno", "due", "tre", "=0"}));
   EXPECT_FALSE(server_.call(id).was_reset);
 }
 
@@ -188,14 +114,16 @@ TEST_F(GrpcTest, MessagesCutAnywhere_AreReadWhole) {
     ASSERT_TRUE(exchange());  // a frame of its own
     server_.send_bytes(id, bytes.substr(at));
     server_.finish(id);
-    ASSERT_TRUE(exchange());
-    EXPECT_EQ(said_of(id), (Said{"message", "", "other", "=0"})) << "cut at " << at;
+    EXPECT_EQ(heard_of(id), (Said{"message", "", "other", "=0"})) << "cut at " << at;
   }
   const std::string longest(std::size_t{4} << 20, 'm');
   const Grpc::CallId id = make_call();
   server_.answer(id, longest);
-  ASSERT_TRUE(exchange());
-  EXPECT_TRUE(said_of(id) == (Said{longest, "=0"}));
+  EXPECT_TRUE(heard_of(id) == (Said{longest, "=0"}));
+  const Grpc::CallId longer = make_call();
+  server_.respond(longer);
+  server_.send_bytes(longer, "\0\0\x80\0\0"s);
+  EXPECT_TRUE(exchange()) << "eight mebibytes may come";
 }
 
 // --- How calls end ---------------------------------------------------------------------------------------------------
@@ -270,14 +198,9 @@ TEST_F(GrpcTest, PageThatGoesOn_EndsTheCall) {
     const Grpc::CallId id = make_call("request", false);
     server_.respond(id, headers);
     server_.send_bytes(id, "<html>");
-    ASSERT_TRUE(exchange());
-    EXPECT_EQ(said_of(id), Said{"=2"});
+    EXPECT_EQ(heard_of(id), Said{"=2"});
     EXPECT_TRUE(server_.call(id).was_reset);
   }
-  const Grpc::CallId next = make_call();
-  server_.answer(next, "answer");
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(next), (Said{"answer", "=0"}));
 }
 
 TEST_F(GrpcTest, InterimAnswerAndTrailers_DoNotChangeTheAnswer) {
@@ -287,8 +210,7 @@ TEST_F(GrpcTest, InterimAnswerAndTrailers_DoNotChangeTheAnswer) {
   server_.respond(id);
   server_.send(id, "answer");
   server_.finish_with(id, {{"content-type", "text/plain"}, {"grpc-status", "5"}});
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(id), (Said{"answer", "=5"}));
+  EXPECT_EQ(heard_of(id), (Said{"answer", "=5"}));
 }
 
 TEST_F(GrpcTest, ServerGoesAway_ReportsTheCallsThatItTook) {
@@ -317,8 +239,7 @@ TEST_F(GrpcTest, StreamEndedByTheServer_EndsOnce) {
   const Grpc::CallId id = make_call("one", false);
   server_.respond(id);
   server_.finish(id, "14", "etcdserver: no leader");
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(said_of(id), Said{"=14"});
+  EXPECT_EQ(heard_of(id), Said{"=14"});
   EXPECT_TRUE(server_.call(id).was_reset) << "or it would stay open for ever";
   grpc_.send(id, "two", false);
   ASSERT_TRUE(exchange());
@@ -339,8 +260,6 @@ TEST_F(GrpcTest, RequestRefusedBeforeItIsRead_EndsTheCall) {
   EXPECT_TRUE(server.call(id).was_reset);
   EXPECT_EQ(server.call(id).messages, Said{});
 }
-
-// --- Cancelled calls -------------------------------------------------------------------------------------------------
 
 TEST_F(GrpcTest, CallCancelled_IsResetAndItsEventsDropped) {
   const Grpc::CallId id = begin_call("one", false);
@@ -380,28 +299,6 @@ TEST_F(GrpcTest, EndedCallCancelled_SendsNothing) {
 }
 
 // --- The other side does not speak as it should ----------------------------------------------------------------------
-
-// HPACK: a field that is not indexed.
-std::string header_field(const std::string& name, const std::string& value) {
-  std::string out = "\0"s + static_cast<char>(name.size()) + name;
-  std::size_t size = value.size();
-  if (size < 127) return out + static_cast<char>(size) + value;
-  out += '\x7f';
-  for (size -= 127; size > 127; size >>= 7U) out += static_cast<char>(0x80U | (size & 0x7fU));
-  return out + static_cast<char>(size) + value;
-}
-std::string headers_frame(const std::string& block) {
-  constexpr std::size_t most = 16000;
-  std::string out;
-  for (std::size_t at = 0; at < block.size(); at += most) {
-    const bool last = block.size() - at <= most;
-    out += frame_of(at == 0 ? NGHTTP2_HEADERS : NGHTTP2_CONTINUATION, last ? NGHTTP2_FLAG_END_HEADERS : 0, 1,
-                    block.substr(at, most));
-  }
-  return out;
-}
-// ":status: 200" and "content-type: application/grpc".
-const std::string usual_headers = "\x88\x0f\x10\x10" + "application/grpc"s;
 
 // The limits hold, and what arrived before is kept.
 TEST_F(GrpcTest, FramesThatNoServerShouldSend_BreakTheConnection) {
@@ -468,13 +365,6 @@ TEST_F(GrpcTest, FramesThatNoServerShouldSend_BreakTheConnection) {
       EXPECT_LT(out.size(), 1000U) << "a flood is not answered";
     }
   }
-}
-
-TEST_F(GrpcTest, MessageOfEightMebibytes_IsAwaited) {
-  const Grpc::CallId id = make_call();
-  server_.respond(id);
-  server_.send_bytes(id, "\0\0\x80\0\0"s);
-  EXPECT_TRUE(exchange());
 }
 
 TEST_F(GrpcTest, Ping_IsAnswered) {

@@ -31,44 +31,35 @@ std::string refusal_of(const std::string& url) {
   }
 }
 
-TEST(EtcdOptions, BareUrl_HasDefaults) {
-  const Options options = parse("etcd://");
-  EXPECT_EQ(options.endpoint(), "localhost:2379");
-  EXPECT_EQ(options.user, "");
-  EXPECT_EQ(options.password, "");
-  EXPECT_EQ(options.prefix, "dlock/");
-  EXPECT_FALSE(options.verbatim);
-  EXPECT_EQ(options.session_ttl, 30s);
-  EXPECT_FALSE(options.tls);
-  EXPECT_EQ(options.holder, "host:17:my program");
-  EXPECT_EQ(options.response_timeout, 2s);
-  EXPECT_EQ(options.connect_timeout, 5s);
+std::string described(const Options& options) {
+  std::string out = options.endpoint();
+  if (!options.user.empty()) out += " user=" + options.user;
+  if (!options.password.empty()) out += " password=" + options.password;
+  if (options.password_file) out += " password_file=" + options.password_file->path;
+  out += " prefix=" + options.prefix + (options.verbatim ? " verbatim" : "");
+  if (options.tls) out += " tls=" + options.tls->ca_file + ',' + options.tls->cert_file + ',' + options.tls->key_file;
+  return out;
 }
 
 TEST(EtcdOptions, Url_SetsThem) {
-  const Options options =
-      parse("etcd://me:s%40cret@h1:7001,h2,[::1]:7003/?prefix=locks/x:&names=verbatim&session_ttl=12s");
-  EXPECT_EQ(options.endpoint(), "h1:7001,h2:2379,[::1]:7003");
-  EXPECT_EQ(options.user, "me");
-  EXPECT_EQ(options.password, "s@cret");
-  EXPECT_EQ(parse("etcd://me@h?password_file=/p").password_file->path, "/p");
-  EXPECT_EQ(options.prefix, "locks/x:");
-  EXPECT_TRUE(options.verbatim);
-  EXPECT_EQ(options.session_ttl, 12s);
-  EXPECT_FALSE(parse("etcd://h?names=escaped").verbatim);
-  EXPECT_EQ(parse("etcd://h?prefix=").prefix, "") << "the root";
-}
-
-TEST(EtcdOptions, SchemeEtcds_HasTls) {
-  const Options bare = parse("etcds://h");
-  ASSERT_TRUE(bare.tls);
-  EXPECT_EQ(bare.tls->ca_file, "");
-  EXPECT_EQ(bare.tls->protocol, "h2") << "servers refuse those that do not offer it";
-  const Options full = parse("etcds://h?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem");
-  ASSERT_TRUE(full.tls);
-  EXPECT_EQ(full.tls->ca_file, "/ca.pem");
-  EXPECT_EQ(full.tls->cert_file, "/c.pem");
-  EXPECT_EQ(full.tls->key_file, "/k.pem");
+  for (const auto& [url, options] : std::vector<std::pair<std::string, std::string>>{
+           {"etcd://", "localhost:2379 prefix=dlock/"},
+           {"etcd://me:s%40cret@h1:7001,h2,[::1]:7003/?prefix=locks/x:&names=verbatim",
+            "h1:7001,h2:2379,[::1]:7003 user=me password=s@cret prefix=locks/x: verbatim"},
+           {"etcd://me@h?password_file=/p", "h:2379 user=me password_file=/p prefix=dlock/"},
+           {"etcd://h?names=escaped", "h:2379 prefix=dlock/"},
+           {"etcd://h?prefix=", "h:2379 prefix="},  // the root
+           {"etcds://h", "h:2379 prefix=dlock/ tls=,,"},
+           {"etcds://h?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem",
+            "h:2379 prefix=dlock/ tls=/ca.pem,/c.pem,/k.pem"},
+       }) {
+    EXPECT_EQ(described(parse(url)), options);
+  }
+  const Options options = parse("etcds://h");
+  EXPECT_EQ(options.tls->protocol, "h2") << "servers refuse clients that do not offer it";
+  EXPECT_EQ(options.holder, "host:17:my program");
+  EXPECT_EQ(options.response_timeout, 2s);
+  EXPECT_EQ(options.connect_timeout, 5s);
 }
 
 TEST(EtcdOptions, SessionTtl_IsGivenOrTheLeaseInWholeSeconds) {

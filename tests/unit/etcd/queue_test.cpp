@@ -88,24 +88,6 @@ TEST_F(EtcdQueueTest, RequestOvertakenByAMark_IsSentAgain) {
   }
 }
 
-// The answer to a waiter's request is lost, and the waiter finds its key when it sends the request again. By then it
-// has waited, so the next in line must be notified when it enters.
-TEST_F(EtcdQueueTest, PermitGrantedAfterALostAnswer_IsAnnouncedToTheNext) {
-  const auto first = contend(*other, "s");
-  const auto second = contend(*other, "s");
-  (void)contend(*backend, "first");
-  etcd.treat_next(method_transaction, Fate::carried_out);
-  const auto third = contend(*backend, "s");
-  const auto fourth = contend(*other, "s");
-  (void)release(*other, *first);
-  engine.advance(3s);
-  ASSERT_TRUE(third->grant);
-  ASSERT_FALSE(fourth->grant);
-  (void)release(*other, *second);
-  engine.advance(1s);
-  EXPECT_TRUE(fourth->grant);
-}
-
 // The first in line watches all keys of the semaphore. A watch from the revision of its last read would report the same
 // removal again and again.
 TEST_F(EtcdQueueTest, WaiterBehindTheFirstGivesUp_FirstReadsOnce) {
@@ -121,28 +103,6 @@ TEST_F(EtcdQueueTest, WaiterBehindTheFirstGivesUp_FirstReadsOnce) {
   EXPECT_FALSE(engine.run_one());
   (void)release(*backend, *second);
   EXPECT_TRUE(third->grant);
-}
-
-// An event that arrives during a read is younger than the answer.
-TEST_F(EtcdQueueTest, EventDuringARead_FirstReadsAgain) {
-  for (const bool watch_is_over : {false, true}) {
-    const auto first = contend(*other, "s");
-    const auto second = contend(*other, "s");
-    const auto third = contend(*backend, "s");
-    auto fourth = contend(*other, "s");
-    etcd.fate = [met = 0](std::string_view) mutable { return ++met == 2 ? Fate::held : Fate::answered; };
-    fourth.reset();  // by a transaction, and by the next one it is looked what went
-    engine.run();
-    if (watch_is_over) etcd.compact();
-    (void)release(*other, *first);
-    engine.run();
-    ASSERT_FALSE(third->grant);
-    etcd.answer_held();
-    engine.run();
-    EXPECT_TRUE(third->grant) << watch_is_over;
-    (void)release(*other, *second);
-    (void)release(*backend, *third);
-  }
 }
 
 // A member reads the past only ten times a second, for watches that begin there.
@@ -203,20 +163,6 @@ TEST_F(EtcdQueueTest, KeyThatMayStillArrive_IsNotReused) {
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
-// A request that names a lease that has ended would be refused, and without a lease a key would stay for good.
-TEST_F(EtcdQueueTest, ClientClosedWithAnAcquireInDoubt_LeavesNothing) {
-  begin_session();
-  etcd.treat_next(method_transaction, Fate::lost, 1000);
-  contend(*backend)->contention.reset();
-  bool closed = false;
-  backend->close([&] { closed = true; });
-  engine.run();
-  ASSERT_TRUE(closed);
-  etcd.fate = nullptr;
-  engine.advance(10s);
-  EXPECT_TRUE(etcd.keys.empty());
-}
-
 // --- What a release may claim ----------------------------------------------------------------------------------------
 
 TEST_F(EtcdQueueTest, ReleaseOvertakenByTheEndOfItsSession_IsAmbiguous) {
@@ -260,40 +206,6 @@ TEST_F(EtcdQueueTest, KeyRemovedBeforeAReleaseInDoubt_IsNotOurs) {
   while (!attempt->grant) engine.advance(10ms);
   remove_key();
   EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
-}
-
-// --- Permits ---------------------------------------------------------------------------------------------------------
-
-TEST_F(EtcdQueueTest, KeyRemovedBeforeItsPermitIsTaken_IsMadeAgain) {
-  const auto first = contend(*other, "s");
-  const auto second = contend(*other, "s");
-  const auto third = contend(*backend, "s");
-  const std::string key =
-      std::ranges::max_element(etcd.keys, {}, [](const auto& each) { return each.second.created; })->first;
-  // After the release and the read.
-  etcd.fate = [this, &key, met = 0](std::string_view method) mutable {
-    if (method == method_transaction && ++met == 3) etcd.remove(key);
-    return Fate::answered;
-  };
-  (void)release(*other, *first);
-  engine.run();
-  ASSERT_TRUE(third->grant);
-  EXPECT_TRUE(etcd.keys.contains(key));
-  EXPECT_TRUE(host.losses.empty());
-}
-
-TEST_F(EtcdQueueTest, PermitTakenTwiceForALostAnswer_IsNotInDoubt) {
-  const auto first = contend(*other, "s");
-  const auto second = contend(*other, "s");
-  const auto third = contend(*backend, "s");
-  etcd.fate = [met = 0](std::string_view method) mutable {
-    return method == method_transaction && ++met == 3 ? Fate::carried_out : Fate::answered;
-  };
-  (void)release(*other, *first);
-  engine.advance(4s);
-  ASSERT_TRUE(third->grant);
-  (void)release(*backend, *third);
-  EXPECT_TRUE(std::ranges::none_of(etcd.keys, [](const auto& each) { return each.first.starts_with("dlock/.gone/"); }));
 }
 
 // --- Checks, and refusals --------------------------------------------------------------------------------------------

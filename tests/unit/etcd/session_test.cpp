@@ -114,23 +114,6 @@ TEST_F(EtcdSessionTest, AnswersUnreadable_MemberIsLeft) {
   EXPECT_TRUE(waiter->grant) << "the wait goes on with the next member";
 }
 
-TEST_F(EtcdSessionTest, WatchesEnded_ClientPausesBeforeItReconnects) {
-  const auto held = contend(*backend);
-  const auto waiter = contend(*backend);
-  const int before = etcd.dialled;
-  etcd.end_of_stream = [](std::string_view) {
-    return std::optional(GrpcStatus{.code = 14, .message = "upstream connect error"});
-  };
-  etcd.break_connections();
-  engine.advance(20s);
-  EXPECT_LT(etcd.dialled - before, 60);
-  EXPECT_TRUE(host.losses.empty());
-  etcd.end_of_stream = nullptr;
-  (void)release(*backend, *held);
-  engine.advance(2s);
-  EXPECT_TRUE(waiter->grant);
-}
-
 TEST_F(EtcdSessionTest, AnotherCluster_IsWarnedOf) {
   const auto attempt = contend(*backend);
   engine.advance(10s);
@@ -142,41 +125,11 @@ TEST_F(EtcdSessionTest, AnotherCluster_IsWarnedOf) {
 
 // --- The beginning ---------------------------------------------------------------------------------------------------
 
-TEST_F(EtcdSessionTest, ConnectionMadeForAQuery_IsUsed) {
-  backend->inspect(LockKind::lock, "a", [](const Result<LockInfo>&) {});
-  engine.run();
-  ASSERT_EQ(etcd.dialled, 1);
-  EXPECT_EQ(etcd.grants, 0);
-  EXPECT_TRUE(contend(*backend)->grant);
-  EXPECT_EQ(etcd.dialled, 1);
-}
-
 TEST_F(EtcdSessionTest, LeaseDenied_WaitEnds) {
   etcd.refuse_next(method_lease_grant, {.code = 7, .message = "etcdserver: permission denied"});
   const auto attempt = contend(*backend);
   ASSERT_TRUE(attempt->failure);
   EXPECT_EQ(attempt->failure->code, errc::access_denied);
-}
-
-TEST_F(EtcdSessionTest, LeaseUnavailable_IsRequestedAgain) {
-  etcd.refuse_next(method_lease_grant, {.code = 14, .message = "etcdserver: request timed out"});
-  const auto attempt = contend(*backend);
-  ASSERT_FALSE(attempt->unreachable_reports.empty());
-  for (const Failure& why : attempt->unreachable_reports) EXPECT_EQ(why.code, errc::unavailable) << why.detail;
-  engine.advance(1s);
-  EXPECT_TRUE(attempt->grant);
-}
-
-// A process that is stopped between the two requests finds that.
-TEST_F(EtcdSessionTest, LeaseExpiresBeforeItsKeyIsMade_IsReplaced) {
-  etcd.fate = [this, expired = false](std::string_view method) mutable {
-    if (method == method_transaction && !std::exchange(expired, true)) etcd.expire_leases();
-    return Fate::answered;
-  };
-  const auto attempt = contend(*backend);
-  engine.advance(1s);
-  EXPECT_FALSE(attempt->failure);
-  EXPECT_TRUE(attempt->grant);
 }
 
 TEST_F(EtcdSessionTest, LeasesUnknown_AreRequestedWithPauses) {
@@ -257,17 +210,6 @@ TEST_F(EtcdSessionTest, ClientClosed_EndsItsSession) {
   backend->close([] {});
   engine.run();
   EXPECT_TRUE(etcd.keys.empty() && etcd.leases.empty());
-}
-
-TEST_F(EtcdSessionTest, ClientClosedWhileItBegins_IsNotKeptAlive) {
-  etcd.treat_next(method_transaction, Fate::held);
-  const auto attempt = contend(*backend);
-  ASSERT_EQ(etcd.grants, 1);
-  backend->close([] {});
-  etcd.answer_held();
-  engine.advance(10s);
-  EXPECT_EQ(etcd.keep_alives, 0);
-  EXPECT_FALSE(attempt->grant);
 }
 
 TEST_F(EtcdSessionTest, ClientDestroyedWithRequestsInProgress_ReportsNothing) {

@@ -1,4 +1,5 @@
-// Watches: their reports, and when they are set again.
+// Watches: their reports, and when they are set again. Transactions that are sent together: in which order, and until
+// when.
 #include "backends/etcd/connection/watches.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/etcd/locks/batches.hpp"
 #include "client_fixture.hpp"
 
 namespace dlock::etcd {
@@ -28,14 +30,11 @@ class EtcdWatchesTest : public EtcdClientFixture {
   struct Told {
     Revisions news;
     std::unique_ptr<Watches::Interest> interest;
-    std::function<void()> then;
   };
   std::unique_ptr<Told> watch(const std::string& key) {
     auto told = std::make_unique<Told>();
-    told->interest = watches->watch({key}, false, [to = told.get()](std::int64_t revision) {
-      to->news.push_back(revision);
-      if (const auto then = to->then) then();
-    });
+    told->interest =
+        watches->watch({key}, false, [to = told.get()](std::int64_t revision) { to->news.push_back(revision); });
     engine.run();
     return told;
   }
@@ -147,23 +146,72 @@ TEST_F(EtcdWatchesTest, IdleStreamEndedByAProxy_WatchesAreSetAgainAtOnce) {
   EXPECT_TRUE(downs.empty());
 }
 
-TEST_F(EtcdWatchesTest, Handler_MayEndWatches) {
-  for (const bool all : {false, true}) {
-    const auto first = watch("k");
-    const auto second = watch("k");
-    first->then = [&] {
-      first->interest.reset();
-      second->interest.reset();
-      if (!all) return;
-      client->stop();  // as the backend does at its end
-      watches.reset();
-    };
-    client->want();
-    engine.advance(1s);
-    EXPECT_EQ(first->news.size(), 1U);
-    EXPECT_TRUE(second->news.empty());
-    if (!all) etcd.break_connections();
+class EtcdBatchesTest : public EtcdClientFixture {
+ protected:
+  // The next ones wait until these are answered, and then go together.
+  void SetUp() override {
+    connect();
+    etcd.fate = [](std::string_view) { return Fate::held; };
+    for (int i = 0; i < 2; ++i) ahead.push_back(submit(Transaction().read({.range = {"k"}})));
+    engine.run();
   }
+
+  std::shared_ptr<Outcome> submit(Transaction transaction, std::chrono::nanoseconds within = 2s) {
+    auto outcome = std::make_shared<Outcome>();
+    batches->submit(std::move(transaction), {}, engine.now() + within,
+                    [this, outcome](const Result<TransactionAnswer>& answer) {
+                      ++outcome->told;
+                      outcome->failure = answer.ok() ? Failure{} : answer.failure();
+                      if (answer.ok()) answers.push_back(answer.value());
+                    });
+    return outcome;
+  }
+
+  std::vector<std::shared_ptr<Outcome>> ahead;
+  std::vector<TransactionAnswer> answers;
+  std::unique_ptr<Batches> batches = std::make_unique<Batches>(*client);
+};
+
+// A waiter that reads a key watches it from the next revision on.
+TEST_F(EtcdBatchesTest, Batch_RemovesBeforeItReads) {
+  etcd.keys["k"] = {.key = "k", .value = "", .created = 1, .lease = 0};
+  const auto look = submit(Transaction().read({.range = {"k"}}));
+  const auto removal = submit(Transaction().remove({"k"}));
+  etcd.fate = nullptr;
+  etcd.answer_held();
+  const int before = etcd.transactions;
+  engine.run();
+  ASSERT_EQ(etcd.transactions - before, 1);
+  ASSERT_EQ(answers.size(), ahead.size() + 2);
+  EXPECT_EQ(answers[2].steps.front().removed, 1);
+  EXPECT_TRUE(answers[3].steps.front().keys.empty());
+}
+
+// For example those of releases that are repeated.
+TEST_F(EtcdBatchesTest, DeadlineNear_DoesNotShortenThatOfOthers) {
+  const auto hasty = submit(Transaction().read({.range = {"a"}}), 200ms);
+  const auto patient = submit(Transaction().read({.range = {"b"}}));
+  etcd.answer_held();
+  engine.advance(200ms);
+  EXPECT_EQ(hasty->failure.code, errc::ambiguous);
+  EXPECT_EQ(patient->told, 0);
+  etcd.answer_held();
+  engine.run();
+  EXPECT_EQ(patient->told, 1);
+  EXPECT_FALSE(patient->failure.code);
+}
+
+TEST_F(EtcdBatchesTest, AnswersSlow_WaitingTransactionsAreSentAfterAMoment) {
+  std::vector<std::shared_ptr<Outcome>> all;
+  for (int i = 0; i < 16; ++i) all.push_back(submit(Transaction().read({.range = {"a"}})));
+  engine.run();
+  EXPECT_EQ(etcd.transactions, 2);
+  engine.advance(125ms);
+  EXPECT_EQ(etcd.transactions, 3);
+  engine.advance(1200ms);
+  etcd.answer_held();
+  engine.run();
+  for (const auto& each : all) EXPECT_FALSE(each->failure.code || each->told != 1);
 }
 
 }  // namespace

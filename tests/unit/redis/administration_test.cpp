@@ -17,7 +17,6 @@
 #include "backends/redis/sentinel/sentinel_findings.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using Names = std::vector<std::string>;
@@ -43,9 +42,6 @@ class RedisListTest : public BackendTest {
   }
   Result<Names> forget_idle(std::chrono::nanoseconds within = 0s) {
     return answer_to<Names>([&](auto done) { backend->forget({.name = {}, .idle = 1h}, done); }, within);
-  }
-  Result<bool> break_lock(LockKind kind) {
-    return answer_to<bool>([&](auto done) { backend->break_lock(kind, "lock", done); });
   }
   void put(const std::vector<std::string>& keys) {
     for (const std::string& key : keys) (void)model.run({"SET", key, "1 c:1 host:1:x"});
@@ -92,16 +88,6 @@ TEST_F(RedisListTest, TooManyKeys_FailAndKeepTheConnection) {
   EXPECT_EQ(server.dialled, 1);
 }
 
-// --- Forgetting ------------------------------------------------------------------------------------------------------
-
-TEST_F(RedisListTest, Forget_RemovesIdleNamesPageByPage) {
-  put({"{dlock:b}:dlf", "dlock:dlf", "{dlock:a}:dlf", "{other:dlock:}:dlf", "data"});
-  const std::string now = std::to_string(model.now_ms() * 1000);
-  (void)model.run({"SET", "{dlock:young}:dlf", now + " c:1 host:1:x"});
-  EXPECT_EQ(forget_idle().value(), (Names{"a", "b"}));
-  EXPECT_EQ(model.run({"EXISTS", "{dlock:young}:dlf", "dlock:dlf", "{other:dlock:}:dlf", "data"}).integer, 4);
-}
-
 TEST_F(RedisListTest, ForgetOutOfTime_ReportsTheNamesSoFar) {
   put({"{dlock:a}:dlf"});
   scan_slowly(100ms, "{dlock:a}:dlf");
@@ -112,31 +98,19 @@ TEST_F(RedisListTest, ForgetOutOfTime_ReportsTheNamesSoFar) {
   EXPECT_EQ(server.dialled, 1);
 }
 
-// --- One lock --------------------------------------------------------------------------------------------------------
-
-TEST_F(RedisListTest, Break_EndsEachHold) {
-  constexpr auto kind = LockKind::semaphore;
-  EXPECT_FALSE(break_lock(kind).value());
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(contend({.kind = kind, .permits = 2})->grant);
-  EXPECT_TRUE(break_lock(kind).value());
-  EXPECT_FALSE(break_lock(kind).value());
-  EXPECT_TRUE(contend({.kind = kind, .permits = 2})->grant);
-  (void)model.run({"ZADD", "dlock.sem:lock", "1", "somebody's data"});
-  const auto refused = break_lock(kind);
+TEST_F(RedisListTest, KeyOfAnotherType_IsNotBroken) {
+  EXPECT_TRUE(contend({.kind = LockKind::semaphore, .permits = 2})->grant);
+  (void)model.run({"ZADD", "dlock.sem:lock", "1", "another's data"});
+  const auto refused = answer_to<bool>([&](auto done) { backend->break_lock(LockKind::semaphore, "lock", done); });
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.failure().code, errc::protocol);
   EXPECT_EQ(model.run({"ZCARD", "dlock.sem:lock"}).integer, 2);
 }
 
-TEST_F(RedisListTest, Inspect_ShowsTheValueOfALeader) {
-  const auto attempt = contend({.wait = true, .kind = LockKind::election, .value = "10.0.0.7:80"});
-  const auto info =
-      answer_to<LockInfo>([&](auto done) { backend->inspect(LockKind::election, attempt->request.name, done); });
-  EXPECT_EQ(info.value().value, "10.0.0.7:80");
-  EXPECT_EQ(info.value().holder, "host:1:test");
+Options options_of(const std::string& url) {
+  return parse_options(
+      {.url = Url::parse(url), .holder = "host:1:test", .lease = 10s, .response_timeout = 2s, .connect_timeout = 5s});
 }
-
-// --- Findings --------------------------------------------------------------------------------------------------------
 
 // The worst of the findings of that check.
 Finding worst_of(const std::vector<Finding>& findings, const std::string& check) {
@@ -149,17 +123,13 @@ Finding worst_of(const std::vector<Finding>& findings, const std::string& check)
 }
 
 TEST(RedisDiagnosis, RemoteHostWithoutTls_IsWarnedOf) {
-  Options options;
-  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "::1"}) {
-    options.host.name = host;
-    EXPECT_EQ(judge_encryption(options).severity, ok) << host;
+  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "[::1]"}) {
+    EXPECT_EQ(judge_encryption(options_of("redis://" + std::string(host))).severity, ok) << host;
   }
   for (const char* host : {"db1", "10.0.0.1", "localhost.example.net", "127.example.net"}) {
-    options.host.name = host;
-    EXPECT_EQ(judge_encryption(options).severity, warning) << host;
+    EXPECT_EQ(judge_encryption(options_of("redis://" + std::string(host))).severity, warning) << host;
+    EXPECT_EQ(judge_encryption(options_of("rediss://" + std::string(host))).severity, ok) << host;
   }
-  options.tls.emplace();
-  EXPECT_EQ(judge_encryption(options).severity, ok);
 }
 
 // Two masters, with two replicas and one.
@@ -254,17 +224,10 @@ TEST(RedisSentinelFindings, SentinelsAndFailovers_AreJudged) {
     }
     Reply config;
     if (row.min_replicas) {
-      config = {.type = Reply::Type::array};
-      for (const std::string& word : {std::string("min-replicas-to-write"), std::to_string(*row.min_replicas),
-                                      std::string("min-replicas-max-lag"), std::string("3")}) {
-        config.elements.push_back({.type = Reply::Type::string, .text = word});
-      }
+      config = parsed("*4|" + bulk("min-replicas-to-write") + bulk(std::to_string(*row.min_replicas)) +
+                      bulk("min-replicas-max-lag") + bulk("3"));
     }
-    const Options options = parse_options({.url = Url::parse("redis-sentinel://a?service_name=ours" + row.parameters),
-                                           .holder = "host:1:test",
-                                           .lease = 10s,
-                                           .response_timeout = 2s,
-                                           .connect_timeout = 5s});
+    const Options options = options_of("redis-sentinel://a?service_name=ours" + row.parameters);
     const Finding finding = worst_of(judge_sentinels(replies, options, std::nullopt, config), row.check);
     EXPECT_EQ(finding.severity, row.severity) << row.masters << ": " << finding.message;
     EXPECT_NE(finding.message.find(row.words), std::string::npos) << row.masters << ": " << finding.message;
@@ -290,12 +253,8 @@ TEST(RedisSentinelFindings, Encryption_IsJudged) {
            Row{"rediss-sentinel://s1?sentinel_tls=off", remote, {ok, warning}, "to the sentinels: "},
            Row{"redis-sentinel://s1?sentinel_tls=on", remote, {warning, ok}, "to the sentinels: TLS"},
        }) {
-    const Options options = parse_options(
-        {.url = Url::parse(row.url + (row.url.find('?') == std::string::npos ? "?" : "&") + "service_name=ours"),
-         .holder = "host:1:test",
-         .lease = 10s,
-         .response_timeout = 2s,
-         .connect_timeout = 5s});
+    const std::string separator = row.url.find('?') == std::string::npos ? "?" : "&";
+    const Options options = options_of(row.url + separator + "service_name=ours");
     std::vector<Severity> severities;
     std::string last;
     for (const Finding& each : judge_sentinels({}, options, row.master, {})) {
@@ -309,5 +268,4 @@ TEST(RedisSentinelFindings, Encryption_IsJudged) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <strings.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -92,14 +93,14 @@ class BackendTest : public testing::Test {
   void discard(const std::string& value) {
     for (const char* key : {queue_key, alive_key}) (void)model.run({"ZREM", key, value});
   }
-  // Another client's waiter, which asks by itself, and does so later; or is woken, but dead.
-  void queue_another(const std::string& value = "another:1", bool dead = false) {
+  // Another client's waiter, which asks by itself, and does so later.
+  void queue_another(const std::string& value = "another:1") {
     const auto last = model.run({"ZCARD", queue_key}).integer;
     (void)model.run({"ZADD", queue_key, std::to_string(last + 1), value});
-    (void)model.run({"ZADD", alive_key, std::to_string((dead ? 2 : -2) * model.now_ms()), value});
+    (void)model.run({"ZADD", alive_key, std::to_string(-2 * model.now_ms()), value});
   }
-  void queue_others(int count, bool dead = false) {
-    for (int i = 0; i < count; ++i) queue_another("another" + std::to_string(i) + ":1", dead);
+  void queue_others(int count) {
+    for (int i = 0; i < count; ++i) queue_another("another" + std::to_string(i) + ":1");
   }
 
   // --- The client ---
@@ -161,6 +162,9 @@ class BackendTest : public testing::Test {
       if (command.front() == "SUBSCRIBE") return command.at(1);
     }
     return "";
+  }
+  [[nodiscard]] std::int64_t sent(const std::string& verb) const {
+    return std::ranges::count_if(server.commands, [&](const Words& command) { return command.front() == verb; });
   }
   [[nodiscard]] std::size_t asked() const { return server.calls("acquire").size(); }
   [[nodiscard]] std::size_t asked_within(std::chrono::nanoseconds time) {

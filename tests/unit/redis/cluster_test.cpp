@@ -5,187 +5,34 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "backends/redis/requests/release_request.hpp"
 #include "backends/redis/requests/scripts.hpp"
-#include "fake_server.hpp"
+#include "cluster_fixture.hpp"
 #include "steps.hpp"
-#include "tests/support/manual_engine.hpp"
-#include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
-using namespace std::chrono_literals;
-
-// Keys in slots of a (5061) and of b (12182).
-const std::string bar = "bar";
-const std::string foo = "foo";
-
-// By default, "a" and "b" have half of the slots each, all nodes know that, and each answers to requests
-// with its name.
-class ClusterTest : public testing::Test, protected Node::User {
- protected:
-  using Map = std::vector<SlotRange>;
-
-  static common::Host at(const std::string& name) { return {.name = name, .port = 7000}; }
-
-  struct FakeNode {
-    FakeServer server;
-    std::optional<Map> map;                                  // nullopt: as all others
-    std::string refusal;                                     // instead of the map
-    bool silent = false;                                     // when asked for the map
-    std::function<std::string(const Words& command)> reply;  // empty: the node's name
-    std::set<FakeStream*> stuck;                             // what waits for an answer that does not come
-    int maps = 0;                                            // how often it was asked for the map
-
-    FakeNode() = default;
-    FakeNode(const FakeNode&) = delete;
-    FakeNode& operator=(const FakeNode&) = delete;
-    ~FakeNode() { server.answer = nullptr; }
-
-    // Without questions for the map.
-    [[nodiscard]] std::vector<Words> requests() const {
-      std::vector<Words> out;
-      std::ranges::copy_if(server.commands, std::back_inserter(out),
-                           [](const Words& command) { return command.front() != "CLUSTER"; });
-      return out;
-    }
-    void refuse(const std::string& error) {
-      reply = [error](const Words&) { return "-" + error + "\r\n"; };
-    }
-  };
-
-  ClusterTest() { make(); }
-
-  FakeNode& node(const std::string& name) {
-    auto& node = nodes[at(name).to_string()];
-    if (node) return *node;
-    node = std::make_unique<FakeNode>();
-    node->server.answer = [this, name, node = node.get()](FakeStream& from, const Words& command) -> std::string {
-      // Answers come in order: behind one that is missing there is none.
-      if (command.front() == "CLIENT") node->stuck.erase(&from);
-      if (node->stuck.contains(&from)) return "";
-      std::string reply = answer(*node, name, command);
-      if (reply.empty()) node->stuck.insert(&from);
-      return reply;
-    };
-    return *node;
-  }
-
-  std::string answer(FakeNode& node, const std::string& name, const Words& command) const {
-    if (command.front() == "CLIENT" || command.front() == "ASKING") return "+OK\r\n";
-    if (command.front() == "PING") return "+PONG\r\n";
-    if (command.front() != "CLUSTER") return node.reply ? node.reply(command) : "+" + name + "\r\n";
-    ++node.maps;
-    if (node.silent) return "";
-    return node.refusal.empty() ? bytes_of(node.map.value_or(map)) : "-" + node.refusal + "\r\n";
-  }
-
-  static std::string bytes_of(const Map& ranges) {
-    std::string out = "*" + std::to_string(ranges.size()) + "\r\n";
-    for (const SlotRange& range : ranges) {
-      out += "*3\r\n" + number(range.first) + number(range.last) + "*2\r\n" + bulk(range.master.name) +
-             number(range.master.port);
-    }
-    return out;
-  }
-  static Map all_slots_at(const std::string& name) { return {{0, 16383, at(name)}}; }
-  [[nodiscard]] StreamFactory network() {
-    return [this](Executor& executor, const Options& to, common::Stream::Events& sink) {
-      return std::make_unique<FakeStream>(node(to.host.name).server, executor, sink);
-    };
-  }
-  void make(const std::string& names = "a:7000,b:7000") {
-    cluster.emplace(host,
-                    parse_options({.url = Url::parse("redis-cluster://" + names),
-                                   .holder = "host:1:test",
-                                   .lease = 10s,
-                                   .response_timeout = 2s,
-                                   .connect_timeout = 5s}),
-                    network(), static_cast<Node::User&>(*this));
-  }
-
-  // A request, and what became of it.
-  struct Asked {
-    std::uint64_t id = 0;
-    std::optional<Result<Reply>> result;
-    std::string from;
-
-    [[nodiscard]] std::string said() const {
-      if (!result) return "nothing";
-      return result->ok() ? result->value().text : result->failure().code.message() + ": " + result->failure().detail;
-    }
-    [[nodiscard]] bool failed(errc code) const { return result && !result->ok() && result->failure().code == code; }
-  };
-  std::shared_ptr<Asked> ask(const std::string& key, Request request) {
-    auto asked = std::make_shared<Asked>();
-    asked->id = cluster->send(key, std::move(request), saturating_add(engine.now(), 2s),
-                              [asked](const Node* node, Result<Reply> reply, TimePoint) {
-                                EXPECT_FALSE(asked->result) << "answered twice";
-                                asked->result = std::move(reply);
-                                asked->from = node != nullptr ? node->options().host.name : "";
-                              });
-    EXPECT_FALSE(asked->result) << "inside the call";
-    engine.run();
-    return asked;
-  }
-  std::shared_ptr<Asked> ask(const std::string& key) { return ask(key, {.words = {"GET", key}}); }
-  // So that the map is known.
-  void learn() { EXPECT_EQ(ask(bar)->said(), "a"); }
-
-  [[nodiscard]] int maps() const {
-    int count = 0;
-    for (const auto& [name, node] : nodes) count += node->maps;
-    return count;
-  }
-
-  test::ManualEngine engine;
-  test::RecordingHost host{engine};
-  Map map = {{0, 8191, at("a")}, {8192, 16383, at("b")}};
-  std::map<std::string, std::unique_ptr<FakeNode>> nodes;
-  std::vector<std::string> events;  // of channels and nodes
-  std::optional<Cluster> cluster;
-
- protected:
-  void on_state(Node& node, NodeState state) override {
-    if (state == NodeState::down) events.push_back("down " + node.options().host.name);
-  }
-  void on_subscribed(const std::string& channel) override { events.push_back("subscribed " + channel); }
-  void on_message(const std::string& channel, const std::string& text) override {
-    events.push_back(channel + ": " + text);
-  }
-  void on_lost(const std::string& channel) override { events.push_back("lost " + channel); }
-  void on_forbidden(const Failure& /*why*/) override { events.emplace_back("forbidden"); }
-};
-
-// --- Scripts of steps ------------------------------------------------------------------------------------------------
-
-// Steps, separated by ';' or on lines of their own, of a client that knows the map. NODES: "a", "a,b". N: a number,
-// M..N or M.. .
+// Steps of a client that knows the map, besides those of NodeScript. NODES are its NAMES.
 //
 //   map RANGES, map-of NODE RANGES: what all nodes, or that one, say: "a" has all slots; "a:0-99,b:100-16383"; "none"
 //   map-error NODES TEXT, map-silent NODES, map-well NODES: instead of the map; and as before
 //   error NODES TEXT, mute NODES, well NODES: answers to requests; yes NODES: they take subscriptions and all else
-//   accept, refuse or ignore NODES: connections; break NODE: its first connection
+//   break NODE: its first connection
 //   push NODE BYTES: on its first connection, a text with '|' for the ends of lines; push-last: on its last one
 //   anew [NODES]: another client, whose URL names these nodes; forget: the nodes, too, with all that was said of them
 //   ask KEY [=> TEXT]; said KEY => TEXT: a part of the answer to the last request for that key, "-" is none
 //   withdraw KEY => yes or no; refresh: the map; subscribe or unsubscribe KEY; usable KEY: its node answers again; stop
 //   wait TIME; masters => NAMES; owner KEY => NODE
 //   events => those since the last look, separated by ", "; forbidden => yes; last NODE => the last request that it got
-//   count: the numbers below begin anew
-//   maps => N: how often a node was asked for the map; requests NODES => N, dialled NODES => N; connected NODES => N
+//   maps => N: how often a node was asked for the map, and requests NODES => N, since "count"
 struct ClusterScript {
   const char* name;
   std::string steps;
@@ -193,8 +40,18 @@ struct ClusterScript {
   friend void PrintTo(const ClusterScript& script, std::ostream* out) { *out << script.name; }
 };
 
-class ClusterScripts : public ClusterTest, public testing::WithParamInterface<ClusterScript> {
+class ClusterScripts : public ClusterTest,
+                       protected NodeScript<FakeNode>,
+                       public testing::WithParamInterface<ClusterScript> {
  protected:
+  ClusterScripts() : NodeScript({"a", "b", "c", "d"}) {
+    add_nodes();
+    add_clients();
+    count("maps", [](FakeNode& it) -> std::int64_t { return it.maps; });
+    count("requests", [](FakeNode& it) { return static_cast<std::int64_t>(it.requests().size()); });
+  }
+  FakeNode& named(const std::string& name) override { return node(name); }
+
   static Map map_in(const std::string& text) {
     Map out;
     for (const std::string& range : split(text == "none" ? "" : text)) {
@@ -205,53 +62,74 @@ class ClusterScripts : public ClusterTest, public testing::WithParamInterface<Cl
     }
     return out;
   }
-  std::int64_t sum(const std::string& names, const std::function<std::int64_t(FakeNode&)>& f) {
-    std::int64_t sum = 0;
-    for (const std::string& name : split(names)) sum += f(node(name));
-    return sum;
+  void add_nodes() {
+    using Text = const std::string&;
+    verbs.insert({
+        {"map-of", each([](FakeNode& it, Text text) { it.map = map_in(text); })},
+        {"map-error", each([](FakeNode& it, Text text) { it.refusal = text; })},
+        {"map-silent", each([](FakeNode& it, Text) { it.silent = true; })},
+        {"map-well", each([](FakeNode& it, Text) { it.silent = false, it.refusal.clear(), it.map.reset(); })},
+        {"error", each([](FakeNode& it, Text text) { it.refuse(text); })},
+        {"mute", each([](FakeNode& it, Text) { it.reply = [](const Words&) { return std::string(); }; })},
+        {"well", each([](FakeNode& it, Text) { it.reply = nullptr; })},
+        {"yes", each([](FakeNode& it, Text) { it.reply = &yes; })},
+        {"break", each([](FakeNode& it, Text) {
+           it.server.connections.at(0)->close({errc::unavailable, "closed"});
+         })},
+        {"push",
+         each([this](FakeNode& it, Text text) { it.server.connections.at(0)->reply(lines(text)), engine.run(); })},
+        {"push-last",
+         each([this](FakeNode& it, Text text) { it.server.connections.back()->reply(lines(text)), engine.run(); })},
+    });
   }
-  static std::int64_t requested(FakeNode& each) { return static_cast<std::int64_t>(each.requests().size()); }
-  static std::int64_t dialled(FakeNode& each) { return each.server.dialled; }
-  static std::int64_t connected(FakeNode& each) { return static_cast<std::int64_t>(each.server.connections.size()); }
-
-  // Whether it was a step that says what nodes do.
-  bool arrange(const std::string& verb, const std::string& names, const std::string& text) {
-    using Dialling = FakeServer::Dialling;
-    const std::map<std::string, std::function<void(FakeNode&)>> verbs = {
-        {"map-of", [&](FakeNode& each) { each.map = map_in(text); }},
-        {"map-error", [&](FakeNode& each) { each.refusal = text; }},
-        {"map-silent", [](FakeNode& each) { each.silent = true; }},
-        {"map-well", [](FakeNode& each) { each.silent = false, each.refusal.clear(), each.map.reset(); }},
-        {"error", [&](FakeNode& each) { each.refuse(text); }},
-        {"mute", [](FakeNode& each) { each.reply = [](const Words&) { return std::string(); }; }},
-        {"well", [](FakeNode& each) { each.reply = nullptr; }},
-        {"yes",
-         [](FakeNode& each) {
-           each.reply = [](const Words& command) -> std::string {
-             if (command.front() == "SSUBSCRIBE") return about_channel("ssubscribe", command[1]);
-             if (command.front() == "SUNSUBSCRIBE") return about_channel("sunsubscribe", command[1]);
-             return "+OK\r\n";
-           };
-         }},
-        {"accept", [](FakeNode& each) { each.server.dialling = Dialling::accept; }},
-        {"refuse", [](FakeNode& each) { each.server.dialling = Dialling::refuse; }},
-        {"ignore", [](FakeNode& each) { each.server.dialling = Dialling::silence; }},
-        {"cut", [](FakeNode& each) { each.server.cut(); }},
-        {"break",
-         [](FakeNode& each) {
-           each.server.connections.at(0)->close({errc::unavailable, "closed"});
-         }},
-        {"push", [&](FakeNode& each) { each.server.connections.at(0)->reply(lines(text)), engine.run(); }},
-        {"push-last", [&](FakeNode& each) { each.server.connections.back()->reply(lines(text)), engine.run(); }},
-    };
-    const auto found = verbs.find(verb);
-    if (found == verbs.end()) return false;
-    for (const std::string& name : split(names)) found->second(node(name));
-    return true;
+  static std::string yes(const Words& command) {
+    if (command.front() == "SSUBSCRIBE") return about_channel("ssubscribe", command[1]);
+    if (command.front() == "SUNSUBSCRIBE") return about_channel("sunsubscribe", command[1]);
+    return "+OK\r\n";
   }
-  void expect_said(const std::string& key, const std::string& expected) {
-    const std::string said = asked_[key]->result ? asked_[key]->said() : "-";
-    EXPECT_NE(said.find(expected), std::string::npos) << said;
+  void add_clients() {
+    verbs.insert({
+        {"map", [this](const Step& step) { map = map_in(step.first); }},
+        {"anew",
+         [this](const Step& step) {
+           std::string names;
+           for (const std::string& name : split(step.first.empty() ? "a,b" : step.first)) {
+             names += (names.empty() ? "" : ",") + name + ":7000";
+           }
+           make(names);
+         }},
+        {"forget", [this](const Step&) { cluster.reset(), nodes.clear(); }},
+        {"ask",
+         [this](const Step& step) {
+           asked_[step.first] = ask(step.first);
+           if (!step.expected.empty()) expect_said(step);
+         }},
+        {"said", [this](const Step& step) { expect_said(step); }},
+        {"withdraw",
+         [this](const Step& step) {
+           EXPECT_EQ(cluster->withdraw(asked_[step.first]->id, Line::common), step.expected == "yes");
+         }},
+        {"refresh", [this](const Step&) { cluster->refresh(), engine.run(); }},
+        {"subscribe", [this](const Step& step) { cluster->subscribe(step.first), engine.run(); }},
+        {"unsubscribe", [this](const Step& step) { cluster->unsubscribe(step.first), engine.run(); }},
+        {"usable", [this](const Step& step) { cluster->node_of(step.first).outage().answered(true), engine.run(); }},
+        {"stop", [this](const Step&) { cluster->stop(); }},
+        {"wait", [this](const Step& step) { engine.advance(time_in(step.first)); }},
+        {"masters", [this](const Step& step) { EXPECT_EQ(masters(), step.expected); }},
+        {"owner",
+         [this](const Step& step) { EXPECT_EQ(cluster->node_of(step.first).options().host.name, step.expected); }},
+        {"events", [this](const Step& step) { EXPECT_EQ(joined(std::exchange(events, {}), ", "), step.expected); }},
+        {"forbidden", [this](const Step& step) { EXPECT_EQ(cluster->is_forbidden(), step.expected == "yes"); }},
+        {"last",
+         [this](const Step& step) {
+           const auto requests = node(step.first).requests();
+           EXPECT_EQ(joined(requests.empty() ? Words{} : requests.back(), " "), step.expected);
+         }},
+    });
+  }
+  void expect_said(const Step& step) {
+    const std::string said = asked_[step.first]->result ? asked_[step.first]->said() : "-";
+    EXPECT_NE(said.find(step.expected), std::string::npos) << said;
   }
   std::string masters() {
     std::optional<Result<std::vector<common::Host>>> found;
@@ -260,83 +138,27 @@ class ClusterScripts : public ClusterTest, public testing::WithParamInterface<Cl
     EXPECT_FALSE(found) << "inside the call";
     engine.advance(2s);
     if (!found->ok()) return found->failure().code.message();
-    std::string names;
-    for (const common::Host& each : found->value()) names += (names.empty() ? "" : ",") + each.name;
-    for (const char* name : {"a", "b", "c"}) {
-      EXPECT_EQ(cluster->master_at(at(name)) != nullptr, names.find(name) != std::string::npos) << name;
+    Words names;
+    for (const common::Host& each : found->value()) names.push_back(each.name);
+    for (const std::string name : {"a", "b", "c"}) {
+      EXPECT_EQ(cluster->master_at(at(name)) != nullptr, std::ranges::count(names, name) > 0) << name;
     }
     EXPECT_EQ(cluster->ranges().size(), map.size());
-    return names;
+    return joined(names, ",");
   }
-  std::string take_events() {
+  static std::string joined(const Words& words, const std::string& by) {
     std::string out;
-    for (const std::string& each : std::exchange(events, {})) out += (out.empty() ? "" : ", ") + each;
+    for (const std::string& word : words) out += (out.empty() ? "" : by) + word;
     return out;
-  }
-  std::string last_request(const std::string& name) {
-    std::string out;
-    const auto requests = node(name).requests();
-    for (const std::string& word : requests.empty() ? Words{} : requests.back()) out += (out.empty() ? "" : " ") + word;
-    return out;
-  }
-  void step(const Step& step) {
-    SCOPED_TRACE(step.text);
-    const auto& [text, verb, first, rest, expected] = step;
-    if (arrange(verb, first, rest)) return;
-    const auto expect_count = [&](std::int64_t count) { EXPECT_TRUE(matches(expected, count)) << count; };
-    const std::map<std::string, std::function<void()>> verbs = {
-        {"map", [&] { map = map_in(first); }},
-        {"anew",
-         [&] {
-           std::string names;
-           for (const std::string& name : split(first.empty() ? "a,b" : first)) {
-             names += (names.empty() ? "" : ",") + name + ":7000";
-           }
-           make(names);
-         }},
-        {"forget", [&] { cluster.reset(), nodes.clear(); }},
-        {"ask",
-         [&] {
-           asked_[first] = ask(first);
-           if (!expected.empty()) expect_said(first, expected);
-         }},
-        {"said", [&] { expect_said(first, expected); }},
-        {"withdraw", [&] { EXPECT_EQ(cluster->withdraw(asked_[first]->id, Line::common), expected == "yes"); }},
-        {"refresh", [&] { cluster->refresh(), engine.run(); }},
-        {"subscribe", [&] { cluster->subscribe(first), engine.run(); }},
-        {"unsubscribe", [&] { cluster->unsubscribe(first), engine.run(); }},
-        {"usable", [&] { cluster->node_of(first).outage().answered(true), engine.run(); }},
-        {"stop", [&] { cluster->stop(); }},
-        {"wait", [&] { engine.advance(time_in(first)); }},
-        {"masters", [&] { EXPECT_EQ(masters(), expected); }},
-        {"owner", [&] { EXPECT_EQ(cluster->node_of(first).options().host.name, expected); }},
-        {"events", [&] { EXPECT_EQ(take_events(), expected); }},
-        {"forbidden", [&] { EXPECT_EQ(cluster->is_forbidden(), expected == "yes"); }},
-        {"last", [&] { EXPECT_EQ(last_request(first), expected); }},
-        {"count",
-         [&] {
-           maps_before_ = maps();
-           for (const auto& [name, each] : nodes) before_[each.get()] = {requested(*each), dialled(*each)};
-         }},
-        {"maps", [&] { expect_count(maps() - maps_before_); }},
-        {"requests",
-         [&] { expect_count(sum(first, [&](auto& each) { return requested(each) - before_[&each].first; })); }},
-        {"dialled",
-         [&] { expect_count(sum(first, [&](auto& each) { return dialled(each) - before_[&each].second; })); }},
-        {"connected", [&] { expect_count(sum(first, connected)); }},
-    };
-    verbs.at(verb)();
   }
 
  private:
   std::map<std::string, std::shared_ptr<Asked>> asked_;  // the last for each key
-  int maps_before_ = 0;
-  std::map<FakeNode*, std::pair<std::int64_t, std::int64_t>> before_;
 };
 
 TEST_P(ClusterScripts, Steps_HaveTheirResults) {
   learn();
-  for (const Step& each : steps_of(GetParam().steps)) step(each);
+  carry_out(GetParam().steps);
 }
 
 const ClusterScript scripts[] = {
@@ -532,25 +354,6 @@ TEST_F(ClusterTest, EndlessNewAddresses_AreLimited) {
   }
 }
 
-// The lock is free after the first call; the second one is for waiters.
-TEST_F(ClusterTest, SecondCallOfAReleaseFails_ItIsARelease) {
-  learn();
-  int calls = 0;
-  for (const char* name : {"a", "b"}) {
-    node(name).reply = [&](const Words&) {
-      return ++calls == 1 ? std::string("*3\r\n:1\r\n:1\r\n:1\r\n") : std::string("-TRYAGAIN x\r\n");
-    };
-  }
-  const Cleanup::Claim claim{.kind = LockKind::lock, .name = "lock", .owner = {1, 1}};
-  std::optional<Result<bool>> answer;
-  release_requests(*cluster, "client", [] {})(claim, Cleanup::Reason::release, saturating_add(engine.now(), 2s),
-                                              [&](const Result<bool>& was_ours) { answer = was_ours; });
-  engine.advance(2s);
-  EXPECT_GT(calls, 2);
-  ASSERT_TRUE(answer);
-  EXPECT_TRUE(answer->ok() && answer->value());
-}
-
 TEST_F(ClusterTest, MapDoubtedOften_IsReadRarely) {
   learn();
   const int before = maps();
@@ -575,18 +378,5 @@ TEST_F(ClusterTest, HandlerOfTheMap_MayWithdrawRequests) {
   EXPECT_TRUE(node("b").requests().empty());
 }
 
-TEST_F(ClusterTest, Handler_MayDestroyTheCluster) {
-  learn();
-  node("a").reply = [](const Words&) { return std::string(); };
-  (void)cluster->send(bar, {.words = {"GET", bar}}, saturating_add(engine.now(), 2s),
-                      [this](Node*, const Result<Reply>&, TimePoint) { cluster.reset(); });
-  const auto other = ask(bar);
-  map = all_slots_at("b");
-  cluster->refresh();
-  engine.advance(5s);
-  EXPECT_FALSE(cluster);
-}
-
 }  // namespace
-
 }  // namespace dlock::redis

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,12 +19,9 @@
 #include "fake_server.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using namespace std::string_literals;
-
-// --- Hash slots ------------------------------------------------------------------------------------------------------
 
 // The values are those of the cluster specification, and of CLUSTER KEYSLOT.
 TEST(RedisHashSlot, Key_HasTheSlotOfItsHashedPart) {
@@ -62,8 +60,6 @@ TEST(RedisHashSlot, Key_HasTheSlotOfItsHashedPart) {
   EXPECT_NE(slot_of(std::string_view("a\0b", 3)), slot_of(std::string_view("a\0c", 3)));
   for (int i = 0; i < 1000; ++i) EXPECT_LT(slot_of("lock/" + std::to_string(i)), slots);
 }
-
-// --- Keys ------------------------------------------------------------------------------------------------------------
 
 const std::vector<std::string> names = {
     "x",       "a}b",    "}",         "}}",        "a{}b{c}",       "{",           "{{",        "{}",
@@ -193,17 +189,16 @@ TEST(RedisKeys, Key_LeadsBackToTheLock) {
 }
 
 TEST(RedisClusterKeys, NameWithBraces_IsEncodedWhereNeeded) {
-  struct Row {
-    const char* prefix;
-    const char* name;
-    const char* key;
-  };
-  for (const Row& row :
-       {Row{"dlock:", "orders/42", "dlock:orders/42"}, Row{"dlock:", "{orders}/42", "dlock:{orders}/42"},
-        Row{"dlock:", "100%", "dlock:100%"}, Row{"dlock:", "a{b", "dlock:a{b"}, Row{"dlock:", "a}b", "dlock:a%7Db"},
-        Row{"dlock:", "a{}b{c}", "dlock:a%7B%7Db%7Bc%7D"}, Row{"dlock:", "a%7Db", "dlock:a%257Db"},
-        Row{"dlock:", "{t}%7B", "dlock:{t}%257B"}, Row{"{app}:", "a}b", "{app}:a}b"}}) {
-    EXPECT_EQ(lock_key(on_a_cluster(row.prefix), row.name, LockKind::lock), row.key);
+  for (const auto& [prefix, name, key] : {std::tuple("dlock:", "orders/42", "dlock:orders/42"),
+                                          {"dlock:", "{orders}/42", "dlock:{orders}/42"},
+                                          {"dlock:", "100%", "dlock:100%"},
+                                          {"dlock:", "a{b", "dlock:a{b"},
+                                          {"dlock:", "a}b", "dlock:a%7Db"},
+                                          {"dlock:", "a{}b{c}", "dlock:a%7B%7Db%7Bc%7D"},
+                                          {"dlock:", "a%7Db", "dlock:a%257Db"},
+                                          {"dlock:", "{t}%7B", "dlock:{t}%257B"},
+                                          {"{app}:", "a}b", "{app}:a}b"}}) {
+    EXPECT_EQ(lock_key(on_a_cluster(prefix), name, LockKind::lock), key);
   }
 }
 
@@ -269,8 +264,6 @@ TEST(RedisWakeUps, Message_IsAGrantOrATimeToCheck) {
   EXPECT_FALSE(wake_up_in(value, "other"));
 }
 
-// --- Which node has which slot ---------------------------------------------------------------------------------------
-
 // In bytes '|' is the end of a line.
 std::string node_in_bytes(const std::string& name, std::int64_t port) {
   return "*4|" + bulk(name) + number(port) + "$6|its id|*0|";
@@ -326,5 +319,4 @@ TEST(RedisSlotMap, SenselessReply_IsRefused) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -1,18 +1,25 @@
-// Acquiring, renewing, releasing: the simulation spoils each request of these; here are times, codes and limits.
+// Acquiring, renewing, releasing: the simulation spoils each request of these; here are times, codes and limits. And
+// waiting without a queue, and when a waiter asks that nothing wakes.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "backend_fixture.hpp"
+#include "backends/redis/timing.hpp"
+#include "backends/redis/waiting/check_time.hpp"
 #include "tests/support/reports.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using RedisLockTest = BackendTest;
 using ReleaseStatus = ReleaseOutcome::Status;
 using RenewStatus = RenewOutcome::Status;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 using test::failed;
 
 // H8: from before the request of the attempt that was answered, not from the call, nor from the answer.
@@ -130,25 +137,6 @@ TEST_F(RedisLockTest, Release_ReportsWhetherTheLockWasOurs) {
   EXPECT_EQ(release(*ours), ReleaseStatus::not_owner);
 }
 
-// A crowd of dead waiters is more than one call removes.
-TEST_F(RedisLockTest, ManyDeadWaiters_ReleaseAndTryGoOnUntilTheyAreRemoved) {
-  for (const char* url : {"redis://localhost", "redis://localhost?strategy=poll"}) {
-    SCOPED_TRACE(url);
-    backend = make(url);
-    queue_others(300, true);
-    auto before = asked();
-    const auto attempt = contend(false);
-    ASSERT_TRUE(attempt->grant);
-    EXPECT_EQ(attempt->busy_reports, 0) << "nobody has the lock";
-    EXPECT_GT(asked(), before + 1);
-    queue_others(300, true);
-    before = server.calls("release").size();
-    EXPECT_EQ(release(*attempt), ReleaseStatus::released);
-    EXPECT_GT(server.calls("release").size(), before + 1);
-    EXPECT_TRUE(queue().empty());
-  }
-}
-
 TEST_F(RedisLockTest, RequestNeverDone_EndsInTime) {
   const auto attempt = contend(false);
   answer_by("script", [&](FakeStream& from, const Words& command) -> std::string {
@@ -239,8 +227,6 @@ TEST_F(RedisLockTest, Renewal_WaitsForItsReplicas) {
   answer_instead("WAIT", number(1));
   const auto attempt = contend(false);
   ASSERT_TRUE(attempt->grant);
-  EXPECT_EQ(attempt->grant->valid_until, lease_valid_until(engine.now(), 30s));
-  EXPECT_GT(contend(false)->busy_reports, 0);
   serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
     if (command.front() == "WAIT") waiting = &from;
     return &from == waiting ? std::optional(std::string()) : std::nullopt;
@@ -253,15 +239,121 @@ TEST_F(RedisLockTest, Renewal_WaitsForItsReplicas) {
     engine.run();
     ASSERT_TRUE(renewed);
     EXPECT_EQ(renewed->status, replicas == 1 ? RenewStatus::renewed : RenewStatus::failed);
-    if (replicas == 1) {
-      EXPECT_EQ(renewed->valid_until, lease_valid_until(sent, 30s));
-    } else {
-      EXPECT_NE(renewed->failure.detail.find("0 of 1"), std::string::npos) << renewed->failure.detail;
+    EXPECT_EQ(renewed->valid_until == lease_valid_until(sent, 30s), replicas == 1);
+    EXPECT_EQ(renewed->failure.detail.find("0 of 1") != std::string::npos, replicas == 0) << renewed->failure.detail;
+  }
+}
+
+using RedisStrategyTest = BackendTest;
+
+TEST_F(RedisStrategyTest, Broadcast_WakesAllWatchers) {
+  backend = make("redis://localhost?strategy=broadcast");
+  const auto holder = contend(false);
+  auto first = contend(true);
+  auto second = contend(true);
+  EXPECT_EQ(channel(), "dlock:w:lock:dlock:lock");
+  const auto before = asked();
+  (void)release(*holder);
+  EXPECT_EQ(asked(), before + 2);
+  EXPECT_TRUE(first->grant.has_value() != second->grant.has_value());
+  EXPECT_TRUE(queue().empty());
+  (first->grant ? first : second).reset();
+  engine.run();
+  EXPECT_EQ(sent("UNSUBSCRIBE"), 0);
+  (first ? first : second).reset();
+  engine.run();
+  EXPECT_GE(sent("UNSUBSCRIBE"), 1) << "the last one ends the subscription";
+}
+
+// A message that was published before that had no receiver.
+TEST_F(RedisStrategyTest, Subscribed_WatcherAsksOnceMore) {
+  hold();
+  answer_instead("SUBSCRIBE", "");
+  backend = make("redis://localhost?strategy=broadcast");
+  const auto attempt = contend(true);
+  const auto before = asked();
+  server.connections.back()->reply(about_channel("subscribe", channel()));
+  engine.run();
+  EXPECT_EQ(asked(), before + 1);
+  serve();
+  server.connections.back()->close({errc::unavailable, "cut"});
+  EXPECT_EQ(asked_within(20ms), 1U) << "again";
+}
+
+TEST_F(RedisStrategyTest, Poll_NeedsNoSubscription) {
+  hold();
+  backend = make("redis://localhost?strategy=poll");
+  const auto attempt = contend(true);
+  EXPECT_GE(asked_within(1s), 5U);
+  EXPECT_EQ(server.dialled, 1);
+}
+
+TEST_F(RedisStrategyTest, EachStrategy_HasItsKinds) {
+  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
+    const Capabilities caps = make("redis://h?strategy=" + strategy)->capabilities();
+    for (const LockKind kind : {LockKind::read_write, LockKind::semaphore}) {
+      EXPECT_EQ(caps.has(kind), strategy != "broadcast") << strategy;
+    }
+    EXPECT_TRUE(caps.has(LockKind::election)) << strategy;
+  }
+}
+
+constexpr CheckBasis reachable{.reachable = true};
+constexpr CheckBasis watching{.reachable = true, .watches_holder = true};
+constexpr CheckBasis beside_foreigners{.reachable = true, .foreign_lockers = true};
+constexpr CheckBasis unreachable{};
+
+AcquireAnswer held_answer(std::uint64_t rank, std::optional<milliseconds> free_in = 30s, bool more = false) {
+  return {.free_in = free_in, .rank = rank, .more = more};
+}
+
+TEST(RedisCheckTime, Answer_LeadsToATimeWithinBounds) {
+  struct Row {
+    std::string what;
+    AcquireAnswer answer;
+    CheckBasis basis;
+    nanoseconds from;  // from now on
+    nanoseconds to;
+  };
+  const std::vector<Row> rows = {
+      {"the first, lease ends soon: just after it", held_answer(0, 40ms), reachable, 41ms, 43ms},
+      {"the lease ends later than the safety net", held_answer(0), reachable, longest_poll * 3 / 4 - poll_beat,
+       longest_poll},
+      {"further back, too", held_answer(100), reachable, longest_poll * 3 / 4 - poll_beat, longest_poll},
+      {"far back, the lease ends soon: not all at once", held_answer(5, 1s), reachable, 1s + 5 * head_poll,
+       1s + 5 * head_poll + 3ms},
+      {"unless it is to watch the holder", held_answer(7, 1s), watching, 1s + 1ms, 1s + 3ms},
+      {"free, behind dead waiters", held_answer(9'000, 0ms, true), reachable, 1ms, 3ms},
+      {"no end of the lease is known, foreign lockers", held_answer(0, std::nullopt), beside_foreigners,
+       head_poll * 3 / 4, head_poll},
+      {"foreign lockers, one place further back", held_answer(1), beside_foreigners, head_poll * 3 / 2, 2 * head_poll},
+      {"foreign lockers, far back", held_answer(1'000'000'000), beside_foreigners, longest_poll * 3 / 4, longest_poll},
+      {"no wake-up comes, the first", held_answer(0), unreachable, head_poll * 3 / 4, head_poll},
+      {"no wake-up comes: before a grant runs out", held_answer(100), unreachable, longest_blind_poll * 3 / 4,
+       longest_blind_poll},
+      {"without a place in the queue", {.free_in = 30s}, unreachable, head_poll * 3 / 4, head_poll},
+  };
+  test::ManualEngine engine;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    for (int i = 0; i < 20; ++i) {
+      engine.manual_clock().advance(7ms);
+      const nanoseconds pause = time_to_check(row.answer, row.basis, engine) - engine.now();
+      EXPECT_GE(pause, row.from);
+      EXPECT_LE(pause, row.to);
     }
   }
-  EXPECT_EQ(renew(*attempt, 2s), RenewStatus::failed) << "in its own time";
+}
+
+// The server answers many requests that arrive together for little more than one. But a thousand waiters that began at
+// one moment must not all send at one moment.
+TEST(RedisCheckTime, RarePolls_AreSpreadOverBeats) {
+  test::ManualEngine engine;
+  std::set<TimePoint> times;
+  for (int i = 0; i < 100; ++i) times.insert(time_to_check(held_answer(0), reachable, engine));
+  EXPECT_GT(*times.rbegin() - *times.begin(), longest_poll / 10);
+  for (const TimePoint& time : times) EXPECT_EQ(time.time_since_epoch() % poll_beat, 0ns);
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -20,7 +20,6 @@
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -110,18 +109,16 @@ class SentinelsTest : public testing::Test {
   std::unique_ptr<Sentinels> sentinels;
 };
 
-// Steps, separated by ';' or on lines of their own, of a client of the sentinels a, b and c. NAMES: "a", "a,b", "all".
+// Steps of a client of the sentinels a, b and c, besides those of NodeScript.
 //
 //   NAMES=MASTER[/EPOCH]     they name this master of this epoch (0); "-": they do not know the service
-//   accept, refuse or ignore NAMES: connections
-//   cut NAMES, deny NAMES (all commands), address-only NAMES (no other command), busy NAMES (the same, with an error
-//   that is temporary)
+//   deny NAMES (all commands), address-only NAMES (no other command), busy NAMES (the same, with an error that is
+//   temporary)
 //   replicas NAMES N, others NAMES NAMES (sentinels that they name), id NAMES ID
 //   locate [TIME] => MASTER, or a part of the failure's text; "-": nothing is known by then
 //   wait TIME; use TIME: has a lock for so long; done: has none any more
 //   moves => the masters that a follower was notified of; unfollow
-//   count: the numbers below begin anew, for all
-//   asked NAMES => N, dialled NAMES => N or M..N or N.., wanted => N replicas, connected NAMES => N
+//   asked NAMES => N: for the master, since "count"; wanted => N replicas
 //   survey => NAMES of those that answered, sorted
 struct Belief {
   const char* name;
@@ -131,21 +128,49 @@ struct Belief {
   friend void PrintTo(const Belief& belief, std::ostream* out) { *out << belief.name; }
 };
 
-class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface<Belief> {
+class SentinelBeliefs : public SentinelsTest,
+                        protected NodeScript<FakeSentinel>,
+                        public testing::WithParamInterface<Belief> {
  protected:
-  void for_each(const std::string& names, const std::function<void(FakeSentinel&)>& f) {
-    for (const std::string& name : split(names == "all" ? "a,b,c" : names)) f(all[name]);
+  SentinelBeliefs() : NodeScript({"a", "b", "c"}) {
+    using Text = const std::string&;
+    verbs.insert({
+        {"=",
+         [this](const Step& step) {
+           const auto parts = split(step.verb, '=');
+           const auto said = split(parts[1], '/');
+           for (const std::string& name : names_in(parts[0])) {
+             named(name).master = said[0] == "-" ? std::nullopt : std::optional(said[0]);
+             named(name).epoch = said.size() == 1 ? 0 : std::stoi(said[1]);
+           }
+         }},
+        {"deny", each([](FakeSentinel& it, Text) { it.refusal = "NOAUTH Authentication required."; })},
+        {"address-only", each([](FakeSentinel& it, Text) { it.address_only = "NOPERM no permissions"; })},
+        {"busy", each([](FakeSentinel& it, Text) { it.address_only = "BUSY Redis is busy"; })},
+        {"replicas", each([](FakeSentinel& it, Text text) { it.replicas = std::stoi(text); })},
+        {"others", each([](FakeSentinel& it, Text text) { it.others = split(text); })},
+        {"id", each([](FakeSentinel& it, Text text) { it.id = text; })},
+        {"locate",
+         [this](const Step& step) {
+           const std::string answer = located(step.first == "=>" ? 0s : time_in(step.first));
+           EXPECT_TRUE(step.expected == "-" ? answer.empty() : answer.find(step.expected) != std::string::npos)
+               << answer;
+         }},
+        {"wait", [this](const Step& step) { engine.advance(time_in(step.first)); }},
+        {"use", [this](const Step& step) { sentinels->in_use(owner, time_in(step.first)), engine.run(); }},
+        {"done", [this](const Step&) { sentinels->done_with(owner); }},
+        {"unfollow", [this](const Step&) { sentinels->unfollow(this); }},
+        {"moves", [this](const Step& step) { EXPECT_EQ(moves, step.expected); }},
+        {"wanted",
+         [this](const Step& step) {
+           const auto wanted = sentinels->replicas_wanted();
+           EXPECT_TRUE(matches(step.expected, wanted)) << wanted;
+         }},
+        {"survey", [this](const Step& step) { EXPECT_EQ(surveyed(), step.expected); }},
+    });
+    count("asked", [](FakeSentinel& it) { return it.questions(); });
   }
-  std::int64_t sum(const std::string& names, const std::function<std::int64_t(FakeSentinel&)>& f) {
-    std::int64_t sum = 0;
-    for_each(names, [&](FakeSentinel& sentinel) { sum += f(sentinel); });
-    return sum;
-  }
-  static std::int64_t asked(FakeSentinel& sentinel) { return sentinel.questions(); }
-  static std::int64_t dialled(FakeSentinel& sentinel) { return sentinel.server.dialled; }
-  static std::int64_t connected(FakeSentinel& sentinel) {
-    return static_cast<std::int64_t>(sentinel.server.connections.size());
-  }
+  FakeSentinel& named(const std::string& name) override { return all[name]; }
   std::string surveyed() {
     std::multiset<std::string> names;
     sentinels->survey([&](const std::vector<SentinelReply>& replies) {
@@ -156,157 +181,101 @@ class SentinelBeliefs : public SentinelsTest, public testing::WithParamInterface
     for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
     return out;
   }
-
-  // Whether it was a step that says what the sentinels do.
-  bool arrange(const std::string& verb, const std::string& names, const std::string& value) {
-    using Dialling = FakeServer::Dialling;
-    const std::map<std::string, std::function<void(FakeSentinel&)>> verbs = {
-        {"accept", [](FakeSentinel& each) { each.server.dialling = Dialling::accept; }},
-        {"refuse", [](FakeSentinel& each) { each.server.dialling = Dialling::refuse; }},
-        {"ignore", [](FakeSentinel& each) { each.server.dialling = Dialling::silence; }},
-        {"cut", [](FakeSentinel& each) { each.server.cut(); }},
-        {"deny", [](FakeSentinel& each) { each.refusal = "NOAUTH Authentication required."; }},
-        {"address-only", [](FakeSentinel& each) { each.address_only = "NOPERM this user has no permissions"; }},
-        {"busy", [](FakeSentinel& each) { each.address_only = "BUSY Redis is busy"; }},
-        {"replicas", [&](FakeSentinel& each) { each.replicas = std::stoi(value); }},
-        {"others", [&](FakeSentinel& each) { each.others = split(value); }},
-        {"id", [&](FakeSentinel& each) { each.id = value; }},
-    };
-    const auto found = verbs.find(verb);
-    if (found != verbs.end()) for_each(names, found->second);
-    const std::size_t equals = verb.find('=');
-    if (equals == std::string::npos) return found != verbs.end();
-    const std::string master = verb.substr(equals + 1);
-    const std::size_t slash = master.find('/');
-    for_each(verb.substr(0, equals), [&](FakeSentinel& each) {
-      each.master = master == "-" ? std::nullopt : std::optional(master.substr(0, slash));
-      each.epoch = slash == std::string::npos ? 0 : std::stoi(master.substr(slash + 1));
-    });
-    return true;
-  }
-  void step(const Step& step) {
-    SCOPED_TRACE(step.text);
-    const auto& [text, verb, first, rest, expected] = step;
-    if (arrange(verb, first, rest)) return;
-    const auto expect_count = [&](std::int64_t count) { EXPECT_TRUE(matches(expected, count)) << count; };
-    const std::map<std::string, std::function<void()>> verbs = {
-        {"locate",
-         [&] {
-           const std::string answer = located(first == "=>" ? 0s : time_in(first));
-           EXPECT_TRUE(expected == "-" ? answer.empty() : answer.find(expected) != std::string::npos) << answer;
-         }},
-        {"wait", [&] { engine.advance(time_in(first)); }},
-        {"use", [&] { sentinels->in_use(owner, time_in(first)), engine.run(); }},
-        {"done", [&] { sentinels->done_with(owner); }},
-        {"unfollow", [&] { sentinels->unfollow(this); }},
-        {"moves", [&] { EXPECT_EQ(moves, expected); }},
-        {"count", [&] { asked_before_ = sum("all", asked), dialled_before_ = sum("all", dialled); }},
-        {"asked", [&] { expect_count(sum(first, asked) - asked_before_); }},
-        {"dialled", [&] { expect_count(sum(first, dialled) - dialled_before_); }},
-        {"wanted", [&] { expect_count(sentinels->replicas_wanted()); }},
-        {"connected", [&] { expect_count(sum(first, connected)); }},
-        {"survey", [&] { EXPECT_EQ(surveyed(), expected); }},
-    };
-    verbs.at(verb)();
-  }
-
- private:
-  std::int64_t asked_before_ = 0, dialled_before_ = 0;  // of all
 };
 
 TEST_P(SentinelBeliefs, Steps_LeadToTheMaster) {
   make(GetParam().parameters);
-  for (const Step& each : steps_of(GetParam().steps)) step(each);
+  carry_out(GetParam().steps);
 }
 
 const Belief beliefs[] = {
     // --- Which sentinel is asked ---
-    {"OneAnswerIsEnough", "", "locate => one; asked b,c => 0"},
-    {"OneThatRefusesIsPassedOverAtOnceAndOneThatIsSilentSoon", "", R"(
+    {"OneSentinelAnswers_IsEnough", "", "locate => one; asked b,c => 0"},
+    {"RefusingOrSilent_IsPassedOverAtOnceOrSoon", "", R"(
         refuse a; ignore b; locate 499ms => -; locate 1ms => one; asked c => 1..)"},
-    {"EachQueryBeginsWithTheNextSentinel", "", R"(
+    {"NextQuery_BeginsWithTheNextSentinel", "", R"(
         locate => one; locate => one; asked a => 1; asked b => 1; locate => one; asked c => 1; locate => one
         asked a => 2)"},
-    {"AQueryBeginsBehindTheSentinelThatAnswered", "", "refuse a; locate => one; count; locate => one; asked c => 0"},
-    {"ACallerDoesNotWaitForOneThatDidNotAnswerBefore", "", R"(
+    {"NextQuery_BeginsBehindTheOneThatAnswered", "", "refuse a; locate => one; count; locate => one; asked c => 1"},
+    {"SilentBefore_IsNotWaitedFor", "", R"(
         ignore a; locate 500ms => one; locate => one; locate => one; locate => one; dialled a => 1)"},
-    {"ButOneThatDidNotAnswerIsAskedAgainWhileALockIsInUse", "", R"(
+    {"SilentBefore_IsAskedAgainWhileALockIsInUse", "", R"(
         ignore a; locate 500ms => one; accept a; use 1min; wait 10s; asked a => 2..)"},
-    {"OneThatCannotBeReachedIsLeftAloneUntilItIsAskedAgain", "", R"(
+    {"Unreachable_IsNotDialledUntilTheNextQuery", "", R"(
         refuse a; locate => one; count; wait 1min; dialled all => 0)"},
-    {"OneWhoseConnectionBreaksIsLeftAloneUntilItIsAskedAgain", "", R"(
+    {"ConnectionBroken_IsNotReplacedUntilTheNextQuery", "", R"(
         locate => one; count; cut a; wait 1min; dialled all => 0)"},
-    {"NoAnswerAtAllIsUnavailable", "", "ignore all; locate 2s => unavailable"},
-    {"NoAnswerAtAllNamesEach", "", R"(
+    {"NoAnswer_IsUnavailable", "", "ignore all; locate 2s => unavailable"},
+    {"NoAnswer_NamesEachInTurn", "", R"(
         ignore all; locate 2s => master: a:26379: no; wait 10s; locate 2s => b:26379; wait 10s; locate 2s => c:26379)"},
-    {"AServiceThatNoneKnowsIsAWrongName", "", "all=-; locate => invalid argument; wait 10s; locate => service_name"},
-    {"OneThatIsSilentMightKnowIt", "", "a=-; b=-; refuse c; locate => unavailable"},
-    {"TheFirstThatIsSilentMightKnowIt", "", "refuse a; b=-; c=-; locate => unavailable"},
-    {"AWrongPasswordIsDenied", "", "deny all; locate => access denied; wait 10s; locate => master: b:26379: Redis"},
+    {"ServiceUnknownToAll_IsAWrongName", "", "all=-; locate => invalid argument; wait 10s; locate => service_name"},
+    {"ServiceUnknownToSome_IsUnavailable", "", "a=-; b=-; refuse c; locate => unavailable"},
+    {"ServiceUnknownBehindASilentOne_IsUnavailable", "", "refuse a; b=-; c=-; locate => unavailable"},
+    {"WrongPassword_IsDenied", "", "deny all; locate => access denied; wait 10s; locate => master: b:26379: Redis"},
 
     // --- Which reply is believed ---
-    {"OneThatDoesNotKnowTheLastFailoverCountsForNothing", "", R"(
+    {"BehindTheLatestFailover_CountsForNothing", "", R"(
         all=two/5; b=one/4; locate => two; locate => two; asked b => 1; moves => two)"},
-    {"AServiceThatWasSetUpAnewIsBelievedWhereMostSaySoForLong", "", R"(
+    {"ServiceSetUpAnew_IsBelievedWhereMostSaySoForLong", "", R"(
         all=two/5; locate => two; all=three/0; refuse c; wait 59s
         locate => not know of the latest failover; wait 1s; locate => three; locate => three; moves => two,three)"},
-    {"AFewThatAreBehindAreNeverBelieved", "", R"(
+    {"FewAreBehind_AreNeverBelieved", "", R"(
         all=two/5; locate => two; all=one/4; refuse b,c; wait 1min; locate => does not know of the latest failover)"},
-    {"OneThatMayOnlyBeAskedForTheAddressIsBelieved", "", R"(
+    {"AddressOnly_IsBelieved", "", R"(
         address-only all; locate => one; all=two; locate => two; moves => one,two)"},
-    {"OneThatKeepsSilentAboutTheEpochIsNotBelieved", "", R"(
+    {"EpochRefused_IsNotBelieved", "", R"(
         all=two/5; locate => two; b=one; busy b; locate => two; moves => two)"},
-    {"AnotherNameOfTheSameMasterMovesNothing", "", R"(
+    {"OtherNameOfTheMaster_MovesNothing", "", R"(
         locate => one; b=one.example.net; use 1min; wait 10s; moves => one)"},
 
     // --- The number of replicas ---
-    {"WhereAllReplicasCountTheirNumberHasToBeKnown", "&replicas_ack=all", R"(
+    {"AllReplicas_NumberHasToBeKnown", "&replicas_ack=all", R"(
         wanted => 1; address-only a; replicas b 4; locate => one; asked b => 1..; wanted => 4)"},
-    {"AllAreAskedForItAtTheBeginning", "&replicas_ack=all", "replicas a 0; locate 10s => one; wanted => 2"},
-    {"OfSeveralRepliesThatOfTheLatestEpochCounts", "&replicas_ack=all", R"(
+    {"AllReplicas_AllAreAskedAtTheBeginning", "&replicas_ack=all", "replicas a 0; locate 10s => one; wanted => 2"},
+    {"SeveralReplies_LatestEpochCounts", "&replicas_ack=all", R"(
         b=two/5; locate => two; a=two/5; c=two/5; locate => two; moves => two)"},
-    {"OfSeveralRepliesOfOneEpochTheFirstCountsAndTheNextQueryBeginsElsewhere", "&replicas_ack=all", R"(
+    {"SeveralRepliesOfOneEpoch_FirstCounts", "&replicas_ack=all", R"(
         b=two; locate => one; locate => two)"},
-    {"FewerReplicasCountOnceAllHaveSaidSoForAWhile", "&replicas_ack=all", R"(
+    {"FewerReplicas_CountOnceAllSayItForAWhile", "&replicas_ack=all", R"(
         locate => one; use 5min; replicas all 1; wait 14s; wanted => 2; wait 8s; wanted => 1)"},
-    {"ASentinelThatWasResetMakesThemFewerOnlyForNewClients", "&replicas_ack=all", R"(
+    {"SentinelsReset_FewerOnlyForNewClients", "&replicas_ack=all", R"(
         locate => one; use 5min; replicas all 0; wait 10s; wanted => 2; replicas all 2; wait 3s
         replicas all 0; wait 10s; wanted => 2)"},
-    {"OneThatIsGoneCountsOnlyForAWhile", "&replicas_ack=all", R"(
+    {"SentinelGone_CountsForAWhile", "&replicas_ack=all", R"(
         replicas a 3; locate => one; use 5min; refuse a; cut a; wait 14s; wanted => 3; wait 8s; wanted => 2)"},
-    {"WhereNoneAnswersTheNumberStays", "&replicas_ack=all", R"(
+    {"NoAnswer_NumberStays", "&replicas_ack=all", R"(
         locate => one; use 5min; refuse all; cut all; wait 4min; wanted => 2)"},
-    {"FewerThanTheFloorAreNotEnough", "&replicas_ack=all&replicas_min=2", "replicas all 0; locate => one; wanted => 2"},
-    {"ANumberInTheUrlCounts", "&replicas_ack=3", "replicas all 5; locate => one; wanted => 3"},
+    {"FewerThanTheFloor_AreNotEnough", "&replicas_ack=all&replicas_min=2",
+     "replicas all 0; locate => one; wanted => 2"},
+    {"NumberInTheUrl_Counts", "&replicas_ack=3", "replicas all 5; locate => one; wanted => 3"},
 
     // --- Moves ---
-    {"AMasterThatWasForgottenWithoutAWordIsFoundOut", "", R"(
+    {"MasterReplacedUnannounced_IsFoundOut", "", R"(
         locate => one; use 1min; all=two/1; wait 2s; moves => one,two)"},
-    // It does not know it yet.
-    {"ASentinelThatIsBehindDoesNotMoveItBack", "", R"(
+    {"OthersBehind_DoNotMoveItBack", "", R"(
         locate => one; use 1min; b=two/1; wait 9s; moves => one,two)"},
     // One sentinel is cut off together with the old master.
-    {"TheOthersAreBelievedThoughOneKnowsNothing", "", R"(
+    {"OneKnowsNothing_OthersAreBelieved", "", R"(
         locate => one; wait 10s; use 1min; b=two/6; c=two/6; wait 3s; moves => one,two)"},
-    {"WhoComesBackToALockAsksAtOnce", "", "locate => one; wait 10s; all=two/1; use 1min; moves => one,two"},
-    {"WhoHasALockAsksEverySecondAndNotLonger", "", R"(
+    {"LockUsedAgain_AsksAtOnce", "", "locate => one; wait 10s; all=two/1; use 1min; moves => one,two"},
+    {"LockInUse_AsksEverySecondAndNotLonger", "", R"(
         locate => one; wait 10s; count; use 10s; wait 1min; asked all => 9..11; count; use 1440min; wait 5s; done
         wait 1min; asked all => 3..7)"},
-    {"BeforeAMasterIsKnownNothingIsAskedForALock", "", "use 1min; wait 10s; asked all => 0"},
-    {"WhoNoLongerFollowsIsNotNotified", "", R"(
+    {"NoMasterKnown_LockAsksNothing", "", "use 1min; wait 10s; asked all => 0"},
+    {"FollowerGone_IsNotNotified", "", R"(
         locate => one; unfollow; all=two/1; locate => two; moves => one)"},
 
     // --- Sentinels that others name ---
-    {"OneThatTheUrlNamesIsNotLearnt", "", "others a a,b,c; locate => one; survey => a,b,c"},
+    {"NamedInTheUrl_IsNotLearnt", "", "others a a,b,c; locate => one; survey => a,b,c"},
     // By b, whose id is that of x, in the end.
-    {"OneThatHasTwoNamesIsOne", "", R"(
+    {"TwoNames_AreOneSentinel", "", R"(
         others a x,y; id x,b b; id y y; locate => one; survey => a,b,c,y; connected x => 1
         locate => one; locate => one; connected x => 0; survey => a,b,c,y)"},
     // All are new, behind the same name.
-    {"OfThoseThatWereLearntOnlyTheOnesThatAnswerCount", "", R"(
+    {"Learnt_CountOnceTheyAnswer", "", R"(
         refuse b,c; a=one/5; others a x,y,z; locate => one; others a p,q; a,p,q=two/0; refuse x,y,z; wait 1min
         locate => two; locate => two)"},
-    {"OfThoseThatWereLearntTheOnesThatRefuseCount", "", R"(
+    {"Learnt_CountThoughTheyRefuse", "", R"(
         refuse b,c; a=one/5; others a p,q; locate => one; a=two/0; deny p,q; wait 1min
         locate => the latest failover; locate => the latest failover)"},
 };
@@ -351,12 +320,8 @@ TEST_F(SentinelsTest, Login_IsThatOfTheSentinels) {
   EXPECT_EQ(std::count(sent.begin(), sent.end(), Words{"SELECT", "3"}), 0);
 }
 
-// --- Replies ---------------------------------------------------------------------------------------------------------
-
 Reply array_of(const std::vector<std::string>& words) {
-  Reply reply{.type = Reply::Type::array};
-  for (const std::string& word : words) reply.elements.push_back({.type = Reply::Type::string, .text = word});
-  return reply;
+  return parsed(list_of(words));
 }
 
 TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
@@ -395,41 +360,34 @@ TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
   }
 }
 
-// The verdict of the handshake on the answers to ROLE and INFO.
-std::optional<Failure> verdict_on(const Reply& role, const Reply& info) {
-  const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
-  Handshake handshake(options);
-  for (const Reply& reply : {role, info}) {
-    if (auto verdict = handshake.replied(reply)) return verdict;
-  }
-  return handshake.replied({.type = Reply::Type::status});
-}
-
 TEST(SentinelHandshake, RoleOrInfo_MustSayThatItIsAMaster) {
-  const auto error = [](const std::string& text) { return Reply{.type = Reply::Type::error, .text = text}; };
-  const auto info = [](const std::string& role) {
-    return Reply{.type = Reply::Type::string, .text = "# Replication\r\nrole:" + role + "\r\n"};
-  };
-  const Reply denied = error("NOPERM this user has no permissions");
+  const std::string denied = "-NOPERM this user has no permissions|";
+  const std::string master = bulk("# Replication\r\nrole:master\r\n");
+  const std::string slave = bulk("# Replication\r\nrole:slave\r\n");
   struct Row {
-    Reply role, info;
+    std::string role, info;
     std::error_code code;
   };
-  const std::vector<Row> rows = {
-      {array_of({"master"}), denied, {}},
-      {denied, info("master"), {}},
-      {array_of({}), info("master"), {}},
-      {array_of({"slave"}), info("slave"), errc::unavailable},
-      {array_of({}), array_of({}), errc::unavailable},
-      {denied, info("slave"), errc::unavailable},
-      {denied, denied, errc::access_denied},
-      {error("DENIED Redis is running in protected mode"), info("master"), errc::access_denied},
-      {error("LOADING Redis is loading"), info("master"), errc::unavailable},
-  };
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    EXPECT_EQ(verdict_on(rows[i].role, rows[i].info)->code, rows[i].code) << i;
+  for (const Row& row : {
+           Row{role("master"), denied, {}},
+           Row{denied, master, {}},
+           Row{"*0|", master, {}},
+           Row{role("slave"), slave, errc::unavailable},
+           Row{"*0|", "*0|", errc::unavailable},
+           Row{denied, slave, errc::unavailable},
+           Row{denied, denied, errc::access_denied},
+           Row{"-DENIED Redis is running in protected mode|", master, errc::access_denied},
+           Row{"-LOADING Redis is loading|", master, errc::unavailable},
+       }) {
+    const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
+    Handshake handshake(options);
+    std::optional<Failure> verdict;
+    for (const std::string& reply : {row.role, row.info, std::string("+OK|")}) {
+      if (!verdict) verdict = handshake.replied(parsed(reply));
+    }
+    EXPECT_EQ(verdict->code, row.code) << row.role << row.info;
+  }
 }
 
 }  // namespace
-
 }  // namespace dlock::redis

@@ -1,11 +1,18 @@
 // Scripts of steps, which tests carry out: "verb word the rest => what is expected", separated by ';' or line ends.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "fake_server.hpp"
 
 namespace dlock::redis {
 
@@ -51,5 +58,75 @@ inline bool matches(const std::string& expected, std::int64_t number) {
   const std::string most = dots == std::string::npos ? expected : expected.substr(dots + 2);
   return number >= std::stoll(expected) && (most.empty() || number <= std::stoll(most));
 }
+
+// Steps about nodes that have names, each with a FakeServer `server`. NAMES: "a", "a,b", "all". N: a number, M..N or
+// M..
+//
+//   accept, refuse, ignore or cut NAMES: connections
+//   count: numbers begin anew
+//   dialled NAMES => N, and connected NAMES => N, which is counted from the beginning
+template <class Node>
+class NodeScript {
+ protected:
+  using Verb = std::function<void(const Step&)>;
+  using Number = std::function<std::int64_t(Node&)>;
+  using Dialling = FakeServer::Dialling;
+
+  explicit NodeScript(std::vector<std::string> all) : all_(std::move(all)) {
+    verbs = {
+        {"accept", each([](Node& node, const std::string&) { node.server.dialling = Dialling::accept; })},
+        {"refuse", each([](Node& node, const std::string&) { node.server.dialling = Dialling::refuse; })},
+        {"ignore", each([](Node& node, const std::string&) { node.server.dialling = Dialling::silence; })},
+        {"cut", each([](Node& node, const std::string&) { node.server.cut(); })},
+        {"connected", sum_of([](Node& node) { return static_cast<std::int64_t>(node.server.connections.size()); })},
+        {"count",
+         [this](const Step&) {
+           for (const auto& [verb, number] : counted_) {
+             for (const std::string& name : all_) before_[verb + " " + name] = number(named(name));
+           }
+         }},
+    };
+    count("dialled", [](Node& node) -> std::int64_t { return node.server.dialled; });
+  }
+  virtual ~NodeScript() = default;
+  virtual Node& named(const std::string& name) = 0;
+
+  [[nodiscard]] std::vector<std::string> names_in(const std::string& text) const {
+    return text == "all" || text == "=>" ? all_ : split(text);
+  }
+  // Does that with each of the names, and the words behind them.
+  Verb each(std::function<void(Node&, const std::string& words)> f) {
+    return [this, f = std::move(f)](const Step& step) {
+      for (const std::string& name : names_in(step.first)) f(named(name), step.rest);
+    };
+  }
+  // Expects that number of all of the names together.
+  Verb sum_of(Number f) {
+    return [this, f = std::move(f)](const Step& step) {
+      std::int64_t sum = 0;
+      for (const std::string& name : names_in(step.first)) sum += f(named(name)) - before_[step.verb + " " + name];
+      EXPECT_TRUE(matches(step.expected, sum)) << sum;
+    };
+  }
+  // A verb for a number since "count".
+  void count(const std::string& verb, const Number& f) {
+    verbs[verb] = sum_of(f);
+    counted_[verb] = f;
+  }
+
+  void carry_out(const std::string& script) {
+    for (const Step& step : steps_of(script)) {
+      SCOPED_TRACE(step.text);
+      verbs.at(step.verb.find('=') == std::string::npos ? step.verb : "=")(step);
+    }
+  }
+
+  std::map<std::string, Verb> verbs;
+
+ private:
+  std::vector<std::string> all_;
+  std::map<std::string, Number> counted_;
+  std::map<std::string, std::int64_t> before_;
+};
 
 }  // namespace dlock::redis

@@ -18,30 +18,33 @@
 #include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
-
 namespace {
 
 using namespace std::chrono_literals;
 using Events = std::vector<std::string>;
 
-Options options_with_replicas() {
-  Options options;
-  options.replicas_ack = 1;
-  options.response_timeout = 2s;
-  options.connect_timeout = 5s;
-  return options;
-}
-
-// --- Replicas --------------------------------------------------------------------------------------------------------
-
-class ReplicaAcksTest : public testing::Test {
+class TopologyTest : public testing::Test {
  protected:
-  ~ReplicaAcksTest() override { server.answer = nullptr; }
+  explicit TopologyTest(bool cluster = false) {
+    options.replicas_ack = 1;
+    options.response_timeout = 2s;
+    options.connect_timeout = 5s;
+    if (cluster) options.cluster.emplace();
+  }
+  ~TopologyTest() override { server.answer = nullptr; }
 
+  test::ManualEngine engine;
+  FakeServer server;
+  Options options;
+  Events events;
+};
+
+class ReplicaAcksTest : public TopologyTest {
+ protected:
   void count(const std::string& name, std::uint64_t wanted, std::chrono::nanoseconds patience,
              std::chrono::nanoseconds time) {
     acks.count(wanted, patience, engine.now() + time, [this, name](const Result<std::uint64_t>& replicas) {
-      results.push_back(
+      events.push_back(
           name + ": " +
           (replicas.ok() ? std::to_string(replicas.value()) : std::string(replicas.failure().code.message())));
     });
@@ -55,12 +58,8 @@ class ReplicaAcksTest : public testing::Test {
     return name + ": " + make_error_code(code).message();
   }
 
-  test::ManualEngine engine;
-  FakeServer server;
-  const Options options = options_with_replicas();
   CommandClient client{engine, options, server.streams(), nullptr};
   ReplicaAcks acks{client};
-  Events results;
 };
 
 TEST_F(ReplicaAcksTest, SeveralWrites_ShareTheNextWait) {
@@ -69,13 +68,13 @@ TEST_F(ReplicaAcksTest, SeveralWrites_ShareTheNextWait) {
   count("c", 1, 200ms, 2s);
   EXPECT_EQ(server.commands, (std::vector<Words>{{"WAIT", "1", "500"}}));
   acknowledge(1);
-  EXPECT_EQ(results, (Events{"a: 1"}));
+  EXPECT_EQ(events, (Events{"a: 1"}));
   EXPECT_EQ(server.commands.back(), (Words{"WAIT", "2", "200"}));
   acknowledge(0);
-  EXPECT_EQ(results, (Events{"a: 1", "c: 0"})) << "b has more patience";
+  EXPECT_EQ(events, (Events{"a: 1", "c: 0"})) << "b has more patience";
   EXPECT_EQ(server.commands.back(), (Words{"WAIT", "2", "300"}));
   acknowledge(2);
-  EXPECT_EQ(results, (Events{"a: 1", "c: 0", "b: 2"}));
+  EXPECT_EQ(events, (Events{"a: 1", "c: 0", "b: 2"}));
   EXPECT_EQ(server.commands.size(), 3U);
 }
 
@@ -101,11 +100,11 @@ TEST_F(ReplicaAcksTest, Write_EndsAtItsDeadline) {
   count("a", 1, 500ms, 2s);
   count("b", 1, 500ms, 1s);
   engine.advance(1s - 1ms);
-  EXPECT_EQ(results, Events{});
+  EXPECT_EQ(events, Events{});
   engine.advance(1ms);
-  EXPECT_EQ(results, (Events{failed("b", errc::ambiguous)}));
+  EXPECT_EQ(events, (Events{failed("b", errc::ambiguous)}));
   acknowledge(1);
-  EXPECT_EQ(results, (Events{failed("b", errc::ambiguous), "a: 1"}));
+  EXPECT_EQ(events, (Events{failed("b", errc::ambiguous), "a: 1"}));
   EXPECT_EQ(server.commands.size(), 1U);
 }
 
@@ -115,52 +114,37 @@ TEST_F(ReplicaAcksTest, WaitFails_FailsTheWritesBehindIt) {
   count("b", 1, 500ms, 2s);
   server.cut();
   engine.advance(1s);
-  EXPECT_EQ(results, (Events{failed("a", errc::ambiguous), failed("b", errc::ambiguous)}));
+  EXPECT_EQ(events, (Events{failed("a", errc::ambiguous), failed("b", errc::ambiguous)}));
   EXPECT_EQ(server.commands.size(), 1U);
   count("c", 1, 500ms, 2s);
   acknowledge(1);
-  EXPECT_EQ(results.back(), "c: 1");
+  EXPECT_EQ(events.back(), "c: 1");
   count("d", 1, 500ms, 2s);
   server.connections.front()->reply("+OK\r\n");
   engine.run();
-  EXPECT_EQ(results.back(), failed("d", errc::protocol));
+  EXPECT_EQ(events.back(), failed("d", errc::protocol));
 }
 
-// --- A node ----------------------------------------------------------------------------------------------------------
-
-class NodeTest : public testing::Test, protected Node::User {
+class NodeTest : public TopologyTest, protected Node::User {
  protected:
   NodeTest() {
-    node.emplace(engine, options_with_replicas(), server.streams(), news, static_cast<Node::User&>(*this));
+    node.emplace(engine, options, server.streams(), news, static_cast<Node::User&>(*this));
     server.answer = [](FakeStream&, const Words& command) -> std::string {
       if (command.front() == "SUBSCRIBE") return about_channel("subscribe", command.at(1));
       return command.front() == "GET" ? "$-1\r\n" : "";
     };
     // In this order, so the connections are, too.
-    for (const Line line : {Line::common, Line::acknowledged}) ask(line);
+    for (const Line line : {Line::common, Line::acknowledged}) {
+      (void)node->line(line).request(
+          {"GET", "key"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {}, About::locks);
+      engine.run();
+    }
     node->subscriber().subscribe("channel");
     engine.run();
   }
-  ~NodeTest() override { server.answer = nullptr; }
 
-  void ask(Line line) {
-    (void)node->line(line).request(
-        {"GET", "key"}, TimePoint::max(),
-        [this](const Result<Reply>& reply, TimePoint) {
-          if (reply.ok()) return;
-          events.push_back("failed");
-          if (ends) node.reset();
-        },
-        About::locks);
-    engine.run();
-  }
-
-  test::ManualEngine engine;
   test::RecordingHost host{engine};
   common::ConnectionNews news{host};
-  FakeServer server;
-  Events events;
-  bool ends = false;  // all, when a request fails
   std::optional<Node> node;
 
  private:
@@ -201,28 +185,6 @@ TEST_F(NodeTest, CommandConnectionBroken_AllAreReplaced) {
   }
 }
 
-TEST_F(NodeTest, SubscriberBroken_CommandsGoOn) {
-  events.clear();
-  server.connections.at(2)->close({errc::unavailable, "cut"});
-  engine.advance(1s);
-  EXPECT_EQ(server.dialled, 4);
-  EXPECT_EQ(events, (Events{"lost", "subscribed"}));
-}
-
-TEST_F(NodeTest, AtRest_EndsAllConnectionsAndFailsRequests) {
-  for (const bool ends_meanwhile : {false, true}) {
-    server.answer = nullptr;
-    for (const Line line : {Line::common, Line::acknowledged}) ask(line);
-    events.clear();
-    ends = ends_meanwhile;
-    node->rest({errc::unavailable, "not needed"});
-    EXPECT_EQ(events, Events(ends_meanwhile ? 1 : 2, "failed"));
-    EXPECT_TRUE(server.connections.empty());
-    engine.advance(10s);
-    EXPECT_TRUE(server.connections.empty());
-  }
-}
-
 TEST_F(NodeTest, AtRest_BrokenConnectionsAreNotReported) {
   using State = ConnectionEvent::State;
   server.dialling = FakeServer::Dialling::refuse;
@@ -233,18 +195,9 @@ TEST_F(NodeTest, AtRest_BrokenConnectionsAreNotReported) {
   EXPECT_EQ(host.connections.back(), State::connected);
 }
 
-TEST_F(NodeTest, Stopped_EndsItsConnectionsForCommands) {
-  node->stop();
-  EXPECT_EQ(server.connections.size(), 1U) << "that for messages ends with the node";
-  node.reset();
-  EXPECT_TRUE(server.connections.empty());
-}
-
-// --- The subscriber --------------------------------------------------------------------------------------------------
-
-class SubscriberTest : public testing::Test, protected Subscriber::User {
+class SubscriberTest : public TopologyTest, protected Subscriber::User {
  protected:
-  explicit SubscriberTest(bool cluster = false) : options(patient(cluster)) {
+  explicit SubscriberTest(bool cluster = false) : TopologyTest(cluster) {
     server.answer = [this](FakeStream& from, const Words& command) {
       wire = &from;
       if (command.front() == "PING") return std::string("+PONG\r\n");
@@ -253,7 +206,6 @@ class SubscriberTest : public testing::Test, protected Subscriber::User {
       return kind.ends_with("subscribe") && answers ? about_channel(kind, command[1]) : std::string();
     };
   }
-  ~SubscriberTest() override { server.answer = nullptr; }
 
   void push(const std::string& bytes) {
     wire->reply(bytes);
@@ -268,11 +220,9 @@ class SubscriberTest : public testing::Test, protected Subscriber::User {
     engine.run();
   }
 
-  Events events;
   bool answers = true;
   FakeStream* wire = nullptr;
-  test::ManualEngine engine;
-  FakeServer server;
+  Subscriber subscriber{engine, options, server.streams(), *this};
 
  private:
   void on_subscribed(const std::string& channel) override { events.push_back("subscribed " + channel); }
@@ -281,22 +231,12 @@ class SubscriberTest : public testing::Test, protected Subscriber::User {
   }
   void on_lost(const std::string& channel) override { events.push_back("lost " + channel); }
   void on_forbidden(const Failure& /*why*/) override { events.emplace_back("forbidden"); }
-
-  static Options patient(bool cluster) {
-    Options options;
-    if (cluster) options.cluster.emplace();
-    options.response_timeout = 2s;
-    options.connect_timeout = 5s;
-    return options;
-  }
-
- protected:
-  const Options options;
-  Subscriber subscriber{engine, options, server.streams(), *this};
 };
 
 TEST_F(SubscriberTest, ChannelConfirmed_IsReportedOnce) {
   subscribe("other");
+  push("*2\r\n" + bulk("pong") + bulk(""));  // the reply to a PING changes nothing
+  push("+PONG\r\n");
   subscribe("other");
   EXPECT_EQ(server.commands.size(), 1U);
   answers = false;
@@ -304,6 +244,7 @@ TEST_F(SubscriberTest, ChannelConfirmed_IsReportedOnce) {
   EXPECT_EQ(events, Events{"subscribed other"});
   push(about_channel("subscribe", "a"));
   EXPECT_EQ(events, (Events{"subscribed other", "subscribed a"}));
+  EXPECT_EQ(server.dialled, 1);
 }
 
 TEST_F(SubscriberTest, SeveralRequests_LastCounts) {
@@ -337,16 +278,6 @@ TEST_F(SubscriberTest, UnexpectedReply_EndsTheConnection) {
     EXPECT_EQ(server.dialled, dialled + 1);
   }
 }
-
-TEST_F(SubscriberTest, ReplyToAPing_ChangesNothing) {
-  subscribe("a");
-  push("*2\r\n" + bulk("pong") + bulk(""));
-  push("+PONG\r\n");
-  EXPECT_EQ(events, Events{"subscribed a"});
-  EXPECT_EQ(server.dialled, 1);
-}
-
-// --- At the node of a cluster ----------------------------------------------------------------------------------------
 
 // Channels are in slots: foo, {foo}1 and {foo}2 in 12182, bar in 5061.
 class ShardedChannelTest : public SubscriberTest {
@@ -406,5 +337,4 @@ TEST_F(ShardedChannelTest, UnknownOrDenied_IsForbidden) {
 }
 
 }  // namespace
-
 }  // namespace dlock::redis
