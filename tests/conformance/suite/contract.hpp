@@ -124,6 +124,25 @@ class Contract : public ContractBase, public ::testing::WithParamInterface<std::
   [[nodiscard]] const Kind& kind() const override { return std::get<1>(GetParam()); }
 };
 
+// Of a suite of tests that are not repeated for each kind.
+class SubjectContract : public ContractBase, public ::testing::WithParamInterface<Subject> {
+ protected:
+  [[nodiscard]] const Subject& subject() const override { return GetParam(); }
+};
+
+// Those that were added.
+[[nodiscard]] const std::vector<Subject>& all_subjects();
+[[nodiscard]] std::vector<Subject> subjects_with(LockKind kind);
+// Those that get the tests of the client too.
+[[nodiscard]] std::vector<Subject> client_subjects();
+
+// For INSTANTIATE_TEST_SUITE_P: of a subject, and of a subject and a variant.
+inline constexpr auto name_of_subject = [](const auto& row) { return row.param.name; };
+inline constexpr auto name_of = [](const auto& row) {
+  const auto& [subject, variant] = row.param;
+  return subject.name + (variant.name.empty() ? "" : "_") + variant.name;
+};
+
 // Tests whose outcome is the client's alone, whatever the backend: of options, refused names, handlers, reentrancy.
 // They run only on subjects that want them.
 class ClientContract : public Contract {};

@@ -7,11 +7,15 @@
 #include <string>
 #include <system_error>
 
-#include "suite/sharing.hpp"
+#include "suite/contract.hpp"
 
 namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(election)
+
+class ElectionContract : public SubjectContract {};
+INSTANTIATE_TEST_SUITE_P(, ElectionContract, ::testing::ValuesIn(subjects_with(LockKind::election)), name_of_subject);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ElectionContract);
 
 namespace {
 

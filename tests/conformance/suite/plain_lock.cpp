@@ -1,17 +1,37 @@
-#include "suite/plain_lock.hpp"
-
+// The contract as far as a plain lock shows it (lock, try_lock, unlock, and the lease underneath), for every lock type
+// that is built on the library.
 #include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <ostream>
-#include <thread>
-#include <type_traits>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
+
+#include "suite/contract.hpp"
 
 namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(plain_lock)
 
-namespace {
+// A Cpp17TimedLockable over the library.
+class AnyLock {
+ public:
+  AnyLock() = default;
+  AnyLock(const AnyLock&) = delete;
+  AnyLock& operator=(const AnyLock&) = delete;
+  virtual ~AnyLock() = default;
+
+  virtual void lock() = 0;
+  virtual bool try_lock() = 0;
+  virtual bool try_lock_for(std::chrono::nanoseconds wait) = 0;
+  virtual bool try_lock_until(std::chrono::steady_clock::time_point deadline) = 0;
+  virtual void unlock() noexcept = 0;
+  [[nodiscard]] virtual const Lease& lease() const noexcept = 0;
+};
 
 template <class Lock>
 class LockOf final : public AnyLock {
@@ -31,6 +51,43 @@ class LockOf final : public AnyLock {
   Lock lock_;
 };
 
+struct Adapter {
+  std::string name;
+  std::function<std::unique_ptr<AnyLock>(DistributedLock)> make;
+};
+
+void PrintTo(const Adapter& adapter, std::ostream* out) {
+  *out << adapter.name;
+}
+
+class PlainLock : public ContractBase, public ::testing::WithParamInterface<std::tuple<Subject, Adapter>> {
+ protected:
+  // A lock of a client of its own; keeps its leases on these options.
+  [[nodiscard]] std::unique_ptr<AnyLock> make(const std::string& name, const AcquireOptions& options = {},
+                                              ClientOptions client_options = {}, Link link = Link::steady) {
+    DistributedLock lock = client(std::move(client_options), link).make_lock(name);
+    lock.set_defaults(options);
+    return std::get<1>(GetParam()).make(std::move(lock));
+  }
+
+ private:
+  [[nodiscard]] const Subject& subject() const override { return std::get<0>(GetParam()); }
+};
+
+namespace {
+
+std::vector<PlainLock::ParamType> plain_locks() {
+  const std::vector<Adapter> adapters{
+      {"DistributedLock",
+       [](DistributedLock lock) { return std::make_unique<LockOf<DistributedLock>>(std::move(lock)); }},
+      {"RecursiveLock", [](DistributedLock lock) { return std::make_unique<LockOf<RecursiveLock>>(std::move(lock)); }}};
+  std::vector<PlainLock::ParamType> all;
+  for (const Subject& subject : client_subjects()) {
+    for (const Adapter& each : adapters) all.emplace_back(subject, each);
+  }
+  return all;
+}
+
 // In a thread of its own, with a deadline, because a thread that waits for ever cannot be ended.
 bool lock_in_time(AnyLock& lock) {
   return lock.try_lock_for(guard());
@@ -38,23 +95,8 @@ bool lock_in_time(AnyLock& lock) {
 
 }  // namespace
 
-std::vector<Adapter> adapters() {
-  return {
-      {"DistributedLock",
-       [](DistributedLock lock) { return std::make_unique<LockOf<DistributedLock>>(std::move(lock)); }},
-      {"RecursiveLock", [](DistributedLock lock) { return std::make_unique<LockOf<RecursiveLock>>(std::move(lock)); }}};
-}
-
-void PrintTo(const Adapter& adapter, std::ostream* out) {
-  *out << adapter.name;
-}
-
-std::unique_ptr<AnyLock> PlainLock::make(const std::string& name, const AcquireOptions& options,
-                                         ClientOptions client_options, Link link) {
-  DistributedLock lock = client(std::move(client_options), link).make_lock(name);
-  lock.set_defaults(options);
-  return std::get<1>(GetParam()).make(std::move(lock));
-}
+INSTANTIATE_TEST_SUITE_P(, PlainLock, ::testing::ValuesIn(plain_locks()), name_of);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PlainLock);
 
 TEST_P(PlainLock, C01_WhileOneHoldsNobodyElseEnters) {
   const auto mine = make(name());

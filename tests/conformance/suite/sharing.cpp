@@ -7,11 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "suite/sharing.hpp"
+#include "suite/contract.hpp"
 
 namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(sharing)
+
+class ReadWriteContract : public SubjectContract {
+ protected:
+  [[nodiscard]] ReadWriteLock lock_of(const Client& client) const { return client.make_read_write_lock(name()); }
+};
+INSTANTIATE_TEST_SUITE_P(, ReadWriteContract, ::testing::ValuesIn(subjects_with(LockKind::read_write)),
+                         name_of_subject);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ReadWriteContract);
+
+class PermitContract : public SubjectContract {};
+INSTANTIATE_TEST_SUITE_P(, PermitContract, ::testing::ValuesIn(subjects_with(LockKind::semaphore)), name_of_subject);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PermitContract);
 
 namespace {
 
