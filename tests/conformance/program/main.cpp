@@ -15,7 +15,7 @@
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
-#include "suite/environment.hpp"
+#include "suite/wait.hpp"
 
 namespace {
 

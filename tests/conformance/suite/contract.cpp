@@ -7,8 +7,6 @@
 #include <random>
 #include <utility>
 
-#include "suite/environment.hpp"
-
 namespace dlock::conformance {
 
 namespace {

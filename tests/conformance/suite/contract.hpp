@@ -1,23 +1,28 @@
-// The test fixtures that all tests of the contract share.
+// What all tests of the contract share: their fixtures, threads and an observer.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <exception>
 #include <list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
 #include "suite/kind.hpp"
-#include "suite/observing.hpp"
-#include "suite/thread.hpp"
 #include "suite/wait.hpp"
 #include "suite/worker.hpp"
 
@@ -28,6 +33,71 @@ inline constexpr std::chrono::milliseconds impatience(100);
 inline ClientOptions impatient() {
   return {.response_timeout = impatience, .connect_timeout = impatience, .close_timeout = impatience};
 }
+
+// Joined when it is destroyed; an exception that leaves its body is a failure of the test instead of the end of the
+// program.
+class Thread {
+ public:
+  // body(std::stop_token) or body(); the stop is requested before the thread is joined.
+  template <class Body>
+  explicit Thread(Body body)
+      : thread_([body = std::move(body)](const std::stop_token& stop) mutable {
+          try {
+            if constexpr (std::is_invocable_v<Body&, std::stop_token>) {
+              body(stop);
+            } else {
+              body();
+            }
+          } catch (const std::exception& e) {
+            ADD_FAILURE() << "a thread of the test ended with: " << e.what();
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+// Runs body(0) to body(count - 1) at once, and waits for them.
+template <class Count, class Body>
+void run_threads(Count count, const Body& body) {
+  std::vector<Thread> threads;
+  for (Count i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+}
+
+// Counts what happens to leases.
+class RecordingObserver final : public Observer {
+ public:
+  void renewed(const RenewedEvent& event) override { of(renewals_, event.name).set(); }
+  void lost(const LostEvent& event) override {
+    {
+      const std::scoped_lock lock(mutex_);
+      last_loss_ = event;
+    }
+    of(losses_, event.name).set();
+  }
+  void released(const ReleasedEvent& event) override { of(releases_, event.name).set(); }
+
+  [[nodiscard]] Event& renewals(const std::string& name) { return of(renewals_, name); }
+  [[nodiscard]] Event& losses(const std::string& name) { return of(losses_, name); }
+  [[nodiscard]] Event& releases(const std::string& name) { return of(releases_, name); }
+  [[nodiscard]] LostEvent last_loss() const {
+    const std::scoped_lock lock(mutex_);
+    return last_loss_;
+  }
+
+ private:
+  using Events = std::map<std::string, Event>;
+  Event& of(Events& events, const std::string& name) {
+    const std::scoped_lock lock(mutex_);
+    return events[name];
+  }
+
+  mutable std::mutex mutex_;
+  Events renewals_;
+  Events losses_;
+  Events releases_;
+  LostEvent last_loss_;
+};
 
 // All that GoogleTest is to print of them.
 void PrintTo(const Subject& subject, std::ostream* out);

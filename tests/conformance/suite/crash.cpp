@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "suite/contract.hpp"
-#include "suite/environment.hpp"
 
 namespace dlock::conformance {
 

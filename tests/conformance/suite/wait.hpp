@@ -25,6 +25,12 @@ namespace dlock::conformance {
 // From here on it may take so much longer: what is waited for comes with the end of a session or lease of that length.
 void allow_for(std::chrono::nanoseconds end);
 
+// The length of leases that tests let run out in real time.
+[[nodiscard]] std::chrono::milliseconds short_lease();
+// The same for sessions (ClientOptions::lease): no service grants much shorter ones, and on a busy machine their client
+// must have a chance to keep them.
+[[nodiscard]] std::chrono::milliseconds short_session();
+
 // Thrown, and reported by GoogleTest as a failure, when the guard ran out.
 class Hang : public std::runtime_error {
  public:
