@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -30,6 +31,8 @@ namespace dlock::conformance {
 
 // Short, so that a test which lets them run out in real time is quick.
 inline constexpr std::chrono::milliseconds impatience(100);
+// Long enough for several attempts of an impatient client.
+inline constexpr std::chrono::milliseconds several_attempts(500);
 inline ClientOptions impatient() {
   return {.response_timeout = impatience, .connect_timeout = impatience, .close_timeout = impatience};
 }
@@ -155,6 +158,10 @@ class ContractBase : public ::testing::Test {
   // Fails unless now() is at most limit + slack(limit) after the start.
   void expect_within(std::chrono::nanoseconds limit, TimePoint start, std::string_view what);
 
+  // Fails unless a wait for a service that is out of reach, for long enough for several attempts, ends with that news
+  // and at its deadline.
+  void expect_wait_to_end(const std::function<void()>& disturb);
+
   // Moves the clock; only where stepping().
   void step(std::chrono::nanoseconds by);
   // Until the engines of all clients made by client() have done what was due, as far as no answer is outstanding.
@@ -162,11 +169,27 @@ class ContractBase : public ::testing::Test {
   // Lets time pass, in small steps, until the event has happened. Throws Hang.
   void pass_until(const Event& event, const std::string& what, std::size_t times = 1);
 
+  // Two leases of one lock, of different clients: the first ended without a release, and then the next was granted.
+  struct Succession {
+    Lease stale;
+    Lease next;
+  };
+  using AtGrant = std::function<void(const Lease& stale, const Lease& next)>;
+  [[nodiscard]] Succession after_expiry(const AtGrant& at_grant = nullptr);
+  [[nodiscard]] Succession after_kill();
+  // Fails unless it holds name() until it is released here.
+  void expect_untouched(Lease& lease);
+
   // Whether somebody else could have the lock at once.
   [[nodiscard]] bool is_free(const std::string& name);
   // Waits until the service keeps nothing of this name that could delay others, where the fixture can tell: a clean-up
   // may still be under way when the call that caused it has returned. Throws Hang.
   void await_no_residue(const std::string& name);
+  // Fails unless the lock can be had at once, and nothing of name() is left afterwards.
+  void expect_nothing_left(Lock& lock) {
+    EXPECT_TRUE(take(lock).release());
+    await_no_residue(name());
+  }
   // Waits until the service counts that many waiters, as a client sees it that waits itself, or another one; only
   // where it can. Throws Hang.
   void await_waiters(const std::string& name, std::uint64_t count, const Client* asking = nullptr) {
