@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Expectation{"one_reader_enters", "C12_ReadersWhoWaitEnterInOneWave", "ReadWriteContract"},
                       Expectation{"reader_jumps_queue", "C12_NobodyEntersBeforeAWriterWhoWaits", "ReadWriteContract"},
                       Expectation{"stale_count", "C01_NoMoreThanAllPermitsAreOut", "PermitContract"},
-                      Expectation{"permit_of_another", "C05_APermitThatIsLostFreesNothing", "PermitContract"},
+                      Expectation{"permit_of_another", "C05_StaleReleaseNeverFreesTheNextHolder"},
                       Expectation{"some_kept", "C06_SeveralLocksOfWhichOneIsHeldLeaveNothing"}),
     [](const ::testing::TestParamInfo<Expectation>& each) { return each.param.mutation; });
 
