@@ -163,6 +163,15 @@ void ContractBase::expect_wait_to_end(const std::function<void()>& disturb) {
   expect_within(several_attempts + impatience, start, "a wait for a service that is out of reach");
 }
 
+void ContractBase::expect_bounded_while_stalled(std::string_view what, const std::function<void()>& call) {
+  fixture_->stall();
+  const TimePoint start = now();
+  call();
+  expect_within(impatience, start, what);
+  fixture_->resume();
+  EXPECT_TRUE(take(lock_of(client())).held()) << "a release is to be repeated until it has arrived";
+}
+
 AcquireOptions ContractBase::fixed() {
   return {.lease = lease(), .renew = false};
 }

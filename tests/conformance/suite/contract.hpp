@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -66,6 +67,26 @@ void run_threads(Count count, const Body& body) {
   std::vector<Thread> threads;
   for (Count i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
 }
+
+// What the lock protects: a counter whose increment is not atomic, and a sign on the door.
+class Room {
+ public:
+  void visit(bool held = true) {
+    if (occupied_.exchange(true) || !held) meetings_.fetch_add(1);
+    const int value = counter_.load(std::memory_order_relaxed);
+    std::this_thread::yield();
+    counter_.store(value + 1, std::memory_order_relaxed);
+    occupied_.store(false);
+  }
+  [[nodiscard]] int counter() const { return counter_.load(); }
+  // Of two at once, or of one that does not hold the lock.
+  [[nodiscard]] int meetings() const { return meetings_.load(); }
+
+ private:
+  std::atomic<int> counter_{0};
+  std::atomic<int> meetings_{0};
+  std::atomic<bool> occupied_{false};
+};
 
 // Counts what happens to leases.
 class RecordingObserver final : public Observer {
@@ -161,6 +182,9 @@ class ContractBase : public ::testing::Test {
   // Fails unless a wait for a service that is out of reach, for long enough for several attempts, ends with that news
   // and at its deadline.
   void expect_wait_to_end(const std::function<void()>& disturb);
+
+  // Fails unless the call returns in time while the service is stalled, and the lock can be had afterwards.
+  void expect_bounded_while_stalled(std::string_view what, const std::function<void()>& call);
 
   // Moves the clock; only where stepping().
   void step(std::chrono::nanoseconds by);

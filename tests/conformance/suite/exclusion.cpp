@@ -28,25 +28,6 @@ constexpr std::size_t contenders = 100;
 // More than the margin of long_lease() for clocks that run at different rates, which would hide it.
 constexpr std::chrono::milliseconds answer_delay(200);
 
-// What the lock protects: a counter whose increment is not atomic, and a sign on the door.
-class Room {
- public:
-  void visit() {
-    if (occupied_.exchange(true)) meetings_.fetch_add(1);
-    const int value = counter_.load(std::memory_order_relaxed);
-    std::this_thread::yield();
-    counter_.store(value + 1, std::memory_order_relaxed);
-    occupied_.store(false);
-  }
-  [[nodiscard]] int counter() const { return counter_.load(); }
-  [[nodiscard]] int meetings() const { return meetings_.load(); }
-
- private:
-  std::atomic<int> counter_{0};
-  std::atomic<int> meetings_{0};
-  std::atomic<bool> occupied_{false};
-};
-
 double milliseconds_past(TimePoint time, TimePoint limit) {
   return std::chrono::duration<double, std::milli>(time - limit).count();
 }

@@ -129,16 +129,6 @@ TEST_P(Contract, C03_ALossIsToldOnceWithItsTokenAndSeenByALaterLook) {
   EXPECT_TRUE(observer->last_loss().reason.code);
 }
 
-TEST_P(ClientContract, C03_ClosingTheClientIsALossForWhoeverStillHolds) {
-  Client& gone = client();
-  Lock& lock = lock_of(gone);
-  const Lease lease = take(lock);
-  const LossEvent loss(lease);
-  close(gone);
-  EXPECT_TRUE(loss.happened());
-  EXPECT_FALSE(lease.held());
-}
-
 TEST_P(Contract, C03_TheEndOfASessionIsTheLossOfAllItsLeases) {
   DLOCK_NEEDS(kill_session);
   step_time_if_possible();
@@ -224,17 +214,6 @@ TEST_P(Contract, C10_ALeaseOfFixedLengthIsNotRenewed) {
   pass_until(next.event(), "a lease of fixed length keeps the lock");
   EXPECT_TRUE(next.lease().held());
   EXPECT_FALSE(lease.release());
-}
-
-TEST_P(Contract, C10_ALeaseOfFixedLengthCanBeReleasedEarlier) {
-  Lock& lock = lock_of(client());
-  Lease lease =
-      take(lock,
-           {.lease = std::clamp<std::chrono::nanoseconds>(std::chrono::seconds(30), caps().min_lease, caps().max_lease),
-            .renew = false});
-  EXPECT_TRUE(lease.held());
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(is_free(name()));
 }
 
 TEST_P(Contract, C10_RenewalNeverTakesAKilledHoldBack) {

@@ -189,7 +189,9 @@ TEST_P(Contract, C15_ClosingAClientFreesItsLocksAndItsLeasesMayOutliveIt) {
   Client& gone = client();
   std::optional<Lease> lease = take(lock_of(gone));
   const Lease other = take(lock_of(gone, name("other")));
+  const LossEvent loss(*lease);
   close(gone);
+  EXPECT_TRUE(loss.happened());
   EXPECT_TRUE(is_free(name()));
   EXPECT_TRUE(is_free(name("other")));
   EXPECT_FALSE(lease->held());
