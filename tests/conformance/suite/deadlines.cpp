@@ -2,7 +2,6 @@
 // questions: wrong ones are refused, before anything is sent.
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>

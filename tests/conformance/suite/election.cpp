@@ -1,5 +1,4 @@
 // What holds of elections beyond what holds of every lock: who leads is seen, and what it says of itself.
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>

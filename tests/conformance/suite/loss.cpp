@@ -1,7 +1,6 @@
 // Contracts 3 and 10: loss is signalled, no later than valid_until(); renewal is automatic, stops at release, and never
 // revives a lease.
 #include <algorithm>
-#include <optional>
 
 #include "suite/contract.hpp"
 

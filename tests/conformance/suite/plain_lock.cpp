@@ -12,7 +12,6 @@
 #include <stop_token>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>

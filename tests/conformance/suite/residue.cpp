@@ -13,7 +13,6 @@
 #include <stop_token>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -271,13 +270,13 @@ TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
 
 TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
-  constexpr std::size_t contenders = 4;
+  constexpr std::size_t programs = 4;
   constexpr int times = 10;
   Client& one = client();
   Client& two = client();
   Room room;
   std::atomic<int> failures{0};
-  run_threads(contenders, [&](std::size_t i) {
+  run_threads(programs, [&](std::size_t i) {
     MultiLock both =
         i % 2 == 0 ? one.make_multi_lock({name("a"), name("b")}) : two.make_multi_lock({name("b"), name("a")});
     for (int round = 0; round < times; ++round) {
@@ -288,7 +287,7 @@ TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
     }
   });
   EXPECT_EQ(failures.load(), 0);
-  EXPECT_EQ(room.counter(), static_cast<int>(contenders) * times);
+  EXPECT_EQ(room.counter(), static_cast<int>(programs) * times);
 }
 
 TEST_P(Contract, C03_TheLossOfOneOfSeveralLocksIsSignalledAndTheOthersAreGivenBack) {

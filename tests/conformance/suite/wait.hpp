@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -120,12 +119,5 @@ template <class AnyLock>
 
 // Releases without waiting for the answer; for handlers, which must not block.
 void release_soon(Lease lease);
-
-// Throws Hang when the future is not ready within the guard.
-template <class T>
-T await(std::future<T>& future, const std::string& what) {
-  if (future.wait_for(guard()) != std::future_status::ready) throw Hang(what);
-  return future.get();
-}
 
 }  // namespace dlock::conformance
