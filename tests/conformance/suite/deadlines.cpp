@@ -220,7 +220,7 @@ TEST_P(ClientContract, C10_LeasesOutsideTheBoundsAreRefused) {
   EXPECT_TRUE(is_free(name()));
 }
 
-TEST_P(Contract, C10_LeasesAtTheBoundsAreAcceptedAndAFixedOneCanBeReleasedEarlier) {
+TEST_P(Contract, C10_LeasesAtTheBoundsAndOfFixedLengthAreAccepted) {
   step_time_if_possible();
   Lock& lock = lock_of(client());
   EXPECT_FALSE(Pending(lock, {.lease = caps().min_lease}).get().error);
