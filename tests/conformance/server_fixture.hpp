@@ -1,4 +1,4 @@
-// What fixtures of services behind a network share: disturbed clients reach the servers through proxies.
+// Shared by the fixtures of services behind a network: disturbed clients reach the servers through proxies.
 #pragma once
 
 #include <algorithm>
@@ -107,7 +107,8 @@ class SessionFixture : public ServerFixture {
       longest_disturbed_ = std::max(longest_disturbed_, brief);
       return connect(url_of(addresses_of(disturbed()), brief), std::move(options));
     }
-    // What is going to die does not say good-bye for long. It has a way of its own, so that it can be cut off for good.
+    // A client that is going to die does not say good-bye for long. It has a way of its own, so that it can be cut off
+    // for good.
     if (options.close_timeout >= ClientOptions().close_timeout) {
       return connect(url_of(addresses_of(ports()), std::chrono::seconds(10)), std::move(options));
     }
@@ -137,7 +138,8 @@ class SessionFixture : public ServerFixture {
   // Of the servers, as clients connect to them.
   [[nodiscard]] virtual std::vector<std::uint16_t> ports() const = 0;
   [[nodiscard]] virtual std::string url_of(const std::string& addresses, std::chrono::milliseconds session) const = 0;
-  // What the service keeps of those that hold the lock; the first entry is that of a holder.
+  // Entries that the service keeps of holders of the lock, or of others behind them; the first entry is that of a
+  // holder.
   [[nodiscard]] virtual std::vector<std::string> entries_of(LockKind kind, const std::string& name) const = 0;
   virtual void end_session_of(const std::string& entry) = 0;
 

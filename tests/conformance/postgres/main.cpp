@@ -110,7 +110,7 @@ class PostgresFixture final : public ServerFixture {
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
     const PostgresServer& server = service_.server();
     if (link == Link::disturbed) return connect(server.url_at(proxy_.port(), parameters(link)), std::move(options));
-    // What is going to die does not say good-bye for long.
+    // A client that is going to die does not say good-bye for long.
     if (!PostgresLock::is_of_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
       return connect(server.url_at(service_.port(), parameters(link)), std::move(options));
     }
@@ -159,8 +159,8 @@ class PostgresFixture final : public ServerFixture {
   }
 
  private:
-  // What is going to die: a way of its own, so that it can be cut off for good, and a role of its own, by which the
-  // server tells its sessions from those of others.
+  // A client that is going to die has a way of its own, so that it can be cut off for good, and a role of its own, by
+  // which the server tells its sessions from those of others.
   struct Mortal {
     std::string role;
     Way way;
@@ -179,7 +179,7 @@ class PostgresFixture final : public ServerFixture {
     return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
   }
   [[nodiscard]] Mortal& make_mortal() {
-    // What it creates is to be usable by the others.
+    // The others are to be able to use the things that it creates.
     const std::string role = mortal_role(mortal_.size());
     PostgresServer& server = service_.server();
     server.run("DROP ROLE IF EXISTS " + role);

@@ -30,7 +30,7 @@ std::string subject_name(const std::string& url) {
   return name.empty() ? "url" : name;
 }
 
-// What the length of a run depends on.
+// The length of a run depends on these.
 struct Pace {
   Seconds first_lock{};  // to connect, take a lock and give it back
   Seconds next_lock{};   // to take another one and give it back

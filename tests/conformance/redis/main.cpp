@@ -118,7 +118,7 @@ class RedisFixture final : public ServerFixture {
     return static_cast<std::size_t>(holders.integer + server_.command({"ZCARD", keys.queue}).integer);
   }
   [[nodiscard]] std::uint64_t requests() override {
-    // What the scripts call counts as commands, too; these are those that only clients send.
+    // Calls of the scripts count as commands, too; these are those that only clients send.
     return static_cast<std::uint64_t>(server_.calls_of(
         {"eval", "evalsha", "wait", "ping", "subscribe", "unsubscribe", "ssubscribe", "sunsubscribe"}));
   }

@@ -234,7 +234,7 @@ void ContractBase::expect_untouched(Lease& lease) {
 void ContractBase::await_no_residue(const std::string& name) {
   if (lacks(Feature::residue)) return;
   if (fixture_->residue(kind().kind, name) == 0) return;
-  // What could not be cleaned up ends with its lease or session, or once its connection is back.
+  // Remains that could not be cleaned up end with their lease or session, or once the connection is back.
   std::chrono::nanoseconds gone{};
   for (const Client& each : clients_) gone = std::max(gone, kept_for(each, lease()));
   gone += longest_reconnect_pause;

@@ -1,4 +1,4 @@
-// What all tests of the contract share: their fixtures, threads and an observer.
+// Shared by all tests of the contract: fixtures, threads and an observer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ void run_threads(Count count, const Body& body) {
   for (Count i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
 }
 
-// What the lock protects: a counter whose increment is not atomic, and a sign on the door.
+// Protected by the lock: a counter whose increment is not atomic, and a sign on the door.
 class Room {
  public:
   void visit(bool held = true) {
@@ -247,10 +247,10 @@ class SubjectContract : public ContractBase, public ::testing::WithParamInterfac
   [[nodiscard]] const Subject& subject() const override { return GetParam(); }
 };
 
-// Those that were added.
+// The subjects that were added.
 [[nodiscard]] const std::vector<Subject>& all_subjects();
 [[nodiscard]] std::vector<Subject> subjects_with(LockKind kind);
-// Those that get the tests of the client too.
+// The subjects that get the tests of the client too.
 [[nodiscard]] std::vector<Subject> client_subjects();
 
 // For INSTANTIATE_TEST_SUITE_P: of a subject, and of a subject and a variant.

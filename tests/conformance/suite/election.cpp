@@ -1,4 +1,4 @@
-// What holds of elections beyond what holds of every lock: who leads is seen, and what it says of itself.
+// Rules of elections beyond those of every lock: who leads is seen, and what it says of itself.
 #include <map>
 #include <mutex>
 #include <optional>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What an observer was told: an event for each leader, by its value.
+// The news of an observer: an event for each leader, by its value.
 class Seen {
  public:
   [[nodiscard]] Observation observe(const Election& election) {

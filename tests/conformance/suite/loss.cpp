@@ -239,7 +239,7 @@ TEST_P(Contract, C10_RenewalNeverRevivesALeasePastItsDeadline) {
   pass_until(loss.event(), "a lease whose renewal is not answered does not end");
   if (stepping()) step(this->lease() / 10);  // past the margin, so that it is over in the service, too
   fixture().resume();
-  // What was stalled has arrived when a later request is answered.
+  // The stalled requests have arrived when a later request is answered.
   Lock& other = lock_of(stalled, name("other"));
   Pending later(other, {});
   pass_until(later.event(), "a client that was stalled does not come back");

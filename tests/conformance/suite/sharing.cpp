@@ -1,4 +1,4 @@
-// What holds of locks that several may hold: readers enter together and writers alone, permits are never more than
+// Rules of locks that several may hold: readers enter together and writers alone, permits are never more than
 // there are, tokens follow the rule of the kind, and the death of one holder is its own.
 #include <atomic>
 #include <deque>

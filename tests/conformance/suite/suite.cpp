@@ -63,7 +63,7 @@ void print(std::string_view title, const Entries& entries) {
   for (const auto& [test, reason] : entries) std::cout << "  " << test << "\n    " << reason << "\n";
 }
 
-// What is said at the end of a run: above all, what was not tested.
+// Says at the end of a run above all what was not tested.
 class Report final : public ::testing::EmptyTestEventListener {
  public:
   void OnTestIterationStart(const ::testing::UnitTest& /*unit_test*/, int /*iteration*/) override {

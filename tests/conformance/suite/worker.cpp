@@ -60,7 +60,7 @@ pid_t start_this_program(std::vector<std::string> arguments, int input_and_outpu
   return pid;
 }
 
-// What runs in the helper process: the other end of Worker.
+// Runs in the helper process: the other end of Worker.
 class Servant {
  public:
   Servant(const std::string& url, ClientOptions options, const Kind& kind)
