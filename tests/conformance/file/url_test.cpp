@@ -1,4 +1,4 @@
-#include "bare_url.hpp"
+#include "program_run.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::conformance {

@@ -1,4 +1,4 @@
-#include "bare_url.hpp"
+#include "program_run.hpp"
 
 namespace dlock::conformance {
 namespace {

@@ -1,48 +1,234 @@
+// PostgreSQL as a subject of the suite: a server that all tests of a process share, disturbed clients behind a proxy.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <dlock/conformance/suite.hpp>
+#include "backends/postgres/options.hpp"
+#include "backends/postgres/schema/layout.hpp"
+#include "server_fixture.hpp"
+#include "tests/support/pgbouncer.hpp"
+#include "tests/support/postgres_locks.hpp"
+#include "tests/support/postgres_server.hpp"
 
-#include "postgres/postgres_fixture.hpp"
-#include "untested.hpp"
-
+namespace dlock::conformance {
 namespace {
 
-std::vector<dlock::LockKind> kinds_of(dlock::postgres::Strategy strategy) {
-  using dlock::LockKind;
+using postgres::Strategy;
+using test::PostgresLock;
+using test::PostgresServer;
+
+enum class Setup {
+  direct,
+  pooled,          // through pgbouncer, which hands out server connections by the transaction
+  session_pooled,  // which keeps one for each client
+};
+
+// The statistics of the server itself arrive up to a second late. Those of this module, which comes with it, count a
+// statement as it ends, and each once, however often it was sent before.
+const std::string counting = "shared_preload_libraries = 'pg_stat_statements'";
+
+// Of clients that are going to die, numbered from 0 on.
+constexpr std::size_t most_mortal_roles = 20;
+std::string mortal_role(std::size_t number) {
+  return "mortal_" + std::to_string(number);
+}
+
+// The server behind a subject, the pooler in front of it where there is one, and the superuser's view of it.
+class PostgresService {
+ public:
+  // Started when it is needed first, so that helper processes, which make no fixtures, have no servers.
+  [[nodiscard]] static PostgresService& of(Setup setup) {
+    static std::array<std::unique_ptr<PostgresService>, 3> services;
+    auto& service = services.at(static_cast<std::size_t>(setup));
+    if (!service) service = std::make_unique<PostgresService>(setup);
+    return *service;
+  }
+
+  explicit PostgresService(Setup setup)
+      : server_({.max_connections = 800, .lines = {counting, "pg_stat_statements.track_planning = off"}}) {
+    server_.run("CREATE EXTENSION pg_stat_statements");
+    // Before anybody asks for a lock: the answer that the suite has lost is to be that to an acquire.
+    test::PostgresConnection owner(server_.url());
+    for (const std::string& statement : postgres::creation("dlock", postgres::Durability::sync, true)) {
+      owner.run(statement);
+    }
+    for (const std::string& statement : postgres::recording("dlock")) owner.run(statement);
+    if (setup == Setup::pooled) pooler_.emplace(server_, test::PgBouncerConfig{.pool_size = 4});
+    if (setup == Setup::session_pooled) {
+      std::vector<std::string> roles;
+      for (std::size_t i = 0; i < most_mortal_roles; ++i) roles.push_back(mortal_role(i));
+      // By itself it would not try a server again for 15 s that was being restarted.
+      pooler_.emplace(server_, test::PgBouncerConfig{.pool_mode = "session",
+                                                     .pool_size = 700,
+                                                     .roles = std::move(roles),
+                                                     .lines = {"server_login_retry = 1"}});
+    }
+  }
+
+  // Where clients are to connect to.
+  [[nodiscard]] std::uint16_t port() const noexcept { return pooler_ ? pooler_->port() : server_.port(); }
+  [[nodiscard]] PostgresServer& server() noexcept { return server_; }
+  // No locks, and none remembered.
+  void empty() {
+    std::string tables;
+    for (const postgres::TableDefinition& table : postgres::layout()) {
+      if (table.locks) tables.append(tables.empty() ? "dlock." : ", dlock.").append(table.name);
+    }
+    server_.run("TRUNCATE " + tables);
+  }
+  // Statements of clients that were carried out so far.
+  [[nodiscard]] std::uint64_t statements() {
+    return std::stoull(server_.value(std::string("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements") +
+                                     " WHERE userid = '" + PostgresServer::user + "'::regrole"));
+  }
+
+ private:
+  PostgresServer server_;
+  std::optional<test::PgBouncer> pooler_;
+};
+
+class PostgresFixture final : public ServerFixture {
+ public:
+  // The service is emptied for each.
+  PostgresFixture(Setup setup, Strategy strategy)
+      : ServerFixture(way_to({PostgresService::of(setup).port()})),
+        setup_(setup),
+        strategy_(strategy),
+        service_(PostgresService::of(setup)),
+        proxy_(*disturbed().front()) {
+    service_.empty();
+  }
+
+  [[nodiscard]] std::string url() const override { return service_.server().url_at(service_.port(), parameters()); }
+  [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
+    const PostgresServer& server = service_.server();
+    if (link == Link::disturbed) return connect(server.url_at(proxy_.port(), parameters(link)), std::move(options));
+    // A client that is going to die does not say good-bye for long.
+    if (!PostgresLock::is_of_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
+      return connect(server.url_at(service_.port(), parameters(link)), std::move(options));
+    }
+    const Mortal& mortal = make_mortal();
+    const std::string whole = server.url_at(mortal.way.front()->port(), parameters(link));
+    return connect("postgresql://" + mortal.role + ":" + mortal.role + whole.substr(whole.find('@')),
+                   std::move(options));
+  }
+  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override {
+    if (feature == Feature::kill_session && !PostgresLock::is_of_sessions(strategy_)) {
+      return Missing{Missing::Kind::not_applicable, "there is no session: every lock has a lease of its own"};
+    }
+    return ServerFixture::missing(feature);
+  }
+  void kill_hold(LockKind kind, const std::string& name) override {
+    service_.server().run(PostgresLock(strategy_, name, kind).take_away());
+  }
+  void kill_session(Client& client) override {
+    const auto mortal = std::find_if(mortal_.begin(), mortal_.end(), [&](const Mortal& each) {
+      return client.url().find(addresses_of(each.way) + "/") != std::string::npos;
+    });
+    if (mortal == mortal_.end()) throw std::logic_error("this client was not made to die");
+    cut_off(mortal->way);
+    service_.server().run("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '" +
+                          mortal->role + "'");
+  }
+  void cut() override {
+    proxy_.refuse(true);
+    // A server that heard would free the locks of a session at once, perhaps before their holder has heard.
+    proxy_.sever();
+  }
+  void heal() override {
+    proxy_.end_severed();
+    proxy_.refuse(false);
+  }
+  void lose_next_answer() override {
+    proxy_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
+  }
+  [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {
+    return std::stoul(service_.server().value(PostgresLock(strategy_, name, kind).residue()));
+  }
+  [[nodiscard]] std::uint64_t requests() override { return service_.statements(); }
+  void restart() override {
+    service_.server().stop();
+    service_.server().start();
+  }
+
+ private:
+  // A client that is going to die has a way of its own, so that it can be cut off for good, and a role of its own, by
+  // which the server tells its sessions from those of others.
+  struct Mortal {
+    std::string role;
+    Way way;
+  };
+
+  [[nodiscard]] std::string parameters() const {
+    std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
+    if (setup_ == Setup::pooled) text += "&pooler=transaction";
+    if (setup_ == Setup::session_pooled) text += "&pooler=session";
+    return text;
+  }
+  [[nodiscard]] std::string parameters(Link link) const {
+    if (!PostgresLock::is_of_sessions(strategy_)) return parameters();
+    // A lease that outlives the moment in which a busy machine starts as many processes of the server; tests wait for
+    // the end of one that is cut off.
+    return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
+  }
+  [[nodiscard]] Mortal& make_mortal() {
+    // The others are to be able to use the things that it creates.
+    const std::string role = mortal_role(mortal_.size());
+    PostgresServer& server = service_.server();
+    server.run("DROP ROLE IF EXISTS " + role);
+    server.run("CREATE ROLE " + role + " LOGIN IN ROLE " + PostgresServer::user + " PASSWORD '" + role + "'");
+    server.run("ALTER ROLE " + role + " SET role = " + PostgresServer::user);
+    return mortal_.emplace_back(Mortal{.role = role, .way = way_to({service_.port()})});
+  }
+
+  const Setup setup_;
+  const Strategy strategy_;
+  PostgresService& service_;
+  rig::TcpProxy& proxy_;
+  std::deque<Mortal> mortal_;
+};
+
+std::vector<LockKind> kinds_of(Strategy strategy) {
   switch (strategy) {
-    case dlock::postgres::Strategy::table:
+    case Strategy::table:
       return {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
-    case dlock::postgres::Strategy::optimistic:
+    case Strategy::optimistic:
       return {LockKind::lock, LockKind::election};
-    case dlock::postgres::Strategy::advisory:
+    case Strategy::advisory:
       return {LockKind::lock, LockKind::read_write, LockKind::election};
-    case dlock::postgres::Strategy::for_update:
+    case Strategy::for_update:
       break;
   }
   return {LockKind::lock};
 }
 
 }  // namespace
+}  // namespace dlock::conformance
 
 int main(int argc, char** argv) {
   using namespace dlock::conformance;
   using dlock::postgres::Strategy;
-  const auto add = [](const std::string& name, PostgresSetup setup, Strategy strategy) {
+  const auto add = [](const std::string& name, Setup setup, Strategy strategy) {
     add_subject({.name = "postgres_" + name,
                  .make = [=] { return std::make_unique<PostgresFixture>(setup, strategy); },
                  .client_tests = false,
                  .kinds = kinds_of(strategy),
-                 .untested = untested_without_stepped_clock()});
+                 .untested = untested_of_server()});
   };
-  add("table", PostgresSetup::direct, Strategy::table);
-  add("optimistic", PostgresSetup::direct, Strategy::optimistic);
-  add("for_update", PostgresSetup::direct, Strategy::for_update);
-  add("advisory", PostgresSetup::direct, Strategy::advisory);
-  add("pooled", PostgresSetup::pooled, Strategy::table);
-  add("behind_pooler_optimistic", PostgresSetup::pooled, Strategy::optimistic);
-  add("behind_pooler_for_update", PostgresSetup::session_pooled, Strategy::for_update);
-  add("behind_pooler_advisory", PostgresSetup::session_pooled, Strategy::advisory);
+  add("table", Setup::direct, Strategy::table);
+  add("optimistic", Setup::direct, Strategy::optimistic);
+  add("for_update", Setup::direct, Strategy::for_update);
+  add("advisory", Setup::direct, Strategy::advisory);
+  add("pooled", Setup::pooled, Strategy::table);
+  add("behind_pooler_optimistic", Setup::pooled, Strategy::optimistic);
+  add("behind_pooler_for_update", Setup::session_pooled, Strategy::for_update);
+  add("behind_pooler_advisory", Setup::session_pooled, Strategy::advisory);
   return run(argc, argv);
 }

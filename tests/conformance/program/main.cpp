@@ -15,7 +15,7 @@
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
-#include "suite/environment.hpp"
+#include "suite/wait.hpp"
 
 namespace {
 
@@ -30,15 +30,7 @@ std::string subject_name(const std::string& url) {
   return name.empty() ? "url" : name;
 }
 
-// The kinds of locks that the backend has.
-std::vector<dlock::LockKind> kinds_of(const dlock::Client& client) {
-  using dlock::LockKind;
-  std::vector<LockKind> kinds{LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
-  std::erase_if(kinds, [&](LockKind kind) { return !client.capabilities().has(kind); });
-  return kinds;
-}
-
-// What the length of a run depends on.
+// The length of a run depends on these.
 struct Pace {
   Seconds first_lock{};  // to connect, take a lock and give it back
   Seconds next_lock{};   // to take another one and give it back
@@ -141,10 +133,11 @@ int main(int argc, char** argv) {
 
   std::vector<std::string> rest = app.remaining();
   const bool only_lists = std::find(rest.begin(), rest.end(), "--gtest_list_tests") != rest.end();
-  std::vector<dlock::LockKind> kinds;
+  using enum dlock::LockKind;
+  std::vector<dlock::LockKind> kinds{lock, read_write, semaphore, election};
   try {
     const dlock::Client client = dlock::connect(url);
-    kinds = kinds_of(client);
+    std::erase_if(kinds, [&](dlock::LockKind kind) { return !client.capabilities().has(kind); });
     if (!only_lists) {
       // GoogleTest owns its listeners, and starts none of them where it only lists tests.
       Pace pace = try_out(url, client.capabilities());

@@ -1,4 +1,4 @@
-#include "bare_url.hpp"
+#include "program_run.hpp"
 #include "tests/support/redis_cluster.hpp"
 #include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"

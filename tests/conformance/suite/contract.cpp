@@ -7,8 +7,6 @@
 #include <random>
 #include <utility>
 
-#include "suite/environment.hpp"
-
 namespace dlock::conformance {
 
 namespace {
@@ -152,6 +150,28 @@ void ContractBase::expect_within(std::chrono::nanoseconds limit, TimePoint start
   EXPECT_LE(took.count(), most.count()) << what << " (milliseconds)";
 }
 
+void ContractBase::expect_wait_to_end(const std::function<void()>& disturb) {
+  step_time_if_possible();
+  Lock& lock = lock_of(client(impatient(), Link::disturbed));
+  disturb();
+  const TimePoint start = now();
+  Pending waiting(lock, {.wait = several_attempts});
+  pass_until(waiting.event(), "a wait for a service that is out of reach does not end");
+  const auto error = waiting.get().error;
+  EXPECT_TRUE(error == errc::unavailable || error == errc::ambiguous) << error.message();
+  EXPECT_GE(now() - start, several_attempts);
+  expect_within(several_attempts + impatience, start, "a wait for a service that is out of reach");
+}
+
+void ContractBase::expect_bounded_while_stalled(std::string_view what, const std::function<void()>& call) {
+  fixture_->stall();
+  const TimePoint start = now();
+  call();
+  expect_within(impatience, start, what);
+  fixture_->resume();
+  EXPECT_TRUE(take(lock_of(client())).held()) << "a release is to be repeated until it has arrived";
+}
+
 AcquireOptions ContractBase::fixed() {
   return {.lease = lease(), .renew = false};
 }
@@ -187,10 +207,34 @@ bool ContractBase::is_free(const std::string& name) {
   return lock_of(probe(), name).try_acquire().has_value();
 }
 
+ContractBase::Succession ContractBase::after_expiry(const AtGrant& at_grant) {
+  step_time_if_possible();
+  auto [stale_lock, next_lock] = two_locks();
+  Lease stale = take(stale_lock, fixed());
+  Pending entering(next_lock, {}, [&](Lease& next) {
+    if (at_grant) at_grant(stale, next);
+  });
+  pass_until(entering.event(), "nobody enters after a lease has run out");
+  return {std::move(stale), entering.lease()};
+}
+
+ContractBase::Succession ContractBase::after_kill() {
+  auto [stale_lock, next_lock] = two_locks();
+  Lease stale = take(stale_lock);
+  kill_hold(name());
+  return {std::move(stale), take(next_lock)};
+}
+
+void ContractBase::expect_untouched(Lease& lease) {
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(is_free(name()));
+  EXPECT_TRUE(lease.release());
+}
+
 void ContractBase::await_no_residue(const std::string& name) {
   if (lacks(Feature::residue)) return;
   if (fixture_->residue(kind().kind, name) == 0) return;
-  // What could not be cleaned up ends with its lease or session, or once its connection is back.
+  // Remains that could not be cleaned up end with their lease or session, or once the connection is back.
   std::chrono::nanoseconds gone{};
   for (const Client& each : clients_) gone = std::max(gone, kept_for(each, lease()));
   gone += longest_reconnect_pause;

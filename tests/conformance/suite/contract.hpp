@@ -1,23 +1,30 @@
-// The test fixtures that all tests of the contract share.
+// Shared by all tests of the contract: fixtures, threads and an observer.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <functional>
 #include <list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <dlock/conformance/suite.hpp>
 #include <dlock/dlock.hpp>
 
 #include "suite/kind.hpp"
-#include "suite/observing.hpp"
-#include "suite/thread.hpp"
 #include "suite/wait.hpp"
 #include "suite/worker.hpp"
 
@@ -25,9 +32,96 @@ namespace dlock::conformance {
 
 // Short, so that a test which lets them run out in real time is quick.
 inline constexpr std::chrono::milliseconds impatience(100);
+// Long enough for several attempts of an impatient client.
+inline constexpr std::chrono::milliseconds several_attempts(500);
 inline ClientOptions impatient() {
   return {.response_timeout = impatience, .connect_timeout = impatience, .close_timeout = impatience};
 }
+
+// Joined when it is destroyed; an exception that leaves its body is a failure of the test instead of the end of the
+// program.
+class Thread {
+ public:
+  // body(std::stop_token) or body(); the stop is requested before the thread is joined.
+  template <class Body>
+  explicit Thread(Body body)
+      : thread_([body = std::move(body)](const std::stop_token& stop) mutable {
+          try {
+            if constexpr (std::is_invocable_v<Body&, std::stop_token>) {
+              body(stop);
+            } else {
+              body();
+            }
+          } catch (const std::exception& e) {
+            ADD_FAILURE() << "a thread of the test ended with: " << e.what();
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+// Runs body(0) to body(count - 1) at once, and waits for them.
+template <class Count, class Body>
+void run_threads(Count count, const Body& body) {
+  std::vector<Thread> threads;
+  for (Count i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
+}
+
+// Protected by the lock: a counter whose increment is not atomic, and a sign on the door.
+class Room {
+ public:
+  void visit(bool held = true) {
+    if (occupied_.exchange(true) || !held) meetings_.fetch_add(1);
+    const int value = counter_.load(std::memory_order_relaxed);
+    std::this_thread::yield();
+    counter_.store(value + 1, std::memory_order_relaxed);
+    occupied_.store(false);
+  }
+  [[nodiscard]] int counter() const { return counter_.load(); }
+  // Of two at once, or of one that does not hold the lock.
+  [[nodiscard]] int meetings() const { return meetings_.load(); }
+
+ private:
+  std::atomic<int> counter_{0};
+  std::atomic<int> meetings_{0};
+  std::atomic<bool> occupied_{false};
+};
+
+// Counts what happens to leases.
+class RecordingObserver final : public Observer {
+ public:
+  void renewed(const RenewedEvent& event) override { of(renewals_, event.name).set(); }
+  void lost(const LostEvent& event) override {
+    {
+      const std::scoped_lock lock(mutex_);
+      last_loss_ = event;
+    }
+    of(losses_, event.name).set();
+  }
+  void released(const ReleasedEvent& event) override { of(releases_, event.name).set(); }
+
+  [[nodiscard]] Event& renewals(const std::string& name) { return of(renewals_, name); }
+  [[nodiscard]] Event& losses(const std::string& name) { return of(losses_, name); }
+  [[nodiscard]] Event& releases(const std::string& name) { return of(releases_, name); }
+  [[nodiscard]] LostEvent last_loss() const {
+    const std::scoped_lock lock(mutex_);
+    return last_loss_;
+  }
+
+ private:
+  using Events = std::map<std::string, Event>;
+  Event& of(Events& events, const std::string& name) {
+    const std::scoped_lock lock(mutex_);
+    return events[name];
+  }
+
+  mutable std::mutex mutex_;
+  Events renewals_;
+  Events losses_;
+  Events releases_;
+  LostEvent last_loss_;
+};
 
 // All that GoogleTest is to print of them.
 void PrintTo(const Subject& subject, std::ostream* out);
@@ -85,6 +179,13 @@ class ContractBase : public ::testing::Test {
   // Fails unless now() is at most limit + slack(limit) after the start.
   void expect_within(std::chrono::nanoseconds limit, TimePoint start, std::string_view what);
 
+  // Fails unless a wait for a service that is out of reach, for long enough for several attempts, ends with that news
+  // and at its deadline.
+  void expect_wait_to_end(const std::function<void()>& disturb);
+
+  // Fails unless the call returns in time while the service is stalled, and the lock can be had afterwards.
+  void expect_bounded_while_stalled(std::string_view what, const std::function<void()>& call);
+
   // Moves the clock; only where stepping().
   void step(std::chrono::nanoseconds by);
   // Until the engines of all clients made by client() have done what was due, as far as no answer is outstanding.
@@ -92,11 +193,27 @@ class ContractBase : public ::testing::Test {
   // Lets time pass, in small steps, until the event has happened. Throws Hang.
   void pass_until(const Event& event, const std::string& what, std::size_t times = 1);
 
+  // Two leases of one lock, of different clients: the first ended without a release, and then the next was granted.
+  struct Succession {
+    Lease stale;
+    Lease next;
+  };
+  using AtGrant = std::function<void(const Lease& stale, const Lease& next)>;
+  [[nodiscard]] Succession after_expiry(const AtGrant& at_grant = nullptr);
+  [[nodiscard]] Succession after_kill();
+  // Fails unless it holds name() until it is released here.
+  void expect_untouched(Lease& lease);
+
   // Whether somebody else could have the lock at once.
   [[nodiscard]] bool is_free(const std::string& name);
   // Waits until the service keeps nothing of this name that could delay others, where the fixture can tell: a clean-up
   // may still be under way when the call that caused it has returned. Throws Hang.
   void await_no_residue(const std::string& name);
+  // Fails unless the lock can be had at once, and nothing of name() is left afterwards.
+  void expect_nothing_left(Lock& lock) {
+    EXPECT_TRUE(take(lock).release());
+    await_no_residue(name());
+  }
   // Waits until the service counts that many waiters, as a client sees it that waits itself, or another one; only
   // where it can. Throws Hang.
   void await_waiters(const std::string& name, std::uint64_t count, const Client* asking = nullptr) {
@@ -122,6 +239,25 @@ class Contract : public ContractBase, public ::testing::WithParamInterface<std::
  protected:
   [[nodiscard]] const Subject& subject() const override { return std::get<0>(GetParam()); }
   [[nodiscard]] const Kind& kind() const override { return std::get<1>(GetParam()); }
+};
+
+// Of a suite of tests that are not repeated for each kind.
+class SubjectContract : public ContractBase, public ::testing::WithParamInterface<Subject> {
+ protected:
+  [[nodiscard]] const Subject& subject() const override { return GetParam(); }
+};
+
+// The subjects that were added.
+[[nodiscard]] const std::vector<Subject>& all_subjects();
+[[nodiscard]] std::vector<Subject> subjects_with(LockKind kind);
+// The subjects that get the tests of the client too.
+[[nodiscard]] std::vector<Subject> client_subjects();
+
+// For INSTANTIATE_TEST_SUITE_P: of a subject, and of a subject and a variant.
+inline constexpr auto name_of_subject = [](const auto& row) { return row.param.name; };
+inline constexpr auto name_of = [](const auto& row) {
+  const auto& [subject, variant] = row.param;
+  return subject.name + (variant.name.empty() ? "" : "_") + variant.name;
 };
 
 // Tests whose outcome is the client's alone, whatever the backend: of options, refused names, handlers, reentrancy.

@@ -1,23 +1,48 @@
 // Contract 7: the death of a holder frees the lock within its lease; the death of a waiter delays nobody by more. And
 // what contracts 2 and 4 say of holders that are stopped or killed, and of a service that is restarted.
-#include "suite/crash.hpp"
-
+//
+// These wait until the service is back, or until a session or a lease has ended, so each has several kinds of locks: of
+// processes, the plain lock and one other.
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
-#include "suite/environment.hpp"
+#include "suite/contract.hpp"
 
 namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(crash)
 
-namespace {
-// How a service ends the leases and sessions of a dead process is the same for all kinds, as far as two of them show.
-constexpr std::size_t most_kinds = 2;
-}  // namespace
+class CrashContract : public SubjectContract {
+ protected:
+  // Another process with a session of its own: a short one, if the URL lets its client choose.
+  struct Doomed {
+    std::reference_wrapper<const Kind> kind;
+    Worker process;
+    FencingToken token;  // of what it holds
+  };
+  // The kinds of the subject; the plain lock is the first.
+  [[nodiscard]] std::vector<std::reference_wrapper<const Kind>> tested_kinds() const;
+  // One for each of two kinds, of those that the subject has.
+  [[nodiscard]] std::vector<Doomed> doomed();
+  // They hold name(), each of its kind.
+  [[nodiscard]] std::vector<Doomed> doomed_holders();
+
+  // How long the service keeps the lock of a process of which it hears no more. Services look for sessions that have
+  // ended in steps, and may do so only every half session.
+  [[nodiscard]] std::chrono::nanoseconds kept_for(const Worker& holder);
+  // Kills them, and fails unless each lock can be held again in time, with a greater token; by the waiters, where there
+  // are any, in the same order.
+  void expect_free_after_death(std::vector<Doomed>& holders, std::vector<Pending> waiters = {});
+};
+
+INSTANTIATE_TEST_SUITE_P(, CrashContract, ::testing::ValuesIn(all_subjects()), name_of_subject);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CrashContract);
 
 std::vector<std::reference_wrapper<const Kind>> CrashContract::tested_kinds() const {
   std::vector<std::reference_wrapper<const Kind>> some(kinds().begin(), kinds().end());
@@ -28,6 +53,8 @@ std::vector<std::reference_wrapper<const Kind>> CrashContract::tested_kinds() co
 }
 
 std::vector<CrashContract::Doomed> CrashContract::doomed() {
+  // How a service ends the leases and sessions of a dead process is the same for all kinds, as far as two of them show.
+  constexpr std::size_t most_kinds = 2;
   const auto session = std::clamp<std::chrono::nanoseconds>(short_session(), caps().min_lease, caps().max_lease);
   std::vector<Doomed> all;
   for (const Kind& each : tested_kinds()) {

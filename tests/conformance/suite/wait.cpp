@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
 
-#include "suite/environment.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace dlock::conformance {
 
@@ -11,15 +14,35 @@ namespace {
 
 std::atomic<std::chrono::milliseconds> longest_end{std::chrono::milliseconds(0)};
 
+// A positive number of milliseconds; anything else counts as unset.
+std::chrono::milliseconds from_environment(const char* variable, std::chrono::milliseconds unset) {
+  const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): the suite never changes the environment
+  if (text == nullptr) return unset;
+  const std::string_view digits(text);
+  long value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value <= 0) return unset;
+  return std::chrono::milliseconds(value);
+}
+
 }  // namespace
 
 std::chrono::milliseconds guard() {
-  static const auto value = milliseconds_from_environment("DLOCK_CONFORMANCE_GUARD_MS", std::chrono::seconds(60));
+  static const auto value = from_environment("DLOCK_CONFORMANCE_GUARD_MS", std::chrono::seconds(60));
   return value + longest_end.load();
 }
 
 void allow_for(std::chrono::nanoseconds end) {
   longest_end = std::max(longest_end.load(), std::chrono::ceil<std::chrono::milliseconds>(end));
+}
+
+std::chrono::milliseconds short_lease() {
+  return from_environment("DLOCK_CONFORMANCE_LEASE_MS", std::chrono::milliseconds(300));
+}
+
+std::chrono::milliseconds short_session() {
+  constexpr std::chrono::milliseconds shortest = std::chrono::seconds(dlock::test::sanitized ? 4 : 2);
+  return std::max(shortest, 6 * short_lease());
 }
 
 void Event::set() {

@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -24,6 +23,12 @@ namespace dlock::conformance {
 [[nodiscard]] std::chrono::milliseconds guard();
 // From here on it may take so much longer: what is waited for comes with the end of a session or lease of that length.
 void allow_for(std::chrono::nanoseconds end);
+
+// The length of leases that tests let run out in real time.
+[[nodiscard]] std::chrono::milliseconds short_lease();
+// The same for sessions (ClientOptions::lease): no service grants much shorter ones, and on a busy machine their client
+// must have a chance to keep them.
+[[nodiscard]] std::chrono::milliseconds short_session();
 
 // Thrown, and reported by GoogleTest as a failure, when the guard ran out.
 class Hang : public std::runtime_error {
@@ -114,12 +119,5 @@ template <class AnyLock>
 
 // Releases without waiting for the answer; for handlers, which must not block.
 void release_soon(Lease lease);
-
-// Throws Hang when the future is not ready within the guard.
-template <class T>
-T await(std::future<T>& future, const std::string& what) {
-  if (future.wait_for(guard()) != std::future_status::ready) throw Hang(what);
-  return future.get();
-}
 
 }  // namespace dlock::conformance

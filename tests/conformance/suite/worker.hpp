@@ -53,6 +53,8 @@ class Worker {
   void resume();
 
  private:
+  Worker() = default;
+
   int socket_ = -1;
   pid_t pid_ = -1;
   std::string received_;

@@ -1,4 +1,4 @@
-#include "bare_url.hpp"
+#include "program_run.hpp"
 #include "tests/support/zookeeper_server.hpp"
 
 namespace dlock::conformance {
