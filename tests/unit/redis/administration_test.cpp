@@ -107,7 +107,7 @@ TEST_F(RedisListTest, KeyOfAnotherType_IsNotBroken) {
   EXPECT_EQ(model.run({"ZCARD", "dlock.sem:lock"}).integer, 2);
 }
 
-Options options_of(const std::string& url) {
+Options options_for(const std::string& url) {
   return parse_options(
       {.url = Url::parse(url), .holder = "host:1:test", .lease = 10s, .response_timeout = 2s, .connect_timeout = 5s});
 }
@@ -124,11 +124,11 @@ Finding worst_of(const std::vector<Finding>& findings, const std::string& check)
 
 TEST(RedisDiagnosis, RemoteHostWithoutTls_IsWarnedOf) {
   for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "[::1]"}) {
-    EXPECT_EQ(judge_encryption(options_of("redis://" + std::string(host))).severity, ok) << host;
+    EXPECT_EQ(judge_encryption(options_for("redis://" + std::string(host))).severity, ok) << host;
   }
   for (const char* host : {"db1", "10.0.0.1", "localhost.example.net", "127.example.net"}) {
-    EXPECT_EQ(judge_encryption(options_of("redis://" + std::string(host))).severity, warning) << host;
-    EXPECT_EQ(judge_encryption(options_of("rediss://" + std::string(host))).severity, ok) << host;
+    EXPECT_EQ(judge_encryption(options_for("redis://" + std::string(host))).severity, warning) << host;
+    EXPECT_EQ(judge_encryption(options_for("rediss://" + std::string(host))).severity, ok) << host;
   }
 }
 
@@ -227,7 +227,7 @@ TEST(RedisSentinelFindings, SentinelsAndFailovers_AreJudged) {
       config = parsed("*4|" + bulk("min-replicas-to-write") + bulk(std::to_string(*row.min_replicas)) +
                       bulk("min-replicas-max-lag") + bulk("3"));
     }
-    const Options options = options_of("redis-sentinel://a?service_name=ours" + row.parameters);
+    const Options options = options_for("redis-sentinel://a?service_name=ours" + row.parameters);
     const Finding finding = worst_of(judge_sentinels(replies, options, std::nullopt, config), row.check);
     EXPECT_EQ(finding.severity, row.severity) << row.masters << ": " << finding.message;
     EXPECT_NE(finding.message.find(row.words), std::string::npos) << row.masters << ": " << finding.message;
@@ -254,7 +254,7 @@ TEST(RedisSentinelFindings, Encryption_IsJudged) {
            Row{"redis-sentinel://s1?sentinel_tls=on", remote, {warning, ok}, "to the sentinels: TLS"},
        }) {
     const std::string separator = row.url.find('?') == std::string::npos ? "?" : "&";
-    const Options options = options_of(row.url + separator + "service_name=ours");
+    const Options options = options_for(row.url + separator + "service_name=ours");
     std::vector<Severity> severities;
     std::string last;
     for (const Finding& each : judge_sentinels({}, options, row.master, {})) {
