@@ -23,7 +23,6 @@
 
 #include "tests/torture/breakage/wall_clock.hpp"
 #include "tests/torture/services/arena.hpp"
-#include "tests/torture/services/run_in_arena.hpp"
 
 namespace dlock::torture {
 

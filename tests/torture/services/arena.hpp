@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +37,32 @@ class Arena {
                                                            const std::vector<std::string>& locks) = 0;
   // What is different about this service.
   virtual void adjust(Setup& /*setup*/) const {}
+};
+
+// A primary and a copy, which take turns. Replication is asynchronous: a grant that was not copied is forgotten.
+class FailoverArena : public Arena {
+ public:
+  void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { way_ = proxies.front(); }
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/,
+                                                   const std::vector<std::string>& /*locks*/) override {
+    return {};
+  }
+  void adjust(Setup& setup) const override {
+    // What a proxy holds up of the old primary's would come after what the new one says.
+    setup.proxies.clear();
+    setup.known_hole = {.rules = {Rule::exclusion}, .why = "a copy that is promoted may not know of the last grants"};
+  }
+
+ protected:
+  // To whichever is the primary; nothing else is broken about this way.
+  [[nodiscard]] std::uint16_t way() const { return way_->port(); }
+  void lead_to(std::uint16_t port) const {
+    way_->retarget(rig::Endpoint::loopback(port));
+    way_->drop();
+  }
+
+ private:
+  rig::TcpProxy* way_ = nullptr;
 };
 
 struct ArenaKind {
@@ -105,5 +135,66 @@ template <class Server>
            },
            Linger::beyond_lease}};
 }
+
+// The same for a test::Ensemble; of leaders that stop, what the service makes of it.
+template <class Ensemble>
+[[nodiscard]] std::vector<Fault> faults_of_ensemble(Ensemble& ensemble, Linger linger = Linger::within_lease,
+                                                    Opens opens = Opens::nothing) {
+  const auto killed = [&ensemble](const std::vector<std::size_t>& members) -> Heal {
+    for (const std::size_t member : members) ensemble.server(member).kill();
+    return [&ensemble] { ensemble.start(); };
+  };
+  const auto stopped = [&ensemble](std::size_t member) -> Heal {
+    ensemble.server(member).freeze();
+    return [&ensemble, member] {
+      ensemble.server(member).thaw();
+      ensemble.await_serving();
+    };
+  };
+  const auto quorum_lost = [&ensemble, killed] {
+    const std::size_t leader = ensemble.leader();
+    return killed({leader, ensemble.follower()});
+  };
+  return {{"leader killed", "server", [&ensemble, killed] { return killed({ensemble.leader()}); }},
+          {"quorum lost", "server", quorum_lost},
+          {"leader stopped", "server", [&ensemble, stopped] { return stopped(ensemble.leader()); }, linger, 1, opens},
+          {"follower stopped", "server", [&ensemble, stopped] { return stopped(ensemble.follower()); }}};
+}
+template <class Ensemble>
+[[nodiscard]] std::vector<std::uint16_t> ports_of_ensemble(const Ensemble& ensemble) {
+  std::vector<std::uint16_t> ports;
+  for (std::size_t i = 0; i < ensemble.size(); ++i) ports.push_back(ensemble.server(i).port());
+  return ports;
+}
+
+// --- A run of torture in an arena ------------------------------------------------------------------------------------
+//
+//   DLOCK_TORTURE_SECONDS    for how long things are broken (12)
+//   DLOCK_TORTURE_SEED       the seed (from the clock)
+//   DLOCK_TORTURE_DIRECTORY  where histories are kept, each in a directory of its own (they are kept for a violation)
+
+// Whether this program may lose packets: it is in a network of its own. Otherwise the reason why not.
+struct OwnNetwork {
+  bool entered = false;
+  std::string why_not = "the program did not ask for a network of its own";
+};
+
+struct RunOptions {
+  std::string worker = DLOCK_TORTURE_WORKER;  // the program
+  std::optional<std::chrono::nanoseconds> length{};
+  std::optional<std::uint64_t> seed{};
+  bool keep = true;                     // the history of a run with a violation
+  int repetitions = 5;                  // as in Setup
+  std::vector<std::string> locks{};     // as in Setup; empty: those of Setup
+  LockKind lock_kind = LockKind::lock;  // as in Setup
+  std::uint32_t permits = 1;            // as in Setup
+  std::set<std::string> only{};         // as in Setup
+  std::set<Rule> until_found{};         // as in Setup
+  // As in the rules: a session may take twice its time to end, and a connection one second to be set up.
+  std::chrono::nanoseconds recovery = std::chrono::seconds(8);
+  OwnNetwork network{};
+};
+
+[[nodiscard]] Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options = {});
 
 }  // namespace dlock::torture

@@ -1,11 +1,10 @@
-#include "run_in_arena.hpp"
-
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
-#include "tests/torture/breakage/packet_loss.hpp"
+#include "arena.hpp"
+#include "tests/torture/breakage/network.hpp"
 #include "tests/torture/breakage/wall_clock.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/tcp_proxy.hpp"

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "arena.hpp"
-#include "run_in_arena.hpp"
-#include "tests/torture/breakage/own_network.hpp"
+#include "tests/torture/breakage/network.hpp"
 
 namespace dlock::torture {
 

@@ -11,8 +11,7 @@
 #include <iostream>
 #include <string>
 
-#include "tests/torture/breakage/own_network.hpp"
-#include "tests/torture/breakage/packet_loss.hpp"
+#include "tests/torture/breakage/network.hpp"
 #include "torture/rig/system_call.hpp"
 
 namespace dlock::torture {
