@@ -123,9 +123,8 @@ std::int64_t EtcdServer::requests() const {
   return static_cast<std::int64_t>(*received);
 }
 
-std::vector<std::string> EtcdServer::ctl_command(const std::string& addresses,
-                                                 const std::vector<std::string>& arguments) const {
-  std::vector<std::string> line = {"etcdctl", "--endpoints=" + addresses};
+std::vector<std::string> EtcdServer::ctl_command(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> line = {"etcdctl", "--endpoints=" + address()};
   if (config_.tls) line.insert(line.end(), {"--insecure-transport=false", "--cacert=" + certificate_->authority()});
   if (config_.tls_names != ThrowawayCertificate::usual_names) line.emplace_back("--insecure-skip-tls-verify");
   if (config_.client_certificates) {
@@ -137,11 +136,11 @@ std::vector<std::string> EtcdServer::ctl_command(const std::string& addresses,
 }
 
 // etcdctl tells of each attempt that failed, also where a later one succeeds.
-std::string EtcdServer::ctl_at(const std::string& addresses, const std::vector<std::string>& arguments) const {
+std::string EtcdServer::ctl(const std::vector<std::string>& arguments) const {
   const rig::ScratchDirectory scratch;
   const std::string complaints = scratch.path() + "/complaints";
   std::vector<std::string> line = {"sh", "-c", "exec \"$@\" 2>\"$0\"", complaints};
-  for (std::string& each : ctl_command(addresses, arguments)) line.push_back(std::move(each));
+  for (std::string& each : ctl_command(arguments)) line.push_back(std::move(each));
   line.emplace_back(ctl_limit);
   rig::ChildProcess process(std::move(line), {"ETCDCTL_API=3"});
   process.wait_for_output_end();
@@ -154,7 +153,7 @@ std::string EtcdServer::ctl_at(const std::string& addresses, const std::vector<s
 }
 
 std::unique_ptr<rig::ChildProcess> EtcdServer::ctl_process(const std::vector<std::string>& arguments) const {
-  return std::make_unique<rig::ChildProcess>(ctl_command(address(), arguments),
+  return std::make_unique<rig::ChildProcess>(ctl_command(arguments),
                                              std::vector<std::string>{"ETCDCTL_API=3"});
 }
 

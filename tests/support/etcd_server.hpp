@@ -78,8 +78,7 @@ class EtcdServer final : public Server {
 
   // What etcdctl prints to standard output, as root where there are users. Throws std::runtime_error with what it says
   // if it fails.
-  std::string ctl(const std::vector<std::string>& arguments) const { return ctl_at(address(), arguments); }
-  std::string ctl_at(const std::string& addresses, const std::vector<std::string>& arguments) const;
+  std::string ctl(const std::vector<std::string>& arguments) const;
   // One that goes on, such as "lock": in a session of its own.
   [[nodiscard]] std::unique_ptr<rig::ChildProcess> ctl_process(const std::vector<std::string>& arguments) const;
   // A number in the answer to "endpoint status".
@@ -96,8 +95,7 @@ class EtcdServer final : public Server {
  private:
   void choose_ports() override;
   [[nodiscard]] std::vector<std::string> configure() override;
-  [[nodiscard]] std::vector<std::string> ctl_command(const std::string& addresses,
-                                                     const std::vector<std::string>& arguments) const;
+  [[nodiscard]] std::vector<std::string> ctl_command(const std::vector<std::string>& arguments) const;
   // The body of the answer; empty: there is none, or it says that something is wrong.
   [[nodiscard]] std::string get(const std::string& path) const;
 

@@ -8,13 +8,8 @@
 
 namespace dlock::test {
 
-namespace {
-
-constexpr std::size_t slots = 16384;
-
-}  // namespace
-
 RedisCluster::RedisCluster(const RedisClusterConfig& config) : config_(config) {
+  constexpr std::size_t slots = 16384;
   const std::size_t count = config.masters * (1 + config.replicas);
   std::shared_ptr<const ThrowawayCertificate> certificate;
   if (config.server.tls) certificate = std::make_shared<ThrowawayCertificate>(config.server.tls_names);
@@ -23,7 +18,7 @@ RedisCluster::RedisCluster(const RedisClusterConfig& config) : config_(config) {
     server.certificate = certificate;
     server.lines.insert(server.lines.end(),
                         {"cluster-enabled yes", "cluster-config-file nodes.conf",
-                         "cluster-node-timeout " + std::to_string(config.node_timeout_ms),
+                         "cluster-node-timeout 1500",
                          "cluster-port " + std::to_string(free_port()), "cluster-replica-validity-factor 0"});
     if (config.server.tls) server.lines.emplace_back("tls-cluster yes");
     if (!config.server.password.empty()) server.lines.push_back("masterauth " + config.server.password);

@@ -241,10 +241,6 @@ void ZooKeeperClient::sync(const std::string& path) {
   require_ok(code, "sync " + path);
 }
 
-std::int64_t ZooKeeperClient::session_id() const {
-  return zoo_client_id(connection_->handle)->client_id;
-}
-
 void end_session_of(const std::string& addresses, const std::string& node) {
   ZooKeeperClient looking(addresses);
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
