@@ -13,9 +13,6 @@
 #include <string>
 #include <thread>
 
-#include "tests/support/free_port.hpp"
-#include "tests/support/scripted_server.hpp"
-
 namespace dlock::rig {
 
 namespace {
@@ -83,15 +80,6 @@ TEST(ChildProcess, EndOfTheStartingThread_KillsTheProcess) {
     EXPECT_TRUE(child->wait_for_output("up"));
   }).join();
   EXPECT_EQ(child->wait(), 128 + SIGKILL);
-}
-
-TEST(FreePort, FreePort_IsNotInUse) {
-  const test::ScriptedServer server([](const std::string&) { return test::ScriptedServer::Answer{}; });
-  for (int i = 0; i < 100; ++i) {
-    const auto port = test::free_port();
-    EXPECT_NE(port, server.port());
-    EXPECT_LT(port, 32768);
-  }
 }
 
 }  // namespace
