@@ -1,4 +1,5 @@
-// Each fault of a machine has the effect that the tests with services rely on, and ends.
+// Faults of a machine have the effects that the tests with services rely on, and end.
+// tests/torture/integration/full_disk_test.cpp shows those of a small disk.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <time.h>
@@ -7,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -16,7 +16,6 @@
 #include <system_error>
 #include <vector>
 
-#include "tests/torture/breakage/small_disk.hpp"
 #include "tests/torture/breakage/wall_clock.hpp"
 #include "tests/torture/client/commanded_client.hpp"
 #include "torture/nemesis/used_up_descriptors.hpp"
@@ -28,43 +27,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-
-// --- A small disk ----------------------------------------------------------------------------------------------------
-
-class SmallDiskTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why_not;
-    if (!SmallDisk::available(why_not)) GTEST_SKIP() << "needs privilege: " << why_not;
-    disk_ = std::make_unique<SmallDisk>(directory_.path() + "/disk");
-  }
-
-  // 0, or the error.
-  [[nodiscard]] int write_file(const std::string& name) const {
-    const util::UniqueFd file(::open((disk_->path() + "/" + name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    return file && ::write(file.get(), "x", 1) == 1 ? 0 : errno;
-  }
-
-  rig::ScratchDirectory directory_;
-  std::unique_ptr<SmallDisk> disk_;
-};
-
-TEST_F(SmallDiskTest, FilledDisk_HasNoSpaceUntilItIsFreedOrUnmounted) {
-  EXPECT_EQ(write_file("a"), 0);
-  disk_->fill();
-  EXPECT_EQ(write_file("b"), ENOSPC);
-  EXPECT_EQ(write_file("a"), 0);  // the page is there
-  disk_->free();
-  EXPECT_EQ(write_file("b"), 0);
-  const std::string path = disk_->path();
-  const util::UniqueFd open(::open((path + "/a").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  ASSERT_TRUE(open);
-  disk_.reset();
-  EXPECT_TRUE(std::filesystem::is_empty(path));
-  EXPECT_EQ(::write(open.get(), "x", 1), 1);
-}
-
-// --- Descriptors -----------------------------------------------------------------------------------------------------
 
 // A gap between the numbers of the open ones would be one to use.
 TEST(UsedUpDescriptorsTest, UsedUpDescriptors_LeaveNoneToOpenInTheirProcess) {
@@ -95,8 +57,6 @@ TEST(UsedUpDescriptorsTest, UsedUpDescriptors_LeaveNoneToOpenInTheirProcess) {
   EXPECT_EQ(open_something(), 0);
   child.reset();  // a process that has ended needs none back
 }
-
-// --- The wall clock --------------------------------------------------------------------------------------------------
 
 milliseconds now(clockid_t clock) {
   timespec t{};
@@ -154,25 +114,6 @@ TEST_F(WallClockTest, SteppedWallClock_LeavesOtherClocksTimersFilesAndProcessesA
   for (const auto& entry : std::filesystem::directory_iterator(directory_.path() + "/locks")) {
     EXPECT_LT(std::filesystem::file_time_type::clock::now() - entry.last_write_time(), 24h) << entry.path();
   }
-}
-
-TEST_F(WallClockTest, KilledChild_LeavesNoTraces) {
-  const auto traces = [](pid_t pid) {
-    int found = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-      const std::string name = entry.path().filename().string();
-      if (name.find("faketime") != std::string::npos && name.ends_with("_" + std::to_string(pid))) ++found;
-    }
-    return found;
-  };
-  rig::ChildProcess child({"cat", "/dev/zero"}, clock_->variables());
-  const pid_t pid = child.pid();
-  ASSERT_TRUE(child.wait_until([](const std::string& output) { return !output.empty(); }, 60s));
-  child.signal(SIGKILL);
-  (void)child.wait();
-  EXPECT_EQ(traces(pid), 2);
-  WallClock::remove_traces(pid);
-  EXPECT_EQ(traces(pid), 0);
 }
 
 }  // namespace

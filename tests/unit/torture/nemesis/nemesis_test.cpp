@@ -18,21 +18,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using Noted = std::pair<Kind, int>;
 
-TEST(DiceTest, Sizes_PreferNoOrderOfMagnitude) {
-  constexpr int rolls = 10'000;
-  Dice dice(2);
-  std::map<int, int> count;
-  for (int i = 0; i < rolls; ++i) {
-    const auto size = dice.of_any_size(1ms, 1024ms);
-    ASSERT_TRUE(size >= 1ms && size < 1024ms);
-    int doublings = 0;
-    for (auto rest = size; rest >= 2ms; rest /= 2) ++doublings;
-    ++count[doublings];
-  }
-  ASSERT_EQ(count.size(), 10U);
-  for (const auto& [doublings, times] : count) EXPECT_NEAR(times, rolls / 10, rolls / 50) << doublings;
-}
-
 class CrewTest : public testing::Test {
  protected:
   // A worker is this line of shell, with the plan as $0.

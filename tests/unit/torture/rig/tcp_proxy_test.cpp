@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "tests/support/scripted_server.hpp"
@@ -86,19 +84,6 @@ TEST_F(TcpProxyTest, DroppedConnection_EndsOnBothSidesASeveredOneForTheClient) {
   EXPECT_FALSE(next.has_input());
 }
 
-TEST_F(TcpProxyTest, RetargetedOrRefusingProxy_KeepsOlderConnections) {
-  test::ScriptedServer other([](const std::string&) { return test::ScriptedServer::Answer{.bytes = "other"}; });
-  test::StreamClient before = connected();
-  proxy.refuse(true);
-  EXPECT_THROW((void)client(), std::system_error);
-  proxy.refuse(false);
-  proxy.retarget(Endpoint::loopback(other.port()));
-  expect_echo(before, "still");
-  test::StreamClient after = client();
-  after.send("hello");
-  EXPECT_EQ(after.receive(5), "other");
-}
-
 TEST_F(TcpProxyTest, CutRequest_EndsOneConnectionAfterSoManyBytes) {
   test::StreamClient client = connected();
   test::StreamClient other = connected();
@@ -133,21 +118,6 @@ TEST_F(TcpProxyTest, LostReply_IsThatToTheRequestWithAText) {
   expect_end(client, End::reset);
   EXPECT_TRUE(server_received(5 + 5 + 18 + 3 + 16));
   expect_echo(other, "needle");
-}
-
-TEST_F(TcpProxyTest, BeforeRequest_RunsOnceBeforeItIsPassedOn) {
-  test::StreamClient client = connected();
-  std::atomic<std::uint64_t> received_then{0};
-  std::atomic<int> runs{0};
-  proxy.before_request("now", [&] {
-    received_then = server.counters().received;
-    runs.fetch_add(1);
-  });
-  expect_echo(client, "not yet");
-  expect_echo(client, "now");
-  expect_echo(client, "now again");
-  EXPECT_EQ(received_then, 5U + 7U);
-  EXPECT_EQ(runs, 1);
 }
 
 TEST_F(TcpProxyTest, HeldTraffic_PassesLaterThoughItsClientHasEnded) {

@@ -71,7 +71,6 @@ TEST_F(BoardTest, CaughtContender_GoesOnWithTheNextTrapOrAtTheEnd) {
   contender.join();
   EXPECT_EQ(board.caught(), std::nullopt);
   EXPECT_EQ(board.remove_trap(), std::nullopt);
-  board.reach(0, Step::looked);  // comes back
   board.set_trap(Step::granted);
   contender = std::jthread([&] { board.reach(0, Step::granted); });
   (void)await_caught();
