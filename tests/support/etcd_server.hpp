@@ -21,7 +21,6 @@
 
 #include "tests/support/ensemble.hpp"
 #include "tests/support/server.hpp"
-#include "tests/support/throwaway_certificate.hpp"
 
 namespace dlock::test {
 
@@ -39,7 +38,7 @@ struct EtcdConfig {
   std::chrono::milliseconds election{500};
   bool tls = false;  // for clients
   std::string tls_names = ThrowawayCertificate::usual_names;
-  bool client_certificates = false;       // with TLS: nobody is served without one
+  bool client_certificates = false;       // with TLS: nobody is served without one, such as the server's own
   std::optional<EtcdUser> user = {};      // switches authentication on, with a user root besides
   std::chrono::seconds token_ttl{300};    // how long the server remembers an idle login
   std::vector<std::string> options = {};  // more of them, "--name=value"
@@ -55,16 +54,7 @@ class EtcdServer final : public Server {
   // A member of a cluster; not started.
   EtcdServer(EtcdConfig config, Membership membership, std::shared_ptr<const ThrowawayCertificate> certificate);
 
-  // Also the clients', where the server demands one of them.
-  [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
-  // As a client reaches it, or a proxy in front of it; with the user's name and password where there is one.
-  // Parameters such as "session_ttl=2s" may follow.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_of(address(), parameters); }
-  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const {
-    return url_of("127.0.0.1:" + std::to_string(port), parameters);
-  }
-  // At these addresses, comma-separated.
-  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters = {}) const;
+  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
 
   // Whether it serves reads that a majority agrees to.
   [[nodiscard]] bool serves() const override;
@@ -101,7 +91,6 @@ class EtcdServer final : public Server {
 
   EtcdConfig config_;
   Membership membership_;
-  std::shared_ptr<const ThrowawayCertificate> certificate_;
   bool users_ = false;
 };
 

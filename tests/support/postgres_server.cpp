@@ -205,12 +205,10 @@ void forget_shared_memory(const std::string& data) {
 }  // namespace
 
 // SIGINT is its fast shutdown, which ends all sessions.
-PostgresServer::PostgresServer(PostgresConfig config) : Server("PostgreSQL", SIGINT), config_(std::move(config)) {
+PostgresServer::PostgresServer(PostgresConfig config)
+    : Server("PostgreSQL", certificate_if(config.tls, config.tls_names), SIGINT), config_(std::move(config)) {
   give_away(directory());
-  if (config_.tls) {
-    certificate_.emplace(config_.tls_names);
-    copy_certificate();
-  }
+  if (config_.tls) copy_certificate();
   if (config_.primary != nullptr) {
     copy_primary();
   } else {
@@ -235,7 +233,7 @@ PostgresServer::~PostgresServer() {
 
 void PostgresServer::copy_certificate() const {
   for (const auto& [from, to] :
-       {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
+       {std::pair{certificate().certificate(), "/server.crt"}, std::pair{certificate().key(), "/server.key"}}) {
     const std::string path = directory() + to;
     std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
     rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
@@ -302,10 +300,10 @@ void PostgresServer::thaw() const {
 
 // --- From inside -----------------------------------------------------------------------------------------------------
 
-std::string PostgresServer::url_at(std::uint16_t port, const std::string& parameters) const {
+std::string PostgresServer::url_of(const std::string& addresses, const std::string& parameters) const {
   return with_parameters(
-      std::string("postgresql://") + user + ":" + password + "@127.0.0.1:" + std::to_string(port) + "/" + database,
-      {config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate_->authority() : "", parameters});
+      std::string("postgresql://") + user + ":" + password + "@" + addresses + "/" + database,
+      {config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate().authority() : "", parameters});
 }
 
 std::string PostgresServer::url_as(const std::string& role, const std::string& secret,

@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "tests/support/free_port.hpp"
-#include "tests/support/throwaway_certificate.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "torture/rig/socket.hpp"
 
@@ -24,6 +23,10 @@ constexpr std::chrono::milliseconds between_questions{10};
 constexpr timeval answer_limit{.tv_sec = 0, .tv_usec = 500'000};
 
 }  // namespace
+
+std::string Server::url_of(const std::string& /*addresses*/, const std::string& /*parameters*/) const {
+  throw std::logic_error(name_ + " has no URL");
+}
 
 void Server::choose_ports() {
   port_ = free_port();
