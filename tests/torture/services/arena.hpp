@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -179,22 +177,14 @@ struct OwnNetwork {
   std::string why_not = "the program did not ask for a network of its own";
 };
 
-struct RunOptions {
-  std::string worker = DLOCK_TORTURE_WORKER;  // the program
-  std::optional<std::chrono::nanoseconds> length{};
-  std::optional<std::uint64_t> seed{};
-  bool keep = true;                     // the history of a run with a violation
-  int repetitions = 5;                  // as in Setup
-  std::vector<std::string> locks{};     // as in Setup; empty: those of Setup
-  LockKind lock_kind = LockKind::lock;  // as in Setup
-  std::uint32_t permits = 1;            // as in Setup
-  std::set<std::string> only{};         // as in Setup
-  std::set<Rule> until_found{};         // as in Setup
-  // As in the rules: a session may take twice its time to end, and a connection one second to be set up.
-  std::chrono::nanoseconds recovery = std::chrono::seconds(8);
-  OwnNetwork network{};
-};
-
-[[nodiscard]] Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options = {});
+// Seed and length as the environment says; what remains is the arena's, or run_in()'s.
+[[nodiscard]] Setup usual_setup();
+// In the rules: a session may take twice its time to end, and a connection one second to be set up.
+inline void set_recovery(Setup& setup, std::chrono::nanoseconds recovery) {
+  setup.rules.recovery = setup.rules.settled = recovery;
+}
+// keep: the history of a run with a violation.
+[[nodiscard]] Outcome run_in(Arena& arena, const std::string& name, Setup setup, const OwnNetwork& network = {},
+                             bool keep = true);
 
 }  // namespace dlock::torture

@@ -17,8 +17,10 @@ class TortureTest : public testing::TestWithParam<ArenaKind> {};
 TEST_P(TortureTest, AllPromisesAreKept) {
   const ArenaKind& kind = GetParam();
   const auto arena = kind.make();
-  const Outcome outcome =
-      run_in(*arena, kind.name, {.lock_kind = kind.lock_kind, .permits = kind.permits, .network = network});
+  auto setup = usual_setup();
+  setup.lock_kind = kind.lock_kind;
+  setup.permits = kind.permits;
+  const Outcome outcome = run_in(*arena, kind.name, setup, network);
   EXPECT_FALSE(outcome.violated());
   EXPECT_FALSE(outcome.inconclusive());
 }
