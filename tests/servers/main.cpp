@@ -30,7 +30,6 @@
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::bench {
-
 namespace {
 
 // A server that ends with the object.
@@ -202,7 +201,6 @@ int run(std::vector<std::string> command) {
 }
 
 }  // namespace
-
 }  // namespace dlock::bench
 
 int main(int argc, char** argv) {

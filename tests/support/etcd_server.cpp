@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace dlock::test {
-
 namespace {
 
 // etcdctl waits for ever without one.

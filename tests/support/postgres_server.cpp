@@ -22,7 +22,6 @@
 #include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 // Nothing is lost by it unless the machine itself fails.

@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace dlock::test {
-
 namespace {
 
 void expect_ok(const RedisReply& reply, const std::string& what) {

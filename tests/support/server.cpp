@@ -13,7 +13,6 @@
 #include "torture/rig/socket.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 constexpr int start_attempts = 10;

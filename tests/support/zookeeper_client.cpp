@@ -14,7 +14,6 @@
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 constexpr std::size_t longest_path = 4096;

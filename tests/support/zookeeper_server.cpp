@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace dlock::test {
-
 namespace {
 
 constexpr const char* words = "srvr,mntr,ruok,cons,wchs,srst,dump,stat,conf,isro";

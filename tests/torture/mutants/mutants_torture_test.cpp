@@ -25,7 +25,6 @@
 #include "tests/torture/services/arena.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -158,5 +157,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-
 }  // namespace dlock::torture

@@ -5,7 +5,6 @@
 #include "tests/support/etcd_server.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using test::EtcdCluster;

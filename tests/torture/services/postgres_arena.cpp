@@ -8,7 +8,6 @@
 #include "tests/support/postgres_server.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using postgres::Strategy;

@@ -10,7 +10,6 @@
 #include "tests/support/settling.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 class RedisArena final : public Arena {

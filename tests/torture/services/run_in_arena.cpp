@@ -11,7 +11,6 @@
 #include "util/process.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using namespace std::chrono_literals;

@@ -7,7 +7,6 @@
 #include "tests/torture/breakage/network.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 OwnNetwork network;
@@ -29,7 +28,6 @@ INSTANTIATE_TEST_SUITE_P(Services, TortureTest, testing::ValuesIn(all_arenas()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-
 }  // namespace dlock::torture
 
 int main(int argc, char** argv) {

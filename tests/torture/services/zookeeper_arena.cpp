@@ -6,7 +6,6 @@
 #include "tests/support/zookeeper_server.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using test::ZooKeeperEnsemble;

@@ -27,7 +27,6 @@
 #include "util/unique_fd.hpp"
 
 namespace dlock::common {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -206,5 +205,4 @@ TEST_F(RenewedFilesTest, Pipe_IsNotReadAgain) {
 }
 
 }  // namespace
-
 }  // namespace dlock::common

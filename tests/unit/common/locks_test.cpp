@@ -18,7 +18,6 @@
 #include "tests/support/recording_host.hpp"
 
 namespace dlock::common {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -262,5 +261,4 @@ TEST_F(WatchersTest, FirstThatLeavesWithoutTaking_IsFollowedByTheNext) {
 }
 
 }  // namespace
-
 }  // namespace dlock::common

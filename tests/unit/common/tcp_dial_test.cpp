@@ -21,7 +21,6 @@
 #include "util/event.hpp"
 
 namespace dlock::common {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -163,5 +162,4 @@ TEST_F(TcpDialTest, AddressOfAWrongServer_ComesLast) {
 }
 
 }  // namespace
-
 }  // namespace dlock::common

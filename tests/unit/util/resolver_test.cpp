@@ -18,7 +18,6 @@
 #include "util/event.hpp"
 
 namespace dlock::util {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -150,5 +149,4 @@ TEST_F(ResolverTest, NumericAddress_NeedsNoLookUp) {
 }
 
 }  // namespace
-
 }  // namespace dlock::util

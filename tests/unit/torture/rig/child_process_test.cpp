@@ -14,7 +14,6 @@
 #include <thread>
 
 namespace dlock::rig {
-
 namespace {
 
 char state_of(pid_t pid) {
@@ -83,5 +82,4 @@ TEST(ChildProcess, EndOfTheStartingThread_KillsTheProcess) {
 }
 
 }  // namespace
-
 }  // namespace dlock::rig

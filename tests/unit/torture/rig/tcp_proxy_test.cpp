@@ -10,7 +10,6 @@
 #include "tests/support/stream_client.hpp"
 
 namespace dlock::rig {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -173,5 +172,4 @@ TEST_F(TcpProxyTest, DelayedOrDrippedTraffic_TakesItsTime) {
 }
 
 }  // namespace
-
 }  // namespace dlock::rig
