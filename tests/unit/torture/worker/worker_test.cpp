@@ -127,71 +127,44 @@ TEST(PlanTest, FileThatIsNoPlan_IsRefusedByName) {
   }
 }
 
-class ResourceTest : public testing::Test {
- protected:
-  static constexpr auto write = Mode::exclusive;
-  static constexpr auto read = Mode::shared;
-
+// A writer of long ago must not write under a reader who has come since. Readers may learn of their tokens in any
+// order.
+TEST(ResourceTest, OlderAccess_IsRefusedAndNoted) {
+  const rig::ScratchDirectory scratch;
+  const std::string socket = scratch.path() + "/socket";
+  const std::string history = scratch.path() + "/resource.jsonl";
+  constexpr auto write = Mode::exclusive;
+  constexpr auto read = Mode::shared;
+  EXPECT_THROW(ResourceClient client(socket), std::system_error) << "no server listens";
+  const Resource resource(socket, history, {"a", "b"}, LockKind::read_write);
+  ResourceClient one(socket);
+  ResourceClient other(socket);
   struct Access {
+    ResourceClient& client;
     std::size_t lock;
     Mode mode;
     std::uint64_t token;
     bool taken;
   };
-  // Makes these accesses from two clients in turn, and expects each to be noted.
-  void expect(LockKind kind, const std::vector<std::string>& locks, const std::vector<Access>& accesses) const {
-    {
-      const Resource resource(socket, history, locks, kind);
-      ResourceClient one(socket);
-      ResourceClient other(socket);
-      int number = 0;
-      for (const auto& [lock, mode, token, taken] : accesses) {
-        ResourceClient& client = ++number % 2 == 0 ? other : one;
-        EXPECT_EQ(client.access(lock, mode, FencingToken(token)), taken) << "access " << number;
-      }
-    }
-    const auto events = read_history(history);
-    ASSERT_EQ(events.size(), accesses.size());
-    for (std::size_t i = 0; i < events.size(); ++i) {
-      EXPECT_EQ(events[i].kind, Kind::served);
-      EXPECT_EQ(events[i].lock, locks[accesses[i].lock]);
-      EXPECT_EQ(events[i].lock_kind, kind);
-      EXPECT_EQ(events[i].mode, accesses[i].mode);
-      EXPECT_EQ(events[i].token, FencingToken(accesses[i].token));
-      EXPECT_EQ(events[i].yes, accesses[i].taken);
-    }
+  const std::vector<Access> accesses{{one, 0, write, 5, true},  {other, 0, write, 5, true}, {one, 0, read, 4, false},
+                                     {other, 0, read, 9, true}, {one, 0, read, 7, true},    {other, 0, write, 8, false},
+                                     {one, 0, read, 8, true},   {other, 1, write, 1, true}};
+  for (const auto& [client, lock, mode, token, taken] : accesses) {
+    EXPECT_EQ(client.access(lock, mode, FencingToken(token)), taken) << token;
   }
-
-  rig::ScratchDirectory scratch;
-  std::string socket = scratch.path() + "/socket";
-  std::string history = scratch.path() + "/resource.jsonl";
-};
-
-TEST_F(ResourceTest, OlderWrite_IsRefused) {
-  expect(LockKind::lock, {"a", "b"},
-         {{0, write, 5, true}, {0, write, 5, true}, {0, write, 6, true}, {0, write, 5, false}, {1, write, 1, true}});
-}
-
-// A writer of long ago must not write under a reader who has come since. Readers may learn of their tokens in any
-// order.
-TEST_F(ResourceTest, ReadOlderThanAWriteOrWriteOlderThanARead_IsRefused) {
-  expect(LockKind::read_write, {"a"},
-         {{0, write, 5, true},
-          {0, read, 4, false},
-          {0, read, 9, true},
-          {0, read, 7, true},
-          {0, write, 8, false},
-          {0, read, 8, true}});
-}
-
-TEST_F(ResourceTest, ClientThatEndsOrSendsNonsense_DisturbsNoOther) {
-  EXPECT_THROW(ResourceClient client(socket), std::system_error) << "no server listens";
-  const Resource resource(socket, history, {"a"});
+  EXPECT_THROW((void)one.access(2, write, FencingToken(1)), std::system_error) << "there is no such lock";
   { const ResourceClient gone(socket); }
-  ResourceClient nonsense(socket);
-  EXPECT_THROW((void)nonsense.access(1, write, FencingToken(1)), std::system_error) << "there is no such lock";
-  ResourceClient good(socket);
-  EXPECT_TRUE(good.access(0, write, FencingToken(1)));
+  EXPECT_TRUE(other.access(0, write, FencingToken(9)));
+  const auto events = read_history(history);
+  ASSERT_EQ(events.size(), accesses.size() + 1);
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    EXPECT_EQ(events[i].kind, Kind::served);
+    EXPECT_EQ(events[i].lock, accesses[i].lock == 0 ? "a" : "b");
+    EXPECT_EQ(events[i].lock_kind, LockKind::read_write);
+    EXPECT_EQ(events[i].mode, accesses[i].mode);
+    EXPECT_EQ(events[i].token, FencingToken(accesses[i].token));
+    EXPECT_EQ(events[i].yes, accesses[i].taken);
+  }
 }
 
 }  // namespace
