@@ -49,7 +49,6 @@ class EtcdServer final : public Server {
  public:
   static constexpr const char* root_password = "root-secret";
 
-  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit EtcdServer(EtcdConfig config = {});
   // A member of a cluster; not started.
   EtcdServer(EtcdConfig config, Membership membership, std::shared_ptr<const ThrowawayCertificate> certificate);

@@ -37,7 +37,6 @@ class PostgresServer final : public Server {
   static constexpr const char* user = "locker";
   static constexpr const char* password = "locker-secret";
 
-  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit PostgresServer(PostgresConfig config = {});
   ~PostgresServer() override;
 

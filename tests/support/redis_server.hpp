@@ -47,7 +47,6 @@ struct RedisConfig {
 
 class RedisServer final : public Server {
  public:
-  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit RedisServer(RedisConfig config = {});
 
   [[nodiscard]] bool serves() const override;

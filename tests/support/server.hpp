@@ -1,5 +1,6 @@
 // The base of the servers that a test starts for itself: on free ports of 127.0.0.1, in a scratch directory, gone with
-// the object.
+// the object. A constructor waits until the server serves; it throws std::runtime_error with the server's output if it
+// does not.
 #pragma once
 
 #include <csignal>

@@ -35,7 +35,7 @@ struct ZooKeeperConfig {
 
 class ZooKeeperServer final : public Server {
  public:
-  // A standalone one: starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
+  // A standalone one.
   explicit ZooKeeperServer(ZooKeeperConfig config = {});
   // One of an ensemble; not started.
   ZooKeeperServer(ZooKeeperConfig config, Membership membership);

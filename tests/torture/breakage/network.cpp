@@ -49,7 +49,7 @@ std::string new_table() {
   return fmt::format("dlock_loss_{}_{}", ::getpid(), ++made);
 }
 
-// What is sent through the loopback interface comes in there once.
+// A packet that is sent through the loopback interface comes in there once.
 std::string rules(const std::string& table, const PacketLoss::Share& share) {
   const std::string chain = table + " loss";
   std::string text = fmt::format(

@@ -7,8 +7,8 @@
 
 namespace dlock::torture {
 
-// What the program starts afterwards is in it as well. Before the program has threads: those it has would stay where
-// they are. False, with the reason, where this machine does not permit it; nothing has changed then.
+// Processes that the program starts afterwards are in it as well. Before the program has threads: those it has would
+// stay where they are. False, with the reason, where this machine does not permit it; nothing has changed then.
 [[nodiscard]] bool enter_own_network(std::string& why_not);
 
 // Loses a share of the packets to and from a port of the loopback interface, for as long as the object lives. For a

@@ -32,7 +32,7 @@ template <class Server>
   return {server, server->url(parameters)};
 }
 
-// Those that are built here.
+// All that are built here.
 [[nodiscard]] inline std::vector<ServiceKind> all_services() {
   std::vector<ServiceKind> all;
 #ifdef DLOCK_FAULT_FILE

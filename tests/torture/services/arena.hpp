@@ -77,7 +77,7 @@ struct ArenaKind {
 [[nodiscard]] inline ArenaKind semaphore(std::string name, std::function<std::unique_ptr<Arena>()> make) {
   return {std::move(name), std::move(make), LockKind::semaphore, 2};
 }
-// What each kind adds to a backend's prefix.
+// Each kind adds this to a backend's prefix.
 [[nodiscard]] inline std::string prefix_suffix(LockKind lock_kind) {
   switch (lock_kind) {
     case LockKind::lock:
@@ -110,7 +110,7 @@ inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
   return text;
 }
 
-// What one server can be made to suffer: killed, restarted, stopped. It must outlive the faults.
+// One server is killed, restarted, stopped. It must outlive the faults.
 template <class Server>
 [[nodiscard]] std::vector<Fault> faults_of_server(Server& server) {
   return {{"server killed", "server",

@@ -94,7 +94,7 @@ class WallClockTest : public testing::Test {
 };
 
 // A wait that ends by its deadline is one that a timer ended.
-TEST_F(WallClockTest, SteppedWallClock_LeavesOtherClocksTimersFilesAndProcessesAlone) {
+TEST_F(WallClockTest, SteppedWallClock_LeavesOtherClocksTimersAndProcessesAlone) {
   CommandedClient other(url_);
   ASSERT_TRUE(other.tell("acquire a 0").starts_with("granted a ")) << other.said();
   CommandedClient client(url_, clock_->variables());
