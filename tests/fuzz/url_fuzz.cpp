@@ -1,5 +1,5 @@
-// Arbitrary text as a URL: taken apart or refused, never a crash. What is printed of one can be read again and says the
-// same. The password, which is known here, is in nothing that may be shown.
+// Arbitrary text as a duration, and as a URL: taken apart or refused, never a crash. What is printed of one can be read
+// again and says the same. The password, which is known here, is in nothing that may be shown.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +8,7 @@
 #include <dlock/spi/url.hpp>
 
 #include "tests/fuzz/checks.hpp"
+#include "util/duration_text.hpp"
 
 namespace {
 
@@ -64,6 +65,13 @@ void take_all(Url url) {
   url.require_no_parameters();
 }
 
+// Refused, or one that is not negative and is read again as it is printed.
+void check_duration(std::string_view text) {
+  const auto duration = dlock::parse_duration(text);
+  require(!duration || *duration >= dlock::Duration());
+  require(!duration || dlock::parse_duration(dlock::util::to_text(duration->value())) == duration);
+}
+
 void check(const std::string& text, std::string_view hidden) {
   const auto url = parse(text, hidden);
   if (!url) return;
@@ -80,6 +88,7 @@ void check(const std::string& text, std::string_view hidden) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = dlock::fuzz::as_text(data, size);
+  check_duration(text);
   check(std::string(text), {});
   if (text.find(part_of_secret) != std::string_view::npos) return 0;
   // With a password in the place where it belongs, and the text around it.

@@ -2,13 +2,20 @@
 // files, and servers that are started for it and stopped when it ends.
 //
 //   bench_servers dlock bench --quick
+#include <spawn.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <linux/magic.h>
 
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <string>
@@ -19,12 +26,10 @@
 
 #include <dlock/dlock.hpp>
 
-#include "tests/servers/command.hpp"
 #include "tests/support/servers.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::bench {
-
 namespace {
 
 // A server that ends with the object.
@@ -118,6 +123,63 @@ void keep_off_memory() {
   if (temporary.f_type == TMPFS_MAGIC) (void)::setenv("TMPDIR", "/var/tmp", 1);  // fails for want of memory only
 }
 
+int status_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Those that end a program, blocked in this thread and in those that it starts from now on; they are left to run().
+class EndingSignals {
+ public:
+  EndingSignals() {
+    ::sigemptyset(&ending_);
+    for (const int each : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending_, each);
+    awaited_ = ending_;
+    ::sigaddset(&awaited_, SIGCHLD);
+    (void)::pthread_sigmask(SIG_BLOCK, &awaited_, nullptr);  // fails for wrong arguments only
+  }
+
+  // One that has come since; 0: none has.
+  [[nodiscard]] int arrived() const {
+    constexpr timespec at_once{};
+    const int signal = ::sigtimedwait(&ending_, nullptr, &at_once);
+    return signal > 0 ? signal : 0;
+  }
+  // Starts command[0], looked up in PATH, with our terminal and files, and waits for it. Signals that ask us to end are
+  // passed on to it, unless the terminal has sent them, which tells the command by itself. Its status, as a shell would
+  // say it: 128 + signal, 127 where it cannot be started.
+  [[nodiscard]] int run(std::vector<std::string> command) const {
+    std::vector<char*> arguments;
+    for (std::string& each : command) arguments.push_back(each.data());
+    arguments.push_back(nullptr);
+    posix_spawnattr_t attributes;
+    (void)::posix_spawnattr_init(&attributes);
+    sigset_t none;
+    ::sigemptyset(&none);
+    (void)::posix_spawnattr_setsigmask(&attributes, &none);
+    (void)::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    pid_t child = -1;
+    const int failure = ::posix_spawnp(&child, arguments[0], nullptr, &attributes, arguments.data(), environ);
+    (void)::posix_spawnattr_destroy(&attributes);
+    if (failure != 0) {
+      std::fprintf(stderr, "%s: %s\n", arguments[0], std::strerror(failure));
+      return 127;
+    }
+    for (;;) {
+      int status = 0;
+      const pid_t ended = ::waitpid(child, &status, WNOHANG);
+      if (ended == child) return status_of(status);
+      if (ended < 0 && errno != EINTR) return 127;
+      siginfo_t info{};
+      const int signal = ::sigwaitinfo(&awaited_, &info);
+      if (signal > 0 && signal != SIGCHLD && info.si_code != SI_KERNEL) (void)::kill(child, signal);
+    }
+  }
+
+ private:
+  sigset_t ending_{};
+  sigset_t awaited_{};  // and the end of a child
+};
+
 int run(std::vector<std::string> command) {
   const EndingSignals signals;
   keep_off_memory();
@@ -139,7 +201,6 @@ int run(std::vector<std::string> command) {
 }
 
 }  // namespace
-
 }  // namespace dlock::bench
 
 int main(int argc, char** argv) {

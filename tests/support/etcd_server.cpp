@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace dlock::test {
-
 namespace {
 
 // etcdctl waits for ever without one.
@@ -24,25 +23,17 @@ std::string name_of(std::size_t member) {
   return "m" + std::to_string(member + 1);
 }
 
-// One for all members.
-std::shared_ptr<const ThrowawayCertificate> certificate_for(const EtcdConfig& config) {
-  return config.tls ? std::make_shared<ThrowawayCertificate>(config.tls_names) : nullptr;
-}
-
 }  // namespace
 
 EtcdServer::EtcdServer(EtcdConfig config)
-    : Server("etcd"), config_(std::move(config)), certificate_(certificate_for(config_)) {
+    : Server("etcd", certificate_if(config.tls, config.tls_names)), config_(std::move(config)) {
   start_on_free_ports();
   set_up_users();
 }
 
 EtcdServer::EtcdServer(EtcdConfig config, Membership membership,
                        std::shared_ptr<const ThrowawayCertificate> certificate)
-    : Server("etcd"),
-      config_(std::move(config)),
-      membership_(std::move(membership)),
-      certificate_(std::move(certificate)) {
+    : Server("etcd", std::move(certificate)), config_(std::move(config)), membership_(std::move(membership)) {
   set_port(membership_.ports().client);
 }
 
@@ -55,8 +46,8 @@ std::string EtcdServer::url_of(const std::string& addresses, const std::string& 
   std::string url = config_.tls ? "etcds://" : "etcd://";
   if (config_.user) url += config_.user->name + ":" + config_.user->password + "@";
   const std::string own =
-      config_.client_certificates ? "tls_cert=" + certificate_->certificate() + "&tls_key=" + certificate_->key() : "";
-  return with_parameters(url + addresses, {config_.tls ? "tls_ca=" + certificate_->authority() : "", own, parameters});
+      config_.client_certificates ? "tls_cert=" + certificate().certificate() + "&tls_key=" + certificate().key() : "";
+  return with_parameters(url + addresses, {config_.tls ? "tls_ca=" + certificate().authority() : "", own, parameters});
 }
 
 std::vector<std::string> EtcdServer::configure() {
@@ -82,10 +73,10 @@ std::vector<std::string> EtcdServer::configure() {
                                    "--logger=zap",
                                    "--log-level=warn"};
   if (config_.tls) {
-    line.insert(line.end(), {"--cert-file=" + certificate_->certificate(), "--key-file=" + certificate_->key()});
+    line.insert(line.end(), {"--cert-file=" + certificate().certificate(), "--key-file=" + certificate().key()});
   }
   if (config_.client_certificates) {
-    line.insert(line.end(), {"--client-cert-auth", "--trusted-ca-file=" + certificate_->authority()});
+    line.insert(line.end(), {"--client-cert-auth", "--trusted-ca-file=" + certificate().authority()});
   }
   if (!config_.log_directory.empty() && membership_.own == 0) {
     line.push_back("--wal-dir=" + config_.log_directory + "/wal-" + std::to_string(own.peer));
@@ -123,13 +114,12 @@ std::int64_t EtcdServer::requests() const {
   return static_cast<std::int64_t>(*received);
 }
 
-std::vector<std::string> EtcdServer::ctl_command(const std::string& addresses,
-                                                 const std::vector<std::string>& arguments) const {
-  std::vector<std::string> line = {"etcdctl", "--endpoints=" + addresses};
-  if (config_.tls) line.insert(line.end(), {"--insecure-transport=false", "--cacert=" + certificate_->authority()});
+std::vector<std::string> EtcdServer::ctl_command(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> line = {"etcdctl", "--endpoints=" + address()};
+  if (config_.tls) line.insert(line.end(), {"--insecure-transport=false", "--cacert=" + certificate().authority()});
   if (config_.tls_names != ThrowawayCertificate::usual_names) line.emplace_back("--insecure-skip-tls-verify");
   if (config_.client_certificates) {
-    line.insert(line.end(), {"--cert=" + certificate_->certificate(), "--key=" + certificate_->key()});
+    line.insert(line.end(), {"--cert=" + certificate().certificate(), "--key=" + certificate().key()});
   }
   if (users_) line.push_back(std::string("--user=root:") + root_password);
   line.insert(line.end(), arguments.begin(), arguments.end());
@@ -137,11 +127,11 @@ std::vector<std::string> EtcdServer::ctl_command(const std::string& addresses,
 }
 
 // etcdctl tells of each attempt that failed, also where a later one succeeds.
-std::string EtcdServer::ctl_at(const std::string& addresses, const std::vector<std::string>& arguments) const {
+std::string EtcdServer::ctl(const std::vector<std::string>& arguments) const {
   const rig::ScratchDirectory scratch;
   const std::string complaints = scratch.path() + "/complaints";
   std::vector<std::string> line = {"sh", "-c", "exec \"$@\" 2>\"$0\"", complaints};
-  for (std::string& each : ctl_command(addresses, arguments)) line.push_back(std::move(each));
+  for (std::string& each : ctl_command(arguments)) line.push_back(std::move(each));
   line.emplace_back(ctl_limit);
   rig::ChildProcess process(std::move(line), {"ETCDCTL_API=3"});
   process.wait_for_output_end();
@@ -154,8 +144,7 @@ std::string EtcdServer::ctl_at(const std::string& addresses, const std::vector<s
 }
 
 std::unique_ptr<rig::ChildProcess> EtcdServer::ctl_process(const std::vector<std::string>& arguments) const {
-  return std::make_unique<rig::ChildProcess>(ctl_command(address(), arguments),
-                                             std::vector<std::string>{"ETCDCTL_API=3"});
+  return std::make_unique<rig::ChildProcess>(ctl_command(arguments), std::vector<std::string>{"ETCDCTL_API=3"});
 }
 
 std::vector<std::string> EtcdServer::keys(const std::string& prefix) const {
@@ -195,7 +184,7 @@ void EtcdServer::set_up_users() {
 }
 
 EtcdCluster::EtcdCluster(const EtcdConfig& config, std::size_t size)
-    : Ensemble(size, [&, certificate = certificate_for(config)](const Membership& membership) {
+    : Ensemble(size, [&, certificate = certificate_if(config.tls, config.tls_names)](const Membership& membership) {
         return std::make_unique<EtcdServer>(config, membership, certificate);
       }) {
   for (std::size_t i = 0; i < size; ++i) server(i).set_up_users();

@@ -21,7 +21,6 @@
 
 #include "tests/support/ensemble.hpp"
 #include "tests/support/server.hpp"
-#include "tests/support/throwaway_certificate.hpp"
 
 namespace dlock::test {
 
@@ -39,7 +38,7 @@ struct EtcdConfig {
   std::chrono::milliseconds election{500};
   bool tls = false;  // for clients
   std::string tls_names = ThrowawayCertificate::usual_names;
-  bool client_certificates = false;       // with TLS: nobody is served without one
+  bool client_certificates = false;       // with TLS: nobody is served without one, such as the server's own
   std::optional<EtcdUser> user = {};      // switches authentication on, with a user root besides
   std::chrono::seconds token_ttl{300};    // how long the server remembers an idle login
   std::vector<std::string> options = {};  // more of them, "--name=value"
@@ -50,21 +49,11 @@ class EtcdServer final : public Server {
  public:
   static constexpr const char* root_password = "root-secret";
 
-  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit EtcdServer(EtcdConfig config = {});
   // A member of a cluster; not started.
   EtcdServer(EtcdConfig config, Membership membership, std::shared_ptr<const ThrowawayCertificate> certificate);
 
-  // Also the clients', where the server demands one of them.
-  [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
-  // As a client reaches it, or a proxy in front of it; with the user's name and password where there is one.
-  // Parameters such as "session_ttl=2s" may follow.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_of(address(), parameters); }
-  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const {
-    return url_of("127.0.0.1:" + std::to_string(port), parameters);
-  }
-  // At these addresses, comma-separated.
-  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters = {}) const;
+  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
 
   // Whether it serves reads that a majority agrees to.
   [[nodiscard]] bool serves() const override;
@@ -78,8 +67,7 @@ class EtcdServer final : public Server {
 
   // What etcdctl prints to standard output, as root where there are users. Throws std::runtime_error with what it says
   // if it fails.
-  std::string ctl(const std::vector<std::string>& arguments) const { return ctl_at(address(), arguments); }
-  std::string ctl_at(const std::string& addresses, const std::vector<std::string>& arguments) const;
+  std::string ctl(const std::vector<std::string>& arguments) const;
   // One that goes on, such as "lock": in a session of its own.
   [[nodiscard]] std::unique_ptr<rig::ChildProcess> ctl_process(const std::vector<std::string>& arguments) const;
   // A number in the answer to "endpoint status".
@@ -96,14 +84,12 @@ class EtcdServer final : public Server {
  private:
   void choose_ports() override;
   [[nodiscard]] std::vector<std::string> configure() override;
-  [[nodiscard]] std::vector<std::string> ctl_command(const std::string& addresses,
-                                                     const std::vector<std::string>& arguments) const;
+  [[nodiscard]] std::vector<std::string> ctl_command(const std::vector<std::string>& arguments) const;
   // The body of the answer; empty: there is none, or it says that something is wrong.
   [[nodiscard]] std::string get(const std::string& path) const;
 
   EtcdConfig config_;
   Membership membership_;
-  std::shared_ptr<const ThrowawayCertificate> certificate_;
   bool users_ = false;
 };
 

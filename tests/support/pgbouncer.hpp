@@ -21,7 +21,7 @@ struct PgBouncerConfig {
 
 class PgBouncer final : public Server {
  public:
-  // Throws std::runtime_error with its output if it does not serve. The PostgreSQL server has no TLS.
+  // The PostgreSQL server has no TLS.
   explicit PgBouncer(const PostgresServer& server, PgBouncerConfig config = {})
       : Server("pgbouncer"), server_(server), config_(std::move(config)) {
     start_on_free_ports();

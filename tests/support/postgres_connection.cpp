@@ -10,7 +10,6 @@
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 struct Clear {

@@ -23,65 +23,47 @@ class PostgresLock {
 
   // A number: whatever could delay others. What only remembers a token does not count, nor who waits for a row.
   [[nodiscard]] std::string residue() const {
-    switch (strategy_) {
-      case postgres::Strategy::table:
-        if (may_be_shared()) {
-          return "SELECT coalesce(sum((marked_until > clock_timestamp())::integer + (SELECT count(*) FROM "
-                 "jsonb_each(holders) AS e WHERE (e.value ->> 0)::bigint > extract(epoch FROM clock_timestamp()) * "
-                 "1000000)), 0) FROM " +
-                 table("lease") + " WHERE " + is_it_;
-        }
-        return "SELECT count(*) FROM " + table("lease") + " WHERE expires_at > clock_timestamp() AND " + is_it_;
-      case postgres::Strategy::optimistic:
-        return "SELECT count(*) FROM " + table("optimistic") + " WHERE owner IS NOT NULL AND " + is_it_;
-      case postgres::Strategy::for_update:
-      case postgres::Strategy::advisory:
-        return "SELECT count(*) FROM (" + entries() + ") AS e";
-    }
-    throw std::logic_error("no such strategy");
+    if (is_of_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e";
+    if (strategy_ == postgres::Strategy::optimistic) return count_of("optimistic", "owner IS NOT NULL");
+    if (!may_be_shared()) return count_of("lease", "expires_at > clock_timestamp()");
+    return "SELECT coalesce(sum((marked_until > clock_timestamp())::integer + (SELECT count(*) FROM "
+           "jsonb_each(holders) AS e WHERE (e.value ->> 0)::bigint > extract(epoch FROM clock_timestamp()) * "
+           "1000000)), 0) FROM " +
+           table("lease") + " WHERE " + is_it_;
   }
   // A number, not 0 when the server has heard that somebody waits.
   [[nodiscard]] std::string waiters() const {
-    switch (strategy_) {
-      case postgres::Strategy::table:
-        return "SELECT count(*) FROM " + table("lease") + " WHERE waiting_until > clock_timestamp() AND " + is_it_;
-      case postgres::Strategy::optimistic:
-        return "SELECT count(*) FROM " + table("optimistic") + " WHERE waiting_until > clock_timestamp() AND " + is_it_;
-      case postgres::Strategy::for_update:  // even a try has the lock on the tuple for a moment
-      case postgres::Strategy::advisory:
-        return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
-    }
-    throw std::logic_error("no such strategy");
+    // Of rows: even a try has the lock on the tuple for a moment.
+    if (is_of_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
+    return count_of(strategy_ == postgres::Strategy::table ? "lease" : "optimistic",
+                    "waiting_until > clock_timestamp()");
   }
   // A number: the rows that tell of it.
   [[nodiscard]] std::string rows() const {
     switch (strategy_) {
       case postgres::Strategy::table:
-        return "SELECT count(*) FROM " + table("lease") + " WHERE " + is_it_;
+        return count_of("lease");
       case postgres::Strategy::optimistic:
-        return "SELECT count(*) FROM " + table("optimistic") + " WHERE " + is_it_;
+        return count_of("optimistic");
       case postgres::Strategy::for_update:
         return "SELECT (SELECT count(*) FROM dlock.row_lock WHERE " + is_it_ +
                ") + (SELECT count(*) FROM dlock.row_token WHERE " + is_it_ + ")";
       case postgres::Strategy::advisory:
-        return "SELECT count(*) FROM " + table("fence") + " WHERE " + is_it_;
+        return count_of("fence");
     }
     throw std::logic_error("no such strategy");
   }
   // Takes the lock away from its holder.
   [[nodiscard]] std::string take_away() const {
-    switch (strategy_) {
-      case postgres::Strategy::table:
-        if (may_be_shared()) return "UPDATE " + table("lease") + " SET holders = '{}' WHERE " + is_it_;
-        return "UPDATE " + table("lease") + " SET owner = NULL, expires_at = '-infinity' WHERE " + is_it_;
-      case postgres::Strategy::optimistic:
-        return "UPDATE " + table("optimistic") + " SET owner = NULL, version = version + 1 WHERE " + is_it_;
-      case postgres::Strategy::for_update:
-      case postgres::Strategy::advisory:
-        return "SELECT pg_terminate_backend(pid, 10000) FROM (" + entries() +
-               ") AS e WHERE granted AND locktype <> 'tuple'";
+    if (is_of_sessions(strategy_)) {
+      return "SELECT pg_terminate_backend(pid, 10000) FROM (" + entries() +
+             ") AS e WHERE granted AND locktype <> 'tuple'";
     }
-    throw std::logic_error("no such strategy");
+    if (strategy_ == postgres::Strategy::optimistic) {
+      return "UPDATE " + table("optimistic") + " SET owner = NULL, version = version + 1 WHERE " + is_it_;
+    }
+    return "UPDATE " + table("lease") + " SET " +
+           (may_be_shared() ? "holders = '{}'" : "owner = NULL, expires_at = '-infinity'") + " WHERE " + is_it_;
   }
 
   [[nodiscard]] static std::string literal(const std::string& text) {
@@ -93,6 +75,9 @@ class PostgresLock {
  private:
   [[nodiscard]] bool may_be_shared() const noexcept {
     return space_ == LockKind::read_write || space_ == LockKind::semaphore;
+  }
+  [[nodiscard]] std::string count_of(std::string_view of_locks, const std::string& which = "true") const {
+    return "SELECT count(*) FROM " + table(of_locks) + " WHERE " + which + " AND " + is_it_;
   }
   [[nodiscard]] std::string table(std::string_view of_locks) const {
     return "dlock." + postgres::table_of(of_locks, space_);

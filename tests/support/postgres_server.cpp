@@ -1,21 +1,27 @@
 #include "tests/support/postgres_server.hpp"
 
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <utility>
 
-#include "tests/support/process_tree.hpp"
-#include "tests/support/unprivileged.hpp"
+#include "tests/support/pgbouncer.hpp"
 #include "torture/rig/hang_guard.hpp"
+#include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 // Nothing is lost by it unless the machine itself fails.
@@ -33,6 +39,120 @@ constexpr const char* common_lines =
     "lc_messages = 'C'\n"
     "timezone = 'UTC'\n"
     "logging_collector = off\n";
+
+// --- Processes of another user
+// -----------------------------------------------------------------------------------------
+
+constexpr const char* superuser = "postgres";
+
+bool is_root() {
+  return ::geteuid() == 0;
+}
+
+// The server refuses to run as root: where the tests do, it is run as the user postgres. It ends with the thread that
+// started it, as any ChildProcess does.
+std::vector<std::string> unprivileged(std::vector<std::string> command) {
+  if (!is_root()) return command;
+  // The kernel forgets whose end is to end it when the user changes, so setpriv says it again.
+  std::vector<std::string> whole = {"setpriv",
+                                    std::string("--reuid=") + superuser,
+                                    std::string("--regid=") + superuser,
+                                    "--init-groups",
+                                    "--pdeathsig=KILL",
+                                    "--"};
+  whole.insert(whole.end(), command.begin(), command.end());
+  return whole;
+}
+
+// Makes a file or a directory theirs.
+void give_away(const std::string& path) {
+  if (!is_root()) return;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwnam_r(superuser, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    throw std::runtime_error(std::string("there is no user ") + superuser);
+  }
+  rig::require(::chown(path.c_str(), entry.pw_uid, entry.pw_gid), "chown " + path);
+}
+
+void write_and_give_away(const std::string& path, const std::string& text) {
+  write_file(path, text);
+  give_away(path);
+}
+
+// It may have ended meanwhile.
+void signal_if_there(pid_t pid, int number) {
+  if (::kill(pid, number) != 0 && errno != ESRCH) throw std::system_error(errno, std::generic_category(), "kill");
+}
+
+rig::UniqueFd handle_of(pid_t pid) {
+  return rig::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool ends_within(const rig::UniqueFd& process, std::chrono::milliseconds limit) {
+  pollfd source{.fd = process.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&source, 1, static_cast<int>(limit.count())) == 1;
+}
+
+// As /proc tells it: R, S, T, Z, ... Empty: there is no such process.
+std::string state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  (void)std::getline(file, text);
+  const auto name_ends = text.rfind(')');
+  return name_ends == std::string::npos ? std::string() : text.substr(name_ends + 2, 1);
+}
+
+void await_stopped(pid_t pid) {
+  const rig::UniqueFd handle = handle_of(pid);
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
+  for (std::string state = state_of(pid); state != "T" && state != "Z" && !state.empty(); state = state_of(pid)) {
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: a process does not stop");
+    if (!handle || ends_within(handle, std::chrono::milliseconds(1))) return;
+  }
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string number = std::to_string(parent);
+  std::ifstream file("/proc/" + number + "/task/" + number + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
+// Stops a process, then its children, and waits until all of them stand still. Nobody new can come.
+void freeze_tree(pid_t parent) {
+  signal_if_there(parent, SIGSTOP);
+  await_stopped(parent);
+  for (const pid_t child : children_of(parent)) {
+    signal_if_there(child, SIGSTOP);
+    await_stopped(child);
+  }
+}
+
+void thaw_tree(pid_t parent) {
+  for (const pid_t child : children_of(parent)) signal_if_there(child, SIGCONT);
+  signal_if_there(parent, SIGCONT);
+}
+
+// Waits until the children are gone. The process itself is still to be waited for.
+void kill_tree(pid_t parent) {
+  signal_if_there(parent, SIGSTOP);  // no new ones while we look
+  await_stopped(parent);
+  std::vector<rig::UniqueFd> handles;
+  for (const pid_t child : children_of(parent)) {
+    handles.push_back(handle_of(child));
+    signal_if_there(child, SIGKILL);
+  }
+  signal_if_there(parent, SIGKILL);
+  for (const rig::UniqueFd& handle : handles) {
+    if (handle && !ends_within(handle, rig::hang_guard)) throw std::runtime_error("hang: a process does not end");
+  }
+}
+
+// --- Its files and programs
+// --------------------------------------------------------------------------------------------
 
 // One of the server's own programs: where Debian puts them, elsewhere they are in PATH.
 std::string postgres_program(const std::string& name) {
@@ -84,12 +204,10 @@ void forget_shared_memory(const std::string& data) {
 }  // namespace
 
 // SIGINT is its fast shutdown, which ends all sessions.
-PostgresServer::PostgresServer(PostgresConfig config) : Server("PostgreSQL", SIGINT), config_(std::move(config)) {
+PostgresServer::PostgresServer(PostgresConfig config)
+    : Server("PostgreSQL", certificate_if(config.tls, config.tls_names), SIGINT), config_(std::move(config)) {
   give_away(directory());
-  if (config_.tls) {
-    certificate_.emplace(config_.tls_names);
-    copy_certificate();
-  }
+  if (config_.tls) copy_certificate();
   if (config_.primary != nullptr) {
     copy_primary();
   } else {
@@ -114,7 +232,7 @@ PostgresServer::~PostgresServer() {
 
 void PostgresServer::copy_certificate() const {
   for (const auto& [from, to] :
-       {std::pair{certificate_->certificate(), "/server.crt"}, std::pair{certificate_->key(), "/server.key"}}) {
+       {std::pair{certificate().certificate(), "/server.crt"}, std::pair{certificate().key(), "/server.key"}}) {
     const std::string path = directory() + to;
     std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
     rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
@@ -181,10 +299,10 @@ void PostgresServer::thaw() const {
 
 // --- From inside -----------------------------------------------------------------------------------------------------
 
-std::string PostgresServer::url_at(std::uint16_t port, const std::string& parameters) const {
+std::string PostgresServer::url_of(const std::string& addresses, const std::string& parameters) const {
   return with_parameters(
-      std::string("postgresql://") + user + ":" + password + "@127.0.0.1:" + std::to_string(port) + "/" + database,
-      {config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate_->authority() : "", parameters});
+      std::string("postgresql://") + user + ":" + password + "@" + addresses + "/" + database,
+      {config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate().authority() : "", parameters});
 }
 
 std::string PostgresServer::url_as(const std::string& role, const std::string& secret,
@@ -221,6 +339,27 @@ void PostgresServer::await_standby() {
 
 void PostgresServer::promote() {
   if (value("SELECT pg_promote(true, 60)") != "t") throw std::runtime_error("the standby is not promoted");
+}
+
+// --- A pooler in front of it
+// -------------------------------------------------------------------------------------------
+
+std::vector<std::string> PgBouncer::configure() {
+  const std::string database = PostgresServer::database;
+  const std::string file = directory() + "/pgbouncer.ini";
+  const std::string users_file = directory() + "/users.txt";
+  give_away(directory());
+  std::string users = std::string("\"") + PostgresServer::user + "\" \"" + PostgresServer::password + "\"\n";
+  for (const std::string& role : config_.roles) users += "\"" + role + "\" \"" + role + "\"\n";
+  write_and_give_away(users_file, users);
+  std::string text =
+      "[databases]\n" + database + " = host=127.0.0.1 port=" + std::to_string(server_.port()) + " dbname=" + database +
+      "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " + std::to_string(port()) +
+      "\nunix_socket_dir =\nauth_type = md5\nauth_file = " + users_file + "\npool_mode = " + config_.pool_mode +
+      "\ndefault_pool_size = " + std::to_string(config_.pool_size) + "\nmax_client_conn = 200\n";
+  for (const std::string& line : config_.lines) text += line + "\n";
+  write_and_give_away(file, text);
+  return unprivileged({"/usr/sbin/pgbouncer", file});
 }
 
 }  // namespace dlock::test

@@ -17,7 +17,6 @@
 
 #include "tests/support/postgres_connection.hpp"
 #include "tests/support/server.hpp"
-#include "tests/support/throwaway_certificate.hpp"
 
 namespace dlock::test {
 
@@ -38,23 +37,19 @@ class PostgresServer final : public Server {
   static constexpr const char* user = "locker";
   static constexpr const char* password = "locker-secret";
 
-  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit PostgresServer(PostgresConfig config = {});
   ~PostgresServer() override;
 
   [[nodiscard]] bool serves() const override;
-  [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
   // The server uses the new one when it is started again.
   void renew_certificate() const {
-    certificate_->renew();
+    certificate().renew();
     copy_certificate();
   }
   // The directory of the Unix socket, for the superuser.
   [[nodiscard]] const std::string& socket_directory() const noexcept { return directory(); }
 
-  // As a client reaches it, or a proxy in front of it. Parameters such as "strategy=advisory" may follow.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port(), parameters); }
-  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const;
+  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
   [[nodiscard]] std::string url_as(const std::string& role, const std::string& secret,
                                    const std::string& parameters = {}) const;
   // Of the superuser, as libpq takes it, past TLS and past any proxy.
@@ -89,7 +84,6 @@ class PostgresServer final : public Server {
   [[nodiscard]] std::string quick_exit() const;
 
   PostgresConfig config_;
-  std::optional<ThrowawayCertificate> certificate_;
   std::optional<PostgresConnection> admin_;
 };
 

@@ -8,22 +8,15 @@
 
 namespace dlock::test {
 
-namespace {
-
-constexpr std::size_t slots = 16384;
-
-}  // namespace
-
 RedisCluster::RedisCluster(const RedisClusterConfig& config) : config_(config) {
+  constexpr std::size_t slots = 16384;
   const std::size_t count = config.masters * (1 + config.replicas);
-  std::shared_ptr<const ThrowawayCertificate> certificate;
-  if (config.server.tls) certificate = std::make_shared<ThrowawayCertificate>(config.server.tls_names);
+  const auto certificate = certificate_if(config.server.tls, config.server.tls_names);
   for (std::size_t i = 0; i < count; ++i) {
     RedisConfig server = config.server;
     server.certificate = certificate;
     server.lines.insert(server.lines.end(),
-                        {"cluster-enabled yes", "cluster-config-file nodes.conf",
-                         "cluster-node-timeout " + std::to_string(config.node_timeout_ms),
+                        {"cluster-enabled yes", "cluster-config-file nodes.conf", "cluster-node-timeout 1500",
                          "cluster-port " + std::to_string(free_port()), "cluster-replica-validity-factor 0"});
     if (config.server.tls) server.lines.emplace_back("tls-cluster yes");
     if (!config.server.password.empty()) server.lines.push_back("masterauth " + config.server.password);
@@ -64,13 +57,12 @@ std::vector<std::uint16_t> RedisCluster::ports() const {
 }
 
 std::string RedisCluster::url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters) const {
-  // As for one of them, with the others' addresses behind it.
-  std::string url = nodes_.front()->url_at(ports.front(), parameters);
-  url.insert(url.find("://"), "-cluster");
-  std::string others;
-  for (std::size_t i = 1; i < ports.size(); ++i) others += ",127.0.0.1:" + std::to_string(ports[i]);
-  const std::size_t query = url.find('?');
-  return url.insert(query == std::string::npos ? url.size() : query, others);
+  std::string addresses;
+  for (const std::uint16_t port : ports) {
+    addresses += (addresses.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
+  }
+  std::string url = nodes_.front()->url_of(addresses, parameters);
+  return url.insert(url.find("://"), "-cluster");
 }
 
 std::uint16_t RedisCluster::slot_of(const std::string& key) {

@@ -18,7 +18,6 @@ namespace dlock::test {
 struct RedisClusterConfig {
   std::size_t masters = 3;
   std::size_t replicas = 1;  // of each
-  int node_timeout_ms = 1500;
   RedisConfig server = {};
 };
 

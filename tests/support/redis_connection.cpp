@@ -11,7 +11,6 @@
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 struct FreeReply {

@@ -8,7 +8,6 @@
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 void await_output(const rig::ChildProcess& process, const std::string& text, std::size_t times) {

@@ -29,7 +29,6 @@ class RedisSentinel final : public Server {
     std::string password = {};  // of the sentinel's default user
   };
 
-  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit RedisSentinel(Config config);
 
   [[nodiscard]] bool serves() const override;

@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace dlock::test {
-
 namespace {
 
 void expect_ok(const RedisReply& reply, const std::string& what) {
@@ -39,20 +38,19 @@ std::vector<std::string> RedisUser::rules() const {
 }
 
 RedisServer::RedisServer(RedisConfig config)
-    : Server("redis-server"), config_(std::move(config)), certificate_(config_.certificate) {
-  if (config_.tls && !certificate_) certificate_ = std::make_shared<ThrowawayCertificate>(config_.tls_names);
+    : Server("redis-server", config.certificate ? config.certificate : certificate_if(config.tls, config.tls_names)),
+      config_(std::move(config)) {
   start_on_free_ports();
 }
 
-std::string RedisServer::url_at(std::uint16_t port, const std::string& parameters) const {
+std::string RedisServer::url_of(const std::string& addresses, const std::string& parameters) const {
   std::string url = config_.tls ? "rediss://" : "redis://";
   if (config_.user) {
     url += config_.user->name + ":" + config_.user->password + "@";
   } else if (!config_.password.empty()) {
     url += ":" + config_.password + "@";
   }
-  url += "127.0.0.1:" + std::to_string(port);
-  return with_parameters(url, {config_.tls ? "tls_ca=" + certificate_->authority() : "", parameters});
+  return with_parameters(url + addresses, {config_.tls ? "tls_ca=" + certificate().authority() : "", parameters});
 }
 
 std::vector<std::string> RedisServer::configure() {
@@ -61,8 +59,8 @@ std::vector<std::string> RedisServer::configure() {
        << "dir " << directory() << "\nunixsocket " << socket_path() << "\n"
        << "repl-diskless-sync-delay 0\nappendonly " << (config_.append_only ? "yes" : "no") << "\n";
   if (config_.tls) {
-    text << "port 0\ntls-port " << port() << "\ntls-auth-clients no\ntls-ca-cert-file " << certificate_->authority()
-         << "\ntls-cert-file " << certificate_->certificate() << "\ntls-key-file " << certificate_->key() << "\n";
+    text << "port 0\ntls-port " << port() << "\ntls-auth-clients no\ntls-ca-cert-file " << certificate().authority()
+         << "\ntls-cert-file " << certificate().certificate() << "\ntls-key-file " << certificate().key() << "\n";
   } else {
     text << "port " << port() << "\n";
   }

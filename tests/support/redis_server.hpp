@@ -16,7 +16,6 @@
 
 #include "tests/support/redis_connection.hpp"
 #include "tests/support/server.hpp"
-#include "tests/support/throwaway_certificate.hpp"
 
 namespace dlock::test {
 
@@ -48,15 +47,10 @@ struct RedisConfig {
 
 class RedisServer final : public Server {
  public:
-  // Starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
   explicit RedisServer(RedisConfig config = {});
 
   [[nodiscard]] bool serves() const override;
-  [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
-  // As a client reaches it, or a proxy in front of it; with the user's name and password where there is one.
-  // Parameters such as "strategy=poll" may follow.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(port(), parameters); }
-  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const;
+  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
 
   // A new connection as the default user, past TLS and past any proxy.
   [[nodiscard]] RedisConnection connect() const;
@@ -80,7 +74,6 @@ class RedisServer final : public Server {
   [[nodiscard]] std::string socket_path() const { return directory() + "/redis.sock"; }
 
   RedisConfig config_;
-  std::shared_ptr<const ThrowawayCertificate> certificate_;
   std::optional<RedisConnection> admin_;
 };
 

@@ -12,7 +12,6 @@
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 // What is repeated is sent in pieces of about this size.

@@ -14,21 +14,6 @@
 
 namespace dlock::test {
 
-class SilentHost final : public BackendHost {
- public:
-  explicit SilentHost(Executor& executor) : executor_(executor) {}
-  [[nodiscard]] Executor& executor() noexcept override { return executor_; }
-  void extended(const OwnerId&, TimePoint) override {}
-  void lost(const OwnerId&, Failure) override {}
-  void connection(ConnectionEvent) override {}
-  void warn(WarningEvent) override {}
-  [[nodiscard]] OwnerId new_owner_id() override { return {1, ++last_}; }
-
- private:
-  Executor& executor_;
-  std::uint64_t last_ = 0;
-};
-
 class ScriptedTryBackend final : public TryBackend {
  public:
   ScriptedTryBackend(BackendHost& host, TryPolicy policy) : TryBackend(host, policy) {}

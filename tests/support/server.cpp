@@ -13,7 +13,6 @@
 #include "torture/rig/socket.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 constexpr int start_attempts = 10;
@@ -23,6 +22,10 @@ constexpr std::chrono::milliseconds between_questions{10};
 constexpr timeval answer_limit{.tv_sec = 0, .tv_usec = 500'000};
 
 }  // namespace
+
+std::string Server::url_of(const std::string& /*addresses*/, const std::string& /*parameters*/) const {
+  throw std::logic_error(name_ + " has no URL");
+}
 
 void Server::choose_ports() {
   port_ = free_port();
@@ -114,6 +117,29 @@ std::string answer_to(const std::string& request, std::uint16_t port) {
   } catch (const std::system_error&) {
     return {};
   }
+}
+
+ThrowawayCertificate::ThrowawayCertificate(const std::string& names) : names_(names) {
+  renew();
+}
+
+void ThrowawayCertificate::renew() const {
+  const std::string ca_key = directory_.path() + "/ca.key";
+  const std::string request = directory_.path() + "/server.csr";
+  const std::vector<std::string> new_key = {"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"};
+  const auto run = [&](std::vector<std::string> command, bool with_key) {
+    if (with_key) command.insert(command.end(), new_key.begin(), new_key.end());
+    (void)rig::run_command(std::move(command));
+  };
+  run({"openssl", "req", "-x509", "-subj", "/CN=dlock test authority", "-days", "2", "-keyout", ca_key, "-out",
+       authority()},
+      true);
+  run({"openssl", "req", "-subj", std::string("/CN=") + usual_owner, "-addext", "subjectAltName=" + names_, "-keyout",
+       key(), "-out", request},
+      true);
+  run({"openssl", "x509", "-req", "-in", request, "-CA", authority(), "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
+       "-copy_extensions", "copyall", "-out", certificate()},
+      false);
 }
 
 }  // namespace dlock::test

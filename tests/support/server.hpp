@@ -1,5 +1,6 @@
 // The base of the servers that a test starts for itself: on free ports of 127.0.0.1, in a scratch directory, gone with
-// the object.
+// the object. A constructor waits until the server serves; it throws std::runtime_error with the server's output if it
+// does not.
 #pragma once
 
 #include <csignal>
@@ -7,8 +8,10 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/support/throwaway_certificate.hpp"
 #include "torture/rig/child_process.hpp"
 #include "torture/rig/scratch_directory.hpp"
 
@@ -22,6 +25,16 @@ class Server {
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  // As a client reaches it, or a proxy in front of it; with the user's name and password where there is one.
+  // Parameters such as "lease=2s" may follow.
+  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_of(address(), parameters); }
+  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters = {}) const {
+    return url_of("127.0.0.1:" + std::to_string(port), parameters);
+  }
+  // At these addresses, comma-separated. Throws std::logic_error for a server that clients do not name in a URL.
+  [[nodiscard]] virtual std::string url_of(const std::string& addresses, const std::string& parameters) const;
+  // Of a server with TLS.
+  [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
   [[nodiscard]] const std::string& directory() const noexcept { return directory_.path(); }
   [[nodiscard]] const rig::ChildProcess& process() const { return *process_; }
   // False: it has ended or was not started. A frozen one runs, but is not active.
@@ -44,8 +57,10 @@ class Server {
   void wait_a_moment() const;
 
  protected:
-  // The name is for errors.
-  explicit Server(std::string name, int stop_signal = SIGTERM) : name_(std::move(name)), stop_signal_(stop_signal) {}
+  // The name is for errors. certificate: of a server with TLS.
+  explicit Server(std::string name, std::shared_ptr<const ThrowawayCertificate> certificate = nullptr,
+                  int stop_signal = SIGTERM)
+      : name_(std::move(name)), certificate_(std::move(certificate)), stop_signal_(stop_signal) {}
 
   // For constructors. Another program may take a port before the server has it, so it is tried again with others.
   void start_on_free_ports();
@@ -62,6 +77,7 @@ class Server {
   [[nodiscard]] bool comes_up() const;
 
   const std::string name_;
+  const std::shared_ptr<const ThrowawayCertificate> certificate_;
   const int stop_signal_;
   rig::ScratchDirectory directory_;
   std::uint16_t port_ = 0;
@@ -72,6 +88,10 @@ class Server {
 void write_file(const std::string& path, const std::string& text);
 // With those of the parameters, "a=b&c=d", that are not empty.
 [[nodiscard]] std::string with_parameters(std::string url, std::initializer_list<std::string> parameters);
+// One for all servers of a service, where it has TLS.
+[[nodiscard]] inline std::shared_ptr<const ThrowawayCertificate> certificate_if(bool tls, const std::string& names) {
+  return tls ? std::make_shared<const ThrowawayCertificate>(names) : nullptr;
+}
 // All that the server at this port sends in answer to a request before it closes the connection. Empty: it is down,
 // going down, or frozen.
 [[nodiscard]] std::string answer_to(const std::string& request, std::uint16_t port);

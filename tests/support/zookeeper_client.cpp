@@ -14,7 +14,6 @@
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
-
 namespace {
 
 constexpr std::size_t longest_path = 4096;
@@ -239,10 +238,6 @@ void ZooKeeperClient::sync(const std::string& path) {
     return answer.get();
   });
   require_ok(code, "sync " + path);
-}
-
-std::int64_t ZooKeeperClient::session_id() const {
-  return zoo_client_id(connection_->handle)->client_id;
 }
 
 void end_session_of(const std::string& addresses, const std::string& node) {

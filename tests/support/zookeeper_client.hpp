@@ -64,8 +64,6 @@ class ZooKeeperClient {
   // What is asked after this is at least as new as what the leader has now.
   void sync(const std::string& path = "/");
 
-  [[nodiscard]] std::int64_t session_id() const;
-
  private:
   friend void end_session_of(const std::string& addresses, const std::string& node);
   struct Connection;

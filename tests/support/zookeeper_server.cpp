@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace dlock::test {
-
 namespace {
 
 constexpr const char* words = "srvr,mntr,ruok,cons,wchs,srst,dump,stat,conf,isro";
@@ -30,7 +29,7 @@ ZooKeeperServer::ZooKeeperServer(ZooKeeperConfig config, Membership membership)
   set_port(membership_->ports().client);
 }
 
-std::string ZooKeeperServer::url_of(const std::string& addresses, const std::string& parameters) {
+std::string ZooKeeperServer::url_of(const std::string& addresses, const std::string& parameters) const {
   if (parameters.starts_with('/')) return "zookeeper://" + addresses + parameters;
   return with_parameters("zookeeper://" + addresses, {parameters});
 }

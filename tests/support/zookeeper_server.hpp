@@ -35,14 +35,13 @@ struct ZooKeeperConfig {
 
 class ZooKeeperServer final : public Server {
  public:
-  // A standalone one: starts it and waits until it serves. Throws std::runtime_error with its output if it does not.
+  // A standalone one.
   explicit ZooKeeperServer(ZooKeeperConfig config = {});
   // One of an ensemble; not started.
   ZooKeeperServer(ZooKeeperConfig config, Membership membership);
 
-  // Parameters such as "strategy=ephemeral" may follow, after "/chroot" or alone.
-  [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_of(address(), parameters); }
-  [[nodiscard]] static std::string url_of(const std::string& addresses, const std::string& parameters = {});
+  // Parameters may come after "/chroot".
+  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
 
   [[nodiscard]] bool serves() const override { return !mode().empty(); }
   [[nodiscard]] bool leads() const { return mode() == "leader"; }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlock/spi/executor.hpp>
@@ -58,19 +59,44 @@ class FaultInjector {
 class Faults {
  public:
   // nullptr: none from now on. What was delayed or held before stays so.
-  void inject(std::shared_ptr<FaultInjector> injector);
+  void inject(std::shared_ptr<FaultInjector> injector) {
+    const util::MutexLock lock(mutex_);
+    injector_ = std::move(injector);
+  }
   // Lets everything go that was held.
-  void resume();
+  void resume() {
+    const util::MutexLock lock(mutex_);
+    for (auto& held : std::exchange(held_, {})) held.executor->post(std::move(held.task));
+  }
 
   // Nothing reaches the clients of this holder any more, nor what they send the store.
-  void kill(const std::string& holder);
+  void kill(const std::string& holder) {
+    const util::MutexLock lock(mutex_);
+    killed_.insert(holder);
+  }
 
   // --- For connections ---
-  [[nodiscard]] bool killed(const std::string& holder) const;
-  [[nodiscard]] Delivery plan(const Message& message) const;
-  void hold(const void* connection, Executor& executor, Executor::Task task);
+  [[nodiscard]] bool killed(const std::string& holder) const {
+    const util::MutexLock lock(mutex_);
+    return killed_.contains(holder);
+  }
+  [[nodiscard]] Delivery plan(const Message& message) const {
+    std::shared_ptr<FaultInjector> injector;
+    {
+      const util::MutexLock lock(mutex_);
+      injector = injector_;
+    }
+    return injector ? injector->plan(message) : Delivery{};
+  }
+  void hold(const void* connection, Executor& executor, Executor::Task task) {
+    const util::MutexLock lock(mutex_);
+    held_.push_back({connection, &executor, std::move(task)});
+  }
   // Drops what is held for that connection; its executor is not used afterwards.
-  void forget(const void* connection) noexcept;
+  void forget(const void* connection) noexcept {
+    const util::MutexLock lock(mutex_);
+    std::erase_if(held_, [connection](const Held& held) { return held.connection == connection; });
+  }
 
  private:
   struct Held {

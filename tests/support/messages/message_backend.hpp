@@ -14,7 +14,6 @@
 
 #include "backends/memory/memory_backend.hpp"
 #include "backends/memory/memory_store.hpp"
-#include "tests/support/messages/cleanups.hpp"
 #include "tests/support/messages/connection.hpp"
 #include "tests/support/messages/queue_contention.hpp"
 

@@ -1,7 +1,6 @@
 #include "tests/torture/breakage/small_disk.hpp"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -11,26 +10,21 @@
 #include <system_error>
 #include <utility>
 
+#include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/system_call.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::torture {
 
 bool SmallDisk::available(std::string& why_not) {
-  std::string place = (std::filesystem::temp_directory_path() / "dlock-disk-XXXXXX").string();
-  if (::mkdtemp(place.data()) == nullptr) {
-    why_not = "cannot make " + place;
-    return false;
-  }
-  bool mounted = false;
+  const rig::ScratchDirectory place;
   try {
-    const SmallDisk disk(place);
-    mounted = true;
+    const SmallDisk disk(place.path());
+    return true;
   } catch (const std::system_error& e) {
     why_not = e.what();
+    return false;
   }
-  (void)::rmdir(place.c_str());  // an empty directory in the temporary one does no harm
-  return mounted;
 }
 
 SmallDisk::SmallDisk(std::string directory) : path_(std::move(directory)) {

@@ -22,11 +22,11 @@ class NoDescriptors : public testing::TestWithParam<ServiceKind> {
     std::string why_not;
     if (!UsedUpDescriptors::available(why_not)) GTEST_SKIP() << "needs privilege: " << why_not;
     service_ = GetParam().start();
-    client_ = std::make_unique<CommandedClient>(service_->url());
-    other_ = std::make_unique<Client>(connect(service_->url()));
+    client_ = std::make_unique<CommandedClient>(service_.url);
+    other_ = std::make_unique<Client>(connect(service_.url));
   }
 
-  std::unique_ptr<Service> service_;
+  Service service_;
   std::unique_ptr<CommandedClient> client_;
   std::unique_ptr<Client> other_;
 };

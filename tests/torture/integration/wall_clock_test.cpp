@@ -24,8 +24,8 @@ class SteppedClock : public testing::TestWithParam<ServiceKind> {
     if (!WallClock::available(why_not)) GTEST_SKIP() << why_not;
     clock_ = std::make_unique<WallClock>(directory_.path());
     service_ = GetParam().start();
-    stepped_ = std::make_unique<CommandedClient>(service_->url(), clock_->variables());
-    other_ = std::make_unique<Client>(connect(service_->url()));
+    stepped_ = std::make_unique<CommandedClient>(service_.url, clock_->variables());
+    other_ = std::make_unique<Client>(connect(service_.url));
   }
 
   // The token of a lock that the client with the stepped clock takes.
@@ -56,7 +56,7 @@ class SteppedClock : public testing::TestWithParam<ServiceKind> {
 
   rig::ScratchDirectory directory_;
   std::unique_ptr<WallClock> clock_;
-  std::unique_ptr<Service> service_;
+  Service service_;
   std::unique_ptr<CommandedClient> stepped_;
   std::unique_ptr<Client> other_;
 };
@@ -83,7 +83,7 @@ TEST_P(SteppedClock, Waiters_WaitOnAndAreWoken) {
     const std::string token = stepped_->await_event("granted a ");
     EXPECT_GT(std::stoull(token), before);
     EXPECT_EQ(stepped_->tell("release a"), "ours");
-    stepped_ = std::make_unique<CommandedClient>(service_->url(), clock_->variables());
+    stepped_ = std::make_unique<CommandedClient>(service_.url, clock_->variables());
   }
 }
 

@@ -23,10 +23,8 @@
 
 #include "tests/torture/breakage/wall_clock.hpp"
 #include "tests/torture/services/arena.hpp"
-#include "tests/torture/services/run_in_arena.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -70,23 +68,23 @@ class MutantTest : public testing::TestWithParam<Mutant> {
     return found == kinds.end() ? nullptr : found->make();
   }
 
-  static RunOptions options_for(const Mutant& mutant, int round) {
-    std::vector<std::string> locks;
-    for (int lock = 1; lock <= mutant.locks; ++lock) locks.push_back("torture/" + std::to_string(lock));
-    return {.length = mutant.length,
-            .seed = static_cast<std::uint64_t>(round),
-            .keep = false,
-            .repetitions = 1,
-            .locks = locks,
-            .only = mutant.only,
-            .recovery = 4s};  // the service is up all the time, or soon
+  static torture::Setup setup_for(const Mutant& mutant, int round) {
+    auto setup = usual_setup();
+    setup.length = mutant.length;
+    setup.seed = static_cast<std::uint64_t>(round);
+    setup.repetitions = 1;
+    setup.locks.clear();
+    for (int lock = 1; lock <= mutant.locks; ++lock) setup.locks.push_back("torture/" + std::to_string(lock));
+    setup.only = mutant.only;
+    set_recovery(setup, 4s);  // the service is up all the time, or soon
+    return setup;
   }
 
   static std::map<Rule, std::size_t> run_mutant(const Mutant& mutant, Arena& arena, int round) {
-    RunOptions options = options_for(mutant, round);
-    options.worker = std::string(DLOCK_MUTANTS) + "/mutant_" + mutant.name;
-    options.until_found = mutant.rules;
-    return run_in(arena, mutant.name, options).verdict.found;
+    auto setup = setup_for(mutant, round);
+    setup.worker = {std::string(DLOCK_MUTANTS) + "/mutant_" + mutant.name};
+    setup.until_found = mutant.rules;
+    return run_in(arena, mutant.name, setup, {}, false).verdict.found;
   }
 
   // What the library as it is breaks in this round. Mutants that differ in nothing but the mutation share it: so it
@@ -97,7 +95,7 @@ class MutantTest : public testing::TestWithParam<Mutant> {
     const auto [run, added] = known.try_emplace({mutant.arena, mutant.only, mutant.length, mutant.locks, round});
     if (added) {
       const auto arena = make_arena(mutant.arena);
-      run->second = run_in(*arena, "control-" + mutant.name, options_for(mutant, round)).verdict.found;
+      run->second = run_in(*arena, "control-" + mutant.name, setup_for(mutant, round), {}, false).verdict.found;
     }
     return run->second;
   }
@@ -159,5 +157,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-
 }  // namespace dlock::torture

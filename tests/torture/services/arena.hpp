@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +37,32 @@ class Arena {
   virtual void adjust(Setup& /*setup*/) const {}
 };
 
+// A primary and a copy, which take turns. Replication is asynchronous: a grant that was not copied is forgotten.
+class FailoverArena : public Arena {
+ public:
+  void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { way_ = proxies.front(); }
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/,
+                                                   const std::vector<std::string>& /*locks*/) override {
+    return {};
+  }
+  void adjust(Setup& setup) const override {
+    // What a proxy holds up of the old primary's would come after what the new one says.
+    setup.proxies.clear();
+    setup.known_hole = {.rules = {Rule::exclusion}, .why = "a copy that is promoted may not know of the last grants"};
+  }
+
+ protected:
+  // To whichever is the primary; nothing else is broken about this way.
+  [[nodiscard]] std::uint16_t way() const { return way_->port(); }
+  void lead_to(std::uint16_t port) const {
+    way_->retarget(rig::Endpoint::loopback(port));
+    way_->drop();
+  }
+
+ private:
+  rig::TcpProxy* way_ = nullptr;
+};
+
 struct ArenaKind {
   std::string name;
   std::function<std::unique_ptr<Arena>()> make;
@@ -49,7 +77,7 @@ struct ArenaKind {
 [[nodiscard]] inline ArenaKind semaphore(std::string name, std::function<std::unique_ptr<Arena>()> make) {
   return {std::move(name), std::move(make), LockKind::semaphore, 2};
 }
-// What each kind adds to a backend's prefix.
+// Each kind adds this to a backend's prefix.
 [[nodiscard]] inline std::string prefix_suffix(LockKind lock_kind) {
   switch (lock_kind) {
     case LockKind::lock:
@@ -82,7 +110,7 @@ inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
   return text;
 }
 
-// What one server can be made to suffer: killed, restarted, stopped. It must outlive the faults.
+// One server is killed, restarted, stopped. It must outlive the faults.
 template <class Server>
 [[nodiscard]] std::vector<Fault> faults_of_server(Server& server) {
   return {{"server killed", "server",
@@ -105,5 +133,58 @@ template <class Server>
            },
            Linger::beyond_lease}};
 }
+
+// The same for a test::Ensemble; of leaders that stop, what the service makes of it.
+template <class Ensemble>
+[[nodiscard]] std::vector<Fault> faults_of_ensemble(Ensemble& ensemble, Linger linger = Linger::within_lease,
+                                                    Opens opens = Opens::nothing) {
+  const auto killed = [&ensemble](const std::vector<std::size_t>& members) -> Heal {
+    for (const std::size_t member : members) ensemble.server(member).kill();
+    return [&ensemble] { ensemble.start(); };
+  };
+  const auto stopped = [&ensemble](std::size_t member) -> Heal {
+    ensemble.server(member).freeze();
+    return [&ensemble, member] {
+      ensemble.server(member).thaw();
+      ensemble.await_serving();
+    };
+  };
+  const auto quorum_lost = [&ensemble, killed] {
+    const std::size_t leader = ensemble.leader();
+    return killed({leader, ensemble.follower()});
+  };
+  return {{"leader killed", "server", [&ensemble, killed] { return killed({ensemble.leader()}); }},
+          {"quorum lost", "server", quorum_lost},
+          {"leader stopped", "server", [&ensemble, stopped] { return stopped(ensemble.leader()); }, linger, 1, opens},
+          {"follower stopped", "server", [&ensemble, stopped] { return stopped(ensemble.follower()); }}};
+}
+template <class Ensemble>
+[[nodiscard]] std::vector<std::uint16_t> ports_of_ensemble(const Ensemble& ensemble) {
+  std::vector<std::uint16_t> ports;
+  for (std::size_t i = 0; i < ensemble.size(); ++i) ports.push_back(ensemble.server(i).port());
+  return ports;
+}
+
+// --- A run of torture in an arena ------------------------------------------------------------------------------------
+//
+//   DLOCK_TORTURE_SECONDS    for how long things are broken (12)
+//   DLOCK_TORTURE_SEED       the seed (from the clock)
+//   DLOCK_TORTURE_DIRECTORY  where histories are kept, each in a directory of its own (they are kept for a violation)
+
+// Whether this program may lose packets: it is in a network of its own. Otherwise the reason why not.
+struct OwnNetwork {
+  bool entered = false;
+  std::string why_not = "the program did not ask for a network of its own";
+};
+
+// Seed and length as the environment says; what remains is the arena's, or run_in()'s.
+[[nodiscard]] Setup usual_setup();
+// In the rules: a session may take twice its time to end, and a connection one second to be set up.
+inline void set_recovery(Setup& setup, std::chrono::nanoseconds recovery) {
+  setup.rules.recovery = setup.rules.settled = recovery;
+}
+// keep: the history of a run with a violation.
+[[nodiscard]] Outcome run_in(Arena& arena, const std::string& name, Setup setup, const OwnNetwork& network = {},
+                             bool keep = true);
 
 }  // namespace dlock::torture

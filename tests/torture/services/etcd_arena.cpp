@@ -5,7 +5,6 @@
 #include "tests/support/etcd_server.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using test::EtcdCluster;
@@ -62,27 +61,16 @@ class OneMemberArena final : public EtcdArena {
 
 class MembersArena final : public EtcdArena {
  public:
-  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
-    std::vector<std::uint16_t> ports;
-    for (std::size_t i = 0; i < cluster_.size(); ++i) ports.push_back(cluster_.server(i).port());
-    return ports;
-  }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ports_of_ensemble(cluster_); }
   [[nodiscard]] std::vector<Fault> faults() override {
-    const auto quorum_lost = [this] {
-      const std::size_t leader = cluster_.leader();
-      return killed({leader, cluster_.follower()});
-    };
+    std::vector<Fault> faults = faults_of_ensemble(cluster_, Linger::beyond_lease, Opens::while_it_lasts);
     const auto leader_moved = [this]() -> Heal {
       cluster_.move_leader(cluster_.follower());
       return [] {};
     };
-    const auto stop_leader = [this] { return stopped(cluster_.leader()); };
-    return {{"leader killed", "server", [this] { return killed({cluster_.leader()}); }},
-            {"quorum lost", "server", quorum_lost},
-            {"leader stopped", "server", stop_leader, Linger::beyond_lease, 1, Opens::while_it_lasts},
-            {"follower stopped", "server", [this] { return stopped(cluster_.follower()); }},
-            {"leader moved", "server", leader_moved, Linger::briefly, 2},
-            history_forgotten()};
+    faults.push_back({"leader moved", "server", leader_moved, Linger::briefly, 2});
+    faults.push_back(history_forgotten());
+    return faults;
   }
   void adjust(Setup& setup) const override {
     EtcdArena::adjust(setup);
@@ -93,18 +81,6 @@ class MembersArena final : public EtcdArena {
 
  private:
   [[nodiscard]] EtcdServer& one_that_serves() override { return cluster_.server(cluster_.leader()); }
-
-  Heal killed(const std::vector<std::size_t>& members) {
-    for (const std::size_t member : members) cluster_.server(member).kill();
-    return [this] { cluster_.start(); };
-  }
-  Heal stopped(std::size_t member) {
-    cluster_.server(member).freeze();
-    return [this, member] {
-      cluster_.server(member).thaw();
-      cluster_.await_serving();
-    };
-  }
 
   EtcdCluster cluster_;
 };

@@ -4,7 +4,6 @@
 #include "torture/rig/scratch_directory.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 class FileArena final : public Arena {

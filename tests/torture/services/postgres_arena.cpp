@@ -8,7 +8,6 @@
 #include "tests/support/postgres_server.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using postgres::Strategy;
@@ -65,31 +64,18 @@ class PostgresArena final : public Arena {
   std::optional<test::PgBouncer> pooler_;
 };
 
-// A primary and a streaming standby, which is promoted; another takes its place. Replication is asynchronous: a grant
-// that was not copied is forgotten.
-class PostgresFailoverArena final : public Arena {
+// The standby streams; a new one takes the place of that which was promoted.
+class PostgresFailoverArena final : public FailoverArena {
  public:
   PostgresFailoverArena() : primary_(std::make_unique<test::PostgresServer>()) { add_standby(); }
 
   [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {primary_->port()}; }
-  void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { way_ = proxies.front(); }
   [[nodiscard]] std::string url(const std::vector<std::uint16_t>& /*ports*/) const override {
-    // To whichever is the primary; nothing else is broken about this way when it is asked for.
-    return primary_->url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
+    return primary_->url_at(way(), "response_timeout=500ms&connect_timeout=1s");
   }
   [[nodiscard]] std::vector<Fault> faults() override {
     return {
         {"standby promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
-  }
-  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/,
-                                                   const std::vector<std::string>& /*locks*/) override {
-    return {};
-  }
-  void adjust(Setup& setup) const override {
-    // What a proxy holds up of the old primary's would come after what the new one says.
-    setup.proxies.clear();
-    setup.known_hole = {.rules = {Rule::exclusion},
-                        .why = "a standby that is promoted may not know of the last grants"};
   }
 
  private:
@@ -99,24 +85,21 @@ class PostgresFailoverArena final : public Arena {
   Heal fail_over() {
     primary_->kill();
     standby_->promote();
-    way_->retarget(rig::Endpoint::loopback(standby_->port()));
-    way_->drop();
+    lead_to(standby_->port());
     primary_ = std::move(standby_);
     return [this] { add_standby(); };
   }
 
   std::unique_ptr<test::PostgresServer> primary_;
   std::unique_ptr<test::PostgresServer> standby_;
-  rig::TcpProxy* way_ = nullptr;
 };
-
-ArenaKind kind(const std::string& name, Strategy strategy, bool pooled = false) {
-  return {"postgres_" + name, [=] { return std::make_unique<PostgresArena>(strategy, pooled); }};
-}
 
 }  // namespace
 
 std::vector<ArenaKind> postgres_arenas() {
+  const auto kind = [](const std::string& name, Strategy strategy, bool pooled = false) -> ArenaKind {
+    return {"postgres_" + name, [=] { return std::make_unique<PostgresArena>(strategy, pooled); }};
+  };
   const auto table = kind("table", Strategy::table);
   const auto advisory = kind("advisory", Strategy::advisory);
   return {table,

@@ -10,7 +10,6 @@
 #include "tests/support/settling.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 class RedisArena final : public Arena {
@@ -48,7 +47,7 @@ class RedisArena final : public Arena {
  private:
   // A fault that is over as soon as it was struck; none while the server cannot be spoken to.
   Heal said(const std::vector<std::string>& words) {
-    if (!server_.process().running() || server_.process().frozen()) return nullptr;
+    if (!server_.active()) return nullptr;
     (void)server_.connect().command(words);  // a connection of its own: one that is kept may be among the killed
     return [] {};
   }
@@ -58,36 +57,22 @@ class RedisArena final : public Arena {
   test::RedisServer server_{{.append_only = true}};
 };
 
-// A primary and a replica, which take turns. Replication is asynchronous: a grant that was not copied is forgotten.
-class RedisFailoverArena final : public Arena {
+class RedisFailoverArena final : public FailoverArena {
  public:
   [[nodiscard]] std::vector<std::uint16_t> ports() const override { return {one_.port()}; }
-  void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { way_ = proxies.front(); }
   [[nodiscard]] std::string url(const std::vector<std::uint16_t>& /*ports*/) const override {
-    // To whichever is the primary; nothing else is broken about this way when it is asked for.
-    return one_.url_at(way_->port(), "response_timeout=500ms&connect_timeout=1s");
+    return one_.url_at(way(), "response_timeout=500ms&connect_timeout=1s");
   }
   [[nodiscard]] std::vector<Fault> faults() override {
     return {
         {"replica promoted", "server", [this] { return fail_over(); }, Linger::within_lease, 3, Opens::when_struck}};
-  }
-  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/,
-                                                   const std::vector<std::string>& /*locks*/) override {
-    return {};
-  }
-  void adjust(Setup& setup) const override {
-    // What a proxy holds up of the old primary's would come after what the new one says.
-    setup.proxies.clear();
-    setup.known_hole = {.rules = {Rule::exclusion},
-                        .why = "a replica that is promoted may not know of the last grants"};
   }
 
  private:
   Heal fail_over() {
     primary_->kill();
     (void)replica_->command({"REPLICAOF", "NO", "ONE"});
-    way_->retarget(rig::Endpoint::loopback(replica_->port()));
-    way_->drop();
+    lead_to(replica_->port());
     std::swap(primary_, replica_);
     return [this] {
       replica_->start();
@@ -102,7 +87,6 @@ class RedisFailoverArena final : public Arena {
   test::RedisServer other_{{.append_only = true, .primary = one_.port()}};
   test::RedisServer* primary_ = &one_;
   test::RedisServer* replica_ = &other_;
-  rig::TcpProxy* way_ = nullptr;
 };
 
 // Faults of a service of several servers are over when all of it is well again.
@@ -264,21 +248,19 @@ class ClusterArena final : public Arena {
 }  // namespace
 
 std::vector<ArenaKind> redis_arenas() {
-  std::vector<ArenaKind> kinds;
-  for (const std::string strategy : {"queue", "broadcast", "poll"}) {
-    kinds.push_back({"redis_" + strategy, [strategy] { return std::make_unique<RedisArena>(strategy); }});
-  }
   const auto queue = [] { return std::make_unique<RedisArena>("queue"); };
   const auto poll = [] { return std::make_unique<RedisArena>("poll"); };
-  kinds.push_back(read_write("redis_read_write", queue));
-  kinds.push_back(semaphore("redis_semaphore", queue));
-  kinds.push_back(read_write("redis_poll_read_write", poll));
-  kinds.push_back(semaphore("redis_poll_semaphore", poll));
-  kinds.push_back({"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }});
-  kinds.push_back({"redis_cluster", [] { return std::make_unique<ClusterArena>(); }});
-  kinds.push_back({"redis_sentinel", [] { return std::make_unique<SentinelArena>(false); }});
-  kinds.push_back({"redis_sentinel_all_replicas", [] { return std::make_unique<SentinelArena>(true); }});
-  return kinds;
+  return {{"redis_queue", queue},
+          {"redis_broadcast", [] { return std::make_unique<RedisArena>("broadcast"); }},
+          {"redis_poll", poll},
+          read_write("redis_read_write", queue),
+          semaphore("redis_semaphore", queue),
+          read_write("redis_poll_read_write", poll),
+          semaphore("redis_poll_semaphore", poll),
+          {"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }},
+          {"redis_cluster", [] { return std::make_unique<ClusterArena>(); }},
+          {"redis_sentinel", [] { return std::make_unique<SentinelArena>(false); }},
+          {"redis_sentinel_all_replicas", [] { return std::make_unique<SentinelArena>(true); }}};
 }
 
 }  // namespace dlock::torture

@@ -1,18 +1,16 @@
-#include "run_in_arena.hpp"
-
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
-#include "tests/torture/breakage/packet_loss.hpp"
+#include "arena.hpp"
+#include "tests/torture/breakage/network.hpp"
 #include "tests/torture/breakage/wall_clock.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 #include "util/process.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -83,20 +81,17 @@ void add_machine_faults(Setup& setup, const std::string& scratch, const std::vec
 
 }  // namespace
 
-Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options) {
-  Setup setup;
-  setup.worker = {options.worker};
-  setup.seed = options.seed.value_or(number_from("DLOCK_TORTURE_SEED").value_or(util::kernel_random() % 1'000'000));
-  setup.length = options.length.value_or(std::chrono::seconds(number_from("DLOCK_TORTURE_SECONDS").value_or(12)));
-  setup.lease = 1s;
-  setup.repetitions = options.repetitions;
-  if (!options.locks.empty()) setup.locks = options.locks;
-  setup.lock_kind = options.lock_kind;
-  setup.permits = options.permits;
-  setup.only = options.only;
-  setup.until_found = options.until_found;
-  setup.rules.recovery = options.recovery;
-  setup.rules.settled = options.recovery;
+Setup usual_setup() {
+  Setup setup{.worker = {DLOCK_TORTURE_WORKER},
+              .seed = number_from("DLOCK_TORTURE_SEED").value_or(util::kernel_random() % 1'000'000),
+              .length = std::chrono::seconds(number_from("DLOCK_TORTURE_SECONDS").value_or(12)),
+              .lease = 1s,
+              .repetitions = 5};
+  set_recovery(setup, 8s);
+  return setup;
+}
+
+Outcome run_in(Arena& arena, const std::string& name, Setup setup, const OwnNetwork& network, bool keep) {
   setup.directory = directory_for(name, setup.seed);
   std::vector<std::unique_ptr<rig::TcpProxy>> proxies;
   std::vector<std::uint16_t> ports;
@@ -110,7 +105,7 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   setup.direct_url = arena.url(arena.ports());
   setup.service_faults = arena.faults();
   const rig::ScratchDirectory scratch;
-  add_machine_faults(setup, scratch.path(), ports, options.network);
+  add_machine_faults(setup, scratch.path(), ports, network);
   setup.leftovers = [&] { return arena.leftovers(setup.lock_kind, setup.locks); };
   arena.adjust(setup);
   const auto progress = [&](const std::string& text) {
@@ -118,7 +113,7 @@ Outcome run_in(Arena& arena, const std::string& name, const RunOptions& options)
   };
   Outcome outcome = run(setup, progress);
   std::cout << report(outcome) << std::endl;
-  const bool keep = std::getenv("DLOCK_TORTURE_DIRECTORY") != nullptr || (outcome.violated() && options.keep);
+  keep = std::getenv("DLOCK_TORTURE_DIRECTORY") != nullptr || (outcome.violated() && keep);
   if (!keep) std::filesystem::remove_all(setup.directory);
   return outcome;
 }

@@ -4,11 +4,9 @@
 #include <string>
 
 #include "arena.hpp"
-#include "run_in_arena.hpp"
-#include "tests/torture/breakage/own_network.hpp"
+#include "tests/torture/breakage/network.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 OwnNetwork network;
@@ -18,8 +16,10 @@ class TortureTest : public testing::TestWithParam<ArenaKind> {};
 TEST_P(TortureTest, AllPromisesAreKept) {
   const ArenaKind& kind = GetParam();
   const auto arena = kind.make();
-  const Outcome outcome =
-      run_in(*arena, kind.name, {.lock_kind = kind.lock_kind, .permits = kind.permits, .network = network});
+  auto setup = usual_setup();
+  setup.lock_kind = kind.lock_kind;
+  setup.permits = kind.permits;
+  const Outcome outcome = run_in(*arena, kind.name, setup, network);
   EXPECT_FALSE(outcome.violated());
   EXPECT_FALSE(outcome.inconclusive());
 }
@@ -28,7 +28,6 @@ INSTANTIATE_TEST_SUITE_P(Services, TortureTest, testing::ValuesIn(all_arenas()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-
 }  // namespace dlock::torture
 
 int main(int argc, char** argv) {

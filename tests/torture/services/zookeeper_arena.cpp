@@ -6,7 +6,6 @@
 #include "tests/support/zookeeper_server.hpp"
 
 namespace dlock::torture {
-
 namespace {
 
 using test::ZooKeeperEnsemble;
@@ -52,35 +51,10 @@ class StandaloneArena final : public ZooKeeperArena {
 class EnsembleArena final : public ZooKeeperArena {
  public:
   using ZooKeeperArena::ZooKeeperArena;
-  [[nodiscard]] std::vector<std::uint16_t> ports() const override {
-    std::vector<std::uint16_t> ports;
-    for (std::size_t i = 0; i < ensemble_.size(); ++i) ports.push_back(ensemble_.server(i).port());
-    return ports;
-  }
-  [[nodiscard]] std::vector<Fault> faults() override {
-    return {{"leader killed", "server", [this] { return killed({ensemble_.leader()}); }},
-            {"quorum lost", "server",
-             [this] {
-               const std::size_t leader = ensemble_.leader();
-               return killed({leader, ensemble_.follower()});
-             }},
-            {"leader stopped", "server", [this] { return stopped(ensemble_.leader()); }},
-            {"follower stopped", "server", [this] { return stopped(ensemble_.follower()); }}};
-  }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ports_of_ensemble(ensemble_); }
+  [[nodiscard]] std::vector<Fault> faults() override { return faults_of_ensemble(ensemble_); }
 
  private:
-  Heal killed(const std::vector<std::size_t>& servers) {
-    for (const std::size_t server : servers) ensemble_.server(server).kill();
-    return [this] { ensemble_.start(); };
-  }
-  Heal stopped(std::size_t server) {
-    ensemble_.server(server).freeze();
-    return [this, server] {
-      ensemble_.server(server).thaw();
-      ensemble_.await_serving();
-    };
-  }
-
   ZooKeeperEnsemble ensemble_;
 };
 

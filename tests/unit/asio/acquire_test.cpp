@@ -3,6 +3,7 @@
 #include <future>
 #include <optional>
 #include <stop_token>
+#include <tuple>
 #include <type_traits>
 #include <variant>
 
@@ -131,17 +132,12 @@ TEST_P(AsioAcquireTest, OptionsInBraces_MeanTheSameAsAcquireOptions) {
       detail::BracedAcquireOptions{.wait = 1s, .lease = 2s, .renew = false, .cancel = std::stop_source().get_token()});
   const auto campaign =
       detail::owned(detail::BracedCampaignOptions{.value = "x", .wait = 1s, .lease = 2s, .renew = false});
-  EXPECT_EQ(braced.wait, Duration(1s));
-  EXPECT_EQ(braced.lease, Duration(2s));
-  EXPECT_FALSE(braced.renew || campaign.renew);
+  const auto values = [](const auto& options) { return std::tuple(options.wait, options.lease, options.renew); };
+  EXPECT_EQ(values(braced), std::tuple(Duration(1s), Duration(2s), false));
+  EXPECT_EQ(values(campaign), values(braced));
   EXPECT_EQ(campaign.value, "x");
-  EXPECT_EQ(campaign.wait, Duration(1s));
-  EXPECT_EQ(campaign.lease, Duration(2s));
-  const AcquireOptions defaults;
   const auto empty = detail::owned(detail::BracedAcquireOptions{});
-  EXPECT_EQ(empty.wait, defaults.wait);
-  EXPECT_EQ(empty.lease, defaults.lease);
-  EXPECT_EQ(empty.renew, defaults.renew);
+  EXPECT_EQ(values(empty), values(AcquireOptions()));
   EXPECT_FALSE(empty.cancel.stop_possible());
   using detail::safe_options;
   EXPECT_TRUE((safe_options<AcquireOptions&, detail::BracedAcquireOptions, AcquireOptions>));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <vector>
 
@@ -48,25 +49,6 @@ TEST_P(AsioHandlerTest, HandlerWithoutAnExecutor_MayBlock) {
   EXPECT_TRUE(blocked.get_future().get());
 }
 
-TEST_P(AsioHandlerTest, HandlersOfAStrand_RunOneAtATime) {
-  constexpr int count = 40;
-  net::thread_pool pool(4);
-  auto strand = net::make_strand(pool);
-  int granted = 0;  // data race if two run at once
-  std::promise<void> all;
-  for (int i = 0; i < count; ++i) {
-    async_acquire(lock, {}, net::bind_executor(strand, [&](ErrorCode error, Lease lease) {
-                    EXPECT_FALSE(error);
-                    EXPECT_TRUE(strand.running_in_this_thread());
-                    async_release(std::move(lease), net::detached);
-                    if (++granted == count) all.set_value();
-                  }));
-  }
-  all.get_future().get();
-  pool.join();
-  EXPECT_EQ(granted, count);
-}
-
 TEST_P(AsioHandlerTest, PendingOperation_IsOutstandingWork) {
   const auto expect_work = [&](auto executor) {
     Lease held = others.acquire();
@@ -85,48 +67,46 @@ TEST_P(AsioHandlerTest, PendingOperation_IsOutstandingWork) {
 }
 
 struct Memory {
+  void use(std::ptrdiff_t bytes) {
+    const std::lock_guard guard(mutex);
+    in_use += bytes;
+    if (bytes > 0) ++allocations;
+    users.insert(std::this_thread::get_id());
+  }
+
   std::mutex mutex;
-  std::size_t in_use = 0;
-  std::size_t allocations = 0;
-  std::vector<std::thread::id> users;
+  std::ptrdiff_t in_use = 0;
+  int allocations = 0;
+  std::set<std::thread::id> users;
 };
 
 template <class T>
-class CountingAllocator {
- public:
+struct CountingAllocator {
   using value_type = T;
-  explicit CountingAllocator(Memory& memory) noexcept : memory_(&memory) {}
+  explicit CountingAllocator(Memory& counted) noexcept : memory(&counted) {}
   template <class U>
-  CountingAllocator(const CountingAllocator<U>& allocator) noexcept  // NOLINT(google-explicit-constructor): rebinding
-      : memory_(allocator.memory_) {}
+  CountingAllocator(const CountingAllocator<U>& other) noexcept  // NOLINT(google-explicit-constructor): rebinding
+      : memory(other.memory) {}
 
   T* allocate(std::size_t n) {
-    const std::lock_guard guard(memory_->mutex);
-    memory_->in_use += n * sizeof(T);
-    ++memory_->allocations;
-    memory_->users.push_back(std::this_thread::get_id());
+    memory->use(static_cast<std::ptrdiff_t>(n * sizeof(T)));
     return std::allocator<T>().allocate(n);
   }
   void deallocate(T* p, std::size_t n) noexcept {
-    const std::lock_guard guard(memory_->mutex);
-    memory_->in_use -= n * sizeof(T);
-    memory_->users.push_back(std::this_thread::get_id());
+    memory->use(-static_cast<std::ptrdiff_t>(n * sizeof(T)));
     std::allocator<T>().deallocate(p, n);
   }
   template <class U>
   bool operator==(const CountingAllocator<U>& other) const noexcept {
-    return memory_ == other.memory_;
+    return memory == other.memory;
   }
 
- private:
-  template <class U>
-  friend class CountingAllocator;
-  Memory* memory_;
+  Memory* memory;
 };
 
 TEST_P(AsioHandlerTest, Operation_UsesTheHandlersAllocatorOnItsThread) {
   Memory memory;
-  std::optional<std::size_t> in_use;
+  std::optional<std::ptrdiff_t> in_use;
   Lease held = others.acquire();
   async_acquire(
       lock, {},
@@ -134,23 +114,21 @@ TEST_P(AsioHandlerTest, Operation_UsesTheHandlersAllocatorOnItsThread) {
                             EXPECT_FALSE(error);
                             in_use = memory.in_use;
                           })));
-  EXPECT_GT(memory.in_use, 0U);
+  EXPECT_GT(memory.in_use, 0);
   EXPECT_TRUE(held.release());
   io.run();
-  EXPECT_EQ(in_use, 0U) << "freed before the handler runs";
-  EXPECT_EQ(memory.allocations, 1U);
-  for (const std::thread::id user : memory.users) EXPECT_EQ(user, std::this_thread::get_id());
+  EXPECT_EQ(in_use, 0) << "freed before the handler runs";
+  EXPECT_EQ(memory.allocations, 1);
+  EXPECT_EQ(memory.users, std::set{std::this_thread::get_id()});
 }
 
 // The least that Asio calls an executor.
 struct PlainExecutor {
-  std::vector<std::function<void()>>* tasks;
-  std::mutex* mutex;
+  std::promise<std::function<void()>>* task;
 
   template <class F>
   void execute(F&& f) const {
-    const std::lock_guard guard(*mutex);
-    tasks->emplace_back([kept = std::make_shared<std::decay_t<F>>(std::forward<F>(f))] { std::move (*kept)(); });
+    task->set_value([kept = std::make_shared<std::decay_t<F>>(std::forward<F>(f))] { std::move (*kept)(); });
   }
   static constexpr net::execution::blocking_t query(net::execution::blocking_t) noexcept {
     return net::execution::blocking.never;
@@ -159,18 +137,13 @@ struct PlainExecutor {
 };
 
 TEST_P(AsioHandlerTest, ExecutorWithoutAnExecutionContext_IsAccepted) {
-  std::vector<std::function<void()>> tasks;
-  std::mutex mutex;
+  std::promise<std::function<void()>> task;
   bool granted = false;
-  async_acquire(lock, {}, net::bind_executor(PlainExecutor{&tasks, &mutex}, [&](ErrorCode error, const Lease&) {
-                  granted = !error;
-                }));
-  await([&] {
-    const std::lock_guard guard(mutex);
-    return !tasks.empty();
-  });
+  async_acquire(lock, {},
+                net::bind_executor(PlainExecutor{&task}, [&](ErrorCode error, const Lease&) { granted = !error; }));
+  const auto run = task.get_future().get();
   EXPECT_FALSE(granted);
-  tasks.front()();
+  run();
   EXPECT_TRUE(granted);
 }
 

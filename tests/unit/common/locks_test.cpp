@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "backends/common/for_each_still_in.hpp"
 #include "backends/common/session_holds.hpp"
 #include "backends/common/survey.hpp"
 #include "backends/common/watchers.hpp"
@@ -19,23 +18,10 @@
 #include "tests/support/recording_host.hpp"
 
 namespace dlock::common {
-
 namespace {
 
 using namespace std::chrono_literals;
 using Names = std::vector<std::string>;
-
-TEST(ForEachStillIn, EntriesThatComeAndGoMeanwhile_AreSkipped) {
-  std::map<int, std::string> map = {{1, "a"}, {2, "b"}, {3, "c"}};
-  std::string visited;
-  for_each_still_in(map, [&](int key, const std::string& value) {
-    visited += value;
-    map.erase(key + 1);
-    map.emplace(key + 10, "new");
-  });
-  EXPECT_EQ(visited, "ac");
-  EXPECT_EQ(map.size(), 4U);
-}
 
 // --- The locks of a session ------------------------------------------------------------------------------------------
 
@@ -275,5 +261,4 @@ TEST_F(WatchersTest, FirstThatLeavesWithoutTaking_IsFollowedByTheNext) {
 }
 
 }  // namespace
-
 }  // namespace dlock::common

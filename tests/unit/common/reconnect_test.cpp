@@ -15,7 +15,6 @@
 #include "tests/support/recording_host.hpp"
 
 namespace dlock::common {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -273,5 +272,4 @@ TEST(ConnectionNews, SeveralConnections_AreReportedAsOne) {
 }
 
 }  // namespace
-
 }  // namespace dlock::common

@@ -14,7 +14,6 @@
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::common {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -212,5 +211,4 @@ TEST(SendBuffer, Memory_FollowsTheBacklog) {
 }
 
 }  // namespace
-
 }  // namespace dlock::common

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 #include "tests/support/scripted_try_backend.hpp"
 
 namespace dlock {
@@ -80,7 +81,7 @@ class TryBackendTest : public testing::Test {
 
   const OwnerId owner_{1, 2};
   std::shared_ptr<test::ManualEngine> engine_ = std::make_shared<test::ManualEngine>();
-  test::SilentHost host_{*engine_};
+  test::RecordingHost host_{*engine_};
   std::unique_ptr<ScriptedTryBackend> backend_ = std::make_unique<ScriptedTryBackend>(host_, TryPolicy{});
   test::RecordingSink sink_;
   std::unique_ptr<Contention> contention_;

@@ -1,4 +1,5 @@
-// Each fault of a machine has the effect that the tests with services rely on, and ends.
+// Faults of a machine have the effects that the tests with services rely on, and end.
+// tests/torture/integration/full_disk_test.cpp shows those of a small disk.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <time.h>
@@ -7,16 +8,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
-#include "tests/torture/breakage/small_disk.hpp"
 #include "tests/torture/breakage/wall_clock.hpp"
 #include "tests/torture/client/commanded_client.hpp"
 #include "torture/nemesis/used_up_descriptors.hpp"
@@ -29,66 +28,13 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-// --- A small disk ----------------------------------------------------------------------------------------------------
-
-class SmallDiskTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why_not;
-    if (!SmallDisk::available(why_not)) GTEST_SKIP() << "needs privilege: " << why_not;
-    disk_ = std::make_unique<SmallDisk>(directory_.path() + "/disk");
-  }
-
-  // 0, or the error.
-  [[nodiscard]] int write_file(const std::string& name) const {
-    const util::UniqueFd file(::open((disk_->path() + "/" + name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    return file && ::write(file.get(), "x", 1) == 1 ? 0 : errno;
-  }
-
-  rig::ScratchDirectory directory_;
-  std::unique_ptr<SmallDisk> disk_;
-};
-
-TEST_F(SmallDiskTest, FilledDisk_HasNoSpaceUntilItIsFreed) {
-  EXPECT_EQ(write_file("a"), 0);
-  disk_->fill();
-  EXPECT_EQ(write_file("b"), ENOSPC);
-  EXPECT_EQ(write_file("a"), 0);  // the page is there
-  disk_->fill();
-  disk_->free();
-  EXPECT_EQ(write_file("b"), 0);
-  disk_->free();
-}
-
-TEST_F(SmallDiskTest, DiskWithAnOpenFile_IsUnmounted) {
-  const std::string path = disk_->path();
-  const util::UniqueFd open(::open((path + "/a").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  ASSERT_TRUE(open);
-  disk_.reset();
-  EXPECT_TRUE(std::filesystem::is_empty(path));
-  EXPECT_EQ(::write(open.get(), "x", 1), 1);
-  std::ofstream(directory_.path() + "/file") << "x";
-  EXPECT_THROW(SmallDisk(directory_.path() + "/file"), std::system_error) << "it cannot be mounted";
-}
-
-// --- Descriptors -----------------------------------------------------------------------------------------------------
-
-class UsedUpDescriptorsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why_not;
-    if (!UsedUpDescriptors::available(why_not)) GTEST_SKIP() << "needs privilege: " << why_not;
-  }
-
-  // The error, or 0.
-  static int open_something() {
+// A gap between the numbers of the open ones would be one to use.
+TEST(UsedUpDescriptorsTest, UsedUpDescriptors_LeaveNoneToOpenInTheirProcess) {
+  if (std::string why; !UsedUpDescriptors::available(why)) GTEST_SKIP() << "needs privilege: " << why;
+  const auto open_something = [] {  // the error, or 0
     const util::UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     return file ? 0 : errno;
-  }
-};
-
-// A gap between the numbers of the open ones would be one to use.
-TEST_F(UsedUpDescriptorsTest, UsedUpDescriptors_LeaveNoneToOpen) {
+  };
   util::UniqueFd gap(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   const util::UniqueFd above(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   gap.reset();
@@ -96,38 +42,21 @@ TEST_F(UsedUpDescriptorsTest, UsedUpDescriptors_LeaveNoneToOpen) {
   rlimit after{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   int during = 0;
-  char byte = 'x';
-  ssize_t still_read = 0;
   {
     const UsedUpDescriptors none_left(::getpid());
     during = open_something();
-    still_read = ::read(above.get(), &byte, 1);
   }
   EXPECT_EQ(during, EMFILE);
-  EXPECT_EQ(still_read, 1);
   EXPECT_EQ(open_something(), 0);
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
   EXPECT_EQ(after.rlim_cur, before.rlim_cur);
   EXPECT_EQ(after.rlim_max, before.rlim_max);
-}
-
-TEST_F(UsedUpDescriptorsTest, DescriptorsOfAnotherProcess_LeaveOursAlone) {
-  const rig::ScratchDirectory directory;
-  CommandedClient client("file://" + directory.path());
-  ASSERT_TRUE(client.tell("acquire a 0").starts_with("granted a ")) << client.said();
-  {
-    const UsedUpDescriptors none_left(client.pid());
-    EXPECT_EQ(open_something(), 0);
-    EXPECT_NE(client.tell("acquire b 0").find("Too many open files"), std::string::npos) << client.said();
-  }
-  EXPECT_TRUE(client.tell("acquire b 0").starts_with("granted b ")) << client.said();
   EXPECT_THROW(UsedUpDescriptors(999'999'999), std::system_error);
   auto child = std::make_unique<rig::ChildProcess>(std::vector<std::string>{"cat", "/dev/zero"});
   const UsedUpDescriptors none_left(child->pid());
+  EXPECT_EQ(open_something(), 0);
   child.reset();  // a process that has ended needs none back
 }
-
-// --- The wall clock --------------------------------------------------------------------------------------------------
 
 milliseconds now(clockid_t clock) {
   timespec t{};
@@ -165,7 +94,7 @@ class WallClockTest : public testing::Test {
 };
 
 // A wait that ends by its deadline is one that a timer ended.
-TEST_F(WallClockTest, SteppedWallClock_LeavesOtherClocksTimersFilesAndProcessesAlone) {
+TEST_F(WallClockTest, SteppedWallClock_LeavesOtherClocksTimersAndProcessesAlone) {
   CommandedClient other(url_);
   ASSERT_TRUE(other.tell("acquire a 0").starts_with("granted a ")) << other.said();
   CommandedClient client(url_, clock_->variables());
@@ -185,26 +114,6 @@ TEST_F(WallClockTest, SteppedWallClock_LeavesOtherClocksTimersFilesAndProcessesA
   for (const auto& entry : std::filesystem::directory_iterator(directory_.path() + "/locks")) {
     EXPECT_LT(std::filesystem::file_time_type::clock::now() - entry.last_write_time(), 24h) << entry.path();
   }
-}
-
-TEST_F(WallClockTest, KilledChild_LeavesNoTraces) {
-  const auto traces = [](pid_t pid) {
-    int found = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-      const std::string name = entry.path().filename().string();
-      if (name.find("faketime") != std::string::npos && name.ends_with("_" + std::to_string(pid))) ++found;
-    }
-    return found;
-  };
-  rig::ChildProcess child({"cat", "/dev/zero"}, clock_->variables());
-  const pid_t pid = child.pid();
-  ASSERT_TRUE(child.wait_until([](const std::string& output) { return !output.empty(); }, 60s));
-  child.signal(SIGKILL);
-  (void)child.wait();
-  EXPECT_EQ(traces(pid), 2);
-  WallClock::remove_traces(pid);
-  EXPECT_EQ(traces(pid), 0);
-  EXPECT_THROW(WallClock(directory_.path() + "/nowhere"), std::system_error);
 }
 
 }  // namespace

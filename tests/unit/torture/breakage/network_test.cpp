@@ -1,21 +1,16 @@
 // A network of the program's own, in which packets are lost.
+#include "tests/torture/breakage/network.hpp"
+
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <filesystem>
 #include <iostream>
-#include <stdexcept>
 #include <string>
 
-#include "tests/torture/breakage/own_network.hpp"
-#include "tests/torture/breakage/packet_loss.hpp"
 #include "torture/rig/system_call.hpp"
 
 namespace dlock::torture {
@@ -23,11 +18,6 @@ namespace {
 
 // Why the program is in the network in which it was started; empty if it has its own.
 std::string why_no_network;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): main() sets it
-std::string network_before;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): main() sets it
-
-std::string network() {
-  return std::filesystem::read_symlink("/proc/self/ns/net").string();
-}
 
 // A socket for datagrams on a port of its own.
 class Datagrams {
@@ -36,119 +26,64 @@ class Datagrams {
     // Enough for all that a test sends.
     const int buffer = 4 * 1024 * 1024;
     rig::require(::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer)), "setsockopt");
-    sockaddr_in address = loopback(0);
-    rig::require(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), "bind");
-    socklen_t size = sizeof(address);
-    rig::require(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size), "getsockname");
-    port_ = ntohs(address.sin_port);
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address_);
+    rig::require(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address_), size), "bind");
+    rig::require(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address_), &size), "getsockname");
   }
 
-  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::uint16_t port() const { return ntohs(address_.sin_port); }
 
-  void send(const Datagrams& to, int number) const {
-    const sockaddr_in address = loopback(to.port());
+  // How many of so many come.
+  [[nodiscard]] int send(const Datagrams& to, int number) const {
+    const auto* const address = reinterpret_cast<const sockaddr*>(&to.address_);
     for (int i = 0; i < number; ++i) {
-      rig::require(::sendto(socket_.get(), "x", 1, 0, reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
-                   "sendto");
+      rig::require(::sendto(socket_.get(), "x", 1, 0, address, sizeof(to.address_)), "sendto");
     }
-  }
-  // How many have come.
-  [[nodiscard]] int received() const {
-    int number = 0;
-    for (char byte = 0; ::recv(socket_.get(), &byte, 1, 0) == 1;) ++number;
+    int received = 0;
+    for (char byte = 0; ::recv(to.socket_.get(), &byte, 1, 0) == 1;) ++received;
     EXPECT_EQ(errno, EAGAIN);
-    return number;
+    return received;
   }
 
  private:
-  static sockaddr_in loopback(std::uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-  }
-
   util::UniqueFd socket_;
-  std::uint16_t port_ = 0;
+  sockaddr_in address_{};
 };
-
-class OwnNetworkTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!why_no_network.empty()) GTEST_SKIP() << "needs privilege: " << why_no_network;
-    // On one processor, what is sent on the loopback interface has come when sending returns.
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
-    rig::require(::sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
-  }
-};
-
-TEST_F(OwnNetworkTest, Network_HasALoopbackInterfaceOnly) {
-  EXPECT_NE(network(), network_before);
-  struct if_nameindex* const all = ::if_nameindex();
-  ASSERT_NE(all, nullptr);
-  EXPECT_STREQ(all[0].if_name, "lo");
-  EXPECT_EQ(all[1].if_index, 0U);
-  ::if_freenameindex(all);
-}
-
-class PacketLossTest : public OwnNetworkTest {
- protected:
-  void SetUp() override {
-    OwnNetworkTest::SetUp();
-    if (IsSkipped()) return;
-    std::string why_not;
-    if (!PacketLoss::available(why_not)) GTEST_SKIP() << why_not;
-  }
-
-  Datagrams client_;
-  Datagrams server_;
-};
-
-TEST_F(PacketLossTest, PacketsOfItsPort_AreLostBothWaysUntilItEnds) {
-  const Datagrams another;
-  const auto expect = [&](int of_server, int of_other) {
-    client_.send(server_, 10);
-    server_.send(client_, 10);
-    client_.send(another, 10);
-    EXPECT_EQ(server_.received(), of_server);
-    EXPECT_EQ(client_.received(), of_server);
-    EXPECT_EQ(another.received(), of_other);
-  };
-  {
-    const PacketLoss loss({.percent = 100, .port = server_.port()});
-    expect(0, 10);
-    {
-      const PacketLoss more({.percent = 100, .port = another.port()});
-      expect(0, 0);
-    }
-    expect(0, 10);
-  }
-  expect(10, 10);
-}
 
 // Which ones is chance; that it is fewer than 300 or more than 700 of 1000 does not happen.
-TEST_F(PacketLossTest, Share_OfPacketsIsLost) {
-  const auto received = [&](int percent) {
-    const PacketLoss loss({.percent = percent, .port = server_.port()});
-    client_.send(server_, 1000);
-    return server_.received();
-  };
-  EXPECT_EQ(received(0), 1000);
-  const int half = received(50);
-  EXPECT_GT(half, 300);
-  EXPECT_LT(half, 700);
-  EXPECT_THROW(PacketLoss({.percent = 101, .port = 1}), std::invalid_argument);
-  EXPECT_THROW(PacketLoss({.percent = -1, .port = 1}), std::invalid_argument);
+TEST(PacketLossTest, ShareOfThePacketsOfItsPort_IsLostBothWaysUntilItEnds) {
+  if (!why_no_network.empty()) GTEST_SKIP() << "needs privilege: " << why_no_network;
+  if (std::string why_not; !PacketLoss::available(why_not)) GTEST_SKIP() << why_not;
+  // On one processor, what is sent on the loopback interface has come when sending returns.
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+  rig::require(::sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
+  const Datagrams client;
+  const Datagrams server;
+  const Datagrams another;
+  {
+    const PacketLoss half({.percent = 50, .port = server.port()});
+    const int came = client.send(server, 1000);
+    EXPECT_TRUE(came > 300 && came < 700) << came;
+  }
+  {
+    const PacketLoss all({.percent = 100, .port = server.port()});
+    const PacketLoss none({.percent = 0, .port = another.port()});
+    EXPECT_EQ(client.send(server, 10), 0);
+    EXPECT_EQ(server.send(client, 10), 0);
+    EXPECT_EQ(client.send(another, 10), 10);
+  }
+  EXPECT_EQ(client.send(server, 10), 10);
+  EXPECT_EQ(server.send(client, 10), 10);
 }
 
 }  // namespace
 }  // namespace dlock::torture
 
 int main(int argc, char** argv) {
-  dlock::torture::network_before = dlock::torture::network();
   if (!dlock::torture::enter_own_network(dlock::torture::why_no_network)) {
     std::cout << "without a network of its own: " << dlock::torture::why_no_network << '\n';
   }

@@ -191,6 +191,18 @@ std::pair<std::string, std::size_t> alternative(std::string_view text, std::size
   return {result.append(text), most};
 }
 
+// Each violation as "rule: what it says"; or "refused: why", where no run can have written the history.
+std::vector<std::string> violations_of(const std::vector<Event>& history, const Rules& rules) {
+  std::vector<std::string> all;
+  try {
+    for (const Violation& v : check(history, rules).violations)
+      all.push_back(std::string(name_of(v.rule)) + ": " + v.what);
+  } catch (const std::invalid_argument& refused) {
+    all.push_back(std::string("refused: ") + refused.what());
+  }
+  return all;
+}
+
 // Like `expected`: rules, and what their violations say where `expected` says so.
 std::string in_the_words_of(std::string_view expected, const std::vector<std::string>& violations) {
   std::set<std::string_view> in_full;
@@ -212,17 +224,6 @@ std::string in_the_words_of(std::string_view expected, const std::vector<std::st
 
 std::vector<Event> history_of(std::string_view text) {
   return Reader().read(text);
-}
-
-std::vector<std::string> violations_of(const std::vector<Event>& history, const Rules& rules) {
-  std::vector<std::string> all;
-  try {
-    for (const Violation& v : check(history, rules).violations)
-      all.push_back(std::string(name_of(v.rule)) + ": " + v.what);
-  } catch (const std::invalid_argument& refused) {
-    all.push_back(std::string("refused: ") + refused.what());
-  }
-  return all;
 }
 
 TEST_P(HistoryTest, BreaksTheRulesOfItsRow) {

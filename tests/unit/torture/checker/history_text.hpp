@@ -36,9 +36,6 @@ namespace dlock::torture {
 // Throws std::invalid_argument for other texts.
 [[nodiscard]] std::vector<Event> history_of(std::string_view text);
 
-// Each violation as "rule: what it says"; or "refused: why", where no run can have written the history.
-[[nodiscard]] std::vector<std::string> violations_of(const std::vector<Event>& history, const Rules& rules = {});
-
 struct Row {
   std::string name;
   std::string_view history;

@@ -108,9 +108,6 @@ const std::vector<Row> hand_overs{
     {"BeforeTimesAreSound", "heal; 1: asks a, granted 1, held; 2: +15s asks a; 1: returns; 2: +{5s|10s} granted 2",
      "|hand-over"},
     // The release failed, or found that the lock was lost: until its lease expires, the service may keep the lock.
-    {"PerhapsNotFreeSoon",
-     "sound; 1: asks a, granted 1, held; 2: asks a; "
-     "{1: returns|1: releases, disowned|1: releases, unreleased|1: lost|kill 1}; 2: +900ms granted 2"},
     {"PerhapsNotFreeLater",
      "sound; 1: asks a, granted 1, held; 2: asks a; "
      "{1: returns|1: releases, disowned|1: releases, unreleased|1: lost|kill 1}; 2: +10s granted 2",

@@ -1,17 +1,13 @@
 // Addresses: what they are in a URL, and what listens there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/socket.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <dlock/error.hpp>
@@ -41,12 +37,9 @@ TEST(UrlTextTest, ChangedUrl_KeepsTheOtherParts) {
   const auto path = [](UrlText& url) { url.set_path("/run/lock/my locks"); };
   for (const auto& [before, change, after] : std::vector<Case>{
            {"redis://:secret@db1:7000/3?lease=10s&label=a%20b", nothing, ""},
-           {"memory://", nothing, ""},
            {"file:///run/lock", nothing, ""},
-           {"zookeeper://a,b:2182/chroot?prefix=%2Fx", nothing, ""},
            {"postgresql://u@/db?host=/run/pg", nothing, ""},
            {"redis://db1/3?lease=10s", poll, "redis://db1/3?lease=10s&strategy=poll"},
-           {"redis://db1", poll, "redis://db1?strategy=poll"},
            {"redis://db1?strategy=queue&lease=10s", poll, "redis://db1?strategy=poll&lease=10s"},
            {"redis://db1?strategy=queue&lease=10s", remove, "redis://db1?lease=10s"},
            {"zookeeper://u:p@a,b:2182/chroot?prefix=/x", hosts,
@@ -57,14 +50,6 @@ TEST(UrlTextTest, ChangedUrl_KeepsTheOtherParts) {
     change(url);
     EXPECT_EQ(url.text(), after.empty() ? before : after);
   }
-}
-
-TEST(UrlTextTest, Parameter_IsReadAsItWasSet) {
-  UrlText url("redis://db1");
-  url.set("prefix", "a b&c=d%/?");
-  EXPECT_EQ(url.parameter("prefix"), "a b&c=d%/?");
-  EXPECT_EQ(UrlText(url.text()).parameter("prefix"), "a b&c=d%/?");
-  EXPECT_EQ(url.parameter("strategy"), std::nullopt);
 }
 
 TEST(UrlTextTest, Password_IsInTheUrlOrInItsFile) {
@@ -78,19 +63,15 @@ TEST(UrlTextTest, Password_IsInTheUrlOrInItsFile) {
   std::filesystem::remove(file);
 }
 
-TEST(UrlTextTest, Hosts_HaveDefaults) {
-  const auto hosts = [](const std::string& url) {
-    std::string text;
-    for (const HostPort& host : UrlText(url).hosts({.name = "localhost", .port = 2181})) {
-      text += host.name + " " + std::to_string(host.port) + ",";
-    }
-    return text;
-  };
-  EXPECT_EQ(hosts("zookeeper://a,[::1]:2182"), "a 2181,::1 2182,");
-  EXPECT_EQ(hosts("zookeeper:///chroot"), "localhost 2181,");
-}
-
-TEST(UrlTextTest, Secrets_AreNotShown) {
+TEST(UrlTextTest, Parameters_AreReadAndSecretsNotShown) {
+  UrlText escaped("zookeeper://a,[::1]:2182");
+  escaped.set("prefix", "a b&c=d%/?");
+  EXPECT_EQ(UrlText(escaped.text()).parameter("prefix"), "a b&c=d%/?");
+  EXPECT_EQ(escaped.parameter("strategy"), std::nullopt);
+  const auto hosts = escaped.hosts({.name = "localhost", .port = 2181});
+  ASSERT_EQ(hosts.size(), 2U);
+  EXPECT_EQ(hosts[0].port, 2181);
+  EXPECT_EQ(hosts[1].name, "::1");
   UrlText url("redis://u:hunter2@db1?auth=digest:u:hunter2");
   url.set("strategy", "poll");
   EXPECT_EQ(url.shown(), "redis://u:***@db1?auth=***&strategy=poll");
@@ -103,25 +84,7 @@ TEST(UrlTextTest, Secrets_AreNotShown) {
   }
 }
 
-// Answers the first connection with what it was sent, doubled.
-void answer_once(const Listener& listener) {
-  pollfd source{.fd = listener.fd(), .events = POLLIN, .revents = 0};
-  (void)::poll(&source, 1, -1);
-  const UniqueFd client = listener.accept();
-  source.fd = client.get();
-  (void)::poll(&source, 1, -1);
-  std::array<char, 64> bytes{};
-  const auto n = ::recv(client.get(), bytes.data(), bytes.size(), 0);
-  for (int i = 0; i < 2; ++i) (void)!::send(client.get(), bytes.data(), static_cast<std::size_t>(n), MSG_NOSIGNAL);
-}
-
-TEST(AskTest, Answer_IsReadToItsEnd) {
-  const Listener listener;
-  std::jthread server([&] { answer_once(listener); });
-  EXPECT_EQ(ask({.name = "localhost", .port = listener.port()}, "mntr", 60s), "mntrmntr");
-}
-
-TEST(AskTest, ServerThatDoesNotAnswer_IsGivenUp) {
+TEST(ConnectTest, EndpointThatDoesNotAnswer_IsAnError) {
   Listener listener;
   const HostPort endpoint{.name = "localhost", .port = listener.port()};
   EXPECT_THROW((void)ask(endpoint, "mntr", 1ms), std::runtime_error);

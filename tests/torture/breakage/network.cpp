@@ -1,31 +1,45 @@
-#include "tests/torture/breakage/packet_loss.hpp"
+#include "tests/torture/breakage/network.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 
 #include "torture/rig/child_process.hpp"
+#include "util/unique_fd.hpp"
 
 namespace dlock::torture {
 namespace {
 
 constexpr int everything_in_percent = 100;
+constexpr std::string_view loopback = "lo";
 
-void run_nft(const std::string& commands) {
-  (void)rig::run_command({"nft", commands});  // prints nothing but what is wrong
+bool bring_loopback_up() {
+  const util::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return false;
+  ifreq request{};
+  std::memcpy(static_cast<void*>(request.ifr_name), loopback.data(), loopback.size());
+  if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) return false;
+  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
+  return ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
 bool only_loopback() {
   const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> all(::if_nameindex(), &::if_freenameindex);
   if (!all) return false;
   for (const auto* interface = all.get(); interface->if_index != 0; ++interface) {
-    if (std::strcmp(interface->if_name, "lo") != 0) return false;
+    if (interface->if_name != loopback) return false;
   }
   return true;
 }
@@ -35,7 +49,7 @@ std::string new_table() {
   return fmt::format("dlock_loss_{}_{}", ::getpid(), ++made);
 }
 
-// What is sent through the loopback interface comes in there once.
+// A packet that is sent through the loopback interface comes in there once.
 std::string rules(const std::string& table, const PacketLoss::Share& share) {
   const std::string chain = table + " loss";
   std::string text = fmt::format(
@@ -53,11 +67,19 @@ std::string rules(const std::string& table, const PacketLoss::Share& share) {
 
 }  // namespace
 
-bool PacketLoss::available(std::string& why_not) {
-  if (!only_loopback()) {
-    why_not = "this program has no network of its own";
+bool enter_own_network(std::string& why_not) {
+  const util::UniqueFd before(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (!before || ::unshare(CLONE_NEWNET) != 0) {
+    why_not = std::string("cannot make a network namespace: ") + std::strerror(errno);
     return false;
   }
+  if (bring_loopback_up()) return true;
+  why_not = std::string("cannot bring the loopback interface up: ") + std::strerror(errno);
+  (void)::setns(before.get(), CLONE_NEWNET);  // who may leave a namespace may come back
+  return false;
+}
+
+bool PacketLoss::available(std::string& why_not) {
   try {
     const PacketLoss none({.percent = 0, .port = 0});
     return true;
@@ -68,16 +90,13 @@ bool PacketLoss::available(std::string& why_not) {
 }
 
 PacketLoss::PacketLoss(const Share& share) : table_(new_table()) {
-  if (share.percent < 0 || share.percent > everything_in_percent) {
-    throw std::invalid_argument(fmt::format("packet loss of {} %", share.percent));
-  }
   if (!only_loopback()) throw std::runtime_error("packet loss needs a network of the program's own");
-  run_nft(rules(table_, share));
+  (void)rig::run_command({"nft", rules(table_, share)});  // prints nothing but what is wrong
 }
 
 PacketLoss::~PacketLoss() {
   try {
-    run_nft("delete table inet " + table_);
+    (void)rig::run_command({"nft", "delete table inet " + table_});
   } catch (const std::exception&) {
     (void)0;  // nothing can be done about it; the table goes with the network, which is the program's own
   }

@@ -1,5 +1,9 @@
-// Arbitrary bytes in a lock file: a record or none, never a crash. Bytes that are rightly signed by their hash get past
-// the checksum, so the fields behind it meet them, too.
+// Names of locks as file names, file names of whoever writes into the directory, and arbitrary bytes in a lock file.
+//
+// A file name is one component of a path that is no dot file, never longer than promised, different for different
+// names, and read back as it was written. A file has a record or none; bytes that are rightly signed by their hash get
+// past the checksum, so the fields behind it meet them, too.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,7 +17,23 @@ namespace {
 using dlock::file::ReadRecord;
 using dlock::fuzz::require;
 
-void check(std::string_view content) {
+void check_encoding(std::string_view name) {
+  const std::string file = dlock::file::encode_file_name(name);
+  require(file.size() <= dlock::file::max_file_name && file.ends_with(".lock"));
+  require(file.front() != '.');
+  for (const char c : file) require(c > ' ' && c < 0x7f && c != '/');
+  const auto decoded = dlock::file::decode_file_name(file);
+  require(decoded.has_value() != dlock::file::is_shortened(file));
+  if (decoded) require(*decoded == name);
+}
+
+void check_decoding(std::string_view file) {
+  const auto name = dlock::file::decode_file_name(file);
+  if (name) require(dlock::file::encode_file_name(*name) == file);
+  require(!name || !dlock::file::is_shortened(file));
+}
+
+void check_record(std::string_view content) {
   const auto parsed = dlock::file::parse_record(content);
   const auto* read = std::get_if<ReadRecord>(&parsed);
   if (read == nullptr) return;
@@ -41,9 +61,16 @@ std::string signed_block(std::string_view fields, std::string_view tail) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = dlock::fuzz::as_text(data, size);
-  check(text);
+  check_record(text);
   const std::size_t tail = text.find("name ");
-  const std::string_view fields = text.substr(0, tail);
-  check(signed_block(fields, tail == std::string_view::npos ? std::string_view() : text.substr(tail)));
+  check_record(signed_block(text.substr(0, tail), tail == std::string_view::npos ? "" : text.substr(tail)));
+  check_decoding(text);
+  std::string_view second = text;
+  const std::string_view first = dlock::fuzz::take_line(second);
+  if (!first.empty()) check_encoding(first);
+  if (second.empty()) return 0;
+  check_encoding(second);
+  const bool same = dlock::file::encode_file_name(first) == dlock::file::encode_file_name(second);
+  require(same == (first == second));
   return 0;
 }
