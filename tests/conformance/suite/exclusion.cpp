@@ -302,7 +302,7 @@ TEST_P(Contract, C04_ALeaseKeepsItsTokenWhenItIsRenewed) {
   step_time_if_possible();
   const auto observer = std::make_shared<RecordingObserver>();
   Lock& lock = lock_of(client({.observer = observer}));
-  const Lease lease = take(lock, renewed());
+  const Lease lease = take(lock, {.lease = long_lease()});
   const FencingToken token = lease.token();
   pass_until(observer->renewals(name()), "a lease is not renewed", 2);
   EXPECT_EQ(lease.token(), token);
