@@ -1,5 +1,5 @@
-// The clocks of a simulation: its own, which histories are on; that of the lock service; and those of the processes,
-// which run faster or slower and began at another time.
+// The clocks of a simulation: its own, which histories are on, and those of processes, which run faster or slower and
+// began at another time.
 #pragma once
 
 #include <chrono>
@@ -15,48 +15,54 @@ struct SimulatedTime {
   TimePoint now = start;
 };
 
-// A wall clock that runs with the simulation until it is stepped.
-class WallClock : public Clock {
+// Counts `rate` microseconds in a second of the simulation's. The service's clock runs at the true rate.
+class SimulatedClock final : public Clock {
  public:
-  explicit WallClock(const SimulatedTime& time) : time_(time) {}
+  using nanoseconds = std::chrono::nanoseconds;
 
-  [[nodiscard]] std::chrono::system_clock::time_point wall_now() const noexcept override;
-  [[nodiscard]] bool runs_by_itself() const noexcept override { return false; }
-  void step_wall(std::chrono::nanoseconds by) { wall_offset_ += by; }
-
- protected:
-  [[nodiscard]] TimePoint simulated_now() const noexcept { return time_.now; }
-
- private:
-  const SimulatedTime& time_;
-  std::chrono::nanoseconds wall_offset_{};
-};
-
-class ServiceClock final : public WallClock {
- public:
-  using WallClock::WallClock;
-  [[nodiscard]] TimePoint now() const noexcept override { return simulated_now(); }
-};
-
-// Counts `rate` microseconds in a second of the simulation's.
-class ProcessClock final : public WallClock {
- public:
   static constexpr std::int64_t true_rate = 1'000'000;
-  ProcessClock(const SimulatedTime& time, std::int64_t rate, std::chrono::nanoseconds offset)
-      : WallClock(time), rate_(rate), offset_(offset) {}
+  explicit SimulatedClock(const SimulatedTime& time, std::int64_t rate = true_rate, nanoseconds offset = {})
+      : time_(time), rate_(rate), first_(SimulatedTime::start + offset) {}
 
-  [[nodiscard]] TimePoint now() const noexcept override { return at(simulated_now()); }
+  [[nodiscard]] TimePoint now() const noexcept override { return at(time_.now); }
+  // Runs with the simulation until it is stepped.
+  [[nodiscard]] std::chrono::system_clock::time_point wall_now() const noexcept override {
+    constexpr std::chrono::sys_days first_day = std::chrono::year(2024) / std::chrono::January / 1;
+    return std::chrono::system_clock::time_point(first_day) + (time_.now - SimulatedTime::start) + wall_offset_;
+  }
+  [[nodiscard]] bool runs_by_itself() const noexcept override { return false; }
+  void step_wall(nanoseconds by) { wall_offset_ += by; }
 
-  // What this clock shows at a time of the simulation's.
-  [[nodiscard]] TimePoint at(TimePoint time) const noexcept;
+  // The reading of this clock at a time of the simulation's.
+  [[nodiscard]] TimePoint at(TimePoint time) const noexcept {
+    if (time - SimulatedTime::start > far_away) return TimePoint::max();
+    return first_ + nanoseconds((time - SimulatedTime::start).count() * rate_ / true_rate);
+  }
   // When this clock shows a time, or more.
-  [[nodiscard]] TimePoint when(TimePoint shown) const noexcept;
-  // What it shows then, or a little later: when(not_before(t)) >= t.
-  [[nodiscard]] TimePoint not_before(TimePoint time) const noexcept;
+  [[nodiscard]] TimePoint when(TimePoint shown) const noexcept {
+    if (shown > first_ + far_away) return TimePoint::max();
+    if (shown <= first_) return SimulatedTime::start;
+    return SimulatedTime::start + scale_up(shown - first_, true_rate, rate_);
+  }
+  // Its reading at that time, or a little later: when(not_before(t)) >= t.
+  [[nodiscard]] TimePoint not_before(TimePoint time) const noexcept {
+    if (time > SimulatedTime::start + far_away) return TimePoint::max();
+    if (time <= SimulatedTime::start) return first_;
+    return first_ + scale_up(time - SimulatedTime::start, rate_, true_rate);
+  }
 
  private:
+  // No simulation lasts that long, and products do not overflow. Later times are as good as never.
+  static constexpr nanoseconds far_away = std::chrono::minutes(60);
+
+  static constexpr nanoseconds scale_up(nanoseconds time, std::int64_t by, std::int64_t per) {
+    return nanoseconds((time.count() * by + per - 1) / per);
+  }
+
+  const SimulatedTime& time_;
   const std::int64_t rate_;
-  const std::chrono::nanoseconds offset_;
+  const TimePoint first_;
+  nanoseconds wall_offset_{};
 };
 
 }  // namespace dlock::simulation

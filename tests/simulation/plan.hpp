@@ -8,6 +8,7 @@
 
 #include <dlock/lock_kind.hpp>
 
+#include "tests/simulation/clocks.hpp"
 #include "tests/simulation/world.hpp"
 
 namespace dlock::simulation {
@@ -36,6 +37,27 @@ struct Plan {
   std::chrono::nanoseconds min_lease{};     // of an acquire
 };
 
-[[nodiscard]] Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds, std::chrono::nanoseconds min_lease);
+inline Plan make_plan(Dice& dice, const std::vector<LockKind>& kinds, std::chrono::nanoseconds min_lease) {
+  using namespace std::chrono_literals;
+  // Within 1 % of each other, and of the service's clock.
+  constexpr std::int64_t spread = SimulatedClock::true_rate / 1000 * 95 / 10;
+  const auto slowest = SimulatedClock::true_rate - static_cast<std::int64_t>(dice.below(std::uint64_t{spread} + 1));
+  Plan plan{.processes = 2 + dice.below(4),
+            .workers = 1 + dice.below(3),
+            .locks = std::vector<SimulatedLock>(1 + dice.below(3)),
+            .slowest_clock = slowest,
+            .fastest_clock = slowest + spread,
+            .min_lease = min_lease};
+  for (char name = 'a'; SimulatedLock & lock : plan.locks) {
+    lock = {.name = std::string(1, name++), .lock_kind = dice.pick(kinds)};
+    if (dice.chance(30)) lock.lock_kind = kinds.front();  // for acquires of two plain locks
+    if (lock.lock_kind == LockKind::semaphore) lock.permits = 1 + static_cast<std::uint32_t>(dice.below(4));
+  }
+  plan.chaos = dice.between(1s, 15s);
+  plan.lets_go = dice.chance(50);
+  plan.calm = dice.between(50ms, 1s);
+  plan.longest_rest = dice.between(10ms, 300ms);
+  return plan;
+}
 
 }  // namespace dlock::simulation

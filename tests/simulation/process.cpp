@@ -5,7 +5,6 @@
 #include <dlock/spi/url.hpp>
 
 #include "core/client/lease_record.hpp"
-#include "tests/simulation/reentrant_backend.hpp"
 
 namespace dlock::simulation {
 
@@ -51,7 +50,7 @@ SimulatedProcess::SimulatedProcess(int number, World& world, Service& service, c
     : number_(number),
       world_(world),
       service_(service),
-      clock_(std::make_shared<ProcessClock>(world.time, random_rate(world.dice, plan), world.dice.up_to(24h))),
+      clock_(std::make_shared<SimulatedClock>(world.time, random_rate(world.dice, plan), world.dice.up_to(24h))),
       engine_(std::make_shared<SimulatedEngine>(world.dice.roll(), clock_)),
       watcher_(std::make_shared<Watcher>(*this)) {
   const ClientOptions options{.label = std::to_string(number),
@@ -61,9 +60,8 @@ SimulatedProcess::SimulatedProcess(int number, World& world, Service& service, c
                               .clock = clock_};
   core_ = detail::ClientCore::create(
       engine_, Url::parse(service.url()), options, [this](BackendHost& host, const BackendConfig& config) {
-        return std::make_unique<ReentrantBackend>(host, world_.dice, [this, &config](BackendHost& outer) {
-          return service_.connect(number_, outer, config);
-        });
+        return make_reentrant(host, world_.dice,
+                              [this, &config](BackendHost& outer) { return service_.connect(number_, outer, config); });
       });
   note({.kind = Kind::started, .word = "simulated"});
 }

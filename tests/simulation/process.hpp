@@ -2,6 +2,9 @@
 // be stopped, and may die at any moment.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,7 +18,6 @@
 #include <dlock/observer.hpp>
 
 #include "core/client/client_core.hpp"
-#include "tests/simulation/claims.hpp"
 #include "tests/simulation/engine.hpp"
 #include "tests/simulation/plan.hpp"
 #include "tests/simulation/service.hpp"
@@ -23,6 +25,29 @@
 #include "tests/simulation/world.hpp"
 
 namespace dlock::simulation {
+
+using BackendMaker = std::function<std::unique_ptr<Backend>(BackendHost& host)>;
+// A backend that is called from inside its own callbacks.
+[[nodiscard]] std::unique_ptr<Backend> make_reentrant(BackendHost& host, Dice& dice, const BackendMaker& make);
+
+// Claims of a process to locks: how many of its acquires may have left something in the service.
+class Claims {
+ public:
+  void begin(const std::string& lock) { ends_[lock].push_back(TimePoint::max()); }
+  // It was denied, or given back.
+  void end(const std::string& lock, TimePoint now) { *std::ranges::find(ends_[lock], TimePoint::max()) = now; }
+  // Acquires in progress, and those that ended only just, for which something may still be under way.
+  [[nodiscard]] std::size_t count(const std::string& lock, TimePoint now) const {
+    const TimePoint recently = now - std::chrono::milliseconds(200);  // longer than a clean-up takes in good times
+    const auto found = ends_.find(lock);
+    if (found == ends_.end()) return 0;
+    return static_cast<std::size_t>(
+        std::ranges::count_if(found->second, [recently](TimePoint end) { return end >= recently; }));
+  }
+
+ private:
+  std::map<std::string, std::vector<TimePoint>> ends_;  // of its acquires
+};
 
 class SimulatedProcess {
  public:
@@ -54,7 +79,7 @@ class SimulatedProcess {
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool alive() const { return state_ == State::runs || state_ == State::stopped; }
-  [[nodiscard]] ProcessClock& clock() { return *clock_; }
+  [[nodiscard]] SimulatedClock& clock() { return *clock_; }
   [[nodiscard]] const std::string& holder() const { return core_->context().holder; }
   [[nodiscard]] const Capabilities& capabilities() const { return core_->context().capabilities; }
   [[nodiscard]] Mutation mutation() const { return world_.mutation; }
@@ -90,7 +115,7 @@ class SimulatedProcess {
   World& world_;
   Service& service_;
   State state_ = State::runs;
-  const std::shared_ptr<ProcessClock> clock_;
+  const std::shared_ptr<SimulatedClock> clock_;
   const std::shared_ptr<SimulatedEngine> engine_;
   const std::shared_ptr<Watcher> watcher_;
   std::shared_ptr<detail::ClientCore> core_;

@@ -1,25 +1,15 @@
 #include "tests/simulation/simulation.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include "tests/simulation/nemesis.hpp"
-#include "tests/simulation/plan.hpp"
-#include "tests/simulation/process.hpp"
-#include "tests/simulation/resource.hpp"
-#include "tests/simulation/service.hpp"
 #include "tests/simulation/stage.hpp"
-#include "tests/simulation/world.hpp"
 
 namespace dlock::simulation {
 
-using namespace std::chrono_literals;
-using std::chrono::nanoseconds;
-
 Simulated simulate(const Subject& subject, std::uint64_t seed, Mutation mutation) {
-  constexpr nanoseconds sound_times = 6s;
+  constexpr std::chrono::nanoseconds sound_times = 6s;
   World world(seed, mutation);
   const Plan plan = make_plan(world.dice, subject.kinds, subject.min_lease);
   Network network(world);
@@ -51,7 +41,7 @@ Rules rules_for(const Subject& subject) {
   // A lock may be free for as long as this after everything was healed. By then the leases of those who died have
   // expired, and of owners not known to hold the lock: they are shorter. What late answers bring back after that is
   // cleaned up at once, so it does not add to it.
-  const nanoseconds healing = std::max(subject.recovery, longest_lease) + 1s;
+  const std::chrono::nanoseconds healing = std::max(subject.recovery, longest_lease) + 1s;
   Hole hole{.rules = {Rule::exclusion, Rule::growing_tokens, Rule::honest_release},
             .strikes = {"lock broken"},
             .belief = std::max(subject.session, longest_lease)};

@@ -100,8 +100,8 @@ class Sweep {
         spoiled_(spoiled),
         world_(1 + spoiled.request),
         plan_{.locks = {spoiled.lock},
-              .slowest_clock = ProcessClock::true_rate,
-              .fastest_clock = ProcessClock::true_rate + 1},
+              .slowest_clock = SimulatedClock::true_rate,
+              .fastest_clock = SimulatedClock::true_rate + 1},
         stage_(world_, plan_, subject, world_.dice.roll()) {
     stage_.service().fate = [this](int process, std::string_view) { return decide(process); };
     stage_.service().delay = [this] {

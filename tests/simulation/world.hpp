@@ -45,7 +45,6 @@ class World {
     over_ = true;  // what is still torn down is no part of it
     return std::move(history_);
   }
-  [[nodiscard]] bool over() const { return over_; }
 
   // Happens whatever becomes of the processes.
   void later(std::chrono::nanoseconds delay, Executor::Task task) { (void)coming_.add(now() + delay, std::move(task)); }
