@@ -206,9 +206,7 @@ class Sweep {
     using enum Operation;
     const LockKind kind = spoiled_.lock.lock_kind;
     const std::string& name = spoiled_.lock.name;
-    const auto shows = [number = holding.number()](const LockInfo& info) {
-      return info.held && process_of(info.holder) == number;
-    };
+    const auto shows = [number = holding.number()](const LockInfo& info) { return process_of(info) == number; };
     if (is({forget})) stage_.run_for(least_idle + 1s);
     armed_ = true;
     if (is({inspect})) {
