@@ -11,7 +11,6 @@
 namespace dlock::postgres {
 
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 namespace {
 
@@ -23,6 +22,10 @@ std::int64_t number(const std::string& text) {
 
 Cell milliseconds_until(TimePoint at, TimePoint now) {
   return std::to_string(std::chrono::duration_cast<milliseconds>(at - now).count());
+}
+
+std::int64_t microseconds_at(TimePoint time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
 
 }  // namespace
@@ -53,49 +56,24 @@ FakeLockTable::Columns FakeLockTable::columns_of(const Command& command) {
   return columns;
 }
 
-FakeReply FakeLockTable::carry_out(const FakeQuery& query) {
-  FakeReply reply;
-  for (const Command& command : query.commands) reply.results.push_back(carry_out(command));
-  return reply;
-}
-
 Rows FakeLockTable::carry_out(const Command& command) {
   const std::string word = word_for(command);
   const Columns columns = columns_of(command);
+  const auto lone = [&columns](std::size_t index) { return columns.at(index).front(); };
   if (word == "acquire") return acquire(columns);
   if (word == "renew") return renew(columns);
-  if (word == "release") return release(columns, columns.at(3).front());
-  if (word == "change") {
-    if (!columns.at(8).front().empty()) channel = columns.at(8).front();
-    return change(changes_in(columns), !columns.at(8).front().empty());
-  }
-  if (word == "mark") {
-    return mark(columns.at(0), milliseconds(number(columns.at(1).front())),
-                milliseconds(number(columns.at(2).front())));
-  }
-  if (word == "break_lock") return break_lock(columns.at(0).front(), columns.at(1).front());
-  if (word == "forget") {
-    return forget(columns.at(0).front(), number(columns.at(1).front()),
-                  static_cast<std::size_t>(number(columns.at(2).front())));
-  }
+  if (word == "release") return release(columns);
+  if (word == "change") return change(columns);
+  if (word == "mark") return mark(columns);
+  if (word == "break_lock") return break_lock(lone(0), lone(1));
+  if (word == "forget") return forget(lone(0), number(lone(1)), static_cast<std::size_t>(number(lone(2))));
   Rows answer;
   if (word == "inspect" || word == "list") {
     for (const auto& [name, row] : rows) {
-      if (word == "list" ? answer.size() < std::stoull(columns.at(0).front()) : name == columns.at(0).front()) {
-        look(name, row, answer);
-      }
+      if (word == "list" ? answer.size() < std::stoull(lone(0)) : name == lone(0)) look(name, row, answer);
     }
   }
   return answer;
-}
-
-bool FakeLockTable::is_held(const Row& row) const {
-  return optimistic_ ? !row.owner.empty() : row.expires_at > now();
-}
-
-bool FakeLockTable::held(const std::string& name) const {
-  const auto found = rows.find(name);
-  return found != rows.end() && is_held(found->second);
 }
 
 std::vector<std::string> FakeLockTable::owners(const std::string& name) const {
@@ -111,12 +89,33 @@ std::vector<std::string> FakeLockTable::owners(const std::string& name) const {
   return owners;
 }
 
+bool FakeLockTable::is_held(const Row& row) const {
+  return optimistic_ ? !row.owner.empty() : row.expires_at > now();
+}
+
 std::int64_t FakeLockTable::next_token(std::int64_t last) const {
-  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now().time_since_epoch());
-  return std::max<std::int64_t>(last + 1, us.count());
+  return std::max(last + 1, microseconds_at(now()));
 }
 
 // --- What one may hold -----------------------------------------------------------------------------------------------
+
+void FakeLockTable::extend(Row& row, const std::string& lease) const {
+  row.lease_ms = number(lease);
+  ++row.version;
+  row.expires_at = saturating_add(now(), milliseconds(row.lease_ms));
+}
+
+void FakeLockTable::free(Row& row, const std::string& name, const std::string& channel) const {
+  row.owner.clear();
+  row.holders.clear();
+  ++row.version;
+  row.expires_at = TimePoint::min();
+  tell(row, name, channel);
+}
+
+void FakeLockTable::tell(const Row& row, const std::string& name, const std::string& channel) const {
+  if (!channel.empty() && row.waiting_until > now()) notify_(channel, name);
+}
 
 Rows FakeLockTable::acquire(const Columns& columns) {
   const std::vector<std::string>& names = columns.at(0);
@@ -125,7 +124,6 @@ Rows FakeLockTable::acquire(const Columns& columns) {
     const auto [found, fresh] = first.try_emplace(names[i], i);
     if (!fresh && columns.at(6).at(i) == "1" && columns.at(6).at(found->second) != "1") found->second = i;
   }
-  Rows answer;
   std::map<std::string, bool> granted;
   for (const auto& [name, i] : first) {
     const std::string& owner = columns.at(1).at(i);
@@ -139,14 +137,10 @@ Rows FakeLockTable::acquire(const Columns& columns) {
     if (!ours) row.token = next_token(row.token);
     row.owner = owner;
     row.holder = columns.at(2).at(i);
-    row.lease_ms = number(columns.at(3).at(i));
-    ++row.version;
-    row.expires_at = saturating_add(now(), milliseconds(row.lease_ms));
-    if (!columns.at(7).front().empty()) {
-      channel = columns.at(7).front();
-      tell(row, name);
-    }
+    extend(row, columns.at(3).at(i));
+    tell(row, name, columns.at(7).front());
   }
+  Rows answer;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& owner = columns.at(1).at(i);
     const Row& row = rows.at(names[i]);
@@ -166,70 +160,40 @@ Rows FakeLockTable::renew(const Columns& columns) {
     const auto found = rows.find(columns.at(0).at(i));
     const std::string& owner = columns.at(1).at(i);
     if (found == rows.end() || found->second.owner != owner || !is_held(found->second)) continue;
-    Row& row = found->second;
-    if (!row.locked) {
-      row.lease_ms = number(columns.at(2).at(i));
-      ++row.version;
-      row.expires_at = saturating_add(now(), milliseconds(row.lease_ms));
-    }
-    answer.rows.push_back({owner, row.locked ? "f" : "t"});
+    if (!found->second.locked) extend(found->second, columns.at(2).at(i));
+    answer.rows.push_back({owner, found->second.locked ? "f" : "t"});
   }
   return answer;
 }
 
-Rows FakeLockTable::release(const Columns& columns, const std::string& listened) {
+Rows FakeLockTable::release(const Columns& columns) {
   Rows answer;
-  if (!listened.empty()) channel = listened;
   for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
     const auto found = rows.find(columns.at(0).at(i));
     const std::string& owner = columns.at(1).at(i);
     if (found == rows.end()) continue;
-    const bool ours = found->second.owner == owner;
-    const bool unknown = found->second.locked && columns.at(2).at(i) == "1";
-    if (!ours && !unknown) continue;
-    answer.rows.push_back({owner, found->second.locked ? "f" : "t"});
-    if (!found->second.locked) free(found->first, !listened.empty());
+    const bool locked = found->second.locked;
+    const bool unknown = locked && columns.at(2).at(i) == "1";
+    if (found->second.owner != owner && !unknown) continue;
+    answer.rows.push_back({owner, locked ? "f" : "t"});
+    if (!locked) free(found->second, found->first, columns.at(3).front());
   }
   return answer;
 }
 
-Rows FakeLockTable::mark(const std::vector<std::string>& names, nanoseconds mark_for, nanoseconds marked_for) {
+Rows FakeLockTable::mark(const Columns& columns) {
+  const milliseconds mark_for(number(columns.at(1).front()));
+  const TimePoint enough = saturating_add(now(), milliseconds(number(columns.at(2).front())));
   Rows answer;
-  for (const std::string& name : names) {
+  for (const std::string& name : columns.at(0)) {
     const auto found = rows.find(name);
     if (found == rows.end()) continue;
     Row& row = found->second;
-    const TimePoint enough = saturating_add(now(), marked_for);
     const bool counts = kind_ != LockKind::lock || is_held(row);
     if (counts && row.waiting_until < enough && !row.locked) row.waiting_until = saturating_add(now(), mark_for);
-    answer.rows.push_back({name, !counts                       ? "f"
-                                 : row.waiting_until >= enough ? std::optional<std::string>("t")
-                                                               : std::nullopt});
+    answer.rows.push_back({name, !counts ? Cell("f") : row.waiting_until >= enough ? Cell("t") : Cell()});
   }
   return answer;
-}
-
-void FakeLockTable::give_to(const std::string& name, const std::string& owner, nanoseconds lease) {
-  Row& row = rows[name];
-  row.owner = owner;
-  ++row.version;
-  ++row.token;
-  row.lease_ms = std::chrono::duration_cast<milliseconds>(lease).count();
-  row.expires_at = saturating_add(now(), lease);
-}
-
-void FakeLockTable::free(const std::string& name, bool notifies) {
-  Row& row = rows.at(name);
-  row.owner.clear();
-  ++row.version;
-  row.expires_at = TimePoint::min();
-  if (notifies) tell(row, name);
-}
-
-void FakeLockTable::tell(const Row& row, const std::string& payload) {
-  if (row.waiting_until <= now()) return;
-  ++notifications;
-  if (notify) notify(channel, payload);
 }
 
 // --- Questions -------------------------------------------------------------------------------------------------------
@@ -254,32 +218,21 @@ void FakeLockTable::look(const std::string& name, const Row& row, Rows& answer) 
   }
 }
 
-Rows FakeLockTable::break_lock(const std::string& name, const std::string& listened) {
+Rows FakeLockTable::break_lock(const std::string& name, const std::string& channel) {
   const auto found = rows.find(name);
-  if (found == rows.end()) return {};
-  Row& row = found->second;
-  if (!is_held(row) && used(row) == 0) return {};
-  if (row.locked) return {.rows = {{"f", Cell()}}};
-  row.owner.clear();
-  row.holders.clear();
-  ++row.version;
-  row.expires_at = TimePoint::min();
-  if (!listened.empty()) {
-    channel = listened;
-    tell(row, name);
-  }
+  if (found == rows.end() || (!is_held(found->second) && used(found->second) == 0)) return {};
+  if (found->second.locked) return {.rows = {{"f", Cell()}}};
+  free(found->second, name, channel);
   return {.rows = {{"t", Cell()}}};
 }
 
 Rows FakeLockTable::forget(const std::string& name, std::int64_t age, std::size_t at_most) {
-  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(now().time_since_epoch()).count();
   Rows forgotten;
   std::erase_if(rows, [&](const auto& item) {
     const auto& [of, row] = item;
     const bool idle = !is_held(row) && used(row) == 0 && row.waiting_until <= now() && row.marked_until <= now();
-    if ((!name.empty() && of != name) || row.locked || !idle || row.token > us - age || forgotten.size() >= at_most) {
-      return false;
-    }
+    const bool is_old = row.token <= microseconds_at(now()) - age;
+    if ((!name.empty() && of != name) || row.locked || !idle || !is_old || forgotten.size() >= at_most) return false;
     forgotten.rows.push_back({of});
     return true;
   });
@@ -288,15 +241,46 @@ Rows FakeLockTable::forget(const std::string& name, std::int64_t age, std::size_
 
 // --- What several may hold -------------------------------------------------------------------------------------------
 
-std::vector<FakeLockTable::Change> FakeLockTable::changes_in(const Columns& columns) {
-  std::vector<Change> changes;
-  for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
-    const auto at = [&](std::size_t column) { return number(columns.at(column).at(i)); };
-    changes.push_back({i + 1, columns.at(0).at(i), columns.at(1).at(i), at(2), milliseconds(at(3)), columns.at(4).at(i),
-                       at(5), at(6), milliseconds(at(7))});
+struct FakeLockTable::Change {
+  enum What : std::int64_t { gave_up = -1, release, renew, acquire };
+  std::size_t number;
+  std::string name;
+  std::string owner;
+  std::int64_t what;
+  milliseconds lease;
+  std::string holder;
+  std::int64_t weight;
+  std::int64_t permits;
+  milliseconds mark;
+
+  [[nodiscard]] bool wants_all() const noexcept { return weight == permits; }
+
+  [[nodiscard]] static std::vector<Change> all_in(const Columns& columns) {
+    std::vector<Change> changes;
+    for (std::size_t i = 0; i < columns.at(0).size(); ++i) {
+      const auto at = [&](std::size_t column) { return postgres::number(columns.at(column).at(i)); };
+      changes.push_back({i + 1, columns.at(0).at(i), columns.at(1).at(i), at(2), milliseconds(at(3)),
+                         columns.at(4).at(i), at(5), at(6), milliseconds(at(7))});
+    }
+    return changes;
   }
-  return changes;
-}
+};
+
+// All that is asked about a name.
+struct FakeLockTable::Group {
+  std::vector<const Change*> all;
+  std::vector<const Change*> acquires;
+
+  [[nodiscard]] bool any(auto&& condition) const {
+    return std::ranges::any_of(all, [&](const Change* each) { return condition(*each); });
+  }
+  [[nodiscard]] bool releases(const std::string& owner) const {
+    return any([&](const Change& each) { return each.what <= 0 && each.owner == owner; });
+  }
+  [[nodiscard]] bool stands_by(const Row& row, const Change& each) const {
+    return each.permits == row.permits && !releases(each.owner);
+  }
+};
 
 std::int64_t FakeLockTable::used(const Row& row) const {
   std::int64_t used = 0;
@@ -323,14 +307,14 @@ bool FakeLockTable::may_change(const Row& row, const Group& group) const {
 
 bool FakeLockTable::must_wait(const Command& command) const {
   if (word_for(command) != "change") return false;
-  const std::vector<Change> changes = changes_in(columns_of(command));
-  return std::any_of(changes.begin(), changes.end(), [&](const Change& each) {
+  return std::ranges::any_of(Change::all_in(columns_of(command)), [&](const Change& each) {
     const auto row = rows.find(each.name);
     return row != rows.end() && row->second.locked && may_change(row->second, {.all = {&each}, .acquires = {}});
   });
 }
 
-Rows FakeLockTable::change(const std::vector<Change>& changes, bool notifies) {
+Rows FakeLockTable::change(const Columns& columns) {
+  const std::vector<Change> changes = Change::all_in(columns);
   std::map<std::string, Group> groups;
   for (const Change& each : changes) {
     Group& group = groups[each.name];
@@ -338,29 +322,27 @@ Rows FakeLockTable::change(const std::vector<Change>& changes, bool notifies) {
     if (each.what == Change::acquire) group.acquires.push_back(&each);
   }
   Rows answer;
-  for (const auto& [name, group] : groups) change(name, group, notifies, answer);
+  for (const auto& [name, group] : groups) {
+    const auto found = rows.find(name);
+    const bool fresh = found == rows.end() && !group.acquires.empty();
+    const Row before = found == rows.end() ? Row() : found->second;
+    const bool changed = fresh || (found != rows.end() && may_change(before, group));
+    Row row = before;
+    if (changed) {
+      const bool freed = change(row, group);
+      rows[name] = row;
+      if (!fresh && freed) tell(row, name, columns.at(8).front());
+    }
+    for (const Change* each : group.all) {
+      const auto& holders = each->what <= 0 ? before.holders : row.holders;
+      const bool done = changed && holders.contains(each->owner);
+      answer.rows.push_back({std::to_string(each->number), done ? "t" : "f", Cell(), Cell(), Cell()});
+      Rows::Row& cells = answer.rows.back();
+      if (done && row.holders.contains(each->owner)) cells[2] = std::to_string(row.holders.at(each->owner).token);
+      if (each->what == Change::acquire && !done) say_why_not(row, *each, cells);
+    }
+  }
   return answer;
-}
-
-void FakeLockTable::change(const std::string& name, const Group& group, bool notifies, Rows& answer) {
-  const auto found = rows.find(name);
-  const bool fresh = found == rows.end() && !group.acquires.empty();
-  const Row before = found == rows.end() ? Row() : found->second;
-  const bool changes = fresh || (found != rows.end() && may_change(before, group));
-  Row row = before;
-  if (changes) {
-    const bool freed = change(row, group);
-    rows[name] = row;
-    if (notifies && !fresh && freed) tell(row, name);
-  }
-  for (const Change* each : group.all) {
-    const auto& holders = each->what <= 0 ? before.holders : row.holders;
-    const bool done = changes && holders.contains(each->owner);
-    answer.rows.push_back({std::to_string(each->number), done ? "t" : "f", Cell(), Cell(), Cell()});
-    Rows::Row& cells = answer.rows.back();
-    if (done && row.holders.contains(each->owner)) cells[2] = std::to_string(row.holders.at(each->owner).token);
-    if (each->what == Change::acquire && !done) say_why_not(row, *each, cells);
-  }
 }
 
 // Whether others may enter now.
@@ -376,7 +358,7 @@ bool FakeLockTable::change(Row& row, const Group& group) const {
   admit(row, group);
   const Change* marks = nullptr;
   for (const Change* each : group.all) {
-    if (each->mark.count() <= 0 || row.holders.contains(each->owner) || !stands_by(row, group, *each)) continue;
+    if (each->mark.count() <= 0 || row.holders.contains(each->owner) || !group.stands_by(row, *each)) continue;
     if (marks == nullptr || (each->owner == row.writer && marks->owner != row.writer)) marks = each;
   }
   const bool keeps = was_marked && !row.writer.empty() && !group.releases(row.writer) &&
@@ -386,10 +368,6 @@ bool FakeLockTable::change(Row& row, const Group& group) const {
     row.marked_until = marks == nullptr ? TimePoint::min() : saturating_add(now(), marks->mark);
   }
   return gone > 0 || (was_marked && !keeps);
-}
-
-bool FakeLockTable::stands_by(const Row& row, const Group& group, const Change& each) {
-  return each.permits == row.permits && !group.releases(each.owner);
 }
 
 // One who wants all of it, or as many others as there is room for.
@@ -404,7 +382,7 @@ void FakeLockTable::admit(Row& row, const Group& group) const {
   std::int64_t place = 0;
   for (const Change* each : group.acquires) {
     const bool fits = each->weight <= room && (each->wants_all() || !is_marked);
-    if (!fits || held_before.contains(each->owner) || !stands_by(row, group, *each)) continue;
+    if (!fits || held_before.contains(each->owner) || !group.stands_by(row, *each)) continue;
     if (!alone) alone = each->wants_all();
     if (each->wants_all() != *alone || place >= (*alone ? 1 : room)) continue;
     row.token = first_token + place++;
