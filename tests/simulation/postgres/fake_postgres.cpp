@@ -45,17 +45,14 @@ bool concerns_several(const Command& command) {
   return names.starts_with('{') && elements_of(names).size() > 1;
 }
 
-bool is_late_fate(simulation::Fate fate) {
-  // A statement is never carried out twice.
-  return fate == simulation::Fate::late || fate == simulation::Fate::duplicate;
-}
-
 }  // namespace
 
 FakePostgres::FakePostgres(Executor& executor, std::uint64_t seed) : executor_(executor), dice_(seed) {
   wire_.replies_to_heartbeats = true;
   wire_.records = false;
-  wire_.opened = [this](const FakeConnection& connection) { opened(connection); };
+  wire_.opened = [this](int connection, int process, const Purpose& purpose) {
+    sessions_.try_emplace(connection, connection, process, purpose, executor_);
+  };
   wire_.gone = [this](int connection) { left(connection); };
   wire_.reply = [this](const FakeQuery& query) {
     receive(query);
@@ -77,14 +74,6 @@ void FakePostgres::cut(int process) {
   for (Session* const session : sessions_of(process)) break_off(*session, reset);
 }
 
-void FakePostgres::set_reachable(int process, bool reachable) {
-  if (reachable) {
-    wire_.unreachable.erase(process);
-  } else {
-    wire_.unreachable.insert(process);
-  }
-}
-
 void FakePostgres::expire(int process) {
   for (Session* const session : sessions_of(process)) {
     if (!session->silent) break_off(*session, terminated, ended_by_administrator);
@@ -92,22 +81,10 @@ void FakePostgres::expire(int process) {
 }
 
 void FakePostgres::release_held() {
-  for (Held& each : std::exchange(held_, {})) wire_.answer(each.connection, each.query, std::move(each.reply));
-}
-
-void FakePostgres::bury(int process) {
-  wire_.bury(process);
+  for (const auto& [connection, query, reply] : std::exchange(held_, {})) wire_.answer(connection, query, reply);
 }
 
 // --- Sessions --------------------------------------------------------------------------------------------------------
-
-void FakePostgres::opened(const FakeConnection& connection) {
-  const Purpose& purpose = connection.purpose();
-  sessions_.try_emplace(connection.number(), connection.number(), connection.process(), purpose, executor_);
-  const bool capped = purpose.word == "waiting" || purpose.word == "transaction";
-  const std::size_t most = capped ? connection.options().max_connections : purpose.word == "locks" ? 2 : 4;
-  EXPECT_LE(wire_.alike(connection), most) << "connections for " << purpose.word;
-}
 
 // Of one that nothing reaches the server does not know that its client has gone.
 void FakePostgres::left(int connection) {
@@ -193,7 +170,9 @@ void FakePostgres::pump(Session& session) {
 }
 
 bool FakePostgres::carry_out(Session& session, Received& received) {
-  if (is_late_fate(received.fate) && is_late(session, received)) return false;
+  // A statement is never carried out twice.
+  const bool late = received.fate == Fate::late || received.fate == Fate::duplicate;
+  if (late && is_late(session, received)) return false;
   if (received.fate == Fate::refuse && refuse(session, received)) return true;
   const auto& commands = received.query.commands;
   while (received.next < commands.size()) {
@@ -341,7 +320,7 @@ void FakePostgres::commit(Session& session) {
           [this, channel = channel, payload = payload, number = number] { wire_.notify(channel, payload, number); });
     }
   }
-  for (const auto& [name, token] : session.new_tokens) row_tokens_[name] = token;
+  for (const auto& [name, token] : session.new_tokens) fences_["row_lock/" + name].token = token;
   has_schema = has_schema || session.makes_schema;
   roll_back(session);
 }
@@ -366,11 +345,10 @@ FakeLockTable* FakePostgres::table(std::string_view word) {
                         : name.ends_with("_rw")  ? LockKind::read_write
                         : name.ends_with("_sem") ? LockKind::semaphore
                                                  : LockKind::lock;
-  FakeLockTable& made = tables_.try_emplace(std::string(name), executor_, strategy, kind).first->second;
-  made.notify = [this](const std::string& channel, const std::string& payload) {
+  const auto notify = [this](const std::string& channel, const std::string& payload) {
     current_->notifications.emplace_back(channel, payload);
   };
-  return &made;
+  return &tables_.try_emplace(std::string(name), executor_, strategy, kind, notify).first->second;
 }
 
 FakePostgres::Step FakePostgres::execute(Session& session, const Command& command) {
@@ -472,17 +450,19 @@ void FakePostgres::must_hold_nothing(const Session& session, std::string_view wo
   EXPECT_TRUE(session.rows.empty()) << word << " in a transaction that has locked a row";
 }
 
-std::vector<const Command*> FakePostgres::ahead_of(const Session* session, std::string_view word,
-                                                   const std::string& what) const {
-  std::vector<const Command*> ahead;
+std::vector<FakePostgres::Waiter> FakePostgres::waiters_for(std::string_view word, const std::string& what,
+                                                            const Session* before) const {
+  std::vector<Waiter> waiters;
   for (const int number : waiting_) {
-    if (session != nullptr && number == session->number) break;
-    const Received& received = sessions_.at(number).queue.front();
+    if (before != nullptr && number == before->number) break;
+    const Session& session = sessions_.at(number);
+    const Received& received = session.queue.front();
     const Command& command = received.query.commands.at(received.next);
     if (command.statement == nullptr || command.statement->word.find(word) == std::string::npos) continue;
-    if (command.params.at(0) == what) ahead.push_back(&command);
+    const bool shared = command.statement->word.ends_with(shared_ending);
+    if (command.params.at(0) == what) waiters.push_back({&session, shared});
   }
-  return ahead;
+  return waiters;
 }
 
 // --- Advisory locks --------------------------------------------------------------------------------------------------
@@ -493,9 +473,8 @@ bool FakePostgres::key_is_free(const Session& session, const std::string& key, b
     if (found == other.keys.end() || &other == &session) continue;
     if (found->second.exclusive > 0 || !shared) return false;
   }
-  const auto ahead = ahead_of(&session, ".lock_slice", key);
-  return std::all_of(ahead.begin(), ahead.end(),
-                     [&](const Command* other) { return shared && other->statement->word.ends_with(shared_ending); });
+  return std::ranges::all_of(waiters_for(".lock_slice", key, &session),
+                             [shared](const Waiter& ahead) { return shared && ahead.shared; });
 }
 
 void FakePostgres::take_key(Session& session, const std::string& key, bool shared) {
@@ -558,11 +537,7 @@ FakePostgres::Step FakePostgres::lock_key(Session& session, std::string_view wor
   const bool waits = what == "lock_slice";
   if (what == "join") {
     EXPECT_TRUE(session.keys.contains(key)) << "the session does not share the lock";
-    const auto ahead = ahead_of(nullptr, ".lock_slice", key);
-    const bool writer_waits = std::any_of(ahead.begin(), ahead.end(), [](const Command* other) {
-      return !other->statement->word.ends_with(shared_ending);
-    });
-    if (writer_waits) return {};
+    if (!std::ranges::all_of(waiters_for(".lock_slice", key), &Waiter::shared)) return {};
   } else {
     EXPECT_TRUE(waits || what == "try_lock") << word;
     if (waits) must_hold_nothing(session, word);
@@ -580,19 +555,16 @@ FakePostgres::Step FakePostgres::lock_key(Session& session, std::string_view wor
 
 bool FakePostgres::row_is_free(const Session& session, const std::string& name) const {
   const auto has_it = [&](const auto& item) { return &item.second != &session && item.second.rows.contains(name); };
-  return std::none_of(sessions_.begin(), sessions_.end(), has_it) && ahead_of(&session, "row_lock.lock", name).empty();
+  return std::ranges::none_of(sessions_, has_it) && waiters_for("row_lock.lock", name, &session).empty();
 }
 
 FakePostgres::Step FakePostgres::execute_row_lock(Session& session, std::string_view word, const Params& params) {
   if (auto step = answer_question("row_lock", word, params)) return *std::move(step);
   const std::string& name = params.at(0);
-  if (word == "ensure") {
-    lockable_.insert(name);
-    return {};
-  }
+  Fence* const fence = word == "ensure" ? &fences_["row_lock/" + name] : fence_of("row_lock", name);
+  if (word == "ensure" || fence == nullptr) return {};
   EXPECT_TRUE(word == "try_lock" || word == "lock") << word;
   EXPECT_TRUE(session.open) << "the lock would end with the statement";
-  if (!lockable_.contains(name)) return {};
   if (word == "lock") must_hold_nothing(session, word);
   if (!row_is_free(session, name)) {
     if (word == "try_lock") return {.sqlstate = "55P03"};
@@ -603,12 +575,17 @@ FakePostgres::Step FakePostgres::execute_row_lock(Session& session, std::string_
   session.rows.insert(name);
   session.holder = params.at(1);
   session.patience = {};
-  const std::int64_t token = next_token(row_tokens_[name]);
+  const std::int64_t token = next_token(fence->token);
   session.new_tokens[name] = token;
   return {.rows = {.rows = {{std::to_string(token), "dlock#", "0"}}}};
 }
 
 // --- Questions about locks that belong to sessions -------------------------------------------------------------------
+
+FakePostgres::Fence* FakePostgres::fence_of(std::string_view table, const std::string& row) {
+  const auto found = fences_.find(std::string(table) + "/" + row);
+  return found == fences_.end() ? nullptr : &found->second;
+}
 
 std::optional<FakePostgres::Step> FakePostgres::answer_question(std::string_view table, std::string_view what,
                                                                 const Params& params) {
@@ -616,16 +593,11 @@ std::optional<FakePostgres::Step> FakePostgres::answer_question(std::string_view
   Rows answer;
   if (what == "inspect" || what == "inspect_without_tables") {
     const std::string& name = params.at(rows ? 0 : 1);
-    if (!rows || lockable_.contains(name)) look(table, name, answer);
+    if (!rows || fence_of(table, name) != nullptr) look(table, name, answer);
   } else if (what == "list") {
-    std::vector<std::string> names(lockable_.begin(), lockable_.end());
-    if (!rows) {
-      names.clear();
-      for (const auto& [row, fence] : fences_) {
-        if (row.starts_with(std::string(table) + "/")) names.push_back(row.substr(table.size() + 1));
-      }
+    for (const auto& [row, fence] : fences_) {
+      if (row.starts_with(std::string(table) + "/")) look(table, row.substr(table.size() + 1), answer);
     }
-    for (const std::string& name : names) look(table, name, answer);
   } else if (what == "break_lock") {
     answer = break_lock(table, params.at(0), params.at(1));
   } else if (what == "forget") {
@@ -637,32 +609,27 @@ std::optional<FakePostgres::Step> FakePostgres::answer_question(std::string_view
 }
 
 // A row for each session that holds it, or one.
-void FakePostgres::look(std::string_view table, const std::string& name, Rows& answer) const {
+void FakePostgres::look(std::string_view table, const std::string& name, Rows& answer) {
   const bool rows = table == "row_lock";
-  const auto found = fences_.find(std::string(table) + "/" + name);
-  const Fence fence = found == fences_.end() ? Fence() : found->second;
-  const auto token = row_tokens_.find(name);
-  const std::string word = rows ? "row_lock.lock" : std::string(table) + ".lock_slice";
-  const std::string waiters = std::to_string(ahead_of(nullptr, word, rows ? name : fence.key).size());
-  const std::string last = std::to_string(!rows ? fence.token : token == row_tokens_.end() ? 0 : token->second);
+  const Fence* const found = fence_of(table, name);
+  const Fence fence = found == nullptr ? Fence() : *found;
+  const std::string waiters = std::to_string(rows ? waiters_for("row_lock.lock", name).size()
+                                                  : waiters_for(std::string(table) + ".lock_slice", fence.key).size());
   const std::string shown = name.substr(0, name.find('\t'));
   const std::size_t before = answer.size();
   for (const auto& [number, session] : sessions_) {
-    if (rows && session.rows.contains(name)) {
-      answer.rows.push_back(
-          {shown, "t", session.holder, std::to_string(session.new_tokens.at(name)), std::nullopt, waiters});
-    }
     const auto key = session.keys.find(fence.key);
-    if (rows || key == session.keys.end()) continue;
-    const bool known = fence.session == number;
-    answer.rows.push_back({shown, "t", known ? fence.holder : "somebody", known ? last : "0", std::nullopt, waiters});
+    if (rows ? !session.rows.contains(name) : key == session.keys.end()) continue;
+    const bool known = rows || fence.session == number;
+    const std::string token = std::to_string(rows ? session.new_tokens.at(name) : known ? fence.token : 0);
+    const std::string holder = rows ? session.holder : known ? fence.holder : "somebody";
+    answer.rows.push_back({shown, "t", holder, token, std::nullopt, waiters});
     if (table != "fence_rw") continue;
-    for (const std::string& cell :
-         {std::string("2"), std::string(key->second.exclusive > 0 ? "2" : "1"), known ? last : "0"}) {
-      answer.rows.back().emplace_back(cell);
-    }
+    const char* const weight = key->second.exclusive > 0 ? "2" : "1";
+    answer.rows.back().insert(answer.rows.back().end(), {"2", weight, token});
   }
-  if (answer.size() == before) answer.rows.push_back({shown, "f", "", last, std::nullopt, waiters});
+  if (answer.size() != before) return;
+  answer.rows.push_back({shown, "f", "", std::to_string(fence.token), std::nullopt, waiters});
 }
 
 Rows FakePostgres::break_lock(std::string_view table, const std::string& what, const std::string& sessions) {
@@ -671,7 +638,7 @@ Rows FakePostgres::break_lock(std::string_view table, const std::string& what, c
   for (auto& [number, session] : sessions_) {
     if (!(table == "row_lock" ? session.rows.contains(what) : session.keys.contains(what))) continue;
     const std::string pid = std::to_string(1000 + number);
-    if (!chosen.empty() && std::find(chosen.begin(), chosen.end(), pid) == chosen.end()) continue;
+    if (!chosen.empty() && std::ranges::count(chosen, pid) == 0) continue;
     ended.rows.push_back({"t", std::nullopt, pid});
     break_off(session, terminated, ended_by_administrator);
   }
@@ -680,30 +647,20 @@ Rows FakePostgres::break_lock(std::string_view table, const std::string& what, c
 
 Rows FakePostgres::forget(std::string_view table, const std::string& name, std::int64_t age, std::size_t at_most) {
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(executor_.now().time_since_epoch()).count();
-  const auto is_held = [&](const std::string& what) {
-    return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& item) {
-      return item.second.keys.contains(what) || item.second.rows.contains(what);
-    });
-  };
+  const std::string below = std::string(table) + "/";
   Rows forgotten;
-  const auto may_go = [&](const std::string& of, const std::string& what, std::int64_t token) {
-    if ((!name.empty() && of != name) || token > us - age || is_held(what) || forgotten.size() >= at_most) return false;
-    forgotten.rows.push_back({of.substr(0, of.find('\t'))});
-    return true;
-  };
-  if (table == "row_lock") {
-    std::erase_if(lockable_, [&](const std::string& of) {
-      const auto token = row_tokens_.find(of);
-      const bool fenced = token != row_tokens_.end();
-      if (!may_go(of, of, fenced ? token->second : name.empty() ? INT64_MAX : 0)) return false;
-      row_tokens_.erase(of);
-      return true;
-    });
-    return forgotten;
-  }
   std::erase_if(fences_, [&](const auto& item) {
-    const auto& [row, fence] = item;
-    return row.starts_with(std::string(table) + "/") && may_go(row.substr(table.size() + 1), fence.key, fence.token);
+    const auto& [path, fence] = item;
+    if (!path.starts_with(below) || forgotten.size() >= at_most) return false;
+    const std::string row = path.substr(below.size());
+    const bool is_held = std::ranges::any_of(sessions_, [&, &key = fence.key](const auto& each) {
+      return each.second.rows.contains(row) || each.second.keys.contains(key);
+    });
+    const bool unused = fence.token == 0;  // such a row is forgotten only if it is asked for
+    const bool is_old = fence.token <= us - age && !(unused && name.empty());
+    if ((!name.empty() && row != name) || is_held || !is_old) return false;
+    forgotten.rows.push_back({row.substr(0, row.find('\t'))});
+    return true;
   });
   return forgotten;
 }
@@ -733,15 +690,9 @@ std::vector<int> FakePostgres::sessions_of(std::string_view word, const std::str
     if (holds(session)) processes.push_back(session.process);
   }
   if (!waiters) return processes;
-  for (const int number : waiting_) {
-    const Session& session = sessions_.at(number);
-    if (session.client_left) continue;  // it is about to leave the queue
-    const Received& received = session.queue.front();
-    const Command& command = received.query.commands.at(received.next);
-    if (command.statement != nullptr && command.statement->word.find(word) != std::string::npos &&
-        command.params.at(0) == what) {
-      processes.push_back(session.process);
-    }
+  for (const Waiter& each : waiters_for(word, what)) {
+    // Where the client has left, it is about to leave the queue.
+    if (!each.session->client_left) processes.push_back(each.session->process);
   }
   return processes;
 }

@@ -12,7 +12,6 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -50,10 +49,12 @@ class FakePostgres {
   // Changes the answer to a command that was carried out.
   std::function<void(int process, std::string_view word, Rows&)> falsify;
   void cut(int process);
-  void set_reachable(int process, bool reachable);
+  void set_reachable(int process, bool reachable) {
+    reachable ? (void)wire_.unreachable.erase(process) : (void)wire_.unreachable.insert(process);
+  }
   void expire(int process);  // pg_terminate_backend()
   void release_held();
-  void bury(int process);
+  void bury(int process) { wire_.bury(process); }
 
   // --- What it has ---
   bool has_schema = true;
@@ -117,8 +118,13 @@ class FakePostgres {
     std::optional<std::chrono::nanoseconds> waits = std::nullopt;
   };
   using Params = std::vector<std::string>;
+  struct Fence {
+    std::int64_t token = 0;
+    std::string key = {};  // of an advisory lock; with its holder, and the session which was granted it last
+    std::string holder = {};
+    int session = 0;
+  };
 
-  void opened(const FakeConnection& connection);
   void left(int connection);
   void receive(const FakeQuery& query);
   void be_silent(Session& session);
@@ -143,9 +149,10 @@ class FakePostgres {
   [[nodiscard]] std::optional<Step> execute_plain(Session& session, std::string_view word, const Params& params);
   [[nodiscard]] Step execute_on_rows(Session& session, const Command& command);
   // Of locks that belong to sessions.
+  [[nodiscard]] Fence* fence_of(std::string_view table, const std::string& row);
   [[nodiscard]] std::optional<Step> answer_question(std::string_view table, std::string_view what,
                                                     const Params& params);
-  void look(std::string_view table, const std::string& name, Rows& answer) const;
+  void look(std::string_view table, const std::string& name, Rows& answer);
   [[nodiscard]] Rows break_lock(std::string_view table, const std::string& what, const std::string& sessions);
   [[nodiscard]] Rows forget(std::string_view table, const std::string& name, std::int64_t age, std::size_t at_most);
   [[nodiscard]] Rows look_at_schema(const Session& session, bool rights) const;
@@ -163,9 +170,13 @@ class FakePostgres {
   void commit(Session& session);
   void roll_back(Session& session);
   void must_hold_nothing(const Session& session, std::string_view word) const;
-  // Those that wait with such a command for that, in order, as far as they came before the session.
-  [[nodiscard]] std::vector<const Command*> ahead_of(const Session* session, std::string_view word,
-                                                     const std::string& what) const;
+  // Sessions that wait with such a command for that, in order, as far as they came before a session.
+  struct Waiter {
+    const Session* session;
+    bool shared;
+  };
+  [[nodiscard]] std::vector<Waiter> waiters_for(std::string_view word, const std::string& what,
+                                                const Session* before = nullptr) const;
   [[nodiscard]] std::vector<int> sessions_of(std::string_view word, const std::string& what,
                                              const std::function<bool(const Session&)>& holds, bool waiters) const;
 
@@ -175,18 +186,10 @@ class FakePostgres {
   std::map<std::string, FakeLockTable, std::less<>> tables_;
   std::map<std::string, int> processes_;         // of owners
   std::map<std::string, Statement> statements_;  // by their words; those of a client go with it
-  std::set<std::string> lockable_;               // rows of row_lock
-  std::map<std::string, std::int64_t> row_tokens_;
-  struct Fence {
-    std::int64_t token = 0;
-    std::string key = {};
-    std::string holder = {};
-    int session = 0;  // which was granted the lock last
-  };
-  std::map<std::string, Fence> fences_;  // by table and row: "fence/a"
-  std::int64_t clock_ = 0;               // in microseconds, when a token was made last
-  std::map<int, Session> sessions_;      // by their connections
-  std::list<int> waiting_;               // in order
+  std::map<std::string, Fence> fences_;          // by table and row: "fence/a", "row_lock/a"
+  std::int64_t clock_ = 0;                       // in microseconds, when a token was made last
+  std::map<int, Session> sessions_;              // by their connections
+  std::list<int> waiting_;                       // in order
   struct Held {
     int connection;
     std::uint64_t query;
