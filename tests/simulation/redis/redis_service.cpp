@@ -296,7 +296,7 @@ class RedisService final : public simulation::Service {
     const bool ends = words[0].find("UNSUB") != std::string::npos;
     ends ? (void)connection.channels.erase(words.at(1)) : (void)connection.channels.insert(words.at(1));
     return list({reply_of::text(in_lower_case(words[0])), reply_of::text(words[1]),
-                 reply_of::number(static_cast<std::int64_t>(connection.channels.size()))});
+                 reply_of::number(connection.channels.size())});
   }
   [[nodiscard]] Reply run(Connection& connection, const Words& words) {
     if (is_script(words) && name_of(words) == "acquire") {
