@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tests/simulation/network.hpp"
-#include "tests/simulation/plan.hpp"
 #include "tests/simulation/process.hpp"
 #include "tests/simulation/stage.hpp"
 #include "tests/simulation/world.hpp"

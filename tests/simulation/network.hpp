@@ -8,7 +8,6 @@
 #include <map>
 #include <string_view>
 
-#include "tests/simulation/plan.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/world.hpp"
 

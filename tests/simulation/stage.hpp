@@ -8,9 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "tests/simulation/clocks.hpp"
-#include "tests/simulation/engine.hpp"
-#include "tests/simulation/plan.hpp"
 #include "tests/simulation/process.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/world.hpp"

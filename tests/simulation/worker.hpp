@@ -12,7 +12,6 @@
 
 #include <dlock/lease.hpp>
 
-#include "tests/simulation/plan.hpp"
 #include "tests/simulation/world.hpp"
 
 namespace dlock::simulation {

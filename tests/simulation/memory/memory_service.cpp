@@ -9,7 +9,6 @@
 #include <dlock/client.hpp>
 
 #include "backends/memory/memory_store.hpp"
-#include "tests/simulation/clocks.hpp"
 #include "tests/support/messages/faults.hpp"
 #include "tests/support/messages/message_backend.hpp"
 #include "tests/support/mutants/mutant_backend.hpp"
