@@ -77,30 +77,6 @@ void SimulatedProcess::start_workers(Resource& resource, const Plan& plan) {
   }
 }
 
-// --- What is done to it ----------------------------------------------------------------------------------------------
-
-void SimulatedProcess::stop() {
-  state_ = State::stopped;
-  world_.note({.kind = Kind::stopped, .subject = number_});
-}
-
-void SimulatedProcess::resume() {
-  if (state_ != State::stopped) return;
-  state_ = State::runs;
-  world_.note({.kind = Kind::resumed, .subject = number_});
-}
-
-void SimulatedProcess::quit() {
-  state_ = State::quits;
-  closed_ = true;
-  (void)engine_->submit([this] { core_->close(); });
-}
-
-void SimulatedProcess::kill() {
-  state_ = State::killed;
-  world_.note({.kind = Kind::killed, .subject = number_});
-}
-
 void SimulatedProcess::bury() {
   state_ = alive() ? State::killed : state_;
   if (!std::exchange(closed_, true)) {
@@ -111,27 +87,12 @@ void SimulatedProcess::bury() {
   core_.reset();
 }
 
-// --- Running it ------------------------------------------------------------------------------------------------------
-
-bool SimulatedProcess::ready() {
-  if (state_ != State::runs && state_ != State::quits) return false;
-  return engine_->ready();
-}
-
-TimePoint SimulatedProcess::next() const {
-  if (state_ != State::runs && state_ != State::quits) return TimePoint::max();
-  const auto timer = engine_->next_timer();
-  return timer ? clock_->when(*timer) : TimePoint::max();
-}
-
 void SimulatedProcess::run_one() {
   (void)engine_->run_one();
   if (state_ != State::quits || !engine_->stopped() || engine_->queued() > 0) return;
   note({.kind = Kind::ended});
   state_ = State::ended;
 }
-
-// --- For its threads -------------------------------------------------------------------------------------------------
 
 void SimulatedProcess::note(Event event) {
   if (state_ == State::killed || state_ == State::ended) return;
@@ -174,11 +135,6 @@ void SimulatedProcess::acquire(const SimulatedLock& lock, Mode mode, const Acqui
           handler(result.failure.code, result.lease ? detail::LeaseRecord::make_lease(result.lease) : Lease());
         });
       });
-}
-
-void SimulatedProcess::break_lock(const SimulatedLock& lock, Backend::Handler<bool> done) {
-  query<bool>([lock](Backend& backend, auto answer) { backend.break_lock(lock.lock_kind, lock.name, answer); },
-              std::move(done));
 }
 
 }  // namespace dlock::simulation

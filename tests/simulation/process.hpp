@@ -116,20 +116,29 @@ class SimulatedProcess {
   void start_workers(Resource& resource, const Plan& plan);
 
   // --- What is done to it ---
-  void stop();
-  void resume();
+  void stop() { become(State::stopped, Kind::stopped); }
+  void resume() {
+    if (state_ == State::stopped) become(State::runs, Kind::resumed);
+  }
   // Closes its client, waits and leases included.
-  void quit();
+  void quit() {
+    state_ = State::quits;
+    closed_ = true;
+    (void)engine_->submit([this] { core_->close(); });
+  }
   // Nothing of it runs any more, nor is any of it noted. The service does not know yet.
-  void kill();
+  void kill() { become(State::killed, Kind::killed); }
   // The service finds the connection closed: it forgets what the process waited for. What it held expires by itself.
   void bury();
 
   // --- Running it ---
   // Whether it has something to run now.
-  [[nodiscard]] bool ready();
+  [[nodiscard]] bool ready() { return runs() && engine_->ready(); }
   // When it will, if nothing happens before; TimePoint::max() for never.
-  [[nodiscard]] TimePoint next() const;
+  [[nodiscard]] TimePoint next() const {
+    const auto timer = engine_->next_timer();
+    return runs() && timer ? clock_->when(*timer) : TimePoint::max();
+  }
   void run_one();
 
   // --- What it is ---
@@ -137,12 +146,10 @@ class SimulatedProcess {
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool alive() const { return state_ == State::runs || state_ == State::stopped; }
   [[nodiscard]] SimulatedClock& clock() { return *clock_; }
-  [[nodiscard]] const std::string& holder() const { return core_->context().holder; }
   [[nodiscard]] const Capabilities& capabilities() const { return core_->context().capabilities; }
   [[nodiscard]] Mutation mutation() const { return world_.mutation; }
   // Timers of its client, not of its threads.
   [[nodiscard]] std::size_t pending_timers() const { return engine_->pending_timers() - own_timers_; }
-
   [[nodiscard]] Claims& claims() { return claims_; }
 
   // --- For its threads ---
@@ -161,12 +168,21 @@ class SimulatedProcess {
       if (!core_->closing()) ask(core_->backend(), done);
     });
   }
-  void break_lock(const SimulatedLock& lock, Backend::Handler<bool> done);
+  void break_lock(const SimulatedLock& lock, Backend::Handler<bool> done) {
+    query<bool>([lock](Backend& backend, auto answer) { backend.break_lock(lock.lock_kind, lock.name, answer); },
+                std::move(done));
+  }
   // The lease of an acquire, with this token, is about to be destroyed: the observer will be told what became of it.
   void forget_lease(Event acquire, FencingToken token) { forgotten_[{acquire.lock, token}] = std::move(acquire); }
 
  private:
   struct Watcher;
+
+  [[nodiscard]] bool runs() const { return state_ == State::runs || state_ == State::quits; }
+  void become(State state, Kind kind) {
+    state_ = state;
+    world_.note({.kind = kind, .subject = number_});
+  }
 
   const int number_;
   World& world_;
