@@ -72,8 +72,7 @@ SimulatedProcess::~SimulatedProcess() {
 
 void SimulatedProcess::start_workers(Resource& resource, const Plan& plan) {
   for (std::uint64_t i = 0; i < plan.workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(*this, world_, resource, plan));
-    workers_.back()->start();
+    workers_.push_back(start_worker(*this, world_, resource, plan));
   }
 }
 

@@ -2,15 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
-#include <stop_token>
+#include <memory>
 #include <string>
 #include <system_error>
 
-#include <dlock/lease.hpp>
+#include <dlock/token.hpp>
 
 #include "tests/simulation/world.hpp"
 
@@ -50,37 +47,13 @@ class Resource {
 
 class Worker {
  public:
-  Worker(SimulatedProcess& process, World& world, Resource& resource, const Plan& plan)
-      : process_(process), world_(world), resource_(resource), plan_(plan) {}
-
-  // Goes on until the process ends.
-  void start();
-
- private:
-  void rest();
-  void ask();
-  void answered(bool tried, std::error_code ec, Lease lease);
-  void work();
-  void lost();
-  void hold_on();
-  void look();
-  void write();
-  void let_go();
-  void note(Kind kind, Event event = {});
-
-  SimulatedProcess& process_;
-  World& world_;
-  Resource& resource_;
-  const Plan& plan_;
-
-  const SimulatedLock* lock_ = nullptr;
-  Event acquire_;
-  bool waiting_ = false;
-  std::stop_source cancel_;
-  Lease lease_;
-  std::uint64_t steps_left_ = 0;
-  std::chrono::nanoseconds longest_step_{};
-  std::optional<std::stop_callback<std::function<void()>>> on_lost_;
+  Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  virtual ~Worker() = default;
 };
+// Goes on until the process ends.
+[[nodiscard]] std::unique_ptr<Worker> start_worker(SimulatedProcess& process, World& world, Resource& resource,
+                                                   const Plan& plan);
 
 }  // namespace dlock::simulation
