@@ -56,8 +56,6 @@ class Acquire {
         });
   }
 
-  [[nodiscard]] bool held() const { return granted && lease_.held(); }
-
   bool granted = false;
   bool ended = false;  // released, or tried to
   std::error_code denied;
