@@ -88,7 +88,7 @@ void expect_enough(const Subject& subject, std::uint64_t seeds, Counts sum) {
 
 class Simulation : public testing::TestWithParam<Subject> {};
 
-TEST_P(Simulation, KeepsAllPromises) {
+TEST_P(Simulation, RandomFaults_BreakNoPromise) {
   Counts sum;
   if (const auto seed = from_environment("DLOCK_SIMULATION_SEED")) return run_seed(GetParam(), *seed, true, sum);
   const std::uint64_t seeds = from_environment("DLOCK_SIMULATION_SEEDS").value_or(default_seeds);

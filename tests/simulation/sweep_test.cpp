@@ -82,7 +82,7 @@ class Sweep : public testing::TestWithParam<std::tuple<Subject, std::size_t>> {
   bool supported = true;
 };
 
-TEST_P(Sweep, OneSpoiledRequestBreaksNoPromise) {
+TEST_P(Sweep, SpoiledRequest_BreaksNoPromise) {
   for (const LockKind kind : kinds()) {
     sweep({.name = "a", .lock_kind = kind, .permits = kind == LockKind::semaphore ? 2U : 1U}, Mode::exclusive);
     if (kind == LockKind::read_write) sweep({.name = "a", .lock_kind = kind}, Mode::shared);
