@@ -59,10 +59,8 @@ SimulatedProcess::SimulatedProcess(int number, World& world, Service& service, c
                               .observer = watcher_,
                               .clock = clock_};
   core_ = detail::ClientCore::create(
-      engine_, Url::parse(service.url()), options, [this](BackendHost& host, const BackendConfig& config) {
-        return make_reentrant(host, world_.dice,
-                              [this, &config](BackendHost& outer) { return service_.connect(number_, outer, config); });
-      });
+      engine_, Url::parse(service.url()), options,
+      [this](BackendHost& host, const BackendConfig& config) { return service_.connect(number_, host, config); });
   note({.kind = Kind::started, .word = "simulated"});
 }
 

@@ -83,10 +83,6 @@ class SimulatedEngine final : public dlock::test::QueuedEngine {
   const std::shared_ptr<const Clock> clock_;
 };
 
-using BackendMaker = std::function<std::unique_ptr<Backend>(BackendHost& host)>;
-// A backend that is called from inside its own callbacks.
-[[nodiscard]] std::unique_ptr<Backend> make_reentrant(BackendHost& host, Dice& dice, const BackendMaker& make);
-
 // Claims of a process to locks: how many of its acquires may have left something in the service.
 class Claims {
  public:
