@@ -21,10 +21,10 @@ std::string FakeQuery::param(std::size_t index) const {
 
 class FakeServer::FakeConnection final : public Connection {
  public:
-  FakeConnection(FakeServer& server, int process, Executor& executor, const Options& options, Purpose purpose,
+  FakeConnection(FakeServer& server, int of, Executor& executor, const Options& options, Purpose purpose,
                  Listener& listener)
       : number(++server.dialled),
-        process(process),
+        process(of),
         server_(server),
         executor_(executor),
         options_(options),
