@@ -20,8 +20,10 @@
 #include <dlock/lease.hpp>
 #include <dlock/observer.hpp>
 #include <dlock/spi/lifetime.hpp>
+#include <dlock/spi/url.hpp>
 
 #include "core/client/client_core.hpp"
+#include "core/client/lease_record.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/worker.hpp"
 #include "tests/simulation/world.hpp"
@@ -106,10 +108,31 @@ class SimulatedProcess {
  public:
   enum class State { runs, stopped, quits, ended, killed };
 
-  SimulatedProcess(int number, World& world, Service& service, const Plan& plan);
-  ~SimulatedProcess();
+  SimulatedProcess(int number, World& world, Service& service, const Plan& plan)
+      : number_(number),
+        world_(world),
+        service_(service),
+        clock_(std::make_shared<SimulatedClock>(world.time, random_rate(world.dice, plan),
+                                                world.dice.up_to(std::chrono::hours(24)))),
+        engine_(std::make_shared<SimulatedEngine>(world.dice.roll(), clock_)),
+        watcher_(std::make_shared<Watcher>(*this)) {
+    const ClientOptions options{.label = std::to_string(number),
+                                .response_timeout = response_timeout,
+                                .connect_timeout = connect_timeout,
+                                .observer = watcher_,
+                                .clock = clock_};
+    core_ = detail::ClientCore::create(
+        engine_, Url::parse(service.url()), options,
+        [this](BackendHost& host, const BackendConfig& config) { return service_.connect(number_, host, config); });
+    note({.kind = Kind::started, .word = "simulated"});
+  }
+  ~SimulatedProcess() { bury(); }
 
-  void start_workers(Resource& resource, const Plan& plan);
+  void start_workers(Resource& resource, const Plan& plan) {
+    for (std::uint64_t i = 0; i < plan.workers; ++i) {
+      workers_.push_back(start_worker(*this, world_, resource, plan));
+    }
+  }
 
   // --- What is done to it ---
   void stop() { become(State::stopped, Kind::stopped); }
@@ -125,7 +148,15 @@ class SimulatedProcess {
   // Nothing of it runs any more, nor is any of it noted. The service does not know yet.
   void kill() { become(State::killed, Kind::killed); }
   // The service finds the connection closed: it forgets what the process waited for. What it held expires by itself.
-  void bury();
+  void bury() {
+    state_ = alive() ? State::killed : state_;
+    if (!std::exchange(closed_, true)) {
+      service_.bury(number_);
+      core_->close();
+    }
+    workers_.clear();
+    core_.reset();
+  }
 
   // --- Running it ---
   // Whether it has something to run now.
@@ -135,7 +166,12 @@ class SimulatedProcess {
     const auto timer = engine_->next_timer();
     return runs() && timer ? clock_->when(*timer) : TimePoint::max();
   }
-  void run_one();
+  void run_one() {
+    (void)engine_->run_one();
+    if (state_ != State::quits || !engine_->stopped() || engine_->queued() > 0) return;
+    note({.kind = Kind::ended});
+    state_ = State::ended;
+  }
 
   // --- What it is ---
   [[nodiscard]] int number() const { return number_; }
@@ -149,14 +185,47 @@ class SimulatedProcess {
   [[nodiscard]] Claims& claims() { return claims_; }
 
   // --- For its threads ---
-  void note(Event event);
+  void note(Event event) {
+    if (state_ == State::killed || state_ == State::ended) return;
+    event.process = number_;
+    world_.note(std::move(event));
+  }
   // The same, of an acquire.
-  void note(const Event& acquire, Kind kind, Event event = {});
+  void note(const Event& acquire, Kind kind, Event event = {}) {
+    event.kind = kind;
+    event.attempt = acquire.attempt;
+    event.lock = acquire.lock;
+    event.lock_kind = acquire.lock_kind;
+    event.mode = acquire.mode;
+    note(std::move(event));
+  }
   // Notes that an acquire begins, and claims the lock for it. The answer says which acquire it is.
-  [[nodiscard]] Event ask(const SimulatedLock& lock, Mode mode, const AcquireOptions& options);
-  void later(std::chrono::nanoseconds delay, std::function<void()> user_code);
+  [[nodiscard]] Event ask(const SimulatedLock& lock, Mode mode, const AcquireOptions& options) {
+    Event acquire{.attempt = ++attempts_, .lock = lock.name, .lock_kind = lock.lock_kind, .mode = mode};
+    claims_.begin(lock.name);
+    const TimePoint deadline = clock_->when(saturating_add(clock_->now(), options.wait.value()));
+    note(acquire, Kind::asked,
+         {.permits = lock.permits, .until = options.wait == forever ? TimePoint::max() : deadline});
+    return acquire;
+  }
+  void later(std::chrono::nanoseconds delay, std::function<void()> user_code) {
+    if (!alive()) return;
+    ++own_timers_;
+    (void)engine_->schedule(engine_->now() + delay, [this, user_code = std::move(user_code)] {
+      --own_timers_;
+      (void)engine_->notify(user_code, engine::UserCode::completion);
+    });
+  }
   void acquire(const SimulatedLock& lock, Mode mode, const AcquireOptions& options,
-               std::function<void(std::error_code, Lease)> handler);
+               std::function<void(std::error_code, Lease)> handler) {
+    const detail::Target target{.name = lock.name, .kind = lock.lock_kind, .mode = mode, .permits = lock.permits};
+    (void)detail::start_acquire(
+        core_, target, options, [core = core_, handler = std::move(handler)](detail::AcquireResult result) {
+          core->context().notifier->complete([handler, result = std::move(result)] {
+            handler(result.failure.code, result.lease ? detail::LeaseRecord::make_lease(result.lease) : Lease());
+          });
+        });
+  }
   // Asks its backend: ask(backend, done). The answer is `done`'s unless the process ends before.
   template <class Answer>
   void query(std::function<void(Backend&, Backend::Handler<Answer>)> ask, Backend::Handler<Answer> done) {
@@ -172,8 +241,30 @@ class SimulatedProcess {
   void forget_lease(Event acquire, FencingToken token) { forgotten_[{acquire.lock, token}] = std::move(acquire); }
 
  private:
-  struct Watcher;
+  // The process learns what became of leases that were destroyed.
+  struct Watcher final : Observer {
+    explicit Watcher(SimulatedProcess& observed) : process(observed) {}
 
+    void released(const ReleasedEvent& event) override {
+      const auto found = process.forgotten_.find({event.name, event.token});
+      if (found == process.forgotten_.end()) return;
+      Event end = std::move(found->second);
+      process.forgotten_.erase(found);
+      end.kind = event.confirmed ? Kind::released : Kind::unreleased;
+      end.yes = event.confirmed;
+      if (!event.confirmed) end.word = "not confirmed";
+      process.note(std::move(end));
+    }
+
+    SimulatedProcess& process;
+  };
+
+  // Mostly one of the two that differ the most.
+  [[nodiscard]] static std::int64_t random_rate(Dice& dice, const Plan& plan) {
+    if (dice.chance(80)) return dice.chance(50) ? plan.slowest_clock : plan.fastest_clock;
+    return plan.slowest_clock +
+           static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>(plan.fastest_clock - plan.slowest_clock)));
+  }
   [[nodiscard]] bool runs() const { return state_ == State::runs || state_ == State::quits; }
   void become(State state, Kind kind) {
     state_ = state;

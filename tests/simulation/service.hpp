@@ -4,6 +4,7 @@
 // its own, for its timers; what it sends to a process runs as tasks of that process's executor, which may be stopped.
 #pragma once
 
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -73,7 +74,12 @@ class Service {
 };
 
 // "host:pid:7" is a holder in process 7; 0 for what is no holder's text.
-[[nodiscard]] int process_of(std::string_view holder);
+[[nodiscard]] inline int process_of(std::string_view holder) {
+  const std::string_view label = holder.substr(holder.rfind(':') + 1);
+  int number = 0;
+  (void)std::from_chars(label.data(), label.data() + label.size(), number);
+  return number;
+}
 [[nodiscard]] inline int process_of(const LockInfo& info) {
   return info.held ? process_of(info.holder) : 0;
 }
