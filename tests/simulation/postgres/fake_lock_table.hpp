@@ -109,7 +109,7 @@ class FakeLockTable {
     return words;
   }
 
-  // Those whose leases have not expired.
+  // Owners whose leases have not expired.
   [[nodiscard]] std::vector<std::string> owners(const std::string& name) const {
     std::vector<std::string> owners;
     const auto found = rows.find(name);

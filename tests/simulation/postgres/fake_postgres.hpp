@@ -138,7 +138,7 @@ class FakePostgres final : public FakeSessionLocks {
     }
     if (session.queue.size() == 1) pump(session);
   }
-  // What is sent and not acknowledged breaks the client's end of the connection in time: see keepalive_parameters().
+  // A message that is not acknowledged breaks the client's end of the connection in time: see keepalive_parameters().
   void be_silent(Session& session) {
     session.silent = true;
     const nanoseconds lease = session.purpose.session_lease;
@@ -370,7 +370,7 @@ class FakePostgres final : public FakeSessionLocks {
     }
     return {};
   }
-  // What is about no lock.
+  // Statements about no lock.
   [[nodiscard]] std::optional<Step> execute_plain(Session& session, std::string_view word, const Params& params) {
     const auto of = [](Rows::Row row) { return Step{.rows = {.rows = {std::move(row)}}}; };
     if (word == "begin") return execute_text(session, "BEGIN");

@@ -93,7 +93,7 @@ class FakeSessionLocks {
     std::set<std::string> channels = {};
     Timer timer;
   };
-  // What became of a command: rows, an error, or it has to wait for so long, and then is an error.
+  // The outcome of a command: rows, an error, or it has to wait for so long, and then is an error.
   struct Step {
     Rows rows = {};
     std::string sqlstate = {};

@@ -320,9 +320,9 @@ Scenario scenario_of(bool optimistic, const std::string& name, std::string_view 
   };
   std::string text(steps);
   for (const auto& [what, of_table, of_optimistic] :
-       {Placeholder{"$T", "lease", "optimistic"}, Placeholder{"$ONE", one, one},
-        Placeholder{"$SEEN_A", "- -", "a 1"}, Placeholder{"$SEEN_E", "- -", "e 1"},
-        Placeholder{"$SEEN_H", "- -", "h 1"}, Placeholder{"$SEEN", "- -", "a 2"}, Placeholder{"$LEFT", " lease", ""}}) {
+       {Placeholder{"$T", "lease", "optimistic"}, Placeholder{"$ONE", one, one}, Placeholder{"$SEEN_A", "- -", "a 1"},
+        Placeholder{"$SEEN_E", "- -", "e 1"}, Placeholder{"$SEEN_H", "- -", "h 1"}, Placeholder{"$SEEN", "- -", "a 2"},
+        Placeholder{"$LEFT", " lease", ""}}) {
     text = replaced(text, what, optimistic ? of_optimistic : of_table);
   }
   return {(optimistic ? "optimistic" : "table") + name, text};

@@ -305,7 +305,7 @@ class FakeHandle final : public Handle {
       if (problem == Problem::none && listener_ != nullptr) return listener_->watch_fired(id);
       missed_.push_back(id);
     };
-    // What is carried out later already sees what has fired.
+    // A request that is carried out later already sees what has fired.
     const auto at = std::ranges::find_if(pending_, [](const Answer& each) { return each.unsent != nullptr; });
     pending_.insert(at, {.give = give, .problem = Problem::none, .held = false});
     deliver_soon();

@@ -41,7 +41,7 @@ struct FakeRequest {
   int process = 0;
 };
 
-// What a session sends by itself to be heard of.
+// A session sends it by itself, to show that it lives.
 [[nodiscard]] inline bool is_heartbeat(const FakeRequest& request) {
   return request.kind == FakeRequest::Kind::remove && request.path == "/%heartbeat/none";
 }
@@ -67,7 +67,7 @@ class FakeEnsemble {
   // The handles of a process.
   [[nodiscard]] HandleFactory handles(int process = 0);
 
-  // What becomes of the next handle, and of a reconnect().
+  // The fate of the next handle, and of a reconnect().
   // refuse: nobody listens. require_auth: the first request is answered with a refusal, and the connection closed.
   enum class Dialling { accept, silence, refuse, fail, refuse_auth, require_auth };
   Dialling dialling = Dialling::accept;
@@ -86,7 +86,7 @@ class FakeEnsemble {
   // A server has not told the leader of the requests of the last part of a session's timeout.
   double untold_part = 0;
   std::set<int> unreachable;  // processes that get no connection
-  // What is asked for while no connection stands is sent over the next one. Else its outcome is unknown.
+  // Requests made while no connection stands are sent over the next one. Else their outcome is unknown.
   bool keeps_unsent = false;
   // Nodes below which nothing may be made or removed. As a server, this looks at the rights to a parent that exists
   // before it looks at the node.
@@ -97,7 +97,7 @@ class FakeEnsemble {
 
   // For all handles that are open, or for those of one session. What was held is answered with an unknown outcome.
   void disconnect(std::int64_t session = 0);
-  // Those that are not connected; a session that is over hears so now.
+  // Handles that are not connected; a session that is over is notified of its end now.
   void reconnect(std::int64_t session = 0);
   // The server forgets the session and its nodes. A connected handle hears of it at once.
   void expire(std::int64_t session = 0);
