@@ -8,7 +8,6 @@
 #include <map>
 #include <string_view>
 
-#include "tests/simulation/plan.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/world.hpp"
 
@@ -33,26 +32,36 @@ class Network {
  public:
   explicit Network(World& world) : world_(world) {}
 
-  [[nodiscard]] Fate decide(int process);
-  [[nodiscard]] std::chrono::nanoseconds delay();
+  [[nodiscard]] Fate decide(int process) {
+    Fate fate = Fate::answer;
+    if (const auto cut = cut_.find(process); cut != cut_.end()) {
+      fate = cut->second;
+    } else if (trouble != 0 && world_.dice.chance(trouble)) {
+      fate = some_fate();
+    }
+    if (fate == Fate::expire) world_.note(session_expired(process, world_.now()));
+    ++counts_[static_cast<std::size_t>(fate)];
+    return fate;
+  }
+  [[nodiscard]] std::chrono::nanoseconds delay() {
+    return world_.dice.up_to(world_.dice.chance(25) ? longest_delay : std::chrono::milliseconds(100));
+  }
 
   // So many requests of a hundred suffer from something.
-  void set_trouble(std::uint64_t percent) { trouble_ = percent; }
-  [[nodiscard]] std::uint64_t trouble() const { return trouble_; }
-  // All requests of this process meet with this.
-  void cut_off(int process, Fate how) { cut_[process] = how; }
+  std::uint64_t trouble = 0;
+  // All requests of this process meet with one fate, which is not an answer.
+  void cut_off(int process) { cut_[process] = some_fate(); }
   void connect(int process) { cut_.erase(process); }
   void heal() {
-    trouble_ = 0;
+    trouble = 0;
     cut_.clear();
   }
   [[nodiscard]] const FateCounts& counts() const { return counts_; }
-  // Something other than an answer.
-  [[nodiscard]] Fate some_fate() { return static_cast<Fate>(1 + world_.dice.below(fates - 1)); }
 
  private:
+  [[nodiscard]] Fate some_fate() { return static_cast<Fate>(1 + world_.dice.below(fates - 1)); }
+
   World& world_;
-  std::uint64_t trouble_ = 0;
   std::map<int, Fate> cut_;
   FateCounts counts_{};
 };

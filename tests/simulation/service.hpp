@@ -4,6 +4,7 @@
 // its own, for its timers; what it sends to a process runs as tasks of that process's executor, which may be stopped.
 #pragma once
 
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,18 +53,19 @@ class Service {
   [[nodiscard]] virtual std::unique_ptr<Backend> connect(int process, BackendHost& host,
                                                          const BackendConfig& config) = 0;
 
+  // Each does nothing where the service has no such thing.
   // Breaks the connections of a process that are open now.
-  virtual void cut(int process) = 0;
+  virtual void cut(int /*process*/) {}
   // While it is not, the process gets no new connections: they are refused.
-  virtual void set_reachable(int process, bool reachable) = 0;
-  // Ends the sessions that the service keeps for a process, with what they hold. Nothing where it keeps none.
-  virtual void expire(int process) = 0;
-  // Removes what is in the service of a holder or a waiter, as another program does. Nothing where the fake cannot.
+  virtual void set_reachable(int /*process*/, bool /*reachable*/) {}
+  // Ends the sessions that the service keeps for a process, with what they hold.
+  virtual void expire(int /*process*/) {}
+  // Removes what is in the service of a holder or a waiter, as another program does.
   virtual void remove_owner(LockKind /*kind*/, const std::string& /*name*/) {}
   // Answers what was held.
-  virtual void release_held() = 0;
+  virtual void release_held() {}
   // The process is dead, and its connections are closed: nothing more is delivered to it, whatever its backend does.
-  virtual void bury(int process) = 0;
+  virtual void bury(int /*process*/) {}
 
   // How many owners the service knows now, holders, waiters and leftovers. Leases that have expired do not count.
   [[nodiscard]] virtual std::size_t owners(LockKind kind, const std::string& name) = 0;
@@ -72,7 +74,15 @@ class Service {
 };
 
 // "host:pid:7" is a holder in process 7; 0 for what is no holder's text.
-[[nodiscard]] int process_of(std::string_view holder);
+[[nodiscard]] inline int process_of(std::string_view holder) {
+  const std::string_view label = holder.substr(holder.rfind(':') + 1);
+  int number = 0;
+  (void)std::from_chars(label.data(), label.data() + label.size(), number);
+  return number;
+}
+[[nodiscard]] inline int process_of(const LockInfo& info) {
+  return info.held ? process_of(info.holder) : 0;
+}
 
 // One service in one of the ways to use it.
 struct Subject {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "tests/simulation/network.hpp"
-#include "tests/simulation/plan.hpp"
 #include "tests/simulation/service.hpp"
 #include "torture/checker/checker.hpp"
 

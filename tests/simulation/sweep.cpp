@@ -56,8 +56,6 @@ class Acquire {
         });
   }
 
-  [[nodiscard]] bool held() const { return granted && lease_.held(); }
-
   bool granted = false;
   bool ended = false;  // released, or tried to
   std::error_code denied;
@@ -100,8 +98,8 @@ class Sweep {
         spoiled_(spoiled),
         world_(1 + spoiled.request),
         plan_{.locks = {spoiled.lock},
-              .slowest_clock = ProcessClock::true_rate,
-              .fastest_clock = ProcessClock::true_rate + 1},
+              .slowest_clock = SimulatedClock::true_rate,
+              .fastest_clock = SimulatedClock::true_rate + 1},
         stage_(world_, plan_, subject, world_.dice.roll()) {
     stage_.service().fate = [this](int process, std::string_view) { return decide(process); };
     stage_.service().delay = [this] {
@@ -206,9 +204,7 @@ class Sweep {
     using enum Operation;
     const LockKind kind = spoiled_.lock.lock_kind;
     const std::string& name = spoiled_.lock.name;
-    const auto shows = [number = holding.number()](const LockInfo& info) {
-      return info.held && process_of(info.holder) == number;
-    };
+    const auto shows = [number = holding.number()](const LockInfo& info) { return process_of(info) == number; };
     if (is({forget})) stage_.run_for(least_idle + 1s);
     armed_ = true;
     if (is({inspect})) {

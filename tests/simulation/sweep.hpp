@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/simulation/plan.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/world.hpp"
 

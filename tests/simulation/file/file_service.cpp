@@ -2,7 +2,6 @@
 // processes do. The kernel answers every call, so nothing is lost; members stop, die and quit.
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include <dlock/spi/url.hpp>
 
@@ -30,19 +29,10 @@ class FileService final : public Service {
                                                  const BackendConfig& config) override {
     return file::make_file_backend(host, config);
   }
-  void cut(int /*process*/) override {}
-  void set_reachable(int /*process*/, bool /*reachable*/) override {}
-  void expire(int /*process*/) override {}
-  void release_held() override {}
-  void bury(int /*process*/) override {}
-
   [[nodiscard]] std::size_t owners(LockKind kind, const std::string& name) override {
     return inspect(kind, name).holders.size();
   }
-  [[nodiscard]] int holder(LockKind kind, const std::string& name) override {
-    const LockInfo info = inspect(kind, name);
-    return info.held ? process_of(info.holder) : 0;
-  }
+  [[nodiscard]] int holder(LockKind kind, const std::string& name) override { return process_of(inspect(kind, name)); }
 
  private:
   [[nodiscard]] LockInfo inspect(LockKind kind, const std::string& name) {

@@ -27,7 +27,7 @@ void PrintTo(const Expectation& expectation, std::ostream* out) {
 
 class SimulatedMutant : public testing::TestWithParam<Expectation> {};
 
-TEST_P(SimulatedMutant, BreaksTheRuleThatIsThereForIt) {
+TEST_P(SimulatedMutant, Mutant_BreaksItsRule) {
   for (std::uint64_t seed = 1; seed <= most_seeds; ++seed) {
     const Subject subject = memory_subject(Way::messages, GetParam().strategy, GetParam().mutation);
     const Simulated run = simulate(subject, seed, GetParam().mutation);

@@ -1,4 +1,4 @@
-// What is in the array literals that statements are given.
+// The elements of array literals that are parameters of statements.
 #pragma once
 
 #include <string>

@@ -2,13 +2,15 @@
 // that of the clients' executors.
 //
 //   FakeServer server;
-//   const Dialling dialling{options, server.connections(), 5s, 5s};
-//   server.reply = [&](const FakeQuery& query) { return query.uses(statements.release) ? FakeReply::of({{"t"}}) : ...
-//   }; session.want(); engine.run();                                             // connected
+//   PostgresBackend backend(host, options, server.connections());
+//   server.reply = [](const FakeQuery& query) { return FakeReply::of({{"a", "t"}}); };
 //
 // As with a real one, answers come later, in order, and one that is held back holds back those behind it.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -17,11 +19,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <dlock/duration.hpp>
 #include <dlock/spi/lifetime.hpp>
 
+#include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
@@ -34,36 +37,40 @@ struct FakeQuery {
   int process = 0;           // that the connection belongs to
   std::uint64_t number = 0;  // on all connections; the first is 1
 
-  [[nodiscard]] bool uses(const Statement& statement) const;
   // Of its first command.
-  [[nodiscard]] const std::string& sql() const;
+  [[nodiscard]] const std::string& sql() const {
+    const Command& first = commands.front();
+    return first.statement != nullptr ? first.statement->sql : first.text;
+  }
   // Of its last command that has any; empty for NULL.
-  [[nodiscard]] std::string param(std::size_t index) const;
+  [[nodiscard]] std::string param(std::size_t index) const {
+    const auto last =
+        std::find_if(commands.rbegin(), commands.rend(), [](const Command& each) { return !each.params.empty(); });
+    return last == commands.rend() ? std::string() : last->params.at(index).value_or("");
+  }
 };
 
-// What a session sends by itself to be heard of.
-[[nodiscard]] bool is_heartbeat(const FakeQuery& query);
+// A session sends it by itself, to show that it lives.
+[[nodiscard]] inline bool is_heartbeat(const FakeQuery& query) {
+  return query.commands.size() == 1 && query.sql() == heartbeat_sql;
+}
 
 struct FakeReply {
-  enum class Fate {
-    answer,
-    hold,  // answered by FakeServer::answer() or release(), or never
-    lose,  // carried out, but the connection breaks before the answer
-  };
-  Fate fate = Fate::answer;
+  bool is_held = false;       // answered by FakeServer::answer(), or never
   Results results = {};       // by default no row for each command
-  std::string sqlstate = {};  // not empty: refused; if it is lost, why the server ended the session
+  std::string sqlstate = {};  // not empty: refused
   std::size_t failed_command = 0;
 
   // The rows of a lone command.
-  [[nodiscard]] static FakeReply of(std::vector<Rows::Row> rows);
-  [[nodiscard]] static FakeReply refused(std::string sqlstate, std::size_t failed_command = 0);
-  [[nodiscard]] static FakeReply held() { return {.fate = Fate::hold}; }
-  [[nodiscard]] static FakeReply lost() { return {.fate = Fate::lose}; }
-  [[nodiscard]] static FakeReply ended() { return {.fate = Fate::lose, .sqlstate = "57P01"}; }
+  [[nodiscard]] static FakeReply of(std::vector<Rows::Row> rows) {
+    const auto affected = rows.size();
+    return {.results = {{.rows = std::move(rows), .affected = affected}}};
+  }
+  [[nodiscard]] static FakeReply refused(std::string sqlstate, std::size_t failed_command = 0) {
+    return {.sqlstate = std::move(sqlstate), .failed_command = failed_command};
+  }
+  [[nodiscard]] static FakeReply held() { return {.is_held = true}; }
 };
-
-class FakeConnection;
 
 class FakeServer {
  public:
@@ -71,106 +78,237 @@ class FakeServer {
   FakeServer(const FakeServer&) = delete;
   FakeServer& operator=(const FakeServer&) = delete;
 
-  // For a client of that process. What is sent to it runs as tasks of its executor.
-  [[nodiscard]] ConnectionFactory connections(int process = 0);
+  // For a client of that process. Its answers run as tasks of the client's executor.
+  [[nodiscard]] ConnectionFactory connections(int process = 0) {
+    return [this, process](Executor& executor, const Options& options, const Purpose& purpose,
+                           Connection::Listener& listener) {
+      return std::make_unique<FakeConnection>(*this, process, executor, options, purpose, listener);
+    };
+  }
 
-  // What becomes of the next attempts to connect.
+  // The fate of the next attempts to connect.
   enum class Dialling { accept, silence, fail, refuse_password };
   Dialling dialling = Dialling::accept;
   std::set<int> unreachable;  // processes: their attempts fail
-  // Queries that are answered and not counted.
-  std::function<std::optional<FakeReply>(const FakeQuery&)> aside;
   // How many connections it has; it refuses more. nullopt: any number.
   std::optional<std::size_t> room;
-  // What the next connections are told; backend_pid and endpoint are the fake's.
+  // The next connections report this; backend_pid and endpoint are the fake's.
   ServerInfo info{.version = 150020};
 
   // By default everything is answered, without rows. Heartbeats are not asked about unless `replies_to_heartbeats`.
   std::function<FakeReply(const FakeQuery&)> reply;
   bool replies_to_heartbeats = false;
-  // Told of a connection that stands, and of its end, whoever ended it.
-  std::function<void(const FakeConnection&)> opened;
+  // Called for a connection that was made, and at its end, whichever side ended it.
+  std::function<void(int connection, int process, const Purpose&)> opened;
   std::function<void(int connection)> gone;
-  bool records = true;  // what happened
 
   // Of a query that was held back, unless its connection is gone.
-  void answer(int connection, std::uint64_t query, FakeReply reply);
-  // What was held back is answered as `reply` would now answer it; what was sent first comes first.
-  // Unless it is `noticed` it lies in the network's buffers until somebody looks.
-  void release(bool noticed = true);
+  void answer(int connection, std::uint64_t query, const FakeReply& reply) {
+    for (FakeConnection* const each : connections_) {
+      if (each->number == connection) each->answer(query, reply);
+    }
+  }
   // All of them, or one. sqlstate: why the server ended the session, if it did.
   void break_connections(const std::string& why = "the fake server is gone", int connection = 0,
-                         const std::string& sqlstate = {});
-  void notify(const std::string& channel, const std::string& payload, int connection = 0);
+                         const std::string& sqlstate = {}) {
+    for (FakeConnection* const each : connections_) {
+      if (connection != 0 && each->number != connection) continue;
+      each->post([each, why, sqlstate] { each->end({errc::unavailable, why}, sqlstate); });
+    }
+  }
+  void notify(const std::string& channel, const std::string& payload, int connection = 0) {
+    for (FakeConnection* const each : connections_) {
+      if (connection == 0 || each->number == connection) each->notify(channel, payload);
+    }
+  }
   // Nothing is delivered to these clients any more, and nothing they send arrives.
-  void bury(int process);
+  void bury(int process) {
+    for (FakeConnection* const each : connections_) {
+      if (each->process == process) each->bury();
+    }
+  }
 
   // --- What happened; heartbeats do not count, except where they are asked for ---
+  bool records = true;
   std::vector<FakeQuery> queries;
-  int heartbeats = 0;
   int dialled = 0;
   [[nodiscard]] std::size_t open() const noexcept { return connections_.size(); }  // dialling among them
-  [[nodiscard]] std::size_t connected() const noexcept;
-  // Those of the same client for the same purpose, with that one.
-  [[nodiscard]] std::size_t alike(const FakeConnection& connection) const noexcept;
-  [[nodiscard]] std::size_t count(const Statement& statement) const;
-  [[nodiscard]] std::size_t count(const std::string& sql) const;
+  [[nodiscard]] std::size_t connected() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(connections_, &FakeConnection::usable));
+  }
 
  private:
-  friend class FakeConnection;
-  [[nodiscard]] FakeReply decide(const FakeQuery& query);
+  class FakeConnection final : public Connection {
+   public:
+    FakeConnection(FakeServer& server, int of, Executor& executor, const Options& options, Purpose purpose,
+                   Listener& listener)
+        : number(++server.dialled),
+          process(of),
+          server_(server),
+          executor_(executor),
+          options_(options),
+          purpose_(std::move(purpose)),
+          listener_(listener),
+          timer_(executor) {
+      server_.connections_.push_back(this);
+    }
+    ~FakeConnection() override {
+      (void)std::erase(server_.connections_, this);
+      if (usable() && server_.gone) server_.gone(number);
+    }
 
-  [[nodiscard]] bool counts(const FakeQuery& query) const { return !is_heartbeat(query) || replies_to_heartbeats; }
+    void open(TimePoint deadline) override {
+      info_ = server_.info;
+      info_.backend_pid = 1000 + number;
+      info_.endpoint = "fake:5432/locks";
+      switch (server_.unreachable.contains(process) ? Dialling::fail : server_.dialling) {
+        case Dialling::accept:
+          return post([this] { accept(); });
+        case Dialling::silence:
+          return timer_.arm(deadline, [this] { break_off({errc::unavailable, "fake: no connection in time"}); });
+        case Dialling::fail:
+          return post([this] { break_off({errc::unavailable, "fake: connection refused"}); });
+        case Dialling::refuse_password:
+          return post([this] { break_off({errc::access_denied, "fake: password authentication failed"}); });
+      }
+    }
+    [[nodiscard]] bool usable() const noexcept override { return state_ == State::ready; }
+    [[nodiscard]] const ServerInfo& server() const noexcept override { return info_; }
+
+    void send(Query query) override {
+      if (!usable()) {
+        return post([done = std::move(query.done)] {
+          if (done) done({.problem = Problem::not_sent, .failure = {errc::unavailable, "fake: not connected"}}, {});
+        });
+      }
+      const FakeQuery asked{.commands = std::move(query.commands),
+                            .purpose = purpose_,
+                            .connection = number,
+                            .sent = executor_.now(),
+                            .process = process,
+                            .number = ++server_.asked_};
+      // It may be answered inside the call to `reply`.
+      in_flight_.push_back({asked, std::move(query.done), FakeReply::held()});
+      if (buried_) return;
+      const bool counts = server_.replies_to_heartbeats || !is_heartbeat(asked);
+      if (counts && server_.records) server_.queries.push_back(asked);
+      FakeReply reply = counts && server_.reply ? server_.reply(asked) : FakeReply();
+      if (!reply.is_held) in_flight_.back().reply = std::move(reply);
+      post([this] { receive(); });
+    }
+
+    // Delivers answers, up to the first that is held.
+    void receive() override {
+      const Lifetime::Watch life = lifetime_.watch();
+      while (usable() && !in_flight_.empty() && !in_flight_.front().reply.is_held) {
+        auto [query, done, reply] = std::move(in_flight_.front());
+        in_flight_.pop_front();
+        if (!done) continue;
+        Outcome outcome{.sent = query.sent};
+        if (reply.sqlstate.empty()) {
+          reply.results.resize(query.commands.size());
+        } else {
+          outcome.problem = Problem::refused;
+          outcome.sqlstate = reply.sqlstate;
+          outcome.failed_command = reply.failed_command;
+          outcome.failure = {errc::unavailable, "fake: refused (SQLSTATE " + outcome.sqlstate + ")"};
+          reply.results.clear();
+        }
+        done(outcome, reply.results);
+        if (life.over()) return;
+      }
+    }
+
+    void break_off(const Failure& why) override { end(why, {}); }
+    void end(const Failure& why, const std::string& sqlstate) {
+      if (state_ == State::lost) return;
+      const Failure reason = why;
+      if (std::exchange(state_, State::lost) == State::ready && server_.gone) server_.gone(number);
+      timer_.disarm();
+      const Lifetime::Watch life = lifetime_.watch();
+      for (const InFlight& entry : std::exchange(in_flight_, {})) {
+        if (!entry.done) continue;
+        entry.done({.problem = Problem::unknown_outcome,
+                    .failure = {errc::ambiguous, reason.detail},
+                    .sqlstate = sqlstate,
+                    .sent = entry.query.sent},
+                   {});
+        if (life.over()) return;
+      }
+      listener_.connection_lost(reason);
+    }
+
+    void post(std::function<void()> task) {
+      if (buried_) return;
+      executor_.post(lifetime_.guard([this, task = std::move(task)] {
+        if (!buried_) task();
+      }));
+    }
+    void answer(std::uint64_t query, const FakeReply& reply) {
+      for (InFlight& entry : in_flight_) {
+        if (entry.query.number == query) entry.reply = reply;
+      }
+      post([this] { receive(); });
+    }
+    void notify(const std::string& channel, const std::string& payload) {
+      post([this, channel, payload] {
+        if (usable()) listener_.connection_notified(channel, payload);
+      });
+    }
+    void bury() {
+      buried_ = true;
+      if (server_.gone) server_.gone(number);
+    }
+
+    const int number;
+    const int process;
+
+   private:
+    enum class State { connecting, ready, lost };
+    struct InFlight {
+      FakeQuery query;
+      Handler done;
+      FakeReply reply;
+    };
+
+    void accept() {
+      if (state_ != State::connecting) return;
+      if (server_.room && server_.connected() >= *server_.room) {
+        return break_off({errc::unavailable, "fake: FATAL:  53300: sorry, too many clients already"});
+      }
+      state_ = State::ready;
+      if (server_.opened) {
+        expect_few();
+        server_.opened(number, process, purpose_);
+      }
+      listener_.connection_ready();
+    }
+    // No client has more connections for a purpose than it may.
+    void expect_few() const {
+      const std::string& word = purpose_.word;
+      const bool capped = word == "waiting" || word == "transaction";
+      const std::size_t most = capped ? options_.max_connections : word == "locks" ? 2 : 4;
+      const auto all = std::ranges::count_if(server_.connections_, [&](const FakeConnection* each) {
+        return each->usable() && &each->options_ == &options_ && each->purpose_.word == word;
+      });
+      EXPECT_LE(static_cast<std::size_t>(all), most) << "connections for " << word;
+    }
+
+    FakeServer& server_;
+    Executor& executor_;
+    const Options& options_;
+    const Purpose purpose_;
+    Listener& listener_;
+    State state_ = State::connecting;
+    bool buried_ = false;
+    ServerInfo info_;
+    Timer timer_;
+    std::deque<InFlight> in_flight_;
+    Lifetime lifetime_;
+  };
 
   std::uint64_t asked_ = 0;
   std::vector<FakeConnection*> connections_;
-};
-
-class FakeConnection final : public Connection {
- public:
-  FakeConnection(FakeServer& server, int process, Executor& executor, const Options& options, Purpose purpose,
-                 Listener& listener);
-  ~FakeConnection() override;
-
-  [[nodiscard]] int number() const noexcept { return number_; }
-  [[nodiscard]] int process() const noexcept { return process_; }
-  [[nodiscard]] const Purpose& purpose() const noexcept { return purpose_; }
-  [[nodiscard]] const Options& options() const noexcept { return options_; }
-
-  void open(TimePoint deadline) override;
-  [[nodiscard]] bool usable() const noexcept override { return state_ == State::ready; }
-  [[nodiscard]] const ServerInfo& server() const noexcept override { return info_; }
-  void send(Query query) override;
-  void receive() override;
-  void break_off(const Failure& why) override;
-
- private:
-  friend class FakeServer;
-  enum class State { connecting, ready, lost };
-  struct InFlight {
-    FakeQuery query;
-    Handler done;
-    FakeReply reply;
-  };
-
-  void post(std::function<void()> task);
-  void accept();
-  void deliver();
-  void end(const Failure& why, const std::string& sqlstate);
-
-  FakeServer& server_;
-  const int process_;
-  Executor& executor_;
-  const Options& options_;
-  const Purpose purpose_;
-  Listener& listener_;
-  const int number_;
-  State state_ = State::connecting;
-  bool buried_ = false;
-  ServerInfo info_;
-  Timer timer_;
-  std::deque<InFlight> in_flight_;
-  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

@@ -2,40 +2,42 @@
 // what goes wrong. It tells statements by their words.
 //
 // Sessions carry out one query after the other. They have the tables of the row strategies, advisory locks, locks of
-// rows with transactions around them, waits with an end, and notifications. A session that holds something waits for
-// nothing, and no client has more connections than it may: the fake reports a failure.
+// rows with transactions around them, waits with an end, and notifications.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <dlock/spi/executor.hpp>
+#include <dlock/duration.hpp>
 #include <dlock/spi/lifetime.hpp>
 
-#include "fake_connection.hpp"
-#include "fake_lock_table.hpp"
-#include "tests/simulation/service.hpp"
+#include "backends/postgres/schema/layout.hpp"
+#include "fake_session_locks.hpp"
 
 namespace dlock::postgres {
 
-class FakePostgres {
+class FakePostgres final : public FakeSessionLocks {
  public:
-  using Fate = simulation::Fate;
-
   // For its timers.
-  explicit FakePostgres(Executor& executor, std::uint64_t seed = 1);
+  explicit FakePostgres(Executor& executor, std::uint64_t seed = 1) : FakeSessionLocks(executor), dice_(seed) {
+    wire_.replies_to_heartbeats = true;
+    wire_.records = false;
+    wire_.opened = [this](int connection, int process, const Purpose& purpose) {
+      sessions_.try_emplace(connection, connection, process, purpose, executor_);
+    };
+    wire_.gone = [this](int connection) { left(connection); };
+    wire_.reply = [this](const FakeQuery& query) {
+      receive(query);
+      return FakeReply::held();
+    };
+  }
 
   [[nodiscard]] ConnectionFactory connections(int process) { return wire_.connections(process); }
   // How it meets those who connect.
@@ -49,11 +51,21 @@ class FakePostgres {
   std::function<std::string(int process, std::string_view word, const Command&)> refusal;
   // Changes the answer to a command that was carried out.
   std::function<void(int process, std::string_view word, Rows&)> falsify;
-  void cut(int process);
-  void set_reachable(int process, bool reachable);
-  void expire(int process);  // pg_terminate_backend()
-  void release_held();
-  void bury(int process);
+  void cut(int process) {
+    for (Session* const session : sessions_of(process)) break_off(*session, reset, {});
+  }
+  void set_reachable(int process, bool reachable) {
+    reachable ? (void)wire_.unreachable.erase(process) : (void)wire_.unreachable.insert(process);
+  }
+  void expire(int process) {  // pg_terminate_backend()
+    for (Session* const session : sessions_of(process)) {
+      if (!session->silent) break_off(*session, terminated, ended_by_administrator);
+    }
+  }
+  void release_held() {
+    for (const auto& [connection, query, reply] : std::exchange(held_, {})) wire_.answer(connection, query, reply);
+  }
+  void bury(int process) { wire_.bury(process); }
 
   // --- What it has ---
   bool has_schema = true;
@@ -65,128 +77,376 @@ class FakePostgres {
     return table(table_name)->rows.at(name);
   }
   // Processes: those that hold, and those that wait. Of a table, only holders.
-  [[nodiscard]] std::vector<int> holders_of_rows(const std::string& table, const std::string& name);
-  [[nodiscard]] std::vector<int> sessions_of_key(const std::string& key, bool waiters = true) const;
-  [[nodiscard]] std::vector<int> sessions_of_row(const std::string& name, bool waiters = true) const;
+  [[nodiscard]] std::vector<int> holders_of_rows(const std::string& table_name, const std::string& name) {
+    std::vector<int> holders;
+    for (const std::string& owner : table(table_name)->owners(name)) holders.push_back(processes_[owner]);
+    return holders;
+  }
 
  private:
-  struct Locks {  // on an advisory key
-    int exclusive = 0;
-    int shared = 0;
-  };
-  // A query that was received.
-  struct Received {
-    FakeQuery query;
-    Fate fate = Fate::answer;
-    std::size_t next = 0;  // command
-    Results results = {};
-    bool waits = false;            // for others, or because it is late
-    std::string end_of_wait = {};  // the SQLSTATE of that
-    bool too_long = false;         // it waited
-    bool was_late = false;
-    std::vector<FakeLockTable::Row*> locked = {};  // while it is
-  };
-  struct Session {
-    Session(int of_number, int of_process, Purpose of_purpose, Executor& executor)
-        : number(of_number), process(of_process), purpose(std::move(of_purpose)), timer(executor) {}
-    const int number;
-    const int process;
-    const Purpose purpose;
-    std::deque<Received> queue = {};
-    bool silent = false;       // nothing gets through any more
-    bool broken = false;       // nor here, and the client learns of that
-    bool terminated = false;   // it ends with that; else with what it has received
-    bool client_left = false;  // that is
-    bool unknown = false;      // an unlock was refused, so the client cannot know what it has
-    bool open = false;         // a transaction
-    bool failed = false;       // and that has to be rolled back
-    bool makes_schema = false;
-    std::set<std::string> rows = {};                      // locked by the transaction
-    std::string holder = {};                              // of the last of them
-    std::map<std::string, std::int64_t> new_tokens = {};  // not committed
-    std::chrono::milliseconds patience{};                 // of its statements; 0: for ever
-    std::vector<std::pair<std::string, std::string>> notifications = {};
-    std::map<std::string, Locks> keys = {};
-    std::set<std::string> channels = {};
-    Timer timer;
-  };
-  // What became of a command: rows, an error, or it has to wait for so long, and then is an error.
-  struct Step {
-    Rows rows = {};
-    std::string sqlstate = {};
-    std::optional<std::chrono::nanoseconds> waits = std::nullopt;
-  };
-  using Params = std::vector<std::string>;
+  // Whoever makes the schema has this row locked.
+  static constexpr const char* creation_row = "\tcreation";
+  static constexpr std::string_view ending_states = "57P0";  // such an error is the session's end
+  static constexpr const char* reset = "fake: connection reset by peer";
+  // client_connection_check_interval, for which the backend asks.
+  static constexpr milliseconds client_check{500};
+  static constexpr milliseconds brief{250};
+  static constexpr std::chrono::seconds unacknowledged{30};
 
-  void opened(const FakeConnection& connection);
-  void left(int connection);
-  void receive(const FakeQuery& query);
-  void be_silent(Session& session);
-  void pump(Session& session);
+  [[nodiscard]] static std::string word_of(const Command& command) {
+    return command.statement != nullptr ? command.statement->word : command.text.substr(0, command.text.find(' '));
+  }
+
+  [[nodiscard]] static std::string words_in(const FakeQuery& query) {
+    std::string words;
+    for (const Command& command : query.commands) words += (words.empty() ? "" : " ") + word_of(command);
+    return words;
+  }
+
+  [[nodiscard]] static bool concerns_several(const Command& command) {
+    const std::string names = command.params.empty() ? "" : command.params.front().value_or("");
+    return names.starts_with('{') && elements_of(names).size() > 1;
+  }
+
+  // Of one that nothing reaches the server does not know that its client has gone.
+  void left(int connection) {
+    const auto found = sessions_.find(connection);
+    if (found == sessions_.end()) return;
+    Session& session = found->second;
+    if (session.terminated) return end(connection);
+    const bool waits = std::find(waiting_.begin(), waiting_.end(), connection) != waiting_.end();
+    const nanoseconds lease = session.purpose.session_lease;
+    if (session.silent && lease.count() > 0 && !waits) return;
+    session.client_left = true;
+    if (session.queue.empty() || (session.silent && !waits)) return end(connection);
+    if (!waits) return;
+    session.timer.arm(saturating_add(executor_.now(), session.silent ? lease : client_check),
+                      [this, connection] { end(connection); });
+  }
+  void receive(const FakeQuery& query) {
+    const auto found = sessions_.find(query.connection);
+    if (found == sessions_.end() || found->second.silent || found->second.broken) return;
+    Session& session = found->second;
+    const Fate what = fate ? fate(session.process, words_in(query)) : Fate::answer;
+    if (what == Fate::lose_request) return break_off(session, reset, {});
+    if (what == Fate::silence) return be_silent(session);
+    session.queue.push_back({.query = query, .fate = what});
+    for (Command& command : session.queue.back().query.commands) {
+      if (command.statement == nullptr) continue;
+      const std::string& word = command.statement->word;
+      command.statement = &statements_.try_emplace(word, Statement{.sql = {}, .word = word}).first->second;
+    }
+    if (session.queue.size() == 1) pump(session);
+  }
+  // A message that is not acknowledged breaks the client's end of the connection in time: see keepalive_parameters().
+  void be_silent(Session& session) {
+    session.silent = true;
+    const nanoseconds lease = session.purpose.session_lease;
+    const TimePoint at = saturating_add(executor_.now(), lease.count() > 0 ? lease : unacknowledged);
+    (void)executor_.schedule(at, lifetime_.guard([this, number = session.number] {
+      wire_.break_connections("fake: connection timed out", number);
+    }));
+  }
+  void pump(Session& session) {
+    const int number = session.number;
+    for (auto found = sessions_.find(number); found != sessions_.end(); found = sessions_.find(number)) {
+      Session& each = found->second;
+      if (!each.queue.empty()) {
+        if (!carry_out(each, each.queue.front())) return;
+        continue;
+      }
+      if (each.client_left) return end(number);
+      const nanoseconds lease = each.purpose.session_lease;
+      if (lease.count() == 0) return;
+      // Its client has not relied on it for a while.
+      return each.timer.arm(saturating_add(executor_.now(), lease), [this, number] {
+        if (!sessions_.at(number).silent) {
+          wire_.break_connections("fake: terminating connection due to idle-session timeout", number, "57P05");
+        }
+        end(number);
+      });
+    }
+  }
   // False: it waits.
-  [[nodiscard]] bool carry_out(Session& session, Received& received);
-  [[nodiscard]] bool is_late(Session& session, Received& received);
-  [[nodiscard]] bool refuse(Session& session, Received& received);
-  void wait(Session& session, std::chrono::nanoseconds time);
-  void waited(Session& session, Received& received);
-  void fail(Session& session, const std::string& sqlstate, std::size_t command);
-  void finish(Session& session, FakeReply reply);
-  void deliver(Executor::Task task);
-  void time_is_over(int number);
-  void end(int number);
-  void break_off(Session& session, const std::string& why, const std::string& sqlstate = {});
-  void retry_soon();
-  [[nodiscard]] std::vector<Session*> sessions_of(int process);
+  [[nodiscard]] bool carry_out(Session& session, Received& received) {
+    // A statement is never carried out twice.
+    const bool late = received.fate == Fate::late || received.fate == Fate::duplicate;
+    if (late && is_late(session, received)) return false;
+    if (received.fate == Fate::refuse && refuse(session, received)) return true;
+    const auto& commands = received.query.commands;
+    while (received.next < commands.size()) {
+      Step step =
+          received.too_long ? Step{.sqlstate = received.end_of_wait} : execute(session, commands[received.next]);
+      if (step.waits) {
+        if (received.waits) return false;
+        received.waits = true;
+        received.end_of_wait = step.sqlstate;
+        waiting_.push_back(session.number);
+        wait(session, *step.waits);
+        return false;
+      }
+      waited(session, received);
+      if (!step.sqlstate.empty()) {
+        fail(session, step.sqlstate, received.next);
+        return true;
+      }
+      if (falsify) falsify(session.process, word_of(commands[received.next]), step.rows);
+      received.results.push_back(std::move(step.rows));
+      ++received.next;
+    }
+    if (!session.open) commit(session);
+    finish(session, {.results = received.results});
+    return true;
+  }
+  // Its transaction has taken the locks of its rows meanwhile.
+  [[nodiscard]] bool is_late(Session& session, Received& received) {
+    if (received.was_late) {
+      for (FakeLockTable::Row* const row : received.locked) row->locked = false;
+      if (!std::exchange(received.locked, {}).empty()) retry_soon();
+      return false;
+    }
+    for (const Command& command : received.query.commands) {
+      FakeLockTable* const rows = table(word_of(command));
+      if (rows == nullptr) continue;
+      const auto columns = FakeLockTable::columns_of(command);
+      for (const std::string& name : columns.at(0)) {
+        const auto row = rows->rows.find(name);
+        if (row == rows->rows.end() || std::exchange(row->second.locked, true)) continue;
+        received.locked.push_back(&row->second);
+      }
+    }
+    wait(session, delay());
+    return true;
+  }
+  // An error may come after a session's lock was granted, which it keeps; with the commit, as where the queue of
+  // notifications is full; or for one of several names.
+  [[nodiscard]] bool refuse(Session& session, Received& received) {
+    const auto& commands = received.query.commands;
+    std::vector<std::pair<std::string, std::size_t>> states = {{"54000", commands.size()}};
+    for (const char* const state : {"40001", "55P03", "53200", "26000", "25006", ended_by_administrator}) {
+      states.emplace_back(state, 0);
+    }
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      if (concerns_several(commands[i])) states.emplace_back("22P05", i);
+    }
+    const auto& [state, refused] = states.at(dice_() % states.size());
+    if (dice_() % 2 == 0) {
+      for (const Command& command : commands) {
+        if (word_of(command).starts_with("fence.try")) (void)execute(session, command);
+      }
+    }
+    fail(session, state, refused);
+    return true;
+  }
+  void wait(Session& session, std::chrono::nanoseconds time) {
+    session.timer.arm(saturating_add(executor_.now(), time), [this, number = session.number] { time_is_over(number); });
+  }
+  void waited(Session& session, Received& received) {
+    session.timer.disarm();
+    if (!std::exchange(received.waits, false)) return;
+    waiting_.remove(session.number);
+    retry_soon();
+  }
+  void fail(Session& session, const std::string& sqlstate, std::size_t command) {
+    if (sqlstate.starts_with(ending_states)) {
+      break_off(session, terminated, sqlstate);
+      session.queue.clear();
+      return;
+    }
+    const bool was_open = session.open;
+    roll_back(session);
+    session.open = session.failed = was_open;
+    const auto& commands = session.queue.front().query.commands;
+    session.unknown = session.unknown || std::any_of(commands.begin(), commands.end(), [](const Command& each) {
+                        return word_of(each).find(".unlock") != std::string::npos;
+                      });
+    finish(session, FakeReply::refused(sqlstate, command));
+  }
+  void finish(Session& session, FakeReply reply) {
+    const Received received = std::move(session.queue.front());
+    session.queue.pop_front();
+    if (session.silent || session.broken || session.client_left) return;
+    if (received.fate == Fate::lose_answer) return break_off(session, reset, {});
+    if (received.fate == Fate::hold) {
+      held_.push_back({session.number, received.query.number, std::move(reply)});
+      return;
+    }
+    deliver([this, number = session.number, query = received.query.number, reply = std::move(reply)] {
+      wire_.answer(number, query, reply);
+    });
+    if (received.fate != Fate::expire) return;
+    // When the answer has arrived.
+    (void)executor_.schedule(saturating_add(executor_.now(), std::chrono::milliseconds(10)),
+                             lifetime_.guard([this, process = session.process] { expire(process); }));
+  }
+  void deliver(Executor::Task task) {
+    if (latency.count() == 0) return task();
+    (void)executor_.schedule(saturating_add(executor_.now(), latency), lifetime_.guard(std::move(task)));
+  }
+  void time_is_over(int number) {
+    Session& session = sessions_.at(number);
+    Received& received = session.queue.front();
+    (received.waits ? received.too_long : received.was_late) = true;
+    pump(session);
+  }
+  void end(int number) {
+    const auto found = sessions_.find(number);
+    if (found == sessions_.end()) return;
+    for (const Received& each : found->second.queue) {
+      for (FakeLockTable::Row* const row : each.locked) row->locked = false;
+    }
+    sessions_.erase(found);
+    waiting_.remove(number);
+    retry_soon();
+  }
+  // The session ends when its client knows, or with its lease. Where a server ends it while the client is stopped, no
+  // promise but that of tokens survives.
+  void break_off(Session& session, const std::string& why, const std::string& sqlstate) override {
+    session.silent = false;
+    session.broken = true;
+    session.terminated = !sqlstate.empty();
+    wire_.break_connections(why, session.number, sqlstate);
+  }
+  // As a task of its own: whoever frees something is in the middle of a query.
+  void retry_soon() override {
+    if (waiting_.empty() || std::exchange(retrying_, true)) return;
+    executor_.post(lifetime_.guard([this] {
+      retrying_ = false;
+      for (const int number : std::vector<int>(waiting_.begin(), waiting_.end())) {
+        const auto found = sessions_.find(number);
+        if (found != sessions_.end() && !found->second.queue.empty()) pump(found->second);
+      }
+    }));
+  }
+  [[nodiscard]] std::vector<Session*> sessions_of(int process) {
+    std::vector<Session*> sessions;
+    for (auto& [number, session] : sessions_) {
+      if (session.process == process) sessions.push_back(&session);
+    }
+    return sessions;
+  }
 
-  [[nodiscard]] Step execute(Session& session, const Command& command);
-  [[nodiscard]] Step execute_text(Session& session, const std::string& text);
-  [[nodiscard]] std::optional<Step> execute_plain(Session& session, std::string_view word, const Params& params);
-  [[nodiscard]] Step execute_on_rows(Session& session, const Command& command);
-  // Of locks that belong to sessions.
-  [[nodiscard]] std::optional<Step> answer_question(std::string_view table, std::string_view what,
-                                                    const Params& params);
-  void look(std::string_view table, const std::string& name, Rows& answer) const;
-  [[nodiscard]] Rows break_lock(std::string_view table, const std::string& what, const std::string& sessions);
-  [[nodiscard]] Rows forget(std::string_view table, const std::string& name, std::int64_t age, std::size_t at_most);
-  [[nodiscard]] Rows look_at_schema(const Session& session, bool rights) const;
-  [[nodiscard]] Step execute_advisory(Session& session, std::string_view word, const Params& params);
-  [[nodiscard]] Step lock_key(Session& session, std::string_view word, bool shared, const Params& params);
-  [[nodiscard]] std::string next_fence(const Session& session, std::string_view table, const std::string& row,
-                                       const std::string& key, const std::string& holder, std::int64_t many = 1);
-  [[nodiscard]] Step execute_row_lock(Session& session, std::string_view word, const Params& params);
-  [[nodiscard]] FakeLockTable* table(std::string_view word);
-  [[nodiscard]] bool key_is_free(const Session& session, const std::string& key, bool shared) const;
-  [[nodiscard]] bool row_is_free(const Session& session, const std::string& name) const;
-  void take_key(Session& session, const std::string& key, bool shared);
-  [[nodiscard]] bool free_key(Session& session, const std::string& key, bool shared);
-  [[nodiscard]] std::int64_t next_token(std::int64_t last);
-  void commit(Session& session);
-  void roll_back(Session& session);
-  void must_hold_nothing(const Session& session, std::string_view word) const;
-  // Those that wait with such a command for that, in order, as far as they came before the session.
-  [[nodiscard]] std::vector<const Command*> ahead_of(const Session* session, std::string_view word,
-                                                     const std::string& what) const;
-  [[nodiscard]] std::vector<int> sessions_of(std::string_view word, const std::string& what,
-                                             const std::function<bool(const Session&)>& holds, bool waiters) const;
+  [[nodiscard]] Step execute(Session& session, const Command& command) {
+    const std::string word = command.statement != nullptr ? command.statement->word : command.text;
+    const std::string refused = refusal ? refusal(session.process, word, command) : "";
+    const bool commits = word == "commit" || word == "COMMIT";
+    if (!refused.empty() && !word.starts_with("fence")) return {.sqlstate = refused};
+    if (commits || word == "rollback" || word == "ROLLBACK") {
+      commits && !session.failed ? commit(session) : roll_back(session);
+      return {};
+    }
+    if (session.failed) return {.sqlstate = "25P02"};
+    if (command.statement == nullptr) return execute_text(session, command.text);
+    Params params;
+    for (const Parameter& param : command.params) params.push_back(param.value_or(""));
+    if (!refused.empty()) {  // an error may come after the lock was granted, or before it was unlocked
+      if (word.find(".unlock") == std::string::npos) (void)execute_advisory(session, word, params);
+      return {.sqlstate = refused};
+    }
+    if (auto step = execute_plain(session, word, params)) return *std::move(step);
+    const std::string_view what = std::string_view(word).substr(word.find('.') + 1);
+    const bool of_locks_alone = what.starts_with("unlock") || what.starts_with("proof") || what == "break_lock" ||
+                                what == "inspect_without_tables";
+    const bool needs_tables = !word.starts_with("fence") || !of_locks_alone;
+    if (!has_schema && needs_tables) return {.sqlstate = "42P01"};
+    if (word.starts_with("fence")) return execute_advisory(session, word, params);
+    if (word.starts_with("row_lock")) return execute_row_lock(session, what, params);
+    return execute_on_rows(session, command);
+  }
+  [[nodiscard]] Step execute_text(Session& session, const std::string& text) {
+    if (text.starts_with("BEGIN")) {
+      EXPECT_FALSE(session.open) << "a transaction inside a transaction";
+      session.open = true;
+    } else if (text.starts_with("LISTEN ")) {
+      const std::size_t from = text.find('"') + 1;
+      session.channels.insert(text.substr(from, text.rfind('"') - from));
+    } else if (text.starts_with("CREATE TABLE")) {
+      session.makes_schema = true;
+    } else if (text.starts_with("INSERT INTO")) {
+      if (!version) version = std::to_string(schema_version);
+    } else if (text.find("pg_advisory_xact_lock") != std::string::npos) {
+      if (!row_is_free(session, creation_row)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
+      session.rows.insert(creation_row);
+    }
+    return {};
+  }
+  // Statements about no lock.
+  [[nodiscard]] std::optional<Step> execute_plain(Session& session, std::string_view word, const Params& params) {
+    const auto of = [](Rows::Row row) { return Step{.rows = {.rows = {std::move(row)}}}; };
+    if (word == "begin") return execute_text(session, "BEGIN");
+    if (word == "heartbeat") return of({"read committed"});
+    if (word == "waits_for_snapshots") return of({"1", waits_for_snapshots});
+    if (word == "version") return version ? of({version}) : Step();
+    if (word == "tables" || word == "rights") return Step{.rows = look_at_schema(session, word == "rights")};
+    if (word != "set_patience") return std::nullopt;
+    session.patience = milliseconds(std::stoi(params.at(0)));
+    return of({params.at(0) + "ms"});
+  }
+  [[nodiscard]] Step execute_on_rows(Session& session, const Command& command) {
+    FakeLockTable* const rows = table(word_of(command));
+    EXPECT_NE(rows, nullptr) << word_of(command);
+    if (rows == nullptr) return {.sqlstate = "42883"};
+    if (rows->must_wait(command)) return {.sqlstate = "55P03", .waits = brief};
+    const std::string what = FakeLockTable::word_for(command);
+    if (what.starts_with("acquire") || what == "change") {
+      const auto columns = FakeLockTable::columns_of(command);
+      for (const std::string& owner : columns.at(1)) processes_[owner] = session.process;
+    }
+    current_ = &session;
+    return {.rows = rows->carry_out(command)};
+  }
+  [[nodiscard]] Rows look_at_schema(const Session& session, bool rights) const {
+    const bool there = has_schema || session.makes_schema;
+    const char* const may = there ? "t" : "f";
+    Rows about_schema{.rows = {{may, may, may, may_create_schema ? "t" : "f"}}};
+    Rows tables;
+    for (const TableDefinition& each : layout()) {
+      if (!there) break;
+      tables.rows.push_back({std::string(each.name), std::string(each.columns), "p", "t", "t", "t", "me", "t", ""});
+    }
+    if (catalogue) catalogue(about_schema, tables);
+    return rights ? about_schema : tables;
+  }
+  [[nodiscard]] FakeLockTable* table(std::string_view word) {
+    const std::string_view name = word.substr(0, word.find('.'));
+    if (!name.starts_with("lease") && !name.starts_with("optimistic")) return nullptr;
+    const auto found = tables_.find(name);
+    if (found != tables_.end()) return &found->second;
+    const Strategy strategy = name.starts_with("lease") ? Strategy::table : Strategy::optimistic;
+    const LockKind kind = name.ends_with("_elect") ? LockKind::election
+                          : name.ends_with("_rw")  ? LockKind::read_write
+                          : name.ends_with("_sem") ? LockKind::semaphore
+                                                   : LockKind::lock;
+    const auto notify = [this](const std::string& channel, const std::string& payload) {
+      current_->notifications.emplace_back(channel, payload);
+    };
+    return &tables_.try_emplace(std::string(name), executor_, strategy, kind, notify).first->second;
+  }
+  void commit(Session& session) {
+    for (const auto& [channel, payload] : session.notifications) {
+      for (const auto& [number, each] : sessions_) {
+        if (!each.channels.contains(channel) || each.silent) continue;
+        deliver(
+            [this, channel = channel, payload = payload, number = number] { wire_.notify(channel, payload, number); });
+      }
+    }
+    for (const auto& [name, token] : session.new_tokens) fences_["row_lock/" + name].token = token;
+    has_schema = has_schema || session.makes_schema;
+    roll_back(session);
+  }
+  void roll_back(Session& session) {
+    session.open = session.failed = session.makes_schema = false;
+    session.patience = {};
+    session.new_tokens.clear();
+    session.notifications.clear();
+    if (!std::exchange(session.rows, {}).empty()) retry_soon();
+  }
 
-  Executor& executor_;
   std::mt19937_64 dice_;
   FakeServer wire_;
   std::map<std::string, FakeLockTable, std::less<>> tables_;
   std::map<std::string, int> processes_;         // of owners
   std::map<std::string, Statement> statements_;  // by their words; those of a client go with it
-  std::set<std::string> lockable_;               // rows of row_lock
-  std::map<std::string, std::int64_t> row_tokens_;
-  struct Fence {
-    std::int64_t token = 0;
-    std::string key = {};
-    std::string holder = {};
-    int session = 0;  // which was granted the lock last
-  };
-  std::map<std::string, Fence> fences_;  // by table and row: "fence/a"
-  std::int64_t clock_ = 0;               // in microseconds, when a token was made last
-  std::map<int, Session> sessions_;      // by their connections
-  std::list<int> waiting_;               // in order
   struct Held {
     int connection;
     std::uint64_t query;

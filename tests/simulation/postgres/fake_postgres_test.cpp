@@ -86,7 +86,7 @@ class FakePostgresTest : public testing::TestWithParam<Scenario> {};
 INSTANTIATE_TEST_SUITE_P(Scenarios, FakePostgresTest, testing::ValuesIn(scenarios()),
                          [](const auto& scenario) { return scenario.param.name; });
 
-TEST_P(FakePostgresTest, AnswersAsARealServerDoes) {
+TEST_P(FakePostgresTest, Scenario_IsAnsweredAsByAServer) {
   FakeSessions sessions;
   play(GetParam(), sessions);
 }

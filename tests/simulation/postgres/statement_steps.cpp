@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
-#include <stdexcept>
+#include <utility>
 
-#include "backends/postgres/sql/statements.hpp"
+#include "tests/unit/postgres/all_statements.hpp"
 
 namespace dlock::postgres {
 
@@ -42,7 +42,7 @@ constexpr std::string_view rows_locked_by_others = R"(
   1 $T.acquire {x} {a} $ONE '' => a token
   locks $T x
   2 $T.acquire {x} {a} $ONE '' =>
-  2 $T.acquire {x} {b} $ONE '' => b - $SEEN_BEFORE lease
+  2 $T.acquire {x} {b} $ONE '' => b - $SEEN_A lease
   2 $T.renew {x} {a} {60000} => a f
   2 $T.release {x} {a} {0} '' => a f
   2 $T.release {x} {b} {0} '' =>
@@ -249,56 +249,28 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 std::map<std::string, Statement> statements_by_word() {
   std::map<std::string, Statement> all;
-  const auto add = [&all](const Statement& statement) { all.emplace(statement.word, statement); };
-  const auto add_rows = [&](const RowStatements& of) {
-    for (const auto* each : {&of.change, &of.acquire, &of.acquire_one, &of.renew, &of.renew_one, &of.release,
-                             &of.release_one, &of.mark, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
-      add(*each);
-    }
-  };
-  constexpr auto sync = Durability::sync;
-  add_rows(table_statements("dlock", sync));
-  add_rows(optimistic_statements("dlock", sync));
-  add_rows(table_statements("dlock", sync, LockKind::election));
-  add_rows(optimistic_statements("dlock", sync, LockKind::election));
-  add_rows(sharing_statements("dlock", sync, LockKind::read_write));
-  add_rows(sharing_statements("dlock", sync, LockKind::semaphore));
-  for (const LockKind kind : {LockKind::lock, LockKind::read_write}) {
-    for (const Mode mode : {Mode::exclusive, Mode::shared}) {
-      const auto of = advisory_statements("dlock", sync, AdvisoryKey::KeySpace::bigint, kind, mode);
-      for (const auto* each : {&of.try_lock, &of.join, &of.lock_slice, &of.try_many, &of.proof, &of.unlock,
-                               &of.unlock_many, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
-        add(*each);
-      }
-    }
-  }
-  const auto of = for_update_statements("dlock", sync);
-  for (const auto* each : {&of.ensure, &of.begin, &of.set_patience, &of.try_lock, &of.lock, &of.heartbeat, &of.commit,
-                           &of.rollback, &of.inspect, &of.list, &of.break_lock, &of.forget}) {
-    add(*each);
+  for (const auto& [word, sql] : all_statements("dlock", Durability::sync)) {
+    all.try_emplace(word, Statement{.sql = sql, .word = word});
   }
   return all;
 }
 
 // "begin ; row_lock.try_lock x h"
-std::vector<Command> commands_in(std::istringstream& words) {
+std::vector<Command> commands_in(const std::string& text) {
   static const auto statements = statements_by_word();
   std::vector<Command> commands;
-  std::string word;
+  std::istringstream words(text);
   bool begins = true;
-  while (words >> word && word != "=>" && word != "...") {
+  for (std::string word; words >> word && word != "=>" && word != "...";) {
     if (word == ";") {
       begins = true;
-    } else if (std::exchange(begins, false)) {
-      commands.emplace_back();
-      if (word == "listen") {
-        words >> word;
-        commands.back().text = "LISTEN \"" + word + "\"";
-      } else {
-        commands.back().statement = &statements.at(word);
-      }
-    } else {
+    } else if (!std::exchange(begins, false)) {
       commands.back().params.emplace_back(word == "''" ? "" : word);
+    } else if (word == "listen") {
+      words >> word;
+      commands.push_back({.text = "LISTEN \"" + word + "\""});
+    } else {
+      commands.push_back({.statement = &statements.at(word)});
     }
   }
   return commands;
@@ -341,61 +313,45 @@ std::string text_of(const StepSessions::Answer& answer, int backend_pid) {
 }
 
 Scenario scenario_of(bool optimistic, const std::string& name, std::string_view steps) {
-  std::string text = replaced(std::string(steps), "$T", optimistic ? "optimistic" : "lease");
-  text = replaced(text, "$ONE", one);
-  text = replaced(text, "$SEEN_BEFORE", optimistic ? "a 1" : "- -");
-  text = replaced(text, "$SEEN_A", optimistic ? "a 1" : "- -");
-  text = replaced(text, "$SEEN_E", optimistic ? "e 1" : "- -");
-  text = replaced(text, "$SEEN_H", optimistic ? "h 1" : "- -");
-  text = replaced(text, "$SEEN", optimistic ? "a 2" : "- -");
-  text = replaced(text, "$LEFT", optimistic ? "" : " lease");
-  return {(optimistic ? "optimistic" : "table") + name, text};
-}
-
-void say(int session, const std::string& line, std::istringstream& words, StepSessions& sessions) {
-  sessions.send(session, commands_in(words));
-  if (line.ends_with("...")) return sessions.await_wait(session);
-  const std::size_t arrow = line.find("=>") + 2;
-  const std::string expected = arrow < line.size() ? line.substr(line.find_first_not_of(' ', arrow)) : "";
-  EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), expected);
-}
-
-void play_session(int session, const std::string& line, std::istringstream& words, StepSessions& sessions) {
-  const auto from = words.tellg();
-  std::string word;
-  std::string rest;
-  std::getline(words >> word >> std::ws, rest);
-  if (word == "end") {
-    sessions.end(session);
-  } else if (word == "hears") {
-    EXPECT_EQ(replaced(sessions.notification(session), "\t", " "), rest);
-  } else if (word == "<=") {
-    EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), rest);
-  } else {
-    words.clear();
-    words.seekg(from);
-    say(session, line, words, sessions);
+  struct Placeholder {
+    const char* name;
+    const char* of_table;
+    const char* of_optimistic;
+  };
+  std::string text(steps);
+  for (const auto& [what, of_table, of_optimistic] :
+       {Placeholder{"$T", "lease", "optimistic"}, Placeholder{"$ONE", one, one}, Placeholder{"$SEEN_A", "- -", "a 1"},
+        Placeholder{"$SEEN_E", "- -", "e 1"}, Placeholder{"$SEEN_H", "- -", "h 1"}, Placeholder{"$SEEN", "- -", "a 2"},
+        Placeholder{"$LEFT", " lease", ""}}) {
+    text = replaced(text, what, optimistic ? of_optimistic : of_table);
   }
+  return {(optimistic ? "optimistic" : "table") + name, text};
 }
 
 void play_line(const std::string& line, StepSessions& sessions) {
   std::istringstream words(line);
   std::string first;
+  std::string word;
+  std::string rest;
   if (!(words >> first)) return;
-  if (first == "pass") {
-    int ms = 0;
-    words >> ms;
-    sessions.pass(std::chrono::milliseconds(ms));
-  } else if (first == "locks") {
-    std::string table;
-    std::string name;
-    words >> table >> name;
-    sessions.lock_row(table, name);
-  } else if (first == "unlocks") {
-    sessions.unlock_row();
-  } else {
-    play_session(std::stoi(first), line, words, sessions);
+  if (first == "unlocks") return sessions.unlock_row();
+  std::getline(words >> word >> std::ws, rest);
+  if (first == "pass") return sessions.pass(std::chrono::milliseconds(std::stoi(word)));
+  if (first == "locks") return sessions.lock_row(word, rest);
+  const int session = std::stoi(first);
+  if (word == "end") return sessions.end(session);
+  if (word == "hears") {
+    EXPECT_EQ(replaced(sessions.notification(session), "\t", " "), rest);
+    return;
   }
+  std::string expected = rest;
+  if (word != "<=") {
+    sessions.send(session, commands_in(word + " " + rest));
+    if (line.ends_with("...")) return sessions.await_wait(session);
+    const std::size_t arrow = line.find("=>") + 2;
+    expected = arrow < line.size() ? line.substr(line.find_first_not_of(' ', arrow)) : "";
+  }
+  EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), expected);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the statements of the strategies answer, step by step: played on a real server, and on the fake one that stands
+// The answers of the strategies' statements, step by step: played on a real server, and on the fake one that stands
 // for it in simulations.
 //
 // A scenario has a line for each step:

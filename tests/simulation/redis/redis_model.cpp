@@ -8,8 +8,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
+#include <optional>
 #include <stdexcept>
+#include <variant>
 
 #include "backends/redis/requests/scripts.hpp"
 
@@ -204,6 +205,283 @@ class RedisModel::Lua {
   std::map<std::string, int> compiled_;
 };
 
+// --- Keys ------------------------------------------------------------------------------------------------------------
+
+class RedisModel::Keys {
+ public:
+  explicit Keys(RedisModel& model) : model_(model) {}
+
+  struct CommandType {
+    Reply (*run)(Keys&, const Words&);
+    bool writes = false;
+    bool grows = false;  // refused where there is no memory
+  };
+  // nullptr: there is no such command.
+  [[nodiscard]] static const CommandType* command(const std::string& name);
+  [[nodiscard]] Reply run(const CommandType& type, const Words& words) {
+    try {
+      return type.run(*this, words);
+    } catch (const Refused& refused) {
+      return reply_of::error(refused.error);
+    }
+  }
+
+ private:
+  class SortedSet {
+   public:
+    [[nodiscard]] bool empty() const noexcept { return scores.empty(); }
+    // The member's place, or the one that it would have.
+    [[nodiscard]] std::ptrdiff_t rank(const std::string& member) const {
+      const std::pair<double, std::string> place(scores.find(member)->second, member);
+      return std::ranges::lower_bound(order, place) - order.begin();
+    }
+    bool set(const std::string& member, double score) {
+      const bool is_new = erase(member) == 0;
+      scores[member] = score;
+      order.emplace(order.begin() + rank(member), score, member);
+      return is_new;
+    }
+    std::size_t erase(const std::string& member) {
+      const auto found = scores.find(member);
+      if (found == scores.end()) return 0;
+      order.erase(order.begin() + rank(member));
+      scores.erase(found);
+      return 1;
+    }
+
+    std::map<std::string, double> scores;
+    std::vector<std::pair<double, std::string>> order;
+  };
+  using Hash = std::map<std::string, std::string>;
+  struct Entry {
+    std::variant<std::string, SortedSet, Hash> value;
+    std::optional<std::int64_t> expires;  // ms
+  };
+
+  [[nodiscard]] Entry* find(const std::string& key) {
+    const auto found = keys_.find(key);
+    if (found == keys_.end()) return nullptr;
+    if (!found->second.expires || model_.now_ms() <= *found->second.expires) return &found->second;
+    keys_.erase(found);
+    return nullptr;
+  }
+  template <class T>
+  [[nodiscard]] T* find_as(const std::string& key) {
+    Entry* const entry = find(key);
+    if (entry == nullptr) return nullptr;
+    T* const value = std::get_if<T>(&entry->value);
+    if (value == nullptr) throw Refused{"WRONGTYPE Operation against a key holding the wrong kind of value"};
+    return value;
+  }
+  template <class T>
+  [[nodiscard]] T& make(const std::string& key) {
+    if (T* const value = find_as<T>(key)) return *value;
+    return std::get<T>(keys_.insert_or_assign(key, Entry{T{}, std::nullopt}).first->second.value);
+  }
+  template <class T>
+  [[nodiscard]] Reply erase(const Words& words) {
+    T* const value = find_as<T>(words.at(1));
+    if (value == nullptr) return reply_of::number(0);
+    std::size_t erased = 0;
+    for (std::size_t i = 2; i < words.size(); ++i) erased += value->erase(words[i]);
+    if (value->empty()) keys_.erase(words[1]);
+    return reply_of::number(erased);
+  }
+
+  [[nodiscard]] Reply set(const Words& words) {
+    std::optional<std::int64_t> expires;
+    for (std::size_t i = 3; i + 1 < words.size(); i += 2) {
+      const std::int64_t time = integer_in(words[i + 1]);
+      if (time <= 0) return reply_of::error("ERR invalid expire time in 'set' command");
+      expires = model_.now_ms() + time * (words[i] == "EX" ? 1000 : 1);
+    }
+    keys_.insert_or_assign(words.at(1), Entry{words.at(2), expires});
+    return reply_of::ok();
+  }
+  [[nodiscard]] Reply expire(const Words& words, std::int64_t unit) {
+    Entry* const entry = find(words.at(1));
+    if (entry == nullptr) return reply_of::number(0);
+    const std::int64_t ms = integer_in(words.at(2)) * unit;
+    entry->expires = model_.now_ms() + ms;
+    if (ms <= 0) keys_.erase(words[1]);
+    return reply_of::number(1);
+  }
+  [[nodiscard]] Reply left(const Words& words, std::int64_t unit) {
+    const Entry* const entry = find(words.at(1));
+    if (entry == nullptr) return reply_of::number(-2);
+    if (!entry->expires) return reply_of::number(-1);
+    return reply_of::number((*entry->expires - model_.now_ms() + unit / 2) / unit);
+  }
+  [[nodiscard]] Reply zrange(const Words& words) {
+    Reply reply{.type = Type::array};
+    const auto* const set = find_as<SortedSet>(words.at(1));
+    if (set == nullptr) return reply;
+    const auto size = static_cast<std::int64_t>(set->order.size());
+    const auto place = [size](const std::string& word) {
+      const std::int64_t at = integer_in(word);
+      return at < 0 ? at + size : at;
+    };
+    const std::int64_t last = std::min(place(words.at(3)), size - 1);
+    for (std::int64_t i = std::max<std::int64_t>(place(words.at(2)), 0); i <= last; ++i) {
+      const auto& [score, member] = set->order[static_cast<std::size_t>(i)];
+      reply.elements.push_back(reply_of::text(member));
+      if (words.size() > 4) reply.elements.push_back(reply_of::text(printed(score)));
+    }
+    return reply;
+  }
+  [[nodiscard]] Reply time() const {
+    constexpr std::int64_t second = 1'000'000;
+    const std::int64_t us = model_.clock_().count();
+    return {.type = Type::array,
+            .elements = {reply_of::text(std::to_string(us / second)), reply_of::text(std::to_string(us % second))}};
+  }
+  [[nodiscard]] Reply publish(const Words& words) const {
+    if (!model_.may_publish)
+      return reply_of::error("NOPERM this user has no permissions to access one of the channels");
+    return reply_of::number(model_.publish ? model_.publish(words.at(1), words.at(2)) : 0);
+  }
+  // Three keys a call, so that few keys take several.
+  [[nodiscard]] Reply scan(const Words& words) {
+    Reply found{.type = Type::array};
+    const auto from = static_cast<std::size_t>(integer_in(words.at(1)));
+    auto key = from == 0 ? keys_.begin() : keys_.upper_bound(cursors_.at(from - 1));
+    for (int i = 0; i < 3 && key != keys_.end(); ++i, ++key) {
+      if (fnmatch(words.at(3).c_str(), key->first.c_str(), 0) == 0) {
+        found.elements.push_back(reply_of::text(key->first));
+      }
+      cursors_.resize(std::max(cursors_.size(), from + 1));
+      cursors_[from] = key->first;
+    }
+    const std::string next = key == keys_.end() ? "0" : std::to_string(from + 1);
+    return {.type = Type::array, .elements = {reply_of::text(next), std::move(found)}};
+  }
+  [[nodiscard]] Reply configure(const Words& words) {
+    if (words.at(1) == "RESETSTAT") model_.calls.clear();
+    if (words[1] == "SET") {
+      const Refuses kind = words.at(2) == "maxmemory" ? Refuses::out_of_memory : Refuses::without_replicas;
+      model_.refuses = words.at(3) == "0" ? Refuses::nothing : kind;
+    }
+    return reply_of::ok();
+  }
+
+  RedisModel& model_;
+  std::map<std::string, Entry> keys_;
+  std::vector<std::string> cursors_;  // of SCAN: the last key of each page
+};
+
+// NOLINTNEXTLINE(readability-function-size): a table
+const RedisModel::Keys::CommandType* RedisModel::Keys::command(const std::string& name) {
+  static const std::map<std::string, CommandType> all = {
+      {"CONFIG", {[](Keys& k, const Words& w) { return k.configure(w); }}},
+      {"DEL",
+       {[](Keys& k, const Words& w) {
+          return reply_of::number(std::count_if(w.begin() + 1, w.end(), [&k](const std::string& key) {
+            const bool there = k.find(key) != nullptr;
+            k.keys_.erase(key);
+            return there;
+          }));
+        },
+        true}},
+      {"EVAL", {[](Keys& k, const Words& w) { return k.model_.run_script(w); }}},
+      {"EVALSHA", {[](Keys& k, const Words& w) { return k.model_.run_script(w); }}},
+      {"EXISTS", {[](Keys& k, const Words& w) {
+         return reply_of::number(
+             std::count_if(w.begin() + 1, w.end(), [&k](const auto& key) { return k.find(key) != nullptr; }));
+       }}},
+      {"EXPIRE", {[](Keys& k, const Words& w) { return k.expire(w, 1000); }, true}},
+      {"FLUSHALL", {[](Keys& k, const Words&) { return k.keys_.clear(), reply_of::ok(); }, true}},
+      {"GET", {[](Keys& k, const Words& w) {
+         const auto* const value = k.find_as<std::string>(w.at(1));
+         return value == nullptr ? Reply{} : reply_of::text(*value);
+       }}},
+      {"HDEL", {[](Keys& k, const Words& w) { return k.erase<Hash>(w); }, true}},
+      {"HGET", {[](Keys& k, const Words& w) {
+         const auto* const hash = k.find_as<Hash>(w.at(1));
+         return hash == nullptr || !hash->contains(w.at(2)) ? Reply{} : reply_of::text(hash->at(w[2]));
+       }}},
+      {"HLEN", {[](Keys& k, const Words& w) {
+         const auto* const hash = k.find_as<Hash>(w.at(1));
+         return reply_of::number(hash == nullptr ? 0 : hash->size());
+       }}},
+      {"HSET",
+       {[](Keys& k, const Words& w) {
+          auto& hash = k.make<Hash>(w.at(1));
+          const std::size_t before = hash.size();
+          for (std::size_t i = 2; i + 1 < w.size(); i += 2) hash.insert_or_assign(w[i], w[i + 1]);
+          return reply_of::number(hash.size() - before);
+        },
+        true, true}},
+      {"KEYS", {[](Keys& k, const Words&) {
+         Reply reply{.type = Type::array};
+         for (const auto& [key, entry] : k.keys_) reply.elements.push_back(reply_of::text(key));
+         return reply;
+       }}},
+      {"PERSIST",
+       {[](Keys& k, const Words& w) {
+          if (Entry* const entry = k.find(w.at(1))) entry->expires.reset();
+          return reply_of::number(1);
+        },
+        true}},
+      {"PEXPIRE", {[](Keys& k, const Words& w) { return k.expire(w, 1); }, true}},
+      {"PTTL", {[](Keys& k, const Words& w) { return k.left(w, 1); }}},
+      {"PUBLISH", {[](Keys& k, const Words& w) { return k.publish(w); }}},
+      {"SCAN", {[](Keys& k, const Words& w) { return k.scan(w); }}},
+      {"SCRIPT", {[](Keys& k, const Words& w) { return k.model_.run_script(w); }}},
+      {"SET", {[](Keys& k, const Words& w) { return k.set(w); }, true, true}},
+      {"SPUBLISH", {[](Keys& k, const Words& w) { return k.publish(w); }}},
+      {"TIME", {[](Keys& k, const Words&) { return k.time(); }}},
+      {"TTL", {[](Keys& k, const Words& w) { return k.left(w, 1000); }}},
+      {"TYPE", {[](Keys& k, const Words& w) {
+         constexpr std::array names = {"string", "zset", "hash"};
+         const Entry* const entry = k.find(w.at(1));
+         return Reply{.type = Type::status, .text = entry == nullptr ? "none" : names.at(entry->value.index())};
+       }}},
+      {"ZADD",
+       {[](Keys& k, const Words& w) {
+          auto& set = k.make<SortedSet>(w.at(1));
+          int added = 0;
+          for (std::size_t i = 2; i + 1 < w.size(); i += 2) {
+            added += set.set(w[i + 1], std::strtod(w[i].c_str(), nullptr)) ? 1 : 0;
+          }
+          return reply_of::number(added);
+        },
+        true, true}},
+      {"ZCARD", {[](Keys& k, const Words& w) {
+         const auto* const set = k.find_as<SortedSet>(w.at(1));
+         return reply_of::number(set == nullptr ? 0 : set->scores.size());
+       }}},
+      {"ZINCRBY",
+       {[](Keys& k, const Words& w) {
+          auto& set = k.make<SortedSet>(w.at(1));
+          const auto found = set.scores.find(w.at(3));
+          const double before = found == set.scores.end() ? 0 : found->second;
+          const double score = before + std::strtod(w.at(2).c_str(), nullptr);
+          (void)set.set(w[3], score);
+          return reply_of::text(printed(score));
+        },
+        true, true}},
+      {"ZRANGE", {[](Keys& k, const Words& w) { return k.zrange(w); }}},
+      {"ZRANK", {[](Keys& k, const Words& w) {
+         const auto* const set = k.find_as<SortedSet>(w.at(1));
+         return set == nullptr || !set->scores.contains(w.at(2)) ? Reply{} : reply_of::number(set->rank(w[2]));
+       }}},
+      {"ZREM", {[](Keys& k, const Words& w) { return k.erase<SortedSet>(w); }, true}},
+      {"ZSCORE", {[](Keys& k, const Words& w) {
+         const auto* const set = k.find_as<SortedSet>(w.at(1));
+         const bool there = set != nullptr && set->scores.contains(w.at(2));
+         return there ? reply_of::text(printed(set->scores.at(w[2]))) : Reply{};
+       }}},
+  };
+  const auto found = all.find(name);
+  return found == all.end() ? nullptr : &found->second;
+}
+
+// --- Commands --------------------------------------------------------------------------------------------------------
+
+RedisModel::RedisModel(std::function<std::chrono::microseconds()> clock)
+    : clock_(std::move(clock)), keys_(std::make_unique<Keys>(*this)), lua_(std::make_unique<Lua>(*this)) {}
+RedisModel::~RedisModel() = default;
+
 Reply RedisModel::run_script(const Words& words) {
   const Script* const known = known_script(words.at(1));
   if (words[0] == "EVALSHA" && (known == nullptr || !loaded_.contains(known->sha1))) {
@@ -224,286 +502,21 @@ Reply RedisModel::run_script(const Words& words) {
   return reply;
 }
 
-// --- Keys ------------------------------------------------------------------------------------------------------------
-
-RedisModel::RedisModel(std::function<std::chrono::microseconds()> clock)
-    : clock_(std::move(clock)), lua_(std::make_unique<Lua>(*this)) {}
-RedisModel::~RedisModel() = default;
-
-// The member's place, or the one that it would have.
-std::ptrdiff_t RedisModel::SortedSet::rank(const std::string& member) const {
-  const std::pair<double, std::string> place(scores.find(member)->second, member);
-  return std::ranges::lower_bound(order, place) - order.begin();
-}
-
-bool RedisModel::SortedSet::set(const std::string& member, double score) {
-  const bool is_new = !erase(member);
-  scores[member] = score;
-  order.emplace(order.begin() + rank(member), score, member);
-  return is_new;
-}
-
-bool RedisModel::SortedSet::erase(const std::string& member) {
-  const auto found = scores.find(member);
-  if (found == scores.end()) return false;
-  order.erase(order.begin() + rank(member));
-  scores.erase(found);
-  return true;
-}
-
-RedisModel::Entry* RedisModel::find(const std::string& key) {
-  const auto found = keys_.find(key);
-  if (found == keys_.end()) return nullptr;
-  if (!found->second.expires || now_ms() <= *found->second.expires) return &found->second;
-  keys_.erase(found);
-  return nullptr;
-}
-
-template <class T>
-T* RedisModel::find_as(const std::string& key) {
-  Entry* const entry = find(key);
-  if (entry == nullptr) return nullptr;
-  T* const value = std::get_if<T>(&entry->value);
-  if (value == nullptr) throw Refused{"WRONGTYPE Operation against a key holding the wrong kind of value"};
-  return value;
-}
-
-template <class T>
-T& RedisModel::make(const std::string& key) {
-  if (T* const value = find_as<T>(key)) return *value;
-  return std::get<T>(keys_.insert_or_assign(key, Entry{T{}, std::nullopt}).first->second.value);
-}
-
-template <class T>
-std::int64_t RedisModel::erase(const Words& words) {
-  T* const value = find_as<T>(words.at(1));
-  if (value == nullptr) return 0;
-  std::int64_t erased = 0;
-  for (std::size_t i = 2; i < words.size(); ++i) erased += value->erase(words[i]) ? 1 : 0;
-  if (value->empty()) keys_.erase(words[1]);
-  return erased;
-}
-
-Reply RedisModel::set(const Words& words) {
-  std::optional<std::int64_t> expires;
-  for (std::size_t i = 3; i + 1 < words.size(); i += 2) {
-    const std::int64_t time = integer_in(words[i + 1]);
-    if (time <= 0) return reply_of::error("ERR invalid expire time in 'set' command");
-    expires = now_ms() + time * (words[i] == "EX" ? 1000 : 1);
-  }
-  keys_.insert_or_assign(words.at(1), Entry{words.at(2), expires});
-  return reply_of::ok();
-}
-
-Reply RedisModel::expire(const Words& words, std::int64_t ms) {
-  Entry* const entry = find(words.at(1));
-  if (entry == nullptr) return reply_of::number(0);
-  entry->expires = now_ms() + ms;
-  if (ms <= 0) keys_.erase(words[1]);
-  return reply_of::number(1);
-}
-
-Reply RedisModel::left(const Words& words, std::int64_t unit) {
-  const Entry* const entry = find(words.at(1));
-  if (entry == nullptr) return reply_of::number(-2);
-  if (!entry->expires) return reply_of::number(-1);
-  return reply_of::number((*entry->expires - now_ms() + unit / 2) / unit);
-}
-
-Reply RedisModel::zadd(const Words& words) {
-  auto& set = make<SortedSet>(words.at(1));
-  std::int64_t added = 0;
-  for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
-    added += set.set(words[i + 1], std::strtod(words[i].c_str(), nullptr)) ? 1 : 0;
-  }
-  return reply_of::number(added);
-}
-
-Reply RedisModel::zrange(const Words& words) {
-  Reply reply{.type = Type::array};
-  const auto* const set = find_as<SortedSet>(words.at(1));
-  if (set == nullptr) return reply;
-  const auto size = static_cast<std::int64_t>(set->order.size());
-  const auto place = [size](const std::string& word) {
-    const std::int64_t at = integer_in(word);
-    return at < 0 ? at + size : at;
-  };
-  const std::int64_t first = std::max<std::int64_t>(place(words.at(2)), 0);
-  const std::int64_t last = std::min(place(words.at(3)), size - 1);
-  if (first > last) return reply;
-  for (std::int64_t i = first; i <= last; ++i) {
-    const auto& [score, member] = set->order[static_cast<std::size_t>(i)];
-    reply.elements.push_back(reply_of::text(member));
-    if (words.size() > 4) reply.elements.push_back(reply_of::text(printed(score)));
-  }
-  return reply;
-}
-
-Reply RedisModel::zrank(const Words& words) {
-  const auto* const set = find_as<SortedSet>(words.at(1));
-  if (set == nullptr || !set->scores.contains(words.at(2))) return {};
-  return reply_of::number(set->rank(words[2]));
-}
-
-Reply RedisModel::hset(const Words& words) {
-  auto& hash = make<Hash>(words.at(1));
-  const std::size_t before = hash.size();
-  for (std::size_t i = 2; i + 1 < words.size(); i += 2) hash.insert_or_assign(words[i], words[i + 1]);
-  return reply_of::number(static_cast<std::int64_t>(hash.size() - before));
-}
-
-// --- Commands --------------------------------------------------------------------------------------------------------
-
-Reply RedisModel::time() const {
-  constexpr std::int64_t second = 1'000'000;
-  const std::int64_t us = clock_().count();
-  return {.type = Type::array,
-          .elements = {reply_of::text(std::to_string(us / second)), reply_of::text(std::to_string(us % second))}};
-}
-
-Reply RedisModel::tell(const Words& words) const {
-  if (!may_publish) return reply_of::error("NOPERM this user has no permissions to access one of the channels");
-  return reply_of::number(publish ? publish(words.at(1), words.at(2)) : 0);
-}
-
-// Three keys a call, so that few keys take several.
-Reply RedisModel::scan(const Words& words) {
-  Reply found{.type = Type::array};
-  const auto from = static_cast<std::size_t>(integer_in(words.at(1)));
-  auto key = from == 0 ? keys_.begin() : keys_.upper_bound(cursors_.at(from - 1));
-  for (int i = 0; i < 3 && key != keys_.end(); ++i, ++key) {
-    if (fnmatch(words.at(3).c_str(), key->first.c_str(), 0) == 0) found.elements.push_back(reply_of::text(key->first));
-    cursors_.resize(std::max(cursors_.size(), from + 1));
-    cursors_[from] = key->first;
-  }
-  const std::string next = key == keys_.end() ? "0" : std::to_string(from + 1);
-  return {.type = Type::array, .elements = {reply_of::text(next), std::move(found)}};
-}
-
-Reply RedisModel::configure(const Words& words) {
-  if (words.at(1) == "RESETSTAT") calls.clear();
-  if (words[1] == "SET") {
-    const Refuses kind = words.at(2) == "maxmemory" ? Refuses::out_of_memory : Refuses::without_replicas;
-    refuses = words.at(3) == "0" ? Refuses::nothing : kind;
-  }
-  return reply_of::ok();
-}
-
-struct RedisModel::CommandType {
-  std::function<Reply(RedisModel&, const Words&)> run;
-  bool writes = false;
-  bool grows = false;  // refused where there is no memory
-};
-
-// NOLINTNEXTLINE(readability-function-size): a table
-const std::map<std::string, RedisModel::CommandType, std::less<>>& RedisModel::commands() {
-  using M = RedisModel;
-  static const std::map<std::string, CommandType, std::less<>> all = {
-      {"CONFIG", {&M::configure}},
-      {"DEL",
-       {[](M& m, const Words& w) {
-          return reply_of::number(std::count_if(w.begin() + 1, w.end(), [&m](const std::string& key) {
-            const bool there = m.find(key) != nullptr;
-            m.keys_.erase(key);
-            return there;
-          }));
-        },
-        true}},
-      {"EVAL", {&M::run_script}},
-      {"EVALSHA", {&M::run_script}},
-      {"EXISTS", {[](M& m, const Words& w) {
-         return reply_of::number(
-             std::count_if(w.begin() + 1, w.end(), [&m](const auto& key) { return m.find(key) != nullptr; }));
-       }}},
-      {"EXPIRE", {[](M& m, const Words& w) { return m.expire(w, integer_in(w.at(2)) * 1000); }, true}},
-      {"FLUSHALL", {[](M& m, const Words&) { return m.keys_.clear(), reply_of::ok(); }, true}},
-      {"GET", {[](M& m, const Words& w) {
-         const auto* const value = m.find_as<std::string>(w.at(1));
-         return value == nullptr ? Reply{} : reply_of::text(*value);
-       }}},
-      {"HDEL", {[](M& m, const Words& w) { return reply_of::number(m.erase<Hash>(w)); }, true}},
-      {"HGET", {[](M& m, const Words& w) {
-         const auto* const hash = m.find_as<Hash>(w.at(1));
-         return hash == nullptr || !hash->contains(w.at(2)) ? Reply{} : reply_of::text(hash->at(w[2]));
-       }}},
-      {"HLEN", {[](M& m, const Words& w) {
-         const auto* const hash = m.find_as<Hash>(w.at(1));
-         return reply_of::number(hash == nullptr ? 0 : static_cast<std::int64_t>(hash->size()));
-       }}},
-      {"HSET", {&M::hset, true, true}},
-      {"KEYS", {[](M& m, const Words&) {
-         Reply reply{.type = Type::array};
-         for (const auto& [key, entry] : m.keys_) reply.elements.push_back(reply_of::text(key));
-         return reply;
-       }}},
-      {"PERSIST",
-       {[](M& m, const Words& w) {
-          if (Entry* const entry = m.find(w.at(1))) entry->expires.reset();
-          return reply_of::number(1);
-        },
-        true}},
-      {"PEXPIRE", {[](M& m, const Words& w) { return m.expire(w, integer_in(w.at(2))); }, true}},
-      {"PTTL", {[](M& m, const Words& w) { return m.left(w, 1); }}},
-      {"PUBLISH", {&M::tell}},
-      {"SCAN", {[](M& m, const Words& w) { return m.scan(w); }}},
-      {"SCRIPT", {&M::run_script}},
-      {"SET", {&M::set, true, true}},
-      {"SPUBLISH", {&M::tell}},
-      {"TIME", {[](M& m, const Words&) { return m.time(); }}},
-      {"TTL", {[](M& m, const Words& w) { return m.left(w, 1000); }}},
-      {"TYPE", {[](M& m, const Words& w) {
-         constexpr std::array names = {"string", "zset", "hash"};
-         const Entry* const entry = m.find(w.at(1));
-         return Reply{.type = Type::status, .text = entry == nullptr ? "none" : names.at(entry->value.index())};
-       }}},
-      {"ZADD", {&M::zadd, true, true}},
-      {"ZCARD", {[](M& m, const Words& w) {
-         const auto* const set = m.find_as<SortedSet>(w.at(1));
-         return reply_of::number(set == nullptr ? 0 : static_cast<std::int64_t>(set->scores.size()));
-       }}},
-      {"ZINCRBY",
-       {[](M& m, const Words& w) {
-          auto& set = m.make<SortedSet>(w.at(1));
-          const auto found = set.scores.find(w.at(3));
-          const double before = found == set.scores.end() ? 0 : found->second;
-          const double score = before + std::strtod(w.at(2).c_str(), nullptr);
-          (void)set.set(w[3], score);
-          return reply_of::text(printed(score));
-        },
-        true, true}},
-      {"ZRANGE", {&M::zrange}},
-      {"ZRANK", {&M::zrank}},
-      {"ZREM", {[](M& m, const Words& w) { return reply_of::number(m.erase<SortedSet>(w)); }, true}},
-      {"ZSCORE", {[](M& m, const Words& w) {
-         const auto* const set = m.find_as<SortedSet>(w.at(1));
-         return set == nullptr || !set->scores.contains(w.at(2)) ? Reply{}
-                                                                 : reply_of::text(printed(set->scores.at(w[2])));
-       }}},
-  };
-  return all;
-}
-
 Reply RedisModel::run(const Words& words) {
-  const auto found = commands().find(words.at(0));
-  if (found == commands().end())
-    return reply_of::error("ERR unknown command '" + words[0] + "', with args beginning with: ");
+  const Keys::CommandType* const type = Keys::command(words.at(0));
+  if (type == nullptr) return reply_of::error("ERR unknown command '" + words[0] + "', with args beginning with: ");
   ++calls[words[0]];
-  const CommandType& type = found->second;
-  if (type.writes && refuses == Refuses::read_only) {
+  if (type->writes && refuses == Refuses::read_only) {
     return reply_of::error("READONLY You can't write against a read only replica.");
   }
-  if (type.writes && refuses == Refuses::without_replicas) {
+  if (type->writes && refuses == Refuses::without_replicas) {
     return reply_of::error("NOREPLICAS Not enough good replicas to write.");
   }
-  if (type.grows && refuses == Refuses::out_of_memory && !(in_script_ && wrote_)) {
+  if (type->grows && refuses == Refuses::out_of_memory && !(in_script_ && wrote_)) {
     return reply_of::error("OOM command not allowed when used memory > 'maxmemory'.");
   }
-  try {
-    wrote_ = wrote_ || type.writes;
-    return type.run(*this, words);
-  } catch (const Refused& refused) {
-    return reply_of::error(refused.error);
-  }
+  wrote_ = wrote_ || type->writes;
+  return keys_->run(*type, words);
 }
 
 }  // namespace dlock::redis

@@ -8,12 +8,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "backends/redis/connection/reply.hpp"
@@ -27,8 +25,8 @@ namespace dlock::redis {
 [[nodiscard]] std::string bytes_of(const Reply& reply);
 
 namespace reply_of {
-[[nodiscard]] inline Reply number(std::int64_t value) {
-  return {.type = Reply::Type::integer, .integer = value};
+[[nodiscard]] inline Reply number(auto value) {
+  return {.type = Reply::Type::integer, .integer = static_cast<std::int64_t>(value)};
 }
 [[nodiscard]] inline Reply text(std::string_view value) {
   return {.type = Reply::Type::string, .text = std::string(value)};
@@ -61,50 +59,15 @@ class RedisModel {
   std::map<std::string, std::int64_t, std::less<>> calls;  // how often each command was called
 
  private:
-  struct SortedSet {
-    std::map<std::string, double, std::less<>> scores;
-    std::vector<std::pair<double, std::string>> order;
-
-    [[nodiscard]] bool empty() const noexcept { return scores.empty(); }
-    [[nodiscard]] std::ptrdiff_t rank(const std::string& member) const;
-    bool set(const std::string& member, double score);
-    bool erase(const std::string& member);
-  };
-  using Hash = std::map<std::string, std::string, std::less<>>;
-  struct Entry {
-    std::variant<std::string, SortedSet, Hash> value;
-    std::optional<std::int64_t> expires;  // ms
-  };
-  struct CommandType;
   class Lua;
+  class Keys;
 
-  [[nodiscard]] static const std::map<std::string, CommandType, std::less<>>& commands();
-  [[nodiscard]] Entry* find(const std::string& key);
-  template <class T>
-  [[nodiscard]] T* find_as(const std::string& key);
-  template <class T>
-  [[nodiscard]] T& make(const std::string& key);
-  template <class T>
-  [[nodiscard]] std::int64_t erase(const Words& words);
-
-  [[nodiscard]] Reply set(const Words& words);
-  [[nodiscard]] Reply expire(const Words& words, std::int64_t ms);
-  [[nodiscard]] Reply left(const Words& words, std::int64_t unit);
-  [[nodiscard]] Reply zadd(const Words& words);
-  [[nodiscard]] Reply zrange(const Words& words);
-  [[nodiscard]] Reply zrank(const Words& words);
-  [[nodiscard]] Reply hset(const Words& words);
-  [[nodiscard]] Reply time() const;
-  [[nodiscard]] Reply tell(const Words& words) const;
-  [[nodiscard]] Reply scan(const Words& words);
-  [[nodiscard]] Reply configure(const Words& words);
   [[nodiscard]] Reply run_script(const Words& words);
 
   const std::function<std::chrono::microseconds()> clock_;
-  std::map<std::string, Entry, std::less<>> keys_;
   std::set<std::string, std::less<>> loaded_;  // hashes of scripts
-  std::vector<std::string> cursors_;           // of SCAN: the last key of each page
-  std::unique_ptr<Lua> lua_;
+  const std::unique_ptr<Keys> keys_;
+  const std::unique_ptr<Lua> lua_;
   bool in_script_ = false;
   bool wrote_ = false;  // the script
 };

@@ -51,7 +51,7 @@ class ModelServer final : public ScriptServer {
 
 class RedisModelTest : public testing::TestWithParam<ScriptRule> {};
 
-TEST_P(RedisModelTest, KeepsRule) {
+TEST_P(RedisModelTest, Rule_HoldsAsOnAServer) {
   ModelServer server;
   run_rule(GetParam(), server);
 }

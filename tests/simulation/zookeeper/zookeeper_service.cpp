@@ -43,21 +43,72 @@ class ZookeeperService final : public Service {
   void set_reachable(int process, bool reachable) override {
     reachable ? (void)ensemble_.unreachable.erase(process) : (void)ensemble_.unreachable.insert(process);
   }
-  void expire(int process) override;
-  void remove_owner(LockKind kind, const std::string& name) override;
+  void expire(int process) override {
+    for (const auto session : ensemble_.sessions_of(process)) ensemble_.expire(session);
+  }
+  void remove_owner(LockKind kind, const std::string& name) override {
+    const auto nodes = nodes_of(kind, name);
+    if (!nodes.empty()) ensemble_.remove(nodes[dice_.below(nodes.size())]);
+  }
   void release_held() override { ensemble_.release_answers(); }
   void bury(int process) override { ensemble_.bury(process); }
   [[nodiscard]] std::size_t owners(LockKind kind, const std::string& name) override {
     return nodes_of(kind, name).size();
   }
-  [[nodiscard]] int holder(LockKind kind, const std::string& name) override;
+  [[nodiscard]] int holder(LockKind kind, const std::string& name) override {
+    const auto nodes = nodes_of(kind, name);
+    return nodes.empty() ? 0 : ensemble_.process_of(ensemble_.stat(nodes.front()).owner);
+  }
 
  private:
-  [[nodiscard]] zookeeper::Fate become_of(const FakeRequest& request);
+  [[nodiscard]] zookeeper::Fate become_of(const FakeRequest& request) {
+    using Become = zookeeper::Fate;
+    if (curator_ && dice_.chance(2)) reap();
+    const std::string_view name = request_names.at(static_cast<std::size_t>(request.kind));
+    switch (fate(request.process, name)) {
+      case Fate::lose_request:
+        ensemble_.disconnect(request.session);
+        return Become::lose_request;
+      case Fate::lose_answer:
+        ensemble_.disconnect(request.session);
+        return Become::lose_answer;
+      case Fate::late:
+        return Become::late;
+      case Fate::hold:
+        return Become::hold_answer;
+      case Fate::refuse:
+        return Become::refuse;
+      case Fate::silence:
+        return Become::silence;
+      case Fate::expire:
+        executor_.post([this, process = request.process] { expire(process); });
+        return Become::answer;
+      case Fate::answer:
+      case Fate::duplicate:  // a connection carries a request once
+        break;
+    }
+    return Become::answer;
+  }
   // The nodes of those who hold the lock or wait for it, the oldest first.
-  [[nodiscard]] std::vector<std::string> nodes_of(LockKind kind, const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> nodes_of(LockKind kind, const std::string& name) const {
+    const std::string path = zookeeper::lock_path(options_.prefix, name, kind);
+    std::vector<std::string> nodes;
+    if (options_.strategy == Strategy::ephemeral && ensemble_.exists(path)) nodes = {path};
+    for (const std::string& each : ensemble_.children(path)) nodes.push_back(path + '/' + each);
+    std::ranges::sort(nodes, {}, [this](const std::string& node) { return ensemble_.stat(node).created; });
+    return nodes;
+  }
   // Servers remove containers whose last child has gone.
-  void reap();
+  void reap() {
+    for (const LockKind kind : kinds) {
+      const std::string parent = zookeeper::kind_path(options_.prefix, kind);
+      for (const std::string& child : ensemble_.children(parent)) {
+        const std::string path = parent + '/' + child;
+        const auto stat = ensemble_.stat(path);
+        if (stat.owner == 0 && stat.children == 0) ensemble_.remove(path);
+      }
+    }
+  }
 
   Executor& executor_;
   torture::Dice dice_;
@@ -85,69 +136,6 @@ ZookeeperService::ZookeeperService(Executor& executor, std::uint64_t seed, Strat
   };
   ensemble_.delay = [this] { return delay(); };
   ensemble_.fate = [this](const FakeRequest& request) { return become_of(request); };
-}
-
-zookeeper::Fate ZookeeperService::become_of(const FakeRequest& request) {
-  using Become = zookeeper::Fate;
-  if (curator_ && dice_.chance(2)) reap();
-  const std::string_view name = request_names.at(static_cast<std::size_t>(request.kind));
-  switch (fate(request.process, name)) {
-    case Fate::lose_request:
-      ensemble_.disconnect(request.session);
-      return Become::lose_request;
-    case Fate::lose_answer:
-      ensemble_.disconnect(request.session);
-      return Become::lose_answer;
-    case Fate::late:
-      return Become::late;
-    case Fate::hold:
-      return Become::hold_answer;
-    case Fate::refuse:
-      return Become::refuse;
-    case Fate::silence:
-      return Become::silence;
-    case Fate::expire:
-      executor_.post([this, process = request.process] { expire(process); });
-      return Become::answer;
-    case Fate::answer:
-    case Fate::duplicate:  // a connection carries a request once
-      break;
-  }
-  return Become::answer;
-}
-
-std::vector<std::string> ZookeeperService::nodes_of(LockKind kind, const std::string& name) const {
-  const std::string path = zookeeper::lock_path(options_.prefix, name, kind);
-  std::vector<std::string> nodes;
-  if (options_.strategy == Strategy::ephemeral && ensemble_.exists(path)) nodes = {path};
-  for (const std::string& each : ensemble_.children(path)) nodes.push_back(path + '/' + each);
-  std::ranges::sort(nodes, {}, [this](const std::string& node) { return ensemble_.stat(node).created; });
-  return nodes;
-}
-
-int ZookeeperService::holder(LockKind kind, const std::string& name) {
-  const auto nodes = nodes_of(kind, name);
-  return nodes.empty() ? 0 : ensemble_.process_of(ensemble_.stat(nodes.front()).owner);
-}
-
-void ZookeeperService::remove_owner(LockKind kind, const std::string& name) {
-  const auto nodes = nodes_of(kind, name);
-  if (!nodes.empty()) ensemble_.remove(nodes[dice_.below(nodes.size())]);
-}
-
-void ZookeeperService::expire(int process) {
-  for (const auto session : ensemble_.sessions_of(process)) ensemble_.expire(session);
-}
-
-void ZookeeperService::reap() {
-  for (const LockKind kind : kinds) {
-    const std::string parent = zookeeper::kind_path(options_.prefix, kind);
-    for (const std::string& child : ensemble_.children(parent)) {
-      const std::string path = parent + '/' + child;
-      const auto stat = ensemble_.stat(path);
-      if (stat.owner == 0 && stat.children == 0) ensemble_.remove(path);
-    }
-  }
 }
 
 Subject subject(std::string name, Strategy strategy, std::vector<LockKind> of) {

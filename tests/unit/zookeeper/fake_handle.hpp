@@ -41,7 +41,7 @@ struct FakeRequest {
   int process = 0;
 };
 
-// What a session sends by itself to be heard of.
+// A session sends it by itself, to show that it lives.
 [[nodiscard]] inline bool is_heartbeat(const FakeRequest& request) {
   return request.kind == FakeRequest::Kind::remove && request.path == "/%heartbeat/none";
 }
@@ -67,7 +67,7 @@ class FakeEnsemble {
   // The handles of a process.
   [[nodiscard]] HandleFactory handles(int process = 0);
 
-  // What becomes of the next handle, and of a reconnect().
+  // The fate of the next handle, and of a reconnect().
   // refuse: nobody listens. require_auth: the first request is answered with a refusal, and the connection closed.
   enum class Dialling { accept, silence, refuse, fail, refuse_auth, require_auth };
   Dialling dialling = Dialling::accept;
@@ -86,7 +86,7 @@ class FakeEnsemble {
   // A server has not told the leader of the requests of the last part of a session's timeout.
   double untold_part = 0;
   std::set<int> unreachable;  // processes that get no connection
-  // What is asked for while no connection stands is sent over the next one. Else its outcome is unknown.
+  // Requests made while no connection stands are sent over the next one. Else their outcome is unknown.
   bool keeps_unsent = false;
   // Nodes below which nothing may be made or removed. As a server, this looks at the rights to a parent that exists
   // before it looks at the node.
@@ -97,7 +97,7 @@ class FakeEnsemble {
 
   // For all handles that are open, or for those of one session. What was held is answered with an unknown outcome.
   void disconnect(std::int64_t session = 0);
-  // Those that are not connected; a session that is over hears so now.
+  // Handles that are not connected; a session that is over is notified of its end now.
   void reconnect(std::int64_t session = 0);
   // The server forgets the session and its nodes. A connected handle hears of it at once.
   void expire(std::int64_t session = 0);
@@ -175,79 +175,6 @@ class FakeEnsemble {
   std::vector<FakeHandle*> handles_;
   std::int64_t last_session_ = 0x1000;
   std::int64_t last_zxid_ = 0x100000000;
-  Lifetime lifetime_;
-};
-
-class FakeHandle final : public Handle {
- public:
-  FakeHandle(FakeEnsemble& ensemble, Executor& client, int process, const Options& options, Listener& listener);
-  ~FakeHandle() override;
-
-  void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) override;
-  void get(const std::string& path, WatchId watch, Handler<Node> done) override;
-  void exists(const std::string& path, WatchId watch, Handler<Stat> done) override;
-  void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) override;
-  void set(const std::string& path, const std::string& data, DoneHandler done) override;
-  void remove(const std::string& path, DoneHandler done) override;
-  void remove_childless(const std::string& path, DoneHandler done) override;
-  void sync(const std::string& path, DoneHandler done) override;
-  [[nodiscard]] std::int64_t session_id() const noexcept override { return session_; }
-  [[nodiscard]] std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
-  [[nodiscard]] bool waits_for_server() const noexcept override { return waits_; }
-  void close(std::function<void()> done) override;
-
- private:
-  friend class FakeEnsemble;
-  struct Answer {
-    std::function<void(Problem)> give;
-    Problem problem;
-    bool held;
-    std::function<Problem()> unsent = nullptr;  // or not carried out yet
-  };
-
-  // Decides what becomes of the request; `carry_out` answers its problem.
-  void submit(FakeRequest request, const std::function<Problem()>& carry_out, std::function<void(Problem)> give);
-  template <class T>
-  void submit_for(const FakeRequest& request, std::function<Problem(T&)> carry_out, Handler<T> done);
-  void submit_write(const FakeRequest& request, const std::function<Problem()>& carry_out, DoneHandler done);
-  void remove_if(const std::string& path, bool ephemeral_too, DoneHandler done);
-  void deliver();
-  void deliver_soon();
-  void fail_pending(Problem problem);
-  void break_connection();
-  void connect_later();
-  void be_silent();
-  void carry_out_late();
-  void carry_out_unsent();
-  void post(std::function<void()> task);
-  void tell(Event event, Failure why);
-  [[nodiscard]] bool is_answered() const;
-  void connect();
-  void fired(WatchId id);
-  [[nodiscard]] Outcome outcome(Problem problem, TimePoint sent) const;
-
-  FakeEnsemble& ensemble_;
-  Executor& client_;
-  const int process_;
-  const std::chrono::milliseconds asked_;
-  const std::string host_;
-  const TimePoint answered_from_;
-  Timer answer_timer_;
-  Timer connect_timer_;
-  Timer silence_timer_;
-  Timer late_timer_;
-  Listener* listener_;
-  std::int64_t session_ = 0;
-  std::chrono::milliseconds timeout_{};
-  bool waits_ = false;  // for a server that does not answer
-  bool connected_ = false;
-  bool silent_ = false;  // the connection
-  bool over_ = false;    // expired, failed or closed
-  bool shut_out_ = false;
-  TimePoint last_delivery_;
-  std::deque<Answer> pending_;
-  std::vector<std::function<Problem()>> late_;  // sent over a connection that has broken
-  std::vector<WatchId> missed_;                 // fired while not connected
   Lifetime lifetime_;
 };
 
