@@ -85,6 +85,10 @@ class SimulatedEngine final : public dlock::test::QueuedEngine {
   const std::shared_ptr<const Clock> clock_;
 };
 
+using BackendMaker = std::function<std::unique_ptr<Backend>(BackendHost& host)>;
+// A backend that is called from inside its own callbacks.
+[[nodiscard]] std::unique_ptr<Backend> make_reentrant(BackendHost& host, Dice& dice, const BackendMaker& make);
+
 // Claims of a process to locks: how many of its acquires may have left something in the service.
 class Claims {
  public:
@@ -121,9 +125,12 @@ class SimulatedProcess {
                                 .connect_timeout = connect_timeout,
                                 .observer = watcher_,
                                 .clock = clock_};
-    core_ = detail::ClientCore::create(
-        engine_, Url::parse(service.url()), options,
-        [this](BackendHost& host, const BackendConfig& config) { return service_.connect(number_, host, config); });
+    core_ = detail::ClientCore::create(engine_, Url::parse(service.url()), options,
+                                       [this](BackendHost& host, const BackendConfig& config) {
+                                         return make_reentrant(host, world_.dice, [this, &config](BackendHost& outer) {
+                                           return service_.connect(number_, outer, config);
+                                         });
+                                       });
     note({.kind = Kind::started, .word = "simulated"});
   }
   ~SimulatedProcess() { bury(); }

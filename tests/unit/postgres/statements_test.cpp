@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "all_statements.hpp"
 #include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/preamble.hpp"
-#include "all_statements.hpp"
 #include "hostile_names.hpp"
 #include "tests/simulation/postgres/array_elements.hpp"
 #include "tests/support/sanitizers.hpp"
