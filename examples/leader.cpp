@@ -6,6 +6,7 @@
 #include <iostream>
 #include <mutex>
 #include <optional>
+#include <semaphore>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -35,11 +36,13 @@ class Follower {
 };
 
 // Does a leader's work while it leads, and campaigns again when it does not, until it is stopped.
-void candidate(const std::stop_token& stop, const std::string& url, const std::string& address) {
+void candidate(const std::stop_token& stop, const std::string& url, const std::string& address,
+               std::counting_semaphore<>& at_work) {
   const dlock::Client client = dlock::connect(url, {.label = address});
   client.make_election("scheduler")
       .run(stop, {.value = address}, [&](const dlock::Lease& lease, const std::stop_token& over) {
         std::cout << address + " leads\n";
+        at_work.release();
         while (!over.stop_requested() && lease.held()) {
           // One step of the work, with lease.token() for what it writes to: see fenced_write.cpp.
           std::this_thread::yield();
@@ -58,11 +61,14 @@ int main(int argc, char** argv) {
     const dlock::Observation observation =
         election.observe([&](const std::optional<dlock::Leader>& leader) { follower.see(leader); });
 
-    std::jthread first([&](const std::stop_token& stop) { candidate(stop, url, "10.0.0.7:80"); });
+    std::counting_semaphore<> at_work(0);
+    std::jthread first([&](const std::stop_token& stop) { candidate(stop, url, "10.0.0.7:80", at_work); });
     follower.wait_for("10.0.0.7:80");
-    const std::jthread second([&](const std::stop_token& stop) { candidate(stop, url, "10.0.0.8:80"); });
+    at_work.acquire();
+    const std::jthread second([&](const std::stop_token& stop) { candidate(stop, url, "10.0.0.8:80", at_work); });
     first.request_stop();
     follower.wait_for("10.0.0.8:80");
+    at_work.acquire();
   } catch (const dlock::Error& e) {
     std::cerr << "leader: " << e.what() << '\n';
     return 1;
