@@ -122,16 +122,6 @@ Finding worst_of(const std::vector<Finding>& findings, const std::string& check)
   return worst;
 }
 
-TEST(RedisDiagnosis, RemoteHostWithoutTls_IsWarnedOf) {
-  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "[::1]"}) {
-    EXPECT_EQ(judge_encryption(options_for("redis://" + std::string(host))).severity, ok) << host;
-  }
-  for (const char* host : {"db1", "10.0.0.1", "localhost.example.net", "127.example.net"}) {
-    EXPECT_EQ(judge_encryption(options_for("redis://" + std::string(host))).severity, warning) << host;
-    EXPECT_EQ(judge_encryption(options_for("rediss://" + std::string(host))).severity, ok) << host;
-  }
-}
-
 // Two masters, with two replicas and one.
 TEST(RedisClusterFindings, Settings_AreJudged) {
   const auto range = [](std::uint16_t first, std::uint16_t last, const std::string& master) {
