@@ -119,7 +119,6 @@ class ClusterTest : public testing::Test, protected Node::User {
       if (!result) return "nothing";
       return result->ok() ? result->value().text : result->failure().code.message() + ": " + result->failure().detail;
     }
-    [[nodiscard]] bool failed(errc code) const { return result && !result->ok() && result->failure().code == code; }
   };
   std::shared_ptr<Asked> ask(const std::string& key, Request request) {
     auto asked = std::make_shared<Asked>();
