@@ -29,21 +29,14 @@ namespace {
 //   anew [NODES]: another client, whose URL names these nodes; forget: the nodes, too, with all that was said of them
 //   ask KEY [=> TEXT]; said KEY => TEXT: a part of the answer to the last request for that key, "-" is none
 //   withdraw KEY => yes or no; refresh: the map; subscribe or unsubscribe KEY; stop
-//   wait TIME; masters => NAMES; owner KEY => NODE
+//   masters => NAMES; owner KEY => NODE
 //   events => those since the last look, separated by ", "; forbidden => yes; last NODE => the last request that it got
 //   maps => N: how often a node was asked for the map, and requests NODES => N, since "count"
-struct ClusterScript {
-  const char* name;
-  std::string steps;
-
-  friend void PrintTo(const ClusterScript& script, std::ostream* out) { *out << script.name; }
-};
-
 class ClusterScripts : public ClusterTest,
                        protected NodeScript<FakeNode>,
-                       public testing::WithParamInterface<ClusterScript> {
+                       public testing::WithParamInterface<StepScript> {
  protected:
-  ClusterScripts() : NodeScript({"a", "b", "c", "d"}) {
+  ClusterScripts() : NodeScript(engine, {"a", "b", "c", "d"}) {
     add_nodes();
     add_clients();
     count("maps", [](FakeNode& it) -> std::int64_t { return it.maps; });
@@ -109,7 +102,6 @@ class ClusterScripts : public ClusterTest,
         {"subscribe", [this](const Step& step) { cluster->subscribe(step.first), engine.run(); }},
         {"unsubscribe", [this](const Step& step) { cluster->unsubscribe(step.first), engine.run(); }},
         {"stop", [this](const Step&) { cluster->stop(); }},
-        {"wait", [this](const Step& step) { engine.advance(time_in(step.first)); }},
         {"masters", [this](const Step& step) { EXPECT_EQ(masters(), step.expected); }},
         {"owner",
          [this](const Step& step) { EXPECT_EQ(cluster->node_of(step.first).options().host.name, step.expected); }},
@@ -156,7 +148,7 @@ TEST_P(ClusterScripts, Steps_HaveTheirResults) {
   carry_out(GetParam().steps);
 }
 
-const ClusterScript scripts[] = {
+const StepScript scripts[] = {
     // --- Redirections ---
     {"RoundAndRound_IsFollowedFiveTimes", R"(
         count; error a ASK 5061 b:7000; error b ASK 5061 a:7000; ask bar => unavailable; requests a,b => 11
@@ -265,8 +257,7 @@ const ClusterScript scripts[] = {
         error a,b ERR unknown command 'SSUBSCRIBE'; subscribe bar; subscribe foo; wait 10s; events => forbidden
         forbidden => yes)"},
 };
-INSTANTIATE_TEST_SUITE_P(Cluster, ClusterScripts, testing::ValuesIn(scripts),
-                         [](const auto& row) { return row.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cluster, ClusterScripts, testing::ValuesIn(scripts), name_of_script);
 
 // ASKING counts for the next command only: what is sent again needs another.
 TEST_F(ClusterTest, ScriptSentAgainToAMovingSlot_HasAnotherAsking) {
