@@ -18,8 +18,6 @@ using namespace std::chrono_literals;
 
 using EtcdBackendTest = EtcdFixture;
 
-// --- What locks cost -------------------------------------------------------------------------------------------------
-
 TEST_F(EtcdBackendTest, FreeLock_CostsOneTransactionAndOneMoreToRelease) {
   engine.advance(1min);
   EXPECT_EQ(etcd.dialled, 0) << "nothing connects before it is needed";
@@ -123,8 +121,6 @@ TEST_F(EtcdBackendTest, LoginOrCertificate_EachIsSentAlone) {
   }
 }
 
-// --- The key of a holder ---------------------------------------------------------------------------------------------
-
 TEST_F(EtcdBackendTest, KeyRemoved_HolderLosesAtOnceOnceItWatches) {
   for (const auto held_for : {300ms, 0ms}) {
     SCOPED_TRACE(held_for.count());
@@ -166,8 +162,6 @@ TEST_F(EtcdBackendTest, EarlierKeyReported_EndsNoHold) {
   engine.run();
   EXPECT_EQ(host.losses.size(), 1U);
 }
-
-// --- Answers that do not come ----------------------------------------------------------------------------------------
 
 TEST_F(EtcdBackendTest, NoConnection_TryFailsInTimeWithTheReason) {
   etcd.refuses = true;

@@ -27,8 +27,6 @@ class EtcdLoginTest : public EtcdClientFixture {
   }
 };
 
-// --- Answers ---------------------------------------------------------------------------------------------------------
-
 TEST_F(EtcdClientTest, ConnectionBreaks_SentCallsAreAmbiguousOthersSentLater) {
   connect();
   etcd.silent = true;
@@ -60,8 +58,6 @@ TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
   EXPECT_EQ(times_ready, 3);
 }
 
-// --- Members ---------------------------------------------------------------------------------------------------------
-
 TEST_F(EtcdClientTest, MembersRefuseForGood_AreDialledAtTheNextCall) {
   etcd.refuses_at = [](const common::Host&) { return Failure{errc::protocol, "the server speaks HTTP/1.1"}; };
   client->want();
@@ -83,20 +79,6 @@ TEST_F(EtcdClientTest, ClusterDownOrUseless_IsDialledWithPauses) {
     EXPECT_LT(etcd.dialled - before, down ? 3 * 140 : 140);
   }
 }
-
-TEST_F(EtcdClientTest, NoAnswerAboutLocks_IsReportedWithTheBreak) {
-  for (const bool about_locks : {false, true}) {
-    connect();
-    client->call(method_lease_keep_alive, lease_request(1), client->answer_by(), {});
-    if (about_locks) (void)call();
-    engine.run();
-    etcd.break_connections();
-    EXPECT_EQ(downs.back().detail.ends_with(common::nothing_answered), !about_locks) << downs.back().detail;
-    engine.advance(1s);
-  }
-}
-
-// --- Other clusters --------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {
   connect();
@@ -205,8 +187,6 @@ TEST_F(EtcdClientTest, MemberCloses_AnswersItsCallsAndIsLeft) {
   EXPECT_EQ(next->told, 1);
   EXPECT_EQ(etcd.dialled, 2);
 }
-
-// --- Connections that are closed in order ----------------------------------------------------------------------------
 
 TEST_F(EtcdClientTest, LastingConnectionClosedInOrder_IsNotReported) {
   connect();

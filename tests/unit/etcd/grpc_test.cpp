@@ -84,8 +84,6 @@ TEST_F(GrpcTest, LongRequest_PassesThroughSmallWindows) {
   EXPECT_TRUE(server.call(id).ended);
 }
 
-// --- Answers ---------------------------------------------------------------------------------------------------------
-
 TEST_F(GrpcTest, Stream_HasSeveralMessagesBothWays) {
   const Grpc::CallId id = make_call("one", false);
   server_.respond(id);
@@ -125,8 +123,6 @@ TEST_F(GrpcTest, MessagesCutAnywhere_AreReadWhole) {
   server_.send_bytes(longer, "\0\0\x80\0\0"s);
   EXPECT_TRUE(exchange()) << "eight mebibytes may come";
 }
-
-// --- How calls end ---------------------------------------------------------------------------------------------------
 
 TEST_F(GrpcTest, CallEnds_WithTheStatusThatItsFramesMean) {
   struct Row {
@@ -298,8 +294,6 @@ TEST_F(GrpcTest, EndedCallCancelled_SendsNothing) {
   EXPECT_EQ(server_.call(other).messages, Said{"one"});
 }
 
-// --- The other side does not speak as it should ----------------------------------------------------------------------
-
 // The limits hold, and what arrived before is kept.
 TEST_F(GrpcTest, FramesThatNoServerShouldSend_BreakTheConnection) {
   struct Row {
@@ -365,12 +359,6 @@ TEST_F(GrpcTest, FramesThatNoServerShouldSend_BreakTheConnection) {
       EXPECT_LT(out.size(), 1000U) << "a flood is not answered";
     }
   }
-}
-
-TEST_F(GrpcTest, Ping_IsAnswered) {
-  ASSERT_TRUE(exchange());
-  ASSERT_TRUE(grpc_.receive(frame_of(NGHTTP2_PING, 0, 0, "12345678")));
-  EXPECT_EQ(output(), frame_of(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, "12345678"));
 }
 
 // A push names the call that it belongs to, and has headers of its own.

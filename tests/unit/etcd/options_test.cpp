@@ -86,29 +86,19 @@ TEST(EtcdOptions, InvalidUrl_IsRefusedWithTheReason) {
   EXPECT_EQ(parse(many).hosts.size(), 64U);
   const std::string longest(256, 'x');
   EXPECT_EQ(parse("etcd://h?prefix=" + longest).prefix, longest);
-  const std::string password_alone = "password: given without a user";
-  const std::string takes =
-      " for scheme \"etcd\"; it takes names, password_file, prefix, session_ttl, tls_ca, tls_cert, tls_key";
   for (const auto& [url, words] : std::vector<std::pair<std::string, std::string>>{
            {many + ",h", "host: more than 64 in the list"},
            {"etcd://a%2Fb", "host: \"a/b\" is not a host name"},
            {"etcd://h/0", "path: \"/0\": etcd has no numbered databases; use prefix to keep locks apart"},
-           {"etcd://h/a/b", "path: \"/a/b\": etcd has no numbered databases; use prefix to keep locks apart"},
            {"etcd://me@h", "user: given without a password"},
-           {"etcd://me:@h", "user: given without a password"},
-           {"etcd://:hidden@h", password_alone},
+           {"etcd://:hidden@h", "password: given without a user"},
            {"etcd://h?prefix=" + longest + "x", "prefix: longer than 256 bytes"},
            {"etcd://h?prefix=a%0ab", "prefix: lock name \"a\\x0ab\" has a control character at byte 1"},
            {"etcd://h?prefix=a%ff", "prefix: lock name \"a\\xff\" is not valid UTF-8 at byte 1"},
            {"etcd://h?names=raw", "URL: parameter \"names\" must be escaped or verbatim, not \"raw\""},
-           {"etcd://h?names=", "URL: parameter \"names\" must be escaped or verbatim, not \"\""},
-           {"etcd://h?session_ttl=1s", "session_ttl: 1s is outside 2s..5m"},
            {"etcd://h?session_ttl=1999ms", "session_ttl: 1999ms is outside 2s..5m"},
-           {"etcd://h?session_ttl=0s", "session_ttl: 0 is outside 2s..5m"},
            {"etcd://h?session_ttl=300001ms", "session_ttl: 300001ms is outside 2s..5m"},
            {"etcd://h?session_ttl=forever", "session_ttl: forever is outside 2s..5m"},
-           {"etcd://h?session_ttl=soon",
-            "URL: parameter \"session_ttl\": \"soon\" is not a duration such as 250ms or 30s"},
            {"etcd://h?tls_ca=/ca.pem", "parameter \"tls_ca\" needs etcds://"},
            {"etcd://h?tls_cert=/c.pem", "parameter \"tls_cert\" needs etcds://"},
            {"etcd://h?tls_key=/k.pem", "parameter \"tls_key\" needs etcds://"},
@@ -118,8 +108,9 @@ TEST(EtcdOptions, InvalidUrl_IsRefusedWithTheReason) {
            {"etcds://h?tls_ca=", "parameter \"tls_ca\" is empty, but must name a file"},
            {"etcds://h?tls_cert=/c.pem", "tls_cert and tls_key must be given together"},
            {"etcds://h?tls_key=/k.pem", "tls_cert and tls_key must be given together"},
-           {"etcd://h?strategy=queue", "URL: unknown parameter \"strategy\"" + takes},
-           {"etcd://h?colour=red", "URL: unknown parameter \"colour\"" + takes},
+           {"etcd://h?strategy=queue",
+            "URL: unknown parameter \"strategy\" for scheme \"etcd\"; it takes names, password_file, prefix, "
+            "session_ttl, tls_ca, tls_cert, tls_key"},
        }) {
     EXPECT_EQ(refusal_of(url), words) << url;
   }

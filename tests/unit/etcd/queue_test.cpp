@@ -163,8 +163,6 @@ TEST_F(EtcdQueueTest, KeyThatMayStillArrive_IsNotReused) {
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
-// --- What a release may claim ----------------------------------------------------------------------------------------
-
 TEST_F(EtcdQueueTest, ReleaseOvertakenByTheEndOfItsSession_IsAmbiguous) {
   const auto held = contend(*backend);
   etcd.holds_keep_alives = true;
@@ -207,8 +205,6 @@ TEST_F(EtcdQueueTest, KeyRemovedBeforeAReleaseInDoubt_IsNotOurs) {
   remove_key();
   EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
 }
-
-// --- Checks, and refusals --------------------------------------------------------------------------------------------
 
 TEST_F(EtcdQueueTest, EventLost_WaiterChecksWithinHalfAMinuteOrSo) {
   const auto holder = contend(*other);
