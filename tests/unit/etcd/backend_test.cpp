@@ -3,11 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backend_fixture.hpp"
 

@@ -4,11 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "client_fixture.hpp"
 

@@ -2,13 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "grpc_server.hpp"
 

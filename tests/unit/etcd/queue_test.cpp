@@ -5,13 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backend_fixture.hpp"
 

@@ -3,11 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 

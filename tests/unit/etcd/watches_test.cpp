@@ -4,11 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backends/etcd/locks/batches.hpp"
 #include "client_fixture.hpp"

@@ -2,12 +2,7 @@
 // sentinels and clusters tell.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "backend_fixture.hpp"
 #include "backends/redis/administration/diagnosis.hpp"

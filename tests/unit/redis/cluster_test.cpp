@@ -4,15 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "backends/redis/requests/scripts.hpp"
 #include "cluster_fixture.hpp"
 #include "steps.hpp"

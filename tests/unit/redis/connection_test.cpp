@@ -3,8 +3,6 @@
 // when it works again.
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "backend_fixture.hpp"
 #include "tests/support/reports.hpp"
 

@@ -4,8 +4,6 @@
 
 #include <chrono>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "backend_fixture.hpp"
 #include "backends/redis/timing.hpp"

@@ -7,11 +7,8 @@
 #include <map>
 #include <optional>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/redirection.hpp"

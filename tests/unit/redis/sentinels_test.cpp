@@ -4,15 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "backends/redis/connection/handshake.hpp"
 #include "fake_server.hpp"

@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "backends/redis/connection/subscriber.hpp"
 #include "backends/redis/topology/node.hpp"
