@@ -75,18 +75,6 @@ TEST(EtcdProtobuf, InvalidBytes_BreakTheMessage) {
   }
 }
 
-TEST(EtcdProtobuf, FieldOfAnotherType_BreaksTheMessage) {
-  const std::string text = MessageWriter().number(1, std::uint64_t{5}).bytes(2, "x").take();
-  MessageReader reader(text);
-  ASSERT_TRUE(reader.next());
-  EXPECT_EQ(reader.bytes(), "");
-  EXPECT_TRUE(reader.broken());
-  MessageReader other(std::string_view(text).substr(2));
-  ASSERT_TRUE(other.next());
-  EXPECT_EQ(other.number(), 0U);
-  EXPECT_TRUE(other.broken());
-}
-
 TEST(EtcdRanges, Prefix_EndsBehindItsLastKey) {
   const std::string zero(1, '\0');
   const std::vector<std::pair<std::string, KeyRange>> cases = {

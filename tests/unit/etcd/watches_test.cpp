@@ -67,17 +67,6 @@ TEST_F(EtcdWatchesTest, Watch_ReportsRemovalsAndIsSetOnEachConnection) {
   EXPECT_EQ(told->news, (Revisions{2, 3, any, 5}));
 }
 
-TEST_F(EtcdWatchesTest, HistoryCompacted_WatchIsSetAgainAtOnce) {
-  connect();
-  make("a");
-  const auto told = watch("k");
-  etcd.compact();
-  engine.run();
-  const auto other = watch("a");
-  EXPECT_EQ(told->news, (Revisions{2, any}));
-  EXPECT_EQ(other->news, Revisions{2});
-}
-
 // Servers say that it is number -1.
 TEST_F(EtcdWatchesTest, WatchRefused_AllOfItsStreamAreSetAgainAfterAPause) {
   connect();

@@ -44,8 +44,6 @@ class BackendTest : public testing::Test {
     return std::make_unique<RedisBackend>(host, parse_options(config), server.streams());
   }
 
-  // --- The server ---
-
   // instead: the answer that replaces the model's, for a command that the model then never gets. Empty: none.
   using Instead = std::function<std::optional<std::string>(FakeStream& from, const Words& command)>;
   void serve(Instead instead = nullptr) {
@@ -102,8 +100,6 @@ class BackendTest : public testing::Test {
   void queue_others(int count) {
     for (int i = 0; i < count; ++i) queue_another("another" + std::to_string(i) + ":1");
   }
-
-  // --- The client ---
 
   struct Asked {
     std::string name = "lock";

@@ -345,23 +345,17 @@ TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
 TEST(SentinelHandshake, RoleUnknown_IsNoMaster) {
   const std::string denied = "-NOPERM this user has no permissions|";
   const std::string master = bulk("# Replication\r\nrole:master\r\n");
-  struct Row {
-    std::string role, info;
-    std::error_code code;
-  };
-  for (const Row& row : {
-           Row{"*0|", "*0|", errc::unavailable},
-           Row{denied, denied, errc::access_denied},
-           Row{"-DENIED Redis is running in protected mode|", master, errc::access_denied},
-           Row{"-LOADING Redis is loading|", master, errc::unavailable},
-       }) {
+  for (const auto& [role, info, code] : {std::tuple(std::string("*0|"), std::string("*0|"), errc::unavailable),
+                                         {denied, denied, errc::access_denied},
+                                         {"-DENIED Redis is running in protected mode|", master, errc::access_denied},
+                                         {"-LOADING Redis is loading|", master, errc::unavailable}}) {
     const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
     Handshake handshake(options);
     std::optional<Failure> verdict;
-    for (const std::string& reply : {row.role, row.info, std::string("+OK|")}) {
+    for (const std::string& reply : {role, info, std::string("+OK|")}) {
       if (!verdict) verdict = handshake.replied(parsed(reply));
     }
-    EXPECT_EQ(verdict->code, row.code) << row.role << row.info;
+    EXPECT_EQ(verdict->code, code) << role << info;
   }
 }
 
