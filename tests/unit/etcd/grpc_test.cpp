@@ -13,15 +13,6 @@ using namespace std::string_literals;
 using test::framed;
 using test::GrpcServer;
 
-TEST_F(GrpcTest, PrefaceAndSettings_ComeFirstAndRefusePushes) {
-  const std::string out = output();
-  ASSERT_TRUE(out.starts_with("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
-  const std::string_view frame = std::string_view(out).substr(24);
-  ASSERT_GE(frame.size(), 9U);
-  EXPECT_EQ(frame[3], NGHTTP2_SETTINGS);
-  EXPECT_NE(frame.substr(9, static_cast<std::size_t>(frame[2])).find("\0\x02\0\0\0\0"s), std::string::npos);
-}
-
 TEST_F(GrpcTest, Call_HasTheHeadersOfGrpcAndIsAnswered) {
   const Grpc::CallId id = grpc_.begin("/etcdserverpb.KV/Txn", {{"hasleader", "true"}, {"token", "se.cret"}});
   ASSERT_EQ(id, 1);
