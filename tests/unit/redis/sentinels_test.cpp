@@ -317,28 +317,25 @@ TEST(SentinelReply, Fields_AreReadAndNonsenseIsRefused) {
   const SentinelReply good = read(good_state, good_address);
   EXPECT_EQ(good.master, (Host{.name = "b", .port = 2}));
   EXPECT_EQ(std::tuple(good.epoch, good.replicas, good.quorum, good.down_after), std::tuple(1U, 2U, 3U, 1s));
-  struct Row {
-    Reply state, address;
-    std::error_code code;
+  const auto expect = [&](const Reply& state, const Reply& address, std::error_code code) {
+    const SentinelReply reply = read(state, address);
+    EXPECT_EQ(reply.problem ? reply.problem->code : std::error_code(), code);
+    EXPECT_EQ(reply.master.has_value() && reply.epoch.has_value(), !code);
+    EXPECT_TRUE(reply.others.empty() && reply.id.empty());
   };
-  std::vector<Row> rows = {
-      {good_state, array_of({"::1", "1"}), {}},
-      {array_of({"config-epoch", "1", "num-slaves", "2"}), good_address, {}},
-      {good_state, nil, errc::invalid_argument},
-  };
+  expect(good_state, array_of({"::1", "1"}), {});
+  expect(array_of({"config-epoch", "1", "num-slaves", "2"}), good_address, {});
+  expect(good_state, nil, errc::invalid_argument);
   const std::vector<std::vector<std::string>> addresses = {
       {},           {"10.0.0.1"}, {"10.0.0.1", "0"}, {"10.0.0.1", "65536"}, {"10.0.0.1", "-1"}, {"", "1"},
       {"a b", "1"}, {"a,b", "1"}, {"/tmp", "1"},     {"a", "1", "x"},       {"a", ""}};
-  for (const auto& words : addresses) rows.push_back({good_state, array_of(words), errc::protocol});
+  for (const auto& words : addresses) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    expect(good_state, array_of(words), errc::protocol);
+  }
   for (const Reply& state : {array_of({"config-epoch", "1"}), array_of({"config-epoch", "-1", "num-slaves", "1"}),
                              array_of({"config-epoch", "1", "num-slaves", "x"}), array_of({"config-epoch"}), nil}) {
-    rows.push_back({state, good_address, errc::protocol});
-  }
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const SentinelReply reply = read(rows[i].state, rows[i].address);
-    EXPECT_EQ(reply.problem ? reply.problem->code : std::error_code(), rows[i].code) << i;
-    EXPECT_EQ(reply.master.has_value() && reply.epoch.has_value(), !rows[i].code) << i;
-    EXPECT_TRUE(reply.others.empty() && reply.id.empty()) << i;
+    expect(state, good_address, errc::protocol);
   }
 }
 
