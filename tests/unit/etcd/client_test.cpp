@@ -54,26 +54,13 @@ TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
   EXPECT_EQ(times_ready, 3);
 }
 
-TEST_F(EtcdClientTest, MembersRefuseForGood_AreDialledAtTheNextCall) {
-  etcd.refuses_at = [](const common::Host&) { return Failure{errc::protocol, "the server speaks HTTP/1.1"}; };
-  client->want();
-  engine.advance(1min);
-  EXPECT_EQ(etcd.dialled, 1);
-  EXPECT_EQ(result().code, errc::protocol);
-  EXPECT_EQ(etcd.dialled, 2);
-}
-
-TEST_F(EtcdClientTest, ClusterDownOrUseless_IsDialledWithPauses) {
+TEST_F(EtcdClientTest, ClusterWithoutALeader_IsDialledWithPauses) {
   etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "etcdserver: no leader"}; };
   when_ready = [this] { (void)call(); };
-  for (const bool down : {false, true}) {
-    etcd.refuses = down;
-    const int before = etcd.dialled;
-    client->want();
-    engine.advance(1min);
-    EXPECT_GT(etcd.dialled - before, down ? 3 * 50 : 50);
-    EXPECT_LT(etcd.dialled - before, down ? 3 * 140 : 140);
-  }
+  client->want();
+  engine.advance(1min);
+  EXPECT_GT(etcd.dialled, 50);
+  EXPECT_LT(etcd.dialled, 140);
 }
 
 TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {

@@ -132,24 +132,6 @@ TEST_F(ConnectionTest, RoleOrInfo_SaysTheRole) {
   }
 }
 
-TEST_F(ConnectionTest, NoServer_TriesFailDialRarelyAndNoticeItsReturn) {
-  server.dialling = Dialling::refuse;
-  ASSERT_TRUE(failed(*contend(false), errc::unavailable, "localhost:6379")) << "at once";
-  for (int i = 0; i < 1000; ++i) {
-    (void)contend(false);
-    engine.advance(1ms);
-  }
-  EXPECT_LE(server.dialled, 25);
-  for (int i = 0; i < 20; ++i) {
-    (void)contend(false);
-    engine.advance(1s);
-  }
-  server.dialling = Dialling::accept;
-  const auto attempt = contend(false);
-  engine.advance(50ms);
-  EXPECT_TRUE(attempt->grant);
-}
-
 // H16: whatever comes late must not be taken for the answer to a later request.
 TEST_F(ConnectionTest, NoAnswer_EndsTheConnection) {
   answer_instead("script", "");
