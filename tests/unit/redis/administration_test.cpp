@@ -102,11 +102,6 @@ TEST_F(RedisListTest, KeyOfAnotherType_IsNotBroken) {
   EXPECT_EQ(model.run({"ZCARD", "dlock.sem:lock"}).integer, 2);
 }
 
-Options options_for(const std::string& url) {
-  return parse_options(
-      {.url = Url::parse(url), .holder = "host:1:test", .lease = 10s, .response_timeout = 2s, .connect_timeout = 5s});
-}
-
 // The worst of the findings of that check.
 Finding worst_of(const std::vector<Finding>& findings, const std::string& check) {
   Finding worst{.severity = ok, .check = "none", .message = ""};

@@ -20,11 +20,6 @@ using namespace std::chrono_literals;
 
 using common::Host;
 
-Options sentinel_options(const std::string& url) {
-  return parse_options(
-      {.url = Url::parse(url), .holder = "host:1:test", .lease = 10s, .response_timeout = 2s, .connect_timeout = 5s});
-}
-
 std::string list_of(const std::vector<std::string>& words) {
   std::string out = "*" + std::to_string(words.size()) + "\r\n";
   for (const std::string& word : words) out += bulk(word);
@@ -81,7 +76,7 @@ class SentinelsTest : public testing::Test {
   }
   void make(const std::string& parameters = {}) {
     sentinels = std::make_unique<Sentinels>(
-        engine, sentinel_options("redis-sentinel://a,b,c?service_name=ours" + parameters), network());
+        engine, options_for("redis-sentinel://a,b,c?service_name=ours" + parameters), network());
     sentinels->follow(this, [this](const Host& to) { moves += (moves.empty() ? "" : ",") + to.name; });
   }
   // The master's name, or the code and the text of the failure; nothing, if none is known within that time.
@@ -287,7 +282,7 @@ TEST_F(SentinelsTest, SentinelsNamedByOthers_AreLearntUpToALimit) {
 
 TEST_F(SentinelsTest, Login_IsThatOfTheSentinels) {
   Options seen;
-  const Options given = sentinel_options(
+  const Options given = options_for(
       "redis-sentinel://me:mine@a/3?service_name=ours&sentinel_user=watcher&sentinel_password=theirs&sentinel_tls=on");
   sentinels =
       std::make_unique<Sentinels>(engine, given, [&](Executor&, const Options& to, common::Stream::Events& events) {
@@ -346,7 +341,7 @@ TEST(SentinelHandshake, RoleUnknown_IsNoMaster) {
                                          {denied, denied, errc::access_denied},
                                          {"-DENIED Redis is running in protected mode|", master, errc::access_denied},
                                          {"-LOADING Redis is loading|", master, errc::unavailable}}) {
-    const Options options = sentinel_options("redis-sentinel://a?service_name=ours");
+    const Options options = options_for("redis-sentinel://a?service_name=ours");
     Handshake handshake(options);
     std::optional<Failure> verdict;
     for (const std::string& reply : {role, info, std::string("+OK|")}) {
