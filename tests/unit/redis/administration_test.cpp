@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include "backend_fixture.hpp"
-#include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/administration/inspection.hpp"
 #include "backends/redis/cluster/cluster_findings.hpp"
 #include "backends/redis/requests/keys.hpp"
