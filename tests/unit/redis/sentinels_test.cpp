@@ -172,8 +172,8 @@ const StepScript beliefs[] = {
     {"RefusingOrSilent_IsPassedOverAtOnceOrSoon", R"(
         refuse a; ignore b; locate 499ms => -; locate 1ms => one; asked c => 1..)"},
     {"OneAnswer_IsEnoughAndTheNextQueryBeginsWithTheNext", R"(
-        locate => one; asked b,c => 0; locate => one; asked a => 1; asked b => 1; locate => one; asked c => 1; locate => one
-        asked a => 2)"},
+        locate => one; asked b,c => 0; locate => one; asked a => 1; asked b => 1; locate => one; asked c => 1
+        locate => one; asked a => 2)"},
     {"NextQuery_BeginsBehindTheOneThatAnswered", "refuse a; locate => one; count; locate => one; asked c => 1"},
     {"SilentBefore_IsNotWaitedForButAskedWhileALockIsInUse", R"(
         ignore a; locate 500ms => one; locate => one; locate => one; locate => one; dialled a => 1
