@@ -3,11 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backend_fixture.hpp"
 
@@ -17,8 +14,6 @@ namespace {
 using namespace std::chrono_literals;
 
 using EtcdBackendTest = EtcdFixture;
-
-// --- What locks cost -------------------------------------------------------------------------------------------------
 
 TEST_F(EtcdBackendTest, FreeLock_CostsOneTransactionAndOneMoreToRelease) {
   engine.advance(1min);
@@ -123,8 +118,6 @@ TEST_F(EtcdBackendTest, LoginOrCertificate_EachIsSentAlone) {
   }
 }
 
-// --- The key of a holder ---------------------------------------------------------------------------------------------
-
 TEST_F(EtcdBackendTest, KeyRemoved_HolderLosesAtOnceOnceItWatches) {
   for (const auto held_for : {300ms, 0ms}) {
     SCOPED_TRACE(held_for.count());
@@ -166,8 +159,6 @@ TEST_F(EtcdBackendTest, EarlierKeyReported_EndsNoHold) {
   engine.run();
   EXPECT_EQ(host.losses.size(), 1U);
 }
-
-// --- Answers that do not come ----------------------------------------------------------------------------------------
 
 TEST_F(EtcdBackendTest, NoConnection_TryFailsInTimeWithTheReason) {
   etcd.refuses = true;

@@ -2,13 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "grpc_server.hpp"
 
@@ -18,15 +12,6 @@ namespace {
 using namespace std::string_literals;
 using test::framed;
 using test::GrpcServer;
-
-TEST_F(GrpcTest, PrefaceAndSettings_ComeFirstAndRefusePushes) {
-  const std::string out = output();
-  ASSERT_TRUE(out.starts_with("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
-  const std::string_view frame = std::string_view(out).substr(24);
-  ASSERT_GE(frame.size(), 9U);
-  EXPECT_EQ(frame[3], NGHTTP2_SETTINGS);
-  EXPECT_NE(frame.substr(9, static_cast<std::size_t>(frame[2])).find("\0\x02\0\0\0\0"s), std::string::npos);
-}
 
 TEST_F(GrpcTest, Call_HasTheHeadersOfGrpcAndIsAnswered) {
   const Grpc::CallId id = grpc_.begin("/etcdserverpb.KV/Txn", {{"hasleader", "true"}, {"token", "se.cret"}});
@@ -84,8 +69,6 @@ TEST_F(GrpcTest, LongRequest_PassesThroughSmallWindows) {
   EXPECT_TRUE(server.call(id).ended);
 }
 
-// --- Answers ---------------------------------------------------------------------------------------------------------
-
 TEST_F(GrpcTest, Stream_HasSeveralMessagesBothWays) {
   const Grpc::CallId id = make_call("one", false);
   server_.respond(id);
@@ -125,8 +108,6 @@ TEST_F(GrpcTest, MessagesCutAnywhere_AreReadWhole) {
   server_.send_bytes(longer, "\0\0\x80\0\0"s);
   EXPECT_TRUE(exchange()) << "eight mebibytes may come";
 }
-
-// --- How calls end ---------------------------------------------------------------------------------------------------
 
 TEST_F(GrpcTest, CallEnds_WithTheStatusThatItsFramesMean) {
   struct Row {
@@ -298,8 +279,6 @@ TEST_F(GrpcTest, EndedCallCancelled_SendsNothing) {
   EXPECT_EQ(server_.call(other).messages, Said{"one"});
 }
 
-// --- The other side does not speak as it should ----------------------------------------------------------------------
-
 // The limits hold, and what arrived before is kept.
 TEST_F(GrpcTest, FramesThatNoServerShouldSend_BreakTheConnection) {
   struct Row {
@@ -365,12 +344,6 @@ TEST_F(GrpcTest, FramesThatNoServerShouldSend_BreakTheConnection) {
       EXPECT_LT(out.size(), 1000U) << "a flood is not answered";
     }
   }
-}
-
-TEST_F(GrpcTest, Ping_IsAnswered) {
-  ASSERT_TRUE(exchange());
-  ASSERT_TRUE(grpc_.receive(frame_of(NGHTTP2_PING, 0, 0, "12345678")));
-  EXPECT_EQ(output(), frame_of(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, "12345678"));
 }
 
 // A push names the call that it belongs to, and has headers of its own.

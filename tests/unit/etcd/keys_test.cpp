@@ -39,8 +39,6 @@ LockRequest request_of(LockKind kind, const std::string& name, Mode mode = Mode:
   return {.name = name, .owner = owner, .holder = "h:1:l", .kind = kind, .mode = mode, .permits = permits};
 }
 
-// --- The layout, which is a promise ----------------------------------------------------------------------------------
-
 TEST(EtcdKeys, EachKind_HasTheDocumentedKeys) {
   struct Row {
     LockRequest request;
@@ -93,17 +91,6 @@ TEST(EtcdKeys, NoPrefixVerbatim_IsTheLayoutOfEtcdctl) {
   EXPECT_EQ(place_of(bare, request_of(LockKind::election, "a")).own, "a/");
   EXPECT_EQ(place_of(with(""), request_of(LockKind::lock, "a/b")).own, "a%2Fb/");
 }
-
-TEST(EtcdKeys, Kind_PrecedesTheLastSignOfThePrefix) {
-  for (const auto& [prefix, expected] : std::map<std::string, std::string>{
-           {"dlock/", "dlock.rw/"}, {"app:", "app.rw:"}, {"app", "app.rw"}, {"", ""}, {"a/b/", "a/b.rw/"}}) {
-    EXPECT_EQ(kind_prefix(with(prefix), LockKind::read_write), expected);
-    EXPECT_EQ(kind_prefix(with(prefix), LockKind::lock), prefix);
-    EXPECT_EQ(lock_prefix(with(prefix), LockKind::read_write, "n"), expected + "n/");
-  }
-}
-
-// --- Names -----------------------------------------------------------------------------------------------------------
 
 TEST(EtcdKeys, Name_IsOneComponent) {
   const std::map<std::string, std::string> components = {

@@ -5,13 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backend_fixture.hpp"
 
@@ -163,8 +158,6 @@ TEST_F(EtcdQueueTest, KeyThatMayStillArrive_IsNotReused) {
   EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
 }
 
-// --- What a release may claim ----------------------------------------------------------------------------------------
-
 TEST_F(EtcdQueueTest, ReleaseOvertakenByTheEndOfItsSession_IsAmbiguous) {
   const auto held = contend(*backend);
   etcd.holds_keep_alives = true;
@@ -207,8 +200,6 @@ TEST_F(EtcdQueueTest, KeyRemovedBeforeAReleaseInDoubt_IsNotOurs) {
   remove_key();
   EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
 }
-
-// --- Checks, and refusals --------------------------------------------------------------------------------------------
 
 TEST_F(EtcdQueueTest, EventLost_WaiterChecksWithinHalfAMinuteOrSo) {
   const auto holder = contend(*other);

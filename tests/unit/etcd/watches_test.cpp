@@ -4,11 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backends/etcd/locks/batches.hpp"
 #include "client_fixture.hpp"
@@ -68,17 +65,6 @@ TEST_F(EtcdWatchesTest, Watch_ReportsRemovalsAndIsSetOnEachConnection) {
   etcd.remove("k");
   engine.run();
   EXPECT_EQ(told->news, (Revisions{2, 3, any, 5}));
-}
-
-TEST_F(EtcdWatchesTest, HistoryCompacted_WatchIsSetAgainAtOnce) {
-  connect();
-  make("a");
-  const auto told = watch("k");
-  etcd.compact();
-  engine.run();
-  const auto other = watch("a");
-  EXPECT_EQ(told->news, (Revisions{2, any}));
-  EXPECT_EQ(other->news, Revisions{2});
 }
 
 // Servers say that it is number -1.

@@ -2,15 +2,9 @@
 // sentinels and clusters tell.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "backend_fixture.hpp"
-#include "backends/redis/administration/diagnosis.hpp"
 #include "backends/redis/administration/inspection.hpp"
 #include "backends/redis/cluster/cluster_findings.hpp"
 #include "backends/redis/requests/keys.hpp"
@@ -107,11 +101,6 @@ TEST_F(RedisListTest, KeyOfAnotherType_IsNotBroken) {
   EXPECT_EQ(model.run({"ZCARD", "dlock.sem:lock"}).integer, 2);
 }
 
-Options options_for(const std::string& url) {
-  return parse_options(
-      {.url = Url::parse(url), .holder = "host:1:test", .lease = 10s, .response_timeout = 2s, .connect_timeout = 5s});
-}
-
 // The worst of the findings of that check.
 Finding worst_of(const std::vector<Finding>& findings, const std::string& check) {
   Finding worst{.severity = ok, .check = "none", .message = ""};
@@ -120,16 +109,6 @@ Finding worst_of(const std::vector<Finding>& findings, const std::string& check)
   }
   EXPECT_EQ(worst.check, check);
   return worst;
-}
-
-TEST(RedisDiagnosis, RemoteHostWithoutTls_IsWarnedOf) {
-  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "[::1]"}) {
-    EXPECT_EQ(judge_encryption(options_for("redis://" + std::string(host))).severity, ok) << host;
-  }
-  for (const char* host : {"db1", "10.0.0.1", "localhost.example.net", "127.example.net"}) {
-    EXPECT_EQ(judge_encryption(options_for("redis://" + std::string(host))).severity, warning) << host;
-    EXPECT_EQ(judge_encryption(options_for("rediss://" + std::string(host))).severity, ok) << host;
-  }
 }
 
 // Two masters, with two replicas and one.

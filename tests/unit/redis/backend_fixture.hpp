@@ -39,12 +39,8 @@ class BackendTest : public testing::Test {
   ~BackendTest() override { server.answer = nullptr; }  // what a test has put there is gone
 
   std::unique_ptr<RedisBackend> make(const std::string& url = "redis://localhost") {
-    const BackendConfig config{
-        .url = Url::parse(url), .holder = "host:1:test", .lease = 30s, .response_timeout = 2s, .connect_timeout = 5s};
-    return std::make_unique<RedisBackend>(host, parse_options(config), server.streams());
+    return std::make_unique<RedisBackend>(host, options_for(url, 30s), server.streams());
   }
-
-  // --- The server ---
 
   // instead: the answer that replaces the model's, for a command that the model then never gets. Empty: none.
   using Instead = std::function<std::optional<std::string>(FakeStream& from, const Words& command)>;
@@ -102,8 +98,6 @@ class BackendTest : public testing::Test {
   void queue_others(int count) {
     for (int i = 0; i < count; ++i) queue_another("another" + std::to_string(i) + ":1");
   }
-
-  // --- The client ---
 
   struct Asked {
     std::string name = "lock";

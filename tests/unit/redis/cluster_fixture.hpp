@@ -101,13 +101,7 @@ class ClusterTest : public testing::Test, protected Node::User {
     };
   }
   void make(const std::string& names = "a:7000,b:7000") {
-    cluster.emplace(host,
-                    parse_options({.url = Url::parse("redis-cluster://" + names),
-                                   .holder = "host:1:test",
-                                   .lease = 10s,
-                                   .response_timeout = 2s,
-                                   .connect_timeout = 5s}),
-                    network(), static_cast<Node::User&>(*this));
+    cluster.emplace(host, options_for("redis-cluster://" + names), network(), static_cast<Node::User&>(*this));
   }
 
   // A request, and what became of it.
@@ -119,7 +113,6 @@ class ClusterTest : public testing::Test, protected Node::User {
       if (!result) return "nothing";
       return result->ok() ? result->value().text : result->failure().code.message() + ": " + result->failure().detail;
     }
-    [[nodiscard]] bool failed(errc code) const { return result && !result->ok() && result->failure().code == code; }
   };
   std::shared_ptr<Asked> ask(const std::string& key, Request request) {
     auto asked = std::make_shared<Asked>();

@@ -4,15 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "backends/redis/requests/scripts.hpp"
 #include "cluster_fixture.hpp"
 #include "steps.hpp"
@@ -25,26 +16,18 @@ namespace {
 //   map RANGES, map-of NODE RANGES: what all nodes, or that one, say: "a" has all slots; "a:0-99,b:100-16383"; "none"
 //   map-error NODES TEXT, map-silent NODES, map-well NODES: instead of the map; and as before
 //   error NODES TEXT, mute NODES, well NODES: answers to requests; yes NODES: they take subscriptions and all else
-//   break NODE: its first connection
 //   push NODE BYTES: on its first connection, a text with '|' for the ends of lines; push-last: on its last one
 //   anew [NODES]: another client, whose URL names these nodes; forget: the nodes, too, with all that was said of them
 //   ask KEY [=> TEXT]; said KEY => TEXT: a part of the answer to the last request for that key, "-" is none
-//   withdraw KEY => yes or no; refresh: the map; subscribe or unsubscribe KEY; usable KEY: its node answers again; stop
-//   wait TIME; masters => NAMES; owner KEY => NODE
+//   withdraw KEY => yes or no; refresh: the map; subscribe or unsubscribe KEY; stop
+//   masters => NAMES; owner KEY => NODE
 //   events => those since the last look, separated by ", "; forbidden => yes; last NODE => the last request that it got
 //   maps => N: how often a node was asked for the map, and requests NODES => N, since "count"
-struct ClusterScript {
-  const char* name;
-  std::string steps;
-
-  friend void PrintTo(const ClusterScript& script, std::ostream* out) { *out << script.name; }
-};
-
 class ClusterScripts : public ClusterTest,
                        protected NodeScript<FakeNode>,
-                       public testing::WithParamInterface<ClusterScript> {
+                       public testing::WithParamInterface<StepScript> {
  protected:
-  ClusterScripts() : NodeScript({"a", "b", "c", "d"}) {
+  ClusterScripts() : NodeScript(engine, {"a", "b", "c", "d"}) {
     add_nodes();
     add_clients();
     count("maps", [](FakeNode& it) -> std::int64_t { return it.maps; });
@@ -73,9 +56,6 @@ class ClusterScripts : public ClusterTest,
         {"mute", each([](FakeNode& it, Text) { it.reply = [](const Words&) { return std::string(); }; })},
         {"well", each([](FakeNode& it, Text) { it.reply = nullptr; })},
         {"yes", each([](FakeNode& it, Text) { it.reply = &yes; })},
-        {"break", each([](FakeNode& it, Text) {
-           it.server.connections.at(0)->close({errc::unavailable, "closed"});
-         })},
         {"push",
          each([this](FakeNode& it, Text text) { it.server.connections.at(0)->reply(lines(text)), engine.run(); })},
         {"push-last",
@@ -112,9 +92,7 @@ class ClusterScripts : public ClusterTest,
         {"refresh", [this](const Step&) { cluster->refresh(), engine.run(); }},
         {"subscribe", [this](const Step& step) { cluster->subscribe(step.first), engine.run(); }},
         {"unsubscribe", [this](const Step& step) { cluster->unsubscribe(step.first), engine.run(); }},
-        {"usable", [this](const Step& step) { cluster->node_of(step.first).outage().answered(true), engine.run(); }},
         {"stop", [this](const Step&) { cluster->stop(); }},
-        {"wait", [this](const Step& step) { engine.advance(time_in(step.first)); }},
         {"masters", [this](const Step& step) { EXPECT_EQ(masters(), step.expected); }},
         {"owner",
          [this](const Step& step) { EXPECT_EQ(cluster->node_of(step.first).options().host.name, step.expected); }},
@@ -161,18 +139,14 @@ TEST_P(ClusterScripts, Steps_HaveTheirResults) {
   carry_out(GetParam().steps);
 }
 
-const ClusterScript scripts[] = {
+const StepScript scripts[] = {
     // --- Redirections ---
-    {"MovedRoundAndRound_IsFollowedFiveTimes", R"(
+    {"RoundAndRound_IsFollowedFiveTimes", R"(
+        count; error a ASK 5061 b:7000; error b ASK 5061 a:7000; ask bar => unavailable; requests a,b => 11
         count; error a MOVED 5061 b:7000; error b MOVED 5061 a:7000; ask bar => unavailable; requests a,b => 6)"},
-    {"AskRoundAndRound_IsFollowedFiveTimes", R"(
-        count; error a ASK 5061 b:7000; error b ASK 5061 a:7000; ask bar => unavailable; requests a,b => 11)"},
     {"SenselessRedirection_IsNotFollowed", R"(
         error a MOVED 5062 b:7000; ask bar => a:7000: "MOVED 5062 b:7000" is not a valid redirection
-        error a MOVED 16384 b:7000; ask bar => not a valid; error a MOVED; ask bar => not a valid
-        error a MOVED 5061; ask bar => not a valid; error a MOVED 5061 b; ask bar => not a valid
-        error a MOVED 5061 b:0; ask bar => not a valid; error a MOVED x b:7000; ask bar => not a valid
-        error a ASK 5062 b:7000; ask bar => not a valid; error a ASK 5061 b:65536; ask bar => not a valid
+        error a ASK 5062 b:7000; ask bar => not a valid; error a MOVED 5061 b:0; ask bar => not a valid
         requests b => 0; well a; ask bar => a)"},
     // Replicas and strangers are not believed about a slot.
     {"Slot_IsGivenAwayByItsMasterOnly", R"(
@@ -181,29 +155,22 @@ const ClusterScript scripts[] = {
         error a MOVED 5061 c:7000; ask bar => c; owner bar => c; owner foo => b)"},
 
     // --- Requests that are made again ---
-    {"SlotThatMoves_RequestIsRepeatedUntilItsDeadline", R"(
-        error a TRYAGAIN Multiple keys; count; ask bar; wait 1999ms; said bar => -; wait 1ms; said bar => unavailable
-        said bar => TRYAGAIN Multiple keys; requests a => 8..40; ask bar; wait 1s; well a; wait 250ms; said bar => a)"},
     {"ClusterDown_RequestIsRepeatedUntilItsDeadline", R"(
         error a CLUSTERDOWN Hash slot; count; ask bar; wait 1999ms; said bar => -; wait 1ms; said bar => unavailable
         said bar => CLUSTERDOWN Hash slot; requests a => 8..40; ask bar; wait 1s; well a; wait 250ms; said bar => a)"},
-    {"SlotWithoutAMaster_IsAwaited", R"(
-        map b:8192-16383; anew; ask foo => b; ask bar; wait 2s; said bar => unavailable; said bar => 5061
-        ask bar; wait 1s; said bar => -; map b; wait 500ms; said bar => b)"},
     {"SlotWithoutAMasterInTheFirstMap_IsAwaited", R"(
         map b:8192-16383; anew; ask bar; wait 2s; said bar => unavailable; said bar => 5061
         ask bar; wait 1s; said bar => -; map b; wait 500ms; said bar => b)"},
 
     // --- The end of a request ---
-    {"WaitsForTheMap_IsWithdrawn", R"(
+    // It waits for its next attempt, for a connection, and for the map.
+    {"NotInFlight_IsWithdrawn", R"(
+        error a TRYAGAIN Multiple keys; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no; count; wait 5s
+        said bar => -; requests a => 0
+        forget; anew b,a; ignore a; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no; wait 5s
+        said bar => -; connected a => 0
         forget; anew b,a; map-silent a,b; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no; count; wait 5s
         said bar => -; requests a => 0)"},
-    {"WaitsForAConnection_IsWithdrawn", R"(
-        forget; anew b,a; ignore a; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no; count; wait 5s
-        said bar => -; requests a => 0)"},
-    {"WaitsForItsNextAttempt_IsWithdrawn", R"(
-        forget; anew b,a; error a TRYAGAIN Multiple keys; ask bar; wait 100ms; withdraw bar => yes; withdraw bar => no
-        count; wait 5s; said bar => -; requests a => 0)"},
     {"InFlight_IsNotWithdrawnButNotAnswered", "mute a; ask bar; withdraw bar => no; wait 5s; said bar => -"},
     {"Stopped_NothingIsAnsweredOrRead", R"(
         mute b; ask foo; error a TRYAGAIN Multiple keys; ask bar; subscribe foo; stop; count; wait 10s; said foo => -
@@ -249,10 +216,6 @@ const ClusterScript scripts[] = {
     {"NodeOfAnAsk_IsKeptWhileItIsAsked", R"(
         wait 1s; error a ASK 5061 c:7000; mute c; count; ask bar; refresh; wait 500ms; maps => 1..; said bar => -
         connected c => 1; push c +c|; said bar => c; refresh; wait 1s; connected c => 0)"},
-    // It has the slot since a failover, and others do not know that yet.
-    {"NodeOfAMove_IsKeptWhileItIsAsked", R"(
-        wait 1s; error a MOVED 5061 c:7000; mute c; count; ask bar; refresh; wait 500ms; maps => 1..; said bar => -
-        connected c => 1; push c +c|; said bar => c; refresh; wait 1s; connected c => 0)"},
 
     // --- Channels ---
     {"Channel_IsSubscribedToAtTheMasterOfItsSlot", R"(
@@ -264,16 +227,9 @@ const ClusterScript scripts[] = {
         yes a,b; wait 1s; subscribe bar; events => subscribed bar; map a:0-5060,b:5061-5061,a:5062-16383
         error a MOVED 5061 b:7000; wait 2s; last a => SUNSUBSCRIBE bar; last b => SSUBSCRIBE bar
         events => lost bar, subscribed bar)"},
-    {"RequestRedirected_ChannelFollows", R"(
-        yes a,b; wait 1s; subscribe bar; events => subscribed bar; map a:0-5060,b:5061-5061,a:5062-16383
-        error a MOVED 5061 b:7000; ask bar => OK; wait 500ms; last a => SUNSUBSCRIBE bar; last b => SSUBSCRIBE bar
-        events => lost bar, subscribed bar)"},
     {"ChannelGivenUpByItsNode_IsSubscribedToAgain", R"(
         yes a,b; wait 1s; subscribe bar; events => subscribed bar; map a; push-last a *3|$12|sunsubscribe|$3|bar|:0|
         wait 500ms; events => lost bar, subscribed bar; last a => SSUBSCRIBE bar)"},
-    {"ChannelGivenUpByItsNode_IsSubscribedToWhereTheMapHasIt", R"(
-        yes a,b; wait 1s; subscribe bar; events => subscribed bar; map b; push-last a *3|$12|sunsubscribe|$3|bar|:0|
-        wait 500ms; events => lost bar, lost bar, subscribed bar; last b => SSUBSCRIBE bar)"},
     {"ChannelOfASlotWithoutAMaster_IsSubscribedToOnceItHasOne", R"(
         yes a,b; wait 1s; map b:8192-16383; refresh; wait 1s; subscribe bar; wait 2s; events => ; map b; wait 1s
         events => subscribed bar)"},
@@ -288,17 +244,11 @@ const ClusterScript scripts[] = {
         push a *1|*3|:5061|:5061|*2|$1|a|:7000|-MOVED 5061 b:7000|
         said bar => OK; connected a => 2; map-well a,b; map b; wait 1s; events => lost bar, subscribed bar
         connected a => 0)"},
-    {"NodeBroken_ChannelIsSubscribedToOnceItIsUsable", R"(
-        yes a,b; wait 1s; subscribe bar; subscribe foo; events => subscribed bar, subscribed foo; break a; wait 5s
-        events => down a; usable bar; events => subscribed bar)"},
     {"ChannelsUnknown_AreForbiddenOnceForAllNodes", R"(
         error a,b ERR unknown command 'SSUBSCRIBE'; subscribe bar; subscribe foo; wait 10s; events => forbidden
         forbidden => yes)"},
 };
-INSTANTIATE_TEST_SUITE_P(Cluster, ClusterScripts, testing::ValuesIn(scripts),
-                         [](const auto& row) { return row.param.name; });
-
-// --- Other requests --------------------------------------------------------------------------------------------------
+INSTANTIATE_TEST_SUITE_P(Cluster, ClusterScripts, testing::ValuesIn(scripts), name_of_script);
 
 // ASKING counts for the next command only: what is sent again needs another.
 TEST_F(ClusterTest, ScriptSentAgainToAMovingSlot_HasAnotherAsking) {
@@ -339,19 +289,12 @@ TEST_F(ClusterTest, EndlessNewAddresses_AreLimited) {
     asked = ask(bar);
     ASSERT_TRUE(asked->result) << i;
   }
-  EXPECT_TRUE(asked->failed(errc::protocol)) << asked->said();
+  EXPECT_NE(asked->said().find("is not a valid redirection"), std::string::npos) << asked->said();
   const auto connected = [&] {
     return std::count_if(nodes.begin(), nodes.end(), [](const auto& each) { return each.second->server.dialled > 0; });
   };
   EXPECT_GT(last, 1000);
   EXPECT_LE(connected(), 1000);
-  for (const char* name : {"a", "b"}) node(name).silent = false;
-  node("a").reply = nullptr;
-  engine.advance(3s);
-  EXPECT_EQ(ask(bar)->said(), "a");
-  for (const auto& [name, node] : nodes) {
-    EXPECT_TRUE(!name.starts_with('x') || node->server.connections.empty()) << name;
-  }
 }
 
 TEST_F(ClusterTest, MapDoubtedOften_IsReadRarely) {

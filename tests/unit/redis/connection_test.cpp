@@ -3,8 +3,6 @@
 // when it works again.
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "backend_fixture.hpp"
 #include "tests/support/reports.hpp"
 
@@ -14,13 +12,12 @@ namespace {
 using Dialling = FakeServer::Dialling;
 using State = ConnectionEvent::State;
 using ConnectionTest = BackendTest;
+using OutageTest = BackendTest;  // a server that refuses
 using test::failed;
 
 constexpr auto read_only = "-READONLY You can't write against a read only replica.\r\n";
 constexpr auto loading = "-LOADING Redis is loading the dataset in memory\r\n";
 constexpr auto denied = "-NOPERM this user has no permissions to run this command\r\n";
-
-// --- A new connection ------------------------------------------------------------------------------------------------
 
 TEST_F(ConnectionTest, Connected_LoginDatabaseAndNameAreSentFirst) {
   backend = make("redis://me:secret@localhost/3");
@@ -36,24 +33,15 @@ TEST_F(ConnectionTest, Connected_LoginDatabaseAndNameAreSentFirst) {
   EXPECT_EQ(host.connections, (std::vector{State::connected, State::reconnecting, State::connected}));
 }
 
-// Servers before 6.0 have words of their own.
-TEST_F(ConnectionTest, WrongPassword_IsFinalAndNotShown) {
-  for (const std::string what : {"WRONGPASS invalid username-password pair or user is disabled.",
-                                 "ERR invalid password", "ERR Client sent AUTH, but no password is set"}) {
-    answer_instead("AUTH", "-" + what + "\r\n");
-    backend = make("redis://me:hidden@localhost");
-    const auto attempt = contend(true);
-    ASSERT_TRUE(failed(*attempt, errc::access_denied, what));
-    EXPECT_EQ(attempt->failure->detail.find("hidden"), std::string::npos);
-    EXPECT_EQ(dialled_within(1h), 0) << "nothing is retried that cannot succeed";
-  }
-}
-
-TEST_F(ConnectionTest, HandshakeAnsweredOddly_FailsWithTheReason) {
-  for (const auto& [answer, code, words] : {std::tuple(":1\r\n", errc::protocol, "the handshake"),
-                                            std::tuple("-ERR something new\r\n", errc::unavailable, "something new")}) {
-    answer_instead("SELECT", answer);
-    backend = make("redis://localhost/3");
+TEST_F(ConnectionTest, HandshakeRefused_FailsWithTheReason) {
+  // Servers before 6.0 have words of their own for a wrong password.
+  for (const auto& [verb, answer, code, words] :
+       {std::tuple("AUTH", "-ERR Client sent AUTH, but no password is set\r\n", errc::access_denied,
+                   "Client sent AUTH"),
+        std::tuple("SELECT", ":1\r\n", errc::protocol, "the handshake"),
+        std::tuple("SELECT", "-ERR something new\r\n", errc::unavailable, "something new")}) {
+    answer_instead(verb, answer);
+    backend = make("redis://me:secret@localhost/3");
     ASSERT_TRUE(failed(*contend(false), code, words));
   }
 }
@@ -81,8 +69,6 @@ TEST_F(ConnectionTest, Script_IsSentWholeOnceOnEachConnection) {
   EXPECT_EQ(calls[1].front(), "EVALSHA");
   EXPECT_EQ(calls[2].front(), "EVAL");
 }
-
-// --- The role --------------------------------------------------------------------------------------------------------
 
 // A replica that takes writes grants what its master grants.
 TEST_F(ConnectionTest, ServerIsNoMaster_GrantsNothing) {
@@ -146,32 +132,6 @@ TEST_F(ConnectionTest, RoleOrInfo_SaysTheRole) {
   }
 }
 
-// --- No connection ---------------------------------------------------------------------------------------------------
-
-TEST_F(ConnectionTest, ServerRefusesConnections_TryFailsAndItsReturnIsNoticed) {
-  server.dialling = Dialling::refuse;
-  ASSERT_TRUE(failed(*contend(false), errc::unavailable, "localhost:6379")) << "at once";
-  for (int i = 0; i < 20; ++i) {
-    (void)contend(false);
-    engine.advance(1s);
-  }
-  server.dialling = Dialling::accept;
-  const auto attempt = contend(false);
-  engine.advance(50ms);
-  EXPECT_TRUE(attempt->grant);
-}
-
-TEST_F(ConnectionTest, ManyTries_DialRarely) {
-  server.dialling = Dialling::refuse;
-  for (int i = 0; i < 1000; ++i) {
-    (void)contend(false);
-    engine.advance(1ms);
-  }
-  EXPECT_LE(server.dialled, 25);
-}
-
-// --- A connection that fails -----------------------------------------------------------------------------------------
-
 // H16: whatever comes late must not be taken for the answer to a later request.
 TEST_F(ConnectionTest, NoAnswer_EndsTheConnection) {
   answer_instead("script", "");
@@ -234,27 +194,6 @@ TEST_F(ConnectionTest, UnknownError_EndsATryButNotAWait) {
   }
 }
 
-// As a proxy does that lets no script through.
-TEST_F(ConnectionTest, ServerHangsUpAtEachScript_IsAskedRarelyAndReportedOnce) {
-  serve([](FakeStream& from, const Words& command) -> std::optional<std::string> {
-    if (!command.front().starts_with("EVAL")) return std::nullopt;
-    from.close({errc::unavailable, "localhost:6379: closed"});
-    return "";
-  });
-  const auto attempt = contend(true);
-  engine.advance(10s);
-  EXPECT_LE(dialled_within(20s), 2 * 40) << "with the subscriber";
-  EXPECT_EQ(host.connections, std::vector{State::reconnecting});
-  EXPECT_EQ(attempt->unreachable_reports.back().detail, "localhost:6379: closed; no request about locks was answered");
-  serve();
-  engine.advance(2s);
-  EXPECT_TRUE(attempt->grant);
-  EXPECT_EQ(host.connections, (std::vector{State::reconnecting, State::connected}));
-}
-
-// --- A server that refuses -------------------------------------------------------------------------------------------
-
-using OutageTest = BackendTest;
 constexpr std::size_t crowd = 60;
 
 // By the strategy and the error that the server answers with.

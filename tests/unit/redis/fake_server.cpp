@@ -136,6 +136,14 @@ Reply parsed(std::string_view text) {
   return *std::move(reply);
 }
 
+Options options_for(const std::string& url, std::chrono::nanoseconds lease) {
+  return parse_options({.url = Url::parse(url),
+                        .holder = "host:1:test",
+                        .lease = lease,
+                        .response_timeout = std::chrono::seconds(2),
+                        .connect_timeout = std::chrono::seconds(5)});
+}
+
 std::string role(const std::string& name) {
   return "*1\r\n" + bulk(name);
 }

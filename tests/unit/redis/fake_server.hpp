@@ -1,6 +1,7 @@
 // The other end of a client's connections, played by the test: no sockets, no time but the manual engine's.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -102,6 +103,9 @@ class FakeStream final : public common::Stream {
 // Bytes in which '|' stands for the end of a line, and the reply that they are.
 [[nodiscard]] std::string lines(std::string_view text);
 [[nodiscard]] Reply parsed(std::string_view text);
+
+// With short timeouts.
+[[nodiscard]] Options options_for(const std::string& url, std::chrono::nanoseconds lease = std::chrono::seconds(10));
 
 // Replies.
 [[nodiscard]] std::string role(const std::string& name);

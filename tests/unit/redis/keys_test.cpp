@@ -7,11 +7,8 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "backends/redis/cluster/slot_map.hpp"
 #include "backends/redis/connection/reply.hpp"

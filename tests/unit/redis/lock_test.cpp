@@ -4,8 +4,6 @@
 
 #include <chrono>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "backend_fixture.hpp"
 #include "backends/redis/timing.hpp"
@@ -106,13 +104,6 @@ TEST_F(RedisLockTest, Renewal_CountsFromTheRequest) {
   EXPECT_EQ(renewed->valid_until, lease_valid_until(sent, 30s));
 }
 
-// H4
-TEST_F(RedisLockTest, RenewalOfAnothersLock_IsALoss) {
-  const auto attempt = contend(false);
-  hold();
-  EXPECT_EQ(renew(*attempt), RenewStatus::lost);
-}
-
 // H18: its time limit is its own; others go on using the connection.
 TEST_F(RedisLockTest, RenewalUnanswered_EndsInAQuarterOfTheLease) {
   const auto attempt = contend(false, 2s);
@@ -127,14 +118,6 @@ TEST_F(RedisLockTest, RenewalUnanswered_EndsInAQuarterOfTheLease) {
   ASSERT_TRUE(next->grant);
   EXPECT_EQ(next->grant->token, FencingToken(8));
   EXPECT_EQ(server.dialled, 1);
-}
-
-TEST_F(RedisLockTest, Release_ReportsWhetherTheLockWasOurs) {
-  const auto ours = contend(false);
-  EXPECT_EQ(release(*ours), ReleaseStatus::released);
-  EXPECT_EQ(release(*ours), ReleaseStatus::not_owner);
-  hold();
-  EXPECT_EQ(release(*ours), ReleaseStatus::not_owner);
 }
 
 TEST_F(RedisLockTest, RequestNeverDone_EndsInTime) {
@@ -178,8 +161,6 @@ TEST_F(RedisLockTest, ReleaseWithoutAConnection_IsSentAtTheEnd) {
   EXPECT_EQ(holder(), "") << "it was not carried out on the connection that broke, but at the end";
 }
 
-// --- Replicas --------------------------------------------------------------------------------------------------------
-
 // H19. A lock that could not be taken back may be held without a holder that knows. The answer to WAIT may be lost with
 // the connection, which is ambiguous, until the lock is taken back.
 TEST_F(RedisLockTest, TooFewReplicas_LockIsTakenBackFirst) {
@@ -220,30 +201,6 @@ TEST_F(RedisLockTest, WaitForReplicas_DelaysNoOtherRequest) {
   EXPECT_EQ(release(*attempt), ReleaseStatus::released);
 }
 
-// Until WAIT is answered, nothing behind it on the connection is.
-TEST_F(RedisLockTest, Renewal_WaitsForItsReplicas) {
-  FakeStream* waiting = nullptr;
-  backend = make("redis://localhost?replicas_ack=1");
-  answer_instead("WAIT", number(1));
-  const auto attempt = contend(false);
-  ASSERT_TRUE(attempt->grant);
-  serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {
-    if (command.front() == "WAIT") waiting = &from;
-    return &from == waiting ? std::optional(std::string()) : std::nullopt;
-  });
-  for (const int replicas : {1, 0}) {
-    const TimePoint sent = engine.now();
-    EXPECT_EQ(renew(*attempt, 500ms), std::nullopt) << "no replica has acknowledged";
-    ASSERT_NE(waiting, nullptr);
-    std::exchange(waiting, nullptr)->reply(number(replicas));
-    engine.run();
-    ASSERT_TRUE(renewed);
-    EXPECT_EQ(renewed->status, replicas == 1 ? RenewStatus::renewed : RenewStatus::failed);
-    EXPECT_EQ(renewed->valid_until == lease_valid_until(sent, 30s), replicas == 1);
-    EXPECT_EQ(renewed->failure.detail.find("0 of 1") != std::string::npos, replicas == 0) << renewed->failure.detail;
-  }
-}
-
 using RedisStrategyTest = BackendTest;
 
 TEST_F(RedisStrategyTest, Broadcast_WakesAllWatchers) {
@@ -263,21 +220,6 @@ TEST_F(RedisStrategyTest, Broadcast_WakesAllWatchers) {
   (first ? first : second).reset();
   engine.run();
   EXPECT_GE(sent("UNSUBSCRIBE"), 1) << "the last one ends the subscription";
-}
-
-// A message that was published before that had no receiver.
-TEST_F(RedisStrategyTest, Subscribed_WatcherAsksOnceMore) {
-  hold();
-  answer_instead("SUBSCRIBE", "");
-  backend = make("redis://localhost?strategy=broadcast");
-  const auto attempt = contend(true);
-  const auto before = asked();
-  server.connections.back()->reply(about_channel("subscribe", channel()));
-  engine.run();
-  EXPECT_EQ(asked(), before + 1);
-  serve();
-  server.connections.back()->close({errc::unavailable, "cut"});
-  EXPECT_EQ(asked_within(20ms), 1U) << "again";
 }
 
 TEST_F(RedisStrategyTest, Poll_NeedsNoSubscription) {

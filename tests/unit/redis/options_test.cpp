@@ -57,7 +57,6 @@ TEST(RedisOptions, Url_SetsThem) {
            {"redis://host?prefix=", "host:6379 prefix="},
            {"redis://host?prefix=a}", "host:6379 prefix=a}"},  // as any other but on a cluster
            {"redis://host?allow_replica=1", "host:6379 any=role"},
-           {"rediss://host", "host:6379 tls=,,"},
            {"rediss://host?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem", "host:6379 tls=/ca.pem,/c.pem,/k.pem"},
            {"redis-sentinel://me:pw@a,b:7,[::1]/2?service_name=ours&sentinel_user=you&sentinel_password=x"
             "&replicas_ack=all",
@@ -75,50 +74,33 @@ TEST(RedisOptions, Url_SetsThem) {
            {"redis-cluster://me:pw@a,b:7000,[::1]?replicas_ack=1&prefix={app}:",
             "a:6379 user=me password=pw prefix={app}: acks=1 nodes=a:6379,b:7000,[::1]:6379"},
            {"redis-cluster://", "localhost:6379 nodes=localhost:6379"},
-           {"redis-cluster://localhost/", "localhost:6379 nodes=localhost:6379"},
-           {"rediss-cluster://a,b?tls_ca=/ca.pem&tls_cert=/c.pem&tls_key=/k.pem",
-            "a:6379 tls=/ca.pem,/c.pem,/k.pem nodes=a:6379,b:6379"},
-           {"redis-cluster://a?prefix=a{", "a:6379 prefix=a{ nodes=a:6379"},
            {"redis-cluster://a?prefix={a}}", "a:6379 prefix={a}} nodes=a:6379"},
-           {"redis-cluster://a?prefix={", "a:6379 prefix={ nodes=a:6379"},
        }) {
     EXPECT_EQ(described(options_of(url)), options) << url;
   }
   EXPECT_EQ(options_of("redis://host").client_name, "dlock:my_program") << "the label without spaces";
 }
 
-TEST(RedisOptions, HundredAndOneNodes_AreRefused) {
-  std::string url = "redis-cluster://n";
-  for (int i = 1; i < 100; ++i) url += ",n" + std::to_string(i);
-  EXPECT_EQ(options_of(url).cluster->hosts.size(), 100U);
-  test::expect_refused(&options_of, {{url + ",one-more", "host"}});
-}
-
 TEST(RedisOptions, InvalidUrl_IsRefusedWithTheParameter) {
+  std::string many = "redis-cluster://n";
+  for (int i = 1; i < 100; ++i) many += ",n" + std::to_string(i);
+  EXPECT_EQ(options_of(many).cluster->hosts.size(), 100U);
   test::expect_refused(&options_of,
                        {
+                           {many + ",one-more", "host"},
                            {"redis://me@host", "user"},
                            {"redis://host/-1", "path"},
-                           {"redis://host/1/2", "path"},
                            {"redis://host/99999999999", "path"},
-                           {"redis://host?strategy=magic", "strategy"},
-                           {"redis://host?prefix=a%0ab", "prefix"},
-                           {"redis://host?prefix=%ff", "prefix"},
                            {"redis://host?replicas_ack=-1", "replicas_ack"},
                            {"redis://host?replicas_ack=1000", "replicas_ack"},
-                           {"redis://host?replicas_ack=", "replicas_ack"},
                            {"redis://host?tls_ca=/ca.pem", "tls_ca"},
-                           {"rediss://host?tls_ca=", "tls_ca"},
                            {"redis://:hidden@host?password_file=/p", "password_file"},
-                           {"redis://host?password_file=", "password_file"},
                            {"redis-sentinel://a?service_name=x&sentinel_password=hidden&sentinel_password_file=/p",
                             "sentinel_password_file"},
-                           {"rediss://host?tls_cert=/c.pem", "tls_key"},
                            {"redis://host?prefix=" + std::string(200, 'x'), "prefix"},
                            {"redis://me:hidden@a,b", "host"},
                            {"redis://host?service_name=ours", "service_name"},
                            {"redis://host?replicas_ack=all", "replicas_ack"},
-                           {"redis://host?allow_replica=yes", "allow_replica"},
                            {"redis-sentinel://a?service_name=x&allow_replica=1", "allow_replica"},
                            {"redis-cluster://a?allow_replica=1", "allow_replica"},
                            {"redis-sentinel://a,b", "service_name"},
@@ -129,17 +111,10 @@ TEST(RedisOptions, InvalidUrl_IsRefusedWithTheParameter) {
                            {"redis-sentinel://a?service_name=x&replicas_min=1", "replicas_min"},
                            {"redis-sentinel://a?service_name=x&replicas_ack=all&replicas_min=0", "replicas_min"},
                            {"redis-sentinel://a?service_name=x&sentinel_user=me", "sentinel_user"},
-                           {"redis-sentinel://a?service_name=x&sentinel_tls=maybe", "sentinel_tls"},
-                           {"redis-sentinel://a?service_name=x&tls_ca=/ca.pem", "tls_ca"},
                            {"redis-sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q?service_name=x", "host"},
                            {"redis-sentinel://:hidden@a?service_name=x&sentinel_password=hid&y=z", "y"},
                            {"redis-cluster://a?prefix=a}", "prefix"},
-                           {"redis-cluster://a?prefix={}", "prefix"},
                            {"redis-cluster://a?service_name=ours", "service_name"},
-                           {"redis-cluster://a?sentinel_user=me", "sentinel_user"},
-                           {"redis-cluster://a?replicas_ack=all", "replicas_ack"},
-                           {"redis-cluster://a?replicas_min=1", "replicas_min"},
-                           {"redis-cluster://a?tls_ca=/ca.pem", "tls_ca"},
                            {"redis-cluster://me:hidden@a/1", "path"},
                            {"redis://me:hidden@host/x", "path"},
                            {"redis://me:hidden@host?x=y", "x"},

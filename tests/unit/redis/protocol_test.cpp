@@ -7,11 +7,8 @@
 #include <map>
 #include <optional>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/redirection.hpp"
@@ -335,14 +332,6 @@ TEST(InspectAnswer, SeveralHolders_AreReadWithTheLongestLease) {
   const auto turned =
       read_inspect(parsed("*4|:0|$2|12|:3|*6|:300|:1|$3|9 x|:100|:1|$0||"), "name", LockKind::read_write);
   EXPECT_EQ(turned.value().holder, "x") << "the lease that ends last, wherever it stands";
-  const auto held = read_inspect(parsed("*4|:5|$1|7|:0|*3|:100|:1|$3|7 h|"), "name", LockKind::semaphore);
-  ASSERT_TRUE(held.ok());
-  EXPECT_EQ(held.value().permits, 5U);
-  EXPECT_EQ(held.value().holders.at(0).mode, Mode::exclusive);
-  const auto idle = read_inspect(parsed("*4|:5|$1|7|:0|*0|"), "name", LockKind::semaphore);
-  ASSERT_TRUE(idle.ok());
-  EXPECT_EQ(std::tuple(idle.value().permits, idle.value().held, idle.value().token),
-            std::tuple(0U, false, FencingToken(7)));
 }
 
 TEST(Answers, OtherShapes_AreRefused) {

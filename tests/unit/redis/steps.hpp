@@ -13,8 +13,19 @@
 #include <vector>
 
 #include "fake_server.hpp"
+#include "tests/support/manual_engine.hpp"
 
 namespace dlock::redis {
+
+struct StepScript {
+  const char* name;
+  std::string steps;
+
+  friend void PrintTo(const StepScript& script, std::ostream* out) { *out << script.name; }
+};
+inline std::string name_of_script(const testing::TestParamInfo<StepScript>& row) {
+  return row.param.name;
+}
 
 struct Step {
   std::string text, verb, first, rest, expected;
@@ -63,7 +74,7 @@ inline bool matches(const std::string& expected, std::int64_t number) {
 // M..
 //
 //   accept, refuse, ignore or cut NAMES: connections
-//   count: numbers begin anew
+//   wait TIME; count: numbers begin anew
 //   dialled NAMES => N, and connected NAMES => N, which is counted from the beginning
 template <class Node>
 class NodeScript {
@@ -72,8 +83,9 @@ class NodeScript {
   using Number = std::function<std::int64_t(Node&)>;
   using Dialling = FakeServer::Dialling;
 
-  explicit NodeScript(std::vector<std::string> all) : all_(std::move(all)) {
+  NodeScript(test::ManualEngine& engine, std::vector<std::string> all) : all_(std::move(all)) {
     verbs = {
+        {"wait", [&engine](const Step& step) { engine.advance(time_in(step.first)); }},
         {"accept", each([](Node& node, const std::string&) { node.server.dialling = Dialling::accept; })},
         {"refuse", each([](Node& node, const std::string&) { node.server.dialling = Dialling::refuse; })},
         {"ignore", each([](Node& node, const std::string&) { node.server.dialling = Dialling::silence; })},

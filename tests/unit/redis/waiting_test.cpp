@@ -1,12 +1,7 @@
 // Waiting in the server's queue and on channels: wake-ups that come, that get lost, and what they cost.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "backend_fixture.hpp"
 #include "backends/redis/timing.hpp"
