@@ -6,18 +6,17 @@
 #include <set>
 #include <string>
 
-#include "backends/memory/memory_backend.hpp"
 #include "backends/memory/memory_store.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/world.hpp"
-#include "tests/support/messages/faults.hpp"
+#include "tests/support/message_backend.hpp"
 #include "tests/support/mutants/mutant_backend.hpp"
 
 namespace dlock::simulation {
 
 // How clients reach the store.
 enum class Way {
-  messages,  // that meet with fates
+  messages,  // that meet with fates; by watch or poll
   calls,     // as programs do
 };
 
