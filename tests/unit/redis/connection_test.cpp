@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backend_fixture.hpp"
-#include "tests/support/reports.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
 namespace {
