@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -65,5 +66,19 @@ struct Attempt final : GrantSink {
   std::optional<Failure> failure;
   std::unique_ptr<Contention> contention;
 };
+
+// In one expectation: ASSERT_TRUE(failed(*attempt, errc::access_denied, "GRANT"));
+[[nodiscard]] inline testing::AssertionResult failed(const Attempt& attempt, errc code, const std::string& words = {}) {
+  if (!attempt.failure) return testing::AssertionFailure() << "it has not failed";
+  const auto& [is, detail] = *attempt.failure;
+  if (is == code && detail.find(words) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "it has failed so: " << is.message() << ": " << detail;
+}
+
+// That lock was lost, and no other.
+[[nodiscard]] inline testing::AssertionResult lost(const RecordingHost& host, const OwnerId& owner) {
+  if (host.losses.size() == 1 && host.losses[0].owner == owner) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << host.losses.size() << " losses were reported";
+}
 
 }  // namespace dlock::test

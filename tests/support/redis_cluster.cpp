@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "tests/support/free_port.hpp"
-#include "tests/support/settling.hpp"
 
 namespace dlock::test {
 

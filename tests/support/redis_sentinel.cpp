@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tests/support/settling.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {

@@ -1,8 +1,18 @@
 #include "tests/support/redis_server.hpp"
 
+#include <hiredis/hiredis.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <chrono>
+#include <exception>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 #include <utility>
+
+#include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
 namespace {
@@ -11,7 +21,71 @@ void expect_ok(const RedisReply& reply, const std::string& what) {
   if (reply.is_error()) throw std::runtime_error(what + ": " + reply.text);
 }
 
+struct FreeReply {
+  void operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
+};
+
+RedisReply convert(const redisReply& reply) {
+  using Type = RedisReply::Type;
+  const auto text = [&] { return std::string(reply.str, static_cast<std::size_t>(reply.len)); };
+  switch (reply.type) {
+    case REDIS_REPLY_NIL:
+      return {};
+    case REDIS_REPLY_STATUS:
+      return {.type = Type::status, .text = text()};
+    case REDIS_REPLY_ERROR:
+      return {.type = Type::error, .text = text()};
+    case REDIS_REPLY_STRING:
+      return {.type = Type::string, .text = text()};
+    case REDIS_REPLY_INTEGER:
+      return {.type = Type::integer, .integer = reply.integer};
+    case REDIS_REPLY_ARRAY: {
+      RedisReply array{.type = Type::array};
+      for (std::size_t i = 0; i < reply.elements; ++i) array.elements.push_back(convert(*reply.element[i]));
+      return array;
+    }
+    default:
+      throw std::runtime_error("a reply of unknown type " + std::to_string(reply.type));
+  }
+}
+
 }  // namespace
+
+void RedisConnection::FreeReader::operator()(redisReader* reader) const noexcept {
+  redisReaderFree(reader);
+}
+
+RedisConnection::RedisConnection(const rig::Endpoint& endpoint)
+    : fd_(rig::connect_to(endpoint)), reader_(redisReaderCreate()) {
+  const timeval limit{.tv_sec = rig::hang_guard.count(), .tv_usec = 0};
+  rig::require(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), "SO_RCVTIMEO");
+}
+
+RedisReply RedisConnection::command(const std::vector<std::string>& words) {
+  send(words);
+  return receive();
+}
+
+void RedisConnection::send(const std::vector<std::string>& words) {
+  std::string text = "*" + std::to_string(words.size()) + "\r\n";
+  for (const std::string& word : words) text += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t n = rig::require(::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL), "send to Redis");
+    rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+RedisReply RedisConnection::receive() {
+  std::array<char, 16384> bytes;
+  for (;;) {
+    void* reply = nullptr;
+    if (redisReaderGetReply(reader_.get(), &reply) != REDIS_OK) throw std::runtime_error(reader_->errstr);
+    if (reply != nullptr) return convert(*std::unique_ptr<redisReply, FreeReply>(static_cast<redisReply*>(reply)));
+    const ssize_t n = rig::require(::recv(fd_.get(), bytes.data(), bytes.size(), 0), "receive from Redis");
+    if (n == 0) throw std::runtime_error("Redis closed the connection");
+    (void)redisReaderFeed(reader_.get(), bytes.data(), static_cast<std::size_t>(n));  // told by the next GetReply
+  }
+}
 
 std::vector<std::string> RedisUser::redis_rights() {
   return {"+set",       "+get",         "+del",   "+pexpire",        "+pttl", "+time",    "+zadd",
@@ -127,6 +201,27 @@ std::int64_t RedisServer::calls_of(std::initializer_list<std::string> commands) 
       calls += std::stoll(stats.substr(at + start.size()));
   }
   return calls;
+}
+
+void await_settled(const std::string& what, const std::function<std::string()>& missing) {
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
+  while (true) {
+    std::string why;
+    try {
+      why = missing();
+      if (why.empty()) return;
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error(what + " does not settle: " + why);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+std::size_t count_of(std::string_view text, std::string_view what) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++count;
+  return count;
 }
 
 }  // namespace dlock::test

@@ -8,16 +8,55 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "tests/support/redis_connection.hpp"
 #include "tests/support/server.hpp"
+#include "torture/rig/socket.hpp"
+
+struct redisReader;
 
 namespace dlock::test {
+
+struct RedisReply {
+  enum class Type { nil, status, error, integer, string, array } type = Type::nil;
+  std::int64_t integer = 0;
+  std::string text = {};  // of a status, error or string
+  std::vector<RedisReply> elements = {};
+
+  [[nodiscard]] bool is_nil() const noexcept { return type == Type::nil; }
+  [[nodiscard]] bool is_error() const noexcept { return type == Type::error; }
+};
+
+// A plain, blocking connection: what tests look at the server with, and a locker in another language.
+//
+//   RedisConnection redis(Endpoint::loopback(server.port()));
+//   if (redis.command({"SET", "key", "token", "NX", "PX", "1000"}).is_nil()) { ... }
+class RedisConnection {
+ public:
+  // Throws std::system_error if nobody listens there.
+  explicit RedisConnection(const rig::Endpoint& endpoint);
+
+  // Sends a command and waits for its answer. Throws std::runtime_error when the connection breaks or the hang guard
+  // ends the wait; an error reply is returned.
+  RedisReply command(const std::vector<std::string>& words);
+  // The two halves of it, for commands that answer late, often or never.
+  void send(const std::vector<std::string>& words);
+  [[nodiscard]] RedisReply receive();
+
+ private:
+  struct FreeReader {
+    void operator()(redisReader* reader) const noexcept;
+  };
+
+  rig::UniqueFd fd_;
+  std::unique_ptr<redisReader, FreeReader> reader_;
+};
 
 // A user with few rights. The defaults are exactly those that the Redis backend needs for plain locks.
 struct RedisUser {
@@ -76,5 +115,11 @@ class RedisServer final : public Server {
   RedisConfig config_;
   std::optional<RedisConnection> admin_;
 };
+
+// Returns when missing() names nothing any more. An exception counts as something missing: a connection broke, or
+// cannot be made yet. Throws std::runtime_error with the last of it when the hang guard ends the wait.
+void await_settled(const std::string& what, const std::function<std::string()>& missing);
+// How often it stands there.
+[[nodiscard]] std::size_t count_of(std::string_view text, std::string_view what);
 
 }  // namespace dlock::test

@@ -1,4 +1,4 @@
-// A TryBackend whose tries and watches the test speaks for, and what it needs around it.
+// A TryBackend whose tries and watches the test speaks for.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -56,20 +56,6 @@ class ScriptedTryBackend final : public TryBackend {
    private:
     ScriptedTryBackend& backend_;
   };
-};
-
-class RecordingSink final : public GrantSink {
- public:
-  void granted(Grant grant) override {
-    reports.push_back("granted");
-    last_grant = std::move(grant);
-  }
-  void busy() override { reports.push_back("busy"); }
-  void unreachable(Failure /*why*/) override { reports.push_back("unreachable"); }
-  void failed(Failure /*why*/) override { reports.push_back("failed"); }
-
-  std::vector<std::string> reports;
-  Grant last_grant;
 };
 
 }  // namespace dlock::test

@@ -2,7 +2,7 @@
 // process are always answered; messages can be disturbed in all ways that the suite knows.
 //
 // Instead of these, the first argument may select another subject, for the tests of the suite itself:
-//   --mutation=NAME          a backend by messages that is broken so ("none": correct), with plain locks
+//   --mutation=NAME          a backend that is broken so ("none": correct), with plain locks
 //   --sharing-mutation=NAME  with locks that several may hold
 //   --untested=TEST,...      a correct one, whose fixture can do little and leaves these tests untested
 #include <algorithm>
@@ -21,8 +21,7 @@
 
 #include "backends/memory/memory_backend.hpp"
 #include "backends/memory/memory_store.hpp"
-#include "tests/support/messages/faults.hpp"
-#include "tests/support/messages/message_backend.hpp"
+#include "tests/support/message_backend.hpp"
 #include "tests/support/mutants/mutant_backend.hpp"
 #include "tests/support/mutants/mutation.hpp"
 
@@ -45,7 +44,6 @@ class Disturbance final : public messages::FaultInjector {
     using Fate = messages::Delivery::Fate;
     using messages::Operation;
     const bool request = message.operation != Operation::notice;
-    if (request) requests_.fetch_add(1);
     if (message.holder.find(":" + std::string(disturbed_label)) == std::string::npos) return {};
     switch (mode_.load()) {
       case Mode::stalled:
@@ -58,9 +56,7 @@ class Disturbance final : public messages::FaultInjector {
       case Mode::none:
         break;
     }
-    const bool acquire = message.operation == Operation::try_acquire || message.operation == Operation::enqueue;
-    if (acquire && lose_answer_.exchange(false)) return {.reply_lost = true};
-    return {};
+    return {.reply_lost = message.operation == Operation::acquire && lose_answer_.exchange(false)};
   }
 
   void set(Mode mode) { mode_.store(mode); }
@@ -69,13 +65,11 @@ class Disturbance final : public messages::FaultInjector {
     set(Mode::delayed);
   }
   void lose_next_answer() { lose_answer_.store(true); }
-  [[nodiscard]] std::uint64_t requests() const { return requests_.load(); }
 
  private:
   std::atomic<Mode> mode_{Mode::none};
   std::atomic<std::chrono::nanoseconds> answer_delay_{};
   std::atomic<bool> lose_answer_{false};
-  std::atomic<std::uint64_t> requests_{0};
 };
 
 class MemoryFixture final : public Fixture {
@@ -86,16 +80,22 @@ class MemoryFixture final : public Fixture {
       : url_("memory://" + place_ + "?strategy=" + std::string(to_string(strategy))),
         backend_(memory::make_memory_backend) {}
 
-  // By messages, and broken if so wanted.
-  MemoryFixture(memory::Strategy strategy, mutants::Mutation mutation)
+  // Clients that can be disturbed exchange messages with the store, and so do the others unless there is a mutation.
+  explicit MemoryFixture(std::optional<mutants::Mutation> mutation)
       : url_("memory://" + place_), disturbance_(std::make_shared<Disturbance>()) {
-    const BackendFactory correct = [this, strategy](BackendHost& host, const BackendConfig& config) {
-      return std::make_unique<messages::MessageBackend>(host, config, store_, faults_, strategy);
+    const BackendFactory correct = [this, mutation](BackendHost& host,
+                                                    const BackendConfig& config) -> std::unique_ptr<Backend> {
+      const bool steady = config.holder.find(":" + std::string(disturbed_label)) == std::string::npos;
+      if (mutation && steady) return std::make_unique<memory::MemoryBackend>(host, store_, memory::Strategy::queue);
+      return std::make_unique<messages::MessageBackend>(host, config, store_, faults_, memory::Strategy::watch);
     };
-    backend_ = [this, mutation, correct, service = mutants::make_service()](BackendHost& host,
-                                                                            const BackendConfig& config) {
-      return mutants::make_mutant(host, config, mutation, store_, service, correct);
-    };
+    backend_ = correct;
+    if (mutation) {
+      backend_ = [this, mutation, correct, service = mutants::make_service()](BackendHost& host,
+                                                                              const BackendConfig& config) {
+        return mutants::make_mutant(host, config, *mutation, store_, service, correct);
+      };
+    }
     faults_->inject(disturbance_);
   }
 
@@ -117,12 +117,13 @@ class MemoryFixture final : public Fixture {
         return Missing{Kind::not_applicable, "the locks are for one process"};
       case Feature::restart:
         return Missing{Kind::not_applicable, "the service lives and dies with the process"};
+      case Feature::requests:
+        return Missing{Kind::not_applicable, "no strategy by messages wakes one waiter alone"};
       case Feature::kill_session:
       case Feature::stall:
       case Feature::delay_answers:
       case Feature::cut:
       case Feature::lose_answer:
-      case Feature::requests:
         if (disturbance_) return std::nullopt;
         return Missing{Kind::not_applicable,
                        "calls within the process are always answered, and clients do not die alone"};
@@ -153,7 +154,6 @@ class MemoryFixture final : public Fixture {
   [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {
     return store_->residue(name, service_clock(), kind);
   }
-  [[nodiscard]] std::uint64_t requests() override { return disturbance_->requests(); }
 
  private:
   [[nodiscard]] const Clock& service_clock() const {
@@ -184,9 +184,7 @@ void add_memory_subjects() {
   add("memory_queue", true, [] { return std::make_unique<MemoryFixture>(queue); });
   add("memory_watch", false, [] { return std::make_unique<MemoryFixture>(watch); });
   add("memory_poll", false, [] { return std::make_unique<MemoryFixture>(poll); });
-  for (const auto& [name, strategy] : {std::pair("messages_queue", queue), std::pair("messages_watch", watch)}) {
-    add(name, false, [strategy] { return std::make_unique<MemoryFixture>(strategy, mutants::Mutation::none); });
-  }
+  add("messages_watch", false, [] { return std::make_unique<MemoryFixture>(std::nullopt); });
 }
 
 // The names are divided by commas.
@@ -207,7 +205,7 @@ bool add_mutant(std::string_view name, std::vector<LockKind> kinds) {
   const auto mutation = mutants::parse_mutation(name);
   if (!mutation) return false;
   add_subject({.name = "mutant",
-               .make = [mutation] { return std::make_unique<MemoryFixture>(memory::Strategy::queue, *mutation); },
+               .make = [mutation] { return std::make_unique<MemoryFixture>(mutation); },
                .kinds = std::move(kinds)});
   return true;
 }

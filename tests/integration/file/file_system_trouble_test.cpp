@@ -84,7 +84,30 @@ class FileSystemTroubleTest : public testing::Test {
   ScratchDirectory scratch_;
 };
 
-// FullDisk of the torture shows the rest: no room is unavailable, grants nothing and passes.
+// Were a new lock half granted, the other member could not enter it once there is space.
+TEST_F(FileSystemTroubleTest, DiskFull_RefusesOnlyNewLocks) {
+  EXPECT_WELL(in_child([&] {
+    enter_mount_namespace();
+    mount_tmpfs(locks(), "size=256k");
+    std::array<Member, 2> members{Member(locks(), LockKind::lock, 1), Member(locks(), LockKind::lock, 2)};
+    FencingToken newest;
+    const auto require_use = [&](Member& member, const std::string& name) {
+      require_granted(member, name);
+      if (name == "a") require(member.grants[0].token > std::exchange(newest, member.grants[0].token), "token");
+      require(member.leave(), "lost " + name);
+    };
+    for (int round = 0; round < 10; ++round) {
+      const std::string fresh = "fresh" + std::to_string(round);
+      require_use(members[0], "a");
+      fill(locks() + "/filler");
+      require_refused(members[0], fresh, errc::unavailable, "No space left on device");
+      for (Member& each : members) require_use(each, "a");
+      fs::remove(locks() + "/filler");
+      require_use(members[1], fresh);
+    }
+  }));
+}
+
 TEST_F(FileSystemTroubleTest, DiskFull_WaitersDoNotWakeEachOther) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();

@@ -9,8 +9,7 @@
 #include <dlock/client.hpp>
 
 #include "backends/memory/memory_store.hpp"
-#include "tests/support/messages/faults.hpp"
-#include "tests/support/messages/message_backend.hpp"
+#include "tests/support/message_backend.hpp"
 #include "tests/support/mutants/mutant_backend.hpp"
 
 namespace dlock::simulation {
@@ -200,7 +199,7 @@ Subject memory_subject(Way way, memory::Strategy strategy, Mutation mutation) {
   return {.name = (way == Way::calls ? "calls_" : "messages_") + std::string(to_string(strategy)),
           .kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election},
           .spoils = way == Way::messages,
-          // After this no waiter of a queue relies any more on news that were lost: it has asked again.
+          // After this no waiter relies any more on news that were lost: it has tried again.
           .recovery = 10s,
           .make = [way, strategy, mutation](Executor& executor, std::uint64_t seed) {
             return std::make_unique<MemoryService>(executor, seed, way, strategy, mutation);
@@ -209,10 +208,11 @@ Subject memory_subject(Way way, memory::Strategy strategy, Mutation mutation) {
 
 std::vector<Subject> subjects() {
   std::vector<Subject> all;
-  for (const Way way : {Way::messages, Way::calls}) {
-    for (const auto strategy : {memory::Strategy::queue, memory::Strategy::watch, memory::Strategy::poll}) {
-      all.push_back(memory_subject(way, strategy));
-    }
+  for (const auto strategy : {memory::Strategy::watch, memory::Strategy::poll}) {
+    all.push_back(memory_subject(Way::messages, strategy));
+  }
+  for (const auto strategy : {memory::Strategy::queue, memory::Strategy::watch, memory::Strategy::poll}) {
+    all.push_back(memory_subject(Way::calls, strategy));
   }
   return all;
 }

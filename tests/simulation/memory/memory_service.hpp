@@ -4,12 +4,13 @@
 #include "backends/memory/memory_backend.hpp"
 #include "tests/simulation/service.hpp"
 #include "tests/simulation/world.hpp"
+#include "tests/support/mutants/mutant_backend.hpp"
 
 namespace dlock::simulation {
 
 // How clients reach the store.
 enum class Way {
-  messages,  // that meet with fates
+  messages,  // that meet with fates; by watch or poll
   calls,     // as programs do
 };
 

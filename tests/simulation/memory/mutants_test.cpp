@@ -18,7 +18,7 @@ constexpr std::uint64_t most_seeds = 200;
 struct Expectation {
   Mutation mutation;
   Rule rule;
-  memory::Strategy strategy = memory::Strategy::queue;
+  memory::Strategy strategy = memory::Strategy::watch;
 };
 
 void PrintTo(const Expectation& expectation, std::ostream* out) {

@@ -94,8 +94,7 @@ class MutantBackend final : public Backend {
   const bool disturbed_;  // a client whose connection a test cuts
   const Mutation mutation_;
   const std::unique_ptr<Backend> correct_;
-  std::vector<Request*> waiting_;                    // in the order of their arrival
-  std::vector<std::unique_ptr<Request>> forgotten_;  // requests of which nobody hears any more
+  std::vector<Request*> waiting_;  // in the order of their arrival
 };
 
 // What the core asked for.
@@ -112,8 +111,8 @@ class MutantBackend::Acquire final : public Contention {
 // What the correct backend is asked for.
 class MutantBackend::Request final : public GrantSink {
  public:
-  Request(MutantBackend& backend, LockRequest what, Acquire* whose)
-      : asked(std::move(what)), acquire(whose), backend_(backend) {
+  Request(MutantBackend& backend, const LockRequest& what, Acquire& whose)
+      : asked(what), acquire(&whose), backend_(backend) {
     backend_.waiting_.push_back(this);
   }
   ~Request() { std::erase(backend_.waiting_, this); }
@@ -121,7 +120,7 @@ class MutantBackend::Request final : public GrantSink {
   void granted(Grant grant) override {
     over = true;
     std::erase(backend_.waiting_, this);
-    if (acquire == nullptr || (waited_ && backend_.is(Mutation::lost_wake_up))) return;
+    if (waited_ && backend_.is(Mutation::lost_wake_up)) return;
     if (waited_ && asked.mode == Mode::shared && backend_.is(Mutation::one_reader_enters) && !is_first_reader()) return;
     if (asked.mode == Mode::shared && backend_.is(Mutation::shared_expiry)) backend_.keep_with_others(grant);
     if (backend_.is(Mutation::last_comes_first)) change_places_with_the_last();
@@ -145,7 +144,6 @@ class MutantBackend::Request final : public GrantSink {
 
   void busy() override {
     waited_ = true;
-    if (acquire == nullptr) return;
     if (asked.mode == Mode::exclusive && backend_.is(Mutation::writer_out_of_line)) {
       (void)backend_.store_->release(asked.kind, asked.name, asked.owner, backend_.host_.executor().clock());
     }
@@ -156,13 +154,10 @@ class MutantBackend::Request final : public GrantSink {
     take_over(FencingToken(1));
   }
 
-  void unreachable(Failure why) override {
-    if (acquire != nullptr) acquire->sink.unreachable(std::move(why));
-  }
+  void unreachable(Failure why) override { acquire->sink.unreachable(std::move(why)); }
 
   void failed(Failure why) override {
     over = true;
-    if (acquire == nullptr) return;
     if (backend_.is(Mutation::failure_is_busy)) return acquire->sink.busy();
     acquire->sink.failed(std::move(why));
   }
@@ -179,7 +174,7 @@ class MutantBackend::Request final : public GrantSink {
 
   const LockRequest asked;
   std::unique_ptr<Timer> second_step;
-  Acquire* acquire;  // nullptr: nobody hears of it
+  Acquire* acquire;
   bool over = false;
   bool room = false;  // there seems to be some
   std::unique_ptr<Contention> contention;
@@ -207,13 +202,16 @@ class MutantBackend::Request final : public GrantSink {
 };
 
 MutantBackend::Acquire::Acquire(MutantBackend& owner, const LockRequest& asked, GrantSink& out)
-    : backend(owner), sink(out), request(std::make_unique<Request>(owner, asked, this)) {}
+    : backend(owner), sink(out), request(std::make_unique<Request>(owner, asked, *this)) {}
 
 MutantBackend::Acquire::~Acquire() {
-  request->acquire = nullptr;
   const bool forgets =
       backend.is(Mutation::residue_on_give_up) || (backend.is(Mutation::forgotten_clean_up) && backend.disturbed_);
-  if (forgets && !request->over) backend.forgotten_.push_back(std::move(request));
+  if (request->over || !request->asked.wait || !forgets) return;
+  LockRequest left = request->asked;
+  left.owner = backend.host_.new_owner_id();
+  const auto ignore = [](const memory::MemoryStore::Answer&) {};
+  (void)backend.store_->enqueue(left, ignore, backend.host_.executor().clock());
 }
 
 std::string MutantBackend::key(std::string name) const {
@@ -301,9 +299,8 @@ void MutantBackend::renew(const Grant& grant, RenewHandler done) {
     if (outcome.status == Status::lost && (is(Mutation::renewal_revives) || is(Mutation::renewal_lies))) {
       outcome = {Status::renewed, lease_valid_until(host_.executor().now(), grant.lease), {}};
       if (is(Mutation::renewal_revives)) {
-        LockRequest again{
-            .name = grant.name, .owner = grant.owner, .holder = "revived", .lease = grant.lease, .wait = true};
-        send(*forgotten_.emplace_back(std::make_unique<Request>(*this, std::move(again), nullptr)));
+        const LockRequest again{.name = grant.name, .owner = grant.owner, .holder = "revived", .lease = grant.lease};
+        (void)store_->try_acquire(again, {}, host_.executor().clock());
       }
     }
     if (is(Mutation::late_renewal)) outcome.valid_until = lease_valid_until(host_.executor().now(), grant.lease);

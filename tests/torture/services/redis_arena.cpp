@@ -7,7 +7,6 @@
 #include "tests/support/redis_cluster.hpp"
 #include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
-#include "tests/support/settling.hpp"
 
 namespace dlock::torture {
 namespace {

@@ -32,20 +32,6 @@ class HandlersTest : public test::CoreTest {
   }
 };
 
-TEST_F(HandlersTest, Handlers_RunOutsideTasksInOrder) {
-  std::vector<int> order;
-  for (int i = 0; i < 5; ++i) {
-    core_->context().notifier->complete([&, i] {
-      order.push_back(i);
-      EXPECT_FALSE(engine_->inside_task());
-      EXPECT_TRUE(engine_->must_not_block());
-    });
-  }
-  EXPECT_TRUE(order.empty()) << "never inside the call";
-  engine_->run();
-  EXPECT_EQ(order, (std::vector{0, 1, 2, 3, 4}));
-}
-
 TEST_F(HandlersTest, Events_AreReportedOutsideTasksInOrder) {
   observer_->on_event = [&] { EXPECT_FALSE(engine_->inside_task()); };
   {

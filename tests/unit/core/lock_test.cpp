@@ -116,20 +116,6 @@ TYPED_TEST(EachLock, Object_MovesWithItsLeaseAndReleasesItWhenReplaced) {
   EXPECT_FALSE(this->service_->held("y"));
 }
 
-TEST_F(LockTest, RecursiveLockUnderALostLease_ThrowsInEachForm) {
-  RecursiveLock lock(client_.make_lock("x"));
-  lock.lock();
-  clock_->advance(31s);
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_THROW(lock.lock(), Error);
-    EXPECT_THROW((void)lock.try_lock(), Error);
-    EXPECT_THROW((void)lock.try_lock_for(1s), Error);
-    EXPECT_THROW((void)lock.try_lock_until(std::chrono::steady_clock::now()), Error);
-  }
-  EXPECT_EQ(lock.hold_count(), 1U) << "a failed lock() counts nothing";
-  lock.unlock();
-}
-
 // The code of a wait that is over does not mean that the lock is busy if it comes from the backend.
 TEST(RecursiveLock, Lock_ThrowsEachFailureOfTheBackend) {
   const auto service = std::make_shared<test::FakeService>();

@@ -182,23 +182,6 @@ TEST(ForkTestOfSchemes, Child_KnowsTheSchemesAndMayAddSome) {
   if (busy.joinable()) busy.join();
 }
 
-TEST_F(ForkTest, Child_MayMakeItsOwnClient) {
-  const Lease lease = client_->make_lock("x").acquire();
-  // TSan stops at a new thread that repeats the id of one that did not come along through fork().
-  if constexpr (dlock::test::thread_sanitizer) client_.reset();
-  EXPECT_EQ(Child::run([&](Child& child) {
-              auto service = std::make_shared<test::SimpleService>();
-              const Client own = connect("simple://", {.label = "child"}, service->factory());
-              Lease mine = own.make_lock("x").acquire();
-              child.check(mine.held());
-              child.check(mine.owner() != lease.owner());
-              child.check(own.holder().find(':' + std::to_string(getpid()) + ':') != std::string::npos);
-              child.check(mine.release());
-            }),
-            "good");
-  EXPECT_EQ(lease.held(), client_.has_value());
-}
-
 // --- A kernel that gives no random numbers, as under a filter of system calls (seccomp) ---
 
 // Only in a child: it lasts as long as the process.

@@ -8,8 +8,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,11 +25,13 @@ using test::ScriptedTryBackend;
 
 class TryBackendTest : public testing::Test {
  protected:
-  void contend(bool wait = true) {
-    contend(LockRequest{.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = wait});
-  }
-  void contend(const LockRequest& request) {
-    task([&] { contention_ = backend_->contend(request, sink_); });
+  void contend() {
+    give_up();
+    sink_.emplace();
+    task([&] {
+      contention_ =
+          backend_->contend({.name = "x", .owner = owner_, .holder = "h", .lease = 30s, .wait = true}, *sink_);
+    });
   }
   void give_up() {
     task([&] { contention_.reset(); });
@@ -83,17 +83,15 @@ class TryBackendTest : public testing::Test {
   std::shared_ptr<test::ManualEngine> engine_ = std::make_shared<test::ManualEngine>();
   test::RecordingHost host_{*engine_};
   std::unique_ptr<ScriptedTryBackend> backend_ = std::make_unique<ScriptedTryBackend>(host_, TryPolicy{});
-  test::RecordingSink sink_;
+  std::optional<test::Attempt> sink_;
   std::unique_ptr<Contention> contention_;
 };
-
-using Reports = std::vector<std::string>;
 
 TEST_F(TryBackendTest, BusyLock_IsWatchedAndTriedAgain) {
   contend();
   answer(granted());
-  EXPECT_EQ(std::exchange(sink_.reports, {}), Reports{"granted"});
-  EXPECT_EQ(sink_.last_grant.token, FencingToken(7));
+  EXPECT_EQ(sink_->busy_reports, 0);
+  EXPECT_EQ(sink_->grant.value().token, FencingToken(7));
   EXPECT_TRUE(backend_->watches.empty());
   EXPECT_EQ(engine_->pending_timers(), 0U);
   backend_->tried.clear();
@@ -106,10 +104,10 @@ TEST_F(TryBackendTest, BusyLock_IsWatchedAndTriedAgain) {
   changed();
   EXPECT_EQ(backend_->tried.size(), 3U);
   answer(granted());
-  EXPECT_EQ(sink_.reports, (Reports{"busy", "busy", "granted"}));
+  EXPECT_TRUE(sink_->grant && sink_->busy_reports == 2);
   changed();
   engine_->advance(10s);
-  EXPECT_EQ(sink_.reports.size(), 3U) << "nothing after a final report";
+  EXPECT_EQ(sink_->busy_reports, 2) << "nothing after a final report";
   EXPECT_EQ(backend_->tried.size(), 3U);
   give_up();
   EXPECT_EQ(backend_->live_watches, 0);
@@ -124,7 +122,7 @@ TEST_F(TryBackendTest, AnswerInOrAfterTheDestructor_IsIgnored) {
     backend_.reset();
   });
   task([&] { done(granted()); });
-  EXPECT_TRUE(sink_.reports.empty());
+  EXPECT_FALSE(sink_->reported());
 }
 
 TEST_F(TryBackendTest, NextTry_ComesWithinItsBoundsOrAtTheLeasesEnd) {
@@ -192,21 +190,6 @@ TEST_F(TryBackendTest, UnreachableService_IsTriedWithGrowingPauses) {
         break;
       }
     }
-  }
-}
-
-TEST_F(TryBackendTest, FinalFailureOrNoWait_EndsAfterOneTry) {
-  using Row = std::tuple<bool, TryOutcome, const char*>;
-  for (const auto& [wait, outcome, report] :
-       {Row(false, busy(), "busy"), Row(false, granted(), "granted"), Row(false, failed(errc::unavailable), "failed"),
-        Row(false, failed(errc::ambiguous), "failed"), Row(true, failed(errc::access_denied), "failed"),
-        Row(true, failed(errc::invalid_argument), "failed"), Row(true, failed(errc::unsupported), "failed"),
-        Row(true, failed(errc::protocol), "failed"), Row(true, failed(errc::closed), "failed")}) {
-    contend(wait);
-    answer(outcome);
-    EXPECT_EQ(std::exchange(sink_.reports, {}), Reports{report});
-    EXPECT_EQ(engine_->pending_timers(), 0U);
-    EXPECT_TRUE(backend_->tries.empty());
   }
 }
 

@@ -21,7 +21,6 @@
 #include "tests/simulation/postgres/fake_postgres.hpp"
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
-#include "tests/support/reports.hpp"
 
 namespace dlock::postgres {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backend_fixture.hpp"
-#include "tests/support/reports.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend_fixture.hpp"
-#include "tests/support/reports.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::zookeeper {
 

@@ -1,5 +1,4 @@
 // Faults of a machine have the effects that the tests with services rely on, and end.
-// tests/torture/integration/full_disk_test.cpp shows those of a small disk.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <time.h>

@@ -1,0 +1,232 @@
+// A client of a service to which one thing is done at a time.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <dlock/dlock.hpp>
+
+#include "tests/support/servers.hpp"
+#include "tests/torture/breakage/wall_clock.hpp"
+#include "tests/torture/client/commanded_client.hpp"
+#include "torture/nemesis/used_up_descriptors.hpp"
+#include "torture/rig/scratch_directory.hpp"
+
+namespace dlock::torture {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Service {
+  std::shared_ptr<void> running;  // while this lives
+  std::string url;
+};
+
+struct ServiceKind {
+  std::string name;  // also of the test
+  bool renews;       // each lock, one by one
+  std::function<Service()> start;
+
+  friend void PrintTo(const ServiceKind& kind, std::ostream* out) { *out << kind.name; }
+};
+
+template <class Server>
+Service start(const std::string& parameters) {
+  const auto server = std::make_shared<Server>();
+  return {server, server->url(parameters)};
+}
+
+// All that are built here, each with a lease of two seconds or thereabouts.
+std::vector<ServiceKind> all_services() {
+  std::vector<ServiceKind> all;
+#ifdef DLOCK_FAULT_FILE
+  all.push_back({"file", false, [] {
+                   const auto directory = std::make_shared<rig::ScratchDirectory>();
+                   return Service{directory, "file://" + directory->path()};
+                 }});
+#endif
+#if DLOCK_TEST_WITH_REDIS
+  all.push_back({"redis", true, [] { return start<test::RedisServer>("lease=2s"); }});
+#endif
+#if DLOCK_TEST_WITH_POSTGRES
+  all.push_back({"postgres_table", true, [] { return start<test::PostgresServer>("lease=2s"); }});
+  all.push_back({"postgres_advisory", false, [] { return start<test::PostgresServer>("strategy=advisory&lease=2s"); }});
+#endif
+#if DLOCK_TEST_WITH_ZOOKEEPER
+  all.push_back({"zookeeper", false, [] { return start<test::ZooKeeperServer>("session_timeout=2s"); }});
+#endif
+#if DLOCK_TEST_WITH_ETCD
+  all.push_back({"etcd", false, [] { return start<test::EtcdServer>("session_ttl=2s"); }});
+#endif
+  return all;
+}
+
+class FaultTest : public testing::TestWithParam<ServiceKind> {
+ protected:
+  void start(const std::vector<std::string>& variables = {}) {
+    service_ = GetParam().start();
+    client_ = std::make_unique<CommandedClient>(service_.url, variables);
+    other_ = std::make_unique<Client>(connect(service_.url));
+  }
+
+  Service service_;
+  std::unique_ptr<CommandedClient> client_;
+  std::unique_ptr<Client> other_;
+};
+constexpr auto name_of_service = [](const auto& service) { return service.param.name; };
+
+// It can open nothing any more: it says so, keeps what it holds, and goes on when it can.
+class NoDescriptors : public FaultTest {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    if (!UsedUpDescriptors::available(why_not)) GTEST_SKIP() << "needs privilege: " << why_not;
+    start();
+  }
+};
+
+TEST_P(NoDescriptors, ClientThatCannotConnect_ReportsItAndRecovers) {
+  {
+    const UsedUpDescriptors none_left(client_->pid());
+    for (const char* command : {"acquire a 0", "acquire a 300"}) {
+      const std::string answer = client_->tell(command);
+      EXPECT_TRUE(answer.starts_with("error the lock service is unavailable | ")) << answer;
+      EXPECT_NE(answer.find("Too many open files"), std::string::npos) << answer;
+    }
+    EXPECT_TRUE(client_->running());
+  }
+  const std::string answer = client_->tell("acquire a 10000");
+  EXPECT_TRUE(answer.starts_with("granted a ")) << answer;
+  EXPECT_EQ(client_->tell("release a"), "ours");
+}
+
+// The other one holds what it waits for, for longer than any lease.
+TEST_P(NoDescriptors, Holder_KeepsItsLock) {
+  Lease others = other_->make_lock("b").acquire({.wait = 10s});
+  ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
+  {
+    const UsedUpDescriptors none_left(client_->pid());
+    const std::string answer = client_->tell("acquire b 3000");
+    EXPECT_TRUE(answer.starts_with("error ")) << answer;
+    if (GetParam().renews) client_->await_renewals(3);
+    EXPECT_EQ(client_->tell("held a"), "held");
+    EXPECT_FALSE(other_->make_lock("a").try_acquire().has_value());
+    EXPECT_FALSE(client_->had_event("lost ")) << client_->said();
+  }
+  ASSERT_EQ(client_->tell("wait b"), "waiting");
+  EXPECT_TRUE(others.release());
+  EXPECT_GT(std::stoull(client_->await_event("granted b ")), others.token().value());
+  EXPECT_EQ(client_->tell("release a"), "ours");
+}
+
+TEST_P(NoDescriptors, Holder_ReleasesItsLock) {
+  ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
+  const UsedUpDescriptors none_left(client_->pid());
+  EXPECT_EQ(client_->tell("release a"), "ours");
+  EXPECT_TRUE(other_->make_lock("a").try_acquire_for(10s).has_value());
+}
+
+// It began to wait when there was nothing left to open.
+TEST_P(NoDescriptors, Waiter_IsGrantedTheLockLater) {
+  Lease others = other_->make_lock("b").acquire({.wait = 10s});
+  {
+    const UsedUpDescriptors none_left(client_->pid());
+    ASSERT_EQ(client_->tell("wait b"), "waiting");
+    EXPECT_TRUE(client_->tell("acquire c 1000").starts_with("error ")) << client_->said();
+    EXPECT_FALSE(client_->had_event("denied ")) << client_->said();
+  }
+  EXPECT_TRUE(others.release());
+  EXPECT_GT(std::stoull(client_->await_event("granted b ")), others.token().value());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NoDescriptors, testing::ValuesIn(all_services()), name_of_service);
+
+// Its wall clock is stepped by hours, both ways, while it holds and waits: nothing changes.
+class SteppedClock : public FaultTest {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    if (!WallClock::available(why_not)) GTEST_SKIP() << why_not;
+    clock_ = std::make_unique<WallClock>(directory_.path());
+    start(clock_->variables());
+  }
+  void TearDown() override { client_.reset(); }  // before its clock
+
+  // The token of a lock that the client with the stepped clock takes.
+  std::uint64_t take(const std::string& name) {
+    const std::string answer = client_->tell("acquire " + name + " 10000");
+    const std::string granted = "granted " + name + " ";
+    EXPECT_TRUE(answer.starts_with(granted)) << answer;
+    return answer.starts_with(granted) ? std::stoull(answer.substr(granted.size())) : 0;
+  }
+
+  // Longer than a lease, in which the client looks at its clocks all the while.
+  void expect_a_wait_to_end_by_its_deadline(const std::string& held_by_other) {
+    const TimePoint begin = LeaseClock::now();
+    const std::string answer = client_->tell("acquire " + held_by_other + " 3000");
+    EXPECT_TRUE(answer.starts_with("error timed out")) << answer;
+    EXPECT_GE(LeaseClock::now() - begin, 2990ms);
+  }
+
+  // Long enough for every lease to have been renewed or to have run out.
+  void expect_to_hold_on(const std::string& name, const std::string& held_by_other) {
+    EXPECT_EQ(client_->tell("held " + name), "held");
+    expect_a_wait_to_end_by_its_deadline(held_by_other);
+    if (GetParam().renews) client_->await_renewals(2);
+    EXPECT_EQ(client_->tell("held " + name), "held");
+    EXPECT_FALSE(other_->make_lock(name).try_acquire().has_value());
+    EXPECT_FALSE(client_->had_event("lost ")) << client_->said();
+  }
+
+  rig::ScratchDirectory directory_;
+  std::unique_ptr<WallClock> clock_;
+};
+
+TEST_P(SteppedClock, LosesNoLock) {
+  const Lease others = other_->make_lock("other's").acquire({.wait = 10s});
+  (void)take("a");
+  for (const auto step : {5h, -10h}) {
+    clock_->step(step);
+    expect_to_hold_on("a", "other's");
+  }
+  EXPECT_EQ(client_->tell("release a"), "ours");
+}
+
+TEST_P(SteppedClock, Waiters_WaitOnAndAreWoken) {
+  for (const auto step : {5h, -10h}) {
+    Lease others = other_->make_lock("a").acquire({.wait = 10s});
+    ASSERT_EQ(client_->tell("wait a"), "waiting");
+    clock_->step(step);
+    expect_a_wait_to_end_by_its_deadline("a");
+    EXPECT_FALSE(client_->had_event("denied ")) << client_->said();
+    const std::uint64_t before = others.token().value();
+    EXPECT_TRUE(others.release());
+    const std::string token = client_->await_event("granted a ");
+    EXPECT_GT(std::stoull(token), before);
+    EXPECT_EQ(client_->tell("release a"), "ours");
+    client_ = std::make_unique<CommandedClient>(service_.url, clock_->variables());
+  }
+}
+
+// Whoever takes the lock, and whatever it takes for the time.
+TEST_P(SteppedClock, TokensGrow) {
+  std::uint64_t newest = 0;
+  for (const auto step : {0h, 5h, -10h, 48h, -96h}) {
+    clock_->step(step);
+    const std::uint64_t token = take("a");
+    EXPECT_GT(token, newest) << "after a step of " << step.count() << " h";
+    EXPECT_EQ(client_->tell("release a"), "ours");
+    const Lease others = other_->make_lock("a").acquire({.wait = 10s});
+    EXPECT_GT(others.token().value(), token) << "after a step of " << step.count() << " h";
+    newest = others.token().value();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SteppedClock, testing::ValuesIn(all_services()), name_of_service);
+
+}  // namespace
+}  // namespace dlock::torture
