@@ -94,14 +94,6 @@ TEST_F(DiagnosisTest, Diagnosis_FindsWhatIsWrongAndNothingElse) {
   }
 }
 
-TEST_F(DiagnosisTest, KazoosLayout_IsGivenNoContainers) {
-  backend = make("layout=kazoo");
-  run();
-  for (const FakeRequest& request : ensemble.requests) {
-    EXPECT_FALSE(request.node == NodeKind::container && request.kind == Kind::create) << request.path;
-  }
-}
-
 TEST_F(DiagnosisTest, NoAnswers_DiagnosisEndsAtTheResponseTimeout) {
   for (const auto given : {Dialling::silence, Dialling::accept}) {
     ensemble.dialling = given;
@@ -118,17 +110,6 @@ TEST_F(DiagnosisTest, NoAnswers_DiagnosisEndsAtTheResponseTimeout) {
     ensemble.release_answers();
     engine.run();
   }
-}
-
-TEST_F(DiagnosisTest, SessionReadyInTime_IsUsed) {
-  ensemble.dialling = Dialling::silence;
-  run();
-  engine.advance(1s);
-  ensemble.dialling = Dialling::accept;
-  ensemble.reconnect();
-  engine.run();
-  ASSERT_TRUE(findings);
-  EXPECT_NE(message("permissions", Severity::ok), "");
 }
 
 TEST_F(DiagnosisTest, ProbeLeftBehind_IsRemovedLater) {
@@ -314,18 +295,6 @@ TEST_F(ChrootTest, OverloadedServer_IsRetriedWithPauses) {
   const Failure& why = answer.value().failure();
   EXPECT_NE(why.detail.find("overloaded"), std::string::npos) << why.detail;
   EXPECT_LE(ensemble.count(Kind::create), 20U);
-}
-
-TEST_F(ChrootTest, SilentServer_EndsItAtTheResponseTimeout) {
-  ensemble.dialling = Dialling::silence;
-  std::vector<std::error_code> codes;
-  for (int i = 0; i < 2; ++i) {
-    group->initialize([&](const Result<Names>& made) { codes.push_back(made.failure().code); });
-  }
-  engine.advance(1999ms);
-  EXPECT_TRUE(codes.empty());
-  engine.advance(1ms);
-  EXPECT_EQ(codes, std::vector<std::error_code>(2, errc::unavailable));
 }
 
 TEST_F(ChrootTest, ClientDestroyedMeanwhile_IsNotAnswered) {
