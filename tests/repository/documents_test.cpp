@@ -41,7 +41,8 @@ bool concerns(const fs::path& file, const std::string& backend) {
 const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRules"},
                                                 {"queue_scenarios_test.cpp", "QueueScenario"},
                                                 {"session_scenarios_test.cpp", "SessionScenario"},
-                                                {"strategy_scenarios_test.cpp", "StrategyScenario"}};
+                                                {"strategy_scenarios_test.cpp", "StrategyScenario"},
+                                                {"zookeeper_backend_test.cpp", "ClientScenario"}};
 
 // Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.
 std::set<std::string> names_of_tests(const std::string& backend = {}) {

@@ -92,6 +92,7 @@ class Script {
   FakeEnsemble& ensemble_;
   std::vector<Hook> hooks_;
   int dialled_ = 0;  // before the mark
+  int closed_ = 0;
 };
 
 // Acquires of a client.
