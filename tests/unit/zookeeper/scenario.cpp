@@ -68,7 +68,8 @@ std::vector<std::string> expanded(const Scenario& scenario) {
 
 // --- Words about an ensemble -----------------------------------------------------------------------------------------
 
-Script::Script(test::ManualEngine& engine, FakeEnsemble& ensemble) : engine_(engine), ensemble_(ensemble) {
+Script::Script(test::ManualEngine& engine, FakeEnsemble& ensemble, test::RecordingHost* host)
+    : engine_(engine), ensemble_(ensemble), host_(host) {
   ensemble.fate = [this](const FakeRequest& request) { return decide(request); };
   add_words();
   add_expectations();
@@ -191,6 +192,25 @@ void Script::add_expectations() {
     EXPECT_TRUE(is_in(static_cast<std::size_t>(ensemble_.closed - closed_), next(words)));
     EXPECT_EQ(ensemble_.dropped, 0) << "what the servers may have made of it is ended";
   };
+  words_["is_closed"] = [this](Words&) { EXPECT_TRUE(is_closed_); };
+  words_["is_not_closed"] = [this](Words&) { EXPECT_FALSE(is_closed_); };
+  words_["connections"] = [this](Words& words) {  // the reports since the last time
+    std::string all;
+    for (const auto state : std::exchange(host_->connections, {})) {
+      all += state == ConnectionEvent::State::connected ? " connected" : " reconnecting";
+    }
+    EXPECT_EQ(all.empty() ? all : all.substr(1), rest(words));
+  };
+  words_["lost"] = [this](Words& words) {  // COUNT [words]
+    std::vector<Failure> all;
+    for (const auto& loss : host_->losses) all.push_back(loss.why);
+    are_failures(all, words);
+  };
+  words_["warnings"] = [this](Words& words) {  // COUNT [words]
+    std::vector<Failure> all;
+    for (const auto& warning : host_->warnings) all.push_back(warning.reason);
+    are_failures(all, words);
+  };
 }
 
 Script::Hook Script::hook_of(Words& words) const {
@@ -286,7 +306,7 @@ void Script::are_failures(const std::vector<Failure>& all, Words& words) {
 
 // --- Words about acquires --------------------------------------------------------------------------------------------
 
-AcquireScript::AcquireScript(std::string query) : Script(engine, ensemble), query_(std::move(query)) {
+AcquireScript::AcquireScript(std::string query) : Script(engine, ensemble, &host), query_(std::move(query)) {
   add_words();
   add_expectations();
   make_backend();
@@ -368,14 +388,6 @@ void AcquireScript::add_expectations() {
     ASSERT_EQ(own().size(), 1U);
     EXPECT_NE(own()[0], path(Script::next(words)));
   };
-  words_["connections"] = [this](Words& words) {  // the reports since the last time
-    std::string all;
-    for (const auto state : host.connections) {
-      all += state == ConnectionEvent::State::connected ? " connected" : " reconnecting";
-    }
-    EXPECT_EQ(all.empty() ? all : all.substr(1), rest(words));
-    host.connections.clear();
-  };
   words_["notified"] = [this](Words&) { EXPECT_GT(std::exchange(notified_, 0), 0U); };  // since the last time
   words_["not_notified"] = [this](Words&) { EXPECT_EQ(notified_, 0U); };
   words_["watched_again"] = [this](Words&) {  // since the mark, and before the observer was notified
@@ -383,18 +395,6 @@ void AcquireScript::add_expectations() {
     EXPECT_TRUE(std::any_of(first + static_cast<std::ptrdiff_t>(mark_),
                             first + static_cast<std::ptrdiff_t>(notified_at_),
                             [](const FakeRequest& request) { return request.watch != 0; }));
-  };
-  words_["is_closed"] = [this](Words&) { EXPECT_TRUE(is_closed_); };
-  words_["is_not_closed"] = [this](Words&) { EXPECT_FALSE(is_closed_); };
-  words_["lost"] = [this](Words& words) {  // COUNT [words]
-    std::vector<Failure> all;
-    for (const auto& loss : host.losses) all.push_back(loss.why);
-    are_failures(all, words);
-  };
-  words_["warnings"] = [this](Words& words) {  // COUNT [words]
-    std::vector<Failure> all;
-    for (const auto& warning : host.warnings) all.push_back(warning.reason);
-    are_failures(all, words);
   };
 }
 

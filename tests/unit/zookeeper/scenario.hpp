@@ -43,7 +43,7 @@ class Script {
  protected:
   using Words = std::istringstream;
 
-  Script(test::ManualEngine& engine, FakeEnsemble& ensemble);
+  Script(test::ManualEngine& engine, FakeEnsemble& ensemble, test::RecordingHost* host = nullptr);
   virtual ~Script() = default;
   void execute(const std::string& statement);
 
@@ -69,6 +69,7 @@ class Script {
   std::map<std::string, std::function<void(Words&)>> words_;
   std::map<std::string, std::string> names_;  // paths
   std::size_t mark_ = 0;
+  bool is_closed_ = false;
 
  private:
   // The fate of a request.
@@ -90,6 +91,7 @@ class Script {
 
   test::ManualEngine& engine_;
   FakeEnsemble& ensemble_;
+  test::RecordingHost* const host_;  // of acquires
   std::vector<Hook> hooks_;
   int dialled_ = 0;  // before the mark
   int closed_ = 0;
@@ -122,7 +124,6 @@ class AcquireScript final : public BackendTest, public Script {
   std::unique_ptr<Watch> observing_;
   std::size_t notified_ = 0;
   std::size_t notified_at_ = 0;  // how many requests were sent before
-  bool is_closed_ = false;
   std::map<std::string, std::unique_ptr<Attempt>> attempts_;
   std::map<std::string, std::optional<ReleaseOutcome>> releases_;  // requested, and not looked at since
 };

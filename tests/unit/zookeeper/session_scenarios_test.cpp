@@ -55,7 +55,7 @@ class SessionScript final : private SessionParts, public Script, private Session
     words_["forbid_below"] = [this](Words& words) { ensemble.closed_nodes = {next(words)}; };
     words_["want"] = [this](Words&) { session_.want(); };
     words_["rest"] = [this](Words&) { session_.rest(); };
-    words_["close"] = [this](Words&) { session_.close([this] { closed_ = true; }); };
+    words_["close"] = [this](Words&) { session_.close([this] { is_closed_ = true; }); };
     words_["on_loss"] = [this](Words& words) { on_loss_ = rest(words); };  // STATEMENT
     words_["write"] = [this](Words&) {                                     // an answer of which counts
       session_.handle().remove("/nothing", [this](const Outcome& outcome) {
@@ -97,8 +97,6 @@ class SessionScript final : private SessionParts, public Script, private Session
     words_["ready"] = [this](Words&) { EXPECT_TRUE(session_.ready()); };
     words_["unready"] = [this](Words&) { EXPECT_FALSE(session_.ready()); };
     words_["idle"] = [this](Words&) { EXPECT_TRUE(session_.idle()); };
-    words_["is_closed"] = [this](Words&) { EXPECT_TRUE(closed_); };
-    words_["is_not_closed"] = [this](Words&) { EXPECT_FALSE(closed_); };
     words_["epoch"] = [this](Words& words) { EXPECT_TRUE(is_in(session_.epoch(), next(words))); };
     words_["good"] = [this](Words& words) { EXPECT_TRUE(is_in(good_, next(words))); };
     words_["alive"] = [this](Words& words) { EXPECT_TRUE(is_in(alive_, next(words))); };
@@ -127,7 +125,6 @@ class SessionScript final : private SessionParts, public Script, private Session
   std::size_t good_ = 0;
   std::size_t alive_ = 0;
   std::size_t fired_ = 0;
-  bool closed_ = false;
   std::vector<Failure> reasons_;
   std::vector<std::pair<Problem, std::uint64_t>> answers_;
   std::map<std::string, TimePoint> times_;
