@@ -110,9 +110,6 @@ constexpr Scenario queue_rows[] = {
     {"Question_AboutATwinNotAnswered_IsAskedAgain", "",
      "twin t 0; sequence 0; on get {lose_answer|lose_request|refuse}; wait a; 100ms; a waits; remove t; run; a "
      "granted"},
-    {"Question_AboutTheOneBeforeNotAnswered_IsNotItsEnd", "",
-     "member h; wait a; on get {lose_answer|lose_request|refuse}; set h __REVOKE__; 100ms; a waits; remove h; run; a "
-     "granted"},
 
     // --- Connections and sessions; the stages of a wait are in core/waiter_test.cpp ---
     {"Waiter_HolderGoneWhileDisconnected_AsksNothing", "{|strategy=sequential-herd}",
@@ -125,10 +122,9 @@ constexpr Scenario queue_rows[] = {
      "waits; reconnect; run; a granted"},
     // A wait that times out then says that the service was unavailable: a question has no effect that could be in
     // doubt.
-    {"Waiter_QuestionLost_LearnsThatItIsUnavailable", "",
-     "member h; wait a; on get lose_answer do disconnect; remove h; run; a told unavailable; a waits"},
-    {"Waiter_CreateLost_LearnsThatItIsUnavailable", "",
-     "on create lose_answer do disconnect; wait a; run; a told unavailable; a waits"},
+    {"Waiter_AnswerLost_LearnsThatItIsUnavailable", "",
+     "{member h; wait a; on get lose_answer do disconnect; remove h|on create lose_answer do disconnect; wait a}; run; "
+     "a told unavailable; a waits"},
     {"Watch_OutlivesADisconnect", "{|strategy=sequential-herd}",
      "member h; wait a; mark; disconnect; run; reconnect; run; asked any 0; watches 1-2; remove h; run; a granted"},
     {"Waiter_LocksNodeRemoved_QueuesAnew", "",
@@ -228,9 +224,6 @@ constexpr Scenario queue_rows[] = {
     {"Removal_NotSentInTime_GoesOnInTheBackground", "",
      "wait a; disconnect; run; release a pending; 1999ms; release a pending; 1ms; release a failed unavailable did not "
      "confirm in time that /dlock/lock; reconnect; 1s; own 0"},
-    {"Removal_NotAnsweredBeforeTheSessionEnds_IsAmbiguous", "",
-     "wait a; on remove hold; release a pending; expire; calm; 1s; release a failed ambiguous the answer to the "
-     "release was lost, and the session has ended since"},
     // The servers keep the nodes of a session that this client has given up.
     {"Node_OfAnEarlierSession_IsRemoved", "",
      "wait a; remember n; disconnect; run; release a pending; 20s; gone n; release a failed unavailable"},

@@ -3,7 +3,8 @@
 //   {"Waiter_HolderGone_IsGranted", "", "member h; wait a; a waits; remove h; run; a granted"}
 //
 // Statements end with `;`. {a|b} and {0..9} are alternatives: the scenario is run with each of them, and the same
-// alternatives in one script have the same value. scenario.cpp has a comment for each word.
+// alternatives in one script have the same value. scenario.cpp has a comment for each word, acquire_script.cpp for
+// those about acquires.
 #pragma once
 
 #include <chrono>
@@ -97,39 +98,8 @@ class Script {
   int closed_ = 0;
 };
 
-// Acquires of a client.
-class AcquireScript final : public BackendTest, public Script {
- public:
-  explicit AcquireScript(std::string query);
-
- private:
-  void TestBody() override {}
-  void add_words();
-  void add_expectations();
-  void other(const std::string& word, Words& words) override;
-  [[nodiscard]] std::string path(const std::string& name) const override;
-  [[nodiscard]] bool is_join(const FakeRequest& request) const override;
-  void begin(Words& words, bool wait);
-  void release(Words& words);
-  void is_granted(const Attempt& attempt);
-  void make_backend() { backend = make(query_, path_); }
-  [[nodiscard]] bool ephemeral() const { return query_.find("ephemeral") != std::string::npos; }
-  [[nodiscard]] std::vector<std::string> own() const;
-  [[nodiscard]] std::string marker() const;
-
-  const std::string query_;
-  std::string path_;  // of the URL
-  LockKind kind_ = LockKind::lock;
-  std::string place_ = parent;
-  std::unique_ptr<Watch> observing_;
-  std::size_t notified_ = 0;
-  std::size_t notified_at_ = 0;  // how many requests were sent before
-  std::map<std::string, std::unique_ptr<Attempt>> attempts_;
-  std::map<std::string, std::optional<ReleaseOutcome>> releases_;  // requested, and not looked at since
-};
-
 // All of its alternatives; `options` come before its query.
-template <class Kind = AcquireScript>
+template <class Kind>
 void run_scenario(const Scenario& scenario, const std::string& options = {}) {
   for (const std::string& each : expanded(scenario)) {
     SCOPED_TRACE(options + each);
@@ -137,5 +107,8 @@ void run_scenario(const Scenario& scenario, const std::string& options = {}) {
     Kind(options + each.substr(0, script)).run(each.substr(script + 1));
   }
 }
+
+// Of acquires of a client.
+void run_scenario(const Scenario& scenario, const std::string& options = {});
 
 }  // namespace dlock::zookeeper
