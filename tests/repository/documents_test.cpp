@@ -42,7 +42,8 @@ const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRule
                                                 {"queue_scenarios_test.cpp", "QueueScenario"},
                                                 {"session_scenarios_test.cpp", "SessionScenario"},
                                                 {"strategy_scenarios_test.cpp", "StrategyScenario"},
-                                                {"zookeeper_backend_test.cpp", "ClientScenario"}};
+                                                {"zookeeper_backend_test.cpp", "ClientScenario"},
+                                                {"administration_scenarios_test.cpp", "AdministrationScenario"}};
 
 // Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.
 std::set<std::string> names_of_tests(const std::string& backend = {}) {

@@ -7,11 +7,6 @@ namespace dlock::zookeeper {
 
 namespace {
 
-const std::map<std::string, LockKind> kinds{{"lock", LockKind::lock},
-                                            {"read_write", LockKind::read_write},
-                                            {"semaphore", LockKind::semaphore},
-                                            {"election", LockKind::election}};
-
 class AcquireScript final : public BackendTest, public Script {
  public:
   explicit AcquireScript(std::string query) : Script(engine, ensemble, &host), query_(std::move(query)) {
@@ -55,7 +50,7 @@ class AcquireScript final : public BackendTest, public Script {
     words_["stop_observing"] = [this](Words&) { observing_.reset(); };
     // --- The tree, as other clients change it. A path may be `place`, `own` or ./CHILD, too ---
     words_["as"] = [this](Words& words) {  // KIND of lock, from here on
-      kind_ = kinds.at(Script::next(words));
+      kind_ = kind_of(Script::next(words));
       place_ = lock_path("/dlock", "lock", kind_);
     };
     words_["member"] = [this](Words& words) {  // NAME: the holder, with strategy=ephemeral

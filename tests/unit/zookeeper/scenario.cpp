@@ -19,6 +19,10 @@ const std::map<std::string, errc> codes{{"unavailable", errc::unavailable},
                                         {"invalid_argument", errc::invalid_argument},
                                         {"lost", errc::lost},
                                         {"closed", errc::closed}};
+const std::map<std::string, LockKind> kinds{{"lock", LockKind::lock},
+                                            {"read_write", LockKind::read_write},
+                                            {"semaphore", LockKind::semaphore},
+                                            {"election", LockKind::election}};
 const std::map<std::string, FakeEnsemble::Dialling> diallings{
     {"accept", FakeEnsemble::Dialling::accept},           {"silence", FakeEnsemble::Dialling::silence},
     {"refuse", FakeEnsemble::Dialling::refuse},           {"fail", FakeEnsemble::Dialling::fail},
@@ -126,6 +130,10 @@ void Script::add_words() {
   };
   words_["expire"] = [this](Words&) { ensemble_.expire(); };
   words_["dial"] = [this](Words& words) { ensemble_.dialling = diallings.at(next(words)); };
+  words_["forbid_below"] = [this](Words& words) {  // PATH...
+    ensemble_.closed_nodes.clear();
+    for (std::string each; words >> each;) ensemble_.closed_nodes.insert(each);
+  };
   words_["keep_unsent"] = [this](Words&) { ensemble_.keeps_unsent = true; };
   words_["lose_events"] = [this](Words&) { ensemble_.loses_events = true; };
   words_["keep_events"] = [this](Words&) { ensemble_.loses_events = false; };
@@ -279,6 +287,10 @@ std::optional<std::chrono::milliseconds> Script::duration(const std::string& wor
   const int count = std::stoi(word, &end);
   if (word.substr(end) == "ms") return std::chrono::milliseconds(count);
   return word.substr(end) == "s" ? std::chrono::seconds(count) : std::chrono::minutes(count);
+}
+
+LockKind Script::kind_of(const std::string& word) {
+  return kinds.at(word);
 }
 
 testing::AssertionResult Script::is_in(std::size_t count, const std::string& range) {

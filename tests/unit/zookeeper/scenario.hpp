@@ -60,6 +60,7 @@ class Script {
   [[nodiscard]] static std::string next(Words& words);
   [[nodiscard]] static std::string rest(Words& words);
   [[nodiscard]] static std::optional<std::chrono::milliseconds> duration(const std::string& word);
+  [[nodiscard]] static LockKind kind_of(const std::string& word);
   // range: "3", or "2-4".
   [[nodiscard]] static testing::AssertionResult is_in(std::size_t count, const std::string& range);
   // CODE [words]

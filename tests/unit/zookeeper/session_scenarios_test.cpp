@@ -52,7 +52,6 @@ class SessionScript final : private SessionParts, public Script, private Session
   void add_words() {
     words_["session_timeout"] = [this](Words& words) { options.session_timeout = *duration(next(words)); };
     words_["connect_timeout"] = [this](Words& words) { options.connect_timeout = *duration(next(words)); };
-    words_["forbid_below"] = [this](Words& words) { ensemble.closed_nodes = {next(words)}; };
     words_["want"] = [this](Words&) { session_.want(); };
     words_["rest"] = [this](Words&) { session_.rest(); };
     words_["close"] = [this](Words&) { session_.close([this] { is_closed_ = true; }); };
