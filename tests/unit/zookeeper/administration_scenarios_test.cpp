@@ -179,6 +179,9 @@ constexpr Scenario administration_rows[] = {
     {"BreakCarriedOutInPart_IsAFailure", "",
      "as read_write; node r /dlock.rw/lock/_c_1-__READ__; node s /dlock.rw/lock/_c_2-__READ__; on remove forbid; "
      "break; fails access_denied"},
+    {"BreakAnsweredAtTheDeadline_RemovesNothingLater", "",
+     "node h /dlock/lock/_c_1-lock-; inspect; says held by other:2:x, 0 waiters; on children hold; break; 2s; fails "
+     "unavailable; release_answers; run; asked remove 0"},
     // Between the list and the removal any client may come, in a queue or not, and the node may go.
     {"ForgetOvertakenByAQueue_RemovesNothing", "",
      "put /dlock/lock; on remove@/dlock/lock do put /dlock/lock/_c_1-lock- ephemeral numbered other; forget; says; "
@@ -230,8 +233,7 @@ constexpr Scenario administration_rows[] = {
     {"Chroot_OverloadedServer_IsRetriedWithPauses", "",
      "at /a/b; on create* refuse; init; 2s; fails unavailable overloaded; asked create 1-20"},
     {"Chroot_ClientDestroyedMeanwhile_IsNotAnswered", "",
-     "at /a/b; on create hold; init; unanswered; destroy; 5s; "
-     "unanswered"},
+     "at /a/b; on create hold; init; unanswered; destroy; 5s; unanswered"},
 };
 
 INSTANTIATE_TEST_SUITE_P(, AdministrationScenario, testing::ValuesIn(administration_rows), name_of);

@@ -127,19 +127,6 @@ TEST_F(InspectionTest, Query_EndsAtTheResponseTimeout) {
   EXPECT_EQ(ensemble.count(Kind::remove), 0U) << "the caller was answered before";
 }
 
-TEST_F(InspectionTest, BreakAnsweredAtTheDeadline_RemovesNothingLater) {
-  (void)put_member();
-  (void)inspect();
-  next(Kind::children, Fate::hold_answer);
-  std::optional<Result<bool>> broken;
-  backend->break_lock(LockKind::lock, "lock", [&](Result<bool> result) { broken = std::move(result); });
-  engine.advance(2s);
-  EXPECT_EQ(broken.value().failure().code, errc::unavailable);
-  ensemble.release_answers();
-  engine.run();
-  EXPECT_EQ(ensemble.count(Kind::remove), 0U);
-}
-
 }  // namespace
 
 }  // namespace dlock::zookeeper

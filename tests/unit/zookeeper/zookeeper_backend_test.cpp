@@ -17,8 +17,6 @@ namespace dlock::zookeeper {
 
 namespace {
 
-constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
-
 // Acquires of a client: each of a lock of its own, or several of a LOCK that is named.
 class ClientScript final : public BackendTest, public Script {
  public:
@@ -29,10 +27,11 @@ class ClientScript final : public BackendTest, public Script {
 
  private:
   using Attempts = std::vector<std::unique_ptr<Attempt>>;
+  static constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
 
   void TestBody() override {}
   void add_words() {
-    words_["hosts"] = [this](Words& words) { group_ = make<ZookeeperBackend>(query_, Script::next(words)); };
+    words_["at"] = [this](Words& words) { group_ = make<ZookeeperBackend>(query_, Script::next(words)); };  // HOSTS
     words_["connect"] = [this](Words&) {  // the first session
       EXPECT_EQ(release(*group_, *contend(*group_, {.name = "first"}))->status, ReleaseStatus::released);
     };
@@ -193,8 +192,7 @@ constexpr Scenario client_rows[] = {
      "connect; dial silence; load; load; dialled 2; answer; 10s; closed 1; load; dialled 2; answer; dial accept; 30s; "
      "load; add 1; dialled 3; sessions 2"},
     // It is given up after the connect timeout, by when all hosts have had their turn.
-    {"FurtherSession_LeavesASilentHostForTheNextOne", "",
-     "hosts ,g; connect; silent {h|g}; load; 6s; add 1; sessions 2"},
+    {"FurtherSession_LeavesASilentHostForTheNextOne", "", "at ,g; connect; silent {h|g}; load; 6s; add 1; sessions 2"},
     // The one that is not ready is closed.
     {"SessionNotNeeded_DoesNotCompeteForAConnectionWithAHolder", "",
      "connect; dial silence; load; answer; dialled 2; closed 0; cut first; run; closed 1; load; dialled 2; dial "
@@ -220,6 +218,7 @@ INSTANTIATE_TEST_SUITE_P(, ClientScenario, testing::ValuesIn(client_rows), name_
 using ZookeeperBackendTest = BackendTest;
 
 TEST_F(ZookeeperBackendTest, Destructor_InTheMiddleOfAnything_EndsAll) {
+  constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
   std::unique_ptr<ZookeeperBackend> group;
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
