@@ -40,10 +40,10 @@ bool concerns(const fs::path& file, const std::string& backend) {
 
 const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRules"},
                                                 {"queue_scenarios_test.cpp", "QueueScenario"},
-                                                {"ephemeral_scenarios_test.cpp", "EphemeralScenario"},
                                                 {"session_scenarios_test.cpp", "SessionScenario"},
                                                 {"strategy_scenarios_test.cpp", "StrategyScenario"},
-                                                {"removals_test.cpp", "RemovalScenario"}};
+                                                {"zookeeper_backend_test.cpp", "ClientScenario"},
+                                                {"administration_scenarios_test.cpp", "AdministrationScenario"}};
 
 // Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.
 std::set<std::string> names_of_tests(const std::string& backend = {}) {

@@ -102,6 +102,16 @@ class BackendTest : public testing::Test {
     return answer.value();
   }
 
+  // "held by HOLDER", "VALUE", the holders, "N permits", "N waiters": what there is of it.
+  static std::string shown(const LockInfo& info) {
+    std::string text = info.held ? "held by " + info.holder : "free";
+    if (!info.value.empty()) text += ", value " + info.value;
+    for (const auto& each : info.holders) text += (each.mode == Mode::shared ? ", reader " : ", owner ") + each.holder;
+    if (info.permits > 0) text += ", " + std::to_string(info.permits) + " permits";
+    if (info.waiters) text += ", " + std::to_string(*info.waiters) + " waiters";
+    return text;
+  }
+
   // A node in the queue, made by the session of another client; its path.
   std::string put_member(const std::string& lock = parent) { return put_node(lock, "-lock-"); }
   // The same of another kind.

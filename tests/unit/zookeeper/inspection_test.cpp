@@ -1,7 +1,6 @@
-// Queries of locks, breaking and forgetting them.
+// Queries of locks: what scenarios cannot say, because it compares kinds, counts or asks for more than one thing.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -9,23 +8,12 @@
 #include <vector>
 
 #include "backend_fixture.hpp"
-#include "tests/support/recording_host.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
 constexpr auto all_kinds = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
-
-// "held by HOLDER", "VALUE", the holders, "N permits", "N waiters": what there is of it.
-std::string shown(const LockInfo& info) {
-  std::string text = info.held ? "held by " + info.holder : "free";
-  if (!info.value.empty()) text += ", value " + info.value;
-  for (const auto& each : info.holders) text += (each.mode == Mode::shared ? ", reader " : ", owner ") + each.holder;
-  if (info.permits > 0) text += ", " + std::to_string(info.permits) + " permits";
-  if (info.waiters) text += ", " + std::to_string(*info.waiters) + " waiters";
-  return text;
-}
 
 class InspectionTest : public BackendTest {
  protected:
@@ -34,13 +22,6 @@ class InspectionTest : public BackendTest {
   }
   Result<std::vector<LockInfo>> list(LockKind kind = LockKind::lock) {
     return answer_to<std::vector<LockInfo>>([&](auto done) { backend->list(kind, std::move(done)); });
-  }
-  Result<bool> break_lock(LockKind kind = LockKind::lock) {
-    return answer_to<bool>([&](auto done) { backend->break_lock(kind, "lock", std::move(done)); });
-  }
-  Result<Names> forget(LockKind kind = LockKind::lock, const std::string& name = "lock") {
-    return answer_to<Names>(
-        [&](auto done) { backend->forget({.name = name, .idle = 1min, .kind = kind}, std::move(done)); });
   }
   static std::string place(LockKind kind) { return lock_path("/dlock", "lock", kind); }
 };
@@ -118,68 +99,6 @@ TEST_F(InspectionTest, Answer_IsNoOlderThanTheQuestion) {
   }
 }
 
-TEST_F(InspectionTest, LeaderNotConfirmed_NoAnswerIsGiven) {
-  (void)put_member();
-  (void)inspect();
-  ensemble.fate = [](const FakeRequest& request) { return is_heartbeat(request) ? Fate::lose_answer : Fate::answer; };
-  EXPECT_EQ(inspect().failure().code, errc::unavailable);
-}
-
-TEST_F(InspectionTest, EphemeralLock_IsShownByEachStrategy) {
-  (void)ensemble.put(parent, "web-3:4711:billing", 77);
-  for (const std::string query : {"", "strategy=ephemeral"}) {
-    backend = make(query);
-    EXPECT_EQ(shown(inspect().value()),
-              query.empty() ? "held by web-3:4711:billing, 0 waiters" : "held by web-3:4711:billing");
-  }
-}
-
-TEST_F(InspectionTest, HolderGoneMeanwhile_IsReplacedByTheNext) {
-  for (const bool read_write : {false, true}) {
-    const LockKind kind = read_write ? LockKind::read_write : LockKind::lock;
-    const std::string end = read_write ? "-__READ__" : "-lock-";
-    const std::string first = put_node(place(kind), end, "first");
-    (void)put_node(place(kind), end, "second");
-    ensemble.fate = [&](const FakeRequest& request) {
-      if (request.kind == Kind::get && request.path == first) ensemble.remove(first);
-      return Fate::answer;
-    };
-    EXPECT_EQ(shown(inspect(kind).value()),
-              read_write ? "held by second, reader second, 0 waiters" : "held by second, 0 waiters");
-  }
-}
-
-TEST_F(InspectionTest, QueueOfAnotherProgram_IsRefusedAndLeftAlone) {
-  for (const char* name : {"/x__lock__", "/leases/_c_1-lease-"}) {
-    const std::string theirs = ensemble.put(parent + std::string(name), {}, 77, true).path;
-    for (const std::string query : {"", "strategy=sequential-herd"}) {
-      backend = make(query);
-      EXPECT_EQ(inspect().failure().code, errc::protocol) << name;
-      EXPECT_EQ(break_lock().failure().code, errc::protocol);
-      EXPECT_TRUE(list().value().empty());
-    }
-    EXPECT_TRUE(ensemble.exists(theirs));
-    ensemble.remove(theirs);
-  }
-  EXPECT_FALSE(inspect().value().held) << "what a semaphore leaves behind";
-  (void)put_member();
-  (void)put_member();
-  EXPECT_EQ(shown(inspect().value()), "held by other:2:x, 1 waiters");
-}
-
-TEST_F(InspectionTest, MissingRights_AreTheAnswer) {
-  (void)put_member();
-  const std::function<void(Backend::Handler<bool>)> ping = [&](auto done) { backend->ping("lock", std::move(done)); };
-  EXPECT_TRUE(answer_to<bool>(ping).value());
-  for (const std::string path : {"/dlock", parent}) {
-    ensemble.fate = [path](const FakeRequest& request) {
-      return request.kind == Kind::children && request.path == path ? Fate::forbid : Fate::answer;
-    };
-    EXPECT_EQ(answer_to<bool>(ping).failure().code, errc::access_denied) << path;
-    EXPECT_EQ(inspect().ok(), path != parent);
-  }
-}
-
 TEST_F(InspectionTest, Query_EndsAtTheResponseTimeout) {
   ensemble.dialling = Dialling::silence;
   std::vector<std::error_code> codes;
@@ -206,103 +125,6 @@ TEST_F(InspectionTest, Query_EndsAtTheResponseTimeout) {
   ensemble.reconnect();
   engine.advance(1s);
   EXPECT_EQ(ensemble.count(Kind::remove), 0U) << "the caller was answered before";
-}
-
-TEST_F(InspectionTest, BreakAnsweredAtTheDeadline_RemovesNothingLater) {
-  (void)put_member();
-  (void)inspect();
-  next(Kind::children, Fate::hold_answer);
-  std::optional<Result<bool>> broken;
-  backend->break_lock(LockKind::lock, "lock", [&](Result<bool> result) { broken = std::move(result); });
-  engine.advance(2s);
-  EXPECT_EQ(broken.value().failure().code, errc::unavailable);
-  ensemble.release_answers();
-  engine.run();
-  EXPECT_EQ(ensemble.count(Kind::remove), 0U);
-}
-
-TEST_F(InspectionTest, List_HasAllLocksAndNothingElse) {
-  EXPECT_TRUE(list().value().empty());
-  (void)put_member("/dlock/b");
-  (void)put_member("/dlock/a%2Fx");
-  (void)ensemble.put("/dlock/free");
-  (void)ensemble.put("/dlock/single", "me", 77);
-  (void)ensemble.put("/dlock/data", "somebody's");
-  (void)ensemble.put("/dlock/not%a%name");
-  (void)ensemble.put("/dlock/foreign/x__lock__", {}, 77, true);
-  (void)ensemble.put("/zookeeper/quota");
-  const auto names = [&] {
-    std::string all;
-    const auto infos = list().value();
-    for (const LockInfo& info : infos) all += info.name + (info.held ? "+ " : "- ");
-    return all;
-  };
-  EXPECT_EQ(names(), "a/x+ b+ free- single+ ");
-  ensemble.remove("/dlock");
-  (void)put_member("/mine");
-  backend = make("prefix=");
-  EXPECT_EQ(names(), "mine+ ");
-}
-
-// --- Breaking and forgetting -----------------------------------------------------------------------------------------
-
-TEST_F(InspectionTest, Break_RemovesTheNodesOfTheHoldersOnly) {
-  for (const LockKind kind : all_kinds) EXPECT_FALSE(break_lock(kind).value()) << "it is free";
-  const std::string holder = put_member();
-  const std::string waiter = put_member();
-  const std::string readers[] = {put_node(place(LockKind::read_write), "-__READ__"),
-                                 put_node(place(LockKind::read_write), "-__READ__")};
-  const std::string writer = put_node(place(LockKind::read_write), "-__WRIT__");
-  EXPECT_TRUE(break_lock(LockKind::read_write).value());
-  EXPECT_FALSE(ensemble.exists(readers[0]) || ensemble.exists(readers[1]));
-  EXPECT_TRUE(ensemble.exists(writer) && ensemble.exists(holder));
-  EXPECT_TRUE(break_lock().value());
-  EXPECT_FALSE(ensemble.exists(holder));
-  EXPECT_TRUE(ensemble.exists(waiter));
-  ensemble.remove(parent);
-  (void)ensemble.put(parent, "me", 77);
-  EXPECT_TRUE(break_lock().value());
-  EXPECT_FALSE(ensemble.exists(parent));
-}
-
-TEST_F(InspectionTest, BreakCarriedOutInPart_IsAFailure) {
-  (void)put_node(place(LockKind::read_write), "-__READ__");
-  (void)put_node(place(LockKind::read_write), "-__READ__");
-  next(Kind::remove, Fate::forbid);
-  EXPECT_EQ(break_lock(LockKind::read_write).failure().code, errc::access_denied);
-}
-
-// Between the list and the removal any client may come, in a queue or not, and the node may go.
-TEST_F(InspectionTest, ForgetOvertaken_RemovesNoNodeOfAnotherClient) {
-  const std::vector<std::function<std::string()>> ways = {[&] { return put_member(); },
-                                                          [&] {
-                                                            ensemble.remove(parent);
-                                                            return ensemble.put(parent, "host:1:x", 77).path;
-                                                          },
-                                                          [&] {
-                                                            ensemble.remove(parent);
-                                                            return std::string("/");
-                                                          }};
-  for (const auto& overtake : ways) {
-    ensemble.put(parent);
-    std::string node;
-    ensemble.fate = [&](const FakeRequest& request) {
-      if (request.kind == Kind::remove && request.path == parent && node.empty()) node = overtake();
-      return Fate::answer;
-    };
-    EXPECT_TRUE(forget().value().empty());
-    EXPECT_TRUE(!node.empty() && ensemble.exists(node));
-    ensemble.remove(parent);
-  }
-}
-
-TEST_F(InspectionTest, ForgetOfWhatIsNoLock_RemovesNothing) {
-  ensemble.put(parent, "somebody's data");
-  EXPECT_EQ(forget().failure().code, errc::protocol);
-  ensemble.set_data(parent, "");
-  ensemble.put(std::string(parent) + "/something");
-  EXPECT_EQ(forget().failure().code, errc::protocol);
-  EXPECT_TRUE(ensemble.exists(std::string(parent) + "/something"));
 }
 
 }  // namespace

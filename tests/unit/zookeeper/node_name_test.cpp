@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "backends/zookeeper/nodes/removals.hpp"
+
 namespace dlock::zookeeper {
 
 namespace {
@@ -188,6 +190,23 @@ TEST(QueueNodes, Nodes_AreOrderedByNumberThenTransaction) {
   }
   EXPECT_FALSE(is_poisoned(2147483648LL - 65537));
   EXPECT_FALSE(is_poisoned(0));
+}
+
+TEST(OwnerInData, Owner_IsFoundBehindAnyHolder) {
+  const OwnerId owner(1, 2);
+  const std::string digits = owner.to_string();
+  for (const std::string holder : {"", "host:1:x", "host:1:x\nvalue", "\n"}) {
+    const std::string data = data_of(holder, owner);
+    EXPECT_TRUE(is_of(data, owner));
+    EXPECT_FALSE(is_of(data, {1, 3}));
+    EXPECT_EQ(holder_of(data), holder);
+  }
+  EXPECT_EQ(data_of("host:1:x\nvalue", owner), "host:1:x " + digits + "\nvalue") << "older clients read the value";
+  // From an earlier version, or from another program.
+  for (const std::string& data : {std::string(), std::string("host:1:x\nvalue"), digits, "x" + digits,
+                                  "host:1:x " + std::string(32, 'z'), "host:1:x\nvalue " + digits}) {
+    EXPECT_EQ(holder_of(data), data);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// strategy=sequential and sequential-herd: acquiring in the queue, and what goes wrong on the way.
+// strategy=sequential and sequential-herd: acquiring in the queue, giving up, releases, and what goes wrong on the way.
 #include <gtest/gtest.h>
 
 #include "scenario.hpp"
@@ -110,9 +110,6 @@ constexpr Scenario queue_rows[] = {
     {"Question_AboutATwinNotAnswered_IsAskedAgain", "",
      "twin t 0; sequence 0; on get {lose_answer|lose_request|refuse}; wait a; 100ms; a waits; remove t; run; a "
      "granted"},
-    {"Question_AboutTheOneBeforeNotAnswered_IsNotItsEnd", "",
-     "member h; wait a; on get {lose_answer|lose_request|refuse}; set h __REVOKE__; 100ms; a waits; remove h; run; a "
-     "granted"},
 
     // --- Connections and sessions; the stages of a wait are in core/waiter_test.cpp ---
     {"Waiter_HolderGoneWhileDisconnected_AsksNothing", "{|strategy=sequential-herd}",
@@ -125,10 +122,9 @@ constexpr Scenario queue_rows[] = {
      "waits; reconnect; run; a granted"},
     // A wait that times out then says that the service was unavailable: a question has no effect that could be in
     // doubt.
-    {"Waiter_QuestionLost_LearnsThatItIsUnavailable", "",
-     "member h; wait a; on get lose_answer do disconnect; remove h; run; a told unavailable; a waits"},
-    {"Waiter_CreateLost_LearnsThatItIsUnavailable", "",
-     "on create lose_answer do disconnect; wait a; run; a told unavailable; a waits"},
+    {"Waiter_AnswerLost_LearnsThatItIsUnavailable", "",
+     "{member h; wait a; on get lose_answer do disconnect; remove h|on create lose_answer do disconnect; wait a}; run; "
+     "a told unavailable; a waits"},
     {"Watch_OutlivesADisconnect", "{|strategy=sequential-herd}",
      "member h; wait a; mark; disconnect; run; reconnect; run; asked any 0; watches 1-2; remove h; run; a granted"},
     {"Waiter_LocksNodeRemoved_QueuesAnew", "",
@@ -222,6 +218,47 @@ constexpr Scenario queue_rows[] = {
     {"CuratorsSemaphore_ThatComesWhileAHerdWaits_IsRefused", "strategy=sequential-herd",
      "member h; wait a; a busy 1; put ./leases" CURATORS_NODE "-lease-0000000001 ephemeral; remove h; run; "
      "a failed protocol"},
+
+    // --- Nodes that must go, whatever becomes of the requests and of the session ---
+    // Hazards 10 and 21.
+    {"Removal_NotSentInTime_GoesOnInTheBackground", "",
+     "wait a; disconnect; run; release a pending; 1999ms; release a pending; 1ms; release a failed unavailable did not "
+     "confirm in time that /dlock/lock; reconnect; 1s; own 0"},
+    // The servers keep the nodes of a session that this client has given up.
+    {"Node_OfAnEarlierSession_IsRemoved", "",
+     "wait a; remember n; disconnect; run; release a pending; 20s; gone n; release a failed unavailable"},
+    {"Removal_Refused_IsTriedOnAndWarnedOfOnce", "",
+     "wait a; mark; on remove* refuse; release a pending; 1s; warnings 0; calm; on remove* forbid; 5s; warnings 1 a "
+     "node that is not needed any more cannot be removed before the session ends: ; asked remove 2-50; calm; 5s; own "
+     "0; warnings 1"},
+    {"Close_WaitsForARemovalThatTheEndOfTheSessionWouldNotDo", "",
+     "wait a; remember n; disconnect; run; release a pending; on remove* refuse; 20s; close; run; exists n; calm; 2s; "
+     "is_closed; gone n"},
+    // Hazard 17: a session that is left to expire keeps its nodes.
+    {"Close_WaitsForTheConnection_WhileSomethingIsToBeRemoved", "",
+     "wait a; wait b; disconnect; run; give_up b; close; 1s; is_not_closed; reconnect; 1s; is_closed"},
+    {"Close_WaitsForNoRemovalThatTheEndOfTheSessionDoes", "",
+     "wait a; remember n; on remove* refuse; release a pending; close; run; is_closed; gone n"},
+    {"Create_InFlight_AnsweredThatNothingIsThere_NeedsNothing", "",
+     "{remove place|on create refuse|on create forbid}; start a; give_up a; mark; run; 20s; asked children 0; asked "
+     "remove 0; asked create 0"},
+    {"Create_NotCarriedOut_IsLookedForOnce", "",
+     "on create lose_request; wait a; mark; give_up a; run; asked children 1; 20s; asked children 1"},
+    // Hazard 24: the list may come from a server that does not know yet what another one has carried out.
+    {"Create_NotAnswered_ListIsBelievedOnlyBehindAWrite", "",
+     "on create lose_request; wait a; on heartbeat lose_request; give_up a; run; late; 1s; gone late"},
+    // A late request of the old session may still be carried out.
+    {"Create_OfTheOldSession_IsLookedForUntilThatMustBeOver", "",
+     "on create lose_request do disconnect; wait a; give_up a; 16s; late; 1100ms; gone late; mark; 9s; asked children "
+     "0"},
+    {"Create_OfTheOldSession_IsNotLookedForForEver", "",
+     "on create lose_request do disconnect; wait a; give_up a; 22s; mark; 5s; asked children 4-6; 5s; mark; 20s; asked "
+     "children 0"},
+    // Each look costs a write and a list.
+    {"Create_OfTheOldSession_LaterSessionsDoNotProlongTheSearch", "",
+     "on create lose_request do disconnect; wait a; give_up a; 25s; expire; 7s; mark; 20s; asked children 0"},
+    {"Create_OfTheOldSession_ClosingDoesNotWaitForIt", "",
+     "on create lose_request do disconnect; wait a; give_up a; 16s; close; run; is_closed"},
 };
 
 INSTANTIATE_TEST_SUITE_P(, QueueScenario, testing::ValuesIn(queue_rows), name_of);

@@ -3,7 +3,8 @@
 //   {"Waiter_HolderGone_IsGranted", "", "member h; wait a; a waits; remove h; run; a granted"}
 //
 // Statements end with `;`. {a|b} and {0..9} are alternatives: the scenario is run with each of them, and the same
-// alternatives in one script have the same value. scenario.cpp has a comment for each word.
+// alternatives in one script have the same value. scenario.cpp has a comment for each word, acquire_script.cpp for
+// those about acquires.
 #pragma once
 
 #include <chrono>
@@ -43,7 +44,7 @@ class Script {
  protected:
   using Words = std::istringstream;
 
-  Script(test::ManualEngine& engine, FakeEnsemble& ensemble);
+  Script(test::ManualEngine& engine, FakeEnsemble& ensemble, test::RecordingHost* host = nullptr);
   virtual ~Script() = default;
   void execute(const std::string& statement);
 
@@ -59,6 +60,7 @@ class Script {
   [[nodiscard]] static std::string next(Words& words);
   [[nodiscard]] static std::string rest(Words& words);
   [[nodiscard]] static std::optional<std::chrono::milliseconds> duration(const std::string& word);
+  [[nodiscard]] static LockKind kind_of(const std::string& word);
   // range: "3", or "2-4".
   [[nodiscard]] static testing::AssertionResult is_in(std::size_t count, const std::string& range);
   // CODE [words]
@@ -69,6 +71,7 @@ class Script {
   std::map<std::string, std::function<void(Words&)>> words_;
   std::map<std::string, std::string> names_;  // paths
   std::size_t mark_ = 0;
+  bool is_closed_ = false;
 
  private:
   // The fate of a request.
@@ -90,44 +93,14 @@ class Script {
 
   test::ManualEngine& engine_;
   FakeEnsemble& ensemble_;
+  test::RecordingHost* const host_;  // of acquires
   std::vector<Hook> hooks_;
   int dialled_ = 0;  // before the mark
-};
-
-// Acquires of a client.
-class AcquireScript final : public BackendTest, public Script {
- public:
-  explicit AcquireScript(std::string query);
-
- private:
-  void TestBody() override {}
-  void add_words();
-  void add_expectations();
-  void other(const std::string& word, Words& words) override;
-  [[nodiscard]] std::string path(const std::string& name) const override;
-  [[nodiscard]] bool is_join(const FakeRequest& request) const override;
-  void begin(Words& words, bool wait);
-  void release(Words& words);
-  void is_granted(const Attempt& attempt);
-  void make_backend() { backend = make(query_, path_); }
-  [[nodiscard]] bool ephemeral() const { return query_.find("ephemeral") != std::string::npos; }
-  [[nodiscard]] std::vector<std::string> own() const;
-  [[nodiscard]] std::string marker() const;
-
-  const std::string query_;
-  std::string path_;  // of the URL
-  LockKind kind_ = LockKind::lock;
-  std::string place_ = parent;
-  std::unique_ptr<Watch> observing_;
-  std::size_t notified_ = 0;
-  std::size_t notified_at_ = 0;  // how many requests were sent before
-  bool is_closed_ = false;
-  std::map<std::string, std::unique_ptr<Attempt>> attempts_;
-  std::map<std::string, std::optional<ReleaseOutcome>> releases_;  // requested, and not looked at since
+  int closed_ = 0;
 };
 
 // All of its alternatives; `options` come before its query.
-template <class Kind = AcquireScript>
+template <class Kind>
 void run_scenario(const Scenario& scenario, const std::string& options = {}) {
   for (const std::string& each : expanded(scenario)) {
     SCOPED_TRACE(options + each);
@@ -135,5 +108,8 @@ void run_scenario(const Scenario& scenario, const std::string& options = {}) {
     Kind(options + each.substr(0, script)).run(each.substr(script + 1));
   }
 }
+
+// Of acquires of a client.
+void run_scenario(const Scenario& scenario, const std::string& options = {});
 
 }  // namespace dlock::zookeeper

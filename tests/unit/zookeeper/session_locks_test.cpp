@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,11 @@ TEST_F(SessionLocksTest, RestingSession_HasNoConnectionThatCouldBreak) {
   engine.advance(6s);
   EXPECT_FALSE(waiting->unreachable_reports.empty());
   EXPECT_TRUE(host.connections.empty());
+}
+
+TEST_F(SessionLocksTest, Clients_AreSpreadOverTheHosts) {
+  for (int i = 0; i < 16; ++i) (void)contend(*make({}, ",g"));
+  EXPECT_EQ(std::set(ensemble.dialled_first.begin(), ensemble.dialled_first.end()).size(), 2U);
 }
 
 TEST_F(SessionLocksTest, Lease_CountsFromWhenItsRequestWasSent) {

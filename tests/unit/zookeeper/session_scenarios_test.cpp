@@ -52,13 +52,11 @@ class SessionScript final : private SessionParts, public Script, private Session
   void add_words() {
     words_["session_timeout"] = [this](Words& words) { options.session_timeout = *duration(next(words)); };
     words_["connect_timeout"] = [this](Words& words) { options.connect_timeout = *duration(next(words)); };
-    words_["forbid_below"] = [this](Words& words) { ensemble.closed_nodes = {next(words)}; };
     words_["want"] = [this](Words&) { session_.want(); };
     words_["rest"] = [this](Words&) { session_.rest(); };
-    words_["close"] = [this](Words&) { session_.close([this] { closed_ = true; }); };
+    words_["close"] = [this](Words&) { session_.close([this] { is_closed_ = true; }); };
     words_["on_loss"] = [this](Words& words) { on_loss_ = rest(words); };  // STATEMENT
-    words_["acknowledge"] = [this](Words&) { session_.acknowledged(engine.now()); };
-    words_["write"] = [this](Words&) {  // an answer of which counts
+    words_["write"] = [this](Words&) {                                     // an answer of which counts
       session_.handle().remove("/nothing", [this](const Outcome& outcome) {
         answers_.emplace_back(outcome.problem, session_.epoch());
         if (outcome.problem == Problem::no_node) session_.acknowledged(outcome.sent);
@@ -91,7 +89,6 @@ class SessionScript final : private SessionParts, public Script, private Session
       const TimePoint kept = times_.at(next(words));
       EXPECT_EQ(session_.valid_until(), kept + *duration(next(words)));
     };
-    words_["over"] = [this](Words&) { EXPECT_LT(session_.valid_until(), engine.now()); };
     words_["heard"] = [this](Words& words) {  // since it was looked at
       EXPECT_EQ(heard_.empty() ? heard_ : heard_.substr(1), rest(words));
       heard_.clear();
@@ -99,8 +96,6 @@ class SessionScript final : private SessionParts, public Script, private Session
     words_["ready"] = [this](Words&) { EXPECT_TRUE(session_.ready()); };
     words_["unready"] = [this](Words&) { EXPECT_FALSE(session_.ready()); };
     words_["idle"] = [this](Words&) { EXPECT_TRUE(session_.idle()); };
-    words_["is_closed"] = [this](Words&) { EXPECT_TRUE(closed_); };
-    words_["is_not_closed"] = [this](Words&) { EXPECT_FALSE(closed_); };
     words_["epoch"] = [this](Words& words) { EXPECT_TRUE(is_in(session_.epoch(), next(words))); };
     words_["good"] = [this](Words& words) { EXPECT_TRUE(is_in(good_, next(words))); };
     words_["alive"] = [this](Words& words) { EXPECT_TRUE(is_in(alive_, next(words))); };
@@ -129,7 +124,6 @@ class SessionScript final : private SessionParts, public Script, private Session
   std::size_t good_ = 0;
   std::size_t alive_ = 0;
   std::size_t fired_ = 0;
-  bool closed_ = false;
   std::vector<Failure> reasons_;
   std::vector<std::pair<Problem, std::uint64_t>> answers_;
   std::map<std::string, TimePoint> times_;
@@ -178,14 +172,10 @@ constexpr Scenario session_rows[] = {
     {"Writes_Answered_StandInForHeartbeats", "",
      "want; run; mark; repeat 27 1s, write, run; stamp a; repeat 3 1s, write, run; asked heartbeat 0; valid 9s a; "
      "alive 10-31"},
-    {"Session_Before_LeavesNothingToTheNext", "",
-     "want; 2250ms; answers_after 100ms; expire; 120ms; heard new lost new; keep v; 2300ms; extended v 100ms"},
     {"Process_Stopped_FindsTheSessionOverBeforeATimerDoes", "",
-     "want; run; keep v; {stop 9s|stop_until_end}; unready; problem unavailable 9s; acknowledge; extended v 0ms; run; "
-     "heard new lost"},
+     "want; run; {stop 9s|stop_until_end}; unready; problem unavailable 9s; run; heard new lost"},
     {"FirstRequest_AnsweredAfterTheDeadline_MakesNoSession", "",
      "on heartbeat hold; want; run; stop 10s; release_answers; tasks 1; unready; heard"},
-    {"Session_Over_IsNotBroughtBack", "", "want; 5s; dial silence; expire; 2s; heard new lost; acknowledge; over"},
     {"Request_Held_CountsFromItsBeginning", "",
      "dial silence; stamp a; want; 4s; dial accept; reconnect; run; ready; dialled 1; valid 9s a"},
 
@@ -228,7 +218,7 @@ constexpr Scenario session_rows[] = {
      "want; run; put /a/node ours; on_loss closed 0; on heartbeat* hold; until_end; heard new lost; closed 1; gone "
      "/a/node; calm; 1s; ready; epoch 2; heard new"},
     {"Expiry_IsALoss_AndANewSessionFollows", "",
-     "want; run; expire; run; heard new lost; reason lost; unready; problem unavailable; over; 1s; heard new; epoch 2; "
+     "want; run; expire; run; heard new lost; reason lost; unready; problem unavailable; 1s; heard new; epoch 2; "
      "closed 1"},
     {"Expiry_IsNoticedAfterReconnecting", "",
      "want; run; disconnect; expire; 1s; heard new suspended; reconnect; run; heard lost"},
@@ -281,27 +271,6 @@ constexpr Scenario session_rows[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(, SessionScenario, testing::ValuesIn(session_rows), name_of);
-
-TEST(SessionHosts, Clients_AreSpreadOverTheHosts) {
-  std::set<std::string> first;
-  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
-    test::ManualEngine engine(seed);
-    FakeEnsemble ensemble(engine);
-    Options options;
-    options.hosts = {{.name = "a", .port = 2181}, {.name = "b", .port = 2181}};
-    struct Nobody final : Session::User {
-      void session_ready(bool) override {}
-      void session_alive(TimePoint) override {}
-      void session_suspended(const Failure&) override {}
-      void session_lost(const Failure&) override {}
-    } nobody;
-    Session session(engine, options, ensemble.handles(), nobody);
-    session.want();
-    engine.run();
-    first.insert(ensemble.dialled_first.front());
-  }
-  EXPECT_EQ(first.size(), 2U);
-}
 
 // --- When it is safe, by our own clock: events and times in, times out -----------------------------------------------
 

@@ -13,7 +13,6 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// The parts of a backend, with room for two watches of the queue's nodes.
 class WatchesTest : public BackendTest, private Session::User {
  protected:
   static constexpr std::size_t room = 160;
@@ -47,31 +46,19 @@ class WatchesTest : public BackendTest, private Session::User {
     ensemble.remove("/n");
     engine.run();
   }
-  std::unique_ptr<Attempt> queue(const std::string& name) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {
-        .name = name, .owner = host.new_owner_id(), .holder = "host:1:test", .lease = 10s, .wait = true};
-    attempt->contention = contentions.contend(attempt->request, *attempt);
-    engine.run();
-    return attempt;
-  }
 
   Options options;
   Session session{engine, options, ensemble.handles(), *this};
   Requests requests{session};
   Watches watches{engine, session, 0, room};
-  Parents parents{requests, options};
-  Removals removals{engine, requests, 2s, [](const Failure&) {}};
-  Holds holds{host, requests, watches, removals};
-  Contentions contentions{host, options, requests, watches, parents, removals, holds};
   Looker one;
   Looker other;
 
  private:
-  void session_ready(bool /*fresh*/) override { contentions.session_ready(); }
-  void session_alive(TimePoint valid_until) override { holds.session_alive(valid_until); }
+  void session_ready(bool /*fresh*/) override {}
+  void session_alive(TimePoint) override {}
   void session_suspended(const Failure&) override {}
-  void session_lost(const Failure& why) override { holds.session_lost(why); }
+  void session_lost(const Failure&) override {}
 };
 
 // As long as it stays with the server, it counts.
@@ -178,12 +165,14 @@ TEST_F(WatchesTest, Watches_AreLimitedToWhatCanBeSetAgain) {
 }
 
 TEST_F(WatchesTest, WaitersAndHoldersWithoutAWatch_Poll) {
+  options.chroot = "/" + std::string(Watches::default_max_bytes / 3, 'x');  // room for two
+  backend = std::make_unique<SessionLocks>(host, options, 10s, ensemble.handles(), ServerAsker());
   std::vector<std::unique_ptr<Attempt>> waiters;
   std::vector<std::string> holders;
   for (int i = 0; i < 5; ++i) {
     const std::string name = "l" + std::to_string(i);
     holders.push_back(put_member("/dlock/" + name));
-    waiters.push_back(queue(name));
+    waiters.push_back(contend(*backend, {.name = name}));
   }
   EXPECT_LE(ensemble.watches(), 2U);
   for (const std::string& holder : holders) ensemble.remove(holder);

@@ -3,407 +3,234 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "backend_fixture.hpp"
+#include "scenario.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-class ZookeeperBackendTest : public BackendTest {
- protected:
+// Acquires of a client: each of a lock of its own, or several of a LOCK that is named.
+class ClientScript final : public BackendTest, public Script {
+ public:
+  explicit ClientScript(std::string query) : Script(engine, ensemble, &host), query_(std::move(query)) {
+    add_words();
+    add_expectations();
+  }
+
+ private:
   using Attempts = std::vector<std::unique_ptr<Attempt>>;
   static constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
 
-  void drop() {
-    attempts.clear();
-    group.reset();
+  void TestBody() override {}
+  void add_words() {
+    words_["at"] = [this](Words& words) { group_ = make<ZookeeperBackend>(query_, Script::next(words)); };  // HOSTS
+    words_["connect"] = [this](Words&) {  // the first session
+      EXPECT_EQ(release(*group_, *contend(*group_, {.name = "first"}))->status, ReleaseStatus::released);
+    };
+    words_["start"] = [this](Words& words) { start_all(count(words), {}); };  // COUNT, or `full`
+    words_["add"] = [this](Words& words) {                                    // COUNT [LOCK]: one after the other
+      const int all = count(words);
+      const std::string lock = Script::next(words);
+      for (int i = 0; i < all; ++i) start_all(1, lock), engine.run();
+    };
+    words_["hold"] = [this](Words&) { execute("on create* hold"); };  // carried out, but not answered
+    // New acquires find all sessions busy, for as long as it takes to open another one. What was before does not count.
+    words_["press"] = [this](Words&) {
+      engine.advance(2 * ZookeeperBackend::busy_for);
+      execute("add 1");
+      engine.advance(ZookeeperBackend::busy_for);
+      execute("add 1");
+    };
+    words_["load"] = [this](Words&) { execute("repeat 1 hold, add full, press"); };
+    words_["busy"] = [this](Words& words) {  // load opens so many sessions, and one acquire is in the last of them
+      for (int i = count(words); i > 1; --i) execute("load");
+      execute("repeat 1 add 1, answer");
+    };
+    words_["answer"] = [this](Words&) {
+      execute("repeat 1 calm, release_answers, run");
+      for (const auto& attempt : attempts_[{}]) EXPECT_TRUE(attempt->grant);
+    };
+    words_["leave_granted"] = [this](Words& words) {  // LOCK: its last acquire is over, as the core does
+      const auto& attempt = attempts_.at(Script::next(words)).back();
+      EXPECT_TRUE(attempt->grant);
+      attempt->contention.reset();
+    };
+    words_["end"] = [this](Words& words) {  // [LOCK [COUNT]]: releases them, the oldest first
+      Attempts& all = attempts_[Script::next(words)];
+      int left = std::numeric_limits<int>::max();
+      words >> left;
+      for (; left > 0 && !all.empty(); --left) {
+        ASSERT_TRUE(all.front()->grant);
+        EXPECT_EQ(release(*group_, *all.front())->status, ReleaseStatus::released);
+        all.erase(all.begin());
+      }
+    };
+    words_["let_go"] = [this](Words&) {  // releases them, and waits for none
+      for (const auto& attempt : std::exchange(attempts_[{}], {})) {
+        group_->release(*attempt->grant, [this](const ReleaseOutcome&) { ++released_; });
+      }
+      engine.run();
+    };
+    words_["cut"] = [this](Words& words) {  // first|last: the connection of that acquire
+      const Attempts& all = attempts_[{}];
+      ensemble.disconnect(session_of(Script::next(words) == "first" ? *all.front() : *all.back()));
+    };
+    words_["close"] = [this](Words&) { group_->close([this] { is_closed_ = true; }); };
   }
-  // A client with its first session.
-  void connect(const std::string& query = {}, const std::string& path = {}) {
-    drop();
-    group = make<ZookeeperBackend>(query, path);
-    EXPECT_EQ(release(*group, *contend(*group, {.name = "first"}))->status, ReleaseStatus::released);
+
+  void add_expectations() {
+    words_["sessions"] = [this](Words& words) {  // COUNT [LOCK]: they are in so many
+      const int expected = count(words);
+      std::set<std::int64_t> all;
+      for (const auto& attempt : attempts_[Script::next(words)]) all.merge(sessions_at(attempt->request.name));
+      EXPECT_EQ(all.size(), static_cast<std::size_t>(expected));
+    };
+    words_["newest"] = [this](Words& words) {  // [LOCK]: the last one is in the session that was opened last
+      EXPECT_EQ(session_of(*attempts_[Script::next(words)].back()), ensemble.last_session());
+    };
+    words_["waits"] = [this](Words& words) { EXPECT_FALSE(attempts_.at(Script::next(words)).back()->grant); };
+    words_["released"] = [this](Words& words) { EXPECT_EQ(released_, count(words)); };
+    // The session of the last acquire ends, and with it the locks that are in it.
+    words_["last_session_loses_its_own"] = [this](Words&) {
+      std::set<std::string> expected;
+      std::set<std::string> lost;
+      const std::int64_t doomed = session_of(*attempts_[{}].back());
+      for (const auto& attempt : attempts_[{}]) {
+        if (session_of(*attempt) == doomed) expected.insert(attempt->request.owner.to_string());
+      }
+      ensemble.expire(doomed);
+      engine.advance(1min);
+      for (const auto& loss : host.losses) lost.insert(loss.owner.to_string());
+      EXPECT_EQ(lost, expected);
+      for (const auto& attempt : attempts_[{}]) {
+        const bool is_lost = expected.contains(attempt->request.owner.to_string());
+        EXPECT_EQ(release(*group_, *attempt)->status, is_lost ? ReleaseStatus::not_owner : ReleaseStatus::released);
+      }
+    };
   }
-  // The same in an empty ensemble: what queues leave behind is in the way of strategy=ephemeral.
-  void connect_alone(const std::string& query) {
-    drop();
-    ensemble.fate = nullptr;
-    ensemble.remove("/dlock");
-    ephemeral_ = query.starts_with("strategy=ephemeral");
-    connect(query);
+
+  static int count(Words& words) {
+    const std::string word = Script::next(words);
+    return word == "full" ? full : std::stoi(word);
   }
-  // From now on creates are carried out, but not answered.
-  void hold_creates() { always(Kind::create, Fate::hold_answer); }
-  void answer() {
-    ensemble.fate = nullptr;
-    ensemble.release_answers();
-    engine.run();
-  }
-  // Each of a name of its own, that no other client waits for.
-  void add(int count, Attempts& to) {
+  void start_all(int count, const std::string& lock) {
     for (int i = 0; i < count; ++i) {
-      const std::string name = "n" + std::to_string(++names_);
-      if (!ensemble.exists("/dlock/" + name) && !ephemeral_) (void)ensemble.put("/dlock/" + name);
-      to.push_back(contend(*group, {.name = name}));
+      const std::string name = lock.empty() ? "n" + std::to_string(++last_) : lock;
+      const bool ephemeral = query_.starts_with("strategy=ephemeral");
+      if (!ensemble.exists("/dlock/" + name) && !ephemeral) (void)ensemble.put("/dlock/" + name);
+      attempts_[lock].push_back(start(*group_, {.name = name}));
     }
   }
-  void add(int count) { add(count, attempts); }
-  // New acquires find all sessions busy, for as long as it takes to open another one.
-  void press(Attempts& to) {
-    engine.advance(2 * ZookeeperBackend::busy_for);  // what was before does not count
-    add(1, to);
-    engine.advance(ZookeeperBackend::busy_for);
-    add(1, to);
-  }
-  // Of creates that are not answered.
-  void load() {
-    hold_creates();
-    add(full);
-    press(attempts);
-  }
-  // So many sessions are opened by load, and one acquire is in the last of them.
-  void busy(int sessions) {
-    for (int i = 1; i < sessions; ++i) load();
-    add(1);
-    answer_all();
-  }
-  void answer_all() {
-    answer();
-    for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant);
-  }
-  void end(Attempts& all) {
-    for (const auto& attempt : all) EXPECT_EQ(release(*group, *attempt)->status, ReleaseStatus::released);
-    all.clear();
-  }
-  void end() { end(attempts); }
-  std::int64_t session_of(const Attempt& attempt) const {
-    const std::string path = "/dlock/" + attempt.request.name;
-    const auto nodes = ensemble.children(path);
-    if (nodes.empty()) return ensemble.exists(path) ? ensemble.stat(path).owner : 0;
-    return ensemble.stat(path + "/" + nodes.front()).owner;
-  }
-  std::size_t sessions_of(const Attempts& all) const {
+  [[nodiscard]] std::set<std::int64_t> sessions_at(const std::string& name) const {
+    const std::string path = "/dlock/" + name;
     std::set<std::int64_t> sessions;
-    for (const auto& attempt : all) sessions.insert(session_of(*attempt));
-    return sessions.size();
+    for (const std::string& node : ensemble.children(path)) sessions.insert(ensemble.stat(path + "/" + node).owner);
+    if (sessions.empty()) sessions.insert(ensemble.exists(path) ? ensemble.stat(path).owner : 0);
+    return sessions;
+  }
+  // For an acquire that is alone at its lock.
+  [[nodiscard]] std::int64_t session_of(const Attempt& attempt) const {
+    return *sessions_at(attempt.request.name).begin();
   }
 
-  std::unique_ptr<ZookeeperBackend> group;
-  Attempts attempts;
-
- private:
-  int names_ = 0;
-  bool ephemeral_ = false;
+  const std::string query_;
+  std::unique_ptr<ZookeeperBackend> group_ = make<ZookeeperBackend>(query_);
+  std::map<std::string, Attempts> attempts_;  // by LOCK
+  int last_ = 0;
+  int released_ = 0;
 };
 
-// --- Under load ------------------------------------------------------------------------------------------------------
+class ClientScenario : public testing::TestWithParam<Scenario> {};
 
-TEST_F(ZookeeperBackendTest, AcquiresBeforeThereIsASession_WaitForTheFirst) {
-  group = make<ZookeeperBackend>();
-  engine.advance(1min);
-  EXPECT_EQ(ensemble.dialled, 0);
-  for (int i = 0; i < 3 * full; ++i) attempts.push_back(start(*group, {.name = "n" + std::to_string(i)}));
-  engine.run();
-  EXPECT_EQ(ensemble.dialled, 1);
-  EXPECT_EQ(sessions_of(attempts), 1U);
+TEST_P(ClientScenario, Holds) {
+  run_scenario<ClientScript>(GetParam());
 }
 
-// Hazard 27.
-TEST_F(ZookeeperBackendTest, ClientThatIsNotBusy_HasOneSession) {
-  connect();
-  add(100);
-  EXPECT_EQ(sessions_of(attempts), 1U);
-  end();
-  hold_creates();
-  add(full);
-  engine.advance(1s);
-  EXPECT_EQ(ensemble.dialled, 1);
-}
+constexpr Scenario client_rows[] = {
+    // --- Under load ---
+    {"AcquiresBeforeThereIsASession_WaitForTheFirst", "",
+     "1min; dialled 0; repeat 3 start full; run; dialled 1; sessions 1"},
+    // Hazard 27.
+    {"ClientThatIsNotBusy_HasOneSession", "", "connect; add 100; sessions 1; end; hold; add full; 1s; dialled 1"},
+    {"Burst_OpensNoSession", "",
+     "connect; {repeat 6 hold, repeat 5 add full, answer, end, 1s|repeat 6 add 10, hold, add full, add 5, answer, end, "
+     "100ms}; dialled 1"},
+    // It is not ready yet when it has been opened.
+    {"Load_OpensAnotherSessionThatIsUsed", "",
+     "connect; hold; add full; dialled 1; press; dialled 2; sessions 1; add full; sessions 2; newest; dialled 2; "
+     "answer; end"},
+    // When no acquire of the name is left, the next one goes where there is less to do.
+    {"AcquiresOfAName_KeepTheOrderOfTheirCalls", "",
+     "connect; add 1 same; load; add 3 same; add 1; newest; answer; sessions 1 same; end same; hold; add full; add 1 "
+     "same; newest same"},
+    {"Releases_AreLoadAsWell", "",
+     "connect; add full; on remove* hold; let_go; released 0; press; dialled 2; answer; released full; add 1; sessions "
+     "1"},
+    {"Sessions_AreNeverMoreThanAllowed", "sessions={1|2|4|6}",
+     "connect; repeat 8 load; dialled {1|2|4|6}; sessions {1|2|4|6}; answer"},
+    {"SessionWithoutAConnection_IsNotChosen", "",
+     "connect; busy 2; cut first; run; add 1 later; newest later; end later"},
+    {"LostSession_LosesOnlyItsOwnLocks", "", "connect; busy 3; last_session_loses_its_own"},
+    {"Observer_LearnsOfTheFirstConnectionOnly", "",
+     "grants 4s; connect; busy 2; warnings 1; cut last; 10s; connections connected; lost 1; cut first; run; "
+     "connections reconnecting"},
 
-TEST_F(ZookeeperBackendTest, Burst_OpensNoSession) {
-  for (const int calm : {0, 10}) {  // before the burst
-    connect();
-    const int dialled = ensemble.dialled;
-    for (int i = 0; i < 6; ++i) {
-      add(calm);
-      hold_creates();
-      add(calm > 0 ? full + 5 : 5 * full);
-      answer();
-      end();
-      engine.advance(calm > 0 ? std::chrono::milliseconds(ZookeeperBackend::busy_for) : 1s);
-    }
-    EXPECT_EQ(ensemble.dialled, dialled) << calm;
-  }
-}
+    // --- Connections that are refused ---
+    {"FurtherSessionRefused_DoesNoHarm", "",
+     "connect; dial {silence|fail|refuse_auth}; load; load; 1s; answer; sessions 1; end; 2min; connections connected; "
+     "lost 0"},
+    // They are opened one at a time.
+    {"AfterARefusal_NoSessionIsTriedForAWhile", "",
+     "connect; dial silence; load; load; dialled 2; answer; 10s; closed 1; load; dialled 2; answer; dial accept; 30s; "
+     "load; add 1; dialled 3; sessions 2"},
+    // It is given up after the connect timeout, by when all hosts have had their turn.
+    {"FurtherSession_LeavesASilentHostForTheNextOne", "", "at ,g; connect; silent {h|g}; load; 6s; add 1; sessions 2"},
+    // The one that is not ready is closed.
+    {"SessionNotNeeded_DoesNotCompeteForAConnectionWithAHolder", "",
+     "connect; dial silence; load; answer; dialled 2; closed 0; cut first; run; closed 1; load; dialled 2; dial "
+     "accept; reconnect; 1s; lost 0"},
 
-TEST_F(ZookeeperBackendTest, Load_OpensAnotherSessionThatIsUsed) {
-  connect();
-  hold_creates();
-  add(full);
-  EXPECT_EQ(ensemble.dialled, 1);
-  press(attempts);
-  EXPECT_EQ(ensemble.dialled, 2);
-  EXPECT_EQ(sessions_of(attempts), 1U) << "it was not ready yet";
-  add(full);
-  EXPECT_EQ(sessions_of(attempts), 2U);
-  EXPECT_EQ(session_of(*attempts.back()), ensemble.last_session());
-  EXPECT_EQ(ensemble.dialled, 2);
-  answer_all();
-  end();
-}
+    // --- Rest ---
+    // In the end there are the heartbeats of one session.
+    {"FurtherSessionNotUsed_RestsAndIsWokenUnderLoad", "{|strategy=ephemeral}",
+     "connect; repeat 3 mark, busy 3, dialled 2, sessions 3, end, 29s, closed 0, 12s, closed 2, mark, 1min, asked "
+     "heartbeat 0-25; lost 0; warnings 0"},
+    {"FurtherSessionWithALock_DoesNotRest", "", "connect; busy 2; 2min; lost 0; sessions 2; end; 1min; closed 1"},
+    {"FurtherSessionWithAWaiter_DoesNotRest", "{|strategy=sequential-herd|strategy=ephemeral}",
+     "connect; add 1 held; leave_granted held; load; add 1 held; answer; end; waits held; 2min; closed 0; end held 1; "
+     "1s; end held"},
 
-TEST_F(ZookeeperBackendTest, AcquiresOfAName_KeepTheOrderOfTheirCalls) {
-  connect();
-  (void)ensemble.put("/dlock/same");
-  Attempts same;
-  same.push_back(contend(*group, {.name = "same"}));  // before there are others
-  load();
-  for (int i = 0; i < 3; ++i) same.push_back(contend(*group, {.name = "same"}));
-  add(1);
-  EXPECT_EQ(session_of(*attempts.back()), ensemble.last_session()) << "there are others";
-  answer();
-  for (const std::string& node : ensemble.children("/dlock/same")) {
-    EXPECT_EQ(ensemble.stat("/dlock/same/" + node).owner, session_of(*same.front()));
-  }
-  end(same);
-  // No acquire of the name is left, so it goes where there is less to do.
-  hold_creates();
-  add(full);
-  same.push_back(contend(*group, {.name = "same"}));
-  EXPECT_EQ(session_of(*same.back()), ensemble.last_session());
-}
+    // --- The end ---
+    {"Close_WaitsForTheSessionWithSomethingToRemove", "",
+     "connect; busy 2; cut last; run; let_go; close; 1s; is_not_closed; reconnect; 1s; is_closed"},
+};
 
-TEST_F(ZookeeperBackendTest, Releases_AreLoadAsWell) {
-  connect();
-  add(full);
-  always(Kind::remove, Fate::hold_answer);
-  int released = 0;
-  for (const auto& attempt : attempts) group->release(*attempt->grant, [&](const ReleaseOutcome&) { ++released; });
-  engine.run();
-  EXPECT_EQ(released, 0);
-  Attempts more;
-  press(more);
-  EXPECT_EQ(ensemble.dialled, 2);
-  answer();
-  EXPECT_EQ(released, full);
-  add(1, more);
-  EXPECT_EQ(sessions_of(more), 1U) << "the first one is free again";
-}
+INSTANTIATE_TEST_SUITE_P(, ClientScenario, testing::ValuesIn(client_rows), name_of);
 
-TEST_F(ZookeeperBackendTest, Sessions_AreNeverMoreThanAllowed) {
-  for (const int most : {1, 2, 4, 6}) {
-    const int before = ensemble.dialled;
-    connect(most == 4 ? "" : "sessions=" + std::to_string(most));
-    for (int i = 0; i < most + 2; ++i) load();
-    EXPECT_EQ(ensemble.dialled - before, most);
-    EXPECT_EQ(sessions_of(attempts), static_cast<std::size_t>(most));
-    answer_all();
-  }
-}
-
-TEST_F(ZookeeperBackendTest, SessionWithoutAConnection_IsNotChosen) {
-  connect();
-  busy(2);
-  const std::int64_t first = session_of(*attempts.front());
-  ensemble.disconnect(first);
-  engine.run();
-  Attempts more;
-  add(1, more);
-  ASSERT_TRUE(more.front()->grant);
-  EXPECT_NE(session_of(*more.front()), first);
-}
-
-TEST_F(ZookeeperBackendTest, LostSession_LosesOnlyItsOwnLocks) {
-  connect();
-  busy(3);
-  const std::int64_t doomed = session_of(*attempts.back());
-  std::set<std::string> expected;
-  for (const auto& attempt : attempts) {
-    if (session_of(*attempt) == doomed) expected.insert(attempt->request.owner.to_string());
-  }
-  ensemble.expire(doomed);
-  engine.advance(1min);
-  std::set<std::string> lost;
-  for (const auto& loss : host.losses) lost.insert(loss.owner.to_string());
-  EXPECT_EQ(lost, expected);
-  for (const auto& attempt : attempts) {
-    const bool is_lost = expected.contains(attempt->request.owner.to_string());
-    EXPECT_EQ(release(*group, *attempt)->status, is_lost ? ReleaseStatus::not_owner : ReleaseStatus::released);
-  }
-}
-
-TEST_F(ZookeeperBackendTest, Observer_LearnsOfTheFirstConnectionOnly) {
-  ensemble.granted = 4s;
-  connect();
-  busy(2);
-  EXPECT_EQ(host.warnings.size(), 1U) << "of the short session";
-  ensemble.disconnect(session_of(*attempts.back()));
-  engine.advance(10s);
-  EXPECT_EQ(host.connections.size(), 1U);
-  EXPECT_EQ(host.losses.size(), 1U);
-  ensemble.disconnect(session_of(*attempts.front()));
-  engine.run();
-  EXPECT_EQ(host.connections.back(), ConnectionEvent::State::reconnecting);
-}
-
-// --- Connections that are refused ------------------------------------------------------------------------------------
-
-TEST_F(ZookeeperBackendTest, FurtherSessionRefused_DoesNoHarm) {
-  for (const auto refusal : {Dialling::silence, Dialling::fail, Dialling::refuse_auth}) {
-    drop();
-    ensemble.dialling = Dialling::accept;
-    host.connections.clear();
-    connect();
-    ensemble.dialling = refusal;
-    load();
-    load();
-    engine.advance(1s);
-    answer_all();
-    EXPECT_EQ(sessions_of(attempts), 1U);
-    end();
-    engine.advance(2min);
-    EXPECT_EQ(host.connections.size(), 1U);
-    EXPECT_TRUE(host.losses.empty());
-  }
-}
-
-TEST_F(ZookeeperBackendTest, AfterARefusal_NoSessionIsTriedForAWhile) {
-  connect();
-  ensemble.dialling = Dialling::silence;
-  load();
-  load();
-  EXPECT_EQ(ensemble.dialled, 2) << "one at a time";
-  answer();
-  engine.advance(10s);
-  EXPECT_EQ(ensemble.closed, 1);
-  load();
-  EXPECT_EQ(ensemble.dialled, 2);
-  answer();
-  ensemble.dialling = Dialling::accept;
-  engine.advance(ZookeeperBackend::rest_after);
-  load();
-  add(1);
-  EXPECT_EQ(ensemble.dialled, 3);
-  EXPECT_EQ(sessions_of(attempts), 2U);
-}
-
-// It is given up after the connect timeout, by when all hosts have had their turn.
-TEST_F(ZookeeperBackendTest, FurtherSession_LeavesASilentHostForTheNextOne) {
-  for (const std::string silent : {"h", "g"}) {
-    ensemble.silent = {};
-    connect("", ",g");
-    ensemble.silent = {silent};
-    load();
-    engine.advance(6s);
-    add(1);
-    EXPECT_EQ(sessions_of(attempts), 2U) << silent;
-    answer();
-  }
-}
-
-TEST_F(ZookeeperBackendTest, SessionNotNeeded_DoesNotCompeteForAConnectionWithAHolder) {
-  connect();
-  ensemble.dialling = Dialling::silence;
-  load();
-  answer();
-  EXPECT_EQ(ensemble.dialled, 2);
-  EXPECT_EQ(ensemble.closed, 0);
-  ensemble.disconnect(session_of(*attempts.front()));
-  engine.run();
-  EXPECT_EQ(ensemble.closed, 1) << "the one that is not ready";
-  load();
-  EXPECT_EQ(ensemble.dialled, 2);
-  ensemble.dialling = Dialling::accept;
-  ensemble.reconnect();
-  engine.advance(1s);
-  EXPECT_TRUE(host.losses.empty());
-}
-
-// --- Rest ------------------------------------------------------------------------------------------------------------
-
-TEST_F(ZookeeperBackendTest, FurtherSessionNotUsed_RestsAndIsWokenUnderLoad) {
-  for (const std::string query : {"", "strategy=ephemeral"}) {
-    connect_alone(query);
-    const int closed = ensemble.closed;
-    const int dialled = ensemble.dialled;
-    for (int round = 1; round <= 3; ++round) {
-      busy(3);
-      EXPECT_EQ(ensemble.dialled - dialled, 2 * round);
-      EXPECT_EQ(sessions_of(attempts), 3U);
-      end();
-      engine.advance(ZookeeperBackend::rest_after - 1s);
-      EXPECT_EQ(ensemble.closed - closed, 2 * (round - 1));
-      engine.advance(12s);
-      EXPECT_EQ(ensemble.closed - closed, 2 * round);
-      const std::size_t heartbeats = ensemble.heartbeats();
-      engine.advance(1min);
-      EXPECT_LE(ensemble.heartbeats() - heartbeats, 25U) << "of one session";
-    }
-  }
-  EXPECT_TRUE(host.losses.empty());
-  EXPECT_TRUE(host.warnings.empty());
-}
-
-TEST_F(ZookeeperBackendTest, FurtherSessionWithALock_DoesNotRest) {
-  connect();
-  busy(2);
-  engine.advance(2min);
-  EXPECT_TRUE(host.losses.empty());
-  EXPECT_EQ(sessions_of(attempts), 2U);
-  end();
-  engine.advance(1min);
-  EXPECT_EQ(ensemble.closed, 1);
-}
-
-TEST_F(ZookeeperBackendTest, FurtherSessionWithAWaiter_DoesNotRest) {
-  for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
-    connect_alone(query);
-    const int closed = ensemble.closed;
-    const auto holder = contend(*group, {.name = "held"});
-    holder->contention.reset();  // as the core does; the next acquire may go to a different session
-    load();
-    const auto waiting = contend(*group, {.name = "held"});
-    answer();
-    end();
-    EXPECT_FALSE(waiting->grant);
-    engine.advance(2min);
-    EXPECT_EQ(ensemble.closed, closed);
-    EXPECT_EQ(release(*group, *holder)->status, ReleaseStatus::released);
-    engine.advance(1s);
-    ASSERT_TRUE(waiting->grant);
-    EXPECT_EQ(release(*group, *waiting)->status, ReleaseStatus::released);
-  }
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_F(ZookeeperBackendTest, Close_WaitsForTheSessionWithSomethingToRemove) {
-  connect();
-  busy(2);
-  Attempt& last = *attempts.back();
-  ensemble.disconnect(session_of(last));
-  engine.run();
-  group->release(*last.grant, [](const ReleaseOutcome&) {});
-  bool closed = false;
-  group->close([&] { closed = true; });
-  engine.advance(1s);
-  EXPECT_FALSE(closed);
-  ensemble.reconnect();
-  engine.advance(1s);
-  EXPECT_TRUE(closed);
-}
+using ZookeeperBackendTest = BackendTest;
 
 TEST_F(ZookeeperBackendTest, Destructor_InTheMiddleOfAnything_EndsAll) {
+  constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
+  std::unique_ptr<ZookeeperBackend> group;
+  std::vector<std::unique_ptr<Attempt>> attempts;
   for (const std::string query : {"", "strategy=sequential-herd", "strategy=ephemeral"}) {
     for (int moment = 0; moment < 20; ++moment) {
       SCOPED_TRACE(query + ' ' + std::to_string(moment));
-      connect_alone(query);
-      hold_creates();
+      attempts.clear();
+      group.reset();
+      ensemble.fate = nullptr;
+      ensemble.remove("/dlock");
+      group = make<ZookeeperBackend>(query);
+      (void)release(*group, *contend(*group, {.name = "first"}));
+      always(Kind::create, Fate::hold_answer);
       for (int i = 0; i < 4 * full; ++i) {
         if (i == 2 * full) engine.advance(ZookeeperBackend::busy_for);
         if (i == 3 * full) ensemble.fate = nullptr;
