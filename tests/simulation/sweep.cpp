@@ -37,8 +37,7 @@ class Acquire {
     const AcquireOptions options{.wait = wait, .lease = lease, .cancel = cancel_.get_token()};
     tries_ = wait == Duration();
     acquire_ = process_.ask(lock_, mode_, options);
-    process_.acquire(lock_, mode_, options,
-                     [this](std::error_code ec, Lease granted) { answered(ec, std::move(granted)); });
+    process_.acquire(lock_, mode_, options, [this](std::error_code ec, Lease got) { answered(ec, std::move(got)); });
   }
   void cancel() {
     note(Kind::cancelled);

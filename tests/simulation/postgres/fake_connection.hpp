@@ -103,9 +103,9 @@ class FakeServer {
   std::function<void(int connection)> gone;
 
   // Of a query that was held back, unless its connection is gone.
-  void answer(int connection, std::uint64_t query, const FakeReply& reply) {
+  void answer(int connection, std::uint64_t query, const FakeReply& with) {
     for (FakeConnection* const each : connections_) {
-      if (each->number == connection) each->answer(query, reply);
+      if (each->number == connection) each->answer(query, with);
     }
   }
   // All of them, or one. sqlstate: why the server ended the session, if it did.

@@ -70,9 +70,9 @@ class BackendRowsTest : public BackendTest {
             .permits = kind == LockKind::semaphore ? 2U : 1U};
   }
   // x0, x1, ...: in one turn.
-  [[nodiscard]] Attempts contend_for(int many, const std::string& prefix = "x") {
+  [[nodiscard]] Attempts contend_for(int names, const std::string& prefix = "x") {
     Attempts attempts;
-    for (int i = 0; i < many; ++i) attempts.push_back(ours->contend(request(prefix + std::to_string(i), false)));
+    for (int i = 0; i < names; ++i) attempts.push_back(ours->contend(request(prefix + std::to_string(i), false)));
     engine.run();
     return attempts;
   }

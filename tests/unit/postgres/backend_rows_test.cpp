@@ -249,13 +249,13 @@ TEST_P(BackendRows, DeadlineOver_IsNotSentAgain) {
 TEST_P(BackendRows, Renewal_CountsFromSending) {
   const auto attempt = acquire("x");
   spoil("renew", Fate::hold, 1);
-  const TimePoint sent = engine.now();
+  const TimePoint begun = engine.now();
   renew(*attempt);
   engine.advance(1s);
   heal();
   engine.run();
   EXPECT_EQ(take_answers(), Words{"x renewed"});
-  EXPECT_EQ(renewed_until, lease_valid_until(sent, 10s));
+  EXPECT_EQ(renewed_until, lease_valid_until(begun, 10s));
   const auto odd = ours->contend("odd", false, 20ms + 1ns);
   engine.run();
   EXPECT_EQ(column(*queries("acquire").back(), 3), Words{"21"}) << "the server's does not end before";

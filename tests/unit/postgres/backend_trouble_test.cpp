@@ -227,14 +227,14 @@ TEST_P(BackendTroubleOfSessions, SliceOfWaitEnds_NextBegins) {
 }
 
 TEST_P(BackendTroubleOfSessions, GrantAfterLongWait_IsConfirmedFirst) {
-  for (const bool answers : {true, false}) {
+  for (const bool answered : {true, false}) {
     const auto holder = taken_by_others("x");
     auto attempt = acquire("x", true);
     engine.advance(25s);  // longer than the lease
-    if (!answers) spoil("SHOW", Fate::lose_answer, 1);
+    if (!answered) spoil("SHOW", Fate::lose_answer, 1);
     EXPECT_EQ(release(*others, *holder, 0s), "released");
     engine.run();
-    EXPECT_EQ(attempt->grant.has_value(), answers);
+    EXPECT_EQ(attempt->grant.has_value(), answered);
     engine.advance(2s);
     ASSERT_TRUE(attempt->grant) << "over another connection";
     EXPECT_GT(attempt->grant->valid_until, engine.now() + options.lease / 2);

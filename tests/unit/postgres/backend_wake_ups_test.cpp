@@ -82,18 +82,18 @@ TEST_P(BackendWakeUps, MarkExpires_IsRenewedWhileWaitersAreLeft) {
   EXPECT_EQ(marks(), 2U);
   EXPECT_EQ(column(*queries("mark").back(), 0), (Words{"y", "z"}));
   third.reset();
-  const TimePoint sent = queries("mark").back()->sent;
+  const TimePoint last = queries("mark").back()->sent;
   engine.advance(7s);
   EXPECT_EQ(marks(), 3U);
-  EXPECT_EQ(queries("mark").back()->sent, sent + 7s);
+  EXPECT_EQ(queries("mark").back()->sent, last + 7s);
   spoil(".mark", Fate::hold, 1);
   engine.advance(7s + 2s);
   heal();
   engine.advance(5s);
-  EXPECT_EQ(queries("mark").back()->sent, sent + 21s) << "it counts from when it was sent";
-  for (int second = 0; second < 120; ++second) {
+  EXPECT_EQ(queries("mark").back()->sent, last + 21s) << "it counts from when it was sent";
+  for (int seconds = 0; seconds < 120; ++seconds) {
     engine.advance(1s);
-    ASSERT_TRUE(is_marked("y")) << second;
+    ASSERT_TRUE(is_marked("y")) << seconds;
   }
   EXPECT_LE(marks(), 5U + 120U / 7U);
   EXPECT_FALSE(is_marked("x") || is_marked("z"));
@@ -231,9 +231,9 @@ TEST_P(BackendWakeUps, Notifications_OfWaitersAndOlderSpellingCount) {
 // Else all of a crowd would ask for it at once.
 TEST_P(BackendWakeUps, ManyReleases_DelayGrowsUntilAGrant) {
   auto watch_x = watching("x", "a");
-  const auto hear_of_releases = [this](int many) {
+  const auto hear_of_releases = [this](int times) {
     std::chrono::nanoseconds longest{};
-    for (int releases = 0; releases < many; ++releases) {
+    for (int releases = 0; releases < times; ++releases) {
       const TimePoint start = engine.now();
       server.wire().notify(channel, "x");
       engine.run();
