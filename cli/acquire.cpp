@@ -110,6 +110,7 @@ class Wait {
     session_.reporter->end_wait();
     session_.signals.read_all_signals();
     std::optional<Held> held = conclude();
+    if (held) session_.reporter->await_taken(arguments.names.size());
     if (held && explain != explains) say_how_long();
     return held;
   }

@@ -66,6 +66,15 @@ void Reporter::acquired(const AcquiredEvent& event) {
   renewed_[event.name] = now_();
   say_if_verbose(
       fmt::format("took \"{}\" with token {} after {}", event.name, event.token.value(), for_people(event.wait)));
+  ++taken_;
+  taken_changed_.notify_all();
+}
+
+void Reporter::await_taken(std::size_t locks) {
+  std::unique_lock lock(mutex_);
+  if (speech_ != Speech::everything) return;
+  (void)taken_changed_.wait_for(lock, std::chrono::seconds(1), [&] { return taken_ >= locks; });
+  taken_ -= std::min(taken_, locks);
 }
 
 void Reporter::released(const ReleasedEvent& event) {

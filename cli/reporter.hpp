@@ -6,6 +6,8 @@
 #include <dlock/observer.hpp>
 
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -61,6 +63,9 @@ class Reporter final : public Observer {
   // most. Call it before the client of explain_wait() ends.
   void finish_asking();
 
+  // Events come on a thread of their own. With -v, waits until it has said that so many locks were taken, so that this
+  // is said before what follows from it: for one second at most.
+  void await_taken(std::size_t locks);
   // How long the lease is: a renewal that comes when half of it has passed is late. It is due after a third.
   void expect_renewals(std::chrono::nanoseconds lease);
   // Says nothing from here on: dlock has said how it ends, and only cleans up.
@@ -89,6 +94,8 @@ class Reporter final : public Observer {
   std::function<TimePoint()> now_;
   std::chrono::nanoseconds lease_ = std::chrono::nanoseconds::max();
   std::map<std::string, TimePoint> renewed_;  // when each lock was last taken or renewed
+  std::size_t taken_ = 0;                     // not awaited yet
+  std::condition_variable taken_changed_;
   bool reached_ = false;
   bool out_of_reach_ = false;  // since the last time that something worked
   std::string last_failure_;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -199,6 +200,17 @@ TEST_F(ReporterTest, Verbose_ReportsNormalEvents) {
             "dlock: connected to the lock service\n"
             "dlock: took \"job\" with token 7 after 12 ms\n"
             "dlock: freed \"job\" after 5.2 s\n");
+}
+
+TEST_F(ReporterTest, AwaitTaken_ReturnsWhenAllAreSaid) {
+  EXPECT_EQ(said([&] {
+              const std::jthread events([&] { told.acquire(), told.acquire(); });
+              reporter.await_taken(2);
+              say("runs");
+            }),
+            "dlock: took \"job\" with token 7 after 12 ms\n"
+            "dlock: took \"job\" with token 7 after 12 ms\n"
+            "dlock: runs\n");
 }
 
 TEST_F(ReporterTest, Verbose_ReportsLateRenewals) {
