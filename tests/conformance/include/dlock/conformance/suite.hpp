@@ -9,7 +9,7 @@
 // Tests are picked by Capabilities and by what the fixture can do. At the end the suite lists what it could not test,
 // and says so in its exit status. Environment:
 //   DLOCK_CONFORMANCE_GUARD_MS   how long to wait for something that must happen before calling it a hang (60000)
-//   DLOCK_CONFORMANCE_LEASE_MS   the length of leases that tests let run out in real time (300)
+//   DLOCK_CONFORMANCE_LEASE_MS   the length of leases that tests let run out in real time (300; 600 with a sanitizer)
 #pragma once
 
 #include <functional>
