@@ -78,10 +78,10 @@ class SentinelService {
   // and all others are its replicas and have its data. Whoever was stopped or killed has to be running again.
   void await_settled();
 
- private:
-  // What is missing; empty: nothing.
+  // What is missing for that; empty: nothing.
   [[nodiscard]] std::string unsettled();
 
+ private:
   std::vector<std::unique_ptr<RedisServer>> servers_;  // the first begins as the master
   std::vector<std::unique_ptr<RedisSentinel>> sentinels_;
   std::size_t failovers_ = 0;

@@ -17,6 +17,11 @@ class SentinelTest : public ::testing::Test {
  protected:
   explicit SentinelTest(const SentinelServiceConfig& config = {.down_after_ms = never_ms}) : service(config) {}
 
+  void TearDown() override {
+    if (HasFailure())
+      std::cout << "unsettled: " << service.unsettled() << '\n' << service.sentinel(0).process().output();
+  }
+
   [[nodiscard]] Client client(const std::string& parameters = {}, ClientOptions options = {}) const {
     return connect_patiently(service.url(parameters), std::move(options));
   }
