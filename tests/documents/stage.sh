@@ -32,12 +32,15 @@ set_stage() { # as enter_stage
   printf '%s\n' '127.0.0.1 localhost web1 locks.example.net redis db1 db2' '127.0.1.1 host1' '127.0.1.2 host2' \
     '127.0.1.3 host3' > "$DLOCK_STAGE/hosts"
   mount --bind "$DLOCK_STAGE/hosts" /etc/hosts
-  # What lies below /tmp is covered soon.
-  mkdir "$DLOCK_STAGE/local"
-  mkdir "$DLOCK_STAGE/programs"
+  # What lies below /tmp or /home is covered soon, perhaps the build tree with its library.
+  mkdir "$DLOCK_STAGE"/{local,programs,libraries}
   cp "$1"{,-bench,-torture} "$DLOCK_STAGE/programs"
+  ldd "$1" | sed -n 's/.* => \(.*libdlock[^ ]*\) .*/\1/p' | xargs -r cp -t "$DLOCK_STAGE/libraries"
   mount --bind "$DLOCK_STAGE/local" /usr/local
-  mkdir /usr/local/bin
+  mkdir /usr/local/{bin,lib}
+  find "$DLOCK_STAGE/libraries" -type f -exec cp -t /usr/local/lib {} +
+  ldconfig -C "$DLOCK_STAGE/cache"
+  mount --bind "$DLOCK_STAGE/cache" /etc/ld.so.cache
   if [[ $2 != - ]]; then cmake --install "$2" --prefix /usr/local > "$DLOCK_STAGE/install.log"; fi
   cp "$DLOCK_STAGE"/programs/* /usr/local/bin
   if [[ $3 != - ]]; then mount --bind "$3" /media; fi
