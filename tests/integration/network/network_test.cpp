@@ -77,8 +77,9 @@ TEST_P(NetworkTest, BrokenConnection_IsALossOrKeepsTheLock) {
   Lease lease = take(ours.lock);
   for (const rig::Ending ending : {rig::Ending::close, rig::Ending::reset}) {
     const auto connected = log->connected.count();
+    const auto reconnecting = log->reconnecting.count();
     cut(ending);
-    log->reconnecting.wait("a cut is not told");
+    log->reconnecting.wait("a cut is not told", reconnecting + 1);
     EXPECT_EQ(lease.held(), !ends_with_connection()) << "suspended is not lost";
     heal();
     if (ends_with_connection()) break;
