@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,14 +40,18 @@ class CleanupTest : public testing::Test {
     cleanup.emplace(engine, 4s, patience,
                     [this](const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer answer) {
                       asked.push_back({claim.name, claim.owner, reason, deadline, engine.now(), std::move(answer)});
+                      if (const auto f = std::exchange(when_asked, nullptr)) f();
                       if (answer_at_once) reply(*answer_at_once);
                     });
   }
-  [[nodiscard]] Grant grant(std::chrono::nanoseconds lease = 30s) {
-    return {"x", a, FencingToken(7), lease_valid_until(engine.now(), lease), lease};
+  [[nodiscard]] Grant grant(std::chrono::nanoseconds lease = 30s, const OwnerId& owner = a) {
+    return {"x", owner, FencingToken(7), lease_valid_until(engine.now(), lease), lease};
   }
   void release(const Grant& what) {
-    cleanup->release(what, [this](const ReleaseOutcome& outcome) { outcomes.push_back(outcome); });
+    cleanup->release(what, [this](const ReleaseOutcome& outcome) {
+      outcomes.push_back(outcome);
+      if (when_released) when_released();
+    });
   }
   // To the newest request, or an earlier one.
   void reply(const Result<bool>& answer) { reply(asked.size() - 1, answer); }
@@ -70,6 +75,8 @@ class CleanupTest : public testing::Test {
   std::vector<Asked> asked;
   std::optional<Result<bool>> answer_at_once;
   std::vector<ReleaseOutcome> outcomes;
+  std::function<void()> when_released;
+  std::function<void()> when_asked;  // once
   bool finished = false;
   std::optional<Cleanup> cleanup;
 };
@@ -141,6 +148,17 @@ TEST_F(CleanupTest, LockThatIsGoneAfterItsLease_WasReleasedOrExpired) {
   engine.advance(4s);
   reply(ambiguous);
   EXPECT_EQ(outcomes.at(1).status, Status::failed) << "the caller is answered at the deadline";
+}
+
+TEST_F(CleanupTest, TwoReleases_AreIndependent) {
+  release(grant(30s, a));
+  release(grant(30s, b));
+  reply(0, ambiguous);
+  reply(1, false);
+  reply(2, false);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0].status, Status::not_owner);
+  EXPECT_EQ(outcomes[1].status, Status::released);
 }
 
 TEST_F(CleanupTest, AnswerInsideTheCall_CompletesTheRelease) {
@@ -231,6 +249,24 @@ TEST_F(CleanupTest, Pauses_EndWhenTheServiceIsReachableAgain) {
   EXPECT_EQ(asked.size(), 3U);
 }
 
+TEST_F(CleanupTest, RetryNowInsideRetryNow_RepeatsNone) {
+  for (const bool answered : {false, true}) {
+    start();
+    for (const OwnerId& owner : {a, b}) {
+      cleanup->abandon({LockKind::lock, "x", owner}, 30s, false);
+      reply(unavailable);
+    }
+    asked.clear();
+    when_asked = [&] {
+      if (answered) answer_at_once = false;
+      cleanup->retry_now();
+      answer_at_once.reset();
+    };
+    cleanup->retry_now();
+    EXPECT_EQ(asked.size(), 2U) << answered;
+  }
+}
+
 TEST_F(CleanupTest, LateGrant_IsTakenBackAtOnce) {
   cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
   reply(false);
@@ -239,6 +275,42 @@ TEST_F(CleanupTest, LateGrant_IsTakenBackAtOnce) {
   reply(true);
   cleanup->granted_late(b);
   EXPECT_EQ(asked.size(), 2U) << "never abandoned";
+}
+
+TEST_F(CleanupTest, AnswerAboutARemovedOwner_IsIgnored) {
+  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
+  reply(false);
+  cleanup->granted_late(a);
+  cleanup->granted_late(a);
+  ASSERT_EQ(asked.size(), 3U);
+  reply(1, true);
+  reply(2, false);
+  finish();
+  EXPECT_TRUE(finished);
+}
+
+TEST_F(CleanupTest, OwnerInDoubt_IsRemovedAfterItsReleaseForSomeTime) {
+  for (const bool in_time : {true, false}) {
+    asked.clear();
+    outcomes.clear();
+    start();
+    EXPECT_FALSE(cleanup->is_in_doubt(a));
+    cleanup->in_doubt(a, 15s);
+    EXPECT_TRUE(cleanup->is_in_doubt(a));
+    engine.advance(in_time ? 14s : 15s);
+    cleanup->in_doubt(b, 15s);  // forgets those whose time is over
+    release(grant());
+    reply(true);
+    ASSERT_EQ(outcomes.size(), 1U);
+    EXPECT_EQ(outcomes[0].status, Status::released);
+    ASSERT_EQ(asked.size(), in_time ? 2U : 1U);
+    if (!in_time) continue;
+    EXPECT_EQ(asked.back().reason, Reason::give_up);
+    reply(false);
+    engine.advance(1s);
+    EXPECT_EQ(asked.size(), 3U) << "its late request may have come since";
+    EXPECT_FALSE(cleanup->is_in_doubt(a)) << "the clean-up takes care of it";
+  }
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
@@ -258,6 +330,67 @@ TEST_F(CleanupTest, Finish_EndsWithTheLastConfirmation) {
   ASSERT_EQ(asked.size(), 3U);
   reply(true);
   EXPECT_TRUE(finished) << "a client that closes does not wait for stragglers";
+}
+
+TEST_F(CleanupTest, Finish_EndsWhenNothingCanBeLeft) {
+  answer_at_once = Result<bool>(unavailable);
+  cleanup->abandon({LockKind::lock, "x", a}, 5s, false);
+  finish();
+  engine.advance(4900ms);
+  EXPECT_FALSE(finished);
+  engine.advance(100ms);
+  EXPECT_TRUE(finished);
+}
+
+// In each of its calls; nothing is asked afterwards.
+TEST_F(CleanupTest, Callee_MayDestroyIt) {
+  const auto end = [this] { cleanup.reset(); };
+  const auto abandon = [this](const OwnerId& owner, const Result<bool>& answer) {
+    cleanup->abandon({LockKind::lock, "x", owner}, 30s, true);
+    reply(answer);
+  };
+  const std::vector<std::pair<const char*, std::function<void()>>> ways = {
+      {"released",
+       [&] {
+         when_released = end;
+         release(grant());
+         reply(true);
+       }},
+      {"not released",
+       [&] {
+         when_released = end;
+         release(grant());
+         reply(unavailable);
+       }},
+      {"finished",
+       [&] {
+         cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
+         cleanup->finish(end);
+         reply(true);
+       }},
+      {"finished while it retries",
+       [&] {
+         abandon(a, unavailable);
+         abandon(b, unavailable);
+         cleanup->finish(end);
+         answer_at_once = true;
+         cleanup->retry_now();
+       }},
+      {"in between", [&] {
+         abandon(a, unavailable);
+         end();
+       }}};
+  for (const auto& [name, run] : ways) {
+    SCOPED_TRACE(name);
+    start();
+    run();
+    EXPECT_FALSE(cleanup);
+    const std::size_t so_far = asked.size();
+    engine.advance(1h);
+    EXPECT_EQ(asked.size(), so_far);
+    EXPECT_EQ(engine.pending_timers(), 0U);
+    answer_at_once.reset();
+  }
 }
 
 }  // namespace

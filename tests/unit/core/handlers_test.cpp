@@ -230,6 +230,29 @@ TEST_F(LeaderObserverTest, FailedQuestion_IsWarnedOfOnceAndRepeatedLater) {
   EXPECT_EQ(observer_->count("warning x"), 2U);
 }
 
+TEST_F(LeaderObserverTest, EndOfTheObserverOrTheClient_StopsQuestions) {
+  observe();
+  answer(led_by("a"));
+  task([&] { service_->change(); });
+  stop();
+  EXPECT_TRUE(service_->watches.empty());
+  EXPECT_EQ(engine_->pending_timers(), 0U);
+  answer(led_by("b"));
+  engine_->advance(10s);
+  EXPECT_EQ(service_->asked, 2U);
+  EXPECT_THAT(told_, ElementsAre("a"));
+  observe();
+  answer(led_by("c"));
+  const auto core = core_;
+  close();
+  stop();
+  const auto late = std::make_shared<LeaderObserver>(core, "x", [](const std::optional<Leader>&) { FAIL(); });
+  late->begin();
+  engine_->run();
+  late->stop();
+  EXPECT_THAT(told_, ElementsAre("a", "c"));
+}
+
 // Its captures are the program's code: no task destroys them, and not before it has returned.
 TEST_F(LeaderObserverTest, Handler_MayEndItsObserverOrThrow) {
   const auto capture = [this] {

@@ -135,6 +135,26 @@ TEST(RenewalSchedule, FailedRenewal_IsRetriedFasterUntilTheEnd) {
   EXPECT_LT(now, keeper.valid_until());
 }
 
+TEST(RenewalSchedule, RefusedRenewal_IsRetriedAFewTimes) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto keeper = keeper_for(kLease, true, seed);
+    TimePoint now = *keeper.start().wake;
+    int tries = 0;
+    for (auto step = keeper.due(now); step.action != Action::lose; step = keeper.due(now)) {
+      if (step.action == Action::renew) {
+        ++tries;
+        step = keeper.renewal_failed(now, Retry::seldom);
+      }
+      ASSERT_TRUE(step.wake);
+      EXPECT_GE(*step.wake, std::min(now + kLease / 8, keeper.valid_until() - 10ms)) << "seldom";
+      now = *step.wake;
+    }
+    EXPECT_GE(tries, 4) << "what refused it may be mended while the lease lasts";
+    EXPECT_LE(tries, 5);
+    EXPECT_LT(now, keeper.valid_until());
+  }
+}
+
 // A program that is notified of the loss at that instant has the truth: nothing that arrives then takes it back.
 TEST(RenewalSchedule, EventAtTheLossOrLater_RevivesNothing) {
   const TimePoint end = lease_valid_until(kGrantedAt, kLease);
@@ -174,6 +194,22 @@ TEST(RenewalSchedule, LateAnswer_IsFollowedByARenewalInTime) {
     EXPECT_LT(wake, sent + 1800ms + (end - sent - 1800ms) * 3 / 4);
     EXPECT_EQ(keeper.due(wake).action, Action::renew);
   }
+}
+
+TEST(RenewalSchedule, Reconnection_IsFollowedByARenewal) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto keeper = keeper_for(kLease, true, seed);
+    (void)keeper.start();
+    const auto step = keeper.reconnected(kGrantedAt + 1s);
+    EXPECT_EQ(step.action, Action::none);
+    ASSERT_TRUE(step.wake);
+    EXPECT_LE(*step.wake, kGrantedAt + 1s + kLease / 50);
+    EXPECT_EQ(keeper.due(*step.wake).action, Action::renew);
+    (void)keeper.reconnected(*step.wake);
+    EXPECT_EQ(keeper.due(*step.wake + kLease / 50).action, Action::none) << "it is asking already";
+  }
+  auto fixed = keeper_for(kLease, false);
+  EXPECT_EQ(fixed.reconnected(kGrantedAt + 1s).wake, fixed.start().wake) << "not renewed, connected or not";
 }
 
 TEST(RenewalSchedule, ExtremeLease_DoesNotOverflowOrLoop) {
