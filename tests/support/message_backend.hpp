@@ -36,7 +36,7 @@ struct Message {
   const std::string& holder;  // of the client that sends the request or gets the notice
 };
 
-// What becomes of a message. For a notice only `fate` and `delay` count.
+// The fate of a message. For a notice only `fate` and `delay` count.
 struct Delivery {
   enum class Fate {
     arrives,
@@ -64,7 +64,7 @@ class FaultInjector {
 // Any thread.
 class Faults {
  public:
-  // What was delayed or held before stays so.
+  // Messages that were delayed or held before stay so.
   void inject(std::shared_ptr<FaultInjector> injector) {
     const util::MutexLock lock(mutex_);
     injector_ = std::move(injector);

@@ -78,7 +78,7 @@ class SentinelService {
   // and all others are its replicas and have its data. Whoever was stopped or killed has to be running again.
   void await_settled();
 
-  // What is missing for that; empty: nothing.
+  // Says what is missing for that; empty: nothing.
   [[nodiscard]] std::string unsettled();
 
  private:
