@@ -15,6 +15,7 @@
 #include <dlock/conformance/suite.hpp>
 
 #include "suite/wait.hpp"
+#include "tests/support/server.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
 namespace dlock::conformance {
@@ -44,11 +45,7 @@ inline std::vector<std::string> untested_of_server(bool encrypted = false) {
 // A way to the service: a proxy before each server.
 using Way = std::vector<std::unique_ptr<rig::TcpProxy>>;
 
-inline std::string addresses_of(const std::vector<std::uint16_t>& ports) {
-  std::string list;
-  for (const std::uint16_t port : ports) list += (list.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
-  return list;
-}
+using test::addresses_of;
 inline std::string addresses_of(const Way& way) {
   std::vector<std::uint16_t> ports;
   for (const auto& each : way) ports.push_back(each->port());

@@ -56,11 +56,7 @@ std::vector<std::uint16_t> RedisCluster::ports() const {
 }
 
 std::string RedisCluster::url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters) const {
-  std::string addresses;
-  for (const std::uint16_t port : ports) {
-    addresses += (addresses.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
-  }
-  std::string url = nodes_.front()->url_of(addresses, parameters);
+  std::string url = nodes_.front()->url_of(addresses_of(ports), parameters);
   return url.insert(url.find("://"), "-cluster");
 }
 

@@ -88,11 +88,8 @@ std::vector<std::uint16_t> SentinelService::ports() const {
 }
 
 std::string SentinelService::url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters) {
-  std::string hosts;
-  for (const std::uint16_t port : ports) {
-    hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(port);
-  }
-  return "redis-sentinel://" + hosts + "?service_name=mymaster" + (parameters.empty() ? "" : "&") + parameters;
+  return "redis-sentinel://" + addresses_of(ports) + "?service_name=mymaster" + (parameters.empty() ? "" : "&") +
+         parameters;
 }
 
 RedisServer& SentinelService::master() {

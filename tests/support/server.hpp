@@ -86,6 +86,12 @@ class Server {
 
 // Throws std::runtime_error if it cannot be written.
 void write_file(const std::string& path, const std::string& text);
+// Of servers at these ports of this machine, comma-separated.
+[[nodiscard]] inline std::string addresses_of(const std::vector<std::uint16_t>& ports) {
+  std::string text;
+  for (const std::uint16_t port : ports) text += (text.empty() ? "" : ",") + ("127.0.0.1:" + std::to_string(port));
+  return text;
+}
 // With those of the parameters, "a=b&c=d", that are not empty.
 [[nodiscard]] std::string with_parameters(std::string url, std::initializer_list<std::string> parameters);
 // One for all servers of a service, where it has TLS.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/server.hpp"
 #include "torture/run/torture.hpp"
 
 namespace dlock::torture {
@@ -103,12 +104,7 @@ inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
 // Of all backends that are built.
 [[nodiscard]] std::vector<ArenaKind> all_arenas();
 
-// Of servers at these ports of this machine, comma-separated.
-[[nodiscard]] inline std::string addresses_of(const std::vector<std::uint16_t>& ports) {
-  std::string text;
-  for (const std::uint16_t port : ports) text += (text.empty() ? "" : ",") + ("127.0.0.1:" + std::to_string(port));
-  return text;
-}
+using test::addresses_of;
 
 // One server is killed, restarted, stopped. It must outlive the faults.
 template <class Server>
