@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "backends/common/sql/row_locks.hpp"
+#include "backends/common/sql/session_locks.hpp"
 #include "backends/postgres/libpq/libpq_connection.hpp"
-#include "backends/postgres/rows/row_locks.hpp"
-#include "backends/postgres/session_locks/session_locks.hpp"
 
 namespace dlock::postgres {
 

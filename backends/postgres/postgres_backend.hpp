@@ -14,14 +14,14 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
+#include "backends/common/sql/commands.hpp"
+#include "backends/common/sql/full_server.hpp"
+#include "backends/common/sql/session.hpp"
 #include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/administration/inspection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/schema.hpp"
 #include "backends/postgres/services.hpp"
-#include "backends/postgres/sessions/commands.hpp"
-#include "backends/postgres/sessions/full_server.hpp"
-#include "backends/postgres/sessions/session.hpp"
 
 namespace dlock::postgres {
 

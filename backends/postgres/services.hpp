@@ -4,10 +4,10 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/common/connection_news.hpp"
+#include "backends/common/sql/commands.hpp"
+#include "backends/common/sql/session.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/schema.hpp"
-#include "backends/postgres/sessions/commands.hpp"
-#include "backends/postgres/sessions/session.hpp"
 
 namespace dlock::postgres {
 

@@ -6,7 +6,7 @@
 
 #include <dlock/spi/backend.hpp>
 
-#include "backends/postgres/sessions/commands.hpp"
+#include "backends/common/sql/commands.hpp"
 
 namespace dlock::postgres {
 

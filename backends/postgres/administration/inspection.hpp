@@ -11,7 +11,7 @@
 
 #include <dlock/spi/backend.hpp>
 
-#include "backends/postgres/sessions/commands.hpp"
+#include "backends/common/sql/commands.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {

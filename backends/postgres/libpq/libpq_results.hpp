@@ -7,7 +7,7 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/postgres/sql/connection.hpp"
+#include "backends/common/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/rows/row_request.hpp"
+#include "backends/common/sql/row_request.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {

@@ -24,10 +24,10 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
+#include "backends/common/sql/commands.hpp"
+#include "backends/common/sql/row_batch.hpp"
+#include "backends/common/sql/session.hpp"
 #include "backends/common/watchers.hpp"
-#include "backends/postgres/rows/row_batch.hpp"
-#include "backends/postgres/sessions/commands.hpp"
-#include "backends/postgres/sessions/session.hpp"
 
 namespace dlock::postgres {
 

@@ -31,8 +31,8 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/session_holds.hpp"
+#include "backends/common/sql/session.hpp"
 #include "backends/postgres/services.hpp"
-#include "backends/postgres/sessions/session.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 

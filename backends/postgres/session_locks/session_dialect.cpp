@@ -1,4 +1,4 @@
-#include "backends/postgres/session_locks/session_dialect.hpp"
+#include "backends/common/sql/session_dialect.hpp"
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sessions/session_fitness.hpp"

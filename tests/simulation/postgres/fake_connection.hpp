@@ -24,8 +24,8 @@
 
 #include <dlock/spi/lifetime.hpp>
 
+#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/options.hpp"
-#include "backends/postgres/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/sql/connection.hpp"
+#include "backends/common/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -9,9 +9,9 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/connection_news.hpp"
+#include "backends/common/sql/session.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/schema.hpp"
-#include "backends/postgres/sessions/session.hpp"
 
 namespace dlock::postgres {
 

@@ -14,8 +14,8 @@
 
 #include "backends/common/reconnect.hpp"
 #include "backends/common/request_table.hpp"
-#include "backends/postgres/sessions/full_server.hpp"
-#include "backends/postgres/sql/connection.hpp"
+#include "backends/common/sql/connection.hpp"
+#include "backends/common/sql/full_server.hpp"
 
 namespace dlock::postgres {
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/sessions/commands.hpp"
+#include "backends/common/sql/commands.hpp"
 
 #include <chrono>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "backends/postgres/session_locks/waiter_queues.hpp"
+#include "backends/common/sql/waiter_queues.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "backends/postgres/rows/observed_versions.hpp"
+#include "backends/common/sql/observed_versions.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/sessions/full_server.hpp"
+#include "backends/common/sql/full_server.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "backends/postgres/session_locks/dedicated_session.hpp"
+#include "backends/common/sql/dedicated_session.hpp"
 
 #include <algorithm>
 #include <utility>

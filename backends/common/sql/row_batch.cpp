@@ -1,4 +1,4 @@
-#include "backends/postgres/rows/row_batch.hpp"
+#include "backends/common/sql/row_batch.hpp"
 
 #include <algorithm>
 #include <iterator>

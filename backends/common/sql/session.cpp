@@ -1,4 +1,4 @@
-#include "backends/postgres/sessions/session.hpp"
+#include "backends/common/sql/session.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -26,8 +26,8 @@
 #include <dlock/spi/backoff.hpp>
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/postgres/session_locks/dedicated_session.hpp"
-#include "backends/postgres/sql/connection.hpp"
+#include "backends/common/sql/connection.hpp"
+#include "backends/common/sql/dedicated_session.hpp"
 
 namespace dlock::postgres {
 

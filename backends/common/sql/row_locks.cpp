@@ -1,4 +1,4 @@
-#include "backends/postgres/rows/row_locks.hpp"
+#include "backends/common/sql/row_locks.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -20,9 +20,9 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/session_holds.hpp"
+#include "backends/common/sql/session.hpp"
+#include "backends/common/sql/session_dialect.hpp"
 #include "backends/postgres/services.hpp"
-#include "backends/postgres/session_locks/session_dialect.hpp"
-#include "backends/postgres/sessions/session.hpp"
 #include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {

@@ -1,4 +1,4 @@
-#include "backends/postgres/rows/batch_window.hpp"
+#include "backends/common/sql/batch_window.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 
 #include <dlock/clock.hpp>
 
-#include "backends/postgres/rows/row_batch.hpp"
+#include "backends/common/sql/row_batch.hpp"
 
 namespace dlock::postgres {
 

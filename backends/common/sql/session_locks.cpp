@@ -1,4 +1,4 @@
-#include "backends/postgres/session_locks/session_locks.hpp"
+#include "backends/common/sql/session_locks.hpp"
 
 #include <algorithm>
 #include <utility>

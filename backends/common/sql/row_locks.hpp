@@ -12,8 +12,8 @@
 #include <dlock/spi/cleanup.hpp>
 #include <dlock/spi/try_backend.hpp>
 
-#include "backends/postgres/rows/observed_versions.hpp"
-#include "backends/postgres/rows/row_batch.hpp"
+#include "backends/common/sql/observed_versions.hpp"
+#include "backends/common/sql/row_batch.hpp"
 #include "backends/postgres/rows/wake_ups.hpp"
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/sql/statements.hpp"

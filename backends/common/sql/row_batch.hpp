@@ -18,10 +18,10 @@
 #include <dlock/spi/lifetime.hpp>
 
 #include "backends/common/request_table.hpp"
-#include "backends/postgres/rows/batch_window.hpp"
+#include "backends/common/sql/batch_window.hpp"
+#include "backends/common/sql/commands.hpp"
+#include "backends/common/sql/row_request.hpp"
 #include "backends/postgres/rows/row_commands.hpp"
-#include "backends/postgres/rows/row_request.hpp"
-#include "backends/postgres/sessions/commands.hpp"
 
 namespace dlock::postgres {
 

@@ -23,11 +23,11 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
+#include "backends/common/sql/dedicated_session.hpp"
+#include "backends/common/sql/session_dialect.hpp"
+#include "backends/common/sql/waiter_queues.hpp"
 #include "backends/postgres/services.hpp"
 #include "backends/postgres/session_locks/advisory_tries.hpp"
-#include "backends/postgres/session_locks/dedicated_session.hpp"
-#include "backends/postgres/session_locks/session_dialect.hpp"
-#include "backends/postgres/session_locks/waiter_queues.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 
 namespace dlock::postgres {

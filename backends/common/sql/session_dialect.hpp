@@ -11,7 +11,7 @@
 
 #include <dlock/spi/backend.hpp>
 
-#include "backends/postgres/sql/connection.hpp"
+#include "backends/common/sql/connection.hpp"
 
 namespace dlock::postgres {
 

@@ -1,4 +1,4 @@
-#include "backends/postgres/sql/connection.hpp"
+#include "backends/common/sql/connection.hpp"
 
 #include <string_view>
 
