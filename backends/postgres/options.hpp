@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,11 +16,13 @@
 #include <vector>
 
 #include <dlock/spi/backend.hpp>
+#include <dlock/spi/executor.hpp>
 
 #include "backends/common/host.hpp"
 #include "backends/common/password_file.hpp"
 
 #include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 
@@ -81,6 +85,10 @@ struct Options {
   // "h1:5432/database".
   [[nodiscard]] std::string endpoint_of(const Host& host) const;
 };
+
+// Executor, options and listener outlive the connection.
+using OpenConnection =
+    std::function<std::unique_ptr<Connection>(Executor&, const Options&, const Purpose&, Connection::Listener&)>;
 
 // Throws Error(invalid_argument) that names the wrong part.
 [[nodiscard]] Options parse_options(const BackendConfig& config);

@@ -2,17 +2,16 @@
 
 #include <utility>
 
-#include "backends/common/sql/row_locks.hpp"
-#include "backends/common/sql/session_locks.hpp"
 #include "backends/postgres/libpq/libpq_connection.hpp"
+#include "backends/postgres/locks.hpp"
 
 namespace dlock::postgres {
 
 namespace {
 
-std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspection) {
-  if (!lives_in_sessions(services.options.strategy)) return std::make_unique<RowLocks>(services);
-  auto locks = std::make_unique<SessionLocks>(services);
+std::unique_ptr<Backend> make_locks(const Services& services, const Options& options, Inspection& inspection) {
+  if (!lives_in_sessions(options.strategy)) return make_row_locks(services, options, LockKind::lock);
+  auto locks = make_session_locks(services, options);
   inspection.count_also(
       [made = locks.get()](LockKind kind, const std::string& name) { return made->waiting_here(kind, name); });
   return locks;
@@ -20,24 +19,34 @@ std::unique_ptr<Backend> make_locks(const Services& services, Inspection& inspec
 
 }  // namespace
 
-PostgresBackend::PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections)
+PostgresBackend::PostgresBackend(BackendHost& host, Options options, OpenConnection open)
     : options_(std::move(options)),
+      dialect_(options_.schema),
       full_(host.executor()),
-      dialling_{options_, std::move(connections), options_.connect_timeout, options_.response_timeout, &full_},
+      dialling_{
+          .dialect = dialect_,
+          .connections = [this, open = std::move(open)](
+                             Executor& executor, const Purpose& purpose,
+                             Connection::Listener& listener) { return open(executor, options_, purpose, listener); },
+          .connect_timeout = options_.connect_timeout,
+          .response_timeout = options_.response_timeout,
+          .endpoint = options_.endpoint(),
+          .full = &full_},
       schema_(host.executor(), options_, dialling_),
+      set_up_([this](TimePoint deadline, Schema::Handler done) { schema_.set_up(deadline, std::move(done)); }),
       news_(host, !lives_in_sessions(options_.strategy)),
       commands_news_(news_),
-      commands_(host.executor(), options_, dialling_, schema_, commands_news_),
-      inspection_(commands_),
-      services_{host, options_, dialling_, commands_, news_, schema_},
-      locks_(make_locks(services_, inspection_)) {}
+      commands_(host.executor(), dialling_, set_up_, commands_news_),
+      inspection_(commands_, options_),
+      services_{host, dialling_, commands_, set_up_},
+      locks_(make_locks(services_, options_, inspection_)) {}
 
 PostgresBackend::~PostgresBackend() = default;
 
 Backend& PostgresBackend::locks(LockKind kind) {
   if (kind == LockKind::lock || lives_in_sessions(options_.strategy)) return *locks_;
   std::unique_ptr<Backend>& rows = rows_[kind];
-  if (!rows) rows = std::make_unique<RowLocks>(services_, kind);
+  if (!rows) rows = make_row_locks(services_, options_, kind);
   return *rows;
 }
 

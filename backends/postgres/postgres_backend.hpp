@@ -16,18 +16,19 @@
 #include "backends/common/connection_news.hpp"
 #include "backends/common/sql/commands.hpp"
 #include "backends/common/sql/full_server.hpp"
+#include "backends/common/sql/services.hpp"
 #include "backends/common/sql/session.hpp"
 #include "backends/postgres/administration/diagnosis.hpp"
 #include "backends/postgres/administration/inspection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/schema.hpp"
-#include "backends/postgres/services.hpp"
+#include "backends/postgres/sql/postgres_dialect.hpp"
 
 namespace dlock::postgres {
 
 class PostgresBackend final : public Backend {
  public:
-  PostgresBackend(BackendHost& host, Options options, ConnectionFactory connections);
+  PostgresBackend(BackendHost& host, Options options, OpenConnection open);
   ~PostgresBackend() override;
 
   [[nodiscard]] Capabilities capabilities() const noexcept override { return locks_->capabilities(); }
@@ -53,7 +54,9 @@ class PostgresBackend final : public Backend {
   void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
     inspection_.forget(what, std::move(done));
   }
-  void diagnose(Handler<std::vector<Finding>> done) override { postgres::diagnose(commands_, std::move(done)); }
+  void diagnose(Handler<std::vector<Finding>> done) override {
+    postgres::diagnose(commands_, options_, std::move(done));
+  }
   void initialize(Handler<std::vector<std::string>> done) override {
     schema_.initialize(commands_.answer_by(), std::move(done));
   }
@@ -62,9 +65,11 @@ class PostgresBackend final : public Backend {
   [[nodiscard]] Backend& locks(LockKind kind);
 
   const Options options_;
+  const PostgresDialect dialect_;
   FullServer full_;
   const Dialling dialling_;
   Schema schema_;
+  const SetUp set_up_;
   common::ConnectionNews news_;  // reports nothing if locks live in sessions
   common::ConnectionNews::Source commands_news_;
   Commands commands_;

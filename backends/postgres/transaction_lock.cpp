@@ -82,11 +82,11 @@ class Caller {
     if (sqlstate == nullptr) {  // libpq's own words
       throw Error(errc::unavailable, endpoint() + ": " + in_one_line(PQerrorMessage(connection_)));
     }
-    Outcome outcome{.problem = Problem::refused, .sqlstate = sqlstate};
+    Outcome outcome{.problem = Problem::refused, .server_code = sqlstate};
     outcome.failure = server_failure(endpoint(), *result);
     Failure why = failure_of(outcome, schema_);
     const bool impatient = patience != nullptr && is_end_of_patience(outcome) && patience->over();
-    if (outcome.sqlstate == "55P03" || impatient) why.code = errc::timed_out;
+    if (outcome.server_code == "55P03" || impatient) why.code = errc::timed_out;
     // The transaction is gone with its session.
     if (why.code == errc::ambiguous) why.code = errc::unavailable;
     throw Error(why);

@@ -5,7 +5,7 @@
 
 #include <dlock/duration.hpp>
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 namespace {
 
@@ -33,4 +33,4 @@ std::optional<TimePoint> BatchWindow::waits_until(TimePoint now) const {
   return end_;
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

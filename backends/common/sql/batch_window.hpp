@@ -10,7 +10,7 @@
 
 #include <dlock/clock.hpp>
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // In tasks only.
 class BatchWindow {
@@ -30,4 +30,4 @@ class BatchWindow {
   double share_ = 0;          // of the answered callers that came back, averaged
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

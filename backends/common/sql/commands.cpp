@@ -7,9 +7,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/spi/backoff.hpp>
 
-#include "backends/postgres/sql/sqlstate.hpp"
-
-namespace dlock::postgres {
+namespace dlock::sql {
 
 struct Commands::Run {
   explicit Run(Executor& executor) : pause(executor) {}
@@ -23,18 +21,17 @@ struct Commands::Run {
   Timer pause;
 };
 
-Commands::Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema,
-                   common::ConnectionObserver& observer)
+Commands::Commands(Executor& executor, const Dialling& dialling, SetUp set_up, common::ConnectionObserver& observer)
     : executor_(executor),
-      options_(options),
-      schema_(schema),
+      dialling_(dialling),
+      set_up_(std::move(set_up)),
       observer_(observer),
       session_(executor, dialling, {.word = "commands"}, Upkeep::kept_up, *this) {}
 
 Commands::~Commands() = default;
 
 TimePoint Commands::answer_by() const noexcept {
-  return saturating_add(executor_.now(), options_.response_timeout);
+  return saturating_add(executor_.now(), dialling_.response_timeout);
 }
 
 Failure Commands::no_answer() const {
@@ -68,15 +65,15 @@ void Commands::answered(Runs::iterator run, const Outcome& outcome, const Result
     last_refusal_.clear();
     return finish(run, outcome, results);
   }
-  const Meaning meaning = meaning_of(outcome);
+  const Meaning meaning = dialect().meaning_of(outcome);
   const bool again = outcome.problem == Problem::refused && meaning.execution == Execution::no;
   if (again && meaning.remedy == Remedy::set_up && std::exchange(run->sets_up, false)) {
-    return schema_.set_up(run->deadline, lifetime_.guard([this, run, outcome](const std::optional<Failure>& why_not) {
+    return set_up_(run->deadline, lifetime_.guard([this, run, outcome](const std::optional<Failure>& why_not) {
       if (!why_not) return attempt(run);
       fail(run, outcome, *why_not);
     }));
   }
-  Failure why = failure_of(outcome, options_.schema);
+  Failure why = dialect().failure_of(outcome);
   if (again && (meaning.remedy == Remedy::retry || meaning.remedy == Remedy::reconnect)) {
     last_refusal_ = why.detail;
     const TimePoint at = saturating_add(executor_.now(), run->backoff.next(executor_));
@@ -106,4 +103,4 @@ void Commands::session_down(const Failure& why, bool /*was_ready*/) {
   observer_.broken(why);
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

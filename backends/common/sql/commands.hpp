@@ -2,7 +2,9 @@
 // administration.
 #pragma once
 
+#include <functional>
 #include <list>
+#include <optional>
 #include <string>
 
 #include <dlock/spi/executor.hpp>
@@ -10,10 +12,8 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/sql/session.hpp"
-#include "backends/postgres/options.hpp"
-#include "backends/postgres/schema/schema.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // The reaction of a query to a database without tables of dlock.
 enum class MissingSchema {
@@ -21,16 +21,18 @@ enum class MissingSchema {
   refuse,  // fails
 };
 
+// Makes the missing tables, and answers at the latest at the deadline, never inside the call. nullopt: they are there.
+using SetUp = std::function<void(TimePoint deadline, std::function<void(std::optional<Failure> why_not)> done)>;
+
 // In tasks only.
 class Commands final : private Session::User {
  public:
   // All outlive it.
-  Commands(Executor& executor, const Options& options, const Dialling& dialling, Schema& schema,
-           common::ConnectionObserver& observer);
+  Commands(Executor& executor, const Dialling& dialling, SetUp set_up, common::ConnectionObserver& observer);
   ~Commands();
 
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
-  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  [[nodiscard]] const Dialect& dialect() const noexcept { return dialling_.dialect; }
   // About the last connection that was ready.
   [[nodiscard]] const ServerInfo& server() const noexcept { return session_.server(); }
   [[nodiscard]] Session& session() noexcept { return session_; }
@@ -40,7 +42,7 @@ class Commands final : private Session::User {
   [[nodiscard]] Failure no_answer() const;
 
   // Calls the handler of the query once, never inside the call, at the latest at the deadline. Until then, tries again
-  // if the server rolled the query back and may accept it later. The failure of an outcome is failure_of() it. patient:
+  // if the server rolled the query back and may accept it later. The failure of an outcome is the dialect's. patient:
   // as that of a Request.
   void run(Query query, TimePoint deadline, MissingSchema missing = MissingSchema::make, bool patient = false);
 
@@ -59,8 +61,8 @@ class Commands final : private Session::User {
   void session_down(const Failure& why, bool was_ready) override;
 
   Executor& executor_;
-  const Options& options_;
-  Schema& schema_;
+  const Dialling& dialling_;
+  const SetUp set_up_;
   common::ConnectionObserver& observer_;
   Session session_;
   std::string last_refusal_;  // of a query that was tried again; empty once a query succeeded
@@ -68,4 +70,4 @@ class Commands final : private Session::User {
   Lifetime lifetime_;
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -4,7 +4,7 @@
 
 #include "util/number.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 namespace {
 
@@ -29,7 +29,8 @@ std::optional<std::int64_t> Rows::number(std::size_t row, std::size_t column) co
 }
 
 bool Rows::flag(std::size_t row, std::size_t column) const noexcept {
-  return cell(*this, row, column) == "t";
+  const auto text = cell(*this, row, column);
+  return text == "t" || text == "1";
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

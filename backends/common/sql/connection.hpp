@@ -1,5 +1,5 @@
-// One connection to PostgreSQL: queries go out, answers come back in order. LibpqConnection implements it; tests have
-// their own.
+// One connection to a database server: queries go out, answers come back in order. Each service has one, and its tests
+// another.
 //
 //   connection.send({.commands = {{.statement = &statements.renew, .params = {name, owner, "30000"}}},
 //                    .done = [](const Outcome& outcome, const Results& results) { ... }});
@@ -18,23 +18,15 @@
 #include <dlock/error.hpp>
 #include <dlock/spi/executor.hpp>
 
-namespace dlock::postgres {
-
-struct Options;
-
-// A statement that is prepared at its first use on a connection, except behind a pooler. Its address is its identity;
-// it outlives the connections.
+namespace dlock::sql {
+// A statement that a connection may prepare at its first use. Its address is its identity; it outlives the connections.
 struct Statement {
-  std::string sql;        // one statement, with $1, $2, ... and casts where their types are not obvious
+  std::string sql;        // one statement, with the service's marks for parameters
   std::string word = {};  // its name, with that of its table where it has one: "lease.acquire", "begin"
 };
 
 // As text. No value: NULL. The connection refuses a text that contains a zero byte, without sending it.
 using Parameter = std::optional<std::string>;
-
-// Takes no snapshot. A SELECT in an open transaction keeps its snapshot until the next statement, and CREATE INDEX
-// CONCURRENTLY, which may well run under the lock, would wait for that.
-inline constexpr const char* heartbeat_sql = "SHOW transaction_isolation";
 
 struct Command {
   const Statement* statement = nullptr;  // or
@@ -47,6 +39,7 @@ struct Rows {
   using Row = std::vector<std::optional<std::string>>;
   std::vector<Row> rows = {};
   std::uint64_t affected = 0;  // by INSERT, UPDATE, DELETE; the number of rows of a SELECT
+  std::uint64_t inserted = 0;  // MySQL's LAST_INSERT_ID, where the statement set it
 
   [[nodiscard]] bool empty() const noexcept { return rows.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return rows.size(); }
@@ -55,7 +48,7 @@ struct Rows {
   [[nodiscard]] bool is_null(std::size_t row, std::size_t column) const noexcept;
   // nullopt: no number of 64 bits.
   [[nodiscard]] std::optional<std::int64_t> number(std::size_t row, std::size_t column) const noexcept;
-  [[nodiscard]] bool flag(std::size_t row, std::size_t column) const noexcept;  // a boolean that is true
+  [[nodiscard]] bool flag(std::size_t row, std::size_t column) const noexcept;  // "t" or "1": true
 };
 
 // One for each command of the query; none if there is a problem.
@@ -65,18 +58,18 @@ enum class Problem {
   none,
   not_sent,         // it has had no effect and never will
   unknown_outcome,  // sent, and the connection broke before the answer: it may have been carried out, or may still be
-  refused,          // by the server, with a sqlstate. Its transaction has been rolled back. An advisory lock that the
-                    // session took before the error remains.
+  refused,          // by the server, with a code. Its transaction has been rolled back. A lock of the session that was
+                    // taken before the error remains.
 };
 
 struct Outcome {
   Problem problem = Problem::none;
-  // For the caller, if there is a problem. Never contains a password. The code is that of the sqlstate (refused),
+  // For the caller, if there is a problem. Never contains a password. Its code is that of the server's (refused),
   // errc::unavailable (not_sent) or errc::ambiguous (unknown_outcome).
   Failure failure = {};
-  // Five characters: of a refusal, and of unknown_outcome if the server ended the session, with all that it held,
-  // instead of answering.
-  std::string sqlstate = {};
+  // The service's own, as PostgreSQL's SQLSTATE: of a refusal, and of unknown_outcome if the server ended the session,
+  // with all that it held, instead of answering.
+  std::string server_code = {};
   std::size_t failed_command = 0;  // of a refusal; the number of commands: the commit was refused
   TimePoint sent = {};             // just before it was handed to the network; never for not_sent
 };
@@ -93,7 +86,7 @@ struct Query {
 
 // The purpose of a connection decides on the settings of its session.
 struct Purpose {
-  std::string word = "commands";  // in application_name, which pg_stat_activity shows: commands, listen, ...
+  std::string word = "commands";  // for an administrator: commands, listen, ...
   // Locks live in this session: the server ends it after so much time without a message from the client, and the
   // network is probed at least as often. Zero: no lock does.
   std::chrono::nanoseconds session_lease{};
@@ -102,15 +95,17 @@ struct Purpose {
 };
 
 struct ServerInfo {
-  int version = 0;      // 150020 is 15.20
-  int backend_pid = 0;  // of pg_backend_pid()
-  // Other clients use the session, too: no prepared statements, no settings, no LISTEN, no session's advisory locks.
+  int version = 0;      // PostgreSQL: 150020 is 15.20; MySQL: 101119 is 10.11.19
+  int backend_pid = 0;  // what the server calls the session
+  // Other clients use the session, too: no prepared statements, no settings, no notifications, no locks of a session.
   bool pooled = false;
   bool standby = false;
-  bool read_only = false;             // by a default of the role or the database that this session cannot change
-  bool ends_silent_sessions = false;  // Purpose::session_lease is in force
-  bool encrypted = false;             // by TLS, up to the server or the pooler
-  std::string endpoint = {};          // "host:port/db" of the host that answered
+  bool read_only = false;              // by a default of the role or the database that this session cannot change
+  bool ends_silent_sessions = false;   // Purpose::session_lease is in force
+  bool encrypted = false;              // by TLS, up to the server or the pooler
+  bool many_writers = false;           // Galera: another node may grant a lock of a session, or lock a row, as well
+  bool replicates_statements = false;  // and not rows: no statement may lock by name
+  std::string endpoint = {};           // "host:port/db" of the host that answered
 };
 
 // In tasks only.
@@ -161,8 +156,7 @@ class Connection {
   virtual void break_off(const Failure& why) = 0;
 };
 
-// Executor, options and listener outlive the connection.
-using ConnectionFactory =
-    std::function<std::unique_ptr<Connection>(Executor&, const Options&, const Purpose&, Connection::Listener&)>;
+// Executor and listener outlive the connection.
+using ConnectionFactory = std::function<std::unique_ptr<Connection>(Executor&, const Purpose&, Connection::Listener&)>;
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -5,11 +5,9 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/postgres/options.hpp"
-#include "backends/postgres/sessions/session_fitness.hpp"
 #include "util/names.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -29,17 +27,16 @@ constexpr nanoseconds longest_free = std::chrono::seconds(10);
 
 }  // namespace
 
-DedicatedSession::DedicatedSession(const Services& services, const SessionDialect& dialect,
-                                   common::ConnectionObserver* observer, User& user)
-    : SessionHolds(services.host, "PostgreSQL"),
-      options_(services.options),
-      dialling_(services.dialling),
+DedicatedSession::DedicatedSession(BackendHost& host, const Dialling& dialling, const SessionDialect& dialect,
+                                   nanoseconds lease, common::ConnectionObserver* observer, User& user)
+    : SessionHolds(host, dialling.dialect.service()),
+      dialling_(dialling),
       dialect_(dialect),
+      lease_(lease),
       observer_(observer),
       user_(user),
-      free_timer_(services.host.executor()),
-      session_(services.host.executor(), dialling_, {.word = dialect.word(), .session_lease = options_.lease},
-               Upkeep::once, *this) {}
+      free_timer_(host.executor()),
+      session_(host.executor(), dialling_, {.word = dialect.word(), .session_lease = lease}, Upkeep::once, *this) {}
 
 DedicatedSession::~DedicatedSession() = default;
 
@@ -103,8 +100,8 @@ void DedicatedSession::prepared(const Outcome& outcome, const Results& /*results
 }
 
 void DedicatedSession::grant(TimePoint sent) {
-  if (host_.executor().now() >= saturating_add(sent, options_.lease / fresh_part_of_lease)) {
-    return request({{.text = heartbeat_sql}}, std::nullopt, &DedicatedSession::confirmed);
+  if (host_.executor().now() >= saturating_add(sent, lease_ / fresh_part_of_lease)) {
+    return request({{.text = dialling_.dialect.heartbeat()}}, std::nullopt, &DedicatedSession::confirmed);
   }
   sent_ = sent;
   state_ = State::parked;
@@ -118,10 +115,10 @@ void DedicatedSession::confirmed(const Outcome& outcome, const Results& /*result
 }
 
 void DedicatedSession::problem(const Outcome& outcome, bool waited) {
-  const Remedy remedy = meaning_of(outcome).remedy;
-  const Failure why = failure_of(outcome, options_.schema);
+  const Remedy remedy = dialling_.dialect.meaning_of(outcome).remedy;
+  const Failure why = dialling_.dialect.failure_of(outcome);
   const bool is_refused = outcome.problem == Problem::refused;
-  if (is_refused && (remedy == Remedy::busy || (waited && is_end_of_patience(outcome)))) {
+  if (is_refused && (remedy == Remedy::busy || (waited && dialling_.dialect.is_end_of_patience(outcome)))) {
     return answer({.status = Status::busy});
   }
   if (is_refused && remedy != Remedy::reconnect) {
@@ -146,7 +143,7 @@ Grant DedicatedSession::hold(const OwnerId& owner) {
   Grant grant{.name = request_.name,
               .owner = owner,
               .token = token_,
-              .valid_until = lease_valid_until(sent_, options_.lease),
+              .valid_until = lease_valid_until(sent_, lease_),
               .lease = request_.lease,
               .kind = request_.kind,
               .mode = request_.mode};
@@ -177,7 +174,7 @@ void DedicatedSession::cleaned(const Outcome& outcome, const Results& results) {
   ReleaseOutcome released{.status = Released::not_owner};  // it went with the session
   const bool is_known = outcome.problem == Problem::none || outcome.problem == Problem::not_sent;
   if (!is_known && !is_end_of_session(outcome)) {
-    released = {.status = Released::failed, .failure = failure_of(outcome, options_.schema)};
+    released = {.status = Released::failed, .failure = dialling_.dialect.failure_of(outcome)};
   } else if (outcome.problem == Problem::none && (results.front().empty() || results.front().flag(0, 0))) {
     released.status = Released::released;
   }
@@ -200,18 +197,18 @@ void DedicatedSession::remove(const OwnerId& /*owner*/, LockRequest /*request*/)
 
 void DedicatedSession::session_ready() {
   const ServerInfo& server = session_.server();
-  if (const auto why = unfit_for_locks(server)) return fail(*why, Remedy::final);
+  if (const auto why = dialling_.dialect.unfit_for_locks(server)) return fail(*why, Remedy::final);
   if (server.standby) {
     fail({errc::unavailable, server.endpoint + ": it is a standby; locks need the primary"}, Remedy::reconnect);
   }
 }
 
 void DedicatedSession::session_alive(TimePoint sent) {
-  SessionHolds::session_alive(lease_valid_until(sent, options_.lease));
+  SessionHolds::session_alive(lease_valid_until(sent, lease_));
 }
 
 void DedicatedSession::session_down(const Failure& why, bool /*was_ready*/) {
-  lose(why, meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
+  lose(why, dialling_.dialect.meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
 }
 
 // The session's end frees the lock: nothing is given back before the holder is notified.
@@ -244,4 +241,4 @@ void DedicatedSession::end() {
   user_.session_over(*this);
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -12,6 +12,7 @@
 //   over    | no connection     | from all of them: the connection broke, or is of no use
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -22,10 +23,8 @@
 #include "backends/common/session_holds.hpp"
 #include "backends/common/sql/session.hpp"
 #include "backends/common/sql/session_dialect.hpp"
-#include "backends/postgres/services.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // In tasks only.
 class DedicatedSession final : private Session::User, private common::SessionHolds<LockRequest, Watch> {
@@ -48,8 +47,8 @@ class DedicatedSession final : private Session::User, private common::SessionHol
   using ReleaseHandler = Backend::ReleaseHandler;
 
   // All outlive it. observer: may be nullptr.
-  DedicatedSession(const Services& services, const SessionDialect& dialect, common::ConnectionObserver* observer,
-                   User& user);
+  DedicatedSession(BackendHost& host, const Dialling& dialling, const SessionDialect& dialect,
+                   std::chrono::nanoseconds lease, common::ConnectionObserver* observer, User& user);
   ~DedicatedSession();
 
   // Connects first if there is no connection yet. The handler is called once, never inside the call, unless the session
@@ -96,9 +95,9 @@ class DedicatedSession final : private Session::User, private common::SessionHol
   void session_alive(TimePoint sent) override;
   void session_ending(const Failure& why) override { lose(why, Remedy::reconnect); }
 
-  const Options& options_;
   const Dialling& dialling_;
   const SessionDialect& dialect_;
+  const std::chrono::nanoseconds lease_;
   common::ConnectionObserver* const observer_;
   User& user_;
   State state_ = State::free;
@@ -116,4 +115,4 @@ class DedicatedSession final : private Session::User, private common::SessionHol
   Session session_;  // goes first: nothing is called back any more
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

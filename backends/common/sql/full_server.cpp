@@ -6,7 +6,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/spi/backoff.hpp>
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 namespace {
 
@@ -43,4 +43,4 @@ TimePoint FullServer::next() const {
   return saturating_add(executor_.now(), random_between(holder_pauses / 2, holder_pauses, executor_));
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -10,7 +10,7 @@
 #include <dlock/error.hpp>
 #include <dlock/spi/executor.hpp>
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // In tasks only.
 class FullServer {
@@ -44,4 +44,4 @@ class FullServer {
   TimePoint next_ = TimePoint::min();  // while this client holds no lock
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

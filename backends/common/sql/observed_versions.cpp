@@ -4,7 +4,7 @@
 
 #include <dlock/duration.hpp>
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 using std::chrono::nanoseconds;
 
@@ -41,4 +41,4 @@ void ObservedVersions::make_room(TimePoint now) {
   room_ = std::max(few, 2 * seen_.size());
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -11,7 +11,7 @@
 
 #include "backends/common/sql/row_batch.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // In tasks only.
 class ObservedVersions {
@@ -37,4 +37,4 @@ class ObservedVersions {
   std::size_t room_ = 0;  // at this size, entries that were not asked about for long are dropped
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include <dlock/duration.hpp>
 #include <dlock/spi/backoff.hpp>
 
-#include "backends/postgres/sql/sqlstate.hpp"
-
-namespace dlock::postgres {
+namespace dlock::sql {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -46,25 +45,28 @@ std::size_t bytes_of(const RowRequest& request) {
 
 }  // namespace
 
-// One query: a command for each kind of request in it.
+// One query: commands for each kind of request in it.
 struct RowBatch::Load {
-  using Part = std::vector<std::pair<Table::Id, std::shared_ptr<const RowRequest>>>;
+  struct Part : std::vector<std::pair<Table::Id, std::shared_ptr<const RowRequest>>> {
+    std::size_t first_command = 0;
+    std::size_t commands = 0;
+  };
   std::vector<Part> parts;
   bool quiet = false;
   bool notifies = false;
   std::size_t size = 0;
 
-  [[nodiscard]] static RowCommands::Requests requests_of(const Part& part) {
-    RowCommands::Requests requests;
+  [[nodiscard]] static RowStore::Requests requests_of(const Part& part) {
+    RowStore::Requests requests;
     requests.reserve(part.size());
     for (const auto& [id, request] : part) requests.push_back(request.get());
     return requests;
   }
 };
 
-RowBatch::RowBatch(Commands& commands, const RowCommands& statements)
+RowBatch::RowBatch(Commands& commands, const RowStore& store)
     : commands_(commands),
-      statements_(statements),
+      store_(store),
       requests_(commands.executor(), *this),
       window_timer_(commands.executor()),
       pause_timer_(commands.executor()) {}
@@ -99,7 +101,7 @@ void RowBatch::schedule() {
 // --- Out -------------------------------------------------------------------------------------------------------------
 
 void RowBatch::send() {
-  Entries entries = requests_.take_waiting(statements_.sharing() ? most_changes_in_a_query : most_in_a_query);
+  Entries entries = requests_.take_waiting(store_.sharing() ? most_changes_in_a_query : most_in_a_query);
   if (entries.empty()) return;
   const auto alone = std::stable_partition(entries.begin(), entries.end(), [this](const Table::Entry& entry) {
     return !is_suspect(*entry.payload.request);
@@ -124,7 +126,7 @@ bool RowBatch::is_suspect(const RowRequest& request) const {
 RowBatch::Entries RowBatch::fit_for_one_query(Entries entries) {
   std::size_t bytes = 0;
   for (const Table::Entry& entry : entries) bytes += bytes_of(*entry.payload.request);
-  if (statements_.sharing() || (!commands_.server().pooled && bytes <= most_bytes_together)) return entries;
+  if (store_.sharing() || (!commands_.server().pooled && bytes <= most_bytes_together)) return entries;
   const Kind kind = entries.front().payload.request->kind;
   const auto others = std::stable_partition(entries.begin(), entries.end(), [kind](const Table::Entry& entry) {
     return entry.payload.request->kind == kind;
@@ -144,11 +146,11 @@ void RowBatch::send(Entries entries) {
   bool patient = true;
   for (const Table::Entry& entry : entries) {
     const RowRequest& request = *entry.payload.request;
-    by_kind[statements_.sharing() && request.kind != Kind::mark ? Kind::acquire : request.kind].emplace_back(
+    by_kind[store_.sharing() && request.kind != Kind::mark ? Kind::acquire : request.kind].emplace_back(
         entry.id, entry.payload.request);
     deadline = std::max(deadline, request.deadline);
     patient = patient && request.patient;
-    load->notifies = load->notifies || statements_.notifies(request);
+    load->notifies = load->notifies || store_.notifies(request);
   }
   for (Table::Entry& entry : entries) {
     entry.deadline = entry.deadline < deadline ? saturating_add(entry.deadline, behind_the_query) : TimePoint::max();
@@ -156,7 +158,10 @@ void RowBatch::send(Entries entries) {
   }
   Query query;
   for (auto& [kind, part] : by_kind) {
-    query.commands.push_back(statements_.of(Load::requests_of(part), load->quiet));
+    auto commands = store_.commands_for(Load::requests_of(part), load->quiet);
+    part.first_command = query.commands.size();
+    part.commands = commands.size();
+    std::move(commands.begin(), commands.end(), std::back_inserter(query.commands));
     load->parts.push_back(std::move(part));
   }
   query.done = lifetime_.guard(
@@ -174,22 +179,23 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
   if (load->size == 1) suspects_.erase(load->parts.front().front().second->name);
   std::vector<RowAnswer> answers;
   answers.reserve(load->size);
-  for (std::size_t i = 0; i < load->parts.size() && i < results.size(); ++i) {
-    auto some = statements_.answers_to(Load::requests_of(load->parts[i]), results[i], outcome.sent);
+  for (const Load::Part& part : load->parts) {
+    const auto of_part = std::span(results).subspan(part.first_command, part.commands);
+    auto some = store_.answers_to(Load::requests_of(part), of_part, outcome.sent);
     answers.insert(answers.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }
   give(*load, answers);
 }
 
 void RowBatch::refused(const Load& load, Outcome outcome) {
-  if (is_full_of_notifications(outcome) && load.notifies && !load.quiet) {
+  if (commands_.dialect().is_full_of_notifications(outcome) && load.notifies && !load.quiet) {
     quiet_until_ = saturating_add(now(), quiet_for);
     return ask_again(load);
   }
   if (outcome.problem == Problem::refused) {
     // Another client inserts the same row, or has locked more than rows. That says nothing about any lock of ours.
-    if (meaning_of(outcome).remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
-    if (may_be_ones_fault(outcome)) {
+    if (commands_.dialect().meaning_of(outcome).remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
+    if (commands_.dialect().may_be_ones_fault(outcome)) {
       suspect(load, outcome);
       if (load.size > 1) return ask_again(load);
     }
@@ -202,9 +208,13 @@ void RowBatch::refused(const Load& load, Outcome outcome) {
 // did.
 void RowBatch::suspect(const Load& load, const Outcome& outcome) {
   if (suspects_.size() >= most_suspects) suspects_.clear();
-  for (std::size_t i = 0; i < load.parts.size(); ++i) {
-    if (outcome.failed_command < load.parts.size() && outcome.failed_command != i) continue;
-    for (const auto& [id, request] : load.parts[i]) suspects_[request->name] = saturating_add(now(), suspected_for);
+  const auto failed_in = [at = outcome.failed_command](const Load::Part& part) {
+    return at >= part.first_command && at < part.first_command + part.commands;
+  };
+  const bool known = std::any_of(load.parts.begin(), load.parts.end(), failed_in);
+  for (const Load::Part& part : load.parts) {
+    if (known && !failed_in(part)) continue;
+    for (const auto& [id, request] : part) suspects_[request->name] = saturating_add(now(), suspected_for);
   }
 }
 
@@ -287,4 +297,4 @@ void RowBatch::requests_overdue(Entries sent, Entries unsent) {
   }
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -21,9 +21,9 @@
 #include "backends/common/sql/batch_window.hpp"
 #include "backends/common/sql/commands.hpp"
 #include "backends/common/sql/row_request.hpp"
-#include "backends/postgres/rows/row_commands.hpp"
+#include "backends/common/sql/row_store.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 struct BatchedRequest {
   std::shared_ptr<const RowRequest> request;
@@ -37,7 +37,7 @@ class RowBatch final : private common::RequestTable<BatchedRequest>::User {
   using Handler = std::function<void(const RowAnswer&)>;
 
   // Both outlive it.
-  RowBatch(Commands& commands, const RowCommands& statements);
+  RowBatch(Commands& commands, const RowStore& store);
 
   // The handler is called once, never inside the call, and not much later than at the deadline.
   void ask(RowRequest request, Handler done);
@@ -67,7 +67,7 @@ class RowBatch final : private common::RequestTable<BatchedRequest>::User {
   [[nodiscard]] TimePoint now() const { return commands_.executor().now(); }
 
   Commands& commands_;
-  const RowCommands& statements_;
+  const RowStore& store_;
   Table requests_;
   std::size_t in_flight_ = 0;  // queries
   bool scheduled_ = false;
@@ -80,4 +80,4 @@ class RowBatch final : private common::RequestTable<BatchedRequest>::User {
   Lifetime lifetime_;
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

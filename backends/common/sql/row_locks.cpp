@@ -8,17 +8,12 @@
 #include <dlock/duration.hpp>
 #include <dlock/spi/backoff.hpp>
 
-#include "backends/postgres/sql/identifier.hpp"
-
-namespace dlock::postgres {
+namespace dlock::sql {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace {
-
-constexpr milliseconds min_lease{20};
-constexpr std::chrono::hours max_lease{24};
 
 // Another client is changing the row, so the next try is soon.
 constexpr nanoseconds while_changing = milliseconds(50);
@@ -28,36 +23,26 @@ constexpr std::int64_t all_permits = 2'147'483'647;
 // A writer's mark lasts for so many of its polls at most. The writer tries again when half of it has passed.
 constexpr int polls_per_mark = 3;
 
-// Waiters are woken, so they poll seldom; behind a pooler, where they are not woken, they poll often.
-TryPolicy policy_of(const Options& options) {
-  TryPolicy policy{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
-  if (options.pooler == Pooler::transaction) {
-    policy.poll_min = milliseconds(50);
-    policy.poll_max = milliseconds(150);
-  }
-  return policy;
-}
+constexpr TryPolicy woken{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
+constexpr TryPolicy polling{.poll_min = milliseconds(50), .poll_max = milliseconds(150)};
 
-// strategy=table: an abandoned row is free when its lease expires. optimistic: a client must first have seen it
-// unchanged, so releasing what an abandoned acquire left behind is worth while for longer.
-nanoseconds patience_of(const Options& options) {
-  return options.strategy == Strategy::optimistic ? nanoseconds(std::chrono::minutes(10)) : nanoseconds(0);
-}
+// Where a lease is in the row, an abandoned row is free when it expires. Where it is not, a client must first have seen
+// the row unchanged, so releasing what an abandoned acquire left behind is worth while for longer.
+constexpr nanoseconds patience_if_optimistic = std::chrono::minutes(10);
 
 }  // namespace
 
-RowLocks::RowLocks(const Services& services, LockKind kind)
-    : TryBackend(services.host, policy_of(services.options)),
+RowLocks::RowLocks(const Services& services, const Capabilities& capabilities, bool optimistic,
+                   std::unique_ptr<const RowStore> store, const MakeWaker& make_waker)
+    : TryBackend(services.host, make_waker ? woken : polling),
       services_(services),
-      statements_(row_statements(services.options.strategy, services.options.schema, services.options.durability, kind),
-                  kind, channel_of(services.options.schema, kind)),
-      batch_(services.commands, statements_),
-      wake_ups_(services.commands, services.dialling, statements_,
-                [this](Failure why) {
-                  if (services_.options.pooler == Pooler::transaction) return;  // as the user has said
-                  host().warn({.name = "", .reason = std::move(why)});
-                }),
-      cleanup_(services.host.executor(), services.options.response_timeout, patience_of(services.options),
+      capabilities_(capabilities),
+      optimistic_(optimistic),
+      store_(std::move(store)),
+      batch_(services.commands, *store_),
+      waker_(make_waker ? make_waker(*store_) : nullptr),
+      cleanup_(services.host.executor(), services.dialling.response_timeout,
+               optimistic ? patience_if_optimistic : nanoseconds(0),
                [this](const Cleanup::Claim& claim, Cleanup::Reason reason, TimePoint deadline, Cleanup::Answer done) {
                  batch_.ask({.kind = RowRequest::Kind::release,
                              .name = claim.name,
@@ -76,35 +61,11 @@ RowLocks::RowLocks(const Services& services, LockKind kind)
 
 RowLocks::~RowLocks() = default;
 
-Capabilities RowLocks::capabilities() const noexcept {
-  return {
-      .backend = "postgresql",
-      .strategy = to_string(services_.options.strategy),
-      .scope = Scope::network,
-      .lease_kind = LeaseKind::per_lock,
-      .fencing = FencingDurability::wall_clock,
-      .fair = false,
-      .wakes_waiters = services_.options.pooler != Pooler::transaction,
-      .wakes_one = false,
-      .counts_waiters = false,
-      .read_write_locks = !optimistic(),
-      .semaphores = !optimistic(),
-      .elections = true,
-      .can_inspect = true,
-      .can_list = true,
-      .can_break = true,
-      .can_forget = true,
-      .can_forget_idle = true,
-      .min_lease = min_lease,
-      .max_lease = max_lease,
-  };
-}
-
 // --- Acquiring -------------------------------------------------------------------------------------------------------
 
 nanoseconds RowLocks::mark_of(const LockRequest& request) const {
-  if (statements_.kind() != LockKind::read_write || request.mode == Mode::shared || !request.wait) return {};
-  return std::min<nanoseconds>(polls_per_mark * policy_of(services_.options).poll_max, request.lease);
+  if (store_->kind() != LockKind::read_write || request.mode == Mode::shared || !request.wait) return {};
+  return std::min<nanoseconds>(polls_per_mark * (waker_ ? woken : polling).poll_max, request.lease);
 }
 
 void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
@@ -116,12 +77,13 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
                  .may_be_held = cleanup_.is_in_doubt(request.owner),
                  .lease = request.lease,
                  .patient = request.wait};
-  if (optimistic()) row.stood_still = observed_.over(request.name, host().executor().now());
-  if (statements_.sharing()) {
-    row.permits = statements_.kind() == LockKind::semaphore ? request.permits : all_permits;
-    row.weight = statements_.kind() == LockKind::semaphore || request.mode == Mode::shared ? 1 : all_permits;
+  if (optimistic_) row.stood_still = observed_.over(request.name, host().executor().now());
+  if (store_->sharing()) {
+    row.permits = store_->kind() == LockKind::semaphore ? request.permits : all_permits;
+    row.weight = store_->kind() == LockKind::semaphore || request.mode == Mode::shared ? 1 : all_permits;
     row.mark = mark_of(request);
   }
+  if (waker_) waker_->trying(row);
   batch_.ask(std::move(row),
              [=, this, done = std::move(done)](const RowAnswer& answer) { done(outcome_of(request, answer)); });
 }
@@ -129,7 +91,7 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
 TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {
   using Status = TryOutcome::Status;
   if (answer.status == RowAnswer::Status::failed) {
-    if (answer.failure.code == errc::ambiguous) cleanup_.in_doubt(request.owner, max_lease);
+    if (answer.failure.code == errc::ambiguous) cleanup_.in_doubt(request.owner, capabilities_.max_lease);
     return {.status = Status::failed, .failure = answer.failure};
   }
   if (answer.other_permits) {
@@ -143,24 +105,23 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
   }
   if (answer.status == RowAnswer::Status::yes) {
     observed_.forget(request.name);
-    wake_ups_.taken(request.name);
+    if (waker_) waker_->taken(request.name, request.owner);
     const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
     note_held(request.owner, valid_until);
-    return {.status = Status::granted,
-            .grant = {request.name, request.owner, answer.token, valid_until, request.lease, statements_.kind(),
-                      request.mode}};
+    return {
+        .status = Status::granted,
+        .grant = {request.name, request.owner, answer.token, valid_until, request.lease, store_->kind(), request.mode}};
   }
   if (!answer.lease) return {.status = Status::busy, .retry_after = while_changing};
   const nanoseconds mark = mark_of(request);
   if (mark > nanoseconds(0)) return {.status = Status::busy, .retry_after = std::min(*answer.lease, mark / 2)};
-  if (!optimistic() || answer.seen.owner.empty()) return {.status = Status::busy, .retry_after = answer.lease};
+  if (!optimistic_ || answer.seen.owner.empty()) return {.status = Status::busy, .retry_after = answer.lease};
   const TimePoint now = host().executor().now();
   return {.status = Status::busy, .retry_after = observed_.note(request.name, answer.seen, *answer.lease, now)};
 }
 
 std::unique_ptr<Watch> RowLocks::watch(LockKind /*kind*/, const std::string& name, std::function<void()> changed) {
-  if (services_.options.pooler == Pooler::transaction) return nullptr;
-  return wake_ups_.watch(name, std::move(changed));
+  return waker_ ? waker_->watch(name, std::move(changed)) : nullptr;
 }
 
 void RowLocks::abandon(const LockRequest& request) {
@@ -171,7 +132,7 @@ void RowLocks::abandon(const LockRequest& request) {
 
 void RowLocks::renew(const Grant& grant, RenewHandler done) {
   const TimePoint deadline =
-      saturating_add(host().executor().now(), std::min(services_.options.response_timeout, grant.lease / 4));
+      saturating_add(host().executor().now(), std::min(services_.dialling.response_timeout, grant.lease / 4));
   RowRequest row{.kind = RowRequest::Kind::renew,
                  .name = grant.name,
                  .owner = grant.owner,
@@ -181,7 +142,7 @@ void RowLocks::renew(const Grant& grant, RenewHandler done) {
     using Status = RenewOutcome::Status;
     if (answer.status == RowAnswer::Status::failed) return done({.status = Status::failed, .failure = answer.failure});
     if (answer.status == RowAnswer::Status::no) {
-      held_.erase(grant.owner);
+      leave(grant.owner);
       return done({.status = Status::lost,
                    .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
     }
@@ -194,7 +155,7 @@ void RowLocks::renew(const Grant& grant, RenewHandler done) {
 void RowLocks::release(const Grant& grant, ReleaseHandler done) {
   cleanup_.release(grant, [this, owner = grant.owner, done = std::move(done)](ReleaseOutcome outcome) {
     // A lock that could not be released keeps others out, as a held one does.
-    if (outcome.status != ReleaseOutcome::Status::failed) held_.erase(owner);
+    if (outcome.status != ReleaseOutcome::Status::failed) leave(owner);
     done(std::move(outcome));
   });
 }
@@ -207,6 +168,11 @@ void RowLocks::note_held(const OwnerId& owner, TimePoint until) {
   tidied_to_ = held_.size();
 }
 
+void RowLocks::leave(const OwnerId& owner) {
+  held_.erase(owner);
+  if (waker_) waker_->left(owner);
+}
+
 bool RowLocks::holds_any() const {
   const TimePoint now = host().executor().now();
   return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second > now; });
@@ -216,4 +182,4 @@ void RowLocks::close(std::function<void()> done) {
   TryBackend::close([this, done = std::move(done)] { cleanup_.finish(done); });
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

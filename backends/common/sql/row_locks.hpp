@@ -1,5 +1,4 @@
-// strategy=table and strategy=optimistic: a lock is a row that names its holder. Every lock has a lease of its own, and
-// each kind of locks a table and a channel.
+// A lock is a row that names its holder. Every lock has a lease of its own, and each kind of locks a table.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +13,23 @@
 
 #include "backends/common/sql/observed_versions.hpp"
 #include "backends/common/sql/row_batch.hpp"
-#include "backends/postgres/rows/wake_ups.hpp"
-#include "backends/postgres/services.hpp"
-#include "backends/postgres/sql/statements.hpp"
+#include "backends/common/sql/row_store.hpp"
+#include "backends/common/sql/row_waker.hpp"
+#include "backends/common/sql/services.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 class RowLocks final : public TryBackend {
  public:
-  explicit RowLocks(const Services& services, LockKind kind = LockKind::lock);
+  // waker: made with the store. nullptr: waiters poll, and often.
+  using MakeWaker = std::function<std::unique_ptr<RowWaker>(const RowStore& store)>;
+
+  // optimistic: a client waits on its own clock for a version that stands still (ObservedVersions).
+  RowLocks(const Services& services, const Capabilities& capabilities, bool optimistic,
+           std::unique_ptr<const RowStore> store, const MakeWaker& make_waker = nullptr);
   ~RowLocks() override;
 
-  [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_; }
 
   void try_acquire(const LockRequest& request, TryHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
@@ -36,20 +40,22 @@ class RowLocks final : public TryBackend {
   void close(std::function<void()> done) override;
 
  private:
-  [[nodiscard]] bool optimistic() const noexcept { return services_.options.strategy == Strategy::optimistic; }
   [[nodiscard]] std::chrono::nanoseconds mark_of(const LockRequest& request) const;
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
   void note_held(const OwnerId& owner, TimePoint until);
+  void leave(const OwnerId& owner);
   [[nodiscard]] bool holds_any() const;
 
   const Services services_;
-  const RowCommands statements_;
+  const Capabilities capabilities_;
+  const bool optimistic_;
+  const std::unique_ptr<const RowStore> store_;
   RowBatch batch_;
-  WakeUps wake_ups_;
+  const std::unique_ptr<RowWaker> waker_;
   ObservedVersions observed_;
   std::unordered_map<OwnerId, TimePoint> held_;  // until when at the latest; lost locks may stay for a while
   std::size_t tidied_to_ = 0;                    // the size of held_ after lost locks were last removed
   Cleanup cleanup_;
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -8,7 +8,7 @@
 
 #include <dlock/spi/backend.hpp>
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // The owner and the version in the row of a held lock. strategy=table leaves both empty.
 struct ObservedVersion {
@@ -59,4 +59,4 @@ struct RowAnswer {
   std::optional<std::int64_t> other_permits = std::nullopt;  // others use this number of them
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

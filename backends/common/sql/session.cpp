@@ -6,10 +6,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/spi/backend.hpp>
 
-#include "backends/postgres/sql/connect_failure.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
-
-namespace dlock::postgres {
+namespace dlock::sql {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
@@ -96,7 +93,7 @@ void Session::answered(RequestId id, const Outcome& outcome, const Results& resu
     user_.session_alive(outcome.sent);
     if (life.over()) return;
     // The session leaves a server that is of no use: its refusal is no answer.
-    const bool serves = meaning_of(outcome).remedy != Remedy::reconnect;
+    const bool serves = dialling_.dialect.meaning_of(outcome).remedy != Remedy::reconnect;
     if (about_locks && serves) closed_at_request_ = false;
     if (!closed_at_request_ && !aside && serves && !reconnect_.is_answered()) {
       reconnect_.answered();
@@ -128,7 +125,7 @@ void Session::want(bool patient) {
 }
 
 void Session::connect() {
-  connection_ = dialling_.connections(executor_, dialling_.options, purpose_, *this);
+  connection_ = dialling_.connections(executor_, purpose_, *this);
   connection_->open(saturating_add(executor_.now(), dialling_.connect_timeout));
 }
 
@@ -155,7 +152,7 @@ void Session::connection_lost(const Failure& why) {
   Failure reason = why;
   if (was_ready && !breaking_off_ && !reconnect_.is_answered()) reason.detail += common::nothing_answered;
   const auto gone = std::move(connection_);  // it is on the call stack
-  if (dialling_.full != nullptr && !was_ready && is_about_a_full_server(reason)) {
+  if (dialling_.full != nullptr && !was_ready && dialling_.dialect.is_about_a_full_server(reason)) {
     dialling_.full->refused(reason);
     reconnect_.down_until(reason, dialling_.full->next());
   } else {
@@ -221,7 +218,8 @@ void Session::beat() {
 }
 
 void Session::send_heartbeat() {
-  Query question{.commands = {{.text = heartbeat_sql}}, .done = [this](const Outcome& outcome, const Results&) {
+  Query question{.commands = {{.text = dialling_.dialect.heartbeat()}},
+                 .done = [this](const Outcome& outcome, const Results&) {
                    // For example, its transaction has failed: this session is of no use.
                    if (outcome.problem != Problem::refused) return;
                    const Failure why{errc::unavailable, "the server refused a heartbeat: " + outcome.failure.detail};
@@ -265,4 +263,4 @@ void Session::requests_overdue(std::vector<Requests::Entry> sent, std::vector<Re
   }
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

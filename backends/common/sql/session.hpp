@@ -15,19 +15,21 @@
 #include "backends/common/reconnect.hpp"
 #include "backends/common/request_table.hpp"
 #include "backends/common/sql/connection.hpp"
+#include "backends/common/sql/dialect.hpp"
 #include "backends/common/sql/full_server.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // The shortest lease that heartbeats can keep. A session has three of them in a lease.
 inline constexpr std::chrono::nanoseconds shortest_session_lease = std::chrono::milliseconds(150);
 
 // The settings for connecting. The objects that it refers to outlive its users.
 struct Dialling {
-  const Options& options;
+  const Dialect& dialect;
   ConnectionFactory connections;
   std::chrono::nanoseconds connect_timeout{};
   std::chrono::nanoseconds response_timeout{};
+  std::string endpoint = {};   // for messages, until a server has answered
   FullServer* full = nullptr;  // nullptr: this client never makes room
 
   [[nodiscard]] bool makes_room() const { return full != nullptr && full->makes_room(); }
@@ -167,4 +169,4 @@ class Session final : private Connection::Listener, private common::RequestTable
   std::unique_ptr<Connection> connection_;  // destroyed first: it calls nothing any more
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

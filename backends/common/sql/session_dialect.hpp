@@ -1,10 +1,9 @@
-// The commands of strategy=advisory and strategy=for-update on a DedicatedSession, and how to read their answers. No
+// The commands of a strategy whose locks live in sessions, on a DedicatedSession, and how to read their answers. No
 // I/O.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,10 +12,7 @@
 
 #include "backends/common/sql/connection.hpp"
 
-namespace dlock::postgres {
-
-struct Options;
-class AdvisorySql;
+namespace dlock::sql {
 
 class SessionDialect {
  public:
@@ -33,8 +29,16 @@ class SessionDialect {
   SessionDialect& operator=(const SessionDialect&) = delete;
   virtual ~SessionDialect() = default;
 
-  // The purpose of the sessions, which pg_stat_activity shows.
+  // The purpose of the sessions, for an administrator.
   [[nodiscard]] virtual const char* word() const = 0;
+
+  // One text for each lock of the server: names may share one.
+  [[nodiscard]] virtual std::string lock_of(LockKind kind, const std::string& name) const {
+    return std::to_string(static_cast<int>(kind)) + ":" + name;
+  }
+  // Finds transactions that wait for the end of others, and so for waits in the server: see WaiterQueues. Answers rows
+  // of how many transactions are open, and one that waits so, or NULL.
+  [[nodiscard]] virtual std::optional<Statement> question_about_snapshots() const { return std::nullopt; }
 
   // Asks for the lock. The server waits only while another owner has it. used: the session has asked for this lock
   // before, and may have it because of that.
@@ -52,8 +56,4 @@ class SessionDialect {
   [[nodiscard]] virtual Command clean(const LockRequest& request) const = 0;
 };
 
-// Options and statements outlive the dialect.
-[[nodiscard]] std::unique_ptr<SessionDialect> advisory_dialect(const Options& options, const AdvisorySql& sql);
-[[nodiscard]] std::unique_ptr<SessionDialect> for_update_dialect(const Options& options);
-
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -7,7 +7,7 @@
 
 #include "util/duration_text.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
@@ -21,30 +21,23 @@ constexpr TryPolicy policy{.poll_min = seconds(30), .poll_max = seconds(60)};
 constexpr nanoseconds shortest_poll = seconds(1);
 constexpr nanoseconds longest_poll = seconds(2);
 
-bool is_advisory(const Options& options) {
-  return options.strategy == Strategy::advisory;
-}
-
-// One text for each lock.
-std::string text_of(const LockKey& key) {
-  return std::to_string(static_cast<int>(key.kind)) + ":" + key.parameter;
-}
-
 }  // namespace
 
 // One try, until it is answered.
-struct SessionLocks::Attempt : AdvisoryTries::Ask {
-  Attempt(Executor& executor, const LockRequest& what, LockKey of_lock, TryHandler then, TimePoint end)
-      : Ask{what, std::move(of_lock)}, lock(text_of(key)), tried(std::move(then)), deadline(end), timer(executor) {}
+struct SessionLocks::Attempt {
+  Attempt(Executor& executor, const LockRequest& what, std::string of_lock, TryHandler then, TimePoint end)
+      : request(what), lock(std::move(of_lock)), tried(std::move(then)), deadline(end), timer(executor) {}
 
-  const std::string lock;  // text_of() its key
+  const LockRequest request;
+  const std::string lock;  // SessionDialect::lock_of()
   TryHandler tried;        // empty once it is answered
   const TimePoint deadline;
   Timer timer;  // of the deadline, or of a pause before that
   Backoff backoff{seconds(1)};
   bool was_set_up = false;
-  Failure trouble = {};                 // the last
-  DedicatedSession* session = nullptr;  // asks for it just now
+  Failure trouble = {};                               // the last
+  DedicatedSession* session = nullptr;                // asks for it just now; or
+  std::shared_ptr<SharedTries::Ask> asked = nullptr;  // does
 };
 
 // An acquire that takes its try with it when it goes, if that was not sent.
@@ -64,20 +57,21 @@ class SessionLocks::Acquire final : public Contention {
   std::unique_ptr<Contention> contention_;
 };
 
-SessionLocks::SessionLocks(const Services& services)
+SessionLocks::SessionLocks(const Services& services, const Capabilities& capabilities, std::size_t max_connections,
+                           std::unique_ptr<SessionDialect> dialect, const MakeTries& make_tries)
     : TryBackend(services.host, policy),
       services_(services),
-      advisory_sql_(services.options),
-      dialect_(is_advisory(services.options) ? advisory_dialect(services.options, advisory_sql_)
-                                             : for_update_dialect(services.options)),
+      capabilities_(capabilities),
+      max_connections_(max_connections),
+      dialect_(std::move(dialect)),
       news_(services.host),
       observer_(news_),
-      waiters_(services.host.executor(), *this) {
-  if (is_advisory(services.options)) {
-    tries_.emplace(services_, advisory_sql_, observer_, [this] {
-      if (closed_) assign_sessions_soon();
-    });
-  }
+      tries_(make_tries ? make_tries(observer_,
+                                     [this] {
+                                       if (closed_) assign_sessions_soon();
+                                     })
+                        : nullptr),
+      waiters_(services.host.executor(), *this, dialect_->question_about_snapshots()) {
   if (FullServer* const full = services_.dialling.full) {
     full->holds_if([this] { return held() > 0 || (tries_ && tries_->holds_any()); });
   }
@@ -85,48 +79,16 @@ SessionLocks::SessionLocks(const Services& services)
 
 SessionLocks::~SessionLocks() = default;
 
-Capabilities SessionLocks::capabilities() const noexcept {
-  const bool advisory = is_advisory(services_.options);
-  return {
-      .backend = "postgresql",
-      .strategy = to_string(services_.options.strategy),
-      .scope = Scope::network,
-      .lease_kind = LeaseKind::session,
-      .fencing = FencingDurability::wall_clock,
-      // for-update: waiters are served in their order, but a newcomer may come in between, and waits are interrupted.
-      .fair = advisory,
-      .wakes_waiters = true,
-      .wakes_one = true,
-      .counts_waiters = true,
-      .one_waiter_per_client = true,
-      .max_locks = static_cast<std::uint32_t>(advisory ? most_advisory_locks : services_.options.max_connections),
-      .read_write_locks = advisory,
-      .elections = advisory,
-      .can_inspect = true,
-      .can_list = true,
-      .can_break = true,
-      .can_forget = true,
-      .can_forget_idle = true,
-      .min_lease = shortest_session_lease,
-      .max_lease = services_.options.lease,
-  };
-}
-
-LockKey SessionLocks::key_of(LockKind kind, const std::string& name, Mode mode) const {
-  if (tries_) return lock_key(services_.options, name, kind, mode);
-  return {.parameter = name, .mode = mode, .kind = kind};
-}
-
 // --- Tries -----------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, GrantSink& sink) {
-  if (request.lease <= services_.options.lease) {
+  if (request.lease <= capabilities_.max_lease) {
     return std::make_unique<Acquire>(*this, request.owner, TryBackend::contend(request, sink));
   }
   sink.failed({errc::invalid_argument,
                "lease: " + util::to_text(request.lease) +
                    " is longer than the session lasts without its client; raise lease in the URL above " +
-                   util::to_text(services_.options.lease)});
+                   util::to_text(capabilities_.max_lease)});
   return std::make_unique<Contention>();
 }
 
@@ -134,7 +96,7 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
 void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   Executor& executor = host().executor();
   const auto attempt =
-      std::make_shared<Attempt>(executor, request, key_of(request.kind, request.name, request.mode), std::move(done),
+      std::make_shared<Attempt>(executor, request, dialect_->lock_of(request.kind, request.name), std::move(done),
                                 saturating_add(executor.now(), services_.dialling.response_timeout / 10 * 9));
   if (DedicatedSession* const session = waiters_.take(attempt->lock, request)) {
     return finish(attempt, {.status = Status::granted, .grant = session->hold(request.owner)});
@@ -155,13 +117,15 @@ void SessionLocks::carry_out(const AttemptPtr& attempt) {
   at(attempt->deadline, attempt, &SessionLocks::give_up);
   if (waiters_.in_server(attempt->lock)) return finish(attempt, {.status = Status::busy});
   if (!tries_) return try_on_session(attempt);
-  tries_->ask(attempt, [this, weak = std::weak_ptr(attempt)](TryOutcome outcome, Remedy remedy) {
-    if (const auto asked = weak.lock()) answered(asked, std::move(outcome), remedy);
-  });
+  attempt->asked =
+      tries_->ask(attempt->request, [this, weak = std::weak_ptr(attempt)](TryOutcome outcome, Remedy remedy) {
+        if (const auto asked = weak.lock()) answered(asked, std::move(outcome), remedy);
+      });
 }
 
 void SessionLocks::answered(const AttemptPtr& attempt, TryOutcome outcome, Remedy remedy) {
   attempt->session = nullptr;
+  attempt->asked.reset();
   const bool failed = outcome.status == Status::failed;
   if (failed && remedy == Remedy::retry) return retry(attempt, outcome.failure);
   if (failed && remedy == Remedy::set_up && !std::exchange(attempt->was_set_up, true)) {
@@ -179,7 +143,7 @@ void SessionLocks::retry(const AttemptPtr& attempt, const Failure& why) {
 
 void SessionLocks::set_up(const AttemptPtr& attempt, const Failure& why) {
   attempt->trouble = why;
-  services_.schema.set_up(attempt->deadline, lifetime_.guard([this, attempt](const std::optional<Failure>& why_not) {
+  services_.set_up(attempt->deadline, lifetime_.guard([this, attempt](const std::optional<Failure>& why_not) {
     if (!attempt->tried) return;
     why_not ? fail(attempt, *why_not) : carry_out(attempt);
   }));
@@ -188,7 +152,7 @@ void SessionLocks::set_up(const AttemptPtr& attempt, const Failure& why) {
 // A grant that comes later is given back.
 void SessionLocks::give_up(const AttemptPtr& attempt) {
   DedicatedSession* const session = std::exchange(attempt->session, nullptr);
-  const bool sent = session != nullptr ? session->is_ready() : tries_ && tries_->withdraw(*attempt);
+  const bool sent = session != nullptr ? session->is_ready() : attempt->asked && tries_->withdraw(*attempt->asked);
   if (session != nullptr) session->close();
   if (attempt->trouble.code) return fail(attempt, {errc::unavailable, attempt->trouble.detail});
   fail(attempt, no_answer(sent ? errc::ambiguous : errc::unavailable));
@@ -200,7 +164,7 @@ void SessionLocks::withdraw(const OwnerId& owner) {
   if (found == attempts_.end()) return;
   const auto attempt = found->second;
   if (attempt->session != nullptr) return;  // it is answered, and then released
-  if (tries_) (void)tries_->withdraw(*attempt);
+  if (attempt->asked) (void)tries_->withdraw(*attempt->asked);
   fail(attempt, {errc::unavailable, "nobody waits for it"});
 }
 
@@ -226,16 +190,16 @@ void SessionLocks::finish(const AttemptPtr& attempt, TryOutcome outcome) {
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Watch> SessionLocks::wait_for(const LockRequest& request, std::function<void()> changed) {
-  return waiters_.watch(text_of(key_of(request.kind, request.name)), request, std::move(changed));
+  return waiters_.watch(dialect_->lock_of(request.kind, request.name), request, std::move(changed));
 }
 
 std::size_t SessionLocks::waiting_here(LockKind kind, const std::string& name) const {
-  return waiters_.in_client(text_of(key_of(kind, name)));
+  return waiters_.in_client(dialect_->lock_of(kind, name));
 }
 
 std::size_t SessionLocks::most_waits() const {
   if (services_.dialling.makes_room()) return 0;
-  const std::size_t limit = services_.options.max_connections;
+  const std::size_t limit = max_connections_;
   const std::size_t taken = held() + (tries_ ? 0 : 1);  // a try needs one
   return taken < limit ? limit - taken : 1;
 }
@@ -275,7 +239,7 @@ void SessionLocks::release(const Grant& grant, ReleaseHandler done) {
       });
   const auto answer = [release](ReleaseOutcome outcome) { release->answer(std::move(outcome)); };
   if (tries_ && tries_->release(grant.owner, answer)) {
-    if (!waiters_.empty()) waiters_.freed(text_of(key_of(grant.kind, grant.name)), false);
+    if (!waiters_.empty()) waiters_.freed(dialect_->lock_of(grant.kind, grant.name), false);
     return;
   }
   for (const auto& [session, owned] : sessions_) {
@@ -312,19 +276,20 @@ DedicatedSession* SessionLocks::take_session(bool patient) {
     return session;
   }
   const bool keeps_away = patient && services_.dialling.keeps_away();
-  if (keeps_away || sessions_.size() >= services_.options.max_connections) return nullptr;
-  auto session = std::make_unique<DedicatedSession>(services_, *dialect_, tries_ ? nullptr : &observer_,
-                                                    static_cast<DedicatedSession::User&>(*this));
+  if (keeps_away || sessions_.size() >= max_connections_) return nullptr;
+  auto session =
+      std::make_unique<DedicatedSession>(services_.host, services_.dialling, *dialect_, capabilities_.max_lease,
+                                         tries_ ? nullptr : &observer_, static_cast<DedicatedSession::User&>(*this));
   return sessions_.emplace(session.get(), std::move(session)).first->second.get();
 }
 
 Failure SessionLocks::no_answer(errc code) const {
-  return {code, services_.options.endpoint() + ": no answer in time"};
+  return {code, services_.dialling.endpoint + ": no answer in time"};
 }
 
 Failure SessionLocks::exhausted() const {
   if (services_.dialling.makes_room()) return services_.dialling.full->why();
-  return {errc::unavailable, "max_connections=" + std::to_string(services_.options.max_connections) +
+  return {errc::unavailable, "max_connections=" + std::to_string(max_connections_) +
                                  ": every connection holds a lock or waits for one; raise max_connections in the URL"};
 }
 
@@ -334,7 +299,7 @@ void SessionLocks::try_on_session(const AttemptPtr& attempt) {
   DedicatedSession* session = want_session_.empty() ? take_session(waits) : nullptr;
   if (session == nullptr && waiters_.make_room()) session = take_session(waits);
   if (session != nullptr) return ask(*session, attempt);
-  const bool all_hold = held() >= services_.options.max_connections;
+  const bool all_hold = held() >= max_connections_;
   if (waits ? services_.dialling.keeps_away() : all_hold) return fail(attempt, exhausted());
   attempt->trouble = exhausted();
   want_session_.push_back(attempt);
@@ -383,4 +348,4 @@ void SessionLocks::session_over(DedicatedSession& session) {
   assign_sessions_soon();
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

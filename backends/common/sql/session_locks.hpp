@@ -1,9 +1,5 @@
-// strategy=advisory and strategy=for-update: locks that live in sessions of the server, and are lost with them.
-//
-//                | tries                                    | waits               | a lock lives
-//   -------------+------------------------------------------+---------------------+-----------------------------------
-//   advisory     | together on one session (AdvisoryTries)  | a session for each  | where it was tried or waited for
-//   for-update   | a session for each                       | the same            | in that session
+// Locks that live in sessions of the server, and are lost with them. Each waits on a session of its own, and lives
+// there then. Tries have a session each, too, or one together (SharedTries).
 //
 // The sessions that a lock has for itself are at most max_connections, those that are kept for the next try or wait
 // among them.
@@ -14,7 +10,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,21 +18,28 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/try_backend.hpp>
 
+#include "backends/common/connection_news.hpp"
 #include "backends/common/sql/dedicated_session.hpp"
+#include "backends/common/sql/services.hpp"
 #include "backends/common/sql/session_dialect.hpp"
+#include "backends/common/sql/shared_tries.hpp"
 #include "backends/common/sql/waiter_queues.hpp"
-#include "backends/postgres/services.hpp"
-#include "backends/postgres/session_locks/advisory_tries.hpp"
-#include "backends/postgres/sql/lock_key.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 class SessionLocks final : public TryBackend, private DedicatedSession::User, private WaiterQueues::Sessions {
  public:
-  explicit SessionLocks(const Services& services);
+  // Called once: when_quiet of the tries, when SharedTries::quiet() may have become true.
+  using MakeTries = std::function<std::unique_ptr<SharedTries>(common::ConnectionObserver& observer,
+                                                               std::function<void()> when_quiet)>;
+
+  // capabilities: max_lease is how long a session lasts without its client. make_tries: empty if tries have sessions of
+  // their own.
+  SessionLocks(const Services& services, const Capabilities& capabilities, std::size_t max_connections,
+               std::unique_ptr<SessionDialect> dialect, const MakeTries& make_tries = nullptr);
   ~SessionLocks() override;
 
-  [[nodiscard]] Capabilities capabilities() const noexcept override;
+  [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_; }
 
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void try_acquire(const LockRequest& request, TryHandler done) override;
@@ -54,7 +56,6 @@ class SessionLocks final : public TryBackend, private DedicatedSession::User, pr
   class Acquire;
   using AttemptPtr = std::shared_ptr<Attempt>;
 
-  [[nodiscard]] LockKey key_of(LockKind kind, const std::string& name, Mode mode = Mode::exclusive) const;
   void carry_out(const AttemptPtr& attempt);
   void try_on_session(const AttemptPtr& attempt);
   void ask(DedicatedSession& session, const AttemptPtr& attempt);
@@ -83,11 +84,12 @@ class SessionLocks final : public TryBackend, private DedicatedSession::User, pr
   void session_over(DedicatedSession& session) override;
 
   const Services services_;
-  const AdvisorySql advisory_sql_;
+  const Capabilities capabilities_;
+  const std::size_t max_connections_;
   const std::unique_ptr<SessionDialect> dialect_;
   common::ConnectionNews news_;
   common::ConnectionNews::Source observer_;  // of the sessions for tries
-  std::optional<AdvisoryTries> tries_;
+  const std::unique_ptr<SharedTries> tries_;
 
   std::unordered_map<const DedicatedSession*, std::unique_ptr<DedicatedSession>> sessions_;
   std::vector<DedicatedSession*> free_;  // the one that was used last is the last
@@ -101,4 +103,4 @@ class SessionLocks final : public TryBackend, private DedicatedSession::User, pr
   Lifetime lifetime_;
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

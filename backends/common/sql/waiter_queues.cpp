@@ -6,9 +6,7 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/postgres/sql/statements.hpp"
-
-namespace dlock::postgres {
+namespace dlock::sql {
 
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
@@ -42,11 +40,11 @@ bool are_alike(const LockRequest& a, const LockRequest& b) {
 
 }  // namespace
 
-WaiterQueues::WaiterQueues(Executor& executor, Sessions& sessions)
+WaiterQueues::WaiterQueues(Executor& executor, Sessions& sessions, std::optional<Statement> question_about_snapshots)
     : executor_(executor),
       sessions_(sessions),
       timer_(executor),
-      question_(waits_for_snapshots()),
+      question_(std::move(question_about_snapshots)),
       snapshot_timer_(executor) {}
 
 // --- Coming and going ------------------------------------------------------------------------------------------------
@@ -196,7 +194,7 @@ void WaiterQueues::wait(const std::string& lock, Queue& queue) {
   queue.session->ask(
       queue.waiters.begin()->second.request, random_between(slices.shortest, slices.longest, executor_),
       lifetime_.guard([this, lock](const TryOutcome& outcome, Remedy remedy) { answered(lock, outcome, remedy); }));
-  if (!asking_ && !snapshot_timer_.armed()) ask_about_snapshots_in(nanoseconds(0));
+  if (question_ && !asking_ && !snapshot_timer_.armed()) ask_about_snapshots_in(nanoseconds(0));
 }
 
 void WaiterQueues::answered(const std::string& lock, const TryOutcome& outcome, Remedy remedy) {
@@ -283,7 +281,7 @@ void WaiterQueues::ask_about_snapshots_in(nanoseconds pause) {
 void WaiterQueues::ask_about_snapshots() {
   if (waiting_ == 0) return seen_.clear();  // the next wait begins anew
   asking_ = true;
-  sessions_.ask({.commands = {{.statement = &question_}},
+  sessions_.ask({.commands = {{.statement = &*question_}},
                  .done = lifetime_.guard([this](const Outcome& outcome, const Results& results) {
                    snapshots_answered(outcome, results);
                  })});
@@ -314,4 +312,4 @@ void WaiterQueues::restart() {
   }
 }
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

@@ -5,7 +5,7 @@
 // one back. Where there are more locks than sessions for them, they take turns, and the first waiter of a lock without
 // one tries every second or two.
 //
-// A statement that waits in the server keeps a snapshot, and CREATE INDEX CONCURRENTLY and its like wait for the end of
+// In PostgreSQL a statement that waits keeps a snapshot, and CREATE INDEX CONCURRENTLY and its like wait for the end of
 // all older ones. Where the lock's holder runs them, each would wait for the other until the slice ends. So a client
 // with waits in the server asks now and then whether a transaction waits so, and if one does, its waits begin anew.
 #pragma once
@@ -29,7 +29,7 @@
 #include "backends/common/sql/connection.hpp"
 #include "backends/common/sql/dedicated_session.hpp"
 
-namespace dlock::postgres {
+namespace dlock::sql {
 
 // In tasks only.
 class WaiterQueues final {
@@ -52,7 +52,7 @@ class WaiterQueues final {
     ~Sessions() = default;
   };
 
-  WaiterQueues(Executor& executor, Sessions& sessions);
+  WaiterQueues(Executor& executor, Sessions& sessions, std::optional<Statement> question_about_snapshots);
 
   // lock: one text for each lock. changed: called when a try of the request is worth it.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& lock, const LockRequest& request,
@@ -121,11 +121,11 @@ class WaiterQueues final {
   std::uint64_t last_id_ = 0;
   Timer timer_;
 
-  const Statement question_;    // about snapshots
-  std::set<std::string> seen_;  // transactions that waited for snapshots at the last answer
+  const std::optional<Statement> question_;  // about snapshots
+  std::set<std::string> seen_;               // transactions that waited for snapshots at the last answer
   bool asking_ = false;
   Timer snapshot_timer_;
   Lifetime lifetime_;
 };
 
-}  // namespace dlock::postgres
+}  // namespace dlock::sql

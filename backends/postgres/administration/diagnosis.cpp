@@ -85,13 +85,13 @@ void note_answer(Diagnosis& diagnosis, const Question& question, const Outcome& 
   }
 }
 
-void report(Diagnosis& diagnosis, const Commands& commands) {
+void report(Diagnosis& diagnosis, const Commands& commands, const Options& options) {
   if (!diagnosis.unreachable.empty()) {
     return diagnosis.done(std::vector<Finding>{{Severity::error, "server", diagnosis.unreachable}});
   }
   diagnosis.found.server = commands.server();
-  std::vector<Finding> findings = server_findings(diagnosis.found, commands.options());
-  for (const auto& more : {table_findings(diagnosis.found, commands.options()), diagnosis.not_checked}) {
+  std::vector<Finding> findings = server_findings(diagnosis.found, options);
+  for (const auto& more : {table_findings(diagnosis.found, options), diagnosis.not_checked}) {
     findings.insert(findings.end(), more.begin(), more.end());
   }
   diagnosis.done(std::move(findings));
@@ -118,14 +118,14 @@ std::vector<Question> questions_of_doctor(const Options& options) {
   };
 }
 
-void diagnose(Commands& commands, Backend::Handler<std::vector<Finding>> done) {
-  const std::vector<Question> questions = questions_of_doctor(commands.options());
+void diagnose(Commands& commands, const Options& options, Backend::Handler<std::vector<Finding>> done) {
+  const std::vector<Question> questions = questions_of_doctor(options);
   const auto diagnosis = std::make_shared<Diagnosis>(Diagnosis{.done = std::move(done), .under_way = questions.size()});
   for (const Question& question : questions) {
     Query query{.commands = {{.text = question.statement.sql, .params = question.params}},
-                .done = [diagnosis, question, &commands](const Outcome& outcome, const Results& results) {
+                .done = [diagnosis, question, &commands, &options](const Outcome& outcome, const Results& results) {
                   note_answer(*diagnosis, question, outcome, results, commands);
-                  if (--diagnosis->under_way == 0) report(*diagnosis, commands);
+                  if (--diagnosis->under_way == 0) report(*diagnosis, commands, options);
                 }};
     commands.run(std::move(query), commands.answer_by(), MissingSchema::refuse);
   }

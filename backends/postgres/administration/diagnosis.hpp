@@ -7,6 +7,7 @@
 #include <dlock/spi/backend.hpp>
 
 #include "backends/common/sql/commands.hpp"
+#include "backends/postgres/options.hpp"
 
 namespace dlock::postgres {
 
@@ -19,6 +20,7 @@ struct Question {
 [[nodiscard]] std::vector<Question> questions_of_doctor(const Options& options);
 
 // Answers within the response timeout. Changes nothing. In tasks only.
-void diagnose(Commands& commands, Backend::Handler<std::vector<Finding>> done);
+// The options outlive it.
+void diagnose(Commands& commands, const Options& options, Backend::Handler<std::vector<Finding>> done);
 
 }  // namespace dlock::postgres

@@ -10,8 +10,8 @@
 
 #include <dlock/info.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 

@@ -28,7 +28,7 @@ constexpr int most_advisory_forgotten = 100;
 
 // No lock was ever acquired here.
 bool never_set_up(const Outcome& outcome) {
-  return outcome.problem == Problem::refused && (outcome.sqlstate == "42P01" || outcome.sqlstate == "3F000");
+  return outcome.problem == Problem::refused && (outcome.server_code == "42P01" || outcome.server_code == "3F000");
 }
 
 LockInfo read_info(LockKind kind, const Rows& rows, std::size_t row) {
@@ -72,7 +72,7 @@ std::vector<LockInfo> read_infos(LockKind kind, const Rows& rows) {
 // The statement that breaks an advisory lock reads no table, so advice about rights to tables would be wrong.
 Failure may_not_end_session(const Outcome& outcome, const Options& options) {
   std::string detail = outcome.failure.detail;
-  const Outcome nothing_said{.problem = outcome.problem, .sqlstate = outcome.sqlstate};
+  const Outcome nothing_said{.problem = outcome.problem, .server_code = outcome.server_code};
   const std::string advice = failure_of(nothing_said, options.schema).detail;
   if (options.strategy == Strategy::advisory && detail.ends_with(advice)) detail.resize(detail.size() - advice.size());
   return {errc::access_denied, detail +
@@ -104,7 +104,7 @@ struct Inspection::Breaking {
     const bool session = lives_in_sessions(options.strategy);
     if (never_set_up(outcome)) return false;
     if (is_full_of_notifications(outcome) && !std::exchange(quiet, true)) return std::nullopt;
-    if (outcome.sqlstate == "42501" && session) return may_not_end_session(outcome, options);
+    if (outcome.server_code == "42501" && session) return may_not_end_session(outcome, options);
     if (outcome.problem != Problem::none) return outcome.failure;
     const Rows& rows = results[0];
     if (!session) {
@@ -132,13 +132,13 @@ struct Inspection::Breaking {
   Timer pause;
 };
 
-Inspection::Inspection(Commands& commands) : commands_(commands) {}
+Inspection::Inspection(Commands& commands, const Options& options) : commands_(commands), options_(options) {}
 
 Inspection::~Inspection() = default;
 
 const Inspection::Questions& Inspection::questions_about(LockKind kind, const std::string& name) {
   using KeySpace = AdvisoryKey::KeySpace;
-  const Options& options = commands_.options();
+  const Options& options = options_;
   const bool by_key = options.strategy == Strategy::advisory && !name.empty();
   const KeySpace space = by_key ? lock_key(options, name, kind).space : KeySpace::bigint;
   const auto [found, first] = questions_.try_emplace({kind, space});
@@ -163,7 +163,7 @@ const Inspection::Questions& Inspection::questions_about(LockKind kind, const st
 }
 
 void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
-  const Options& options = commands_.options();
+  const Options& options = options_;
   const Questions& questions = questions_about(kind, name);
   const auto read = [this, kind, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
     LockInfo info{.name = name, .kind = kind};
@@ -201,7 +201,7 @@ void Inspection::ask(const Statement& question, std::vector<Parameter> params, H
 
 void Inspection::ask_about_many(const Statement& question, std::vector<Parameter> params, Handler done) {
   Query query{.done = std::move(done)};
-  if (lives_in_sessions(commands_.options().strategy)) query.commands.push_back({.text = without_nested_loops_sql});
+  if (lives_in_sessions(options_.strategy)) query.commands.push_back({.text = without_nested_loops_sql});
   query.commands.push_back({.statement = &question, .params = std::move(params)});
   commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
 }
@@ -212,7 +212,7 @@ void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Han
 }
 
 void Inspection::try_to_break(Breakings::iterator breaking) {
-  const Options& options = commands_.options();
+  const Options& options = options_;
   const auto& [kind, name] = std::tie(breaking->kind, breaking->name);
   const std::string key = options.strategy == Strategy::advisory ? lock_key(options, name, kind).parameter : name;
   std::string how = breaking->quiet ? std::string() : channel_of(options.schema, kind);
@@ -226,11 +226,11 @@ void Inspection::try_to_break(Breakings::iterator breaking) {
 
 void Inspection::break_answered(Breakings::iterator breaking, const Outcome& outcome, const Results& results) {
   Executor& executor = commands_.executor();
-  auto result = breaking->read(outcome, results, commands_.options());
+  auto result = breaking->read(outcome, results, options_);
   if (!result) {
     const TimePoint at = saturating_add(executor.now(), breaking->backoff.next(executor));
     // Until the deadline, the last attempt has a quarter of the time: the outcome of one without an answer is unknown.
-    if (at < breaking->deadline - commands_.options().response_timeout / 4) {
+    if (at < breaking->deadline - options_.response_timeout / 4) {
       return breaking->pause.arm(at, [this, breaking] { try_to_break(breaking); });
     }
     result = Failure{errc::unavailable, breaking->ended.empty()
@@ -243,7 +243,7 @@ void Inspection::break_answered(Breakings::iterator breaking, const Outcome& out
 }
 
 void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
-  const Options& options = commands_.options();
+  const Options& options = options_;
   const bool advisory = options.strategy == Strategy::advisory;
   const auto age = std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
   ask_about_many(questions_about(what.kind).forget,
@@ -252,7 +252,7 @@ void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std
                  [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {
                    std::vector<std::string> names;
                    if (never_set_up(outcome)) return done(std::move(names));
-                   if (outcome.sqlstate == "42501") return done(may_not_delete(outcome, options));
+                   if (outcome.server_code == "42501") return done(may_not_delete(outcome, options));
                    if (outcome.problem != Problem::none) return done(outcome.failure);
                    for (std::size_t i = 0; i < results.back().size(); ++i) names.push_back(results.back().text(i, 0));
                    done(std::move(names));

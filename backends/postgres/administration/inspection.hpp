@@ -17,10 +17,11 @@
 namespace dlock::postgres {
 
 // Never makes tables: where there are none, only advisory locks of other programs can be held. Each call answers within
-// the response timeout. In tasks only. `commands` outlives it, and is destroyed before the next task runs.
+// the response timeout. In tasks only. `commands` outlives it, and is destroyed before the next task runs; so do the
+// options.
 class Inspection final {
  public:
-  explicit Inspection(Commands& commands);
+  Inspection(Commands& commands, const Options& options);
   ~Inspection();
 
   // waiting: how many acquires of a name wait without the server's knowledge. inspect() adds them to the server's
@@ -57,6 +58,7 @@ class Inspection final {
   void break_answered(Breakings::iterator breaking, const Outcome& outcome, const Results& results);
 
   Commands& commands_;
+  const Options& options_;
   std::map<std::pair<LockKind, AdvisoryKey::KeySpace>, Questions> questions_;
   std::function<std::size_t(LockKind, const std::string&)> waiting_;
   Breakings breaking_;

@@ -26,7 +26,7 @@ bool is_sendable(const Query& query) {
 
 }  // namespace
 
-ConnectionFactory libpq_connections() {
+OpenConnection libpq_connections() {
   return [](Executor& executor, const Options& options, const Purpose& purpose, Connection::Listener& listener) {
     return std::make_unique<LibpqConnection>(executor, options, purpose, listener);
   };
@@ -279,7 +279,7 @@ void LibpqConnection::take_refusal(const PGresult& result, InFlight& entry) {
   const std::size_t command = entry.results.size();
   entry.refusal = Outcome{.problem = Problem::refused,
                           .failure = server_failure(dialler_.endpoint(), result),
-                          .sqlstate = sqlstate,
+                          .server_code = sqlstate,
                           .failed_command = command,
                           .sent = entry.sent};
   if (command == entry.statements.size()) return;  // the commit: a conflict of serializable transactions, for example
@@ -350,7 +350,7 @@ void LibpqConnection::break_off(const Failure& why) {
     for (const InFlight& entry : link->in_flight) {
       const Outcome unknown{.problem = Problem::unknown_outcome,
                             .failure = {errc::ambiguous, reason.detail},
-                            .sqlstate = link->sqlstate_of_end,
+                            .server_code = link->sqlstate_of_end,
                             .sent = entry.sent};
       if (entry.done) entry.done(entry.refusal.value_or(unknown), {});
       if (life.over()) return;

@@ -16,10 +16,10 @@
 #include <dlock/spi/lifetime.hpp>
 #include <dlock/spi/result.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/libpq/libpq_dialler.hpp"
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/common.hpp"
 #include "backends/postgres/sql/preamble.hpp"
 
 namespace dlock::postgres {
@@ -113,6 +113,6 @@ class LibpqConnection final : public Connection {
   Lifetime lifetime_;
 };
 
-[[nodiscard]] ConnectionFactory libpq_connections();
+[[nodiscard]] OpenConnection libpq_connections();
 
 }  // namespace dlock::postgres

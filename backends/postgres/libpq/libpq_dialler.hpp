@@ -12,9 +12,9 @@
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/result.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/libpq/libpq_handle.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/common.hpp"
 #include "util/resolver.hpp"
 
 namespace dlock::postgres {

@@ -82,7 +82,7 @@ RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent
 
 }  // namespace
 
-Command RowCommands::of(const Requests& requests, bool quiet) const {
+std::vector<Command> RowCommands::commands_for(const Requests& requests, bool quiet) const {
   const std::string channel = quiet || !notifies(*requests.front()) ? std::string() : channel_;
   const bool marks = requests.front()->kind == Kind::mark;
   const bool one = requests.size() == 1 && !sharing() && !marks;
@@ -91,7 +91,7 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
   if (marks) {
     params.emplace_back(std::to_string(mark_for.count()));
     params.emplace_back(std::to_string(marked_for.count()));
-    return {.statement = &statements_.mark, .params = std::move(params)};
+    return {{.statement = &statements_.mark, .params = std::move(params)}};
   }
   params.emplace_back(column.texts([](const RowRequest& request) { return request.owner.to_string(); }));
   const auto add = [&params](std::string param) { params.emplace_back(std::move(param)); };
@@ -104,16 +104,16 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
     add_numbers([](const RowRequest& request) { return request.permits; });
     add_numbers([](const RowRequest& request) { return std::chrono::ceil<milliseconds>(request.mark).count(); });
     add(channel);
-    return {.statement = &statements_.change, .params = std::move(params)};
+    return {{.statement = &statements_.change, .params = std::move(params)}};
   }
   switch (requests.front()->kind) {
     case Kind::release:
       add_numbers([](const RowRequest& request) { return std::int64_t(request.gave_up); });
       add(channel);
-      return {.statement = one ? &statements_.release_one : &statements_.release, .params = std::move(params)};
+      return {{.statement = one ? &statements_.release_one : &statements_.release, .params = std::move(params)}};
     case Kind::renew:
       add(column.leases());
-      return {.statement = one ? &statements_.renew_one : &statements_.renew, .params = std::move(params)};
+      return {{.statement = one ? &statements_.renew_one : &statements_.renew, .params = std::move(params)}};
     case Kind::acquire:
     case Kind::mark:
       break;
@@ -124,10 +124,12 @@ Command RowCommands::of(const Requests& requests, bool quiet) const {
   add_numbers([](const RowRequest& request) { return request.stood_still.version; });
   add_numbers([](const RowRequest& request) { return std::int64_t(request.may_be_held); });
   add(channel);
-  return {.statement = one ? &statements_.acquire_one : &statements_.acquire, .params = std::move(params)};
+  return {{.statement = one ? &statements_.acquire_one : &statements_.acquire, .params = std::move(params)}};
 }
 
-std::vector<RowAnswer> RowCommands::answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const {
+std::vector<RowAnswer> RowCommands::answers_to(const Requests& requests, std::span<const Rows> results,
+                                               TimePoint sent) const {
+  const Rows& rows = results.front();
   const bool marks = requests.front()->kind == Kind::mark;
   if (sharing() && !marks) return answers_to_changes(requests.size(), rows, sent);
   std::unordered_map<std::string, std::size_t> row_of;  // by owner; for marks, by name

@@ -5,14 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "backends/common/sql/row_request.hpp"
+#include "backends/common/sql/row_store.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
 
-class RowCommands {
+class RowCommands final : public RowStore {
  public:
-  using Requests = std::vector<const RowRequest*>;
   // A mark is good for mark_for, and for at least marked_for when the server answers that the row is marked.
   static constexpr std::chrono::milliseconds mark_for = std::chrono::seconds(15);
   static constexpr std::chrono::milliseconds marked_for = std::chrono::seconds(8);
@@ -23,18 +22,18 @@ class RowCommands {
 
   // Several may hold a lock: one statement carries out requests of any kind, because a statement changes a row only
   // once.
-  [[nodiscard]] bool sharing() const noexcept { return !statements_.change.sql.empty(); }
-  [[nodiscard]] LockKind kind() const noexcept { return kind_; }
+  [[nodiscard]] bool sharing() const noexcept override { return !statements_.change.sql.empty(); }
+  [[nodiscard]] LockKind kind() const noexcept override { return kind_; }
   [[nodiscard]] const std::string& channel() const noexcept { return channel_; }
   // An answer to this request may have notified clients.
-  [[nodiscard]] bool notifies(const RowRequest& request) const noexcept {
+  [[nodiscard]] bool notifies(const RowRequest& request) const noexcept override {
     return request.kind != RowRequest::Kind::mark &&
            (sharing() || request.kind == RowRequest::Kind::release || announces(request));
   }
-  // Requests of one kind; if sharing(), of any but marks. quiet: no client is notified.
-  [[nodiscard]] Command of(const Requests& requests, bool quiet) const;
-  // For each request, in their order.
-  [[nodiscard]] std::vector<RowAnswer> answers_to(const Requests& requests, const Rows& rows, TimePoint sent) const;
+  // One command.
+  [[nodiscard]] std::vector<Command> commands_for(const Requests& requests, bool quiet) const override;
+  [[nodiscard]] std::vector<RowAnswer> answers_to(const Requests& requests, std::span<const Rows> results,
+                                                  TimePoint sent) const override;
 
  private:
   // Observers of an election are notified of grants, too.

@@ -103,7 +103,7 @@ void WakeUps::listen() {
   Query query{.commands = {{.text = "LISTEN " + quote_identifier(statements_.channel())}},
               .done = lifetime_.guard([this](const Outcome& outcome, const Results&) {
                 if (outcome.problem == Problem::refused) {
-                  return session_->break_off(failure_of(outcome, commands_.options().schema));
+                  return session_->break_off(commands_.dialect().failure_of(outcome));
                 }
                 if (outcome.problem != Problem::none) return;
                 listening_ = true;
@@ -141,7 +141,7 @@ void WakeUps::session_notified(const std::string& channel, const std::string& pa
                 [this, name] { watchers_.tell_first(name); });
 }
 
-void WakeUps::taken(const std::string& name) {
+void WakeUps::taken(const std::string& name, const OwnerId& /*owner*/) {
   if (const auto found = marks_.find(name); found != marks_.end()) {
     found->second.releases = 0;
     found->second.look.disarm();

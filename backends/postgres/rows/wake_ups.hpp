@@ -26,24 +26,26 @@
 
 #include "backends/common/sql/commands.hpp"
 #include "backends/common/sql/row_batch.hpp"
+#include "backends/common/sql/row_waker.hpp"
 #include "backends/common/sql/session.hpp"
 #include "backends/common/watchers.hpp"
+#include "backends/postgres/rows/row_commands.hpp"
 
 namespace dlock::postgres {
 
 // In tasks only.
-class WakeUps final : private Session::User {
+class WakeUps final : public RowWaker, private Session::User {
  public:
   // All arguments outlive it. It calls deaf once, if it finds that it cannot wake waiters here.
   WakeUps(Commands& commands, const Dialling& dialling, const RowCommands& statements,
           std::function<void(Failure)> deaf);
-  ~WakeUps();
+  ~WakeUps() override;
 
-  // Calls `changed` when the lock may have become free. For a plain lock, only the waiter that has waited longest is
-  // woken; for other kinds all of them, and also when the mark takes effect. nullptr: it cannot wake waiters.
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed);
-  // A waiter of this client got the lock, so the others need not try.
-  void taken(const std::string& name);
+  // For a plain lock, only the waiter that has waited longest is woken; for other kinds all of them, and also when the
+  // mark takes effect.
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  // The others of this client need not try.
+  void taken(const std::string& name, const OwnerId& owner) override;
 
  private:
   // A lock that has waiters.

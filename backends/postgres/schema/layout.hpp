@@ -8,8 +8,8 @@
 
 #include <dlock/lock_kind.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 

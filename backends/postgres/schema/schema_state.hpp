@@ -9,9 +9,9 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/layout.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 

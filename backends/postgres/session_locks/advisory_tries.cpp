@@ -8,6 +8,7 @@
 #include <dlock/duration.hpp>
 
 #include "backends/postgres/sessions/session_fitness.hpp"
+#include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
 
@@ -38,11 +39,11 @@ bool go_together(const LockKey& a, const LockKey& b) {
 
 }  // namespace
 
-AdvisoryTries::AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
+AdvisoryTries::AdvisoryTries(const Services& services, const Options& options, common::ConnectionObserver& observer,
                              std::function<void()> when_quiet)
     : SessionHolds(services.host, "PostgreSQL"),
-      options_(services.options),
-      sql_(sql),
+      options_(options),
+      sql_(options),
       observer_(observer),
       response_timeout_(services.dialling.response_timeout),
       most_locks_(most_advisory_locks - std::min<std::size_t>(most_advisory_locks - 1, options_.max_connections)),
@@ -51,10 +52,9 @@ AdvisoryTries::AdvisoryTries(const Services& services, const AdvisorySql& sql, c
 
 AdvisoryTries::~AdvisoryTries() = default;
 
-void AdvisoryTries::ask(const std::shared_ptr<Ask>& asked, AnswerHandler done) {
-  asked->done = std::move(done);
-  asked->row = token_row(options_, asked->request.name);
-  asked->alone = false;
+std::shared_ptr<SharedTries::Ask> AdvisoryTries::ask(const LockRequest& request, AnswerHandler done) {
+  const auto asked = std::make_shared<Try>(request, lock_key(options_, request.name, request.kind, request.mode),
+                                           std::move(done), token_row(options_, request.name));
   if (excludes(asked->key)) {
     answer(asked, {.status = Status::busy});
   } else {
@@ -62,10 +62,11 @@ void AdvisoryTries::ask(const std::shared_ptr<Ask>& asked, AnswerHandler done) {
     session_.want(asked->request.wait);
   }
   pump();
+  return asked;
 }
 
 bool AdvisoryTries::withdraw(Ask& asked) {
-  if (!std::exchange(asked.done, nullptr)) return false;
+  if (!std::exchange(static_cast<Try&>(asked).done, nullptr)) return false;
   return std::erase_if(pending_, [&](const auto& each) { return each.get() == &asked; }) == 0;
 }
 
@@ -145,7 +146,7 @@ void AdvisoryTries::send(Batch batch) {
 }
 
 Command AdvisoryTries::command_for(const Batch& batch) const {
-  const Ask& first = *batch.front().front();
+  const Try& first = *batch.front().front();
   const AdvisoryStatements& statements = sql_.of(first.key);
   if (first.key.mode == Mode::shared) {
     return {.statement = locked_.contains(first.key) ? &statements.join : &statements.try_lock,
@@ -298,7 +299,7 @@ void AdvisoryTries::fail(const Group& group, const Failure& why, Remedy remedy) 
   for (const auto& each : group) answer(each, {.status = Status::failed, .failure = why}, remedy);
 }
 
-void AdvisoryTries::answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy) {
+void AdvisoryTries::answer(const std::shared_ptr<Try>& asked, TryOutcome outcome, Remedy remedy) {
   answers_.push_back({asked, std::move(outcome), remedy});
 }
 

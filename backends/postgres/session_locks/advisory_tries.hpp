@@ -31,10 +31,10 @@
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/session_holds.hpp"
+#include "backends/common/sql/services.hpp"
 #include "backends/common/sql/session.hpp"
-#include "backends/postgres/services.hpp"
+#include "backends/common/sql/shared_tries.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
 
@@ -42,51 +42,44 @@ namespace dlock::postgres {
 inline constexpr std::size_t most_advisory_locks = 1000;
 
 // In tasks only.
-class AdvisoryTries final : private Session::User, private common::SessionHolds<LockKey, Watch> {
+class AdvisoryTries final : public SharedTries, private Session::User, private common::SessionHolds<LockKey, Watch> {
  public:
-  using ReleaseHandler = Backend::ReleaseHandler;
-  // remedy: of a failure. It is never to reconnect, which the session does by itself.
-  using AnswerHandler = std::function<void(TryOutcome outcome, Remedy remedy)>;
-  struct Ask {
-    LockRequest request;
-    LockKey key;
-    AnswerHandler done = nullptr;  // empty: no answer is wanted, or no longer
-    std::string row = {};          // token_row()
-    bool alone = false;            // it may have been its fault that a batch of several was refused
-  };
-
   // All outlive it. when_quiet: called when quiet() may have become true.
-  AdvisoryTries(const Services& services, const AdvisorySql& sql, common::ConnectionObserver& observer,
+  AdvisoryTries(const Services& services, const Options& options, common::ConnectionObserver& observer,
                 std::function<void()> when_quiet);
-  ~AdvisoryTries();
+  ~AdvisoryTries() override;
 
-  // The handler is called at most once, never inside the call, and may then ask the same again, release, or destroy
-  // this object. Where it fails, nothing is left held.
-  void ask(const std::shared_ptr<Ask>& asked, AnswerHandler done);
-  // The caller is gone: a later grant is given back. False: the try was not sent and never will be.
-  bool withdraw(Ask& asked);
-  // Sends a query that takes no lock and waits for none.
-  void ask(Query query);
+  [[nodiscard]] std::shared_ptr<Ask> ask(const LockRequest& request, AnswerHandler done) override;
+  bool withdraw(Ask& asked) override;
+  void ask(Query query) override;
 
-  // False: that lock is not, or no longer, here. The unlock goes on until the lock is free or the session gone.
-  [[nodiscard]] bool release(const OwnerId& owner, ReleaseHandler done);
-  [[nodiscard]] bool holds_any() const noexcept { return !empty(); }
-  // Nothing is under way.
-  [[nodiscard]] bool quiet() const noexcept {
+  [[nodiscard]] bool release(const OwnerId& owner, ReleaseHandler done) override;
+  [[nodiscard]] bool holds_any() const noexcept override { return !empty(); }
+  [[nodiscard]] bool quiet() const noexcept override {
     return tried_ + unlocked_ == 0 && unlocks_.empty() && pending_.empty() && answers_.empty();
   }
 
  private:
   using KeySpace = AdvisoryKey::KeySpace;
+  struct Try final : Ask {
+    Try(LockRequest what, LockKey of_lock, AnswerHandler then, std::string of_token)
+        : request(std::move(what)), key(std::move(of_lock)), done(std::move(then)), row(std::move(of_token)) {}
+
+    const LockRequest request;
+    const LockKey key;
+    AnswerHandler done;     // empty: no answer is wanted, or no longer
+    const std::string row;  // token_row()
+    bool alone = false;     // it may have been its fault that a batch of several was refused
+  };
   // The tries for one key. The first one is sent; if it finds the lock busy, it is busy for all of them.
-  using Group = std::vector<std::shared_ptr<Ask>>;
+  using Group = std::vector<std::shared_ptr<Try>>;
   using Batch = std::vector<Group>;  // one statement
   struct Unlock {
     LockKey key;
     ReleaseHandler done = nullptr;  // empty: no caller waits
   };
   struct Answer {
-    std::shared_ptr<Ask> asked;
+    std::shared_ptr<Try> asked;
     TryOutcome outcome;
     Remedy remedy;
   };
@@ -105,7 +98,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   void take_rows(const Batch& batch, TimePoint sent, const Rows& rows);
   void granted(const Group& group, std::uint64_t token, TimePoint sent);
   void refused(const Batch& batch, const Outcome& outcome);
-  void answer(const std::shared_ptr<Ask>& asked, TryOutcome outcome, Remedy remedy = Remedy::final);
+  void answer(const std::shared_ptr<Try>& asked, TryOutcome outcome, Remedy remedy = Remedy::final);
   void deliver_answers();
   void ask_again(const Group& group);
   void fail(const Group& group, const Failure& why, Remedy remedy);
@@ -126,7 +119,7 @@ class AdvisoryTries final : private Session::User, private common::SessionHolds<
   [[nodiscard]] bool session_holds() const override { return holds_any(); }
 
   const Options& options_;
-  const AdvisorySql& sql_;
+  const AdvisorySql sql_;
   common::ConnectionObserver& observer_;
   const std::chrono::nanoseconds response_timeout_;
   const std::size_t most_locks_;  // here: each session of a waiter has one at most

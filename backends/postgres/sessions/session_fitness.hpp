@@ -5,7 +5,7 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/common/sql/connection.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 

@@ -13,8 +13,8 @@
 
 #include <dlock/error.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 

@@ -136,7 +136,7 @@ Meaning meaning_of(std::string_view sqlstate) noexcept {
 Meaning meaning_of(const Outcome& outcome) noexcept {
   switch (outcome.problem) {
     case Problem::refused:
-      return meaning_of(outcome.sqlstate);
+      return meaning_of(outcome.server_code);
     case Problem::unknown_outcome:
       return cut_off;
     case Problem::not_sent:
@@ -149,27 +149,23 @@ Meaning meaning_of(const Outcome& outcome) noexcept {
 
 Failure failure_of(const Outcome& outcome, std::string_view schema) {
   if (outcome.problem != Problem::refused) return outcome.failure;
-  return {meaning_of(outcome.sqlstate).code, outcome.failure.detail + advice(outcome.sqlstate, schema)};
+  return {meaning_of(outcome.server_code).code, outcome.failure.detail + advice(outcome.server_code, schema)};
 }
 
 bool may_be_ones_fault(const Outcome& outcome) noexcept {
   if (outcome.problem != Problem::refused) return false;
-  if (find(outcome.sqlstate) == nullptr) return true;
-  const Meaning meaning = meaning_of(outcome.sqlstate);
+  if (find(outcome.server_code) == nullptr) return true;
+  const Meaning meaning = meaning_of(outcome.server_code);
   const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
   return meaning.remedy == Remedy::busy || (meaning.remedy == Remedy::final && !concerns_all);
 }
 
 bool is_end_of_patience(const Outcome& outcome) noexcept {
-  return outcome.problem == Problem::refused && outcome.sqlstate == "57014";
-}
-
-bool is_end_of_session(const Outcome& outcome) noexcept {
-  return outcome.problem == Problem::unknown_outcome && !outcome.sqlstate.empty();
+  return outcome.problem == Problem::refused && outcome.server_code == "57014";
 }
 
 bool is_full_of_notifications(const Outcome& outcome) noexcept {
-  return outcome.problem == Problem::refused && outcome.sqlstate == "54000";
+  return outcome.problem == Problem::refused && outcome.server_code == "54000";
 }
 
 }  // namespace dlock::postgres

@@ -29,9 +29,9 @@
 
 #include <dlock/lock_kind.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/advisory_key.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 

@@ -201,15 +201,15 @@ TEST_F(PostgresConnectionTest, FailedPreparation_IsRepeatedAtTheNextUse) {
   const Statement read{"SELECT x FROM public.later"};
   const auto first = connection.ask(read);
   const auto second = connection.ask(read);
-  EXPECT_EQ(first->outcome().sqlstate, "42P01");
-  EXPECT_EQ(second->outcome().sqlstate, "42P01");
+  EXPECT_EQ(first->outcome().server_code, "42P01");
+  EXPECT_EQ(second->outcome().server_code, "42P01");
   EXPECT_EQ(connection.ask(read)->outcome().problem, Problem::refused);
   server.run("CREATE TABLE public.later AS SELECT 5 AS x");
   server.run("GRANT SELECT ON public.later TO locker");
   EXPECT_EQ(connection.ask(read)->value(), "5");
   // A plan that no longer fits is refused once.
   server.run("ALTER TABLE public.later ALTER COLUMN x TYPE text");
-  EXPECT_EQ(connection.ask(read)->outcome().sqlstate, "0A000");
+  EXPECT_EQ(connection.ask(read)->outcome().server_code, "0A000");
   EXPECT_EQ(connection.ask(read)->value(), "5");
   server.run("DROP TABLE public.later");
 }
@@ -222,7 +222,7 @@ TEST_F(PostgresConnectionTest, ErrorInAQuery_StopsNoOtherQuery) {
   const auto after = connection.ask("SHOW lock_timeout");
   EXPECT_EQ(before->value(), "77ms") << "the commands of a query are a transaction";
   EXPECT_EQ(bad->outcome().problem, Problem::refused);
-  EXPECT_EQ(bad->outcome().sqlstate, "22012");
+  EXPECT_EQ(bad->outcome().server_code, "22012");
   EXPECT_EQ(bad->outcome().failed_command, 1U);
   EXPECT_TRUE(bad->results().empty());
   EXPECT_EQ(after->value(), "0");
@@ -237,7 +237,7 @@ TEST_F(PostgresConnectionTest, RefusedCommit_DiscardsItsRows) {
       connection.ask({.commands = {{.text = "INSERT INTO pg_temp.once VALUES (1) RETURNING i"}, {.text = "SELECT 2"}}});
   const auto next = connection.ask("SELECT count(*) FROM pg_temp.once");
   EXPECT_EQ(twice->outcome().problem, Problem::refused);
-  EXPECT_EQ(twice->outcome().sqlstate, "23505");
+  EXPECT_EQ(twice->outcome().server_code, "23505");
   EXPECT_EQ(twice->outcome().failed_command, 2U) << "no command of the two";
   EXPECT_TRUE(twice->results().empty());
   EXPECT_EQ(next->value(), "1");
@@ -278,7 +278,7 @@ TEST_F(PostgresConnectionTest, EndByTheServer_IsReportedAtOnce) {
   EXPECT_EQ(idle.lost().code, errc::unavailable);
   EXPECT_EQ(answer->outcome().problem, Problem::unknown_outcome);
   EXPECT_EQ(answer->outcome().failure.code, errc::ambiguous);
-  EXPECT_EQ(answer->outcome().sqlstate, "57P01");
+  EXPECT_EQ(answer->outcome().server_code, "57P01");
   EXPECT_NE(busy.lost().detail.find("57P01"), std::string::npos) << busy.lost().detail;
   EXPECT_EQ(idle.ask("SELECT 1")->outcome().problem, Problem::not_sent);
 }

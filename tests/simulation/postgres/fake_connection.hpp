@@ -24,8 +24,8 @@
 
 #include <dlock/spi/lifetime.hpp>
 
-#include "backends/common/sql/connection.hpp"
 #include "backends/postgres/options.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 
@@ -58,7 +58,7 @@ struct FakeQuery {
 struct FakeReply {
   bool is_held = false;       // answered by FakeServer::answer(), or never
   Results results = {};       // by default no row for each command
-  std::string sqlstate = {};  // not empty: refused
+  std::string server_code = {};  // not empty: refused
   std::size_t failed_command = 0;
 
   // The rows of a lone command.
@@ -66,8 +66,8 @@ struct FakeReply {
     const auto affected = rows.size();
     return {.results = {{.rows = std::move(rows), .affected = affected}}};
   }
-  [[nodiscard]] static FakeReply refused(std::string sqlstate, std::size_t failed_command = 0) {
-    return {.sqlstate = std::move(sqlstate), .failed_command = failed_command};
+  [[nodiscard]] static FakeReply refused(std::string server_code, std::size_t failed_command = 0) {
+    return {.server_code = std::move(server_code), .failed_command = failed_command};
   }
   [[nodiscard]] static FakeReply held() { return {.is_held = true}; }
 };
@@ -79,7 +79,7 @@ class FakeServer {
   FakeServer& operator=(const FakeServer&) = delete;
 
   // For a client of that process. Its answers run as tasks of the client's executor.
-  [[nodiscard]] ConnectionFactory connections(int process = 0) {
+  [[nodiscard]] OpenConnection connections(int process = 0) {
     return [this, process](Executor& executor, const Options& options, const Purpose& purpose,
                            Connection::Listener& listener) {
       return std::make_unique<FakeConnection>(*this, process, executor, options, purpose, listener);
@@ -108,12 +108,12 @@ class FakeServer {
       if (each->number == connection) each->answer(query, with);
     }
   }
-  // All of them, or one. sqlstate: why the server ended the session, if it did.
+  // All of them, or one. server_code: why the server ended the session, if it did.
   void break_connections(const std::string& why = "the fake server is gone", int connection = 0,
-                         const std::string& sqlstate = {}) {
+                         const std::string& server_code = {}) {
     for (FakeConnection* const each : connections_) {
       if (connection != 0 && each->number != connection) continue;
-      each->post([each, why, sqlstate] { each->end({errc::unavailable, why}, sqlstate); });
+      each->post([each, why, server_code] { each->end({errc::unavailable, why}, server_code); });
     }
   }
   void notify(const std::string& channel, const std::string& payload, int connection = 0) {
@@ -205,13 +205,13 @@ class FakeServer {
         in_flight_.pop_front();
         if (!done) continue;
         Outcome outcome{.sent = query.sent};
-        if (reply.sqlstate.empty()) {
+        if (reply.server_code.empty()) {
           reply.results.resize(query.commands.size());
         } else {
           outcome.problem = Problem::refused;
-          outcome.sqlstate = reply.sqlstate;
+          outcome.server_code = reply.server_code;
           outcome.failed_command = reply.failed_command;
-          outcome.failure = {errc::unavailable, "fake: refused (SQLSTATE " + outcome.sqlstate + ")"};
+          outcome.failure = {errc::unavailable, "fake: refused (SQLSTATE " + outcome.server_code + ")"};
           reply.results.clear();
         }
         done(outcome, reply.results);
@@ -220,7 +220,7 @@ class FakeServer {
     }
 
     void break_off(const Failure& why) override { end(why, {}); }
-    void end(const Failure& why, const std::string& sqlstate) {
+    void end(const Failure& why, const std::string& server_code) {
       if (state_ == State::lost) return;
       const Failure reason = why;
       if (std::exchange(state_, State::lost) == State::ready && server_.gone) server_.gone(number);
@@ -230,7 +230,7 @@ class FakeServer {
         if (!entry.done) continue;
         entry.done({.problem = Problem::unknown_outcome,
                     .failure = {errc::ambiguous, reason.detail},
-                    .sqlstate = sqlstate,
+                    .server_code = server_code,
                     .sent = entry.query.sent},
                    {});
         if (life.over()) return;

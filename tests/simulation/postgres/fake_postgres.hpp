@@ -39,7 +39,7 @@ class FakePostgres final : public FakeSessionLocks {
     };
   }
 
-  [[nodiscard]] ConnectionFactory connections(int process) { return wire_.connections(process); }
+  [[nodiscard]] OpenConnection connections(int process) { return wire_.connections(process); }
   // How it meets those who connect.
   [[nodiscard]] FakeServer& wire() { return wire_; }
 
@@ -176,18 +176,18 @@ class FakePostgres final : public FakeSessionLocks {
     const auto& commands = received.query.commands;
     while (received.next < commands.size()) {
       Step step =
-          received.too_long ? Step{.sqlstate = received.end_of_wait} : execute(session, commands[received.next]);
+          received.too_long ? Step{.server_code = received.end_of_wait} : execute(session, commands[received.next]);
       if (step.waits) {
         if (received.waits) return false;
         received.waits = true;
-        received.end_of_wait = step.sqlstate;
+        received.end_of_wait = step.server_code;
         waiting_.push_back(session.number);
         wait(session, *step.waits);
         return false;
       }
       waited(session, received);
-      if (!step.sqlstate.empty()) {
-        fail(session, step.sqlstate, received.next);
+      if (!step.server_code.empty()) {
+        fail(session, step.server_code, received.next);
         return true;
       }
       if (falsify) falsify(session.process, word_of(commands[received.next]), step.rows);
@@ -247,9 +247,9 @@ class FakePostgres final : public FakeSessionLocks {
     waiting_.remove(session.number);
     retry_soon();
   }
-  void fail(Session& session, const std::string& sqlstate, std::size_t command) {
-    if (sqlstate.starts_with(ending_states)) {
-      break_off(session, terminated, sqlstate);
+  void fail(Session& session, const std::string& server_code, std::size_t command) {
+    if (server_code.starts_with(ending_states)) {
+      break_off(session, terminated, server_code);
       session.queue.clear();
       return;
     }
@@ -260,7 +260,7 @@ class FakePostgres final : public FakeSessionLocks {
     session.unknown = session.unknown || std::any_of(commands.begin(), commands.end(), [](const Command& each) {
                         return word_of(each).find(".unlock") != std::string::npos;
                       });
-    finish(session, FakeReply::refused(sqlstate, command));
+    finish(session, FakeReply::refused(server_code, command));
   }
   void finish(Session& session, FakeReply reply) {
     const Received received = std::move(session.queue.front());
@@ -301,11 +301,11 @@ class FakePostgres final : public FakeSessionLocks {
   }
   // The session ends when its client knows, or with its lease. Where a server ends it while the client is stopped, no
   // promise but that of tokens survives.
-  void break_off(Session& session, const std::string& why, const std::string& sqlstate) override {
+  void break_off(Session& session, const std::string& why, const std::string& server_code) override {
     session.silent = false;
     session.broken = true;
-    session.terminated = !sqlstate.empty();
-    wire_.break_connections(why, session.number, sqlstate);
+    session.terminated = !server_code.empty();
+    wire_.break_connections(why, session.number, server_code);
   }
   // As a task of its own: whoever frees something is in the middle of a query.
   void retry_soon() override {
@@ -330,25 +330,25 @@ class FakePostgres final : public FakeSessionLocks {
     const std::string word = command.statement != nullptr ? command.statement->word : command.text;
     const std::string refused = refusal ? refusal(session.process, word, command) : "";
     const bool commits = word == "commit" || word == "COMMIT";
-    if (!refused.empty() && !word.starts_with("fence")) return {.sqlstate = refused};
+    if (!refused.empty() && !word.starts_with("fence")) return {.server_code = refused};
     if (commits || word == "rollback" || word == "ROLLBACK") {
       commits && !session.failed ? commit(session) : roll_back(session);
       return {};
     }
-    if (session.failed) return {.sqlstate = "25P02"};
+    if (session.failed) return {.server_code = "25P02"};
     if (command.statement == nullptr) return execute_text(session, command.text);
     Params params;
     for (const Parameter& param : command.params) params.push_back(param.value_or(""));
     if (!refused.empty()) {  // an error may come after the lock was granted, or before it was unlocked
       if (word.find(".unlock") == std::string::npos) (void)execute_advisory(session, word, params);
-      return {.sqlstate = refused};
+      return {.server_code = refused};
     }
     if (auto step = execute_plain(session, word, params)) return *std::move(step);
     const std::string_view what = std::string_view(word).substr(word.find('.') + 1);
     const bool of_locks_alone = what.starts_with("unlock") || what.starts_with("proof") || what == "break_lock" ||
                                 what == "inspect_without_tables";
     const bool needs_tables = !word.starts_with("fence") || !of_locks_alone;
-    if (!has_schema && needs_tables) return {.sqlstate = "42P01"};
+    if (!has_schema && needs_tables) return {.server_code = "42P01"};
     if (word.starts_with("fence")) return execute_advisory(session, word, params);
     if (word.starts_with("row_lock")) return execute_row_lock(session, what, params);
     return execute_on_rows(session, command);
@@ -365,7 +365,7 @@ class FakePostgres final : public FakeSessionLocks {
     } else if (text.starts_with("INSERT INTO")) {
       if (!version) version = std::to_string(schema_version);
     } else if (text.find("pg_advisory_xact_lock") != std::string::npos) {
-      if (!row_is_free(session, creation_row)) return {.sqlstate = "55P03", .waits = std::chrono::seconds(5)};
+      if (!row_is_free(session, creation_row)) return {.server_code = "55P03", .waits = std::chrono::seconds(5)};
       session.rows.insert(creation_row);
     }
     return {};
@@ -385,8 +385,8 @@ class FakePostgres final : public FakeSessionLocks {
   [[nodiscard]] Step execute_on_rows(Session& session, const Command& command) {
     FakeLockTable* const rows = table(word_of(command));
     EXPECT_NE(rows, nullptr) << word_of(command);
-    if (rows == nullptr) return {.sqlstate = "42883"};
-    if (rows->must_wait(command)) return {.sqlstate = "55P03", .waits = brief};
+    if (rows == nullptr) return {.server_code = "42883"};
+    if (rows->must_wait(command)) return {.server_code = "55P03", .waits = brief};
     const std::string what = FakeLockTable::word_for(command);
     if (what.starts_with("acquire") || what == "change") {
       const auto columns = FakeLockTable::columns_of(command);

@@ -96,7 +96,7 @@ class FakeSessionLocks {
   // The outcome of a command: rows, an error, or it has to wait for so long, and then is an error.
   struct Step {
     Rows rows = {};
-    std::string sqlstate = {};
+    std::string server_code = {};
     std::optional<std::chrono::nanoseconds> waits = std::nullopt;
   };
   using Params = std::vector<std::string>;
@@ -115,7 +115,7 @@ class FakeSessionLocks {
   ~FakeSessionLocks() = default;
   // Some of what sessions wait for may be free now.
   virtual void retry_soon() = 0;
-  virtual void break_off(Session& session, const std::string& why, const std::string& sqlstate) = 0;
+  virtual void break_off(Session& session, const std::string& why, const std::string& server_code) = 0;
 
   [[nodiscard]] Step execute_advisory(Session& session, std::string_view word, const Params& params) {
     const bool shared = word.ends_with(shared_ending);
@@ -156,8 +156,8 @@ class FakeSessionLocks {
     EXPECT_TRUE(session.open) << "the lock would end with the statement";
     if (word == "lock") must_hold_nothing(session, word);
     if (!row_is_free(session, name)) {
-      if (word == "try_lock") return {.sqlstate = "55P03"};
-      return {.sqlstate = "57014",
+      if (word == "try_lock") return {.server_code = "55P03"};
+      return {.server_code = "57014",
               .waits =
                   session.patience.count() > 0 ? nanoseconds(session.patience) : nanoseconds(std::chrono::hours(1000))};
     }
@@ -257,7 +257,7 @@ class FakeSessionLocks {
       EXPECT_TRUE(waits || what == "try_lock") << word;
       if (waits) must_hold_nothing(session, word);
       if (!key_is_free(session, key, shared)) {
-        return waits ? Step{.sqlstate = "55P03", .waits = milliseconds(std::stoi(params.at(3)))} : Step{};
+        return waits ? Step{.server_code = "55P03", .waits = milliseconds(std::stoi(params.at(3)))} : Step{};
       }
       take_key(session, key, shared);
     }

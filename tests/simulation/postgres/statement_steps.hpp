@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/common/sql/connection.hpp"
+#include "backends/postgres/sql/common.hpp"
 
 namespace dlock::postgres {
 

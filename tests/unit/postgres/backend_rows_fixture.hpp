@@ -108,6 +108,6 @@ class BackendRowsTest : public BackendTest {
   const std::string channel;
 };
 
-constexpr std::array row_strategies{Strategy::table, Strategy::optimistic};
+inline constexpr std::array row_strategies{Strategy::table, Strategy::optimistic};
 
 }  // namespace dlock::postgres

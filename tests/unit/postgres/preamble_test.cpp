@@ -105,12 +105,12 @@ TEST(PostgresPreamble, AnotherProcessAnswers_IsAPooler) {
 TEST(PostgresPreamble, RefusedSetting_IsIgnoredButTheQueryIsNot) {
   for (const bool takes_effect : {false, true}) {
     Preamble preamble({.session_lease = 10s}, {.version = 150020, .backend_pid = 77});
-    EXPECT_FALSE(preamble.answered(0, {.problem = Problem::refused, .sqlstate = "42501"}, {}));
+    EXPECT_FALSE(preamble.answered(0, {.problem = Problem::refused, .server_code = "42501"}, {}));
     EXPECT_FALSE(preamble.answered(0, {}, answer("nonsense")));
     EXPECT_TRUE(preamble.answered(0, {}, answer("77")));
     for (std::size_t i = 1; i < preamble.commands().size(); ++i) {
       EXPECT_TRUE(takes_effect ? preamble.answered(i, {}, {{.rows = {{preamble.commands()[i].params.at(1)}}}})
-                               : preamble.answered(i, {.problem = Problem::refused, .sqlstate = "42704"}, {}));
+                               : preamble.answered(i, {.problem = Problem::refused, .server_code = "42704"}, {}));
     }
     EXPECT_EQ(preamble.server().ends_silent_sessions, takes_effect);
   }

@@ -108,11 +108,11 @@ TEST_F(PostgresSchemaSetUp, UnfitSchema_IsRefusedWithAReason) {
       "run \"dlock init\" with a role that may, and then GRANT USAGE ON SCHEMA \"dlock\" TO <role>; GRANT SELECT, "
       "INSERT, UPDATE ON ALL TABLES IN SCHEMA \"dlock\" TO <role>";
   const struct {
-    std::function<void(FakePostgres& server, Rows& rights, Rows& tables)> change;
+    std::function<void(FakePostgres& with, Rows& rights, Rows& tables)> change;
     errc code;
     std::string words;
   } rows[] = {
-      {[](auto& server, auto&, auto&) { server.version = "2"; }, errc::unsupported,
+      {[](auto& with, auto&, auto&) { with.version = "2"; }, errc::unsupported,
        "schema \"dlock\" has version 2 of dlock's tables, and this is a dlock for version 1: use a newer dlock, or "
        "another schema"},
       {[](auto&, auto&, auto& tables) { tables.rows[1][1] = "id,price"; }, errc::invalid_argument,

@@ -13,7 +13,7 @@ namespace dlock::postgres {
 namespace {
 
 Outcome refusal(const std::string& sqlstate, const std::string& words = "h:5432/db: no") {
-  return {.problem = Problem::refused, .failure = {errc::protocol, words}, .sqlstate = sqlstate};
+  return {.problem = Problem::refused, .failure = {errc::protocol, words}, .server_code = sqlstate};
 }
 
 TEST(PostgresSqlstate, EachState_SaysWhetherToRetry) {
@@ -54,7 +54,7 @@ TEST(PostgresSqlstate, SeveralRequests_OneIsSuspected) {
   for (const char* each : {"40001", "42501", "0A000", "53100", "54000", "25006", "42P01"}) {
     EXPECT_FALSE(may_be_ones_fault(refusal(each))) << each;
   }
-  EXPECT_FALSE(may_be_ones_fault({.problem = Problem::unknown_outcome, .sqlstate = "57P01"}));
+  EXPECT_FALSE(may_be_ones_fault({.problem = Problem::unknown_outcome, .server_code = "57P01"}));
 }
 
 TEST(PostgresSqlstate, Unanswered_IsAmbiguousUnlessUnsent) {

@@ -1,6 +1,5 @@
-#include "backends/common/sql/session_dialect.hpp"
+#include "backends/postgres/session_locks/session_dialects.hpp"
 
-#include "backends/postgres/options.hpp"
 #include "backends/postgres/sessions/session_fitness.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 #include "backends/postgres/sql/statements.hpp"
@@ -18,9 +17,13 @@ std::string in_ms(nanoseconds time) {
 // A session waits in the server for an advisory lock, which it has until it unlocks it.
 class AdvisoryDialect final : public SessionDialect {
  public:
-  AdvisoryDialect(const Options& options, const AdvisorySql& sql) : options_(options), sql_(sql) {}
+  explicit AdvisoryDialect(const Options& options) : options_(options), sql_(options) {}
 
   [[nodiscard]] const char* word() const override { return "waiting"; }
+  [[nodiscard]] std::string lock_of(LockKind kind, const std::string& name) const override {
+    return SessionDialect::lock_of(kind, lock_key(options_, name, kind).parameter);
+  }
+  [[nodiscard]] std::optional<Statement> question_about_snapshots() const override { return waits_for_snapshots(); }
 
   // An error, lock_timeout among them, may come in the moment of the grant, and does not undo that.
   [[nodiscard]] std::vector<Command> ask(const LockRequest& request, Patience patience, bool used) const override {
@@ -50,7 +53,7 @@ class AdvisoryDialect final : public SessionDialect {
   }
 
   const Options& options_;
-  const AdvisorySql& sql_;
+  const AdvisorySql sql_;
 };
 
 // A transaction locks a row, and has it until it ends.
@@ -59,6 +62,7 @@ class ForUpdateDialect final : public SessionDialect {
   explicit ForUpdateDialect(const Options& options) : use_(for_update_statements(options.schema, options.durability)) {}
 
   [[nodiscard]] const char* word() const override { return "transaction"; }
+  [[nodiscard]] std::optional<Statement> question_about_snapshots() const override { return waits_for_snapshots(); }
 
   [[nodiscard]] std::vector<Command> ask(const LockRequest& request, Patience patience, bool used) const override {
     std::vector<Command> commands = anew(used);
@@ -97,8 +101,8 @@ class ForUpdateDialect final : public SessionDialect {
 
 }  // namespace
 
-std::unique_ptr<SessionDialect> advisory_dialect(const Options& options, const AdvisorySql& sql) {
-  return std::make_unique<AdvisoryDialect>(options, sql);
+std::unique_ptr<SessionDialect> advisory_dialect(const Options& options) {
+  return std::make_unique<AdvisoryDialect>(options);
 }
 
 std::unique_ptr<SessionDialect> for_update_dialect(const Options& options) {
