@@ -188,6 +188,7 @@ void RowBatch::answered(const std::shared_ptr<Load>& load, const Outcome& outcom
 }
 
 void RowBatch::refused(const Load& load, Outcome outcome) {
+  if (outcome.problem == Problem::refused) undo(load);
   if (commands_.dialect().is_full_of_notifications(outcome) && load.notifies && !load.quiet) {
     quiet_until_ = saturating_add(now(), quiet_for);
     return ask_again(load);
@@ -201,6 +202,15 @@ void RowBatch::refused(const Load& load, Outcome outcome) {
     }
   }
   give(load, {load.size, {.status = Status::failed, .failure = outcome.failure, .sent = outcome.sent}});
+}
+
+void RowBatch::undo(const Load& load) {
+  Query query;
+  for (const Load::Part& part : load.parts) {
+    auto commands = store_.after_refusal(Load::requests_of(part));
+    std::move(commands.begin(), commands.end(), std::back_inserter(query.commands));
+  }
+  if (!query.commands.empty()) commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
 }
 
 // One name may be the reason why all of the query was rolled back: the database's encoding has no characters for it, or

@@ -54,6 +54,7 @@ class RowBatch final : private common::RequestTable<BatchedRequest>::User {
   [[nodiscard]] Entries fit_for_one_query(Entries entries);
   void answered(const std::shared_ptr<Load>& load, const Outcome& outcome, const Results& results);
   void refused(const Load& load, Outcome outcome);
+  void undo(const Load& load);
   void suspect(const Load& load, const Outcome& outcome);
   void give(const Load& load, const std::vector<RowAnswer>& answers);
   void ask_again(const Load& load);

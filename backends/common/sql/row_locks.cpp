@@ -121,7 +121,11 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
 }
 
 std::unique_ptr<Watch> RowLocks::watch(LockKind /*kind*/, const std::string& name, std::function<void()> changed) {
-  return waker_ ? waker_->watch(name, std::move(changed)) : nullptr;
+  return waker_ ? waker_->watch(name, nullptr, std::move(changed)) : nullptr;
+}
+
+std::unique_ptr<Watch> RowLocks::wait_for(const LockRequest& request, std::function<void()> changed) {
+  return waker_ ? waker_->watch(request.name, &request.owner, std::move(changed)) : nullptr;
 }
 
 void RowLocks::abandon(const LockRequest& request) {

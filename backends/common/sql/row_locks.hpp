@@ -34,6 +34,7 @@ class RowLocks final : public TryBackend {
   void try_acquire(const LockRequest& request, TryHandler done) override;
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override;
+  [[nodiscard]] std::unique_ptr<Watch> wait_for(const LockRequest& request, std::function<void()> changed) override;
   void abandon(const LockRequest& request) override;
   void renew(const Grant& grant, RenewHandler done) override;
   void release(const Grant& grant, ReleaseHandler done) override;

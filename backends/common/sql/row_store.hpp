@@ -34,6 +34,8 @@ class RowStore {
   [[nodiscard]] virtual bool notifies(const RowRequest& request) const noexcept = 0;
   // For requests of one kind; if sharing(), of any but marks. quiet: no client is notified.
   [[nodiscard]] virtual std::vector<Command> commands_for(const Requests& requests, bool quiet) const = 0;
+  // What the session may keep of requests that were rolled back is undone by these.
+  [[nodiscard]] virtual std::vector<Command> after_refusal(const Requests& /*requests*/) const { return {}; }
   // For each request, in their order. results: one for each of those commands.
   [[nodiscard]] virtual std::vector<RowAnswer> answers_to(const Requests& requests, std::span<const Rows> results,
                                                           TimePoint sent) const = 0;

@@ -19,8 +19,10 @@ class RowWaker {
   RowWaker& operator=(const RowWaker&) = delete;
   virtual ~RowWaker() = default;
 
-  // Calls `changed` when the lock may have become free. nullptr: it cannot wake waiters.
-  [[nodiscard]] virtual std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) = 0;
+  // Calls `changed` when the lock may have become free. waiter: whose acquire waits; nullptr: nobody's, an observer
+  // watches. Answers nullptr if it cannot wake them.
+  [[nodiscard]] virtual std::unique_ptr<Watch> watch(const std::string& name, const OwnerId* waiter,
+                                                     std::function<void()> changed) = 0;
   // Called before an acquire is asked for.
   virtual void trying(RowRequest& /*acquire*/) {}
   // An owner of this client got the lock.

@@ -48,7 +48,8 @@ WakeUps::~WakeUps() = default;
 
 // --- Waiters ---------------------------------------------------------------------------------------------------------
 
-std::unique_ptr<Watch> WakeUps::watch(const std::string& name, std::function<void()> changed) {
+std::unique_ptr<Watch> WakeUps::watch(const std::string& name, const OwnerId* /*waiter*/,
+                                      std::function<void()> changed) {
   if (!given_up_ && commands_.server().pooled) {
     give_up({errc::unsupported, commands_.server().endpoint +
                                     ": there is a pooler in front of the server, so waiters are not woken when a lock "

@@ -43,7 +43,8 @@ class WakeUps final : public RowWaker, private Session::User {
 
   // For a plain lock, only the waiter that has waited longest is woken; for other kinds all of them, and also when the
   // mark takes effect.
-  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, std::function<void()> changed) override;
+  [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& name, const OwnerId* waiter,
+                                             std::function<void()> changed) override;
   // The others of this client need not try.
   void taken(const std::string& name, const OwnerId& owner) override;
 
