@@ -11,6 +11,9 @@
 #ifdef DLOCK_WITH_MEMORY
 #include "backends/memory/memory_backend.hpp"
 #endif
+#ifdef DLOCK_WITH_MYSQL
+#include "backends/mysql/mysql_backend.hpp"
+#endif
 #ifdef DLOCK_WITH_POSTGRES
 #include "backends/postgres/postgres_backend.hpp"
 #endif
@@ -33,6 +36,10 @@ void register_builtin_backends([[maybe_unused]] RegisterFunction add) {
 #endif
 #ifdef DLOCK_WITH_MEMORY
   add("memory", memory::make_memory_backend);
+#endif
+#ifdef DLOCK_WITH_MYSQL
+  add("mariadb", mysql::make_mysql_backend);
+  add("mysql", mysql::make_mysql_backend);
 #endif
 #ifdef DLOCK_WITH_POSTGRES
   add("postgres", postgres::make_postgres_backend);
