@@ -43,6 +43,12 @@ Finding compared_clocks(std::int64_t server, std::int64_t ours, Severity severit
               std::string(consequence)};
 }
 
+bool is_this_machine(std::string_view endpoint) {
+  const std::size_t colon = endpoint.find(':');
+  const bool loopback = endpoint.starts_with("127.") && endpoint.find_first_not_of("0123456789.") == colon;
+  return loopback || endpoint.starts_with("localhost:") || endpoint.starts_with("[::1]:");
+}
+
 Finding not_encrypted(bool this_machine, std::string_view and_so) {
   if (this_machine) return {Severity::ok, "encryption", "none, and none needed on this machine"};
   return {Severity::warning, "encryption",

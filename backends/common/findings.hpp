@@ -22,6 +22,8 @@ using Version = std::array<int, 3>;
 [[nodiscard]] Finding compared_clocks(std::int64_t server, std::int64_t ours, Finding::Severity severity,
                                       std::string_view consequence);
 
+// "127.0.0.1:5432/db", "localhost:3306", "[::1]:1".
+[[nodiscard]] bool is_this_machine(std::string_view endpoint);
 // Without encryption an attacker on the network path can forge messages, and so the locks. and_so: the rest of the
 // sentence, with what to do about it.
 [[nodiscard]] Finding not_encrypted(bool this_machine, std::string_view and_so);

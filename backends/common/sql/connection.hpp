@@ -100,12 +100,11 @@ struct ServerInfo {
   // Other clients use the session, too: no prepared statements, no settings, no notifications, no locks of a session.
   bool pooled = false;
   bool standby = false;
-  bool read_only = false;              // by a default of the role or the database that this session cannot change
-  bool ends_silent_sessions = false;   // Purpose::session_lease is in force
-  bool encrypted = false;              // by TLS, up to the server or the pooler
-  bool many_writers = false;           // Galera: another node may grant a lock of a session, or lock a row, as well
-  bool replicates_statements = false;  // and not rows: no statement may lock by name
-  std::string endpoint = {};           // "host:port/db" of the host that answered
+  bool read_only = false;             // by a default of the role or the database that this session cannot change
+  bool ends_silent_sessions = false;  // Purpose::session_lease is in force
+  bool encrypted = false;             // by TLS, up to the server or the pooler
+  bool many_writers = false;          // Galera: another node may grant a lock of a session, or lock a row, as well
+  std::string endpoint = {};          // "host:port/db" of the host that answered
 };
 
 // In tasks only.

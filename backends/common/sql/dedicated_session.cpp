@@ -81,6 +81,7 @@ void DedicatedSession::answered(const Outcome& outcome, const Results& results) 
     auto commands = dialect_.prepare(request_, wait, std::exchange(used_, false));
     return request(std::move(commands), wait, &DedicatedSession::prepared);
   }
+  if (reply.busy) return answer({.status = Status::busy});
   if (!reply.why.code && reply.token <= 0) {
     reply.why = {errc::protocol, "the token of lock " + name + " is not a positive number"};
   }
@@ -115,8 +116,12 @@ void DedicatedSession::confirmed(const Outcome& outcome, const Results& /*result
 }
 
 void DedicatedSession::problem(const Outcome& outcome, bool waited) {
-  const Remedy remedy = dialling_.dialect.meaning_of(outcome).remedy;
-  const Failure why = dialling_.dialect.failure_of(outcome);
+  Remedy remedy = dialling_.dialect.meaning_of(outcome).remedy;
+  Failure why = dialling_.dialect.failure_of(outcome);
+  if (remedy == Remedy::busy && !dialect_.refuses_busy_locks()) {
+    remedy = Remedy::retry;
+    why.code = errc::unavailable;
+  }
   const bool is_refused = outcome.problem == Problem::refused;
   if (is_refused && (remedy == Remedy::busy || (waited && dialling_.dialect.is_end_of_patience(outcome)))) {
     return answer({.status = Status::busy});

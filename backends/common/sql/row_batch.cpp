@@ -68,6 +68,7 @@ RowBatch::RowBatch(Commands& commands, const RowStore& store)
     : commands_(commands),
       store_(store),
       requests_(commands.executor(), *this),
+      server_is_known_(!store.depends_on_server()),
       window_timer_(commands.executor()),
       pause_timer_(commands.executor()) {}
 
@@ -100,7 +101,35 @@ void RowBatch::schedule() {
 
 // --- Out -------------------------------------------------------------------------------------------------------------
 
+// The first query must not be made for another server.
+void RowBatch::identify_server() {
+  const auto entries = std::make_shared<Entries>(requests_.take_waiting(most_in_a_query));
+  if (entries->empty()) return;
+  TimePoint deadline = TimePoint::min();
+  bool patient = true;
+  for (const Table::Entry& entry : *entries) {
+    deadline = std::max(deadline, entry.deadline);
+    patient = patient && entry.payload.request->patient;
+  }
+  const auto done = lifetime_.guard([this, entries](const Outcome& outcome, const Results&) {
+    --in_flight_;
+    server_is_known_ = outcome.problem == Problem::none;
+    RowAnswer answer{.status = Status::failed, .failure = outcome.failure};
+    if (answer.failure.code == errc::ambiguous) answer.failure.code = errc::unavailable;
+    const Lifetime::Watch life = lifetime_.watch();
+    for (Table::Entry& entry : *entries) {
+      server_is_known_ ? requests_.wait(std::move(entry)) : entry.payload.done(answer);
+      if (life.over()) return;
+    }
+    schedule();
+  });
+  ++in_flight_;
+  commands_.run({.commands = {{.text = commands_.dialect().heartbeat()}}, .done = done}, deadline,
+                MissingSchema::refuse, patient);
+}
+
 void RowBatch::send() {
+  if (!server_is_known_) return identify_server();
   Entries entries = requests_.take_waiting(store_.sharing() ? most_changes_in_a_query : most_in_a_query);
   if (entries.empty()) return;
   const auto alone = std::stable_partition(entries.begin(), entries.end(), [this](const Table::Entry& entry) {

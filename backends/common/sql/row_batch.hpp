@@ -48,6 +48,7 @@ class RowBatch final : private common::RequestTable<BatchedRequest>::User {
   struct Load;
 
   void schedule();
+  void identify_server();
   void send();
   void send(Entries entries);
   [[nodiscard]] bool is_suspect(const RowRequest& request) const;
@@ -72,6 +73,7 @@ class RowBatch final : private common::RequestTable<BatchedRequest>::User {
   Table requests_;
   std::size_t in_flight_ = 0;  // queries
   bool scheduled_ = false;
+  bool server_is_known_;
   BatchWindow window_;
   Timer window_timer_;
   std::multimap<TimePoint, Table::Entry> pausing_;

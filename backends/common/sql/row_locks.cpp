@@ -18,6 +18,10 @@ namespace {
 // Another client is changing the row, so the next try is soon.
 constexpr nanoseconds while_changing = milliseconds(50);
 
+// The core's timer goes first: once it has declared a lease as lost, no answer to a renewal brings that back. The
+// server waits for a little longer before it lets others take the lock without its bell, which would then wake nobody.
+constexpr nanoseconds behind_the_lease = milliseconds(1);
+
 // A read-write lock has so many permits; a writer takes all of them.
 constexpr std::int64_t all_permits = 2'147'483'647;
 // A writer's mark lasts for so many of its polls at most. The writer tries again when half of it has passed.
@@ -49,8 +53,10 @@ RowLocks::RowLocks(const Services& services, const Capabilities& capabilities, b
                              .owner = claim.owner,
                              .deadline = deadline,
                              .gave_up = reason == Cleanup::Reason::give_up},
-                            [done = std::move(done)](const RowAnswer& answer) {
+                            [this, owner = claim.owner, done = std::move(done)](const RowAnswer& answer) {
+                              // A lock that could not be released keeps others out, as a held one does.
                               if (answer.status == RowAnswer::Status::failed) return done(answer.failure);
+                              leave(owner);
                               done(answer.status == RowAnswer::Status::yes);
                             });
                }) {
@@ -107,10 +113,10 @@ TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& ans
     observed_.forget(request.name);
     if (waker_) waker_->taken(request.name, request.owner);
     const TimePoint valid_until = lease_valid_until(answer.sent, request.lease);
-    note_held(request.owner, valid_until);
-    return {
-        .status = Status::granted,
-        .grant = {request.name, request.owner, answer.token, valid_until, request.lease, store_->kind(), request.mode}};
+    const Grant grant{request.name,  request.owner,  answer.token, valid_until,
+                      request.lease, store_->kind(), request.mode};
+    note_held(grant);
+    return {.status = Status::granted, .grant = grant};
   }
   if (!answer.lease) return {.status = Status::busy, .retry_after = while_changing};
   const nanoseconds mark = mark_of(request);
@@ -151,24 +157,33 @@ void RowLocks::renew(const Grant& grant, RenewHandler done) {
                    .failure = {errc::lost, "the row of lock \"" + grant.name + "\" is no longer ours"}});
     }
     const TimePoint valid_until = lease_valid_until(answer.sent, grant.lease);
-    note_held(grant.owner, valid_until);
+    Grant renewed = grant;
+    renewed.valid_until = valid_until;
+    note_held(renewed);
     done({.status = Status::renewed, .valid_until = valid_until});
   });
 }
 
 void RowLocks::release(const Grant& grant, ReleaseHandler done) {
-  cleanup_.release(grant, [this, owner = grant.owner, done = std::move(done)](ReleaseOutcome outcome) {
-    // A lock that could not be released keeps others out, as a held one does.
-    if (outcome.status != ReleaseOutcome::Status::failed) leave(owner);
+  if (!store_->outlives_leases()) return cleanup_.release(grant, std::move(done));
+  cleanup_.release(grant, [this, grant, done = std::move(done)](ReleaseOutcome outcome) {
+    // What the session keeps for a lock that was broken is given back by an owner that gives up.
+    if (outcome.status == ReleaseOutcome::Status::not_owner) cleanup_.abandon(grant, false);
     done(std::move(outcome));
   });
 }
 
-void RowLocks::note_held(const OwnerId& owner, TimePoint until) {
+void RowLocks::note_held(const Grant& grant) {
   constexpr std::size_t few = 64;
-  held_[owner] = until;
+  Held& held = held_.try_emplace(grant.owner, host().executor()).first->second;
+  held.until = grant.valid_until;
+  if (store_->outlives_leases()) {
+    held.end.arm(saturating_add(held.until, behind_the_lease), [this, grant] { cleanup_.abandon(grant, false); });
+  }
   if (held_.size() <= 2 * std::max(tidied_to_, few)) return;
-  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) { return item.second <= now; });
+  (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) {
+    return item.second.until <= now && !item.second.end.armed();
+  });
   tidied_to_ = held_.size();
 }
 
@@ -179,7 +194,7 @@ void RowLocks::leave(const OwnerId& owner) {
 
 bool RowLocks::holds_any() const {
   const TimePoint now = host().executor().now();
-  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second > now; });
+  return std::any_of(held_.begin(), held_.end(), [now](const auto& item) { return item.second.until > now; });
 }
 
 void RowLocks::close(std::function<void()> done) {

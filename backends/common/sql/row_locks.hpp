@@ -43,7 +43,7 @@ class RowLocks final : public TryBackend {
  private:
   [[nodiscard]] std::chrono::nanoseconds mark_of(const LockRequest& request) const;
   [[nodiscard]] TryOutcome outcome_of(const LockRequest& request, const RowAnswer& answer);
-  void note_held(const OwnerId& owner, TimePoint until);
+  void note_held(const Grant& grant);
   void leave(const OwnerId& owner);
   [[nodiscard]] bool holds_any() const;
 
@@ -54,8 +54,13 @@ class RowLocks final : public TryBackend {
   RowBatch batch_;
   const std::unique_ptr<RowWaker> waker_;
   ObservedVersions observed_;
-  std::unordered_map<OwnerId, TimePoint> held_;  // until when at the latest; lost locks may stay for a while
-  std::size_t tidied_to_ = 0;                    // the size of held_ after lost locks were last removed
+  struct Held {
+    explicit Held(Executor& executor) : end(executor) {}
+    TimePoint until;  // at the latest
+    Timer end;        // armed only if the store outlives leases
+  };
+  std::unordered_map<OwnerId, Held> held_;  // lost locks may stay for a while
+  std::size_t tidied_to_ = 0;               // the size of held_ after lost locks were last removed
   Cleanup cleanup_;
 };
 

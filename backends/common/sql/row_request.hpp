@@ -39,6 +39,7 @@ struct RowRequest {
   std::int64_t weight = 1;
   std::int64_t permits = 1;
   std::chrono::nanoseconds mark{};
+  std::uint64_t place = 0;  // MySQL: the session that stands first in the server's queue for the lock
 };
 
 struct RowAnswer {

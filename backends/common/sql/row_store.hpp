@@ -30,8 +30,12 @@ class RowStore {
   // Several may hold a lock, and requests of any kind but marks go into one call of commands_for(), because a statement
   // changes a row only once.
   [[nodiscard]] virtual bool sharing() const noexcept = 0;
+  // The commands depend on Commands::server().
+  [[nodiscard]] virtual bool depends_on_server() const noexcept { return false; }
   // An answer to this request may have notified clients.
   [[nodiscard]] virtual bool notifies(const RowRequest& request) const noexcept = 0;
+  // A session may keep something for an owner that does not end with the lease: a release by the owner gives it back.
+  [[nodiscard]] virtual bool outlives_leases() const noexcept { return false; }
   // For requests of one kind; if sharing(), of any but marks. quiet: no client is notified.
   [[nodiscard]] virtual std::vector<Command> commands_for(const Requests& requests, bool quiet) const = 0;
   // What the session may keep of requests that were rolled back is undone by these.

@@ -20,6 +20,7 @@ class SessionDialect {
   using Patience = std::optional<std::chrono::nanoseconds>;
   struct Reply {
     bool no_row = false;     // there is nothing to lock yet: prepare(), and ask again
+    bool busy = false;       // another owner has it; services that refuse a busy lock with an error leave this false
     std::int64_t token = 0;  // positive, or the answer is invalid
     Failure why = {};        // why it is invalid
   };
@@ -49,6 +50,9 @@ class SessionDialect {
                                                      bool /*used*/) const {
     return {};
   }
+
+  // A refusal whose remedy is Remedy::busy says that the lock is busy. Otherwise only a row beside it is.
+  [[nodiscard]] virtual bool refuses_busy_locks() const noexcept { return true; }
 
   // Releases the lock. Answers nothing, or whether the session had it.
   [[nodiscard]] virtual Command free(const LockRequest& request) const = 0;

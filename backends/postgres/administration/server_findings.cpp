@@ -25,12 +25,6 @@ constexpr std::array<std::string_view, 5> timeouts = {"statement_timeout", "lock
 constexpr std::array<std::string_view, 5> others = {"default_transaction_isolation", "synchronous_commit",
                                                     "synchronous_standby_names", "fsync", "full_page_writes"};
 
-bool is_this_machine(std::string_view endpoint) {
-  const std::size_t colon = endpoint.find(':');
-  const bool loopback = endpoint.starts_with("127.") && endpoint.find_first_not_of("0123456789.") == colon;
-  return loopback || endpoint.starts_with("localhost:") || endpoint.starts_with("[::1]:");
-}
-
 void add_to_list(std::string& list, const std::string& item) {
   list += (list.empty() ? "" : ", ") + item;
 }
@@ -51,7 +45,7 @@ Finding judge_version(const Examined& examined, const Options& options) {
 // Unless the server is verified, an attacker on the network path can forge messages, and so the locks.
 Finding judge_encryption(const ServerInfo& server, const Options& options) {
   if (server.endpoint.starts_with('/')) return {Severity::ok, "encryption", "none needed: a socket of this machine"};
-  const bool this_machine = is_this_machine(server.endpoint);
+  const bool this_machine = common::is_this_machine(server.endpoint);
   constexpr std::string_view remedy = "; set sslrootcert to the CA certificate of the server";
   if (!server.encrypted) return common::not_encrypted(this_machine, remedy);
   for (const auto& [name, value] : options.libpq) {

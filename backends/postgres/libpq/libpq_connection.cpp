@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "backends/common/received_bytes.hpp"
 #include "backends/postgres/libpq/libpq_results.hpp"
-#include "backends/postgres/libpq/received_bytes.hpp"
 #include "backends/postgres/sql/connect_failure.hpp"
 
 namespace dlock::postgres {
@@ -213,9 +213,9 @@ bool LibpqConnection::answer_has_no_end() {
     link_->counted_from.reset();  // the usual case needs no system call
     return false;
   }
-  const std::uint64_t received = received_bytes(PQsocket(link_->handle.get()));
+  const std::uint64_t received = common::received_bytes(PQsocket(link_->handle.get()));
   if (!link_->counted_from) link_->counted_from = received;
-  return received - *link_->counted_from > longest_answer;
+  return received - *link_->counted_from > common::longest_answer;
 }
 
 void LibpqConnection::take_input() {

@@ -6,8 +6,9 @@
 
 #include <dlock/duration.hpp>
 
+#include "backends/common/received_bytes.hpp"
 #include "backends/common/reconnect.hpp"
-#include "backends/postgres/libpq/received_bytes.hpp"
+#include "backends/postgres/libpq/socket_state.hpp"
 #include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/preamble.hpp"
@@ -149,7 +150,7 @@ void Dialler::wait(Descriptor::Interest interest) {
 void Dialler::poll() {
   descriptor_.reset();
   PGconn* const connection = connection_.get();
-  if (received_bytes(PQsocket(connection)) > longest_greeting) {
+  if (common::received_bytes(PQsocket(connection)) > common::longest_greeting) {
     return failed(
         {errc::unavailable, endpoint() + ": the server sends data without end, and does not complete the login"});
   }

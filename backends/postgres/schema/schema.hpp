@@ -11,9 +11,9 @@
 #include <dlock/spi/executor.hpp>
 #include <dlock/spi/lifetime.hpp>
 
+#include "backends/common/sql/session.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/layout.hpp"
-#include "backends/common/sql/session.hpp"
 
 namespace dlock::postgres {
 

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <limits>
 
+#include "backends/common/sql/probing.hpp"
+
 namespace dlock::postgres {
 
 using std::chrono::milliseconds;
@@ -21,26 +23,6 @@ constexpr const char* question =
 constexpr const char* setting =
     "SELECT pg_catalog.set_config($1::pg_catalog.text, $2::pg_catalog.text, false)"
     " WHERE $3::pg_catalog.int4 OPERATOR(pg_catalog.=) ANY (ARRAY[0, pg_catalog.pg_backend_pid()])";
-
-// TCP probes an idle connection after `idle`, `count` times, `interval` apart. It waits for the acknowledgement of sent
-// bytes for `unacknowledged`.
-struct Probing {
-  seconds idle{15};
-  seconds interval{5};
-  int count = 3;
-  milliseconds unacknowledged{30000};
-};
-
-// If locks live in the session, probing takes at least its lease, so the server never ends a session on which the
-// client still relies; and not much longer.
-Probing probing_for(nanoseconds session_lease) {
-  if (session_lease <= nanoseconds(0)) return {};
-  const seconds quarter = std::max(seconds(1), std::chrono::ceil<seconds>(session_lease / 4));
-  return {.idle = quarter,
-          .interval = quarter,
-          .count = 3,
-          .unacknowledged = std::chrono::ceil<milliseconds>(session_lease)};
-}
 
 std::string text_of(std::int64_t number) {
   return std::to_string(std::clamp<std::int64_t>(number, 0, std::numeric_limits<std::int32_t>::max()));
