@@ -150,6 +150,7 @@ Json capabilities_json(const Capabilities& c) {
           {"wakes_one", c.wakes_one},
           {"counts_waiters", c.counts_waiters},
           {"one_waiter_per_client", c.one_waiter_per_client},
+          {"sharers_poll", c.sharers_poll},
           {"max_locks", c.max_locks == 0 ? Json() : Json(c.max_locks)},
           {"can_inspect", c.can_inspect},
           {"can_list", c.can_list},

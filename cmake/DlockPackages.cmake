@@ -70,9 +70,9 @@ set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 
-set(about "One interface for distributed locks in Redis, ZooKeeper, etcd, PostgreSQL and
-files of one machine. Each lease carries a fencing token, and signals its loss
-no later than it ends.")
+set(about "One interface for distributed locks in Redis, ZooKeeper, etcd, PostgreSQL,
+MySQL, and files of one machine. Each lease carries a fencing token, and signals
+its loss no later than it ends.")
 
 set(CPACK_DEBIAN_DLOCK_LIBRARY_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_DLOCK_LIBRARY_PACKAGE_SOURCE dlock)
@@ -89,7 +89,7 @@ set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DLOCK_DEVELOPMENT_DEPENDS dlock_library)
 # What a program needs that is linked to the static library.
 set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_RECOMMENDS
-  "libhiredis-dev, libnghttp2-dev, libpq-dev, libssl-dev, libzookeeper-mt-dev")
+  "libhiredis-dev, libmariadb-dev, libnghttp2-dev, libpq-dev, libssl-dev, libzookeeper-mt-dev")
 set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_SUGGESTS dlock-doc)
 set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_DESCRIPTION "distributed locks for C++ - development files
 ${about}

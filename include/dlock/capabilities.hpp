@@ -48,6 +48,8 @@ struct Capabilities {
   // Of the waiters of one client for one name the service knows only the first: they are served in their order (`fair`)
   // when it is the client's turn, and other clients count one of them.
   bool one_waiter_per_client = false;
+  // Waiters of read-write locks and semaphores poll, and have no order, whatever the members above say.
+  bool sharers_poll = false;
   // How many locks one client can hold at the same time; 0: limited only by memory.
   std::uint32_t max_locks = 0;
   bool read_write_locks = false;

@@ -131,6 +131,10 @@ class ContractBase : public ::testing::Test {
  protected:
   [[nodiscard]] virtual const Subject& subject() const = 0;
   [[nodiscard]] virtual const Kind& kind() const { return kinds().front(); }
+  // Waiters of this kind are not woken, although those of others may be.
+  [[nodiscard]] bool polls() {
+    return caps().sharers_poll && (kind().kind == LockKind::read_write || kind().kind == LockKind::semaphore);
+  }
   void SetUp() override;
   void TearDown() override;
 
