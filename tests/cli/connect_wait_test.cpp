@@ -29,12 +29,15 @@ using dlock::test::ScriptedServer;
 
 using Words = std::vector<std::string>;
 
+bool is_database(const std::string& scheme) {
+  return scheme == "postgresql" || scheme == "mysql";
+}
+
 // The services of this build that are somewhere in a network.
 std::vector<std::string> services() {
   std::vector<std::string> found;
   for (const std::string& scheme : backends()) {
-    if (scheme == "redis" || scheme == "zookeeper" || scheme == "etcd" || scheme == "postgresql")
-      found.push_back(scheme);
+    if (scheme == "redis" || scheme == "zookeeper" || scheme == "etcd" || is_database(scheme)) found.push_back(scheme);
   }
   return found;
 }
@@ -44,7 +47,7 @@ class Unreachable : public testing::TestWithParam<std::string> {
   [[nodiscard]] static std::string url(std::uint16_t port) {
     const std::string host = "127.0.0.1:" + std::to_string(port);
     if (GetParam() == "zookeeper") return "zookeeper://" + host;
-    return GetParam() + "://user:hunter2@" + host + (GetParam() == "postgresql" ? "/database" : "");
+    return GetParam() + "://user:hunter2@" + host + (is_database(GetParam()) ? "/database" : "");
   }
 };
 
@@ -70,8 +73,8 @@ TEST_P(Unreachable, EachCommand_EndsUnavailable) {
         {{"status", "job"}},
         {{"list"}},
         {{"break", "--yes", "job"}},
-        {{"doctor"}, 1},                                  // a finding
-        {{"init"}, GetParam() == "postgresql" ? 69 : 0},  // the others need nothing
+        {{"doctor"}, 1},                               // a finding
+        {{"init"}, is_database(GetParam()) ? 69 : 0},  // the others need nothing
     };
     std::list<Process> processes;
     for (const Row& row : rows) {

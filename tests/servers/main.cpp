@@ -114,6 +114,16 @@ const LocalServer local_servers[] = {
        return Running{server, server->url()};
      }},
 #endif
+#if DLOCK_TEST_WITH_MYSQL
+    {"MariaDB",
+     [] {
+       const auto server = std::make_shared<test::MysqlServer>(test::MysqlConfig{
+           .options = {"--max-connections=700", "--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync",
+                       "--innodb-buffer-pool-size=128M", "--innodb-log-file-size=96M"}});
+       server->run("GRANT ALL ON *.* TO 'locker'@'127.0.0.1'");
+       return Running{server, server->url()};
+     }},
+#endif
 };
 
 // To wait for a disk, there has to be one.

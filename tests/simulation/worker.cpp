@@ -22,7 +22,8 @@ AcquireOptions random_options(Dice& dice, std::chrono::nanoseconds min_lease) {
   AcquireOptions options;
   const auto kind = dice.below(10);
   options.wait = kind < 2 ? Duration() : kind < 5 ? forever : Duration(dice.up_to(3s));
-  options.lease = dice.between(min_lease, dice.chance(50) ? longest_lease : 300ms);
+  options.lease =
+      dice.between(min_lease, dice.chance(50) ? longest_lease : std::max<std::chrono::nanoseconds>(min_lease, 300ms));
   options.renew = dice.chance(70);
   return options;
 }

@@ -27,6 +27,11 @@ inline void PrintTo(const Hostility& hostility, std::ostream* out) {
   };
 }
 
+// The same, and at once when a connection has come.
+[[nodiscard]] inline ScriptedServer::Script blunt(ScriptedServer::Answer answer) {
+  return [answer = std::move(answer)](const std::string& /*received*/) { return answer; };
+}
+
 // What an acquire may end with. "Busy", or a grant, would be believing such a server.
 [[nodiscard]] inline bool is_error_of_hostile_server(const std::error_code& error) {
   return error == errc::protocol || error == errc::unavailable || error == errc::ambiguous ||

@@ -24,7 +24,7 @@ PostgresReply reply_of(const PGresult& result) {
     const char* const code = PQresultErrorField(&result, PG_DIAG_SQLSTATE);
     reply.error = PQresultErrorMessage(&result);
     if (code == nullptr) throw std::runtime_error(reply.error);
-    reply.server_code = code;
+    reply.sqlstate = code;
     return reply;
   }
   for (int y = 0; y < PQntuples(&result); ++y) {

@@ -13,6 +13,9 @@
 #if DLOCK_TEST_WITH_ETCD
 #include "tests/support/etcd_server.hpp"
 #endif
+#if DLOCK_TEST_WITH_MYSQL
+#include "tests/support/mysql_server.hpp"
+#endif
 #if DLOCK_TEST_WITH_POSTGRES
 #include "tests/support/pgbouncer.hpp"
 #include "tests/support/postgres_server.hpp"

@@ -35,6 +35,9 @@
 #if DLOCK_BENCH_WITH_POSTGRES
 #include "tests/support/postgres_server.hpp"
 #endif
+#if DLOCK_BENCH_WITH_MYSQL
+#include "tests/support/mysql_server.hpp"
+#endif
 
 namespace dlock::bench {
 namespace {
@@ -122,6 +125,19 @@ std::string tables_of(test::PostgresServer& server) {
       "AND table_schema NOT IN ('pg_catalog', 'information_schema')) AS t");
 }
 #endif
+#if DLOCK_BENCH_WITH_MYSQL
+std::string tables_of_mysql(test::MysqlServer& server) {
+  server.run("SET SESSION group_concat_max_len = 1000000");
+  const std::string all = server.value(
+      "SELECT GROUP_CONCAT('SELECT ', QUOTE(CONCAT(table_schema, '.', table_name)), ' AS t, ', IF(column_name = "
+      "'name', 'name', 'NULL'), ' AS n FROM `', table_schema, '`.', table_name SEPARATOR ' UNION ALL ') FROM "
+      "information_schema.columns WHERE ordinal_position = 1 AND table_schema NOT IN ('information_schema', 'mysql', "
+      "'performance_schema', 'sys')");
+  const std::string schemas = server.value("SELECT GROUP_CONCAT(schema_name) FROM information_schema.schemata");
+  if (all.empty()) return schemas;
+  return schemas + " " + server.value("SELECT GROUP_CONCAT(t, '=', n ORDER BY t, n) FROM (" + all + ") AS r");
+}
+#endif
 
 struct Kind {
   const char* name;
@@ -192,6 +208,18 @@ const Kind kinds[] = {
      "schema=a\"pp", 1, true,
      "server_version=15; fsync=off; synchronous_commit=on; full_page_writes=off; crash=last grants; "
      "failover=last grants"},
+#endif
+#if DLOCK_BENCH_WITH_MYSQL
+    // BEGIN and COMMIT are not counted either.
+    {"mysql",
+     [] {
+       const auto server = std::make_shared<test::MysqlServer>();
+       server->run("GRANT ALL ON `dlock\\_bench\\_%`.* TO 'locker'@'127.0.0.1'");
+       server->run("GRANT ALL ON app.* TO 'locker'@'127.0.0.1'");
+       return serve(server, &tables_of_mysql);
+     },
+     "schema=app", 2, true,
+     "version=10; innodb_flush_log_at_trx_commit=0; log_bin=0; sync_binlog=0; crash=last grants; failover=last grants"},
 #endif
 };
 
@@ -304,7 +332,8 @@ TEST_P(TargetTest, CleanUp_RemovesNothingOfTheUsers) {
       if (client.capabilities().semaphores) (void)client.make_semaphore(test_name, 2).acquire();
       floors.push_back(each->make_floor(test_name));
       floors.back()->acquire();
-      if (each->info().backend == "postgresql") floors.clear();  // a table that is in use cannot be dropped
+      // A table that is in use cannot be dropped.
+      if (const std::string& of = each->info().backend; of == "postgresql" || of == "mysql") floors.clear();
     }
     EXPECT_NE(service().content(), before);
     for (const auto& each : targets) each->clean_up();
@@ -337,7 +366,8 @@ TEST(UnusableTargetTest, UnreachableService_IsNamed) {
                                   {"redis-cluster://:hunter2@" + host + closed_port, closed_port},
                                   {"zookeeper://" + host + closed_port + "?auth=digest:u:hunter2", closed_port},
                                   {"etcd://u:hunter2@" + host + closed_port, closed_port},
-                                  {"postgresql://u:hunter2@" + host + closed_port + "/db", closed_port}}) {
+                                  {"postgresql://u:hunter2@" + host + closed_port + "/db", closed_port},
+                                  {"mysql://u:hunter2@" + host + silent_port + "/db", silent_port}}) {
     const auto built = backends();
     if (std::find(built.begin(), built.end(), url.substr(0, url.find(':'))) == built.end()) continue;
     const auto start = std::chrono::steady_clock::now();

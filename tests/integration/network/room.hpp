@@ -94,6 +94,8 @@ struct ServiceKind {
 
   // A server that is none, at this port.
   std::function<std::string(std::uint16_t port)> hostile_url;
+  // Servers send first.
+  bool greets = false;
   // Lets everybody in, and gives this answer to what is asked then.
   std::function<ScriptedServer::Script(ScriptedServer::Answer)> polite_until_asked;
   std::vector<Hostility> hostilities;

@@ -290,7 +290,8 @@ std::string cell_text(const std::optional<std::string>& cell, const std::string&
 
 std::string text_of(const StepSessions::Answer& answer, int backend_pid) {
   const Outcome& outcome = answer.outcome;
-  if (outcome.problem != Problem::none) return outcome.server_code.empty() ? outcome.failure.detail : outcome.server_code;
+  if (outcome.problem != Problem::none)
+    return outcome.server_code.empty() ? outcome.failure.detail : outcome.server_code;
   const std::string pid = std::to_string(backend_pid);
   std::string text;
   for (std::size_t i = 0; i < answer.results.size(); ++i) {

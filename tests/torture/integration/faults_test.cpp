@@ -56,6 +56,10 @@ std::vector<ServiceKind> all_services() {
   all.push_back({"postgres_table", true, [] { return start<test::PostgresServer>("lease=2s"); }});
   all.push_back({"postgres_advisory", false, [] { return start<test::PostgresServer>("strategy=advisory&lease=2s"); }});
 #endif
+#if DLOCK_TEST_WITH_MYSQL
+  all.push_back({"mysql_table", true, [] { return start<test::MysqlServer>("lease=2s"); }});
+  all.push_back({"mysql_named", false, [] { return start<test::MysqlServer>("strategy=named&lease=2s"); }});
+#endif
 #if DLOCK_TEST_WITH_ZOOKEEPER
   all.push_back({"zookeeper", false, [] { return start<test::ZooKeeperServer>("session_timeout=2s"); }});
 #endif

@@ -100,6 +100,7 @@ inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
 [[nodiscard]] std::vector<ArenaKind> redis_arenas();
 [[nodiscard]] std::vector<ArenaKind> zookeeper_arenas();
 [[nodiscard]] std::vector<ArenaKind> postgres_arenas();
+[[nodiscard]] std::vector<ArenaKind> mysql_arenas();
 [[nodiscard]] std::vector<ArenaKind> etcd_arenas();
 // Of all backends that are built.
 [[nodiscard]] std::vector<ArenaKind> all_arenas();

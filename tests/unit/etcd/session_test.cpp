@@ -194,5 +194,14 @@ TEST_F(EtcdSessionTest, ClientClosed_EndsItsSession) {
   EXPECT_TRUE(etcd.keys.empty() && etcd.leases.empty());
 }
 
+TEST_F(EtcdSessionTest, ConnectionMadeForAQuery_IsUsed) {
+  backend->inspect(LockKind::lock, "a", [](const Result<LockInfo>&) {});
+  engine.run();
+  ASSERT_EQ(etcd.dialled, 1);
+  EXPECT_EQ(etcd.grants, 0);
+  EXPECT_TRUE(contend(*backend)->grant);
+  EXPECT_EQ(etcd.dialled, 1);
+}
+
 }  // namespace
 }  // namespace dlock::etcd

@@ -321,5 +321,25 @@ TEST(MemoryStore, Permits_AreGrantedInOrderAndBelongToTheirHolders) {
           {"one is a lock", "queue1 queue2 release1", "1+ 2^30s 2! 1+"}});
 }
 
+TEST(MemoryStore, Inspection_DescribesEachHolderOfItsKindOnly) {
+  Script script(LockKind::read_write);
+  EXPECT_EQ(script.run("read1 read2/50s queue3"), "1+ 2+ 3^30s");
+  const LockInfo info = script.store.inspect(LockKind::read_write, "lock", script.clock);
+  EXPECT_EQ(info.kind, LockKind::read_write);
+  EXPECT_EQ(info.remaining, 50s);
+  ASSERT_EQ(info.holders.size(), 2U);
+  EXPECT_EQ(info.holders[0].mode, Mode::shared);
+  EXPECT_EQ(info.holders[0].remaining, 30s);
+  EXPECT_EQ(info.holders[1].remaining, 50s);
+  EXPECT_LT(info.holders[0].token, info.holders[1].token);
+  EXPECT_EQ(info.token, info.holders[1].token);
+  EXPECT_EQ(script.store.residue("lock", script.clock), 0U) << "kinds are different locks";
+  EXPECT_FALSE(script.store.release(LockKind::lock, "lock", OwnerId(0, 1), script.clock));
+  EXPECT_TRUE(script.store.list(LockKind::semaphore, script.clock).empty());
+  Script permits(LockKind::semaphore);
+  EXPECT_EQ(permits.run("permits3 queue1"), "1+");
+  EXPECT_EQ(permits.store.inspect(LockKind::semaphore, "lock", permits.clock).permits, 3U);
+}
+
 }  // namespace
 }  // namespace dlock::memory

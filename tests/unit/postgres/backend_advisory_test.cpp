@@ -312,6 +312,24 @@ TEST_P(BackendAdvisory, RefusedReader_UnlocksUnlessShared) {
   EXPECT_EQ(sessions(), 0U);
 }
 
+TEST_P(BackendAdvisory, GrantGivenBack_GoesToALaterTry) {
+  EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
+  spoil(try_word(), Fate::hold, 2);
+  const auto other = acquire("other");
+  auto first = acquire("x");  // these are sent together
+  const auto second = acquire("x");
+  auto third = acquire("x");
+  server.release_held();
+  engine.run();
+  first->contention.reset();
+  third->contention.reset();
+  server.release_held();
+  engine.run();
+  ASSERT_TRUE(second->grant);
+  EXPECT_EQ(release(*ours, *second), "released");
+  EXPECT_EQ(owners("x"), 0U);
+}
+
 }  // namespace
 
 }  // namespace dlock::postgres

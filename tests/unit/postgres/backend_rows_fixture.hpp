@@ -36,7 +36,7 @@ class BackendRowsTest : public BackendTest {
   [[nodiscard]] std::vector<const FakeQuery*> queries(std::string_view words = {}) {
     std::vector<const FakeQuery*> found;
     for (const FakeQuery& query : server.wire().queries) {
-      if (query.process == 1 && !is_heartbeat(query) && (words.empty() || FakeLockTable::words_for(query) == words)) {
+      if (query.process == 1 && !query.is_heartbeat && (words.empty() || FakeLockTable::words_for(query) == words)) {
         found.push_back(&query);
       }
     }

@@ -249,6 +249,39 @@ TEST_P(BackendForUpdate, RowRemoved_IsInsertedAgainAFewTimes) {
   EXPECT_TRUE(failed(*acquire("x"), errc::protocol, "keeps removing the row"));
 }
 
+TEST_P(BackendSessions, Capabilities_MatchTheStrategy) {
+  const Capabilities can = ours->backend->capabilities();
+  EXPECT_EQ(can.strategy, is_advisory() ? "advisory" : "for-update");
+  EXPECT_EQ(can.lease_kind, LeaseKind::session);
+  EXPECT_EQ(can.fencing, FencingDurability::wall_clock);
+  EXPECT_EQ(can.fair, is_advisory());
+  EXPECT_TRUE(can.wakes_waiters && can.wakes_one && can.counts_waiters && can.one_waiter_per_client);
+  EXPECT_TRUE(can.can_inspect && can.can_list && can.can_break && can.can_forget && can.can_forget_idle);
+  EXPECT_EQ(can.max_lease, options.lease);
+}
+
+TEST_P(BackendSessions, Observer_IsNotifiedOfOutageAndRecovery) {
+  const auto a = acquire("a");
+  const auto b = acquire("b");
+  const auto news = [this] {
+    std::vector<State> all = ours->host.connections;
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  };
+  EXPECT_EQ(ours->host.connections, std::vector{State::connected});
+  server.wire().dialling = FakeServer::Dialling::fail;
+  server.cut(1);
+  engine.run();
+  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting}));
+  const auto c = acquire("c", true);
+  engine.advance(5s);
+  EXPECT_LE(ours->host.connections.size(), 3U);
+  server.wire().dialling = FakeServer::Dialling::accept;
+  engine.advance(2s);
+  EXPECT_EQ(said(*c), "granted");
+  EXPECT_EQ(news(), (std::vector{State::connected, State::reconnecting, State::connected}));
+}
+
 }  // namespace
 
 }  // namespace dlock::postgres

@@ -246,5 +246,13 @@ TEST(RedisSentinelFindings, Encryption_IsJudged) {
   }
 }
 
+TEST_F(RedisListTest, Forget_RemovesIdleNamesPageByPage) {
+  put({"{dlock:b}:dlf", "dlock:dlf", "{dlock:a}:dlf", "{other:dlock:}:dlf", "data"});
+  const std::string now = std::to_string(model.now_ms() * 1000);
+  (void)model.run({"SET", "{dlock:young}:dlf", now + " c:1 host:1:x"});
+  EXPECT_EQ(forget_idle().value(), (Names{"a", "b"}));
+  EXPECT_EQ(model.run({"EXISTS", "{dlock:young}:dlf", "dlock:dlf", "{other:dlock:}:dlf", "data"}).integer, 4);
+}
+
 }  // namespace
 }  // namespace dlock::redis

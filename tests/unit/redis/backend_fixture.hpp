@@ -90,13 +90,13 @@ class BackendTest : public testing::Test {
     for (const char* key : {queue_key, alive_key}) (void)model.run({"ZREM", key, value});
   }
   // Another client's waiter, which asks by itself, and does so later.
-  void queue_another(const std::string& value = "another:1") {
+  void queue_another(const std::string& value = "another:1", bool dead = false) {
     const auto last = model.run({"ZCARD", queue_key}).integer;
     (void)model.run({"ZADD", queue_key, std::to_string(last + 1), value});
-    (void)model.run({"ZADD", alive_key, std::to_string(-2 * model.now_ms()), value});
+    (void)model.run({"ZADD", alive_key, std::to_string((dead ? 2 : -2) * model.now_ms()), value});
   }
-  void queue_others(int count) {
-    for (int i = 0; i < count; ++i) queue_another("another" + std::to_string(i) + ":1");
+  void queue_others(int count, bool dead = false) {
+    for (int i = 0; i < count; ++i) queue_another("another" + std::to_string(i) + ":1", dead);
   }
 
   struct Asked {

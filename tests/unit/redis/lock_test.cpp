@@ -297,5 +297,23 @@ TEST(RedisCheckTime, RarePolls_AreSpreadOverBeats) {
   for (const TimePoint& time : times) EXPECT_EQ(time.time_since_epoch() % poll_beat, 0ns);
 }
 
+TEST_F(RedisLockTest, ManyDeadWaiters_ReleaseAndTryGoOnUntilTheyAreRemoved) {
+  for (const char* url : {"redis://localhost", "redis://localhost?strategy=poll"}) {
+    SCOPED_TRACE(url);
+    backend = make(url);
+    queue_others(300, true);
+    auto before = asked();
+    const auto attempt = contend(false);
+    ASSERT_TRUE(attempt->grant);
+    EXPECT_EQ(attempt->busy_reports, 0) << "nobody has the lock";
+    EXPECT_GT(asked(), before + 1);
+    queue_others(300, true);
+    before = server.calls("release").size();
+    EXPECT_EQ(release(*attempt), ReleaseStatus::released);
+    EXPECT_GT(server.calls("release").size(), before + 1);
+    EXPECT_TRUE(queue().empty());
+  }
+}
+
 }  // namespace
 }  // namespace dlock::redis

@@ -65,6 +65,12 @@ TEST(TargetsTest, Target_HasAPlaceOfItsOwnAndShowsNoPassword) {
              {&make_postgres_target, "table", "postgresql://h/db?schema=app", "schema=app",
               "postgresql://h/db?schema=app&strategy=table"},
 #endif
+#if DLOCK_BENCH_WITH_MYSQL
+             {&make_mysql_target, "named", "mysql://u:hunter2@a,b:3307/db?tls=verify", "schema=dlock_bench_",
+              "mysql://u:***@a,b:3307/db?tls=verify&strategy=named"},
+             {&make_mysql_target, "table", "mariadb://h/db?schema=app", "schema=app",
+              "mariadb://h/db?schema=app&strategy=table"},
+#endif
        }) {
     SCOPED_TRACE(row.given);
     const auto target = row.make(rig::UrlText(row.given), row.strategy);

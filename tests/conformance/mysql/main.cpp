@@ -1,0 +1,162 @@
+// MariaDB as a subject of the suite: a server that all tests of a process share, disturbed clients behind a proxy.
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/mysql/options.hpp"
+#include "backends/mysql/sql/layout.hpp"
+#include "server_fixture.hpp"
+#include "tests/support/mysql_locks.hpp"
+#include "tests/support/mysql_server.hpp"
+
+namespace dlock::conformance {
+namespace {
+
+using mysql::Strategy;
+using test::MysqlLock;
+using test::MysqlServer;
+
+// Started when it is needed first, so that helper processes, which make no fixtures, have no server.
+MysqlServer& shared_server() {
+  static const auto server = [] {
+    auto made = std::make_unique<MysqlServer>();
+    // Before anybody asks for a lock: the answer that the suite has lost is to be that to an acquire.
+    for (const std::string& statement : mysql::creation("dlock", true)) made->run(statement);
+    return made;
+  }();
+  return *server;
+}
+
+class MysqlFixture final : public ServerFixture {
+ public:
+  // The service is emptied for each.
+  explicit MysqlFixture(Strategy strategy)
+      : ServerFixture(way_to({shared_server().port()})),
+        strategy_(strategy),
+        server_(shared_server()),
+        proxy_(*disturbed().front()) {
+    for (const mysql::TableDefinition& table : mysql::layout()) {
+      if (table.name != "meta") server_.run("TRUNCATE dlock." + std::string(table.name));
+    }
+  }
+
+  [[nodiscard]] std::string url() const override { return server_.url(parameters()); }
+  [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
+    if (link == Link::disturbed) return connect(server_.url_at(proxy_.port(), parameters(link)), std::move(options));
+    // A client that is going to die does not say good-bye for long.
+    if (!mysql::lives_in_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
+      return connect(server_.url(parameters(link)), std::move(options));
+    }
+    const Mortal& mortal = make_mortal();
+    const std::string whole = server_.url_at(mortal.way.front()->port(), parameters(link));
+    return connect("mysql://" + mortal.user + ":" + mortal.user + whole.substr(whole.find('@')), std::move(options));
+  }
+  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override {
+    if (feature == Feature::kill_session && !mysql::lives_in_sessions(strategy_)) {
+      return Missing{Missing::Kind::not_applicable, "there is no session: every lock has a lease of its own"};
+    }
+    return ServerFixture::missing(feature);
+  }
+  void kill_hold(LockKind kind, const std::string& name) override {
+    MysqlLock(strategy_, name, kind).take_away(server_);
+  }
+  void kill_session(Client& client) override {
+    const auto mortal = std::find_if(mortal_.begin(), mortal_.end(), [&](const Mortal& each) {
+      return client.url().find(addresses_of(each.way) + "/") != std::string::npos;
+    });
+    if (mortal == mortal_.end()) throw std::logic_error("this client was not made to die");
+    cut_off(mortal->way);
+    server_.run("KILL USER " + mortal->user);
+    server_.await("NOT EXISTS (SELECT 1 FROM information_schema.processlist WHERE user = '" + mortal->user + "')");
+  }
+  void cut() override {
+    proxy_.refuse(true);
+    // A server that heard would free the locks of a session at once, perhaps before their holder has heard.
+    proxy_.sever();
+  }
+  void heal() override {
+    proxy_.end_severed();
+    proxy_.refuse(false);
+  }
+  void lose_next_answer() override {
+    // What the names of all locks of the suite start with, as it is written into statements.
+    proxy_.lose_reply_to(MysqlLock::hexadecimal("dlock-conformance/"));
+  }
+  [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {
+    return std::stoul(server_.value("SELECT " + MysqlLock(strategy_, name, kind).residue()));
+  }
+  // Statements; those of this fixture are few.
+  [[nodiscard]] std::uint64_t requests() override {
+    return std::stoull(
+        server_.value("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'QUESTIONS'"));
+  }
+  void restart() override {
+    server_.stop();
+    server_.start();
+  }
+
+ private:
+  // A client that is going to die has a way of its own, so that it can be cut off for good, and a user of its own, by
+  // whom the server tells its sessions from those of others.
+  struct Mortal {
+    std::string user;
+    Way way;
+  };
+
+  [[nodiscard]] std::string parameters() const { return "strategy=" + std::string(mysql::to_string(strategy_)); }
+  [[nodiscard]] std::string parameters(Link link) const {
+    if (!mysql::lives_in_sessions(strategy_)) return parameters();
+    return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
+  }
+  [[nodiscard]] Mortal& make_mortal() {
+    const std::string user = "mortal_" + std::to_string(mortal_.size());
+    server_.run("CREATE OR REPLACE USER " + user + " IDENTIFIED BY '" + user + "'");
+    server_.run("GRANT ALL ON dlock.* TO " + user);
+    server_.run("GRANT ALL ON " + std::string(MysqlServer::database) + ".* TO " + user);
+    return mortal_.emplace_back(Mortal{.user = user, .way = way_to({server_.port()})});
+  }
+
+  const Strategy strategy_;
+  MysqlServer& server_;
+  rig::TcpProxy& proxy_;
+  std::deque<Mortal> mortal_;
+};
+
+std::vector<LockKind> kinds_of(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::table:
+      return {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
+    case Strategy::optimistic:
+    case Strategy::named:
+      return {LockKind::lock, LockKind::election};
+    case Strategy::for_update:
+      break;
+  }
+  return {LockKind::lock};
+}
+
+}  // namespace
+}  // namespace dlock::conformance
+
+int main(int argc, char** argv) {
+  using namespace dlock::conformance;
+  using dlock::mysql::Strategy;
+  const auto add = [](const std::string& name, Strategy strategy) {
+    add_subject({.name = "mysql_" + name,
+                 .make = [=] { return std::make_unique<MysqlFixture>(strategy); },
+                 .client_tests = false,
+                 .kinds = kinds_of(strategy),
+                 .untested = untested_of_server()});
+  };
+  add("table", Strategy::table);
+  add("optimistic", Strategy::optimistic);
+  add("named", Strategy::named);
+  add("for_update", Strategy::for_update);
+  return run(argc, argv);
+}

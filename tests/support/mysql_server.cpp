@@ -1,0 +1,184 @@
+#include "tests/support/mysql_server.hpp"
+
+#include <mysql.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "torture/rig/hang_guard.hpp"
+#include "torture/rig/system_call.hpp"
+
+namespace dlock::test {
+namespace {
+
+// The server refuses to run as root: where the tests do, it is run as this user.
+constexpr const char* unprivileged_user = "nobody";
+
+// Those that the data directory is made with, and those that change nothing but how soon it is done.
+const std::vector<std::string> common_options = {"--innodb-log-file-size=4M", "--innodb-flush-method=nosync",
+                                                 "--skip-name-resolve"};
+
+passwd unprivileged_account() {
+  passwd entry{};
+  passwd* found = nullptr;
+  static std::array<char, 4096> buffer{};
+  if (::getpwnam_r(unprivileged_user, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    throw std::runtime_error(std::string("there is no user ") + unprivileged_user);
+  }
+  return entry;
+}
+
+std::vector<std::string> unprivileged(std::vector<std::string> command) {
+  if (::geteuid() != 0) return command;
+  // The kernel forgets whose end is to end it when the user changes, so setpriv says it again.
+  const passwd account = unprivileged_account();
+  std::vector<std::string> whole = {"setpriv",
+                                    "--reuid=" + std::to_string(account.pw_uid),
+                                    "--regid=" + std::to_string(account.pw_gid),
+                                    "--clear-groups",
+                                    "--pdeathsig=KILL",
+                                    "--"};
+  whole.insert(whole.end(), command.begin(), command.end());
+  return whole;
+}
+
+void give_away(const std::string& path) {
+  if (::geteuid() != 0) return;
+  const passwd account = unprivileged_account();
+  rig::require(::chown(path.c_str(), account.pw_uid, account.pw_gid), "chown " + path);
+}
+
+// The files of a server that nobody has run yet: a program makes them once, and copies them from then on.
+class Template {
+ public:
+  Template() {
+    give_away(directory_.path());
+    std::vector<std::string> command = {"mariadb-install-db",
+                                        "--no-defaults",
+                                        "--basedir=/usr",
+                                        "--datadir=" + data(),
+                                        "--auth-root-authentication-method=normal",
+                                        "--skip-test-db"};
+    command.insert(command.end(), common_options.begin(), common_options.end());
+    (void)rig::run_command(unprivileged(std::move(command)));
+  }
+  [[nodiscard]] std::string data() const { return directory_.path() + "/data"; }
+
+ private:
+  rig::ScratchDirectory directory_;
+};
+
+}  // namespace
+
+MysqlServer::MysqlServer(MysqlConfig config)
+    : Server("MariaDB", certificate_if(config.tls, config.tls_names)), config_(std::move(config)) {
+  give_away(directory());
+  if (config_.tls) copy_certificate();
+  static const Template made;
+  (void)rig::run_command(unprivileged({"cp", "-a", "--reflink=auto", made.data(), directory() + "/data"}));
+  // Executed at each start, before the port is open.
+  const std::string script = directory() + "/init.sql";
+  const std::string locker = std::string("'") + user + "'@'127.0.0.1'";
+  write_file(script, std::string("SET sql_log_bin = 0;\nCREATE DATABASE IF NOT EXISTS ") + database +
+                         ";\nCREATE USER IF NOT EXISTS " + locker + " IDENTIFIED BY '" + password +
+                         "';\nGRANT ALL ON " + database + ".* TO " + locker + ";\nGRANT ALL ON dlock.* TO " + locker +
+                         ";\nDELETE FROM mysql.global_priv WHERE User = 'root' AND Host <> 'localhost';\n"
+                         "FLUSH PRIVILEGES;\n");
+  give_away(script);
+  start_on_free_ports();
+}
+
+void MysqlServer::copy_certificate() const {
+  for (const auto& [from, to] :
+       {std::pair{certificate().certificate(), "/server.crt"}, std::pair{certificate().key(), "/server.key"}}) {
+    const std::string path = directory() + to;
+    std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
+    rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
+    give_away(path);
+  }
+}
+
+std::vector<std::string> MysqlServer::configure() {
+  std::vector<std::string> command = {"mariadbd",
+                                      "--no-defaults",
+                                      "--datadir=" + directory() + "/data",
+                                      "--tmpdir=" + directory(),
+                                      "--socket=" + directory() + "/socket",
+                                      "--pid-file=" + directory() + "/pid",
+                                      "--init-file=" + directory() + "/init.sql",
+                                      "--bind-address=127.0.0.1",
+                                      "--port=" + std::to_string(port()),
+                                      "--innodb-buffer-pool-size=16M",
+                                      "--innodb-flush-log-at-trx-commit=0",
+                                      "--thread-cache-size=16"};
+  command.insert(command.end(), common_options.begin(), common_options.end());
+  if (config_.tls) {
+    for (const std::string option : {"cert", "key"}) {
+      command.push_back("--ssl-" + option + "=" + directory() + "/server." + (option == "cert" ? "crt" : "key"));
+    }
+    if (!config_.plain_too) command.push_back("--require-secure-transport=ON");
+  }
+  command.insert(command.end(), config_.options.begin(), config_.options.end());
+  return unprivileged(std::move(command));
+}
+
+std::string MysqlServer::url_of(const std::string& addresses, const std::string& parameters) const {
+  return with_parameters(std::string("mysql://") + user + ":" + password + "@" + addresses + "/" + database,
+                         {config_.tls ? "tls_ca=" + certificate().authority() : "", parameters});
+}
+
+std::string MysqlServer::url_as(const std::string& name, const std::string& secret,
+                                const std::string& parameters) const {
+  const std::string whole = url(parameters);
+  return "mysql://" + name + ":" + secret + whole.substr(whole.find('@'));
+}
+
+// --- From inside -----------------------------------------------------------------------------------------------------
+
+void MysqlServer::Close::operator()(st_mysql* connection) const noexcept {
+  mysql_close(connection);
+}
+
+MysqlServer::Connection MysqlServer::connect_as_root() const {
+  Connection connection(mysql_init(nullptr));
+  constexpr unsigned limit = 1;  // seconds: a frozen server accepts connections, but does not answer
+  (void)mysql_options(connection.get(), MYSQL_OPT_CONNECT_TIMEOUT, &limit);
+  const std::string socket = directory() + "/socket";
+  if (mysql_real_connect(connection.get(), nullptr, "root", nullptr, nullptr, 0, socket.c_str(), 0) == nullptr)
+    return {};
+  return connection;
+}
+
+bool MysqlServer::serves() const {
+  return connect_as_root() != nullptr;
+}
+
+std::string MysqlServer::value(const std::string& sql) {
+  if (!admin_) admin_ = connect_as_root();
+  if (!admin_) throw std::runtime_error("MariaDB does not answer");
+  const auto fail = [&] { throw std::runtime_error(sql + ": " + mysql_error(admin_.get())); };
+  if (mysql_real_query(admin_.get(), sql.data(), sql.size()) != 0) fail();
+  MYSQL_RES* const result = mysql_store_result(admin_.get());
+  if (result == nullptr && mysql_field_count(admin_.get()) != 0) fail();
+  if (result == nullptr) return {};
+  const MYSQL_ROW row = mysql_fetch_row(result);
+  std::string text = row != nullptr && row[0] != nullptr ? row[0] : "";
+  mysql_free_result(result);
+  return text;
+}
+
+void MysqlServer::await(const std::string& condition) {
+  const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
+  // The server does the waiting between two looks.
+  while (value("SELECT SLEEP(0.01) + (" + condition + ")") != "1") {
+    if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: " + condition);
+  }
+}
+
+}  // namespace dlock::test

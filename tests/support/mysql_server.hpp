@@ -1,0 +1,74 @@
+// A MariaDB server of a test's own: on a free port of 127.0.0.1, in a scratch directory, gone with the object.
+//
+//   MysqlServer server;
+//   Client client = connect(server.url("strategy=named"));
+//   EXPECT_EQ(server.value("SELECT COUNT(*) FROM dlock.lease"), "1");
+//   server.kill();
+//   server.start();                              // same port, same data
+//
+// It has an empty database "locks" and a user "locker" with a password, all rights to the databases "locks" and
+// "dlock", and no others; the user "root" comes in by the Unix socket alone.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/server.hpp"
+
+struct st_mysql;
+
+namespace dlock::test {
+
+struct MysqlConfig {
+  bool tls = false;                                           // and nothing but TLS on the port
+  std::string tls_names = ThrowawayCertificate::usual_names;  // whom its certificate is for
+  bool plain_too = false;                                     // with TLS or without
+  std::vector<std::string> options = {};                      // more options of mariadbd: "--read-only=1"
+};
+
+class MysqlServer final : public Server {
+ public:
+  static constexpr const char* database = "locks";
+  static constexpr const char* user = "locker";
+  static constexpr const char* password = "locker-secret";
+
+  explicit MysqlServer(MysqlConfig config = {});
+
+  [[nodiscard]] bool serves() const override;
+  // The server uses the new one when it is started again.
+  void renew_certificate() const {
+    certificate().renew();
+    copy_certificate();
+  }
+
+  [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
+  [[nodiscard]] std::string url_as(const std::string& name, const std::string& secret,
+                                   const std::string& parameters = {}) const;
+
+  // As root, on a connection that is kept for this. They throw std::runtime_error for an error.
+  void run(const std::string& sql) { (void)value(sql); }
+  // The first column of the first row; empty for NULL, and if there is none.
+  std::string value(const std::string& sql);
+  // Until it is so in the server's view. Throws std::runtime_error for an error, and when the hang guard runs out.
+  void await(const std::string& condition);
+  // Ends all sessions of the user "locker".
+  void kill_clients() { run("KILL USER " + std::string(user)); }
+
+ private:
+  struct Close {
+    void operator()(st_mysql* connection) const noexcept;
+  };
+  using Connection = std::unique_ptr<st_mysql, Close>;
+
+  // Empty: it does not answer.
+  [[nodiscard]] Connection connect_as_root() const;
+  void copy_certificate() const;
+  [[nodiscard]] std::vector<std::string> configure() override;
+  void disconnect() override { admin_.reset(); }
+
+  const MysqlConfig config_;
+  Connection admin_;
+};
+
+}  // namespace dlock::test

@@ -1,0 +1,75 @@
+#include "backends/mysql/client/query_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace dlock::mysql {
+
+namespace {
+
+Result<QueryText> text_for(std::vector<sql::Command> commands) {
+  return text_of({.commands = std::move(commands)});
+}
+
+TEST(MysqlQueryText, Parameters_AreWrittenAsLiterals) {
+  const struct {
+    sql::Command command;
+    std::string text;
+  } rows[] = {
+      {{.text = "SELECT 1"}, "SELECT 1"},
+      {{.text = "SELECT ?", .params = {"a'\\\xff"}}, "SELECT X'61275CFF'"},
+      {{.text = "SELECT ?, ?", .params = {"", std::nullopt}}, "SELECT '', NULL"},
+      {{.text = "SELECT ?", .params = {"?#"}}, "SELECT X'3F23'"},
+      {{.text = "(#, #)", .params = {"-9223372036854775808", "9223372036854775807"}},
+       "(-9223372036854775808, 9223372036854775807)"},
+  };
+  for (const auto& [command, text] : rows) EXPECT_EQ(text_for({command}).value().text, text);
+}
+
+TEST(MysqlQueryText, BadParameter_RefusesTheQuery) {
+  const sql::Command rows[] = {
+      {.text = "#", .params = {"1; DROP TABLE x"}},
+      {.text = "#", .params = {""}},
+      {.text = "#", .params = {std::nullopt}},
+      {.text = "#", .params = {"9223372036854775808"}},
+      {.text = "#", .params = {"1.5"}},
+      {.text = "?", .params = {std::string("a\0b", 3)}},
+      {.text = "?"},
+      {.text = "1", .params = {"x"}},
+  };
+  for (const sql::Command& command : rows) {
+    const auto text = text_for({command});
+    ASSERT_FALSE(text.ok()) << command.text;
+    EXPECT_EQ(text.failure().code, errc::invalid_argument);
+  }
+  EXPECT_FALSE(text_for({}).ok());
+}
+
+TEST(MysqlQueryText, SeveralWrites_AreATransaction) {
+  const struct {
+    std::vector<sql::Command> commands;
+    std::string text;
+  } rows[] = {
+      {{{.text = "UPDATE a"}}, "UPDATE a"},
+      {{{.text = "SELECT 1"}, {.text = "DO 0"}, {.text = "UPDATE a"}}, "SELECT 1; DO 0; UPDATE a"},
+      {{{.text = "SET a = 1"}, {.text = "SHOW b"}, {.text = "UPDATE a"}}, "SET a = 1; SHOW b; UPDATE a"},
+      {{{.text = "UPDATE a"}, {.text = "SELECT 1"}}, "START TRANSACTION; UPDATE a; SELECT 1; COMMIT"},
+      {{{.text = "UPDATE a"}, {.text = "SELECT 1"}, {.text = "UPDATE b"}},
+       "START TRANSACTION; UPDATE a; SELECT 1; UPDATE b; COMMIT"},
+      {{{.text = "START TRANSACTION"}, {.text = "UPDATE a"}}, "START TRANSACTION; UPDATE a"},
+      {{{.text = "UPDATE a"}, {.text = "COMMIT"}}, "UPDATE a; COMMIT"},
+      {{{.text = "DROP a"}, {.text = "DOUBLE b"}}, "START TRANSACTION; DROP a; DOUBLE b; COMMIT"},
+  };
+  for (const auto& [commands, text] : rows) {
+    const QueryText found = text_for(commands).value();
+    EXPECT_EQ(found.text, text);
+    EXPECT_EQ(found.commands, commands.size());
+    EXPECT_EQ(found.statements(), commands.size() + (found.wrapped ? 2 : 0));
+  }
+}
+
+}  // namespace
+
+}  // namespace dlock::mysql
