@@ -81,11 +81,13 @@ std::string_view explain(std::string_view guarantee, std::string_view word) noex
 }
 
 std::string_view describe_scheme(std::string_view scheme) noexcept {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> known{{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 15> known{{
       {"file", "this machine: kernel locks on files, no server (the default)"},
       {"memory", "this process only: for tests of programs that use the library"},
       {"etcd", "an etcd cluster"},
       {"etcds", "an etcd cluster over TLS"},
+      {"mariadb", "MariaDB or MySQL"},
+      {"mysql", "MySQL or MariaDB"},
       {"postgres", "PostgreSQL"},
       {"postgresql", "PostgreSQL"},
       {"redis", "Redis"},

@@ -2,10 +2,10 @@
 
 # What building the library and the command needs (Debian 12).
 DLOCK_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libasio-dev libcli11-dev nlohmann-json3-dev libfmt-dev
-  libxxhash-dev libhiredis-dev libssl-dev libzookeeper-mt-dev libpq-dev libnghttp2-dev)
+  libxxhash-dev libhiredis-dev libssl-dev libzookeeper-mt-dev libpq-dev libmariadb-dev libnghttp2-dev)
 # What the tests and the benchmarks need beyond that.
 DLOCK_TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libboost1.81-dev groff-base redis-server openssl
-  zookeeper etcd-server etcd-client postgresql-15 pgbouncer python3-kazoo python3-redis libcurator-recipes-java
+  zookeeper etcd-server etcd-client postgresql-15 pgbouncer mariadb-server-core mariadb-client-core python3-kazoo python3-redis libcurator-recipes-java
   librhino-java liblua5.1-0-dev nftables faketime patch make python3-yaml zsh fish systemd libspdlog-dev
   prometheus-cpp-dev)
 # Clang with its sanitizers. llvm-16 names functions in reports, and suppressions go by these names.

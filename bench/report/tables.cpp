@@ -195,6 +195,7 @@ constexpr std::array budgets = {
     Budget{"postgresql", "table", "latency", 1.2},
     Budget{"postgresql", "table", "8 callers", 1.0},
     Budget{"postgresql", "table", "64 callers", 2.4},
+    Budget{"mysql", "table", "latency", 1.1},
     Budget{"zookeeper", "sequential", "latency", 0.8},
     Budget{"zookeeper", "sequential", "64 callers", 3.0},
     Budget{"etcd", "", "latency", 1.2},

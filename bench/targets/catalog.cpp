@@ -43,6 +43,9 @@ const std::vector<Service>& services() {
      "postgresql://localhost",
      &make_postgres_target},
 #endif
+#if DLOCK_BENCH_WITH_MYSQL
+    {{"mysql", "mariadb"}, {"table", "optimistic", "for-update", "named"}, "mysql://localhost", &make_mysql_target},
+#endif
   };
   return all;
 }

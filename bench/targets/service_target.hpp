@@ -81,5 +81,6 @@ inline void add(std::optional<double>& sum, const std::optional<double>& more) {
                                                                    const std::string& strategy);
 [[nodiscard]] std::unique_ptr<ServiceTarget> make_etcd_target(const rig::UrlText& url, const std::string& strategy);
 [[nodiscard]] std::unique_ptr<ServiceTarget> make_postgres_target(const rig::UrlText& url, const std::string& strategy);
+[[nodiscard]] std::unique_ptr<ServiceTarget> make_mysql_target(const rig::UrlText& url, const std::string& strategy);
 
 }  // namespace dlock::bench

@@ -24,6 +24,11 @@ std::vector<HostPort> postgres_hosts(const UrlText& url) {
   return by_socket ? std::vector<HostPort>() : all;
 }
 
+std::vector<HostPort> mysql_hosts(const UrlText& url) {
+  if (url.parameter("tls").value_or(url.parameter("tls_ca") ? "verify" : "") == "verify") return {};
+  return url.hosts({.name = "localhost", .port = 3306});
+}
+
 }  // namespace
 
 std::vector<HostPort> hosts_for_proxies(const UrlText& url) {
@@ -32,6 +37,7 @@ std::vector<HostPort> hosts_for_proxies(const UrlText& url) {
   if (scheme == "zookeeper") return url.hosts({.name = "localhost", .port = 2181});
   if (scheme == "etcd") return url.hosts({.name = "localhost", .port = 2379});
   if (scheme == "postgresql" || scheme == "postgres") return postgres_hosts(url);
+  if (scheme == "mysql" || scheme == "mariadb") return mysql_hosts(url);
   return {};
 }
 
