@@ -33,6 +33,8 @@ constexpr TryPolicy polling{.poll_min = milliseconds(50), .poll_max = millisecon
 // Where a lease is in the row, an abandoned row is free when it expires. Where it is not, a client must first have seen
 // the row unchanged, so releasing what an abandoned acquire left behind is worth while for longer.
 constexpr nanoseconds patience_if_optimistic = std::chrono::minutes(10);
+// A server that was not reached for so long has ended the session, with what that kept.
+constexpr nanoseconds patience_with_sessions = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -46,7 +48,9 @@ RowLocks::RowLocks(const Services& services, const Capabilities& capabilities, b
       batch_(services.commands, *store_),
       waker_(make_waker ? make_waker(*store_) : nullptr),
       cleanup_(services.host.executor(), services.dialling.response_timeout,
-               optimistic ? patience_if_optimistic : nanoseconds(0),
+               optimistic                  ? patience_if_optimistic
+               : store_->outlives_leases() ? patience_with_sessions
+                                           : nanoseconds(0),
                [this](const Cleanup::Claim& claim, Cleanup::Reason reason, TimePoint deadline, Cleanup::Answer done) {
                  batch_.ask({.kind = RowRequest::Kind::release,
                              .name = claim.name,
@@ -178,7 +182,10 @@ void RowLocks::note_held(const Grant& grant) {
   Held& held = held_.try_emplace(grant.owner, host().executor()).first->second;
   held.until = grant.valid_until;
   if (store_->outlives_leases()) {
-    held.end.arm(saturating_add(held.until, behind_the_lease), [this, grant] { cleanup_.abandon(grant, false); });
+    held.end.arm(saturating_add(held.until, behind_the_lease), [this, grant] {
+      cleanup_.abandon(grant, false);
+      if (waker_) waker_->left(grant.owner);
+    });
   }
   if (held_.size() <= 2 * std::max(tidied_to_, few)) return;
   (void)std::erase_if(held_, [now = host().executor().now()](const auto& item) {
