@@ -101,7 +101,7 @@ void RowBatch::schedule() {
 
 // --- Out -------------------------------------------------------------------------------------------------------------
 
-// The first query must not be made for another server.
+// Where the statements depend on the server, the first query must not be made for another one.
 void RowBatch::identify_server() {
   const auto entries = std::make_shared<Entries>(requests_.take_waiting(most_in_a_query));
   if (entries->empty()) return;
@@ -124,8 +124,10 @@ void RowBatch::identify_server() {
     schedule();
   });
   ++in_flight_;
-  commands_.run({.commands = {{.text = commands_.dialect().heartbeat()}}, .done = done}, deadline,
-                MissingSchema::refuse, patient);
+  (void)commands_.session().request({.query = {.commands = {{.text = commands_.dialect().heartbeat()}}, .done = done},
+                                     .deadline = deadline,
+                                     .patient = patient,
+                                     .aside = true});
 }
 
 void RowBatch::send() {

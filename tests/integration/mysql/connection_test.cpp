@@ -235,11 +235,10 @@ TEST_F(MysqlConnectionTest, RefusedCommand_RollsBackTheQuery) {
   const auto good = connection.ask(commands({"UPDATE t SET n = 7", "INSERT INTO t VALUES (2, 2)"}));
   EXPECT_EQ(good->results().size(), 2U);
   EXPECT_EQ(connection.ask("SELECT SUM(n) FROM t")->value(), "9");
-  // Without a transaction around it.
-  const auto single = connection.ask(commands({"UPDATE t SET n = 8 WHERE id = 1", "SELECT nothing"}));
-  EXPECT_EQ(single->outcome().server_code, "1054");
-  EXPECT_EQ(single->outcome().failed_command, 1U);
-  EXPECT_EQ(connection.ask("SELECT n FROM t WHERE id = 1")->value(), "8");
+  const auto behind_it = connection.ask(commands({"UPDATE t SET n = 8 WHERE id = 1", "SELECT nothing"}));
+  EXPECT_EQ(behind_it->outcome().server_code, "1054");
+  EXPECT_EQ(behind_it->outcome().failed_command, 1U);
+  EXPECT_EQ(connection.ask("SELECT n FROM t WHERE id = 1")->value(), "7");
 }
 
 TEST_F(MysqlConnectionTest, LockedRow_IsBusyAfterTheLockPatience) {
