@@ -180,7 +180,6 @@ class Dialler::Attempt : public std::enable_shared_from_this<Attempt> {
   }
 
   [[nodiscard]] Result<Session> connect(const Host& host, nanoseconds patience) {
-    static const int initialised = mysql_library_init(0, nullptr, nullptr);  // not safe on several threads at once
     const std::string endpoint = options_.endpoint_of(host);
     const auto unavailable = [&](const std::string& why) { return Failure{errc::unavailable, endpoint + ": " + why}; };
     // The library's message would not name the file.
@@ -190,7 +189,7 @@ class Dialler::Attempt : public std::enable_shared_from_this<Attempt> {
       return Failure{errc::access_denied, endpoint + ": " + file + ": " + std::generic_category().message(errno)};
     }
     Session session;
-    if (initialised == 0) session.connection.reset(mysql_init(nullptr));
+    session.connection.reset(mysql_init(nullptr));
     MYSQL* const connection = session.connection.get();
     if (connection == nullptr) return unavailable("the client library could not start");
     configure(connection, options_, purpose_, patience);
@@ -275,6 +274,10 @@ void Dialler::start(TimePoint deadline) {
     if (!read.ok()) return fail_soon(read.failure().detail);
     password = std::move(read.value());
   }
+  // Not safe on several threads at once. And what OpenSSL allocates then for a thread that connects when the process
+  // ends, nobody would free.
+  static const int initialised = mysql_library_init(0, nullptr, nullptr);
+  if (initialised != 0) return fail_soon("the client library could not start");
   attempt_ = std::make_shared<Attempt>(executor_, *this, std::move(password), deadline);
   const util::SignalsBlocked signals;
   try {
