@@ -87,7 +87,7 @@ void Exchange::take_rows() {
   const MysqlResult result(std::exchange(stored_, nullptr));
   if (!result) return;
   const unsigned width = mysql_num_fields(result.get());
-  while (const MYSQL_ROW texts = mysql_fetch_row(result.get())) {
+  while (MYSQL_ROW texts = mysql_fetch_row(result.get())) {
     const unsigned long* const lengths = mysql_fetch_lengths(result.get());
     sql::Rows::Row& row = rows.rows.emplace_back(width);
     for (unsigned i = 0; i < width; ++i) {

@@ -1,8 +1,8 @@
 #include "backends/mysql/client/query_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -20,21 +20,18 @@ const std::string& sql_of(const sql::Command& command) {
   return command.statement != nullptr ? command.statement->sql : command.text;
 }
 
-template <std::size_t count>
-bool begins_with(std::string_view sql, const std::array<std::string_view, count>& words) {
+bool begins_with(std::string_view sql, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     return sql.starts_with(word) && (sql.size() == word.size() || sql[word.size()] == ' ');
   });
 }
 
 bool writes(const sql::Command& command) {
-  constexpr std::array<std::string_view, 4> reads = {"SELECT", "DO", "SET", "SHOW"};
-  return !begins_with(sql_of(command), reads);
+  return !begins_with(sql_of(command), {"SELECT", "DO", "SET", "SHOW"});
 }
 
 bool is_about_a_transaction(const sql::Command& command) {
-  constexpr std::array<std::string_view, 4> words = {"BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK"};
-  return begins_with(sql_of(command), words);
+  return begins_with(sql_of(command), {"BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK"});
 }
 
 // No setting of the server and no character set changes the meaning of hexadecimal digits. X'' would be good, too, but

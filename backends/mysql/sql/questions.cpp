@@ -37,7 +37,7 @@ struct Fragments {
   std::string_view holder = "IF({held}, holder, '')";
   std::string_view token = "token";
   std::string_view remaining = "NULL";
-  std::string_view more = "";  // columns
+  std::string_view more = {};  // columns
   std::string_view from = "{table}";
   std::string_view unused;  // condition
   std::string_view break_lock = "KILL CONNECTION #";
