@@ -43,7 +43,7 @@ class Connection {
   [[nodiscard]] std::string value(const std::string& sql) {
     std::string text;
     (void)ask(sql, [&](MYSQL_RES* result) {
-      const MYSQL_ROW row = mysql_fetch_row(result);
+      MYSQL_ROW row = mysql_fetch_row(result);
       if (row != nullptr && row[0] != nullptr) text = row[0];
       return 1U;
     });
@@ -53,7 +53,7 @@ class Connection {
   [[nodiscard]] double status(const std::string& condition) {
     double sum = 0;
     (void)ask("SHOW GLOBAL STATUS WHERE variable_name " + condition, [&](MYSQL_RES* result) {
-      while (const MYSQL_ROW row = mysql_fetch_row(result)) sum += std::stod(row[1]);
+      while (MYSQL_ROW row = mysql_fetch_row(result)) sum += std::stod(row[1]);
       return 1U;
     });
     return sum;
