@@ -51,4 +51,13 @@ std::string to_string(const std::vector<Host>& hosts) {
   return text;
 }
 
+std::optional<std::string> take_either(Url& url, std::string_view key, std::optional<std::string> in_front) {
+  if (in_front && in_front->empty()) in_front.reset();
+  auto parameter = url.take(key);
+  if (!parameter) return in_front;
+  if (in_front) throw Error(errc::invalid_argument, std::string(key) + ": given twice, before and after the '?'");
+  if (parameter->empty()) throw Error(errc::invalid_argument, std::string(key) + ": is empty");
+  return parameter;
+}
+
 }  // namespace dlock::common

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dlock/spi/url.hpp>
@@ -30,6 +32,11 @@ void check_host_name(const std::string& name);
 // `most`, and what check throws for a name.
 [[nodiscard]] std::vector<Host> hosts_of(const Url& url, std::uint16_t default_port, std::size_t most,
                                          void (*check)(const std::string& name) = check_host_name);
+
+// A part of the URL that may be before or after the '?', but not twice. in_front: the part before it. Throws
+// Error(invalid_argument), also for an empty parameter.
+[[nodiscard]] std::optional<std::string> take_either(Url& url, std::string_view key,
+                                                     std::optional<std::string> in_front);
 
 // "a:1,b:2", for messages.
 [[nodiscard]] std::string to_string(const std::vector<Host>& hosts);

@@ -38,16 +38,6 @@ void check_text(const std::string& part, std::string_view text, std::size_t long
   }
 }
 
-// A part of the URL that may be before or after the '?', but not twice.
-std::optional<std::string> take_either(Url& url, std::string_view key, std::optional<std::string> in_front) {
-  if (in_front && in_front->empty()) in_front.reset();
-  auto parameter = url.take(key);
-  if (!parameter) return in_front;
-  if (in_front) refuse(std::string(key) + ": given twice, before and after the '?'");
-  if (parameter->empty()) refuse(std::string(key) + ": is empty");
-  return parameter;
-}
-
 std::string take_schema(Url& url) {
   auto schema = url.take("schema");
   if (!schema) return Options().schema;
@@ -125,9 +115,9 @@ Options parse_options(const BackendConfig& config) {
   Url url = config.url;
   Options options;
   options.hosts = common::hosts_of(url, default_port, most_hosts);
-  options.user = take_either(url, "user", url.user());
+  options.user = common::take_either(url, "user", url.user());
   if (options.user) check_text("user", *options.user, longest_user);
-  options.password = take_either(url, "password", url.password());
+  options.password = common::take_either(url, "password", url.password());
   options.password_file = common::take_password_file(url, "password_file", options.password.has_value());
   if (url.path().size() > 1) {
     options.database = url.path().substr(1);

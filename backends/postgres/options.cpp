@@ -45,16 +45,6 @@ void check_host(const std::string& name) {
          " bytes, too long for a socket's path");
 }
 
-// A part of the URL that may be before or after the '?', but not twice.
-std::optional<std::string> take_either(Url& url, std::string_view key, std::optional<std::string> in_front) {
-  if (in_front && in_front->empty()) in_front.reset();
-  auto parameter = url.take(key);
-  if (!parameter) return in_front;
-  if (in_front) refuse(std::string(key) + ": given twice, before and after the '?'");
-  if (parameter->empty()) refuse(std::string(key) + ": is empty");
-  return parameter;
-}
-
 std::vector<Host> take_hosts(Url& url) {
   const auto parameter = url.take("host");
   if (parameter && !url.hosts().empty()) refuse("host: given twice, before and after the '?'");
@@ -70,7 +60,7 @@ std::vector<Host> take_hosts(Url& url) {
 std::optional<std::string> take_database(Url& url) {
   const std::string& path = url.path();
   auto database =
-      take_either(url, "dbname", path.size() > 1 ? std::optional<std::string>(path.substr(1)) : std::nullopt);
+      common::take_either(url, "dbname", path.size() > 1 ? std::optional<std::string>(path.substr(1)) : std::nullopt);
   if (!database) return std::nullopt;
   if (const auto problem = problem_with_identifier(*database)) refuse("database: " + *problem);
   return database;
@@ -149,11 +139,11 @@ Options parse_options(const BackendConfig& config) {
   Url url = config.url;
   Options options;
   options.hosts = take_hosts(url);
-  options.user = take_either(url, "user", url.user());
+  options.user = common::take_either(url, "user", url.user());
   if (options.user) {
     if (const auto problem = problem_with_identifier(*options.user)) refuse("user: " + *problem);
   }
-  options.password = take_either(url, "password", url.password());
+  options.password = common::take_either(url, "password", url.password());
   options.password_file = common::take_password_file(url, "password_file", options.password.has_value());
   options.database = take_database(url);
   options.strategy = url.take_choice("strategy", strategies, options.strategy);
