@@ -87,7 +87,7 @@ class MysqlLock {
     return "dlock." + mysql::table_of(of_locks, kind_);
   }
   [[nodiscard]] std::string slots() const { return table("lease") + "_slot"; }
-  // Whose session has it.
+  // The session that has it.
   [[nodiscard]] std::string key() const {
     return "IS_USED_LOCK(" + mysql::key_of("dlock", kind_, mysql::KeyNames::sha256, name_) + ")";
   }

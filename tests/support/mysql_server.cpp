@@ -20,7 +20,7 @@ namespace {
 // The server refuses to run as root: where the tests do, it is run as this user.
 constexpr const char* unprivileged_user = "nobody";
 
-// Those that the data directory is made with, and those that change nothing but how soon it is done.
+// Options that the data directory is made with, and options that only save time.
 const std::vector<std::string> common_options = {"--innodb-log-file-size=4M", "--innodb-flush-method=nosync",
                                                  "--skip-name-resolve"};
 

@@ -1,4 +1,4 @@
-// What sessions and locks must know of a database server. No I/O.
+// The differences between database servers that sessions and locks depend on. No I/O.
 #pragma once
 
 #include <optional>

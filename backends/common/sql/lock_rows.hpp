@@ -1,4 +1,4 @@
-// What a database's answer says of locks.
+// Reads a database's answer to a question about locks.
 #pragma once
 
 #include <vector>

@@ -171,7 +171,7 @@ void RowLocks::renew(const Grant& grant, RenewHandler done) {
 void RowLocks::release(const Grant& grant, ReleaseHandler done) {
   if (!store_->outlives_leases()) return cleanup_.release(grant, std::move(done));
   cleanup_.release(grant, [this, grant, done = std::move(done)](ReleaseOutcome outcome) {
-    // What the session keeps for a lock that was broken is given back by an owner that gives up.
+    // The lock was broken. A release by an owner that gives up makes the session give back what it keeps for the lock.
     if (outcome.status == ReleaseOutcome::Status::not_owner) cleanup_.abandon(grant, false);
     done(std::move(outcome));
   });

@@ -1,5 +1,5 @@
-// What a service knows about the rows that locks live in: the statements for requests, the answers in their results,
-// and what wakes waiters. RowBatch and RowLocks do the rest.
+// The knowledge of a service about the rows that locks live in: the statements for requests, the answers in their
+// results, and what wakes waiters. RowBatch and RowLocks do the rest.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class RowStore {
   [[nodiscard]] virtual bool outlives_leases() const noexcept { return false; }
   // For requests of one kind; if sharing(), of any but marks. quiet: no client is notified.
   [[nodiscard]] virtual std::vector<Command> commands_for(const Requests& requests, bool quiet) const = 0;
-  // What the session may keep of requests that were rolled back is undone by these.
+  // These undo what the session may keep of requests that were rolled back.
   [[nodiscard]] virtual std::vector<Command> after_refusal(const Requests& /*requests*/) const { return {}; }
   // For each request, in their order. results: one for each of those commands.
   [[nodiscard]] virtual std::vector<RowAnswer> answers_to(const Requests& requests, std::span<const Rows> results,

@@ -1,4 +1,4 @@
-// What wakes the waiters of locks in rows.
+// Wakes the waiters of locks in rows.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What the kernel knows of a connection and libpq does not say.
+// The state of a connection that the kernel knows and libpq does not report.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What sessions and locks must know of PostgreSQL. No I/O.
+// PostgreSQL's answers to the questions of sessions and locks. No I/O.
 #pragma once
 
 #include <optional>

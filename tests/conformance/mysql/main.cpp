@@ -85,7 +85,7 @@ class MysqlFixture final : public ServerFixture {
     proxy_.refuse(false);
   }
   void lose_next_answer() override {
-    // What the names of all locks of the suite start with, as it is written into statements.
+    // The names of all locks of the suite start with this; statements have it in hexadecimal digits.
     proxy_.lose_reply_to(MysqlLock::hexadecimal("dlock-conformance/"));
   }
   [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {

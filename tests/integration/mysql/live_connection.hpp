@@ -30,7 +30,7 @@ namespace dlock::test {
 
 using namespace std::chrono_literals;
 
-// What was answered, once it is.
+// The answer, once there is one.
 class LiveAnswer {
  public:
   void set(const sql::Outcome& outcome, const sql::Results& results) { promise_.set_value({outcome, results}); }

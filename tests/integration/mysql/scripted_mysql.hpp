@@ -1,4 +1,4 @@
-// What MySQL servers send, and clients first.
+// The packets that MySQL servers send, and the first one of a client.
 #pragma once
 
 #include <cstddef>

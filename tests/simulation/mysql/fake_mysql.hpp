@@ -85,7 +85,7 @@ class FakeMysql final : public FakeTables {
     break_off(found->second, killed, connection_killed);
     return true;
   }
-  // Those of waits that have not ended are not held either.
+  // Answers to waits that have not ended are not held either.
   void release_held() {
     for (auto& [number, session] : sessions_) {
       for (Received& each : session.queue) each.fate = each.fate == Fate::hold ? Fate::answer : each.fate;

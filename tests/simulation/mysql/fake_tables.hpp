@@ -35,7 +35,7 @@ class FakeTables {
     int count = 0;    // of a user lock
     std::deque<int> waiters = {};
   };
-  // What one of several holders has.
+  // The share of one of several holders.
   struct Slot {
     std::string owner = {};
     std::string holder = {};
@@ -78,7 +78,7 @@ class FakeTables {
     }
   }
 
-  // Those whose leases have not expired.
+  // Slots whose leases have not expired.
   [[nodiscard]] std::vector<std::string> owners(const std::string& table, const std::string& name) {
     std::vector<std::string> all;
     const Data& data = row(table, name).data;
@@ -123,7 +123,7 @@ class FakeTables {
   explicit FakeTables(Executor& executor) : executor_(executor) {}
   ~FakeTables() = default;
 
-  // What the session waits for is its own now.
+  // The session has now what it waited for.
   virtual void resume(int session) = 0;
   // A wait that began ends then: time_out().
   virtual void limit_wait(int session, nanoseconds patience) = 0;

@@ -1,4 +1,4 @@
-// What the simulation does not assert of the backend: round trips, hand-overs without a poll, places, proxies,
+// Promises of the backend that the simulation does not assert: round trips, hand-overs without a poll, places, proxies,
 // administration.
 #include <gtest/gtest.h>
 
