@@ -70,6 +70,7 @@ constexpr std::array known = {
     Known{1836, elsewhere},  // ER_READ_ONLY_MODE
     Known{1792, elsewhere},  // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
     Known{1047, elsewhere},  // ER_UNKNOWN_COM_ERROR: a node of Galera outside of the primary component
+    Known{1243, elsewhere},  // ER_UNKNOWN_STMT_HANDLER: a proxy has changed the session
     Known{2002, elsewhere},  // CR_CONNECTION_ERROR
     Known{2003, elsewhere},  // CR_CONN_HOST_ERROR
     Known{2005, elsewhere},  // CR_UNKNOWN_HOST

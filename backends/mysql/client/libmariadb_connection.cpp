@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/common/received_bytes.hpp"
+#include "backends/mysql/client/preamble.hpp"
 #include "backends/mysql/errors.hpp"
 
 namespace dlock::mysql {
@@ -44,28 +45,35 @@ void LibmariadbConnection::dialled(Result<Session> result) {
 // --- Queries ---------------------------------------------------------------------------------------------------------
 
 void LibmariadbConnection::send(Query query) {
-  auto text = text_of(query);
-  Failure why{errc::unavailable, options_.endpoint() + ": not connected"};
-  if (usable()) {
-    if (text.ok()) {
-      link_->unsent.push_back({.query = std::move(text.value()), .done = std::move(query.done)});
-      if (link_->on_wire || link_->in_handler) return;
-      if (const int events = start_next(); events != 0) return watch(events);
-      link_->waits = 0;
-      return executor_.post(link_->lifetime.guard([this] { continue_after(0); }));
-    }
-    why = text.failure();
+  if (!usable()) {
+    const Failure why{errc::unavailable, options_.endpoint() + ": not connected"};
+    return executor_.post(lifetime_.guard([done = std::move(query.done), why] {
+      if (done) done({.problem = Problem::not_sent, .failure = why}, {});
+    }));
   }
-  executor_.post(lifetime_.guard([done = std::move(query.done), why = std::move(why)] {
-    if (done) done({.problem = Problem::not_sent, .failure = why}, {});
-  }));
+  link_->unsent.push_back({.query = std::move(query)});
+  if (link_->on_wire || link_->in_handler) return;
+  if (const int events = start_next(); events != 0) return watch(events);
+  link_->waits = 0;
+  executor_.post(link_->lifetime.guard([this] { continue_after(0); }));
 }
 
 int LibmariadbConnection::start_next() {
   link_->on_wire = std::move(link_->unsent.front());
   link_->unsent.pop_front();
   link_->on_wire->sent = executor_.now();
-  return start(std::move(link_->on_wire->query.text), link_->on_wire->query.statements());
+  return start_query();
+}
+
+int LibmariadbConnection::start_query() {
+  Pending& pending = *link_->on_wire;
+  auto text = text_of(pending.query, link_->prepares ? &link_->prepared : nullptr);
+  if (!text.ok()) {
+    pending.refusal = Outcome{.problem = Problem::not_sent, .failure = text.failure()};
+    return 0;
+  }
+  pending.text = std::move(text.value());
+  return start(std::move(pending.text.text), pending.text.statements());
 }
 
 int LibmariadbConnection::start(std::string text, std::size_t statements) {
@@ -94,12 +102,21 @@ bool LibmariadbConnection::answer_has_no_end() {
   return received - *link_->received > common::longest_answer;
 }
 
-// Calls the handler, unless a ROLLBACK goes out first; then the answer is that of start().
+// Calls the handler, unless a ROLLBACK or the query itself goes out once more; then the answer is that of start().
 std::optional<int> LibmariadbConnection::finish_exchange() {
   Pending& pending = *link_->on_wire;
-  const QueryText& query = pending.query;
+  if (pending.refusal && pending.refusal->problem == Problem::not_sent) {
+    finish_query(Outcome(*pending.refusal), {});
+    return std::nullopt;
+  }
+  const QueryText& text = pending.text;
   const unsigned error = link_->exchange.error();
   Results& results = link_->exchange.results();
+  if (!pending.refusal) {
+    const std::size_t prepared = std::min(results.size(), text.prepares.size());
+    link_->prepared.insert(link_->prepared.end(), text.prepares.begin(),
+                           text.prepares.begin() + static_cast<std::ptrdiff_t>(prepared));
+  }
   if (error != 0) {
     const Failure why = failure_of(server_.endpoint, error, link_->exchange.error_text());
     const bool of_library = is_of_library(error);
@@ -112,14 +129,18 @@ std::optional<int> LibmariadbConnection::finish_exchange() {
       break_off(unavailable("ROLLBACK was refused: " + why.detail));
       return std::nullopt;
     }
-    const std::size_t before = query.wrapped ? 1 : 0;
+    // The server has executed nothing, and may have no room for more prepared statements.
+    if (results.size() < text.prepares.size() && meaning_of(error).remedy != sql::Remedy::set_up) {
+      link_->prepares = false;
+      return start_query();
+    }
     pending.refusal = Outcome{.problem = Problem::refused,
                               .failure = why,
                               .server_code = std::to_string(error),
-                              .failed_command = results.size() - std::min(results.size(), before),
+                              .failed_command = results.size() - std::min(results.size(), text.before_commands()),
                               .sent = pending.sent};
-    if (query.wrapped) return start("ROLLBACK", 1);
-  } else if (!pending.refusal && results.size() != query.statements()) {
+    if (text.wrapped) return start("ROLLBACK", 1);
+  } else if (!pending.refusal && results.size() != text.statements()) {
     break_off(unavailable("the server sent fewer answers than there were commands"));
     return std::nullopt;
   }
@@ -128,16 +149,14 @@ std::optional<int> LibmariadbConnection::finish_exchange() {
     return std::nullopt;
   }
   Results answers = std::move(results);
-  if (query.wrapped) {
-    answers.erase(answers.begin());
-    answers.pop_back();
-  }
+  answers.erase(answers.begin(), answers.begin() + static_cast<std::ptrdiff_t>(text.before_commands()));
+  if (text.wrapped) answers.pop_back();
   finish_query({.sent = pending.sent}, answers);
   return std::nullopt;
 }
 
 void LibmariadbConnection::finish_query(const Outcome& outcome, const Results& results) {
-  const sql::Handler done = std::move(link_->on_wire->done);
+  const sql::Handler done = std::move(link_->on_wire->query.done);
   link_->on_wire.reset();
   if (!done) return;
   const Lifetime::Watch life = link_->lifetime.watch();
@@ -194,16 +213,17 @@ void LibmariadbConnection::break_off(const Failure& why) {
   const Lifetime::Watch life = lifetime_.watch();
   if (const auto link = std::move(link_)) {
     link->close();
-    if (auto& pending = link->on_wire; pending && pending->done) {
+    if (auto& pending = link->on_wire; pending && pending->query.done) {
       const Outcome unknown{.problem = Problem::unknown_outcome,
                             .failure = {errc::ambiguous, reason.detail},
                             .server_code = code_of_end_,
                             .sent = pending->sent};
-      pending->done(pending->refusal.value_or(unknown), {});
+      pending->query.done(pending->refusal.value_or(unknown), {});
       if (life.over()) return;
     }
     for (const Pending& pending : link->unsent) {
-      if (pending.done) pending.done({.problem = Problem::not_sent, .failure = {errc::unavailable, reason.detail}}, {});
+      if (pending.query.done)
+        pending.query.done({.problem = Problem::not_sent, .failure = {errc::unavailable, reason.detail}}, {});
       if (life.over()) return;
     }
   }
@@ -211,7 +231,10 @@ void LibmariadbConnection::break_off(const Failure& why) {
 }
 
 LibmariadbConnection::Link::Link(Session session)
-    : connection(std::move(session.connection)), socket(std::move(session.socket)), exchange(*connection) {}
+    : connection(std::move(session.connection)),
+      socket(std::move(session.socket)),
+      exchange(*connection),
+      prepares(has_execute_using(session.server.version) && !session.server.pooled) {}
 
 void LibmariadbConnection::Link::close() {
   descriptor.reset();

@@ -32,10 +32,10 @@ class LibmariadbConnection final : public sql::Connection {
 
  private:
   struct Pending {
-    QueryText query;
-    sql::Handler done;
-    TimePoint sent = {};                       // once it is on the wire
-    std::optional<sql::Outcome> refusal = {};  // the ROLLBACK behind it is on the wire
+    sql::Query query;
+    QueryText text = {};  // once it is on the wire, and when it went there
+    TimePoint sent = {};
+    std::optional<sql::Outcome> refusal = {};  // the ROLLBACK behind it is on the wire, or it cannot be sent
   };
   struct Link {
     explicit Link(Session session);
@@ -47,6 +47,8 @@ class LibmariadbConnection final : public sql::Connection {
     MysqlHandle connection;
     util::UniqueFd socket;
     Exchange exchange;
+    Prepared prepared = {};
+    bool prepares;
     std::unique_ptr<Descriptor> descriptor;  // destroyed before the socket is closed
     std::deque<Pending> unsent;
     std::optional<Pending> on_wire;
@@ -59,6 +61,7 @@ class LibmariadbConnection final : public sql::Connection {
 
   void dialled(Result<Session> result);
   [[nodiscard]] int start_next();
+  [[nodiscard]] int start_query();
   [[nodiscard]] int start(std::string text, std::size_t statements);
   void continue_after(int events);
   [[nodiscard]] bool answer_has_no_end();

@@ -20,6 +20,11 @@ namespace dlock::mysql {
   return version >= 100000;
 }
 
+// EXECUTE takes values themselves. MySQL's takes variables of the session alone.
+[[nodiscard]] constexpr bool has_execute_using(int version) noexcept {
+  return version >= 100203;
+}
+
 struct Login {
   int version = 0;
   unsigned long thread_id = 0;  // what the server, or a pooler, called the session when it began

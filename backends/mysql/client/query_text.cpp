@@ -66,14 +66,17 @@ std::optional<std::string> append_parameter(std::string& out, char mark, const s
   return std::nullopt;
 }
 
-std::optional<std::string> append_command(std::string& out, const sql::Command& command) {
+// name: that of the prepared statement; empty: the statement is written out.
+std::optional<std::string> append_command(std::string& out, const sql::Command& command, const std::string& name) {
   std::string_view sql = sql_of(command);
   auto parameter = command.params.begin();
+  if (!name.empty()) out += "EXECUTE " + name;
   for (;;) {
     const std::size_t mark = std::min(sql.find_first_of("?#"), sql.size());
-    out += sql.substr(0, mark);
+    if (name.empty()) out += sql.substr(0, mark);
     if (mark == sql.size()) break;
     if (parameter == command.params.end()) return "fewer parameters than marks";
+    if (!name.empty()) out += parameter == command.params.begin() ? " USING " : ", ";
     if (auto problem = append_parameter(out, sql[mark], *parameter)) return problem;
     ++parameter;
     sql.remove_prefix(mark + 1);
@@ -82,18 +85,52 @@ std::optional<std::string> append_command(std::string& out, const sql::Command& 
   return std::nullopt;
 }
 
+void append_prepare(std::string& out, const std::string& name, std::string sql) {
+  std::replace(sql.begin(), sql.end(), '#', '?');
+  out += "PREPARE " + name + " FROM ";
+  append_literal(out, sql);
+}
+
+// Writes PREPARE, unless the session, or this query, has done so before.
+std::string prepare(const sql::Statement& statement, const Prepared& prepared, QueryText& out) {
+  std::size_t number = 0;
+  for (const Prepared* some : {&prepared, static_cast<const Prepared*>(&out.prepares)}) {
+    for (const sql::Statement* each : *some) {
+      if (each == &statement) return "d" + std::to_string(number);
+      ++number;
+    }
+  }
+  const std::string name = "d" + std::to_string(number);
+  out.prepares.push_back(&statement);
+  if (!out.text.empty()) out.text += "; ";
+  append_prepare(out.text, name, statement.sql);
+  return name;
+}
+
 }  // namespace
 
-Result<QueryText> text_of(const sql::Query& query) {
+Result<QueryText> text_of(const sql::Query& query, const Prepared* prepared) {
   const auto& commands = query.commands;
   if (commands.empty()) return invalid("a query without commands");
   QueryText out{.text = {}, .commands = commands.size()};
   out.wrapped = std::any_of(commands.begin(), commands.end() - 1, writes) &&
                 std::none_of(commands.begin(), commands.end(), is_about_a_transaction);
-  if (out.wrapped) out.text = "START TRANSACTION";
-  for (const sql::Command& command : commands) {
+  std::vector<std::string> names(commands.size());
+  for (std::size_t i = 0; prepared != nullptr && i < commands.size(); ++i) {
+    const sql::Statement* const statement = commands[i].statement;
+    const bool changes_rows = statement != nullptr && begins_with(statement->sql, {"INSERT", "UPDATE"});
+    if (changes_rows) names[i] = prepare(*statement, *prepared, out);
+  }
+  const auto separate = [&out] {
     if (!out.text.empty()) out.text += "; ";
-    if (const auto problem = append_command(out.text, command)) return invalid(*problem);
+  };
+  if (out.wrapped) {
+    separate();
+    out.text += "START TRANSACTION";
+  }
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    separate();
+    if (const auto problem = append_command(out.text, commands[i], names[i])) return invalid(*problem);
   }
   if (out.wrapped) out.text += "; COMMIT";
   return out;

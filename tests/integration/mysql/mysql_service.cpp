@@ -91,7 +91,7 @@ const ServiceKind& service_kind() {
       .start = [](const std::string& tls_names) { return std::make_unique<MysqlService>(tls_names); },
       // A client's waiters beyond these connections poll, of which the server hears nothing.
       .parameters = [](const std::string& strategy) { return "strategy=" + strategy + "&max_connections=60"; },
-      .lock_request = "`dlock`.`",
+      .lock_request = "PREPARE d0",
       .ends_with_connection = [](const std::string& strategy) { return mysql::lives_in_sessions(named(strategy)); },
       .hostile_url = [](std::uint16_t port) { return "mysql://u@127.0.0.1:" + std::to_string(port) + "/db?"; },
       .greets = true,

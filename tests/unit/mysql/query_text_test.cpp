@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/mysql_locks.hpp"
+
 namespace dlock::mysql {
 
 namespace {
@@ -68,6 +70,33 @@ TEST(MysqlQueryText, SeveralWrites_AreATransaction) {
     EXPECT_EQ(found.commands, commands.size());
     EXPECT_EQ(found.statements(), commands.size() + (found.wrapped ? 2 : 0));
   }
+}
+
+TEST(MysqlQueryText, StatementsThatWrite_ArePreparedOnce) {
+  const sql::Statement insert{"INSERT a VALUES (?, #)"};
+  const sql::Statement update{"UPDATE b SET c = #"};
+  const sql::Statement select{"SELECT ?"};
+  const sql::Command commands[] = {{.statement = &update, .params = {"1"}},
+                                   {.statement = &insert, .params = {"a", "2"}},
+                                   {.statement = &select, .params = {"a"}},
+                                   {.text = "UPDATE d"},
+                                   {.statement = &update, .params = {"3"}}};
+  const sql::Query query{.commands = {std::begin(commands), std::end(commands)}};
+  const auto hexadecimal = [](const std::string& text) { return test::MysqlLock::hexadecimal(text); };
+  const std::string executions =
+      "START TRANSACTION; EXECUTE d0 USING 1; EXECUTE d1 USING X'61', 2; SELECT X'61'; UPDATE d; EXECUTE d0 USING 3; "
+      "COMMIT";
+  Prepared prepared;
+  QueryText text = text_of(query, &prepared).value();
+  EXPECT_EQ(text.text, "PREPARE d0 FROM X'" + hexadecimal("UPDATE b SET c = ?") + "'; PREPARE d1 FROM X'" +
+                           hexadecimal("INSERT a VALUES (?, ?)") + "'; " + executions);
+  EXPECT_EQ(text.prepares, (Prepared{&update, &insert}));
+  EXPECT_EQ(text.before_commands(), 3U);
+  EXPECT_EQ(text.statements(), 9U);
+  prepared = {&update};
+  EXPECT_TRUE(text_of(query, &prepared).value().text.starts_with("PREPARE d1 FROM"));
+  prepared = text.prepares;
+  EXPECT_EQ(text_of(query, &prepared).value().text, executions);
 }
 
 }  // namespace
