@@ -18,6 +18,11 @@ namespace {
 // Another client is changing the row, so the next try is soon.
 constexpr nanoseconds while_changing = milliseconds(50);
 
+// No release wakes a waiter whose place is the first already: the holder lost what it would wake it with. There is one
+// such waiter of a lock.
+constexpr nanoseconds shortest_poll_of_first = milliseconds(200);
+constexpr nanoseconds longest_poll_of_first = milliseconds(300);
+
 // The core's timer goes first: once it has declared a lease as lost, no answer to a renewal brings that back. The
 // server waits for a little longer before it lets others take the lock without its bell, which would then wake nobody.
 constexpr nanoseconds behind_the_lease = milliseconds(1);
@@ -94,8 +99,14 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
     row.mark = mark_of(request);
   }
   if (waker_) waker_->trying(row);
-  batch_.ask(std::move(row),
-             [=, this, done = std::move(done)](const RowAnswer& answer) { done(outcome_of(request, answer)); });
+  batch_.ask(std::move(row), [=, this, is_first = row.place != 0, done = std::move(done)](const RowAnswer& answer) {
+    TryOutcome outcome = outcome_of(request, answer);
+    if (outcome.status == TryOutcome::Status::busy && is_first) {
+      const nanoseconds poll = random_between(shortest_poll_of_first, longest_poll_of_first, host().executor());
+      outcome.retry_after = std::min(outcome.retry_after.value_or(poll), poll);
+    }
+    done(std::move(outcome));
+  });
 }
 
 TryOutcome RowLocks::outcome_of(const LockRequest& request, const RowAnswer& answer) {

@@ -84,6 +84,20 @@ TEST_F(BackendTest, WaiterThatGivesUp_LeavesNoPlace) {
   }
 }
 
+// No release wakes it: its session has the bell already.
+TEST_F(BackendTest, WaiterWithTheBell_GetsAReleasedLockSoon) {
+  const auto holder = client(1);
+  const auto ours = client(2);
+  const auto held = acquire(*holder, "x");
+  const auto waiting = acquire(*ours, "x", true);
+  server.expire(1);
+  engine.advance(1s);  // the holder connects again
+  EXPECT_EQ(server.sessions_of(server.user_lock("lease/x")), std::vector{2});
+  EXPECT_EQ(release(*holder, *held), "released");
+  engine.advance(300ms);
+  EXPECT_TRUE(waiting->grant);
+}
+
 TEST_F(BackendTest, ExpiredLease_KeepsNoBell) {
   const auto holder = client(1);
   const auto ours = client(2);
