@@ -41,9 +41,10 @@ if(DLOCK_SITE)
   install(DIRECTORY "${DLOCK_SITE}/" DESTINATION "${place}/html" COMPONENT dlock_documentation)
 else()
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${place}"
-    COMPONENT dlock_documentation FILES_MATCHING REGEX "docs/[a-z-/]*\\.(md|json)$|examples/.*" PATTERN site EXCLUDE)
+    COMPONENT dlock_documentation FILES_MATCHING REGEX "docs/[a-z-/]*\\.(md|json|svg)$|examples/.*" PATTERN site EXCLUDE)
   install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
-    "${PROJECT_SOURCE_DIR}/CONTRIBUTING.md" DESTINATION "${place}" COMPONENT dlock_documentation)
+    "${PROJECT_SOURCE_DIR}/CONTRIBUTING.md" "${PROJECT_SOURCE_DIR}/SECURITY.md"
+    "${PROJECT_SOURCE_DIR}/CODE_OF_CONDUCT.md" DESTINATION "${place}" COMPONENT dlock_documentation)
 endif()
 
 # Programs that are linked to the library depend on its package. ldconfig is run by a trigger.

@@ -224,8 +224,8 @@ TEST(DocumentsIndex, HasEveryPage) {
 
 // What tests/documents runs says its language. A block without one shows what is printed, or how something is written.
 TEST(Documents, CommandsAreInBlocksThatAreRun) {
-  const std::set<std::string> known{"",    "cmake", "console", "cpp", "cron.d", "crontab",
-                                    "ini", "json",  "python",  "sh",  "sql",    "yaml"};
+  const std::set<std::string> known{"",   "cmake", "console", "cpp", "cron.d", "crontab", "ini",
+                                    "js", "json",  "python",  "sh",  "sql",    "yaml"};
   const std::regex command(
       "(\\$|dlock (run|hold|elect|leader|status|list|break|forget|doctor|init|backends|bench|torture)|"
       "export|cmake|ctest|etcd|etcdctl|redis-server|redis-cli|psql|sudo|scripts/[a-z]+)( .*)?");
@@ -331,11 +331,17 @@ TEST(Readme, IsShortAndInThisOrder) {
   std::size_t count = 0;
   for (std::string word; words >> word;) ++count;
   EXPECT_LE(count, 900U);
-  const std::vector<std::string> sections{"Set up",           "Sixty seconds",    "Install",
-                                          "Choose a service", "What it promises", "More"};
+  const std::vector<std::string> sections{"Why not SET NX PX by hand",
+                                          "Two commands",
+                                          "In C++",
+                                          "In a shell",
+                                          "Install",
+                                          "Choose a service",
+                                          "What it promises, and what it cannot",
+                                          "Help"};
   EXPECT_EQ(matches(page, std::regex("\n## ([^\n]+)")), sections);
-  const auto promises = page.find("\n## What it promises\n");
-  const std::string lines = page.substr(promises, page.find("\n## More\n") - promises);
+  const auto promises = page.find("\n## What it promises, and what it cannot\n");
+  const std::string lines = page.substr(promises, page.find("\n## Help\n") - promises);
   EXPECT_EQ(matches(lines, std::regex("\n(- )")).size(), 6U);
 }
 
