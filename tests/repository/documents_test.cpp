@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <filesystem>
 #include <map>
@@ -29,15 +28,6 @@ std::string word_at(const std::string& text, std::size_t& at) {
   return text.substr(from, at - from);
 }
 
-constexpr std::array backends{"etcd", "file", "memory", "mysql", "postgres", "redis", "zookeeper"};
-
-// Whether it is in a directory of that backend, or in none of a backend.
-bool concerns(const fs::path& file, const std::string& backend) {
-  return std::all_of(file.begin(), file.end(), [&](const fs::path& part) {
-    return part == backend || std::find(backends.begin(), backends.end(), part) == backends.end();
-  });
-}
-
 const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRules"},
                                                 {"queue_scenarios_test.cpp", "QueueScenario"},
                                                 {"session_scenarios_test.cpp", "SessionScenario"},
@@ -45,12 +35,11 @@ const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRule
                                                 {"zookeeper_backend_test.cpp", "ClientScenario"},
                                                 {"administration_scenarios_test.cpp", "AdministrationScenario"}};
 
-// Suites, tests, and "Suite.Test" of everything below tests/, or of what is not another backend's there.
-std::set<std::string> names_of_tests(const std::string& backend = {}) {
+// Suites, tests, and "Suite.Test" of everything below tests/.
+std::set<std::string> names_of_tests() {
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(kProject / "tests")) {
     if (entry.path().extension() != ".cpp") continue;
-    if (!backend.empty() && !concerns(fs::relative(entry.path(), kProject), backend)) continue;
     const std::string text = contents(entry.path());
     for (const std::string macro : {"\nTEST(", "\nTEST_F(", "\nTEST_P("}) {
       for (auto at = text.find(macro); at != std::string::npos; at = text.find(macro, at)) {
@@ -92,13 +81,17 @@ std::vector<fs::path> pages() {
   return found;
 }
 
-// As GitHub makes them: small letters, no punctuation, hyphens for blanks.
+// As GitHub makes them of headings (small letters, no punctuation, hyphens for blanks), and those that the page names.
 std::set<std::string> anchors_of(const fs::path& page) {
+  static const std::regex named("<a id=\"([^\"]+)\"></a>");
   std::set<std::string> anchors;
   std::istringstream lines(contents(page));
   bool code = false;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("```")) code = !code;
+    if (line.find("<a id=") != std::string::npos) {
+      for (const std::string& id : matches(line, named)) anchors.insert(id);
+    }
     if (code || !line.starts_with('#')) continue;
     std::string anchor;
     for (const char c : line.substr(line.find_first_not_of("# "))) {
@@ -135,68 +128,68 @@ TEST(Documents, TestsThatTheyNameExist) {
   }
 }
 
-// The backend that a heading is about; empty where it is about all of them.
-std::string backend_of(const std::string& heading) {
-  const auto* const found = std::find_if(backends.begin(), backends.end(), [&](const char* backend) {
-    return heading.find(std::string(" ") + backend) != std::string::npos;
-  });
-  return found == backends.end() ? std::string() : *found;
+// The anchors of guarantees.md, of promises first, then "hole ..." of each known hole.
+std::vector<std::string> promises_and_holes() {
+  const std::string page = contents(kProject / "docs/guarantees.md");
+  const auto holes = page.find("\n## Known holes\n");
+  const std::regex anchor("<a id=\"([a-z0-9-]+)\"></a>");
+  std::vector<std::string> ids = matches(page.substr(0, holes), anchor);
+  for (const std::string& hole : matches(page.substr(holes), anchor)) ids.push_back("hole " + hole);
+  return ids;
 }
 
-// In code, what begins with a capital letter and is no word of SQL, variable or signal, is the name of a test. Suites
-// of different backends share names, so that it must be a test of the backend that the section is about.
-TEST(EvidencePage, NamesTestsThatExist) {
-  const std::regex name("`([A-Z][A-Za-z0-9]*[a-z_][A-Za-z0-9_.*/]*)`");
-  const std::regex capitals("[A-Z0-9_]+");
-  std::map<std::string, std::set<std::string>> known{{"", names_of_tests()}};
-  for (const char* backend : backends) known[backend] = names_of_tests(backend);
-  std::string heading;
-  std::size_t named = 0;
-  std::istringstream lines(contents(kProject / "docs/evidence.md"));
+// In "// Shows: one-holder, hole redis-failover" above a test, or above a row of a table of tests.
+std::set<std::string> marks_in(const fs::path& source) {
+  const std::regex mark(" *(//|#) Shows: (.+)");
+  const std::regex test(R"re(TEST(_F|_P)?\(.*|[^"]*[{(]"\w+".*)re");
+  std::set<std::string> marks;
+  bool marked = false;
+  std::istringstream lines(contents(source));
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('#')) heading = line;
-    for (const std::string& test : matches(line, name)) {
-      if (test == "RecursiveLock" || std::regex_match(test, capitals)) continue;
-      EXPECT_TRUE(known.at(backend_of(heading)).contains(test)) << heading << ": " << test;
-      ++named;
+    std::smatch found;
+    if (std::regex_match(line, found, mark)) {
+      std::istringstream ids(found.str(2));
+      for (std::string id; std::getline(ids >> std::ws, id, ',');) marks.insert(id);
+      marked = found.str(1) == "//";
+    } else if (marked && line.find("// ") == std::string::npos) {
+      EXPECT_TRUE(std::regex_match(line, test)) << source << ": no test follows the mark, but " << line;
+      marked = false;
     }
   }
-  EXPECT_GT(named, 200U);
+  return marks;
 }
 
-TEST(EvidencePage, NamesATestForEveryPromise) {
+// scripts/evidence lists the tests by these marks.
+TEST(Evidence, EachPromiseAndHole_HasATestOrIsSaidToHaveNone) {
+  const auto ids = promises_and_holes();
+  const std::set<std::string> known(ids.begin(), ids.end());
+  EXPECT_EQ(known.size(), ids.size());
+  std::set<std::string> shown;
+  for (const auto& entry : fs::recursive_directory_iterator(kProject / "tests")) {
+    if (entry.path().extension() != ".cpp" && entry.path().extension() != ".transcript") continue;
+    for (const std::string& id : marks_in(entry.path())) {
+      EXPECT_TRUE(known.contains(id)) << entry.path() << ": guarantees.md has no " << id;
+      shown.insert(id);
+    }
+  }
   const std::string page = contents(kProject / "docs/evidence.md");
-  const auto promises = matches(contents(kProject / "docs/guarantees.md"), std::regex("\n([0-9]+)\\. \\*\\*"));
-  EXPECT_EQ(promises.size(), 16U);
-  for (const std::string& number : promises) {
-    const std::string group = "`C" + std::string(number.size() == 1 ? "0" : "") + number + "_";
-    EXPECT_NE(page.find(group), std::string::npos) << group;
+  const std::string list = page.substr(page.find("\n## Holes without a test\n"));
+  for (const std::string& hole : matches(list, std::regex("\\]\\(guarantees\\.md#([a-z0-9-]+)\\)"))) {
+    EXPECT_TRUE(shown.insert("hole " + hole).second) << hole << " has a test";
   }
-}
-
-// Whether a source, whose path has the backend's name in the middle, makes this run. Sources put the names of runs
-// together, of a backend and a variant.
-bool is_run_of(const std::string& before, const std::string& after, const std::string& run) {
-  const auto end = std::min(run.find('_'), run.size());
-  const std::string variant = run.substr(std::min(end + 1, run.size()));
-  const std::string text = contents(kProject / (before + run.substr(0, end) + after));
-  return text.find('"' + variant + '"') != std::string::npos || text.find('"' + run + '"') != std::string::npos;
-}
-
-TEST(EvidencePage, NamesRunsThatExist) {
-  const std::regex row("\n\\| `[a-z]+://` \\|[^|]*\\|([^|]*\\|[^|]*)\\|");
-  const std::regex quoted("`([^`]+)`");
-  const auto rows = matches(contents(kProject / "docs/evidence.md"), row);
-  EXPECT_EQ(rows.size(), 19U);
-  for (const std::string& cells : rows) {
-    const auto middle = cells.find('|');
-    const auto conformance = matches(cells.substr(0, middle), quoted);
-    EXPECT_FALSE(conformance.empty()) << cells;
-    for (const std::string& run : conformance) EXPECT_TRUE(is_run_of("tests/conformance/", "/main.cpp", run)) << run;
-    for (const std::string& arena : matches(cells.substr(middle), quoted)) {
-      EXPECT_TRUE(is_run_of("tests/torture/services/", "_arena.cpp", arena)) << arena;
-    }
+  // A number in the name of a test of the conformance suite is that of its promise.
+  const std::string guarantees = contents(kProject / "docs/guarantees.md");
+  const auto numbered = matches(guarantees, std::regex("\n[0-9]+\\. <a id=\"([a-z-]+)\"></a>"));
+  const auto tests = names_of_tests();
+  EXPECT_EQ(numbered.size(), 16U);
+  for (std::size_t i = 0; i < numbered.size(); ++i) {
+    const std::string prefix = (i < 9 ? "C0" : "C") + std::to_string(i + 1) + "_";
+    const auto test = tests.lower_bound(prefix);
+    EXPECT_TRUE(test != tests.end() && test->starts_with(prefix)) << prefix;
+    EXPECT_EQ(ids.at(i), numbered.at(i)) << "scripts/evidence counts anchors";
+    shown.insert(numbered.at(i));
   }
+  for (const std::string& id : ids) EXPECT_TRUE(shown.contains(id)) << id << " has no test";
 }
 
 TEST(Documents, LinksLeadSomewhere) {
@@ -284,9 +277,7 @@ std::vector<fs::path> files_in_plain_words() {
     for (const auto& entry : fs::recursive_directory_iterator(kProject / folder)) files.push_back(entry.path());
   }
   const std::set<fs::path> extensions{".md", ".hpp", ".cpp"};
-  std::erase_if(files, [&](const fs::path& path) {
-    return !extensions.contains(path.extension()) || path.filename() == "evidence.md";
-  });
+  std::erase_if(files, [&](const fs::path& path) { return !extensions.contains(path.extension()); });
   return files;
 }
 

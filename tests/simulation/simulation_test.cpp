@@ -88,6 +88,8 @@ void expect_enough(const Subject& subject, std::uint64_t seeds, Counts sum) {
 
 class Simulation : public testing::TestWithParam<Subject> {};
 
+// Shows: one-holder, loss-signal, growing-tokens, only-the-owner, no-residue, crash-safety, deadlines, nothing-guessed
+// Shows: renewal, waiters-woken, release-reports, read-write, semaphores, fencing
 TEST_P(Simulation, RandomFaults_BreakNoPromise) {
   Counts sum;
   if (const auto seed = from_environment("DLOCK_SIMULATION_SEED")) return run_seed(GetParam(), *seed, true, sum);

@@ -82,6 +82,7 @@ class Sweep : public testing::TestWithParam<std::tuple<Subject, std::size_t>> {
   bool supported = true;
 };
 
+// Shows: only-the-owner, no-residue, nothing-guessed
 TEST_P(Sweep, SpoiledRequest_BreaksNoPromise) {
   for (const LockKind kind : kinds()) {
     sweep({.name = "a", .lock_kind = kind, .permits = kind == LockKind::semaphore ? 2U : 1U}, Mode::exclusive);

@@ -118,6 +118,7 @@ TEST_P(CrashContract, C02_AHolderThatWasStoppedPastItsLeaseSeesThatFirst) {
   }
 }
 
+// Shows: hole file-stopped-holder
 TEST_P(CrashContract, C02_AStoppedHolderKeepsALeaseThatDoesNotRunOut) {
   DLOCK_NEEDS(processes);
   DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::process, "leases run out by time");
@@ -147,6 +148,7 @@ TEST_P(CrashContract, C04_TokensGrowAcrossARestartOfTheService) {
   for (const auto& [lock, token] : before) EXPECT_GT(take(*lock).token(), token);
 }
 
+// Shows: growing-tokens
 TEST_P(CrashContract, C07_AKilledHolderFreesTheLock) {
   DLOCK_NEEDS(processes);
   std::vector<Doomed> holders = doomed_holders();

@@ -166,6 +166,7 @@ TEST_P(Contract, C08_AQuestionToAStalledServiceEnds) {
   EXPECT_NO_THROW(asking.ping(guard()));
 }
 
+// Shows: waiters-woken
 TEST_P(Contract, C08_AnUnlimitedWaitSurvivesACutAndAHandOverThatItMissed) {
   DLOCK_NEEDS(cut);
   step_time_if_possible();
@@ -280,6 +281,7 @@ TEST_P(Contract, C09_BreakingALockSaysWhetherItWasHeld) {
   EXPECT_TRUE(is_free(name()));
 }
 
+// Shows: forgetting
 TEST_P(Contract, C05_ForgettingANameNeverFreesItsLock) {
   DLOCK_APPLIES_IF(caps().can_forget && caps().can_inspect, "the backend cannot forget names, or not say why");
   Client& other = client();

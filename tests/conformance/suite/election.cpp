@@ -46,6 +46,7 @@ Lease lead(Election& election, CampaignOptions options) {
 
 }  // namespace
 
+// Shows: elections
 TEST_P(ElectionContract, C01_OneLeadsAndAllSeeItsValue) {
   Election one = client({.label = "one"}).make_election(name());
   Election two = client({.label = "two"}).make_election(name());
@@ -64,6 +65,7 @@ TEST_P(ElectionContract, C01_OneLeadsAndAllSeeItsValue) {
   EXPECT_EQ(one.leader()->value, "10.0.0.8:80");
 }
 
+// Shows: elections
 TEST_P(ElectionContract, C01_RunNeverOverlapsAndEndsWhenItIsStopped) {
   Client& first = client();
   Client& second = client();
@@ -109,6 +111,7 @@ TEST_P(ElectionContract, C03_WhoLosesTheLeadIsAskedToStopAndCampaignsAgain) {
   stop.request_stop();
 }
 
+// Shows: elections
 TEST_P(ElectionContract, C07_WhenALeaderDiesTheNextOneLeadsAndIsSeen) {
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();
@@ -149,6 +152,7 @@ TEST_P(ElectionContract, C12_ObserversSeeWhoComesAndGoes) {
   seen.nobody().wait("it is not seen that the leader has gone", 2);
 }
 
+// Shows: elections
 TEST_P(ElectionContract, C12_AnObserverThatWasCutOffSeesTheNewest) {
   DLOCK_NEEDS(cut);
   Election election = client().make_election(name());
@@ -163,6 +167,7 @@ TEST_P(ElectionContract, C12_AnObserverThatWasCutOffSeesTheNewest) {
   seen.leader("after").wait("an observer that was cut off does not see the newest leader");
 }
 
+// Shows: elections
 TEST_P(ElectionContract, C12_AnObserverIsToldNothingAfterItsEnd) {
   Election election = client().make_election(name());
   Seen ended;

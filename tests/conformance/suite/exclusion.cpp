@@ -70,6 +70,7 @@ TEST_P(Contract, C01_LocksOfOneClientExcludeEachOtherToo) {
   EXPECT_FALSE(lock_of(both).try_acquire().has_value());
 }
 
+// Hazard: one statement inserts a row and locks it: it does not see another transaction's row
 TEST_P(Contract, C01_AHundredThreadsCountWithoutLosingOne) {
   const std::array<Lock*, 4> locks{&lock_of(client()), &lock_of(client()), &lock_of(client()), &lock_of(client())};
   Room room;
@@ -96,6 +97,7 @@ TEST_P(Contract, C01_AHundredAsynchronousContendersCountWithoutLosingOne) {
   EXPECT_EQ(room.counter(), static_cast<int>(contenders));
 }
 
+// Hazard: two get a free row: read first, then update
 TEST_P(Contract, C01_ProcessesCountWithoutLosingOne) {
   DLOCK_NEEDS(processes);
   constexpr int processes = 4;
@@ -268,6 +270,7 @@ TEST_P(Contract, C04_TokensGrowAcrossProcesses) {
   EXPECT_GT(take(lock).token(), last);
 }
 
+// Shows: hole broken-by-hand
 TEST_P(Contract, C04_TokensGrowAfterAKilledHold) {
   DLOCK_NEEDS(kill_hold);
   const auto [killed, next] = after_kill();

@@ -15,6 +15,7 @@ constexpr auto sturdy = std::chrono::milliseconds(900);
 
 }  // namespace
 
+// Shows: hole broken-by-hand
 TEST_P(Contract, C03_AKilledHoldIsSignalled) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
@@ -128,6 +129,7 @@ TEST_P(Contract, C03_ALossIsToldOnceWithItsTokenAndSeenByALaterLook) {
   EXPECT_TRUE(observer->last_loss().reason.code);
 }
 
+// Shows: renewal, hole mysql-connection-ends, hole postgresql-break
 TEST_P(Contract, C03_TheEndOfASessionIsTheLossOfAllItsLeases) {
   DLOCK_NEEDS(kill_session);
   step_time_if_possible();

@@ -121,6 +121,7 @@ TEST_P(Contract, C14_EveryLengthUpToTheLongestIsALock) {
   EXPECT_TRUE(lock_of(holder, "~").try_acquire().has_value());
 }
 
+// Hazard: names that are too long for an index
 TEST_P(Contract, C14_LongNamesThatDifferInTheLastByteAreDifferentLocks) {
   Client& holder = client();
   const std::string start = name() + "/";

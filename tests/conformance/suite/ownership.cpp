@@ -10,6 +10,7 @@ namespace dlock::conformance {
 
 DLOCK_CONFORMANCE_TESTS(ownership)
 
+// Shows: hole broken-by-hand
 TEST_P(Contract, C05_StaleReleaseNeverFreesTheNextHolder) {
   DLOCK_NEEDS(kill_hold);
   auto [stale, next] = after_kill();
@@ -159,6 +160,7 @@ TEST_P(Contract, C13_DestroyingALeaseOfAStalledServiceIsBounded) {
   expect_bounded_while_stalled("the end of a lease of a stalled service", [&] { lease.reset(); });
 }
 
+// Shows: deadlines
 TEST_P(Contract, C13_UnlockingAStalledServiceIsBounded) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "plain locks show it");
   DLOCK_NEEDS(stall);
@@ -167,6 +169,7 @@ TEST_P(Contract, C13_UnlockingAStalledServiceIsBounded) {
   expect_bounded_while_stalled("an unlock of a stalled service", [&] { lock.unlock(); });
 }
 
+// Shows: deadlines
 TEST_P(Contract, C13_DestroyingAClientOfAStalledServiceIsBounded) {
   DLOCK_NEEDS(stall);
   Client& stalled = client(impatient(), Link::disturbed);

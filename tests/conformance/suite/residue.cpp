@@ -38,6 +38,7 @@ TEST_P(Contract, C06_ARefusedTryLeavesNothing) {
   EXPECT_TRUE(take(lock).held());
 }
 
+// Shows: deadlines
 TEST_P(Contract, C06_AWaiterThatTimedOutLeavesNothing) {
   step_time_if_possible();
   auto [lock, others] = two_locks();
@@ -50,6 +51,7 @@ TEST_P(Contract, C06_AWaiterThatTimedOutLeavesNothing) {
   expect_nothing_left(lock);
 }
 
+// Shows: crash-safety
 TEST_P(Contract, C06_AWaiterThatWasCancelledOrClosedLeavesNothing) {
   step_time_if_possible();
   for (const bool closed : {false, true}) {
@@ -189,6 +191,7 @@ TEST_P(Contract, C09_AServiceThatIsCutOffIsAnErrorNotBusy) {
   fixture().heal();
 }
 
+// Shows: release-reports
 TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
   DLOCK_NEEDS(cut);
   Lock& lock = lock_of(client(impatient(), Link::disturbed));
@@ -243,6 +246,7 @@ TEST_P(Contract, C09_AWaitWhoseAnswerIsLostEndsWithTheLock) {
   await_no_residue(name());
 }
 
+// Shows: several-locks
 TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   const std::vector<std::string> names{name("c"), name("a"), name("b")};
@@ -267,6 +271,7 @@ TEST_P(Contract, C06_SeveralLocksOfWhichOneIsHeldLeaveNothing) {
   for (const std::string& each : names) await_no_residue(each);
 }
 
+// Shows: several-locks
 TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   constexpr std::size_t programs = 4;
@@ -285,6 +290,7 @@ TEST_P(Contract, C01_SeveralLocksInAnyOrderExcludeEachOtherAndEndInNoCircle) {
   EXPECT_EQ(room.counter(), static_cast<int>(programs) * times);
 }
 
+// Shows: several-locks
 TEST_P(Contract, C03_TheLossOfOneOfSeveralLocksIsSignalledAndTheOthersAreGivenBack) {
   DLOCK_APPLIES_IF(kind().kind == LockKind::lock, "it is said of plain locks");
   DLOCK_NEEDS(kill_hold);

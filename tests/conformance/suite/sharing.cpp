@@ -57,6 +57,7 @@ Lease take(Semaphore& semaphore, AcquireOptions options = {}) {
 
 // --- Read-write locks ------------------------------------------------------------------------------------------------
 
+// Shows: read-write
 TEST_P(ReadWriteContract, C01_ReadersEnterTogetherAndAWriterAlone) {
   ReadWriteLock one = lock_of(client());
   ReadWriteLock two = lock_of(client());
@@ -132,6 +133,7 @@ TEST_P(ReadWriteContract, C03_AllReadersHearThatTheirLockWasTakenAway) {
   EXPECT_TRUE(lock.acquire({.wait = guard()}).held());
 }
 
+// Shows: read-write
 TEST_P(ReadWriteContract, C04_AWritersTokenIsTheGreatestAndAReadersGreaterThanEveryWritersBefore) {
   ReadWriteLock lock = lock_of(client());
   ReadWriteLock other = lock_of(client());
@@ -153,6 +155,7 @@ TEST_P(ReadWriteContract, C04_AWritersTokenIsTheGreatestAndAReadersGreaterThanEv
   }
 }
 
+// Hazard: the mark of a writer that gave up keeps readers out
 TEST_P(ReadWriteContract, C06_AWriterWhoGivesUpLetsReadersIn) {
   ReadWriteLock lock = lock_of(client());
   ReadWriteLock other = lock_of(client());
@@ -164,6 +167,7 @@ TEST_P(ReadWriteContract, C06_AWriterWhoGivesUpLetsReadersIn) {
   EXPECT_TRUE(read(other).held());
 }
 
+// Shows: read-write
 TEST_P(ReadWriteContract, C07_ADeadReadersLeaseEndsWhileOthersRenewTheirs) {
   DLOCK_NEEDS(kill_session);
   DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::per_lock, "there is no lease of the lock's own");
@@ -187,6 +191,7 @@ TEST_P(ReadWriteContract, C07_ADeadReadersLeaseEndsWhileOthersRenewTheirs) {
   EXPECT_TRUE(writer.lease().held());
 }
 
+// Shows: read-write
 TEST_P(ReadWriteContract, C11_AWriterIsNotKeptOutByReadersWhoComeAndGo) {
   Client& shared = client();
   std::atomic<bool> done{false};
@@ -222,6 +227,7 @@ TEST_P(ReadWriteContract, C12_ReadersWhoWaitEnterInOneWave) {
   for (const Lease& each : together) EXPECT_TRUE(each.held());
 }
 
+// Shows: read-write
 TEST_P(ReadWriteContract, C12_NobodyEntersBeforeAWriterWhoWaits) {
   DLOCK_APPLIES_IF(caps().fair && caps().counts_waiters, "waiters are not served in their order");
   ReadWriteLock lock = lock_of(client());
@@ -277,6 +283,8 @@ TEST_P(ReadWriteContract, C15_StandardGuardsWork) {
 
 // --- Semaphores ------------------------------------------------------------------------------------------------------
 
+// Shows: semaphores
+// Hazard: permits counted in separate rows, or before the wait: too many get in
 TEST_P(PermitContract, C01_NoMoreThanAllPermitsAreOut) {
   constexpr int permits = 3;
   Client& first = client();
@@ -305,6 +313,7 @@ TEST_P(PermitContract, C01_NoMoreThanAllPermitsAreOut) {
   EXPECT_FALSE(semaphore.try_acquire().has_value());
 }
 
+// Shows: semaphores
 TEST_P(PermitContract, C07_ThePermitOfADeadHolderComesBack) {
   DLOCK_APPLIES_IF(caps().lease_kind != LeaseKind::process, "leases do not run out by time");
   step_time_if_possible();

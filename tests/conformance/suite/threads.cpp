@@ -185,6 +185,7 @@ TEST_P(Contract, C15_AWaitingAcquireCostsNoThread) {
   EXPECT_LE(count_in("/proc/self/task"), before + count / 10);
 }
 
+// Shows: crash-safety
 TEST_P(Contract, C15_ClosingAClientFreesItsLocksAndItsLeasesMayOutliveIt) {
   Client& gone = client();
   std::optional<Lease> lease = take(lock_of(gone));
@@ -308,6 +309,7 @@ TEST_P(Contract, C15_AForkedChildHoldsNothing) {
   EXPECT_TRUE(is_free(name()));
 }
 
+// Shows: crash-safety
 TEST_P(Contract, C15_NoDescriptorIsInheritedByAnExecutedProgram) {
   DLOCK_APPLIES_IF(caps().close_on_exec, "a library opens the descriptors, and without the flag");
   const auto before = inheritable_descriptors();

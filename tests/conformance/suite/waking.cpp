@@ -119,6 +119,7 @@ TEST_P(Contract, C12_WaitersOfManyClientsAreServedInOrderWhereFair) {
   }
 }
 
+// Shows: waiters-woken
 TEST_P(Contract, C12_AHandOverCostsTheSameHoweverManyWait) {
   DLOCK_NEEDS(requests);
   DLOCK_APPLIES_IF(caps().wakes_one && !polls(), "a release wakes more than one waiter");

@@ -128,6 +128,7 @@ class FullTest : public EtcdTest {
   }
 };
 
+// Shows: hole etcd-quota
 TEST_F(FullTest, QuotaUsedUp_WaiterWaitsAndTryFails) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});

@@ -48,6 +48,7 @@ class FileBackendTest : public testing::Test {
   Member member_{scratch_.locks(), LockKind::lock, 1};
 };
 
+// Shows: one-holder
 TEST_F(FileBackendTest, TwoPathsToOneDirectory_AreTheSameLocks) {
   fs::create_directory_symlink(scratch_.path(), scratch_.path() + "/link");
   Member other(scratch_.path() + "/link/locks/", LockKind::lock, 2);
@@ -55,12 +56,14 @@ TEST_F(FileBackendTest, TwoPathsToOneDirectory_AreTheSameLocks) {
   EXPECT_FALSE(other.enter());
 }
 
+// Shows: growing-tokens, hole file-replaced
 TEST_F(FileBackendTest, FileRemoved_TokensGrow) {
   const auto first = token();
   fs::remove(path_of("a"));
   EXPECT_GT(token(), first);
 }
 
+// Shows: growing-tokens
 TEST_F(FileBackendTest, FileLeftEmptyOrZeroed_IsUsed) {
   for (const std::size_t size : {std::size_t{0}, record_block, max_record}) {
     write_file(path_of("a"), std::string(size, '\0'));
@@ -115,6 +118,7 @@ TEST_F(FileBackendTest, HugeFile_IsReadNoFurtherThanARecord) {
   EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
+// Shows: no-residue
 TEST_F(FileBackendTest, Release_ClosesTheDescriptor) {
   const auto client = open();
   (void)client.make_lock("a").acquire().release();
@@ -242,6 +246,7 @@ TEST_F(FileForgettingTest, IdleNames_AreForgottenAndOtherFilesStay) {
 }
 
 // Their files disappear between being opened, locked and looked at again.
+// Shows: forgetting
 TEST_F(FileForgettingTest, NamesBeingForgotten_AcquiresExclude) {
   constexpr int rounds = 2000;
   std::array<std::atomic<int>, 4> inside{};

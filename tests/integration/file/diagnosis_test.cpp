@@ -67,6 +67,7 @@ TEST_F(FileDiagnosisTest, GoodDirectory_HasNoWarnings) {
   EXPECT_THAT(member_.finding("descriptors").message, HasSubstr("at most"));
 }
 
+// Shows: hole file-other-user
 TEST_F(FileDiagnosisTest, OthersMayRemoveFiles_IsWarnedOf) {
   set_mode(locks_, 0777);
   expect("directory", Severity::warning, "; every user can remove or replace the files of held locks");
@@ -76,6 +77,7 @@ TEST_F(FileDiagnosisTest, OthersMayRemoveFiles_IsWarnedOf) {
   expect("directory", Severity::warning, " was moved or removed since it was opened");
 }
 
+// Shows: hole file-other-user
 TEST_F(FileDiagnosisTest, FilesOfOtherUsers_AreWarnedOf) {
   if (::getuid() != 0) GTEST_SKIP() << "needs privilege: root, to give files away";
   make_files();
@@ -88,6 +90,7 @@ TEST_F(FileDiagnosisTest, FilesOfOtherUsers_AreWarnedOf) {
   expect("directory", Severity::warning, "; it belongs to another user");
 }
 
+// Shows: hole file-other-user
 TEST_F(FileDiagnosisTest, AccessControlLists_AreWarnedOf) {
   make_files();
   if (!let_another_user_write(file_)) GTEST_SKIP() << "no access control lists on this file system";
@@ -138,6 +141,7 @@ class FileReachTest : public ::testing::Test {
 };
 
 // As PrivateTmp= of systemd makes one, and as it makes one whose content is that of the host (BindPaths=).
+// Shows: hole file-other-directory
 TEST_F(FileReachTest, DirectoryOfAMountNamespace_IsWarnedOf) {
   const std::string below = scratch_.path() + "/a b\\c";
   const std::string locks = below + "/locks";

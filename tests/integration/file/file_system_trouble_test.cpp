@@ -85,6 +85,7 @@ class FileSystemTroubleTest : public testing::Test {
 };
 
 // Were a new lock half granted, the other member could not enter it once there is space.
+// Shows: nothing-guessed
 TEST_F(FileSystemTroubleTest, DiskFull_RefusesOnlyNewLocks) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
@@ -142,6 +143,7 @@ TEST_F(FileSystemTroubleTest, DiskFull_WaitersDoNotWakeEachOther) {
   }));
 }
 
+// Shows: nothing-guessed
 TEST_F(FileSystemTroubleTest, PartialWrite_IsUndone) {
   for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
     const Mode mode = kind == LockKind::read_write ? Mode::shared : Mode::exclusive;
@@ -340,6 +342,7 @@ TEST_F(FileSystemTroubleTest, NewFile_GetsTheDirectorysGroupOrNone) {
   }
 }
 
+// Shows: hole file-parent-changed
 TEST_F(FileSystemTroubleTest, MountOverTheDirectory_IsFollowed) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();
@@ -354,6 +357,7 @@ TEST_F(FileSystemTroubleTest, MountOverTheDirectory_IsFollowed) {
   }));
 }
 
+// Shows: hole file-parent-changed
 TEST_F(FileSystemTroubleTest, UnmountAbove_IsNoticedWithinASecond) {
   EXPECT_WELL(in_child([&] {
     enter_mount_namespace();

@@ -41,6 +41,7 @@ class FileLossTest : public testing::Test {
   Member waiting_{locks(), LockKind::lock, 2};
 };
 
+// Shows: loss-signal, hole file-replaced
 TEST_F(FileLossTest, FileGone_LossAtOnceAndTheNextAcquireFollowsThePath) {
   const std::string aside = scratch_.path() + "/aside";
   const std::pair<std::function<void()>, const char*> misfortunes[] = {
@@ -81,6 +82,7 @@ TEST_F(FileLossTest, FileGone_LossAtOnceAndTheNextAcquireFollowsThePath) {
   EXPECT_TRUE(waiting_.host.losses.empty());
 }
 
+// Shows: loss-signal
 TEST_F(FileLossTest, FileGone_OtherLeasesStayHeld) {
   ASSERT_TRUE(holder_.enter() && holder_.enter(Mode::exclusive, "b"));
   ASSERT_EQ(::chmod((locks() + "/b.lock").c_str(), 0640), 0);
@@ -91,6 +93,7 @@ TEST_F(FileLossTest, FileGone_OtherLeasesStayHeld) {
   EXPECT_TRUE(holder_.leave());
 }
 
+// Shows: release-reports
 TEST_F(FileLossTest, ReleaseBeforeTheSignal_ReportsTheLoss) {
   for (const bool retaken : {false, true}) {
     ASSERT_TRUE(holder_.enter());
@@ -104,6 +107,7 @@ TEST_F(FileLossTest, ReleaseBeforeTheSignal_ReportsTheLoss) {
   EXPECT_TRUE(waiting_.leave());
 }
 
+// Shows: hole file-replaced
 TEST_F(FileLossTest, WithoutInotify_LossIsNoticedWithinASecond) {
   for (const bool available_again : {false, true}) {
     Member client(locks(), LockKind::lock, 3);
@@ -123,6 +127,7 @@ TEST_F(FileLossTest, WithoutInotify_LossIsNoticedWithinASecond) {
 
 // --- Programs that remove old files ---
 
+// Shows: hole file-replaced
 TEST_F(FileLossTest, SystemdTmpfiles_SkipsTheDirectoryOfAHeldLock) {
   const ScratchDirectory settings;
   write_file(settings.path() + "/clean.conf", "d " + scratch_.path() + " - - - 0\n");  // everything, however young
@@ -156,6 +161,7 @@ TEST_F(FileLossTest, DirectoryLock_IsSharedWhileALockIsHeld) {
   EXPECT_FALSE(may_be_cleaned()) << "the new directory";
 }
 
+// Shows: hole file-replaced
 TEST_F(FileLossTest, HeldFile_IsTouchedOnceADay) {
   for (const LockKind kind : {LockKind::lock, LockKind::semaphore}) {
     Member holder(locks(), kind, 1);
@@ -178,6 +184,7 @@ TEST_F(FileLossTest, HeldFile_IsTouchedOnceADay) {
 
 // --- Changes that inotify does not report ---
 
+// Shows: loss-signal, hole file-parent-changed
 TEST_F(FileLossTest, DirectoryAboveRenamed_LossWithinASecond) {
   ASSERT_TRUE(holder_.enter());
   int woken = 0;
@@ -219,6 +226,7 @@ TEST_F(FileLossTest, Inspection_FollowsThePath) {
   EXPECT_EQ(all[0].name, "b");
 }
 
+// Shows: loss-signal
 TEST_F(FileLossTest, EachLease_IsCheckedOnceASecond) {
   ASSERT_TRUE(holder_.enter() && holder_.enter(Mode::exclusive, "b"));
   holder_.executor.advance(10s);

@@ -50,6 +50,7 @@ class FileWaitingTest : public testing::Test {
   util::UniqueFd stranger_{::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
 };
 
+// Shows: first-come
 TEST_F(FileWaitingTest, WaitersOfOneClient_AreServedInOrderWithOneWakeUpEach) {
   std::deque<Waiting> waiters;
   for (int i = 0; i < 20; ++i) waiters.emplace_back(member_);
@@ -137,6 +138,7 @@ TEST_F(FileWaitingTest, EventOfABusyLock_CausesAFewChecks) {
   EXPECT_EQ(woken, 0);
 }
 
+// Shows: no-residue
 TEST_F(FileWaitingTest, WaiterCancelled_LeavesNothing) {
   Waiting waiter(member_);
   Waiting another(member_);
@@ -149,6 +151,7 @@ TEST_F(FileWaitingTest, WaiterCancelled_LeavesNothing) {
   EXPECT_TRUE(member_.enter());
 }
 
+// Shows: waiters-woken
 TEST_F(FileWaitingTest, EventQueueOverflow_LosesNoWakeUp) {
   const auto limit = std::stoul(read_file("/proc/sys/fs/inotify/max_queued_events"));
   if (limit > 200'000) GTEST_SKIP() << "fs.inotify.max_queued_events is too large to fill: " << limit;
@@ -344,6 +347,7 @@ class FileProcessesTest : public testing::Test {
   ScratchDirectory scratch_;
 };
 
+// Shows: crash-safety
 TEST_F(FileProcessesTest, HolderKilled_LockIsFreeBeforeAnyPoll) {
   for (const LockKind kind : all_kinds) {
     for (int i = 0; i < 5; ++i) {
@@ -357,6 +361,7 @@ TEST_F(FileProcessesTest, HolderKilled_LockIsFreeBeforeAnyPoll) {
   }
 }
 
+// Shows: crash-safety
 TEST_F(FileProcessesTest, WaitingWriterKilled_ReadersEnter) {
   Member reading(scratch_.locks(), LockKind::read_write, 1);
   EXPECT_TRUE(reading.read());
@@ -372,6 +377,7 @@ TEST_F(FileProcessesTest, WaitingWriterKilled_ReadersEnter) {
   EXPECT_TRUE(reading.advance_until(200ms, [&] { return reader.in(); }));
 }
 
+// Shows: crash-safety
 TEST_F(FileProcessesTest, ForkedChild_DoesNotKeepItsParentsLock) {
   for (const LockKind kind : all_kinds) {
     std::array<int, 2> link{};  // the parent's child lives until the other end is closed

@@ -97,6 +97,7 @@ TEST_F(MysqlConnectionTest, NoServer_IsUnavailable) {
   expect_refused("mysql://u@no-such-host.invalid", errc::unavailable, "no-such-host.invalid");
 }
 
+// Hazard: a replica, or an old primary that is read-only now
 TEST_F(MysqlConnectionTest, ReadOnlyServer_IsLeftForTheNext) {
   MysqlServer replica({.options = {"--read-only=1"}});
   expect_refused(replica.url(), errc::unavailable, "read-only (read_only)");
@@ -104,6 +105,7 @@ TEST_F(MysqlConnectionTest, ReadOnlyServer_IsLeftForTheNext) {
   EXPECT_EQ(connection.server().endpoint, shared().address() + "/locks");
 }
 
+// Shows: deadlines
 TEST_F(MysqlConnectionTest, SilentHost_LeavesTimeForTheNext) {
   rig::TcpProxy proxy(rig::Endpoint::loopback(shared().port()));
   proxy.set({.mode = rig::Traffic::Mode::hold});
@@ -113,6 +115,7 @@ TEST_F(MysqlConnectionTest, SilentHost_LeavesTimeForTheNext) {
   expect_refused(shared().url_at(proxy.port()), errc::unavailable, "no connection in time", 300ms);
 }
 
+// Shows: deadlines
 TEST_F(MysqlConnectionTest, HostileGreeting_IsNoSession) {
   const Hostility hostilities[] = {
       {"end", {.close = true}},
@@ -140,6 +143,7 @@ TEST_F(MysqlConnectionTest, StatementReplication_IsRefused) {
   EXPECT_TRUE(connection.lost().detail.ends_with("set ROW or MIXED")) << connection.lost().detail;
 }
 
+// Shows: no-residue
 TEST_F(MysqlConnectionTest, DestroyedWhileConnecting_ClosesWhatItGot) {
   for (int i = 0; i < 20; ++i) LiveConnection(shared().url()).open_and_destroy();
   MysqlServer frozen;
@@ -148,6 +152,7 @@ TEST_F(MysqlConnectionTest, DestroyedWhileConnecting_ClosesWhatItGot) {
   shared().await("(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'locker') = 0");
 }
 
+// Hazard: another server answers in place of the right one
 TEST_F(MysqlConnectionTest, Tls_VerifiesTheServer) {
   const MysqlServer server({.tls = true});
   const ThrowawayCertificate other;
@@ -188,6 +193,7 @@ TEST_F(MysqlConnectionTest, TlsServerKilled_EndsNoProgram) {
 
 // --- Queries ---------------------------------------------------------------------------------------------------------
 
+// Shows: names
 TEST_F(MysqlConnectionTest, Answers_AreTextsInTheOrderOfTheQueries) {
   LiveConnection& connection = open_with_table();
   const std::string odd = "'; DROP TABLE t; -- \\ \" ` \xff \xe2\x82\xac ? #";
@@ -221,6 +227,7 @@ TEST_F(MysqlConnectionTest, BadParameter_IsNotSent) {
   EXPECT_EQ(connection.ask("SELECT 1")->value(), "1");
 }
 
+// Shows: no-residue
 TEST_F(MysqlConnectionTest, RefusedCommand_RollsBackTheQuery) {
   LiveConnection& connection = open_with_table();
   const auto bad = connection.ask(
@@ -259,6 +266,7 @@ TEST_F(MysqlConnectionTest, LargeQueries_DoNotBlock) {
   for (const auto& answer : answers) EXPECT_EQ(answer->value(), large);
 }
 
+// Shows: deadlines
 TEST_F(MysqlConnectionTest, EndlessAnswer_EndsTheConnection) {
   MysqlServer server({.options = {"--max-allowed-packet=64M"}});
   LiveConnection& connection = open(server.url());
@@ -270,6 +278,7 @@ TEST_F(MysqlConnectionTest, EndlessAnswer_EndsTheConnection) {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
+// Shows: nothing-guessed
 TEST_F(MysqlConnectionTest, ServerKilled_AnswersWhatWasSentAndWhatWasNot) {
   MysqlServer server;
   LiveConnection& idle = open(server.url());
@@ -289,6 +298,7 @@ TEST_F(MysqlConnectionTest, ServerKilled_AnswersWhatWasSentAndWhatWasNot) {
   EXPECT_EQ(open(server.url()).ask("SELECT 1")->value(), "1");
 }
 
+// Shows: hole mysql-connection-ends
 TEST_F(MysqlConnectionTest, KilledSession_EndsAtOnce) {
   LiveConnection& idle = open();
   LiveConnection& busy = open();
@@ -314,6 +324,7 @@ TEST_F(MysqlConnectionTest, ErrorThatEndsTheSession_IsTheReasonOfAnUnknownOutcom
   }
 }
 
+// Hazard: a replica, or an old primary that is read-only now
 TEST_F(MysqlConnectionTest, ServerThatBecomesReadOnly_RefusesWrites) {
   MysqlServer server;
   LiveConnection& connection = open(server.url());
@@ -335,6 +346,7 @@ TEST_F(MysqlConnectionTest, KilledQuery_IsRefused) {
   EXPECT_EQ(connection.ask("SELECT 1")->value(), "1");
 }
 
+// Shows: crash-safety
 TEST_F(MysqlConnectionTest, SilentLockSession_IsEndedByTheServer) {
   LiveConnection& connection = open(shared().url(), {.session_lease = 1s});
   EXPECT_EQ(connection.ask("SELECT GET_LOCK('silent', 0)")->value(), "1");
@@ -342,6 +354,7 @@ TEST_F(MysqlConnectionTest, SilentLockSession_IsEndedByTheServer) {
   shared().await("IS_FREE_LOCK('silent')");
 }
 
+// Shows: deadlines
 TEST_F(MysqlConnectionTest, FrozenServer_EndsAtTheDeadline) {
   MysqlServer server;
   LiveConnection& connection = open(server.url());
@@ -353,6 +366,7 @@ TEST_F(MysqlConnectionTest, FrozenServer_EndsAtTheDeadline) {
   EXPECT_EQ(connection.lost().detail, "given up");
 }
 
+// Shows: no-residue
 TEST_F(MysqlConnectionTest, AbandonedWait_LeavesTheQueue) {
   LiveConnection& connection = open();
   shared().run("DO GET_LOCK('waited-for', 0)");
@@ -366,6 +380,7 @@ TEST_F(MysqlConnectionTest, AbandonedWait_LeavesTheQueue) {
   EXPECT_EQ(shared().value("SELECT IS_FREE_LOCK('waited-for')"), "1");
 }
 
+// Shows: nothing-guessed
 TEST_F(MysqlConnectionTest, LostAnswer_IsAnUnknownOutcome) {
   rig::TcpProxy proxy(rig::Endpoint::loopback(shared().port()));
   LiveConnection& connection = open(shared().url_at(proxy.port()));

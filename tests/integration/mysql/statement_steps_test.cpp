@@ -96,6 +96,7 @@ std::unique_ptr<MysqlServer> MysqlStatementSteps::server;
 INSTANTIATE_TEST_SUITE_P(Scenarios, MysqlStatementSteps, testing::ValuesIn(mysql::scenarios()),
                          [](const auto& scenario) { return scenario.param.name; });
 
+// Shows: one-holder
 TEST_P(MysqlStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(*server);
   play(GetParam(), sessions);

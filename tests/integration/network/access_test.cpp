@@ -63,6 +63,7 @@ TEST_P(TlsTest, EncryptedClientOfAPlainPort_EndsInTime) {
   (void)refusal(service.tls_url(plain->port(), service.authority()), false);
 }
 
+// Shows: deadlines
 TEST_P(TlsTest, SilentServer_EndsInTime) {
   proxy.set({.mode = rig::Traffic::Mode::swallow});
   (void)refusal(service.tls_url(proxy.port(), service.authority()), false);

@@ -88,6 +88,7 @@ class CutTest : public Room {
   std::size_t rounds_ = 0;
 };
 
+// Shows: one-holder, nothing-guessed
 TEST_P(CutTest, CutAcquires_LeaveNoOrphanAndNoWrongBelief) {
   while (next_round()) {
     arm_cut();
@@ -102,6 +103,7 @@ TEST_P(CutTest, CutAcquires_LeaveNoOrphanAndNoWrongBelief) {
   expect_enough();
 }
 
+// Shows: no-residue
 TEST_P(CutTest, CutWaits_LeaveNoOrphanAndNoWrongBelief) {
   while (next_round()) {
     Lease holder = take(others, {.wait = conformance::guard()});
@@ -122,6 +124,7 @@ TEST_P(CutTest, CutWaits_LeaveNoOrphanAndNoWrongBelief) {
   expect_enough();
 }
 
+// Shows: nothing-guessed
 TEST_P(CutTest, TruncatedAnswer_IsNoGrant) {
   // After every byte of a short answer; of those that follow, or of a long one, less often.
   for (std::uint64_t length = 0;; length += dlock::test::sanitized ? 7 : 1 + length / 32) {

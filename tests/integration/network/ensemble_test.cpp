@@ -12,6 +12,7 @@ namespace {
 
 // Many acquires, and the leader dies in the middle: each of them ends with the lock, never two at a time, and a holder
 // and its waiter do not notice.
+// Shows: one-holder, growing-tokens
 TEST_F(EnsembleTest, LeaderKilled_HundredAcquiresAllEndWithTheLock) {
   constexpr int clients = 4;
   constexpr int acquires_each = 25;
@@ -55,6 +56,7 @@ TEST_F(EnsembleTest, LeaderKilled_HundredAcquiresAllEndWithTheLock) {
   await_residue("hundred", 0);
 }
 
+// Shows: deadlines
 TEST_F(EnsembleTest, WithoutQuorum_NothingIsGrantedAndHoldersKeepTheirs) {
   Contender holder(client(), "held");
   DistributedLock another = holder.client.make_lock("another");
@@ -79,6 +81,7 @@ TEST_F(EnsembleTest, WithoutQuorum_NothingIsGrantedAndHoldersKeepTheirs) {
 
 // A server that has lost the others goes on answering what it remembers, and a leader even says that it is up to date.
 // That is no ground to believe in a session.
+// Shows: one-holder, loss-signal
 TEST_F(EnsembleTest, ServerWithoutTheOthers_KeepsNoLockAlive) {
   for (const bool leads : {false, true}) {
     const std::size_t survivor = leads ? ensemble.leader() : ensemble.follower();

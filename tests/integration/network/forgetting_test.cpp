@@ -32,6 +32,7 @@ class ForgettingTest : public Room {
   }
 };
 
+// Shows: forgetting
 TEST_P(ForgettingTest, ForgottenName_LeavesNothing) {
   Contender ours(steady(), "a/b");
   Lease lease = take(ours.lock);
@@ -48,6 +49,7 @@ TEST_P(ForgettingTest, ForgottenName_LeavesNothing) {
   EXPECT_GT(take(ours.lock).token(), before);
 }
 
+// Shows: forgetting
 TEST_P(ForgettingTest, HeldOrAwaitedLock_IsKept) {
   Contender holding(steady({.label = "holding"}), "x");
   Contender waiting(steady(), "x");
@@ -121,6 +123,7 @@ struct Guarded {
   std::uint64_t last_token = 0;
 };
 
+// Shows: forgetting
 TEST_P(ForgettingTest, ConcurrentForgetting_KeepsAcquiresSafe) {
   constexpr int threads = 3;
   constexpr std::size_t enough = 100;

@@ -19,6 +19,7 @@ TEST_P(FrozenTest, TryBeforeTheFirstConnection_EndsInTime) {
   service.thaw();
 }
 
+// Shows: release-reports
 TEST_P(FrozenTest, Release_EndsInTimeAndIsDoneLater) {
   Contender ours(steady(impatient()), "frozen");
   Lease lease = take(ours.lock);
@@ -48,6 +49,7 @@ TEST_P(FrozenTest, NoCloseTimeout_DestroysClientsAtOnce) {
   expect_free_and_clean("frozen9");
 }
 
+// Shows: loss-signal, hole zookeeper-unresponsive-server
 TEST_P(FrozenTest, Holder_IsNotifiedOfTheLoss) {
   Contender ours(steady({.lease = service_kind().short_lease}), "frozen");
   const Lease lease = take(ours.lock);
@@ -61,6 +63,7 @@ TEST_P(FrozenTest, Holder_IsNotifiedOfTheLoss) {
   EXPECT_FALSE(lease.held());
 }
 
+// Shows: one-holder
 TEST_P(FrozenTest, ShortFreeze_LosesNoLock) {
   const auto log = std::make_shared<EventLog>();
   Contender own(steady({.lease = 9s, .observer = log}), "frozen");

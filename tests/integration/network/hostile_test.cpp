@@ -32,6 +32,7 @@ class HostileServerTest : public ::testing::TestWithParam<Hostility> {
   }
 };
 
+// Shows: deadlines
 TEST_P(HostileServerTest, FirstAnswer_EndsAsAnErrorByTheDeadline) {
   const ScriptedServer server(service_kind().greets ? blunt(GetParam().answer) : rude(GetParam().answer));
   expect_errors_in_time(server, service_kind().strategies.front());

@@ -10,6 +10,7 @@ namespace {
 
 class InspectionTest : public Room {};
 
+// Shows: hole broken-by-hand
 TEST_P(InspectionTest, Break_EndsThatLockOnly) {
   Contender ours(steady({.lease = 6s}), "broken");
   Contender other(steady(), "whole");
@@ -37,6 +38,7 @@ TEST_P(InspectionTest, Diagnose_FindsNoErrorAndLeavesNothing) {
 }
 
 // Where few locks can be held at a time, so many names at a time.
+// Hazard: names that are SQL
 TEST_P(InspectionTest, HostileNamesInEachOperation_AreOnlyNames) {
   const auto log = std::make_shared<EventLog>();
   const Client holder = steady({.label = "'\"\\{}$1%s", .lease = 12s, .observer = log});

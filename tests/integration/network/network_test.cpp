@@ -10,6 +10,8 @@ namespace {
 class NetworkTest : public Room {};
 
 // Both ways, or one of them.
+// Shows: one-holder
+// Hazard: `tcp_user_timeout` detects nothing on an idle connection
 TEST_P(NetworkTest, HolderInABlackHole_IsNotifiedBeforeTheNextGrant) {
   const std::pair<const char*, std::function<void()>> holes[] = {
       {"neither direction passes", [this] { proxy.set(black_hole); }},
@@ -42,6 +44,7 @@ TEST_P(NetworkTest, HolderInABlackHole_IsNotifiedBeforeTheNextGrant) {
   }
 }
 
+// Shows: crash-safety
 TEST_P(NetworkTest, WaiterInABlackHole_DelaysNoOtherForLong) {
   Contender holder(steady(), "waited-for");
   Contender lost(disturbed({.lease = service_kind().short_lease, .close_timeout = 300ms}), "waited-for");
@@ -91,6 +94,7 @@ TEST_P(NetworkTest, BrokenConnection_IsALossOrKeepsTheLock) {
   EXPECT_EQ(lease.release(), !ends_with_connection());
 }
 
+// Shows: release-reports
 TEST_P(NetworkTest, ReleaseWhileCutOff_IsDoneLater) {
   Contender party(disturbed(impatient()), "release");
   Contender other(steady(), "release");
@@ -107,6 +111,7 @@ TEST_P(NetworkTest, ReleaseWhileCutOff_IsDoneLater) {
   await_no_residue("release");
 }
 
+// Shows: release-reports
 TEST_P(NetworkTest, LateReleaseWithALostAnswer_ReportsNoLoss) {
   Contender own(disturbed({.lease = service_kind().short_lease}), "release");
   Lease lease = take(own.lock);
@@ -122,6 +127,7 @@ TEST_P(NetworkTest, LateReleaseWithALostAnswer_ReportsNoLoss) {
 }
 
 // The server cannot be told, so it keeps the lock as if its holder had died.
+// Shows: crash-safety
 TEST_P(NetworkTest, ClientClosedWhileCutOff_LeavesItsLockForTheLease) {
   Contender other(steady(), "closed");
   std::optional<Client> client = disturbed(impatient(service_kind().short_lease));

@@ -71,10 +71,12 @@ class RestartTest : public Room {
   }
 };
 
+// Shows: one-holder, hole postgresql-connection-ends
 TEST_P(RestartTest, Crash_IsALossOrKeepsTheLock) {
   expect_holder_told_or_kept(&Service::kill);
 }
 
+// Shows: hole postgresql-connection-ends
 TEST_P(RestartTest, Shutdown_IsALossOrKeepsTheLock) {
   expect_holder_told_or_kept(&Service::stop);
 }
@@ -101,6 +103,7 @@ TEST_P(RestartTest, ServerThatIsDown_IsOutlastedByAWait) {
 }
 
 // The client hears of nothing but silence, and of nothing at all while no server is there.
+// Shows: loss-signal
 TEST_P(RestartTest, OutageLongerThanTheLease_IsALoss) {
   Contender ours(disturbed({.lease = service_kind().short_lease}), "long");
   const Lease lease = take(ours.lock);

@@ -133,11 +133,13 @@ TEST_F(PostgresDiagnosisTest, UnloggedTables_AreWarnedOfUntilLogged) {
   expect(unlogged, "tables", Severity::note, "is logged");
 }
 
+// Hazard: an extra index: rows are not updated in place, and the table grows
 TEST_F(PostgresDiagnosisTest, UpdatesOfOurTables_AreInPlace) {
   update_often();
   expect(steady(patient()), "table health", Severity::ok, " % of updates in place");
 }
 
+// Hazard: an extra index: rows are not updated in place, and the table grows
 TEST_F(PostgresDiagnosisTest, ExtraIndex_IsNamed) {
   server.run("CREATE INDEX \"by expiry\" ON dlock.lease (expires_at)");
   update_often();

@@ -105,6 +105,7 @@ TEST_F(PostgresConnectionTest, WarningAtLogin_IsNotPrinted) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+// Hazard: the library resolves names without a limit
 TEST_F(PostgresConnectionTest, NameThatDoesNotResolve_IsUnavailable) {
   expect_refused("postgresql://u@no-such-host.invalid/db", errc::unavailable, "");
 }
@@ -113,6 +114,7 @@ TEST_F(PostgresConnectionTest, MissingDatabase_IsNamed) {
   expect_refused(to(server.port(), "/nowhere"), errc::invalid_argument, "nowhere");
 }
 
+// Hazard: the library counts `connect_timeout` per address
 TEST_F(PostgresConnectionTest, SilentAddress_LeavesTimeForTheNext) {
   proxy.set(black_hole);
   LiveConnection connection(to(proxy.port(), ",127.0.0.1:" + std::to_string(server.port()) + "/locks"));
@@ -122,6 +124,7 @@ TEST_F(PostgresConnectionTest, SilentAddress_LeavesTimeForTheNext) {
   EXPECT_EQ(lone.lost().code, errc::unavailable);
 }
 
+// Hazard: a server that is unresponsive after the login
 TEST_F(PostgresConnectionTest, SilenceAfterLogin_EndsAtTheDeadline) {
   proxy.before_request("pg_backend_pid", [&] { proxy.set(black_hole); });
   LiveConnection connection(server.url_at(proxy.port()));
@@ -147,6 +150,7 @@ class German {
 };
 
 // No code of a failure is derived from a word of the library or of the server.
+// Hazard: the library's errors are in the user's language
 TEST_F(PostgresConnectionTest, RefusalForTrust_IsFinalInEveryLanguage) {
   if (!German::is_installed()) GTEST_SKIP() << "libpq's messages in German are not installed";
   const German german;
@@ -187,6 +191,7 @@ TEST_F(PostgresConnectionTest, UnverifiedServer_IsNotReachedWithoutTls) {
   (void)open(url + authority + "&sslmode=verify-ca");
 }
 
+// Hazard: each statement is parsed again
 TEST_F(PostgresConnectionTest, FirstUseOfAStatement_PreparesIt) {
   LiveConnection& connection = open();
   const Statement twice{"SELECT $1::int * 2"};
@@ -214,6 +219,7 @@ TEST_F(PostgresConnectionTest, FailedPreparation_IsRepeatedAtTheNextUse) {
   server.run("DROP TABLE public.later");
 }
 
+// Hazard: one error aborts all queries behind it in the pipeline
 TEST_F(PostgresConnectionTest, ErrorInAQuery_StopsNoOtherQuery) {
   LiveConnection& connection = open();
   const auto before = connection.ask(
@@ -228,6 +234,7 @@ TEST_F(PostgresConnectionTest, ErrorInAQuery_StopsNoOtherQuery) {
   EXPECT_EQ(after->value(), "0");
 }
 
+// Shows: nothing-guessed
 TEST_F(PostgresConnectionTest, RefusedCommit_DiscardsItsRows) {
   LiveConnection& connection = open();
   (void)connection.ask("CREATE TEMPORARY TABLE once(i int UNIQUE DEFERRABLE INITIALLY DEFERRED)")->outcome();
@@ -243,6 +250,7 @@ TEST_F(PostgresConnectionTest, RefusedCommit_DiscardsItsRows) {
   EXPECT_EQ(next->value(), "1");
 }
 
+// Hazard: a text that is cut off at a NUL
 TEST_F(PostgresConnectionTest, Parameters_AreTextsWithoutZeroBytes) {
   LiveConnection& connection = open();
   EXPECT_EQ(connection.ask("SELECT $1::text", {"'; DROP TABLE x; -- \\"})->value(), "'; DROP TABLE x; -- \\");
@@ -256,6 +264,7 @@ TEST_F(PostgresConnectionTest, Parameters_AreTextsWithoutZeroBytes) {
   EXPECT_EQ(connection.ask("SELECT 1")->value(), "1");
 }
 
+// Hazard: both sides write, and neither reads
 TEST_F(PostgresConnectionTest, LargeTrafficBothWays_DoesNotBlock) {
   const PostgresServer encrypted({.tls = true});
   const std::string large(1 << 20, 'y');
@@ -269,6 +278,7 @@ TEST_F(PostgresConnectionTest, LargeTrafficBothWays_DoesNotBlock) {
   }
 }
 
+// Shows: loss-signal
 TEST_F(PostgresConnectionTest, EndByTheServer_IsReportedAtOnce) {
   LiveConnection& idle = open();
   LiveConnection& busy = open();
@@ -283,12 +293,14 @@ TEST_F(PostgresConnectionTest, EndByTheServer_IsReportedAtOnce) {
   EXPECT_EQ(idle.ask("SELECT 1")->outcome().problem, Problem::not_sent);
 }
 
+// Shows: crash-safety
 TEST_F(PostgresConnectionTest, SilentLockSession_IsEndedByTheServer) {
   LiveConnection& connection = open(server.url(), {.session_lease = 1s});
   EXPECT_EQ(connection.ask("SELECT pg_try_advisory_lock(17)")->value(), "t");
   EXPECT_NE(connection.lost().detail.find("57P05"), std::string::npos);
 }
 
+// Hazard: a killed waiter stays in the server's queue
 TEST_F(PostgresConnectionTest, AbandonedWait_LeavesTheQueue) {
   LiveConnection& connection = open();
   server.run("SELECT pg_advisory_lock(18)");
@@ -302,6 +314,7 @@ TEST_F(PostgresConnectionTest, AbandonedWait_LeavesTheQueue) {
   server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
 }
 
+// Shows: nothing-guessed
 TEST_F(PostgresConnectionTest, LostAnswer_IsAnUnknownOutcome) {
   LiveConnection& connection = open(server.url_at(proxy.port()));
   proxy.lose_reply_to("pg_advisory_lock_shared");

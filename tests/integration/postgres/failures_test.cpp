@@ -26,6 +26,7 @@ class TerminatedTest : public PostgresStrategyTest {
 };
 INSTANTIATE_TEST_SUITE_P(, TerminatedTest, testing::ValuesIn(tested()), strategy_name);
 
+// Shows: loss-signal, hole postgresql-connection-ends
 TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
   Contender holder(as("doomed", {.lease = in_session() ? Duration(10min) : Duration(9s)}), "held");
   Contender other(steady(), "held");
@@ -62,6 +63,7 @@ class LazyServerTest : public PostgresStrategyTest {
 };
 INSTANTIATE_TEST_SUITE_P(, LazyServerTest, testing::ValuesIn(tested()), strategy_name);
 
+// Shows: growing-tokens, hole postgresql-lazy-durability
 TEST_P(LazyServerTest, Crash_KeepsDurableGrantsAndGrowingTokens) {
   for (const std::string durability : {"sync", "async", "unlogged"}) {
     SCOPED_TRACE(durability);
@@ -93,6 +95,7 @@ TEST_P(LazyServerTest, Crash_KeepsDurableGrantsAndGrowingTokens) {
 class TokensTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, TokensTest, testing::ValuesIn(tested()), strategy_name);
 
+// Shows: growing-tokens
 TEST_P(TokensTest, LostRows_AreFollowedByGreaterTokens) {
   Contender ours(steady(), "counted");
   FencingToken last;
@@ -108,6 +111,7 @@ TEST_P(TokensTest, LostRows_AreFollowedByGreaterTokens) {
   }
 }
 
+// Shows: growing-tokens
 TEST_P(TokensTest, ClockBehindTheLastToken_AddsOne) {
   const Client client = steady();
   std::vector<DistributedLock> locks;
@@ -163,6 +167,7 @@ TEST_P(StandbyTest, WaitAtAStandby_EndsWithItsPromotion) {
   EXPECT_TRUE(waiting_too.lease().release());
 }
 
+// Shows: hole postgresql-failover
 TEST_P(StandbyTest, Promotion_IsFollowedByTheClient) {
   Contender ours(connect_patiently(either(), {.lease = 18s}), "replicated");
   Lease lease = take(ours.lock);
@@ -183,6 +188,7 @@ TEST_P(StandbyTest, Promotion_IsFollowedByTheClient) {
   EXPECT_GT(take(ours.lock).token(), lease.token());
 }
 
+// Shows: growing-tokens, hole postgresql-failover
 TEST_P(StandbyTest, LostReplication_IsFollowedByGreaterTokens) {
   Contender own(connect_patiently(either(), impatient(short_lease)), "replicated");
   EXPECT_TRUE(take(own.lock).release());
@@ -215,6 +221,7 @@ class FullServerTest : public PostgresStrategyTest {
 };
 INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy_name);
 
+// Hazard: a server without connections left
 TEST_P(FullServerTest, Try_IsUnavailableAndWaitOutlastsIt) {
   fill();
   Contender ours(steady(impatient()), "full");
@@ -225,6 +232,7 @@ TEST_P(FullServerTest, Try_IsUnavailableAndWaitOutlastsIt) {
   EXPECT_TRUE(waiting.lease().release());
 }
 
+// Hazard: a server without connections left
 TEST_P(FullServerTest, Holder_KeepsRenewing) {
   Contender own(steady({.lease = 12s}), "held");
   Lease lease = take(own.lock);
@@ -237,6 +245,7 @@ TEST_P(FullServerTest, Holder_KeepsRenewing) {
 class NestedTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, NestedTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
+// Hazard: a server without connections left, and locks within locks
 TEST_P(NestedTest, MoreThreadsThanConnections_FinishTheirRounds) {
   constexpr int threads = 6;
   constexpr int rounds = 3;

@@ -47,11 +47,13 @@ TEST_P(RowsBehindAPoolerTest, Clients_ExcludeEachOtherWithoutListen) {
   expect_exclusion(steady(), pooled("pooler=transaction"));
 }
 
+// Shows: waiters-woken
 TEST_P(RowsBehindAPoolerTest, Waiters_PollAndReportIt) {
   EXPECT_FALSE(pooled("pooler=transaction").capabilities().wakes_waiters);
   EXPECT_TRUE(steady().capabilities().wakes_waiters);
 }
 
+// Hazard: behind a pooler, settings reach others and prepared statements disappear
 TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
   {
     Contender ours(pooled("pooler=transaction"), "shared");
@@ -64,6 +66,7 @@ TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
   EXPECT_EQ(stranger.value("SHOW idle_session_timeout"), "0");
 }
 
+// Hazard: behind a pooler, read-only transactions look like a standby
 TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
   server.run("ALTER ROLE locker SET default_transaction_read_only = on");
   {
@@ -80,6 +83,7 @@ TEST_P(RowsBehindAPoolerTest, ReadOnlyByDefault_IsNotTakenForAStandby) {
 class SessionsBehindAPoolerTest : public PoolerTest {};
 INSTANTIATE_TEST_SUITE_P(, SessionsBehindAPoolerTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
+// Shows: hole postgresql-pooler
 TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   Contender ours(pooled(), "shared");
   for (const auto wait : {Duration(0s), Duration(1min)}) {

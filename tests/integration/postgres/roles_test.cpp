@@ -141,6 +141,7 @@ TEST_F(PlantedTest, ClientBehindAPooler_RunsNoPlantedOperators) {
 }
 
 // Of the caller's, too, whose search_path is the caller's business.
+// Hazard: operators of another role in the `search_path`
 TEST_F(PlantedTest, LockInATransaction_RunsNoPlantedOperators) {
   (void)steady(patient()).initialize();
   expect_that_traps_work();
@@ -201,6 +202,7 @@ class GrantsTest : public PostgresStrategyTest {
 };
 INSTANTIATE_TEST_SUITE_P(, GrantsTest, testing::ValuesIn(tested()), strategy_name);
 
+// Hazard: rights that are missing
 TEST_P(GrantsTest, DocumentedGrants_Suffice) {
   const auto log = std::make_shared<EventLog>();
   Contender holder(as("runtime", {.lease = 12s, .observer = log}), "held");
@@ -221,6 +223,7 @@ TEST_P(GrantsTest, DocumentedGrants_Suffice) {
   EXPECT_EQ(log->warned.count(), 0U);
 }
 
+// Hazard: rights that are missing
 TEST_P(GrantsTest, MissingGrant_IsNamedAndNotRetried) {
   for (const std::string right : {"USAGE ON SCHEMA", "SELECT ON ALL TABLES IN SCHEMA", "INSERT ON ALL TABLES IN SCHEMA",
                                   "UPDATE ON ALL TABLES IN SCHEMA"}) {
@@ -257,6 +260,7 @@ class RoleSettingsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, RoleSettingsTest, testing::ValuesIn(tested()), strategy_name);
 
 // They end or fail what takes long, or what changes anything.
+// Hazard: settings of the role end a holder
 TEST_P(RoleSettingsTest, AnySetting_DisturbsNoHolderAndNoWaiter) {
   for (const char* setting : {"default_transaction_isolation = 'serializable'", "default_transaction_read_only = on",
                               "statement_timeout = '20ms'", "lock_timeout = '20ms'", "idle_session_timeout = '50ms'",

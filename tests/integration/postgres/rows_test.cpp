@@ -38,6 +38,7 @@ class PostgresRowsTest : public PostgresStrategyTest {
 INSTANTIATE_TEST_SUITE_P(, PostgresRowsTest, testing::ValuesIn(tested(row_strategies)), strategy_name);
 
 // Time stands still for both clients, so that neither asks again by itself: a waiter is woken, or waits for ever.
+// Shows: waiters-woken
 TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
   const auto clock = std::make_shared<ManualClock>();
   const Client one = steady({.clock = clock});
@@ -94,6 +95,7 @@ TEST_P(PostgresRowsTest, RowLockedByOthers_DelaysNoOtherLock) {
 }
 
 // A client that inserts the same row has to wait for it; but not for long, because renewals come behind.
+// Hazard: a row that another transaction inserts delays other locks
 TEST_P(PostgresRowsTest, RowInsertedByOthers_DelaysNoOtherLockForLong) {
   const auto log = std::make_shared<EventLog>();
   const Client locker = steady({.response_timeout = 10s, .observer = log});
@@ -168,6 +170,7 @@ TEST_P(PostgresLateCommitTest, CommitAfterTheDeadline_IsUndone) {
   EXPECT_EQ(server.value(PostgresLock(strategy, "x", kind).residue()), "0");
 }
 
+// Hazard: a text that is read in another encoding
 TEST_P(PostgresRowsTest, NameOutsideTheEncoding_FailsAlone) {
   PostgresServer latin;
   // A database has an encoding of its own only with a template of this name.
@@ -217,6 +220,7 @@ TEST_F(PostgresSharingTest, WriterThatRetries_KeepsItsMark) {
   EXPECT_EQ(server.value("SELECT marked_until > clock_timestamp() + interval '40 s' FROM dlock.lease_sem"), "t");
 }
 
+// Hazard: rows of several holders that are skipped during a change: renewals fail
 TEST_F(PostgresSharingTest, FiftyReadersOfOneRow_Renew) {
   constexpr int clients = 5;
   constexpr int readers = 10;
@@ -297,6 +301,8 @@ INSTANTIATE_TEST_SUITE_P(, PostgresOurRaceTest, testing::Combine(testing::Values
 
 // A trigger runs after the values were evaluated, as everything else that makes a server slow: the row stays locked
 // meanwhile, so nothing is granted in between.
+// Shows: growing-tokens
+// Hazard: two get a free row: read first, then update
 TEST_P(PostgresOurRaceTest, SlowGrant_KeepsOthersOutAndTokensInOrder) {
   const bool optimistic = strategy == Strategy::optimistic;
   server.run(optimistic

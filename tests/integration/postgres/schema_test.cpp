@@ -56,6 +56,7 @@ TEST_F(PostgresSchemaTest, Initialize_CreatesAllTablesOnce) {
 }
 
 // As many at once as there are, many times: none may fail, and of each thing one may report that it made it.
+// Hazard: `CREATE ... IF NOT EXISTS` fails if several run at once
 TEST_F(PostgresSchemaTest, ManyInitializeAtOnce_EachTableIsCreatedOnce) {
   constexpr std::size_t many = 8;
   std::deque<Client> clients;
@@ -96,6 +97,7 @@ TEST_F(PostgresSchemaTest, OtherTables_AreRefusedAndLeftAlone) {
 }
 
 // Another role was there first, and what it made looks like dlock's. Its trigger would run with our rights.
+// Hazard: tables that another role created with a trigger
 TEST_F(PostgresSchemaTest, TablesOfAnotherRole_AreRefused) {
   create_role("mallory");
   server.run("GRANT CREATE ON DATABASE locks TO mallory");

@@ -25,6 +25,7 @@ TEST_P(PostgresSessionsTest, Holder_KeepsNoSnapshot) {
 }
 
 // It waits for the snapshots of those who wait for the lock, and they wait for it.
+// Hazard: `CREATE INDEX CONCURRENTLY` under the lock waits for waiters
 TEST_P(PostgresSessionsTest, IndexConcurrentlyUnderTheLock_IsCreated) {
   server.run("DROP TABLE IF EXISTS public.data; CREATE TABLE public.data (x int)");
   Contender holder(steady(), "x");
@@ -92,6 +93,7 @@ class PostgresForUpdateTest : public PostgresTest {
   const PostgresLock lock{Strategy::for_update, "name"};
 };
 
+// Hazard: a token that is undone with its transaction, and handed out again
 TEST_F(PostgresForUpdateTest, UndoneToken_IsNotGrantedAgain) {
   Contender one(client(), "name");
   Lease committed = take(one.lock);
@@ -140,6 +142,7 @@ class AdvisoryTest : public PostgresTest {
 
 // Parameters, and the arguments of the same lock in SQL. Row 'b' of the default key is locked meanwhile, which is not
 // the row of other keys.
+// Shows: hole different-urls
 TEST_F(AdvisoryTest, EachKey_IsTheLockOfPlainSqlWithARowOfItsOwn) {
   Contender plain(client(), "b");
   EXPECT_TRUE(take(plain.lock).release());
@@ -183,6 +186,7 @@ TEST_F(AdvisoryTest, EachKey_IsTheLockOfPlainSqlWithARowOfItsOwn) {
       << "the layout of the default key";
 }
 
+// Shows: hole postgresql-key-collision
 TEST_F(AdvisoryTest, TwoNamesWithOneKey_AreOneLock) {
   const Client ours = client("key=int64:42");
   DistributedLock one = ours.make_lock("one");
@@ -208,6 +212,7 @@ TEST_F(AdvisoryTest, AnotherProgramsLock_IsSeenWithoutTables) {
   EXPECT_EQ(info.waiters, 0U);
 }
 
+// Shows: nothing-guessed
 TEST_F(AdvisoryTest, ErrorAfterTheGrant_LeavesNothingAndCostsNoOtherLock) {
   // From now on the server refuses some new tokens, after it has granted their locks.
   server.run(
@@ -266,6 +271,7 @@ TEST_F(AdvisoryTest, RowOrTableLockedByOthers_CostsNoOtherLock) {
 }
 
 // The readers' session would get the lock again, past the writer that waits for it in the server.
+// Hazard: a session that reads gets the lock again past a writer in the queue
 TEST_F(AdvisoryTest, WaitingWriter_KeepsReadersFromJoiningOthers) {
   const Client readers = client();
   const Client writers = client();

@@ -243,6 +243,8 @@ class PostgresStatementTest : public PostgresTest, public testing::WithParamInte
   }
 };
 
+// Hazard: a kept plan for an empty table scans a full one
+// Hazard: a list scans all locks for each name
 TEST_P(PostgresStatementTest, PlannedForEmptyTables_ReadsLittleAndWritesOnlyGrants) {
   prepare();
   server.run(GetParam().fill);

@@ -72,6 +72,7 @@ class PostgresStatementSteps : public PostgresTest, public testing::WithParamInt
 INSTANTIATE_TEST_SUITE_P(Scenarios, PostgresStatementSteps, testing::ValuesIn(postgres::scenarios()),
                          [](const auto& scenario) { return scenario.param.name; });
 
+// Shows: first-come
 TEST_P(PostgresStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(server);
   play(GetParam(), sessions);

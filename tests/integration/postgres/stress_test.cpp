@@ -133,6 +133,8 @@ class PostgresStressTest : public PostgresTest, public testing::WithParamInterfa
   std::atomic<int> together_{0};
 };
 
+// Shows: one-holder, no-residue, hole postgresql-connection-ends
+// Hazard: another default isolation makes contention an error
 TEST_P(PostgresStressTest, DisturbedClients_ExcludeEachOtherAndLeaveNothing) {
   const std::string& disturbance = GetParam().disturbance;
   if (!errors()) {

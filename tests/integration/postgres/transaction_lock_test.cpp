@@ -168,6 +168,7 @@ TEST_P(PostgresTransactionLockTest, EndOfTheConnection_ReleasesAndUndoes) {
   }
 }
 
+// Shows: hole different-urls
 TEST_P(PostgresTransactionLockTest, RowAndAdvisory_AreDifferentLocks) {
   const Kind other_kind = GetParam() == Kind::row ? Kind::advisory : Kind::row;
   Program one = begun();
@@ -176,6 +177,7 @@ TEST_P(PostgresTransactionLockTest, RowAndAdvisory_AreDifferentLocks) {
   EXPECT_TRUE(try_lock_in_transaction(two.connection(), name, {.kind = other_kind}));
 }
 
+// Hazard: one statement inserts a row and locks it: it does not see another transaction's row
 TEST_P(PostgresTransactionLockTest, NewName_IsHeldBeforeItsRowIsVisible) {
   for (const bool commits : {false, true}) {
     Program program = begun();
@@ -196,6 +198,7 @@ TEST_P(PostgresTransactionLockTest, NewName_IsHeldBeforeItsRowIsVisible) {
   }
 }
 
+// Hazard: `SKIP LOCKED` takes a locked row for a missing one
 TEST_P(PostgresTransactionLockTest, TryOfANewName_KeepsEarlierWork) {
   Program program(server.url());
   program.run("CREATE TEMPORARY TABLE mine (n integer)");
@@ -228,6 +231,7 @@ TEST_P(PostgresTransactionLockTest, TransactionPooler_KeepsTheLockExclusive) {
   EXPECT_TRUE(is_free());
 }
 
+// Hazard: `lock_timeout=0` waits for ever
 TEST_P(PostgresTransactionLockTest, EndOfTheWait_IsContainedByASavepoint) {
   const Client other = client();
   const Lease lease = other.make_lock(name).acquire();
@@ -272,6 +276,7 @@ TEST_P(PostgresTransactionLockTest, WaitBehindOthers_EndsInTime) {
   EXPECT_LT(ended.get() - start, wait * 3 / 2);
 }
 
+// Hazard: a `lock_timeout` of more than 2^31 - 1 ms is refused
 TEST_P(PostgresTransactionLockTest, WaitOfAnyLength_IsAccepted) {
   Program program(server.url());
   for (const Duration wait : {Duration(std::chrono::hours(24 * 365)), Duration(forever.value() - 1ns), forever}) {
@@ -308,6 +313,7 @@ TEST_P(PostgresTransactionLockTest, CallersTimeouts_ApplyAndAreRestored) {
   expect_failure(errc::unavailable, "57014", [&] { (void)lock(other, "held"); });
 }
 
+// Shows: hole postgresql-transaction-error
 TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
   Program program = begun();
   (void)lock(program);
@@ -319,6 +325,7 @@ TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
   program.commit();
 }
 
+// Shows: hole postgresql-transaction-error
 TEST_P(PostgresTransactionLockTest, AnyError_ReleasesBeforeTheRollback) {
   Program program = begun();
   (void)lock(program);
@@ -434,6 +441,7 @@ TEST_P(PostgresTransactionLockTest, WrongArguments_AreRefusedWithinTheTransactio
   EXPECT_TRUE(try_lock(program));
 }
 
+// Hazard: a text that is read in another encoding
 TEST_P(PostgresTransactionLockTest, OtherEncoding_IsRefusedBeyondAscii) {
   const std::string umlaut = name + "/\xc3\xa4";
   Program program(server.url());

@@ -143,6 +143,7 @@ TEST_F(AccessTest, WithoutPublishAndSubscribe_WaitersPollAndOneWarningEach) {
   }
 }
 
+// Shows: loss-signal
 TEST_F(AccessTest, UserRemovedWhileHolding_LosesTheLockInTime) {
   const Client client = steady();
   const Lease lease = take(client, "held", {.lease = 500ms});

@@ -109,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(, ClusterTroubleTest, ::testing::ValuesIn(troubles),
 
 // --- Slots and masters -----------------------------------------------------------------------------------------------
 
+// Shows: hole redis-cluster
 TEST_F(ClusterTest, ReplacedMasterThawed_GrantsNothing) {
   const Client one = client({}, impatient());
   RedisServer& old = master_of("x");
@@ -125,6 +126,7 @@ TEST_F(ClusterTest, ReplacedMasterThawed_GrantsNothing) {
 }
 
 // Without most of the masters a node grants nothing; a waiter goes on when they are back.
+// Shows: hole redis-cluster
 TEST_F(ClusterTest, NodeCutOffFromTheOthers_GrantsNothing) {
   const Client one = client({}, impatient());
   RedisServer& master = master_of("x");

@@ -37,6 +37,7 @@ class InteroperationTest : public RedisStrategyTest {
   RedisConnection foreign_{rig::Endpoint::loopback(server.port())};
 };
 
+// Shows: hole redis-foreign-locks
 TEST_P(InteroperationTest, LocksOfRedisPyAndOurs_ExcludeEachOther) {
   Contender ours(this->client(), "shared");
   ForeignClient redis_py(this->redis_py());
@@ -78,6 +79,7 @@ TEST_P(InteroperationTest, ContendersOfBothSides_AreAloneInTheirCriticalSections
   EXPECT_EQ(other.get(), std::to_string(rounds) + " alone");
 }
 
+// Shows: hole redis-foreign-locks
 TEST_P(InteroperationTest, ForeignLockWithoutAnEnd_IsNeverStolen) {
   Contender own(this->client(), "shared");
   ASSERT_EQ(foreign({"SET", "shared", "foreign-token", "NX"}).text, "OK");
@@ -90,6 +92,7 @@ TEST_P(InteroperationTest, ForeignLockWithoutAnEnd_IsNeverStolen) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
+// Shows: loss-signal, hole broken-by-hand
 TEST_P(InteroperationTest, LockDeletedAndTakenByAnother_IsLost) {
   const Client client = this->client();
   Lease lease = take(client, "shared", {.lease = 1s});

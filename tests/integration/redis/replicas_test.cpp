@@ -60,6 +60,7 @@ TEST_F(ReplicasTest, RenewalsNotAcknowledged_LeaseIsLostInItsTime) {
   await_no_residue("replicated");
 }
 
+// Shows: hole redis-writable-replica
 TEST_F(ReplicasTest, Replica_GrantsNothingUnlessTheUrlAllowsIt) {
   const auto read_only = attach();
   EXPECT_EQ(try_error(connect_patiently(read_only->url(), impatient())), errc::unavailable);
@@ -76,6 +77,7 @@ TEST_F(ReplicasTest, Replica_GrantsNothingUnlessTheUrlAllowsIt) {
 }
 
 // A client that sends requests all the time gets answers all the time, so it never probes its connection.
+// Shows: hole redis-writable-replica
 TEST_F(ReplicasTest, DemotedMasterTakesWrites_IdleAndBusyClientsLeaveIt) {
   (void)server.command({"CONFIG", "SET", "replica-read-only", "no"});
   const auto log = std::make_shared<EventLog>();
@@ -145,6 +147,7 @@ class DemotedQueueTest : public RedisTest {
   RedisServer promoted{{.primary = server.port()}};
 };
 
+// Shows: first-come
 TEST_F(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
   Contender moved(disturbed(), "handed");
   {

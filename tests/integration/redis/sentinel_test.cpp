@@ -78,6 +78,7 @@ const Failover failovers[] = {
 
 class FailoverTest : public SentinelTest, public ::testing::WithParamInterface<Failover> {};
 
+// Shows: hole redis-sentinel
 TEST_P(FailoverTest, HolderAndWaiter_GoOnAtTheNewMaster) {
   expect_to_go_on([this](ClientOptions options) { return client(GetParam().parameters, std::move(options)); },
                   [this]() -> RedisServer& { return service.master(); },

@@ -29,6 +29,7 @@ TEST_F(ServerStateTest, OutOfMemory_RefusesAcquiresOnly) {
   for (const char* each : {"held", "another", "tried"}) await_no_residue(each);
 }
 
+// Shows: hole redis-eviction
 TEST_F(ServerStateTest, Eviction_IsWarnedOf) {
   for (const bool evicts : {false, true}) {
     if (evicts) {
@@ -84,6 +85,7 @@ class ForgetfulServerTest : public RedisStrategyTest {
   }
 };
 
+// Shows: hole redis-no-persistence
 TEST_P(ForgetfulServerTest, RestartedWithoutData_HolderIsToldOfTheLoss) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log}, strategy());
@@ -96,6 +98,7 @@ TEST_P(ForgetfulServerTest, RestartedWithoutData_HolderIsToldOfTheLoss) {
   EXPECT_EQ(value(server, "held"), "") << "a renewal must not bring a lock back";
 }
 
+// Shows: hole redis-no-persistence
 TEST_P(ForgetfulServerTest, RestartedWithoutData_WaiterIsGrantedTheLock) {
   const Client holding = steady({.close_timeout = 100ms}, strategy());
   Contender waiting_client(steady({}, strategy()), "waited-for");
@@ -108,6 +111,7 @@ TEST_P(ForgetfulServerTest, RestartedWithoutData_WaiterIsGrantedTheLock) {
   EXPECT_TRUE(is_held_by(server, "waited-for", next));
 }
 
+// Shows: growing-tokens, hole redis-no-persistence
 TEST_P(ForgetfulServerTest, DataOrScriptsForgotten_TokensGrow) {
   Contender ours(steady({}, strategy()), "counted");
   FencingToken last = take(ours.lock).token();

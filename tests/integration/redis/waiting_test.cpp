@@ -30,6 +30,7 @@ class CrowdTest : public RedisStrategyTest {
   std::deque<Pending> crowd_;
 };
 
+// Shows: crash-safety
 TEST_P(CrowdTest, ManyWaitersKilled_LivingOneGetsTheLockWithTheRelease) {
   Contender living(steady({}, strategy()), "crowded");
   const Client holding = steady({}, strategy());
@@ -50,6 +51,7 @@ TEST_P(CrowdTest, ManyWaitersKilled_LivingOneGetsTheLockWithTheRelease) {
 }
 
 // As SIGSTOP of their process, or the loss of its machine.
+// Shows: crash-safety
 TEST_P(CrowdTest, WaitersOfAStoppedClient_AreGrantedTheLockOnce) {
   Contender living(steady({}, strategy()), "crowded");
   const Client holding = steady({}, strategy());

@@ -23,6 +23,7 @@ class ZooKeeperEnsembleTest : public EnsembleTest {
   }
 };
 
+// Shows: hole zookeeper-unresponsive-server
 TEST_F(ZooKeeperEnsembleTest, FollowerFrozenBeyondTheSession_HolderKeepsItsLock) {
   // A client library hears nothing for two thirds of it before it looks for another server; a holder may believe in it
   // for three quarters. The time in between is for a busy machine.

@@ -61,6 +61,7 @@ TEST_F(InteroperationTest, TheirLocksAndOurs_ExcludeEachOther) {
   }
 }
 
+// Shows: first-come
 TEST_F(InteroperationTest, MixedQueue_IsServedInOrder) {
   constexpr std::size_t each = 3;
   for (const Pair& pair : queued) {
@@ -181,6 +182,7 @@ class ReapedParentsTest : public InteroperationTest {
 };
 
 // An object of kazoo's makes the parent once, unless it finds it.
+// Shows: no-residue
 TEST_F(ReapedParentsTest, OurParentReaped_TheirLockOutlivesIt) {
   std::vector<ForeignLock> all;
   for (const Pair& pair : queued) {
@@ -230,6 +232,7 @@ constexpr Foreigner refused[] = {
     {{Library::curator, "LeaderLatch", "layout=curator"}, "Curator's leader latch"},
     {{Library::curator, "WriteLock", "layout=curator"}, "ZooKeeper's lock recipe", true}};
 
+// Shows: hole zookeeper-foreign-layout
 TEST_F(InteroperationTest, AnotherLayout_IsRefusedUntilItIsGone) {
   for (const Foreigner& pair : refused) {
     SCOPED_TRACE(pair);
@@ -251,6 +254,7 @@ TEST_F(InteroperationTest, AnotherLayout_IsRefusedUntilItIsGone) {
 }
 
 // No client of the queue can keep out those who take no notice of it.
+// Shows: hole zookeeper-foreign-layout
 TEST_F(InteroperationTest, AnotherLayout_SomeWaitForOurLockSomeDoNot) {
   for (const Foreigner& pair : refused) {
     SCOPED_TRACE(pair);

@@ -15,6 +15,7 @@ constexpr const char* foreign_guid = "_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lo
 class QueueTest : public ZooKeeperTest {};
 
 // Behind 2147483647 the server's counter sticks or becomes negative, and says nothing any more about who was first.
+// Shows: hole zookeeper-numbers-used-up
 TEST_F(QueueTest, NumbersUsedUp_AreRefusedWithARemedy) {
   // Of another client's node: the server's counter cannot be driven up in a test.
   for (const std::string number : {"2147483647", "2147418112", "-2147483648", "-0000000001"}) {
@@ -32,6 +33,7 @@ TEST_F(QueueTest, NumbersUsedUp_AreRefusedWithARemedy) {
   }
 }
 
+// Shows: first-come
 TEST_F(QueueTest, NodesBeforeDeleted_WaiterKeepsItsTurn) {
   Contender own(steady({.response_timeout = 3s}), "line");
   std::vector<std::string> before;
@@ -47,6 +49,7 @@ TEST_F(QueueTest, NodesBeforeDeleted_WaiterKeepsItsTurn) {
   EXPECT_TRUE(waiting.lease().held());
 }
 
+// Shows: loss-signal, hole broken-by-hand
 TEST_F(QueueTest, AllNodesDeleted_HolderLosesAndWaiterIsGranted) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("razed");
@@ -93,6 +96,7 @@ TEST_F(QueueTest, MegabyteOfWatches_SurvivesAReconnection) {
 
 class PartitionTest : public ZooKeeperTest, public ::testing::WithParamInterface<std::string> {};
 
+// Shows: renewal, first-come
 TEST_P(PartitionTest, SessionLost_WaiterGetsTheLockInTheNext) {
   const std::string strategy = "strategy=" + GetParam() + "&";
   Contender ours(disturbed({}, strategy + short_session), "partition");
@@ -127,6 +131,7 @@ class SilentHostTest : public ZooKeeperTest {
 };
 
 // Which host a client begins with is drawn at random, so that each order occurs.
+// Shows: hole zookeeper-unresponsive-server
 TEST_F(SilentHostTest, OneHostAnswers_EachClientFindsIt) {
   const std::vector<std::uint16_t> lists[] = {{silent.port(), server.port()},
                                               {server.port(), silent.port()},

@@ -39,6 +39,7 @@ class IdentityTest : public ZooKeeperTest {
             .properties = {"zookeeper.enforce.auth.enabled=true", "zookeeper.enforce.auth.schemes=digest"}}) {}
 };
 
+// Hazard: a server refuses a client and closes the connection
 TEST_F(IdentityTest, WithoutIdentity_IsDeniedAndNeverReportedConnected) {
   for (const std::string& strategy : tested_strategies()) {
     const auto observer = std::make_shared<RecordingObserver>();
@@ -68,6 +69,7 @@ class QuotaTest : public ZooKeeperTest {
   }
 };
 
+// Hazard: a quota is used up
 TEST_F(QuotaTest, QuotaUsedUp_WaiterWaitsUntilThereIsRoom) {
   const auto observer = std::make_shared<RecordingObserver>();
   const Client client = steady({.observer = observer});
@@ -113,6 +115,7 @@ class ReapingTest : public ZooKeeperTest {
   ReapingTest() : ZooKeeperTest(ZooKeeperConfig{.properties = {"znode.container.checkIntervalMs=100"}}) {}
 };
 
+// Shows: no-residue
 TEST_F(ReapingTest, UnusedLock_IsRemovedByTheServerAndMadeAgain) {
   Contender ours(steady(), "reaped");
   for (int i = 0; i < 3; ++i) {
@@ -121,6 +124,7 @@ TEST_F(ReapingTest, UnusedLock_IsRemovedByTheServerAndMadeAgain) {
   }
 }
 
+// Shows: growing-tokens, no-residue
 TEST_F(ReapingTest, NodeBeingRemoved_LockIsGrantedWithGrowingTokens) {
   Contender own(steady(), "reaped");
   FencingToken last;

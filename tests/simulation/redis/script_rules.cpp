@@ -5,17 +5,22 @@ namespace dlock::redis {
 const std::vector<ScriptRule>& script_rules() {
   static const std::vector<ScriptRule> rules = {
       // --- One holder ------------------------------------------------------------------------------------------------
+      // Shows: crash-safety
       {"Lock_IsItsValueAndItsLease", false, R"(
         acquire c:1 => token new; ! TYPE $lock => string; holder => c:1; ! PTTL $lock => ~30000)"},
+      // Shows: no-residue
       {"Keys_ExpireOrGo", false, R"(
         acquire c:1; acquire c:2 queue
         ! PTTL $queue => ~30000; ! PTTL $alive => ~30000; ! TTL $fence => 2505601..2592000
         release c:2 leave; release c:1; ! EXISTS $lock $queue $alive => 0)"},
+      // Shows: one-holder
       {"RepeatedAcquire_ChangesOnlyTheLease", false, R"(
         acquire c:1 try lease=5000 => token new; acquire c:1 => token same; acquire c:1 queue => token same
         ! PTTL $lock => ~30000; waiters => 0)"},
+      // Shows: only-the-owner
       {"ReleaseOfAnotherOwner_TouchesNothing", false, R"(
         acquire c:1; release c:2 => 0 1 0; holder => c:1; release c:1 => 1; release c:1 => -1 1 0)"},
+      // Shows: renewal
       {"Renewal_RevivesNoLockAndExtendsNoOtherOwners", false, R"(
         renew c:1 => 0; ! EXISTS $lock => 0
         acquire c:2 try lease=5000; renew c:1 60000 => 0; ! PTTL $lock => <=5000
@@ -27,10 +32,12 @@ const std::vector<ScriptRule>& script_rules() {
         release c:1 leave => -WRONGTYPE; renew c:1 => -WRONGTYPE; ! HGET $lock field => data; waiters => 0)"},
 
       // --- Tokens ----------------------------------------------------------------------------------------------------
+      // Shows: growing-tokens
       {"Tokens_GrowAndAreAtLeastTheServersTime", false, R"(
         10* acquire c:# => token new; release c:#
         ! DEL $fence
         10* acquire d:# => token new; release d:#)"},
+      // Shows: growing-tokens
       {"ClockSetBack_TokensGrow", false, R"(
         ! SET $fence 4000000000000000_c:0_host:1:x
         acquire c:1 => token new 4000000000000001; release c:1; acquire c:2 => token new 4000000000000002; release c:2
@@ -62,6 +69,7 @@ const std::vector<ScriptRule>& script_rules() {
         ! SET $fence 12; acquire c:1 => token new; release c:1)"},
 
       // --- The queue -------------------------------------------------------------------------------------------------
+      // Shows: first-come
       {"Waiters_AreServedInOrderAndWokenOnce", false, R"(
         listen a; listen b; acquire c:1
         acquire a:1 queue => busy ~30000 0 1 1; acquire b:1 queue => busy ~30000 1 1 2
@@ -70,10 +78,12 @@ const std::vector<ScriptRule>& script_rules() {
         release a:1; holder => b:1; grant b => b:1; acquire b:1 queue => token new
         release b:1; holder => a:2; grant a => a:2; acquire a:2 queue => token new
         waiters => 0; release a:2; holder => nil)"},
+      // Shows: crash-safety
       {"Grant_LastsUntilItIsConfirmedOrExpires", false, R"(
         listen a; acquire c:1; acquire a:1 queue; release c:1; ! PTTL $lock => <=1000
         acquire a:1 queue => token new; ! PTTL $lock => ~30000)"},
       // Each acquire helps the first in line.
+      // Shows: first-come
       {"LivingWaiter_IsNotOvertaken", false, R"(
         listen a; acquire c:1; acquire a:1 queue; ! DEL $lock; acquire c:2 => busy
         holder => a:1; hear a => a:1; waiters => 0)"},
@@ -128,12 +138,14 @@ const std::vector<ScriptRule>& script_rules() {
       {"FirstWaiter_TakesAFreeLockBeforeDeadOnesAreRemoved", false, R"(
         acquire c:1; acquire b:1 queue; acquire s:1 queue; ! ZADD $alive -inf s:0; ! DEL $lock
         acquire b:1 queue => token new; waiters => 1)"},
+      // Shows: crash-safety
       {"WaitersOfADeadClient_ArePassedOver", false, R"(
         listen b; acquire c:1; acquire gone:1 queue; acquire gone:2 queue; acquire b:1 queue
         release c:1 => 1; holder => b:1; waiters => 0)"},
       {"WaiterWithoutMessages_KeepsItsPlace", false, R"(
         acquire c:1; acquire deaf:1 blind; release c:1; holder => deaf:1; acquire deaf:1 blind => token new)"},
       // The place is what is left of it here, as if somebody else's question had kept the queue.
+      // Shows: first-come
       {"WaiterSilentForLong_IsPassedOver", false, R"(
         listen slow; listen b; acquire c:1; acquire slow:1 queue alive=1; gone $alive
         ! ZADD $queue 1 slow:1; acquire b:1 queue; release c:1; holder => b:1; release b:1
@@ -163,6 +175,7 @@ const std::vector<ScriptRule>& script_rules() {
         release a:3 leave => 1; ! EXISTS $lock $queue $alive => 0)"},
       {"FirstWaiterLeavesAFreeLock_NextOneGetsIt", false, R"(
         listen a; acquire c:1; acquire a:1 queue; acquire a:2 queue; ! DEL $lock; release a:1 leave; holder => a:2)"},
+      // Shows: waiters-woken
       {"FreeLock_IsAnnouncedToAll", false, R"(
         listen a; listen lock:$lock; acquire c:1; acquire a:1 queue; release c:1; release a:1
         ! PUBLISH dlock:w:lock:$lock end; hear lock:$lock => ""; hear lock:$lock => end)"},
@@ -212,6 +225,7 @@ const std::vector<ScriptRule>& script_rules() {
         listen b; acquire c:1
         2000* acquire slow:# queue; ! ZADD $alive 1 slow:#
         acquire b:1 queue; release-all c:1 => <=6; holder => b:1; waiters => 0)"},
+      // Shows: first-come
       {"UnconfirmedGrant_CostsTheClientAllItsPlaces", false, R"(
         listen stopped; listen b; acquire c:1
         20* acquire stopped:# queue; acquire b:# queue

@@ -93,6 +93,7 @@ class NoDescriptors : public FaultTest {
   }
 };
 
+// Shows: nothing-guessed
 TEST_P(NoDescriptors, ClientThatCannotConnect_ReportsItAndRecovers) {
   {
     const UsedUpDescriptors none_left(client_->pid());
@@ -109,6 +110,7 @@ TEST_P(NoDescriptors, ClientThatCannotConnect_ReportsItAndRecovers) {
 }
 
 // The other one holds what it waits for, for longer than any lease.
+// Shows: renewal
 TEST_P(NoDescriptors, Holder_KeepsItsLock) {
   Lease others = other_->make_lock("b").acquire({.wait = 10s});
   ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
@@ -127,6 +129,7 @@ TEST_P(NoDescriptors, Holder_KeepsItsLock) {
   EXPECT_EQ(client_->tell("release a"), "ours");
 }
 
+// Shows: release-reports
 TEST_P(NoDescriptors, Holder_ReleasesItsLock) {
   ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
   const UsedUpDescriptors none_left(client_->pid());
@@ -135,6 +138,7 @@ TEST_P(NoDescriptors, Holder_ReleasesItsLock) {
 }
 
 // It began to wait when there was nothing left to open.
+// Shows: deadlines
 TEST_P(NoDescriptors, Waiter_IsGrantedTheLockLater) {
   Lease others = other_->make_lock("b").acquire({.wait = 10s});
   {
@@ -190,6 +194,7 @@ class SteppedClock : public FaultTest {
   std::unique_ptr<WallClock> clock_;
 };
 
+// Shows: one-holder
 TEST_P(SteppedClock, LosesNoLock) {
   const Lease others = other_->make_lock("other's").acquire({.wait = 10s});
   (void)take("a");
@@ -200,6 +205,7 @@ TEST_P(SteppedClock, LosesNoLock) {
   EXPECT_EQ(client_->tell("release a"), "ours");
 }
 
+// Shows: waiters-woken
 TEST_P(SteppedClock, Waiters_WaitOnAndAreWoken) {
   for (const auto step : {5h, -10h}) {
     Lease others = other_->make_lock("a").acquire({.wait = 10s});
@@ -217,6 +223,7 @@ TEST_P(SteppedClock, Waiters_WaitOnAndAreWoken) {
 }
 
 // Whoever takes the lock, and whatever it takes for the time.
+// Shows: growing-tokens
 TEST_P(SteppedClock, TokensGrow) {
   std::uint64_t newest = 0;
   for (const auto step : {0h, 5h, -10h, 48h, -96h}) {

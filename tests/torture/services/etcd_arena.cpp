@@ -92,6 +92,7 @@ std::vector<ArenaKind> etcd_arenas() {
   return {{"etcd", one},
           read_write("etcd_read_write", one),
           semaphore("etcd_semaphore", one),
+          // Shows: hole etcd-deposed-leader
           {"etcd_cluster", [] { return std::make_unique<MembersArena>(); }}};
 }
 

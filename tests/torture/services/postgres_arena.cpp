@@ -101,6 +101,7 @@ std::vector<ArenaKind> postgres_arenas() {
     return {"postgres_" + name, [=] { return std::make_unique<PostgresArena>(strategy, pooled); }};
   };
   const auto table = kind("table", Strategy::table);
+  // Shows: hole postgresql-connection-ends
   const auto advisory = kind("advisory", Strategy::advisory);
   return {table,
           advisory,
@@ -108,8 +109,10 @@ std::vector<ArenaKind> postgres_arenas() {
           semaphore("postgres_semaphore", table.make),
           read_write("postgres_advisory_read_write", advisory.make),
           kind("optimistic", Strategy::optimistic),
+          // Shows: hole postgresql-connection-ends
           kind("for_update", Strategy::for_update),
           kind("pooled", Strategy::table, true),
+          // Shows: hole postgresql-failover
           {"postgres_failover", [] { return std::make_unique<PostgresFailoverArena>(); }}};
 }
 

@@ -256,9 +256,13 @@ std::vector<ArenaKind> redis_arenas() {
           semaphore("redis_semaphore", queue),
           read_write("redis_poll_read_write", poll),
           semaphore("redis_poll_semaphore", poll),
+          // Shows: hole redis-failover
           {"redis_failover", [] { return std::make_unique<RedisFailoverArena>(); }},
+          // Shows: hole redis-cluster
           {"redis_cluster", [] { return std::make_unique<ClusterArena>(); }},
+          // Shows: hole redis-sentinel
           {"redis_sentinel", [] { return std::make_unique<SentinelArena>(false); }},
+          // Shows: hole redis-sentinel
           {"redis_sentinel_all_replicas", [] { return std::make_unique<SentinelArena>(true); }}};
 }
 

@@ -13,6 +13,8 @@ OwnNetwork network;
 
 class TortureTest : public testing::TestWithParam<ArenaKind> {};
 
+// Shows: one-holder, loss-signal, growing-tokens, only-the-owner, no-residue, crash-safety, deadlines, nothing-guessed
+// Shows: renewal, waiters-woken, release-reports, read-write, semaphores, fencing
 TEST_P(TortureTest, AllPromisesAreKept) {
   const ArenaKind& kind = GetParam();
   const auto arena = kind.make();

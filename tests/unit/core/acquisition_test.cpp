@@ -68,6 +68,7 @@ TEST_F(AcquisitionTest, NextRequest_ComesAfterTheContentionGaveUp) {
 // --- The end of a wait -----------------------------------------------------------------------------------------------
 
 // One row for each sequence of news; the acquire ends exactly then.
+// Shows: deadlines
 TEST_F(AcquisitionTest, Wait_EndsAtItsDeadlineWithTheLastNews) {
   enum class News { busy, unreachable };
   struct Row {
@@ -173,6 +174,7 @@ TEST_F(AcquisitionTest, GrantAtTheDeadline_Wins) {
   EXPECT_EQ(stats().acquired, 2U);
 }
 
+// Shows: no-residue
 TEST_F(AcquisitionTest, GrantAfterTheDeadline_IsReleased) {
   const auto outcome = acquire({.wait = 0s});
   auto contend = service_->contends.back();

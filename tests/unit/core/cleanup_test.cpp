@@ -84,6 +84,7 @@ class CleanupTest : public testing::Test {
 // --- Locks that are held ---------------------------------------------------------------------------------------------
 
 // If a lock is gone before its lease ended, an unanswered attempt released it: no other owner can have had it.
+// Shows: hole lost-release-answer
 TEST_F(CleanupTest, Release_IsRepeatedUntilItIsAnswered) {
   struct Row {
     const char* name;
@@ -135,6 +136,7 @@ TEST_F(CleanupTest, Release_IsRepeatedUntilItIsAnswered) {
   }
 }
 
+// Shows: hole lost-release-answer
 TEST_F(CleanupTest, LockThatIsGoneAfterItsLease_WasReleasedOrExpired) {
   const Grant short_lived = grant(1s);
   release(short_lived);

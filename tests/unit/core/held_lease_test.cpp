@@ -156,6 +156,7 @@ TEST_F(HeldLeaseTest, LeaseWithoutARenewal_IsLostAndNotReleased) {
   EXPECT_EQ(observer_->count("lost x"), 2U);
 }
 
+// Shows: known-end
 TEST_F(HeldLeaseTest, SuspensionPastTheLease_IsALossAtTheFirstCall) {
   answer_renewals();
   const Lease lease = hold();

@@ -102,6 +102,7 @@ TEST_F(MultiAcquisitionTest, Locks_AreAcquiredOneByOneInTheOrderOfNames) {
 }
 
 // One row for each way to fail; each is tried at each of three locks.
+// Shows: several-locks
 TEST_F(MultiAcquisitionTest, FailureAtAnyLock_LeavesNothing) {
   struct Way {
     const char* name;
@@ -174,6 +175,7 @@ TEST_F(MultiAcquisitionTest, WrongOptionsOrCancellation_SendNoRequest) {
   EXPECT_TRUE(service_->contends.empty());
 }
 
+// Shows: several-locks
 TEST_F(MultiAcquisitionTest, LossOfTheFirstLease_EndsTheWaitForTheLast) {
   struct Way {
     const char* name;

@@ -90,6 +90,7 @@ TEST(RenewalSchedule, Renewal_BeginsAtAboutAThirdOfTheLease) {
 
 // The event loop may be left alone for half a millisecond, a busy machine keeps a thread waiting for longer, and the
 // program has to hear of the loss in time.
+// Shows: known-end, loss-signal
 TEST(RenewalSchedule, Loss_ComesALittleBeforeTheEnd) {
   for (const auto& [lease, lead] :
        {std::pair<nanoseconds, nanoseconds>(10ms, 1ms), {20ms, 1ms}, {60ms, 3ms}, {100ms, 5ms}, {30s, 5ms}}) {
@@ -233,6 +234,7 @@ TEST(RenewalSchedule, ExtremeLease_DoesNotOverflowOrLoop) {
   }
 }
 
+// Shows: renewal
 TEST(RenewalSchedule, RandomEvents_ReviveNoLeasePastItsEnd) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);

@@ -89,6 +89,7 @@ TEST(SaturatingAdd, Sum_StopsAtBothEnds) {
   for (const TimePoint at : {first, zero - 1ns, zero}) EXPECT_EQ(saturating_add(at, least), first);
 }
 
+// Shows: known-end
 TEST(LeaseValidUntil, End_HasAMarginForClockDrift) {
   constexpr TimePoint sent{std::chrono::hours(1)};
   EXPECT_EQ(lease_valid_until(sent, 30s), sent + 30s - 300ms - 2ms);
@@ -113,6 +114,7 @@ TEST(TimeLeft, FarDeadline_Saturates) {
 
 // --- Clocks ----------------------------------------------------------------------------------------------------------
 
+// Shows: known-end
 TEST(LeaseClock, Clock_IsBoottimeAndCountsSuspend) {
   const auto read = [] {
     timespec t{};

@@ -32,6 +32,7 @@ TEST_F(EtcdBackendTest, FreeLock_CostsOneTransactionAndOneMoreToRelease) {
   EXPECT_TRUE(etcd.metadata.contains("hasleader"));
 }
 
+// Shows: first-come
 TEST_F(EtcdBackendTest, Waiters_AreServedInOrderAndWatchOneKeyEach) {
   const auto first = contend(*backend);
   const auto second = contend(*backend);
@@ -118,6 +119,7 @@ TEST_F(EtcdBackendTest, LoginOrCertificate_EachIsSentAlone) {
   }
 }
 
+// Shows: hole broken-by-hand
 TEST_F(EtcdBackendTest, KeyRemoved_HolderLosesAtOnceOnceItWatches) {
   for (const auto held_for : {300ms, 0ms}) {
     SCOPED_TRACE(held_for.count());
@@ -160,6 +162,7 @@ TEST_F(EtcdBackendTest, EarlierKeyReported_EndsNoHold) {
   EXPECT_EQ(host.losses.size(), 1U);
 }
 
+// Shows: deadlines
 TEST_F(EtcdBackendTest, NoConnection_TryFailsInTimeWithTheReason) {
   etcd.refuses = true;
   const auto attempt = contend(*backend, "a", false);
@@ -168,6 +171,7 @@ TEST_F(EtcdBackendTest, NoConnection_TryFailsInTimeWithTheReason) {
   EXPECT_NE(attempt->unreachable_reports.front().detail.find("refused"), std::string::npos);
 }
 
+// Shows: no-residue
 TEST_F(EtcdBackendTest, AcquireArrivesAfterItsEnd_LeavesNothing) {
   enum class End { given_up, released, session_lost };
   begin_session();

@@ -81,6 +81,7 @@ TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {
   EXPECT_EQ(cluster_changes, 0);
 }
 
+// Shows: hole etcd-restore
 TEST_F(EtcdClientTest, RevisionsGoBack_IsWarnedOf) {
   connect();
   for (int i = 0; i < 3; ++i) client->call(Transaction().put("k", "", 0), client->answer_by(), [](const auto&) {});

@@ -194,6 +194,7 @@ TEST_F(GrpcTest, InterimAnswerAndTrailers_DoNotChangeTheAnswer) {
   EXPECT_EQ(heard_of(id), (Said{"answer", "=5"}));
 }
 
+// Shows: nothing-guessed
 TEST_F(GrpcTest, ServerGoesAway_ReportsTheCallsThatItTook) {
   const Grpc::CallId taken = begin_call();
   const Grpc::CallId above = make_call();

@@ -203,6 +203,7 @@ Result<bool> whether(const Result<T>& answer) {
   return true;
 }
 
+// Shows: nothing-guessed
 TEST(EtcdAnswers, InvalidBytes_BreakTheProtocol) {
   const std::string lease = "\x10" + lease_varint;
   const std::string held = header + "\x10\x01";

@@ -201,6 +201,7 @@ TEST_F(EtcdQueueTest, KeyRemovedBeforeAReleaseInDoubt_IsNotOurs) {
   EXPECT_EQ(release(*backend, *attempt), ReleaseOutcome::Status::not_owner);
 }
 
+// Shows: hole etcd-lost-event
 TEST_F(EtcdQueueTest, EventLost_WaiterChecksWithinHalfAMinuteOrSo) {
   const auto holder = contend(*other);
   const auto waiter = contend(*backend);

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 
 using EtcdSessionTest = EtcdFixture;
 
+// Shows: known-end
 TEST_F(EtcdSessionTest, KeepAlivesConfirmed_ExtendTheLease) {
   for (const auto& [url, ttl] : {std::pair("etcd://a?session_ttl=10s", 10s), {"etcd://a?session_ttl=2s", 2s}}) {
     backend = make(url);
@@ -32,6 +33,7 @@ TEST_F(EtcdSessionTest, KeepAlivesConfirmed_ExtendTheLease) {
   }
 }
 
+// Shows: one-holder, loss-signal
 TEST_F(EtcdSessionTest, KeepAlivesNotConfirmed_ExtendNothing) {
   struct Row {
     const char* what;
@@ -100,6 +102,7 @@ TEST_F(EtcdSessionTest, OneMemberRefusesForGood_IsKeptByTheOthers) {
   EXPECT_GE(refusals, 2);
 }
 
+// Shows: hole etcd-restore
 TEST_F(EtcdSessionTest, AnotherCluster_IsWarnedOf) {
   const auto attempt = contend(*backend);
   engine.advance(10s);
@@ -134,6 +137,7 @@ TEST_F(EtcdSessionTest, LeasesUnknown_AreRequestedWithPauses) {
   EXPECT_TRUE(waiter->grant);
 }
 
+// Shows: renewal
 TEST_F(EtcdSessionTest, Expired_HolderLosesAndWaiterQueuesAgainInTheNext) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);

@@ -204,6 +204,7 @@ TEST_F(LockDirectoryTest, NotAPlainFile_IsRefused) {
 
 // --- File systems ---
 
+// Shows: hole file-unknown-share
 TEST(FileSystemType, NetworkFileSystems_AreRefused) {
   const std::pair<std::uint32_t, const char*> shared[] = {
       {0x6969, "nfs"},        {0x517b, "smb"},        {0xff534d42, "cifs"},  {0xfe534d42, "smb2"},
@@ -220,6 +221,7 @@ TEST(FileSystemType, NetworkFileSystems_AreRefused) {
   }
 }
 
+// Shows: hole file-unknown-share
 TEST(FileSystemType, LocalAndUnknown_AreAccepted) {
   struct statfs status {};
   ASSERT_EQ(::statfs("/dev/shm", &status), 0);

@@ -32,6 +32,7 @@ namespace {
 using namespace std::chrono_literals;
 using Status = ReleaseOutcome::Status;
 
+// Shows: waiters-woken
 TEST(MemoryBackendTest, OtherStrategies_WakeAllOrPoll) {
   test::ManualEngine engine;
   test::RecordingHost host{engine};
@@ -95,6 +96,7 @@ TEST(MemoryName, Clients_ShareTheLocksOfOneName) {
   EXPECT_EQ(one.list().at(0).waiters, 0U);
 }
 
+// Shows: growing-tokens
 TEST(MemoryName, Tokens_GrowThoughTheStoreWasForgotten) {
   FencingToken last;
   for (int i = 0; i < 10; ++i) {

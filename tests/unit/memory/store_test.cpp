@@ -151,6 +151,7 @@ void expect(LockKind kind, std::initializer_list<Row> rows) {
 
 // --- Locks -----------------------------------------------------------------------------------------------------------
 
+// Shows: one-holder
 TEST(MemoryStore, Lease_EndsOnTimeAndIsNotRevived) {
   expect(LockKind::lock,
          {{"a held lock is busy until the lease ends", "try1 10s try2", "1+ 2-20s"},
@@ -168,6 +169,7 @@ TEST(MemoryStore, Lease_EndsOnTimeAndIsNotRevived) {
   EXPECT_FALSE(script.store.try_acquire(script.request(2), 0s, script.clock).granted);
 }
 
+// Shows: waiters-woken, first-come
 TEST(MemoryStore, Queue_IsServedInOrderAndOneWaiterIsNotified) {
   expect(
       LockKind::lock,
@@ -197,6 +199,7 @@ TEST(MemoryStore, Watch_IsNotifiedWhenTheLockIsFree) {
           {"a dead candidate's value goes, too", "try1b kill residue", "1+ 0"}});
 }
 
+// Shows: growing-tokens
 TEST(MemoryStore, Token_GrowsWithoutTheClockAndTheName) {
   expect(LockKind::lock, {{"the wall clock goes back", "try1 release1 back try2", "1+ 1+ 2+"}});
   Script script(LockKind::lock);
@@ -217,6 +220,7 @@ TEST(MemoryStore, Token_GrowsWithoutTheClockAndTheName) {
   EXPECT_EQ(script.run("try3"), "3+");
 }
 
+// Shows: growing-tokens
 TEST(MemoryStore, Token_GrowsAcrossStoresAndFitsASignedInteger) {
   Script script(LockKind::lock);
   const auto before = script.store.try_acquire(script.request(1), 0s, script.clock).token;

@@ -56,6 +56,7 @@ TEST_F(MysqlErrors, EachNumber_SaysWhetherToRetry) {
   }
 }
 
+// Shows: nothing-guessed
 TEST_F(MysqlErrors, Unanswered_IsAmbiguousUnlessUnsent) {
   const struct {
     Outcome outcome;
@@ -140,6 +141,7 @@ TEST_F(MysqlErrors, FullServer_IsRecognized) {
   EXPECT_FALSE(dialect.is_about_a_full_server({errc::access_denied, "no (error 1040)"}));
 }
 
+// Shows: hole mysql-proxy
 TEST_F(MysqlErrors, UnfitSession_SaysWhatToDo) {
   EXPECT_FALSE(dialect.unfit_for_locks({}));
   EXPECT_NE(dialect.unfit_for_locks({.pooled = true})->detail.find("pooler=session"), std::string::npos);

@@ -51,6 +51,7 @@ TEST(MysqlPreamble, ServerThatCannotBeWrittenTo_IsRefused) {
   EXPECT_TRUE(read({{"wsrep_on", "OFF"}}, {{"wsrep_ready", "OFF"}}).ok());
 }
 
+// Shows: hole mysql-proxy, hole mysql-several-nodes
 TEST(MysqlPreamble, Cluster_HasManyWriters) {
   const struct {
     Values variables;
@@ -67,6 +68,7 @@ TEST(MysqlPreamble, Cluster_HasManyWriters) {
   }
 }
 
+// Shows: hole mysql-proxy
 TEST(MysqlPreamble, OtherConnectionId_IsAPooler) {
   EXPECT_TRUE(read({}, {}, Pooler::detect, "8").value().pooled);
   EXPECT_FALSE(read({}, {}, Pooler::session, "8").value().pooled);

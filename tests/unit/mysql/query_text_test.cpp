@@ -15,6 +15,7 @@ Result<QueryText> text_for(std::vector<sql::Command> commands) {
   return text_of({.commands = std::move(commands)});
 }
 
+// Shows: names
 TEST(MysqlQueryText, Parameters_AreWrittenAsLiterals) {
   const struct {
     sql::Command command;

@@ -43,6 +43,8 @@ TEST(PostgresDigest, PublishedExamples_Agree) {
   EXPECT_EQ(crc32(""), 0U);
 }
 
+// Hazard: numbers and pairs are different locks
+// Hazard: keys that are computed differently from other programs
 TEST(PostgresAdvisoryKey, EachScheme_GivesTheKeyOfOtherLibraries) {
   std::string long_name;  // the number is from the tests of DistributedLock
   for (int i = 0; i < 18; ++i) long_name += "\u6f22";

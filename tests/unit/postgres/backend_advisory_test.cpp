@@ -116,6 +116,7 @@ TEST_P(BackendAdvisory, QueryPending_RequestsAreSentTogether) {
   EXPECT_EQ(owners("a") + owners("b") + owners("d"), 0U);
 }
 
+// Shows: release-reports
 TEST_P(BackendAdvisory, UnlockAnswersFalse_ReleaseIsNotConfirmed) {
   server.falsify = [](int, std::string_view word, Rows& rows) {
     if (word == "fence.unlock") rows.rows.at(0).at(0) = "f";
@@ -161,6 +162,7 @@ TEST_P(BackendAdvisory, SessionBreaksBeforeRelease_IsNotConfirmed) {
 }
 
 // max_connections of the thousand are for waiters.
+// Hazard: the server's lock table is full
 TEST_P(BackendAdvisory, SessionFull_RefusesAndSaysSo) {
   const std::size_t most = ours->backend->capabilities().max_locks - options.max_connections;
   std::vector<std::unique_ptr<Attempt>> tries;
@@ -227,6 +229,7 @@ TEST_P(BackendAdvisory, FirstTry_ProvesTheSessionInTheSameRoundTrip) {
   EXPECT_EQ(count("fence.proof"), 2);
 }
 
+// Shows: hole postgresql-no-advisory-locks
 TEST_P(BackendAdvisory, SessionNotProven_GrantIsRefused) {
   struct Proof {
     std::size_t column;
@@ -286,6 +289,7 @@ TEST_P(BackendAdvisory, SharedByReaders_LastReaderUnlocks) {
 }
 
 // The server would make the session that reads a writer.
+// Hazard: a session that reads becomes the writer
 TEST_P(BackendAdvisory, SessionReads_WriterIsBusyWithoutRequest) {
   const auto reader = read();
   sent.clear();

@@ -63,6 +63,7 @@ TEST_P(BackendRows, Query_OrdersReleasesRenewalsAcquires) {
 }
 
 // Else the server could have carried out a part of it while the rest is not sent yet, and keep rows locked meanwhile.
+// Hazard: a client that stops in the middle of a query keeps rows locked
 TEST_P(BackendRows, QueryOfSeveralCommands_IsSentAtOnce) {
   static constexpr std::size_t one_piece = 8192;
   const auto ask_for_many = [this](std::size_t length, int each) {
@@ -333,6 +334,7 @@ TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
 }
 
 // Time stands still in it, so there can be no poll interval.
+// Shows: waiters-woken
 TEST_P(BackendRows, Release_WakesOneWaiterOfAClient) {
   const auto holder = held_by_others("x");
   Attempts waiting;
@@ -356,6 +358,7 @@ TEST_P(BackendRows, Release_WakesOneWaiterOfAClient) {
   EXPECT_EQ(engine.now(), now);
 }
 
+// Shows: crash-safety, renewal
 TEST_P(BackendRowsOfTable, LeaseExpires_WaiterTriesAndNoRenewalRevives) {
   const auto holder = held_by_others("x", 5300ms);
   const auto waiting = acquire("x", true);

@@ -44,6 +44,7 @@ TEST_P(BackendSessions, FreeLock_OneRoundTripEachWay) {
   EXPECT_EQ(server.wire().dialled, 1);
 }
 
+// Hazard: `NOWAIT` leaves a failed transaction behind
 TEST_P(BackendSessions, HeldLock_BusyAndTheSessionIsReused) {
   const auto holder = taken_by_others("x");
   const auto x = acquire("x");
@@ -57,6 +58,7 @@ TEST_P(BackendSessions, HeldLock_BusyAndTheSessionIsReused) {
   EXPECT_EQ(server.wire().dialled, dialled);
 }
 
+// Shows: only-the-owner
 TEST_P(BackendSessions, ForeignOwner_ReleasesNothing) {
   const auto x = acquire("x");
   Attempt stranger;
@@ -75,6 +77,7 @@ TEST_P(BackendSessions, LeaseBeyondSessions_IsRefused) {
   EXPECT_EQ(server.wire().dialled, 0);
 }
 
+// Shows: hole postgresql-pooler
 TEST_P(BackendSessions, ForeignSessionOrNoToken_IsNoGrant) {
   for (const std::string token : {"0", "-5", "x", "", "5 of another session"}) {
     for (const bool wait : {false, true}) {
@@ -128,6 +131,8 @@ TEST_P(BackendSessions, WaitedForLock_StaysInItsSession) {
   EXPECT_TRUE(ours->host.losses.empty());
 }
 
+// Shows: loss-signal
+// Hazard: a wait delays the releases and heartbeats of other locks
 TEST_P(BackendSessions, ConnectionOfOneLockBreaks_OnlyThatLockIsLost) {
   const auto other = acquire("other");
   const auto x = granted_after_a_wait("x");
@@ -140,6 +145,7 @@ TEST_P(BackendSessions, ConnectionOfOneLockBreaks_OnlyThatLockIsLost) {
   EXPECT_EQ(release(*ours, *other), "released");
 }
 
+// Hazard: `tcp_user_timeout` detects nothing on a Unix socket
 TEST_P(BackendSessions, UnresponsiveServer_LockIsLostByTheEndOfTheLease) {
   const auto x = acquire("x");
   spoil("SHOW", Fate::hold);
@@ -149,6 +155,7 @@ TEST_P(BackendSessions, UnresponsiveServer_LockIsLostByTheEndOfTheLease) {
   EXPECT_TRUE(lost(ours->host, x->request.owner));
 }
 
+// Shows: renewal
 TEST_P(BackendSessions, AnswerAfterTheLease_DoesNotRevive) {
   const auto x = acquire("x");
   spoil("SHOW", Fate::hold, 1);
@@ -161,6 +168,7 @@ TEST_P(BackendSessions, AnswerAfterTheLease_DoesNotRevive) {
   EXPECT_EQ(owners("x"), 0U) << "a lock without an owner is released by none";
 }
 
+// Hazard: a lease that is too short for heartbeats
 TEST_P(BackendSessions, Heartbeats_KeepTheShortestLease) {
   options.lease = ours->backend->capabilities().min_lease;
   ours.emplace(engine, server, 1, options);

@@ -185,6 +185,7 @@ TEST_P(BackendTrouble, LockTimeout_IsBusyWhereOnlyTheLockIsAwaited) {
 }
 
 // Not from the answer, nor from the request of the caller that waited for a connection.
+// Shows: known-end
 TEST_P(BackendTrouble, Grant_LeaseCountsFromSending) {
   EXPECT_EQ(release(*others, *taken_by_others("x"), 0s), "released");  // there is a row now
   server.wire().dialling = FakeServer::Dialling::fail;
@@ -205,6 +206,7 @@ TEST_P(BackendTrouble, Grant_LeaseCountsFromSending) {
   EXPECT_EQ(x->grant->valid_until, lease_valid_until(asked, of_rows() ? ours->lease : options.lease));
 }
 
+// Hazard: a waiter's snapshot keeps dead rows from being removed
 TEST_P(BackendTroubleOfSessions, SliceOfWaitEnds_NextBegins) {
   const auto holder = taken_by_others("x");
   const auto attempt = acquire("x", true);
@@ -226,6 +228,7 @@ TEST_P(BackendTroubleOfSessions, SliceOfWaitEnds_NextBegins) {
   EXPECT_EQ(said(*attempt), "granted");
 }
 
+// Shows: known-end
 TEST_P(BackendTroubleOfSessions, GrantAfterLongWait_IsConfirmedFirst) {
   for (const bool answered : {true, false}) {
     const auto holder = taken_by_others("x");
@@ -244,6 +247,7 @@ TEST_P(BackendTroubleOfSessions, GrantAfterLongWait_IsConfirmedFirst) {
   }
 }
 
+// Hazard: a cancel that hits the next statement
 TEST_P(BackendTrouble, WaiterGivesUp_LeavesNothing) {
   const auto holder = taken_by_others("x");
   auto attempt = acquire("x", true);
@@ -254,6 +258,7 @@ TEST_P(BackendTrouble, WaiterGivesUp_LeavesNothing) {
   EXPECT_EQ(sent_within(1h), 0U);
 }
 
+// Shows: renewal
 TEST_P(BackendTrouble, LeaseEndsDuringSuspend_IsLostAndFree) {
   const auto a = acquire("a");
   engine.sleep_through(options.lease + 1s);
@@ -293,6 +298,7 @@ TEST_P(BackendTrouble, IdleConnection_IsCheckedEveryTwoSeconds) {
   EXPECT_GT(server.wire().dialled, dialled);
 }
 
+// Hazard: a session that reconnects by itself, without its locks
 TEST_P(BackendTrouble, ConnectionBreaks_SessionsLoseLocksAndRowsDoNot) {
   const auto a = acquire("a");
   const auto b = acquire("b");
@@ -307,6 +313,7 @@ TEST_P(BackendTrouble, ConnectionBreaks_SessionsLoseLocksAndRowsDoNot) {
   EXPECT_EQ(said(*acquire("a")), "granted");
 }
 
+// Hazard: a primary that has become a standby
 TEST_P(BackendTrouble, Standby_IsLeftForAnotherServer) {
   if (options.strategy == Strategy::for_update) {  // others connect to nothing but a primary
     server.wire().info.standby = true;
@@ -327,6 +334,7 @@ TEST_P(BackendTrouble, Standby_IsLeftForAnotherServer) {
   EXPECT_GT(server.wire().dialled, dialled);
 }
 
+// Shows: hole postgresql-stopped-holder
 TEST_P(BackendTrouble, ServerWithoutKeepalive_WarnsOnce) {
   server.wire().info.ends_silent_sessions = false;
   (void)acquire("a");

@@ -49,6 +49,7 @@ class BackendWakeUps : public BackendRowsTest {
 };
 INSTANTIATE_TEST_SUITE_P(, BackendWakeUps, testing::ValuesIn(row_strategies), name_of_strategy);
 
+// Hazard: a notification that comes before the client listens
 TEST_P(BackendWakeUps, FirstWait_ListensBeforeMarking) {
   spoil("LISTEN", Fate::hold, 1);
   const auto first = watching("x", "a");
@@ -287,6 +288,7 @@ TEST_P(BackendWakeUps, NoWaiterForAMinute_ConnectionIsClosed) {
   EXPECT_EQ(take_told(), Words{"c"});
 }
 
+// Hazard: a notification that is lost
 TEST_P(BackendWakeUps, ConnectionBreaks_ListensAndMarksAgain) {
   const auto x = watch("x", "a");
   const auto y = watching("y", "b");

@@ -28,6 +28,7 @@ std::unique_ptr<PGconn, Finish> no_connection() {
   return std::unique_ptr<PGconn, Finish>(PQconnectStart("host=/nonexistent/dlock user=nobody dbname=none"));
 }
 
+// Hazard: names that are SQL
 TEST(PostgresIdentifier, Quoting_MatchesTheClientLibrary) {
   EXPECT_EQ(qualified("s\"", "t"), "\"s\"\"\".\"t\"");
   const auto connection = no_connection();
@@ -40,6 +41,7 @@ TEST(PostgresIdentifier, Quoting_MatchesTheClientLibrary) {
   }
 }
 
+// Hazard: the server truncates names of schemas, so that two are one
 TEST(PostgresIdentifier, NameThatTheServerChanges_IsRefused) {
   using namespace std::string_literals;
   const std::vector<std::string> bad = {"",     std::string(64, 'x'), "a\0b"s,        "a\nb",  "\x7f",

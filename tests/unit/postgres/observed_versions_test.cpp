@@ -63,6 +63,7 @@ TEST_F(PostgresObservedVersions, RecentVersions_AreKept) {
 class BackendRowsOfOptimistic : public BackendRowsTest {};
 INSTANTIATE_TEST_SUITE_P(, BackendRowsOfOptimistic, testing::Values(Strategy::optimistic), name_of_strategy);
 
+// Shows: hole postgresql-unwatched
 TEST_P(BackendRowsOfOptimistic, VersionUnchangedForOneLease_LockIsTakenOver) {
   const auto held = taken_by_others("x");
   engine.advance(4s);
@@ -79,6 +80,7 @@ TEST_P(BackendRowsOfOptimistic, VersionUnchangedForOneLease_LockIsTakenOver) {
   EXPECT_EQ(take_answers(), Words{"x lost"});
 }
 
+// Shows: hole postgresql-unwatched
 TEST_P(BackendRowsOfOptimistic, SeparateTries_UseTheVersionsThatTheClientSaw) {
   const auto held = taken_by_others("x");
   spoil(".acquire", Fate::hold, 1);
@@ -96,6 +98,7 @@ TEST_P(BackendRowsOfOptimistic, SeparateTries_UseTheVersionsThatTheClientSaw) {
   EXPECT_EQ(said(*acquire("x")), "granted");
 }
 
+// Shows: one-holder
 TEST_P(BackendRowsOfOptimistic, TakeOver_ComesAfterTheHoldersLoss) {
   for (const auto late : {0ms, 1ms, 500ms, 2000ms}) {
     const std::string name = "x" + std::to_string(late.count());

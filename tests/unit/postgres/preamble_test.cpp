@@ -40,6 +40,7 @@ TEST(PostgresPreamble, LockSession_ServerEndsItAfterALeaseWithoutAnswer) {
   }
 }
 
+// Hazard: a busy lock ends the session (`exit_on_error`)
 TEST(PostgresPreamble, OtherSession_HasNoLimits) {
   const Settings settings = settings_for({});
   for (const auto& [name, value] : Settings{{"idle_session_timeout", "0"},
@@ -60,6 +61,7 @@ TEST(PostgresPreamble, LockSession_WaitsBrieflyForOtherLocks) {
   EXPECT_EQ(settings_for({.session_lease = 10s}).at("lock_timeout"), "0");
 }
 
+// Hazard: a setting that the server does not know ends the connection
 TEST(PostgresPreamble, OldServer_IsAskedOnlyForItsSettings) {
   for (const auto& [name, since] : std::map<std::string, int>{{"jit", 110000},
                                                               {"plan_cache_mode", 120000},

@@ -81,6 +81,7 @@ TEST(PostgresSchema, Change_IsOneTransactionUnderALock) {
   }
 }
 
+// Hazard: `CREATE ... IF NOT EXISTS` needs the right even if everything exists
 TEST_F(PostgresSchemaSetUp, NothingMissing_ReadsOnly) {
   server.has_schema = true;
   server.version = "1";
@@ -140,6 +141,7 @@ TEST_F(PostgresSchemaSetUp, UnfitSchema_IsRefusedWithAReason) {
 }
 
 // Others create the same, or have the lock of all who do.
+// Hazard: `CREATE ... IF NOT EXISTS` fails if several run at once
 TEST_F(PostgresSchemaSetUp, CreationRefused_RetriesOrFails) {
   for (const char* const each : {"23505", "42P07", "42710", "42P06", "40P01", "55P03", "42P01"}) {
     server.has_schema = false;

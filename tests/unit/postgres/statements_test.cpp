@@ -42,6 +42,7 @@ TEST(PostgresStatements, EachStatement_IsOneLineWithTypedParameters) {
 }
 
 // Both are older than the wait for a row.
+// Hazard: a lease counts from the start of a transaction
 TEST(PostgresStatements, TimeAndToken_AreTakenAfterTheWait) {
   for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
     std::string lower = sql;
@@ -226,6 +227,7 @@ class SqlQualification {
   return SqlQualification(sql).complaints();
 }
 
+// Hazard: operators of another role in the `search_path`
 TEST(PostgresQualification, EveryStatement_NamesItsSchema) {
   std::set<std::string> seen;
   for (const Durability durability : {Durability::sync, Durability::async, Durability::unlogged}) {

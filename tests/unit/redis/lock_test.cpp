@@ -21,6 +21,7 @@ using std::chrono::nanoseconds;
 using test::failed;
 
 // H8: from before the request of the attempt that was answered, not from the call, nor from the answer.
+// Shows: known-end
 TEST_F(RedisLockTest, Lease_CountsFromTheRequest) {
   server.dialling = FakeServer::Dialling::refuse;
   const auto attempt = contend(true, 10s);
@@ -203,6 +204,7 @@ TEST_F(RedisLockTest, WaitForReplicas_DelaysNoOtherRequest) {
 
 using RedisStrategyTest = BackendTest;
 
+// Shows: waiters-woken
 TEST_F(RedisStrategyTest, Broadcast_WakesAllWatchers) {
   backend = make("redis://localhost?strategy=broadcast");
   const auto holder = contend(false);

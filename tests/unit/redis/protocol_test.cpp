@@ -334,6 +334,7 @@ TEST(InspectAnswer, SeveralHolders_AreReadWithTheLongestLease) {
   EXPECT_EQ(turned.value().holder, "x") << "the lease that ends last, wherever it stands";
 }
 
+// Shows: nothing-guessed
 TEST(Answers, OtherShapes_AreRefused) {
   const auto refuses = [](const auto& read, const std::string& shapes) {
     std::istringstream lines(shapes);

@@ -47,6 +47,7 @@ TEST_F(RedisWaitingTest, HeldLock_WaiterQueuesAndAsksAgainOnceReachable) {
   EXPECT_EQ(server.dialled, 2) << "one subscription serves all waiters";
 }
 
+// Shows: waiters-woken
 TEST_F(RedisWaitingTest, WakeUp_IsConfirmed) {
   const auto attempt = wait();
   const auto before = asked();

@@ -25,6 +25,7 @@ constexpr Scenario queue_rows[] = {
      "granted; c newer b"},
     // Hazards 3 and 22.
     {"TwoAcquires_OfOneSession_AreTwoNodes", "", "wait a; wait b; a granted; b busy 1; own 2"},
+    // Shows: waiters-woken
     {"Waiter_BehindAnother_WatchesItAlone", "",
      "member h; wait a; remember first; mark; wait b; watched first; watches 2"},
     {"NextInLine_HolderGone_AsksForNoList", "",
@@ -46,6 +47,7 @@ constexpr Scenario queue_rows[] = {
      "member x; member y; member z; wait a; mark; 5min; asked get 7-16; asked children 0; a waits"},
     {"Holder_DataChanged_KeepsItsLock", "", "wait a; 1s; repeat 3 set own host:1:test, run, watches 2; lost 0"},
     {"Holder_ForAMoment_DoesNotWatchItsNode", "", "mark; wait a; remember n; release a; 1s; asked get@n 0"},
+    // Shows: hole broken-by-hand
     {"Node_RemovedByAnotherClient_IsLost", "",
      "wait a; {10ms|5s|on get@own lose_answer; 5s}; lost 0; remove {own|place}; 1s; lost 1; release a not_owner"},
     {"LostEvent_OfTheHolder_CostsTwoQuestions", "",

@@ -56,6 +56,7 @@ TEST_F(SessionLocksTest, Clients_AreSpreadOverTheHosts) {
   EXPECT_EQ(std::set(ensemble.dialled_first.begin(), ensemble.dialled_first.end()).size(), 2U);
 }
 
+// Shows: known-end
 TEST_F(SessionLocksTest, Lease_CountsFromWhenItsRequestWasSent) {
   (void)ensemble.put(parent);
   (void)contend(*backend, {.name = "warm-up"});

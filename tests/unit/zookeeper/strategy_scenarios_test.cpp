@@ -21,6 +21,7 @@ constexpr Scenario strategy_rows[] = {
     // Hazards 5 and 6: by the clock of the client, no later than what was promised.
     {"Loss_WithoutNews_IsReportedByTheClientsClock", "", "wait a; disconnect; run; 9897ms; lost 0; 1ms; lost 2"},
     // Hazard 4.
+    // Shows: renewal
     {"SessionOver_LosesAllThatItHeldForGood", "",
      "wait a; wait b elsewhere; expire; 5s; lost 3; release a not_owner; 1min; lost 3; wait c; c granted; c newer a"},
 
@@ -46,6 +47,7 @@ constexpr Scenario strategy_rows[] = {
 
     // --- Grants; hazards 2 and 6 ---
     // The process was stopped: the answers are there before anything says that the session is over.
+    // Shows: nothing-guessed
     {"Grant_AnsweredAfterTheSessionsDeadline_IsNone", "", "start a; sleep 11s; 5s; a granted; own 1"},
 
     // --- Giving up; hazard 9: after any number of tasks ---
@@ -65,6 +67,7 @@ constexpr Scenario strategy_rows[] = {
 
     // --- Servers that refuse, by closing the connection, or for now ---
     // A proxy lets heartbeats pass, and closes the connection upon each other request, or only upon creates.
+    // Hazard: a server refuses a client and closes the connection
     {"Connection_ClosedUponEachRequest_IsReportedPerReason", "",
      "wait h elsewhere; connections connected; repeat 2 on {any|create}* lose_request do disconnect, mark, start a, "
      "reconnects 60s, asked any 20-200, a unreachable 1-999 requests about locks, connections reconnecting "
@@ -111,6 +114,7 @@ constexpr Scenario strategy_rows[] = {
      "on create lose_answer; on create lose_answer; start a; start b; 5s; a granted; b waits"},
     {"AnotherLock_OfOurSession_IsBusy", "strategy=ephemeral",
      "wait h; h granted; on create lose_answer; {wait|start} a; 5s; a waits; give_up a; 5s; h granted"},
+    // Shows: nothing-guessed
     {"Node_OfAnotherSession_IsNotTakenForOurs", "strategy=ephemeral",
      "on create lose_request; wait a; put place ephemeral other; 1s; a waits; a unreachable 1; mark; remove place; "
      "run; a granted; sent create"},
@@ -128,12 +132,14 @@ constexpr Scenario strategy_rows[] = {
     {"Waiter_OfALaterSessionGivesUp_LeavesNothing", "strategy=ephemeral",
      "start a; on create lose_answer; on get* hold; sleep 11s; 2s; exists place; give_up a; calm; release_answers; 1s; "
      "gone place"},
+    // Shows: hole zookeeper-stale-release
     {"Waiter_GivesUp_LeavesAnothersNode", "strategy=ephemeral",
      "on create lose_request; wait a; put place ephemeral other; give_up a; 5s; exists place"},
     {"Waiter_GivesUpAndDataWrittenOver_RemovesItsNodeByTheNumber", "strategy=ephemeral",
      "on create lose_answer; wait a; on remove lose_request; give_up a; run; set place settings; 1s; gone place"},
 
     // --- Releases; the hazards of a path that other clients use ---
+    // Shows: only-the-owner, hole zookeeper-stale-release
     {"Release_Stale_LeavesTheNextHolder", "strategy=ephemeral",
      "wait a; remove place; put place ephemeral other; release a not_owner; exists place"},
     {"Node_RemovedByAnotherClient_IsLost", "strategy=ephemeral",
@@ -150,6 +156,7 @@ constexpr Scenario strategy_rows[] = {
 
     // --- What else is there ---
     // Removing it would remove the lock of whoever is faster.
+    // Shows: hole zookeeper-former-queue
     {"Container_ThatAQueueLeftBehind_IsLeftToTheServer", "strategy=ephemeral",
      "put place; mark; try a; a failed unavailable /dlock/lock; wait b; b unreachable 1; 1min; b waits; asked remove "
      "0; remove place; 1s; b granted"},
