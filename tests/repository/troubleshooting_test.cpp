@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <regex>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,19 +81,9 @@ std::vector<std::string> constant_parts(std::string text, std::string_view varia
   return parts;
 }
 
-// The first cells of the tables whose first column is called "message", and lines of lists that are a message alone.
+// The items of lists that begin with a message.
 std::vector<std::string> texts_of_messages() {
-  std::vector<std::string> texts;
-  bool inside = false;
-  std::istringstream lines(troubleshooting());
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("| message |")) inside = true;
-    if (!line.starts_with('|')) inside = false;
-    if (inside && line.starts_with("| `")) texts.push_back(line.substr(3, line.find("` |") - 3));
-    if (line.starts_with("- `") && line.find('`', 3) == line.size() - 1)
-      texts.push_back(line.substr(3, line.size() - 4));
-  }
-  return texts;
+  return matches(troubleshooting(), std::regex("\n- `([^`]+)`"));
 }
 
 TEST(TroubleshootingPage, HasASectionForEachClassOfErrors) {
