@@ -117,6 +117,7 @@ class PlantedTest : public PostgresTest {
   }
 };
 
+// Hazard: others' operators or triggers run with lockers' rights
 TEST_F(PlantedTest, ClientBehindAPooler_RunsNoPlantedOperators) {
   expect_that_traps_work();
   server.run("ALTER ROLE locker SET search_path = public, pg_catalog");

@@ -73,6 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, PostgresStatementSteps, testing::ValuesIn(po
                          [](const auto& scenario) { return scenario.param.name; });
 
 // Shows: first-come
+// Hazard: the holder changes the row: waiters lose their order
 TEST_P(PostgresStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(server);
   play(GetParam(), sessions);
