@@ -39,7 +39,7 @@ class MysqlService final : public Service {
   [[nodiscard]] std::unique_ptr<Backend> connect(int process, BackendHost& host, const BackendConfig& config) override {
     mysql::Options options = mysql::parse_options(config);
     if (lives_in_sessions(strategy_)) options.lease = session_lease;
-    return std::make_unique<mysql::MysqlBackend>(host, std::move(options), server_.connections(process));
+    return mysql::make_backend(host, std::move(options), server_.connections(process));
   }
   void cut(int process) override { server_.cut(process); }
   void set_reachable(int process, bool reachable) override { server_.set_reachable(process, reachable); }

@@ -44,7 +44,7 @@ class PostgresService final : public Service {
   [[nodiscard]] std::unique_ptr<Backend> connect(int process, BackendHost& host, const BackendConfig& config) override {
     postgres::Options options = postgres::parse_options(config);
     if (is_of_sessions(strategy_)) options.lease = session_lease;
-    return std::make_unique<postgres::PostgresBackend>(host, std::move(options), server_.connections(process));
+    return postgres::make_backend(host, std::move(options), server_.connections(process));
   }
   void cut(int process) override { server_.cut(process); }
   void set_reachable(int process, bool reachable) override { server_.set_reachable(process, reachable); }
