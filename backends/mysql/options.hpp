@@ -23,6 +23,7 @@ using common::Host;
 using sql::lives_in_sessions;
 using sql::Pooler;
 using sql::Strategy;
+using sql::to_string;
 
 // The server counts whole seconds.
 inline constexpr std::chrono::seconds shortest_session_lease{1};

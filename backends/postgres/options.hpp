@@ -27,6 +27,7 @@ enum class Durability {
   unlogged,  // a crash of the server loses all grants; otherwise as async
 };
 
+using sql::to_string;
 [[nodiscard]] std::string_view to_string(Durability durability) noexcept;
 
 using common::Host;

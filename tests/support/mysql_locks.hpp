@@ -31,17 +31,14 @@ class MysqlLock {
 
   // An expression, a number: whatever could delay others. What only remembers a token does not count.
   [[nodiscard]] std::string residue() const {
-    switch (strategy_) {
-      case mysql::Strategy::named:
-        return "(" + key() + " IS NOT NULL) + " + waiters();
-      case mysql::Strategy::for_update:
-        // The server's own views lag behind; a row that somebody has locked is skipped.
-        return "(SELECT COUNT(*) FROM " + table("row_lock") + is_it_ + ") - (SELECT COUNT(*) FROM (SELECT name FROM " +
-               table("row_lock") + is_it_ + " FOR UPDATE SKIP LOCKED) AS free)";
-      case mysql::Strategy::optimistic:
-        return "(SELECT COUNT(*) FROM " + table("optimistic") + is_it_ + " AND owner IS NOT NULL)";
-      case mysql::Strategy::table:
-        break;
+    if (strategy_ == mysql::Strategy::named) return "(" + key() + " IS NOT NULL) + " + waiters();
+    if (strategy_ == mysql::Strategy::for_update) {
+      // The server's own views lag behind; a row that somebody has locked is skipped.
+      return "(SELECT COUNT(*) FROM " + table("row_lock") + is_it_ + ") - (SELECT COUNT(*) FROM (SELECT name FROM " +
+             table("row_lock") + is_it_ + " FOR UPDATE SKIP LOCKED) AS free)";
+    }
+    if (strategy_ == mysql::Strategy::optimistic) {
+      return "(SELECT COUNT(*) FROM " + table("optimistic") + is_it_ + " AND owner IS NOT NULL)";
     }
     if (!may_be_shared()) {
       return "(SELECT COUNT(*) FROM " + table("lease") + is_it_ +

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "live_connection.hpp"
+#include "backends/mysql/client/libmariadb_connection.hpp"
+#include "backends/mysql/options.hpp"
 #include "tests/support/hostile_server.hpp"
+#include "tests/support/live_connection.hpp"
 #include "tests/support/mysql_server.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
@@ -17,6 +19,7 @@ namespace {
 
 using sql::Problem;
 using sql::Purpose;
+using LiveConnection = BasicLiveConnection<mysql::parse_options, mysql::libmariadb_connections>;
 
 class MysqlConnectionTest : public ::testing::Test {
  protected:

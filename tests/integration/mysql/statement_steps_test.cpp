@@ -20,9 +20,9 @@ namespace dlock::test {
 
 namespace {
 
-using mysql::Scenario;
+using sql::Scenario;
 
-class LiveSessions final : public mysql::StepSessions {
+class LiveSessions final : public sql::StepSessions {
  public:
   explicit LiveSessions(MysqlServer& server) : server_(server), foreign_(server) {}
 
@@ -43,7 +43,7 @@ class LiveSessions final : public mysql::StepSessions {
     auto [outcome, results] = answers_.at(session).get();
     return {std::move(outcome), std::move(results)};
   }
-  [[nodiscard]] std::uint64_t id(int session) override { return session_of(session).id(); }
+  [[nodiscard]] int id(int session) override { return static_cast<int>(session_of(session).id()); }
   // In the server's view, too, where its locks end with it.
   void end(int session) override {
     const std::string id = std::to_string(session_of(session).id());
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, MysqlStatementSteps, testing::ValuesIn(mysql
 
 TEST_P(MysqlStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(*server);
-  play(GetParam(), sessions);
+  mysql::play(GetParam(), sessions);
 }
 
 // Clients initialize at the same time, as dlock init on several machines does.

@@ -14,6 +14,9 @@
 
 namespace dlock::mysql {
 
+using sql::Scenario;
+using sql::StepSessions;
+
 namespace {
 
 using Kind = RowRequest::Kind;
@@ -520,14 +523,10 @@ Scenario scenario_of(bool optimistic, const std::string& name, std::string_view 
   }
   text = replaced(text, "$T", optimistic ? "optimistic" : "lease");
   text = replaced(text, "$LEFT", optimistic ? "-" : "lease");
-  return {(optimistic ? "Optimistic" : "Table") + name, optimistic ? "optimistic" : "lease", text};
+  return {(optimistic ? "Optimistic" : "Table") + name, text, optimistic ? "optimistic" : "lease"};
 }
 
 }  // namespace
-
-void PrintTo(const Scenario& scenario, std::ostream* out) {
-  *out << scenario.name;
-}
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
@@ -540,7 +539,7 @@ std::vector<Scenario> scenarios() {
     all.push_back(scenario_of(optimistic, "Questions", questions_about_rows));
   }
   const auto add = [&all](const char* name, const char* store, std::string_view steps) {
-    all.push_back({name, store, std::string(steps)});
+    all.push_back({name, std::string(steps), store});
   };
   add("TableExpiry", "lease", expiry);
   add("OptimisticTakeover", "optimistic", takeover);
@@ -556,11 +555,7 @@ std::vector<Scenario> scenarios() {
 
 void play(const Scenario& scenario, StepSessions& sessions) {
   Player player(scenario, sessions);
-  std::istringstream steps(scenario.steps);
-  for (std::string line; std::getline(steps, line) && !testing::Test::HasFailure();) {
-    SCOPED_TRACE(line);
-    player.play_line(line);
-  }
+  sql::play_lines(scenario, [&](const std::string& line) { player.play_line(line); });
 }
 
 }  // namespace dlock::mysql

@@ -1,5 +1,6 @@
 // A connection of the backend's to a real server, driven from a test's own thread.
 //
+//   using LiveConnection = BasicLiveConnection<mysql::parse_options, mysql::libmariadb_connections>;
 //   LiveConnection connection(server.url());
 //   ASSERT_TRUE(connection.open());
 //   EXPECT_EQ(connection.ask("SELECT 1").value(), "1");
@@ -18,10 +19,10 @@
 #include <vector>
 
 #include <dlock/clock.hpp>
+#include <dlock/spi/backend.hpp>
 #include <dlock/spi/url.hpp>
 
-#include "backends/mysql/client/libmariadb_connection.hpp"
-#include "backends/mysql/options.hpp"
+#include "backends/common/sql/connection.hpp"
 #include "engine/thread_engine.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "util/process.hpp"
@@ -52,20 +53,22 @@ class LiveAnswer {
   const std::shared_future<Both> answer_{promise_.get_future()};
 };
 
-class LiveConnection final : private sql::Connection::Listener {
+// parse_options, connections: those of the service.
+template <auto parse_options, auto connections>
+class BasicLiveConnection final : private sql::Connection::Listener {
  public:
   using Answer = std::shared_ptr<LiveAnswer>;
 
-  explicit LiveConnection(const std::string& url, sql::Purpose purpose = {})
-      : options_(mysql::parse_options({.url = Url::parse(url),
-                                       .holder = "host:1:test",
-                                       .lease = 30s,
-                                       .response_timeout = 5s,
-                                       .connect_timeout = 20s})),
+  explicit BasicLiveConnection(const std::string& url, sql::Purpose purpose = {})
+      : options_(parse_options({.url = Url::parse(url),
+                                .holder = "host:1:test",
+                                .lease = 30s,
+                                .response_timeout = 5s,
+                                .connect_timeout = 20s})),
         engine_(engine::ThreadEngine::start(boottime_clock(), util::kernel_random)) {
-    on_engine([&] { connection_ = mysql::libmariadb_connections()(*engine_, options_, purpose, *this); });
+    on_engine([&] { connection_ = connections()(*engine_, options_, purpose, *this); });
   }
-  ~LiveConnection() {
+  ~BasicLiveConnection() {
     on_engine([&] { connection_.reset(); });
     engine_->stop();
   }
@@ -104,6 +107,11 @@ class LiveConnection final : private sql::Connection::Listener {
     await([&] { return lost_.has_value(); });
     return *lost_;
   }
+  [[nodiscard]] std::string notification() {
+    await([&] { return !notifications_.empty(); });
+    const std::scoped_lock lock(mutex_);
+    return notifications_.front();
+  }
 
  private:
   void on_engine(const std::function<void()>& task) {
@@ -127,14 +135,19 @@ class LiveConnection final : private sql::Connection::Listener {
     lost_ = why;
     changed_.notify_all();
   }
-  void connection_notified(const std::string& /*channel*/, const std::string& /*payload*/) override {}
+  void connection_notified(const std::string& channel, const std::string& payload) override {
+    const std::scoped_lock lock(mutex_);
+    std::string text = channel;
+    notifications_.push_back(text.append(":").append(payload));
+    changed_.notify_all();
+  }
   template <class Condition>
   void await(Condition condition) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, rig::hang_guard, condition)) throw std::runtime_error("hang: nothing was heard");
   }
 
-  const mysql::Options options_;
+  const decltype(parse_options({})) options_;
   std::shared_ptr<engine::Engine> engine_;
   std::unique_ptr<sql::Connection> connection_;
   std::mutex mutex_;
@@ -142,6 +155,7 @@ class LiveConnection final : private sql::Connection::Listener {
   bool ready_ = false;
   std::optional<Failure> lost_;
   sql::ServerInfo info_;
+  std::vector<std::string> notifications_;
 };
 
 }  // namespace dlock::test
