@@ -41,9 +41,10 @@ TEST(PostgresSqlstate, EachState_SaysWhetherToRetry) {
   };
   for (const auto& [meaning, states] : rows) {
     for (const std::string& state : states) {
-      EXPECT_EQ(meaning_of(state).remedy, meaning.remedy) << state;
-      EXPECT_EQ(meaning_of(state).execution, meaning.execution) << state;
-      EXPECT_EQ(meaning_of(state).code, meaning.code) << state;
+      const Meaning found = dialect.meaning_of(refusal(state));
+      EXPECT_EQ(found.remedy, meaning.remedy) << state;
+      EXPECT_EQ(found.execution, meaning.execution) << state;
+      EXPECT_EQ(found.code, meaning.code) << state;
       EXPECT_EQ(dialect.failure_of(refusal(state)).code, meaning.code) << state;
     }
   }
@@ -57,27 +58,6 @@ TEST(PostgresSqlstate, SeveralRequests_OneIsSuspected) {
     EXPECT_FALSE(dialect.may_be_ones_fault(refusal(each))) << each;
   }
   EXPECT_FALSE(dialect.may_be_ones_fault({.problem = Problem::unknown_outcome, .server_code = "57P01"}));
-}
-
-TEST(PostgresSqlstate, Unanswered_IsAmbiguousUnlessUnsent) {
-  const struct {
-    Outcome outcome;
-    Meaning meaning;
-  } rows[] = {
-      {{.problem = Problem::unknown_outcome, .failure = {errc::ambiguous, "no answer"}},
-       {Remedy::reconnect, Execution::unknown, errc::ambiguous}},
-      {{.problem = Problem::not_sent, .failure = {errc::unavailable, "no server"}},
-       {Remedy::reconnect, Execution::no, errc::unavailable}},
-      {{.problem = Problem::not_sent, .failure = {errc::access_denied, "wrong password"}},
-       {Remedy::final, Execution::no, errc::access_denied}},
-  };
-  for (const auto& [outcome, meaning] : rows) {
-    EXPECT_EQ(dialect.meaning_of(outcome).execution, meaning.execution);
-    EXPECT_EQ(dialect.meaning_of(outcome).remedy, meaning.remedy);
-    EXPECT_EQ(dialect.meaning_of(outcome).code, meaning.code);
-    EXPECT_EQ(dialect.failure_of(outcome).code, meaning.code);
-    EXPECT_EQ(dialect.failure_of(outcome).detail, outcome.failure.detail);
-  }
 }
 
 // Words of the server, and behind them what to do.
