@@ -1,7 +1,6 @@
 // SQL with which an administrator sees, and disturbs, a lock of one strategy in the schema "dlock".
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -57,8 +56,11 @@ class MysqlLock {
   }
   // An expression, a number: the rows that tell of it.
   [[nodiscard]] std::string rows() const {
-    constexpr std::array tables{"lease", "optimistic", "row_lock", "fence"};  // in the order of the strategies
-    return "(SELECT COUNT(*) FROM " + table(tables.at(static_cast<std::size_t>(strategy_))) + is_it_ + ")";
+    const char* const of_locks = strategy_ == mysql::Strategy::table        ? "lease"
+                                 : strategy_ == mysql::Strategy::optimistic ? "optimistic"
+                                 : strategy_ == mysql::Strategy::named      ? "fence"
+                                                                            : "row_lock";
+    return "(SELECT COUNT(*) FROM " + table(of_locks) + is_it_ + ")";
   }
   // Takes the lock away from its holders.
   void take_away(MysqlServer& server) const {

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/mysql/client/libmariadb_connection.hpp"
-#include "backends/mysql/options.hpp"
+#include "live_connection.hpp"
 #include "tests/support/hostile_server.hpp"
-#include "tests/support/live_connection.hpp"
 #include "tests/support/mysql_server.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
@@ -19,7 +17,6 @@ namespace {
 
 using sql::Problem;
 using sql::Purpose;
-using LiveConnection = BasicLiveConnection<mysql::parse_options, mysql::libmariadb_connections>;
 
 class MysqlConnectionTest : public ::testing::Test {
  protected:

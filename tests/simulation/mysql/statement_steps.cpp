@@ -437,7 +437,7 @@ class Player {
     if (word == "gave_up") request.gave_up = true;
     if (word.starts_with("lease=")) request.lease = ms();
     if (word.starts_with("mark=")) request.mark = ms();
-    if (word.starts_with("place=")) request.place = sessions_.id(std::stoi(value()));
+    if (word.starts_with("place=")) request.place = static_cast<std::uint64_t>(sessions_.id(std::stoi(value())));
     if (word.starts_with("seen=")) {
       request.stood_still = {.owner = owner_of(value()[0]).to_string(), .version = std::stoi(value().substr(2))};
     }

@@ -97,7 +97,7 @@ class PostgresAdministration : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server;
+  FakeServer server{fake_traits()};
   test::RecordingHost host{engine};
   std::unique_ptr<Backend> backend;
 };
