@@ -64,6 +64,22 @@ class FakeTables {
     std::optional<Data> committed = {};  // what others see, while a transaction has changed it
   };
 
+  // The state of a session that statements know.
+  struct Session {
+    explicit Session(int of_number) : number(of_number) {}
+    const int number;
+    std::vector<Row*> locked = {};  // by its transaction
+    std::chrono::nanoseconds patience = std::chrono::seconds(1);
+    std::int64_t row_count = 0;
+    Lock* waits_for = nullptr;
+    // The statement in progress.
+    bool begun = false;
+    std::int64_t began = 0;
+    bool timed_out = false;
+
+    [[nodiscard]] std::int64_t id() const { return 1000 + number; }
+  };
+
   FakeTables(const FakeTables&) = delete;
   FakeTables& operator=(const FakeTables&) = delete;
 
@@ -95,21 +111,6 @@ class FakeTables {
   using nanoseconds = std::chrono::nanoseconds;
   using Params = std::vector<std::string>;
 
-  // The state of a session that statements know.
-  struct Session {
-    explicit Session(int of_number) : number(of_number) {}
-    const int number;
-    std::vector<Row*> locked = {};  // by its transaction
-    nanoseconds patience = std::chrono::seconds(1);
-    std::int64_t row_count = 0;
-    Lock* waits_for = nullptr;
-    // The statement in progress.
-    bool begun = false;
-    std::int64_t began = 0;
-    bool timed_out = false;
-
-    [[nodiscard]] std::int64_t id() const { return 1000 + number; }
-  };
   // The outcome of a statement: rows, an error, or it waits.
   struct Step {
     Rows rows = {};

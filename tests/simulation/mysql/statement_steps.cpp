@@ -14,6 +14,9 @@
 
 namespace dlock::mysql {
 
+using sql::Scenario;
+using sql::StepSessions;
+
 namespace {
 
 using Kind = RowRequest::Kind;
@@ -445,7 +448,7 @@ class Player {
     if (word == "gave_up") request.gave_up = true;
     if (word.starts_with("lease=")) request.lease = ms();
     if (word.starts_with("mark=")) request.mark = ms();
-    if (word.starts_with("place=")) request.place = sessions_.id(std::stoi(value()));
+    if (word.starts_with("place=")) request.place = static_cast<std::uint64_t>(sessions_.id(std::stoi(value())));
     if (word.starts_with("seen=")) {
       request.stood_still = {.owner = owner_of(value()[0]).to_string(), .version = std::stoi(value().substr(2))};
     }
@@ -531,14 +534,10 @@ Scenario scenario_of(bool optimistic, const std::string& name, std::string_view 
   }
   text = replaced(text, "$T", optimistic ? "optimistic" : "lease");
   text = replaced(text, "$LEFT", optimistic ? "-" : "lease");
-  return {(optimistic ? "Optimistic" : "Table") + name, optimistic ? "optimistic" : "lease", text};
+  return {(optimistic ? "Optimistic" : "Table") + name, text, optimistic ? "optimistic" : "lease"};
 }
 
 }  // namespace
-
-void PrintTo(const Scenario& scenario, std::ostream* out) {
-  *out << scenario.name;
-}
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
@@ -551,7 +550,7 @@ std::vector<Scenario> scenarios() {
     all.push_back(scenario_of(optimistic, "Questions", questions_about_rows));
   }
   const auto add = [&all](const char* name, const char* store, std::string_view steps) {
-    all.push_back({name, store, std::string(steps)});
+    all.push_back({name, std::string(steps), store});
   };
   add("TableExpiry", "lease", expiry);
   add("OptimisticTakeover", "optimistic", takeover);
@@ -567,11 +566,7 @@ std::vector<Scenario> scenarios() {
 
 void play(const Scenario& scenario, StepSessions& sessions) {
   Player player(scenario, sessions);
-  std::istringstream steps(scenario.steps);
-  for (std::string line; std::getline(steps, line) && !testing::Test::HasFailure();) {
-    SCOPED_TRACE(line);
-    player.play_line(line);
-  }
+  sql::play_lines(scenario, [&](const std::string& line) { player.play_line(line); });
 }
 
 }  // namespace dlock::mysql
