@@ -22,6 +22,9 @@ std::string in(nanoseconds time) {
   return std::to_string(std::max<std::int64_t>(std::chrono::ceil<Unit>(time).count(), 1));
 }
 
+// A bell matters for so long after a release.
+constexpr milliseconds end_of_bells{500};
+
 RowAnswer granted(std::uint64_t token) {
   return {.status = Status::yes, .token = FencingToken(token)};
 }
@@ -180,7 +183,8 @@ RowAnswer RowCommands::answer_of(const RowRequest& request, std::span<const Rows
   const Rows& acquired = results[request.make_row ? 1 : 0];
   if (acquired.affected > 0) return granted(acquired.inserted);
   if (acquired.inserted == 0) return {.status = request.make_row ? Status::again : Status::no_row};
-  RowAnswer answer{.status = Status::no, .lease = milliseconds(acquired.inserted)};
+  RowAnswer answer{.status = Status::no, .lease = microseconds(acquired.inserted)};
+  if (acquired.inserted == 1) answer.lease = end_of_bells;
   const Rows& seen = results.back();
   if (optimistic_) answer.seen = {.owner = seen.text(0, 0), .version = seen.number(0, 1).value_or(0)};
   return answer;

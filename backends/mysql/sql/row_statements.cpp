@@ -24,7 +24,7 @@ struct Fragments {
   std::string_view granting;  // assignments, for a grant
   std::string_view renewal;   // assignments
   std::string_view freeing;   // assignments
-  std::string_view busy;      // ms: the answer of an acquire that finds the lock busy
+  std::string_view busy;      // us: the answer of an acquire that finds the lock busy
 };
 
 constexpr std::string_view make_row =
@@ -59,10 +59,6 @@ constexpr std::string_view respects_bell = R"sql(
     OR COALESCE(IS_USED_LOCK({bell}) IN ({me}, #, session), TRUE))
 )sql";
 
-// For so long. 0 would mean that there is no row.
-constexpr std::string_view bell_ms =
-    "GREATEST(1, CEIL((500000 - ABS(TIMESTAMPDIFF(MICROSECOND, {when}, {now}))) / 1000))";
-
 // GET_LOCK() would count a bell that the session has already a second time.
 constexpr std::string_view session_with_bell = R"sql(
   CASE IS_USED_LOCK({bell}) WHEN {me} THEN {me} WHEN # THEN #
@@ -92,7 +88,8 @@ LeaseStatements statements_of(const Fragments& fragments, std::string_view schem
                      {"when", std::string(fragments.when)},     {"columns", std::string(fragments.columns)},
                      {"values", std::string(fragments.values)}, {"granted", std::string(granted)}};
   for (const auto& [word, text] : {std::pair{"held", fragments.held}, std::pair{"granting", fragments.granting},
-                                   std::pair{"renewal", fragments.renewal}, std::pair{"freeing", fragments.freeing}}) {
+                                   std::pair{"renewal", fragments.renewal}, std::pair{"freeing", fragments.freeing},
+                                   std::pair{"busy", fragments.busy}}) {
     common.emplace_back(word, fill(text, common));
   }
   common.emplace_back("ring", fill(ring, common));
@@ -104,8 +101,6 @@ LeaseStatements statements_of(const Fragments& fragments, std::string_view schem
     add("respects_bell", respects_bell, "");
     add("free", fragments.free, fragments.free);
     add("session", session_with_bell, "IF(owner = '', 0, session)");
-    add("bell_ms", bell_ms, "1");
-    add("busy", fragments.busy, fragments.busy);
     add("adopt", adopt, "");
     add("give_back", give_back, "");
     const auto statement = [&](std::string_view text, const char* of) {
@@ -145,8 +140,7 @@ LeaseStatements lease_statements(std::string_view schema, LockKind kind) {
                         .granting = "expires_at = IF({granted}, {now} + INTERVAL # MICROSECOND, expires_at)",
                         .renewal = "expires_at = {now} + INTERVAL # MICROSECOND",
                         .freeing = "expires_at = {now}",
-                        .busy = "IF(owner IS NULL OR expires_at <= {now}, {bell_ms}, "
-                                "CEIL(TIMESTAMPDIFF(MICROSECOND, {now}, expires_at) / 1000))"},
+                        .busy = "GREATEST(1, TIMESTAMPDIFF(MICROSECOND, {now}, expires_at))"},
                        schema, kind);
 }
 
@@ -162,7 +156,7 @@ LeaseStatements optimistic_statements(std::string_view schema, LockKind kind) {
                                     "lease_ms = IF({granted}, #, lease_ms)",
                         .renewal = "lease_ms = #, version = version + 1, changed_at = {now}",
                         .freeing = "version = version + 1, changed_at = {now}",
-                        .busy = "IF(owner IS NULL, {bell_ms}, lease_ms)"},
+                        .busy = "IF(owner IS NULL, 1, lease_ms * 1000)"},
                        schema, kind);
 }
 

@@ -35,7 +35,8 @@ struct LeaseStatements {
     // ? owner[, # place]; optimistic: ? and # owner and version that stood still; [# place, # place,] # lease in us,
     // optimistic: in ms; ? holder, ? owner, ? name. In [], with a bell only.
     // affected is greater than 0: granted, inserted is the token. An owner that asks again keeps its token. Otherwise
-    // inserted has the ms until the lock may be free; optimistic: how long the lease is. 0: there is no row.
+    // inserted has the us until the lease ends; optimistic: how long it is. 1: the lock is free, and its bell is not
+    // this session's. 0: there is no row.
     sql::Statement acquire = {};
     // table: # lease in us, ? name, ? owner; optimistic: # lease in ms, ... inserted: it was renewed.
     sql::Statement renew = {};

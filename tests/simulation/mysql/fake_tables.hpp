@@ -364,11 +364,9 @@ class FakeTables {
     const bool free = optimistic ? (!is.owner && respects) || stood_still(is, params, bell)
                                  : (!is.owner || is.when <= began) && respects;
     if (!ours && !free) {
-      const std::int64_t bell_ms = std::max<std::int64_t>(ms_until(end_of_bells, std::abs(began - is.when)), 1);
-      return {.rows = affected(0, !is.owner          ? bell_ms
-                                  : optimistic       ? is.lease_ms
-                                  : is.when <= began ? bell_ms
-                                                     : ms_until(is.when, began))};
+      return {.rows = affected(0, !is.owner    ? 1
+                                  : optimistic ? is.lease_ms * 1000
+                                               : std::max<std::int64_t>(is.when - began, 1))};
     }
     Data& data = change(row);
     if (bell && place != 0 && user_of(key) == place) {

@@ -69,7 +69,7 @@ template <class Database>
                                                std::chrono::nanoseconds own_hand_over) {
   using namespace std::chrono_literals;
   using enum LockKind;
-  using Service = DatabaseService<Database>;
+  using Made = DatabaseService<Database>;
   std::vector<Subject> all;
   const auto add = [&all](Strategy strategy, std::vector<LockKind> kinds, std::chrono::nanoseconds hand_over) {
     const bool in_sessions = lives_in_sessions(strategy);
@@ -77,10 +77,10 @@ template <class Database>
                    .kinds = std::move(kinds),
                    .min_lease = in_sessions ? Database::min_session_lease : std::chrono::nanoseconds(50ms),
                    .recovery = 10s,
-                   .session = in_sessions ? Service::session_lease : 0s,
+                   .session = in_sessions ? Made::session_lease : 0s,
                    .hand_over = hand_over,
                    .make = [strategy](Executor& executor, std::uint64_t seed) {
-                     return std::make_unique<Service>(executor, seed, strategy);
+                     return std::make_unique<Made>(executor, seed, strategy);
                    }});
   };
   add(Strategy::table, {lock, read_write, semaphore, election}, 250ms);
